@@ -25,7 +25,7 @@ VIEWS, KILLS = 7, 30
 
 def captured(node, store):
     """A namespace in which jane has captured a job, and may view it."""
-    Kubectl(node.kubeconfig).run("create", "namespace", SPACE)
+    Kubectl(node.kubeconfig).create_namespace(SPACE)
     install(node, store)
     team = profiled_namespace(node, store, "ml")
     grant_viewing(team, "jane")

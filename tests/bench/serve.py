@@ -68,7 +68,7 @@ def run(directory):
         plane = ControlPlane(group, directory / "serve-cluster").start()
         admin = Kubectl(plane.kubeconfig, "team")
         admin.install_crds()
-        admin.run("create", "namespace", "team")
+        admin.create_namespace("team")
         admin.run("create", "role", "runs", "--verb=get", "--resource=profilerequests.strobe.dev")
         admin.run("create", "rolebinding", "runs", "--role=runs", "--group=team")
         config = serve_config([{"url": str(logdir), "namespace": "team"}], accessCache="30s", cache={"directory": str(directory / "serve-cache")})

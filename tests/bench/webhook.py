@@ -70,7 +70,7 @@ def run(directory):
         plane = ControlPlane(group, directory / "plane").start()
         kubectl = Kubectl(plane.kubeconfig)
         kubectl.install_crds()
-        kubectl.run("create", "namespace", "bench")
+        kubectl.create_namespace("bench")
         kubectl = Kubectl(plane.kubeconfig, "bench")
         ours = SecureOperator(group, plane, kubectl).start().wait_ready()
         certificates = directory / "certificates"

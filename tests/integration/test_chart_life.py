@@ -101,7 +101,7 @@ def test_the_samples_fit_together(start, plane):
     """The sample request is admitted where the sample policy applies, and refused in other places."""
     start(reachable=True)
     admin, samples = Kubectl(plane.kubeconfig), ROOT / "helm/strobe/crds/samples"
-    admin.run("create", "namespace", "ml")
+    admin.create_namespace("ml")
     admin.run("label", "namespace", "ml", "team=ml")
     admin.run("apply", "-f", samples / "profilepolicy.yaml")
     ask = ["create", "--dry-run=server", "-f", samples / "profilerequest.yaml"]

@@ -190,7 +190,7 @@ def test_a_request_says_that_the_sidecar_counts_where_no_node_has_room(secure, k
     create(kubectl, trainer(resources={"requests": WHOLE_NODE}), check=True)
     unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": "2026-01-02T03:04:05Z",
                      "message": "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."}
-    kubectl.run("patch", "pod", "p", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"phase": "Pending", "conditions": [unschedulable]}}))
+    kubectl.set_status("pod", "p", {"phase": "Pending", "conditions": [unschedulable]})
     allow(kubectl, logdir)
     kubectl.apply(profile_request("look", logdir, target={"pods": ["p"]}))
     wanted = "cannot be scheduled: Insufficient cpu; its sidecar requests cpu 50m of it"
@@ -220,7 +220,7 @@ def test_pods_that_wait_for_their_sidecar_in_vain_are_not_followed_by_more(secur
     assert sidecar(kubectl, "first")
     waiting = {"name": "strobe-sidecar", "image": "", "imageID": "", "ready": False, "restartCount": 0, "started": False,
                "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}
-    kubectl.run("patch", "pod", "first", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"initContainerStatuses": [waiting]}}))
+    kubectl.set_status("pod", "first", {"initContainerStatuses": [waiting]})
     wait_until(lambda: "waits for its sidecar (ImagePullBackOff)" in create(kubectl, trainer("x"), dry_run=True).stderr, 15, "the stuck pod to be noticed")
     made, warnings = admitted(kubectl, trainer("second"), "second")
     assert made is None and "pod first of this namespace waits" in warnings

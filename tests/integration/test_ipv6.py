@@ -39,7 +39,7 @@ class Plane6(ControlPlane):
 def plane6(group, tmp_path):
     plane = Plane6(group, tmp_path / "plane").start()
     Kubectl(plane.kubeconfig).install_crds()
-    Kubectl(plane.kubeconfig).run("create", "namespace", "six")
+    Kubectl(plane.kubeconfig).create_namespace("six")
     return plane
 
 

@@ -29,7 +29,7 @@ RUNS_PREFIX = "plugins/profile/"
 
 @pytest.fixture(scope="module")
 def installed(node, store):
-    Kubectl(node.kubeconfig).run("create", "namespace", SPACE)
+    Kubectl(node.kubeconfig).create_namespace(SPACE)
     # All of Strobe's pods run under the restricted Pod Security Standard.
     Kubectl(node.kubeconfig).run("label", "namespace", SPACE, "pod-security.kubernetes.io/enforce=restricted")
     install(node, store, "--set", "replicaCount=2")
@@ -173,7 +173,7 @@ def test_a_stranger_cannot_reach_a_sidecar(installed, team, store):
     refused = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"{address}:9470", "--logdir", "/tmp/x",
                               "--duration", "100ms"], capture_output=True, text=True)
     assert refused.returncode != 0
-    page = team.run("get", "--raw", "/api/v1/namespaces/ml/pods/victim:9472/proxy/metrics").stdout
+    page = team.raw("/api/v1/namespaces/ml/pods/victim:9472/proxy/metrics")
     assert re.search(r'strobe_sidecar_refused_peers_total{reason="handshake"} [1-9]', page)
     # The trainer's container cannot see the sidecar's secrets.
     assert team.run("exec", "victim", "-c", "train", "--", "ls", "/var/run/secrets/strobe", check=False).returncode != 0
@@ -187,7 +187,7 @@ def test_a_stranger_cannot_reach_a_sidecar(installed, team, store):
 
 def test_restricted_pods_are_injected(installed, team):
     admin = Kubectl(installed.kubeconfig)
-    admin.run("create", "namespace", "secure")
+    admin.create_namespace("secure")
     admin.run("label", "namespace", "secure", "pod-security.kubernetes.io/enforce=restricted", "strobe.dev/inject=true")
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
            "spec": {"securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},

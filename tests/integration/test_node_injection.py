@@ -25,7 +25,7 @@ SIDECAR = "strobe-sidecar:0.1.0"
 
 @pytest.fixture(scope="module")
 def installed(node, store):
-    Kubectl(node.kubeconfig).run("create", "namespace", SPACE)
+    Kubectl(node.kubeconfig).create_namespace(SPACE)
     install(node, store)
     return node
 

@@ -60,7 +60,7 @@ class Scene:
         self.patch_status({"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]})
 
     def patch_status(self, status):
-        self.kubectl.run("patch", "pod", "bad", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+        self.kubectl.set_status("pod", "bad", status)
 
     def programs(self):
         """A worker that only the agent records; returns the rig that starts its programs."""

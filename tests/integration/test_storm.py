@@ -40,7 +40,7 @@ def own_plane(group, tmp_path):
 @pytest.mark.timeout(500)
 def test_captures_end_whatever_happens(group, own_plane, protos, tmp_path):
     print("seed", SEED)
-    Kubectl(own_plane.kubeconfig).run("create", "namespace", "storm")
+    Kubectl(own_plane.kubeconfig).create_namespace("storm")
     storm = Storm(group, own_plane, Kubectl(own_plane.kubeconfig, "storm"), protos, tmp_path, SEED)
     try:
         storm.run(16)
@@ -83,7 +83,7 @@ def test_a_cluster_whose_etcd_was_wiped(group, own_plane, protos, trainers, tmp_
 @pytest.mark.timeout(300)
 def test_everything_at_once(group, own_plane, protos, tmp_path):
     """A power cut during a capture: operators, sidecars, trainers and the API server die together and come back."""
-    Kubectl(own_plane.kubeconfig).run("create", "namespace", "storm")
+    Kubectl(own_plane.kubeconfig).create_namespace("storm")
     kubectl = Kubectl(own_plane.kubeconfig, "storm")
     storm = Storm(group, own_plane, kubectl, protos, tmp_path, SEED)
     try:

@@ -18,7 +18,7 @@ TRAINERS = ("busy", "armed", "reclaimed", "idle")
 def team(node, store):
     """A namespace with trainers that run through all tests, injected by the first installation."""
     admin = Kubectl(node.kubeconfig)
-    admin.run("create", "namespace", "ml")
+    admin.create_namespace("ml")
     set_up(node, store)
     keys = [f"--from-literal={name}={value}" for name, value in store.env.items()]
     admin.run("create", "secret", "generic", "traces", *keys, "-n", "ml")

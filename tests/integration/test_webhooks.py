@@ -58,7 +58,7 @@ def test_who_may_profile_whom(secure, kubectl, plane):
             assert f'user "{who}" may not profile pods in namespace {kubectl.namespace}' in done.stderr and 'verb "profile"' in done.stderr
     # The right in one namespace does not apply in another.
     other = f"{kubectl.namespace}-other"
-    Kubectl(plane.kubeconfig).run("create", "namespace", other)
+    Kubectl(plane.kubeconfig).create_namespace(other)
     assert create(Kubectl(plane.kubeconfig, other), profile_request("r", "/logs"), user="all").returncode != 0
 
 
@@ -122,7 +122,7 @@ def test_logdirs_that_are_refused(secure_once, logdir):
 
 @pytest.fixture(scope="module")
 def secure_once(plane, tmp_path_factory):
-    Kubectl(plane.kubeconfig).run("create", "namespace", "logdirs")
+    Kubectl(plane.kubeconfig).create_namespace("logdirs")
     kubectl = Kubectl(plane.kubeconfig, "logdirs")
     with Group(tmp_path_factory.mktemp("logs")) as group:
         operator = SecureOperator(group, plane, kubectl).start().wait_ready()
@@ -316,7 +316,7 @@ def test_where_the_api_server_has_a_certificate_nobody_else_is_heard(group, tmp_
     plane.apiserver_flags = {"admission-control-config-file": admission}
     plane.start()
     Kubectl(plane.kubeconfig).install_crds()
-    Kubectl(plane.kubeconfig).run("create", "namespace", "ml")
+    Kubectl(plane.kubeconfig).create_namespace("ml")
     kubectl = Kubectl(plane.kubeconfig, "ml")
     operator = SecureOperator(group, plane, kubectl, webhook={"clientAuthority": str(pki / "ca.crt"), "clientNames": ["kube-apiserver"]}).start().wait_ready()
     allow(kubectl, "/logs")

@@ -8,7 +8,7 @@ def writes(kubectl):
     """The writes that the API server has answered, by verb and resource such as "PATCH profilerequests/status". Its own leases, and what clients ask of
     it about access, do not count."""
     counts = Counter()
-    for line in kubectl.run("get", "--raw", "/metrics").stdout.splitlines():
+    for line in kubectl.raw("/metrics").splitlines():
         found = re.match(r"apiserver_request_total\{(.*)\} ([0-9.e+]+)", line)
         if not found:
             continue

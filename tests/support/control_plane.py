@@ -10,10 +10,11 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from .api_client import ApiClient
+from .api_client import ApiClient, Refused
+from .kinds import collection, collection_of
 from .ports import free_port
 from .processes import PATIENCE, ROOT, TOOLS
-from .tls import issue, make_authority, openssl
+from .tls import EC, issue, make_authority, openssl
 
 
 class ControlPlane:
@@ -69,10 +70,10 @@ class ControlPlane:
             "kube-apiserver", [TOOLS / "kube-apiserver", *(f"--{name}={value}" for name, value in flags.items())])
 
     def _make_certificates(self):
-        make_authority(self.dir, "test-ca")
-        openssl("genrsa", "-out", self.dir / "sa.key", 2048)
-        issue(self.dir, "server", "/CN=kube-apiserver", names=self.server_names)
-        issue(self.dir, "admin", "/O=system:masters/CN=admin", server=False)
+        make_authority(self.dir, "test-ca", EC)
+        openssl("ecparam", "-genkey", "-noout", "-name", "prime256v1", "-out", self.dir / "sa.key")
+        issue(self.dir, "server", "/CN=kube-apiserver", names=self.server_names, key=EC)
+        issue(self.dir, "admin", "/O=system:masters/CN=admin", server=False, key=EC)
 
     def _write_kubeconfig(self):
         self.write_kubeconfig(self.kubeconfig, "admin")
@@ -106,14 +107,6 @@ class ControlPlane:
         raise RuntimeError(f"kube-apiserver is not ready:\n{self.apiserver.output()[-3000:]}")
 
 
-# Kinds that tests wait for, with their paths.
-WATCHED = {kind: path for kinds, path in {
-    ("pod", "pods"): "/api/v1/namespaces/{}/pods",
-    ("profreq", "profilerequest", "profilerequests"): "/apis/strobe.dev/v1alpha1/namespaces/{}/profilerequests",
-    ("profsched", "profileschedule"): "/apis/strobe.dev/v1alpha1/namespaces/{}/profileschedules",
-    ("proftrig", "profiletrigger"): "/apis/strobe.dev/v1alpha1/namespaces/{}/profiletriggers"}.items() for kind in kinds}
-
-
 class Kubectl:
     """Runs kubectl with one kubeconfig and namespace."""
 
@@ -132,15 +125,84 @@ class Kubectl:
             raise RuntimeError(f"kubectl {' '.join(map(str, arguments))}: {result.stderr.strip()}")
         return result
 
+    def create(self, *objects, user=None, groups=(), dry_run=False):
+        """Creates those that can be created. The result is as that of run()."""
+        query = {"dryRun": "All"} if dry_run else {}
+        errors, told = [], []
+        for made in objects:
+            try:
+                told += [f"Warning: {text}" for text in self._client().create(collection_of(made, self.namespace), made, user, groups, **query)[1]]
+            except RuntimeError as error:
+                errors.append(str(error))
+        return subprocess.CompletedProcess(["create"], 1 if errors else 0, "", "\n".join([*told, *errors]))
+
     def apply(self, *objects):
-        return self.run("apply", "-f", "-", stdin="\n---\n".join(json.dumps(o) for o in objects))
+        """As kubectl does. RuntimeError if an object is refused."""
+        there = [made for made in objects if not self._creates(made)]
+        if there:
+            self.run("apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, there)))
+
+    def _creates(self, made):
+        """Whether the object was not there, and is now. Notes what kubectl would, which needs it to change the object later."""
+        path, client = collection_of(made, self.namespace), self._client()
+        if client is None or path is None or self.get_at(f"{path}/{made['metadata']['name']}") is not None:
+            return False
+        metadata = made["metadata"]
+        noted = {**(metadata.get("annotations") or {}), "kubectl.kubernetes.io/last-applied-configuration": json.dumps(made) + "\n"}
+        client.create(path, {**made, "metadata": {**metadata, "annotations": noted}}, manager="kubectl-client-side-apply")
+        return True
 
     def get(self, *arguments):
-        if len(arguments) == 2 and arguments[0] in WATCHED and not str(arguments[1]).startswith("-"):
-            client = self._client()
-            if client is not None:
-                return client.get(f"{WATCHED[arguments[0]].format(self.namespace)}/{arguments[1]}")
-        return json.loads(self.run("get", *arguments, "-o", "json").stdout)
+        """An object or a list, by the arguments of `kubectl get`. RuntimeError if there is no such object."""
+        asked = self._path(arguments)
+        if asked is None or self._client() is None:
+            return json.loads(self.run("get", *arguments, "-o", "json").stdout)
+        path, query = asked
+        return self._client().get(path, **query)
+
+    def get_at(self, path):
+        """The object at this path, or None."""
+        try:
+            return self._client().get(path)
+        except Refused as error:
+            if error.code != 404:
+                raise
+            return None
+
+    def create_namespace(self, name):
+        self._client().create(collection("namespace", None), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    def has(self, kind, name):
+        return self.get_at(f"{collection(kind, self.namespace)}/{name}") is not None
+
+    def set_status(self, kind, name, status):
+        """Changes the fields of the object's status, as the one who runs it would."""
+        self._client().merge(f"{collection(kind, self.namespace)}/{name}/status", {"status": status})
+
+    def raw(self, path):
+        return self._client().ask("GET", path)[0].decode()
+
+    def post(self, path, body):
+        return self._client().create(path, body)[0]
+
+    def _path(self, arguments):
+        """(path, query) for arguments of `kubectl get`; None for those that only kubectl understands."""
+        kind, *rest = map(str, arguments)
+        namespace, name, query = self.namespace, None, {}
+        while rest:
+            flag = rest.pop(0)
+            if flag in ("-A", "--all-namespaces"):
+                namespace = None
+            elif flag == "-n" and rest:
+                namespace = rest.pop(0)
+            elif flag == "-l" and rest:
+                query["labelSelector"] = rest.pop(0)
+            elif flag.startswith("-") or name is not None:
+                return None
+            else:
+                name = flag
+        path = collection(kind, namespace)
+        return path and (f"{path}/{name}" if name else path, query)
 
     def _client(self):
         """None for a kubeconfig that is not a test's own, such as that of the cluster of `make demo`'s user."""

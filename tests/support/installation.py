@@ -101,7 +101,7 @@ def upgrade(node, *arguments):
 def profiled_namespace(node, store, name):
     """A namespace with an ordinary user, jane, who may profile there, and the store's keys as the Secret `traces`. Returns the administrator's kubectl for it."""
     team = Kubectl(node.kubeconfig, name)
-    team.run("create", "namespace", name)
+    team.create_namespace(name)
     team.run("create", "rolebinding", "jane", "--clusterrole=strobe-profiler", "--user=jane")
     team.run("create", "secret", "generic", "traces", *(f"--from-literal={key}={value}" for key, value in store.env.items()))
     return team
@@ -149,7 +149,7 @@ def training_job(node, name, pods=2, labels=None, annotations=None):
 def metric(node, name, **labels):
     """The sum of a metric's samples with these labels over all operators."""
     admin = Kubectl(node.kubeconfig, SPACE)
-    pages = [admin.run("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:8080/proxy/metrics").stdout
+    pages = [admin.raw(f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:8080/proxy/metrics")
              for pod in operators(node.kubeconfig)]
     return sum(total(page, name, **labels) for page in pages)
 

@@ -38,9 +38,9 @@ class SecureOperator(Operator):
         self.command.remove("--insecure-plaintext")
 
     def start(self):
-        if self.kubectl.run("get", "secret", "strobe-authority", check=False).returncode != 0:
-            self.kubectl.run("create", "secret", "generic", "strobe-authority")
-            self.kubectl.run("create", "configmap", "strobe-operator-state")
+        if not self.kubectl.has("secret", "strobe-authority"):
+            self.kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "strobe-authority"}},
+                               {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "strobe-operator-state"}})
             self.register_webhooks()
         return super().start()
 
@@ -147,11 +147,10 @@ def allow(kubectl, logdir, **limits):
 
 
 def create(kubectl, *objects, user=None, groups=(), check=False, dry_run=False):
-    arguments = [f"--as={user}"] if user else []
-    arguments += [f"--as-group={group}" for group in groups]
-    if dry_run:
-        arguments.append("--dry-run=server")
-    return kubectl.run("create", *arguments, "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=check)
+    done = kubectl.create(*objects, user=user, groups=groups, dry_run=dry_run)
+    if check and done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return done
 
 
 def grant_creating(kubectl, user, resource, profile):
@@ -172,11 +171,13 @@ def pod(name="p", labels=None, annotations=None, **spec):
 
 def pod_token(kubectl, pod, audience="strobe"):
     """Returns a token like the one that the kubelet would project into the pod."""
-    if kubectl.run("get", "serviceaccount", "default", check=False).returncode != 0:
-        kubectl.run("create", "serviceaccount", "default")
+    if not kubectl.has("serviceaccount", "default"):
+        kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
     uid = kubectl.get("pod", pod)["metadata"]["uid"]
-    return kubectl.run("create", "token", "default", f"--audience={audience}", "--bound-object-kind=Pod", f"--bound-object-name={pod}",
-                       f"--bound-object-uid={uid}").stdout.strip()
+    asked = {"audiences": [audience], "boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": pod, "uid": uid}}
+    made = kubectl.post(f"/api/v1/namespaces/{kubectl.namespace}/serviceaccounts/default/token",
+                        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": asked})
+    return made["status"]["token"]
 
 
 class SecureSidecar:
@@ -227,5 +228,4 @@ def make_pod(kubectl, name, port, labels=None, index=0, host_ports=None):
 
 
 def point_at(kubectl, name, address="127.0.0.1"):
-    status = {"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}}
-    kubectl.run("patch", "pod", name, "--subresource=status", "--type=merge", "-p", json.dumps(status))
+    kubectl.set_status("pod", name, {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]})

@@ -1,6 +1,5 @@
 """Workers as in a pod: a real JAX trainer, a sidecar beside it, and the Pod object."""
 
-import json
 import threading
 import time
 
@@ -114,8 +113,7 @@ class SharedTrainers:
 
 def mark_running(kubectl, pod):
     """Gives a pod the status that a kubelet would, with an address on the loopback."""
-    status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}}
-    kubectl.run("patch", "pod", pod, "--subresource=status", "--type=merge", "-p", json.dumps(status))
+    kubectl.set_status("pod", pod, {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]})
 
 
 def hold_session(port, milliseconds):
