@@ -62,7 +62,7 @@ def test_a_sidecar_may_be_restarted_in_each_phase(pod, trainer, tmp_path):
         worker = pod.worker("--duration", "1s", "--guard", "500ms", run=f"after-{phase}")
         assert worker["outcome"] == "Ok", (phase, worker)
         assert trainer.trains()
-    wait_until(lambda: {name for name in pod.left_behind() if not name.endswith((".process", ".sock"))} == set(), 10, "all traces to be gone")
+    wait_until(lambda: not pod.left_by_captures(), 10, "all traces to be gone")
 
 
 def test_forks_exec_and_a_kill_during_a_capture(pod, trainer):

@@ -47,6 +47,10 @@ class Pod:
     def trace(self, worker, run="r"):
         return self.logdir / "plugins/profile" / run / f"{worker['name'].replace(':', '_')}.xplane.pb"
 
+    def left_by_captures(self):
+        """What captures should have removed. Programs that run keep their announcements, and what these name."""
+        return [name for name in self.left_behind() if not name.endswith((".process", ".sock", ".steps"))]
+
     def left_behind(self):
         """What captures and programs that ended should have removed."""
         return [path.name for pattern in ("*.process", "*.sock", "*.steps", ".*", "*.xplane.pb", "*.pt.trace.json") for path in self.agent.glob(pattern)]
