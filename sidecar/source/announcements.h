@@ -22,7 +22,7 @@ struct Announcement {
   std::optional<std::uint32_t> rank{}, local_rank{}, world_size{};
   std::string address{};  // host:port of its profiler server on the loopback; empty if it has none.
   std::string socket{};   // The name, in the agent directory, of the socket that takes requests.
-  std::string steps{};  // The name of the file that tells its steps; empty if there is none.
+  std::string steps{};    // The name of the file that tells its steps; empty if there is none.
   std::vector<std::uint16_t> listens{};  // TCP ports on which the process listens.
   bool trains = true;                    // False for launchers and for workers of data loaders.
   bool beside = false;  // Another framework of the same process announced itself too.
