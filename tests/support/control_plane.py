@@ -108,7 +108,10 @@ class ControlPlane:
 
 
 class Kubectl:
-    """Runs kubectl with one kubeconfig and namespace."""
+    """Asks an API server with one kubeconfig and namespace: run() by kubectl, apply() and get() by kubectl where they must, all else without it.
+
+    What is done without it needs a kubeconfig of a test's own (see ApiClient) and a kind in kinds.py.
+    """
 
     def __init__(self, kubeconfig, namespace="default"):
         self.kubeconfig = str(kubeconfig)
@@ -130,8 +133,10 @@ class Kubectl:
         query = {"dryRun": "All"} if dry_run else {}
         errors, told = [], []
         for made in objects:
+            path = collection_of(made, self.namespace)
+            assert path, f"kinds.py does not know {made['apiVersion']} {made['kind']}"
             try:
-                told += [f"Warning: {text}" for text in self._client().create(collection_of(made, self.namespace), made, user, groups, **query)[1]]
+                told += [f"Warning: {text}" for text in self._client().create(path, made, user, groups, **query)[1]]
             except RuntimeError as error:
                 errors.append(str(error))
         return subprocess.CompletedProcess(["create"], 1 if errors else 0, "", "\n".join([*told, *errors]))
@@ -176,13 +181,15 @@ class Kubectl:
         return self.get_at(f"{collection(kind, self.namespace)}/{name}") is not None
 
     def set_status(self, kind, name, status):
-        """Changes the fields of the object's status, as the one who runs it would."""
+        """Changes these fields of the object's status, as a kubelet would."""
         self._client().merge(f"{collection(kind, self.namespace)}/{name}/status", {"status": status})
 
     def raw(self, path):
+        """What the server answers at the path, as text."""
         return self._client().ask("GET", path)[0].decode()
 
     def post(self, path, body):
+        """The object that the server makes of `body`."""
         return self._client().create(path, body)[0]
 
     def _path(self, arguments):
