@@ -11,7 +11,7 @@ inline constexpr std::uint32_t kMinActivitySlots = 16, kMaxActivitySlots = 4096;
 inline constexpr std::uint32_t kMaxBands = 64;
 
 struct Activity {
-  std::int64_t begin_ps = 0;  // Of the first slot, on the run's clock.
+  std::int64_t begin_ps = 0;  // When the first slot begins, on the run's clock.
   std::int64_t slot_ps = 1;   // Length of a slot.
   // By band and slot: the share of its time in which the band's rows hold events, from 0 to 255.
   // Not 0 where a row holds any. A band is a section, or several neighbours when there are more

@@ -14,7 +14,7 @@ struct BundleRequest {
   // Arrows between the same two tracks whose begins, and whose ends, lie in the same 2^level ps are
   // joined. At most kMaxBundleLevel.
   std::uint32_t level = 0;
-  std::uint32_t limit = 10'000;  // Of bundles; at least 1.
+  std::uint32_t limit = 10'000;  // The most bundles; at least 1.
 };
 inline constexpr std::uint32_t kMaxBundleLevel = 62;
 

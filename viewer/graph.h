@@ -14,7 +14,7 @@ struct GraphRequest {
   HloOp op{};  // Without an instruction: the root of the module's entry computation.
   // Instructions so many steps away are shown, but of each at most `fan` operands and users.
   std::uint32_t levels = 2, fan = 8;
-  std::uint32_t limit = 80;  // Of instructions, at least 1.
+  std::uint32_t limit = 80;  // The most instructions; at least 1.
 };
 
 // JSON: the module, the computation, the instruction in the centre, and `nodes` and `edges` around

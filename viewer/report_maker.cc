@@ -47,7 +47,8 @@ absl::StatusOr<std::string> MakeReport(const LoadedRun& run, Nanos patience,
 
 ReportMaker::ReportMaker(std::shared_ptr<const LoadedRun> run)
     : total_(run->workers.size()), thread_([this, run = std::move(run)] {
-        (void)setpriority(PRIO_PROCESS, 0, kReportPoliteness);  // Of this thread only.
+        (void)setpriority(PRIO_PROCESS, 0,
+                          kReportPoliteness);  // The kernel changes this thread only.
         absl::StatusOr<std::string> made =
             RunGuarded("report", [&] { return MakeReport(*run, kReportDeadline, stop_, done_); });
         MutexLock lock(&mutex_);

@@ -163,7 +163,7 @@ class TrackSearcher {
   bool reads_all_ = false;                             // Every event's arguments are searched.
   bool may_read_ = false;                              // So are those of the block at hand.
   std::uint64_t mask_ = 0;                             // Which blocks may hold hits.
-  std::uint64_t cost_ = 0;                             // Of the block at hand.
+  std::uint64_t cost_ = 0;                             // What the block at hand costs.
   std::vector<std::pair<Entry, std::uint32_t>> here_;  // The block's hits, with their ordinals.
   TrackHits found_;
 };

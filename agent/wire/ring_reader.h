@@ -230,7 +230,7 @@ class RingReader {
   const std::atomic<std::uint64_t>* const data_;
   const std::uint64_t words_;
   ThreadInfo thread_;
-  std::string parts_;  // Of the text of the next scope.
+  std::string parts_;  // The text of the next scope as far as it came.
   std::uint64_t position_ = 0;
   std::uint64_t next_ = 0;  // Number of the next expected record.
   std::uint64_t lost_ = 0;

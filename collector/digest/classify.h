@@ -10,7 +10,7 @@ namespace strobe::digest {
 
 struct WorkClass {
   WorkKind kind = WorkKind::kCompute;
-  CollectiveKind collective = CollectiveKind::kOther;  // Of communication.
+  CollectiveKind collective = CollectiveKind::kOther;  // Set if the work is communication.
   // XLA splits an asynchronous operation into one that starts it and one that waits for its end.
   enum Phase : std::uint8_t { kWhole, kStart, kDone } phase = kWhole;
   // Other operations run inside, so that its own FLOPs would count theirs again.

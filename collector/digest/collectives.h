@@ -19,7 +19,7 @@ namespace strobe::digest {
 // Names, each once.
 class Names {
  public:
-  static constexpr std::size_t kMaxBytes = 256;  // Of one name; longer ones are cut.
+  static constexpr std::size_t kMaxBytes = 256;  // Longer names are cut.
 
   std::uint32_t Find(std::string_view name);
   std::vector<std::string> Take() && { return std::move(names_); }
@@ -70,7 +70,7 @@ class Collectives {
   explicit Collectives(Names& names) : names_(names) {}
 
   // Adds an event that is communication. `hlo` is the text of its HLO instruction if that is known.
-  // Of an asynchronous operation of XLA, the two events become one collective.
+  // The two events of an asynchronous operation of XLA become one collective.
   void Add(std::string_view name, std::string_view hlo, const WorkClass& work,
            const CollectiveStats::Told& told, std::uint32_t device, const Times& times);
   // Moves all into the digest, sorted and numbered. Call it once.

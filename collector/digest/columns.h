@@ -15,8 +15,8 @@ enum class Coding : std::uint8_t {
   kDelta,     // Less the value of the row before, with the sign in the lowest bit.
   kSigned,    // With the sign in the lowest bit.
   kDuration,  // Not negative.
-  kAny,       // Of 64 bits.
-  kSmall,     // Of 32 bits.
+  kAny,       // Any number of 64 bits.
+  kSmall,     // A number of 32 bits.
   kFlag,
 };
 

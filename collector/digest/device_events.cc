@@ -95,7 +95,7 @@ class DeviceReader {
   const std::int64_t category_id_, flops_id_, bytes_id_, allocated_id_, correlation_;
   const std::uint64_t process_;
   std::vector<std::unique_ptr<LineSource>> sources_{};
-  Times range_{kMaxPs, -kMaxPs};  // Of its work.
+  Times range_{kMaxPs, -kMaxPs};  // Spans its work.
 };
 
 bool LineSource::Read(Work& work) {

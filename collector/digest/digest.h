@@ -53,14 +53,14 @@ struct DigestStep {
   // shorter by that time than it would be otherwise.
   bool followed = false;
   std::int64_t annotation_end_ns = 0;  // Where the annotation itself ended.
-  Breakdown time{};                    // Of the devices, from begin to end; zeros without a device.
+  Breakdown time{};  // What the devices did, from begin to end; zeros without a device.
   HostTime host{};
 
   bool operator==(const DigestStep&) const = default;
 };
 
 struct DigestDevice {
-  std::string name{};  // Of its plane, such as "/device:GPU:0".
+  std::string name{};  // The name of its plane, such as "/device:GPU:0".
   // The first begin and the last end of work on it; equal if it has none.
   std::int64_t first_ns = 0, last_ns = 0;
   Breakdown time{};  // Over the recorded span of the digest.
@@ -141,9 +141,9 @@ struct DigestOp {
   std::uint64_t count = 0;
   // Self time is the total minus the time of what ran inside, on the same line.
   std::int64_t total_ns = 0, self_ns = 0;
-  // Of single durations, within 2 %.
+  // Quantiles of single durations, within 2 %.
   std::int64_t p50_ns = 0, p99_ns = 0;
-  std::uint64_t flops = 0, bytes_accessed = 0;  // Of all of them; 0 = not told.
+  std::uint64_t flops = 0, bytes_accessed = 0;  // Sums over all of them; 0 = not told.
 
   bool operator==(const DigestOp&) const = default;
 };

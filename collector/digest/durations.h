@@ -38,7 +38,7 @@ class Durations {
 
   static constexpr unsigned kFirstBits = 10;
   std::vector<Slot> slots_ = std::vector<Slot>(std::size_t{1} << kFirstBits);
-  unsigned shift_ = 64 - kFirstBits;  // Of a hash, so that it becomes the number of a slot.
+  unsigned shift_ = 64 - kFirstBits;  // Shifts a hash, which becomes the number of a slot.
   std::size_t used_ = 0;
 };
 

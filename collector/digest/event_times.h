@@ -31,8 +31,8 @@ inline Times TimesOf(std::int64_t origin_ps, const xplane::Event& event) {
 // A stat as it is encoded.
 struct RawStat {
   std::int64_t name_id = 0;
-  std::int64_t value = 0;   // Of an integer; of a reference to a text, its id.
-  std::string_view text{};  // Of a text that is stored with the event.
+  std::int64_t value = 0;   // An integer's value, or the id of the text that is referred to.
+  std::string_view text{};  // A text that is stored with the event.
   bool is_integer = false, is_reference = false;
 };
 

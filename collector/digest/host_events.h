@@ -22,7 +22,7 @@ struct Gathered {
   Collectives collectives{names};
   Launches launches{};
   std::uint64_t events = 0;
-  std::int64_t begin_ps = kMaxPs, end_ps = -kMaxPs;  // Of all events.
+  std::int64_t begin_ps = kMaxPs, end_ps = -kMaxPs;  // Span all events.
 
   void Extend(const Times& times) {
     ++events;

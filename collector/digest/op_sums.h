@@ -80,7 +80,7 @@ std::vector<DigestOp> OpSums::Top(std::size_t most, const Name& name) const {
 struct EventKind {
   std::uint32_t op = 0;
   WorkClass work{};
-  std::uint64_t flops = 0, bytes_accessed = 0;  // Of one event.
+  std::uint64_t flops = 0, bytes_accessed = 0;  // What one event takes.
   const xplane::EventName* name = nullptr;      // nullptr: the trace does not name it.
 };
 

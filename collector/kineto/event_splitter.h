@@ -83,7 +83,7 @@ class EventSplitter {
   bool array_ended_ = false;
   StringState strings_;
   std::uint64_t depth_ = 0;
-  std::size_t event_begin_ = kNone;  // Of an event that has not ended.
+  std::size_t event_begin_ = kNone;  // Where the event begins that has not ended.
   bool skipping_ = false;            // The event is too large.
   // RereadFrom was called: a line break ends a text, because a quote is missing somewhere.
   bool careful_ = false;

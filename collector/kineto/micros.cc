@@ -7,7 +7,7 @@ namespace strobe::kineto {
 namespace {
 
 constexpr std::int32_t kPsPerUs = 1'000'000;
-constexpr std::size_t kMaxDigits = 18;  // Of whole microseconds, so that they fit into 64 bits.
+constexpr std::size_t kMaxDigits = 18;  // Whole microseconds must fit into 64 bits.
 constexpr std::size_t kPsDigits = 6;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }

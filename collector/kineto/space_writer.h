@@ -45,10 +45,10 @@ class SpaceWriter {
     std::int64_t id = 0;
     std::vector<Line*> lines{};
     std::vector<Group*> groups{};
-    PlaneNames* names = nullptr;  // Of all groups.
+    PlaneNames* names = nullptr;  // Shared by all groups.
     std::string head{}, stats{};  // Encoded fields.
     std::vector<PlacedLine> placed{};
-    std::uint64_t size = 0;  // Of the encoded plane without its own tag and length.
+    std::uint64_t size = 0;  // The size of the encoded plane without its own tag and length.
   };
 
   std::string PlaneName(const Group& group);

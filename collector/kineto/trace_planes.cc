@@ -336,7 +336,7 @@ void TracePlanes::AddMetadata(const TraceEvent& event) {
   }
   const std::pair key(std::string(event.pid), std::string(event.tid));
   if (event.name == "process_name") {
-    // Of a process and a device with the same number, Kineto names both the same.
+    // Kineto gives a process and a device with the same number the same name.
     processes_[key.first] = std::move(text);
     return;
   }

@@ -28,7 +28,7 @@ struct LastArrival {
 // For each collective of the step; nullopt for those with fewer than two members.
 std::vector<std::optional<LastArrival>> LastArrivals(const Job& job, const JobStep& step);
 
-// Of one worker, over all steps.
+// How often one worker came last, over all steps.
 struct WorkerArrivals {
   std::size_t calls = 0;          // Collectives with at least two members.
   std::size_t last = 0;           // How often it is known to have arrived last.
@@ -36,7 +36,7 @@ struct WorkerArrivals {
   std::int64_t made_wait_ns = 0;  // How long others waited where it is known to have been last.
 };
 
-// Of the calls of one type on one communicator, over all steps.
+// Who came last at the calls of one type on one communicator, over all steps.
 struct CallArrivals {
   std::uint32_t communicator = 0, type = 0;
   std::size_t calls = 0;

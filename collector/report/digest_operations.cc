@@ -92,7 +92,7 @@ class DigestMerger::Merged {
     std::string name{};
     bool waits = true;
     bool numbered = true;    // All calls have a sequence number.
-    std::uint32_t size = 0;  // Of the communicator; 0 = not told.
+    std::uint32_t size = 0;  // The communicator's size; 0 = not told.
   };
 
   // nullopt: there are too many.
@@ -288,7 +288,7 @@ class DigestMerger::Merged {
 
   const MergeLimits limits_;
   std::vector<Part> parts_{};
-  std::vector<CallList> calls_{};                         // Of each part.
+  std::vector<CallList> calls_{};                         // One for each part.
   std::map<std::string, std::uint32_t> communicators_{};  // By identity.
   std::vector<std::string> communicator_names_{};
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> key_of_{};

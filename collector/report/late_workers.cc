@@ -112,8 +112,8 @@ class Finder {
            mean.mean > Threshold(mean.error, Degrees(static_cast<double>(mean.kept)));
   }
 
-  // Of few workers, the steps of one that is late in about half of them have two middles, which a
-  // trimmed mean does not tell from noise. Of many, the others tell how rare that is.
+  // With few workers, the steps of one that is late in about half of them have two middles, which a
+  // trimmed mean does not tell from noise. With many, the others tell how rare that is.
   bool LateInTheMean(std::uint32_t who) const {
     if (compared_.size() >= kSomeWorkers) return false;
     const Spread spread = SpreadOf(excess_[who].total);
@@ -181,8 +181,8 @@ class Finder {
   std::vector<TrimmedMean> typical_{};
   std::vector<std::uint32_t> compared_{};
   double usual_error_ = 0, usual_kept_ = 0;
-  double difference_ = 0;               // Of the means of workers.
-  double step_noise_ = 0;               // Of one worker's steps.
+  double difference_ = 0;               // How much the means of workers differ.
+  double step_noise_ = 0;               // How much one worker's steps differ.
   std::vector<double> late_step_ns_{};  // What a step of each must exceed to be late.
   std::vector<std::size_t> late_steps_{};
   std::size_t all_steps_ = 0, all_late_steps_ = 0;

@@ -15,7 +15,7 @@ struct CauseShare {
   Cause cause = Cause::kOther;
   double ns = 0;        // A step, above the others' median.
   double error_ns = 0;  // Half-width of its 95 % interval.
-  double share = 0;     // Of all causes that are above the others.
+  double share = 0;     // Its share of all causes that are above the others.
 };
 
 struct Late {

@@ -10,7 +10,7 @@ namespace strobe::report {
 
 // One worker's part in one call of a collective.
 struct MergedCall {
-  std::uint32_t key = 0;  // Of communicator and name.
+  std::uint32_t key = 0;  // The number of its communicator and name.
   std::int64_t ordinal = 0;
   std::int64_t sequence = -1;             // As DigestCollective.
   std::int64_t step = 0;                  // The number of the worker's step in which it began.
@@ -22,7 +22,7 @@ using CallList = std::vector<MergedCall>;
 
 // What the ordinals of one key mean.
 struct CallOrder {
-  // Of each worker: by how much its ordinals exceed those of the reference. Workers that are not
+  // By worker, how much its ordinals exceed those of the reference. Workers that are not
   // there could not be matched.
   std::unordered_map<std::size_t, std::int64_t> shift{};
   std::size_t reference = 0;  // The worker with most calls.

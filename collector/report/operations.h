@@ -103,7 +103,7 @@ struct Job {
   std::vector<Communicator> communicators{};
   std::vector<JobStep> steps{};            // By number.
   std::vector<CallMismatch> mismatches{};  // At most kMaxMismatches.
-  std::size_t mismatch_count = 0;          // Of all.
+  std::size_t mismatch_count = 0;          // Counts those that are left out, too.
   // What is not known because the traces do not tell it, in sentences for people.
   std::vector<std::string> unknown{};
 };

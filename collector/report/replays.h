@@ -16,7 +16,7 @@ struct ReplayedStep {
   std::size_t index = 0;  // In Job::steps.
   StepGraph graph{};
   std::vector<std::int64_t> durations_ns{};  // OwnDurations of the step.
-  std::int64_t time_ns = 0;                  // Of the replay with them.
+  std::int64_t time_ns = 0;                  // How long the replay with them takes.
 };
 
 class Replays {

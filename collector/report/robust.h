@@ -25,11 +25,11 @@ TrimmedMean TrimmedMeanOf(std::vector<double> values);
 
 struct Spread {
   double mean = 0;
-  double half_width = 0;  // Of the 95 % interval of the mean; 0 with fewer than two values.
+  double half_width = 0;  // Half of the 95 % interval of the mean; 0 with fewer than two values.
 };
-// Of the plain mean of all values.
+// The spread of the plain mean of all values.
 Spread SpreadOf(const std::vector<double>& values);
-// Of the trimmed mean.
+// The spread of the trimmed mean.
 Spread SpreadOf(const TrimmedMean& mean);
 
 // The probability that Student's t with these degrees of freedom (at least 1) exceeds t.

@@ -23,8 +23,9 @@ struct PartSlowdown {
 
 struct Slowdown {
   std::vector<std::int64_t> steps{};  // The numbers of the steps that were replayed.
-  // Of each step: as the job recorded it; replayed with its own durations, without the delays that
-  // no operation explains; and the ideal one, which is the same for steps with the same operations.
+  // The time of each step: as the job recorded it; replayed with its own durations, without the
+  // delays that no operation explains; and the ideal one, which is the same for steps with the same
+  // operations.
   std::vector<double> recorded_ns{}, replayed_ns{}, ideal_ns{};
   // Mean replayed time divided by mean ideal time: S.
   double slowdown = 0;

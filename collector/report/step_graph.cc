@@ -12,8 +12,8 @@ namespace {
 
 // The operations of a step by what begins together: the collectives first, then those alone.
 struct Units {
-  std::vector<std::uint32_t> of{};       // The unit of each operation.
-  std::vector<std::uint32_t> first{};    // Of each unit, in `members`; one more for the end.
+  std::vector<std::uint32_t> of{};     // The unit of each operation.
+  std::vector<std::uint32_t> first{};  // Where each unit begins in `members`; one more for the end.
   std::vector<std::uint32_t> members{};  // Operations.
 };
 

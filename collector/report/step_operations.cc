@@ -20,7 +20,7 @@ struct CallPlace {
   std::uint32_t step = kNoStep;  // In Job::steps.
   std::uint32_t in_step = 0;     // Counts the calls of its key in the step.
   std::uint32_t collective = kAlone;
-  std::uint32_t type = 0, type_before = 0;  // Of the call, and of the work before it.
+  std::uint32_t type = 0, type_before = 0;  // The types of the call and of the work before it.
 };
 
 struct PlacedCall {
@@ -157,10 +157,10 @@ class OperationMaker {
   const std::span<const CallKey> keys_;
   const std::span<const CallOrder> orders_;
   Job& job_;
-  std::vector<std::vector<CallPlace>> places_;  // Of each call of each key's reference.
+  std::vector<std::vector<CallPlace>> places_;  // The place of each call of each key's reference.
   std::map<std::int64_t, std::uint32_t> step_of_{};
   std::map<std::tuple<std::string, std::uint32_t, bool>, std::uint32_t> types_{};
-  // Of the worker and step that are being added.
+  // Where the worker and step that are being added begin.
   std::size_t first_of_step_ = 0, first_operation_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace strobe::report {
 namespace {
 
-// Of what a late worker takes longer, others must lose at least this share.
+// Others must lose at least this share of what a late worker takes longer.
 constexpr double kSmallestLoss = 0.1;
 
 // By how much the worker's clock can differ from a typical other one.

@@ -32,7 +32,7 @@ MedianTimes ReplayWithMedians(const Job& job, Replays& replays,
 struct HeldUp {
   double ns = 0;        // In the mean.
   double error_ns = 0;  // Half-width of its 95 % interval, from the differences of the steps.
-  double share = 0;     // Of the replayed step.
+  double share = 0;     // The share of the replayed step.
   std::size_t steps = 0;
 };
 // The difference of two series of MedianTimes.

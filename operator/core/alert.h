@@ -13,8 +13,8 @@
 namespace strobe {
 
 // Bounds that whoever receives alerts keeps, so that one alert is at most about 100 KiB.
-inline constexpr std::size_t kMaxAlertLabels = 64;      // Of labels, and of annotations.
-inline constexpr std::size_t kMaxAlertNameBytes = 256;  // Of a label's or annotation's name.
+inline constexpr std::size_t kMaxAlertLabels = 64;      // Also the most annotations.
+inline constexpr std::size_t kMaxAlertNameBytes = 256;  // Limits the name of a label or annotation.
 inline constexpr std::size_t kMaxAlertValueBytes = 512;
 inline constexpr std::size_t kMaxFingerprintBytes = 64;
 

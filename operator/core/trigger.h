@@ -25,7 +25,7 @@ struct TriggerAlerts {
   std::string namespace_label = "namespace";
   std::string pod_label = "pod";  // Empty = not used.
   std::string job_label{};        // The same; an alert that has it is not asked for its pod.
-  std::string job_kind = "Job";   // Of the job that job_label names.
+  std::string job_kind = "Job";   // The kind of the job that job_label names.
 };
 
 // What captures may cost, for each job.

@@ -18,7 +18,7 @@ struct TriggerVerdict {
   std::optional<RunRefusal> refusal{};  // None: the run is to be created.
   // Until then every alert of the job is refused so, and nothing needs to be read.
   std::optional<WallTime> refused_until{};
-  std::int64_t number = 0;  // Of the run to create.
+  std::int64_t number = 0;  // The number of the run to create.
 };
 
 // Why no alert starts a capture by this trigger, whatever its job.

@@ -12,7 +12,7 @@
 namespace strobe::kube {
 namespace {
 
-// Of a run, with all that is asked for it.
+// Limits the start of a run, with all that is asked for it.
 constexpr Nanos kStartLimit = std::chrono::seconds(30);
 
 }  // namespace

@@ -59,7 +59,7 @@ class JobSignRules {
   struct Loop {
     std::string name{}, process{};
     std::int64_t number = 0;
-    MonoTime began{};                    // Of the step `number`.
+    MonoTime began{};                    // When the step `number` began.
     std::deque<std::int64_t> usual{};    // Times per step, in ns, the oldest first.
     std::size_t slow_looks = 0;          // The last looks in a row at which steps were slow.
     bool slow = false;                   // It is a sign that steps are slow.
@@ -74,7 +74,7 @@ class JobSignRules {
     int count = 0;
     std::int64_t ns = 0;  // Per step.
     bool paused = false;  // One of them took much longer than the others.
-    MonoTime began{};     // Of the first one, or earlier.
+    MonoTime began{};     // When the first one began, or earlier.
   };
 
   static std::optional<Steps> Advance(Loop& loop, const v1::StepPace& pace, MonoTime began);

@@ -13,7 +13,7 @@
 namespace strobe {
 
 struct Announcement {
-  std::string container{};  // Of the process; empty if it is not known.
+  std::string container{};  // The process's container; empty if it is not known.
   std::uint32_t pid = 0;    // In the process's own PID namespace.
   std::uint64_t began = 0;  // When the process began, in the kernel's ticks since boot.
   std::string framework{};  // "torch", "jax" or "tensorflow".

@@ -14,7 +14,7 @@
 namespace strobe {
 
 struct FrameworkAnswer {
-  std::string address{};  // Of the server, or the name of the process; the row's name.
+  std::string address{};  // The server's address, or the name of the process; the row's name.
   std::string who{};      // For messages, such as "profiler server at 127.0.0.1:9012".
   // For any other age, host annotations were left out.
   ServerAge age = ServerAge::kSince2026;

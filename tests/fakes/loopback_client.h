@@ -38,7 +38,7 @@ inline std::string Exchange(int port, const std::string& request) {
 
 struct TlsClient {
   std::string roots{};  // What it trusts.
-  std::string name{};   // Of the server.
+  std::string name{};   // The server's name.
   KeyPair own{};        // Shown to the server; empty = no certificate.
 
   // Empty if the handshake fails.

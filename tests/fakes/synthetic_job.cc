@@ -37,7 +37,7 @@ struct Drawn {
 struct Call {
   double arrival = 0, end = 0;
 };
-struct Timeline {  // Of one worker's step, in true ms.
+struct Timeline {  // One worker's step, in true ms.
   double begin = 0, end = 0;
   std::vector<Call> calls{};
 };

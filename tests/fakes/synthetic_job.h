@@ -27,7 +27,7 @@ struct SyntheticJob {
 
 // A step of a worker takes about this without waiting, of which each phase is a part.
 inline constexpr double kComputeMs = 70, kInputMs = 6, kHostMs = 5, kCopiesMs = 5;
-inline constexpr double kTransferMs = 2;  // Of each collective.
+inline constexpr double kTransferMs = 2;  // What each collective takes.
 // Standard deviation of a worker's own time from step to step, with its heavy tail: each phase
 // varies by 1.5 %, and one step of a hundred is longer by 5 ms in the mean.
 inline constexpr double kStepNoiseMs = 1.3;

@@ -17,7 +17,7 @@ class AgentRig:
         self.port = free_port()
         self.logdir = directory / "logdir"
         self.programs = []
-        self.guard = ["--guard", WIDE_GUARD]  # Of captures that give none.
+        self.guard = ["--guard", WIDE_GUARD]  # The guard of captures that give none.
 
     def start(self, command, env=None):
         """Starts a program with the agent and waits until it prints "ready"."""

@@ -26,8 +26,8 @@ export class ArrowBrush {
     this.ratio = ratio;
     const [red, green, blue, alpha] = parse(color);
     this.heads = true; // Whether arrows have heads.
-    this.dots = 1; // Of so many pixels of a line, one is drawn.
-    this.keep = Math.round((1 - alpha * shade) * 256); // Of 256: the share of what is below.
+    this.dots = 1; // One of so many pixels of a line is drawn.
+    this.keep = Math.round((1 - alpha * shade) * 256); // The share of what is below, in 1/256.
     const share = 256 - this.keep;
     // Red and blue are blended at once, in two halves of a number.
     this.redBlue = Math.imul(red | (blue << 16), share);

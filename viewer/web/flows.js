@@ -11,7 +11,7 @@ const DENSE = 500; // From this many bundles on, arrows are drawn paler, so that
 const THICK = 8; // Arrows that make a bundle a thick one.
 const MIN_SHADE = 0.25;
 const MANY = 2000; // More bundles have no arrow heads, which would cover the begins of events.
-const MAX_PIXELS = 1e6; // Of all arrows in a frame; longer ones are dotted to save time.
+const MAX_PIXELS = 1e6; // For all arrows of a frame; if they need more, they are dotted to save time.
 const MAX_DOTS = 8;
 const BEYOND = 40; // Pixels outside of the canvas, where arrows to rows out of sight end.
 
@@ -22,7 +22,7 @@ export class Flows {
     this.view = view;
     this.notices = notices;
     this.on = false;
-    this.arrows = []; // Of the selected event: [[from, to]], each {row, track, beginPs, durationPs}.
+    this.arrows = []; // Those of the selected event: [[from, to]], each {row, track, beginPs, durationPs}.
     this.clearBundles();
     this.question = 0; // Number of the latest question; older answers are dropped.
   }

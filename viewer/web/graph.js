@@ -4,7 +4,7 @@ import { count } from "./format.js";
 import { layer } from "./layers.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 190; // Of a node, in pixels.
+const WIDTH = 190; // A node's width in pixels.
 const HEIGHT = 38;
 const PASS = 6; // Width of the place that an edge has in a layer that it crosses.
 const GAP_X = 18;

@@ -3,12 +3,12 @@
 
 // Heights in pixels.
 export const MIN_TRACK = 15;
-export const MAX_TRACK = 30; // Of runs with few rows, which then use the room that there is.
+export const MAX_TRACK = 30; // In runs with few rows, which then use the room that there is.
 export const GAP = 3; // Between two rows.
 export const SECTION = 20; // A section's head.
 export const COUNTER = 34; // A counter's row.
 
-const MAX_TRACKS = 12; // Of a row that the user has not opened.
+const MAX_TRACKS = 12; // In a row that the user has not opened.
 const MANY_ROWS = 400; // Runs with more begin with most sections closed.
 const SCOPES = "Framework Name Scope"; // The line that XLA's tools derive; it is deep.
 

@@ -7,7 +7,7 @@ export class OverviewTab {
   constructor(section, actions) {
     this.section = section;
     this.actions = actions;
-    this.api = null; // Of the run whose report is shown or asked for.
+    this.api = null; // Asks for the run whose report is shown.
     this.shown = null; // The Overview, once there is one.
   }
 

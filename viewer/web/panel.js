@@ -4,7 +4,7 @@ import { amount, count, exact, time } from "./format.js";
 import { xprofLink } from "./graph.js";
 import { sectionOf } from "./layout.js";
 
-const MAX_LINES = 500; // Of a sortable table.
+const MAX_LINES = 500; // In a sortable table.
 const STACK_ARGS = ["source_stack", "stack", "stack_trace"]; // Arguments that hold a stack trace.
 const STEP_HEADS = [
   "Step",

@@ -1,7 +1,7 @@
 // What users do with rows: open, close, pin and filter them, and read their events as a table.
 import { sectionOf } from "./layout.js";
 
-const MAX_TABLE_EVENTS = 100; // Of one page of a table.
+const MAX_TABLE_EVENTS = 100; // On one page of a table.
 
 export class Rows {
   /** `field`: where the filter is typed. */

@@ -4,7 +4,7 @@
 const MIN_FRAME = 8; // Pixels; a frame around a shorter time is made this wide.
 const EDGE = 6; // Pixels from an edge at which the edge is taken, not the whole frame.
 const BAND = 4; // Pixels of a band, at least.
-const KEY_STEP = 0.1; // Of the time in sight, by which an arrow key moves it.
+const KEY_STEP = 0.1; // The part of the time in sight by which an arrow key moves it.
 
 export class Strip {
   /** `strip`: holds the canvas and the frame. */
@@ -14,7 +14,7 @@ export class Strip {
     this.context = canvas.getContext("2d");
     this.frame = frame;
     this.view = view;
-    this.answer = null; // Of /api/activity.
+    this.answer = null; // What /api/activity answered.
     this.drag = null;
     this.placed = ""; // The frame's place, as it was set last.
     strip.addEventListener("pointerdown", (event) => this.down(event));

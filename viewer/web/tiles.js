@@ -9,7 +9,7 @@ const MAX_LEVEL = 56; // As in viewer/tiles.h.
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 8000;
 const MAX_REQUESTS = 3; // At once; more would delay what the next frame wants.
-const MAX_ROWS = 256; // Of one request.
+const MAX_ROWS = 256; // In one request.
 const MAX_ITEMS = 6e6; // In memory, about 100 MB; the tiles that were drawn longest ago go first.
 
 /** The level for a view: slots are 2 to 4 pixels wide. */
@@ -48,8 +48,8 @@ export class TileStore {
     this.last = Math.floor(description.endPs / tileSpan(this.coarsest));
     this.waiting = new Map(); // Requests under way, {level, index, rows} by number.
     this.asked = new Set(); // The tiles that they ask for, "row:level:index".
-    this.number = 0; // Of the latest request.
-    this.items = 0; // Of all tiles in memory.
+    this.number = 0; // The number of the latest request.
+    this.items = 0; // Counts the items of all tiles in memory.
     this.failures = 0; // In a row.
     this.lacking = 0; // Tiles in sight that are not loaded.
     this.clock = 0; // Counts frames; a tile notes the last one that drew it.

@@ -10,7 +10,7 @@ from .kernels import quantile
 class Stamps(NamedTuple):
     threads: int
     kernels: int  # How many a step launches.
-    noted: list  # Of each thread, begin and end of its kernels in turns.
+    noted: list  # For each thread, begin and end of its kernels in turns.
 
 
 def read(path):
@@ -33,7 +33,7 @@ class Distances(NamedTuple):
     begin_us: float  # 99 % of the begins are nearer.
     end_us: float
     longer_us: float  # Median of what a recorded kernel lasts longer than between its own stamps.
-    tick_ns: int  # Of the device's clock.
+    tick_ns: int  # How long a tick of the device's clock is.
     drift_ppm: float
 
 

@@ -6,8 +6,8 @@
 typedef struct {
   PyObject_HEAD
   PyObject* name;     /* NULL before __init__. */
-  PyObject* metadata; /* Of the constructor: a dict, or NULL when there is none. */
-  PyObject* more;     /* Of set_metadata, for one use of the object: a dict or NULL. */
+  PyObject* metadata; /* What the constructor got: a dict, or NULL if there is none. */
+  PyObject* more;     /* What set_metadata got, for one use of the object: a dict or NULL. */
   uint64_t begin;     /* 0 = not recorded. */
   uint64_t told;      /* What begin_step returned for the step that runs; 0 = none. */
   uint32_t level;

@@ -180,7 +180,7 @@ TEST(FindStragglers, SurvivesHostileDigests) {
 struct Tally {
   std::size_t cases = 0, right = 0;
   std::size_t found = 0, found_kind = 0;  // Workers; how often it is right whether always or not.
-  std::vector<double> lost_errors{};      // Of the lost time, as a share of it.
+  std::vector<double> lost_errors{};      // Errors of the lost time, as shares of it.
   std::vector<std::string> mistakes{};
 };
 

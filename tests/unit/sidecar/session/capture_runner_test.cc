@@ -63,7 +63,7 @@ class FakeSource final : public Source {
   std::uint32_t workers = 1;  // The last one of several fails.
 
   bool dropped = false, torch = false;
-  std::vector<std::string> originals;     // Of processes with these names.
+  std::vector<std::string> originals;     // What processes with these names left.
   std::function<v1::StepPace()> steps{};  // Set before a capture is armed.
   v1::CapturePlan recorded{};
   std::atomic<int> records{0};
