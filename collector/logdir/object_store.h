@@ -28,7 +28,7 @@ struct ObjectInfo {
   std::uint64_t bytes = 0;
   // The checksum that was given when the object was written; empty if it is not known.
   std::string sha256{};
-  // Differs after the object was replaced; empty if the store does not tell.
+  // Changes when the object is replaced; empty if the store does not tell.
   std::string version{};
 };
 

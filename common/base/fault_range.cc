@@ -39,8 +39,8 @@ long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value)
   return syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
 }
 
-// An access to a block that is readable fails only for a moment, or because it writes. A thread
-// that fails at the same address again and again is one that writes, which is a defect.
+// Reading a block that is readable fails for a moment at most. A thread that fails at the same
+// address again and again therefore writes, which is a defect.
 bool FailsForGood(std::uintptr_t address) {
   constexpr unsigned kTries = 1000;
   thread_local std::uintptr_t last = 0;

@@ -31,7 +31,7 @@ class Parser {
   absl::Status List(const YAML::Node& node, const std::string& where,
                     const std::function<Fields()>& fields) const;
   Setter Nested(std::string where, Fields fields) const;
-  // Parses the text and reads it as a map; also the parser's exceptions become errors.
+  // Parses the text and reads it as a map. Exceptions of the parser become errors, too.
   absl::Status Read(std::string_view text, const Fields& fields) const;
 
  private:

@@ -22,7 +22,7 @@ absl::Status CheckAuthorityRules(const AuthorityRules& rules);
 
 class Authorities {
  public:
-  Authorities() = default;  // None.
+  Authorities() = default;  // There is none yet.
   // PEM bundles of certificates and of their keys, in the same order. DataLoss when they do not
   // match.
   static absl::StatusOr<Authorities> Parse(const std::string& certificates,

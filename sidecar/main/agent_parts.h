@@ -47,7 +47,7 @@ class AgentParts {
   const std::unique_ptr<AgentDirectory> directory_;
   AgentSource agent_;
   InprocSource inproc_;
-  const std::unique_ptr<KinetoDaemon> kineto_daemon_;  // Null if the sidecar is none.
+  const std::unique_ptr<KinetoDaemon> kineto_daemon_;  // Null unless --kineto-daemon is given.
   const std::unique_ptr<KinetoSource> kineto_;         // Null without the daemon.
   AutoSource both_;
   RingMonitor monitor_;

@@ -27,8 +27,8 @@ class WindowRecorder {
   // Waits until recording must begin in `ahead`, and returns when. A monotonic time, so that all
   // workers start together even if this wall clock is set meanwhile.
   MonoTime AwaitStart(Nanos ahead, const LiveCapture& live, v1::CapturePlan& plan);
-  // The same for a plan that counts steps. Moves the plan's window to when the processes' pace lets
-  // expect its steps.
+  // The same for a plan that counts steps. Moves the plan's window to the time at which, by the
+  // processes' pace, its steps will come.
   void AwaitStep(Nanos ahead, const LiveCapture& live, v1::CapturePlan& plan);
 
   const Clock& clock_;
