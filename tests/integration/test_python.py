@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import textwrap
+from collections import Counter
 
 import pytest
 
@@ -82,6 +83,49 @@ def test_annotations_reach_the_trace(rig, protos, python_package, group):
     decorated = [e for e in found if e[1] == "decorated"]
     assert len(decorated) >= 3 * (len(trains) - 2) and decorated[0][4] == {"kind": "slow"}, "recursion has a scope for each call"
     assert len({line for line, name, *_ in found if name in ("train", "other")}) == 2
+
+
+def test_each_way_to_enter_a_trace_is_recorded(rig, protos, python_package, group):
+    program = textwrap.dedent("""
+        import contextlib, time, strobe
+
+        class Mine(strobe.Trace):
+            def __enter__(self):
+                return super().__enter__()
+
+            def __call__(self):
+                raise AssertionError("a with block does not call the object")
+
+        print("ready", flush=True)
+        step = 0
+        while True:
+            with strobe.Trace("train", step_num=step):
+                by_hand = strobe.Trace("by hand")
+                assert by_hand.__enter__() is by_hand and by_hand.__exit__(None, None, None) is None
+                with contextlib.ExitStack() as stack:
+                    assert type(stack.enter_context(strobe.Trace("stack"))) is strobe.Trace
+                with Mine("subclass") as mine:
+                    mine.set_metadata(part="x")
+                by_class = strobe.Trace("class")
+                strobe.Trace.__enter__(by_class)
+                strobe.Trace.__exit__(by_class, None, None, None)
+                for _ in range(2):
+                    with by_class as same:
+                        assert same is by_class
+                assert by_class(lambda: 5)() == 5
+                try:
+                    with strobe.Trace("raises"):
+                        raise KeyError
+                except KeyError:
+                    pass
+                time.sleep(0.001)
+            step += 1
+    """)
+    found, trains = captured(rig, group, python_package, program)
+    assert len(trains) > 20
+    for train in trains[1:-1]:  # The window may have cut the first and the last one.
+        within = Counter(e[1] for e in found if train[2] <= e[2] and e[3] <= train[3])
+        assert within == {"train": 1, "by hand": 1, "stack": 1, "subclass": 1, "class": 4, "raises": 1}
 
 
 def test_a_scope_made_once_is_recorded_each_time(rig, protos, python_package, group):
@@ -198,6 +242,7 @@ def test_misuse_is_said_and_values_never_break_a_program(python):
         import strobe
         for wrong in (lambda: strobe.Trace(), lambda: strobe.Trace(5), lambda: strobe.Trace("a", "b"), lambda: strobe.Trace("a", 4),
                       lambda: strobe.Trace("a", 1, 2), lambda: strobe.Trace(name=5), lambda: strobe.Trace("a").set_metadata(1), lambda: strobe.Trace("a")(3),
+                      lambda: strobe.Trace("a")(), lambda: strobe.Trace("a")(None, None, None),
                       lambda: strobe.scope(), lambda: strobe.scope(5), lambda: strobe.scope("a", 4), lambda: strobe.scope("a", 1, 2), lambda: strobe.scope("a", step_num=1)):
             try:
                 wrong()

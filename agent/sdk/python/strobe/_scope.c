@@ -94,7 +94,7 @@ static PyObject* MakeObject(PyObject* scope) {
 
 const char strobe_scope_doc[] =
     "scope(name, level=1, /, **metadata)\n--\n\n"
-    "A scope that is made once and entered often, at about a quarter of a Trace's cost while no capture\n"
+    "A scope that is made once and entered often, at about a third of a Trace's cost while no capture\n"
     "runs: a context manager or a decorator, for any number of threads and for recursion. Leave it in the\n"
     "thread in which it was entered; for coroutines that take turns, Trace is right.\n\n"
     "name, level, metadata: as of Trace. str() of the metadata is evaluated now, and step_num is refused:\n"

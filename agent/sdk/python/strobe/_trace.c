@@ -2,9 +2,16 @@
 #include "_trace.h"
 
 #include <stddef.h>
+#include <structmember.h>
+
+/* The stable ABI has the vectorcall protocol since 3.12; it is the same from 3.9 on. */
+typedef PyObject* (*VectorCall)(PyObject* callable, PyObject* const* args, size_t count, PyObject* names);
+enum { kHasVectorCall = 1 << 11 };
+static const size_t kOffsetFlag = (size_t)1 << (8 * sizeof(size_t) - 1); /* PY_VECTORCALL_ARGUMENTS_OFFSET */
 
 typedef struct {
   PyObject_HEAD
+  VectorCall call;    /* CallTrace; NULL in subclasses, which are called by TraceCall. */
   PyObject* name;     /* NULL before __init__. */
   PyObject* metadata; /* What the constructor got: a dict, or NULL if there is none. */
   PyObject* more;     /* What set_metadata got, for one use of the object: a dict or NULL. */
@@ -13,7 +20,14 @@ typedef struct {
   uint32_t level;
   int entered;
   int is_step; /* The constructor had an int as step_num. */
+  int bound;   /* __enter__ or __exit__ was looked up, so that a call may be theirs. */
 } Trace;
+
+/* What __enter__ and __exit__ are in the class. */
+typedef struct {
+  PyObject_HEAD
+  PyObject* method; /* The ordinary method, which subclasses and those who ask the class get. */
+} Binding;
 
 static PyObject* step_num_key; /* Interned names. */
 static PyObject* name_key;
@@ -66,15 +80,19 @@ static int Init(Trace* self, PyObject* args, PyObject* kwargs) {
   return 1;
 }
 
+static PyObject* CallTrace(PyObject* object, PyObject* const* args, size_t count, PyObject* names);
+
 /* A Trace itself is complete after this. A subclass may have other arguments, and calls __init__. */
 static PyObject* TraceNew(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (type != trace_type) return PyType_GenericAlloc(type, 0); /* All members are 0. */
   Trace* self = PyObject_New(Trace, type);
   if (self == NULL) return NULL;
+  self->call = CallTrace;
   self->name = self->metadata = self->more = NULL;
   self->begin = 0;
   self->told = 0;
   self->entered = 0;
+  self->bound = 0;
   if (!Init(self, args, kwargs)) {
     Py_DECREF(self);
     return NULL;
@@ -163,6 +181,21 @@ static PyObject* TraceSetMetadata(PyObject* object, PyObject* args, PyObject* kw
   Py_RETURN_NONE;
 }
 
+/* A `with` block over an ordinary object makes and frees two bound methods, which takes half of its
+ * time. A Trace is bound to itself instead: a call without arguments enters it, and one with the
+ * three of __exit__ leaves it. */
+static PyObject* Bind(PyObject* binding, PyObject* object, PyObject* type) {
+  PyObject* method = ((Binding*)binding)->method;
+  if (object != NULL && Py_TYPE(object) == trace_type) {
+    ((Trace*)object)->bound = 1;
+    Py_INCREF(object);
+    return object;
+  }
+  if (object != NULL) return PyObject_CallMethod(method, "__get__", "OO", object, type == NULL ? Py_None : type);
+  Py_INCREF(method);
+  return method;
+}
+
 static PyObject* TraceCall(PyObject* object, PyObject* args, PyObject* kwargs) {
   Trace* self = (Trace*)object;
   PyObject* function;
@@ -174,6 +207,26 @@ static PyObject* TraceCall(PyObject* object, PyObject* args, PyObject* kwargs) {
   return PyObject_CallFunction(wrap, "OOOOI", (PyObject*)trace_type, self->name, metadata, function,
                                (unsigned)self->level);
 }
+
+static PyObject* CallTrace(PyObject* object, PyObject* const* args, size_t count, PyObject* names) {
+  count &= ~kOffsetFlag;
+  if (((Trace*)object)->bound && names == NULL) {
+    if (count == 0) return TraceEnter(object, NULL);
+    if (count == 3) return TraceExit(object, NULL, 0);
+  }
+  PyObject* tuple = PyTuple_New((Py_ssize_t)count);
+  if (tuple == NULL) return NULL;
+  for (size_t i = 0; i < count; ++i) {
+    Py_INCREF(args[i]);
+    PyTuple_SetItem(tuple, (Py_ssize_t)i, args[i]);
+  }
+  PyObject* result = TraceCall(object, tuple, names); /* It refuses names, whatever they are. */
+  Py_DECREF(tuple);
+  return result;
+}
+
+static PyMemberDef trace_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Trace, call), READONLY, NULL},
+                                      {NULL, 0, 0, 0, NULL}};
 
 static PyMethodDef trace_methods[] = {
     {"__enter__", TraceEnter, METH_NOARGS, NULL},
@@ -200,8 +253,37 @@ static const char trace_doc[] =
 static PyType_Slot trace_slots[] = {{Py_tp_doc, (void*)trace_doc},     {Py_tp_new, (void*)TraceNew},
                                     {Py_tp_init, (void*)TraceInit},
                                     {Py_tp_dealloc, (void*)TraceFree}, {Py_tp_methods, trace_methods},
-                                    {Py_tp_call, (void*)TraceCall},    {0, NULL}};
-static PyType_Spec trace_spec = {"strobe.Trace", sizeof(Trace), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, trace_slots};
+                                    {Py_tp_call, (void*)TraceCall},    {Py_tp_members, trace_members},
+                                    {0, NULL}};
+static PyType_Spec trace_spec = {"strobe.Trace", sizeof(Trace), 0,
+                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | kHasVectorCall, trace_slots};
+
+static void BindingFree(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  Py_XDECREF(((Binding*)object)->method);
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+static PyType_Slot binding_slots[] = {{Py_tp_dealloc, (void*)BindingFree}, {Py_tp_descr_get, (void*)Bind}, {0, NULL}};
+static PyType_Spec binding_spec = {"strobe._Binding", sizeof(Binding), 0, Py_TPFLAGS_DEFAULT, binding_slots};
+
+/* Puts Bindings in the places of Trace's __enter__ and __exit__. Returns 0 with an exception set on
+ * failure. */
+static int BindTraceToItself(void) {
+  static const char* const names[] = {"__enter__", "__exit__"};
+  PyTypeObject* type = (PyTypeObject*)PyType_FromSpec(&binding_spec);
+  int done = type != NULL;
+  for (int i = 0; done && i < 2; ++i) {
+    PyObject* method = PyObject_GetAttrString((PyObject*)trace_type, names[i]);
+    Binding* binding = method == NULL ? NULL : PyObject_New(Binding, type);
+    if (binding != NULL) binding->method = method;
+    done = binding != NULL && PyObject_SetAttrString((PyObject*)trace_type, names[i], (PyObject*)binding) == 0;
+    Py_XDECREF(binding);
+  }
+  Py_XDECREF(type);
+  return done;
+}
 
 static PyObject* IsActive(PyObject* module, PyObject* args) {
   (void)module;
@@ -278,7 +360,7 @@ PyMODINIT_FUNC PyInit__trace(void) {
   trace_type = (PyTypeObject*)PyType_FromSpec(&trace_spec);
   MakeFunctions();
   if (!step_num_key || !root_key || !name_key || !one || !trace_type || !wrap ||
-      !strobe_name_of_thread || !strobe_wrap_by_scope || !StrobeInitScopes() ||
+      !strobe_name_of_thread || !strobe_wrap_by_scope || !StrobeInitScopes() || !BindTraceToItself() ||
       PyModule_AddObject(module, "Trace", (PyObject*)trace_type) < 0) {
     Py_DECREF(module);
     return NULL;
