@@ -4,7 +4,7 @@ import json
 import urllib.error
 
 from tests.conftest import read_manifest
-from tests.support.operator import condition, profile_request, wait_finished
+from tests.support.operator import await_reasons, condition, profile_request, wait_finished
 
 
 def test_apply_puts_traces_of_all_workers_into_the_logdir(kubectl, operator, make_workers, logdir):
@@ -23,8 +23,7 @@ def test_apply_puts_traces_of_all_workers_into_the_logdir(kubectl, operator, mak
         assert trace.stat().st_size == int(worker["bytes"])
         assert worker["coversWindow"] and int(worker["events"]) > 0
     assert sum(int(w["bytes"]) for w in manifest["workers"]) == status["bytes"]
-    reasons = {e["reason"] for e in kubectl.get("events.events.k8s.io")["items"]}
-    assert {"CaptureArmed", "CaptureSucceeded", "JobReport"} <= reasons
+    await_reasons(kubectl, "CaptureArmed", "CaptureSucceeded", "JobReport")
     # These trainers do not wait for each other: whatever their paces are, nobody can be said to hold up the other.
     assert status["report"]["headline"].startswith(("no straggler", "not decidable")), status["report"]
     report_file, = logdir.glob("plugins/profile/*/report.json")

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.support.control_plane import Kubectl
-from tests.support.operator import condition, profile_request, wait_finished
+from tests.support.operator import await_reasons, condition, profile_request, wait_finished
 from tests.support.processes import BIN, ROOT, TOOLS, wait_until
 from tests.support.secure import ChartOperator, SecureSidecar, account_kubeconfig, chart_objects
 
@@ -73,7 +73,7 @@ def test_a_capture_with_the_rights_in_one_namespace(start, group, plane, kubectl
     wait_until(lambda: kubectl.run("get", "profreq", "look", check=False).returncode != 0, 30, "the deletion after its time")
     kubectl.run("delete", "profreq", "kept", "--timeout=30s")
     assert not list(logdir.glob("plugins/profile/kept*/*.xplane.pb")), "the run is reclaimed"
-    assert {e["reason"] for e in kubectl.get("events.events.k8s.io")["items"]} >= {"CaptureArmed", "CaptureSucceeded"}, "events are written"
+    await_reasons(kubectl, "CaptureArmed", "CaptureSucceeded")
     assert "forbidden" not in operator.process.output().lower()
     assert sidecar.process.running()
     # A request in another namespace is left alone, because the webhooks are not called for it and the operator does not see it.

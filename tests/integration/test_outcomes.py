@@ -15,7 +15,7 @@ from tests.support.agent_rig import AgentRig
 from tests.support.fragile import Fragile
 from tests.support.memory_group import memory_group
 from tests.support.metrics import total
-from tests.support.operator import Operator, condition, profile_request, wait_finished
+from tests.support.operator import Operator, await_event, condition, profile_request, wait_finished
 from tests.support.ports import free_port
 from tests.support.processes import BIN
 from tests.support.workers import Worker, hold_session
@@ -329,11 +329,8 @@ def test_a_fault_ends_as_its_outcome_everywhere(scene, outcome, fault, words):
     counts = {c["cause"]: c["workers"] for c in request["status"]["causes"]}
     assert counts == {cause: sum(o["cause"] == cause for o in told.values()) for cause in {o["cause"] for o in told.values()}}
 
-    notes = [e.get("note", e.get("message", "")) for e in scene.kubectl.get("events.events.k8s.io")["items"] if e["regarding"]["name"] == "look"]
-    if outcome == "Cancelled":
-        assert any("spec.cancel was set" in note for note in notes), notes
-    else:
-        assert any(f": {outcome}: " in note for note in notes), notes
+    said = "spec.cancel was set" if outcome == "Cancelled" else f": {outcome}: "
+    await_event(scene.kubectl, lambda event: event["regarding"]["name"] == "look" and said in event["note"], "the event of the end")
 
     metrics = scene.operator.page("/metrics")
     counted = total(metrics, "strobe_worker_outcomes_total", namespace=scene.kubectl.namespace, cause=outcome)

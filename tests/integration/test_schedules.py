@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.operator import WIDE_GUARD, condition
+from tests.support.operator import WIDE_GUARD, await_reasons, condition
 from tests.support.processes import wait_until
 from tests.support.secure import ChartOperator, SecureSidecar, create, grant_creating
 
@@ -120,8 +120,7 @@ def test_runs_are_started_skipped_and_kept_as_the_spec_says(operator, group, kub
     assert patch(kubectl, "llm", {"suspend": False}).returncode == 0
     skip = wait_until(lambda: (found := status(kubectl, "llm").get("lastSkip")) and found["reason"] == "NotAllowed" and found, 30, "a run that is not allowed")
     assert 'user "jane" may not profile' in skip["message"]
-    reasons = {event["reason"] for event in kubectl.get("events.events.k8s.io")["items"] if event["regarding"]["kind"] == "ProfileSchedule"}
-    assert reasons >= {"RunStarted", "RunSkipped"}, reasons
+    await_reasons(kubectl, "RunStarted", "RunSkipped")
     page = operator.page("/metrics")
     for result in ("started", "succeeded", "skipped"):
         assert f'strobe_schedule_runs_total{{namespace="{kubectl.namespace}",result="{result}"}}' in page, page[-3000:]

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.conftest import read_manifest
-from tests.support.operator import condition, profile_request, wait_finished
+from tests.support.operator import await_event, condition, profile_request, wait_finished
 from tests.support.ports import free_port
 from tests.support.processes import BIN
 from tests.support.viewer import View
@@ -185,7 +185,7 @@ def test_the_worker_that_holds_up_the_others_is_named(kubectl, operator, group, 
     headline = request["status"]["report"]["headline"]
     assert headline.startswith("rank 1 holds up the other by ") and headline.endswith(": input"), headline
     assert headline in kubectl.run("get", "profreq", "look", "-o", "wide").stdout
-    assert headline in [e["note"] for e in kubectl.get("events.events.k8s.io")["items"] if e["reason"] == "JobReport"]
+    await_event(kubectl, lambda event: event["reason"] == "JobReport" and event["note"] == headline, "the event with the headline")
     report_file, = logdir.glob("plugins/profile/*/report.json")
     report = json.loads(report_file.read_text())
     assert report["headline"] == headline and [w["worker"] for w in report["workers"]] == ["joined-0", "joined-1"]

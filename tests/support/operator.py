@@ -60,6 +60,20 @@ def condition(request, kind):
     return {"status": "Missing", "reason": ""}
 
 
+def await_event(kubectl, holds, what):
+    """Waits for an event of the namespace: the operator writes them after the status that they tell of. Returns all events."""
+    def found():
+        events = kubectl.get("events.events.k8s.io")["items"]
+        return any(map(holds, events)) and events
+    return wait_until(found, 20, what)
+
+
+def await_reasons(kubectl, *reasons):
+    """Waits for events with these reasons."""
+    for reason in reasons:
+        await_event(kubectl, lambda event, reason=reason: event["reason"] == reason, f"the event {reason}")
+
+
 def wait_finished(kubectl, name, timeout=60):
     """Waits until the Succeeded condition is True or False, and returns the request."""
     deadline = time.monotonic() + timeout * PATIENCE
