@@ -373,12 +373,15 @@ def test_a_program_of_an_injected_pod_records_itself(rig, python_package, tmp_pa
     """strobe.start works where the pod's own sidecar serves the directory, and leaves it as it was."""
     program = textwrap.dedent(f"""
         import time, strobe
-        strobe.start({str(tmp_path / "own")!r})
-        for _ in range(50):
-            with strobe.Trace("mine"):
-                time.sleep(0.002)
-        manifest = strobe.stop()
-        print("ready", manifest["workers"][0]["outcome"], flush=True)
+        for attempt in range(3):  # On a busy machine, a recording may begin late, which it says.
+            strobe.start({str(tmp_path)!r} + f"/own-{{attempt}}")
+            for _ in range(50):
+                with strobe.Trace("mine"):
+                    time.sleep(0.002)
+            manifest = strobe.stop()
+            if manifest["workers"][0]["outcome"] != "LateStart":
+                break
+        print("ready", manifest["workers"][0]["outcome"], attempt, flush=True)
         while True:
             with strobe.Trace("later"):
                 time.sleep(0.002)
