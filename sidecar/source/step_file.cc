@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstring>
-
 #include "agent/wire/layout.h"
 #include "collector/storage/beneath.h"
 #include "sidecar/source/told_steps.h"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.operator import WIDE_GUARD, await_reasons, condition
 from tests.support.processes import wait_until
-from tests.support.secure import ChartOperator, SecureSidecar, create, grant_creating
+from tests.support.secure import ChartOperator, SecureSidecar, grant_creating
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def runs_of(kubectl, name):
 
 
 def await_webhooks(kubectl, logdir):
-    answer = lambda: create(kubectl, schedule("probe", logdir), dry_run=True).stderr  # noqa: E731
+    answer = lambda: kubectl.create(schedule("probe", logdir), dry_run=True).stderr  # noqa: E731
     wait_until(lambda: "failed calling webhook" not in answer(), 30, "the webhooks")
 
 
@@ -44,7 +44,7 @@ def test_who_may_have_a_schedule_and_what_is_wrong_with_it(operator, kubectl, lo
     await_webhooks(kubectl, logdir)
     grant_creating(kubectl, "jane", "profileschedules", profile=True)
     grant_creating(kubectl, "joe", "profileschedules", profile=False)
-    refused = create(kubectl, schedule("s", logdir), user="joe")
+    refused = kubectl.create(schedule("s", logdir), user="joe")
     assert refused.returncode != 0 and 'user "joe" may not profile pods' in refused.stderr
     for change, words in [({"interval": None, "schedule": "0 25 * * *"}, 'spec.schedule: the hour "25"'),
                           ({"interval": None, "schedule": "0 0 31 2 *"}, "never occurs"),
@@ -64,12 +64,12 @@ def test_who_may_have_a_schedule_and_what_is_wrong_with_it(operator, kubectl, lo
                           ({"template": {"target": {"selector": {"matchLabels": {"app": "my app"}}}}}, "spec.template.spec.target.selector")]:
         wrong = schedule("s", logdir, **change)
         wrong["spec"] = {key: value for key, value in wrong["spec"].items() if value is not None}
-        done = create(kubectl, wrong, user="jane")
+        done = kubectl.create(wrong, user="jane")
         assert done.returncode != 0 and words in done.stderr, (change, done.stderr)
-    long = create(kubectl, schedule("s" * 64, logdir), user="jane")
+    long = kubectl.create(schedule("s" * 64, logdir), user="jane")
     assert long.returncode != 0 and "at most 63 characters" in long.stderr
 
-    create(kubectl, schedule("s", logdir, app="nobody", interval="1h"), user="jane", check=True)
+    kubectl.create(schedule("s", logdir, app="nobody", interval="1h"), user="jane", check=True)
     requester = lambda: json.loads(kubectl.get("profsched", "s")["metadata"]["annotations"]["strobe.dev/requester"])["username"]  # noqa: E731
     assert requester() == "jane"
     # Somebody who may not profile cannot have other captures made in jane's name, but may suspend the schedule.
@@ -87,9 +87,9 @@ def test_runs_are_started_skipped_and_kept_as_the_spec_says(operator, group, kub
     sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainer.profiler_port, tmp_path / f"w{i}", index=i).start() for i, trainer in enumerate(trainers.first(2))]
     for sidecar in sidecars:
         sidecar.wait()
-    create(kubectl, schedule("llm", logdir, sample={"workers": 1}, successfulRunsHistoryLimit=1), user="jane", check=True)
+    kubectl.create(schedule("llm", logdir, sample={"workers": 1}, successfulRunsHistoryLimit=1), user="jane", check=True)
     # Its runs wait for pods for half a minute.
-    create(kubectl, schedule("idle", logdir, app="nobody"), user="jane", check=True)
+    kubectl.create(schedule("idle", logdir, app="nobody"), user="jane", check=True)
 
     wait_until(lambda: status(kubectl, "llm").get("runs", {}).get("succeeded", 0) >= 3, 60, "three runs that succeed")
     recorded = [{trace.name.split(".")[0] for trace in run.glob("*.xplane.pb")} for run in sorted(logdir.glob("plugins/profile/*llm*"))]
@@ -120,7 +120,7 @@ def test_runs_are_started_skipped_and_kept_as_the_spec_says(operator, group, kub
     assert patch(kubectl, "llm", {"suspend": False}).returncode == 0
     skip = wait_until(lambda: (found := status(kubectl, "llm").get("lastSkip")) and found["reason"] == "NotAllowed" and found, 30, "a run that is not allowed")
     assert 'user "jane" may not profile' in skip["message"]
-    await_reasons(kubectl, "RunStarted", "RunSkipped")
+    await_reasons(kubectl, "RunStarted", "RunSkipped", kind="ProfileSchedule")
     page = operator.page("/metrics")
     for result in ("started", "succeeded", "skipped"):
         assert f'strobe_schedule_runs_total{{namespace="{kubectl.namespace}",result="{result}"}}' in page, page[-3000:]

@@ -68,10 +68,10 @@ def await_event(kubectl, holds, what):
     return wait_until(found, 20, what)
 
 
-def await_reasons(kubectl, *reasons):
-    """Waits for events with these reasons."""
+def await_reasons(kubectl, *reasons, kind="ProfileRequest"):
+    """Waits for events with these reasons about an object of this kind."""
     for reason in reasons:
-        await_event(kubectl, lambda event, reason=reason: event["reason"] == reason, f"the event {reason}")
+        await_event(kubectl, lambda event, reason=reason: (event["reason"], event["regarding"]["kind"]) == (reason, kind), f"the event {reason}")
 
 
 def wait_finished(kubectl, name, timeout=60):

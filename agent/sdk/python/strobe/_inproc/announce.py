@@ -53,10 +53,10 @@ class Directory:
             os.close(oldest)
 
     def create(self, name):
-        """Opens a new file for a trace; returns its descriptor. It is removed at exit unless kept."""
+        """Opens a new file; returns its descriptor. It is removed at exit unless kept."""
         self._unlink(name)
         self.made.add(name)
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=self.fd)
+        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=self.fd)
         os.fchmod(fd, 0o644)
         return fd
 
@@ -67,11 +67,8 @@ class Directory:
         """
         import mmap
 
-        self._unlink(name)
-        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=self.fd)
-        self.made.add(name)
+        fd = self.create(name)
         try:
-            os.fchmod(fd, 0o644)
             if os.write(fd, bytes(size)) != size:
                 raise OSError("the volume is full")
             return mmap.mmap(fd, size)

@@ -42,9 +42,11 @@ class LoopMarks:
         self._words[self._at + _COUNT] = begun + 1
 
     def end(self, number):
-        """Notes the end of the step that began last, if it has this number."""
-        if number == self.last:
-            self._words[self._mark + _END] = monotonic_ns()
+        """Notes the end of the step that began last; False if that has another number."""
+        if number != self.last:
+            return False
+        self._words[self._mark + _END] = monotonic_ns()
+        return True
 
 
 class StepMarks:

@@ -38,9 +38,8 @@ class Steps:
 
     def end(self, name, number):
         loop = self.loops.get(name)
-        if loop is None:
+        if loop is None or not loop.end(number):
             return
-        loop.end(number)
         gate = self.gate
         if gate is not None:
             gate.end(name, number)
