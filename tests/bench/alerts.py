@@ -15,7 +15,7 @@ from tests.support.api_writes import writes
 from tests.support.operator import WIDE_GUARD
 from tests.support.ports import free_port
 from tests.support.processes import Group, high_water, wait_until
-from tests.support.secure import create, make_pod
+from tests.support.secure import make_pod
 
 JOBS, RATE, SECONDS, PER_POST, SENDERS = 50, 1000, 60, 20, 8
 
@@ -88,7 +88,7 @@ def run(directory):
             group, directory, logdir, "--set", "triggers.receiver.enabled=true,triggers.receiver.token.secret=t")
         for job in range(JOBS):
             make_pod(kubectl, f"job-{job}", free_port(), {"batch.kubernetes.io/job-name": f"job-{job}"})
-        wait_until(lambda: create(kubectl, trigger(logdir)).returncode == 0, 60, "the webhooks")
+        wait_until(lambda: kubectl.create(trigger(logdir)).returncode == 0, 60, "the webhooks")
         wait_until(lambda: kubectl.get("proftrig", "storm").get("status"), 30, "the trigger")
         before, memory = writes(kubectl), high_water(operator.process.pid)
         began = time.monotonic()

@@ -12,7 +12,7 @@ from tests.bench import bars, chart_operator, protos
 from tests.support.alertmanager import Alertmanager
 from tests.support.operator import WIDE_GUARD, condition
 from tests.support.processes import Group, wait_until
-from tests.support.secure import SecureSidecar, create
+from tests.support.secure import SecureSidecar
 from tests.support.workers import Worker
 
 ROUNDS = int(os.environ.get("STROBE_ROUNDS", "50"))
@@ -38,7 +38,7 @@ class Rig:
         self.pods = [trainer.wait().name for trainer in trainers]
         for i, trainer in enumerate(trainers):
             SecureSidecar(group, self.operator, trainer.name, trainer.profiler_port, directory / trainer.name, index=i).start().wait()
-        wait_until(lambda: create(self.kubectl, trigger(self.logdir)).returncode == 0, 60, "the webhooks")
+        wait_until(lambda: self.kubectl.create(trigger(self.logdir)).returncode == 0, 60, "the webhooks")
         wait_until(lambda: self.kubectl.get("proftrig", "kills").get("status"), 30, "the trigger")
         (directory / "ca.crt").write_text(self.operator.authority()[0])
         (directory / "token").write_text(self.operator.alert_token)

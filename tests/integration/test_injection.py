@@ -9,7 +9,7 @@ import pytest
 from tests.support.fault_proxy import refuse, silence
 from tests.support.operator import profile_request
 from tests.support.processes import wait_until
-from tests.support.secure import SecureOperator, allow, create, pod
+from tests.support.secure import SecureOperator, allow, pod
 
 GPU_POD = {"cpu": "4", "memory": "16Gi"}
 
@@ -43,9 +43,9 @@ def admitted(kubectl, made, name="p"):
     """Creates the pod as a user without Strobe could, and returns its sidecar and the warnings."""
     without = json.loads(json.dumps(made))
     without["metadata"]["labels"]["strobe.dev/inject"] = "false"
-    alone = create(kubectl, without, dry_run=True)
+    alone = kubectl.create(without, dry_run=True)
     assert alone.returncode == 0, f"the case is wrong: {alone.stderr}"
-    done = create(kubectl, made)
+    done = kubectl.create(made)
     assert done.returncode == 0, done.stderr
     return sidecar(kubectl, name), done.stderr
 
@@ -78,7 +78,7 @@ def test_a_quota_that_is_used_up_leaves_the_trainer_alone(secure, kubectl):
     # What is left for the sidecar is enough for a smaller one.
     kubectl.run("delete", "pod", "p", "--grace-period=0", "--force")
     quota(kubectl, hard, used={"limits.memory": "47Gi", "requests.memory": "40Gi"})
-    wait_until(lambda: "instead of 2Gi" in create(kubectl, trainer("q", resources={"limits": GPU_POD, "requests": {"cpu": 1, "memory": "1Gi"}}), dry_run=True).stderr, 15, "the new status")
+    wait_until(lambda: "instead of 2Gi" in kubectl.create(trainer("q", resources={"limits": GPU_POD, "requests": {"cpu": 1, "memory": "1Gi"}}), dry_run=True).stderr, 15, "the new status")
     made, warnings = admitted(kubectl, trainer("q", resources={"limits": GPU_POD, "requests": {"cpu": 1, "memory": "1Gi"}}), "q")
     assert made["resources"]["limits"]["memory"] in ("1Gi", str(1 << 30)), made["resources"]
 
@@ -138,7 +138,7 @@ def test_ephemeral_storage_is_limited_where_it_is_demanded(secure, kubectl):
 
 
 def admits_more(kubectl):
-    done = create(kubectl, trainer("x", resources={"limits": {"ephemeral-storage": "10Gi"}}), dry_run=True)
+    done = kubectl.create(trainer("x", resources={"limits": {"ephemeral-storage": "10Gi"}}), dry_run=True)
     return done.returncode == 0 and "spool has only" not in done.stderr
 
 
@@ -187,7 +187,7 @@ def test_a_quota_of_requests_leaves_room_for_a_sidecar_that_requests_nothing(sec
 
 def test_a_request_says_that_the_sidecar_counts_where_no_node_has_room(secure, kubectl, logdir):
     secure()
-    create(kubectl, trainer(resources={"requests": WHOLE_NODE}), check=True)
+    kubectl.create(trainer(resources={"requests": WHOLE_NODE}), check=True)
     unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": "2026-01-02T03:04:05Z",
                      "message": "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."}
     kubectl.set_status("pod", "p", {"phase": "Pending", "conditions": [unschedulable]})
@@ -209,19 +209,19 @@ def test_limits_that_cannot_be_read_do_not_stop_injection(group, kubectl, proxy,
     assert "ResourceQuotas, LimitRanges and ProfilePolicies could not be read" in warnings
     # A failure is remembered, so that the next pods do not wait for the API server too.
     asked = proxy.faults.count(lambda _, path: "/limitranges" in path)
-    create(kubectl, *(trainer(f"p{i}") for i in range(10)), check=True)
+    kubectl.create(*(trainer(f"p{i}") for i in range(10)), check=True)
     assert proxy.faults.count(lambda _, path: "/limitranges" in path) <= asked + 1
     operator.remove()
 
 
 def test_pods_that_wait_for_their_sidecar_in_vain_are_not_followed_by_more(secure, kubectl):
     operator = secure(injection={"image": "registry.invalid/strobe-sidecar:1"})
-    create(kubectl, trainer("first"), check=True)
+    kubectl.create(trainer("first"), check=True)
     assert sidecar(kubectl, "first")
     waiting = {"name": "strobe-sidecar", "image": "", "imageID": "", "ready": False, "restartCount": 0, "started": False,
                "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}
     kubectl.set_status("pod", "first", {"initContainerStatuses": [waiting]})
-    wait_until(lambda: "waits for its sidecar (ImagePullBackOff)" in create(kubectl, trainer("x"), dry_run=True).stderr, 15, "the stuck pod to be noticed")
+    wait_until(lambda: "waits for its sidecar (ImagePullBackOff)" in kubectl.create(trainer("x"), dry_run=True).stderr, 15, "the stuck pod to be noticed")
     made, warnings = admitted(kubectl, trainer("second"), "second")
     assert made is None and "pod first of this namespace waits" in warnings
     assert operator.metric("strobe_injections_total", result="skipped") >= 1
@@ -229,7 +229,7 @@ def test_pods_that_wait_for_their_sidecar_in_vain_are_not_followed_by_more(secur
     kubectl.run("set", "image", "pod/first", "strobe-sidecar=registry.invalid/strobe-sidecar:2")
     assert sidecar(kubectl, "first")["image"] == "registry.invalid/strobe-sidecar:2"
     kubectl.run("delete", "pod", "first", "--grace-period=0", "--force")
-    wait_until(lambda: "waits for its sidecar" not in create(kubectl, trainer("x"), dry_run=True).stderr, 15, "the end of the stuck pod")
+    wait_until(lambda: "waits for its sidecar" not in kubectl.create(trainer("x"), dry_run=True).stderr, 15, "the end of the stuck pod")
 
 
 def test_policies_choose_the_sidecars_user(secure, kubectl):
@@ -237,7 +237,7 @@ def test_policies_choose_the_sidecars_user(secure, kubectl):
     secure()
 
     def user(name="p", **annotations):
-        done = create(kubectl, trainer(name, annotations=annotations), check=True)
+        done = kubectl.create(trainer(name, annotations=annotations), check=True)
         context = sidecar(kubectl, name)["securityContext"]
         kubectl.run("delete", "pod", name, "--grace-period=0", "--force")
         return (context["runAsUser"], context["runAsGroup"]), done.stderr
@@ -263,14 +263,14 @@ def test_policies_choose_the_sidecars_user(secure, kubectl):
 def test_mode_container(secure, kubectl):
     """An ordinary container, in pods that do not complete; the trainer does not wait for it."""
     secure(injection={"mode": "container"})
-    create(kubectl, trainer("server", restartPolicy="Always"), trainer("job"),
+    kubectl.create(trainer("server", restartPolicy="Always"), trainer("job"),
            trainer("native", restartPolicy="Always", annotations={"strobe.dev/injection-mode": "native"}), check=True)
     server = kubectl.get("pod", "server")["spec"]
     assert [c["name"] for c in server["containers"]] == ["train", "strobe-sidecar"] and "initContainers" not in server
     assert "startupProbe" not in server["containers"][1] and "restartPolicy" not in server["containers"][1]
     assert {"name": "STROBE_DIR", "value": "/var/strobe"} in server["containers"][0]["env"]
     assert sidecar(kubectl, "job") and sidecar(kubectl, "native")
-    done = create(kubectl, trainer("ignored", annotations={"strobe.dev/injection-mode": "container"}), check=True)
+    done = kubectl.create(trainer("ignored", annotations={"strobe.dev/injection-mode": "container"}), check=True)
     assert "needs restartPolicy: Always" in done.stderr and sidecar(kubectl, "ignored")
     # The API server calls again after other webhooks, and nothing is injected twice.
     assert len(kubectl.get("pod", "server")["spec"]["containers"]) == 2
@@ -279,7 +279,7 @@ def test_mode_container(secure, kubectl):
 def test_pods_on_the_hosts_network_fix_no_port(secure, kubectl):
     secure()
     for name in ("a", "b"):
-        create(kubectl, trainer(name, hostNetwork=True), check=True)
+        kubectl.create(trainer(name, hostNetwork=True), check=True)
     made = [sidecar(kubectl, name) for name in ("a", "b")]
     assert all(not container.get("ports") for container in made), "the scheduler would place one such pod per node"
     chosen = [json.loads(kubectl.get("pod", name)["metadata"]["annotations"]["strobe.dev/status"])["ports"] for name in ("a", "b")]
@@ -287,7 +287,7 @@ def test_pods_on_the_hosts_network_fix_no_port(secure, kubectl):
     assert all(20000 <= port <= 29999 for port in chosen[0])
     assert f"--listen=[::]:{','.join(map(str, chosen[0]))}" in made[0]["args"]
     # Ports that are asked for are fixed, as the user wants.
-    create(kubectl, trainer("c", hostNetwork=True, annotations={"strobe.dev/port": "9470", "strobe.dev/metrics-port": "9472"}), check=True)
+    kubectl.create(trainer("c", hostNetwork=True, annotations={"strobe.dev/port": "9470", "strobe.dev/metrics-port": "9472"}), check=True)
     assert [port["hostPort"] for port in sidecar(kubectl, "c")["ports"]] == [9470, 9472]
 
 
@@ -298,7 +298,7 @@ def test_pods_without_cluster_dns_get_the_operators_address(secure, kubectl, pla
     for name, spec in {"plain": {}, "host": {"hostNetwork": True}, "node": {"dnsPolicy": "Default"},
                        "resolves": {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"},
                        "own": {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["192.0.2.1"]}}}.items():
-        create(kubectl, trainer(name, **spec), check=True)
+        kubectl.create(trainer(name, **spec), check=True)
         arguments = sidecar(kubectl, name)["args"]
         assert any(a.startswith(f"--enroll=strobe-operator.{kubectl.namespace}.svc:") for a in arguments)
         assert (f"--enroll-at={address}:{operator.enroll_port}" in arguments) == (name in ("host", "node", "own")), (name, arguments)

@@ -11,7 +11,8 @@ from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.ports import free_port
 from tests.support.processes import BIN
-from tests.support.secure import SecureOperator, SecureSidecar, allow, point_at
+from tests.support.secure import SecureOperator, SecureSidecar, allow
+from tests.support.workers import mark_running
 
 
 def has_ipv6():
@@ -68,7 +69,7 @@ def test_a_capture(group, plane6, trainers, tmp_path, logdir):
                               flags=["--enroll-at", f"[::1]:{enroll}"]).start() for i, trainer in enumerate(trainers.first(2))]
     for sidecar in sidecars:
         sidecar.wait()
-        point_at(kubectl, sidecar.pod, "::1")
+        mark_running(kubectl, sidecar.pod, "::1")
     kubectl.apply(profile_request("look", logdir))
     done = wait_finished(kubectl, "look")
     assert condition(done, "Succeeded")["status"] == "True", done["status"]
@@ -92,7 +93,7 @@ def test_on_the_hosts_network_the_first_port_that_is_this_pods_is_used(group, pl
         # It finds the first two ports taken, too.
         mine.command[mine.command.index("--listen") + 1] = f"[::1]:{stranger_port},{other.port},{mine.port}"
         mine.start().wait()
-        point_at(kubectl, "mine", "::1")
+        mark_running(kubectl, "mine", "::1")
         kubectl.apply(profile_request("look", logdir, target={"pods": ["mine"]}))
         done = wait_finished(kubectl, "look")
         assert condition(done, "Succeeded")["status"] == "True", done["status"]

@@ -18,7 +18,7 @@ from tests.support.metrics import total
 from tests.support.operator import WIDE_GUARD, condition
 from tests.support.ports import free_port
 from tests.support.processes import wait_until
-from tests.support.secure import ChartOperator, SecureSidecar, create, grant_creating, make_pod
+from tests.support.secure import ChartOperator, SecureSidecar, grant_creating, make_pod
 from tests.support.sign_rig import SlowableWorker, finished, holds_onset, runs_of, sign_trigger, warm_up
 
 
@@ -57,7 +57,7 @@ def trigger_status(kubectl, name):
 
 
 def await_webhooks(kubectl, logdir):
-    wait_until(lambda: create(kubectl, trigger("probe", logdir), dry_run=True).returncode == 0, 30, "the webhooks")
+    wait_until(lambda: kubectl.create(trigger("probe", logdir), dry_run=True).returncode == 0, 30, "the webhooks")
 
 
 def test_alerts_of_a_job_become_one_capture(operator, group, kubectl, tmp_path, logdir):
@@ -65,7 +65,7 @@ def test_alerts_of_a_job_become_one_capture(operator, group, kubectl, tmp_path, 
         make_pod(kubectl, f"worker-{index}", free_port(), {"batch.kubernetes.io/job-name": "llm"}, index)
     await_webhooks(kubectl, logdir)
     run = {"attempts": 1, "start": {"guard": WIDE_GUARD, "readyTimeout": "0s"}}
-    create(kubectl, trigger("slow", logdir, run, budget={"coolDown": "1h"}), check=True)
+    kubectl.create(trigger("slow", logdir, run, budget={"coolDown": "1h"}), check=True)
     wait_until(lambda: kubectl.get("proftrig", "slow").get("status"), 20, "the trigger")
 
     def alert(pod, namespace=kubectl.namespace, **more):
@@ -104,7 +104,7 @@ def test_who_may_have_a_trigger_and_what_is_wrong_with_it(operator, kubectl, log
     await_webhooks(kubectl, logdir)
     grant_creating(kubectl, "jane", "profiletriggers", profile=True)
     grant_creating(kubectl, "joe", "profiletriggers", profile=False)
-    refused = create(kubectl, trigger("t", logdir), user="joe")
+    refused = kubectl.create(trigger("t", logdir), user="joe")
     assert refused.returncode != 0 and 'user "joe" may not profile pods' in refused.stderr
     for change, words in [({"alerts": {"matchLabels": {}}}, "spec.alerts.matchLabels"),
                           ({"alerts": {"matchLabels": {"a": "b"}, "podLabel": ""}}, "what is captured is not known"),
@@ -120,12 +120,12 @@ def test_who_may_have_a_trigger_and_what_is_wrong_with_it(operator, kubectl, log
                           ({"template": {"ttlAfterFinished": "1h"}}, "ttlAfterFinished must be at least 24h"),
                           ({"template": {"start": {"at": "2030-01-01T00:00:00Z"}}}, "start.at is one point in time"),
                           ({"sample": {"workers": 2}, "template": {"target": {"pods": ["a"], "workers": {"policy": "Sample", "count": 1}}}}, "sample chooses the workers")]:
-        done = create(kubectl, trigger("t", logdir, **change), user="jane")
+        done = kubectl.create(trigger("t", logdir, **change), user="jane")
         assert done.returncode != 0 and words in done.stderr, (change, done.stderr)
-    long = create(kubectl, trigger("t" * 64, logdir), user="jane")
+    long = kubectl.create(trigger("t" * 64, logdir), user="jane")
     assert long.returncode != 0 and "at most 63 characters" in long.stderr
 
-    create(kubectl, trigger("t", logdir, {"lookBack": "1s"}, budget={"dutyCycle": "0.5%", "bytesPerDay": "2Gi"}), user="jane", check=True)
+    kubectl.create(trigger("t", logdir, {"lookBack": "1s"}, budget={"dutyCycle": "0.5%", "bytesPerDay": "2Gi"}), user="jane", check=True)
     stored = kubectl.get("proftrig", "t")
     assert json.loads(stored["metadata"]["annotations"]["strobe.dev/requester"])["username"] == "jane"
     assert stored["spec"]["budget"] == {"coolDown": "10m", "capturesPerDay": 10, "dutyCycle": "0.5%", "bytesPerDay": "2Gi"}
@@ -144,8 +144,8 @@ def test_an_alert_is_captured_once_whatever_the_operator_does(operator, group, k
     for sidecar in sidecars:
         sidecar.wait()
         kubectl.run("label", "pod", sidecar.pod, "batch.kubernetes.io/job-name=llm")
-    create(kubectl, trigger("slow", logdir, budget={"coolDown": "1h", "capturesPerDay": 5}), user="jane", check=True)
-    create(kubectl, trigger("fixed", logdir, {"target": {"pods": ["worker-1"]}}, alerts={"matchLabels": {"alertname": "Fixed"}}), user="jane", check=True)
+    kubectl.create(trigger("slow", logdir, budget={"coolDown": "1h", "capturesPerDay": 5}), user="jane", check=True)
+    kubectl.create(trigger("fixed", logdir, {"target": {"pods": ["worker-1"]}}, alerts={"matchLabels": {"alertname": "Fixed"}}), user="jane", check=True)
     wait_until(lambda: trigger_status(kubectl, "slow") and trigger_status(kubectl, "fixed"), 20, "the statuses")
     runs = lambda name: kubectl.get("profilerequests", "-l", f"strobe.dev/trigger={name}")["items"]  # noqa: E731
 
@@ -209,7 +209,7 @@ def test_policies_bound_together_what_starts_itself(operator, kubectl, logdir):
     nightly = {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileSchedule", "metadata": {"name": "nightly"},
                "spec": {"interval": "5s", "failedRunsHistoryLimit": 100, "template": {"spec": {
                    "target": {"jobRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "llm"}}, "logdir": str(logdir), "ttlAfterFinished": "1m", **run}}}}
-    create(kubectl, trigger("slow", logdir, run, budget={"coolDown": "10s"}),
+    kubectl.create(trigger("slow", logdir, run, budget={"coolDown": "10s"}),
            trigger("other", logdir, run, alerts={"matchLabels": {"alertname": "Other"}}), check=True)
     wait_until(lambda: trigger_status(kubectl, "slow") and trigger_status(kubectl, "other"), 20, "the triggers")
     runs = lambda: kubectl.get("profilerequests")["items"]  # noqa: E731
@@ -217,7 +217,7 @@ def test_policies_bound_together_what_starts_itself(operator, kubectl, logdir):
 
     assert post_alerts(operator, ("worker-0", begun(), {})) == 200
     first, = runs()
-    create(kubectl, nightly, check=True)
+    kubectl.create(nightly, check=True)
     told = wait_until(lambda: skip("profsched", "nightly"), 30, "a run that is skipped")
     assert told["reason"] == "PolicyBudget", told
     assert f"ProfilePolicy {policy}: automatic." in told["message"] and "for Job/llm: " + first["metadata"]["name"] in told["message"], told
@@ -259,13 +259,13 @@ def limited(group):
 def test_a_worker_that_becomes_slow_or_stands_still_is_captured_by_its_own_sign(operator, group, kubectl, python_package, protos, tmp_path, logdir, limited):
     await_webhooks(kubectl, logdir)
     grant_creating(kubectl, "jane", "profiletriggers", profile=True)
-    nothing = create(kubectl, sign_trigger("t", logdir, {}), user="jane")
+    nothing = kubectl.create(sign_trigger("t", logdir, {}), user="jane")
     assert nothing.returncode != 0 and "spec.signs" in nothing.stderr
-    create(kubectl, sign_trigger("slow", logdir, {"stepsSlower": {}}, budget={"coolDown": "1h"}), user="jane", check=True)
-    create(kubectl, sign_trigger("stuck", logdir, {"noStepFor": "5s"}, {"attempts": 1}, budget={"coolDown": "1h"}), user="jane", check=True)
-    create(kubectl, sign_trigger("other", logdir, {"noStepFor": "5s"}, {"target": {"jobRef": {"kind": "Job", "name": "other"}}}), user="jane", check=True)
+    kubectl.create(sign_trigger("slow", logdir, {"stepsSlower": {}}, budget={"coolDown": "1h"}), user="jane", check=True)
+    kubectl.create(sign_trigger("stuck", logdir, {"noStepFor": "5s"}, {"attempts": 1}, budget={"coolDown": "1h"}), user="jane", check=True)
+    kubectl.create(sign_trigger("other", logdir, {"noStepFor": "5s"}, {"target": {"jobRef": {"kind": "Job", "name": "other"}}}), user="jane", check=True)
     assert kubectl.get("proftrig", "slow")["spec"]["signs"] == {"stepsSlower": {"percent": 50, "steps": 10}}
-    create(kubectl, sign_trigger("short", logdir, {"memoryNearLimit": {"percent": 70}}, {"attempts": 1}), user="jane", check=True)
+    kubectl.create(sign_trigger("short", logdir, {"memoryNearLimit": {"percent": 70}}, {"attempts": 1}), user="jane", check=True)
     workers = [SlowableWorker(group, operator, python_package, f"worker-{i}", tmp_path, i, wrap=limited if i == 1 else ()).start() for i in range(3)]
     warm_up(workers)
     assert not kubectl.get("profilerequests")["items"], "what is usual is no sign"

@@ -14,7 +14,7 @@ import pytest
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.processes import Group, high_water, wait_until
-from tests.support.secure import SecureOperator, allow, create, pod
+from tests.support.secure import SecureOperator, allow, pod
 from tests.support.tls import issue, make_authority
 
 
@@ -52,25 +52,25 @@ def test_who_may_profile_whom(secure, kubectl, plane):
         ("member", ["team"], selector, True), ("none", ["team"], selector, True),
         (robot, ["system:serviceaccounts"], selector, True),
     ]:
-        done = create(kubectl, profile_request("r", "/logs", target=target), user=who, groups=groups, dry_run=True)
+        done = kubectl.create(profile_request("r", "/logs", target=target), user=who, groups=groups, dry_run=True)
         assert (done.returncode == 0) == allowed, (who, target, done.stderr)
         if not allowed:
             assert f'user "{who}" may not profile pods in namespace {kubectl.namespace}' in done.stderr and 'verb "profile"' in done.stderr
     # The right in one namespace does not apply in another.
     other = f"{kubectl.namespace}-other"
     Kubectl(plane.kubeconfig).create_namespace(other)
-    assert create(Kubectl(plane.kubeconfig, other), profile_request("r", "/logs"), user="all").returncode != 0
+    assert Kubectl(plane.kubeconfig, other).create(profile_request("r", "/logs"), user="all").returncode != 0
 
 
 def test_a_request_is_held_only_while_there_is_something_to_clean_up(secure, kubectl, make_workers, logdir):
     operator = secure(insecurePlaintext=True)
     allow(kubectl, logdir)
     finalizers = lambda name: kubectl.get("profreq", name)["metadata"].get("finalizers", [])  # noqa: E731
-    create(kubectl, profile_request("waits", logdir, selector={"app": "nobody"}), check=True)
+    kubectl.create(profile_request("waits", logdir, selector={"app": "nobody"}), check=True)
     wait_until(lambda: condition(kubectl.get("profreq", "waits"), "Succeeded")["reason"] == "NoTargets", 15, "its visit")
     assert finalizers("waits") == []
     make_workers(1, kubectl)
-    create(kubectl, profile_request("live", logdir, duration="2s"), profile_request("kept", logdir, reclaimPolicy="Delete"), check=True)
+    kubectl.create(profile_request("live", logdir, duration="2s"), profile_request("kept", logdir, reclaimPolicy="Delete"), check=True)
     wait_until(lambda: finalizers("live") == ["strobe.dev/capture"], 20, "a capture that is under way")
     for name in ("live", "kept"):
         assert condition(wait_finished(kubectl, name), "Succeeded")["status"] == "True"
@@ -84,7 +84,7 @@ def test_a_request_is_held_only_while_there_is_something_to_clean_up(secure, kub
     operator.process.kill()
     kubectl.run("patch", "profreq", "waits", "--type=merge", "-p", '{"spec":{"cancel":true}}')
     kubectl.run("delete", "profreq", "waits", "live", "--timeout=10s")
-    assert create(kubectl, profile_request("new", logdir)).returncode != 0
+    assert kubectl.create(profile_request("new", logdir)).returncode != 0
 
 
 def test_nobody_else_says_who_asked(secure, kubectl):
@@ -93,7 +93,7 @@ def test_nobody_else_says_who_asked(secure, kubectl):
     grant(kubectl, "jane", user("jane"), [])
     request = profile_request("r", "/logs")
     request["metadata"]["annotations"] = {"strobe.dev/requester": json.dumps({"username": "system:admin", "groups": ["system:masters"]}), "mine": "x"}
-    create(kubectl, request, user="jane", groups=["g"], check=True)
+    kubectl.create(request, user="jane", groups=["g"], check=True)
     stamped = kubectl.get("profreq", "r")["metadata"]["annotations"]
     assert json.loads(stamped["strobe.dev/requester"])["username"] == "jane" and stamped["mine"] == "x"
     assert "system:masters" not in stamped["strobe.dev/requester"]
@@ -116,7 +116,7 @@ HOSTILE_LOGDIRS = [
 def test_logdirs_that_are_refused(secure_once, logdir):
     """The operator never resolves or connects to any of these hosts, so no answer of a DNS server matters."""
     kubectl = secure_once
-    done = create(kubectl, profile_request("r", logdir), dry_run=True)
+    done = kubectl.create(profile_request("r", logdir), dry_run=True)
     assert done.returncode != 0 and ("logdir" in done.stderr or "denied" in done.stderr), (logdir, done.stderr)
 
 
@@ -127,20 +127,20 @@ def secure_once(plane, tmp_path_factory):
     with Group(tmp_path_factory.mktemp("logs")) as group:
         operator = SecureOperator(group, plane, kubectl).start().wait_ready()
         allow(kubectl, "s3://bucket/x")
-        assert create(kubectl, profile_request("r", "s3://bucket/x/y"), dry_run=True, check=True)
+        assert kubectl.create(profile_request("r", "s3://bucket/x/y"), dry_run=True, check=True)
         yield kubectl
         operator.remove()
 
 
 def test_limits_and_waiting(secure, kubectl, make_workers, logdir):
     secure(insecurePlaintext=True)
-    assert "no ProfilePolicy matches" in create(kubectl, profile_request("r", logdir)).stderr
+    assert "no ProfilePolicy matches" in kubectl.create(profile_request("r", logdir)).stderr
     allow(kubectl, logdir, maxDuration="1s", minInterval="4s")
-    assert "longer than 1s (maxDuration)" in create(kubectl, profile_request("r", logdir, duration="2s")).stderr
+    assert "longer than 1s (maxDuration)" in kubectl.create(profile_request("r", logdir, duration="2s")).stderr
     make_workers(1, kubectl)
-    create(kubectl, profile_request("first", logdir), check=True)
+    kubectl.create(profile_request("first", logdir), check=True)
     assert condition(wait_finished(kubectl, "first"), "Succeeded")["status"] == "True"
-    done = create(kubectl, profile_request("second", logdir), check=True)
+    done = kubectl.create(profile_request("second", logdir), check=True)
     assert "the request will wait" in done.stderr and "minInterval" in done.stderr
     wait_until(lambda: condition(kubectl.get("profreq", "second"), "Succeeded")["reason"] == "WaitingForPolicy", 10, "the wait")
     assert condition(wait_finished(kubectl, "second"), "Succeeded")["status"] == "True"
@@ -151,11 +151,11 @@ def test_a_policy_gives_the_logdir_of_requests_that_name_none(secure, kubectl, m
     allow(kubectl, logdir)
     request = profile_request("bare", logdir)
     del request["spec"]["logdir"]
-    refused = create(kubectl, request).stderr
+    refused = kubectl.create(request).stderr
     assert f"no ProfilePolicy of namespace {kubectl.namespace} has a defaultLogdir; give spec.logdir" in refused, refused
     allow(kubectl, logdir, defaultLogdir=f"{logdir}/{{namespace}}")
     make_workers(1, kubectl)
-    create(kubectl, request, check=True)
+    kubectl.create(request, check=True)
     made = wait_finished(kubectl, "bare")
     assert condition(made, "Succeeded")["status"] == "True", made["status"]
     assert made["spec"]["logdir"] == f"{logdir}/{kubectl.namespace}"
@@ -167,7 +167,7 @@ def test_a_policy_gives_the_logdir_of_requests_that_name_none(secure, kubectl, m
              "spec": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": kubectl.namespace}},
                       "allowedLogdirs": ["/elsewhere"], "defaultLogdir": "/elsewhere/x"}}
     kubectl.apply(other)
-    conflict = create(kubectl, request | {"metadata": {"name": "torn"}}).stderr
+    conflict = kubectl.create(request | {"metadata": {"name": "torn"}}).stderr
     kubectl.run("delete", "profilepolicy", other["metadata"]["name"])
     assert f"{kubectl.namespace} ({logdir}/{kubectl.namespace})" in conflict and f"{kubectl.namespace}-b (/elsewhere/x)" in conflict, conflict
     assert "have different defaults" in conflict and "give spec.logdir" in conflict
@@ -180,7 +180,7 @@ def test_a_request_that_waited_is_checked_again(secure, kubectl, make_workers, l
     secure(insecurePlaintext=True)
     allow(kubectl, logdir)
     grant(kubectl, "jane", user("jane"), [])
-    create(kubectl, profile_request("r", logdir), user="jane", check=True)
+    kubectl.create(profile_request("r", logdir), user="jane", check=True)
     wait_until(lambda: condition(kubectl.get("profreq", "r"), "Succeeded")["reason"] == "NoTargets", 15, "waiting for pods")
     kubectl.run("delete", "rolebinding", "jane")
     make_workers(1, kubectl)
@@ -192,7 +192,7 @@ def test_a_request_that_came_in_unseen_is_refused(secure, kubectl, logdir):
     operator = secure(insecurePlaintext=True)
     allow(kubectl, logdir)
     operator.remove()
-    create(kubectl, profile_request("r", logdir), check=True)
+    kubectl.create(profile_request("r", logdir), check=True)
     assert condition(wait_finished(kubectl, "r"), "Succeeded")["reason"] == "NotAdmitted"
 
 
@@ -217,7 +217,7 @@ def test_a_requester_cannot_be_forged_while_the_webhook_is_away(secure, kubectl,
     operator = secure(insecurePlaintext=True)
     allow(kubectl, logdir)
     nobody = {"selector": {"app": "nobody"}}
-    create(kubectl, profile_request("sealed", logdir, **nobody), profile_request("tampered", logdir, **nobody), check=True)
+    kubectl.create(profile_request("sealed", logdir, **nobody), profile_request("tampered", logdir, **nobody), check=True)
     annotation = kubectl.get("profreq", "sealed")["metadata"]["annotations"]["strobe.dev/requester"]
     operator.remove()
 
@@ -230,14 +230,14 @@ def test_a_requester_cannot_be_forged_while_the_webhook_is_away(secure, kubectl,
     bait = profile_request("oracle", logdir, **nobody)
     status, response = ask(operator, "/stamp-request", {"uid": "u", "operation": "CREATE", "namespace": kubectl.namespace, "object": bait, "userInfo": ADMIN})
     patch = json.loads(base64.b64decode(response["patch"]))
-    create(kubectl, forged("made-up", json.dumps(ADMIN)), forged("copied", annotation), forged("oracle", patch[-1]["value"]), check=True)
+    kubectl.create(forged("made-up", json.dumps(ADMIN)), forged("copied", annotation), forged("oracle", patch[-1]["value"]), check=True)
     kubectl.run("annotate", "profreq", "tampered", "--overwrite", f"strobe.dev/requester={json.dumps(ADMIN)}")
     for name in ("made-up", "copied", "oracle", "tampered"):
         refused = condition(wait_finished(kubectl, name), "Succeeded")
         assert refused["reason"] == "NotAdmitted", (name, refused)
     # A copy with the same name and content, created while no webhook stamps requests.
     kubectl.run("delete", "profreq", "sealed", "--timeout=10s")
-    create(kubectl, forged("sealed", annotation), check=True)
+    kubectl.create(forged("sealed", annotation), check=True)
     operator.register_webhooks()
     assert condition(wait_finished(kubectl, "sealed"), "Succeeded")["reason"] == "NotAdmitted"
 
@@ -284,7 +284,7 @@ def test_strangers_cannot_have_the_api_server_asked_at_will(secure, kubectl, pla
     load.start()
     try:
         for _ in range(5):
-            create(kubectl, profile_request("r", "/logs"), dry_run=True, check=True)
+            kubectl.create(profile_request("r", "/logs"), dry_run=True, check=True)
         wait_until(lambda: 429 in answers and load.done > 20, 60, "answers")
     finally:
         stop.set()
@@ -320,7 +320,7 @@ def test_where_the_api_server_has_a_certificate_nobody_else_is_heard(group, tmp_
     kubectl = Kubectl(plane.kubeconfig, "ml")
     operator = SecureOperator(group, plane, kubectl, webhook={"clientAuthority": str(pki / "ca.crt"), "clientNames": ["kube-apiserver"]}).start().wait_ready()
     allow(kubectl, "/logs")
-    create(kubectl, profile_request("r", "/logs"), check=True, dry_run=True)
+    kubectl.create(profile_request("r", "/logs"), check=True, dry_run=True)
     review = {"uid": "u", "operation": "CREATE", "namespace": "ml", "object": profile_request("r", "/logs"), "userInfo": ADMIN}
     for who in (None, "other", "apiserver"):
         context = ssl.create_default_context()
@@ -336,28 +336,28 @@ def test_where_the_api_server_has_a_certificate_nobody_else_is_heard(group, tmp_
 
 def test_pods_are_injected_and_nobody_is_turned_away(secure, kubectl):
     operator = secure()
-    create(kubectl, pod("a"), pod("b", labels={"strobe.dev/inject": "false"}), {**pod("c"), "metadata": {"name": "c"}}, check=True)
+    kubectl.create(pod("a"), pod("b", labels={"strobe.dev/inject": "false"}), {**pod("c"), "metadata": {"name": "c"}}, check=True)
     assert [c["name"] for c in kubectl.get("pod", "a")["spec"]["initContainers"]] == ["strobe-sidecar"]
     assert all("initContainers" not in kubectl.get("pod", name)["spec"] for name in "bc")
     # Annotations with invalid values.
     odd = pod("odd", annotations={f"strobe.dev/{key}": value for key, value in {
         "containers": "nobody,,", "framework-port": "-1", "cpu": "lots", "memory": "\u00e9", "spool-size": "1 2", "storage-secret": "../x",
         "logdir-volume": "x", "port": "0", "compat-port": "no", "flight-recorder": "10", "upload-rate": "1"}.items()})
-    done = create(kubectl, odd, check=True)
+    done = kubectl.create(odd, check=True)
     assert done.stderr.count("strobe.dev/") >= 9
     sidecar = kubectl.get("pod", "odd")["spec"]["initContainers"][0]
     assert sidecar["ports"][0]["containerPort"] == 9470
     assert not any(argument.startswith(("--flight-recorder", "--upload-rate", "--compat-listen")) for argument in sidecar["args"])
     # A value that only looks like a quantity would make the pod itself invalid if it were copied.
-    create(kubectl, pod("odder", annotations={"strobe.dev/cpu": "5Foo", "strobe.dev/memory": "1Zi", "strobe.dev/spool-size": "10Ab"}), check=True)
+    kubectl.create(pod("odder", annotations={"strobe.dev/cpu": "5Foo", "strobe.dev/memory": "1Zi", "strobe.dev/spool-size": "10Ab"}), check=True)
     # Injected because of the namespace's label.
     kubectl.run("label", "namespace", kubectl.namespace, "strobe.dev/inject=true")
-    create(kubectl, {**pod("d"), "metadata": {"name": "d"}}, check=True)
+    kubectl.create({**pod("d"), "metadata": {"name": "d"}}, check=True)
     assert kubectl.get("pod", "d")["metadata"]["labels"]["strobe.dev/injected"] == "true"
     # Without the operator, pods start without a sidecar and captures are refused.
     operator.process.kill()
-    create(kubectl, pod("e"), check=True)
-    assert create(kubectl, profile_request("r", "/logs")).returncode != 0
+    kubectl.create(pod("e"), check=True)
+    assert kubectl.create(profile_request("r", "/logs")).returncode != 0
 
 
 class Stripper(ThreadingHTTPServer):
@@ -420,7 +420,7 @@ def stripper(kubectl, tmp_path):
 def test_what_another_webhook_takes_away_is_put_back(secure, kubectl, stripper):
     secure()
     stripper(again=False)
-    create(kubectl, pod("a"), check=True)
+    kubectl.create(pod("a"), check=True)
     assert kubectl.get("pod", "a")["spec"]["initContainers"][0]["restartPolicy"] == "Always"
 
 
@@ -428,17 +428,17 @@ def test_what_is_taken_away_for_good_is_reported(secure, kubectl, stripper, logd
     operator = secure()
     allow(kubectl, logdir)
     stripper(again=True, also_probe=True)
-    done = create(kubectl, pod("a"), check=True)
+    done = kubectl.create(pod("a"), check=True)
     assert "the injection is modified: restartPolicy is gone" in done.stderr
     assert operator.metric("strobe_injections_damaged_total", namespace=kubectl.namespace, damage="modified") == 1
-    create(kubectl, profile_request("r", logdir, target={"pods": ["a"]}), check=True)
+    kubectl.create(profile_request("r", logdir, target={"pods": ["a"]}), check=True)
     wait_until(lambda: "has lost its restartPolicy" in condition(kubectl.get("profreq", "r"), "Succeeded").get("message", ""), 15, "the report")
     # A pod that was created while the operator was down.
     operator.process.kill()
-    create(kubectl, pod("b"), check=True)
+    kubectl.create(pod("b"), check=True)
     operator.start().wait_ready()
     wait_until(lambda: operator.metric("strobe_uninjected_pods", namespace=kubectl.namespace) == 2, 30, "the count")
-    create(kubectl, profile_request("s", logdir, target={"pods": ["b"]}), check=True)
+    kubectl.create(profile_request("s", logdir, target={"pods": ["b"]}), check=True)
     wait_until(lambda: "the webhook was away" in condition(kubectl.get("profreq", "s"), "Succeeded").get("message", ""), 15, "the report")
 
 

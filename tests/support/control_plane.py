@@ -128,8 +128,8 @@ class Kubectl:
             raise RuntimeError(f"kubectl {' '.join(map(str, arguments))}: {result.stderr.strip()}")
         return result
 
-    def create(self, *objects, user=None, groups=(), dry_run=False):
-        """Creates those that can be created. The result is as that of run()."""
+    def create(self, *objects, user=None, groups=(), check=False, dry_run=False):
+        """Creates those that can be created, as `user`. The result, and what `check` does, are as of run()."""
         query = {"dryRun": "All"} if dry_run else {}
         errors, told = [], []
         for made in objects:
@@ -139,6 +139,8 @@ class Kubectl:
                 told += [f"Warning: {text}" for text in self._client().create(path, made, user, groups, **query)[1]]
             except RuntimeError as error:
                 errors.append(str(error))
+        if check and errors:
+            raise RuntimeError("\n".join(errors))
         return subprocess.CompletedProcess(["create"], 1 if errors else 0, "", "\n".join([*told, *errors]))
 
     def apply(self, *objects):
@@ -175,7 +177,7 @@ class Kubectl:
             return None
 
     def create_namespace(self, name):
-        self._client().create(collection("namespace", None), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, check=True)
 
     def has(self, kind, name):
         return self.get_at(f"{collection(kind, self.namespace)}/{name}") is not None

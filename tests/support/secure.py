@@ -12,6 +12,7 @@ from .operator import Operator
 from .ports import free_port
 from .processes import BIN, ROOT, TOOLS
 from .tls import issue
+from .workers import mark_running
 
 
 def chart_objects(*arguments, release="strobe", namespace="strobe-system"):
@@ -146,13 +147,6 @@ def allow(kubectl, logdir, **limits):
                             "allowedLogdirs": [str(logdir)], **limits}})
 
 
-def create(kubectl, *objects, user=None, groups=(), check=False, dry_run=False):
-    done = kubectl.create(*objects, user=user, groups=groups, dry_run=dry_run)
-    if check and done.returncode != 0:
-        raise RuntimeError(done.stderr)
-    return done
-
-
 def grant_creating(kubectl, user, resource, profile):
     """Lets the user create and change objects of this resource, and perhaps profile pods."""
     rules = [{"apiGroups": ["strobe.dev"], "resources": [resource], "verbs": ["create", "get", "patch"]}]
@@ -224,8 +218,4 @@ def make_pod(kubectl, name, port, labels=None, index=0, host_ports=None):
                      "annotations": status},
         "spec": {"serviceAccountName": "default", "containers": [{"name": "trainer", "image": "trainer"}],
                  "initContainers": [{"name": "strobe-sidecar", "image": "s", "restartPolicy": "Always", **ports}]}})
-    point_at(kubectl, name)
-
-
-def point_at(kubectl, name, address="127.0.0.1"):
-    kubectl.set_status("pod", name, {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]})
+    mark_running(kubectl, name)

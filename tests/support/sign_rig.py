@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from tests.support import oracle
 from tests.support.operator import WIDE_GUARD, condition
 from tests.support.processes import BIN, PYTHON, ROOT, wait_until
-from tests.support.secure import SecureSidecar, create
+from tests.support.secure import SecureSidecar
 
 PERIOD = 0.05
 SECOND = 1_000_000_000
@@ -91,5 +91,5 @@ def warm_up(workers, seconds=40):
 
 
 def create_trigger(kubectl, trigger):
-    wait_until(lambda: create(kubectl, trigger).returncode == 0, 60, "the webhooks")
+    wait_until(lambda: kubectl.create(trigger).returncode == 0, 60, "the webhooks")
     wait_until(lambda: kubectl.get("proftrig", trigger["metadata"]["name"]).get("status"), 30, "the trigger")

@@ -111,9 +111,9 @@ class SharedTrainers:
         return self.first(index + 1)[index]
 
 
-def mark_running(kubectl, pod):
-    """Gives a pod the status that a kubelet would, with an address on the loopback."""
-    kubectl.set_status("pod", pod, {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]})
+def mark_running(kubectl, pod, address="127.0.0.1"):
+    """Gives a pod the status that a kubelet would, with this address."""
+    kubectl.set_status("pod", pod, {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]})
 
 
 def hold_session(port, milliseconds):
