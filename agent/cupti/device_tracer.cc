@@ -39,6 +39,12 @@ constexpr Kind kKinds[] = {
     {CUPTI_ACTIVITY_KIND_MARKER, DeviceStep::kNone},
 };
 
+bool LeftToKineto() {
+  const char* wish = std::getenv("STROBE_DEVICE");
+  const bool forced = wish != nullptr && std::string_view(wish) == "force";
+  return !forced && KinetoIsLoaded();
+}
+
 // The agent uses CUPTI's records, not its callbacks. It subscribes because CUPTI then refuses a
 // second profiler instead of letting the two disturb each other.
 void CUPTIAPI NoCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
@@ -73,8 +79,7 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)
   if (dead_) return Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
   waits_for_cuda_ = !FindCudaDriver(driver_);
   if (waits_for_cuda_) return Report(DevicePhase::kNoCuda, kNoFailure);
-  if (const std::optional<DevicePhase> others = LeftToOthers(*file.header()))
-    return Report(*others, kNoFailure);
+  if (const std::optional<DevicePhase> others = LeftToOthers()) return Report(*others, kNoFailure);
   int version = 0;
   driver_.driver_version(&version);
   if (library_ == nullptr) {
@@ -88,8 +93,9 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)
     std::lock_guard<std::mutex> lock(writing_);
     ring_.emplace(file.device_ring(), file.device_data(), file.device_words());
     texts_.emplace(file.device_words());
+    file.header()->device_begin.store(ring_->position(), std::memory_order_relaxed);
   }
-  devices_written_ = false;
+  devices_written_at_.reset();
   WriteDevices();
   const std::optional<Failure> failure = SwitchOn();
   if (failure) {
@@ -101,7 +107,15 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)
   Report(DevicePhase::kArmed, kNoFailure);
 }
 
-std::optional<DevicePhase> DeviceTracer::LeftToOthers(const wire::FileHeader& header) const {
+std::optional<DevicePhase> DeviceTracer::LeftMeanwhile() {
+  if (file_->header()->framework_ports_told.load(std::memory_order_acquire) != ports_told_)
+    return LeftToOthers();
+  return LeftToKineto() ? std::optional(DevicePhase::kKineto) : std::nullopt;
+}
+
+std::optional<DevicePhase> DeviceTracer::LeftToOthers() {
+  const wire::FileHeader& header = *file_->header();
+  ports_told_ = header.framework_ports_told.load(std::memory_order_acquire);
   std::vector<std::uint16_t> ports;
   for (const auto& word : header.framework_ports) {
     for (std::uint64_t four = word.load(std::memory_order_relaxed); four != 0; four >>= 16) {
@@ -109,9 +123,7 @@ std::optional<DevicePhase> DeviceTracer::LeftToOthers(const wire::FileHeader& he
     }
   }
   if (ListensOn(ports)) return DevicePhase::kFramework;
-  const char* wish = std::getenv("STROBE_DEVICE");
-  const bool forced = wish != nullptr && std::string_view(wish) == "force";
-  if (!forced && KinetoIsLoaded()) return DevicePhase::kKineto;
+  if (LeftToKineto()) return DevicePhase::kKineto;
   return std::nullopt;
 }
 
@@ -159,6 +171,10 @@ bool DeviceTracer::SwitchOff() {
 
 void DeviceTracer::Tick() {
   if (!armed_ || let_go_) return;
+  if (const std::optional<DevicePhase> others = LeftMeanwhile()) {
+    Disarm();
+    return Report(*others, {DeviceStep::kNone, CUPTI_SUCCESS});
+  }
   cupti_.flush_all(0);
   if (let_go_) return;
   WriteDevices();
@@ -180,13 +196,18 @@ void DeviceTracer::Disarm() {
     Report(DevicePhase::kFlushed, {DeviceStep::kNone, CUPTI_SUCCESS});
 }
 
-// The driver does not answer until the program has initialized CUDA. Tick tries again.
+// The driver does not answer until the program has initialized CUDA. Tick tries again, and writes
+// the descriptions again before the ring overwrites them.
 void DeviceTracer::WriteDevices() {
-  if (devices_written_) return;
+  {
+    std::lock_guard<std::mutex> lock(writing_);
+    const std::uint64_t position = ring_->position();
+    if (devices_written_at_ && position - *devices_written_at_ < file_->device_words() / 2) return;
+    devices_written_at_ = position;
+  }
   int count = 0, version = 0;
-  if (driver_.device_count(&count) != CUDA_SUCCESS) return;
+  if (driver_.device_count(&count) != CUDA_SUCCESS) return devices_written_at_.reset();
   driver_.driver_version(&version);
-  devices_written_ = true;
   for (int i = 0; i < count; ++i) {
     CUdevice device = 0;
     if (driver_.device_get(&device, i) != CUDA_SUCCESS) continue;
@@ -233,8 +254,11 @@ void DeviceTracer::WriteClock() {
   const auto read = [this](std::uint64_t& ns) { return cupti_.timestamp(&ns) == CUPTI_SUCCESS; };
   if (!wire::ReadTogether(file_->header()->tick_kind, read, moment)) return;
   std::lock_guard<std::mutex> lock(writing_);
-  ring_->Record(RecordType::kClock,
-                wire::ClockRecord{.device_ns = moment.other_ns, .ticks = moment.ticks});
+  ring_->Record(
+      RecordType::kClock,
+      wire::ClockRecord{.device_ns = moment.other_ns,
+                        .ticks = moment.ticks,
+                        .lost = file_->header()->device_lost.load(std::memory_order_relaxed)});
 }
 
 void CUPTIAPI DeviceTracer::GiveBuffer(std::uint8_t** buffer, std::size_t* size,

@@ -28,7 +28,7 @@ class DeviceTracer {
   // of their registration, so it runs before CUPTI is destroyed.
   void Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)());
   // Fetches CUPTI's complete records and compares its clock with the ring's. Call it periodically
-  // while armed.
+  // while armed. Leaves the devices to a profiler that has come meanwhile.
   void Tick();
   // Stops recording. When it returns, the remaining records are in the ring.
   void Disarm();
@@ -52,7 +52,9 @@ class DeviceTracer {
   };
 
   // The other profiler that records the devices, if there is one.
-  std::optional<wire::DevicePhase> LeftToOthers(const wire::FileHeader& header) const;
+  std::optional<wire::DevicePhase> LeftToOthers();
+  // The same, but looks for profiler servers only if the sidecar has asked for it since.
+  std::optional<wire::DevicePhase> LeftMeanwhile();
   std::optional<Failure> SwitchOn();
   // Undoes SwitchOn in reverse order. False if one of the calls failed.
   bool SwitchOff();
@@ -70,8 +72,10 @@ class DeviceTracer {
   CudaDriver driver_;
   CUpti_SubscriberHandle subscriber_{};
   std::vector<std::function<CUptiResult()>> undo_;
-  std::uint32_t wish_ = 0;
-  bool armed_ = false, waits_for_cuda_ = false, devices_written_ = false;
+  std::uint32_t wish_ = 0, ports_told_ = 0;
+  bool armed_ = false, waits_for_cuda_ = false;
+  // The ring's position when the devices were last described; none if they were not.
+  std::optional<std::uint64_t> devices_written_at_;
   // Set when CUPTI could not be disabled. Its state is then unknown, and it is not called again in
   // this process.
   bool dead_ = false;

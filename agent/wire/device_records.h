@@ -88,6 +88,7 @@ struct DeviceRecord {
 // CUPTI's clock and the ring's ticks, read at the same moment.
 struct ClockRecord {
   std::uint64_t device_ns = 0, ticks = 0;
+  std::uint64_t lost = 0;  // FileHeader::device_lost at that moment.
 };
 
 template <typename T>

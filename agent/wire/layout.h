@@ -12,7 +12,7 @@
 namespace strobe::wire {
 
 inline constexpr std::uint64_t kMagic = 0x315245'45424f5254ull;  // "TROBEER1" in memory.
-inline constexpr std::uint32_t kVersion = 6;  // A reader refuses files of any other version.
+inline constexpr std::uint32_t kVersion = 7;  // A reader refuses files of any other version.
 
 // The unit of a time stamp.
 enum class TickKind : std::uint32_t {
@@ -127,6 +127,9 @@ struct FileHeader {
   // Ports of the worker's profiler servers that answer, four to a word; 0 is no port. A process
   // that listens on one of them leaves its devices to that server.
   std::array<std::atomic<std::uint64_t>, 2> framework_ports;
+  // Changed whenever the ports were written, and to make a program whose devices are recorded look
+  // again whether it listens on one of them.
+  std::atomic<std::uint32_t> framework_ports_told;
   char recorder[kRecorderBytes];  // The holder of the lease, for people. Not NUL-terminated.
 
   // Fields that the program writes while it runs.
@@ -145,6 +148,8 @@ struct FileHeader {
   std::atomic<std::uint64_t> memory_used;  // Bytes used in the cgroup that is closest to its limit.
   std::atomic<std::uint64_t> memory_limit;    // Limit of that cgroup in bytes; 0 if there is none.
   std::atomic<std::uint64_t> memory_read_at;  // CLOCK_MONOTONIC in ns; 0 if never read.
+  // The device ring's position at which the records of the request in device_state begin.
+  std::atomic<std::uint64_t> device_begin;
   std::array<StripedCounter, kStripes> without_ring;  // Records of threads that got no ring.
   StepLoops step_loops;                               // Written whether or not a capture runs.
 };

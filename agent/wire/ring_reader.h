@@ -58,12 +58,14 @@ class RingReader {
     position_ = head > words_ && head <= kMaxPosition ? NextBlock(head - words_) : 0;
     next_ = 0;
   }
-  // Goes back to the oldest record that the ring still has. True if older records were overwritten.
-  // They do not count as lost.
-  bool SkipToOldest() {
+  // Goes back to the oldest record that the ring still has, or to the one at the position `from` if
+  // that is later. True if records from there on were overwritten. They do not count as lost.
+  bool SkipToOldest(std::uint64_t from = 0) {
     SkipToStart();
+    const bool kept = from >= position_ && from <= header_->head.load(std::memory_order_acquire);
+    if (kept) position_ = from;
     adopt_ = position_ > 0;
-    return adopt_;
+    return !kept;
   }
 
   // The thread whose records Drain currently delivers.

@@ -33,6 +33,7 @@ using kube::TextOf;
 // Created by the sidecar when the agent's files are in place.
 constexpr char kStartedFile[] = "/var/lib/strobe/started";
 constexpr char kProgram[] = "/opt/strobe/bin/strobe-sidecar";
+constexpr char kFlightRecorderDevices[] = "flight-recorder-devices";
 
 // Paths where a logdir volume cannot be mounted in the sidecar, because the sidecar, its image or
 // the kubelet uses them.
@@ -110,13 +111,28 @@ void AddKineto(bool host_network, Wishes& wishes, Json& arguments) {
   if (!most.empty()) arguments.push_back(StrCat("--kineto-max-duration=", most));
 }
 
-void AddOptions(bool host_network, int compat_port, Wishes& wishes, Json& arguments) {
+void AddFlightRecorder(const NamespaceLimits& limits, Wishes& wishes, Json& arguments) {
+  const std::string reach =
+      wishes.Get("flight-recorder", "", IsLookBack, "a duration such as 10s, at most 10m");
+  if (!reach.empty()) arguments.push_back(StrCat("--flight-recorder=", reach));
+  const std::string devices = wishes.Get(kFlightRecorderDevices, "", IsTrue, "\"true\"");
+  if (devices.empty()) return;
+  if (reach.empty())
+    return wishes.Ignore(kFlightRecorderDevices, devices, "needs strobe.dev/flight-recorder");
+  if (!limits.flight_recorder_devices) {
+    return wishes.Ignore(kFlightRecorderDevices, devices,
+                         "needs a ProfilePolicy of the namespace with "
+                         "sidecar.flightRecorderDevices: true; ask an administrator for it");
+  }
+  arguments.push_back("--flight-recorder-devices");
+}
+
+void AddOptions(bool host_network, int compat_port, const NamespaceLimits& limits, Wishes& wishes,
+                Json& arguments) {
   const std::string rate =
       wishes.Get("upload-rate", "", IsUploadRate, "bytes per second such as 100MB, at least 1MB");
   if (!rate.empty()) arguments.push_back(StrCat("--upload-rate=", rate));
-  const std::string flight =
-      wishes.Get("flight-recorder", "", IsLookBack, "a duration such as 10s, at most 10m");
-  if (!flight.empty()) arguments.push_back(StrCat("--flight-recorder=", flight));
+  AddFlightRecorder(limits, wishes, arguments);
   if (!wishes.Get("host-tracing-on-old-servers", "", IsTrue, "\"true\"").empty())
     arguments.push_back("--host-tracing-on-old-servers");
   AddKineto(host_network, wishes, arguments);
@@ -192,7 +208,7 @@ bool ResolvesServices(const Json& spec) {
 }
 
 Json Arguments(const Json& spec, const InjectionSettings& settings, const SidecarPorts& ports,
-               const std::string& spool_size, Wishes& wishes) {
+               const NamespaceLimits& limits, const std::string& spool_size, Wishes& wishes) {
   std::vector<std::string> captures;
   for (const int port : ports.captures) captures.push_back(StrCat(port));
   Json arguments = {StrCat("--listen=[::]:", Join(captures, ","))};
@@ -203,7 +219,7 @@ Json Arguments(const Json& spec, const InjectionSettings& settings, const Sideca
         StrCat("--spool-size=", spool_size), StrCat("--started-file=", kStartedFile),
         StrCat("--log-level=", settings.log_level)})
     arguments.push_back(argument);
-  AddOptions(UsesHostNetwork(spec), ports.compat, wishes, arguments);
+  AddOptions(UsesHostNetwork(spec), ports.compat, limits, wishes, arguments);
   return arguments;
 }
 
@@ -230,7 +246,8 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   else
     made.served_ports = ports.captures;
   if (ports.metrics != 0) made.served_ports.push_back(ports.metrics);
-  Json arguments = Arguments(spec, settings, ports, resources.spool_size, wishes);
+  Json arguments =
+      Arguments(spec, settings, ports, surroundings.limits, resources.spool_size, wishes);
   // With several trainers, programs are distinguished by their environment.
   if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));
   Json environment = {

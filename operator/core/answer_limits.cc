@@ -117,6 +117,8 @@ void Bound(v1::ProcessReport& process) {
   process.set_stop_took_ns(Span(process.stop_took_ns(), kMaxStage));
   if (process.has_reached_back_ns())
     process.set_reached_back_ns(Span(process.reached_back_ns(), kMaxStage));
+  if (process.has_devices_reached_back_ns())
+    process.set_devices_reached_back_ns(Span(process.devices_reached_back_ns(), kMaxStage));
 }
 
 void BoundDropped(v1::Report& report) {

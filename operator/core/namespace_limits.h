@@ -45,6 +45,8 @@ struct NamespaceLimits {
   std::optional<SidecarUser> sidecar_user{};
   std::string
       users_differ{};  // Why `sidecar_user` is not set although policies give one; or empty.
+  // Whether pods may have their GPUs recorded at all times.
+  bool flight_recorder_devices = false;
 };
 
 class NamespaceLimitsReader {

@@ -169,6 +169,14 @@ absl::StatusOr<std::optional<SidecarUser>> SidecarUserOf(const std::vector<Profi
   return user;
 }
 
+bool AllowsFlightRecorderDevices(const std::vector<ProfilePolicy>& policies,
+                                 const NamespaceFacts& ns) {
+  return std::any_of(policies.begin(), policies.end(), [&](const ProfilePolicy& policy) {
+    return policy.flight_recorder_devices && policy.invalid.empty() &&
+           policy.namespaces.Matches(ns.labels);
+  });
+}
+
 absl::Status CheckLogdirIsNoAddress(const std::string& text) {
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(text));
   if (!logdir.options().empty())

@@ -32,6 +32,7 @@ struct ProfilePolicy {
   AutomaticLimits automatic{};  // For runs of schedules and triggers.
   // For sidecars that are injected into pods of these namespaces.
   std::optional<SidecarUser> sidecar_user{};
+  bool flight_recorder_devices = false;  // Pods may ask that their GPUs are recorded at all times.
   std::string invalid{};  // Why the object cannot be used and allows nothing; empty when it can.
   std::vector<Condition> conditions{};  // What its status says until now.
 };
@@ -82,6 +83,10 @@ absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& poli
 // with a message for people, if they give different ones.
 absl::StatusOr<std::optional<SidecarUser>> SidecarUserOf(const std::vector<ProfilePolicy>& policies,
                                                          const NamespaceFacts& ns);
+
+// Whether a policy that matches the namespace lets pods have their GPUs recorded at all times.
+bool AllowsFlightRecorderDevices(const std::vector<ProfilePolicy>& policies,
+                                 const NamespaceFacts& ns);
 
 // InvalidArgument for logdirs that are refused whatever policies allow: buckets that are addresses
 // or host names inside a cluster, and options, because they could send a pod's signed requests to

@@ -104,16 +104,17 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
                           },
                           left())
                       .status());
-  RETURN_IF_ERROR(ReadUser(ns, deadline, *limits));
+  RETURN_IF_ERROR(ReadPolicies(ns, deadline, *limits));
   return limits;
 }
 
-absl::Status KubeNamespaceLimits::ReadUser(const std::string& ns, MonoTime deadline,
-                                           NamespaceLimits& limits) {
+absl::Status KubeNamespaceLimits::ReadPolicies(const std::string& ns, MonoTime deadline,
+                                               NamespaceLimits& limits) {
   ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies,
                    ListPolicies(client_, deadline - clock_.MonoNow()));
-  if (std::none_of(policies.begin(), policies.end(),
-                   [](const ProfilePolicy& policy) { return policy.sidecar_user.has_value(); }))
+  if (std::none_of(policies.begin(), policies.end(), [](const ProfilePolicy& policy) {
+        return policy.sidecar_user.has_value() || policy.flight_recorder_devices;
+      }))
     return absl::OkStatus();
   NamespaceFacts facts{.name = ns};
   ASSIGN_OR_RETURN(facts.labels, NamespaceLabels(client_, ns, deadline - clock_.MonoNow()));
@@ -122,6 +123,7 @@ absl::Status KubeNamespaceLimits::ReadUser(const std::string& ns, MonoTime deadl
     limits.sidecar_user = *user;
   else
     limits.users_differ = MessageOf(user.status());
+  limits.flight_recorder_devices = AllowsFlightRecorderDevices(policies, facts);
   return absl::OkStatus();
 }
 

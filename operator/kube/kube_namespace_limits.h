@@ -38,8 +38,9 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   };
   absl::StatusOr<std::shared_ptr<const NamespaceLimits>> ReadNow(const std::string& ns,
                                                                  MonoTime deadline);
-  // Fills in the sidecars' user. Reads the namespace's labels only if a policy gives a user.
-  absl::Status ReadUser(const std::string& ns, MonoTime deadline, NamespaceLimits& limits);
+  // Fills in what policies give to sidecars. Reads the namespace's labels only if one gives
+  // something.
+  absl::Status ReadPolicies(const std::string& ns, MonoTime deadline, NamespaceLimits& limits);
   void Remember(const std::string& ns, Known known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;

@@ -17,6 +17,7 @@ constexpr std::size_t kMaxKeptRuns = 1000;
 constexpr Nanos kMinKept = std::chrono::minutes(1);
 
 absl::Status ReadSidecar(const Json& sidecar, ProfilePolicy& policy) {
+  policy.flight_recorder_devices = sidecar.value("flightRecorderDevices", false);
   if (!sidecar.contains("runAsUser")) return absl::OkStatus();
   SidecarUser ids;
   ids.user = sidecar["runAsUser"].get<std::int64_t>();

@@ -19,8 +19,13 @@ constexpr std::uint32_t kFlightLevel = 2;
 // How long the last records of a program that was killed can be looked back at.
 constexpr Nanos kKeepEnded = std::chrono::minutes(10);
 
-AgentOptions OptionsFor(Nanos look_back) {
-  return {.look_back = look_back, .idle_level = look_back > Nanos{0} ? kFlightLevel : 0};
+// How much of the shared volume such records take at most. A program's devices take 16 MiB.
+constexpr std::uint64_t kKeptBytes = 64u << 20, kKeptBytesWithDevices = 192u << 20;
+
+AgentOptions OptionsFor(AgentParts::Flight flight) {
+  return {.look_back = flight.look_back,
+          .idle_level = flight.look_back > Nanos{0} ? kFlightLevel : 0,
+          .idle_devices = flight.devices};
 }
 
 }  // namespace
@@ -38,10 +43,10 @@ absl::StatusOr<std::unique_ptr<AgentDirectory>> OpenAgentDirectory(const Sidecar
 }
 
 AgentParts::AgentParts(const Clock& clock, session::Source& framework,
-                       std::unique_ptr<AgentDirectory> directory, Nanos look_back,
+                       std::unique_ptr<AgentDirectory> directory, Flight flight,
                        std::optional<KinetoDaemonOptions> kineto)
     : directory_(std::move(directory)),
-      agent_(clock, *directory_, OptionsFor(look_back)),
+      agent_(clock, *directory_, OptionsFor(flight)),
       // A guest serves one program, which the agent records.
       inproc_(clock, directory_->is_owner() ? directory_->path() : ""),
       kineto_daemon_(kineto ? std::make_unique<KinetoDaemon>(clock, *std::move(kineto)) : nullptr),
@@ -50,9 +55,10 @@ AgentParts::AgentParts(const Clock& clock, session::Source& framework,
                   : std::make_unique<KinetoSource>(clock, *kineto_daemon_, directory_->path())),
       both_(framework, inproc_, agent_, kineto_.get()),
       monitor_(clock, *directory_) {
-  if (look_back == Nanos{0}) return;
-  directory_->KeepEnded(kKeepEnded);
-  recorder_.emplace(*directory_, kFlightLevel);
+  if (flight.look_back == Nanos{0}) return;
+  directory_->KeepEnded(kKeepEnded, flight.devices ? kKeptBytesWithDevices : kKeptBytes);
+  recorder_.emplace(*directory_, kFlightLevel,
+                    flight.devices ? std::optional(IdleDevices(flight.ports)) : std::nullopt);
 }
 
 bool AgentParts::connected() {

@@ -28,10 +28,16 @@ absl::StatusOr<std::unique_ptr<AgentDirectory>> OpenAgentDirectory(const Sidecar
 
 class AgentParts {
  public:
-  // Clock and framework outlive it. With a `look_back` above 0 the programs of the directory record
-  // at all times; see --flight-recorder. With `kineto` the sidecar is Kineto's daemon.
+  struct Flight {
+    Nanos look_back{0};    // How far captures reach back. 0: there is no flight recorder.
+    bool devices = false;  // GPUs are recorded at all times too.
+    // Of the worker's profiler servers, to which their programs leave the GPUs.
+    FrameworkPorts ports{};
+  };
+  // Clock and framework outlive it. With a flight recorder the programs of the directory record at
+  // all times; see --flight-recorder. With `kineto` the sidecar is Kineto's daemon.
   AgentParts(const Clock& clock, session::Source& framework,
-             std::unique_ptr<AgentDirectory> directory, Nanos look_back,
+             std::unique_ptr<AgentDirectory> directory, Flight flight,
              std::optional<KinetoDaemonOptions> kineto);
 
   // The framework's profilers and the agent as one source.

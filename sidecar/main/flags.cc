@@ -130,6 +130,10 @@ void AddAgentFlags(CLI::App& app, SidecarFlags& flags) {
                  "this far before its start, as far as the rings (STROBE_RING_KB) hold; 0s = off")
       ->capture_default_str()
       ->envname("STROBE_FLIGHT_RECORDER");
+  app.add_flag("--flight-recorder-devices", flags.flight_recorder_devices,
+               "with --flight-recorder, record the GPUs of programs at all times as well, as far "
+               "as 16 MiB hold; no other profiler in such a program can record them meanwhile")
+      ->envname("STROBE_FLIGHT_RECORDER_DEVICES");
 }
 
 void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {
@@ -212,6 +216,10 @@ absl::Status CheckSourceFlags(const SidecarFlags& flags) {
   if (flags.agent_only_parent && *look_back > Nanos{0}) {
     return absl::InvalidArgumentError(
         "--flight-recorder needs a directory of its own; remove --agent-only-parent");
+  }
+  if (flags.flight_recorder_devices && *look_back == Nanos{0}) {
+    return absl::InvalidArgumentError(
+        "--flight-recorder-devices needs --flight-recorder, such as --flight-recorder=30s");
   }
   for (const std::string& address : flags.framework) {
     if (address.find(':') == std::string::npos) {

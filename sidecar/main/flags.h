@@ -32,6 +32,7 @@ struct SidecarFlags {
   bool agent_only_parent = false;
   std::vector<std::string> containers;
   std::string flight_recorder = "0s";
+  bool flight_recorder_devices = false;
 
   std::string spool_dir, spool_keep = "6h", storage_config;
   std::uint64_t spool_size = 8ull << 30;

@@ -77,11 +77,14 @@ SidecarServer::SidecarServer(SidecarFlags flags, StorageConfig storage,
               CountRetries(metrics_)),
       framework_(clock_, {flags_.framework, flags_.shared_dir, flags_.host_tracing_on_old_servers,
                           flags_.agent_only_parent ? "" : flags_.agent_dir}),
-      agent_(agent_directory == nullptr
-                 ? nullptr
-                 : std::make_unique<AgentParts>(clock_, framework_, std::move(agent_directory),
-                                                ParsedDuration(flags_.flight_recorder),
-                                                KinetoOptionsOf(flags_))),
+      agent_(
+          agent_directory == nullptr
+              ? nullptr
+              : std::make_unique<AgentParts>(
+                    clock_, framework_, std::move(agent_directory),
+                    AgentParts::Flight{ParsedDuration(flags_.flight_recorder),
+                                       flags_.flight_recorder_devices, PortsOf(flags_.framework)},
+                    KinetoOptionsOf(flags_))),
       source_(agent_ == nullptr ? framework_ : agent_->source()),
       delivery_(clock_, stores_, spool_.get(),
                 {ParsedDuration(flags_.spool_keep), flags_.upload_rate},

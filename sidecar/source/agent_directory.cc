@@ -153,7 +153,10 @@ bool AgentDirectory::Concerns(const wire::RingFile& file, bool forked_from_ours)
   return false;
 }
 
-void AgentDirectory::KeepEnded(Nanos time) { keep_ended_ = time; }
+void AgentDirectory::KeepEnded(Nanos time, std::uint64_t most_bytes) {
+  keep_ended_ = time;
+  most_ended_bytes_ = most_bytes;
+}
 
 bool AgentDirectory::Keeps(const OpenedRings& opened) const {
   if (!keeps_ended() || !WasKilled(opened)) return false;
@@ -173,13 +176,12 @@ bool AgentDirectory::Keeps(const OpenedRings& opened) const {
 // The file `newest` has come last: it goes only if it is too large by itself, and others go first.
 void AgentDirectory::ForgetEnded(const std::string& newest) const {
   constexpr std::size_t kMaxKept = 8;
-  constexpr std::uint64_t kMaxBytes = 64u << 20;
   const auto bytes = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(ended_mutex_) {
     std::uint64_t sum = 0;
     for (const auto& [path, ended] : ended_) sum += ended.bytes;
     return sum;
   };
-  while (!ended_.empty() && (ended_.size() > kMaxKept || bytes() > kMaxBytes)) {
+  while (!ended_.empty() && (ended_.size() > kMaxKept || bytes() > most_ended_bytes_)) {
     const auto oldest =
         std::min_element(ended_.begin(), ended_.end(), [&](const auto& a, const auto& b) {
           return std::pair(a.first == newest, a.second.since) <

@@ -42,9 +42,10 @@ class AgentDirectory {
   // from which this one was forked.
   bool Concerns(const wire::RingFile& file, bool forked_from_ours) const;
   // From now on, the files of programs that did not end by their own exit, such as those that the
-  // kernel killed for their memory, stay for this long. Only the last eight stay, and 64 MiB,
-  // because programs that fail again and again would fill the volume, which is the job's memory.
-  void KeepEnded(Nanos time);
+  // kernel killed for their memory, stay for this long. Only the last eight stay, and so many bytes
+  // together, because programs that fail again and again would fill the volume, which is the job's
+  // memory.
+  void KeepEnded(Nanos time, std::uint64_t most_bytes);
   bool keeps_ended() const { return keep_ended_.count() > 0; }
   // Removes the file of a program that ended long ago and that no child uses, because such files
   // would fill the volume while no capture removes them. True if it was removed.
@@ -72,7 +73,8 @@ class AgentDirectory {
   const std::string path_;
   const int lock_;                          // The lock on the directory; -1 for a guest.
   const std::optional<std::uint32_t> pid_;  // The process whose family a guest serves.
-  Nanos keep_ended_{0};                     // Set before other threads use the directory.
+  Nanos keep_ended_{0};  // This and the next are set before other threads use the directory.
+  std::uint64_t most_ended_bytes_ = 0;
   struct Ended {
     std::uint64_t since = 0;  // When it was first seen without its program, CLOCK_MONOTONIC.
     std::uint64_t bytes = 0;

@@ -1,9 +1,7 @@
 #include "sidecar/source/agent_source.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <utility>
@@ -36,6 +34,8 @@ using std::chrono::milliseconds;
 // Programs read the control word with their next scope. CUPTI needs longer to start.
 constexpr Nanos kAnnotationLead = milliseconds(20);
 constexpr Nanos kDeviceLead = milliseconds(1000);
+// How long after CUDA has started the flight recorder records the devices at the latest.
+constexpr Nanos kDevicesSettled = milliseconds(10'000);
 // How long after the end to wait for a program's last device records.
 constexpr Nanos kDeviceGrace = milliseconds(5000);
 // How often to drain rings: each time costs the machine some 30 us, but a thread that does nothing
@@ -54,22 +54,6 @@ Nanos PauseAfter(Nanos last, double filled) {
 // found. While there is no program, there is nothing else to do: the threads of other workers start
 // at the same instant, so that a thread that wakes for nothing makes them late.
 constexpr Nanos kFindNewbornEvery = milliseconds(100);
-
-// Returns the ports in the layout of a program's header. Ports beyond its capacity are left out.
-// CUPTI then reports in their programs that the framework's profiler is its subscriber already.
-std::array<std::uint64_t, 2> PortsOf(const v1::CapturePlan& plan) {
-  constexpr std::size_t kPortsPerWord = 4;
-  std::array<std::uint64_t, 2> words{};
-  std::size_t count = 0;
-  for (const std::string& server : plan.framework_servers()) {
-    const std::string digits = server.substr(server.rfind(':') + 1);
-    const std::uint64_t port = std::strtoull(digits.c_str(), nullptr, 10) & 0xffff;
-    if (port == 0 || count == words.size() * kPortsPerWord) continue;
-    words[count / kPortsPerWord] |= port << 16 * (count % kPortsPerWord);
-    ++count;
-  }
-  return words;
-}
 
 // Encodes the plane that describes the trace itself.
 std::string Environment(const TraceSpan& span, std::int64_t started_ns, std::int64_t stopped_ns,
@@ -162,6 +146,9 @@ CaptureTimes AgentSource::TimesOf(const v1::CapturePlan& plan) const {
 }
 
 ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTimes& times) const {
+  std::optional<std::int64_t> look_back_to_ns;
+  if (LookBack(plan) > Nanos{0} && recorded_before())
+    look_back_to_ns = times.start_ns - LookBack(plan).count();
   std::set<std::string> framework_processes;
   if (plan.source() != v1::SOURCE_AGENT && directory_.is_owner()) {
     for (const Announcement& process : ToRecord(plan, ReadAnnouncements(directory_.path())))
@@ -175,9 +162,10 @@ ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTi
           .idle_level = options_.idle_level,
           .devices = plan.tracers().device() > 0,
           .framework_processes = std::move(framework_processes),
-          .look_back = LookBack(plan) > Nanos{0} && recorded_before(),
+          .look_back_to_ns = look_back_to_ns,
           .ended = plan.look_back_ns() > 0 && directory_.keeps_ended(),
-          .framework_ports = PortsOf(plan),
+          .framework_ports =
+              PortsOf({plan.framework_servers().begin(), plan.framework_servers().end()}),
           .attend_until_ns = static_cast<std::uint64_t>(
               std::max(plan.deadline_ns() - times.wall_minus_monotonic_ns, times.stop_ns))};
 }
@@ -352,6 +340,17 @@ Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTim
     if (plan.look_back_ns() > 0) {
       if (const auto reached = program->ReachedBack(span, began_ns_))
         verdict.row.set_reached_back_ns(recorded_before() ? *reached : 0);
+    }
+    if (const auto reached = program->DevicesReachedBack(span); reached && options_.idle_devices) {
+      const Nanos wanted{span.recording_ns - span.start_ns};
+      if (plan.look_back_ns() > 0) verdict.row.set_devices_reached_back_ns(*reached);
+      const std::int64_t could_be_from =
+          std::max(span.start_ns, facts.cuda_since_ns + kDevicesSettled.count());
+      if (span.recording_ns - *reached > could_be_from) {
+        warnings.push_back(StrCat(facts.label, ": its GPUs were recorded only for the last ",
+                                  FormatDuration(Nanos{*reached}), " before the start, of ",
+                                  FormatDuration(wanted), " requested"));
+      }
     }
     if (const std::uint64_t jump = program->DeviceClockJumpNs(); jump > 0) {
       warnings.push_back(StrCat(facts.label, ": CUPTI's clock was set by ",

@@ -17,6 +17,7 @@ struct AgentOptions {
   // the rings go back that far, and the level at which programs continue to record afterwards.
   Nanos look_back{0};
   std::uint32_t idle_level = 0;
+  bool idle_devices = false;  // The flight recorder keeps GPUs recorded too.
 };
 
 // Programs start recording slightly early, and events outside of the guarded window are left out.

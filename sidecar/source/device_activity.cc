@@ -30,6 +30,16 @@ bool TakeText(std::span<const std::uint64_t> payload, std::uint64_t& budget,
   return true;
 }
 
+// Devices are described again and again, so that the ring always has them.
+bool Known(std::span<const std::uint64_t> payload, const std::vector<wire::DeviceRecord>& devices) {
+  if (payload.size() != wire::kWordsOf<wire::DeviceRecord>) return false;
+  const auto device = wire::FromWords<wire::DeviceRecord>(payload);
+  return std::any_of(devices.begin(), devices.end(), [&](const wire::DeviceRecord& known) {
+    return known.ordinal == device.ordinal &&
+           std::equal(std::begin(known.uuid), std::end(known.uuid), device.uuid);
+  });
+}
+
 }  // namespace
 
 bool DeviceActivity::Add(wire::RecordType type, std::span<const std::uint64_t> payload,
@@ -53,7 +63,8 @@ bool DeviceActivity::Add(wire::RecordType type, std::span<const std::uint64_t> p
     case RecordType::kMarker:
       return Take(payload, budget, markers);
     case RecordType::kDevice:
-      return devices.size() >= kMaxDevices || Take(payload, budget, devices);
+      return devices.size() >= kMaxDevices || Known(payload, devices) ||
+             Take(payload, budget, devices);
     case RecordType::kClock:
       return Take(payload, budget, clocks);
     case RecordType::kText:

@@ -2,8 +2,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "common/base/guard.h"
+#include "common/base/strings.h"
+#include "sidecar/source/announcements.h"
 #include "sidecar/source/ring_files.h"
 
 namespace strobe {
@@ -13,9 +18,11 @@ constexpr auto kIdle = wire::Wisher::kIdle;
 
 }  // namespace
 
-FlightRecorder::FlightRecorder(const AgentDirectory& directory, std::uint32_t level)
+FlightRecorder::FlightRecorder(const AgentDirectory& directory, std::uint32_t level,
+                               std::optional<IdleDevices> devices)
     : directory_(directory),
       level_(level),
+      devices_(std::move(devices)),
       thread_([this] { RunThread("flight_recorder", [this] { Run(); }); }) {}
 
 FlightRecorder::~FlightRecorder() {
@@ -25,14 +32,25 @@ FlightRecorder::~FlightRecorder() {
   Wish(0);
 }
 
-void FlightRecorder::Wish(std::uint32_t level) const {
+void FlightRecorder::Wish(std::uint32_t level) {
+  std::set<std::string> announced;
+  if (devices_ && level > 0) {
+    for (const Announcement& process : ReadAnnouncements(directory_.path()))
+      announced.insert(process.process());
+  }
   for (const std::string& path : RingFiles(directory_.path())) {
     OpenedRings opened = OpenRings(path);
     if (opened.error != wire::RingFileError::kNone || directory_.RemoveIfDead(opened)) continue;
     const wire::RingFile& file = opened.rings.file;
-    if (file.header()->wishes[static_cast<std::size_t>(kIdle)].load() != level)
-      file.Wish(kIdle, level);
+    const wire::FileHeader& header = *file.header();
+    if (header.wishes[static_cast<std::size_t>(kIdle)].load() != level) file.Wish(kIdle, level);
+    if (!devices_) continue;
+    if (level == 0)
+      IdleDevices::Release(file);
+    else
+      devices_->Attend(file, announced.contains(StrCat(header.pid, "-", header.process_began)));
   }
+  if (devices_) devices_->ForgetOthers();
 }
 
 void FlightRecorder::Run() {

@@ -100,12 +100,13 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
     if (opened.lives) missing(Outcome::kBusy, HeldBy(file));
     return;
   }
-  const auto from = !first_             ? RecordedProgram::From::kStart
-                    : killed            ? RecordedProgram::From::kEnded
-                    : wishes_.look_back ? RecordedProgram::From::kOldest
-                                        : RecordedProgram::From::kNow;
+  const auto from = !first_                   ? RecordedProgram::From::kStart
+                    : killed                  ? RecordedProgram::From::kEnded
+                    : wishes_.look_back_to_ns ? RecordedProgram::From::kOldest
+                                              : RecordedProgram::From::kNow;
   auto program = std::make_unique<RecordedProgram>(std::move(opened.rings), from, wishes_.level);
   if (from == RecordedProgram::From::kEnded) {
+    if (wishes_.devices) program->ReadLeftDevice();
     programs_.emplace(path, std::move(program));
     return;
   }
@@ -114,8 +115,10 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
   // CUPTI has one subscriber per process.
   const bool left_to_framework =
       wishes_.framework_processes.contains(StrCat(program->pid(), "-", program->process_began()));
-  if (wishes_.devices && !left_to_framework)
-    program->ArmDevice(device_time, wishes_.framework_ports);
+  if (wishes_.devices && left_to_framework)
+    program->LeaveDeviceToFramework();
+  else if (wishes_.devices)
+    program->ArmDevice(device_time, wishes_.framework_ports, wishes_.look_back_to_ns.value_or(0));
   if (on_) program->SwitchOn(wishes_.filter);
   programs_.emplace(path, std::move(program));
 }

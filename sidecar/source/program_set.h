@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "sidecar/source/agent_directory.h"
+#include "sidecar/source/framework_ports.h"
 #include "sidecar/source/process_ranks.h"
 #include "sidecar/source/process_row.h"
 #include "sidecar/source/recorded_program.h"
@@ -31,11 +33,12 @@ struct ProgramWishes {
   bool devices = false;
   // Processes whose framework records their devices; see Announcement::process.
   std::set<std::string> framework_processes{};
-  // Records that the rings still hold from before belong to the capture.
-  bool look_back = false;
+  // Records since this time (CLOCK_MONOTONIC in ns) that the rings still hold belong to the
+  // capture. If not set, records from now on.
+  std::optional<std::int64_t> look_back_to_ns{};
   // So do the last records of programs that have ended; see AgentDirectory::KeepEnded.
   bool ended = false;
-  std::array<std::uint64_t, 2> framework_ports{};
+  FrameworkPorts framework_ports{};
   std::uint64_t attend_until_ns = 0;  // CLOCK_MONOTONIC.
 };
 

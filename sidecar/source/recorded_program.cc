@@ -17,8 +17,6 @@
 namespace strobe {
 namespace {
 
-using wire::DevicePhase;
-
 constexpr std::uint64_t kAttendanceSlackNs = 1'000'000'000;
 
 std::uint32_t CaptureWish(const wire::RingFile& file) {
@@ -93,26 +91,19 @@ void RecordedProgram::SwitchOff() {
   file_.Wish(wire::Wisher::kCapture, 0);
   header().filter.store(~0u, std::memory_order_relaxed);
   if (std::exchange(attended_, false)) header().attend_until.store(0, std::memory_order_relaxed);
-  if (wish_ != 0) header().device_control.store(0, std::memory_order_release);
+  devices_.Disarm();
   file_.WakeProgram();
 }
 
-void RecordedProgram::ArmDevice(Nanos most, const std::array<std::uint64_t, 2>& framework_ports) {
-  wire::FileHeader& to = header();
-  device_reader_.emplace(file_.device_ring(), file_.device_data(), file_.device_words());
-  if (from_ == From::kStart) device_reader_->SkipToStart();
-  device_lost_before_ = to.device_lost.load(std::memory_order_relaxed);
-  device_buffers_lost_before_ = to.device_buffers_lost.load(std::memory_order_relaxed);
-  for (std::size_t i = 0; i < framework_ports.size(); ++i)
-    to.framework_ports[i].store(framework_ports[i], std::memory_order_relaxed);
-  to.device_until = wire::MonotonicNs() + static_cast<std::uint64_t>(most.count());
-  // A program that received the request by its orders keeps that request's number. Any other
-  // program gets a new number that it has not answered, and never 0.
-  wish_ = from_ == From::kStart ? to.device_control.load() : 0;
-  if (wish_ == 0) wish_ = static_cast<std::uint32_t>(to.device_state.load() >> 32) + 1;
-  if (wish_ == 0) wish_ = 1;
-  to.device_control.store(wish_, std::memory_order_release);
-  file_.WakeProgram();
+void RecordedProgram::ArmDevice(Nanos most, const FrameworkPorts& framework_ports,
+                                std::int64_t since_ns) {
+  using Before = RecordedDevices::Before;
+  devices_.Arm({.before = from_ == From::kStart    ? Before::kAll
+                          : from_ == From::kOldest ? Before::kHeld
+                                                   : Before::kNothing,
+                .most = most,
+                .framework_ports = framework_ports,
+                .since_ns = since_ns});
 }
 
 void RecordedProgram::TellRecorder(std::string_view recorder) {
@@ -127,31 +118,6 @@ void RecordedProgram::AskAttendance(std::uint64_t until_ns) {
     return;
   header().attend_until.store(until_ns, std::memory_order_relaxed);
   attended_ = true;
-}
-
-DeviceStatus RecordedProgram::device_status() const {
-  const wire::FileHeader& from = header();
-  const std::uint64_t state = from.device_state.load(std::memory_order_acquire);
-  DeviceStatus status{.uses_cuda = from.uses_cuda.load(std::memory_order_relaxed) != 0};
-  status.refusal =
-      static_cast<wire::DeviceRefusal>(from.device_refusal.load(std::memory_order_relaxed));
-  status.asked = wish_ != 0;
-  status.answered = status.asked && state >> 32 == wish_;
-  if (status.answered) status.phase = static_cast<DevicePhase>(static_cast<std::uint32_t>(state));
-  status.step = static_cast<wire::DeviceStep>(from.device_step.load(std::memory_order_relaxed));
-  status.result = from.device_result.load(std::memory_order_relaxed);
-  status.lost = from.device_lost.load(std::memory_order_relaxed) - device_lost_before_;
-  status.buffers_lost =
-      from.device_buffers_lost.load(std::memory_order_relaxed) - device_buffers_lost_before_;
-  return status;
-}
-
-bool RecordedProgram::DeviceSettled() const {
-  if (settled_ || wish_ == 0 || !file_.ProgramLives()) return true;
-  const DeviceStatus status = device_status();
-  if (status.refusal != wire::DeviceRefusal::kNone) return true;
-  if (!status.answered) return !status.uses_cuda;
-  return status.phase != DevicePhase::kArmed;
 }
 
 bool RecordedProgram::Lives() {
@@ -172,7 +138,7 @@ void RecordedProgram::Settle(bool parent_lives, bool keep, wire::RecordBuffer& b
   settled_->parent_lives = parent_lives;
   if (!file_.HasHeirs() && !keep) unlink(file_.path().c_str());
   readers_.clear();
-  device_reader_.reset();
+  devices_.Close();
   rings_ = {};
 }
 
@@ -190,10 +156,10 @@ ProgramFacts RecordedProgram::Facts() {
                      .last_record_ns = ended_before() ? LastRecordNs() : 0,
                      .ever_recorded = from.rings.load(std::memory_order_relaxed) > 0,
                      .file_damaged = rings_.guard.damaged(),
-                     .kept = kept_,
+                     .kept = kept(),
                      .lost = lost(),
                      .cut = Cut(),
-                     .device = device_status()};
+                     .device = devices_.status()};
   facts.ended_cleanly = !facts.lives && from.ended.load(std::memory_order_acquire) != 0;
   // It ended after it was last seen to run, whatever its header contains.
   facts.ended_ns =
@@ -202,12 +168,12 @@ ProgramFacts RecordedProgram::Facts() {
   facts.rings_damaged =
       std::any_of(readers_.begin(), readers_.end(),
                   [](const wire::RingReader& reader) { return reader.damaged(); }) ||
-      (device_reader_ && device_reader_->damaged());
+      devices_.damaged();
   facts.cuda_since_ns =
       static_cast<std::int64_t>(from.cuda_since_ns.load(std::memory_order_relaxed));
-  if (!device_.clocks.empty()) {
-    facts.device_began_ns = MonotonicOf(device_.clocks.front().ticks);
-    facts.device_ended_ns = MonotonicOf(last_device_ticks_);
+  if (const auto first = devices_.first_ticks()) {
+    facts.device_began_ns = MonotonicOf(*first);
+    facts.device_ended_ns = MonotonicOf(devices_.last_ticks());
   }
   return facts;
 }
@@ -230,6 +196,10 @@ std::int64_t RecordedProgram::LastRecordNs() const {
   for (const auto& [id, thread] : threads_) {
     for (const Event& event : thread.events) last = std::max(last.value_or(event.end), event.end);
   }
+  const DeviceClock clock = devices_.clock();
+  for (const wire::KernelRecord& kernel : devices_.activity().kernels) {
+    if (clock.known()) last = std::max(last.value_or(0), clock.Ticks(kernel.end));
+  }
   return last ? MonotonicOf(*last) : 0;
 }
 
@@ -242,7 +212,17 @@ std::optional<std::int64_t> RecordedProgram::ReachedBack(const TraceSpan& span,
   return std::min(recorded, KeptOnly(span).value_or(recorded));
 }
 
-std::uint64_t RecordedProgram::DeviceClockJumpNs() const { return Clock().jump_ns(NsPerTick()); }
+std::optional<std::int64_t> RecordedProgram::DevicesReachedBack(const TraceSpan& span) const {
+  const std::optional<std::uint64_t> first = devices_.first_ticks();
+  if (from_ == From::kStart || !first) return std::nullopt;
+  // Whatever ended after the first moment that the ring still has is in the ring too.
+  const std::int64_t since = MonotonicOf(*first);
+  return std::clamp<std::int64_t>(span.recording_ns - since, 0, span.recording_ns - span.start_ns);
+}
+
+std::uint64_t RecordedProgram::DeviceClockJumpNs() const {
+  return devices_.clock().jump_ns(NsPerTick());
+}
 
 std::uint64_t RecordedProgram::WithoutRing() const {
   std::uint64_t records = 0;
@@ -253,14 +233,14 @@ std::uint64_t RecordedProgram::WithoutRing() const {
 
 std::uint64_t RecordedProgram::lost() const {
   if (settled_) return settled_->lost;
-  std::uint64_t lost = over_budget_ + unseen_ + WithoutRing() - without_ring_before_;
+  std::uint64_t lost =
+      over_budget_ + unseen_ + devices_.lost() + WithoutRing() - without_ring_before_;
   std::uint64_t dropped = 0;
   // Events that end after the last drain are outside of the window.
   for (const wire::RingReader& reader : readers_) {
     lost += reader.lost();
     dropped += reader.dropped();
   }
-  if (device_reader_) lost += device_reader_->lost();
   return lost + dropped - dropped_before_;
 }
 
@@ -309,21 +289,9 @@ double RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget)
       ++kept_;
     });
   }
-  return std::max(filled, DrainDevice(buffer, budget));
-}
-
-double RecordedProgram::DrainDevice(wire::RecordBuffer& buffer, std::uint64_t& budget) {
-  if (!device_reader_) return 0;
-  const double filled = device_reader_->filled();
-  device_reader_->DrainRecords(
-      buffer, [&](wire::RecordType type, std::uint8_t, std::span<const std::uint64_t> payload) {
-        const bool fits = device_.Add(type, payload, budget);
-        if (wire::HasNumber(type)) ++(fits ? kept_ : over_budget_);
-        // Also read from records that do not fit into the budget.
-        if (type == wire::RecordType::kClock && payload.size() >= wire::kWordsOf<wire::ClockRecord>)
-          last_device_ticks_ = wire::FromWords<wire::ClockRecord>(payload).ticks;
-      });
-  return filled;
+  return std::max(filled, devices_.Drain(buffer, budget, [this](std::uint64_t ticks) {
+    return MonotonicOf(ticks);
+  }));
 }
 
 double RecordedProgram::NsPerTick() const {
@@ -378,8 +346,8 @@ void RecordedProgram::Build(const TraceSpan& span, const std::string& label,
                             xplane::PlaneBuilder& host, DevicePlanes& devices) const {
   const TickScale scale = Scale(span);
   const std::int64_t window_ps = (span.stop_ns - span.start_ns) * 1000;
-  const std::map<std::uint32_t, std::vector<HostCall>> calls =
-      devices.Add({device_, Clock(), scale, label.empty() ? "" : StrCat("[", label, "]")});
+  const std::map<std::uint32_t, std::vector<HostCall>> calls = devices.Add(
+      {devices_.activity(), devices_.clock(), scale, label.empty() ? "" : StrCat("[", label, "]")});
 
   std::set<std::uint32_t> ids;
   for (const auto& [id, thread] : threads_) ids.insert(id);

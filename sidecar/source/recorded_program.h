@@ -13,10 +13,10 @@
 #include "agent/wire/ticks.h"
 #include "collector/xplane/builder.h"
 #include "common/base/clock.h"
-#include "sidecar/source/device_activity.h"
 #include "sidecar/source/device_planes.h"
 #include "sidecar/source/process_ranks.h"
 #include "sidecar/source/process_row.h"
+#include "sidecar/source/recorded_devices.h"
 #include "sidecar/source/ring_files.h"
 #include "sidecar/source/told_steps.h"
 
@@ -50,16 +50,19 @@ class RecordedProgram {
   void CheckOn();
   // Undoes SwitchOn and ArmDevice.
   void SwitchOff();
-  // Requests device records for at most `most`. A process that listens on one of the ports leaves
-  // its devices to its own profiler server.
-  void ArmDevice(Nanos most, const std::array<std::uint64_t, 2>& framework_ports);
+  // Requests device records; see RecordedDevices::Request. `most` limits how long the devices may
+  // stay armed, and `since_ns` is the begin of the trace.
+  void ArmDevice(Nanos most, const FrameworkPorts& framework_ports, std::int64_t since_ns);
+  void LeaveDeviceToFramework() const { devices_.LeaveToFramework(); }
+  // Reads the device records that a program which ended before the capture has left.
+  void ReadLeftDevice() { devices_.ReadLeft(); }
   // Writes the holder of the lease, which other sidecars show in their messages.
   void TellRecorder(std::string_view recorder);
   // Requests the attendance thread until `until_ns`; see FileHeader::attend_until.
   void AskAttendance(std::uint64_t until_ns);
   // True if no more device records are expected, also for a program that has ended or does not use
   // CUDA.
-  bool DeviceSettled() const;
+  bool DeviceSettled() const { return settled_ || devices_.Settled(file_.ProgramLives()); }
 
   // Checks whether the program runs.
   bool Lives();
@@ -88,13 +91,15 @@ class RecordedProgram {
   // For how much of the time before recording began the program's annotations are there, in ns, if
   // it records since `since_ns` or its own start. None if it is younger than the capture.
   std::optional<std::int64_t> ReachedBack(const TraceSpan& span, std::int64_t since_ns) const;
+  // The same of its devices. None if they were not recorded.
+  std::optional<std::int64_t> DevicesReachedBack(const TraceSpan& span) const;
   // The largest step of CUPTI's clock during the capture; 0 if there was none.
   std::uint64_t DeviceClockJumpNs() const;
 
   // Reads new records. `budget` is the number of bytes that may still be kept; records beyond it
   // are counted. Returns how full the fullest ring was, from 0 to 1.
   double Drain(wire::RecordBuffer& buffer, std::uint64_t& budget);
-  std::uint64_t kept() const { return kept_; }
+  std::uint64_t kept() const { return kept_ + devices_.kept(); }
   std::uint64_t lost() const;
   // Call it after the last Drain: counts records that were written but never arrived as lost.
   void CountUnseen();
@@ -133,13 +138,10 @@ class RecordedProgram {
   bool ended_before() const { return from_ == From::kEnded; }
   std::int64_t LastRecordNs() const;
   wire::FileHeader& header() const { return *file_.header(); }
-  DeviceStatus device_status() const;
   void OpenReaders(From from);
-  double DrainDevice(wire::RecordBuffer& buffer, std::uint64_t& budget);
   double NsPerTick() const;
   TickScale Scale(const TraceSpan& span) const;
   std::int64_t MonotonicOf(std::uint64_t ticks) const;
-  DeviceClock Clock() const { return DeviceClock(device_.clocks); }
   std::uint64_t WithoutRing() const;
   std::uint64_t Cut() const;
 
@@ -169,11 +171,7 @@ class RecordedProgram {
   std::uint64_t kept_ = 0, over_budget_ = 0, unseen_ = 0;
   const std::uint64_t without_ring_before_;
   std::uint64_t dropped_before_ = 0, cut_before_ = 0;
-  std::uint32_t wish_ = 0;
-  std::uint64_t device_lost_before_ = 0, device_buffers_lost_before_ = 0;
-  std::optional<wire::RingReader> device_reader_;
-  std::uint64_t last_device_ticks_ = 0;
-  DeviceActivity device_;
+  RecordedDevices devices_{file_};
 };
 
 }  // namespace strobe

@@ -6,8 +6,11 @@
 //
 // $FORK_EVERY_MS makes it fork children that annotate something and leave by exit(), which runs all
 // exit handlers. $LISTEN makes it listen on that TCP port, like a trainer with a profiler server.
+// When it gets SIGUSR1, it loads the library $LOAD_ON_USR1, like a late import of PyTorch, and
+// listens on the TCP port $LISTEN_ON_USR1.
 #include <arpa/inet.h>
 #include <cuda.h>
+#include <dlfcn.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -52,7 +55,7 @@ DONE:
 }
 )";
 
-std::atomic<bool> stop{false};
+std::atomic<bool> stop{false}, late{false};
 std::atomic<long> launched{0};
 
 double ThreadSeconds() {
@@ -108,8 +111,7 @@ double Train(const Cuda& cuda, int thread, double per_second, int kernels, long 
   return ThreadSeconds() - before;
 }
 
-void Listen() {
-  const char* port = std::getenv("LISTEN");
+void Listen(const char* port) {
   if (port == nullptr) return;
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -119,6 +121,15 @@ void Listen() {
   if (bind(server, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       listen(server, 8) != 0)
     std::exit(2);
+}
+
+void DoWhatIsLate() {
+  const char *library = std::getenv("LOAD_ON_USR1"), *port = std::getenv("LISTEN_ON_USR1");
+  if (library == nullptr && port == nullptr) return;
+  while (!late && !stop) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (stop) return;
+  if (library != nullptr && dlopen(library, RTLD_NOW) == nullptr) std::exit(2);
+  Listen(port);
 }
 
 // Forks a child every $FORK_EVERY_MS until stopped. Returns how many of them failed.
@@ -147,11 +158,12 @@ int main(int argc, char** argv) {
   const int threads = argc > 3 ? std::atoi(argv[3]) : 1;
   const long steps = argc > 4 ? std::atol(argv[4]) : 1'000'000'000;
   std::signal(SIGTERM, [](int) { stop = true; });
+  std::signal(SIGUSR1, [](int) { late = true; });
   const Cuda cuda;
   Check(cuda.init(0), "cuInit");
   std::printf("ready\n");
   std::fflush(stdout);
-  Listen();
+  Listen(std::getenv("LISTEN"));
   std::vector<std::thread> trainers;
   std::vector<double> seconds(static_cast<std::size_t>(threads));
   const auto before = std::chrono::steady_clock::now();
@@ -160,6 +172,7 @@ int main(int argc, char** argv) {
       seconds[static_cast<std::size_t>(i)] = Train(cuda, i, per_second, kernels, steps);
     });
   }
+  DoWhatIsLate();
   const int failed = ForkUntilStopped();
   for (std::thread& trainer : trainers) trainer.join();
   if (failed > 0) std::printf("%d children failed\n", failed);

@@ -204,7 +204,7 @@ void Rings(std::string_view bytes) {
   if (opened.error != wire::RingFileError::kNone) return;
   RecordedProgram program(std::move(opened.rings), RecordedProgram::From::kOldest, 1);
   program.SwitchOn(~0u);
-  program.ArmDevice(std::chrono::seconds(1), {});
+  program.ArmDevice(std::chrono::seconds(1), {}, 0);
   std::uint64_t budget = 1 << 20;
   wire::RecordBuffer buffer;
   program.Drain(buffer, budget);

@@ -1,13 +1,21 @@
 """Captures that reach back before their start, held against what the programs noted themselves."""
 
+import fcntl
+import json
+import os
+import signal
 import time
 
 import pytest
 
 from tests.support import oracle
-from tests.support.agent_rig import AgentRig
+from tests.support.agent_rig import AgentRig, events
+from tests.support.ports import free_port
+from tests.support.processes import BIN, wait_until
 
 SECOND = 1_000_000_000
+KERNEL = "add_floats(float*, int)"
+ARMED, FLUSHED, LEFT_TO_SERVER, LEFT_TO_KINETO = 4, 5, 6, 7  # See DevicePhase in agent/wire/layout.h.
 
 
 @pytest.fixture
@@ -57,3 +65,141 @@ def test_what_a_killed_program_did_last_can_be_looked_back_at(rig):
     (worker,) = rig.capture("--look-back", "20s", duration="100ms", run="again")["workers"]
     assert worker["outcome"] == "Ok" and len([row for row in worker["processes"] if row["source"] == "SOURCE_AGENT"]) == 2, worker
     assert all(oracle.steps_of(rig.space("again"))[note.process, note.step] for note in noted)
+
+
+def phase_is(rig, phase, seconds=20, path=None):
+    return wait_until(lambda: rig.header(path)["device_phase"] == phase, seconds, f"phase {phase} of recording the devices")
+
+
+def agents_row(worker):
+    (row,) = [row for row in worker["processes"] if row["source"] == "SOURCE_AGENT"]
+    return row
+
+
+def test_the_gpus_are_there_from_before_too(rig):
+    """The program launches ten kernels in each step, which it annotates: none of a step may be missing, from before the request on."""
+    program = rig.cuda_program(50, 10)
+    rig.sidecar(flags=["--flight-recorder", "2s", "--flight-recorder-devices"])
+    phase_is(rig, ARMED)
+    time.sleep(2.5)
+    for run in ("first", "second"):  # It is recorded again after a capture.
+        manifest = rig.capture("--look-back", "2s", duration="100ms", run=run)
+        (worker,) = manifest["workers"]
+        assert worker["outcome"] == "Ok" and agents_row(worker)["devicesReachedBackNs"] == str(2 * SECOND), worker
+        space = rig.space(run)
+        assert not space.warnings and not space.errors, (space.warnings, space.errors)
+        host, kernels = events(space), [e for e in events(space, "/device:GPU:0") if e[1] == KERNEL]
+        steps = [e for e in host if e[1] == "train"]
+        assert len(steps) > 80, "two seconds before the start"
+        launches = {e[4]["correlation_id"]: e for e in host if e[1] == "cuLaunchKernel" and "correlation_id" in e[4]}
+        launched = {e[4]["correlation_id"] for e in kernels}
+        # The steps at the ends may lack what lies beyond them.
+        for _, _, begin, end, _ in steps[1:-1]:
+            inside = [number for number, e in launches.items() if begin <= e[2] and e[3] <= end]
+            assert len(inside) == 10 and launched.issuperset(inside), (begin, len(inside))
+        assert min(e[2] for e in kernels) < SECOND * 1000 // 10, "from the beginning of the trace on"
+        phase_is(rig, ARMED)
+        time.sleep(2.5)
+    assert program.popen.poll() is None
+
+
+def test_a_ring_of_the_gpus_that_is_too_small_says_how_far_it_reaches(rig):
+    rig.cuda_program(50, 1000)
+    rig.sidecar(flags=["--flight-recorder", "2m", "--flight-recorder-devices"])
+    phase_is(rig, ARMED)
+    time.sleep(8)
+    rig.capture(duration="100ms")
+    space = rig.space()
+    (warning,) = [text for text in space.warnings if "GPUs" in text]
+    assert "its GPUs were recorded only for the last" in warning and "of 2m" in warning, warning
+    names = {e[1] for e in events(space, "/device:GPU:0")}
+    assert KERNEL in names and "?" not in names, "texts and devices are described again before they are overwritten"
+    assert "cuLaunchKernel" in {e[1] for e in events(space)}
+
+
+def test_what_the_gpus_of_a_killed_program_did_last_can_be_looked_back_at(rig):
+    program = rig.cuda_program(100, 10)
+    rig.sidecar(flags=["--flight-recorder", "1s", "--flight-recorder-devices"])
+    phase_is(rig, ARMED)
+    time.sleep(3)
+    program.kill()
+    killed = time.time_ns()
+    time.sleep(1)
+    manifest = rig.capture("--look-back", "20s", duration="100ms", run="crash")
+    (worker,) = manifest["workers"]
+    assert worker["outcome"] == "Ok" and "had ended before the capture" in agents_row(worker)["message"], worker
+    kernels = [e for e in events(rig.space("crash"), "/device:GPU:0") if e[1] == KERNEL]
+    # CUPTI had not handed over what was in its last buffer.
+    assert len(kernels) > 1000
+    begin = int(manifest["instantNs"]) - int(manifest["guardNs"]) - 20 * SECOND
+    assert killed - 2 * SECOND < begin + max(e[3] for e in kernels) // 1000 < killed + SECOND // 10
+
+
+def test_nothing_stays_armed_without_the_sidecar(rig):
+    program = rig.cuda_program(100, 5)
+    flags = ["--flight-recorder", "1s", "--flight-recorder-devices"]
+    rig.sidecar(flags=flags)
+    phase_is(rig, ARMED)
+    # A sidecar that is stopped for a while goes on afterwards.
+    rig.process.popen.send_signal(signal.SIGSTOP)
+    phase_is(rig, FLUSHED)
+    rig.process.popen.send_signal(signal.SIGCONT)
+    phase_is(rig, ARMED)
+    rig.process.kill()
+    phase_is(rig, FLUSHED)
+    rig.sidecar(flags=flags)
+    phase_is(rig, ARMED)
+    rig.process.stop()
+    assert rig.header()["device_wish"] and rig.header()["device_phase"] in (ARMED, FLUSHED)
+    phase_is(rig, FLUSHED, 2)
+    assert program.popen.poll() is None
+
+
+def test_programs_with_a_profiler_of_their_own_get_their_gpus_back(rig):
+    """CUPTI has one subscriber: the framework's profiler would find it taken."""
+    program = rig.cuda_program(100, 5)
+    rings = rig.rings
+    loads = rig.cuda_program(100, 5, env={"LOAD_ON_USR1": str(BIN / "fakes/libtorch_cpu.so")})
+    (loads_rings,) = set((rig.dir / "agent").glob("*.rings")) - {rings}
+    port = free_port()
+    rig.cuda_program(100, 5, env={"LISTEN": str(port)})
+    (server_rings,) = set((rig.dir / "agent").glob("*.rings")) - {rings, loads_rings}
+    late_port = free_port()
+    listens = rig.cuda_program(100, 5, env={"LISTEN_ON_USR1": str(late_port)})
+    (listens_rings,) = set((rig.dir / "agent").glob("*.rings")) - {rings, loads_rings, server_rings}
+    rig.sidecar(framework=f"localhost:{port},localhost:{late_port}", flags=["--flight-recorder", "1s", "--flight-recorder-devices"])
+    phase_is(rig, ARMED, path=rings)
+    phase_is(rig, ARMED, path=loads_rings)
+    phase_is(rig, LEFT_TO_SERVER, path=server_rings)
+    phase_is(rig, ARMED, path=listens_rings)
+    loads.popen.send_signal(signal.SIGUSR1)
+    listens.popen.send_signal(signal.SIGUSR1)
+    pid = program.popen.pid
+    with open(f"/proc/{pid}/stat") as stat:
+        began = stat.read().rpartition(")")[2].split()[19]
+    announcement = rig.dir / f"agent/{pid}-{began}.process"
+    with open(announcement, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # As strobe._inproc holds it.
+        file.write(json.dumps({"format": 1, "pid": pid, "began": int(began), "framework": "jax", "socket": f"{pid}-{began}.sock"}))
+        file.flush()
+        phase_is(rig, FLUSHED, 5, rings)
+        phase_is(rig, LEFT_TO_KINETO, 5, loads_rings)
+        time.sleep(2)
+        assert rig.header(rings)["device_phase"] == FLUSHED
+        os.remove(announcement)
+    phase_is(rig, ARMED, 5, rings)
+    phase_is(rig, LEFT_TO_SERVER, 15, listens_rings)
+    assert rig.header(server_rings)["device_phase"] == LEFT_TO_SERVER
+    assert all(program.popen.poll() is None for program in rig.programs)
+
+
+def test_a_refusal_is_told_by_the_capture(rig):
+    faults = {"subscribe=39": "BUSY", "enable:10=35": "PERMISSION_DENIED"}
+    programs = {rig.cuda_program(100, 5, cupti=fault).popen.pid: outcome for fault, outcome in faults.items()}
+    rig.sidecar(flags=["--flight-recorder", "1s", "--flight-recorder-devices"])
+    time.sleep(8)
+    (worker,) = rig.capture("--look-back", "1s")["workers"]
+    rows = [row for row in worker["processes"] if row["source"] == "SOURCE_AGENT"]
+    assert {int(row["name"].split()[1]): row["outcome"] for row in rows} == programs, worker
+    assert not any("devicesReachedBackNs" in row for row in rows), "nothing was recorded"
+    assert all(program.popen.poll() is None for program in rig.programs)

@@ -362,6 +362,28 @@ TEST(Ring, CarriesRecordsOfAllKinds) {
   EXPECT_EQ(reader.unseen(), 0u);
 }
 
+TEST(Ring, IsReadFromAPositionOnIfItIsStillThere) {
+  Ring ring;
+  RingWriter writer = ring.Writer();
+  writer.Scope(1, 1, 2, "before");
+  const std::uint64_t from = writer.position();
+  writer.Scope(1, 3, 4, "after");
+  const auto read = [&](std::uint64_t position, bool overwritten) {
+    RingReader reader = ring.Reader();
+    EXPECT_EQ(reader.SkipToOldest(position), overwritten);
+    std::vector<std::uint64_t> begins;
+    reader.Drain(ring.buffer, [&](const ScopeRecord& record) { begins.push_back(record.begin); });
+    EXPECT_EQ(reader.lost(), 0u);
+    return begins;
+  };
+  EXPECT_THAT(read(from, false), testing::ElementsAre(3));
+  EXPECT_THAT(read(0, false), testing::ElementsAre(1, 3));
+  EXPECT_THAT(read(writer.position(), false), testing::IsEmpty());
+  EXPECT_THAT(read(writer.position() + 1, true), testing::ElementsAre(1, 3)) << "a forged one";
+  for (int i = 0; i < 10'000; ++i) writer.Scope(1, 5, 6, "newer");
+  EXPECT_THAT(read(from, true), testing::Each(5));
+}
+
 TEST(Ring, CountsOnlyWhatHappened) {
   Ring ring;
   RingReader reader = ring.Reader();

@@ -150,5 +150,26 @@ TEST(SidecarDefaults, TheNamespacesPoliciesChooseTheUserBeforeTheSettingsDo) {
   EXPECT_THAT(Inject(pod, Installed(), around).warnings, IsEmpty()) << "the pod has chosen";
 }
 
+TEST(SidecarDefaults, GpusAreRecordedAtAllTimesOnlyIfAPolicyAllowsIt) {
+  Json pod = PodToTrain();
+  Surroundings around{.roots = "roots"};
+  const auto arguments = [&] {
+    return SidecarOf(pod.patch(Inject(pod, Installed(), around).patch))["args"]
+        .get<std::vector<std::string>>();
+  };
+  const auto warnings = [&] { return Inject(pod, Installed(), around).warnings; };
+  const std::string flag = "--flight-recorder-devices";
+  pod["metadata"]["annotations"] = {{"strobe.dev/flight-recorder", "30s"},
+                                    {"strobe.dev/flight-recorder-devices", "true"}};
+  EXPECT_THAT(arguments(), testing::Not(Contains(flag)));
+  EXPECT_THAT(warnings(), Contains(testing::HasSubstr("sidecar.flightRecorderDevices: true")));
+  around.limits.flight_recorder_devices = true;
+  EXPECT_THAT(arguments(), testing::AllOf(Contains(flag), Contains("--flight-recorder=30s")));
+  EXPECT_THAT(warnings(), IsEmpty());
+  pod["metadata"]["annotations"].erase("strobe.dev/flight-recorder");
+  EXPECT_THAT(arguments(), testing::Not(Contains(flag)));
+  EXPECT_THAT(warnings(), Contains(testing::HasSubstr("needs strobe.dev/flight-recorder")));
+}
+
 }  // namespace
 }  // namespace strobe

@@ -106,6 +106,18 @@ TEST(SidecarUserOf, IsWhatThePoliciesOfTheNamespaceAgreeOn) {
   EXPECT_EQ(*SidecarUserOf({one, other}, ns), (SidecarUser{1000, 100}));
 }
 
+TEST(AllowsFlightRecorderDevices, IsForOnePolicyOfTheNamespaceToSay) {
+  ProfilePolicy plain = Policy({"/x"}), allows = plain, elsewhere = plain;
+  const NamespaceFacts ns{.name = "ml"};
+  allows.flight_recorder_devices = elsewhere.flight_recorder_devices = true;
+  elsewhere.namespaces.requirements = {
+      {"team", LabelSelector::Requirement::Operator::kIn, {"other"}}};
+  EXPECT_FALSE(AllowsFlightRecorderDevices({plain, elsewhere}, ns));
+  EXPECT_TRUE(AllowsFlightRecorderDevices({plain, allows}, ns));
+  allows.invalid = "broken";
+  EXPECT_FALSE(AllowsFlightRecorderDevices({plain, allows}, ns));
+}
+
 TEST(Policy, AddressesAreNoBuckets) {
   for (const char* bad :
        {"s3://169.254.169.254/latest", "s3://127.0.0.1/x", "s3://2130706433/x", "s3://0x7f000001/x",

@@ -61,6 +61,18 @@ TEST_F(KubeNamespaceLimitsTest, PoliciesOfTheNamespaceGiveTheSidecarsUser) {
   EXPECT_EQ((*limits_.Read("other", 1s))->sidecar_user, std::nullopt);
 }
 
+TEST_F(KubeNamespaceLimitsTest, PoliciesOfTheNamespaceAllowThatGpusAreAlwaysRecorded) {
+  objects_["/apis/strobe.dev/v1alpha1/profilepolicies"] = R"({"items": [
+      {"metadata": {"name": "watched"}, "spec": {"allowedLogdirs": ["/data"],
+       "namespaceSelector": {"matchLabels": {"team": "a"}},
+       "sidecar": {"flightRecorderDevices": true}}}]})";
+  objects_["/api/v1/namespaces/ml"] = R"({"metadata": {"labels": {"team": "a"}}})";
+  EXPECT_TRUE((*limits_.Read("ml", 1s))->flight_recorder_devices);
+  EXPECT_EQ((*limits_.Read("ml", 1s))->sidecar_user, std::nullopt);
+  objects_["/api/v1/namespaces/other"] = R"({"metadata": {}})";
+  EXPECT_FALSE((*limits_.Read("other", 1s))->flight_recorder_devices);
+}
+
 // A stranger who reaches the webhooks' port can send pods of namespaces that do not exist.
 TEST_F(KubeNamespaceLimitsTest, InventedNamespacesDoNotAskTheApiServerAtWill) {
   int read = 0;

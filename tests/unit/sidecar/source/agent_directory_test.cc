@@ -162,7 +162,7 @@ TEST_F(AgentDirectoryTest, FilesOfThoseWhoAreGoneForLongAreRemoved) {
 TEST_F(AgentDirectoryTest, TheLastOfThoseThatWereKilledAreKept) {
   const auto owner = AgentDirectory::Own(path_);
   ASSERT_TRUE(owner.ok());
-  (*owner)->KeepEnded(std::chrono::minutes(10));
+  (*owner)->KeepEnded(std::chrono::minutes(10), 64u << 20);
   std::vector<std::string> killed;
   std::string clean;
   for (int i = 0; i < 10; ++i) {
@@ -186,7 +186,7 @@ TEST_F(AgentDirectoryTest, TheLastOfThoseThatWereKilledAreKept) {
                                   [](const std::string& path) { return fs::exists(path); });
   EXPECT_EQ(left, 8);
   EXPECT_FALSE(fs::exists(killed.front())) << "the oldest went first";
-  (*owner)->KeepEnded(Nanos{1});
+  (*owner)->KeepEnded(Nanos{1}, 64u << 20);
   EXPECT_TRUE(removed(killed.back())) << "its time is over";
 }
 

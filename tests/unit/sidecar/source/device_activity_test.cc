@@ -53,9 +53,20 @@ TEST(DeviceActivity, KnowsTextsByNumber) {
 TEST(DeviceActivity, BelievesInNoMoreDevicesThanThereAre) {
   DeviceActivity activity;
   std::uint64_t budget = kPlenty;
-  for (int i = 0; i < 1000; ++i)
-    EXPECT_TRUE(Add(activity, RecordType::kDevice, wire::DeviceRecord{}, budget));
+  for (std::uint32_t i = 0; i < 1000; ++i)
+    EXPECT_TRUE(Add(activity, RecordType::kDevice, wire::DeviceRecord{.ordinal = i}, budget));
   EXPECT_EQ(activity.devices.size(), 64u);
+}
+
+TEST(DeviceActivity, KeepsADeviceThatIsDescribedAgainOnce) {
+  DeviceActivity activity;
+  std::uint64_t budget = kPlenty;
+  const wire::DeviceRecord device{.uuid = {1}}, other{.uuid = {2}};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(Add(activity, RecordType::kDevice, device, budget));
+    EXPECT_TRUE(Add(activity, RecordType::kDevice, other, budget));
+  }
+  EXPECT_EQ(activity.devices.size(), 2u);
 }
 
 TEST(DeviceClock, GoesThroughEveryMoment) {

@@ -10,6 +10,7 @@
 
 #include "agent/wire/file_lock.h"
 #include "agent/wire/ring_writer.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {
@@ -128,7 +129,7 @@ TEST_F(ProgramSetTest, WhoeverCannotBeRecordedIsMissing) {
     missing[static_cast<Outcome>(row.outcome())] = row.message();
   EXPECT_THAT(missing, SizeIs(3));
   EXPECT_THAT(missing[Outcome::kBusy], HasSubstr("capture \xef\xbf\xbd of somebody"));
-  EXPECT_THAT(missing[Outcome::kVersionMismatch], HasSubstr("version 5, this sidecar reads 6"));
+  EXPECT_THAT(missing[Outcome::kVersionMismatch], HasSubstr("version 6, this sidecar reads 7"));
   EXPECT_THAT(missing[Outcome::kProfilerStartFailed], HasSubstr("damaged"));
   EXPECT_THAT(set.Counted(), SizeIs(1));
 }
@@ -146,7 +147,7 @@ TEST_F(ProgramSetTest, FilesOfTheDeadAreRemovedUnlessAnHeirLooksAtThem) {
 }
 
 TEST_F(ProgramSetTest, TheLastRecordsOfTheDeadAreReadIfTheyAreWanted) {
-  directory_->KeepEnded(std::chrono::minutes(10));
+  directory_->KeepEnded(std::chrono::minutes(10), 64u << 20);
   std::string path;
   {
     wire::RingFile dead = Program();
@@ -159,7 +160,7 @@ TEST_F(ProgramSetTest, TheLastRecordsOfTheDeadAreReadIfTheyAreWanted) {
     EXPECT_THAT(set.Counted(), IsEmpty()) << "nobody asked to reach back";
   }
   for (int capture = 0; capture < 2; ++capture) {
-    ProgramSet set(*directory_, {.level = 1, .look_back = true, .ended = true});
+    ProgramSet set(*directory_, {.level = 1, .look_back_to_ns = 0, .ended = true});
     set.Find(kDeviceTime);
     set.SwitchOn();
     set.Settle(budget_);
@@ -249,6 +250,96 @@ TEST_F(ProgramSetTest, ANewbornOfWhichNoAnnotationsAreWantedIsNotLate) {
   ASSERT_THAT(facts, SizeIs(1));
   EXPECT_EQ(facts[0].on_ns, facts[0].born_ns);
   EXPECT_EQ(newborn.header()->device_control, 7u) << "it goes on with the wish of its orders";
+}
+
+void RecordKernel(wire::RingFile& program, std::uint64_t end) {
+  ASSERT_TRUE(program.ReserveDevice());
+  wire::RingWriter(program.device_ring(), program.device_data(), program.device_words())
+      .Record(wire::RecordType::kKernel, wire::KernelRecord{.end = end});
+}
+
+void ClockMoment(wire::RingFile& program, std::uint64_t lost) {
+  wire::RingWriter(program.device_ring(), program.device_data(), program.device_words())
+      .Record(wire::RecordType::kClock,
+              wire::ClockRecord{.device_ns = wire::MonotonicNs(),
+                                .ticks = wire::Ticks(program.header()->tick_kind),
+                                .lost = lost});
+}
+
+TEST_F(ProgramSetTest, WhatTheFlightRecorderRecordedOfDevicesIsTakenOver) {
+  wire::RingFile program = Program();
+  RecordKernel(program, 1);  // It belongs to an earlier request, whose texts have other numbers.
+  wire::FileHeader& header = *program.header();
+  header.device_begin = program.device_ring()->head.load();
+  header.uses_cuda = 1;
+  header.device_control = 7;
+  header.device_state = wire::DeviceState(7, wire::DevicePhase::kArmed);
+  header.device_until = wire::MonotonicNs() + 5'000'000'000;
+  ClockMoment(program, 3);
+  RecordKernel(program, 2);
+  header.device_lost = 5;
+  const auto now = static_cast<std::int64_t>(wire::MonotonicNs());
+  ProgramSet set(*directory_, {.level = 1, .devices = true, .look_back_to_ns = now});
+  set.Find(std::chrono::seconds(30));
+  EXPECT_EQ(header.device_control, 7u) << "nothing is armed again";
+  EXPECT_GT(header.device_until.load(), wire::MonotonicNs() + 20'000'000'000);
+  set.Drain(budget_);
+  const ProgramFacts facts = set.Facts().at(0);
+  EXPECT_EQ(facts.kept, 1u);
+  EXPECT_EQ(facts.lost, 0u);
+  EXPECT_EQ(facts.device.lost, 2u) << "those before the trace begins are not missing in it";
+  EXPECT_EQ(facts.device.phase, wire::DevicePhase::kArmed);
+  const std::int64_t reached =
+      set.Counted()[0]
+          ->DevicesReachedBack({.start_ns = now - 9'000'000'000, .recording_ns = now})
+          .value();
+  EXPECT_GT(reached, 0);
+  EXPECT_LT(reached, 5'000'000'000);
+  set.SwitchOff();
+  EXPECT_EQ(header.device_control, 0u) << "only then CUPTI returns its last records";
+}
+
+TEST_F(ProgramSetTest, TheFlightRecorderMakesWayForTheFramework) {
+  wire::RingFile program = Program();
+  wire::FileHeader& header = *program.header();
+  header.device_control = 7;
+  header.device_state = wire::DeviceState(7, wire::DevicePhase::kArmed);
+  header.device_until = wire::MonotonicNs() + 5'000'000'000;
+  const std::string process = StrCat(header.pid, "-", header.process_began);
+  ProgramSet set(
+      *directory_,
+      {.level = 1, .devices = true, .framework_processes = {process}, .look_back_to_ns = 0});
+  set.Find(kDeviceTime);
+  EXPECT_EQ(header.device_control, 0u);
+  set.SwitchOff();
+  EXPECT_FALSE(set.Facts().at(0).device.asked);
+}
+
+TEST_F(ProgramSetTest, ARequestForDevicesThatIsAlmostOverIsNotTakenOver) {
+  wire::RingFile program = Program();
+  wire::FileHeader& header = *program.header();
+  header.device_control = 7;
+  header.device_state = wire::DeviceState(7, wire::DevicePhase::kArmed);
+  header.device_until = wire::MonotonicNs() + 10'000'000;
+  ProgramSet set(*directory_, {.level = 1, .devices = true, .look_back_to_ns = 0});
+  set.Find(kDeviceTime);
+  EXPECT_EQ(header.device_control, 8u);
+}
+
+TEST_F(ProgramSetTest, TheLastKernelsOfTheDeadAreReadToo) {
+  directory_->KeepEnded(std::chrono::minutes(10), 64u << 20);
+  {
+    wire::RingFile dead = Program();
+    ClockMoment(dead, 0);
+    RecordKernel(dead, wire::MonotonicNs());
+  }
+  ProgramSet set(*directory_, {.level = 1, .devices = true, .look_back_to_ns = 0, .ended = true});
+  set.Find(kDeviceTime);
+  set.Drain(budget_);
+  const ProgramFacts facts = set.Facts().at(0);
+  EXPECT_TRUE(facts.ended_before);
+  EXPECT_EQ(facts.kept, 1u);
+  EXPECT_GT(facts.last_record_ns, 0);
 }
 
 TEST_F(ProgramSetTest, TheWishOfADeadSidecarIsNoRecordingOfOurs) {
