@@ -127,6 +127,9 @@ def test_quantities_may_be_numbers():
     assert policy["maxBytesPerWorker"] == "2147483648" and "automatic" not in policy
     (policy,) = [o["spec"] for o in chart_objects("--set", "logdirs[0]=gs://b,policy.automatic.bytesPerDay=21474836480,policy.automatic.keep.runs=50") if o["kind"] == "ProfilePolicy"]
     assert policy["automatic"] == {"bytesPerDay": "21474836480", "keep": {"runs": 50}}
+    for settings, sidecar in (("runAsUser=7", {"runAsUser": 7}), ("flightRecorderDevices=true", {"flightRecorderDevices": True})):
+        (policy,) = [o["spec"] for o in chart_objects("--set", f"logdirs[0]=gs://b,policy.sidecar.{settings}") if o["kind"] == "ProfilePolicy"]
+        assert policy["sidecar"] == sidecar
 
 
 def test_no_user_is_null():

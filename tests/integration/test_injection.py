@@ -260,6 +260,24 @@ def test_policies_choose_the_sidecars_user(secure, kubectl):
     kubectl.run("delete", "profpol", second["metadata"]["name"])
 
 
+def test_gpus_are_recorded_at_all_times_only_where_a_policy_allows_it(secure, kubectl):
+    secure()
+    wishes = {"strobe.dev/flight-recorder": "30s", "strobe.dev/flight-recorder-devices": "true"}
+
+    def asked(name="p"):
+        done = kubectl.create(trainer(name, annotations=wishes), check=True)
+        arguments = sidecar(kubectl, name)["args"]
+        kubectl.run("delete", "pod", name, "--grace-period=0", "--force")
+        return "--flight-recorder-devices" in arguments, "sidecar.flightRecorderDevices: true" in done.stderr
+
+    assert asked() == (False, True)
+    done = kubectl.create({"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfilePolicy", "metadata": {"name": "wrong"},
+                           "spec": {"allowedLogdirs": ["/x"], "sidecar": {"runAsGroup": 5}}})
+    assert done.returncode != 0 and "runAsGroup needs runAsUser" in done.stderr
+    allow(kubectl, "/x", sidecar={"flightRecorderDevices": True})
+    wait_until(lambda: asked() == (True, False), 15, "the policy to be read")
+
+
 def test_mode_container(secure, kubectl):
     """An ordinary container, in pods that do not complete; the trainer does not wait for it."""
     secure(injection={"mode": "container"})
