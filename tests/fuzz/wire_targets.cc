@@ -55,7 +55,8 @@ class Scratch {
   std::string path_;
 };
 
-// Returns the ring file of a program that recorded a little on a thread and on a device.
+// Returns the ring file of a program that recorded a little on a thread and on a device, which the
+// flight recorder keeps armed.
 std::string GoodRings(const std::string& directory) {
   wire::RingFile file =
       wire::RingFile::Create(directory, {.max_rings = 2, .ring_words = 1024, .device_words = 1024})
@@ -76,6 +77,9 @@ std::string GoodRings(const std::string& directory) {
     device.Record(wire::RecordType::kCall, wire::CallRecord{});
   }
   device.Record(wire::RecordType::kClock, wire::ClockRecord{});
+  file.header()->device_control = 7;
+  file.header()->device_state = wire::DeviceState(7, wire::DevicePhase::kArmed);
+  file.header()->device_until = wire::kMaxPosition;
   std::ifstream stream(file.path(), std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
@@ -221,6 +225,7 @@ void Rings(std::string_view bytes) {
   JudgeProgram(program.Facts(), {.start_ns = 0, .stop_ns = span.stop_ns, .end_ns = span.stop_ns},
                true);
   program.KeptOnly(span);
+  program.DevicesReachedBack(span);
   program.DeviceClockJumpNs();
   const std::string trace = host.Encode() + devices.Encode();
   if (!xplane::Space::Read(trace).ok() || !tensorflow::profiler::XSpace().ParseFromString(trace))

@@ -66,9 +66,9 @@ def run(unpacked, out, steps, cupti=""):
 
 
 def test_the_bundle_measures_elsewhere(unpacked, tmp_path):
-    status, rows = run(unpacked, tmp_path, "machine,package,counts,times,graphs,jax-agent,permission,beginner,mig,mps")
+    status, rows = run(unpacked, tmp_path, "machine,package,counts,times,graphs,look-back,jax-agent,permission,beginner,mig,mps")
     assert {name: row["result"] for name, row in rows.items()} == {
-        "machine": OK, "package": OK, "counts": OK, "times": OK, "graphs": OK, "permission": OK, "beginner": OK, "mig": NOT_HAD, "mps": NOT_HAD,
+        "machine": OK, "package": OK, "counts": OK, "times": OK, "graphs": OK, "look-back": OK, "permission": OK, "beginner": OK, "mig": NOT_HAD, "mps": NOT_HAD,
         "jax-agent": MISSED}, json.dumps(rows, indent=1)
     assert "Fake H200" in rows["machine"]["text"]
     assert "100.00 % joined" in rows["counts"]["text"] and "of begins within 0.00" in rows["times"]["text"]

@@ -27,6 +27,7 @@ def _steps():
     return [
         ("machine", steps_machine.machine, 60), ("package", steps_machine.package, 30),
         ("counts", steps_driver.counts, 40), ("times", steps_driver.times, 40), ("graphs", steps_driver.graphs, 60), ("calls", steps_driver.calls, 60),
+        ("look-back", steps_driver.look_back, 40),
         ("jax-agent", of(f.agent, framework="jax"), 80), ("jax-framework", of(f.framework, name="jax"), 100),
         ("torch-framework", of(f.framework, name="torch"), 100), ("torch-agent", of(f.agent, framework="torch"), 80),
         ("jax-cost", of(f.cost, framework="jax"), 110), ("torch-cost", of(f.cost, framework="torch"), 120),

@@ -27,8 +27,9 @@ def free_port():
 class Rig:
     """`setup.place` has the programs, `setup.folder` takes logs and traces, `setup.cuda` is the environment of programs without a CUDA runtime."""
 
-    def __init__(self, setup, name):
-        self.setup, self.name = setup, name
+    def __init__(self, setup, name, sidecar=()):
+        """`sidecar` has further flags of the sidecar."""
+        self.setup, self.name, self.sidecar = setup, name, sidecar
         self.folder = setup.folder / name
         self.strobe = self.folder / "s"  # Short, because a Unix socket's path is.
         (self.strobe / "agent").mkdir(parents=True)
@@ -41,7 +42,7 @@ class Rig:
         try:
             (self.strobe / "python").symlink_to(place.python)
             self.start("sidecar", [place.program("strobe-sidecar"), "--listen", f"127.0.0.1:{self.port}", "--framework", "127.0.0.1:1", "--agent-dir",
-                                   self.strobe / "agent", "--worker-name", "w", "--insecure-plaintext"])
+                                   self.strobe / "agent", "--worker-name", "w", "--insecure-plaintext", *self.sidecar])
             until = time.monotonic() + 30
             while not self._serves():
                 if not self.programs[0].lives() or time.monotonic() > until:

@@ -81,6 +81,18 @@ def calls(setup):
                      (rate >= setup.rate_bar, f"this machine launched fewer than {setup.rate_bar:,} per second"))
 
 
+def look_back(setup):
+    """The steps from before a capture, of a program whose GPU is recorded at all times."""
+    with Rig(setup, "look-back", ("--flight-recorder=2s", "--flight-recorder-devices")) as rig:
+        rig.cuda("cuda_program", 200, 20)
+        time.sleep(10)  # Recording begins five seconds after CUDA.
+        manifest = rig.capture(setup.seconds(1))
+        begin, _ = window_ns(manifest)
+        found = rig.recording()
+        complete = complete_steps(found, (begin - 1_900_000_000, begin), 20, 20)
+        return judge(f"from before the start: {_seen(complete, found)}", *_checks(manifest, complete))
+
+
 def beginner(setup):
     """A program that starts CUDA and ends within the capture. CUPTI is armed shortly after CUDA starts, so that the first kernels may be missing."""
     with Rig(setup, "beginner") as rig:
