@@ -2,8 +2,6 @@
 
 #include <cstddef>
 
-#include "agent/wire/device_records.h"
-
 namespace strobe::agent {
 namespace {
 

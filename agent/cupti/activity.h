@@ -7,15 +7,19 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "agent/wire/device_records.h"
 #include "agent/wire/ring_writer.h"
 
 namespace strobe::agent {
 
-// Assigns numbers to texts and writes each text to the ring. A text is written again after half a
-// ring of other records, so that every record still in the ring finds its texts there too.
+// Assigns numbers to texts and writes each text to the ring. A text is written again after
+// wire::AgainAfter words of other records.
 class Texts {
  public:
-  explicit Texts(std::uint64_t ring_words) : again_after_(ring_words / 2) {}
+  explicit Texts(std::uint64_t ring_words) : again_after_(wire::AgainAfter(ring_words)) {}
+
+  // Texts are written again from now on. Numbers go on, so that none has two meanings in a ring.
+  void Forget() { known_.clear(); }
 
   // The number of `text`; 0 for null. CUPTI returns the same pointer for the same text, but reuses
   // pointers after a module was unloaded, so the bytes are compared as well.

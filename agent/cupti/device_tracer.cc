@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <string_view>
 
 #include "agent/cupti/buffers.h"
 #include "agent/cupti/other_profilers.h"
@@ -39,12 +38,6 @@ constexpr Kind kKinds[] = {
     {CUPTI_ACTIVITY_KIND_MARKER, DeviceStep::kNone},
 };
 
-bool LeftToKineto() {
-  const char* wish = std::getenv("STROBE_DEVICE");
-  const bool forced = wish != nullptr && std::string_view(wish) == "force";
-  return !forced && KinetoIsLoaded();
-}
-
 // The agent uses CUPTI's records, not its callbacks. It subscribes because CUPTI then refuses a
 // second profiler instead of letting the two disturb each other.
 void CUPTIAPI NoCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
@@ -60,8 +53,10 @@ DeviceTracer& TheDeviceTracer() {
 void DeviceTracer::AfterFork() {
   const bool in_use = library_ != nullptr;
   ForgetBuffers();
+  const bool forced = forced_;
   new (this) DeviceTracer;  // Threads that the child does not have may have held the locks.
   forked_ = in_use;
+  forced_ = forced;
 }
 
 void DeviceTracer::Report(DevicePhase phase, Failure failure) {
@@ -92,7 +87,10 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)
   {
     std::lock_guard<std::mutex> lock(writing_);
     ring_.emplace(file.device_ring(), file.device_data(), file.device_words());
-    texts_.emplace(file.device_words());
+    if (texts_)
+      texts_->Forget();
+    else
+      texts_.emplace(file.device_words());
     file.header()->device_begin.store(ring_->position(), std::memory_order_relaxed);
   }
   devices_written_at_.reset();
@@ -108,9 +106,9 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)
 }
 
 std::optional<DevicePhase> DeviceTracer::LeftMeanwhile() {
-  if (file_->header()->framework_ports_told.load(std::memory_order_acquire) != ports_told_)
-    return LeftToOthers();
-  return LeftToKineto() ? std::optional(DevicePhase::kKineto) : std::nullopt;
+  if (file_->header()->framework_ports_told.load(std::memory_order_acquire) == ports_told_)
+    return std::nullopt;
+  return LeftToOthers();
 }
 
 std::optional<DevicePhase> DeviceTracer::LeftToOthers() {
@@ -123,7 +121,7 @@ std::optional<DevicePhase> DeviceTracer::LeftToOthers() {
     }
   }
   if (ListensOn(ports)) return DevicePhase::kFramework;
-  if (LeftToKineto()) return DevicePhase::kKineto;
+  if (!forced_ && KinetoIsLoaded()) return DevicePhase::kKineto;
   return std::nullopt;
 }
 
@@ -173,7 +171,8 @@ void DeviceTracer::Tick() {
   if (!armed_ || let_go_) return;
   if (const std::optional<DevicePhase> others = LeftMeanwhile()) {
     Disarm();
-    return Report(*others, {DeviceStep::kNone, CUPTI_SUCCESS});
+    if (!dead_) Report(*others, {DeviceStep::kNone, CUPTI_SUCCESS});
+    return;
   }
   cupti_.flush_all(0);
   if (let_go_) return;
@@ -202,7 +201,9 @@ void DeviceTracer::WriteDevices() {
   {
     std::lock_guard<std::mutex> lock(writing_);
     const std::uint64_t position = ring_->position();
-    if (devices_written_at_ && position - *devices_written_at_ < file_->device_words() / 2) return;
+    if (devices_written_at_ &&
+        position - *devices_written_at_ < wire::AgainAfter(file_->device_words()))
+      return;
     devices_written_at_ = position;
   }
   int count = 0, version = 0;

@@ -33,6 +33,9 @@ class DeviceTracer {
   // Stops recording. When it returns, the remaining records are in the ring.
   void Disarm();
 
+  // Records devices also in a process with PyTorch's profiler. Call it before the first Arm.
+  void Force() { forced_ = true; }
+
   // For a forked child. CUDA and CUPTI do not survive a fork once they were used, so the child then
   // leaves both alone. If the parent had not used them, the child can record.
   void AfterFork();
@@ -53,7 +56,7 @@ class DeviceTracer {
 
   // The other profiler that records the devices, if there is one.
   std::optional<wire::DevicePhase> LeftToOthers();
-  // The same, but looks for profiler servers only if the sidecar has asked for it since.
+  // The same while the devices are recorded, if the sidecar has asked to look again.
   std::optional<wire::DevicePhase> LeftMeanwhile();
   std::optional<Failure> SwitchOn();
   // Undoes SwitchOn in reverse order. False if one of the calls failed.
@@ -73,7 +76,7 @@ class DeviceTracer {
   CUpti_SubscriberHandle subscriber_{};
   std::vector<std::function<CUptiResult()>> undo_;
   std::uint32_t wish_ = 0, ports_told_ = 0;
-  bool armed_ = false, waits_for_cuda_ = false;
+  bool armed_ = false, waits_for_cuda_ = false, forced_ = false;
   // The ring's position when the devices were last described; none if they were not.
   std::optional<std::uint64_t> devices_written_at_;
   // Set when CUPTI could not be disabled. Its state is then unknown, and it is not called again in

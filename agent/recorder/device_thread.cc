@@ -65,12 +65,15 @@ void* Serve(void* argument) {
 
 void StartDeviceThread(wire::RingFile& file, void (*at_beginning_of_attendance)()) {
   wire::FileHeader& header = *file.header();
-  const char* wish = std::getenv("STROBE_DEVICE");
-  if (wish != nullptr && std::string_view(wish) == "off") {
+  // Read on the program's thread: another one could change the environment meanwhile.
+  const char* variable = std::getenv("STROBE_DEVICE");
+  const std::string_view wish = variable == nullptr ? "" : variable;
+  if (wish == "off") {
     header.device_refusal = static_cast<std::uint32_t>(wire::DeviceRefusal::kSwitchedOff);
     return;
   }
   if (ending || started.exchange(true)) return;
+  if (wish == "force") TheDeviceTracer().Force();
   std::atexit(&EndDeviceThread);
   served = &file;
   at_attendance = at_beginning_of_attendance;

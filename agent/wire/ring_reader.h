@@ -59,15 +59,22 @@ class RingReader {
     next_ = 0;
   }
   // Goes back to the oldest record that the ring still has, or to the one at the position `from` if
-  // that is later. True if records from there on were overwritten. They do not count as lost.
-  bool SkipToOldest(std::uint64_t from = 0) {
-    SkipToStart();
-    const bool kept = from >= position_ && from <= header_->head.load(std::memory_order_acquire);
+  // that is later. True if records from there on were overwritten. They do not count as lost. Stays
+  // `spare` words away from what is overwritten next.
+  bool SkipToOldest(std::uint64_t from = 0, std::uint64_t spare = 0) {
+    const std::uint64_t head = header_->head.load(std::memory_order_acquire);
+    const std::uint64_t held = words_ - std::min(words_, spare);
+    parts_.clear();
+    next_ = 0;
+    position_ = head > held && head <= kMaxPosition ? NextBlock(head - held) : 0;
+    const bool kept = from >= position_ && from <= head;
     if (kept) position_ = from;
     adopt_ = position_ > 0;
     return !kept;
   }
 
+  // Where the next record is read, in words since the ring began.
+  std::uint64_t position() const { return position_; }
   // The thread whose records Drain currently delivers.
   const ThreadInfo& thread() const { return thread_; }
   // True if no correct writer can produce the ring's positions. Such a ring is not read any

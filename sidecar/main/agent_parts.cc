@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -19,8 +21,16 @@ constexpr std::uint32_t kFlightLevel = 2;
 // How long the last records of a program that was killed can be looked back at.
 constexpr Nanos kKeepEnded = std::chrono::minutes(10);
 
-// How much of the shared volume such records take at most. A program's devices take 16 MiB.
+// How much such records take at most, and no more than a quarter of the shared volume. A program's
+// devices take 16 MiB.
 constexpr std::uint64_t kKeptBytes = 64u << 20, kKeptBytesWithDevices = 192u << 20;
+
+std::uint64_t MostKeptBytes(const std::string& directory, bool devices) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(directory, error);
+  const std::uint64_t most = devices ? kKeptBytesWithDevices : kKeptBytes;
+  return error ? most : std::min<std::uint64_t>(most, space.capacity / 4);
+}
 
 AgentOptions OptionsFor(AgentParts::Flight flight) {
   return {.look_back = flight.look_back,
@@ -56,7 +66,7 @@ AgentParts::AgentParts(const Clock& clock, session::Source& framework,
       both_(framework, inproc_, agent_, kineto_.get()),
       monitor_(clock, *directory_) {
   if (flight.look_back == Nanos{0}) return;
-  directory_->KeepEnded(kKeepEnded, flight.devices ? kKeptBytesWithDevices : kKeptBytes);
+  directory_->KeepEnded(kKeepEnded, MostKeptBytes(directory_->path(), flight.devices));
   recorder_.emplace(*directory_, kFlightLevel,
                     flight.devices ? std::optional(IdleDevices(flight.ports)) : std::nullopt);
 }

@@ -31,7 +31,7 @@ class AgentParts {
   struct Flight {
     Nanos look_back{0};    // How far captures reach back. 0: there is no flight recorder.
     bool devices = false;  // GPUs are recorded at all times too.
-    // Of the worker's profiler servers, to which their programs leave the GPUs.
+    // The ports of profiler servers, to which their programs leave the GPUs.
     FrameworkPorts ports{};
   };
   // Clock and framework outlive it. With a flight recorder the programs of the directory record at

@@ -132,8 +132,7 @@ void AddAgentFlags(CLI::App& app, SidecarFlags& flags) {
       ->envname("STROBE_FLIGHT_RECORDER");
   app.add_flag("--flight-recorder-devices", flags.flight_recorder_devices,
                "with --flight-recorder, record the GPUs of programs at all times as well, as far "
-               "as 16 MiB hold; no other profiler in such a program can record them meanwhile")
-      ->envname("STROBE_FLIGHT_RECORDER_DEVICES");
+               "as 16 MiB hold; no other profiler in such a program can record them meanwhile");
 }
 
 void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {

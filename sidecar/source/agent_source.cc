@@ -345,7 +345,8 @@ Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTim
       const Nanos wanted{span.recording_ns - span.start_ns};
       if (plan.look_back_ns() > 0) verdict.row.set_devices_reached_back_ns(*reached);
       const std::int64_t could_be_from =
-          std::max(span.start_ns, facts.cuda_since_ns + kDevicesSettled.count());
+          std::max(span.start_ns,
+                   std::min(facts.cuda_since_ns, span.recording_ns) + kDevicesSettled.count());
       if (span.recording_ns - *reached > could_be_from) {
         warnings.push_back(StrCat(facts.label, ": its GPUs were recorded only for the last ",
                                   FormatDuration(Nanos{*reached}), " before the start, of ",

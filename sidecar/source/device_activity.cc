@@ -74,6 +74,34 @@ bool DeviceActivity::Add(wire::RecordType type, std::span<const std::uint64_t> p
   }
 }
 
+std::uint64_t DeviceActivity::ForgetBefore(std::uint64_t device_ns, std::uint64_t& budget) {
+  std::uint64_t events = 0;
+  const auto forget = [&]<typename T>(std::vector<T>& records, auto&& end) {
+    const std::size_t count =
+        std::erase_if(records, [&](const T& record) { return end(record) < device_ns; });
+    budget += count * sizeof(T);
+    events += count;
+  };
+  const auto end = [](const auto& record) { return record.end; };
+  const auto time = [](const auto& record) { return record.time; };
+  forget(kernels, end);
+  forget(copies, end);
+  forget(sets, end);
+  forget(memory, time);
+  forget(calls, end);
+  forget(overheads, end);
+  forget(markers, time);
+  // An operation of a framework has no time. It is written with the call that it is about.
+  budget += externals.size() * sizeof(wire::ExternalRecord);
+  events += externals.size();
+  externals.clear();
+  if (clocks.size() > 1) {
+    budget += (clocks.size() - 1) * sizeof(wire::ClockRecord);
+    clocks.erase(clocks.begin(), clocks.end() - 1);
+  }
+  return events;
+}
+
 std::string_view DeviceActivity::Text(std::uint32_t number) const {
   const auto found = texts.find(number);
   return found == texts.end() ? std::string_view("?") : std::string_view(found->second);

@@ -29,6 +29,9 @@ struct DeviceActivity {
   // Adds one record of the ring. False if it does not fit into `budget`, which is in bytes. Ignores
   // records that are invalid.
   bool Add(wire::RecordType type, std::span<const std::uint64_t> payload, std::uint64_t& budget);
+  // Forgets events that ended before this time of CUPTI's clock, and all moments of the clocks but
+  // the last; what they took is added to `budget`. Returns how many events that were.
+  std::uint64_t ForgetBefore(std::uint64_t device_ns, std::uint64_t& budget);
 
   // The text with this number; "?" if it was overwritten before it was read.
   std::string_view Text(std::uint32_t number) const;

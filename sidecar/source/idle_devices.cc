@@ -23,6 +23,14 @@ constexpr std::uint64_t kRetryNs = Ns(seconds(60));
 // milliseconds.
 constexpr int kTurnsPerLook = 10;
 
+// Never shortens what a capture has asked for.
+void Extend(wire::FileHeader& header, std::uint64_t now_ns) {
+  std::uint64_t until = header.device_until.load();
+  while (until < now_ns + kWishNs &&
+         !header.device_until.compare_exchange_weak(until, now_ns + kWishNs)) {
+  }
+}
+
 }  // namespace
 
 DeviceTurn NextDeviceTurn(const DeviceView& view, std::uint64_t now_ns) {
@@ -43,11 +51,15 @@ DeviceTurn NextDeviceTurn(const DeviceView& view, std::uint64_t now_ns) {
 void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
   Program& program = programs_[file.path()];
   program.seen = true;
-  if (file.Leased()) return;
   wire::FileHeader& header = *file.header();
   const std::uint64_t now = wire::MonotonicNs();
   const std::uint64_t state = header.device_state.load(std::memory_order_acquire);
   std::uint32_t wish = header.device_control.load(std::memory_order_acquire);
+  if (file.Leased()) {
+    // The capture may want no devices, and must then find them recorded when it ends.
+    if (wish != 0) Extend(header, now);
+    return;
+  }
   const DeviceView view{.uses_cuda = header.uses_cuda.load(std::memory_order_relaxed) != 0,
                         .refusal = static_cast<wire::DeviceRefusal>(
                             header.device_refusal.load(std::memory_order_relaxed)),
@@ -61,12 +73,14 @@ void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
     case DeviceTurn::kNone:
       return;
     case DeviceTurn::kExtend:
-      header.device_until.store(now + kWishNs);
+      Extend(header, now);
+      // The program may have slept when the wish was new, and taken it for one that is over.
+      if (view.answered != wish) file.WakeProgram();
       // A program may start its profiler server at any time.
       if (++program.extended % kTurnsPerLook == 0) TellFrameworkPorts(ports_, header);
       return;
     case DeviceTurn::kArm: {
-      header.device_until.store(now + kWishNs);
+      Extend(header, now);
       TellFrameworkPorts(ports_, header);
       // A capture that begins now writes a number of its own, which stays.
       const std::uint32_t next = view.answered + 1 == 0 ? 1 : view.answered + 1;

@@ -39,8 +39,8 @@ class IdleDevices {
   // A program that listens on one of the ports leaves its devices to its own profiler server.
   explicit IdleDevices(const FrameworkPorts& ports) : ports_(ports) {}
 
-  // Makes the turn of one program. Call it about once a second. Does nothing while a capture holds
-  // the program's lease.
+  // Makes the turn of one program. Call it about once a second. While a capture holds the program's
+  // lease, it only keeps the wish from running out.
   void Attend(const wire::RingFile& file, bool left_to_framework);
   // Forgets the programs whose files are gone. Call it after the turns of all programs.
   void ForgetOthers();

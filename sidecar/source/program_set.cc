@@ -106,7 +106,7 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
                                               : RecordedProgram::From::kNow;
   auto program = std::make_unique<RecordedProgram>(std::move(opened.rings), from, wishes_.level);
   if (from == RecordedProgram::From::kEnded) {
-    if (wishes_.devices) program->ReadLeftDevice();
+    if (wishes_.devices) program->ReadLeftDevice(wishes_.look_back_to_ns.value_or(0));
     programs_.emplace(path, std::move(program));
     return;
   }
@@ -155,6 +155,13 @@ bool ProgramSet::ForkedFromOurs(const wire::RingFile& file) const {
   return !parent.empty() && programs_.contains(StrCat(directory_.path(), "/", parent));
 }
 
+// A program that was there before this capture, and that it did not ask for anything.
+bool ProgramSet::IsNoneOfOurs(const wire::RingFile& file) const {
+  const wire::FileHeader& header = *file.header();
+  return header.born_ns < began_ns_ &&
+         header.wishes[static_cast<std::size_t>(wire::Wisher::kCapture)].load() == 0;
+}
+
 void ProgramSet::SwitchOff() {
   if (on_) Find(Nanos{0});
   const bool ordered = std::exchange(on_, false);
@@ -168,7 +175,7 @@ void ProgramSet::SwitchOff() {
     OpenedRings opened = OpenRings(path);
     wire::RingFile& file = opened.rings.file;
     if (opened.error != RingFileError::kNone || !directory_.Concerns(file, ForkedFromOurs(file)) ||
-        !file.Lease())
+        IsNoneOfOurs(file) || !file.Lease())
       continue;
     file.Wish(wire::Wisher::kCapture, 0);
     file.header()->attend_until.store(0);

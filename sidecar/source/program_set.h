@@ -87,6 +87,7 @@ class ProgramSet {
  private:
   void Consider(const std::string& path, Nanos device_time);
   bool ForkedFromOurs(const wire::RingFile& file) const;
+  bool IsNoneOfOurs(const wire::RingFile& file) const;
   bool ParentLives(const RecordedProgram& program) const;
   void OrderNewborn(bool on) const;
   std::string HeldBy(const wire::RingFile& file) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "agent/wire/ticks.h"
 
@@ -12,6 +13,8 @@ using wire::DevicePhase;
 
 // A request that ends so soon may have ended before the program reads that it was extended.
 constexpr std::uint64_t kAlmostOverNs = 1'000'000'000;
+// The rate of ticks is not known exactly when the first records are read.
+constexpr std::int64_t kSlackNs = 1'000'000'000;
 
 }  // namespace
 
@@ -31,30 +34,52 @@ void RecordedDevices::Arm(const Request& request) {
   buffers_lost_before_ = to.device_buffers_lost.load(std::memory_order_relaxed);
   TellFrameworkPorts(request.framework_ports, to);
   const std::uint64_t now = wire::MonotonicNs();
-  taken_over_ = request.before == Before::kHeld && IsRecordedAlready(now);
-  to.device_until = now + static_cast<std::uint64_t>(request.most.count());
-  // Texts and devices are described from there on.
-  if (taken_over_) reader_->SkipToOldest(to.device_begin.load());
+  const bool recorded = request.before == Before::kHeld && IsRecordedAlready(now);
+  until_ns_ = now + static_cast<std::uint64_t>(request.most.count());
+  if (recorded) ReadHeld();
   // A program that received the request by its orders, or is recorded already, keeps that request's
-  // number. Any other program gets a new number that it has not answered, and never 0.
-  wish_ = taken_over_ || request.before == Before::kAll ? to.device_control.load() : 0;
-  if (wish_ == 0) wish_ = static_cast<std::uint32_t>(to.device_state.load() >> 32) + 1;
-  if (wish_ == 0) wish_ = 1;
+  // number. Any other program gets a new number: neither 0, nor one that it has answered, nor one
+  // that it may be answering now.
+  const std::uint32_t asked = to.device_control.load();
+  wish_ = recorded || request.before == Before::kAll ? asked : 0;
+  if (wish_ == 0) {
+    wish_ = static_cast<std::uint32_t>(to.device_state.load() >> 32);
+    do ++wish_;
+    while (wish_ == 0 || wish_ == asked);
+  }
+  armed_ = true;
+  Insist();
+  file_.WakeProgram();
+}
+
+void RecordedDevices::Insist() const {
+  wire::FileHeader& to = *file_.header();
+  if (to.device_until.load() < until_ns_) to.device_until.store(until_ns_);
+  if (to.device_control.load() == wish_) return;
   to.device_control.store(wish_, std::memory_order_release);
   file_.WakeProgram();
 }
 
-void RecordedDevices::ReadLeft() {
+void RecordedDevices::ReadHeld() {
+  const std::uint64_t again = wire::AgainAfter(file_.device_words());
+  holds_before_ = true;
+  if (reader_->SkipToOldest(file_.header()->device_begin.load(), again))
+    described_from_ = reader_->position() + again;
+}
+
+void RecordedDevices::ReadLeft(std::int64_t since_ns) {
+  since_ns_ = since_ns;
   reader_.emplace(file_.device_ring(), file_.device_data(), file_.device_words());
-  reader_->SkipToOldest(file_.header()->device_begin.load());
+  ReadHeld();
 }
 
 void RecordedDevices::LeaveToFramework() const {
   if (file_.header()->device_control.exchange(0) != 0) file_.WakeProgram();
 }
 
-void RecordedDevices::Disarm() const {
-  if (wish_ != 0) file_.header()->device_control.store(0, std::memory_order_release);
+void RecordedDevices::Disarm() {
+  if (std::exchange(armed_, false))
+    file_.header()->device_control.store(0, std::memory_order_release);
 }
 
 DeviceStatus RecordedDevices::status() const {
@@ -85,22 +110,29 @@ bool RecordedDevices::Settled(bool lives) const {
 
 double RecordedDevices::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget,
                               const std::function<std::int64_t(std::uint64_t)>& monotonic) {
+  if (armed_) Insist();
   if (!reader_) return 0;
   const double filled = reader_->filled();
   reader_->DrainRecords(
       buffer, [&](wire::RecordType type, std::uint8_t, std::span<const std::uint64_t> payload) {
+        const bool describes = type == wire::RecordType::kText || type == wire::RecordType::kDevice;
+        if (reader_->position() <= described_from_ && !describes) return;
         const bool fits = activity_.Add(type, payload, budget);
         if (wire::HasNumber(type)) ++(fits ? kept_ : over_budget_);
-        if (type != wire::RecordType::kClock || payload.size() < wire::kWordsOf<wire::ClockRecord>)
-          return;
         // Also read from records that do not fit into the budget.
-        const auto clock = wire::FromWords<wire::ClockRecord>(payload);
-        const bool is_first = last_ticks_ == 0;
-        last_ticks_ = clock.ticks;
-        if (taken_over_ && (is_first || monotonic(clock.ticks) <= since_ns_))
-          lost_before_ = clock.lost;
+        if (type == wire::RecordType::kClock && payload.size() == wire::kWordsOf<wire::ClockRecord>)
+          OnClock(wire::FromWords<wire::ClockRecord>(payload), budget, monotonic);
       });
   return filled;
+}
+
+void RecordedDevices::OnClock(const wire::ClockRecord& clock, std::uint64_t& budget,
+                              const std::function<std::int64_t(std::uint64_t)>& monotonic) {
+  const bool is_first = std::exchange(last_ticks_, clock.ticks) == 0;
+  if (!holds_before_) return;
+  const bool before = monotonic(clock.ticks) <= since_ns_ - kSlackNs;
+  if (before) kept_ -= activity_.ForgetBefore(clock.device_ns, budget);
+  if (before || is_first) lost_before_ = clock.lost;
 }
 
 std::optional<std::uint64_t> RecordedDevices::first_ticks() const {

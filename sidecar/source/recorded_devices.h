@@ -26,7 +26,8 @@ class RecordedDevices {
     Before before = Before::kNothing;
     Nanos most{0};  // How long the devices may stay armed.
     FrameworkPorts framework_ports{};
-    // Losses of CUPTI before this time (CLOCK_MONOTONIC in ns) do not count.
+    // The begin of the trace (CLOCK_MONOTONIC in ns). What was recorded or lost long before is left
+    // out.
     std::int64_t since_ns = 0;
   };
 
@@ -36,10 +37,10 @@ class RecordedDevices {
   RecordedDevices& operator=(const RecordedDevices&) = delete;
 
   void Arm(const Request& request);
-  // Reads what a program that has ended has left.
-  void ReadLeft();
+  // Reads what a program that has ended has left. See Request::since_ns.
+  void ReadLeft(std::int64_t since_ns);
   // Withdraws the request of Arm. The caller wakes the program.
-  void Disarm() const;
+  void Disarm();
   // Withdraws the flight recorder's request, because the framework is about to record the devices.
   void LeaveToFramework() const;
   // What was read stays.
@@ -68,11 +69,21 @@ class RecordedDevices {
  private:
   // True if the program records the devices for the flight recorder, and goes on.
   bool IsRecordedAlready(std::uint64_t now_ns) const;
+  // Reads from the begin of the last request's records on, as far as the ring has them.
+  void ReadHeld();
+  // Repeats the request: the flight recorder may have looked before the lease was taken.
+  void Insist() const;
+  void OnClock(const wire::ClockRecord& clock, std::uint64_t& budget,
+               const std::function<std::int64_t(std::uint64_t)>& monotonic);
 
   const wire::RingFile& file_;
   std::uint32_t wish_ = 0;
-  bool taken_over_ = false;
+  std::uint64_t until_ns_ = 0;
+  bool armed_ = false;
+  bool holds_before_ = false;  // Records from before the request are read too.
   std::int64_t since_ns_ = 0;
+  // Records before this position are read only for what they describe.
+  std::uint64_t described_from_ = 0;
   std::uint64_t lost_before_ = 0, buffers_lost_before_ = 0;
   std::optional<wire::RingReader> reader_;
   std::uint64_t kept_ = 0, over_budget_ = 0, last_ticks_ = 0;

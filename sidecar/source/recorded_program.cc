@@ -197,10 +197,15 @@ std::int64_t RecordedProgram::LastRecordNs() const {
     for (const Event& event : thread.events) last = std::max(last.value_or(event.end), event.end);
   }
   const DeviceClock clock = devices_.clock();
+  std::int64_t last_ns = 0;
   for (const wire::KernelRecord& kernel : devices_.activity().kernels) {
-    if (clock.known()) last = std::max(last.value_or(0), clock.Ticks(kernel.end));
+    // What was still running when recording ended has no end.
+    if (!clock.known() || kernel.end < kernel.begin) continue;
+    const std::int64_t end = MonotonicOf(clock.Ticks(kernel.end));
+    last_ns = std::max(last_ns, std::min(end, static_cast<std::int64_t>(begin_.other_ns)));
   }
-  return last ? MonotonicOf(*last) : 0;
+  if (last) last_ns = std::max(last_ns, MonotonicOf(*last));
+  return last_ns;
 }
 
 std::optional<std::int64_t> RecordedProgram::ReachedBack(const TraceSpan& span,
@@ -214,7 +219,7 @@ std::optional<std::int64_t> RecordedProgram::ReachedBack(const TraceSpan& span,
 
 std::optional<std::int64_t> RecordedProgram::DevicesReachedBack(const TraceSpan& span) const {
   const std::optional<std::uint64_t> first = devices_.first_ticks();
-  if (from_ == From::kStart || !first) return std::nullopt;
+  if (from_ == From::kStart || ended_before() || !first) return std::nullopt;
   // Whatever ended after the first moment that the ring still has is in the ring too.
   const std::int64_t since = MonotonicOf(*first);
   return std::clamp<std::int64_t>(span.recording_ns - since, 0, span.recording_ns - span.start_ns);

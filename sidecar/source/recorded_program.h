@@ -55,7 +55,7 @@ class RecordedProgram {
   void ArmDevice(Nanos most, const FrameworkPorts& framework_ports, std::int64_t since_ns);
   void LeaveDeviceToFramework() const { devices_.LeaveToFramework(); }
   // Reads the device records that a program which ended before the capture has left.
-  void ReadLeftDevice() { devices_.ReadLeft(); }
+  void ReadLeftDevice(std::int64_t since_ns) { devices_.ReadLeft(since_ns); }
   // Writes the holder of the lease, which other sidecars show in their messages.
   void TellRecorder(std::string_view recorder);
   // Requests the attendance thread until `until_ns`; see FileHeader::attend_until.
@@ -91,7 +91,7 @@ class RecordedProgram {
   // For how much of the time before recording began the program's annotations are there, in ns, if
   // it records since `since_ns` or its own start. None if it is younger than the capture.
   std::optional<std::int64_t> ReachedBack(const TraceSpan& span, std::int64_t since_ns) const;
-  // The same of its devices. None if they were not recorded.
+  // The same of its devices. None if they were not recorded, or the program had ended before.
   std::optional<std::int64_t> DevicesReachedBack(const TraceSpan& span) const;
   // The largest step of CUPTI's clock during the capture; 0 if there was none.
   std::uint64_t DeviceClockJumpNs() const;

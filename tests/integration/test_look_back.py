@@ -183,7 +183,7 @@ def test_programs_with_a_profiler_of_their_own_get_their_gpus_back(rig):
         file.write(json.dumps({"format": 1, "pid": pid, "began": int(began), "framework": "jax", "socket": f"{pid}-{began}.sock"}))
         file.flush()
         phase_is(rig, FLUSHED, 5, rings)
-        phase_is(rig, LEFT_TO_KINETO, 5, loads_rings)
+        phase_is(rig, LEFT_TO_KINETO, 15, loads_rings)
         time.sleep(2)
         assert rig.header(rings)["device_phase"] == FLUSHED
         os.remove(announcement)

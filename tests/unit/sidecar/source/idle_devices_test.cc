@@ -126,6 +126,13 @@ TEST_F(IdleDevicesTest, LeavesAProgramToTheCaptureThatHoldsIt) {
   header().device_control = 9;
   IdleDevices::Release(sidecar_);
   EXPECT_EQ(header().device_control, 9u);
+  header().device_until = 1;
+  devices_.Attend(sidecar_, false);
+  EXPECT_GT(header().device_until.load(), wire::MonotonicNs()) << "it does not run out";
+  const std::uint64_t long_time = wire::MonotonicNs() + 60 * kOneSecond;
+  header().device_until = long_time;
+  devices_.Attend(sidecar_, false);
+  EXPECT_EQ(header().device_until, long_time);
   capture.EndLease();
   Answer(DevicePhase::kFlushed);
   devices_.Attend(sidecar_, false);

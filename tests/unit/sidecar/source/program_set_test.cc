@@ -287,7 +287,7 @@ TEST_F(ProgramSetTest, WhatTheFlightRecorderRecordedOfDevicesIsTakenOver) {
   const ProgramFacts facts = set.Facts().at(0);
   EXPECT_EQ(facts.kept, 1u);
   EXPECT_EQ(facts.lost, 0u);
-  EXPECT_EQ(facts.device.lost, 2u) << "those before the trace begins are not missing in it";
+  EXPECT_EQ(facts.device.lost, 2u) << "those before the first moment are not missing in the trace";
   EXPECT_EQ(facts.device.phase, wire::DevicePhase::kArmed);
   const std::int64_t reached =
       set.Counted()[0]
@@ -297,6 +297,21 @@ TEST_F(ProgramSetTest, WhatTheFlightRecorderRecordedOfDevicesIsTakenOver) {
   EXPECT_LT(reached, 5'000'000'000);
   set.SwitchOff();
   EXPECT_EQ(header.device_control, 0u) << "only then CUPTI returns its last records";
+}
+
+TEST_F(ProgramSetTest, ProgramsThatAreNotRecordedKeepTheirRequests) {
+  setenv("STROBE_CONTAINER", "actor", 1);
+  wire::RingFile actor = Program();
+  setenv("STROBE_CONTAINER", "learner", 1);
+  const wire::RingFile learner = Program();
+  unsetenv("STROBE_CONTAINER");
+  actor.header()->device_control = 7;
+  ProgramSet set(*directory_, {.container = "learner", .level = 1, .devices = true});
+  set.Find(kDeviceTime);
+  set.SwitchOn();
+  set.SwitchOff();
+  EXPECT_EQ(learner.header()->device_control, 0u);
+  EXPECT_EQ(actor.header()->device_control, 7u) << "the flight recorder's";
 }
 
 TEST_F(ProgramSetTest, TheFlightRecorderMakesWayForTheFramework) {
