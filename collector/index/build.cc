@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -266,7 +267,7 @@ class Builder {
   // cost as much as reading the line. Guarded by mutex_ while lines are read.
   std::vector<std::vector<xplane::Placed>> spare_;
   Mutex mutex_;
-  std::vector<LineWork> lines_;
+  std::deque<LineWork> lines_;
   std::vector<Plane> planes_;
   std::vector<Row> rows_;
   std::vector<Track> tracks_;

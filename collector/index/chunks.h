@@ -1,36 +1,85 @@
 // A buffer of bytes that grows by chunks, so that what is written is never copied. A string that
 // doubles would spend more time on getting memory than the index takes to make.
 #pragma once
+#include <cstddef>
 #include <cstdint>
-#include <string>
+#include <cstring>
+#include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace strobe::index {
 
+class Chunk {
+ public:
+  explicit Chunk(std::size_t room) : bytes_(std::make_unique_for_overwrite<char[]>(room)) {}
+
+  char* data() { return bytes_.get(); }
+  std::string_view view() const { return {bytes_.get(), size_}; }
+  void resize(std::size_t size) { size_ = size; }
+
+ private:
+  std::unique_ptr<char[]> bytes_;
+  std::size_t size_ = 0;
+};
+
 class Chunks {
  public:
-  // The chunk to append to. It has room for at least kRoom more bytes.
-  std::string& Tail() {
-    if (chunks_.empty() || chunks_.back().size() + kRoom > kChunk) {
-      if (!chunks_.empty()) full_ += chunks_.back().size();
-      chunks_.emplace_back().reserve(kChunk);
-    }
-    return chunks_.back();
+  static constexpr std::size_t kRoom = 64;
+
+  // Where to write a record of at most kRoom bytes. A record never spans two chunks.
+  char* Room() {
+    if (static_cast<std::size_t>(end_ - at_) < kRoom) AddChunk();
+    return at_;
   }
-  std::uint64_t size() const { return full_ + (chunks_.empty() ? 0 : chunks_.back().size()); }
-  const std::vector<std::string>& all() const { return chunks_; }
-  std::vector<std::string> Release() && { return std::move(chunks_); }
+  // The record that was written there ends before `end`.
+  void Wrote(char* end) { at_ = end; }
+
+  std::uint64_t size() const { return full_ + InLast(); }
+  // Calls `sink(std::string_view)` for each chunk. `sink` returns false to end.
+  template <typename Sink>
+  void ForEach(const Sink& sink) const {
+    for (std::size_t i = 0; i < chunks_.size(); ++i) {
+      const std::string_view bytes = chunks_[i].view();
+      const bool is_last = i + 1 == chunks_.size();
+      if (!sink(is_last ? std::string_view(bytes.data(), InLast()) : bytes)) return;
+    }
+  }
+  std::vector<Chunk> Release() && {
+    EndChunk();
+    return std::move(chunks_);
+  }
   // Frees the room that the last chunk does not use.
   void Shrink() {
-    if (!chunks_.empty()) chunks_.back().shrink_to_fit();
+    if (chunks_.empty()) return;
+    const std::size_t size = InLast();
+    Chunk exact(size);
+    std::memcpy(exact.data(), chunks_.back().data(), size);
+    chunks_.back() = std::move(exact);
+    at_ = end_ = chunks_.back().data() + size;
   }
 
  private:
-  static constexpr std::size_t kRoom = 64, kChunk = 128 << 10;
+  static constexpr std::size_t kChunk = 128 << 10;
 
-  std::vector<std::string> chunks_;
-  std::uint64_t full_ = 0;  // Bytes in all chunks but the last.
+  std::size_t InLast() const {
+    return chunks_.empty() ? 0 : static_cast<std::size_t>(at_ - chunks_.back().view().data());
+  }
+  void EndChunk() {
+    if (chunks_.empty()) return;
+    chunks_.back().resize(InLast());
+    full_ += InLast();
+  }
+  void AddChunk() {
+    EndChunk();
+    at_ = chunks_.emplace_back(kChunk).data();
+    end_ = at_ + kChunk;
+  }
+
+  std::vector<Chunk> chunks_;
+  char *at_ = nullptr, *end_ = nullptr;  // The room of the last chunk.
+  std::uint64_t full_ = 0;               // Bytes in all chunks but the last.
 };
 
 }  // namespace strobe::index

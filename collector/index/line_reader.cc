@@ -114,13 +114,6 @@ NameIds::NameIds(const xplane::Plane& plane, Texts& texts) : unknown_(texts.Id("
   }
 }
 
-std::uint32_t NameIds::Of(std::int64_t id) const {
-  if (id >= 0 && static_cast<std::size_t>(id) < dense_.size())
-    return dense_[static_cast<std::size_t>(id)];
-  const auto found = sparse_.find(id);
-  return found == sparse_.end() ? unknown_ : found->second;
-}
-
 absl::Status ReadLine(LineWork& work, std::vector<xplane::Placed>& events) {
   return LineReader(work).Read(events);
 }

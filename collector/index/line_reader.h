@@ -22,7 +22,12 @@ class NameIds {
  public:
   NameIds(const xplane::Plane& plane, Texts& texts);
   // The id of the text "?" when the plane does not know `id`.
-  std::uint32_t Of(std::int64_t id) const;
+  std::uint32_t Of(std::int64_t id) const {
+    if (id >= 0 && static_cast<std::size_t>(id) < dense_.size())
+      return dense_[static_cast<std::size_t>(id)];
+    const auto found = sparse_.find(id);
+    return found == sparse_.end() ? unknown_ : found->second;
+  }
 
  private:
   std::uint32_t unknown_;

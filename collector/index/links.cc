@@ -29,11 +29,10 @@ void JoinGroup(std::span<LinkEnd> group, std::vector<Link>& links) {
   }
 }
 
-// Sorts by track and ordinal.
-void SortLinks(std::vector<Link>& links, std::size_t threads) {
-  SortByKey(links, threads,
-            [](const Link& link) { return std::uint64_t{link.track} << 32 | link.ordinal; });
-}
+// Orders links by track and ordinal.
+std::uint64_t KeyOf(const Link& link) { return std::uint64_t{link.track} << 32 | link.ordinal; }
+
+void SortLinks(std::vector<Link>& links, std::size_t threads) { SortByKey(links, threads, &KeyOf); }
 
 // Swaps the two ends of each link.
 void ReverseLinks(std::vector<Link>& links) {
@@ -54,10 +53,11 @@ class LinkEncoder {
       other_ = 0;
     }
     ++lists_.blocks.back().links;
-    std::string& tail = lists_.data.Tail();
-    PutVarint(link.ordinal - ordinal_, tail);
-    PutVarint(link.other_track, tail);
-    PutVarint(ZigZag(link.other_ordinal - other_), tail);
+    char* at = lists_.data.Room();
+    PutVarint(link.ordinal - ordinal_, at);
+    PutVarint(link.other_track, at);
+    PutVarint(ZigZag(link.other_ordinal - other_), at);
+    lists_.data.Wrote(at);
     ordinal_ = link.ordinal;
     other_ = link.other_ordinal;
   }
@@ -84,16 +84,17 @@ class PackedLinks {
   explicit PackedLinks(const std::vector<Link>& links) {
     Link last;
     for (const Link& link : links) {
-      std::string& tail = bytes_.Tail();
-      PutVarint(link.track - last.track, tail);
-      PutVarint(link.track == last.track ? link.ordinal - last.ordinal : link.ordinal, tail);
-      PutVarint(link.other_track, tail);
-      PutVarint(ZigZag(std::int64_t{link.other_ordinal} - last.other_ordinal), tail);
+      char* at = bytes_.Room();
+      PutVarint(link.track - last.track, at);
+      PutVarint(link.track == last.track ? link.ordinal - last.ordinal : link.ordinal, at);
+      PutVarint(link.other_track, at);
+      PutVarint(ZigZag(std::int64_t{link.other_ordinal} - last.other_ordinal), at);
+      bytes_.Wrote(at);
       last = link;
     }
     bytes_.Shrink();
   }
-  std::vector<std::string> Release() { return std::move(bytes_).Release(); }
+  std::vector<Chunk> Release() { return std::move(bytes_).Release(); }
 
  private:
   Chunks bytes_;
@@ -108,18 +109,16 @@ class LinkCursor {
   explicit LinkCursor(PackedLinks links) : chunks_(links.Release()) { Advance(); }
   bool done() const { return done_; }
   const Link& link() const { return link_; }
-  bool operator<(const LinkCursor& other) const {
-    return std::tie(link_.track, link_.ordinal) < std::tie(other.link_.track, other.link_.ordinal);
-  }
+  bool operator<(const LinkCursor& other) const { return KeyOf(link_) < KeyOf(other.link_); }
 
   void Advance() {
     while (reader_.done()) {  // A link never spans two chunks.
-      if (next_ > 0) std::string().swap(chunks_[next_ - 1]);
+      if (next_ > 0) chunks_[next_ - 1] = Chunk(0);
       if (next_ == chunks_.size()) {
         done_ = true;
         return;
       }
-      reader_ = VarintReader(chunks_[next_++]);
+      reader_ = VarintReader(chunks_[next_++].view());
     }
     const auto track = static_cast<std::uint32_t>(reader_.Next());
     const auto ordinal = static_cast<std::uint32_t>(reader_.Next());
@@ -130,7 +129,7 @@ class LinkCursor {
   }
 
  private:
-  std::vector<std::string> chunks_;
+  std::vector<Chunk> chunks_;
   std::size_t next_ = 0;
   VarintReader reader_{std::string_view()};
   Link link_{};
@@ -163,11 +162,12 @@ LinkLists Merge(std::vector<PackedLinks> runs, std::uint32_t tracks) {
 
 void PackedEnds::Add(const LinkEnd& end) {
   Part& part = parts_[parts_.size() == 1 ? 0 : PartOf(end.id)];
-  std::string& tail = part.bytes.Tail();
-  PutVarint(ZigZag(static_cast<std::int64_t>(end.id - part.last.id)), tail);
+  char* at = part.bytes.Room();
+  PutVarint(ZigZag(static_cast<std::int64_t>(end.id - part.last.id)), at);
   const std::uint64_t track = end.track & ~LinkEnd::kIncoming;
-  PutVarint(track << 1 | (end.incoming() ? 1 : 0), tail);
-  PutVarint(ZigZag(std::int64_t{end.ordinal} - part.last.ordinal), tail);
+  PutVarint(track << 1 | (end.incoming() ? 1 : 0), at);
+  PutVarint(ZigZag(std::int64_t{end.ordinal} - part.last.ordinal), at);
+  part.bytes.Wrote(at);
   part.last = end;
   ++size_;
 }
@@ -181,7 +181,7 @@ void PackedEnds::Unpack(unsigned first, unsigned last, std::uint32_t first_track
   const bool whole = parts_.size() == 1;
   for (unsigned i = whole ? 0 : first; i < (whole ? 1 : last); ++i) {
     LinkEnd end;
-    for (const std::string& chunk : parts_[i].bytes.all()) {  // An end never spans two chunks.
+    parts_[i].bytes.ForEach([&](std::string_view chunk) {
       for (VarintReader reader(chunk); !reader.done();) {
         end.id += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
         const std::uint64_t track = reader.Next();
@@ -190,20 +190,20 @@ void PackedEnds::Unpack(unsigned first, unsigned last, std::uint32_t first_track
         end.ordinal += static_cast<std::uint32_t>(UnZigZag(reader.Next()));
         if (const unsigned part = PartOf(end.id); part >= first && part < last) ends.push_back(end);
       }
-    }
+      return true;
+    });
     if (!whole || last == kParts) parts_[i] = {};
   }
 }
 
-std::vector<Link> JoinEnds(std::vector<LinkEnd> ends, std::size_t threads) {
+void JoinEnds(std::vector<LinkEnd>& ends, std::size_t threads, std::vector<Link>& links) {
   SortByKey(ends, threads, [](const LinkEnd& end) { return end.id; });
-  std::vector<Link> links;
+  links.clear();
   links.reserve(ends.size() / 2);  // Exact when every id has two ends, which is the usual case.
   for (std::size_t begin = 0, end = 0; begin < ends.size(); begin = end) {
     while (end < ends.size() && ends[end].id == ends[begin].id) ++end;
     JoinGroup(std::span(ends).subspan(begin, end - begin), links);
   }
-  return links;
 }
 
 JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, std::size_t threads,
@@ -214,16 +214,19 @@ JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, 
       std::clamp<std::size_t>((size + at_once - 1) / at_once, 1, PackedEnds::kParts);
   JoinedLinks joined;
   std::vector<PackedLinks> outs, ins;
+  // Kept from pass to pass, because the kernel takes long to give so much memory.
+  std::vector<LinkEnd> ends;
+  std::vector<Link> links;
   for (std::size_t pass = 0; pass < passes; ++pass) {
     const auto begin = [&](std::size_t i) {
       return static_cast<unsigned>(i * PackedEnds::kParts / passes);
     };
-    std::vector<LinkEnd> ends;
+    ends.clear();
     // Parts differ by little; a pass has one part more than another one if they cannot be shared.
     ends.reserve(size * (begin(pass + 1) - begin(pass)) / PackedEnds::kParts * 33 / 32);
     for (const LineEnds& line : lines)
       line.ends->Unpack(begin(pass), begin(pass + 1), line.first_track, ends);
-    std::vector<Link> links = JoinEnds(std::move(ends), threads);
+    JoinEnds(ends, threads, links);
     SortLinks(links, threads);
     if (passes == 1)
       joined.outs = Encode(links, tracks);

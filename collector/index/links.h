@@ -56,8 +56,9 @@ struct Link {
 
 // Links the ends that share an id, from producer to consumer. With one end on a side, it is linked
 // with every end of the other side. With several on both, the first is linked with the first, the
-// second with the second, and so on. Ends without a partner are left out.
-std::vector<Link> JoinEnds(std::vector<LinkEnd> ends, std::size_t threads);
+// second with the second, and so on. Ends without a partner are left out. `ends` is sorted, and
+// `links` gets a new content; their room is for the next call.
+void JoinEnds(std::vector<LinkEnd>& ends, std::size_t threads, std::vector<Link>& links);
 
 // Lists of links for the tracks [0, tracks).
 struct LinkLists {

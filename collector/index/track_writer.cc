@@ -14,11 +14,12 @@ void TrackWriter::Add(std::int64_t begin_ps, std::int64_t end_ps, std::uint32_t 
     last_place_ = place;
   }
   const std::int64_t duration = end_ps - begin_ps;
-  std::string& tail = data.Tail();
-  PutVarint(static_cast<std::uint64_t>(begin_ps - last_begin_), tail);
-  PutVarint(static_cast<std::uint64_t>(duration), tail);
-  PutVarint(name, tail);
-  PutVarint(ZigZag(static_cast<std::int64_t>(place - last_place_)), tail);
+  char* at = data.Room();
+  PutVarint(static_cast<std::uint64_t>(begin_ps - last_begin_), at);
+  PutVarint(static_cast<std::uint64_t>(duration), at);
+  PutVarint(name, at);
+  PutVarint(ZigZag(static_cast<std::int64_t>(place - last_place_)), at);
+  data.Wrote(at);
   last_begin_ = begin_ps;
   last_place_ = place;
 

@@ -1,5 +1,6 @@
 // Reads the ids that connect an event with the events that it caused, or that caused it.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -27,38 +28,50 @@ class FlowReader {
   absl::Status Read(const Event& event, const Visit& visit) const;
 
  private:
-  enum { kProducerType, kProducer, kConsumerType, kConsumer, kFlow, kCorrelation, kStats };
+  enum Kind { kProducerType, kProducer, kConsumerType, kConsumer, kFlow, kCorrelation, kOther };
   static constexpr std::int64_t kGpuLaunch = 9;  // XLA's context type for GPU launches.
+  // Profilers number the names of stats from 1 on; a plane seldom has so many.
+  static constexpr std::size_t kFewNames = 256;
+
+  Kind KindOf(std::int64_t name_id) const {
+    if (static_cast<std::uint64_t>(name_id) < kFewNames)
+      return kinds_[static_cast<std::size_t>(name_id)];
+    const auto found = std::find(ids_.begin(), ids_.end(), name_id);
+    return static_cast<Kind>(found - ids_.begin());
+  }
 
   // The ids of the stat names in the plane; 0 if it does not have the name.
-  std::array<std::int64_t, kStats> ids_{};
+  std::array<std::int64_t, kOther> ids_{};
+  std::array<Kind, kFewNames> kinds_{};  // By id.
   bool device_ = false, any_ = false;
 };
 
 template <typename Visit>
 absl::Status FlowReader::Read(const Event& event, const Visit& visit) const {
-  std::array<std::optional<std::int64_t>, kStats> found;
-  bool some = false;
+  // Values are not initialized, and valid only for the kinds in `found`.
+  std::array<std::int64_t, kOther + 1> values;
+  unsigned found = 0;
   const absl::Status status = ForEachInteger(event, [&](std::int64_t name_id, std::int64_t value) {
-    for (std::size_t i = 0; i < kStats; ++i) {
-      if (ids_[i] != name_id || name_id == 0) continue;
-      found[i] = value;
-      some = true;
-    }
+    const Kind kind = KindOf(name_id);
+    values[kind] = value;
+    found |= 1u << kind;
   });
-  if (!status.ok() || !some) return status;
-  if (found[kProducer]) visit(FlowId(found[kProducerType].value_or(0), *found[kProducer]), false);
-  if (found[kConsumer]) visit(FlowId(found[kConsumerType].value_or(0), *found[kConsumer]), true);
-  if (found[kFlow]) {
+  found &= ~(1u << kOther);
+  if (!status.ok() || found == 0) return status;
+  const auto has = [found](Kind kind) { return (found >> kind & 1) != 0; };
+  const auto type = [&](Kind kind) { return has(kind) ? values[kind] : 0; };
+  if (has(kProducer)) visit(FlowId(type(kProducerType), values[kProducer]), false);
+  if (has(kConsumer)) visit(FlowId(type(kConsumerType), values[kConsumer]), true);
+  if (has(kFlow)) {
     // The low two bits are the direction: 1 in, 2 out, 3 both. The top bit distinguishes these ids
     // from those of the other conventions.
-    const auto flow = static_cast<std::uint64_t>(*found[kFlow]);
+    const auto flow = static_cast<std::uint64_t>(values[kFlow]);
     const std::uint64_t id = flow >> 2 | std::uint64_t{1} << 63;
     if ((flow & 1) != 0) visit(id, true);
     if ((flow & 2) != 0) visit(id, false);
   }
-  if (found[kCorrelation] && *found[kCorrelation] != 0)
-    visit(FlowId(kGpuLaunch, *found[kCorrelation]), device_);
+  if (has(kCorrelation) && values[kCorrelation] != 0)
+    visit(FlowId(kGpuLaunch, values[kCorrelation]), device_);
   return absl::OkStatus();
 }
 

@@ -13,10 +13,11 @@ namespace {
 constexpr std::uint32_t kIn = LinkEnd::kIncoming;
 
 std::multiset<std::array<std::uint32_t, 4>> Join(std::vector<LinkEnd> ends) {
-  std::multiset<std::array<std::uint32_t, 4>> links;
-  for (const Link& l : JoinEnds(std::move(ends), 2))
-    links.insert({l.track, l.ordinal, l.other_track, l.other_ordinal});
-  return links;
+  std::vector<Link> links;
+  JoinEnds(ends, 2, links);
+  std::multiset<std::array<std::uint32_t, 4>> joined;
+  for (const Link& l : links) joined.insert({l.track, l.ordinal, l.other_track, l.other_ordinal});
+  return joined;
 }
 
 using testing::UnorderedElementsAre;
@@ -34,7 +35,10 @@ TEST(Links, NumbersThatAreUsedAgainPairInTheOrderOfTime) {
 
 std::string Bytes(const LinkLists& lists) {
   std::string all;
-  for (const std::string& chunk : lists.data.all()) all += chunk;
+  lists.data.ForEach([&](std::string_view chunk) {
+    all += chunk;
+    return true;
+  });
   return all;
 }
 
