@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/capture_defaults.h"
+#include "common/base/utf8.h"
 
 namespace strobe::session {
 namespace {
@@ -20,6 +21,10 @@ WallTime BeginOf(std::int64_t step, const v1::StepPace& pace, double factor, Wal
 }
 
 }  // namespace
+
+bool IsLoop(std::string_view name, std::string_view told) {
+  return name == told || (name.size() > kToldLoopBytes && CutUtf8(name, kToldLoopBytes) == told);
+}
 
 StepProgress ProgressOf(const v1::CapturePlan& plan, std::span<const v1::StepPace> told,
                         WallTime now) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "common/base/clock.h"
 #include "strobe/v1/worker.pb.h"
@@ -23,6 +24,11 @@ struct StepProgress {
 // come earlier, for the same reason.
 inline constexpr Nanos kStepsMayHurry = std::chrono::seconds(1);
 inline constexpr double kFast = 0.75, kSlow = 1.5;
+
+// Programs tell the names of their loops cut to so many bytes.
+inline constexpr std::size_t kToldLoopBytes = 48;
+// Whether an annotation with this name is of the loop that programs told.
+bool IsLoop(std::string_view name, std::string_view told);
 
 // `told` is what Source::Steps returned at `now`.
 StepProgress ProgressOf(const v1::CapturePlan& plan, std::span<const v1::StepPace> told,

@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "sidecar/session/step_progress.h"
 
 namespace strobe::session {
 namespace {
@@ -57,6 +58,9 @@ absl::Status FillSteps(const Recording& recording, v1::Report& report) {
         steps, [&](const Step& step) { return step.end_ps / 1000 > report.stopped_ns() - origin; });
   }
   v1::CapturePlan& plan = *report.mutable_plan();
+  for (Step& step : steps) {
+    if (plan.steps() > 0 && IsLoop(step.name, plan.step_loop())) step.name = plan.step_loop();
+  }
   const std::optional<StepRun> run = RunOf(steps, plan, recording.stepping_processes);
   if (!run) return absl::OkStatus();
   v1::RecordedSteps& found = *report.mutable_steps();

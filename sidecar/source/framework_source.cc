@@ -239,9 +239,13 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
   times.Look();
   Holds holds;
   for (const auto& [address, process] : servers) {
-    holds.push_back(
-        process ? std::make_unique<InprocHold>(options_.announced_in, *process, plan, kConnectFor)
-                : nullptr);
+    holds.push_back(process ? std::make_unique<InprocHold>(options_.announced_in, *process, plan)
+                            : nullptr);
+  }
+  // All have been asked, because each may take its time: a thread holds the interpreter's lock.
+  const MonoTime answered_by = clock_.MonoNow() + kConnectFor;
+  for (const auto& hold : holds) {
+    if (hold != nullptr) hold->Await(std::max(answered_by - clock_.MonoNow(), Nanos{0}));
   }
   ProfileCalls calls(
       channels,

@@ -155,8 +155,10 @@ bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& a
   if (state != "done") return false;
   answer.file = TextField(object, "file", kMaxMessage);
   answer.format = TextField(object, "format", kMaxMessage);
-  const bool known = answer.format == "kineto" || answer.format == "xspace";
-  if (!IsFileName(answer.file) || !known)
+  // The file will be removed: it must be a trace, and not, say, another process's announcement.
+  const bool is_trace = (answer.format == "kineto" && answer.file.ends_with(".pt.trace.json")) ||
+                        (answer.format == "xspace" && answer.file.ends_with(".xplane.pb"));
+  if (!IsFileName(answer.file) || !is_trace)
     return fail(Outcome::kProfilerStartFailed, "named no trace that can be read");
   answer.recorded = true;
   if (const std::string outcome = TextField(object, "outcome", kMaxMessage); !outcome.empty())
@@ -193,13 +195,16 @@ InprocAnswer CallProcess(const std::string& directory, const Announcement& proce
 }
 
 InprocHold::InprocHold(const std::string& directory, const Announcement& process,
-                       const v1::CapturePlan& plan, Nanos timeout)
-    : connection_(std::make_unique<InprocConnection>(directory, process)) {
-  if (connection_->Send(RequestLine(RequestOf("hold", plan, process)))) connection_->Wait(timeout);
-  Read();
-}
+                       const v1::CapturePlan& plan)
+    : connection_(std::make_unique<InprocConnection>(directory, process)),
+      asked_(connection_->Send(RequestLine(RequestOf("hold", plan, process)))) {}
 
 InprocHold::~InprocHold() = default;
+
+void InprocHold::Await(Nanos timeout) {
+  if (asked_) connection_->Wait(timeout);
+  Read();
+}
 
 void InprocHold::Release() { connection_->Send("{\"op\":\"release\"}\n"); }
 

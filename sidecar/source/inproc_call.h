@@ -57,11 +57,13 @@ InprocAnswer CallProcess(const std::string& directory, const Announcement& proce
 // have it back at any time: programs that begin a session of their own wait until ours has ended.
 class InprocHold {
  public:
-  // Waits for at most `timeout` until the process holds its profiler. One that refuses, or does not
-  // answer, is recorded all the same.
-  InprocHold(const std::string& directory, const Announcement& process, const v1::CapturePlan& plan,
-             Nanos timeout);
+  // Asks the process. One that refuses, or does not answer, is recorded all the same.
+  InprocHold(const std::string& directory, const Announcement& process,
+             const v1::CapturePlan& plan);
   ~InprocHold();
+
+  // Waits for at most `timeout` for the answer.
+  void Await(Nanos timeout);
 
   // The server's session has ended. Without this, the process finds that out by itself.
   void Release();
@@ -76,6 +78,7 @@ class InprocHold {
   void Read();
 
   const std::unique_ptr<InprocConnection> connection_;
+  const bool asked_;
   bool wanted_ = false;
   bool leads_ = true;
 };

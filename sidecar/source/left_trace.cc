@@ -73,6 +73,14 @@ void TakeLeftTrace(const std::string& directory, const LeftTrace& left, std::uin
     answer.trace = *std::move(trace);
     if (tracers.memory() && is_json && report.allocations == 0)
       answer.note += StrCat(answer.note.empty() ? "" : "; ", kNoMemory);
+    if (answer.verdict.outcome == Outcome::kOk && (report.cut || report.compressed_cut)) {
+      answer.verdict = {Outcome::kTruncated,
+                        StrCat(answer.who, ": its trace is cut: the end is missing")};
+    }
+    if (report.unread() > 0) {
+      answer.note += StrCat(answer.note.empty() ? "" : "; ", report.unread(),
+                            " events of its trace could not be read");
+    }
     if (tracers.keep_original() && is_json)
       answer.original = {answer.address, left.container, left.number, *std::move(file)};
   } else if (trace.ok() || absl::IsResourceExhausted(trace.status())) {

@@ -10,6 +10,7 @@
 #include "collector/xplane/trace_me_text.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "sidecar/session/step_progress.h"
 #include "sidecar/source/line_events.h"
 #include "sidecar/source/monotonic_now.h"
 #include "sidecar/source/told_steps.h"
@@ -335,7 +336,7 @@ std::optional<RecordedProgram::StepTimes> RecordedProgram::TimesOfSteps(
   for (const auto& [id, thread] : threads_) {
     for (const Event& event : thread.events) {
       const auto step = StepOf(std::string_view(thread.text).substr(event.text, event.size));
-      if (!step || !step->number || step->loop != loop || *step->number < first ||
+      if (!step || !step->number || !session::IsLoop(step->loop, loop) || *step->number < first ||
           *step->number > last)
         continue;
       const StepTimes found{monotonic(event.begin), monotonic(event.end)};

@@ -9,9 +9,12 @@
 #include "collector/xplane/trace_me_text.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "sidecar/session/step_progress.h"
 
 namespace strobe {
 namespace {
+
+static_assert(session::kToldLoopBytes == wire::kLoopNameBytes);
 
 // Beyond that, a time is forged: the machine has not run for so long.
 constexpr std::uint64_t kMaxMonotonicNs = std::uint64_t{1} << 60;

@@ -10,6 +10,7 @@ import time
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 framework, notes_path, orders = sys.argv[1:4]
 pause = float(sys.argv[4]) if len(sys.argv) > 4 else 0.001
+loop = os.environ.get("LOOP", "train")  # The name of the steps' annotation.
 if framework == "jax":
     import jax
     import jax.numpy as jnp
@@ -19,7 +20,7 @@ if framework == "jax":
 
     def train(number):
         global state
-        with jax.profiler.StepTraceAnnotation("train", step_num=number):
+        with jax.profiler.StepTraceAnnotation(loop, step_num=number):
             state = compiled(state).block_until_ready()
 else:
     if framework == "tensorflow":
@@ -31,7 +32,7 @@ else:
 
     def train(number):
         global state
-        with tf.profiler.experimental.Trace("train", step_num=number):
+        with tf.profiler.experimental.Trace(loop, step_num=number):
             state = compiled(state)
 
 train(-1)

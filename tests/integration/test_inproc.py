@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import time
 import pytest
 
 from tests.support.inproc import MS, TORCH_PYTHON, Client, Trainer, is_locked, kineto_events, records_memory
+from tests.support.mounts import small_file_system
 from tests.support.processes import ROOT, wait_until
 
 pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
@@ -161,6 +163,43 @@ def test_too_large_traces_are_not_kept(trainer):
     answer = client.last()
     assert answer["state"] == "failed" and answer["outcome"] == "Truncated" and "1000" in answer["message"], answer
     assert trainer.names() == []
+
+
+def test_a_full_volume_is_said_and_stays_usable(group, tmp_path, python_package):
+    """Kineto says nothing of it, and leaves the file that it could not finish."""
+    (tmp_path / "strobe").mkdir()
+    with small_file_system(tmp_path / "strobe", "256k") as mounted:
+        if not mounted:
+            pytest.skip("file systems cannot be mounted")
+        trainer = Trainer(group, tmp_path, python_package)
+        trainer.announced()
+        before = shutil.disk_usage(trainer.agent).free
+        for _ in range(2):
+            client = trainer.client()
+            client.capture(duration_ms=1000)
+            answer = client.last()
+            assert answer["state"] == "failed" and answer["outcome"] == "SpoolFull" and "agent-memory" in answer["message"], answer
+            wait_until(lambda: shutil.disk_usage(trainer.agent).free == before, 5, "the room")
+        assert trainer.names() == [] and trainer.process.running()
+
+
+def test_nobody_waits_for_a_device(trainer, tmp_path):
+    """PyTorch waits for the current device when a profile ends. In a thread of ours that is the first one, whichever the program uses."""
+    trainer.announced()
+    trainer.order(f"""
+import strobe._inproc.torch_session as session, torch
+def started(self, at, start=session.TorchRecorder.start):
+    start(self, at)
+    self.session.use_device = "cuda"  # As where there are devices.
+session.TorchRecorder.start = started
+torch.cuda.synchronize = lambda *_: open({str(tmp_path / "waited")!r}, "w").close()
+""")
+    client = trainer.client()
+    client.capture(duration_ms=300)
+    done = client.last()
+    assert done["state"] == "done", done
+    assert not (tmp_path / "waited").exists()
+    assert check_operators(trainer, done) > 5
 
 
 HOSTILE = [

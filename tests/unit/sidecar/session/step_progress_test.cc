@@ -9,6 +9,17 @@ using namespace std::chrono_literals;
 
 constexpr WallTime kStepNow{1000s};
 
+TEST(IsLoop, TakesNamesThatAreToldCut) {
+  const std::string ascii(60, 'x');
+  // Two bytes each, so that the 48th byte is the first half of one.
+  const std::string umlauts = "xäöüäöüäöüäöüäöüäöüäöüäöüäöü";
+  EXPECT_TRUE(IsLoop("train", "train"));
+  EXPECT_FALSE(IsLoop("train", "trai"));
+  EXPECT_TRUE(IsLoop(ascii, ascii.substr(0, 48)));
+  EXPECT_FALSE(IsLoop(ascii, ascii.substr(0, 47)));
+  EXPECT_TRUE(IsLoop(umlauts, umlauts.substr(0, 47)));
+}
+
 v1::StepPace PaceAt(std::int64_t number, Nanos ago, Nanos period, bool ended = false) {
   v1::StepPace pace;
   pace.set_loop("train");

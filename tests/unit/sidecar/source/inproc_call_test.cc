@@ -68,10 +68,11 @@ TEST(ReadInprocLine, FollowsARecordingToItsEnd) {
   EXPECT_FALSE(ReadInprocLine(R"({"state": "prepared", "note": "one thread only"})", "w", answer));
   EXPECT_FALSE(ReadInprocLine(R"({"state": "recording", "started_ns": 7})", "w", answer));
   EXPECT_FALSE(ReadInprocLine(R"({"state": "stopped", "stop_took_ns": 9})", "w", answer));
-  EXPECT_TRUE(ReadInprocLine(R"({"state": "done", "file": "t", "format": "kineto"})", "w", answer));
+  EXPECT_TRUE(ReadInprocLine(R"({"state": "done", "file": "t.pt.trace.json", "format": "kineto"})",
+                             "w", answer));
   EXPECT_EQ(answer.verdict.outcome, Outcome::kOk);
   EXPECT_TRUE(answer.recorded);
-  EXPECT_EQ(answer.file, "t");
+  EXPECT_EQ(answer.file, "t.pt.trace.json");
   EXPECT_EQ(answer.note, "one thread only");
   EXPECT_EQ(answer.started_ns, 7);
   EXPECT_EQ(answer.stop_took_ns, 9);
@@ -80,7 +81,7 @@ TEST(ReadInprocLine, FollowsARecordingToItsEnd) {
 TEST(ReadInprocLine, ARecordingThatEndedEarlyIsKept) {
   InprocAnswer answer;
   EXPECT_TRUE(ReadInprocLine(
-      R"({"state": "done", "file": "t", "format": "xspace", "outcome": "Truncated", "message": "why"})",
+      R"({"state": "done", "file": "t.xplane.pb", "format": "xspace", "outcome": "Truncated", "message": "why"})",
       "w", answer));
   EXPECT_TRUE(answer.recorded);
   EXPECT_EQ(answer.verdict.outcome, Outcome::kTruncated);
@@ -112,9 +113,11 @@ TEST(ReadInprocLine, AFrameworkMayBeAside) {
 
 TEST(ReadInprocLine, HostileLinesEndTheCall) {
   for (const char* line : {"", "x", "[]", "7", R"({"state": "done"})",
-                           R"({"state": "done", "file": "../x", "format": "kineto"})",
-                           R"({"state": "done", "file": ".x", "format": "kineto"})",
+                           R"({"state": "done", "file": "../x.pt.trace.json", "format": "kineto"})",
+                           R"({"state": "done", "file": ".x.pt.trace.json", "format": "kineto"})",
                            R"({"state": "done", "file": "x", "format": "elf"})",
+                           R"({"state": "done", "file": "1-1.process", "format": "kineto"})",
+                           R"({"state": "done", "file": "x.xplane.pb", "format": "kineto"})",
                            R"({"state": "done", "file": 7, "format": "kineto"})"}) {
     InprocAnswer answer;
     EXPECT_TRUE(ReadInprocLine(line, "w", answer)) << line;
@@ -175,7 +178,8 @@ TEST_F(CallProcessTest, ReadsLinesHoweverTheyArrive) {
     EXPECT_EQ(Read(client), "request\n");
     Say(client, "{\"state\": \"prep");
     std::this_thread::sleep_for(30ms);
-    Say(client, "ared\"}\n{\"state\": \"stopped\"}\n{\"state\": \"done\", \"file\": \"t\", ");
+    Say(client,
+        "ared\"}\n{\"state\": \"stopped\"}\n{\"state\": \"done\", \"file\": \"t.pt.trace.json\", ");
     Say(client, "\"format\": \"kineto\"}\n");
   });
   const InprocAnswer answer = Call();
@@ -187,7 +191,7 @@ TEST_F(CallProcessTest, TerminateAsksForTheEndOnce) {
   std::string asked;
   Serve([&](int client) {
     while (asked.find("stop") == std::string::npos) asked += Read(client);
-    Say(client, R"({"state": "done", "file": "t", "format": "kineto"})"
+    Say(client, R"({"state": "done", "file": "t.pt.trace.json", "format": "kineto"})"
                 "\n");
   });
   terminate_.Cancel();

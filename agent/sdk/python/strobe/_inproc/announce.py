@@ -84,6 +84,13 @@ class Directory:
         os.rename(hidden, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
         self.made.discard(hidden)
 
+    def has(self, name):
+        try:
+            self.size(name)
+        except FileNotFoundError:
+            return False
+        return True
+
     def size(self, name):
         return os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_size
 

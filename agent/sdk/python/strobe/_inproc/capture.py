@@ -10,7 +10,7 @@ from .steps import steps_of
 from .switch_interval import short_switch_interval
 
 _SPIN_FREE_NS = 3 * 10**6  # poll() counts milliseconds; the rest is slept exactly.
-_YIELD_NS = 10 * 10**9  # The program waits no longer than that.
+_YIELD_NS = 290 * 10**9  # Twice this is less than the program waits.
 _HOLD_NS = 600 * 10**9  # After its window, a holder may take this long to collect.
 
 
@@ -211,9 +211,13 @@ class Capture:
     def _save(self, name):
         """Writes the trace under a hidden name, and gives it its own when it is complete. Returns its size."""
         directory, hidden = self.service.directory, f".{name}.new"
+        partial = hidden + ".tmp"  # Kineto writes its file under this name.
         try:
-            directory.owns(hidden)
+            for made in (hidden, partial):
+                directory.owns(made)
             self.recorder.save(directory, hidden)
+            if directory.has(partial):  # Kineto leaves it there, and raises nothing.
+                raise Refused("SpoolFull", "the trace could not be written: the shared volume is full; enlarge it (strobe.dev/agent-memory)")
             size = directory.size(hidden)
             if size > self.request.max_bytes:
                 raise Refused("Truncated", f"the trace has {size} bytes, more than the {self.request.max_bytes} that were allowed")
@@ -221,3 +225,4 @@ class Capture:
             return size
         finally:
             directory.remove(hidden)
+            directory.remove(partial)

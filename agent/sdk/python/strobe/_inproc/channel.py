@@ -129,6 +129,7 @@ class Channel:
         try:
             sock, _ = self.listener.accept()
         except OSError:
+            time.sleep(0.05)  # There are no descriptors: the client still waits, and poll() would return at once.
             return
         connection = Connection(sock)
         if active:

@@ -69,8 +69,8 @@ class JaxRecorder(Recorder):
         self.options.python_tracer_level = request.python
 
     def start(self, start_ns):
-        ahead = start_ns - time.time_ns() > 0
-        if ahead:
+        # The session sleeps until then, and holds the interpreter's lock: not if the clock has been set back meanwhile.
+        if 0 < start_ns - time.time_ns() <= 2 * self.wake_ahead_ns:
             self.options.start_timestamp_ns = start_ns
         self.session = self.make_session(self.options)
         self.recording = True

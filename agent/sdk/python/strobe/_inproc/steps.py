@@ -11,7 +11,7 @@ import threading
 from .step_marks import LoopMarks, StepMarks
 
 TORCH_LOOP = "ProfilerStep"  # Kineto's name for steps.
-_MAX_NAME = 48
+_MAX_NAME = 48  # Bytes; kLoopNameBytes in agent/wire/layout.h.
 
 
 class Steps:
@@ -88,6 +88,13 @@ def _number_of(value):
     return int(value) if type(value).__module__ == "numpy" and hasattr(value, "__index__") else None
 
 
+def _cut(name):
+    """The loop's name as the sidecar reads it: at most _MAX_NAME bytes."""
+    if len(name) <= _MAX_NAME and name.isascii():
+        return name
+    return name.encode(errors="replace")[:_MAX_NAME].decode(errors="ignore")
+
+
 def _count_annotations(holder, name, steps):
     """Wraps the class of a framework's step annotations: steps are those with step_num."""
     kind = getattr(holder, name, None)
@@ -102,7 +109,7 @@ def _count_annotations(holder, name, steps):
             if type(number) is not int:
                 number = _number_of(number)
             if number is not None:
-                loop = str(arguments[0] if arguments else options.get("name"))[:_MAX_NAME]
+                loop = _cut(str(arguments[0] if arguments else options.get("name")))
                 steps.begin(loop, number)
                 self._strobe_step = loop, number
         except Exception:

@@ -129,6 +129,9 @@ class TorchRecorder(Recorder):
                     "backend": distributed.get_backend(), "rank": distributed.get_rank(), "world_size": distributed.get_world_size()}))
         except Exception:
             pass
+        # PyTorch would wait for the device that is current in this thread, which is the first one: a process that uses another would get
+        # memory on it for good, and one whose kernels hang would hang here. What has not ended is not in the trace.
+        self.session.use_device = None
         self.session.__exit__(None, None, None)
 
     def save(self, directory, hidden):

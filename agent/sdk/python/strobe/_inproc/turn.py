@@ -3,7 +3,9 @@
 import contextlib
 import threading
 
-_LONGEST_WAIT_S = 10.0  # Stopping a large recording takes seconds. After that the program goes on whatever happens.
+# Stopping a large recording takes seconds, and up to minutes. A program that went on before could never profile itself again (JAX), or would get
+# an error. After that it goes on whatever happens.
+_LONGEST_WAIT_S = 600.0
 
 
 class Turn:
