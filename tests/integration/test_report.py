@@ -265,7 +265,8 @@ def compared(rounds, number, before, after):
 def test_real_runs_that_wait_or_compute_longer(rounds, kind, part):
     # Other work on this machine may make the steps of a run vary so much that nothing is decided.
     told = (compared(rounds, number, "equal", kind) for number in range(12))
-    decided = next(comparison for comparison in told if comparison["step"]["verdict"] == "longer")
+    # It may also vary so much that no part of the steps is to blame.
+    decided = next(comparison for comparison in told if comparison["step"]["verdict"] == "longer" and ": " in comparison["headline"])
     assert decided["headline"].startswith("steps take ") and part in decided["headline"].rpartition(": ")[2], decided["headline"]
     assert decided["parts"][part]["verdict"] == "longer"
 
