@@ -248,6 +248,44 @@ def test_garbage_during_a_capture_ends_it(trainer, during):
     assert trainer.trains() and trainer.names() == []
 
 
+def test_a_profile_of_the_programs_own_that_fails_leaves_captures_possible(trainer):
+    trainer.announced()
+    trainer.order("""
+import torch.autograd.profiler as profiler
+try:
+    profiler._prepare_profiler("no configuration", set())
+except TypeError:
+    pass
+""")
+    client = trainer.client()
+    client.capture(duration_ms=200)
+    assert client.last()["state"] == "done"
+
+
+def test_a_forked_child_finds_no_lock_held(trainer, tmp_path):
+    """Another thread may have been in our hook, or about to begin a recording, when the program forked."""
+    trainer.announced()
+    trainer.order(f"""
+import os, signal, sys, torch
+from strobe._inproc import steps, switch_interval
+interval = sys.getswitchinterval()
+with steps._optimizers[0].lock, switch_interval.short_switch_interval():
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # It would wait for ever.
+        weight = torch.nn.Parameter(torch.ones(1))
+        weight.grad = torch.ones(1)
+        torch.optim.SGD([weight], lr=1).step()
+        with switch_interval.short_switch_interval():
+            pass
+        os._exit(0 if sys.getswitchinterval() == interval else 3)
+with open({str(tmp_path / "status")!r}, "w") as file:
+    file.write(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+""")
+    assert (tmp_path / "status").read_text() == "0"
+    assert trainer.trains()
+
+
 def test_a_killed_program_is_seen(trainer):
     trainer.announced()
     (path,) = trainer.agent.glob("*.process")

@@ -71,8 +71,8 @@ class Recorder:
         self.turn = Turn()
 
 
-def intercept(holder, name, before):
-    """Replaces a function of a framework by one that calls before() first in any thread but ours."""
+def intercept(holder, name, before, failed=None):
+    """Replaces a function of a framework by one that calls before() first, and failed() if the function raises."""
     original = getattr(holder, name)
     if hasattr(original, "strobe_original"):
         return
@@ -83,7 +83,12 @@ def intercept(holder, name, before):
             before()
         except Exception:
             pass
-        return original(*arguments, **options)
+        try:
+            return original(*arguments, **options)
+        except BaseException:
+            if failed is not None:
+                failed()
+            raise
 
     intercepted.strobe_original = original
     setattr(holder, name, intercepted)

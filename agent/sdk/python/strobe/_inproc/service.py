@@ -2,6 +2,7 @@
 
 import threading
 
+from . import switch_interval
 from .announce import Directory
 from .capture import Exiting
 from .failure import tell
@@ -118,6 +119,7 @@ class Service:
     def forget(self):
         """In a forked child."""
         forget()
+        switch_interval.forget()
         for service in self.services:
             service.forget()
         self.directory.forget()

@@ -62,6 +62,7 @@ class Steps:
 
 _naming = threading.Lock()  # Held while a loop gets its marks, and while marks move.
 _steps = {}  # By framework.
+_optimizers = []  # The one hook of PyTorch's optimizers, if it is there.
 _annotator = None  # enter(number) and leave(), called around PyTorch's steps, which have no annotation of their own.
 
 
@@ -75,10 +76,12 @@ def set_annotator(annotator):
 
 
 def forget():
-    """In a forked child."""
+    """In a forked child, where nobody would release a lock that another thread of the parent held."""
     global _naming
     set_annotator(None)
     _naming = threading.Lock()
+    for optimizers in _optimizers:
+        optimizers.lock = threading.Lock()
     for steps in _steps.values():
         steps.forget()
 
@@ -187,5 +190,6 @@ def count(framework):
         register = getattr(module, "register_optimizer_step_post_hook", None)
         if register is not None and not hasattr(module, "strobe_counts"):
             _hide_from_compiler(_Optimizers.__call__, Steps.begin, Steps.end, Steps._take, LoopMarks.begin, LoopMarks.end)
-            register(_Optimizers(steps))
+            _optimizers.append(_Optimizers(steps))
+            register(_optimizers[-1])
             module.strobe_counts = True

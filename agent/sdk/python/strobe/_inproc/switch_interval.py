@@ -27,3 +27,12 @@ def short_switch_interval():
             _users -= 1
             if _users == 0 and sys.getswitchinterval() == _changed:  # Unless the program has set its own meanwhile.
                 sys.setswitchinterval(_before)
+
+
+def forget():
+    """In a forked child, which has no recording."""
+    global _lock, _users
+    _lock = threading.Lock()
+    if _users > 0 and sys.getswitchinterval() == _changed:
+        sys.setswitchinterval(_before)
+    _users = 0

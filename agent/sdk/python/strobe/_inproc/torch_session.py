@@ -64,7 +64,7 @@ class TorchRecorder(Recorder):
                 self.turn.program_ends()
 
         for name in ("_prepare_profiler", "_enable_profiler"):
-            intercept(self.autograd, name, begins)
+            intercept(self.autograd, name, begins, failed=ends)
         intercept(self.autograd, "_disable_profiler", ends)
 
     def busy(self):
