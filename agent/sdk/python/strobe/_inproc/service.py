@@ -2,7 +2,6 @@
 
 import threading
 
-from . import switch_interval
 from .announce import Directory
 from .capture import Exiting
 from .failure import tell
@@ -12,6 +11,7 @@ from .process import description, is_starting_child, stem
 from .program_servers import ProgramServers
 from .step_marks import StepMarks
 from .steps import count, forget, steps_of
+from .switch_interval import forget as forget_switch_interval
 
 _SECONDS_OF_FIRST_LOOK, _SECONDS_BETWEEN_LOOKS = 0.005, 1.0
 
@@ -119,7 +119,7 @@ class Service:
     def forget(self):
         """In a forked child."""
         forget()
-        switch_interval.forget()
+        forget_switch_interval()
         for service in self.services:
             service.forget()
         self.directory.forget()
