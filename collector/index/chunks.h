@@ -37,14 +37,11 @@ class Chunks {
   void Wrote(char* end) { at_ = end; }
 
   std::uint64_t size() const { return full_ + InLast(); }
-  // Calls `sink(std::string_view)` for each chunk. `sink` returns false to end.
-  template <typename Sink>
-  void ForEach(const Sink& sink) const {
-    for (std::size_t i = 0; i < chunks_.size(); ++i) {
-      const std::string_view bytes = chunks_[i].view();
-      const bool is_last = i + 1 == chunks_.size();
-      if (!sink(is_last ? std::string_view(bytes.data(), InLast()) : bytes)) return;
-    }
+  std::vector<std::string_view> all() const {
+    std::vector<std::string_view> views;
+    for (const Chunk& chunk : chunks_) views.push_back(chunk.view());
+    if (!views.empty()) views.back() = {views.back().data(), InLast()};
+    return views;
   }
   std::vector<Chunk> Release() && {
     EndChunk();

@@ -32,7 +32,9 @@ void JoinGroup(std::span<LinkEnd> group, std::vector<Link>& links) {
 // Orders links by track and ordinal.
 std::uint64_t KeyOf(const Link& link) { return std::uint64_t{link.track} << 32 | link.ordinal; }
 
-void SortLinks(std::vector<Link>& links, std::size_t threads) { SortByKey(links, threads, &KeyOf); }
+void SortLinks(std::vector<Link>& links, std::size_t threads) {
+  SortByKey(links, threads, [](const Link& link) { return KeyOf(link); });
+}
 
 // Swaps the two ends of each link.
 void ReverseLinks(std::vector<Link>& links) {
@@ -181,7 +183,7 @@ void PackedEnds::Unpack(unsigned first, unsigned last, std::uint32_t first_track
   const bool whole = parts_.size() == 1;
   for (unsigned i = whole ? 0 : first; i < (whole ? 1 : last); ++i) {
     LinkEnd end;
-    parts_[i].bytes.ForEach([&](std::string_view chunk) {
+    for (const std::string_view chunk : parts_[i].bytes.all()) {
       for (VarintReader reader(chunk); !reader.done();) {
         end.id += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
         const std::uint64_t track = reader.Next();
@@ -190,8 +192,7 @@ void PackedEnds::Unpack(unsigned first, unsigned last, std::uint32_t first_track
         end.ordinal += static_cast<std::uint32_t>(UnZigZag(reader.Next()));
         if (const unsigned part = PartOf(end.id); part >= first && part < last) ends.push_back(end);
       }
-      return true;
-    });
+    }
     if (!whole || last == kParts) parts_[i] = {};
   }
 }

@@ -27,12 +27,8 @@ class SectionWriter {
     return bytes.empty() ? absl::OkStatus() : sink_(bytes);
   }
   absl::Status All(const Chunks& chunks) {
-    absl::Status status;
-    chunks.ForEach([&](std::string_view chunk) {
-      status = Bytes(chunk);
-      return status.ok();
-    });
-    return status;
+    for (const std::string_view chunk : chunks.all()) RETURN_IF_ERROR(Bytes(chunk));
+    return absl::OkStatus();
   }
   // Joins the texts to larger pieces. They lie in the trace, where the system calls of a sink may
   // not be able to read them (see FaultRange).

@@ -113,7 +113,7 @@ std::string Announcement::label() const {
                 beside ? StrCat(" (", framework, ")") : "");
 }
 
-std::string Announcement::process() const { return StrCat(pid, "-", began); }
+std::string ProcessName(std::uint32_t pid, std::uint64_t began) { return StrCat(pid, "-", began); }
 
 Rank Announcement::place() const {
   const auto known = [](const std::optional<std::uint32_t>& number) {

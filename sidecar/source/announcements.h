@@ -12,6 +12,9 @@
 
 namespace strobe {
 
+// Equal for the announcement and the ring file of one process: "<pid>-<began>".
+std::string ProcessName(std::uint32_t pid, std::uint64_t began);
+
 struct Announcement {
   std::string container{};  // The process's container; empty if it is not known.
   std::uint32_t pid = 0;    // In the process's own PID namespace.
@@ -29,8 +32,7 @@ struct Announcement {
 
   // "<program> <pid>", as for other rows of processes; with the framework if there are several.
   std::string label() const;
-  // Equal for the announcement and the ring file of one process: "<pid>-<began>".
-  std::string process() const;
+  std::string process() const { return ProcessName(pid, began); }
   Rank place() const;
 };
 

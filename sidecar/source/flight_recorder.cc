@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "common/base/guard.h"
-#include "common/base/strings.h"
 #include "sidecar/source/announcements.h"
 #include "sidecar/source/ring_files.h"
 
@@ -48,7 +47,7 @@ void FlightRecorder::Wish(std::uint32_t level) {
     if (level == 0)
       IdleDevices::Release(file);
     else
-      devices_->Attend(file, announced.contains(StrCat(header.pid, "-", header.process_began)));
+      devices_->Attend(file, announced.contains(ProcessName(header.pid, header.process_began)));
   }
   if (devices_) devices_->ForgetOthers();
 }

@@ -4,6 +4,7 @@
 
 #include "agent/wire/ticks.h"
 #include "common/base/clock.h"
+#include "sidecar/source/device_answer.h"
 
 namespace strobe {
 namespace {
@@ -53,7 +54,7 @@ void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
   program.seen = true;
   wire::FileHeader& header = *file.header();
   const std::uint64_t now = wire::MonotonicNs();
-  const std::uint64_t state = header.device_state.load(std::memory_order_acquire);
+  const DeviceAnswer answer = AnswerOf(header);
   std::uint32_t wish = header.device_control.load(std::memory_order_acquire);
   if (file.Leased()) {
     // The capture may want no devices, and must then find them recorded when it ends.
@@ -66,8 +67,8 @@ void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
                         .left_to_framework = left_to_framework,
                         .cuda_since_ns = header.cuda_since_ns.load(std::memory_order_relaxed),
                         .wish = wish,
-                        .answered = static_cast<std::uint32_t>(state >> 32),
-                        .phase = static_cast<DevicePhase>(static_cast<std::uint32_t>(state)),
+                        .answered = answer.wish,
+                        .phase = answer.phase,
                         .failed_ns = program.failed_ns};
   switch (NextDeviceTurn(view, now)) {
     case DeviceTurn::kNone:
@@ -83,7 +84,7 @@ void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
       Extend(header, now);
       TellFrameworkPorts(ports_, header);
       // A capture that begins now writes a number of its own, which stays.
-      const std::uint32_t next = view.answered + 1 == 0 ? 1 : view.answered + 1;
+      const std::uint32_t next = NewWish(answer.wish, wish);
       if (header.device_control.compare_exchange_strong(wish, next)) file.WakeProgram();
       return;
     }

@@ -11,6 +11,7 @@
 #include "agent/wire/ticks.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "sidecar/source/announcements.h"
 
 namespace strobe {
 namespace {
@@ -114,7 +115,7 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
   program->AskAttendance(wishes_.attend_until_ns);
   // CUPTI has one subscriber per process.
   const bool left_to_framework =
-      wishes_.framework_processes.contains(StrCat(program->pid(), "-", program->process_began()));
+      wishes_.framework_processes.contains(ProcessName(program->pid(), program->process_began()));
   if (wishes_.devices && left_to_framework)
     program->LeaveDeviceToFramework();
   else if (wishes_.devices)

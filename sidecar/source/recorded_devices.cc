@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/wire/ticks.h"
+#include "sidecar/source/device_answer.h"
 
 namespace strobe {
 namespace {
@@ -38,15 +39,10 @@ void RecordedDevices::Arm(const Request& request) {
   until_ns_ = now + static_cast<std::uint64_t>(request.most.count());
   if (recorded) ReadHeld();
   // A program that received the request by its orders, or is recorded already, keeps that request's
-  // number. Any other program gets a new number: neither 0, nor one that it has answered, nor one
-  // that it may be answering now.
+  // number.
   const std::uint32_t asked = to.device_control.load();
   wish_ = recorded || request.before == Before::kAll ? asked : 0;
-  if (wish_ == 0) {
-    wish_ = static_cast<std::uint32_t>(to.device_state.load() >> 32);
-    do ++wish_;
-    while (wish_ == 0 || wish_ == asked);
-  }
+  if (wish_ == 0) wish_ = NewWish(AnswerOf(to).wish, asked);
   armed_ = true;
   Insist();
   file_.WakeProgram();
@@ -84,13 +80,13 @@ void RecordedDevices::Disarm() {
 
 DeviceStatus RecordedDevices::status() const {
   const wire::FileHeader& from = *file_.header();
-  const std::uint64_t state = from.device_state.load(std::memory_order_acquire);
+  const DeviceAnswer answer = AnswerOf(from);
   DeviceStatus status{.uses_cuda = from.uses_cuda.load(std::memory_order_relaxed) != 0};
   status.refusal =
       static_cast<wire::DeviceRefusal>(from.device_refusal.load(std::memory_order_relaxed));
   status.asked = wish_ != 0;
-  status.answered = status.asked && state >> 32 == wish_;
-  if (status.answered) status.phase = static_cast<DevicePhase>(static_cast<std::uint32_t>(state));
+  status.answered = status.asked && answer.wish == wish_;
+  if (status.answered) status.phase = answer.phase;
   status.step = static_cast<wire::DeviceStep>(from.device_step.load(std::memory_order_relaxed));
   status.result = from.device_result.load(std::memory_order_relaxed);
   const std::uint64_t lost = from.device_lost.load(std::memory_order_relaxed);

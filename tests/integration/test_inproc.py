@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.inproc import MS, TORCH_PYTHON, Client, Trainer, is_locked, kineto_events, records_memory
 from tests.support.mounts import small_file_system
-from tests.support.processes import ROOT, wait_until
+from tests.support.processes import ROOT, start_ticks, wait_until
 
 pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
 
@@ -34,8 +34,7 @@ def test_all_operators_of_the_window_are_recorded(trainer):
     announcement = trainer.announced()
     assert announcement["format"] == 1 and announcement["framework"] == "torch" and announcement["channel"] == "session"
     assert announcement["pid"] == trainer.process.pid and announcement["address"] is None and not announcement["is_launcher"]
-    with open(f"/proc/{trainer.process.pid}/stat") as stat:
-        assert announcement["began"] == int(stat.read().rsplit(")", 1)[1].split()[19])
+    assert announcement["began"] == start_ticks(trainer.process.pid)
     assert announcement["program"].endswith("torch_loop.py") and announcement["rank"] is None
     client = trainer.client()
     start = client.capture(duration_ms=500)

@@ -11,7 +11,7 @@ import pytest
 from tests.support import oracle
 from tests.support.agent_rig import AgentRig, events
 from tests.support.ports import free_port
-from tests.support.processes import BIN, wait_until
+from tests.support.processes import BIN, start_ticks, wait_until
 
 SECOND = 1_000_000_000
 KERNEL = "add_floats(float*, int)"
@@ -21,6 +21,22 @@ ARMED, FLUSHED, LEFT_TO_SERVER, LEFT_TO_KINETO = 4, 5, 6, 7  # See DevicePhase i
 @pytest.fixture
 def rig(group, tmp_path, protos):
     return AgentRig(group, tmp_path)
+
+
+def agents_row(worker):
+    (row,) = [row for row in worker["processes"] if row["source"] == "SOURCE_AGENT"]
+    return row
+
+
+def kill_and_look_back(rig, program):
+    """Kills the program after three seconds, and captures. When it was killed, the manifest, and the worker in it."""
+    time.sleep(3)
+    program.kill()
+    killed = time.time_ns()
+    time.sleep(2)
+    manifest = rig.capture("--look-back", "20s", duration="100ms", run="crash")
+    (worker,) = manifest["workers"]
+    return killed, manifest, worker
 
 
 def test_a_capture_asks_how_far_to_reach_back(rig):
@@ -46,13 +62,8 @@ def test_a_capture_asks_how_far_to_reach_back(rig):
 def test_what_a_killed_program_did_last_can_be_looked_back_at(rig):
     rig.sidecar(flags=["--flight-recorder", "1s"])
     program = rig.noting("rank=0")
-    time.sleep(3)
-    program.kill()
-    killed = time.time_ns()
-    time.sleep(2)
-    manifest = rig.capture("--look-back", "20s", duration="100ms", run="crash")
-    (worker,) = manifest["workers"]
-    (row,) = [row for row in worker["processes"] if row["source"] == "SOURCE_AGENT"]
+    killed, _, worker = kill_and_look_back(rig, program)
+    row = agents_row(worker)
     assert worker["outcome"] == row["outcome"].title() == "Ok", worker
     assert "had ended before the capture, not by its own exit; its last record ended" in row["message"], row
     noted = oracle.within(oracle.read_notes(rig.dir.parent / "notes.txt"), killed - 2 * SECOND, killed)
@@ -71,9 +82,9 @@ def phase_is(rig, phase, seconds=20, path=None):
     return wait_until(lambda: rig.header(path)["device_phase"] == phase, seconds, f"phase {phase} of recording the devices")
 
 
-def agents_row(worker):
-    (row,) = [row for row in worker["processes"] if row["source"] == "SOURCE_AGENT"]
-    return row
+def rings_of(rig, program):
+    (path,) = (rig.dir / "agent").glob(f"{program.pid}-*.rings")
+    return path
 
 
 def test_the_gpus_are_there_from_before_too(rig):
@@ -121,12 +132,7 @@ def test_what_the_gpus_of_a_killed_program_did_last_can_be_looked_back_at(rig):
     program = rig.cuda_program(100, 10)
     rig.sidecar(flags=["--flight-recorder", "1s", "--flight-recorder-devices"])
     phase_is(rig, ARMED)
-    time.sleep(3)
-    program.kill()
-    killed = time.time_ns()
-    time.sleep(1)
-    manifest = rig.capture("--look-back", "20s", duration="100ms", run="crash")
-    (worker,) = manifest["workers"]
+    killed, manifest, worker = kill_and_look_back(rig, program)
     assert worker["outcome"] == "Ok" and "had ended before the capture" in agents_row(worker)["message"], worker
     kernels = [e for e in events(rig.space("crash"), "/device:GPU:0") if e[1] == KERNEL]
     # CUPTI had not handed over what was in its last buffer.
@@ -157,16 +163,12 @@ def test_nothing_stays_armed_without_the_sidecar(rig):
 
 def test_programs_with_a_profiler_of_their_own_get_their_gpus_back(rig):
     """CUPTI has one subscriber: the framework's profiler would find it taken."""
+    port, late_port = free_port(), free_port()
     program = rig.cuda_program(100, 5)
-    rings = rig.rings
     loads = rig.cuda_program(100, 5, env={"LOAD_ON_USR1": str(BIN / "fakes/libtorch_cpu.so")})
-    (loads_rings,) = set((rig.dir / "agent").glob("*.rings")) - {rings}
-    port = free_port()
-    rig.cuda_program(100, 5, env={"LISTEN": str(port)})
-    (server_rings,) = set((rig.dir / "agent").glob("*.rings")) - {rings, loads_rings}
-    late_port = free_port()
+    server = rig.cuda_program(100, 5, env={"LISTEN": str(port)})
     listens = rig.cuda_program(100, 5, env={"LISTEN_ON_USR1": str(late_port)})
-    (listens_rings,) = set((rig.dir / "agent").glob("*.rings")) - {rings, loads_rings, server_rings}
+    rings, loads_rings, server_rings, listens_rings = (rings_of(rig, one) for one in (program, loads, server, listens))
     rig.sidecar(framework=f"localhost:{port},localhost:{late_port}", flags=["--flight-recorder", "1s", "--flight-recorder-devices"])
     phase_is(rig, ARMED, path=rings)
     phase_is(rig, ARMED, path=loads_rings)
@@ -174,13 +176,12 @@ def test_programs_with_a_profiler_of_their_own_get_their_gpus_back(rig):
     phase_is(rig, ARMED, path=listens_rings)
     loads.popen.send_signal(signal.SIGUSR1)
     listens.popen.send_signal(signal.SIGUSR1)
-    pid = program.popen.pid
-    with open(f"/proc/{pid}/stat") as stat:
-        began = stat.read().rpartition(")")[2].split()[19]
+    pid = program.pid
+    began = start_ticks(pid)
     announcement = rig.dir / f"agent/{pid}-{began}.process"
     with open(announcement, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # As strobe._inproc holds it.
-        file.write(json.dumps({"format": 1, "pid": pid, "began": int(began), "framework": "jax", "socket": f"{pid}-{began}.sock"}))
+        file.write(json.dumps({"format": 1, "pid": pid, "began": began, "framework": "jax", "socket": f"{pid}-{began}.sock"}))
         file.flush()
         phase_is(rig, FLUSHED, 5, rings)
         phase_is(rig, LEFT_TO_KINETO, 15, loads_rings)

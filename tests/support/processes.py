@@ -38,6 +38,12 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def start_ticks(pid):
+    """When the process began, in the kernel's ticks since boot."""
+    with open(f"/proc/{pid}/stat") as stat:
+        return int(stat.read().rsplit(")", 1)[1].split()[19])
+
+
 def context_switches(pid):
     """The number of voluntary context switches of all the process's threads."""
     total = 0

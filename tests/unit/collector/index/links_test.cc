@@ -35,10 +35,7 @@ TEST(Links, NumbersThatAreUsedAgainPairInTheOrderOfTime) {
 
 std::string Bytes(const LinkLists& lists) {
   std::string all;
-  lists.data.ForEach([&](std::string_view chunk) {
-    all += chunk;
-    return true;
-  });
+  for (const std::string_view chunk : lists.data.all()) all += chunk;
   return all;
 }
 
