@@ -24,6 +24,8 @@ absl::Status FileError(int error, std::string_view doing, std::string_view path)
     case EDQUOT:
     case EFBIG:
       return absl::ResourceExhaustedError(text);
+    case ENAMETOOLONG:
+      return absl::InvalidArgumentError(text);
     default:
       return absl::UnavailableError(text);
   }

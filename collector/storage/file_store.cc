@@ -1,6 +1,7 @@
 #include "collector/storage/file_store.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "collector/storage/beneath.h"
 #include "collector/storage/file_error.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -41,6 +43,15 @@ absl::StatusOr<Place> Find(const std::string& root, std::string_view key, Missin
     return absl::InvalidArgumentError(StrCat("key \"", key, "\" has no file name"));
   ASSIGN_OR_RETURN(place.folder, OpenFolder(root, place.parent, missing));
   return place;
+}
+
+// Returns the name of the hidden file. A hash replaces a name that would be too long in it.
+std::string HiddenName(const std::string& name) {
+  std::string hidden = StrCat(".", name, ".partial");
+  if (hidden.size() <= NAME_MAX) return hidden;
+  Sha256 hash;
+  hash.Update(name);
+  return StrCat(".", hash.Hex(), ".partial");
 }
 
 // Opens and locks the hidden file for writing. An existing entry is removed if it is not a regular
@@ -124,10 +135,12 @@ absl::Status FileStore::Put(std::string_view key, const ByteSource& bytes,
                             const PutOptions& options) {
   ASSIGN_OR_RETURN(const Place place, Find(root_, key, Missing::kIsMade));
   struct stat there = {};
-  if (options.create_only &&
-      fstatat(place.folder.get(), place.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0)
-    return FileError(EEXIST, "create", place.path());
-  const std::string hidden = StrCat(".", place.name, ".partial");
+  const bool exists =
+      fstatat(place.folder.get(), place.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0;
+  if (exists && options.create_only) return FileError(EEXIST, "create", place.path());
+  // Renaming would fail as well, but only after all bytes were written.
+  if (!exists && errno == ENAMETOOLONG) return FileError(errno, "create", place.path());
+  const std::string hidden = HiddenName(place.name);
   ASSIGN_OR_RETURN(const FileDescriptor file, OpenHidden(place, hidden));
   absl::Status status;
   if (ftruncate(file.get(), 0) != 0) status = FileError(errno, "empty", place.path());

@@ -4,6 +4,7 @@
 #include <random>
 #include <thread>
 #include <type_traits>
+#include <unordered_set>
 
 #include "collector/storage/retry_policy.h"
 #include "common/base/duration.h"
@@ -85,14 +86,12 @@ class RetryingStore final : public ObjectStore, public PartUploads {
     return retry_([&] { return inner_->ReadVersion(key, version, offset, into); });
   }
   absl::Status List(std::string_view prefix, const Visitor& visit) override {
-    // A listing that fails is started again. Objects that the visitor has seen are skipped.
-    std::size_t told = 0;
+    // A listing that fails is started again. Objects that the visitor has seen are skipped by their
+    // keys, because others may have been deleted meanwhile and not every store sorts its listing.
+    std::unordered_set<std::string> told;
     return retry_([&] {
-      std::size_t seen = 0;
       return inner_->List(prefix, [&](StoredObject object) {
-        if (++seen <= told) return true;
-        ++told;
-        return visit(std::move(object));
+        return !told.insert(object.key).second || visit(std::move(object));
       });
     });
   }

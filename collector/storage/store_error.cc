@@ -58,6 +58,10 @@ constexpr std::array<std::string_view, 3> kClock = {"RequestTimeTooSkewed", "Req
                                                     "server time and request time"};
 constexpr std::array<std::string_view, 5> kThrottled = {
     "SlowDown", "Throttl", "RequestLimitExceeded", "ServerBusy", "TooManyRequests"};
+// Codes of 409 answers to a write that met another one. The other may fail, so there may be no
+// object.
+constexpr std::array<std::string_view, 2> kConflicts = {"ConditionalRequestConflict",
+                                                        "OperationAborted"};
 constexpr std::array<std::string_view, 4> kFull = {"QuotaExceeded", "EntityTooLarge",
                                                    "InsufficientStorage", "XMinioStorageFull"};
 // Parts of messages about metadata and token services, where the credential chains look.
@@ -94,6 +98,7 @@ absl::StatusCode CodeOf(const StoreFailure& failure) {
   if (IsAnyOf(text, kClock)) return absl::StatusCode::kFailedPrecondition;
   if (IsAnyOf(text, kExpired)) return absl::StatusCode::kUnauthenticated;
   if (status == 429 || IsAnyOf(text, kThrottled)) return absl::StatusCode::kUnavailable;
+  if (status == 409 && IsAnyOf(text, kConflicts)) return absl::StatusCode::kUnavailable;
   if (status == 507 || IsAnyOf(text, kFull)) return absl::StatusCode::kResourceExhausted;
   if (status == 501) return absl::StatusCode::kFailedPrecondition;
   if (status >= 500 || status == 408) return absl::StatusCode::kUnavailable;

@@ -46,6 +46,14 @@ absl::Status CheckStored(ObjectStore& store, std::string_view key, std::uint64_t
       StrCat(key, " exists already with different content; nothing was overwritten"));
 }
 
+// AlreadyExists if there is an object at the key. An identity that may only write cannot look; the
+// commit's own condition protects existing objects then.
+absl::Status CheckFree(ObjectStore& store, std::string_view key) {
+  const absl::Status there = store.Stat(key).status();
+  if (there.ok()) return absl::AlreadyExistsError(StrCat(key, " exists already"));
+  return absl::IsNotFound(there) || absl::IsPermissionDenied(there) ? absl::OkStatus() : there;
+}
+
 // Checks the size after a successful write. The content needs no check, because the store or the
 // transport has verified the bytes of each request.
 absl::Status CheckWritten(ObjectStore& store, std::string_view key, std::uint64_t bytes) {
@@ -59,7 +67,7 @@ class PartsUpload {
  public:
   PartsUpload(ObjectStore& store, std::string_view key, const ByteSource& bytes,
               const UploadOptions& options)
-      : uploads_(*store.uploads()), key_(key), bytes_(bytes), options_(options) {}
+      : store_(store), uploads_(*store.uploads()), key_(key), bytes_(bytes), options_(options) {}
 
   absl::Status Run() {
     absl::Status status;
@@ -75,8 +83,11 @@ class PartsUpload {
       id = state_.id;
       parts = state_.parts;
     }
+    // Looks again, because not every store can refuse to replace an object when it commits.
+    if (status.ok()) status = CheckFree(store_, key_);
     if (status.ok()) status = uploads_.Commit(key_, id, parts);
-    if (!status.ok() && !options_.save && !id.empty()) {
+    const bool resumable = options_.save && !absl::IsAlreadyExists(status);
+    if (!status.ok() && !resumable && !id.empty()) {
       // Best effort: stores delete unfinished uploads after some days.
       (void)uploads_.Abort(key_, id);
     }
@@ -98,11 +109,12 @@ class PartsUpload {
     }
     if (!fresh) return absl::OkStatus();
     ASSIGN_OR_RETURN(state_.id, uploads_.Begin(key_, options_.sha256));
-    return Save();
+    Save();
+    return absl::OkStatus();
   }
 
-  absl::Status Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return options_.save ? options_.save(state_) : absl::OkStatus();
+  void Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (options_.save) options_.save(state_);
   }
 
   std::size_t SizeOf(std::size_t index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -136,11 +148,12 @@ class PartsUpload {
       if (!part.ok()) return;
       state_.parts[index] = *part;
       done_ += size;
-      status_.Update(Save());
+      Save();
       if (options_.progress) options_.progress(done_, bytes_.size());
     }
   }
 
+  ObjectStore& store_;
   PartUploads& uploads_;
   const std::string key_;
   const ByteSource& bytes_;
@@ -157,20 +170,17 @@ class PartsUpload {
 
 absl::Status UploadInParts(ObjectStore& store, std::string_view key, const ByteSource& bytes,
                            const UploadOptions& options) {
-  const absl::StatusOr<ObjectInfo> there = store.Stat(key);
-  if (there.ok()) return CheckStored(store, key, bytes.size(), options.sha256);
-  // An identity that may only write cannot look. The commit's own condition protects existing
-  // objects then.
-  if (!absl::IsNotFound(there.status()) && !absl::IsPermissionDenied(there.status()))
-    return there.status();
-  absl::Status status = PartsUpload(store, key, bytes, options).Run();
-  if (absl::IsNotFound(status) && !options.resume.parts.empty()) {
-    // The store does not know the upload: it was completed just before this process's predecessor
-    // was killed, or it was too old.
-    if (store.Stat(key).ok()) return CheckStored(store, key, bytes.size(), options.sha256);
-    UploadOptions anew = options;
-    anew.resume = {};
-    status = PartsUpload(store, key, bytes, anew).Run();
+  absl::Status status = CheckFree(store, key);
+  if (status.ok()) status = PartsUpload(store, key, bytes, options).Run();
+  if (absl::IsNotFound(status)) {
+    // The store does not know the upload: it was completed and the answer was lost, it was too old,
+    // or S3 ended it because another write conflicted with its commit.
+    status = CheckFree(store, key);
+    if (status.ok()) {
+      UploadOptions anew = options;
+      anew.resume = {};
+      status = PartsUpload(store, key, bytes, anew).Run();
+    }
   }
   // A commit whose answer was lost is retried, and refused because it had succeeded.
   if (absl::IsAlreadyExists(status) || absl::IsNotFound(status)) {

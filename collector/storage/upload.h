@@ -30,15 +30,15 @@ struct UploadState {
 struct UploadOptions {
   std::string sha256{};  // The checksum of the bytes; required.
   UploadState resume{};
-  // Called for every change, one call at a time. If it fails, the upload ends with its status.
-  std::function<absl::Status(const UploadState&)> save = nullptr;
+  // Called for every change, one call at a time.
+  std::function<void(const UploadState&)> save = nullptr;
   // Called with the number of uploaded bytes and the total, one call at a time.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress = nullptr;
 };
 
 // OK if the store has the complete object with these bytes, even if it existed before.
-// AlreadyExists if an object with different bytes exists. With `save`, a failed upload is kept, for
-// the caller to resume or abort; without, it is aborted.
+// AlreadyExists if an object with different bytes exists. With `save`, an upload that failed for
+// another reason is kept, for the caller to resume or abort; without, it is aborted.
 absl::Status Upload(ObjectStore& store, std::string_view key, const ByteSource& bytes,
                     const UploadOptions& options);
 

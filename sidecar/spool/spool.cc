@@ -50,7 +50,7 @@ bool ReadFile(const std::string& path, google::protobuf::Message& message) {
   return text.ok() && ReadJson(*text, message);
 }
 
-// A sum over what maps a trace's id to its `bytes`.
+// The sum of `bytes` over a map of traces.
 template <typename Traces>
 std::uint64_t Sum(const Traces& traces) {
   return std::accumulate(

@@ -75,7 +75,7 @@ class Spool {
   mutable Mutex mutex_;
   struct StoredTrace {
     std::uint64_t bytes = 0;
-    WallTime since{};  // When its file was written, so that it also holds for a restarted sidecar.
+    WallTime since{};  // When its file was written, which a restarted sidecar knows too.
   };
   std::map<std::string, StoredTrace> traces_ ABSL_GUARDED_BY(mutex_);  // By trace id.
   std::vector<std::string> reports_ ABSL_GUARDED_BY(mutex_);           // Capture ids, oldest first.

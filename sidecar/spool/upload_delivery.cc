@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "collector/logdir/run_claim.h"
 #include "collector/storage/file_bytes.h"
@@ -79,15 +80,24 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
   ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
   const std::string key = TraceKey(run, plan.worker());
   UploadOptions options{.sha256 = report.sha256()};
+  std::string id;
+  bool warned = false;
   if (spooled) {
     options.resume = spool_->LoadUpload(trace.id);
     options.save = [&](UploadState state) {
       state.key = key;
-      return spool_->SaveUpload(trace.id, state);
+      id = state.id;
+      const absl::Status saved = spool_->SaveUpload(trace.id, state);
+      if (!saved.ok() && !std::exchange(warned, true))
+        LogWarning("the journal of an upload cannot be written; the upload continues without it",
+                   {{"capture", report.capture_id()}, {"error", MessageOf(saved)}});
     };
   }
-  RETURN_IF_ERROR(UploadPaced(*store, key, bytes, limits.cancellation, options));
-  return logdir.UrlOf(key);
+  const absl::Status status = UploadPaced(*store, key, bytes, limits.cancellation, options);
+  if (status.ok()) return logdir.UrlOf(key);
+  // An upload that is not in the journal is never resumed.
+  if (spooled && spool_->LoadUpload(trace.id).id != id) AbortUpload(plan.logdir(), key, id);
+  return status;
 }
 
 absl::Status UploadDelivery::UploadPaced(ObjectStore& store, const std::string& key,
@@ -246,14 +256,16 @@ void UploadDelivery::Keep(const SpooledTrace& trace) {
 void UploadDelivery::Drop(const SpooledTrace& trace) {
   const v1::CapturePlan& plan = trace.report->plan();
   const UploadState state = spool_->LoadUpload(trace.id);
-  if (!state.id.empty()) {
-    const auto store =
-        OpenStore(stores_, plan.logdir(), {.deadline = clock_.MonoNow() + kAbortTry});
-    const std::string key = state.key.empty() ? TraceKey(plan.run(), plan.worker()) : state.key;
-    if (store.ok() && (*store)->uploads() != nullptr)
-      (void)(*store)->uploads()->Abort(key, state.id);
-  }
+  AbortUpload(plan.logdir(), state.key.empty() ? TraceKey(plan.run(), plan.worker()) : state.key,
+              state.id);
   spool_->RemoveTrace(trace.id);
+}
+
+void UploadDelivery::AbortUpload(const std::string& logdir, const std::string& key,
+                                 const std::string& id) {
+  if (id.empty()) return;
+  const auto store = OpenStore(stores_, logdir, {.deadline = clock_.MonoNow() + kAbortTry});
+  if (store.ok() && (*store)->uploads() != nullptr) (void)(*store)->uploads()->Abort(key, id);
 }
 
 void UploadDelivery::RunKept() {

@@ -63,7 +63,7 @@ class UploadDelivery final : public session::Delivery {
     WallTime until{};
   };
 
-  // Uploads in the pace that was set.
+  // Uploads at the rate that UploadLimits allows.
   absl::Status UploadPaced(ObjectStore& store, const std::string& key, const ByteSource& bytes,
                            const Cancellation* cancel, const UploadOptions& options);
   absl::StatusOr<std::string> UploadNow(const SpooledTrace& trace, const ByteSource& bytes,
@@ -80,6 +80,8 @@ class UploadDelivery final : public session::Delivery {
   void RemoveOrKeep(const SpooledTrace& ended);
   void Keep(const SpooledTrace& trace);
   void Drop(const SpooledTrace& trace);
+  // Aborts an upload in parts, unless the id is empty or the store cannot be reached.
+  void AbortUpload(const std::string& logdir, const std::string& key, const std::string& id);
   void RunKept();
   void TryKept(Kept kept);
 

@@ -223,7 +223,7 @@ pub unsafe extern "C" fn strobe_store_read(
             ..Default::default()
         };
         *got = store.run(call, async {
-            let found = store.opened.objects.get_opts(&path, options).await?; // Not all heed the condition.
+            let found = store.opened.objects.get_opts(&path, options).await?; // Some stores ignore the condition.
             if !version.is_empty() && found.meta.e_tag.as_deref().is_some_and(|tag| tag != version) {
                 return Err(Failure::new(EXISTS, "the object has another ETag"));
             }

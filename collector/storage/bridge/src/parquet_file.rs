@@ -20,7 +20,7 @@ use crate::failure::{ErrorOut, Failure, BAD_CONFIG, INTERNAL, READER};
 
 type Sink = unsafe extern "C" fn(*mut c_void, *const u8, usize) -> c_int;
 
-/// Values fit in 16 bits once they are grouped by line, which level 1 sees as well as higher ones.
+/// Higher levels gain nothing: grouped by line, values fit in 16 bits, which level 1 finds as well.
 const ZSTD_LEVEL: i32 = 1;
 
 struct Output {

@@ -1,6 +1,7 @@
 #include "collector/storage/file_store.h"
 
 #include <gmock/gmock.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,6 +108,19 @@ TEST_F(FileStoreTest, BeginsAnewWhereAWriterWasKilled) {
   EXPECT_TRUE(ListAll(store, "r/")->empty());
   ASSERT_TRUE(Put(store, "r/x", "whole").ok());
   EXPECT_EQ(*GetText(store, "r/x", 100), "whole!");
+}
+
+TEST_F(FileStoreTest, TakesEveryNameThatTheFileSystemTakes) {
+  FileStore store(root_);
+  const std::string longest(NAME_MAX, 'n');
+  ASSERT_TRUE(Put(store, "r/" + longest, "x").ok());
+  EXPECT_EQ(*GetText(store, "r/" + longest, 100), "x!");
+  for (const std::string& key : {"r/" + longest + "n", longest + "n/x"}) {
+    const absl::Status status = Put(store, key, "x");
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(root_ + "/r"), {}), 1)
+      << "and no hidden file is left";
 }
 
 TEST_F(FileStoreTest, StopsWhenCancelled) {

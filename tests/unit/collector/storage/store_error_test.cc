@@ -38,8 +38,18 @@ TEST(ToStatus, TellsTheClassesOfFailuresApart) {
             Code::kResourceExhausted);
   EXPECT_EQ(code(S3Answer(STROBE_STORE_EXISTS, 412, "PreconditionFailed", "there")),
             Code::kAlreadyExists);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_EXISTS, 409, "BlobAlreadyExists", "there")),
+            Code::kAlreadyExists);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_EXISTS, 409, "ConditionalRequestConflict", "retry")),
+            Code::kUnavailable)
+      << "the other write may fail, so there may be no object";
   EXPECT_EQ(code(S3Answer(STROBE_STORE_OTHER, 400, "InvalidArgument", "bad")),
             Code::kFailedPrecondition);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_UNAUTHENTICATED, 401, "InvalidAuthenticationInfo",
+                          "Lifetime validation failed. The token is expired.")),
+            Code::kUnauthenticated);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_UNAUTHENTICATED, 401, "AuthenticationRequired", "none")),
+            Code::kPermissionDenied);
   EXPECT_EQ(code({STROBE_STORE_NETWORK, 0, "connection refused"}), Code::kUnavailable);
   EXPECT_EQ(code({STROBE_STORE_TIMEOUT, 0, "no answer within 5 ms"}), Code::kUnavailable);
   EXPECT_EQ(code({STROBE_STORE_CANCELLED, 0, "cancelled"}), Code::kCancelled);

@@ -23,10 +23,7 @@ class UploadTest : public testing::Test {
   absl::Status Run(UploadState resume = {}, bool save = false) {
     UploadOptions options{.sha256 = sha256_, .resume = std::move(resume)};
     if (save) {
-      options.save = [this](const UploadState& state) {
-        saved_ = state;
-        return absl::OkStatus();
-      };
+      options.save = [this](const UploadState& state) { saved_ = state; };
     }
     options.progress = [this](std::uint64_t done, std::uint64_t all) {
       EXPECT_GT(done, told_);
@@ -152,15 +149,53 @@ TEST_F(UploadTest, APutWhoseAnswerGotLostIsRecognised) {
   EXPECT_TRUE(Run().ok());
 }
 
-TEST_F(UploadTest, EndsWhenItsStateCannotBeSaved) {
+// S3 ends an upload if another write of the object conflicts with its commit.
+TEST_F(UploadTest, BeginsAnewOnceWhenTheStoreEndedItsUpload) {
   SetBytes(20 * kMiB);
-  const std::array<std::string_view, 1> pieces = {bytes_};
-  MemoryStore store(bucket_);
-  const absl::Status status =
-      Upload(store, "k", MemoryBytes(pieces), {.sha256 = sha256_, .save = [](const UploadState&) {
-                                                 return absl::ResourceExhaustedError("disk full");
-                                               }});
-  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  int conflicts = 1;
+  bucket_.before = [&](const std::string& call) {
+    if (call == "begin") told_ = 0;
+    if (call == "commit" && conflicts-- > 0) {
+      MutexLock lock(&bucket_.mutex);
+      bucket_.uploads.clear();
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(bucket_.Bytes("k"), bytes_);
+  EXPECT_EQ(bucket_.Count("begin"), 2u);
+
+  bucket_.objects.clear();
+  conflicts = 2;
+  const absl::Status status = Run();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_EQ(bucket_.Count("begin"), 4u);
+  EXPECT_EQ(bucket_.OpenUploads(), 0u);
+}
+
+TEST_F(UploadTest, LooksAgainBeforeTheCommitBecauseNotEveryStoreRefusesIt) {
+  SetBytes(20 * kMiB);
+  bucket_.before = [this](const std::string& call) {
+    if (call != "part") return absl::OkStatus();
+    MutexLock lock(&bucket_.mutex);
+    bucket_.objects["k"] = {"another writer's", ""};
+    return absl::OkStatus();
+  };
+  const absl::Status status = Run({}, true);
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  EXPECT_EQ(bucket_.Count("commit"), 0u);
+  EXPECT_EQ(bucket_.Bytes("k"), "another writer's");
+  EXPECT_EQ(bucket_.OpenUploads(), 0u) << "it would never be resumed";
+}
+
+TEST_F(UploadTest, AnIdentityThatMayOnlyWriteUploadsInPartsToo) {
+  SetBytes(20 * kMiB);
+  bucket_.before = [](const std::string& call) {
+    return call == "stat" ? absl::PermissionDeniedError("not yours") : absl::OkStatus();
+  };
+  const absl::Status status = Run();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(bucket_.Bytes("k"), bytes_);
 }
 
 }  // namespace

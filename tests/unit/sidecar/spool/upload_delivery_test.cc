@@ -145,6 +145,40 @@ TEST_F(UploadDeliveryTest, WhatTheStoreRefusedStaysAndIsResumedByTheNextProcess)
   EXPECT_EQ(bucket_.Bytes(Key("a")), pieces[0]);
 }
 
+TEST_F(UploadDeliveryTest, AJournalThatCannotBeWrittenEndsNoUpload) {
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  // A directory is where the journal is written first.
+  fs::create_directories(directory_ + "/a.upload.json.partial");
+  const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
+  const v1::Report report = Report("a", pieces);
+  bucket_.before = [](const std::string& call) {
+    return call == "commit" ? absl::PermissionDeniedError("not yet") : absl::OkStatus();
+  };
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().status()));
+  EXPECT_EQ(bucket_.OpenUploads(), 0u) << "nobody could resume it";
+  bucket_.before = nullptr;
+  const auto url = delivery.Resume(report, cancel_).front();
+  ASSERT_TRUE(url.ok()) << url.status();
+  EXPECT_EQ(bucket_.Bytes(Key("a")), pieces[0]);
+}
+
+TEST_F(UploadDeliveryTest, AnUploadInTheJournalIsKeptWhenTheDiskFillsLater) {
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
+  const v1::Report report = Report("a", pieces);
+  bucket_.before = [&](const std::string& call) {
+    if (call == "part") fs::create_directories(directory_ + "/a.upload.json.partial");
+    return call == "commit" ? absl::PermissionDeniedError("not yet") : absl::OkStatus();
+  };
+  EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
+  EXPECT_EQ(bucket_.OpenUploads(), 1u);
+  bucket_.before = nullptr;
+  ASSERT_TRUE(delivery.Resume(report, cancel_).front().ok());
+  EXPECT_EQ(bucket_.Count("begin"), 1u);
+  EXPECT_EQ(bucket_.Bytes(Key("a")), pieces[0]);
+}
+
 TEST_F(UploadDeliveryTest, AKillJustAfterTheUploadCostsNothing) {
   const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
   const v1::Report report = Report("a", pieces);
