@@ -9,6 +9,7 @@
 
 #include "collector/analysis/steps.h"
 #include "collector/xplane/builder.h"
+#include "collector/xplane/flows.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
 #include "common/base/status_macros.h"
@@ -31,7 +32,7 @@ struct Launch {
   std::optional<std::size_t> step{};  // The number of the step that it is in.
   std::int64_t begin_ps = 0, end_ps = 0;
 };
-using Launches = std::unordered_map<std::int64_t, Launch>;  // By correlation id.
+using Launches = std::unordered_map<std::uint64_t, Launch>;  // By process and correlation id.
 
 // The step that contains a moment. Of several, the one that began last.
 std::optional<std::size_t> StepAt(const std::vector<Step>& steps, std::int64_t at_ps) {
@@ -51,12 +52,14 @@ absl::Status ReadLaunches(const xplane::Space& space, const std::vector<Step>& s
   for (const Plane& plane : space.planes) {
     const std::int64_t correlation = plane.StatId("correlation_id");
     if (correlation == 0 || plane.name.starts_with(xplane::kDevicePrefix)) continue;
+    const std::uint64_t process = xplane::ProcessOf(plane.name);
     for (const Line& line : plane.lines) {
       ASSIGN_OR_RETURN(const std::vector<xplane::Placed> events, xplane::PlaceEvents(line));
       for (const xplane::Placed& event : events) {
         RETURN_IF_ERROR(ForEachInteger(event.event, [&](std::int64_t name_id, std::int64_t value) {
           if (name_id == correlation && value != 0)
-            launches[value] = {StepAt(steps, event.begin_ps), event.begin_ps, event.end_ps};
+            launches[process ^ static_cast<std::uint64_t>(value)] = {StepAt(steps, event.begin_ps),
+                                                                     event.begin_ps, event.end_ps};
         }));
       }
     }
@@ -106,6 +109,7 @@ std::string_view OpName(std::string_view framework_op) {
 absl::StatusOr<std::vector<Work>> ReadWork(const Plane& plane, const Launches& launches) {
   std::vector<Work> all;
   const std::int64_t correlation = plane.StatId("correlation_id");
+  const std::uint64_t process = xplane::ProcessOf(plane.name);
   std::array<std::int64_t, kTold> ids{};
   bool any = !launches.empty() && correlation != 0;
   for (std::size_t i = 0; i < kTold; ++i) {
@@ -120,7 +124,8 @@ absl::StatusOr<std::vector<Work>> ReadWork(const Plane& plane, const Launches& l
       bool tells = false;
       RETURN_IF_ERROR(ForEachStat(plane, event.event, [&](const Stat& stat) {
         if (stat.name_id == correlation) {
-          const auto launch = launches.find(stat.Integer().value_or(0));
+          const auto launch =
+              launches.find(process ^ static_cast<std::uint64_t>(stat.Integer().value_or(0)));
           if (launch != launches.end() && launch->second.step) {
             work.step = launch->second.step;
             work.launch = &launch->second;
@@ -263,7 +268,8 @@ bool HasDerivedLines(const Plane& plane) {
 
 }  // namespace
 
-absl::StatusOr<std::string> DeriveLines(const xplane::Space& space) {
+absl::StatusOr<std::string> DeriveLines(const xplane::Space& space,
+                                        std::vector<std::size_t>* sources) {
   std::string encoded;
   const bool any = std::any_of(space.planes.begin(), space.planes.end(), [](const Plane& plane) {
     return plane.name.starts_with(xplane::kGpuPrefix) && !HasDerivedLines(plane);
@@ -272,12 +278,15 @@ absl::StatusOr<std::string> DeriveLines(const xplane::Space& space) {
   ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(space));
   Launches launches;
   if (!steps.empty()) RETURN_IF_ERROR(ReadLaunches(space, steps, launches));
-  for (const Plane& plane : space.planes) {
+  for (std::size_t i = 0; i < space.planes.size(); ++i) {
+    const Plane& plane = space.planes[i];
     if (!plane.name.starts_with(xplane::kGpuPrefix) || HasDerivedLines(plane)) continue;
     ASSIGN_OR_RETURN(const std::vector<Work> work, ReadWork(plane, launches));
     PlaneDeriver deriver(plane, steps);
     deriver.Derive(work);
-    encoded += deriver.Encode();
+    const std::string derived = deriver.Encode();
+    if (sources != nullptr && !derived.empty()) sources->push_back(i);
+    encoded += derived;
   }
   return encoded;
 }

@@ -27,13 +27,14 @@ absl::StatusOr<std::vector<Step>> FindSteps(
 // Consecutive steps of one loop.
 struct StepRun {
   std::string_view name{};
-  std::int64_t first = 0, last = 0;       // Numbers; all steps between them are part of the run.
-  std::int64_t begin_ps = 0, end_ps = 0;  // The earliest begin of the first, the latest end of the
-                                          // last.
+  std::int64_t first = 0, last = 0;  // Numbers; all steps between them are part of the run.
+  // The earliest begin of the first step, and the latest end of the last one.
+  std::int64_t begin_ps = 0, end_ps = 0;
 };
 
-// The longest run of the steps with this name whose numbers are from `first` to `last`, and which
-// `processes` recorded or, with 0, all that recorded any of them. Of equal runs the earliest.
+// The longest run of the steps with this name and numbers from `first` to `last` that all processes
+// recorded: as many as recorded any one of these steps, and at least `processes`. Of equal runs,
+// the earliest.
 std::optional<StepRun> LongestRun(std::span<const Step> steps, std::string_view name,
                                   std::size_t processes = 0,
                                   std::int64_t first = std::numeric_limits<std::int64_t>::min(),

@@ -135,7 +135,7 @@ void Catalog::LookForNew(std::size_t place) {
   const absl::StatusOr<std::unique_ptr<ObjectStore>> store =
       logdir.open(StoreLimits{.cancellation = &ended_});
   const LogdirRunsRef former = RunsOf(place);
-  // What was never listed has no runs to compare with.
+  // Without a first listing there are no runs to compare with.
   if (!store.ok() || !former->listed) return;
   LogdirRuns runs = ScanNewRuns(**store, *former, options_.limits, &ended_);
   if (!ended_.cancelled() && !SameEntries(runs, *former))

@@ -15,7 +15,7 @@
 namespace strobe::catalog {
 
 struct CatalogedLogdir {
-  std::string url{};  // Logdir::url; each of a catalog's logdirs has another one.
+  std::string url{};  // Logdir::url; differs for each logdir of a catalog.
   // Opens the logdir's store. Called for each scan.
   std::function<absl::StatusOr<std::unique_ptr<ObjectStore>>(const StoreLimits&)> open{};
 };
@@ -24,9 +24,9 @@ struct CatalogOptions {
   // The folder that keeps the entries of each logdir; empty = they stay in memory.
   std::string directory{};
   ScanLimits limits{};
-  // A scan begins so long after the one before, and at least ten times as long as that one took,
-  // so that listing takes at most a tenth of the time. During a long pause new runs are looked for
-  // each min_pause.
+  // The pause after a scan is ten times as long as the listing took, within these limits, so that
+  // listing takes about a tenth of the time. During a long pause, new runs are looked for every
+  // min_pause.
   Nanos min_pause = std::chrono::seconds(10);
   Nanos max_pause = std::chrono::minutes(10);
 };

@@ -13,10 +13,10 @@
 namespace strobe::catalog {
 namespace {
 
-// A logdir of which so many manifests cannot be read will not give the others either.
+// After this many manifests that cannot be read, a scan does not try the others.
 constexpr std::size_t kMaxFailures = 50;
 constexpr std::size_t kMaxRunName = 255;
-// What one ScanNewRuns takes; a whole scan finds the others.
+// One ScanNewRuns takes at most this many; a whole scan finds the others.
 constexpr std::size_t kMaxNewRuns = 200, kMaxUnfinished = 10;
 
 using FoundRuns = std::map<std::string, RunObjects, std::less<>>;
@@ -87,7 +87,8 @@ class ManifestReading {
   }
 
   EntryRef ReadNow(const RunEntry& unread) {
-    // Listed before it was replaced, it may be larger now; that is for the next scan.
+    // The manifest may have been replaced by a larger one after it was listed; the next scan reads
+    // that one.
     const absl::StatusOr<std::string> text =
         GetText(store_, ManifestKey(unread.run), unread.objects.manifest_bytes);
     if (absl::IsOutOfRange(text.status()) || absl::IsNotFound(text.status())) return nullptr;
@@ -138,7 +139,7 @@ void Bound(const ScanLimits& limits, LogdirRuns& runs) {
   runs.entries.resize(kept);
 }
 
-// The entries of what was found: former ones that still fit, and others that are to be read.
+// The entries of what was found: former entries that still fit, and others that have to be read.
 LogdirRuns Join(const LogdirRuns& former, const FoundRuns& found, const absl::Status& listed) {
   std::map<std::string_view, const EntryRef*> known;
   for (const EntryRef& entry : former.entries) known.emplace(entry->run, &entry);
@@ -201,7 +202,7 @@ LogdirRuns ScanLogdir(ObjectStore& store, const LogdirRuns& former, const ScanLi
     published = clock.MonoNow();
     LogdirRuns so_far = runs;
     so_far.busy = true;
-    // By the manifest's time, where the name tells none.
+    // A manifest that was read may have given its run a time that the name does not tell.
     Sort(so_far);
     publish(std::move(so_far));
   });
@@ -223,7 +224,7 @@ LogdirRuns ScanNewRuns(ObjectStore& store, const LogdirRuns& former, const ScanL
   for (std::size_t i = 0; i < former.entries.size(); ++i) {
     const RunEntry& entry = *former.entries[i];
     places.emplace(entry.run, i);
-    // Newest first: captures that are under way.
+    // Entries are sorted newest first, so these are captures that are under way.
     if (!entry.has_manifest && wanted.size() < kMaxUnfinished) wanted.push_back(entry.run);
   }
   std::vector<std::string> fresh;

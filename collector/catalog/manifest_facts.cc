@@ -24,7 +24,7 @@ Number NumberOf(std::string_view text) {
   return number;
 }
 
-// Receives the parts of the text in their order. Of the values only those are kept that are shown.
+// Receives the parts of the text in their order. Keeps only the values that are shown.
 class ManifestReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit ManifestReader(const std::function<void(const WorkerFacts&)>& each) : each_(each) {}

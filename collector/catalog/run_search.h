@@ -54,7 +54,7 @@ struct RunAnswer {
   std::vector<LogdirRunsRef> logdirs{};  // Those that the asker may see.
 };
 
-// InvalidArgument if `after` is none or the text is too long.
+// InvalidArgument if `after` is not a RunAnswer::next or the text is too long.
 absl::StatusOr<RunAnswer> SearchRuns(std::span<const LogdirRunsRef> logdirs, const RunQuery& query,
                                      const Visible& visible);
 

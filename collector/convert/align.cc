@@ -34,6 +34,11 @@ absl::Status ReadCapture(const xplane::Space& space, WorkerTrace& trace) {
   return absl::OkStatus();
 }
 
+// Workers of one run begin within minutes of each other.
+constexpr std::int64_t kSameRunNanos = 86'400'000'000'000;
+constexpr std::string_view kOtherRun =
+    "the trace begins more than a day after the first one: they seem to be of different runs";
+
 // Some profilers write Unix times into lines, others times since the profiler's start. Makes all of
 // them count from the trace's zero.
 void CountFromZero(std::int64_t zero, xplane::Space& space) {
@@ -87,8 +92,10 @@ absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
     worker.space = *std::move(space);
     aligned.workers.push_back(std::move(worker));
   }
-  for (WorkerTrace& trace : aligned.workers)
+  for (WorkerTrace& trace : aligned.workers) {
     trace.shift_ns = trace.shift_ns == 0 ? 0 : trace.shift_ns - earliest;
+    if (trace.shift_ns > kSameRunNanos) trace.space.warnings.push_back(kOtherRun);
+  }
   if (earliest != std::numeric_limits<std::int64_t>::max()) aligned.zero_ns = earliest;
   return aligned;
 }

@@ -49,8 +49,9 @@ struct AlignedTraces {
 };
 
 // Reads the traces and puts them on one clock: each trace begins at its worker's start minus the
-// clock offset that its capture measured. The result refers to the bytes of `traces`. DataLoss,
-// with the worker's name, when a trace is damaged.
+// clock offset that its capture measured. A trace that begins more than a day after the first one
+// gets a warning. The result refers to the bytes of `traces`. DataLoss, with the worker's name,
+// when a trace is damaged.
 absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
                                           xplane::Depth depth = xplane::Depth::kLines);
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 
 #include "collector/convert/json_text.h"
@@ -20,7 +21,6 @@ using xplane::Plane;
 using xplane::Stat;
 
 constexpr std::size_t kChromePieceBytes = 1 << 20;  // Handed to the sink at once.
-constexpr std::int64_t kPsPerUs = 1'000'000;
 // JavaScript reads numbers as doubles, which hold integers exactly up to here. Larger ones are
 // written as text.
 constexpr std::uint64_t kExactInDouble = 1ull << 53;
@@ -32,13 +32,18 @@ void AppendNumber(Number number, std::string& out) {
   out.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
 }
 
-// Writes picoseconds as microseconds, without rounding and without trailing zeros.
-void AppendMicros(std::int64_t ps, std::string& out) {
-  const auto magnitude =
-      ps < 0 ? 0 - static_cast<std::uint64_t>(ps) : static_cast<std::uint64_t>(ps);
-  if (ps < 0) out.push_back('-');
-  AppendNumber(magnitude / kPsPerUs, out);
-  std::uint64_t rest = magnitude % kPsPerUs;
+// Writes the sum of both as microseconds, without rounding and without trailing zeros.
+void AppendMicros(std::int64_t ps, std::int64_t shift_ns, std::string& out) {
+  std::int64_t ns = SharedNanos(ps, shift_ns);
+  std::int64_t below = ps % 1000;  // What `ns` was rounded down by, in ps.
+  if (below < 0) below += 1000;
+  if (ns < 0) {
+    out.push_back('-');
+    ns = below > 0 ? -(ns + 1) : -ns;
+    below = below > 0 ? 1000 - below : 0;
+  }
+  AppendNumber(ns / 1000, out);
+  std::int64_t rest = ns % 1000 * 1000 + below;
   if (rest == 0) return;
   std::array<char, 6> digits;
   for (std::size_t i = 6; i-- > 0; rest /= 10) digits[i] = static_cast<char>('0' + rest % 10);
@@ -74,26 +79,22 @@ void AppendValue(const Stat& stat, std::string& out) {
   }
 }
 
-// The stats of an event that make it the producer or consumer of a flow.
-struct Flow {
-  std::int64_t type = 0, id = 0;
-  bool known = false;
-};
-
 class ChromeWriter {
  public:
   explicit ChromeWriter(const Sink& sink) : sink_(sink) { out_.reserve(kChromePieceBytes + 4096); }
 
   absl::Status Write(std::span<const WorkerTrace> traces) {
     out_ += "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
-    for (const WorkerTrace& trace : traces) {
+    for (std::size_t number = 0; number < traces.size(); ++number) {
+      const WorkerTrace& trace = traces[number];
+      shift_ns_ = trace.shift_ns;
       for (const Plane& plane : trace.space.planes) {
         if (plane.events() == 0) continue;
         ++pid_;
         Metadata(
             "process_name", pid_, 0,
             traces.size() == 1 ? std::string(plane.name) : StrCat(trace.worker, " ", plane.name));
-        RETURN_IF_ERROR(WritePlane(plane, trace.shift_ns * 1000));
+        RETURN_IF_ERROR(WritePlane(plane, xplane::FlowReader(plane, number)));
       }
     }
     out_ += "\n]}\n";
@@ -113,26 +114,22 @@ class ChromeWriter {
     out_ += "}}";
   }
 
-  absl::Status WritePlane(const Plane& plane, std::int64_t shift_ps) {
+  absl::Status WritePlane(const Plane& plane, const xplane::FlowReader& flows) {
     names_.clear();
     for (const auto& [id, name] : plane.event_names) AppendJsonText(name.shown(), names_[id]);
     keys_.clear();
     for (const auto& [id, name] : plane.stat_names) AppendJsonText(name, keys_[id]);
-    producer_type_ = plane.StatId("_pt");
-    producer_ = plane.StatId("_p");
-    consumer_type_ = plane.StatId("_ct");
-    consumer_ = plane.StatId("_c");
     std::int64_t tid = 0;
     for (const xplane::Line& line : plane.lines) {
       ASSIGN_OR_RETURN(const std::vector<Placed> events, xplane::PlaceEvents(line));
       const std::int64_t first = tid + 1;
       for (const Placed& event : events) {
         if (line.name == xplane::kCounterLine) {  // The format has counters per process.
-          RETURN_IF_ERROR(Counter(plane, event, shift_ps));
+          RETURN_IF_ERROR(Counter(plane, event));
         } else {
           // Lanes are used in the order of their numbers, so that tids follow one another.
           while (tid < first + event.lane) Metadata("thread_name", pid_, ++tid, line.name);
-          RETURN_IF_ERROR(Span(plane, event, first + event.lane, shift_ps));
+          RETURN_IF_ERROR(Span(plane, event, first + event.lane, flows));
         }
         if (out_.size() < kChromePieceBytes) continue;
         RETURN_IF_ERROR(sink_(out_));
@@ -153,22 +150,19 @@ class ChromeWriter {
     out_ += ",\"name\":";
     out_ += name;
     out_ += ",\"ts\":";
-    AppendMicros(at_ps, out_);
+    AppendMicros(at_ps, shift_ns_, out_);
   }
 
   absl::Status Span(const Plane& plane, const Placed& event, std::int64_t tid,
-                    std::int64_t shift_ps) {
+                    const xplane::FlowReader& flows) {
     const auto name = names_.find(event.event.name_id);
-    Head("X", name == names_.end() ? "\"?\"" : std::string_view(name->second), tid,
-         event.begin_ps + shift_ps);
+    Head("X", name == names_.end() ? "\"?\"" : std::string_view(name->second), tid, event.begin_ps);
     out_ += ",\"dur\":";
-    AppendMicros(event.end_ps - event.begin_ps, out_);
-    Flow from, to;
+    AppendMicros(event.end_ps - event.begin_ps, 0, out_);
     const std::size_t before = out_.size();
     char separator = '{';
     out_ += ",\"args\":";
     RETURN_IF_ERROR(ForEachStat(plane, event.event, [&](const Stat& stat) {
-      NoteFlow(stat, from, to);
       out_.push_back(separator);
       separator = ',';
       const auto key = keys_.find(stat.name_id);
@@ -181,43 +175,35 @@ class ChromeWriter {
     else
       out_.push_back('}');
     out_.push_back('}');
-    if (from.known) Arrow("s", from, tid, event.begin_ps + shift_ps);
-    if (to.known) Arrow("f", to, tid, event.begin_ps + shift_ps);
-    return absl::OkStatus();
+    if (!flows.any()) return absl::OkStatus();
+    return flows.Read(event.event, [&](std::uint64_t id, bool incoming) {
+      Arrow(incoming ? "f" : "s", id, tid, event.begin_ps);
+    });
   }
 
-  void NoteFlow(const Stat& stat, Flow& from, Flow& to) const {
-    const std::optional<std::int64_t> value = stat.Integer();
-    if (!value) return;
-    if (stat.name_id == producer_) from.id = *value, from.known = true;
-    if (stat.name_id == producer_type_) from.type = *value;
-    if (stat.name_id == consumer_) to.id = *value, to.known = true;
-    if (stat.name_id == consumer_type_) to.type = *value;
-  }
-
-  void Arrow(std::string_view phase, const Flow& flow, std::int64_t tid, std::int64_t at_ps) {
+  void Arrow(std::string_view phase, std::uint64_t id, std::int64_t tid, std::int64_t at_ps) {
     Head(phase, "\"flow\"", tid, at_ps);
     // As text, because a double cannot hold 64 bits.
     out_ += ",\"cat\":\"flow\",\"id\":\"0x";
     std::array<char, 16> digits;
-    const std::uint64_t id = xplane::FlowId(flow.type, flow.id);
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), id, 16).ptr;
     out_.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
     out_ += phase == "f" ? "\",\"bp\":\"e\"}" : "\"}";
   }
 
-  absl::Status Counter(const Plane& plane, const Placed& event, std::int64_t shift_ps) {
-    const auto name = names_.find(event.event.name_id);
-    Head("C", name == names_.end() ? "\"?\"" : std::string_view(name->second), 0,
-         event.begin_ps + shift_ps);
-    out_ += ",\"args\":{";
-    bool some = false;
+  // The value of a counter is its first number.
+  absl::Status Counter(const Plane& plane, const Placed& event) {
+    std::optional<Stat> value;
     RETURN_IF_ERROR(ForEachStat(plane, event.event, [&](const Stat& stat) {
-      if (std::exchange(some, true)) out_.push_back(',');
-      AppendJsonText(plane.NameOf(stat), out_);
-      out_.push_back(':');
-      AppendValue(stat, out_);
+      if (!value && stat.Number()) value = stat;
     }));
+    if (!value) return absl::OkStatus();
+    const auto name = names_.find(event.event.name_id);
+    Head("C", name == names_.end() ? "\"?\"" : std::string_view(name->second), 0, event.begin_ps);
+    out_ += ",\"args\":{";
+    AppendJsonText(plane.NameOf(*value), out_);
+    out_.push_back(':');
+    AppendValue(*value, out_);
     out_ += "}}";
     return absl::OkStatus();
   }
@@ -228,7 +214,7 @@ class ChromeWriter {
   std::int64_t pid_ = 0;
   // Names of the present plane's events and stats, quoted and escaped once.
   std::unordered_map<std::int64_t, std::string> names_, keys_;
-  std::int64_t producer_type_ = 0, producer_ = 0, consumer_type_ = 0, consumer_ = 0;
+  std::int64_t shift_ns_ = 0;  // That of the present trace.
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "collector/convert/perfetto_trace.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "collector/xplane/flows.h"
@@ -52,7 +55,9 @@ class PerfettoWriter {
   explicit PerfettoWriter(const Sink& sink) : sink_(sink) { out_.reserve(2 * kPerfettoPieceBytes); }
 
   absl::Status Write(std::span<const WorkerTrace> traces) {
-    for (const WorkerTrace& trace : traces) {
+    for (std::size_t number = 0; number < traces.size(); ++number) {
+      const WorkerTrace& trace = traces[number];
+      shift_ns_ = trace.shift_ns;
       for (const Plane& plane : trace.space.planes) {
         if (plane.events() == 0) continue;
         ++pid_;
@@ -66,8 +71,11 @@ class PerfettoWriter {
         AppendVarintField(descriptor::kUuid, process, track);
         AppendBytesField(descriptor::kProcess, about, track);
         Descriptor(track);
-        for (const xplane::Line& line : plane.lines)
-          RETURN_IF_ERROR(WriteLine(plane, line, process, trace.shift_ns * 1000));
+        const xplane::FlowReader flows(plane, number);
+        for (const xplane::Line& line : plane.lines) {
+          RETURN_IF_ERROR(line.name == xplane::kCounterLine ? WriteCounters(plane, line, process)
+                                                            : WriteSpans(plane, line, flows));
+        }
       }
     }
     return sink_(out_);
@@ -83,6 +91,14 @@ class PerfettoWriter {
 
   void Packet() { AppendBytesField(1, packet_, out_), packet_.clear(); }
 
+  // Hands a full piece to the sink.
+  absl::Status PassOn() {
+    if (out_.size() < kPerfettoPieceBytes) return absl::OkStatus();
+    const absl::Status status = sink_(out_);
+    out_.clear();
+    return status;
+  }
+
   void Descriptor(std::string_view track) {
     AppendBytesField(packet::kDescriptor, track, packet_);
     AppendVarintField(packet::kSequence, 1, packet_);
@@ -91,16 +107,11 @@ class PerfettoWriter {
 
   // The first lane is the thread's own track, so that Perfetto shows a thread; the other lanes are
   // its children.
-  Lane NewLane(const xplane::Line& line, std::uint64_t process, std::uint64_t thread,
-               bool counter) {
+  Lane NewLane(const xplane::Line& line, std::uint64_t thread) {
     Lane lane{.track = ++uuid_, .sequence = ++sequence_};
     std::string track;
     AppendVarintField(descriptor::kUuid, lane.track, track);
-    if (counter) {
-      AppendBytesField(descriptor::kName, line.name, track);
-      AppendVarintField(descriptor::kParent, process, track);
-      AppendBytesField(descriptor::kCounter, "", track);
-    } else if (thread == 0) {
+    if (thread == 0) {
       std::string about;
       AppendVarintField(1, pid_, about);
       AppendVarintField(2, ++tid_, about);
@@ -114,10 +125,21 @@ class PerfettoWriter {
     return lane;
   }
 
-  // Writes what the packets of a lane refer to: the names it uses, and its track as the default.
-  void StartSequence(const Plane& plane, const std::vector<Placed>& events, std::uint32_t index,
-                     Lane& lane) {
-    lane.started = true;
+  Lane NewCounter(std::string_view name, std::uint64_t process) {
+    Lane lane{.track = ++uuid_, .sequence = ++sequence_};
+    std::string track;
+    AppendVarintField(descriptor::kUuid, lane.track, track);
+    AppendBytesField(descriptor::kName, name, track);
+    AppendVarintField(descriptor::kParent, process, track);
+    AppendBytesField(descriptor::kCounter, "", track);
+    Descriptor(track);
+    StartSequence("", lane);
+    return lane;
+  }
+
+  // The names that the events of a lane use.
+  static std::string Interned(const Plane& plane, const std::vector<Placed>& events,
+                              std::uint32_t index) {
     std::string interned;
     const auto intern = [&](std::uint32_t field, std::int64_t id, std::string_view name) {
       std::string entry;
@@ -131,6 +153,12 @@ class PerfettoWriter {
         intern(2, event.event.name_id, plane.NameOf(event.event));
     }
     for (const auto& [id, name] : plane.stat_names) intern(3, id, name);
+    return interned;
+  }
+
+  // Writes what the packets of a lane refer to: names, and its track as the default.
+  void StartSequence(std::string_view interned, Lane& lane) {
+    lane.started = true;
     std::string track, defaults;
     AppendVarintField(event::kTrack, lane.track, track);
     AppendBytesField(11, track, defaults);
@@ -142,16 +170,13 @@ class PerfettoWriter {
   }
 
   void Emit(const Lane& lane, std::int64_t at_ps, std::string_view what) {
-    AppendVarintField(packet::kTimestamp, Nanos(at_ps), packet_);
+    // Perfetto's times are unsigned, so that earlier events are shown at zero.
+    const std::int64_t at_ns = std::max<std::int64_t>(SharedNanos(at_ps, shift_ns_), 0);
+    AppendVarintField(packet::kTimestamp, static_cast<std::uint64_t>(at_ns), packet_);
     AppendVarintField(packet::kSequence, lane.sequence, packet_);
     AppendBytesField(packet::kTrackEvent, what, packet_);
     AppendVarintField(packet::kFlags, kStateNeeded, packet_);
     Packet();
-  }
-
-  // Perfetto's times are unsigned, so that earlier events are shown at zero.
-  static std::uint64_t Nanos(std::int64_t ps) {
-    return ps < 0 ? 0 : static_cast<std::uint64_t>(ps) / 1000;
   }
 
   void CloseUntil(Lane& lane, std::size_t depth) {
@@ -162,54 +187,55 @@ class PerfettoWriter {
     }
   }
 
-  absl::Status WriteLine(const Plane& plane, const xplane::Line& line, std::uint64_t process,
-                         std::int64_t shift_ps) {
+  absl::Status WriteSpans(const Plane& plane, const xplane::Line& line,
+                          const xplane::FlowReader& flows) {
     ASSIGN_OR_RETURN(const std::vector<Placed> events, xplane::PlaceEvents(line));
-    const bool counter = line.name == xplane::kCounterLine;
     std::vector<Lane> lanes;
     for (const Placed& placed : events) {
       while (lanes.size() <= placed.lane)
-        lanes.push_back(NewLane(line, process, lanes.empty() ? 0 : lanes[0].track, counter));
+        lanes.push_back(NewLane(line, lanes.empty() ? 0 : lanes[0].track));
       Lane& lane = lanes[placed.lane];
-      if (!lane.started) StartSequence(plane, events, placed.lane, lane);
+      if (!lane.started) StartSequence(Interned(plane, events, placed.lane), lane);
       CloseUntil(lane, placed.depth);
       what_.clear();
       const bool instant = placed.begin_ps == placed.end_ps;
-      AppendVarintField(event::kType,
-                        counter   ? event::kCounterValue
-                        : instant ? event::kInstant
-                                  : event::kBegins,
-                        what_);
+      AppendVarintField(event::kType, instant ? event::kInstant : event::kBegins, what_);
       AppendVarintField(event::kNameIid, static_cast<std::uint64_t>(placed.event.name_id) + 1,
                         what_);
-      RETURN_IF_ERROR(AppendStats(plane, placed, counter));
-      Emit(lane, placed.begin_ps + shift_ps, what_);
-      if (!instant && !counter) lane.open.push_back(placed.end_ps + shift_ps);
-      if (out_.size() < kPerfettoPieceBytes) continue;
-      RETURN_IF_ERROR(sink_(out_));
-      out_.clear();
+      RETURN_IF_ERROR(AppendStats(plane, placed));
+      if (flows.any()) RETURN_IF_ERROR(AppendFlows(flows, placed));
+      Emit(lane, placed.begin_ps, what_);
+      if (!instant) lane.open.push_back(placed.end_ps);
+      RETURN_IF_ERROR(PassOn());
     }
     for (Lane& lane : lanes) CloseUntil(lane, 0);
     return absl::OkStatus();
   }
 
-  absl::Status AppendStats(const Plane& plane, const Placed& placed, bool counter) {
-    std::int64_t producer_type = 0, consumer_type = 0;
-    std::optional<std::int64_t> producer, consumer;
-    RETURN_IF_ERROR(ForEachStat(plane, placed.event, [&](const Stat& stat) {
-      const std::string_view name = plane.NameOf(stat);
-      const std::optional<std::int64_t> integer = stat.Integer();
-      if (counter) {
-        const auto* number = std::get_if<double>(&stat.value);
-        if (number != nullptr || integer)
-          AppendDoubleField(event::kDoubleCounter,
-                            number != nullptr ? *number : static_cast<double>(*integer), what_);
-        return;
-      }
-      if (name == "_pt") producer_type = integer.value_or(0);
-      if (name == "_ct") consumer_type = integer.value_or(0);
-      if (name == "_p") producer = integer;
-      if (name == "_c") consumer = integer;
+  // Makes one track for each counter's name. An event's value is its first number.
+  absl::Status WriteCounters(const Plane& plane, const xplane::Line& line, std::uint64_t process) {
+    ASSIGN_OR_RETURN(const std::vector<Placed> events, xplane::PlaceEvents(line));
+    std::unordered_map<std::string_view, Lane> counters;
+    for (const Placed& placed : events) {
+      std::optional<double> value;
+      RETURN_IF_ERROR(ForEachStat(plane, placed.event, [&](const Stat& stat) {
+        if (!value) value = stat.Number();
+      }));
+      if (!value) continue;
+      const std::string_view name = plane.NameOf(placed.event);
+      const auto [counter, added] = counters.try_emplace(name);
+      if (added) counter->second = NewCounter(name, process);
+      what_.clear();
+      AppendVarintField(event::kType, event::kCounterValue, what_);
+      AppendDoubleField(event::kDoubleCounter, *value, what_);
+      Emit(counter->second, placed.begin_ps, what_);
+      RETURN_IF_ERROR(PassOn());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AppendStats(const Plane& plane, const Placed& placed) {
+    return ForEachStat(plane, placed.event, [&](const Stat& stat) {
       annotation_.clear();
       AppendVarintField(annotation::kNameIid, static_cast<std::uint64_t>(stat.name_id) + 1,
                         annotation_);
@@ -222,16 +248,28 @@ class PerfettoWriter {
       else if (const auto* text = std::get_if<std::string_view>(&stat.value))
         AppendBytesField(annotation::kString, *text, annotation_);
       AppendBytesField(event::kAnnotations, annotation_, what_);
+    });
+  }
+
+  absl::Status AppendFlows(const xplane::FlowReader& flows, const Placed& placed) {
+    outgoing_.clear();
+    incoming_.clear();
+    RETURN_IF_ERROR(flows.Read(placed.event, [&](std::uint64_t id, bool incoming) {
+      (incoming ? incoming_ : outgoing_).push_back(id);
     }));
-    if (producer)
-      AppendFixed64Field(event::kFlowIds, xplane::FlowId(producer_type, *producer), what_);
-    if (consumer)
-      AppendFixed64Field(event::kEndingFlowIds, xplane::FlowId(consumer_type, *consumer), what_);
+    for (const std::uint64_t id : outgoing_) AppendFixed64Field(event::kFlowIds, id, what_);
+    for (const std::uint64_t id : incoming_) {
+      // An event in the middle of a flow does not end it.
+      if (std::find(outgoing_.begin(), outgoing_.end(), id) == outgoing_.end())
+        AppendFixed64Field(event::kEndingFlowIds, id, what_);
+    }
     return absl::OkStatus();
   }
 
   const Sink& sink_;
   std::string out_, packet_, what_, annotation_;
+  std::vector<std::uint64_t> outgoing_, incoming_;  // Flows of the present event.
+  std::int64_t shift_ns_ = 0;                       // That of the present trace.
   std::uint64_t pid_ = 0, tid_ = 0, uuid_ = 0, sequence_ = 1;
 };
 

@@ -7,9 +7,10 @@
 namespace strobe::convert {
 
 // Each plane becomes a process and each line a thread. A line whose events overlap gets further
-// tracks of the same name, because slices of one track must nest. Stats become debug annotations,
-// producers and consumers become flows. Times are rounded down to nanoseconds, which is Perfetto's
-// unit. DataLoss when a trace is damaged, otherwise the sink's error.
+// tracks of the same name, because slices of one track must nest. A line of counters becomes one
+// track per counter, whose value is its event's first number. Stats become debug annotations, and
+// the ids that xplane::FlowReader reads become flows. Times are rounded down to nanoseconds, which
+// is Perfetto's unit. DataLoss when a trace is damaged, otherwise the sink's error.
 absl::Status WritePerfettoTrace(std::span<const WorkerTrace> traces, const Sink& sink);
 
 }  // namespace strobe::convert

@@ -146,7 +146,7 @@ WorkKind ClassifyHostEvent(std::string_view name) {
   if (name.starts_with('$') && name.ends_with(" __next__") &&
       (Contains(name, "dataloader") || Contains(name, "data_loader") || Contains(name, "dataset")))
     return WorkKind::kInput;
-  if (name.size() > 24) return WorkKind::kHost;  // No name of the lists is as long.
+  if (name.size() > 24) return WorkKind::kHost;  // All names in the lists are shorter.
   for (const std::string_view known : kInputNames) {
     if (EqualsIgnoringCase(name, known)) return WorkKind::kInput;
   }

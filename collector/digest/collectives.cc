@@ -159,7 +159,8 @@ void Collectives::Add(std::string_view name, std::string_view hlo, const WorkCla
   if (collective.kind == CollectiveKind::kOther) collective.kind = CollectiveKindOf(told.name);
   std::deque<Begun>& begun = begun_[{device, work.collective}];
   if (work.phase == WorkClass::kDone && !begun.empty()) {
-    // It began before the recording if there is no other part.
+    // This is the end of an operation whose begin was recorded; otherwise it began before the
+    // recording.
     collective.communicator = begun.front().communicator;
     collective.name = begun.front().name;
     collective.begin_ns = begun.front().begin_ps / 1000;

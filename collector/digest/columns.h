@@ -12,7 +12,7 @@
 namespace strobe::digest {
 
 enum class Coding : std::uint8_t {
-  kDelta,     // Less the value of the row before, with the sign in the lowest bit.
+  kDelta,     // Minus the value of the row before, with the sign in the lowest bit.
   kSigned,    // With the sign in the lowest bit.
   kDuration,  // Not negative.
   kAny,       // Any number of 64 bits.
@@ -48,7 +48,7 @@ constexpr Column<DigestStep> HostColumn(std::uint32_t field) {
   return {field, Coding::kDuration, [](const DigestStep& row) { return row.host.*Member; },
           [](DigestStep& row, std::int64_t value) { row.host.*Member = value; }};
 }
-// From the begin to the end.
+// The column of end_ns, as the length from begin_ns.
 template <typename Row>
 constexpr Column<Row> LengthColumn(std::uint32_t field) {
   return {field, Coding::kDuration, [](const Row& row) { return row.end_ns - row.begin_ns; },

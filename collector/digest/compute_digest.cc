@@ -175,15 +175,21 @@ class Digester {
       AddDevice(plan, sweep, std::move(device));
       digest_.knows.host_device = true;
     }
-    digest_.knows.device = !digest_.devices.empty();
+    digest_.knows.device =
+        std::any_of(digest_.devices.begin(), digest_.devices.end(), CountsInMeans);
     return absl::OkStatus();
   }
+
+  // SparseCores are listed, but an idle one does not make its TPU less busy.
+  static bool CountsInMeans(const DigestDevice& device) { return !IsSparseCore(device.name); }
 
   void AddDevice(const SweepPlan& plan, const TimeSweep& sweep, DigestDevice device) {
     const Times whole = Whole();
     const auto [time, host] =
         sweep.Between(plan.NumberOf(whole.begin_ps), plan.NumberOf(whole.end_ps));
     device.time = time;
+    digest_.devices.push_back(std::move(device));
+    if (!CountsInMeans(digest_.devices.back())) return;
     Add(host, digest_.host_time);
     for (DigestStep& step : digest_.steps) {
       const auto [step_time, step_host] =
@@ -191,7 +197,6 @@ class Digester {
       Add(step_time, step.time);
       Add(step_host, step.host);
     }
-    digest_.devices.push_back(std::move(device));
   }
 
   // The span of a trace that does not tell it is known only now.
@@ -203,12 +208,14 @@ class Digester {
       span = {gathered_.begin_ps, gathered_.end_ps};
     digest_.begin_ns = span.begin_ps / 1000;
     digest_.end_ns = span.end_ps / 1000;
+    std::int64_t devices = 0;
     for (DigestDevice& device : digest_.devices) {
       device.time.span_ns = digest_.end_ns - digest_.begin_ns;
       SetIdle(device.time);
+      if (!CountsInMeans(device)) continue;
       Add(device.time, digest_.time);
+      ++devices;
     }
-    const auto devices = static_cast<std::int64_t>(digest_.devices.size());
     Average(devices, digest_.time, digest_.host_time);
     for (DigestStep& step : digest_.steps) Average(devices, step.time, step.host);
   }

@@ -5,6 +5,7 @@
 
 #include "collector/digest/device_lines.h"
 #include "collector/digest/work_line.h"
+#include "collector/xplane/flows.h"
 #include "collector/xplane/names.h"
 #include "common/base/status_macros.h"
 
@@ -25,7 +26,7 @@ class LineSource : public WorkSource {
   bool Next(Work& work) override;
   // Begins again; what was counted before is not counted again. DataLoss if the line is damaged.
   absl::Status Restart();
-  // An event began before the one in front of it.
+  // Whether an event began before the one that precedes it in the line.
   bool unsorted() const { return unsorted_; }
   const absl::Status& status() const { return status_; }
   Overlap overlap() const {
@@ -64,7 +65,7 @@ class DeviceReader {
         bytes_id_(plane.StatId("bytes_accessed")),
         allocated_id_(plane.StatId("Total Allocated")),
         correlation_(plane.StatId("correlation_id")),
-        process_(ProcessOf(plane.name)) {}
+        process_(xplane::ProcessOf(plane.name)) {}
 
   absl::StatusOr<TimeSweep> Run(const SweepPlan& plan);
 
@@ -214,7 +215,7 @@ bool DeviceReader::LaunchedLate(const Work& work, const TimeSweep& sweep) const 
       work.kind == WorkKind::kInput)
     return false;
   std::int64_t correlation = 0;
-  // A damaged event is told when it is read.
+  // A damaged event is reported when it is read.
   (void)xplane::ForEachInteger({.bytes = work.event}, [&](std::int64_t id, std::int64_t value) {
     if (id == correlation_) correlation = value;
   });
@@ -295,7 +296,7 @@ absl::Status DeviceReader::ReadCounters(const Line& line) {
 }
 
 absl::Status DeviceReader::ReadPlaneStats() {
-  // A number that is not one, or is too large for a device, is not told.
+  // 0 if the stat is not a number, or its number is too large for a device.
   const auto natural = [](const xplane::Stat& stat, double unit) -> std::uint64_t {
     const double value = stat.Number().value_or(0) * unit;
     return value > 0 && value < 1e18 ? static_cast<std::uint64_t>(value) : 0;

@@ -10,10 +10,11 @@ namespace {
 
 constexpr std::string_view kOpsLine = "XLA Ops", kAsyncOpsLine = "Async XLA Ops",
                            kModulesLine = "XLA Modules", kStreamLine = "Stream #",
-                           kScopesLine = "Framework Name Scope";
-constexpr std::array<std::string_view, 7> kOtherLines = {
-    "Steps",        "Framework Ops", "Source code", "Source Code",
-    "Launch Stats", "XLA TraceMe",   kModulesLine};
+                           kScopesLine = "Framework Name Scope", kSparseOpsLine = "Sparse Core Ops",
+                           kSparseModulesLine = "Sparse Core Modules";
+constexpr std::array<std::string_view, 9> kOtherLines = {
+    "Steps",       "Framework Ops", "Source code",       "Source Code",     "Launch Stats",
+    "XLA TraceMe", kModulesLine,    "Sparse Core Steps", kSparseModulesLine};
 
 // "Stream #7(Compute)" is work. "Stream #7 gpu_user_annotation", as collector/kineto names it, is
 // not.
@@ -32,12 +33,18 @@ bool IsDevicePlane(const xplane::Plane& plane) {
          !plane.name.starts_with("/device:CUSTOM:");
 }
 
-DeviceLines::DeviceLines(const xplane::Plane& plane) {
+bool IsSparseCore(std::string_view device) {
+  return device.find(" SparseCore ") != std::string_view::npos;
+}
+
+DeviceLines::DeviceLines(const xplane::Plane& plane)
+    : ops_line_(IsSparseCore(plane.name) ? kSparseOpsLine : kOpsLine),
+      modules_line_(IsSparseCore(plane.name) ? kSparseModulesLine : kModulesLine) {
   for (const xplane::Line& line : plane.lines) {
     if (line.events == 0) continue;
     streams_ = streams_ || RoleOfStream(line.name) == LineRole::kWork;
-    ops_ = ops_ || line.name == kOpsLine;
-    modules_ = modules_ || line.name == kModulesLine;
+    ops_ = ops_ || line.name == ops_line_;
+    modules_ = modules_ || line.name == modules_line_;
     async_ = async_ || line.name == kAsyncOpsLine;
   }
 }
@@ -48,9 +55,9 @@ LineRole DeviceLines::RoleOf(const xplane::Line& line) const {
   if (line.name == kScopesLine) return LineRole::kScopes;
   if (line.name == xplane::kCounterLine) return LineRole::kNone;
   if (streams_) return RoleOfStream(line.name);
-  if (ops_ && line.name == kOpsLine) return LineRole::kNestedWork;
+  if (ops_ && line.name == ops_line_) return LineRole::kNestedWork;
   if (ops_) return IsAsync(line) ? LineRole::kWork : LineRole::kNone;
-  if (modules_) return line.name == kModulesLine ? LineRole::kWork : LineRole::kNone;
+  if (modules_) return line.name == modules_line_ ? LineRole::kWork : LineRole::kNone;
   const bool other =
       std::find(kOtherLines.begin(), kOtherLines.end(), line.name) != kOtherLines.end();
   return other ? LineRole::kNone : LineRole::kWork;

@@ -17,6 +17,10 @@ enum class LineRole : std::uint8_t {
 // Is the plane a device's? XLA also names planes of other things "/device:CUSTOM:...".
 bool IsDevicePlane(const xplane::Plane& plane);
 
+// Is the device of this name a SparseCore, such as "/device:TPU:0 SparseCore 1"? It is a part of a
+// TPU that has a plane of its own and, in most programs, little to do.
+bool IsSparseCore(std::string_view device);
+
 // The roles of a plane's lines; README.md explains them.
 class DeviceLines {
  public:
@@ -32,6 +36,7 @@ class DeviceLines {
   bool has_async() const { return async_; }
 
  private:
+  const std::string_view ops_line_, modules_line_;  // Their names.
   bool streams_ = false, ops_ = false, modules_ = false, async_ = false;
 };
 

@@ -16,7 +16,7 @@ inline constexpr std::size_t kMaxDigestBytes = 256 << 10;
 
 // How a device spent a span of time. The parts that are not hidden behind others add up to it:
 //   span = compute + exposed_communication + exposed_copies + idle
-// For a worker with several devices it is the mean over them.
+// For a worker with several devices it is the mean over them, without SparseCores.
 struct Breakdown {
   std::int64_t span_ns = 0;
   std::int64_t compute_ns = 0;                // At least one computation ran.
@@ -60,7 +60,8 @@ struct DigestStep {
 };
 
 struct DigestDevice {
-  std::string name{};  // The name of its plane, such as "/device:GPU:0".
+  // The name of its plane, such as "/device:GPU:0" or "/device:TPU:0 SparseCore 1".
+  std::string name{};
   // The first begin and the last end of work on it; equal if it has none.
   std::int64_t first_ns = 0, last_ns = 0;
   Breakdown time{};  // Over the recorded span of the digest.
@@ -108,9 +109,9 @@ struct DigestCommunicator {
 struct DigestCollective {
   std::uint32_t communicator = 0;  // In Digest::communicators.
   std::uint32_t name = 0;          // In Digest::names.
-  // How many of this name on this communicator and device began before it in the trace. Two workers
-  // that began to record at different times count from different ones; times and steps tell by how
-  // many they differ.
+  // How many of this name on this communicator and device began before it in the trace. Workers
+  // that began to record at different times start counting at different collectives; times and
+  // steps tell by how many they differ.
   std::uint32_t ordinal = 0;
   std::uint32_t device = 0;   // In Digest::devices; kNoDevice = told by the host only.
   std::int64_t begin_ns = 0;  // When this worker arrived.
@@ -141,8 +142,10 @@ struct DigestOp {
   std::uint64_t count = 0;
   // Self time is the total minus the time of what ran inside, on the same line.
   std::int64_t total_ns = 0, self_ns = 0;
-  // Quantiles of single durations, within 2 %.
+  // Quantiles of single durations, within 2 %. Zeros if they are not known, because the trace has
+  // more different durations than are counted.
   std::int64_t p50_ns = 0, p99_ns = 0;
+  bool knows_quantiles() const { return p99_ns > 0 || total_ns == 0; }
   std::uint64_t flops = 0, bytes_accessed = 0;  // Sums over all of them; 0 = not told.
 
   bool operator==(const DigestOp&) const = default;
@@ -189,7 +192,7 @@ struct Digest {
   std::uint64_t events = 0;  // In the trace.
 
   DigestKnows knows{};
-  Breakdown time{};  // The mean over the devices.
+  Breakdown time{};  // The mean over the devices, without SparseCores.
   HostTime host_time{};
   std::vector<std::string> names{};  // Each once.
   std::vector<DigestStep> steps{};   // By begin.

@@ -62,13 +62,16 @@ DigestJson CollectivesJson(const Digest& digest) {
 DigestJson OpsJson(const Digest& digest) {
   DigestJson ops = DigestJson::array();
   for (const DigestOp& op : digest.ops) {
+    const auto quantile = [&op](std::int64_t ns) {
+      return op.knows_quantiles() ? DigestJson(ns) : DigestJson(nullptr);
+    };
     ops.push_back({{"name", digest.names[op.name]},
                    {"kind", NameOf(op.kind)},
                    {"count", op.count},
                    {"totalNs", op.total_ns},
                    {"selfNs", op.self_ns},
-                   {"p50Ns", op.p50_ns},
-                   {"p99Ns", op.p99_ns},
+                   {"p50Ns", quantile(op.p50_ns)},
+                   {"p99Ns", quantile(op.p99_ns)},
                    {"flops", ToldOrNull(op.flops)},
                    {"bytesAccessed", ToldOrNull(op.bytes_accessed)}});
   }

@@ -12,7 +12,7 @@ namespace strobe {
 // "zeroUnixNs"; what the trace does not tell is null or left out.
 nlohmann::ordered_json DigestToJson(const Digest& digest);
 
-// Their parts. Of host time, what the trace does not tell is null.
+// Parts of a digest. In host time, what the trace does not tell is null.
 nlohmann::ordered_json TimeJson(const Breakdown& time);
 nlohmann::ordered_json HostTimeJson(const HostTime& time, const DigestKnows& knows);
 

@@ -49,7 +49,11 @@ void Durations::Add(std::uint32_t op, std::int64_t duration) {
     if (slot.count != std::numeric_limits<std::uint32_t>::max()) ++slot.count;
     return;
   }
-  if (used_ == kMaxPairs) return;
+  if (used_ == kMaxPairs) {
+    if (incomplete_.size() <= op) incomplete_.resize(std::size_t{op} + 1);
+    incomplete_[op] = true;
+    return;
+  }
   slot = {key, 1};
   if (++used_ * 4 > slots_.size() * 3) Grow();
 }
@@ -69,14 +73,15 @@ std::vector<Durations::Quantiles> Durations::Compute(std::size_t ops) const {
     std::uint64_t total = 0;
     while (end < sorted.size() && sorted[end].key >> kBucketBits == op)
       total += sorted[end++].count;
-    // The smallest duration that so many of the events do not exceed.
+    // The smallest duration that `percent` % of the events do not exceed.
     const auto at = [&](std::uint64_t percent) {
       std::uint64_t wanted = (total * percent + 99) / 100;
       std::size_t i = begin;
       while (i + 1 < end && sorted[i].count < wanted) wanted -= sorted[i++].count;
       return MiddleOf(static_cast<std::uint32_t>(sorted[i].key & ((1u << kBucketBits) - 1)));
     };
-    if (op < ops) quantiles[op] = {at(50), at(99)};
+    const bool complete = op >= incomplete_.size() || !incomplete_[op];
+    if (op < ops && complete) quantiles[op] = {at(50), at(99)};
     begin = end;
   }
   return quantiles;

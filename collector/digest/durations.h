@@ -1,5 +1,5 @@
-// Counts durations per operation, so that their quantiles are known within 2 %. All operations
-// share one table, because most of them have few different durations.
+// Counts durations per operation, so that their quantiles are known within 2 %. Operations share a
+// table, because most of them have few different durations.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,8 +8,8 @@ namespace strobe::digest {
 
 class Durations {
  public:
-  // So many pairs of operation and duration are counted; further ones are not, so that hostile
-  // traces cannot fill the memory.
+  // At most this many pairs of operation and duration are counted, so that hostile traces cannot
+  // fill the memory.
   static constexpr std::size_t kMaxPairs = std::size_t{1} << 17;
 
   // `op` is below kMaxOps.
@@ -19,7 +19,8 @@ class Durations {
   struct Quantiles {
     std::int64_t p50 = 0, p99 = 0;
   };
-  // By operation, for the operations 0 to `ops` - 1.
+  // By operation, for the operations 0 to `ops` - 1. Zeros for one without durations, and for one
+  // of which durations were left out, because the rest would be biased.
   std::vector<Quantiles> Compute(std::size_t ops) const;
 
   // The bucket of a duration, and the middle of the bucket. Exposed for tests.
@@ -40,6 +41,7 @@ class Durations {
   std::vector<Slot> slots_ = std::vector<Slot>(std::size_t{1} << kFirstBits);
   unsigned shift_ = 64 - kFirstBits;  // Shifts a hash, which becomes the number of a slot.
   std::size_t used_ = 0;
+  std::vector<bool> incomplete_{};  // By operation: durations were left out; it may be shorter.
 };
 
 }  // namespace strobe::digest

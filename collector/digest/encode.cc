@@ -198,7 +198,7 @@ std::string EncodeDigest(const Digest& digest, std::size_t max_bytes) {
         std::max({&lists.steps, &lists.collectives, &lists.ops},
                  [](const List* a, const List* b) { return a->bytes < b->bytes; });
     if (bytes.size() <= max_bytes || largest->kept == 0) return bytes;
-    // A little more than what is too much, but no list loses more than half at once.
+    // Removes a little more than the excess, but at most half of the list at once.
     const std::size_t over = (bytes.size() - max_bytes) * 9 / 8;
     const std::size_t room =
         std::max(largest->bytes / 2, largest->bytes - std::min(over, largest->bytes));

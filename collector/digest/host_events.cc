@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collector/xplane/flows.h"
 #include "collector/xplane/names.h"
 #include "common/base/status_macros.h"
 
@@ -85,7 +86,7 @@ absl::Status HostEvents::Read(const xplane::Plane& plane) {
 absl::Status HostEvents::ReadLine(const xplane::Plane& plane, const Ids& ids,
                                   const xplane::Line& line, EventKinds& kinds) {
   const std::int64_t origin = OriginOf(line);
-  const std::uint64_t process = ProcessOf(plane.name);
+  const std::uint64_t process = xplane::ProcessOf(plane.name);
   const std::size_t steps_before = steps_.size();
   std::vector<HostWork> work;
   nesting_.Clear();

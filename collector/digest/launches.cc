@@ -1,15 +1,6 @@
 #include "collector/digest/launches.h"
 
-#include <functional>
-
 namespace strobe::digest {
-
-std::uint64_t ProcessOf(std::string_view plane) {
-  const std::size_t open = plane.rfind(" [");
-  if (open == std::string_view::npos || !plane.ends_with(']')) return 0;
-  // Above the numbers that ids have.
-  return std::hash<std::string_view>()(plane.substr(open)) << 40;
-}
 
 void Launches::Sort() {
   if (!sorted_) {

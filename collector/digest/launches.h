@@ -1,19 +1,15 @@
-// When the host launched work on devices, by the id that joins both.
+// When the host launched work on devices, by the process and the id that join both.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <string_view>
 
 namespace strobe::digest {
 
-// Several processes of a worker count their ids each for itself; their planes are named
-// "<plane> [<process>]". Returns a number for the process, 0 for a plane without.
-std::uint64_t ProcessOf(std::string_view plane);
-
 class Launches {
  public:
+  // `process`: of the plane, as xplane::ProcessOf tells it.
   void Add(std::uint64_t process, std::int64_t correlation, std::int64_t begin_ps) {
     const std::uint64_t key = KeyOf(process, correlation);
     sorted_ = sorted_ && (all_.empty() || all_.back().key <= key);

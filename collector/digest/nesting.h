@@ -34,19 +34,20 @@ template <typename Change>
 void Nesting::Add(std::int64_t begin, std::int64_t end, std::uint32_t op, const Change& change) {
   Kept event{begin, end, end - begin, op, kNoParent};
   change(op, end - begin);
-  // Events that came earlier and lie inside; what they had taken from another one is given back.
+  // Earlier events that lie inside this one. What they had taken from another event is given back.
   while (!kept_.empty() && kept_.back().begin >= begin && kept_.back().end <= end) {
     const Kept& child = kept_.back();
     if (child.parent != kNoParent) change(child.parent, child.inside);
     change(op, -child.inside);
     kept_.pop_back();
   }
-  // Those that have an event around them and ended are done with, if events come by begin.
+  // If events come by begin, an event that has ended and has a parent cannot matter any more.
   while (!kept_.empty() && kept_.back().end <= begin && kept_.back().parent != kNoParent)
     kept_.pop_back();
   constexpr std::size_t kLooks = 64;
   for (std::size_t i = kept_.size(), looks = 0; i-- > 0 && looks < kLooks; ++looks) {
-    // What contains both would be known as the parent of this one.
+    // An event that contains this one and kept_[i] would be the parent of kept_[i], so there is
+    // none.
     if (kept_[i].end <= begin && kept_[i].parent == kNoParent) break;
     if (kept_[i].begin > begin || kept_[i].end < end) continue;
     event.parent = kept_[i].op;

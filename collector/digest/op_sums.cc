@@ -15,7 +15,9 @@ std::uint32_t OpSums::Find(std::string_view name, WorkKind kind) {
     if (others != numbers_.end()) return others->second;
   }
   const auto op = static_cast<std::uint32_t>(sums_.size());
-  sums_.push_back({.name = name, .kind = kind});
+  const bool on_device =
+      kind == WorkKind::kCompute || kind == WorkKind::kCommunication || kind == WorkKind::kCopy;
+  sums_.push_back({.name = name, .kind = kind, .on_device = on_device});
   numbers_.emplace(Key{name, kind}, op);
   return op;
 }

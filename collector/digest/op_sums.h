@@ -15,6 +15,7 @@ namespace strobe::digest {
 struct OpSum {
   std::string_view name{};  // Refers to the trace's bytes.
   WorkKind kind = WorkKind::kHost;
+  bool on_device = false;  // When it was found, its kind was one of devices' work.
   std::uint64_t count = 0;
   std::int64_t total_ps = 0, self_ps = 0;
   std::uint64_t flops = 0, bytes_accessed = 0;
@@ -30,7 +31,7 @@ class OpSums {
   void Count(std::uint32_t op, std::int64_t duration_ps) {
     ++sums_[op].count;
     sums_[op].total_ps = AddSaturated(sums_[op].total_ps, duration_ps);
-    durations_.Add(op, duration_ps);
+    (sums_[op].on_device ? device_durations_ : host_durations_).Add(op, duration_ps);
   }
   void AddSelf(std::uint32_t op, std::int64_t change_ps) {
     sums_[op].self_ps = AddSaturated(sums_[op].self_ps, change_ps);
@@ -60,17 +61,19 @@ class OpSums {
 
   std::vector<OpSum> sums_{};
   std::unordered_map<Key, std::uint32_t, Hash> numbers_{};
-  Durations durations_{};
+  // Two tables, because the host is read first and may fill its own.
+  Durations host_durations_{}, device_durations_{};
   std::uint64_t others_ = 0;  // Names that are counted together.
 };
 
 template <typename Name>
 std::vector<DigestOp> OpSums::Top(std::size_t most, const Name& name) const {
-  const std::vector<Durations::Quantiles> quantiles = durations_.Compute(sums_.size());
+  const std::vector<Durations::Quantiles> of_host = host_durations_.Compute(sums_.size());
+  const std::vector<Durations::Quantiles> of_device = device_durations_.Compute(sums_.size());
   std::vector<DigestOp> top;
   for (const std::uint32_t op : BySelfTime()) {
     if (top.size() == most) break;
-    top.push_back(Summary(op, quantiles[op]));
+    top.push_back(Summary(op, sums_[op].on_device ? of_device[op] : of_host[op]));
     top.back().name = name(sums_[op].name);
   }
   return top;

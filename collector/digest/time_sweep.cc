@@ -87,7 +87,7 @@ void TimeSweep::AdvanceTo(std::int64_t at_ps) {
         break;
     }
   }
-  // Before the first mark nothing is wanted.
+  // Nothing is wanted before the first mark.
   if (next_mark_ > 0 || plan_->marks_.empty()) Account(at_ps);
 }
 
@@ -120,7 +120,7 @@ void TimeSweep::BlameHost(std::int64_t at_ps) {
   AdvanceTo(at_ps);
   if (!idle()) return;
   sums_.host_bound += unexplained_;
-  // The sums at the moments since the idle time began did not know yet.
+  // Sums that were taken at moments since the idle time began did not include it yet.
   for (const auto& [moment, before] : unexplained_at_) at_moments_[moment].host_bound += before;
   unexplained_ = 0;
   unexplained_at_.clear();

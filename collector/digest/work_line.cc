@@ -11,7 +11,8 @@ void WorkLine::Begin(TimeSweep& sweep) {
     open_.push_back({next_.times.end_ps, next_.kind});
     std::push_heap(open_.begin(), open_.end());
   } else {
-    // Begins first, so that the change is not taken for idle time.
+    // Starts the inner work before it stops the outer, so that the change is not taken for idle
+    // time.
     sweep.Start(begin, next_.kind);
     if (!open_.empty()) sweep.Stop(begin, open_.back().kind);
     open_.push_back({next_.times.end_ps, next_.kind});
@@ -30,7 +31,7 @@ void WorkLine::End(TimeSweep& sweep) {
   }
   const WorkKind kind = open_.back().kind;
   open_.pop_back();
-  // Work that was around it, but has ended before it, is over too.
+  // Outer work that ended before this one is over too.
   while (!open_.empty() && open_.back().end_ps <= end) open_.pop_back();
   if (!open_.empty()) sweep.Start(end, open_.back().kind);
   sweep.Stop(end, kind);

@@ -36,22 +36,21 @@ class Builder {
 
  private:
   absl::Status Derive() {
-    ASSIGN_OR_RETURN(derived_, DeriveLines(space_));
+    ASSIGN_OR_RETURN(derived_, DeriveLines(space_, &derived_from_));
     ASSIGN_OR_RETURN(derived_space_, xplane::Space::Read(derived_));
     derived_bytes_ = {derived_, trace_.size()};
     return absl::OkStatus();
   }
 
   void CollectLines() {
-    for (const xplane::Plane& plane : space_.planes) {
+    for (std::uint32_t number = 0; number < space_.planes.size(); ++number) {
+      const xplane::Plane& plane = space_.planes[number];
       planes_.push_back({.name = texts_.Id(plane.name), .id = plane.id});
-      CollectPlane(plane, trace_bytes_, static_cast<std::uint32_t>(planes_.size() - 1), 0);
+      CollectPlane(plane, trace_bytes_, number, 0);
       // Derived lines follow the plane's own ones, so that a viewer finds all of its rows together.
-      for (std::uint32_t i = 0; i < derived_space_.planes.size(); ++i) {
-        const xplane::Plane& derived = derived_space_.planes[i];
-        if (derived.name == plane.name && derived.id == plane.id)
-          CollectPlane(derived, derived_bytes_, static_cast<std::uint32_t>(planes_.size() - 1),
-                       i + 1);
+      for (std::uint32_t i = 0; i < derived_from_.size(); ++i) {
+        if (derived_from_[i] == number)
+          CollectPlane(derived_space_.planes[i], derived_bytes_, number, i + 1);
       }
     }
   }
@@ -259,12 +258,13 @@ class Builder {
   const BuildOptions& options_;
   const EventBytes trace_bytes_{trace_, 0};
   std::string derived_;
+  std::vector<std::size_t> derived_from_;  // See DeriveLines.
   xplane::Space derived_space_;
   EventBytes derived_bytes_;
   Texts texts_;
   std::vector<std::unique_ptr<NameIds>> names_;
-  // Rooms for a line's events, one per thread. Allocating that much memory anew for each line would
-  // cost as much as reading the line. Guarded by mutex_ while lines are read.
+  // Buffers for a line's events, one per thread, that are used again. Allocating that much memory
+  // for each line would cost as much as reading the line. Guarded by mutex_ while lines are read.
   std::vector<std::vector<xplane::Placed>> spare_;
   Mutex mutex_;
   std::deque<LineWork> lines_;

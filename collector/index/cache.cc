@@ -68,7 +68,8 @@ absl::Status BuildInto(const Cache& cache, const std::string& path, std::string_
   return absl::OkStatus();
 }
 
-// Errors of the trace would come again in memory; all others are the cache's.
+// Whether the cache caused the error. An error of the trace would occur again in memory, and a
+// cancelled build must not continue there.
 bool IsCacheFailure(const absl::Status& status) {
   return !absl::IsDataLoss(status) && !absl::IsCancelled(status) && !absl::IsOutOfRange(status);
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kMaxDepth = 512;
 // An event's number on its track has 32 bits.
 constexpr std::uint64_t kMaxEvents = std::numeric_limits<std::uint32_t>::max();
-// A line with so many events has its ends of links in parts, each with a buffer of its own.
+// A line with this many events keeps its ends of links in parts, each with a buffer of its own.
 constexpr std::size_t kManyEvents = 16'384;
 
 class LineReader {

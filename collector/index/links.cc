@@ -215,7 +215,7 @@ JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, 
       std::clamp<std::size_t>((size + at_once - 1) / at_once, 1, PackedEnds::kParts);
   JoinedLinks joined;
   std::vector<PackedLinks> outs, ins;
-  // Kept from pass to pass, because the kernel takes long to give so much memory.
+  // Kept from pass to pass, because the kernel takes long to provide this much memory.
   std::vector<LinkEnd> ends;
   std::vector<Link> links;
   for (std::size_t pass = 0; pass < passes; ++pass) {
@@ -223,7 +223,8 @@ JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, 
       return static_cast<unsigned>(i * PackedEnds::kParts / passes);
     };
     ends.clear();
-    // Parts differ by little; a pass has one part more than another one if they cannot be shared.
+    // Room for the pass's parts, which differ little in size. One pass may have one part more than
+    // another.
     ends.reserve(size * (begin(pass + 1) - begin(pass)) / PackedEnds::kParts * 33 / 32);
     for (const LineEnds& line : lines)
       line.ends->Unpack(begin(pass), begin(pass + 1), line.first_track, ends);

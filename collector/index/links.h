@@ -31,7 +31,7 @@ class PackedEnds {
     return static_cast<unsigned>(id * 0x9e3779b97f4a7c15 >> 60);
   }
 
-  // Called before the first Add if the line has so many events that parts are worth their room.
+  // Called before the first Add if the line has enough events for parts to be worth their memory.
   void Split() { parts_.resize(kParts); }
   void Add(const LinkEnd& end);
   std::size_t size() const { return size_; }
@@ -56,8 +56,8 @@ struct Link {
 
 // Links the ends that share an id, from producer to consumer. With one end on a side, it is linked
 // with every end of the other side. With several on both, the first is linked with the first, the
-// second with the second, and so on. Ends without a partner are left out. `ends` is sorted, and
-// `links` gets a new content; their room is for the next call.
+// second with the second, and so on. Ends without a partner are left out. Sorts `ends` and
+// overwrites `links`; the next call can use the memory of both again.
 void JoinEnds(std::vector<LinkEnd>& ends, std::size_t threads, std::vector<Link>& links);
 
 // Lists of links for the tracks [0, tracks).

@@ -49,7 +49,7 @@ void TrackWriter::AddValue(std::int64_t at_ps, std::uint32_t name, std::uint64_t
 }
 
 void TrackWriter::Finish() {
-  constexpr std::size_t kFew = 32;  // So few buckets are read at once; coarser levels save nothing.
+  constexpr std::size_t kFew = 32;  // Read at once; coarser levels would save nothing.
   track.events = events_;
   data.Shrink();
   blocks.shrink_to_fit();

@@ -22,8 +22,8 @@ inline bool IsWork(EventKind kind) {
   return kind == EventKind::kKernel || kind == EventKind::kMemcpy || kind == EventKind::kMemset;
 }
 
-// Work on a device says on which device or stream. Other programs use "kernel" for their own
-// events.
+// Whether the event says on which device or stream it ran, as Kineto's work on devices does. Other
+// programs use "kernel" for their own events.
 bool NamesDevice(const TraceEvent& event);
 
 // "Memcpy HtoD (Pinned -> Device)": 1 << the number of "MemcpyH2D" among XLA's types of work.

@@ -89,7 +89,7 @@ EventSplitter::Found EventSplitter::Next() {
   }
 }
 
-// kEnd when the array has ended, or the file.
+// kEnd when the array or the file has ended.
 EventSplitter::Found EventSplitter::NextEvents() {
   events_.clear();
   while (!array_ended_ && (input_ended_ ? scan_ < end_ : scan_ + 64 <= end_)) scan_ = Scan(scan_);
@@ -143,8 +143,8 @@ std::size_t EventSplitter::Scan(std::size_t at) {
   return broken == 64 ? at + 64 : EndBrokenText(at + broken + 1);
 }
 
-// A text has lost its quote and with it the event that it is in. The next event begins in one of
-// the next lines.
+// A text lacks its closing quote, so the event that it is in is lost. The next event begins in one
+// of the next lines.
 std::size_t EventSplitter::EndBrokenText(std::size_t at) {
   ++broken_;
   lost_ = true;

@@ -18,7 +18,7 @@ class EventSplitter {
  public:
   // Larger events are skipped.
   static constexpr std::size_t kMaxEventBytes = 2 << 20;
-  // As many bytes behind an event may be read, and the byte before it may be changed.
+  // This many bytes behind an event may be read, and the byte before it may be changed.
   static constexpr std::size_t kPadding = 64;
 
   // Where an event is in the buffer. Adjacent ones are separated by white space and a comma, or the
@@ -47,9 +47,9 @@ class EventSplitter {
   // After kMember.
   const TopLevel& top() const { return top_; }
 
-  // Reads again from an event that could not be parsed. A missing quote makes everything behind it
-  // look like text. JSON has no line breaks in texts; from here on, one is where a text ends that
-  // has lost its quote.
+  // Reads again from an event that could not be parsed. A quote may be missing, so that everything
+  // behind it looks like text. JSON has no line breaks in texts, so from here on a line break ends
+  // a text.
   void RereadFrom(std::uint32_t begin);
 
   std::uint64_t too_large() const { return too_large_; }
@@ -83,7 +83,7 @@ class EventSplitter {
   bool array_ended_ = false;
   StringState strings_;
   std::uint64_t depth_ = 0;
-  std::size_t event_begin_ = kNone;  // Where the event begins that has not ended.
+  std::size_t event_begin_ = kNone;  // The begin of the event that has not ended.
   bool skipping_ = false;            // The event is too large.
   // RereadFrom was called: a line break ends a text, because a quote is missing somewhere.
   bool careful_ = false;

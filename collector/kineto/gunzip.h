@@ -15,7 +15,7 @@ class Gunzip {
   explicit Gunzip(const Source& source);
   ~Gunzip();
 
-  // As a Source. What comes before damage is returned; damage is an end.
+  // Works as a Source. Returns what comes before damage; damage counts as the file's end.
   absl::StatusOr<std::size_t> Read(std::span<char> room);
   // Is the compressed file damaged, or does it end too early?
   bool damaged() const;

@@ -80,7 +80,7 @@ Line& Lines::FindAny(const LineKey& key) {
     by_key_[KeyText(key)] = &line;
     return line;
   }
-  // Two lines per group: counters are no spans.
+  // A group has two such lines, because counters are no spans.
   const bool counters = key.kind == LineKind::kCounters;
   const std::string others =
       StrCat("others", counters ? "c" : "", group->device ? "d" : "h", group->pid);

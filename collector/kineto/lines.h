@@ -75,8 +75,8 @@ struct LineKey {
 
 class Lines {
  public:
-  // When there are so many, further threads share one line per process, and further processes one
-  // group; the events then tell their own.
+  // When there are this many, further threads share one line per process, and further processes
+  // share one group; their events then tell which thread or process they belong to.
   static constexpr std::size_t kMaxLines = 8192, kMaxGroups = 256;
   // Threads and processes with longer names are among the further ones.
   static constexpr std::size_t kMaxText = 256;

@@ -86,7 +86,7 @@ std::string_view NameTable::Keep(std::string_view text) {
   bytes_ += text.size();
   if (text.empty()) return "";
   if (text.size() > kBlock / 4) {
-    // It gets a block of its own. The one that is being filled stays.
+    // A long text gets a block of its own; the block that is being filled stays in use.
     blocks_.push_back(std::make_unique_for_overwrite<char[]>(text.size()));
     std::memcpy(blocks_.back().get(), text.data(), text.size());
     return {blocks_.back().get(), text.size()};

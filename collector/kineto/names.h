@@ -13,7 +13,7 @@ namespace strobe::kineto {
 
 class NameTable {
  public:
-  // When the table has so many texts or so many bytes, further ones are stored where they are used.
+  // When the table has this many texts or bytes, further ones are stored where they are used.
   static constexpr std::size_t kMaxNames = 256 << 10, kMaxBytes = 16 << 20;
 
   NameTable();
@@ -49,9 +49,9 @@ class PlaneNames {
   std::int64_t StatId(std::string_view name);
   // The id for a text that is the value of a stat; 0 if it has to be stored with the event.
   std::int64_t RefId(std::string_view text);
-  // The plane uses a stat's name that is in the table. Returns `id`.
+  // Notes that the plane uses a stat's name that is in the table. Returns `id`.
   std::int64_t UseStat(std::uint32_t id);
-  // Uses the names of another plane too, whose own list is empty then.
+  // Takes over the names of another plane, whose own list is empty then.
   void Take(PlaneNames& other);
 
   // The plane's fields for its names: their size, and the fields piece by piece. The second call

@@ -119,7 +119,7 @@ void TracePlanes::Finish() {
     for (OpenSpan& span : spans.open) Close(span, end_ps_, nullptr, *spans.line);
   }
   async_.clear();
-  // Nobody waits longer for the first event of a window; other times are of another kind.
+  // A window that begins longer than this before the first event is not the window of these events.
   constexpr std::int64_t kMaxWaitPs = 600'000'000'000'000;
   const std::optional<std::int64_t> window =
       window_begin_ && origin_us_ ? window_begin_->PsSince(*origin_us_) : std::nullopt;

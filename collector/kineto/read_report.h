@@ -10,6 +10,7 @@ struct ReadReport {
   std::uint64_t bytes = 0;                    // The size of the JSON.
   std::uint64_t events = 0;                   // Objects that could be read, of all phases.
   std::uint64_t spans = 0;                    // Events of the planes.
+  std::uint64_t recorded = 0;                 // Events of all but what Kineto says of itself.
   std::uint64_t flows = 0, joined_flows = 0;  // Ends of arrows; those that correlation ids say too.
   std::uint64_t allocations = 0;              // Kineto's events of memory.
 

@@ -115,7 +115,8 @@ void SpaceWriter::Place(std::string_view name, Plane& plane) {
   for (Group* group : plane.groups) {
     if (&group->names != plane.names) plane.names->Take(group->names);
   }
-  // One process needs no name in front of its threads. What has no number is no process.
+  // With one process, threads need no process name in front. A group without a number is no
+  // process.
   const auto processes =
       std::count_if(plane.groups.begin(), plane.groups.end(),
                     [](const Group* group) { return Integer(group->pid).value_or(-1) >= 0; });

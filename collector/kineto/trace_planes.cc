@@ -25,10 +25,16 @@ const JsonValue* Other(const TraceEvent& event, std::string_view key) {
   return nullptr;
 }
 
+// Whether Kineto tells of its own recording: its span, and the instant of its end.
+bool IsOfProfiler(const TraceEvent& event) {
+  return event.category.empty() || event.category == "Trace";
+}
+
 }  // namespace
 
 void TracePlanes::Add(const TraceEvent& event) {
   ++report_.events;
+  if (!IsOfProfiler(event)) ++report_.recorded;
   switch (event.phase) {
     case 'X':
       return AddSpan(event);
@@ -188,7 +194,7 @@ void TracePlanes::AddSpan(const TraceEvent& event) {
   AddBoundFlow(event, line);
 }
 
-// The newer way of writing arrows: both ends are said by the events themselves.
+// The newer way of writing arrows: the events themselves name both ends.
 void TracePlanes::AddBoundFlow(const TraceEvent& event, Line& line) {
   if (event.others.empty()) return;
   const JsonValue* id = Other(event, "bind_id");
@@ -242,7 +248,7 @@ void TracePlanes::AddFlow(const TraceEvent& event) {
                         pending_.line->tid == event.tid && pending_.line->group->pid == event.pid;
   if (attached && pending_.correlation && event.category == "ac2g" &&
       IntegerOf(event.id) == pending_.correlation) {
-    ++report_.joined_flows;  // The same is said by the correlation id.
+    ++report_.joined_flows;  // The correlation id says the same.
     return;
   }
   const std::uint64_t flow = FlowId(event.category, event.id.text) << 2 | direction;
@@ -276,7 +282,7 @@ void TracePlanes::AddCounter(const TraceEvent& event) {
   PlaneNames& names = line.group->names;
   const std::string id = event.id.present() ? StrCat(" ", event.id.text) : "";
   for (const Member& arg : event.args) {
-    // A counter with one value has one name; the values of one with several have their own.
+    // A counter with one value has one name; of several values, each has a name of its own.
     const bool own = event.args.size() == 1;
     const std::string name = StrCat(event.name, id, own ? "" : " ", own ? "" : arg.key);
     line.Begin(names.EventId(name), *at, bytes_);

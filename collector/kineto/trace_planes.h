@@ -47,8 +47,9 @@ class TracePlanes {
   // Other metadata: name and text.
   const std::vector<std::pair<std::string, std::string>>& metadata() const { return metadata_; }
 
-  // Times from which those of the lines count, and the first and last one of an event; the file's
-  // window begins with the first event or a little before. All is 0 without events.
+  // The time from which the lines' times count, and the times of the first and the last event; the
+  // first one is the begin of the file's window if that is a little earlier. All are 0 without
+  // events.
   std::int64_t origin_us() const { return origin_us_.value_or(0); }
   std::int64_t begin_ps() const { return begin_ps_; }
   std::int64_t end_ps() const { return end_ps_; }

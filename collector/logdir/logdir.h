@@ -40,8 +40,8 @@ class Logdir {
 inline constexpr std::string_view kRunsPrefix = "plugins/profile/";
 inline constexpr std::string_view kTraceSuffix = ".xplane.pb";
 
-// A relative path as an absolute one, for those who name local folders relative to where the
-// process runs; Logdir::Parse takes none. URLs, absolute paths and the empty text stay as they are.
+// Makes a relative path absolute, from the process's working directory, because Logdir::Parse
+// accepts no relative path. URLs, absolute paths and the empty text stay as they are.
 std::string AbsolutePlace(const std::string& place);
 
 // The run that the URL of a trace names; empty if it is none: ".../<run>/<worker>.xplane.pb".

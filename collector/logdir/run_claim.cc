@@ -84,7 +84,7 @@ absl::StatusOr<std::string> ClaimRun(ObjectStore& store, std::string_view run,
     const absl::Status put = store.Put(ClaimKey(name), MemoryBytes(pieces), {.create_only = true});
     if (put.ok()) return name;
     if (!absl::IsAlreadyExists(put)) return put;
-    ++races;  // It was perhaps another worker of this capture, so the same name is looked at again.
+    ++races;  // Perhaps by another worker of this capture: looks at the same name again.
   }
   return absl::AlreadyExistsError(
       StrCat("run ", run, " and ", kMaxRunNumber - 1, " numbered ones exist; choose another name"));

@@ -40,8 +40,8 @@ std::vector<Latest> LatestOf(const JobStep& step) {
   return latest;
 }
 
-// How late each collective's members other than the last could have arrived at most; nullopt where
-// a clock is not measured.
+// The latest time, within the clocks' errors, at which a member other than the last can have
+// arrived at each collective; nullopt where a clock is not measured.
 std::vector<std::optional<std::int64_t>> LatestPossible(const Job& job, const JobStep& step,
                                                         const std::vector<Latest>& latest) {
   std::vector<std::optional<std::int64_t>> possible(latest.size(), kNever);

@@ -13,8 +13,8 @@ namespace strobe::report {
 struct LastArrival {
   // Operation of the member that arrived last, in JobStep::operations.
   std::uint32_t last = 0;
-  // How long after the second it arrived on the common clock, and by how much the clocks of all
-  // members can change that. nullopt: a member's clock is not measured.
+  // How long after the second member it arrived on the common clock, and by how much the clocks of
+  // all members can change that. nullopt: a member's clock is not measured.
   std::int64_t ahead_ns = 0;
   std::optional<std::int64_t> error_ns{};
   // The sum of the waits of all members, in ns: what each of their devices lost.

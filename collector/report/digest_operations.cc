@@ -23,7 +23,7 @@ bool Waits(CollectiveKind kind) {
          kind != CollectiveKind::kPermute;
 }
 
-// The memory of a worker's step, in calls.
+// The memory that a worker's step takes, as a number of calls.
 constexpr std::size_t kCallsLikeStep = 2;
 // Digests are not trusted. Longer names are cut, and calls of more kinds are left out.
 constexpr std::size_t kMaxNameBytes = 200, kMaxKeys = 20'000;
@@ -95,7 +95,7 @@ class DigestMerger::Merged {
     std::uint32_t size = 0;  // The communicator's size; 0 = not told.
   };
 
-  // nullopt: there are too many.
+  // nullopt if there are too many keys.
   std::optional<std::uint32_t> KeyOf(const Digest& digest, const DigestCollective& call) {
     static const DigestCommunicator kUnnamed;
     if (keys_.size() >= kMaxKeys) return std::nullopt;
@@ -169,7 +169,7 @@ class DigestMerger::Merged {
 
   void DropStepsBeyondLimit() {
     if (kept_ <= limits_.calls) return;
-    // A quarter at once, so that the lists are not searched for each digest.
+    // Drops a quarter of the limit at once, so that the lists are not searched for each digest.
     while (kept_ > limits_.calls / 4 * 3 && !kept_of_step_.empty()) {
       const auto last = std::prev(kept_of_step_.end());
       first_dropped_ = last->first;
@@ -231,7 +231,7 @@ class DigestMerger::Merged {
     std::vector<CallKey> keys;
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       const Key& key = keys_[i];
-      // More workers than it has ranks: several communicators have the same name.
+      // More workers call it than it has ranks, so several communicators have the same name.
       const bool ambiguous = key.size > 0 && orders[i].shift.size() > key.size;
       if (ambiguous) ambiguous_.insert(key.name);
       if (!key.waits) transfers_.insert(key.name);

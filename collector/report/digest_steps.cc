@@ -16,18 +16,18 @@ constexpr std::size_t kMaxWorkerBytes = 256;
 
 std::int64_t Clamped(std::int64_t time_ns) { return std::clamp(time_ns, -kFarNs, kFarNs); }
 
-// Durations are smaller than times, so that six of them can be added.
+// Durations are clamped to less than times, so that six of them can be added.
 std::int64_t ClampedDuration(std::int64_t duration_ns) {
   return std::clamp<std::int64_t>(duration_ns, 0, kFarNs / 8);
 }
 
-// How long at least one call ran in the step that the chosen calls tell; calls are by begin.
+// The part of a step during which at least one of the chosen calls ran. Calls are sorted by begin.
 template <typename Chosen>
 std::int64_t TimeInCalls(const Digest& digest, const DigestStep& step, Chosen chosen) {
   auto call = std::partition_point(
       digest.collectives.begin(), digest.collectives.end(),
       [&](const DigestCollective& earlier) { return earlier.begin_ns < step.begin_ns; });
-  // One may have begun before the step.
+  // The call before may reach into the step.
   if (call != digest.collectives.begin()) --call;
   std::int64_t time = 0, covered = step.begin_ns;
   for (; call != digest.collectives.end() && call->begin_ns < step.end_ns; ++call) {
@@ -73,7 +73,7 @@ std::array<std::int64_t, kCauses> OwnTime(const Digest& digest, const DigestStep
 }  // namespace
 
 std::int64_t CommonTime(const Digest& digest, std::int64_t time_ns) {
-  // Each of the three is small enough for one of the sums; the other one saturates.
+  // The first sum cannot overflow, because both terms are clamped; the second one saturates.
   return Clamped(
       AddSaturated(Clamped(digest.zero_ns) + Clamped(time_ns), -Clamped(digest.clock_offset_ns)));
 }

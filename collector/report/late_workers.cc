@@ -7,7 +7,8 @@
 namespace strobe::report {
 namespace {
 
-// With so many workers, the differences among them tell what is usual.
+// From kManyWorkers on, the differences among workers tell what is usual; from kSomeWorkers on,
+// they are taken into account.
 constexpr std::size_t kManyWorkers = 32, kSomeWorkers = 5;
 // The median distance uses 37 % of what the values of a normal distribution tell.
 constexpr double kMedianEfficiency = 0.37;
@@ -62,8 +63,8 @@ class Finder {
     step_noise_ = RobustDeviation(distances, 0);
   }
 
-  // The noise of one worker's steps by those that are shorter than its median, which is not larger
-  // because others are late.
+  // The noise of one worker's steps, measured on the steps that are shorter than its median. Late
+  // steps do not enlarge it.
   static double NoiseBelow(const std::vector<double>& steps) {
     std::vector<double> sorted = steps, below;
     const double median = Median(sorted);
@@ -73,7 +74,8 @@ class Finder {
     return RobustDeviation(below, median);
   }
 
-  // How often workers are late by chance is counted without those that typically are.
+  // Counts late steps. How often steps are late by chance is counted without workers that typically
+  // are late.
   void CountLateSteps(const std::vector<bool>& typically) {
     late_step_ns_.assign(excess_.size(), 0);
     late_steps_.assign(excess_.size(), 0);
@@ -89,14 +91,14 @@ class Finder {
     }
   }
 
-  // Few workers lend each other their degrees of freedom, because their noise is alike.
+  // Workers' noise is alike, so the degrees of freedom of up to four workers count together.
   double Degrees(double kept) const {
     return std::max(kept - 1, 1.0) *
            static_cast<double>(std::min<std::size_t>(compared_.size(), 4));
   }
   double UsualDegrees() const { return Degrees(usual_kept_); }
 
-  // What the mean of a worker with this error must exceed.
+  // The mean that a worker with this error must exceed to be late.
   double Threshold(double error, double degrees) const {
     const auto count = static_cast<double>(compared_.size());
     if (compared_.size() >= kManyWorkers)
@@ -112,18 +114,19 @@ class Finder {
            mean.mean > Threshold(mean.error, Degrees(static_cast<double>(mean.kept)));
   }
 
-  // With few workers, the steps of one that is late in about half of them have two middles, which a
-  // trimmed mean does not tell from noise. With many, the others tell how rare that is.
+  // A worker that is late in about half of its steps has two typical times, which a trimmed mean
+  // cannot tell from noise. With few workers, the plain mean is therefore tested too. With many,
+  // the other workers show how rare such steps are.
   bool LateInTheMean(std::uint32_t who) const {
     if (compared_.size() >= kSomeWorkers) return false;
     const Spread spread = SpreadOf(excess_[who].total);
     const auto degrees = static_cast<double>(excess_[who].total.size() - 1);
-    // The half-width is that of 95 %.
+    // half_width is that of a 95 % interval.
     const double error = spread.half_width / StudentQuantile(0.025, degrees);
     return spread.mean > SmallestTold() && spread.mean > error * StudentQuantile(Chance(), degrees);
   }
 
-  // Late steps come by chance too, but not always to the same worker.
+  // Late steps come by chance too, but not always on the same worker.
   bool LateNowAndThen(std::uint32_t who) const {
     const std::size_t hits = late_steps_[who], trials = excess_[who].total.size();
     if (hits < kFewestLateSteps || Mean(excess_[who].total) < SmallestTold()) return false;
@@ -182,8 +185,8 @@ class Finder {
   std::vector<std::uint32_t> compared_{};
   double usual_error_ = 0, usual_kept_ = 0;
   double difference_ = 0;               // How much the means of workers differ.
-  double step_noise_ = 0;               // How much one worker's steps differ.
-  std::vector<double> late_step_ns_{};  // What a step of each must exceed to be late.
+  double step_noise_ = 0;               // How much the steps of one worker differ.
+  std::vector<double> late_step_ns_{};  // The threshold above which a step of each is late.
   std::vector<std::size_t> late_steps_{};
   std::size_t all_steps_ = 0, all_late_steps_ = 0;
 };

@@ -10,19 +10,19 @@
 
 namespace strobe::report {
 
-// What a late worker's own time went into more than that of the others.
+// A cause on which a late worker spends more of its own time than the others.
 struct CauseShare {
   Cause cause = Cause::kOther;
-  double ns = 0;        // A step, above the others' median.
+  double ns = 0;        // Per step, above the others' median.
   double error_ns = 0;  // Half-width of its 95 % interval.
   double share = 0;     // Its share of all causes that are above the others.
 };
 
 struct Late {
   std::uint32_t who = 0;  // A worker or a stage.
-  double ns = 0;          // The own time of a step above the others' median, in the mean.
+  double ns = 0;          // Mean own time of a step above the others' median.
   double error_ns = 0;    // Half-width of its 95 % interval.
-  double late_ns = 0;     // The same in the steps in which it is late, in the mean.
+  double late_ns = 0;     // The same for the steps in which it is late.
   std::size_t steps = 0, late_steps = 0;
   // Late in the typical step; otherwise only now and then.
   bool persistent = true;
@@ -31,14 +31,14 @@ struct Late {
 
 struct LateWorkers {
   std::vector<Late> late{};  // The latest first.
-  // The smallest difference in the mean of a step, in ns, that would have been told of a worker
-  // with the median noise; 0 = nothing could be told, with fewer than kFewestSteps.
+  // The smallest difference in the mean of a step, in ns, that would have been found for a worker
+  // with the median noise; 0 = none could be found, with fewer than kFewestSteps.
   double smallest_ns = 0;
 };
 
 // With fewer steps, a difference cannot be told from chance.
 inline constexpr std::size_t kFewestSteps = 3;
-// A smaller share of a step is not told even if it is certain.
+// A smaller share of a step is not reported, even if it is certain.
 inline constexpr double kSmallestShare = 0.01;
 // The probability that chance alone makes a job without a late worker have one. It is shared by all
 // workers of the job, and by the three tests.

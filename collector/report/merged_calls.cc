@@ -20,7 +20,7 @@ std::map<std::int64_t, std::int64_t> FirstOfSteps(std::span<const MergedCall> ca
   return first;
 }
 
-// The median distance of the ends of calls that are the same with this shift.
+// The median distance between the ends of calls that are the same if this shift is right.
 std::int64_t EndDistance(std::span<const MergedCall> calls, std::span<const MergedCall> reference,
                          std::int64_t shift) {
   std::vector<std::int64_t> distances;
@@ -51,7 +51,8 @@ bool FindShift(std::span<const MergedCall> calls, std::span<const MergedCall> re
       votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   shift = most->first;
   if (votes.size() == 1 || !compare_times) return true;
-  // A call near the border of two steps is in either; the times tell which calls are the same.
+  // A call near the border of two steps may count to either, so the times decide which calls are
+  // the same.
   constexpr std::size_t kMostCandidates = 8;
   std::int64_t best = EndDistance(calls, reference, shift);
   std::size_t tried = 0;

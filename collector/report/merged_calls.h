@@ -22,8 +22,8 @@ using CallList = std::vector<MergedCall>;
 
 // What the ordinals of one key mean.
 struct CallOrder {
-  // By worker, how much its ordinals exceed those of the reference. Workers that are not
-  // there could not be matched.
+  // By worker, how much its ordinals exceed those of the reference. Has no entry for workers that
+  // could not be matched.
   std::unordered_map<std::size_t, std::int64_t> shift{};
   std::size_t reference = 0;  // The worker with most calls.
 };

@@ -13,15 +13,15 @@ namespace {
 // all operations that are large enough to be told (Bonferroni).
 constexpr double kOpsFalseAlarm = 0.02;
 constexpr double kRareCalls = 0.5;
-// Nothing is decided if a change by this share of an operation could not be told.
+// "No change" is decided only if a change by this share of an operation would have been noticed.
 constexpr double kTooWideOp = 0.5;
-// With fewer workers, how they differ tells too little about the noise of an operation.
+// With fewer workers, their differences tell too little about the noise of an operation.
 constexpr std::size_t kFewWorkers = 3;
 
 // The values of one operation in one run, one for each of the run's workers.
 struct RunOp {
   std::vector<double> self{};
-  std::size_t workers = 0;  // On which it was found.
+  std::size_t workers = 0;  // The number of workers on which it was found.
   double mean = 0, calls = 0, deviation = 0;
   double bias = 0;      // By how much the mean can be wrong because of incomplete steps.
   double unlisted = 0;  // By how much it can be too small because small operations are left out.
@@ -102,8 +102,8 @@ std::vector<std::uint32_t> PairsOf(const RunSummary& before, const RunSummary& a
   return pairs;
 }
 
-// What all workers of a run have in common from step to step does not show as a difference between
-// them. The steps of the run tell it, for all work of a kind together.
+// Errors that all workers of a run have in common do not show as differences between workers. They
+// are taken from how the run's steps vary, for all work of a kind together.
 class CommonErrors {
  public:
   explicit CommonErrors(const RunSummary& run) : step_(RelativeOf(run.step_ns)) {
@@ -188,7 +188,8 @@ class OpComparer {
     change.verdict = VerdictOf(change);
   }
 
-  // Workers are independent of each other but for what they have in common.
+  // The mean with its error. Workers vary independently of each other, apart from the errors that
+  // they have in common.
   Typical Known(const RunOp& op, const Typical& common) const {
     const std::size_t n = op.self.size();
     double squares = common.error * op.mean * common.error * op.mean;
@@ -201,8 +202,9 @@ class OpComparer {
     return {.mean = op.mean, .error = std::sqrt(squares), .degrees = degrees, .n = n};
   }
 
-  // Workers of one rank do the same work in both runs. Only how the differences vary counts, which
-  // matters where ranks have different work, as the stages of a pipeline.
+  // Compares each rank with itself, because it does the same work in both runs. So only the
+  // variation of the differences counts, and not that ranks have different work, as stages of a
+  // pipeline do.
   void PairWorkers(const RunOp& before, const RunOp& after, Typical& to) const {
     std::vector<double> differences;
     double mean = 0;

@@ -14,10 +14,10 @@ namespace strobe::report {
 enum class OpVerdict : std::uint8_t {
   kLonger,
   kShorter,
-  kNew,  // It took longer than the other run could have left untold.
+  kNew,  // Not in the run before, and too long to have been left out there.
   kGone,
   kNoChange,
-  kRare,  // In less than every second step of both runs, so that chance decides how often.
+  kRare,  // It runs in less than every second step of both runs, so chance decides how often.
   kNotDecidable,
 };
 // "longer", "shorter", "new", "gone", "no change", "rare" or "not decidable".
@@ -33,7 +33,7 @@ struct OpChange {
   OpVerdict verdict = OpVerdict::kNotDecidable;
 };
 
-// A smaller share of a step is not told of an operation even if it is certain.
+// A smaller share of a step is not reported for an operation, even if it is certain.
 inline constexpr double kSmallestOpShare = 0.005;
 
 // All operations of both runs, those that changed first, each with the largest difference first.

@@ -12,7 +12,8 @@ namespace {
 
 // The probabilities that chance alone changes the step, and any of its parts.
 constexpr double kStepFalseAlarm = 0.005, kPartsFalseAlarm = 0.01;
-// Nothing is decided if a change by this share of the step, or of a part, could not be told.
+// "No change" is decided only if a change by this share of the step, or of a part, would have been
+// noticed.
 constexpr double kTooWide = 0.25, kTooWidePart = 0.5;
 // A part that changed by more than this share of the whole change is worth naming.
 constexpr double kNamedPart = 0.25;
@@ -35,7 +36,7 @@ class RunComparer {
     alike_ = before_.device == after_.device && before_.host_device == after_.host_device;
     if (result_.of_steps) CompareSteps();
     CompareParts();
-    // Operations need the noise of the steps too, which a few steps do not tell.
+    // Comparing operations also needs the noise of the steps, which few steps do not show.
     const bool decidable =
         result_.of_steps && alike_ &&
         std::min(result_.before.steps, result_.after.steps) >= kFewestComparedSteps;
@@ -115,7 +116,8 @@ class RunComparer {
   RunComparison result_{};
 };
 
-// The parts that changed with the step, the largest first. Those of idle time are named before it.
+// The parts that changed with the step, the largest first. Idle time is named only if its parts do
+// not explain it.
 std::string PartsThatChanged(const RunComparison& comparison) {
   const double whole = comparison.step.difference();
   std::vector<PartChange> changed;

@@ -34,8 +34,8 @@ struct RunComparison {
   std::vector<std::string> unknown{};
 };
 
-// A smaller share of a step is not told even if it is certain: runs of one program differ by about
-// as much, because they have other machines.
+// A smaller share of a step is not reported, even if it is certain: runs of one program on other
+// machines differ by about as much.
 inline constexpr double kSmallestStepShare = 0.01;
 
 RunComparison CompareRuns(const RunSummary& before, const RunSummary& after);

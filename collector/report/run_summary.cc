@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -46,8 +47,8 @@ struct StepSum {
   std::array<std::size_t, kStepParts> tellers{};
 };
 
-// The worker's steps that count: the first of each number, and those that another one follows
-// unless there are none.
+// The worker's steps that count: the first of each number and, unless there are none, only those
+// that another step follows.
 std::vector<const DigestStep*> CountedSteps(const Digest& digest, std::string_view loop) {
   std::vector<const DigestStep*> steps, followed;
   std::set<std::int64_t> seen;
@@ -82,8 +83,8 @@ struct Scale {
   double edges = 0, outside = 0;  // As SummaryWorker.
 };
 
-// The recording begins and ends within steps. How much of its work belongs to complete steps is
-// told by the time in which the devices worked.
+// The recording begins and ends within steps. The time in which the devices worked tells how much
+// of its work belongs to complete steps.
 Scale ScaleOf(const Digest& digest, std::string_view loop) {
   const double recorded = LengthOf(digest.begin_ns, digest.end_ns);
   double steps = 0, inside = 0, length = 0;
@@ -186,7 +187,9 @@ class Summarizer {
         found = ops_.try_emplace(std::move(key)).first;
       }
       const double calls = static_cast<double>(op.count) * factor;
-      const double spread = std::max(0.0, Positive(op.p99_ns) - Positive(op.p50_ns));
+      const double spread = op.knows_quantiles()
+                                ? std::max(0.0, Positive(op.p99_ns) - Positive(op.p50_ns))
+                                : std::numeric_limits<double>::infinity();
       Append({.worker = worker,
               .self = self,
               .calls = calls,

@@ -42,7 +42,8 @@ struct WorkerOp {
   std::uint32_t worker = 0;  // In RunSummary::workers.
   // Self time in ns and calls, of a typical step or, without steps, of a second of recording.
   double self = 0, calls = 0;
-  // How much the self time of single steps varies if the calls of a step vary together.
+  // How much the self time of single steps varies if the calls of a step vary together; infinite or
+  // NaN if the digest does not know how much single calls vary.
   double deviation = 0;
 };
 
@@ -56,8 +57,8 @@ struct SummaryWorker {
   std::string name{};
   std::optional<std::uint32_t> rank{};
   std::size_t steps = 0;
-  // The recording also holds incomplete steps at its ends. By how much the figures of an operation
-  // can be wrong because of them: the share of them, and at most so much self time.
+  // The recording also holds incomplete steps at its ends. Because of them, the figures of an
+  // operation can be wrong by the share `edges`, and by `outside` ns of self time at most.
   double edges = 0, outside = 0;
   // The self time of the smallest operation that is listed, if others were left out; 0 = none was.
   double unlisted = 0;
@@ -82,9 +83,8 @@ struct RunSummary {
 // The loop that takes most of the time of all workers; empty without steps.
 std::string_view MainLoop(std::span<const Digest> digests);
 
-// Steps are those of this loop. Of steps that no other one follows, which are shorter than they
-// would be otherwise, only those of workers without others count; steps that less than half of the
-// workers tell do not count.
+// Steps are those of MainLoop. A step that no other one follows seems shorter than it is; it counts
+// only for a worker that has no other. Steps that less than half of the workers tell do not count.
 RunSummary SummarizeRun(std::span<const Digest> digests);
 
 }  // namespace strobe::report

@@ -93,6 +93,7 @@ Change CompareTypical(const Typical& before, const Typical& after, double bias,
   Change change{
       .before = before.mean, .after = after.mean, .before_n = before.n, .after_n = after.n};
   const double error = std::hypot(before.error, after.error);
+  if (!std::isfinite(error)) return change;  // No error is known, so that nothing can be told.
   // Two-sided: chance can make a run look longer as well as shorter.
   change.error =
       bias +

@@ -33,9 +33,9 @@ struct Change {
 };
 
 struct ChangeTest {
-  double margin = 0;  // A smaller difference is not told even if it is certain.
-  // Nothing is decided if differences could not be told that are larger than this share of the
-  // larger value, and larger than `decisive`.
+  double margin = 0;  // A smaller difference is not reported, even if it is certain.
+  // "No change" is decided only if the smallest difference that would have been noticed is at most
+  // this share of the larger value, or at most `decisive`.
   double too_wide = 0, decisive = 0;
   double false_alarm = 0;  // The probability that a difference of at most the margin is told.
 };
@@ -43,11 +43,11 @@ struct ChangeTest {
 // With fewer steps in one of the runs, a change cannot be told from chance.
 inline constexpr std::size_t kFewestComparedSteps = 6;
 
-// A change is told if the interval of the difference lies beyond the margin as a whole.
+// A change is reported only if the whole interval of the difference lies beyond the margin.
 Change CompareSeries(std::span<const double> before, std::span<const double> after,
                      const ChangeTest& test);
-// The same for two values that are known with these errors. `bias` is by how much the difference
-// can be wrong besides.
+// The same for two values that are known with these errors. `bias`: by how much the difference can
+// be wrong in addition.
 Change CompareTypical(const Typical& before, const Typical& after, double bias,
                       const ChangeTest& test);
 

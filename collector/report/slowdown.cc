@@ -80,7 +80,7 @@ class Computer {
  private:
   static double Ratio(double a, double b) { return b > 0 ? a / b : 1; }
 
-  // The times of the steps in which only operations that `keeps` names keep their own durations.
+  // The step times if only operations for which `keeps` is true keep their own durations.
   template <typename Keeps>
   std::vector<double> Times(Keeps keeps) {
     std::vector<double> times;
@@ -127,7 +127,7 @@ std::optional<Slowdown> ComputeSlowdown(const Job& job, Replays& replays,
   result.by_stage = computer.By(
       stages, [&](const Operation& operation) { return job.workers[operation.worker].stage; });
   if (!stages.empty()) {
-    // Replicas are told only of pipelines; elsewhere they are the workers.
+    // Replicas are reported only for pipelines; elsewhere they are the workers.
     result.by_replica = computer.By(
         PartNames(job, "replica", &JobWorker::replica),
         [&](const Operation& operation) { return job.workers[operation.worker].replica; });

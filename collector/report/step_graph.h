@@ -33,13 +33,11 @@ class StepGraph {
 
 // What each operation of the step takes by itself, in ns. Of a communication it is the transfer,
 // from when the last member began to its end:
-//   - Where all members' times are those of one clock (their error is 0), the difference of the
-//   two.
-//     It counts as zero where it is negative.
+//   - Where all members' times are those of one clock (their error is 0), the difference of these
+//     two times. A negative difference counts as 0.
 //   - Otherwise the shortest duration of all members. The last of them waits for nobody, and its
-//   own
-//     clock tells how long that took, so that no clock's error enters. Errors that differ between
-//     workers would add up from call to call.
+//     own clock tells how long the transfer took, so no clock's error matters. Errors that differ
+//     between workers would add up from call to call.
 std::vector<std::int64_t> OwnDurations(const Job& job, const JobStep& step);
 
 }  // namespace strobe::report

@@ -131,7 +131,8 @@ class OperationMaker {
       if (index > 0 && placed[index - 1].place->step + 1 == place.step)
         begin = placed[index - 1].end_ns;
     } else {
-      // The call that ended last before this one began. Others still ran, beside this one.
+      // Waits for the call that ended last before this one began. Calls that had not ended ran
+      // beside this one.
       constexpr std::size_t kMostBeside = 64;
       for (std::size_t i = index; i > first_of_step_ && index - i < kMostBeside; --i) {
         const PlacedCall& earlier = placed[i - 1];
@@ -160,7 +161,7 @@ class OperationMaker {
   std::vector<std::vector<CallPlace>> places_;  // The place of each call of each key's reference.
   std::map<std::int64_t, std::uint32_t> step_of_{};
   std::map<std::tuple<std::string, std::uint32_t, bool>, std::uint32_t> types_{};
-  // Where the worker and step that are being added begin.
+  // The first call and the first operation of the worker and step that are being added.
   std::size_t first_of_step_ = 0, first_operation_ = 0;
 };
 

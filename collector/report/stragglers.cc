@@ -28,7 +28,7 @@ std::optional<double> ClockErrorOf(const Job& job, std::uint32_t who) {
 Verdict JudgeByClock(const Straggler& straggler, bool calls) {
   if (!calls) return Verdict::kNoCalls;
   if (!straggler.clock_error_ns) return Verdict::kClockNotMeasured;
-  // Steps differ, but the error of a clock is the same in all of them.
+  // A clock's error is the same in all steps, so the mean over steps does not reduce it.
   return straggler.late.late_ns > *straggler.clock_error_ns ? Verdict::kHoldsUp
                                                             : Verdict::kWithinClockErrors;
 }
@@ -136,7 +136,7 @@ class Reporter {
     }
   }
 
-  // "other" and "host" may be what the trace cannot tell.
+  // "other" and "host" may stand for causes that the trace cannot tell.
   void TellUntold(const Straggler& straggler) {
     if (straggler.late.causes.empty()) return;
     const Cause cause = straggler.late.causes.front().cause;

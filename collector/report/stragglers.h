@@ -41,7 +41,7 @@ struct LongStage {
 
 struct StragglerReport {
   std::size_t workers = 0;
-  std::size_t steps = 0;  // That were compared.
+  std::size_t steps = 0;  // How many were compared.
   double step_ns = 0;     // The mean duration.
   // The one who holds up others most first. At most kMaxTold each, of `late_count`.
   std::vector<Straggler> stragglers{};

@@ -17,7 +17,7 @@ void LargestFirst(std::vector<std::uint32_t>& all, std::size_t from, Value value
                    [&](std::uint32_t a, std::uint32_t b) { return value(a) > value(b); });
 }
 
-// Half of the workers are those that made others wait longest; the others waited longest.
+// Chooses those that made others wait longest, and as many of those that waited longest themselves.
 std::vector<std::uint32_t> WorkersOfMap(const Job& job, const Arrivals& arrivals) {
   std::vector<std::uint32_t> all(job.workers.size());
   std::iota(all.begin(), all.end(), 0);
@@ -61,7 +61,7 @@ std::vector<std::optional<StepWait>> WaitsOf(const Job& job, const JobStep& step
     if (operation.collective == kAlone || !arrivals[operation.collective]) continue;
     std::optional<StepWait>& wait = waits[operation.worker];
     const std::uint32_t last = arrivals[operation.collective]->last;
-    // Who arrives last waits for nobody, whatever the clocks say.
+    // The last to arrive waits for nobody, whatever the clocks say.
     if (!wait || last == i) continue;
     const Operation& latest = step.operations[last];
     wait->waited_ns =

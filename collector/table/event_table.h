@@ -78,7 +78,7 @@ class EventTable {
   std::vector<Row> rows_;
   Columns columns_;
   TextColumn planes_, lines_, names_;
-  // Places of the names of `codes_of_`'s events.
+  // The places of event names in the dictionary, by id, for the plane `codes_of_`.
   std::unordered_map<std::int64_t, std::uint32_t> codes_;
   const xplane::Plane* codes_of_ = nullptr;
   std::int64_t next_id_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "collector/xplane/space.h"
 
@@ -13,12 +14,17 @@ inline std::uint64_t FlowId(std::int64_t type, std::int64_t id) {
   return static_cast<std::uint64_t>(type) << 58 ^ static_cast<std::uint64_t>(id);
 }
 
-// Reads ids from a plane's events. XLA has three conventions: `_pt`/`_p` and `_ct`/`_c` for a
-// producer and a consumer; `flow`, which contains direction and id; and `correlation_id`, which
-// connects a launch on the host with its work on a device.
+// Each process of a worker counts its own ids; processes' planes are named "<plane> [<process>]".
+// Returns a number for the process, with which its ids are XORed; 0 for a plane without one.
+std::uint64_t ProcessOf(std::string_view plane);
+
+// Reads ids from a plane's events, as ids that no other process uses. XLA has three conventions:
+// `_pt`/`_p` and `_ct`/`_c` for a producer and a consumer; `flow`, which contains direction and id;
+// and `correlation_id`, which connects a launch on the host with its work on a device.
 class FlowReader {
  public:
-  explicit FlowReader(const Plane& plane);
+  // `trace`: the number of the plane's trace among those that are shown together.
+  explicit FlowReader(const Plane& plane, std::size_t trace = 0);
 
   // False if no event of the plane can have an id.
   bool any() const { return any_; }
@@ -40,6 +46,7 @@ class FlowReader {
     return static_cast<Kind>(found - ids_.begin());
   }
 
+  const std::uint64_t owner_;  // Differs between processes and between traces.
   // The ids of the stat names in the plane; 0 if it does not have the name.
   std::array<std::int64_t, kOther> ids_{};
   std::array<Kind, kFewNames> kinds_{};  // By id.
@@ -60,18 +67,18 @@ absl::Status FlowReader::Read(const Event& event, const Visit& visit) const {
   if (!status.ok() || found == 0) return status;
   const auto has = [found](Kind kind) { return (found >> kind & 1) != 0; };
   const auto type = [&](Kind kind) { return has(kind) ? values[kind] : 0; };
-  if (has(kProducer)) visit(FlowId(type(kProducerType), values[kProducer]), false);
-  if (has(kConsumer)) visit(FlowId(type(kConsumerType), values[kConsumer]), true);
+  if (has(kProducer)) visit(owner_ ^ FlowId(type(kProducerType), values[kProducer]), false);
+  if (has(kConsumer)) visit(owner_ ^ FlowId(type(kConsumerType), values[kConsumer]), true);
   if (has(kFlow)) {
     // The low two bits are the direction: 1 in, 2 out, 3 both. The top bit distinguishes these ids
     // from those of the other conventions.
     const auto flow = static_cast<std::uint64_t>(values[kFlow]);
-    const std::uint64_t id = flow >> 2 | std::uint64_t{1} << 63;
+    const std::uint64_t id = owner_ ^ (flow >> 2 | std::uint64_t{1} << 63);
     if ((flow & 1) != 0) visit(id, true);
     if ((flow & 2) != 0) visit(id, false);
   }
   if (has(kCorrelation) && values[kCorrelation] != 0)
-    visit(FlowId(kGpuLaunch, values[kCorrelation]), device_);
+    visit(owner_ ^ FlowId(kGpuLaunch, values[kCorrelation]), device_);
   return absl::OkStatus();
 }
 

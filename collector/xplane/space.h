@@ -31,7 +31,7 @@ struct Stat {
 struct Event {
   std::int64_t name_id = 0;
   std::int64_t offset_ps = 0, duration_ps = 0;  // The offset counts from the line's time stamp.
-  // If not 0, this is an aggregate of so many events, which has no time of its own.
+  // If not 0, this is an aggregate of this many events, which has no time of its own.
   std::int64_t occurrences = 0;
   std::string_view bytes{};
 };

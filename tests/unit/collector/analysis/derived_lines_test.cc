@@ -125,6 +125,43 @@ TEST(DeriveLines, LaunchStatsTellTheLongestAndTheAverage) {
   EXPECT_EQ(stats["num_launches"], 3);
 }
 
+// Both processes call their launch number 1.
+TEST(DeriveLines, LaunchesOfProcessesAreToldApart) {
+  xplane::PlaneBuilder host("/host:CPU [a]"), other("/host:CPU [b]"), gpu("/device:GPU:0 [a]", 1);
+  host.BeginLine(1, "main", 0);
+  for (std::int64_t step = 0; step < 2; ++step) {
+    host.AddEvent(host.EventId("train"), step * 10 * kMs, 9 * kMs);
+    host.AddEventStat(host.StatId("step_num"), step + 7);
+  }
+  host.BeginLine(2, "launches", 0);
+  host.AddEvent(host.EventId("cudaLaunchKernel"), kMs, kMs);
+  host.AddEventStat(host.StatId("correlation_id"), std::int64_t{1});
+  other.BeginLine(1, "main", 0);
+  other.AddEvent(other.EventId("cudaLaunchKernel"), 15 * kMs, kMs);
+  other.AddEventStat(other.StatId("correlation_id"), std::int64_t{1});
+  gpu.BeginLine(13, "Stream #13(Compute)", 0);
+  gpu.AddEvent(gpu.EventId("kernel"), 3 * kMs, kMs);
+  gpu.AddEventStat(gpu.StatId("correlation_id"), std::int64_t{1});
+  const std::string trace = host.Encode() + other.Encode() + gpu.Encode();
+  const std::string derived = *DeriveLines(*xplane::Space::Read(trace));
+  EXPECT_THAT(Lines(derived, "Steps"), ElementsAre("train 7 3-4"));
+}
+
+TEST(DeriveLines, TellsFromWhichPlaneEachOneIsDerived) {
+  std::string trace;
+  for (const std::string_view op : {"a", "", "b"}) {
+    xplane::PlaneBuilder gpu("/device:GPU:0", 1);
+    gpu.BeginLine(13, "Stream #13(Compute)", 0);
+    gpu.AddEvent(gpu.EventId("kernel"), kMs, kMs);
+    if (!op.empty()) gpu.AddEventStat(gpu.StatId("hlo_op"), op);
+    trace += gpu.Encode();
+  }
+  std::vector<std::size_t> sources;
+  const std::string derived = *DeriveLines(*xplane::Space::Read(trace), &sources);
+  EXPECT_EQ(xplane::Space::Read(derived)->planes.size(), 2u);
+  EXPECT_THAT(sources, ElementsAre(0, 2));
+}
+
 TEST(DeriveLines, LeavesAloneWhatHasSuchLines) {
   EXPECT_THAT(*DeriveLines(*xplane::Space::Read(Trace("XLA Ops"))), IsEmpty());
 }

@@ -9,6 +9,7 @@
 #include "collector/convert/perfetto_trace.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
+#include "common/base/strings.h"
 
 namespace strobe::convert {
 namespace {
@@ -36,14 +37,16 @@ std::string Sample() {
   return plane.Encode();
 }
 
-Json Convert(const std::vector<WorkerTrace>& traces) {
+std::string ChromeText(const std::vector<WorkerTrace>& traces) {
   std::string text;
   EXPECT_TRUE(WriteChromeTrace(traces, [&](std::string_view piece) {
                 text += piece;
                 return absl::OkStatus();
               }).ok());
-  return Json::parse(text);
+  return text;
 }
+
+Json Convert(const std::vector<WorkerTrace>& traces) { return Json::parse(ChromeText(traces)); }
 
 TEST(ChromeTrace, KeepsEveryDigitAndEveryEvent) {
   const std::string bytes = Sample();
@@ -81,6 +84,66 @@ TEST(ChromeTrace, WorkersStandSideBySideOnOneClock) {
   }
   EXPECT_THAT(processes, testing::ElementsAre("a /host:CPU", "b /host:CPU"));
   EXPECT_THAT(outers, testing::ElementsAre(0.001, 5.001));
+}
+
+TEST(ChromeTrace, ArrowsStayWithinTheirWorker) {
+  xplane::PlaneBuilder host("/host:CPU"), gpu("/device:GPU:0", 1);
+  host.BeginLine(1, "main", 0);
+  host.AddEvent(host.EventId("cudaLaunchKernel"), 0, 1000);
+  host.AddEventStat(host.StatId("correlation_id"), std::int64_t{7});
+  gpu.BeginLine(7, "Stream #7(Compute)", 0);
+  gpu.AddEvent(gpu.EventId("kernel"), 5000, 1000);
+  gpu.AddEventStat(gpu.StatId("correlation_id"), std::int64_t{7});
+  const std::string bytes = host.Encode() + gpu.Encode();
+  const Json events = Convert({{"a", *xplane::Space::Read(bytes), 0},
+                               {"b", *xplane::Space::Read(bytes), 0}})["traceEvents"];
+  std::vector<Json> ends;
+  for (const Json& event : events) {
+    if (event["name"] == "flow") ends.push_back(event);
+  }
+  ASSERT_EQ(ends.size(), 4u);
+  for (std::size_t i = 0; i < 4; i += 2) {
+    EXPECT_EQ(ends[i]["ph"], "s");
+    EXPECT_EQ(ends[i + 1]["ph"], "f");
+    EXPECT_EQ(ends[i]["id"], ends[i + 1]["id"]);
+  }
+  EXPECT_NE(ends[0]["id"], ends[2]["id"]);
+}
+
+TEST(ChromeTrace, TheValueOfACounterIsItsFirstNumber) {
+  xplane::PlaneBuilder gpu("/device:GPU:0");
+  gpu.BeginLine(1, xplane::kCounterLine, 0);
+  gpu.AddEvent(gpu.EventId("Total Allocated"), 0, 0);
+  gpu.AddEventStat(gpu.StatId("tid"), std::string_view("7"));
+  gpu.AddEventStat(gpu.StatId("Total Allocated"), std::int64_t{100});
+  gpu.AddEventStat(gpu.StatId("Bytes"), std::int64_t{-8});
+  gpu.AddEvent(gpu.EventId("no value"), 0, 0);
+  const std::string bytes = gpu.Encode();
+  const Json events = Convert({{"w", *xplane::Space::Read(bytes), 0}})["traceEvents"];
+  std::vector<Json> counters;
+  for (const Json& event : events) {
+    if (event["ph"] == "C") counters.push_back(event);
+  }
+  ASSERT_EQ(counters.size(), 1u);
+  EXPECT_EQ(counters[0]["name"], "Total Allocated");
+  EXPECT_EQ(counters[0]["args"].dump(), R"({"Total Allocated":100})");
+}
+
+TEST(ChromeTrace, TracesMayBeginMonthsApart) {
+  constexpr std::int64_t kMonths = 151ll * 24 * 3'600'000'000'000;
+  xplane::PlaneBuilder host("/host:CPU");
+  host.BeginLine(1, "main", 0);
+  host.AddEvent(host.EventId("event"), 1'500, 2'000);
+  const std::string bytes = host.Encode();
+  const auto begins = [&](std::int64_t shift_ns, std::string_view at) {
+    const std::string text = ChromeText({{"w", *xplane::Space::Read(bytes), shift_ns}});
+    EXPECT_THAT(text, testing::HasSubstr(StrCat("\"ts\":", at, ",\"dur\":0.002}")));
+  };
+  begins(0, "0.0015");
+  begins(kMonths, "13046400000000.0015");
+  begins(-1, "0.0005");
+  begins(-2, "-0.0005");
+  begins(-1'000'002, "-1000.0005");
 }
 
 TEST(ChromeTrace, EndsWithTheSinksError) {

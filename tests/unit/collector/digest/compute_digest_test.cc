@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 
+#include "collector/digest/digest_json.h"
+#include "collector/digest/durations.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "common/base/strings.h"
@@ -282,6 +285,37 @@ TEST(ComputeDigest, ReadsTheLinesOfTpus) {
   EXPECT_FALSE(digest.devices[0].coarse);
 }
 
+std::string SparseCore(int number) {
+  PlaneBuilder core(StrCat("/device:TPU:0 SparseCore ", number), 2 + number);
+  core.BeginLine(1, "Sparse Core Steps", 0);
+  AddPieces(core, {{"7", 0, 100}});
+  core.BeginLine(2, "Sparse Core Modules", 0);
+  AddPieces(core, {{"jit_step(1)", 0, 100}});
+  core.BeginLine(3, "Sparse Core Ops", 0);
+  AddPieces(core, {{"fusion.2", 20, 30}});
+  return core.Encode();
+}
+
+TEST(ComputeDigest, IdleSparseCoresDoNotMakeTheirTpuLessBusy) {
+  PlaneBuilder host(xplane::kHostPlane), tpu("/device:TPU:0", 1);
+  host.BeginLine(1, "main", 0);
+  host.AddEvent(host.EventId("train"), 0, 100 * kUs);
+  host.AddEventStat(host.StatId("step_num"), std::int64_t{7});
+  tpu.BeginLine(3, "XLA Ops", 0);
+  AddPieces(tpu, {{"fusion.1", 0, 90}});
+  std::string trace = host.Encode() + tpu.Encode() + Recorded(100);
+  for (int core = 0; core < 4; ++core) trace += SparseCore(core);
+  const Digest digest = DigestOf(trace);
+  EXPECT_EQ(digest.time, Micros(100, 90, 0, 0, 0, 0, 10));
+  ASSERT_EQ(digest.steps.size(), 1u);
+  EXPECT_EQ(digest.steps[0].time, digest.time);
+  ASSERT_EQ(digest.devices.size(), 5u) << "they are told separately";
+  EXPECT_EQ(digest.devices[4].name, "/device:TPU:0 SparseCore 3");
+  EXPECT_EQ(digest.devices[4].time, Micros(100, 10, 0, 0, 0, 0, 90)) << "only its operations work";
+  EXPECT_FALSE(digest.devices[4].coarse);
+  EXPECT_FALSE(DigestOf(SparseCore(0) + Recorded(100)).knows.device) << "there is no mean";
+}
+
 TEST(ComputeDigest, JoinsTheTwoPartsOfAnAsynchronousCollective) {
   PlaneBuilder tpu("/device:TPU:0", 1);
   tpu.BeginLine(3, "XLA Ops", 0);
@@ -454,6 +488,31 @@ TEST(ComputeDigest, KeepsSoManyDevices) {
   EXPECT_EQ(digest.devices.size(), 256u);
   EXPECT_EQ(digest.cuts.devices, 44u);
   EXPECT_EQ(digest.time.compute_ns, 10 * kUsNs);
+}
+
+// The host has as many different durations as are counted, and one more.
+TEST(ComputeDigest, ManyDurationsOnTheHostHideNoneOfADevice) {
+  constexpr std::uint32_t kBuckets = 1024;
+  PlaneBuilder host(xplane::kHostPlane), gpu("/device:GPU:0", 1);
+  host.BeginLine(1, "main", 0);
+  std::int64_t now = 0;
+  for (std::size_t i = 0; i < digest::Durations::kMaxPairs; ++i) {
+    const auto bucket = static_cast<std::uint32_t>(i % kBuckets);
+    const std::int64_t length = digest::Durations::MiddleOf(bucket);
+    host.AddEvent(host.EventId(StrCat("op", i / kBuckets)), now, length);
+    now += length;
+  }
+  host.AddEvent(host.EventId("one more"), now, kUs);
+  gpu.BeginLine(7, "Stream #7(Compute)", 0);
+  AddPieces(gpu, {{"gemm", 0, 10}});
+  const Digest digest = DigestOf(host.Encode() + gpu.Encode());
+  ASSERT_NE(FindOp(digest, "one more"), nullptr);
+  EXPECT_FALSE(FindOp(digest, "one more")->knows_quantiles());
+  EXPECT_TRUE(FindOp(digest, "op0")->knows_quantiles());
+  EXPECT_NEAR(static_cast<double>(FindOp(digest, "gemm")->p50_ns), 10'000, 200);
+  const nlohmann::ordered_json json = DigestToJson(digest);
+  for (const nlohmann::ordered_json& op : json["ops"])
+    EXPECT_EQ(op["p50Ns"].is_null(), op["name"] == "one more") << op;
 }
 
 TEST(ComputeDigest, RefusesADamagedTrace) {

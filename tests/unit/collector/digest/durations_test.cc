@@ -33,6 +33,23 @@ TEST(Durations, QuantilesAreWithinTwoPercentOfThoseOfTheSortedValues) {
   }
 }
 
+TEST(Durations, TellsNothingOfAnOperationOfWhichDurationsWereLeftOut) {
+  constexpr std::uint32_t kBuckets = 1024, kOps = Durations::kMaxPairs / kBuckets;
+  Durations durations;
+  for (std::uint32_t op = 0; op < kOps; ++op) {
+    for (std::uint32_t bucket = 0; bucket < kBuckets; ++bucket)
+      durations.Add(op, Durations::MiddleOf(bucket));
+  }
+  durations.Add(0, Durations::MiddleOf(3));  // Is counted already.
+  durations.Add(1, Durations::MiddleOf(kBuckets));
+  durations.Add(kOps, 5);
+  const std::vector<Durations::Quantiles> quantiles = durations.Compute(kOps + 1);
+  EXPECT_EQ(quantiles[2].p50, Durations::MiddleOf(kBuckets / 2 - 1));
+  EXPECT_GT(quantiles[0].p99, 0);
+  EXPECT_EQ(quantiles[1].p99, 0);
+  EXPECT_EQ(quantiles[kOps].p99, 0);
+}
+
 TEST(Durations, EveryDurationHasABucketNearIt) {
   for (std::int64_t value = 1; value > 0 && value < std::numeric_limits<std::int64_t>::max() / 3;
        value = value * 3 / 2 + 1) {

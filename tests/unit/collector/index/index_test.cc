@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <random>
 #include <set>
 
 #include "collector/index/window.h"
 #include "collector/xplane/builder.h"
+#include "collector/xplane/edit.h"
 #include "collector/xplane/lanes.h"
 #include "tests/fakes/made_index.h"
 
@@ -101,6 +103,47 @@ TEST(Index, ArrowsLeadBothWays) {
   made.index.ForEachLink(made.index.tracks()[row_of("pool").first_track], false, 0, 1,
                          [&](const LinkTarget& link) { taken.insert(link.other); });
   EXPECT_THAT(taken, testing::ElementsAre(1u, 2u));
+}
+
+// Process b also has launches with the ids 1 to 10, of kernels that were not recorded.
+TEST(Index, ArrowsStayWithinTheirProcess) {
+  xplane::PlaneBuilder other("/host:CPU [b]");
+  other.BeginLine(1, "other", 5);
+  for (std::int64_t id = 1; id <= 10; ++id) {
+    other.AddEvent(other.EventId("cudaLaunchKernel"), id * 1'000'000, 300'000);
+    other.AddEventStat(other.StatId("correlation_id"), id);
+  }
+  std::string trace;
+  ASSERT_TRUE(xplane::AppendXSpace(Job(10), "a", trace).ok());
+  const MadeIndex made(trace + other.Encode());
+  std::map<std::string, int> links;
+  for (const Row& row : made.index.rows()) {
+    const Track& track = made.index.tracks()[row.first_track];
+    made.index.ForEachLink(track, false, 0, 100, [&](const LinkTarget&) {
+      ++links[std::string(made.index.Text(row.name))];
+    });
+  }
+  EXPECT_THAT(links, testing::ElementsAre(testing::Pair("main", 10), testing::Pair("pool", 2)));
+}
+
+TEST(Index, PlanesOfOneNameAndIdKeepTheirOwnDerivedLines) {
+  std::string trace;
+  for (const std::string_view op : {"a", "b"}) {
+    xplane::PlaneBuilder gpu("/device:GPU:0", 1);
+    gpu.BeginLine(13, "Stream #13(Compute)", 0);
+    gpu.AddEvent(gpu.EventId("kernel"), 1000, 1000);
+    gpu.AddEventStat(gpu.StatId("hlo_op"), op);
+    trace += gpu.Encode();
+  }
+  const MadeIndex made(trace);
+  std::vector<std::string> ops;
+  for (const Row& row : made.index.rows()) {
+    if (made.index.Text(row.name) != "XLA Ops") continue;
+    const std::optional<Entry> entry = made.index.EntryAt(made.index.tracks()[row.first_track], 0);
+    ASSERT_TRUE(entry.has_value());
+    ops.push_back(std::to_string(row.plane) + std::string(made.index.Text(entry->name)));
+  }
+  EXPECT_THAT(ops, testing::ElementsAre("0a", "1b"));
 }
 
 TEST(Index, IsRefusedWhenItIsNone) {

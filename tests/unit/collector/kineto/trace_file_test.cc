@@ -324,6 +324,16 @@ TEST(TraceFile, AsynchronousEventsGetALinePerCategory) {
   EXPECT_EQ(trace.report.unread(), 0u);
 }
 
+TEST(TraceFile, WhatKinetoSaysOfItselfIsNotRecorded) {
+  constexpr char kItself[] = R"json(
+    {"ph":"X","cat":"Trace","name":"PyTorch Profiler (0)","pid":"Spans","tid":"x","ts":1,"dur":9},
+    {"ph":"i","s":"g","name":"Record Window End","pid":"","tid":"","ts":10})json";
+  EXPECT_EQ(ConvertEvents(kItself).report.recorded, 0u);
+  constexpr char kOperator[] =
+      R"json(,{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":2,"dur":1})json";
+  EXPECT_EQ(ConvertEvents(std::string(kItself) + kOperator).report.recorded, 1u);
+}
+
 TEST(TraceFile, CountersAndOtherPhasesAreKept) {
   const Converted trace = ConvertEvents(R"(
     {"ph":"C","name":"memory","pid":1,"ts":1,"args":{"used":10,"free":2.5}},

@@ -177,6 +177,20 @@ TEST(CompareRuns, SurvivesHostileDigests) {
   }
 }
 
+TEST(CompareRuns, NothingIsDecidedOfOneWorkersOperationWithoutQuantiles) {
+  const RunSummary before = SummaryOf({.seed = 19, .workers = 1});
+  std::vector<Digest> digests =
+      SimulateRun({.seed = 20, .workers = 1, .factors = {{"gemm_large", 3}}});
+  const RunComparison known = CompareRuns(before, SummarizeRun(digests));
+  EXPECT_EQ(OpOf(known, "gemm_large").verdict, OpVerdict::kLonger);
+  for (DigestOp& op : digests[0].ops) op.p50_ns = op.p99_ns = 0;
+  const RunComparison unknown = CompareRuns(before, SummarizeRun(digests));
+  EXPECT_EQ(OpOf(unknown, "gemm_large").verdict, OpVerdict::kNotDecidable);
+  EXPECT_NEAR(OpOf(unknown, "gemm_large").self.after / 1e6, 60, 8);
+  const nlohmann::json json = ComparisonToJson(unknown, 100);
+  for (const nlohmann::json& op : json["ops"]) EXPECT_TRUE(op["errorNs"].is_null()) << op;
+}
+
 TEST(CompareRuns, JsonHasTheWholeComparison) {
   const RunComparison found = Compared({.seed = 17}, {.seed = 18, .factors = {{"attention", 1.6}}});
   const nlohmann::json json = ComparisonToJson(found, 2);

@@ -1,0 +1,62 @@
+#include "collector/convert/align.h"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collector/xplane/builder.h"
+#include "collector/xplane/names.h"
+
+namespace strobe::convert {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::int64_t kJanuary = 1'767'225'600'000'000'000;  // 2026, as a Unix time in ns.
+constexpr std::int64_t kHour = 3'600'000'000'000;
+constexpr std::int64_t kJune = kJanuary + 151 * 24 * kHour;
+
+// The trace of a worker whose profiler started at that time.
+OpenTrace StartedAt(std::string_view worker, std::int64_t start_ns) {
+  xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
+  environment.AddPlaneStat(xplane::kProfileStart, start_ns);
+  OpenTrace trace{.worker = std::string(worker)};
+  trace.content = std::make_unique<const std::string>(environment.Encode());
+  return trace;
+}
+
+AlignedTraces Aligned(const std::vector<OpenTrace>& traces) {
+  absl::StatusOr<AlignedTraces> aligned = AlignTraces(traces);
+  EXPECT_TRUE(aligned.ok()) << aligned.status();
+  return *std::move(aligned);
+}
+
+TEST(AlignTraces, WarnsOfTracesOfAnotherRun) {
+  std::vector<OpenTrace> traces;
+  traces.push_back(StartedAt("a", kJune + 5));
+  traces.push_back(StartedAt("b", kJanuary));
+  traces.push_back(StartedAt("c", kJune));
+  const AlignedTraces aligned = Aligned(traces);
+  EXPECT_EQ(aligned.zero_ns, kJanuary);
+  EXPECT_EQ(aligned.workers[0].shift_ns, kJune + 5 - kJanuary) << "what is told stays true";
+  EXPECT_EQ(aligned.workers[2].shift_ns, kJune - kJanuary);
+  EXPECT_THAT(aligned.workers[0].space.warnings, ElementsAre(HasSubstr("of different runs")));
+  EXPECT_THAT(aligned.workers[1].space.warnings, IsEmpty());
+  EXPECT_THAT(aligned.workers[2].space.warnings, ElementsAre(HasSubstr("of different runs")));
+}
+
+TEST(AlignTraces, DoesNotWarnOfWorkersThatBeganLate) {
+  std::vector<OpenTrace> traces;
+  traces.push_back(StartedAt("a", kJanuary));
+  traces.push_back(StartedAt("b", kJanuary + 23 * kHour));
+  const AlignedTraces aligned = Aligned(traces);
+  EXPECT_EQ(aligned.workers[1].shift_ns, 23 * kHour);
+  EXPECT_THAT(aligned.workers[1].space.warnings, IsEmpty());
+}
+
+}  // namespace
+}  // namespace strobe::convert

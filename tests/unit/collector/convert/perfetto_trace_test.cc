@@ -1,0 +1,159 @@
+#include "collector/convert/perfetto_trace.h"
+
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "collector/xplane/builder.h"
+#include "collector/xplane/names.h"
+#include "collector/xplane/wire.h"
+
+namespace strobe::convert {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using wire::Reader;
+
+// An event, as Perfetto reads it.
+struct Shown {
+  std::string track{};  // Its name.
+  std::uint64_t at_ns = 0, type = 0;
+  std::optional<double> value{};
+  std::vector<std::uint64_t> flows{}, ending_flows{};
+};
+
+// The last field of that number in a message.
+std::string_view BytesOf(std::string_view message, std::uint32_t field) {
+  std::string_view bytes;
+  for (Reader reader(message); reader.Next();) {
+    if (reader.field() == field) bytes = reader.bytes();
+  }
+  return bytes;
+}
+std::uint64_t NumberOf(std::string_view message, std::uint32_t field) {
+  std::uint64_t number = 0;
+  for (Reader reader(message); reader.Next();) {
+    if (reader.field() == field) number = reader.value();
+  }
+  return number;
+}
+
+// Reads the packets. Field numbers are those of Perfetto's protos.
+std::vector<Shown> Shows(const std::vector<WorkerTrace>& traces) {
+  std::string written;
+  EXPECT_TRUE(WritePerfettoTrace(traces, [&](std::string_view piece) {
+                written += piece;
+                return absl::OkStatus();
+              }).ok());
+  std::map<std::uint64_t, std::string> tracks, of_sequence;
+  std::vector<Shown> all;
+  for (Reader packets(written); packets.Next();) {
+    const std::string_view packet = packets.bytes();
+    const std::uint64_t sequence = NumberOf(packet, 10);
+    if (const std::string_view track = BytesOf(packet, 60); !track.empty()) {
+      const std::string_view thread = BytesOf(track, 4);
+      tracks[NumberOf(track, 1)] = thread.empty() ? BytesOf(track, 2) : BytesOf(thread, 5);
+    }
+    if (const std::string_view defaults = BytesOf(packet, 59); !defaults.empty())
+      of_sequence[sequence] = tracks[NumberOf(BytesOf(defaults, 11), 11)];
+    const std::string_view event = BytesOf(packet, 11);
+    if (event.empty()) continue;
+    Shown& shown =
+        all.emplace_back(Shown{.track = of_sequence[sequence], .at_ns = NumberOf(packet, 8)});
+    for (Reader reader(event); reader.Next();) {
+      if (reader.field() == 9) shown.type = reader.value();
+      if (reader.field() == 44) shown.value = std::bit_cast<double>(reader.value());
+      if (reader.field() == 47) shown.flows.push_back(reader.value());
+      if (reader.field() == 48) shown.ending_flows.push_back(reader.value());
+    }
+  }
+  return all;
+}
+
+TEST(PerfettoTrace, EveryCounterHasATrackOfItsOwn) {
+  xplane::PlaneBuilder gpu("/device:GPU:0");
+  gpu.BeginLine(1, xplane::kCounterLine, 0);
+  for (std::int64_t i = 0; i < 2; ++i) {
+    gpu.AddEvent(gpu.EventId("Total Allocated"), 1000 * i, 0);
+    gpu.AddEventStat(gpu.StatId("tid"), std::string_view("7"));
+    gpu.AddEventStat(gpu.StatId("Total Allocated"), 100 + i);
+    gpu.AddEventStat(gpu.StatId("Bytes"), std::int64_t{-8});
+    gpu.AddEvent(gpu.EventId("Total Reserved"), 1000 * i, 0);
+    gpu.AddEventStat(gpu.StatId("Total Reserved"), 200.5);
+  }
+  gpu.AddEvent(gpu.EventId("no value"), 0, 0);
+  gpu.AddEventStat(gpu.StatId("tid"), std::string_view("7"));
+  const std::string bytes = gpu.Encode();
+  std::map<std::string, std::vector<double>> values;
+  for (const Shown& shown : Shows({{"w", *xplane::Space::Read(bytes), 0}})) {
+    EXPECT_EQ(shown.type, 4u) << "a counter's value";
+    values[shown.track].push_back(shown.value.value_or(-1));
+  }
+  EXPECT_EQ(values.size(), 2u);
+  EXPECT_THAT(values["Total Allocated"], ElementsAre(100, 101));
+  EXPECT_THAT(values["Total Reserved"], ElementsAre(200.5, 200.5));
+}
+
+TEST(PerfettoTrace, ArrowsOfLaunchesStayWithinTheirWorker) {
+  xplane::PlaneBuilder host("/host:CPU"), gpu("/device:GPU:0", 1);
+  host.BeginLine(1, "main", 0);
+  host.AddEvent(host.EventId("cudaLaunchKernel"), 0, 1000);
+  host.AddEventStat(host.StatId("correlation_id"), std::int64_t{7});
+  gpu.BeginLine(7, "Stream #7(Compute)", 0);
+  gpu.AddEvent(gpu.EventId("kernel"), 5000, 1000);
+  gpu.AddEventStat(gpu.StatId("correlation_id"), std::int64_t{7});
+  const std::string bytes = host.Encode() + gpu.Encode();
+  const std::vector<Shown> all =
+      Shows({{"a", *xplane::Space::Read(bytes), 0}, {"b", *xplane::Space::Read(bytes), 0}});
+  ASSERT_EQ(all.size(), 8u) << "four begins, each followed by its end";
+  for (std::size_t worker = 0; worker < 2; ++worker) {
+    const Shown &launch = all[4 * worker], &kernel = all[4 * worker + 2];
+    EXPECT_EQ(launch.track, "main");
+    EXPECT_EQ(launch.flows.size(), 1u);
+    EXPECT_THAT(launch.ending_flows, IsEmpty());
+    EXPECT_EQ(kernel.track, "Stream #7(Compute)");
+    EXPECT_EQ(kernel.ending_flows, launch.flows);
+    EXPECT_THAT(kernel.flows, IsEmpty());
+  }
+  EXPECT_NE(all[0].flows, all[4].flows);
+}
+
+TEST(PerfettoTrace, AnEventInTheMiddleOfAFlowDoesNotEndIt) {
+  xplane::PlaneBuilder host("/host:CPU");
+  host.BeginLine(1, "main", 0);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const std::int64_t direction = i == 0 ? 2 : i == 1 ? 3 : 1;
+    host.AddEvent(host.EventId("event"), 1000 * i, 0);
+    host.AddEventStat(host.StatId("flow"), 5 << 2 | direction);
+  }
+  const std::string bytes = host.Encode();
+  const std::vector<Shown> all = Shows({{"w", *xplane::Space::Read(bytes), 0}});
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].flows.size(), 1u);
+  EXPECT_EQ(all[1].flows, all[0].flows);
+  EXPECT_THAT(all[1].ending_flows, IsEmpty());
+  EXPECT_THAT(all[2].flows, IsEmpty());
+  EXPECT_EQ(all[2].ending_flows, all[0].flows);
+}
+
+TEST(PerfettoTrace, TracesMayBeginMonthsApart) {
+  constexpr std::int64_t kMonthsNs = 151ll * 24 * 3'600'000'000'000;
+  xplane::PlaneBuilder host("/host:CPU");
+  host.BeginLine(1, "main", 0);
+  host.AddEvent(host.EventId("early"), -500, 0);
+  host.AddEvent(host.EventId("event"), 1'500, 2'000);
+  const std::string bytes = host.Encode();
+  std::vector<std::uint64_t> times;
+  for (const Shown& shown : Shows({{"january", *xplane::Space::Read(bytes), 0},
+                                   {"june", *xplane::Space::Read(bytes), kMonthsNs}}))
+    times.push_back(shown.at_ns);
+  constexpr auto kMonths = static_cast<std::uint64_t>(kMonthsNs);
+  EXPECT_THAT(times, ElementsAre(0, 1, 3, kMonths - 1, kMonths + 1, kMonths + 3));
+}
+
+}  // namespace
+}  // namespace strobe::convert
