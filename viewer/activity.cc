@@ -48,7 +48,7 @@ void AddItem(const index::Item& item, const index::Window& window, std::vector<f
   }
 }
 
-// The share of each slot that a row's outermost events fill; those inside of them fill the same
+// The share of each slot that a row's outermost events fill. Events inside of them fill no further
 // time.
 std::vector<float> LookAtRow(const Worker& worker, const index::Row& row,
                              const index::Window& window, std::uint32_t slots) {

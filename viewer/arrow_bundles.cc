@@ -83,8 +83,8 @@ class Ranges {
   std::vector<std::vector<std::uint32_t>> place_;
 };
 
-// Where an arrow's ends lie. Neighbouring arrows end on neighbouring events, so that the block that
-// was decoded last on each track answers nearly always.
+// Where an arrow's ends lie. Neighbouring arrows end on neighbouring events, so the block that was
+// decoded last on each track holds the answer nearly always.
 class Places {
  public:
   explicit Places(const LoadedRun& run) : run_(run), blocks_(run.workers.size()) {

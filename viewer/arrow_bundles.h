@@ -31,7 +31,7 @@ struct Bundle {
 
 struct Bundles {
   std::uint64_t total = 0;  // Arrows in the window.
-  std::uint64_t drawn = 0;  // Arrows in `bundles`; fewer only if `limit` rows' pairs do not do.
+  std::uint64_t drawn = 0;  // Arrows in `bundles`; fewer if the rows make more than `limit` pairs.
   std::vector<Bundle> bundles{};  // In no order.
 };
 

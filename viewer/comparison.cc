@@ -18,9 +18,7 @@ struct Part {
   std::int64_t begin_ps = 0, end_ps = 0;
 };
 
-}  // namespace
-
-absl::StatusOr<std::string> CompareSteps(const LoadedRun& run) {
+absl::StatusOr<std::string> ReadSteps(const LoadedRun& run) {
   // By name and number. The names point into the traces, which stay open.
   std::map<std::pair<std::string_view, std::int64_t>, std::vector<Part>> steps;
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
@@ -56,6 +54,17 @@ absl::StatusOr<std::string> CompareSteps(const LoadedRun& run) {
     return a["beginPs"].get<std::int64_t>() < b["beginPs"].get<std::int64_t>();
   });
   return Json{{"steps", std::move(json)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CompareSteps(const LoadedRun& run) {
+  LazyAnswer& steps = *run.steps;
+  MutexLock lock(&steps.mutex);
+  if (steps.text.empty()) {
+    ASSIGN_OR_RETURN(steps.text, ReadSteps(run));
+  }
+  return steps.text;
 }
 
 }  // namespace strobe::viewer

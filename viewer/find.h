@@ -1,16 +1,18 @@
 // Finds events by their names, full names and arguments on all workers.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "viewer/arrows.h"
 #include "viewer/event_texts.h"
 #include "viewer/loaded_run.h"
 
 namespace strobe::viewer {
 
-// Where a search looks; each looks in all that the one before it does.
+// Where a search looks. Each place includes the ones before it.
 enum class FindIn {
   kNames,  // Names, as they are shown.
   kTexts,  // Full names, and the arguments that all events of a name share.
@@ -26,10 +28,13 @@ struct FindRequest {
   // False: events that begin at `from_ps` or later, earliest first. True: events that begin before
   // it, latest first.
   bool backwards = false;
+  // If set, only events behind this one, which begins at `from_ps`: a list goes on where it ended,
+  // however many events begin together. Searches that go backwards ignore it.
+  std::optional<EventRef> after{};
   std::uint32_t limit = 100;
   std::vector<std::uint32_t> rows{};  // Empty: all rows.
   bool count = true;  // False: `total` need not be complete, so that the search may end sooner.
-  // How much work reading arguments may be, in units of about 30 ns; events have 3 or more.
+  // The most work for reading arguments, in units of about 30 ns; an event takes 3 units or more.
   std::uint64_t max_cost = 60'000'000;
 };
 

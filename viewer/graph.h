@@ -12,7 +12,8 @@ namespace strobe::viewer {
 struct GraphRequest {
   std::uint32_t worker = 0;
   HloOp op{};  // Without an instruction: the root of the module's entry computation.
-  // Instructions so many steps away are shown, but of each at most `fan` operands and users.
+  // Instructions up to `levels` steps away are shown, with at most `fan` operands and users of
+  // each.
   std::uint32_t levels = 2, fan = 8;
   std::uint32_t limit = 80;  // The most instructions; at least 1.
 };

@@ -15,8 +15,8 @@ namespace strobe::viewer {
 
 inline constexpr std::size_t kAllRuns = std::numeric_limits<std::size_t>::max();
 
-// Whether a part of a path, as a browser names it, can be a folder or a file directly in another
-// one. Stores would try others again, or find them elsewhere.
+// Whether a part of a path from a browser can be the name of a folder or a file directly in another
+// folder. Stores would retry other names, or resolve them to another place.
 bool IsNameInFolder(std::string_view part);
 
 // Where the objects of a run are.

@@ -91,6 +91,17 @@ absl::StatusOr<index::StoredIndex> Build(const convert::OpenTrace& trace,
   return index::BuildStored(cache, trace.bytes(), space, options, warning);
 }
 
+// The worker's shift in ps. The run's clock cannot hold traces that begin further apart than
+// kMaxTimePs, so those are moved together, with a warning.
+std::int64_t ShiftOf(const convert::WorkerTrace& worker, std::vector<std::string>& warnings) {
+  constexpr std::int64_t kMaxShiftNs = kMaxTimePs / 1000;
+  if (worker.shift_ns > kMaxShiftNs)
+    warnings.push_back(StrCat(worker.worker, ": begins more than ",
+                              kMaxShiftNs / 86'400'000'000'000,
+                              " days after the first trace and is shown too early"));
+  return std::clamp(worker.shift_ns, -kMaxShiftNs, kMaxShiftNs) * 1000;
+}
+
 // Takes over a worker's window. All workers have the same one, up to the error of their clocks; of
 // workers that were recorded by different captures, it reaches from the first to the last.
 void AddWindow(const convert::WorkerTrace& worker, LoadedRun& run) {
@@ -140,8 +151,7 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
                           ToAbsl(StrCat(from.worker, ": ", MessageOf(stored.status()))));
     if (!warning.empty()) run.warnings.push_back(StrCat(from.worker, ": ", warning));
     const index::Header& header = stored->index().header();
-    const std::int64_t shift_ps =
-        std::clamp(from.shift_ns, -kMaxTimePs / 1000, kMaxTimePs / 1000) * 1000;
+    const std::int64_t shift_ps = ShiftOf(from, run.warnings);
     if (header.events > 0) {
       run.begin_ps =
           std::min(run.begin_ps, std::clamp(header.begin_ps, -kMaxTimePs, kMaxTimePs) + shift_ps);

@@ -1,13 +1,17 @@
 // A run in memory: its traces and their indexes, on one clock. All of the viewer's answers are made
-// from it. It does not change once it is loaded, so that threads share it without a lock.
+// from it. But for `steps`, it does not change once it is loaded, so that threads share it without
+// a lock.
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "collector/convert/align.h"
 #include "collector/index/cache.h"
+#include "common/base/mutex.h"
 
 namespace strobe::viewer {
 
@@ -42,6 +46,12 @@ struct RowRef {
 // overflow.
 inline constexpr std::int64_t kMaxTimePs = std::int64_t{1} << 61;
 
+// An answer that is made when it is first asked for.
+struct LazyAnswer {
+  Mutex mutex{};
+  std::string text ABSL_GUARDED_BY(mutex){};  // Empty until then.
+};
+
 struct LoadedRun {
   std::string name{};
   std::vector<Worker> workers{};
@@ -70,6 +80,7 @@ struct LoadedRun {
   std::uint32_t NumberOf(std::uint32_t worker, std::uint32_t row) const;
 
   std::vector<std::vector<std::uint32_t>> numbers{};  // NumberOf, by worker and row.
+  std::unique_ptr<LazyAnswer> steps = std::make_unique<LazyAnswer>();  // See comparison.h.
 };
 
 // Shared by the thread that loads a run and those that watch or stop it.

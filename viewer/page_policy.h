@@ -7,8 +7,8 @@
 
 namespace strobe::viewer {
 
-// May browsers use this name, a Host header, for the server? `hosts` are the names besides
-// localhost and the loopback's addresses.
+// Whether browsers may use this name, from a Host header, for the server. `hosts` are the names
+// besides localhost and the loopback's addresses.
 bool IsAllowedHost(const std::string& host, const std::vector<std::string>& hosts);
 
 // The page may load only what this server serves, and no other site may frame it.

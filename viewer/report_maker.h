@@ -14,7 +14,8 @@
 
 namespace strobe::viewer {
 
-// What one thread reads in a few seconds. `strobe report` has no limit.
+// The viewer computes no report of more events: one thread reads these in a few seconds. `strobe
+// report` has no limit.
 inline constexpr std::uint64_t kMaxReportEvents = 20'000'000;
 // Workers whose traces were not read by then are missing from the report.
 inline constexpr Nanos kReportDeadline = std::chrono::seconds(60);
@@ -24,7 +25,7 @@ inline constexpr Nanos kReportDeadline = std::chrono::seconds(60);
 absl::StatusOr<std::string> MakeReport(const LoadedRun& run, Nanos patience,
                                        const Cancellation& stop, std::atomic<std::size_t>& done);
 
-// Makes it on a thread of its own, which gives way to those that answer the page.
+// Makes the report on a thread of its own, which gives way to the threads that answer the page.
 class ReportMaker {
  public:
   explicit ReportMaker(std::shared_ptr<const LoadedRun> run);
@@ -32,7 +33,7 @@ class ReportMaker {
   ReportMaker(const ReportMaker&) = delete;
   ReportMaker& operator=(const ReportMaker&) = delete;
 
-  // Empty if it is not made after `wait`.
+  // Empty if the report is not made after `wait`.
   absl::StatusOr<std::string> Get(Nanos wait);
   std::size_t done() const { return done_; }
   std::size_t total() const { return total_; }

@@ -18,11 +18,12 @@ inline constexpr std::size_t kShownWorkers = 40, kShownSteps = 1000, kShownOps =
 // that was cut has its rest counted beside it, such as "opsMore" beside "ops". What the report does
 // not tell is null. InvalidArgument names the place of the first value of a wrong type.
 //
-// "workers" joins each worker's times with how long it waited and made others wait. Of a large job
-// only those are left that are named as late or made others wait longest, in the report's order.
+// "workers" joins each worker's times with how long it waited and made others wait. Of a large job,
+// only workers are kept that are named as late or made others wait longest, in the report's order.
 absl::StatusOr<nlohmann::ordered_json> ReadReport(std::string_view text);
 
-// Does it compare workers in steps, so that it says more than the timeline shows at first sight?
+// Whether the report compares workers in steps, so that it says more than the timeline shows at
+// first sight.
 bool ComparesWorkers(const nlohmann::ordered_json& report);
 
 }  // namespace strobe::viewer

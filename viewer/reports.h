@@ -17,7 +17,7 @@ namespace strobe::viewer {
 
 struct StoredReport;
 
-// Runs of at most so many events, in files of this machine, are cheap to report on: a few tens of
+// Runs of at most this many events, in files of this machine, are cheap to report on: a few tens of
 // milliseconds.
 inline constexpr std::uint64_t kCheapEvents = 200'000;
 bool IsCheap(const LoadedRun& run);
@@ -33,10 +33,10 @@ Page LoadingReportPage(const std::string& run, const StoredReport& stored);
 // Safe for concurrent use.
 class Reports {
  public:
-  // `most`: how many computed ones are kept.
+  // At most `most` computed reports are kept.
   explicit Reports(std::size_t most) : most_(most) {}
 
-  // Is the run's report computed, or being computed?
+  // Whether the run's report is computed, or being computed.
   bool Knows(const std::string& run);
   // Waits a moment for the report of a run. A failure is forgotten, so that the next request tries
   // again.

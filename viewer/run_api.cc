@@ -14,6 +14,7 @@
 #include "common/base/strings.h"
 #include "viewer/activity.h"
 #include "viewer/arrow_bundles.h"
+#include "viewer/arrows.h"
 #include "viewer/comparison.h"
 #include "viewer/details.h"
 #include "viewer/find.h"
@@ -86,20 +87,38 @@ absl::StatusOr<std::vector<SelectedBox>> ReadBoxes(const Query& query) {
   return boxes;
 }
 
-// Reads events such as "3:0:17", by row, track and ordinal.
+// Reads an event such as "3:0:17", by row, track and ordinal.
+bool ReadEvent(const std::string& text, SelectedEvent& event) {
+  char behind = 0;
+  return std::sscanf(text.c_str(), "%u:%u:%u%c", &event.row, &event.track, &event.ordinal,
+                     &behind) == 3;
+}
+
 absl::StatusOr<std::vector<SelectedEvent>> ReadEvents(const Query& query) {
   std::vector<SelectedEvent> events;
   for (const std::string& part : ListOf(query, "events")) {
     SelectedEvent event;
-    char behind = 0;
-    if (std::sscanf(part.c_str(), "%u:%u:%u%c", &event.row, &event.track, &event.ordinal,
-                    &behind) != 3 ||
-        events.size() >= kMaxRows)
+    if (!ReadEvent(part, event) || events.size() >= kMaxRows)
       return absl::InvalidArgumentError(
           StrCat("events: write up to ", kMaxRows, " of row:track:ordinal, such as 3:0:17"));
     events.push_back(event);
   }
   return events;
+}
+
+// The event behind which a list is to go on.
+absl::StatusOr<EventRef> ReadAfter(const LoadedRun& run, const Query& query) {
+  SelectedEvent event;
+  if (!ReadEvent(query.Text("after"), event))
+    return absl::InvalidArgumentError("after: write row:track:ordinal, such as 3:0:17");
+  const absl::Status none = absl::NotFoundError("after: there is no such event");
+  if (event.row >= run.rows.size()) return none;
+  const RowRef& ref = run.rows[event.row];
+  const index::Index& index = run.WorkerOf(ref).index();
+  if (event.track >= run.RowOf(ref).tracks) return none;
+  const std::uint32_t track = run.RowOf(ref).first_track + event.track;
+  if (!index.EntryAt(index.tracks()[track], event.ordinal)) return none;
+  return ReferTo(run, ref.worker, track, event.ordinal);
 }
 
 Json ToJson(const LoadedRun& run, const Hit& hit) {
@@ -116,6 +135,7 @@ absl::StatusOr<Page> HitsPage(const LoadedRun& run, FindRequest& request, const 
   constexpr std::size_t kMaxNames = 50;
   request.backwards = query.Text("backwards") == "1";
   ASSIGN_OR_RETURN(request.from_ps, query.Integer("from", run.begin_ps, -kMaxTimePs, kMaxTimePs));
+  if (request.after) request.from_ps = std::clamp(request.after->begin_ps, -kMaxTimePs, kMaxTimePs);
   ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 100, 1, 10'000));
   request.limit = static_cast<std::uint32_t>(limit);
   ASSIGN_OR_RETURN(const Found found, FindEvents(run, request));
@@ -187,6 +207,9 @@ absl::StatusOr<Page> FindPage(const LoadedRun& run, const Query& query) {
 absl::StatusOr<Page> EventsPage(const LoadedRun& run, const Query& query) {
   FindRequest request;
   ASSIGN_OR_RETURN(request.rows, ReadRows(query));
+  if (!query.Text("after").empty()) {
+    ASSIGN_OR_RETURN(request.after, ReadAfter(run, query));
+  }
   return HitsPage(run, request, query);
 }
 

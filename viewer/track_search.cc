@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
+#include <utility>
 
 #include "common/base/status_macros.h"
 
@@ -26,7 +28,7 @@ class TrackSearcher {
         index_(worker_.index()),
         track_(index_.tracks()[plan.run.RowOf(plan.run.rows[row]).first_track + track]),
         names_(plan.names[plan.run.rows[row].worker]),
-        first_(index_.FirstFrom(track_, plan.request.from_ps - worker_.shift_ps)) {}
+        first_(First()) {}
 
   absl::StatusOr<TrackHits> Search() {
     ASSIGN_OR_RETURN(source_, SourceOf(plan_.run, plan_.run.rows[row_]));
@@ -44,6 +46,17 @@ class TrackSearcher {
   }
 
  private:
+  // The ordinal at which the search begins. Hits that begin together are in the order of rows,
+  // tracks and ordinals.
+  std::uint64_t First() const {
+    const std::optional<EventRef>& after = plan_.request.after;
+    const std::int64_t from_ps = plan_.request.from_ps - worker_.shift_ps;
+    if (!after || plan_.request.backwards) return index_.FirstFrom(track_, from_ps);
+    const std::pair here(row_, track_number_), last(after->row, after->track);
+    if (here == last) return std::uint64_t{after->ordinal} + 1;
+    return index_.FirstFrom(track_, here < last ? from_ps + 1 : from_ps);
+  }
+
   // Looks at all events, in order to count them.
   absl::Status SearchAll() {
     std::deque<Hit> last;  // The latest hits before the begin of a search that goes backwards.
@@ -157,11 +170,11 @@ class TrackSearcher {
   const Index& index_;
   const Track& track_;
   const TextSet& names_;
-  const std::uint64_t first_;  // The ordinal at which the search begins.
+  const std::uint64_t first_;  // See First.
   EventSource source_;
   const PlaneMatches* plane_ = nullptr;                // Null when only names are searched.
   bool reads_all_ = false;                             // Every event's arguments are searched.
-  bool may_read_ = false;                              // So are those of the block at hand.
+  bool may_read_ = false;                              // Those of the present block are searched.
   std::uint64_t mask_ = 0;                             // Which blocks may hold hits.
   std::uint64_t cost_ = 0;                             // What the block at hand costs.
   std::vector<std::pair<Entry, std::uint32_t>> here_;  // The block's hits, with their ordinals.

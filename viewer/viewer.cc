@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -24,6 +25,8 @@ constexpr std::size_t kMaxChoices = 1000;
 constexpr Nanos kPageWait = std::chrono::milliseconds(100);
 // XProf's page asks once.
 constexpr Nanos kXprofWait = std::chrono::seconds(60);
+// A run that is being read is given up for another one if nobody has asked for it for this long.
+constexpr Nanos kPatience = std::chrono::seconds(5);
 
 // Answers from a run's objects in the store. `folder` is for files that exist only meanwhile.
 using FileApi = absl::StatusOr<Page> (*)(Library& library, const std::string& run,
@@ -102,11 +105,12 @@ absl::StatusOr<Page> Viewer::Route(const Request& request, const catalog::Visibl
 }
 
 std::shared_ptr<Loader> Viewer::Known(const std::string& run) {
-  const auto known = std::find_if(loaders_.begin(), loaders_.end(),
-                                  [&](const auto& loader) { return loader.first == run; });
-  if (known == loaders_.end()) return nullptr;
-  std::rotate(known, known + 1, loaders_.end());
-  return loaders_.back().second;
+  const auto known = std::find_if(opened_.begin(), opened_.end(),
+                                  [&](const Opened& opened) { return opened.run == run; });
+  if (known == opened_.end()) return nullptr;
+  known->asked = options_.clock->MonoNow();
+  std::rotate(known, known + 1, opened_.end());
+  return opened_.back().loader;
 }
 
 bool Viewer::MaySee(const std::string& run, const catalog::Visible& visible) const {
@@ -135,40 +139,63 @@ absl::StatusOr<std::string> Viewer::RunOf(const Query& query, const catalog::Vis
     MutexLock lock(&mutex_);
     if (Known(name) != nullptr) return name;
   }
-  // Looked for only if it is not open, because that costs a request to the store.
+  // Asks the store only if the run is not open, because that costs a request.
   RETURN_IF_ERROR(library_.Find(name));
   return name;
 }
 
-std::shared_ptr<Loader> Viewer::LoaderOf(const std::string& run) {
+std::shared_ptr<Loader> Viewer::TryLoaderOf(const std::string& run) {
   // Declared before the lock, so that it is destroyed after it: its destructor waits for a thread.
   std::shared_ptr<Loader> evicted;
   MutexLock lock(&mutex_);
   if (std::shared_ptr<Loader> known = Known(run)) return known;
-  if (loaders_.size() >= options_.max_open) {
-    evicted = std::move(loaders_.front().second);
-    loaders_.erase(loaders_.begin());
+  const MonoTime now = options_.clock->MonoNow();
+  if (opened_.size() >= options_.max_open) {
+    const auto place = std::find_if(opened_.begin(), opened_.end(), [&](const Opened& opened) {
+      return opened.given || now - opened.asked > kPatience;
+    });
+    if (place == opened_.end()) return nullptr;
+    evicted = std::move(place->loader);
+    opened_.erase(place);
   }
-  loaders_.emplace_back(run, std::make_shared<Loader>(library_, options_.cache, run));
-  return loaders_.back().second;
+  opened_.push_back({run, std::make_shared<Loader>(library_, options_.cache, run), now});
+  return opened_.back().loader;
+}
+
+std::shared_ptr<Loader> Viewer::LoaderOf(const std::string& run, Nanos wait) {
+  std::shared_ptr<Loader> loader = TryLoaderOf(run);
+  for (; loader == nullptr && wait > Nanos{0}; wait -= kPageWait) {
+    std::this_thread::sleep_for(std::min(wait, kPageWait));
+    loader = TryLoaderOf(run);
+  }
+  return loader;
+}
+
+void Viewer::NoteGiven(const std::shared_ptr<Loader>& loader) {
+  MutexLock lock(&mutex_);
+  for (Opened& opened : opened_)
+    if (opened.loader == loader) opened.given = true;
 }
 
 void Viewer::Forget(const std::shared_ptr<Loader>& loader) {
   MutexLock lock(&mutex_);
-  std::erase_if(loaders_, [&](const auto& known) { return known.second == loader; });
+  std::erase_if(opened_, [&](const Opened& opened) { return opened.loader == loader; });
 }
 
 absl::StatusOr<Viewer::Run> Viewer::Loaded(const std::shared_ptr<Loader>& loader, Nanos wait) {
+  if (loader == nullptr) return Run{};
   absl::StatusOr<Run> run = loader->Get(wait);
-  // The next request tries again: the cause may have been removed by then.
-  if (!run.ok()) Forget(loader);
+  if (!run.ok())
+    Forget(loader);  // The next request tries again: the cause may have been removed by then.
+  else if (*run != nullptr)
+    NoteGiven(loader);
   return run;
 }
 
 absl::StatusOr<Page> Viewer::AskRun(RunApi api, const Query& query, const catalog::Visible& visible,
                                     Nanos wait) {
   ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
-  const std::shared_ptr<Loader> loader = LoaderOf(name);
+  const std::shared_ptr<Loader> loader = LoaderOf(name, wait);
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, wait));
   if (run == nullptr) return absl::UnavailableError("the run is being read; ask again");
   return Checked(*run, loader, api(*run, query));
@@ -185,7 +212,9 @@ absl::StatusOr<Page> Viewer::Checked(const LoadedRun& run, const std::shared_ptr
 
 bool Viewer::IsSlow(const Request& request) {
   if (FindXprofApi(request.path) != nullptr || FindFileApi(request.path) != nullptr) return true;
-  if (request.path == "/api/report") return true;
+  if (request.path == "/api/report" || request.path == "/api/select" ||
+      request.path == "/api/steps")
+    return true;
   return request.path == "/api/find" && Query(request.query).Text("in") == "all";
 }
 
@@ -206,12 +235,13 @@ absl::StatusOr<Page> Viewer::Runs(const Query&, const catalog::Visible& visible)
 
 absl::StatusOr<Page> Viewer::Describe(const Query& query, const catalog::Visible& visible) {
   ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
-  const std::shared_ptr<Loader> loader = LoaderOf(name);
+  const std::shared_ptr<Loader> loader = LoaderOf(name, kPageWait);
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, kPageWait));
   if (run != nullptr) return Checked(*run, loader, DescriptionPage(*run));
-  return JsonPage(Json{{"loading", true},
-                       {"done", loader->progress().done.load()},
-                       {"total", loader->progress().total.load()}});
+  static const Progress kNotBegun;
+  const Progress& progress = loader != nullptr ? loader->progress() : kNotBegun;
+  return JsonPage(
+      Json{{"loading", true}, {"done", progress.done.load()}, {"total", progress.total.load()}});
 }
 
 absl::StatusOr<Page> Viewer::Report(const Query& query, const catalog::Visible& visible) {
@@ -221,7 +251,7 @@ absl::StatusOr<Page> Viewer::Report(const Query& query, const catalog::Visible& 
   // The store had no report if one is being computed, and is not asked again.
   if (making == Making::kNever || !reports_.Knows(name)) stored = ReadStoredReport(library_, name);
   if (making == Making::kNever || !stored.report.is_null()) return StoredReportPage(name, stored);
-  const std::shared_ptr<Loader> loader = LoaderOf(name);
+  const std::shared_ptr<Loader> loader = LoaderOf(name, kPageWait);
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, kPageWait));
   if (run == nullptr) return LoadingReportPage(name, stored);
   return Checked(*run, loader, reports_.Answer(name, run, making, stored));

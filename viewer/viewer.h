@@ -2,10 +2,10 @@
 #pragma once
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "collector/catalog/run_search.h"
+#include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/http/http_server.h"
 #include "common/http/query.h"
@@ -29,6 +29,7 @@ struct ViewerOptions {
   std::size_t max_open = 2;
   // Perfetto's page, to which the browser hands a run's traces.
   std::string perfetto = "https://ui.perfetto.dev";
+  std::shared_ptr<const Clock> clock = std::make_shared<SystemClock>();
 };
 
 class Viewer {
@@ -41,11 +42,17 @@ class Viewer {
   Page Answer(const Request& request, const catalog::Visible& visible = catalog::kAllVisible);
   // True for requests of XProf's page, which convert whole traces and wait for runs that are still
   // being read, for those that ask the store for a run's objects, such as its report, and for
-  // searches that read every event.
+  // searches, sums and comparisons that may read every event.
   static bool IsSlow(const Request& request);
 
  private:
   using Run = std::shared_ptr<const LoadedRun>;
+  struct Opened {
+    std::string run{};
+    std::shared_ptr<Loader> loader{};
+    MonoTime asked{};    // When it was asked for last.
+    bool given = false;  // Somebody has got it.
+  };
 
   absl::StatusOr<Page> Route(const Request& request, const catalog::Visible& visible);
   // The run that the query names, or else the first one that is visible. NotFound when there is
@@ -55,10 +62,15 @@ class Viewer {
 
   // The run's loader if there is one, else null. Makes it the one that is evicted last.
   std::shared_ptr<Loader> Known(const std::string& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The run's loader; starts to read the run if nobody has.
-  std::shared_ptr<Loader> LoaderOf(const std::string& run);
-  // Null if the run is still being read after `wait`. After an error the loader is forgotten.
+  // The run's loader; starts to read the run if nobody has. Null if the run has to wait, because
+  // `max_open` others are being read for somebody: they would evict one another for ever.
+  std::shared_ptr<Loader> TryLoaderOf(const std::string& run);
+  // The same, null only if the run still has to wait after `wait`.
+  std::shared_ptr<Loader> LoaderOf(const std::string& run, Nanos wait);
+  // Null if the run is still being read after `wait`, or without a loader. After an error the
+  // loader is forgotten.
   absl::StatusOr<Run> Loaded(const std::shared_ptr<Loader>& loader, Nanos wait);
+  void NoteGiven(const std::shared_ptr<Loader>& loader);
   void Forget(const std::shared_ptr<Loader>& loader);
   // Answers from the run that the query names. Unavailable if it is still being read after `wait`.
   absl::StatusOr<Page> AskRun(RunApi api, const Query& query, const catalog::Visible& visible,
@@ -82,8 +94,8 @@ class Viewer {
   const ViewerOptions options_;
   Reports reports_;
   Mutex mutex_;
-  // By name, the one that was asked for last at the end.
-  std::vector<std::pair<std::string, std::shared_ptr<Loader>>> loaders_ ABSL_GUARDED_BY(mutex_);
+  // The one that was asked for last at the end.
+  std::vector<Opened> opened_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe::viewer

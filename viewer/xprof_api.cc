@@ -42,12 +42,14 @@ std::int64_t ToPs(double ms) {
   return static_cast<std::int64_t>(std::clamp(std::round(ms * kPsPerMs), -kMax, kMax));
 }
 
-std::string Micros(std::int64_t ps) {
+std::string DoubleText(double value) {
   // Seventeen digits are enough to read back exactly the same double.
   char text[40];
-  std::snprintf(text, sizeof text, "%.17g", static_cast<double>(ps) / 1e6);
+  std::snprintf(text, sizeof text, "%.17g", value);
   return text;
 }
+
+std::string Micros(std::int64_t ps) { return DoubleText(static_cast<double>(ps) / 1e6); }
 
 absl::StatusOr<Asked> ReadAsked(const LoadedRun& run, const Query& query) {
   Asked asked{.workers = std::vector<bool>(run.workers.size())};
@@ -85,8 +87,8 @@ class Writer {
         "{\"displayTimeUnit\":\"ns\",\"metadata\":{\"highres-ticks\":true},\"codeLink\":"
         "\"\",\"useNewBackend\":false,\"details\":[],\"returnedEventsSize\":",
         returned, ",\"filteredByVisibility\":", filtered ? "true" : "false", ",\"fullTimespan\":[",
-        static_cast<double>(run_.begin_ps) / kPsPerMs, ",",
-        static_cast<double>(run_.end_ps) / kPsPerMs,
+        DoubleText(static_cast<double>(run_.begin_ps) / kPsPerMs), ",",
+        DoubleText(static_cast<double>(run_.end_ps) / kPsPerMs),
         "],\"showCounterMessage\":\"\",\"totalCounterEvents\":0,\"traceEvents\":[");
   }
   void Tail() { out_ += "]}"; }
@@ -142,7 +144,7 @@ class Writer {
     bool first = true;
     for (const index::Sample& sample : samples) {
       out_ += StrCat(first ? "[" : ",[", Micros(sample.at_ps + worker.shift_ps), ",",
-                     std::isfinite(sample.last) ? sample.last : 0, "]");
+                     DoubleText(std::isfinite(sample.last) ? sample.last : 0), "]");
       first = false;
     }
     out_ += "]}";

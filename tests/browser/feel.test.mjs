@@ -56,6 +56,46 @@ async function reopen(url = URL_) {
   page = await open(browser, url);
 }
 
+/** Holds back all questions to these parts of the API until release() is called. */
+async function holdQuestions(...names) {
+  const held = [];
+  let holding = true;
+  await page.setRequestInterception(true);
+  page.on("request", (request) => {
+    const { pathname } = new URL(request.url());
+    if (holding && names.includes(pathname.replace("/api/", ""))) held.push(request);
+    else request.continue();
+  });
+  return {
+    has: (name) => held.some((request) => request.url().includes(`/api/${name}?`)),
+    stop: () => (holding = false),
+    async release() {
+      holding = false;
+      const answered = held.map((request) =>
+        page.waitForResponse((response) => response.request() === request),
+      );
+      for (const request of held) await request.continue();
+      await Promise.all(answered);
+      // What the page does with the answers comes before what it does with this one.
+      await page.evaluate(async () => (await fetch("/healthz")).text());
+      await idle(page);
+    },
+  };
+}
+
+async function until(isSo) {
+  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+async function showRun(name) {
+  await page.select("#run", name);
+  await page.waitForFunction(
+    (of) => globalThis.strobe.description.run === of && globalThis.strobe.idle,
+    {},
+    name,
+  );
+}
+
 async function clickAt(name, track, ps, worker = 0) {
   const point = await pointOf(page, await rowNamed(page, name, worker), track, ps);
   await page.mouse.click(point.x, point.y);
@@ -188,6 +228,52 @@ test("the list of hits stays beside the details of a hit", async () => {
   assert.ok(!(await page.$eval("#panel-list", (node) => node.hidden)), "and leaves the list");
   await press(page, "Escape");
   assert.ok(await page.$eval("#panel", (node) => node.hidden), "then the list");
+});
+
+test("another run begins without the hits and the details of the one before", async () => {
+  await page.type("#find-text", "kernel_1");
+  await page.waitForFunction(
+    () => document.querySelectorAll("#panel-list tbody tr").length === 100,
+  );
+  await page.$$eval("#panel-list tbody button", (buttons) => buttons[40].click());
+  await page.waitForFunction(() => globalThis.strobe.state.selected.length === 1);
+  await showRun(ONE_WORKER);
+  assert.ok(await page.$eval("#panel", (node) => node.hidden));
+  assert.deepEqual(await state("selected"), []);
+  assert.equal(await page.$eval("#find-text", (node) => node.value), "");
+  assert.equal(await text(page, "#find-count"), "");
+  await page.waitForFunction(() => !/find=|event=/.test(location.hash));
+  await page.type("#find-text", "kernel_1");
+  await page.waitForFunction(() => document.querySelectorAll("#panel-list tbody tr").length > 0);
+});
+
+test("answers about the run before are dropped", async () => {
+  const questions = await holdQuestions("event", "events", "select", "steps");
+  await clickAt("python", 0, 12 * MS);
+  await until(() => questions.has("event"));
+  await dragTimes("python", 10 * MS, 19 * MS);
+  await until(() => questions.has("select"));
+  const row = await rowNamed(page, "python");
+  await page.evaluate((of) => document.querySelector(`[data-key="row ${of}"]`).click(), row);
+  await until(() => questions.has("events"));
+  await page.keyboard.press("c");
+  await until(() => questions.has("steps"));
+  await showRun(ONE_WORKER);
+  await questions.release();
+  assert.ok(await page.$eval("#panel", (node) => node.hidden));
+  assert.deepEqual(await state("selected"), []);
+  assert.deepEqual(page.troubles, []);
+});
+
+test("a late answer does not replace what was selected after it", async () => {
+  const questions = await holdQuestions("event");
+  await clickAt("python", 0, 12 * MS);
+  await until(() => questions.has("event"));
+  questions.stop();
+  await clickAt("python", 0, 25 * MS);
+  await page.waitForFunction(() => globalThis.strobe.state.selected[0]?.ordinal === 2);
+  await questions.release();
+  assert.equal((await state("selected"))[0].ordinal, 2);
 });
 
 test("keys are for the timeline also when the list of runs has the focus", async () => {

@@ -383,6 +383,32 @@ test("without a mouse: rows have names, and tables tell their events", async () 
   await page.waitForFunction(() => document.querySelectorAll("#panel-body tbody tr").length < 100);
 });
 
+test("the table of a row goes on through 600 events of one time", async () => {
+  const row = await rowNamed(page, "pool");
+  const events = await page.evaluate((of) => globalThis.strobe.description.rows[of].events, row);
+  await page.evaluate((of) => document.querySelector(`[data-key="row ${of}"]`).click(), row);
+  const seen = new Set();
+  for (let first = null; ;) {
+    const shown = await page.waitForFunction(
+      (before_) => {
+        const buttons = [...document.querySelectorAll("#panel-list [data-event]")];
+        const keys = buttons.map((node) => node.dataset.event);
+        return keys.length > 0 && keys[0] !== before_ && keys;
+      },
+      {},
+      first,
+    );
+    const keys = await shown.jsonValue();
+    for (const key of keys) assert.ok(!seen.has(key), `${key} is told twice`);
+    for (const key of keys) seen.add(key);
+    [first] = keys;
+    if (keys.length < 100) break;
+    await page.evaluate(() => [...document.querySelectorAll("#panel-list button")].at(-1).click());
+  }
+  assert.ok(events > 600);
+  assert.equal(seen.size, events);
+});
+
 test("the picture is saved", async () => {
   const saved = page.evaluate(
     () =>

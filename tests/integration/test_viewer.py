@@ -277,6 +277,8 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):
         ("/api/event?row=0&track=0&ordinal=999999", 404, "no such event"),
         ("/api/select?tracks=1:2", 400, "tracks: write up to"),
         ("/api/select?events=1:2", 400, "events: write up to"),
+        ("/api/events?rows=0&after=1:2", 400, "after: write row:track:ordinal"),
+        ("/api/events?rows=0&after=99999:0:0", 404, "after: there is no such event"),
         ("/api/activity?slots=1", 400, "slots: 1 is not from 16 to 4096"),
         ("/api/arrows?rows=0&begin=5&end=4", 400, "end: lies before begin"),
         ("/api/arrows?rows=0&limit=999999", 400, "limit: 999999 is not from 1 to 20000"),

@@ -62,7 +62,7 @@ absl::StatusOr<bool> Access::Ask(const Asker& asker, const std::string& ns, cons
   MutexLock lock(&mutex_);
   Answer& answer = answers_.at(key);
   answer.allowed = allowed;
-  // From the question on, because a right that is withdrawn meanwhile may be in the answer still.
+  // Counts from the question, because a right that was withdrawn since may still be in the answer.
   answer.until = allowed.ok() ? asked + options_.remember : clock_.MonoNow() + options_.after_error;
   answer.asking = false;
   ++(!allowed.ok() ? counts_.failed : *allowed ? counts_.allowed : counts_.denied);

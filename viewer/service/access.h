@@ -20,7 +20,7 @@ namespace strobe::viewer {
 class AccessJudge {
  public:
   virtual ~AccessJudge() = default;
-  // May the asker read the namespace's runs? Any error means that nobody knows.
+  // Whether the asker may read the namespace's runs. An error means that the answer is not known.
   virtual absl::StatusOr<bool> MaySee(const Asker& asker, const std::string& ns, Nanos within) = 0;
 };
 
@@ -45,8 +45,8 @@ class Access {
   Access(const Clock& clock, AccessJudge& judge, AccessOptions options)
       : clock_(clock), judge_(judge), options_(options) {}
 
-  // For each of the namespaces: may the asker see it? Unavailable if one of them is not known in
-  // time: an asker never gets a part of his runs as if it were all.
+  // For each namespace, whether the asker may see it. Unavailable if one answer is not known in
+  // time, so that an asker never gets a part of the runs as if it were all.
   absl::StatusOr<std::vector<bool>> MaySee(const Asker& asker,
                                            const std::vector<std::string>& namespaces);
   // True if MaySee would have to ask or to wait.

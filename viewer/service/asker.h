@@ -24,11 +24,10 @@ inline constexpr std::size_t kMaxUserBytes = 512, kMaxGroupBytes = 512, kMaxGrou
 
 // Reads one user header and at most one header of groups, separated by commas. Unauthenticated if
 // there is no user. InvalidArgument if the headers can be read in more than one way: a repeated
-// header and a comma in a user's name are what remains when a proxy adds its header to one that the
-// client has sent. OutOfRange if they are too long. Groups that begin with "system:" are left out,
-// and such users are refused (PermissionDenied), because Kubernetes keeps these names for itself
-// and gives them rights. People who choose their own names at an identity provider must not get
-// those.
+// header, or a comma in a user's name, is left when a proxy adds its header to one that the client
+// has sent. OutOfRange if they are too long. Kubernetes keeps names that begin with "system:" for
+// itself and gives them rights. People who choose their own names at an identity provider must not
+// get those, so such groups are left out, and such users are refused (PermissionDenied).
 absl::StatusOr<Asker> ReadAsker(const Request& request, const IdentityHeaders& names);
 
 }  // namespace strobe::viewer

@@ -31,8 +31,8 @@ class Gate {
   // The clock and `access` must outlive the gate.
   Gate(const Clock& clock, Access& access, Options options, Handler inside);
 
-  // Answers any request. All questions are asked for each of them, whatever it asks for, so that
-  // the time of an answer does not depend on whether something hidden was named.
+  // Answers any request. Each request asks about all namespaces, whatever it wants, so that the
+  // time of an answer does not depend on whether something hidden was named.
   Page Answer(const Request& request);
   // True if the answer takes long, or waits for the API server.
   bool IsSlow(const Request& request);

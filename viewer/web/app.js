@@ -89,6 +89,7 @@ const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
 const toolbox = new Toolbox($("tools"), $("tools-grip"));
 const splitters = [labelSplitter(resized, () => strip.draw()), panelSplitter(resized)];
 let asked = new Api(""); // About the run that the page's link names.
+let comparisons = 0; // Number of the latest question for steps; older answers are dropped.
 let lastFrame = 0; // By the clock of requestAnimationFrame.
 
 // ---- Runs -------------------------------------------------------------------------------------
@@ -129,6 +130,7 @@ async function openRun(name, link = {}) {
   const read = await loading.open(name);
   if (!read) return;
   const { api, description } = read;
+  if (view.run) search.reset(); // What was typed while the first run was read stays.
   view.run?.store.close();
   view.run = {
     api,
@@ -138,6 +140,7 @@ async function openRun(name, link = {}) {
   };
   view.top = 0;
   selection.clearAll();
+  panel.hide();
   marks.clear();
   flows.hideEvent();
   flows.clearBundles();
@@ -310,13 +313,16 @@ function toggleFlows() {
 }
 
 async function toggleComparison() {
+  const number = ++comparisons;
+  const { run } = view;
+  const isLate = () => number !== comparisons || run !== view.run;
   if (panel.shows("compare")) return panel.hide("compare");
-  if (!view.run) return notices.tell("The run is being read.");
+  if (!run) return notices.tell("The run is being read.");
   try {
-    const { steps } = await view.run.api.get("steps");
-    panel.compare(view.run.description, steps);
+    const { steps } = await run.api.get("steps");
+    if (!isLate()) panel.compare(run.description, steps);
   } catch (error) {
-    notices.tell(error.message);
+    if (!isLate()) notices.tell(error.message);
   }
 }
 

@@ -26,7 +26,7 @@ export class ArrowBrush {
     this.ratio = ratio;
     const [red, green, blue, alpha] = parse(color);
     this.heads = true; // Whether arrows have heads.
-    this.dots = 1; // One of so many pixels of a line is drawn.
+    this.dots = 1; // One of this many pixels of a line is drawn.
     this.keep = Math.round((1 - alpha * shade) * 256); // The share of what is below, in 1/256.
     const share = 256 - this.keep;
     // Red and blue are blended at once, in two halves of a number.

@@ -6,11 +6,11 @@ import { count } from "./format.js";
 import { GAP } from "./layout.js";
 
 const MAX_BUNDLES = 10_000;
-const CELL = 3; // Pixels; arrows that begin and end as close together are one bundle.
+const CELL = 3; // Pixels; arrows whose begins and ends are this close together are one bundle.
 const DENSE = 500; // From this many bundles on, arrows are drawn paler, so that events show through.
-const THICK = 8; // Arrows that make a bundle a thick one.
+const THICK = 8; // A bundle of this many arrows is drawn thick.
 const MIN_SHADE = 0.25;
-const MANY = 2000; // More bundles have no arrow heads, which would cover the begins of events.
+const MANY = 2000; // With more bundles, arrows have no heads, which would cover events.
 const MAX_PIXELS = 1e6; // For all arrows of a frame; if they need more, they are dotted to save time.
 const MAX_DOTS = 8;
 const BEYOND = 40; // Pixels outside of the canvas, where arrows to rows out of sight end.
@@ -118,7 +118,7 @@ export class Flows {
     });
   }
 
-  /** About how many pixels all bundles take on a picture that is so wide. */
+  /** About how many pixels all bundles take on a picture of this width. */
   pixelsOfAll(heights, width, ratio) {
     const { bundles, view, places } = this;
     const scale = width / (view.end - view.begin);
@@ -148,7 +148,7 @@ class Places {
     };
     this.from = bundles.map(([from]) => numberOf(from));
     this.to = bundles.map(([, to]) => numberOf(to));
-    this.known = null; // Heights, and of what they were computed.
+    this.known = null; // The heights, and what they were computed from.
   }
 
   heights(view) {

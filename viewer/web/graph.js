@@ -9,7 +9,7 @@ const HEIGHT = 38;
 const PASS = 6; // Width of the place that an edge has in a layer that it crosses.
 const GAP_X = 18;
 const GAP_Y = 34;
-const LETTERS = 27; // That fit into a node.
+const LETTERS = 27; // How many fit into a node.
 const MAX_NODES = 400; // After expanding; more cannot be read.
 const FAN = 40; // Operands and users that are added at once.
 
@@ -19,6 +19,7 @@ export class Graph {
     this.view = view;
     this.panel = panel;
     this.actions = actions;
+    this.question = 0; // Number of the latest question; older answers are dropped.
   }
 
   /** Shows the graph around an XLA op; `hlo` as /api/event answers. */
@@ -26,6 +27,7 @@ export class Graph {
     this.hlo = hlo;
     try {
       const answer = await this.ask(hlo.instruction, {});
+      if (!answer) return;
       this.info = answer;
       this.nodes = new Map(answer.nodes.map((node) => [node.id, node]));
       this.edges = answer.edges;
@@ -36,11 +38,15 @@ export class Graph {
     }
   }
 
-  ask(instruction, more) {
+  /** The server's answer; null if meanwhile something else was asked, or another run opened. */
+  async ask(instruction, more) {
+    const number = ++this.question;
+    const { run } = this.view;
     const { worker, module, program } = this.hlo;
     const question = { worker, module, instruction, ...more };
     if (program !== null) question.program = program;
-    return this.view.run.api.get("graph", question);
+    const answer = await run.api.get("graph", question);
+    return number === this.question && run === this.view.run ? answer : null;
   }
 
   /** Adds the operands and users of the chosen node. */
@@ -51,6 +57,7 @@ export class Graph {
     try {
       const limit = Math.min(1 + 2 * FAN, MAX_NODES);
       const answer = await this.ask(name, { levels: 1, fan: FAN, limit });
+      if (!answer) return;
       for (const node of answer.nodes) this.nodes.set(node.id, node);
       const known = new Set(this.edges.map(([from, to]) => `${from} ${to}`));
       for (const edge of answer.edges) if (!known.has(edge.join(" "))) this.edges.push(edge);

@@ -22,7 +22,7 @@ export class Hint {
     this.view = view;
     this.place = null;
     this.known = null; // {run, event}: what /api/event answered last.
-    this.asked = ""; // The item that it was asked about, which is asked about once.
+    this.asked = ""; // The item that the server was asked about last, so that it is asked once.
     this.timer = 0;
   }
 

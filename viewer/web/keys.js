@@ -7,7 +7,7 @@ const TOOLS = ["select", "pan", "zoom", "timing"];
 const TOOL_KEYS = ["1234", "!@#$"];
 // Keys that act whatever the page shows; the others are the timeline's.
 const EVERYWHERE = ["o", "?"];
-// What a list that has the focus uses itself.
+// Keys that a list with the focus uses itself.
 const LIST_KEYS = new Set(
   "ArrowUp ArrowDown Enter Tab Home End PageUp PageDown".split(" ").concat(" "),
 );

@@ -6,7 +6,7 @@ const SWEEPS = 6;
  * `nodes`: [{id}], `edges`: [[from, to]] by id. Returns the ids in `layers`, from the top and from
  * the left, and `ways`: for each edge the ids that it passes. An edge over several layers has a
  * place in each of them, with an id of its own, so that it leads around nodes and not behind them.
- * Edges of a cycle, which only a damaged graph has, are left out of account.
+ * Edges of a cycle, which only a damaged graph has, are ignored.
  */
 export function layer(nodes, edges) {
   const known = new Set(nodes.map(({ id }) => id));
@@ -54,7 +54,7 @@ function depths(nodes, above, below) {
       if (open.get(id) === 0) ready.push(id);
     }
   }
-  // A node that only begins a way moves down to what uses it, so that edges are short.
+  // A node with none above it moves down to the nodes that use it, so that edges are short.
   for (const { id } of nodes) {
     if (above.get(id).length > 0 || below.get(id).length === 0) continue;
     depth.set(id, Math.max(0, Math.min(...below.get(id).map((to) => depth.get(to))) - 1));

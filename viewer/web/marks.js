@@ -43,7 +43,7 @@ export class Marks {
   edgeAt(x) {
     let found = null;
     let near = REACH;
-    // From the last on: it is drawn above the others.
+    // The last one first, because it is drawn above the others.
     for (const mark of [...this.list].reverse()) {
       for (const [edge, still] of [
         [mark.begin, mark.end],

@@ -3,8 +3,9 @@ import { CellChart, hatch } from "./cell_chart.js";
 import { nanoseconds, several, waitText } from "./overview_words.js";
 
 const STEP_HEIGHT = 72;
-const MANY_WORKERS = 24; // From which on the map's rows are low.
-// A wait that is not larger than its error looks like none, unless the error could change its colour.
+const MANY_WORKERS = 24; // From this many on, the map's rows are low.
+// A wait counts as undecided if its error is as large as the wait and larger than this share of the
+// longest wait. A smaller error could not visibly change the colour.
 const VISIBLE = 0.05;
 
 /** The steps as bars; those of which a straggler took longest are marked. Null without steps. */

@@ -57,7 +57,7 @@ export class Panel {
     this.arrange();
   }
 
-  /** Hides what is of one of these kinds; without kinds, everything. */
+  /** Hides what is shown of these kinds; without kinds, everything. */
   hide(...kinds) {
     for (const part of [this.list, this.details]) {
       if (kinds.length > 0 && !kinds.includes(part.kind)) continue;
@@ -230,8 +230,8 @@ function makePart(id) {
   return { element: document.getElementById(id), kind: "", title: "" };
 }
 
-/** Text that tells an event from all others. */
-function keyOf({ row, track, ordinal }) {
+/** Text that tells an event from all others; the server reads it, too. */
+export function keyOf({ row, track, ordinal }) {
   return `${row}:${track}:${ordinal}`;
 }
 

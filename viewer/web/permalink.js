@@ -30,7 +30,7 @@ export function readLink() {
   };
 }
 
-/** Does the link leave open what of the run is to be seen? */
+/** Whether the link leaves open which part of the run to show. */
 export function namesNoPlace({ tab, worker, step, begin, pins, filter, find, event, marks }) {
   const any = tab || worker || filter || find || pins.length || event.length || marks.length;
   return !any && step === undefined && begin === undefined;

@@ -8,14 +8,16 @@ export class Places {
     this.selection = selection;
     this.search = search;
     this.notices = notices;
-    this.steps = null; // {api, steps}: the answer to /api/steps of the run that it is known of.
+    this.steps = null; // {api, steps}: the answer to /api/steps, and the Api of its run.
   }
 
   /** {worker, step, find}: a name, a number and a text, each of which may be missing. */
   async show({ worker, step, find }) {
+    const { run } = this.view;
     const number = worker ? this.workerNamed(worker) : -1;
     if (step !== undefined) await this.showStep(step, number, worker);
     else if (worker) this.view.showWindow();
+    if (run !== this.view.run) return;
     if (number >= 0) this.showWorker(number);
     else if (worker) this.notices.tell(`There is no trace of ${worker} here.`);
     if (find) this.search.restore(find, false);

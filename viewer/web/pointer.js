@@ -161,7 +161,7 @@ export class Pointer {
     this.touch(mark);
   }
 
-  /** Makes a mark the one that F and M mean. */
+  /** Makes a mark the one that the keys F and M act on. */
   touch(mark) {
     this.marks.active = mark;
     this.notices.say(exact(mark.end - mark.begin));

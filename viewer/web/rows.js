@@ -1,5 +1,6 @@
 // What users do with rows: open, close, pin and filter them, and read their events as a table.
 import { sectionOf } from "./layout.js";
+import { keyOf } from "./panel.js";
 
 const MAX_TABLE_EVENTS = 100; // On one page of a table.
 
@@ -10,6 +11,7 @@ export class Rows {
     this.view = view;
     this.panel = panel;
     this.notices = notices;
+    this.question = 0; // Number of the latest question; older answers are dropped.
     field.oninput = () => view.run && this.filter();
   }
 
@@ -47,14 +49,19 @@ export class Rows {
     this.view.arrange();
   }
 
-  /** Lists a row's events from a time on. */
-  async openTable(row, from = this.view.begin) {
-    const { api, description } = this.view.run;
+  /** Lists a row's events: those behind `last`, a hit, or else those from the view's begin on. */
+  async openTable(row, last = null) {
+    const number = ++this.question;
+    const { run } = this.view;
+    const { api, description } = run;
+    const isLate = () => number !== this.question || run !== this.view.run;
+    const from = last ? { after: keyOf(last) } : { from: this.view.begin };
     try {
-      const question = { rows: String(row), from, limit: MAX_TABLE_EVENTS };
+      const question = { rows: String(row), limit: MAX_TABLE_EVENTS, ...from };
       const { hits } = await api.get("events", question);
+      if (isLate()) return;
       const { name } = description.rows[row];
-      const more = () => this.openTable(row, hits.at(-1).beginPs + 1);
+      const more = () => this.openTable(row, hits.at(-1));
       this.panel.events(
         "table",
         `Events of ${name}`,
@@ -64,7 +71,7 @@ export class Rows {
       );
       this.notices.say(`${hits.length} events of ${name}`);
     } catch (error) {
-      this.notices.tell(error.message);
+      if (!isLate()) this.notices.tell(error.message);
     }
   }
 }

@@ -4,8 +4,8 @@ import { RunDetails } from "./run_details.js";
 import { RunTable } from "./run_table.js";
 
 const TYPING_MS = 120; // Waits for the next key before it searches.
-const BUSY_MS = 2000; // Asks again so soon while manifests are being read, or after a failure,
-const REFRESH_MS = 20_000; // and else so often for new runs.
+const BUSY_MS = 2000; // Between two questions while manifests are being read, or after a failure.
+const REFRESH_MS = 20_000; // Between two questions otherwise, for new runs.
 
 const $ = (id) => document.getElementById(id);
 const api = new Api("");

@@ -61,6 +61,15 @@ export class Search {
     $("find-regex").setAttribute("aria-pressed", String(regex));
   }
 
+  /** Forgets what was searched for: another run is shown. */
+  reset() {
+    clearTimeout(this.timer);
+    ++this.question;
+    this.field.value = this.text = this.counted = "";
+    this.current = this.totals = null;
+    this.clear();
+  }
+
   /** Searches for what a link holds. */
   restore(text, regex) {
     this.field.value = text;
@@ -82,14 +91,14 @@ export class Search {
         const quick = await this.ask(0, "texts");
         if (number !== this.question) return;
         this.show(quick, "; arguments are being searched");
-        // Whoever types on does not make the server read all events for each letter.
+        // While the user types on, the server need not read all events for each letter.
         if (direction === 0) await new Promise((resolve) => setTimeout(resolve, TYPING_MS));
         if (number !== this.question) return;
         const whole = await this.ask(0, "all");
         if (number !== this.question) return;
         this.counted = this.key();
         this.totals = whole;
-        // Whoever has gone on from the first hits keeps what they went to.
+        // A user who has gone on from the first hits keeps what they went to.
         const left = quick.hits.length > 0 && !this.panel.shows("found");
         this.show(left ? { ...whole, hits: [] } : whole, "");
       }
@@ -160,7 +169,7 @@ export class Search {
       backwards: direction < 0 ? 1 : 0,
     };
     let from = this.view.begin;
-    // Others may begin with the current hit: it is asked for again, to go on behind it.
+    // Other events may begin together with the current hit, so it is asked for again and skipped.
     if (current && direction !== 0) from = current.beginPs + (direction > 0 ? 0 : 1);
     const answer = await api.get("find", { ...question, from });
     if (current && direction !== 0) {

@@ -8,10 +8,15 @@ export class Selection {
     this.flows = flows;
     this.panel = panel;
     this.notices = notices;
+    // Numbers of the latest question that replaces what is selected, and of the latest for sums.
+    // Answers to older ones are dropped.
+    this.question = 0;
+    this.sums = 0;
     this.clearAll();
   }
 
   clearAll() {
+    ++this.question;
     this.events = []; // Answers of /api/event.
     this.boxes = []; // {tracks, begin, end}: boxes with selected events, which are not listed.
     this.range = null; // {begin, end} of what is selected, when boxes are.
@@ -44,8 +49,10 @@ export class Selection {
    * leaves them when it is selected already.
    */
   async select(which, add = false) {
+    const number = add ? this.question : ++this.question;
     try {
       const event = await this.view.run.api.get("event", which);
+      if (number !== this.question) return;
       const same = this.events.findIndex((other) => isSame(other, event));
       if (!add) this.replace(event);
       else if (same >= 0) this.events.splice(same, 1);
@@ -54,6 +61,7 @@ export class Selection {
       if (this.boxes.length > 0) await this.sum(this.boxes);
       else this.show();
     } catch (error) {
+      if (number !== this.question) return;
       if (!add) this.clear();
       this.notices.tell(error.message);
     }
@@ -86,11 +94,7 @@ export class Selection {
   }
 
   clear() {
-    this.events = [];
-    this.boxes = [];
-    this.range = null;
-    this.shades = [];
-    this.anchor = null;
+    this.clearAll();
     this.flows.hideEvent();
     this.panel.hide("event", "selection");
     this.view.settle();
@@ -107,24 +111,28 @@ export class Selection {
     const end = Math.round(this.view.timeAt(Math.max(x0, x1)));
     const tracks = this.view.tracksBetween(Math.min(y0, y1), Math.max(y0, y1));
     if (tracks.length === 0) return add ? undefined : this.clear();
+    const number = add ? this.question : ++this.question;
     if (!add) this.events = [];
     const [row, , last] = tracks.at(-1).split(/[:-]/).map(Number);
     this.anchor = { row, track: last };
     try {
       await this.sum([...(add ? this.boxes : []), { tracks, begin, end }]);
     } catch (error) {
-      this.notices.tell(error.message);
+      if (number === this.question) this.notices.tell(error.message);
     }
   }
 
   /** Sums up boxes together with the selected events, each event once. */
   async sum(boxes) {
+    const { question } = this;
+    const number = ++this.sums;
     const tracks = boxes.flatMap((box) => box.tracks.map((of) => `${of}:${box.begin}:${box.end}`));
     const events = this.events.map(({ row, track, ordinal }) => `${row}:${track}:${ordinal}`);
     const answer = await this.view.run.api.get("select", {
       tracks: tracks.join(","),
       events: events.join(","),
     });
+    if (question !== this.question || number !== this.sums) return;
     if (answer.count === 0) return this.clear();
     this.boxes = boxes;
     this.range = { begin: answer.beginPs, end: answer.endPs };
@@ -145,11 +153,11 @@ export class Selection {
   /** Goes to the event before (-1) or after (1) the selected one on its track. */
   async step(direction) {
     const { row, track, ordinal } = this.single;
-    const question = { row, track, ordinal: ordinal + direction };
+    const { question } = this;
+    const which = { row, track, ordinal: ordinal + direction };
     const next =
-      question.ordinal < 0
-        ? null
-        : await this.view.run.api.get("event", question).catch(() => null);
+      which.ordinal < 0 ? null : await this.view.run.api.get("event", which).catch(() => null);
+    if (question !== this.question) return;
     if (next) await this.jump(next);
     else this.notices.tell("There is no further event at this depth of the row.");
   }

@@ -7,7 +7,7 @@ export class Splitter {
   /**
    * `element`: the line, a separator. `name`: under which the browser keeps the size. `sizeAt(event)`:
    * the size, in pixels, that a pointer asks for; `get()` and `set(size)`: that of the part;
-   * `limits()`: [least, most]; `grow`: the key that makes it larger, and the one against it.
+   * `limits()`: [least, most]; `grow` and `shrink`: the keys that make it larger and smaller.
    */
   constructor(element, name, { sizeAt, get, set, limits, grow, shrink }) {
     this.element = element;
@@ -18,7 +18,7 @@ export class Splitter {
     element.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
       element.setPointerCapture(event.pointerId);
-      // How far from the line it was taken; it must not leap.
+      // How far from the line the pointer took it, so that the line does not leap.
       this.away = sizeAt(event) - get();
     });
     element.addEventListener("pointermove", (event) => {

@@ -108,7 +108,7 @@ export class Strip {
     });
   }
 
-  /** Shows which part the capture was asked for: before and after it lies what came along. */
+  /** Shows the part that the capture was asked for; the rest was recorded before and after it. */
   drawWindow({ beginPs, endPs }, height, color) {
     this.context.fillStyle = color;
     for (const ps of [beginPs, endPs]) this.context.fillRect(Math.round(this.x(ps)), 0, 1, height);

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+#include <tuple>
+
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/wire.h"
@@ -135,6 +138,31 @@ TEST(Find, HitsComeInTheOrderOfTheSearch) {
     request.from_ps = 0;
     EXPECT_THAT(begins(Find(run, request)), IsEmpty());
   }
+}
+
+TEST(Find, AListGoesOnWhereItEndedHoweverManyEventsBeginTogether) {
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "main", 0);
+  for (int i = 0; i < 3; ++i) host.AddEvent(host.EventId("overlap"), i * kUs, 5 * kUs);
+  for (int i = 0; i < 600; ++i) host.AddEvent(host.EventId("tie"), kUs, 0);
+  host.AddEvent(host.EventId("last"), 20 * kUs, kUs);
+  const std::string trace = host.Encode();
+  const LoadedRun run = MadeRun({trace, trace});
+  FindRequest request{.limit = 100};
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> seen;
+  for (std::size_t hits = request.limit; hits == request.limit && seen.size() <= run.events;) {
+    const Found found = Find(run, request);
+    hits = found.hits.size();
+    for (const Hit& hit : found.hits) {
+      EXPECT_GE(hit.begin_ps, request.from_ps);
+      EXPECT_TRUE(seen.emplace(hit.row, hit.track, hit.ordinal).second) << "told twice";
+    }
+    if (found.hits.empty()) break;
+    const Hit& last = found.hits.back();
+    request.from_ps = last.begin_ps;
+    request.after = EventRef{.row = last.row, .track = last.track, .ordinal = last.ordinal};
+  }
+  EXPECT_EQ(seen.size(), run.events);
 }
 
 TEST(Find, TellsHowManyEventsWereNotRead) {

@@ -5,13 +5,17 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "collector/index/varint.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
+#include "common/base/mutex.h"
 #include "common/base/strings.h"
+#include "tests/fakes/simulated_time.h"
 #include "tests/unit/viewer/made_run.h"
 #include "viewer/details.h"
 
@@ -200,6 +204,17 @@ TEST_F(ViewerTest, FindsForwardsAndBackwards) {
   EXPECT_EQ(Ask("/api/events", "rows=1&from=999000000")["hits"].size(), 1u);
 }
 
+TEST_F(ViewerTest, AListOfEventsGoesOnBehindOneOfThem) {
+  Run();
+  const json hits = Ask("/api/events", "rows=1&after=1:0:997")["hits"];
+  ASSERT_EQ(hits.size(), 2u);
+  EXPECT_EQ(hits[0]["ordinal"], 998);
+  for (const char* wrong : {"1", "1:0", "1:0:1:1", "x"})
+    EXPECT_EQ(Get("/api/events", StrCat("rows=1&after=", wrong)).status, 400) << wrong;
+  for (const char* missing : {"99:0:0", "1:9:0", "1:0:99999"})
+    EXPECT_EQ(Get("/api/events", StrCat("rows=1&after=", missing)).status, 404) << missing;
+}
+
 TEST_F(ViewerTest, TellsAllOfAnEvent) {
   Run();
   const json event = Ask("/api/event", "row=1&track=0&ordinal=5");
@@ -324,6 +339,13 @@ TEST_F(ViewerTest, SearchesWhereItIsTold) {
   EXPECT_FALSE(Viewer::IsSlow({"/api/find", "q=x&in=texts", ""}));
 }
 
+TEST(IsSlow, HoldsForSumsAndComparisonsButNotForTiles) {
+  EXPECT_TRUE(Viewer::IsSlow({"/api/select", "tracks=0:0-1", ""}));
+  EXPECT_TRUE(Viewer::IsSlow({"/api/steps", "", ""}));
+  EXPECT_FALSE(Viewer::IsSlow({"/api/tiles", "rows=0", ""}));
+  EXPECT_FALSE(Viewer::IsSlow({"/api/run", "", ""}));
+}
+
 TEST_F(ViewerTest, ComparesSteps) {
   Run();
   const json steps = Ask("/api/steps")["steps"];
@@ -372,6 +394,85 @@ TEST_F(ViewerTest, ManyAskAtOnceAndRunsComeAndGo) {
     });
   }
   for (std::thread& page : pages) page.join();
+}
+
+// Runs that are read once the test lets them be.
+class HeldShelf final : public Library {
+ public:
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
+    return std::vector<std::string>{"a", "b", "c"};
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
+    {
+      MutexLock lock(&mutex_);
+      ++opened_[run];
+      // The bound lets a test that fails come to its end.
+      mutex_.AwaitFor(std::chrono::minutes(1),
+                      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return let_.contains(run); });
+    }
+    std::vector<convert::OpenTrace> traces;
+    traces.push_back(
+        {"w0", "", std::make_unique<const std::string>(Trace(1'790'000'000'000'000'000))});
+    return traces;
+  }
+  std::string place() const override { return "file:///held"; }
+
+  void Let(const std::string& run) {
+    MutexLock lock(&mutex_);
+    let_.insert(run);
+  }
+  int opened(const std::string& run) {
+    MutexLock lock(&mutex_);
+    return opened_[run];
+  }
+
+ private:
+  Mutex mutex_;
+  std::set<std::string> let_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int> opened_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ManyRunsTest : public testing::Test {
+ protected:
+  bool IsLoading(const std::string& run) {
+    const Page page = viewer_.Answer({"/api/run", "run=" + run, "localhost"});
+    EXPECT_EQ(page.status, 200) << page.body;
+    return json::parse(page.body, nullptr, false).contains("loading");
+  }
+  void Load(const std::string& run) {
+    shelf_.Let(run);
+    while (IsLoading(run)) {
+    }
+  }
+
+  HeldShelf shelf_;
+  const std::shared_ptr<SimulatedTime> clock_ = std::make_shared<SimulatedTime>();
+  Viewer viewer_{shelf_, {.max_open = 2, .clock = clock_}};
+};
+
+TEST_F(ManyRunsTest, RunsThatAreBeingReadDoNotEvictOneAnother) {
+  for (int round = 0; round < 2; ++round) {
+    for (const char* run : {"a", "b", "c"}) EXPECT_TRUE(IsLoading(run)) << run;
+  }
+  EXPECT_EQ(shelf_.opened("c"), 0) << "two are being read";
+  Load("a");
+  Load("c");
+  Load("b");
+  for (const char* run : {"a", "b", "c"}) EXPECT_EQ(shelf_.opened(run), 1) << run;
+}
+
+TEST_F(ManyRunsTest, ARunForWhichNobodyWaitsGivesWay) {
+  EXPECT_TRUE(IsLoading("a"));
+  EXPECT_TRUE(IsLoading("b"));
+  shelf_.Let("a");  // Nobody comes to get it.
+  clock_->Advance(std::chrono::seconds(4));
+  EXPECT_TRUE(IsLoading("b"));
+  EXPECT_TRUE(IsLoading("c"));
+  EXPECT_EQ(shelf_.opened("c"), 0) << "it may still be asked for";
+  clock_->Advance(std::chrono::seconds(2));
+  Load("c");
+  Load("b");
+  for (const char* run : {"a", "b", "c"}) EXPECT_EQ(shelf_.opened(run), 1) << run;
 }
 
 TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {
