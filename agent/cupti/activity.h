@@ -18,7 +18,8 @@ class Texts {
  public:
   explicit Texts(std::uint64_t ring_words) : again_after_(wire::AgainAfter(ring_words)) {}
 
-  // Texts are written again from now on. Numbers go on, so that none has two meanings in a ring.
+  // Forgets which texts were written, so that each is written again. Numbers are not reused, so
+  // that none has two meanings in a ring.
   void Forget() { known_.clear(); }
 
   // The number of `text`; 0 for null. CUPTI returns the same pointer for the same text, but reuses

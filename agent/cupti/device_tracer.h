@@ -28,7 +28,7 @@ class DeviceTracer {
   // of their registration, so it runs before CUPTI is destroyed.
   void Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)());
   // Fetches CUPTI's complete records and compares its clock with the ring's. Call it periodically
-  // while armed. Leaves the devices to a profiler that has come meanwhile.
+  // while armed. Leaves the devices to another profiler that has appeared since.
   void Tick();
   // Stops recording. When it returns, the remaining records are in the ring.
   void Disarm();
@@ -56,7 +56,7 @@ class DeviceTracer {
 
   // The other profiler that records the devices, if there is one.
   std::optional<wire::DevicePhase> LeftToOthers();
-  // The same while the devices are recorded, if the sidecar has asked to look again.
+  // The same while the devices are recorded; looks only if the sidecar has asked to look again.
   std::optional<wire::DevicePhase> LeftMeanwhile();
   std::optional<Failure> SwitchOn();
   // Undoes SwitchOn in reverse order. False if one of the calls failed.

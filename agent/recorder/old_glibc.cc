@@ -1,7 +1,7 @@
-// Functions of newer C libraries that the C++ runtime, which is linked in, calls. The library loads
-// into trainers' images, whose C library may be older than the one that it was built with. With
-// these it needs glibc 2.34 (Red Hat 9, Ubuntu 22.04), and the programs of tests/gpu do as well;
-// tests/gpu/bundle checks that.
+// Substitutes for functions of newer C libraries that the statically linked C++ runtime calls. The
+// agent is loaded in trainers' images, whose C library may be older than that of the build. With
+// these functions it needs only glibc 2.34 (Red Hat 9, Ubuntu 22.04), as do the programs of
+// tests/gpu; tests/gpu/bundle checks that.
 #include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ struct Search {
   dl_find_object* found;
 };
 
-// Ends the iteration, by 1, at the object that contains the address.
+// Returns 1, which ends the iteration, for the object that contains the address.
 int Look(dl_phdr_info* info, std::size_t, void* argument) {
   const Search& search = *static_cast<Search*>(argument);
   bool contains = false;
@@ -40,14 +40,14 @@ int Look(dl_phdr_info* info, std::size_t, void* argument) {
 
 extern "C" {
 
-// Since glibc 2.35: where an exception finds the frames of the code that it passes.
+// In glibc since 2.35. Through it, an exception finds the unwind information of the code it passes.
 __attribute__((visibility("hidden"))) int _dl_find_object(void* address,
                                                           dl_find_object* found) noexcept {
   Search search{reinterpret_cast<std::uintptr_t>(address), found};
   return dl_iterate_phdr(&Look, &search) == 1 ? 0 : -1;
 }
 
-// Since glibc 2.36: std::random_device.
+// In glibc since 2.36. std::random_device calls it.
 __attribute__((visibility("hidden"))) std::uint32_t arc4random() noexcept {
   std::uint32_t value = 0;
   if (getentropy(&value, sizeof value) != 0) std::abort();

@@ -19,12 +19,13 @@
 #include "agent/wire/ring_file.h"
 
 // A thread that waits for the interpreter's lock while the interpreter ends crashes some versions
-// of CPython (3.9, 3.10 and 3.13). Ours therefore takes the lock only when the program has imported
-// a framework, and then the interpreter's end waits for it. Until then it has the main thread look,
-// by pending calls, which run between any two instructions of the program: they wait for nothing
-// and run no Python code. If the main thread stays outside of Python for long, our thread looks
-// itself. There, an interpreter that ends may unwind it by pthread_exit: functions that call into
-// the interpreter have no destructors to run and are not noexcept.
+// of CPython (3.9, 3.10 and 3.13). Our thread therefore takes the lock only after the program has
+// imported a framework, and from then on the interpreter's end waits for our thread. Until then the
+// thread asks the main thread to look for a framework, by pending calls. The interpreter runs these
+// between any two instructions of the program; they wait for nothing and run no Python code. If the
+// main thread stays outside of Python for long, our thread takes the lock and looks itself. An
+// interpreter that ends may then unwind our thread by pthread_exit. For that reason, functions that
+// call into the interpreter have no destructors to run and are not noexcept.
 namespace strobe::agent {
 namespace {
 
@@ -47,7 +48,7 @@ struct Python {
   void* (*leave)();
   void (*enter)(void*);
   PyObject* (*modules)();
-  PyObject* (*item)(PyObject*, const char*);  // Borrowed; null without an error.
+  PyObject* (*item)(PyObject*, const char*);  // Borrowed; null, without an error, if absent.
   PyObject* (*compile)(const char*, const char*, int);
   PyObject* (*execute)(const char*, PyObject*, const char*);
   PyObject* (*function)(PyMethodDef*, PyObject*, PyObject*);
@@ -101,7 +102,7 @@ void Sleep(long ns) {
   nanosleep(&time, nullptr);
 }
 
-// The first failure of a process is told.
+// Reports a failure to the sidecar. Only the first one of a process is reported.
 void Tell(const char* what) {
   const int file = open(failure_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (file < 0) return;
@@ -135,14 +136,14 @@ PyObject* Load() {
 
 bool IsImported(const char* name) { return python.item(python.modules(), name) != nullptr; }
 
-// Every framework imports `threading`. It must not be imported here first, because it would take a
-// thread that is not Python's for the main one.
+// Every framework imports `threading`. Our thread must not be the first to import it,
+// because `threading` would then take our thread for the main one.
 bool FrameworkIsImported() {
   return IsImported("threading") &&
          (IsImported("torch") || IsImported("jax") || IsImported("tensorflow"));
 }
 
-// The module may be there already, through an entry point of a framework.
+// The module may be loaded already, through an entry point of a framework.
 void StartService() {
   PyObject* const there = python.item(python.modules(), kModule);
   PyObject* const loaded = there == nullptr ? Load() : nullptr;
@@ -167,7 +168,7 @@ PyObject* AtEnd(PyObject*, PyObject*) {
   return python.value("");
 }
 
-// Makes the interpreter's end wait for this thread; false if that cannot be.
+// Makes the interpreter's end wait for this thread; false if that fails.
 bool RegisterAtEnd() {
   static PyMethodDef definition{"strobe_at_end", &AtEnd, kNoArguments, nullptr};
   PyObject* const atexit = python.item(python.modules(), "atexit");
@@ -181,7 +182,7 @@ bool RegisterAtEnd() {
   return result != nullptr;
 }
 
-// With the interpreter's lock.
+// The caller holds the interpreter's lock.
 void Look() {
   if (answer != Answer::kPending) return;
   const bool found = FrameworkIsImported() && RegisterAtEnd();

@@ -15,8 +15,8 @@ namespace strobe::wire {
 // A text is written once and then referred to by number; 0 is no text. A kText record has the
 // number (low half of a word), the size in bytes (high half), and the text padded with NULs.
 
-// Texts and devices are described again after so many words of other records. A reader that begins
-// in the middle of a ring of this size knows those of all records that follow so many words later.
+// Texts and devices are written again after this many words of other records. A reader that begins
+// in the middle of a ring therefore knows, after this many words, those of all further records.
 constexpr std::uint64_t AgainAfter(std::uint64_t ring_words) { return ring_words / 8; }
 
 struct KernelRecord {

@@ -81,9 +81,11 @@ using StepLoops = std::array<StepLoop, kStepLoops>;
 struct StepFile {
   std::uint64_t magic;  // kStepMagic
   StepLoops loops;
+  // The memory use of the process's container, as in FileHeader; told only while it is recorded.
+  std::atomic<std::uint64_t> memory_used, memory_limit, memory_read_at;
 };
-inline constexpr std::uint64_t kStepMagic = 0x315345'424f525453ull;  // "STROBES1" in memory.
-static_assert(sizeof(StepFile) == 1800);
+inline constexpr std::uint64_t kStepMagic = 0x325345'424f525453ull;  // "STROBES2" in memory.
+static_assert(sizeof(StepFile) == 1824);
 
 struct FileHeader {
   // Fields that the program writes before the file is visible to others.

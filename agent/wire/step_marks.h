@@ -52,8 +52,8 @@ inline std::uint64_t BeginStep(FileHeader& header, std::string_view name, std::i
   return 1 + index * kStepMarks + begun % kStepMarks;
 }
 
-// A step during which kStepMarks others of its loop began is not known any more; the end is then
-// that of another one.
+// If kStepMarks further steps of the loop have begun since this one, its mark was used again, and
+// the end is then noted for another step.
 inline void EndStep(FileHeader& header, std::uint64_t step, std::uint64_t now_ns) {
   if (step == 0 || step > kStepLoops * kStepMarks) return;
   StepLoop& loop = header.step_loops[(step - 1) / kStepMarks];

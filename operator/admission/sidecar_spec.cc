@@ -135,6 +135,8 @@ void AddOptions(bool host_network, int compat_port, const NamespaceLimits& limit
   AddFlightRecorder(limits, wishes, arguments);
   if (!wishes.Get("host-tracing-on-old-servers", "", IsTrue, "\"true\"").empty())
     arguments.push_back("--host-tracing-on-old-servers");
+  if (!wishes.Get("allow-stalls", "", IsTrue, "\"true\"").empty())
+    arguments.push_back("--allow-stalls");
   AddKineto(host_network, wishes, arguments);
   // Stock clients present no certificate, so only clients within the pod may connect.
   if (compat_port != 0) arguments.push_back(StrCat("--compat-listen=127.0.0.1:", compat_port));
@@ -185,7 +187,8 @@ Json StartupProbe() {
           {"failureThreshold", 60}};
 }
 
-// A pod that may complete would never do so with an ordinary container that does not end.
+// Whether the sidecar is a native one. A pod that may complete needs that: an ordinary container
+// does not end, so the pod would never complete.
 bool IsNative(const Json& spec, const InjectionSettings& settings, Wishes& wishes) {
   const std::string wish = wishes.Get(
       "injection-mode", "",
@@ -271,7 +274,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
       [](const std::string& name) { return IsSafeName(name); }, "the name of a Secret");
 
   made.volumes = AddDefaults(settings, volumes, environment, mounts);
-  // What the namespace's limits left room for stays.
+  // A request that the namespace's limits already determined is kept.
   if (Member(Member(resources.resources, "requests"), "ephemeral-storage").is_null())
     RequestDisk(settings, resources.resources);
   made.agent_memory = wishes.Get("agent-memory", settings.agent_memory, IsAgentMemory,

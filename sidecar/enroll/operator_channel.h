@@ -23,8 +23,8 @@ struct OwnPod {
   std::string ns{}, name{}, uid{};
 };
 
-// A connection of its own, so that replicas of the operator share the sidecars. An identity without
-// a key shows no certificate.
+// Opens a new connection each time, so that the sidecars spread over the operator's replicas. An
+// identity without a key shows no certificate.
 std::shared_ptr<grpc::Channel> OpenOperatorChannel(const Clock& clock,
                                                    const OperatorAddress& address, bool by_name,
                                                    const Identity& identity);

@@ -18,7 +18,8 @@ using std::chrono::seconds;
 constexpr std::size_t kMaxUntold = 8;
 constexpr Nanos kSignLife = minutes(5);
 constexpr Nanos kFirstTellRetry = seconds(1), kMaxTellRetry = seconds(60);
-// The bounds of what an operator may ask for. An older one does not know the call.
+// The bounds of the interval that an operator may ask for. The longest one is used with an older
+// operator, which does not know the call.
 constexpr Nanos kSoonest = seconds(1), kLatest = minutes(10);
 
 }  // namespace
@@ -36,7 +37,7 @@ SignTeller::SignTeller(const Clock& clock, OperatorAddress address, const LiveId
 void SignTeller::Add(v1::Sign sign, MonoTime began) {
   if (untold_.size() >= kMaxUntold) untold_.pop_front();
   untold_.push_back({std::move(sign), began, clock_.MonoNow()});
-  // Not before the time to wait after a failure is over.
+  // Tells it at once, except after a failed call, whose retry is awaited.
   if (retry_ == kFirstTellRetry) next_ = clock_.MonoNow();
 }
 

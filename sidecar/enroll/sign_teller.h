@@ -16,8 +16,8 @@ class SignTeller {
   // `clock` and `identity` outlive it.
   SignTeller(const Clock& clock, OperatorAddress address, const LiveIdentity& identity, OwnPod pod);
 
-  // One that began at `began`. It is told at the next call, and again after a failed one for a few
-  // minutes. If there are too many, the oldest is left out.
+  // Adds a sign that began at `began`. The next call tells it; after a failed call it is told
+  // again, for a few minutes. If there are too many signs, the oldest is left out.
   void Add(v1::Sign sign, MonoTime began);
   // When to call Tell next.
   MonoTime next() const { return next_; }

@@ -18,11 +18,11 @@ namespace {
 
 // What the flight recorder records: a capture's default for tracers.host.
 constexpr std::uint32_t kFlightLevel = 2;
-// How long the last records of a program that was killed can be looked back at.
+// How long the last records of a killed program are kept for captures that reach back.
 constexpr Nanos kKeepEnded = std::chrono::minutes(10);
 
-// How much such records take at most, and no more than a quarter of the shared volume. A program's
-// devices take 16 MiB.
+// The most space that such records may take; at most a quarter of the shared volume. The device
+// records of one program take 16 MiB.
 constexpr std::uint64_t kKeptBytes = 64u << 20, kKeptBytesWithDevices = 192u << 20;
 
 std::uint64_t MostKeptBytes(const std::string& directory, bool devices) {
@@ -54,11 +54,11 @@ absl::StatusOr<std::unique_ptr<AgentDirectory>> OpenAgentDirectory(const Sidecar
 
 AgentParts::AgentParts(const Clock& clock, session::Source& framework,
                        std::unique_ptr<AgentDirectory> directory, Flight flight,
-                       std::optional<KinetoDaemonOptions> kineto)
+                       std::optional<KinetoDaemonOptions> kineto, bool may_stall)
     : directory_(std::move(directory)),
       agent_(clock, *directory_, OptionsFor(flight)),
-      // A guest serves one program, which the agent records.
-      inproc_(clock, directory_->is_owner() ? directory_->path() : ""),
+      // A guest serves one process and its descendants, and leaves announcements to the owner.
+      inproc_(clock, directory_->is_owner() ? directory_->path() : "", may_stall),
       kineto_daemon_(kineto ? std::make_unique<KinetoDaemon>(clock, *std::move(kineto)) : nullptr),
       kineto_(kineto_daemon_ == nullptr
                   ? nullptr

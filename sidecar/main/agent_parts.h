@@ -20,10 +20,10 @@
 
 namespace strobe {
 
-// Null without --agent-dir, or, with an error in the log, if the directory cannot be used: the
-// trainer can do without its annotations, so that is no reason to hold it up. FailedPrecondition if
-// another sidecar serves the directory already, because the two would switch each other's programs
-// off.
+// Opens the directory of --agent-dir. Returns null without that flag. Also returns null, and logs
+// the error, if the directory cannot be used: the trainer can do without its annotations, so it
+// must not be held up. FailedPrecondition if another sidecar serves the directory already, because
+// the two would switch each other's programs off.
 absl::StatusOr<std::unique_ptr<AgentDirectory>> OpenAgentDirectory(const SidecarFlags& flags);
 
 class AgentParts {
@@ -35,10 +35,11 @@ class AgentParts {
     FrameworkPorts ports{};
   };
   // Clock and framework outlive it. With a flight recorder the programs of the directory record at
-  // all times; see --flight-recorder. With `kineto` the sidecar is Kineto's daemon.
+  // all times; see --flight-recorder. With `kineto` the sidecar is Kineto's daemon. For `may_stall`
+  // see --allow-stalls.
   AgentParts(const Clock& clock, session::Source& framework,
              std::unique_ptr<AgentDirectory> directory, Flight flight,
-             std::optional<KinetoDaemonOptions> kineto);
+             std::optional<KinetoDaemonOptions> kineto, bool may_stall);
 
   // The framework's profilers and the agent as one source.
   session::Source& source() { return both_; }

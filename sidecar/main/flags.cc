@@ -88,6 +88,10 @@ void AddSourceFlags(CLI::App& app, SidecarFlags& flags) {
                "record host annotations also through profiler servers from before 2026; a trainer "
                "with jaxlib 0.5.0 to 0.8.3 that cannot import TensorFlow then crashes")
       ->envname("STROBE_HOST_TRACING_ON_OLD_SERVERS");
+  app.add_flag("--allow-stalls", flags.allow_stalls,
+               "record also programs that stand still for up to seconds when a recording stops, "
+               "which are those with a jaxlib before 0.8.2; without it they end as VersionMismatch")
+      ->envname("STROBE_ALLOW_STALLS");
 }
 
 void AddKinetoFlags(CLI::App& app, SidecarFlags& flags) {
@@ -211,7 +215,7 @@ absl::Status CheckSourceFlags(const SidecarFlags& flags) {
     return absl::InvalidArgumentError(StrCat("--flight-recorder: ", MessageOf(look_back.status())));
   if (*look_back > kMaxFlightRecorder)
     return absl::InvalidArgumentError("--flight-recorder must be at most 10m");
-  // A guest cannot give orders for the whole directory, which the flight recorder does.
+  // The flight recorder gives orders for the whole directory, which a guest may not do.
   if (flags.agent_only_parent && *look_back > Nanos{0}) {
     return absl::InvalidArgumentError(
         "--flight-recorder needs a directory of its own; remove --agent-only-parent");

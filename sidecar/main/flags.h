@@ -25,6 +25,7 @@ struct SidecarFlags {
   std::vector<std::string> framework = {"localhost:9012"};
   std::string shared_dir;
   bool host_tracing_on_old_servers = false;
+  bool allow_stalls = false;
   std::string kineto_daemon, kineto_max_duration = "2s";
   bool kineto_socket_files = false;
 

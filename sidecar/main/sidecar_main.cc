@@ -58,7 +58,7 @@ int Serve(const SidecarFlags& flags) {
     storage = StorageConfig{.schemes = {}, .wrong = storage.status()};
   }
   if (!flags.install_dir.empty()) {
-    // The trainer can do without its annotations: no reason to hold it up.
+    // The trainer can do without its annotations, so an error must not hold it up.
     if (const absl::Status installed = InstallAgent(flags.install_dir); !installed.ok())
       LogError("annotations and GPU activity are off: the agent cannot be installed",
                {{"error", MessageOf(installed)}});

@@ -21,7 +21,7 @@ constexpr std::size_t kMaxNameBytes = 240;  // Leaves room for suffixes in a fil
 constexpr int kMaxGrpcThreads = 48;
 // Room for a manifest of kMaxManifestBytes in its request.
 constexpr int kMaxWorkerRequestBytes = 13 << 20;
-// For a capture that was interrupted to write its last report.
+// How long an interrupted capture may take to write its last report.
 constexpr Nanos kSuspendPatience = std::chrono::seconds(2);
 constexpr Nanos kStopPatience = std::chrono::seconds(1);
 
@@ -84,7 +84,7 @@ SidecarServer::SidecarServer(SidecarFlags flags, StorageConfig storage,
                     clock_, framework_, std::move(agent_directory),
                     AgentParts::Flight{ParsedDuration(flags_.flight_recorder),
                                        flags_.flight_recorder_devices, PortsOf(flags_.framework)},
-                    KinetoOptionsOf(flags_))),
+                    KinetoOptionsOf(flags_), flags_.allow_stalls)),
       source_(agent_ == nullptr ? framework_ : agent_->source()),
       delivery_(clock_, stores_, spool_.get(),
                 {ParsedDuration(flags_.spool_keep), flags_.upload_rate},
@@ -105,7 +105,7 @@ SidecarServer::SidecarServer(SidecarFlags flags, StorageConfig storage,
 }
 
 SidecarServer::~SidecarServer() {
-  // Its thread uses members that are destroyed before it.
+  // The enroller's thread uses members that are destroyed before the enroller.
   if (enroller_) enroller_->Stop();
 }
 
@@ -228,10 +228,10 @@ bool SidecarServer::Stop() {
     LogWarning("a capture did not end in time");
   runner_.Suspend();
   runner_.Drain(kSuspendPatience);
-  // Only now, so that those who watch the capture get its last report before their streams end.
+  // Ends the Watch streams only now, so that clients get the last report of their capture first.
   worker_.Stop();
   const auto deadline = DeadlineIn(kStopPatience);
-  // First, because its thread may be about to start the workers' server.
+  // Stops the enroller first, because its thread may be about to start the workers' server.
   if (enroller_) enroller_->Stop();
   signs_.reset();
   if (worker_server_ != nullptr) worker_server_->Stop(deadline);

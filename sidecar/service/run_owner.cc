@@ -59,7 +59,7 @@ std::string CaptureOfClaim(std::string_view text) { return std::string(text); }
 absl::StatusOr<std::string> CaptureOfText(ObjectStore& store, const std::string& key,
                                           std::string (*capture_of)(std::string_view)) {
   const absl::StatusOr<std::string> text = GetText(store, key, kMaxManifestBytes);
-  // One that is too large (OutOfRange) cannot be ours.
+  // An object that is too large (OutOfRange) cannot be ours.
   if (absl::IsNotFound(text.status()) || absl::IsOutOfRange(text.status())) return std::string();
   if (!text.ok()) return text.status();
   return capture_of(*text);
@@ -157,7 +157,7 @@ absl::Status CreateText(ObjectStore& store, const std::string& key, const std::s
   // written.
   const absl::StatusOr<std::string> there = GetText(store, key, kMaxManifestBytes);
   if (there.ok() && *there == text) return absl::OkStatus();
-  // One that is too large (OutOfRange) cannot be ours.
+  // An object that is too large (OutOfRange) cannot be ours.
   if (!there.ok() && !absl::IsOutOfRange(there.status())) return there.status();
   const std::string other = there.ok() ? capture_of(*there) : "";
   const bool same_capture = !other.empty() && other == capture_of(text);

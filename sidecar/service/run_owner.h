@@ -1,7 +1,7 @@
 // Decides which objects of a run belong to a capture. Anybody who may capture into a logdir can
-// choose a run's name, so a capture overwrites nothing and deletes only what carries its own id: in
-// traces the id is in the Strobe plane, in the manifest it is a field. Blocks within the store's
-// own limits. A file of a process's own profiler names its capture in its gzip header.
+// choose a run's name, so a capture overwrites nothing and deletes only what carries its own id.
+// The id is in a trace's Strobe plane, in a field of the manifest, and in the gzip header of a file
+// that a process's own profiler wrote. Blocks within the store's own limits.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ namespace strobe {
 // Larger manifests are neither written nor read.
 inline constexpr std::uint64_t kMaxManifestBytes = 12u << 20;
 
-// The same of reports.
+// The same for reports.
 inline constexpr std::uint64_t kMaxReportBytes = 2u << 20;
 
 // Creates the run's strobe.json. OK also if it exists with the same bytes. AlreadyExists if it

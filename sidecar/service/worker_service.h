@@ -16,8 +16,8 @@ namespace strobe {
 class WorkerService final : public v1::Worker::Service {
  public:
   // All outlive the service. `name` is the default file name of this worker's traces. `spool_free`
-  // returns how many more bytes of traces the spool can hold; null when there is no spool. Captures
-  // can be of one of `containers` alone.
+  // returns how many more bytes of traces the spool can hold; null when there is no spool. A
+  // capture can be limited to one of `containers`.
   WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
                 session::Source& source, StoreOpener& stores,
                 std::function<std::uint64_t()> spool_free = nullptr,

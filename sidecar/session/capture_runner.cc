@@ -192,7 +192,7 @@ void CaptureRunner::RecordAndDeliver(v1::Report report, LiveCapture& live) {
   std::vector<TracePieces> traces = MakeTraceFiles(std::move(recordings), report);
   if (std::all_of(traces.begin(), traces.end(), [](const auto& pieces) { return pieces.empty(); }))
     return Finish(report, live);
-  // Clients of other profilers take no report.
+  // Stock profiler clients, which have a delivery of their own, ask for no digest.
   if (&live.delivery() == &delivery_) digests_.Begin(report, traces);
   const TraceUrls urls = DeliverTraces(std::move(traces), originals, live, publish, report);
   report.set_upload_took_ns(watch.Lap());

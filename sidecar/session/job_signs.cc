@@ -10,26 +10,28 @@ namespace strobe::session {
 namespace {
 
 constexpr std::size_t kMaxWatchedLoops = 64;
-// The usual time is known after so many looks at which steps had ended. The window is the last nine
-// minutes of steps that take less than a second, and more of longer ones.
+// The usual time of a loop is known after kWarmUp looks at which steps had ended. It is taken from
+// the last kWindow such looks: nine minutes if steps take less than a second, more for longer
+// steps.
 constexpr std::size_t kWarmUp = 30, kWindow = 512;
-// A process is known to step after so many.
+// A loop counts as one that steps after this many looks at which its steps had ended.
 constexpr std::size_t kStepsAtAll = 20;
 constexpr std::size_t kMaxUntold = 64;
 constexpr Nanos kLongestStep = std::chrono::hours(24);
-// The median of StepPace.period_ns is of so many steps.
+// StepPace.period_ns is the median of this many steps.
 constexpr int kMedianOf = 16;
-// Slow steps take longer than this share of the last ones. That raises the limit of a rule at most
-// so many times, because a job is often disturbed when it begins, and the window is short then.
+// Slow steps must also take longer than this share of the last ones. This raises the limit of a
+// rule at most by the factor kMostRaised, because a job is often disturbed when it begins, while
+// the window is short.
 constexpr double kUsualShare = 0.95, kMostRaised = 1.5;
-// A job that is slow for so many looks is usual from then on.
+// After this many slow looks, the slow steps count as the usual ones.
 constexpr std::size_t kUsualAgain = 300;
-// Where many steps lie between two looks, their median and their mean may be high by chance, if
-// steps differ much. So it takes at least so many looks, and one at which the mean is higher than
-// the median by more than this part is worth one step.
+// If many steps that differ much lie between two looks, their median and their mean may be high by
+// chance. A sign therefore needs at least kSlowLooks looks, and a look at which the mean exceeds
+// the median by more than one part in kPausedPart counts as one step only.
 constexpr int kSlowLooks = 6, kPausedPart = 4;
-// Looks at which memory is near its limit, so that a moment is no sign; and how far below the limit
-// of the rule it must be before it counts as gone, in percent.
+// Memory must be near its limit at kMemoryLooks looks, so that a moment is no sign. The sign is
+// gone only when memory is kMemoryGone percentage points below the limit of the rule.
 constexpr int kMemoryLooks = 3;
 constexpr double kMemoryGone = 5;
 
@@ -113,8 +115,8 @@ std::vector<FoundSign> JobSignRules::Look(std::span<const v1::StepPace> told,
   return found;
 }
 
-// A pause makes one step long, and with it the mean of few; the median of the last steps is late by
-// half of them. So the smaller of the two counts.
+// Uses the smaller of mean and median. A pause makes one step long, which raises the mean of a few
+// steps; the median of the last steps reacts only after half of them.
 std::optional<JobSignRules::Steps> JobSignRules::Advance(Loop& loop, const v1::StepPace& pace,
                                                          MonoTime began) {
   const std::int64_t numbers = pace.number() - loop.number;
@@ -158,7 +160,8 @@ bool JobSignRules::JudgeSteps(Loop& loop, const Steps& steps, std::vector<FoundS
   return slow;
 }
 
-// A process steps as long as one of its loops does: while it evaluates, its training loop rests.
+// A process counts as stepping while any of its loops does: during an evaluation, its training loop
+// rests.
 void JobSignRules::JudgePauses(MonoTime now, std::vector<FoundSign>& found) {
   if (!wants(v1::SIGN_NO_STEP)) return;
   std::map<std::string, Loop*> newest;  // By process.
@@ -200,7 +203,7 @@ void JobSignRules::JudgeMemory(const SeenMemory& memory, MonoTime now,
   }
 }
 
-// Steps that are a sign are not usual, unless it lasts.
+// Steps that are slow enough to be a sign do not change what is usual, unless the sign lasts.
 void JobSignRules::Remember(Loop& loop, const Steps& steps, bool slow) {
   if (loop.untold.size() < kMaxUntold) loop.untold.push_back(steps.ns);
   loop.untold_steps += static_cast<std::uint32_t>(steps.count);

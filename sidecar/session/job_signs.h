@@ -1,10 +1,10 @@
 // Notices that the training job is not as usual: steps that are slower, steps that do not come, and
 // memory that runs short. Pure.
 //
-// What is usual is the median of the last steps. Slow steps take longer than that by what the rule
-// says, and longer than 95 of 100 of the last ones, because batches may differ. Single slow steps,
-// as those that compile or save, and pauses between steps, as for evaluation, are no sign: steps
-// must be slow in a row.
+// The usual step time is the median of the last steps. Slow steps exceed it by what the rule says,
+// and take longer than 95 of 100 of the last ones, because batches may differ. Single slow steps,
+// such as those that compile or save, and pauses between steps, such as for an evaluation, are no
+// sign: several steps in a row must be slow.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -62,8 +62,8 @@ class JobSignRules {
     MonoTime began{};                    // When the step `number` began.
     std::deque<std::int64_t> usual{};    // Times per step, in ns, the oldest first.
     std::size_t slow_looks = 0;          // The last looks in a row at which steps were slow.
-    bool slow = false;                   // It is a sign that steps are slow.
-    bool forget = true;                  // The slow looks before that are among the usual times.
+    bool slow = false;                   // The sign of slow steps was returned, and lasts.
+    bool forget = true;                  // Slow looks are in `usual`; a sign removes them.
     std::vector<std::int64_t> untold{};  // Since TakeStepTimes.
     std::uint32_t untold_steps = 0;
     std::map<std::string, Watch> watches{};  // By the rule's id.

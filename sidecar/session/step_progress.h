@@ -20,8 +20,8 @@ struct StepProgress {
   // When the first step begins at the earliest; see kFastestPace.
   WallTime earliest{};
 };
-// Sources are asked this much earlier than they need for a step that is expected, because it may
-// come earlier, for the same reason.
+// For a plan with steps, sources are asked this much earlier than they need, because the first step
+// may come earlier than expected; see kFastestPace.
 inline constexpr Nanos kStepsMayHurry = std::chrono::seconds(1);
 inline constexpr double kFast = 0.75, kSlow = 1.5;
 

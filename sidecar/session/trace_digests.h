@@ -1,6 +1,6 @@
 // Sums up the traces of the newest capture beside their upload, on a thread of low priority, and
-// keeps the results for the operator. A trace that cannot be summed up has no result; the capture
-// knows nothing of it. Safe for concurrent use.
+// keeps the results for the operator. A trace that cannot be summed up has no result; this does
+// not affect the capture. Safe for concurrent use.
 #pragma once
 #include <cstddef>
 #include <map>

@@ -12,7 +12,7 @@
 namespace strobe::session {
 namespace {
 
-// How often the processes are asked how far their steps are.
+// The shortest and the longest interval between two looks at the processes' steps.
 constexpr Nanos kLookAtStepsAtMost = std::chrono::milliseconds(10),
                 kLookAtStepsAtLeast = std::chrono::seconds(1);
 
@@ -105,7 +105,7 @@ std::vector<Recording> WindowRecorder::Record(LiveCapture& live, Stopwatch& watc
     report.set_state(v1::COLLECTING);
     publish();
   };
-  // The source must not read the clocks again: they may be set until it does.
+  // Passes on the reading of the clocks from arming: they may be set before the source reads them.
   v1::CapturePlan read = plan;
   read.set_wall_less_monotonic_ns(live.steps().wall_less_monotonic().count());
   std::vector<Recording> recordings =

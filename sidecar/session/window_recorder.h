@@ -24,11 +24,11 @@ class WindowRecorder {
                                 const std::function<void()>& publish, v1::Report& report);
 
  private:
-  // Waits until recording must begin in `ahead`, and returns when. A monotonic time, so that all
-  // workers start together even if this wall clock is set meanwhile.
+  // Waits until `ahead` before the start of the recording, and returns that start. It is a
+  // monotonic time, so that all workers start together even if this wall clock is set meanwhile.
   MonoTime AwaitStart(Nanos ahead, const LiveCapture& live, v1::CapturePlan& plan);
-  // The same for a plan that counts steps. Moves the plan's window to the time at which, by the
-  // processes' pace, its steps will come.
+  // The same for a plan that counts steps. Moves the plan's window to the time at which its steps
+  // are expected, by the pace of the processes.
   void AwaitStep(Nanos ahead, const LiveCapture& live, v1::CapturePlan& plan);
 
   const Clock& clock_;

@@ -48,7 +48,7 @@ auto TraceReportsOf(Report& report, auto& workers) {
 
 void SplitReport(std::span<const Recording> recordings, v1::Report& report) {
   const v1::CapturePlan& plan = report.plan();
-  // A worker that was chosen among others has the name that it has beside them.
+  // A worker that the plan chose by its rank has the same name as in a capture of all workers.
   const bool chosen = recordings.front().rank && (plan.ranks_size() + plan.local_ranks_size() > 0);
   if (recordings.size() == 1 && !chosen) {
     if (recordings.front().rank) *report.mutable_rank() = *recordings.front().rank;

@@ -95,7 +95,7 @@ FailedProgram Explain(const wire::Failure& failure) {
           StrCat(What(step), ": ", std::generic_category().message(error), Remedy(step, error))};
 }
 
-// What the file takes of its volume.
+// The space that the file takes on its volume.
 std::uint64_t BytesOf(const std::string& path) {
   struct stat of = {};
   return stat(path.c_str(), &of) == 0 ? static_cast<std::uint64_t>(of.st_blocks) * 512 : 0;
@@ -173,7 +173,8 @@ bool AgentDirectory::Keeps(const OpenedRings& opened) const {
   return ended_.contains(file.path());
 }
 
-// The file `newest` has come last: it goes only if it is too large by itself, and others go first.
+// Removes the oldest files until the rest is within the limits. `newest`, which was added last, is
+// dropped only if it exceeds the limit by itself.
 void AgentDirectory::ForgetEnded(const std::string& newest) const {
   constexpr std::size_t kMaxKept = 8;
   const auto bytes = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(ended_mutex_) {
@@ -219,7 +220,7 @@ void AgentDirectory::CleanUp() const {
   RemoveFinishedTraces();
 }
 
-// An owner before has asked for them, and did not live to read them.
+// Removes traces that an earlier owner asked for and did not live to read.
 void AgentDirectory::RemoveFinishedTraces() const {
   constexpr int kMaxEntries = 10'000;  // Anybody may create files here.
   std::error_code error;

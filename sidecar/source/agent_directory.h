@@ -42,9 +42,9 @@ class AgentDirectory {
   // from which this one was forked.
   bool Concerns(const wire::RingFile& file, bool forked_from_ours) const;
   // From now on, the files of programs that did not end by their own exit, such as those that the
-  // kernel killed for their memory, stay for this long. Only the last eight stay, and so many bytes
-  // together, because programs that fail again and again would fill the volume, which is the job's
-  // memory.
+  // kernel killed for their memory, stay for this long. Only the last eight files stay, and at most
+  // `most_bytes` of them, because programs that fail again and again would fill the volume, which
+  // is the job's memory.
   void KeepEnded(Nanos time, std::uint64_t most_bytes);
   bool keeps_ended() const { return keep_ended_.count() > 0; }
   // Removes the file of a program that ended long ago and that no child uses, because such files

@@ -34,7 +34,7 @@ using std::chrono::milliseconds;
 // Programs read the control word with their next scope. CUPTI needs longer to start.
 constexpr Nanos kAnnotationLead = milliseconds(20);
 constexpr Nanos kDeviceLead = milliseconds(1000);
-// How long after CUDA has started the flight recorder records the devices at the latest.
+// The flight recorder records a program's devices at the latest this long after CUDA has started.
 constexpr Nanos kDevicesSettled = milliseconds(10'000);
 // How long after the end to wait for a program's last device records.
 constexpr Nanos kDeviceGrace = milliseconds(5000);
@@ -51,8 +51,8 @@ Nanos PauseAfter(Nanos last, double filled) {
 }
 
 // How often to look for programs that have just started, which follow the orders until they are
-// found. While there is no program, there is nothing else to do: the threads of other workers start
-// at the same instant, so that a thread that wakes for nothing makes them late.
+// found. While there is no program, the thread wakes for nothing else: the threads of other workers
+// start at the same instant, and each useless wake-up delays them.
 constexpr Nanos kFindNewbornEvery = milliseconds(100);
 
 // Encodes the plane that describes the trace itself.
@@ -208,7 +208,7 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
       on = true;
       if (!due) times.start_ns = MonotonicNow();
       programs.SwitchOn();
-      // Programs that had started before the orders were there, but after the last search.
+      // Finds programs that started after the last search but before the orders were written.
       programs.Find(device_time());
       found = MonotonicNow();
       drain_every = kDrainEvery / 2;  // It is doubled below.
@@ -229,8 +229,8 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
   return stepping;
 }
 
-// Recording begins before the first step and ends after the last one; what is around them, but for
-// the guard, is left out of the trace.
+// Recording begins before the first step and ends after the last one. Cuts the trace to these steps
+// and the guard around them.
 void AgentSource::CutToSteps(const v1::CapturePlan& plan, const ProgramSet& programs,
                              CaptureTimes& times) const {
   const TraceSpan span{.start_ns = times.start_ns, .stop_ns = times.stop_ns};

@@ -13,8 +13,8 @@ namespace strobe {
 struct AgentOptions {
   // The limit on records kept per capture, in bytes. Further records are counted and dropped.
   std::uint64_t max_bytes = 256u << 20;
-  // With a FlightRecorder: how far before its start a capture reaches unless its plan says it, if
-  // the rings go back that far, and the level at which programs continue to record afterwards.
+  // With a FlightRecorder: how far before its start a capture reaches if its plan does not say it,
+  // as far as the rings go back, and the level at which programs continue to record afterwards.
   Nanos look_back{0};
   std::uint32_t idle_level = 0;
   bool idle_devices = false;  // The flight recorder keeps GPUs recorded too.

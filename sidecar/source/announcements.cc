@@ -62,9 +62,9 @@ std::vector<std::uint16_t> PortsIn(const json& object, const char* key) {
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// A live program keeps its announcement locked, so that only a lock that can be taken means that
-// the program is gone. A file that was replaced meanwhile has lost its lock with its name, and says
-// nothing.
+// A live program keeps its announcement locked, so a lock that can be taken means that the program
+// is gone. This does not hold for a file that has no name any more: a live program has replaced it,
+// and may have released its lock.
 bool IsAbandoned(const FileDescriptor& file) {
   struct stat info {};
   return flock(file.get(), LOCK_SH | LOCK_NB) == 0 && fstat(file.get(), &info) == 0 &&
@@ -78,12 +78,27 @@ absl::StatusOr<Announcement> ReadOne(std::string_view name, const FileDescriptor
   return ParseAnnouncement(name, std::string_view(text).substr(0, static_cast<std::size_t>(size)));
 }
 
-// Marks announcements of processes that have several. `processes` is sorted.
+// Marks announcements of processes that have several frameworks. `processes` is sorted.
 void MarkFrameworksBeside(std::vector<Announcement>& processes) {
   for (std::size_t i = 1; i < processes.size(); ++i) {
     Announcement &one = processes[i - 1], &other = processes[i];
     if (one.container == other.container && one.pid == other.pid && one.began == other.began)
       one.beside = other.beside = true;
+  }
+}
+
+// Finds out which processes train. A process that has not joined the job, and has started one that
+// has, is a launcher. One that has not, and was started by one that has, is a helper, such as the
+// compiler's: it only inherited its parent's environment. A process that told steps is neither.
+void MarkHelpers(std::vector<Announcement>& processes) {
+  for (Announcement& child : processes) {
+    for (Announcement& parent : processes) {
+      if (child.parent_pid != parent.pid || child.container != parent.container ||
+          child.joined == parent.joined)
+        continue;
+      Announcement& other = child.joined ? parent : child;
+      other.trains = other.trains && other.stepped;
+    }
   }
 }
 
@@ -150,8 +165,11 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   process.rank = NumberField<std::uint32_t>(object, "rank");
   process.local_rank = NumberField<std::uint32_t>(object, "local_rank");
   process.world_size = NumberField<std::uint32_t>(object, "world_size");
+  process.joined = object.value("joined", json(false)) == json(true);
+  process.stepped = object.value("stepped", json(false)) == json(true);
+  process.parent_pid = NumberField<std::uint32_t>(object, "parent_pid").value_or(0);
   process.address = LineOf(object, "address");
-  // Nobody else's server may be asked in the program's name.
+  // A program must not direct our requests to a server on another machine.
   if (!process.address.empty() && PortOn("127.0.0.1", process.address) == 0)
     return Wrong("address is not on 127.0.0.1");
   process.listens = PortsIn(object, "listens");
@@ -189,6 +207,7 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
   }
   if (!dead.empty()) RemoveLeftovers(entries, dead);
   closedir(entries);
+  MarkHelpers(processes);
   std::sort(processes.begin(), processes.end(), [](const Announcement& a, const Announcement& b) {
     return std::tuple(!a.trains, a.local_rank, a.container, a.pid, a.began, a.framework) <
            std::tuple(!b.trains, b.local_rank, b.container, b.pid, b.began, b.framework);

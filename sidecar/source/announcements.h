@@ -1,4 +1,4 @@
-// Processes that told of their framework: the files *.process that strobe._inproc of the Python
+// Processes that announced their framework: the files *.process that strobe._inproc of the Python
 // package writes into the agent directory. The files come from the trainer, which may be hostile.
 #pragma once
 #include <cstdint>
@@ -18,15 +18,18 @@ std::string ProcessName(std::uint32_t pid, std::uint64_t began);
 struct Announcement {
   std::string container{};  // The process's container; empty if it is not known.
   std::uint32_t pid = 0;    // In the process's own PID namespace.
+  std::uint32_t parent_pid = 0;
   std::uint64_t began = 0;  // When the process began, in the kernel's ticks since boot.
   std::string framework{};  // "torch", "jax" or "tensorflow".
   std::string version{};
   std::string program{};
   std::optional<std::uint32_t> rank{}, local_rank{}, world_size{};
+  bool joined = false;  // Its framework has told the rank. Otherwise it is that of the environment.
   std::string address{};  // host:port of its profiler server on the loopback; empty if it has none.
   std::string socket{};   // The name, in the agent directory, of the socket that takes requests.
   std::string steps{};    // The name of the file that tells its steps; empty if there is none.
   std::vector<std::uint16_t> listens{};  // TCP ports on which the process listens.
+  bool stepped = false;                  // It has told a training step.
   bool trains = true;                    // False for launchers and for workers of data loaders.
   bool beside = false;  // Another framework of the same process announced itself too.
 
@@ -36,7 +39,8 @@ struct Announcement {
   Rank place() const;
 };
 
-// May a process name a file of the agent directory so? Hidden files are unfinished ones. Pure.
+// Whether a process may use this name for a file in the agent directory. Hidden files are
+// unfinished and therefore excluded. Pure.
 bool IsFileName(std::string_view name);
 // Whether `address`, host:port, is a port of this machine on which the process listens. Pure.
 bool ListensOn(const Announcement& process, std::string_view address);

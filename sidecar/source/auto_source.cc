@@ -29,7 +29,7 @@ constexpr Nanos kLook = std::chrono::milliseconds(100);
 struct Part {
   session::Source& source;
   std::string_view name;
-  bool explains = true;  // Its message says best why nobody could be recorded.
+  bool explains = true;  // Its message best explains why there is no recording.
   bool follows = false;  // Its processes tell no steps, and are recorded as long as the others.
   // It waits until the end for programs that begin during the window; see LostWorker.
   bool waits = false;
@@ -53,7 +53,7 @@ Recording JoinParts(std::vector<Recorded> recorded) {
   return joined;
 }
 
-// Tells that there may be processes, but none that was asked for.
+// If there is no source, adds that only certain ranks were asked for: other processes may exist.
 void TellRanks(const v1::CapturePlan& plan, Recording& recording) {
   if (recording.outcome != Outcome::kNoSource || IsWanted(plan, std::nullopt)) return;
   const bool local = plan.ranks().empty();
@@ -155,7 +155,7 @@ std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::Captu
   const auto leaders = static_cast<std::size_t>(
       std::count_if(parts.begin(), parts.end(), [](const Part& part) { return !part.follows; }));
   std::atomic<std::size_t> leading{leaders}, present{leaders};
-  // Somebody who ends the recording early ends that of the followers and the waiting part too.
+  // A recording that is ended early also ends for the followers and for the waiting part.
   Cancellation end_followers, end_waiting;
   const CancellationLink to_followers(terminate, end_followers), to_waiting(terminate, end_waiting);
   const auto led = [&] {
@@ -209,7 +209,8 @@ std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   const bool all = std::all_of(servers.begin(), servers.end(), ready);
   if (!servers.empty() && all && !agent) agents.clear();
   servers.insert(servers.end(), agents.begin(), agents.end());
-  // First, because the pod was made for Kineto's daemon, and the first reason is the one told.
+  // Kineto's reasons come first, because the pod was made for Kineto's daemon and only the first
+  // reason is shown.
   if (std::none_of(servers.begin(), servers.end(), ready))
     servers.insert(servers.begin(), unready.begin(), unready.end());
   return servers;
@@ -231,9 +232,9 @@ v1::CapturePlan AutoSource::WithServers(const v1::CapturePlan& plan) {
   return with;
 }
 
-// Sources whose processes tell the plan's steps end with the last one. The others are recorded as
-// long, but for profiler servers, which are told a duration when they begin. Where processes begin
-// at a step by themselves, no server is asked: a process has one profiler session.
+// Sources whose processes tell the plan's steps end with the last step. The others are recorded for
+// the same time, except profiler servers, which are told a duration when they begin. If processes
+// begin at a step by themselves, no server is asked: a process has only one profiler session.
 std::vector<Recording> AutoSource::RecordSteps(const v1::CapturePlan& plan,
                                                const Cancellation& cancel,
                                                const Cancellation& terminate,
@@ -246,7 +247,7 @@ std::vector<Recording> AutoSource::RecordSteps(const v1::CapturePlan& plan,
   v1::CapturePlan planned = contained || inproc_tells ? plan : WithServers(plan);
   if (inproc_tells) planned.clear_framework_servers();
   planned.mutable_step_tellers()->Assign(in_process.begin(), in_process.end());
-  // Nobody says when the steps end, so the expected time is recorded.
+  // No process tells when the steps end, so the expected time is recorded.
   if (!inproc_tells && !agent_tells)
     planned.set_steps_by_ns(
         std::min(plan.steps_by_ns(), plan.instant_ns() + plan.duration_ns() + plan.guard_ns()));

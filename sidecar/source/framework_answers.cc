@@ -108,7 +108,8 @@ v1::ProcessReport ReportOf(const FrameworkAnswer& answer, const TraceSummary& su
   return row;
 }
 
-// The whole trace is judged afterwards: one of the frameworks must have recorded something.
+// The note of a framework whose trace is empty beside that of another one of its process. The whole
+// trace is judged afterwards: one of the frameworks must have recorded something.
 constexpr std::string_view kUnused = "this framework recorded nothing";
 
 void AddNote(std::string_view more, std::string& note) {
@@ -150,6 +151,7 @@ Recording JoinOfRank(const v1::CapturePlan& plan, const RecordingTimes& times,
     if (HasTrace(answer)) {
       recording.clock_set_at_start = times.SetAtStart(FromUnixNanos(summaries[i].started_ns));
       CorrectTimes(times, recording.clock_set_at_start, summaries[i]);
+      if (answer.nothing_recorded) summaries[i].events = 0;
       const Judgement judged =
           JudgeProcess(plan, times, answer, summaries[i], devices && plan.expects_device());
       const absl::Status added =

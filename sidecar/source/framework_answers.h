@@ -25,6 +25,8 @@ struct FrameworkAnswer {
   std::int64_t stop_took_ns = 0;  // How long its profiler needed to stop; 0 = it does not say.
   // Another framework of its process is recorded too, so that this one may have nothing to tell.
   bool beside = false;
+  // The trace has only what the profiler says of itself.
+  bool nothing_recorded = false;
   bool counts_steps = false;     // It told steps of the plan's loop when recording began.
   session::Original original{};  // Without a file if it is not kept.
 };

@@ -12,6 +12,7 @@
 #include "sidecar/source/framework_answers.h"
 #include "sidecar/source/inproc_call.h"
 #include "sidecar/source/memory_room.h"
+#include "sidecar/source/monotonic_now.h"
 #include "sidecar/source/profile_call.h"
 #include "sidecar/source/profile_calls.h"
 #include "sidecar/source/recording_times.h"
@@ -101,12 +102,14 @@ void EndHold(InprocHold& hold, const v1::CapturePlan& plan, FrameworkAnswer& ans
   if (ended) hold.Release();
 }
 
-// Waits until all calls have ended.
-void Await(ProfileCalls& calls, RecordingTimes& times, const Holds& holds,
-           const Cancellation& cancel, const Cancellation& terminate,
-           const std::function<void()>& collecting) {
+// Waits until all calls have ended. Returns when recording stopped, by MonotonicNow; 0 if every
+// call ended before that.
+std::int64_t Await(ProfileCalls& calls, RecordingTimes& times, const Holds& holds,
+                   const Cancellation& cancel, const Cancellation& terminate,
+                   const std::function<void()>& collecting) {
   const Nanos set_when_sent = times.set();
   bool stopped = false, terminated = false;
+  std::int64_t stopped_ns = 0;
   const auto end_sessions = [&] {
     if (!std::exchange(terminated, true)) calls.Terminate();
   };
@@ -120,6 +123,7 @@ void Await(ProfileCalls& calls, RecordingTimes& times, const Holds& holds,
     }
     if (!stopped && times.UntilStop() == Nanos{0}) {
       stopped = true;
+      stopped_ns = MonotonicNow();
       collecting();
     }
     // Servers measure the duration on the wall clock. If it was set back, they would record longer
@@ -128,6 +132,7 @@ void Await(ProfileCalls& calls, RecordingTimes& times, const Holds& holds,
   }
   times.Ended();
   if (!stopped) collecting();
+  return stopped_ns;
 }
 
 }  // namespace
@@ -242,7 +247,8 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
     holds.push_back(process ? std::make_unique<InprocHold>(options_.announced_in, *process, plan)
                             : nullptr);
   }
-  // All have been asked, because each may take its time: a thread holds the interpreter's lock.
+  // Waits only after all have been asked: each may answer late, while a thread of its program holds
+  // the interpreter's lock.
   const MonoTime answered_by = clock_.MonoNow() + kConnectFor;
   for (const auto& hold : holds) {
     if (hold != nullptr) hold->Await(std::max(answered_by - clock_.MonoNow(), Nanos{0}));
@@ -251,7 +257,7 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
       channels,
       RequestsFor(session::OnClockSetBy(times.set(), plan), ages, holds, options_.shared_dir),
       times.UntilDeadline());
-  Await(calls, times, holds, cancel, terminate, collecting);
+  const std::int64_t stopped_ns = Await(calls, times, holds, cancel, terminate, collecting);
 
   const SharedTraces shared{
       options_.shared_dir,
@@ -263,6 +269,10 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
         answers.emplace_back(TakeAnswer(*calls.calls()[i], servers[i].address, shared));
     answer.age = ages[i];
     answer.rank = servers[i].rank();
+    if (holds[i] != nullptr && holds[i]->rank()) answer.rank = holds[i]->rank();
+    // A server tells nothing of its stop, so that this is the time until its answer was here.
+    if (stopped_ns > 0 && answer.verdict.outcome == Outcome::kOk)
+      answer.stop_took_ns = std::max<std::int64_t>(calls.calls()[i]->ended_ns - stopped_ns, 0);
     answer.beside = servers[i].process && servers[i].process->beside;
     if (answer.verdict.outcome == Outcome::kTruncated)
       answer.verdict.message += StrCat("; ", limit.words);

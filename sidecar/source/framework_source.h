@@ -49,13 +49,14 @@ class FrameworkSource final : public session::Source {
 
   struct Server {
     std::string address{};
-    std::optional<Announcement> process{};  // That announced it.
+    std::optional<Announcement> process{};  // The process that announced it, if one did.
 
     Rank rank() const { return process ? process->place() : std::nullopt; }
   };
-  // The servers to ask: the given ones that no process announced, unless none of them can be
-  // connected within `timeout`, and the announced ones. Without announced ones, the given ones.
-  // Nobody knows the ranks of the given ones.
+  // The servers to ask: those that processes announced, and the configured addresses on which no
+  // such process listens. If there are announced servers, and no configured one can be connected
+  // within `timeout`, the configured ones are left out. The ranks of configured servers are not
+  // known.
   std::vector<Server> Servers(const v1::CapturePlan& plan, Nanos timeout) const;
   // Asks the servers whose channel is not null and remembers their ages. If a server does not
   // answer in time, uses its remembered age.

@@ -20,8 +20,8 @@ constexpr std::uint64_t kSettleNs = Ns(seconds(5));
 // Devices of a sidecar that was killed, or is stopped, are disarmed after this time.
 constexpr std::uint64_t kWishNs = Ns(seconds(5));
 constexpr std::uint64_t kRetryNs = Ns(seconds(60));
-// How often programs look for a profiler server of their own, which takes them up to some
-// milliseconds.
+// A program is made to look for a profiler server of its own once in this many turns, because that
+// takes it up to some milliseconds.
 constexpr int kTurnsPerLook = 10;
 
 // Never shortens what a capture has asked for.
@@ -57,7 +57,7 @@ void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
   const DeviceAnswer answer = AnswerOf(header);
   std::uint32_t wish = header.device_control.load(std::memory_order_acquire);
   if (file.Leased()) {
-    // The capture may want no devices, and must then find them recorded when it ends.
+    // Keeps the devices armed during a capture that does not want them.
     if (wish != 0) Extend(header, now);
     return;
   }
@@ -75,7 +75,8 @@ void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
       return;
     case DeviceTurn::kExtend:
       Extend(header, now);
-      // The program may have slept when the wish was new, and taken it for one that is over.
+      // The program may have been suspended when the wish was new, and then have taken it for one
+      // that was over.
       if (view.answered != wish) file.WakeProgram();
       // A program may start its profiler server at any time.
       if (++program.extended % kTurnsPerLook == 0) TellFrameworkPorts(ports_, header);

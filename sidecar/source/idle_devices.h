@@ -16,7 +16,7 @@ namespace strobe {
 struct DeviceView {
   bool uses_cuda = false;
   wire::DeviceRefusal refusal = wire::DeviceRefusal::kNone;
-  // Its framework has announced itself: that records the devices, and CUPTI has one subscriber.
+  // Its framework has announced itself and records the devices; CUPTI has only one subscriber.
   bool left_to_framework = false;
   std::uint64_t cuda_since_ns = 0;
   std::uint32_t wish = 0;      // FileHeader::device_control.
@@ -39,8 +39,8 @@ class IdleDevices {
   // A program that listens on one of the ports leaves its devices to its own profiler server.
   explicit IdleDevices(const FrameworkPorts& ports) : ports_(ports) {}
 
-  // Makes the turn of one program. Call it about once a second. While a capture holds the program's
-  // lease, it only keeps the wish from running out.
+  // Does what is due for the devices of one program. Call it about once a second. While a capture
+  // holds the program's lease, this only keeps the wish from running out.
   void Attend(const wire::RingFile& file, bool left_to_framework);
   // Forgets the programs whose files are gone. Call it after the turns of all programs.
   void ForgetOthers();

@@ -22,7 +22,7 @@ namespace strobe {
 // A connection to a process's socket.
 class InprocConnection {
  public:
-  // By a path that is short enough for any directory.
+  // Connects by a path through /proc/self/fd, which is short enough whatever the directory.
   InprocConnection(const std::string& directory, const Announcement& process) {
     const FileDescriptor folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -81,6 +81,15 @@ void TakeTime(const json& object, const char* key, std::int64_t& time) {
   if (known) time = static_cast<std::int64_t>(std::min<std::uint64_t>(*known, 1ull << 62));
 }
 
+// The place that a process tells; see Announcement::place.
+Rank TakeRank(const json& object) {
+  const auto number = [&](const char* key) {
+    const auto known = NumberField<std::uint32_t>(object, key);
+    return known ? std::int64_t{*known} : -1;
+  };
+  return RankOf(number("rank"), number("local_rank"), number("world_size"));
+}
+
 // The outcome with this name, if a process may claim it.
 Outcome OutcomeOf(const std::string& name) {
   constexpr Outcome kClaimable[] = {
@@ -98,7 +107,8 @@ json RequestOf(const char* op, const v1::CapturePlan& plan, const Announcement& 
           {"id", std::string(CutUtf8(plan.capture_id(), 128))},
           {"framework", process.framework},
           {"start_ns", plan.instant_ns() - plan.guard_ns()},
-          {"duration_ns", plan.duration_ns() + 2 * plan.guard_ns()}};
+          {"duration_ns", plan.duration_ns() + 2 * plan.guard_ns()},
+          {"tell_memory", plan.abort_memory_percent() > 0}};
 }
 
 std::string RequestLine(const json& request) {
@@ -112,7 +122,7 @@ std::string NameOf(const Announcement& process) {
 }  // namespace
 
 std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& process,
-                          std::uint64_t max_bytes) {
+                          const InprocLimits& limits) {
   const v1::Tracers& tracers = plan.tracers();
   json request = RequestOf("capture", plan, process);
   request["tracers"] = {{"host", std::min(tracers.host(), 3u)},
@@ -130,7 +140,8 @@ std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& proce
                        {"count", plan.steps()},
                        {"by_ns", plan.steps_by_ns()}};
   }
-  request["max_bytes"] = std::min<std::uint64_t>(max_bytes, 1ull << 62);
+  request["max_bytes"] = std::min<std::uint64_t>(limits.max_bytes, 1ull << 62);
+  request["may_stall"] = limits.may_stall;
   return RequestLine(request);
 }
 
@@ -145,6 +156,7 @@ bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& a
                     message = TextField(object, "message", kMaxMessage);
   if (std::string note = TextField(object, "note", kMaxMessage); !note.empty())
     answer.note = std::move(note);
+  if (state == "prepared") answer.rank = TakeRank(object);
   answer.aside = object.value("aside", json(false)) == json(true);
   if (state == "refused" || state == "failed")
     return fail(OutcomeOf(TextField(object, "outcome", kMaxMessage)),
@@ -219,6 +231,7 @@ void InprocHold::Read() {
   while (const auto line = connection_->Next()) {
     const json object = json::parse(*line, nullptr, /*allow_exceptions=*/false);
     if (!object.is_object()) continue;
+    if (Rank rank = TakeRank(object)) rank_ = std::move(rank);
     wanted_ = wanted_ || TextField(object, "state", kMaxMessage) == "yield";
     leads_ = leads_ && object.value("leads", json(true)) != json(false);
   }

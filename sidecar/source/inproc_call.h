@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/outcome.h"
 #include "sidecar/source/announcements.h"
+#include "sidecar/source/process_ranks.h"
 #include "sidecar/source/profile_call.h"
 #include "strobe/v1/worker.pb.h"
 
@@ -21,10 +22,16 @@ namespace strobe {
 
 class InprocConnection;
 
-// The request for a plan, a line of JSON. `max_bytes` limits the trace. If the plan counts steps,
-// the process begins and ends at their boundaries itself. Pure.
+struct InprocLimits {
+  std::uint64_t max_bytes = 0;  // The limit on the trace.
+  // Record also if training stands still while the recording stops; see --allow-stalls.
+  bool may_stall = false;
+};
+
+// The request for a plan, a line of JSON. If the plan counts steps, the process begins and ends at
+// their boundaries itself. Pure.
 std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& process,
-                          std::uint64_t max_bytes);
+                          const InprocLimits& limits);
 
 struct InprocAnswer {
   CallVerdict verdict{Outcome::kOk, ""};
@@ -34,6 +41,7 @@ struct InprocAnswer {
   std::string note{};     // What the process says about its recording; may be empty.
   // Nothing is missing without this framework, because another one of the process was used.
   bool aside = false;
+  Rank rank{};  // The place of the process in its job, as it knows it now.
   // When it recorded, on the wall clock; 0 = it does not say.
   std::int64_t started_ns = 0, stopped_ns = 0;
   std::int64_t stop_took_ns = 0;  // How long stopping kept the process's profiler busy.
@@ -72,6 +80,8 @@ class InprocHold {
   // Whether the server may record devices and Python calls. Another framework of the process does
   // if not, and two profilers would disturb each other.
   bool leads() const { return leads_; }
+  // The place of the process in its job, as it knows it now; none if it did not answer.
+  const Rank& rank() const { return rank_; }
 
  private:
   // Reads the lines that have arrived.
@@ -81,6 +91,7 @@ class InprocHold {
   const bool asked_;
   bool wanted_ = false;
   bool leads_ = true;
+  Rank rank_{};
 };
 
 }  // namespace strobe

@@ -30,7 +30,7 @@ using session::Recording;
 constexpr std::string_view kTorch = "torch";
 
 FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& plan,
-                          const Announcement& process, std::uint64_t max_bytes,
+                          const Announcement& process, const InprocLimits& limits,
                           const Cancellation& cancel, const Cancellation& terminate,
                           const InprocCallbacks& callbacks) {
   FrameworkAnswer answer{.address = process.label(),
@@ -38,11 +38,13 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                          .rank = process.place(),
                          .beside = process.beside,
                          .counts_steps = plan.steps() > 0};
-  const std::uint64_t max_file = process.framework == kTorch ? MaxJson(max_bytes) : max_bytes;
-  const InprocAnswer told = CallProcess(directory, process, InprocRequest(plan, process, max_file),
+  InprocLimits asked = limits;
+  if (process.framework == kTorch) asked.max_bytes = MaxJson(limits.max_bytes);
+  const InprocAnswer told = CallProcess(directory, process, InprocRequest(plan, process, asked),
                                         cancel, terminate, callbacks);
   answer.verdict = told.verdict;
   answer.note = told.note;
+  if (told.rank) answer.rank = told.rank;
   if (told.aside && process.beside) {
     answer.note = std::exchange(answer.verdict, {Outcome::kOk, ""}).message;
   }
@@ -55,7 +57,7 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                    .stopped_ns = told.stopped_ns,
                    .container = process.container,
                    .number = process.local_rank.value_or(process.pid)},
-                  max_bytes, plan.tracers(), answer);
+                  limits.max_bytes, plan.tracers(), answer);
   }
   return answer;
 }
@@ -98,7 +100,7 @@ std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Anno
   // Containers of a pod share its ports, so servers are not asked if the plan names one of them.
   const bool servers_are_asked = plan.container().empty();
   std::erase_if(all, [&](const Announcement& process) {
-    // Its server knows no steps; the process itself begins at one.
+    // A server cannot begin at a step, but the process itself can.
     const bool by_server =
         !process.address.empty() && (plan.steps() == 0 || !plan.framework_servers().empty());
     return !process.trains || (servers_are_asked && by_server) ||
@@ -108,8 +110,8 @@ std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Anno
   return all;
 }
 
-InprocSource::InprocSource(const Clock& clock, std::string directory)
-    : clock_(clock), directory_(std::move(directory)) {}
+InprocSource::InprocSource(const Clock& clock, std::string directory, bool may_stall)
+    : clock_(clock), directory_(std::move(directory)), may_stall_(may_stall) {}
 
 std::vector<v1::Source> InprocSource::Probe(Nanos) {
   for (const FailedStart& failed : TakeFailedStarts(directory_)) {
@@ -157,7 +159,7 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   std::vector<v1::CapturePlan> plans;
   for (const Announcement& process : processes) plans.push_back(PlanFor(process, planned));
   const std::uint64_t room = MemoryRoom(kTraceCopies * processes.size());
-  const std::uint64_t max_bytes = MaxTrace(plan, room);
+  const InprocLimits limits{.max_bytes = MaxTrace(plan, room), .may_stall = may_stall_};
   std::atomic<std::size_t> recording{processes.size()};
   Cancellation ended;
   const CancellationLink cancelled(cancel, ended), terminated(terminate, ended);
@@ -168,15 +170,15 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   };
   const InprocCallbacks callbacks{.until_deadline = [&times] { return times.UntilDeadline(); },
                                   .stopped = stopped};
-  // Another source may need more time ahead. Preparing early would only keep the profiler from the
-  // program; but steps may come earlier than expected.
+  // Waits if another source needs more time ahead, because preparing early would only keep the
+  // profiler from the program. Steps may come earlier than expected.
   const Nanos ahead = lead() + (plan.steps() > 0 ? session::kStepsMayHurry : Nanos{0});
   (void)cancel.WaitFor(std::max(times.UntilStart() - ahead, Nanos{0}));
   std::vector<FrameworkAnswer> answers(processes.size());
   // The first task watches the clock; the others talk to a process each.
   ParallelFor(processes.size() + 1, processes.size() + 1, [&](std::size_t i) {
     if (i > 0) {
-      answers[i - 1] = RecordOne(directory_, plans[i - 1], processes[i - 1], max_bytes, cancel,
+      answers[i - 1] = RecordOne(directory_, plans[i - 1], processes[i - 1], limits, cancel,
                                  terminate, callbacks);
       return;
     }

@@ -14,8 +14,8 @@ namespace strobe {
 // Record must not be called concurrently; Probe and Steps may be called at any time.
 class InprocSource final : public session::Source {
  public:
-  // `directory`: the agent directory.
-  InprocSource(const Clock& clock, std::string directory);
+  // `directory`: the agent directory. For `may_stall` see InprocLimits.
+  InprocSource(const Clock& clock, std::string directory, bool may_stall);
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
@@ -31,6 +31,7 @@ class InprocSource final : public session::Source {
  private:
   const Clock& clock_;
   const std::string directory_;
+  const bool may_stall_;
 };
 
 // The announcements that a capture with this plan records over their sockets. Pure.

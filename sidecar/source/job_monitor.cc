@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "agent/wire/cgroup_memory.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "sidecar/source/told_steps.h"
@@ -68,6 +67,7 @@ void RingMonitor::FindPrograms() {
 JobSigns RingMonitor::Look() {
   JobSigns signs;
   if (memory_until_ == 0 && !steps_) return signs;
+  step_files_.Look(memory_until_ > 0, steps_, signs);
   if (clock_.MonoNow() - found_ > kFindMonitoredEvery) FindPrograms();
   for (auto& [path, program] : programs_) {
     if (memory_until_ > 0) LookAtMemory(program, signs);
@@ -76,7 +76,6 @@ JobSigns RingMonitor::Look() {
   return signs;
 }
 
-// Uses the reading that is closest to its limit. Programs of one container report the same values.
 void RingMonitor::LookAtMemory(const Program& program, JobSigns& signs) const {
   const wire::FileHeader& header = *program.rings.file.header();
   const std::uint64_t read_at = header.memory_read_at.load(std::memory_order_acquire);
@@ -87,12 +86,9 @@ void RingMonitor::LookAtMemory(const Program& program, JobSigns& signs) const {
     program.rings.file.WakeProgram();
     return;
   }
-  const wire::MemoryUse use{header.memory_used.load(std::memory_order_relaxed),
-                            header.memory_limit.load(std::memory_order_relaxed)};
-  if (use.share() > wire::MemoryUse{signs.memory_used, signs.memory_limit}.share()) {
-    signs.memory_used = use.used;
-    signs.memory_limit = use.limit;
-  }
+  TakeCloser({header.memory_used.load(std::memory_order_relaxed),
+              header.memory_limit.load(std::memory_order_relaxed)},
+             signs);
 }
 
 void RingMonitor::LookAtSteps(Program& program, JobSigns& signs) {
@@ -136,6 +132,7 @@ void RingMonitor::End() {
     if (steps_) program.rings.file.Wish(wire::Wisher::kSteps, 0);
   }
   programs_.clear();
+  step_files_.End();
 }
 
 }  // namespace strobe

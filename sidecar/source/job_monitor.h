@@ -1,4 +1,5 @@
-// Reads the observations of programs with the agent: memory use and training steps.
+// Reads the observations of the programs that train: memory use and training steps. Programs with
+// the agent tell them in their ring files, those that announced their framework in step files.
 #pragma once
 #include <map>
 #include <string>
@@ -10,6 +11,7 @@
 #include "sidecar/session/ports.h"
 #include "sidecar/source/agent_directory.h"
 #include "sidecar/source/ring_files.h"
+#include "sidecar/source/step_file_monitor.h"
 
 namespace strobe {
 
@@ -19,7 +21,7 @@ class RingMonitor final : public session::JobMonitor {
  public:
   // `clock` and `directory` must outlive this object.
   RingMonitor(const Clock& clock, const AgentDirectory& directory)
-      : clock_(clock), directory_(directory) {}
+      : clock_(clock), directory_(directory), step_files_(clock, directory) {}
 
   void Begin(const v1::CapturePlan& plan) override;
   session::JobSigns Look() override;
@@ -41,6 +43,7 @@ class RingMonitor final : public session::JobMonitor {
 
   const Clock& clock_;
   const AgentDirectory& directory_;
+  StepFileMonitor step_files_;
   std::map<std::string, Program> programs_;  // By path of the ring file.
   wire::RecordBuffer buffer_{};
   // See FileHeader::attend_until; 0 if memory use is not needed.

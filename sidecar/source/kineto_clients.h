@@ -2,9 +2,9 @@
 // the time is an argument and nothing blocks.
 //
 // Rules that follow from how Kineto's client works (docs/how-to/kineto.md):
-// - A process is answered only when an order is due, at once or not at all. An answer that comes
-//   too late is taken for the answer to the next question, and from then on all are.
-// - Therefore no answer is sent either while the process has not read an earlier one.
+// - A process is answered only if an order is due, and then at once or not at all. It takes an
+//   answer that comes too late for the answer to its next question, and from then on all of them.
+// - For the same reason, no answer is sent while the process has not read an earlier one.
 // - An order that could not begin in time is withheld, because Kineto would drop it silently.
 // - A process has one order at a time, and none while its profiler is in use: Kineto drops others
 //   silently, and nothing can take an order back.
@@ -28,7 +28,7 @@ struct KinetoClient {
   bool idle = false;                   // Its profiler was free when it asked last.
   MonoTime asked{};                    // When it asked last.
   std::array<Nanos, 2> gaps{};         // Between its last questions; 0 = not known.
-  std::optional<MonoTime> occupied{};  // Until when an order is carried out that nobody awaits.
+  std::optional<MonoTime> occupied{};  // When an order that nobody awaits any more has ended.
 
   std::uint32_t pid() const { return pids.front(); }
   // How often it asks.

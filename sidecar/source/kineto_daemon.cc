@@ -28,6 +28,11 @@ constexpr Nanos kLookForEnded = milliseconds(250);
 constexpr Nanos kTidyEvery = seconds(5), kStaleAfter = seconds(60);
 constexpr int kDatagramsPerTurn = 64;
 
+bool SendKineto(const FileDescriptor& socket, const std::string& bytes) {
+  return send(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
 }  // namespace
 
 KinetoDaemon::KinetoDaemon(const Clock& clock, KinetoDaemonOptions options)
@@ -152,7 +157,8 @@ void KinetoDaemon::Answer(const KinetoDatagram& datagram) {
       question.age >= Nanos{0} && question.age <= KinetoClients::kLatestAnswer && !question.unread;
   if (!in_time) Refuse("late");
   if (message->kind == KinetoMessage::Kind::kRegister) {
-    if (in_time) Send(datagram.client, KinetoCount(1));
+    // By a socket that is not kept: anybody may register, under any number of names.
+    if (in_time) (void)SendKineto(ConnectKinetoClient(sockets_, datagram.client), KinetoCount(1));
     return;
   }
   bool known = false;
@@ -167,8 +173,7 @@ void KinetoDaemon::Answer(const KinetoDatagram& datagram) {
 bool KinetoDaemon::Send(const std::string& client, const std::string& bytes) {
   FileDescriptor& socket = answers_[client];
   if (socket.get() < 0) socket = ConnectKinetoClient(sockets_, client);
-  return send(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(bytes.size());
+  return SendKineto(socket, bytes);
 }
 
 // Notices what happens without a datagram.
@@ -189,6 +194,7 @@ void KinetoDaemon::LookForEnded() {
   std::set<std::string> sockets;
   for (const auto& [client, ignored] : clients_.clients()) sockets.insert(client);
   for (const auto& [client, ignored] : clients_.told()) sockets.insert(client);
+  for (const auto& [client, ignored] : answers_) sockets.insert(client);
   for (const std::string& client : sockets) {
     if (IsKinetoClientThere(sockets_, client)) continue;
     clients_.Forget(client);
@@ -202,7 +208,7 @@ void KinetoDaemon::Tidy() const {
     MutexLock lock(&mutex_);
     for (const auto& [client, told] : clients_.told()) awaited.push_back(told.order.path);
   }
-  // From the directory's name and the suffix to the part of the name that all files share.
+  // Removes the directory's name and the suffix: the rest is common to all files of a trace.
   for (std::string& path : awaited) {
     path.erase(0, path.rfind('/') + 1);
     path.erase(path.rfind('.'));

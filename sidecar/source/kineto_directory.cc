@@ -56,7 +56,8 @@ bool MayGo(const std::string& path, int directory, const char* entry,
 absl::Status PrepareKinetoDirectory(const std::string& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
-  // As any user may run the trainer; sticky, so that the sidecar can remove what others leave.
+  // Writable for all, because any user may run the trainer. Sticky, so that users cannot remove
+  // each other's files; the sidecar can, because it owns the directory.
   if (error || chmod(directory.c_str(), 01777) != 0)
     return absl::UnavailableError(StrCat(directory, " cannot be created and shared"));
   const fs::path hidden = fs::path(directory) / StrCat(".", kConfiguration);

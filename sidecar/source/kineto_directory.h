@@ -11,7 +11,7 @@
 
 namespace strobe {
 
-// Creates the directory, which users of all kinds may write to, with the file for $KINETO_CONFIG
+// Creates the directory, which every user may write to, with the file for $KINETO_CONFIG
 // that makes processes ask every second.
 absl::Status PrepareKinetoDirectory(const std::string& directory);
 

@@ -17,13 +17,21 @@ void Add(std::string& list, std::string_view names) {
   list += StrCat(list.empty() ? "" : ",", names);
 }
 
+// PyTorch records calls of modules with all other Python functions or not at all.
+bool WantsStacks(const v1::Tracers& tracers) {
+  return tracers.python() > 0 || tracers.stacks() || tracers.modules();
+}
+
+const char* Bool(bool value) { return value ? "true" : "false"; }
+
 // Only names that all versions know: with an unknown one, Kineto records no operator at all.
 std::string ActivitiesFor(const v1::Tracers& tracers) {
   std::string names;
   if (tracers.host() > 0) Add(names, "cpu_op,user_annotation");
   if (tracers.device() > 0)
     Add(names, "kernel,gpu_memcpy,gpu_memset,gpu_user_annotation,cuda_runtime,cuda_driver");
-  if (tracers.python() > 0) Add(names, "python_function");
+  if (WantsStacks(tracers)) Add(names, "python_function");
+  if (tracers.memory()) Add(names, "cpu_instant_event");  // Allocations are such events.
   // No name would mean all types.
   return names.empty() ? "user_annotation" : names;
 }
@@ -46,8 +54,11 @@ KinetoOrder MakeKinetoOrder(const v1::CapturePlan& plan, MonoTime start, Nanos m
       .duration = std::min(Nanos{plan.duration_ns()}, max_duration) + 2 * Nanos{plan.guard_ns()},
       .warm_up = tracers.device() > 0 ? kKinetoWarmUp : std::chrono::seconds(0),
       .activities = ActivitiesFor(tracers),
+      // FLOPs are counted from the shapes when the trace is converted.
+      .shapes = tracers.shapes() || tracers.flops(),
       // Without stacks there is no Python function in the trace.
-      .stacks = tracers.python() > 0};
+      .stacks = WantsStacks(tracers),
+      .memory = tracers.memory()};
 }
 
 std::string KinetoText(const KinetoOrder& order, WallTime start) {
@@ -60,8 +71,9 @@ std::string KinetoText(const KinetoOrder& order, WallTime start) {
                 "\nACTIVITIES_DURATION_MSECS=", length.count(),             //
                 "\nACTIVITIES_WARMUP_PERIOD_SECS=", order.warm_up.count(),  //
                 "\nACTIVITY_TYPES=", order.activities,                      //
-                "\nPROFILE_REPORT_INPUT_SHAPES=false",                      //
-                "\nPROFILE_WITH_STACK=", order.stacks ? "true" : "false",   //
+                "\nPROFILE_REPORT_INPUT_SHAPES=", Bool(order.shapes),       //
+                "\nPROFILE_WITH_STACK=", Bool(order.stacks),                //
+                "\nPROFILE_PROFILE_MEMORY=", Bool(order.memory),            //
                 "\nPROFILE_WITH_FLOPS=false\nPROFILE_WITH_MODULES=false\n");
 }
 

@@ -17,7 +17,7 @@ struct KinetoOrder {
   Nanos duration{};
   std::chrono::seconds warm_up{0};
   std::string activities{};  // Kineto's names of event types, separated by commas.
-  bool stacks = false;
+  bool shapes = false, stacks = false, memory = false;  // As those of v1::Tracers.
 
   MonoTime end() const { return start + duration; }
   // How long before its start a process must have read the order. Kineto looks at its orders once a

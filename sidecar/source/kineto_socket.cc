@@ -32,7 +32,7 @@ struct UnixAddress {
   const char* c_str() const { return address.sun_path; }
 };
 
-// Abstract names have a NUL behind them too. Without it, it is another name.
+// Kineto's abstract names end with a NUL too; a name without it is another name.
 UnixAddress AddressOf(const KinetoSocketDir& directory, std::string_view name) {
   const std::string path =
       directory.empty() ? StrCat(std::string_view("\0", 1), name) : StrCat(directory, "/", name);
@@ -81,7 +81,8 @@ bool IsClientName(std::string_view name) {
          });
 }
 
-// Only names of the daemon's own kind, because each must be that of one socket.
+// Returns the client's name if the address is of the daemon's own kind, else "". With both kinds,
+// two sockets could have the same name.
 std::string ClientOf(const KinetoSocketDir& directory, const sockaddr_un& address, socklen_t size) {
   const std::size_t bytes = size - std::min<std::size_t>(size, offsetof(sockaddr_un, sun_path));
   std::string_view name(address.sun_path, bytes);
@@ -117,7 +118,7 @@ void ReadControl(msghdr& message, KinetoDatagram& datagram) {
       datagram.arrived =
           WallTime{std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec)};
     } else if (part->cmsg_type == SCM_RIGHTS) {
-      // Nobody of the protocol sends descriptors; those of others would fill our table.
+      // The protocol has no descriptors. Those that somebody sends anyway would fill our table.
       Close(*part);
     }
   }
@@ -132,7 +133,7 @@ absl::StatusOr<FileDescriptor> BindKinetoDaemon(const KinetoSocketDir& directory
   if (socket.get() < 0 || setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
       setsockopt(socket.get(), SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) != 0)
     return absl::UnavailableError(StrCat("a Unix socket: ", std::strerror(errno)));
-  // A name that a killed sidecar left behind is nobody's.
+  // Removes a name that a killed sidecar left behind.
   if (!directory.empty() && !IsBound(address)) (void)unlink(address.c_str());
   if (!Bind(socket, address)) {
     if (errno == EADDRINUSE)

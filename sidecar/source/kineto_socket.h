@@ -1,4 +1,4 @@
-// The sockets of Kineto's on-demand protocol. They have abstract names, which are those of the
+// The sockets of Kineto's on-demand protocol. They have abstract names, which belong to the
 // network namespace, or names in a directory.
 //
 // A process with PyTorch aborts when it receives a datagram from a socket without a name, or from
@@ -19,7 +19,8 @@ namespace strobe {
 // $KINETO_IPC_SOCKET_DIR, or nothing in the other case.
 using KinetoSocketDir = std::string;
 
-// What is in the way if the daemon's socket is not ours. AlreadyExists: another daemon has it.
+// Binds the daemon's socket. AlreadyExists if another daemon has it; an error says what is in the
+// way.
 absl::StatusOr<FileDescriptor> BindKinetoDaemon(const KinetoSocketDir& directory);
 // Removes the name of the daemon's socket.
 void RemoveKinetoDaemon(const KinetoSocketDir& directory);

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "collector/xplane/summary.h"
 #include "common/base/duration.h"
 #include "common/base/parallel.h"
 #include "common/base/strings.h"
@@ -25,7 +24,7 @@ using session::Recording;
 using std::chrono::milliseconds;
 
 constexpr Nanos kTurn = milliseconds(20), kLookForTraces = milliseconds(100);
-// For a question that comes late.
+// Part of the lead, because a question may come late.
 constexpr Nanos kLeadMargin = milliseconds(300);
 constexpr std::size_t kConverters = 2;
 
@@ -97,7 +96,7 @@ class KinetoCapture {
     const MonoTime now = clock_.MonoNow();
     for (KinetoRun& run : runs_) {
       if (run.decided) continue;
-      // Before the files, because a process finishes its trace before it ends.
+      // Reads this before the files, because a process finishes its trace before it ends.
       run.told = daemon_.Told(run.client.socket).value_or(run.told);
       LookForTrace(run.trace, now, run.signs);
       if (auto verdict = JudgeKineto(run.told, run.signs, run.answer.who, now))
@@ -168,7 +167,8 @@ class KinetoCapture {
     run.decided = true;
     // A finished trace is removed when nobody awaits it, so its order ends after Take.
     if (!run.signs.finished) daemon_.End(run.client.socket, false);
-    // What its process will not finish takes memory of the trainer. After a cancellation it does.
+    // A trace that its process will not finish takes the trainer's memory, so it is removed. After
+    // a cancellation, the process still finishes it.
     if (verdict.outcome != Outcome::kCancelled) RemoveUnfinishedTrace(run.trace);
     run.answer.verdict = std::move(verdict);
   }
@@ -183,20 +183,13 @@ class KinetoCapture {
                "recording by Kineto's protocol early")};
   }
 
-  bool IsEmpty(const KinetoRun& run) const {
-    if (run.answer.trace.empty()) return false;
-    const auto summary = xplane::Summarize(run.answer.trace, room_);
-    constexpr std::uint64_t kEndOfWindow = 1;  // An event of Kineto's own.
-    return summary.ok() && summary->events <= kEndOfWindow;
-  }
-
   // A process that started others of the worker, or was started by one, and ran no operator:
   // torchrun's launcher, for example.
   bool IsLauncher(const KinetoRun& run) const {
     const bool related = std::any_of(runs_.begin(), runs_.end(), [&](const KinetoRun& other) {
       return &other != &run && AreRelated(run.client, other.client);
     });
-    return related && run.signs.finished && IsEmpty(run);
+    return related && run.signs.finished && run.answer.nothing_recorded;
   }
 
   const Clock& clock_;
@@ -298,7 +291,9 @@ std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan, const C
   times.Ended();
   if (!stopped) collecting();
   std::vector<FrameworkAnswer> answers = capture.Take();
-  return JoinAnswers(plan, times, capture.room(), std::move(answers));
+  std::vector<Recording> recordings = JoinAnswers(plan, times, capture.room(), std::move(answers));
+  for (Recording& recorded : recordings) recorded.has_torch_options = true;
+  return recordings;
 }
 
 }  // namespace strobe

@@ -17,7 +17,7 @@ namespace strobe {
 namespace {
 
 constexpr std::string_view kKineto = "kineto";
-// All released versions up to 2.15 are such.
+// No released version up to 2.15 has the fix.
 constexpr std::string_view kNoMemory =
     "no allocation was recorded: PyTorch without the fix of its issue 166121 records none where it "
     "records all threads";
@@ -71,6 +71,7 @@ void TakeLeftTrace(const std::string& directory, const LeftTrace& left, std::uin
       file.ok() ? ReadTrace(*file, left, most, report) : file.status();
   if (trace.ok() && trace->size() <= max_bytes) {
     answer.trace = *std::move(trace);
+    answer.nothing_recorded = is_json && report.recorded == 0;
     if (tracers.memory() && is_json && report.allocations == 0)
       answer.note += StrCat(answer.note.empty() ? "" : "; ", kNoMemory);
     if (answer.verdict.outcome == Outcome::kOk && (report.cut || report.compressed_cut)) {

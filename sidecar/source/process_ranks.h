@@ -15,7 +15,7 @@ using Rank = std::optional<v1::ProcessRank>;
 // None unless the process tells its local rank or its rank. Negative numbers are not known.
 Rank RankOf(std::int64_t rank, std::int64_t local_rank, std::int64_t world_size);
 
-// That of the program that wrote a ring file, and that of a row.
+// The rank of the program that wrote a ring file, and the rank in a row.
 Rank RankIn(const wire::FileHeader& header);
 Rank RankIn(const v1::ProcessReport& row);
 

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "sidecar/source/monotonic_now.h"
+
 namespace strobe {
 
 using tensorflow::ProfilerService;
@@ -35,6 +37,7 @@ ProfileCalls::ProfileCalls(const std::vector<std::shared_ptr<grpc::Channel>>& ch
     call->stub->async()->Profile(&call->context, &call->request, &call->response,
                                  [this, raw = call.get()](grpc::Status status) {
                                    MutexLock lock(&mutex_);
+                                   raw->ended_ns = MonotonicNow();
                                    raw->status = std::move(status);
                                    --pending_;
                                  });

@@ -2,6 +2,7 @@
 #pragma once
 #include <grpcpp/grpcpp.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ class ProfileCalls {
     tensorflow::ProfileRequest request;
     tensorflow::ProfileResponse response;
     grpc::Status status;
+    std::int64_t ended_ns = 0;  // When it ended, by MonotonicNow.
   };
 
   // Requires as many requests as channels. Every call ends after `time_left`.

@@ -156,7 +156,7 @@ bool ProgramSet::ForkedFromOurs(const wire::RingFile& file) const {
   return !parent.empty() && programs_.contains(StrCat(directory_.path(), "/", parent));
 }
 
-// A program that was there before this capture, and that it did not ask for anything.
+// True for a program that is older than this capture and was not asked for anything by it.
 bool ProgramSet::IsNoneOfOurs(const wire::RingFile& file) const {
   const wire::FileHeader& header = *file.header();
   return header.born_ns < began_ns_ &&

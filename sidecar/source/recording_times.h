@@ -28,7 +28,7 @@ class RecordingTimes {
   Nanos UntilNextLook() const;
   // The last check. Recording has ended, perhaps before the planned end.
   void Ended();
-  // How far the wall clock had been set since that reading, as of the last check.
+  // How far the wall clock had been set since the plan's reading, as of the last check.
   Nanos set() const { return set_; }
   // How far it was set between start and end, or so close to them that the order cannot be
   // determined.

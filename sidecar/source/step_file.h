@@ -5,11 +5,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "agent/wire/layout.h"
 #include "common/base/file_descriptor.h"
 #include "sidecar/source/announcements.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe {
+
+// False if the process announced no such file, or one that is not complete. Reads a copy, because
+// access to a mapped file that the process truncates would end this process.
+bool ReadStepFile(const FileDescriptor& agent_directory, const Announcement& process,
+                  wire::StepFile& content);
 
 // Adds what the process tells of its loops now, whatever it does meanwhile; nothing if it announced
 // no such file, or one that is not complete. `wall_minus_monotonic_ns` converts its times.

@@ -21,7 +21,8 @@ void AskForMemory(const wire::RingFile& file, std::uint64_t now) {
     return header.wishes[static_cast<std::size_t>(wisher)].load(std::memory_order_relaxed);
   };
   std::uint64_t asked = header.attend_until.load(std::memory_order_relaxed);
-  // A capture asks for longer. The thread withdraws what a capture wishes without a lease.
+  // Does not ask while a capture or the job guard does: they ask for longer, and at its end the
+  // thread would withdraw their wishes if no sidecar holds the lease.
   if (asked > now || wish(wire::Wisher::kCapture) != 0 || wish(wire::Wisher::kSteps) != 0 ||
       !header.attend_until.compare_exchange_strong(asked, now + kAttendNs))
     return;

@@ -17,8 +17,8 @@ class ToldMemory {
       : clock_(clock), directory_(directory) {}
 
   // The reading that is closest to its limit. None if no program has told one lately. Programs are
-  // asked every few seconds for one reading, by a thread that ends then, so that one that forks has
-  // nearly always no thread of the agent.
+  // asked for one reading every few seconds. The agent's thread for it ends at once, so that a
+  // program that forks hardly ever has a thread of the agent.
   std::optional<session::SeenMemory> Look();
 
  private:

@@ -76,6 +76,25 @@ void AddToldSteps(const wire::StepLoops& loops, const v1::StepPace& who,
   }
 }
 
+void AddEndedSteps(const wire::StepLoop& loop, std::string_view program,
+                   std::uint64_t& told_until_ns, session::JobSigns& signs) {
+  const auto moment = [](std::uint64_t ns) {
+    return MonoTime{Nanos{static_cast<std::int64_t>(ns)}};
+  };
+  const std::uint64_t known_until_ns = told_until_ns;
+  std::size_t ended = 0;
+  wire::ForEachStep(loop, [&](const wire::ToldStep& step) {
+    if (!IsPlausible(step) || step.ended_ns < step.began_ns || step.ended_ns <= known_until_ns)
+      return;
+    ++ended;
+    told_until_ns = std::max(told_until_ns, step.ended_ns);
+    signs.steps.push_back(
+        {StrCat(program, " ", NameOf(loop)), moment(step.began_ns), moment(step.ended_ns)});
+  });
+  // The step that runs has a mark too. If all others are new, older ones may have been replaced.
+  if (known_until_ns != 0 && ended + 1 >= wire::kStepMarks) signs.steps_missing = true;
+}
+
 bool TellsSteps(const wire::StepLoops& loops, std::string_view loop) {
   std::vector<v1::StepPace> told;
   AddToldSteps(loops, {}, 0, told);

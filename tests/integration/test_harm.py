@@ -7,8 +7,10 @@ import time
 
 import pytest
 
+from tests.integration.test_unchanged import begin_capture
 from tests.support.agent_rig import AgentRig
 from tests.support.fragile import Fragile
+from tests.support.inproc import TORCH_PYTHON, Trainer
 from tests.support.memory_group import memory_group
 from tests.support.ports import free_port
 from tests.support.processes import BIN, PYTHON, wait_until
@@ -128,3 +130,82 @@ def test_pythons_tracer_on_a_real_jax_trainer(group, tmp_path, protos, python_pa
     # The session has ended in the trainer too.
     (worker,) = rig.capture("--guard", "200ms", run="again", duration="300ms")["workers"]
     assert worker["outcome"] == "Ok", worker
+
+
+SLOWER = """
+def rest(*_):
+    if rested < 400:  # As the profiler does only while it records.
+        globals()["rested"] += 1
+        time.sleep(0.06)
+rested = 0
+sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(rest)
+"""
+GROWS = """
+held = []
+def grow(*_):
+    if len(held) < 400:
+        held.append(bytearray(b"x") * (4 << 20))
+sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(grow)
+"""
+
+
+@pytest.fixture
+def beside(group, tmp_path):
+    """A sidecar beside a trainer of this directory, whose framework announces itself."""
+    def start(trainer):
+        port = free_port()
+        trainer.announced()
+        wait_until(lambda: len(trainer.told_steps().get("ProfilerStep", ())) > 10, 20, "a few steps")
+        group.start("sidecar", [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{port}", "--framework", f"127.0.0.1:{free_port()}",
+                                "--agent-dir", trainer.agent, "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
+        return f"127.0.0.1:{port}"
+
+    return start
+
+
+@pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
+def test_steps_of_a_program_that_nobody_changed_are_compared(group, tmp_path, python_package, beside):
+    """Its last steps before the capture are known at once, so that the capture need not wait for some."""
+    trainer = Trainer(group, tmp_path, python_package)
+    address = beside(trainer)
+    under_way = begin_capture(address, tmp_path, "30s", "--abort-slowdown", "100")
+    trainer.order(SLOWER, wait=False)
+    manifest = json.loads(under_way.communicate(timeout=90)[0])
+    (worker,) = manifest["workers"]
+    assert worker["outcome"] == "Aborted" and "while recorded; captures end when they are 100% slower" in worker["message"], worker
+    assert 15 < int(worker["job"]["stepBeforeNs"]) / 1e6 < 80 and int(worker["job"]["stepDuringNs"]) / 1e6 > 60, (worker["job"], worker["message"])
+    assert int(worker["events"]) > 0 and trainer.trains()
+
+
+@pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
+def test_a_program_that_nobody_changed_tells_of_its_memory(group, tmp_path, python_package, beside):
+    with memory_group(1024) as wrap:
+        trainer = Trainer(group, tmp_path, python_package, wrap=wrap)
+        address = beside(trainer)
+        under_way = begin_capture(address, tmp_path, "30s", "--abort-memory", "70")
+        trainer.order(GROWS, wait=False)
+        (worker,) = json.loads(under_way.communicate(timeout=90)[0])["workers"]
+        assert worker["outcome"] == "Aborted" and "of its memory limit of 1024 MiB; captures end at 70%" in worker["message"], (worker["message"], worker["job"])
+        assert 70 <= worker["job"]["memoryPercent"] < 100, worker["job"]
+        trainer.process.popen.kill()
+        trainer.process.popen.wait(10)
+
+
+CGROUPS = {
+    "2": {"proc/self/cgroup": "0::/pod/trainer", "sys/fs/cgroup/pod/memory.max": "400", "sys/fs/cgroup/pod/memory.current": "380",
+          "sys/fs/cgroup/pod/memory.stat": "anon 5\ninactive_file 20\n", "sys/fs/cgroup/pod/trainer/memory.max": "max",
+          "sys/fs/cgroup/pod/trainer/memory.current": "380"},
+    "1": {"proc/self/cgroup": "3:cpu:/x\n2:memory:/pod", "sys/fs/cgroup/memory/memory.limit_in_bytes": str((1 << 63) - 4096),
+          "sys/fs/cgroup/memory/memory.usage_in_bytes": "7", "sys/fs/cgroup/memory/pod/memory.limit_in_bytes": "400",
+          "sys/fs/cgroup/memory/pod/memory.usage_in_bytes": "380", "sys/fs/cgroup/memory/pod/memory.stat": "total_inactive_file 20"},
+}
+
+
+@pytest.mark.parametrize("version", CGROUPS)
+def test_the_python_package_reads_cgroups_as_the_agent_does(tmp_path, python_package, version):
+    for name, text in CGROUPS[version].items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    code = f"import strobe._inproc.memory as m; print(m.Memory({str(tmp_path)!r}).closest(), m.Memory('/nowhere').closest())"
+    done = subprocess.run([PYTHON, "-c", code], env={"PYTHONPATH": str(python_package)}, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split("\n")[0] == "(360, 400) None"

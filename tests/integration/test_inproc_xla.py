@@ -17,6 +17,7 @@ from tests.support.processes import BIN, BUILD, PYTHON, ROOT, wait_until
 
 JAX = BUILD / "jax"
 VERSIONS = [*(ROOT / "tests/frameworks/jax_versions").read_text().split(), "newest"]
+STALLS = ["0.4.38", "0.7.2"]  # Training stands still while a recording stops.
 WITH_SERVER = [version for version in VERSIONS if version not in ("0.4.38", "0.7.2", "0.8.3")]
 PLAIN_PYTHON = Path(sys.base_prefix) / "bin/python3"  # Cannot import TensorFlow.
 
@@ -73,16 +74,16 @@ def test_each_version_of_jax_is_recorded_by_a_session(group, tmp_path, python_pa
     announcement = trainer.announced()
     assert announcement["framework"] == "jax" and announcement["channel"] == ("server" if version in WITH_SERVER else "session"), announcement
     assert bool(announcement["address"]) == (version in WITH_SERVER)
-    assert ("stands still" in (announcement["note"] or "")) == (version in ("0.4.38", "0.7.2"))
+    assert ("stands still" in (announcement["note"] or "")) == (version in STALLS)
     client = trainer.client()
-    start = client.capture(ahead_ms=300)
+    start = client.capture(ahead_ms=300, may_stall=version in STALLS)
     done = client.until("done")
     assert done["format"] == "xspace" and start <= done["started_ns"], done
     data = (trainer.agent / done["file"]).read_bytes()
     assert len(data) == done["bytes"] and steps_in(data)[1] == done["started_ns"]
     check_steps(trainer, data, done["started_ns"], done["stopped_ns"])
     client = trainer.client()
-    client.capture(duration_ms=60_000)
+    client.capture(duration_ms=60_000, may_stall=version in STALLS)
     client.until("recording")
     client.close()
     wait_until(lambda: trainer.names() == [done["file"]], 20, "the cancelled capture's end")
@@ -116,7 +117,7 @@ def test_the_programs_own_trace_wins(group, tmp_path, python_package, protos, ve
     assert client.last()["outcome"] == "Busy"
     trainer.order(end)
     client = trainer.client()
-    client.capture(ahead_ms=0, duration_ms=60_000)
+    client.capture(ahead_ms=0, duration_ms=60_000, may_stall=version in STALLS)
     client.until("recording")
     time.sleep(0.3)
     trainer.order(begin)
@@ -129,7 +130,7 @@ def test_the_programs_own_trace_wins(group, tmp_path, python_package, protos, ve
     assert trainer.process.running() and trainer.process.output().count("stopped") == 3, trainer.process.output()
     assert len(list((tmp_path / "own").rglob("*.xplane.pb"))) >= 1
     client = trainer.client()
-    client.capture(duration_ms=100)
+    client.capture(duration_ms=100, may_stall=version in STALLS)
     assert client.until("done")
 
 
@@ -140,7 +141,7 @@ def test_the_programs_own_trace_ends_a_session_of_the_server(trainer, protos, tm
     announcement = trainer.announced()
     holder = trainer.client()
     holder.ask(op="hold", id="test", start_ns=time.time_ns(), duration_ns=60_000 * MS)
-    assert holder.read() == {"state": "held", "leads": True}
+    assert holder.read().items() >= {"state": "held", "leads": True, "joined": False}.items()
     stub, answer = ask_server(protos, announcement["address"], 60_000)
     time.sleep(1)
     trainer.order(f"jax.profiler.start_trace({str(tmp_path / 'own')!r}); print('began', flush=True)", wait=False)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tests.integration.test_unchanged import check_operators as compare_operators, trace_of
+from tests.integration.test_unchanged import check_operators as compare_operators, host_stats, trace_of
 from tests.support.inproc import TORCH_PYTHON
 from tests.support.kineto import BUSY_MACHINE, DAEMON, DROPPED, Pod, await_phase, client_socket, kill, kineto_rows, question, result
 from tests.support.mounts import small_file_system
@@ -87,6 +87,15 @@ def test_python_functions_are_recorded_if_asked_for(shared):
     worker = shared.capture("--python-tracer-level", "1", run="python", duration="100ms")
     assert worker["outcome"] == "Ok", worker
     assert any(name.startswith("torch_loop.py") or "torch/" in name for name, _, _ in host_events(trace_of(shared.dir, worker["run"])))
+
+
+def test_options_of_the_request_are_in_the_trace(shared):
+    worker = shared.capture("--shapes", "--flops", "--modules", run="options", duration="100ms")
+    assert worker["outcome"] == "Ok" and not worker["notes"], worker
+    events = list(host_stats(shared.dir, worker["run"]))
+    products = [stats for name, stats in events if name == "aten::mm" and stats.get("Input Dims") == "[[64, 32], [32, 64]]"]
+    assert products and {stats["flops"] for stats in products} == {2 * 64 * 32 * 64}
+    assert any(name.startswith("nn.Module: Linear") for name, _ in events)
 
 
 def test_garbage_and_forged_questions_harm_nobody(shared):

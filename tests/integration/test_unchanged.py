@@ -43,9 +43,9 @@ def capture(address, directory, *flags, run="r"):
     return manifest["workers"][0], done.stderr
 
 
-def begin_capture(address, directory, duration, run="r"):
+def begin_capture(address, directory, duration, *flags, run="r"):
     """A capture's process, once the capture records."""
-    process = subprocess.Popen(command(address, directory, duration, run), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*command(address, directory, duration, run), *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
         if ": record," in line:
             break

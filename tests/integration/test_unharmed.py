@@ -23,6 +23,7 @@ SOME = [("0.4.38", "none", "own"), ("0.7.2", "stub", "own"), ("0.8.3", "none", "
         ("newest", "none", "own")]
 ALL = [*itertools.product(sorted({*VERSIONS, *(path.parent.name for path in JAX.glob("*/.installed"))}), TENSORFLOW, WAYS)]
 OLD = ("0.4.", "0.5.", "0.6.", "0.7.", "0.8.")
+STALL = ("0.4.", "0.5.", "0.6.", "0.7.", "0.8.0", "0.8.1")
 
 
 def traced(directory, run):
@@ -64,9 +65,16 @@ def test_captured_or_refused_by_name_and_unharmed(group, tmp_path, protos, pytho
         wait_until(lambda: port in trainer.announced()["listens"], 10, "the program's server to be announced")
     elif way == "announced":
         trainer.announced()
-    group.start("sidecar", [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{control}", "--framework", f"localhost:{port}", "--agent-dir", trainer.agent,
-                            "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
+    serve = [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{control}", "--framework", f"localhost:{port}", "--agent-dir", trainer.agent,
+             "--insecure-plaintext"]
+    sidecar = group.start("sidecar", serve)
+    sidecar.wait_for("strobe-sidecar serves", 20)
     address = f"127.0.0.1:{control}"
+    if way != "alone" and version.startswith(STALL):
+        worker, stderr = capture(address, tmp_path, run="refused")
+        assert worker["outcome"] == "VersionMismatch" and "strobe.dev/allow-stalls" in worker["message"], (worker, stderr)
+        sidecar.stop()
+        group.start("sidecar that may", [*serve, "--allow-stalls"]).wait_for("strobe-sidecar serves", 20)
 
     worker, stderr = capture(address, tmp_path, run="first")
     if way == "alone" and version.startswith(OLD):
@@ -75,6 +83,8 @@ def test_captured_or_refused_by_name_and_unharmed(group, tmp_path, protos, pytho
     else:
         assert worker["outcome"] == "Ok" and worker["coversWindow"], (worker, stderr)
         assert "train" in traced(tmp_path, "first"), "the host's events are there"
+        rows = [row for row in worker["processes"] if row["source"] == "SOURCE_FRAMEWORK"]
+        assert rows and all(int(row["stopTookNs"]) > 0 for row in rows), rows
     traces_itself(trainer, tmp_path, "after")
     if way == "alone":
         assert trainer.trains() and list(cwd.iterdir()) == []

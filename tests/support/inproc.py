@@ -28,7 +28,7 @@ def told_steps(announcement):
     content = announcement.with_name(json.loads(announcement.read_text())["steps"]).read_bytes()
     offset = time.time_ns() - time.monotonic_ns()
     loops = {}
-    for loop in struct.iter_unpack("<QQ48s48q", content[8:]):
+    for loop in struct.iter_unpack("<QQ48s48q", content[8:-24]):
         begun, name, marks = loop[1], loop[2], loop[3:]
         if begun:
             steps = [ToldStep(number, began + offset, ended + offset if ended else None)

@@ -1,6 +1,6 @@
 """Starts Strobe's part of an unmodified trainer. PyTorch and JAX load this module through entry points, and the agent of a GPU pod runs it.
 
-It is no part of the package `strobe`, because that package loads the agent, and `import torch` must not become slower.
+It is not part of the package `strobe`, because that package loads the agent, and `import torch` must not become slower.
 """
 
 import os
@@ -11,7 +11,7 @@ _SECONDS_TO_LOAD = 5.0
 
 
 def _load():
-    """Returns strobe._inproc without running strobe/__init__.py. Of several threads, one loads it, and the others wait."""
+    """Returns strobe._inproc without running strobe/__init__.py. If several threads call this, one loads it, and the others wait."""
     name = "strobe._inproc"
     if name not in sys.modules:
         from importlib.util import module_from_spec, spec_from_file_location
@@ -49,7 +49,7 @@ def tell(error):
 
 
 def start(framework=None):
-    """Never raises, and does nothing outside of a pod with a sidecar. `framework` is the one that is used; None if that is not known."""
+    """Starts the service. Never raises, and does nothing outside of a pod with a sidecar. `framework`: the one in use; None if not known."""
     if not os.environ.get("STROBE_DIR") or os.environ.get("STROBE_BOOTSTRAP", "").lower() == "off":
         return
     try:

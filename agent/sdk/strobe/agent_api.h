@@ -23,8 +23,8 @@ typedef struct strobe_agent_api {
    * follows the name: "name#key=value,key=value#". Text beyond 64 KiB is cut, and the capture's
    * report says how often. Never blocks. */
   void (*scope)(int level, uint64_t begin, uint64_t end, const char* text, size_t size);
-  /* A bit mask. Record a scope with a mask only if the two have a bit in common. Read it as
-   * `control`. */
+  /* A bit mask. Record a scope with a mask only if the two have a bit in common. Read it
+   * atomically, like `control`. */
   const uint32_t* filter;
   /* Names the calling thread in traces; UTF-8, cut to 48 bytes. Without a call, a thread has the
    * name that the kernel knows. Call it before the thread's first scope while `control` is not 0;

@@ -11,7 +11,7 @@
 
 namespace strobe::profiler {
 
-// MXNet's five. Chrome's format knows three; a task and a marker reach as far as a thread.
+// MXNet's five scopes. Chrome's format has three; kTask and kMarker reach as far as a thread there.
 enum class MarkerScope { kProcess, kThread, kGlobal, kTask, kMarker };
 
 namespace itt {

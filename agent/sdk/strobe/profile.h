@@ -88,7 +88,7 @@ class Child {
       text.append(some, static_cast<std::size_t>(got));
     return text;
   }
-  // True as soon as it has printed the text; false when it ends or the time is over before.
+  // True as soon as it has printed the text; false if it ends, or the time is over, before that.
   bool AwaitOutput(const char* text, std::chrono::seconds most) {
     const auto until = std::chrono::steady_clock::now() + most;
     for (;;) {
@@ -237,7 +237,7 @@ class Profile {
     return true;
   }
 
-  // The agent's files in it go with the sidecar or stay mapped until the program ends.
+  // Removes the shared directory. The agent's ring file in it stays mapped until the program ends.
   void RemoveOwnDirectory() {
     profile_internal::Child remove;
     if (remove.Start({"rm", "-rf", own_directory_})) remove.Wait();

@@ -14,7 +14,7 @@ def _run(name: str, called: str = "") -> None:
 
 
 def strobe() -> None:
-    """The command, and `strobe query`, which is written in Python because DuckDB is at home there."""
+    """The command, and `strobe query`, which is written in Python because it needs DuckDB's Python package."""
     if sys.argv[1:2] == ["query"]:
         from ._query import main
 

@@ -47,7 +47,7 @@ def _convert(place: str, storage_config: str, sql: str, directory: str) -> int:
 
 
 def _open(directory: Path):
-    """A connection with a view per table. It reads these files, and nothing is written by it."""
+    """Opens a connection with a view per table. It reads these files and writes none."""
     import duckdb
 
     connection = duckdb.connect(":memory:")
@@ -102,5 +102,5 @@ def main(arguments: list[str]) -> int:
             print(f"strobe query: {error}", file=sys.stderr)
             return _WRONG_INPUT
         except BrokenPipeError:
-            sys.stderr.close()  # As `| head` ends it; Python would complain of it at exit.
+            sys.stderr.close()  # As after `| head`; otherwise Python would complain at exit.
     return 0

@@ -23,10 +23,10 @@ typedef struct {
   int bound;   /* __enter__ or __exit__ was looked up, so that a call may be theirs. */
 } Trace;
 
-/* What __enter__ and __exit__ are in the class. */
+/* The type of the attributes __enter__ and __exit__ of the class. */
 typedef struct {
   PyObject_HEAD
-  PyObject* method; /* The ordinary method, which subclasses and those who ask the class get. */
+  PyObject* method; /* The ordinary method, for subclasses and for lookups in the class itself. */
 } Binding;
 
 static PyObject* step_num_key; /* Interned names. */

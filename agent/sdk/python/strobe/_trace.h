@@ -29,7 +29,7 @@ static inline int Active(uint32_t level) {
 
 /* ---- text */
 
-/* Somewhat more than the agent keeps, which counts and marks what it cuts. */
+/* kMaxText is somewhat more than the agent keeps; the agent counts and marks what it cuts. */
 enum { kUsualText = 2000, kMaxText = 66 << 10 };
 
 typedef struct {
@@ -40,8 +40,8 @@ typedef struct {
 
 /* Writes "name#key=value,...#" for an annotation. `metadata` and `more` are dicts or NULL; a key of
  * `more` hides the same key of `metadata`. What str() cannot write becomes "<unprintable>", and its
- * error goes to sys.unraisablehook: it is told, and a program does not fail only because it is
- * recorded. */
+ * error goes to sys.unraisablehook: the error is reported, but a program does not fail only because
+ * it is recorded. */
 STROBE_INTERNAL void StrobeMakeText(PyObject* name, PyObject* metadata, PyObject* more, Text* text);
 STROBE_INTERNAL void StrobeFreeText(Text* text);
 

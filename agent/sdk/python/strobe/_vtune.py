@@ -1,4 +1,4 @@
-"""The way to VTune: `itt` is the module that speaks Intel's ITT interface, or None where nobody listens."""
+"""Connects to VTune: `itt` is the module that speaks Intel's ITT interface, or None if there is no collector."""
 
 import os
 import warnings
@@ -7,7 +7,7 @@ from typing import Any
 
 def _connect() -> Any:
     # VTune and other collectors name their library here before the program starts, also when they only
-    # attach to it later. Without it, a program must pay nothing.
+    # attach to it later. Without a collector, a program must pay nothing.
     if not os.environ.get("INTEL_LIBITTNOTIFY64"):
         return None
     try:

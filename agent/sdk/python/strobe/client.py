@@ -37,8 +37,8 @@ class ProfilerOptions(NamedTuple):
     """What to record. The fields and defaults are those of ``tf.profiler.experimental.ProfilerOptions``.
 
     host_tracer_level: 1 critical, 2 info, 3 verbose annotations; 0 none.
-    python_tracer_level: 1 records the calls of Python functions, which only profiler servers of
-      TensorFlow and JAX can do.
+    python_tracer_level: 1 records the calls of Python functions, which only the profilers of PyTorch,
+      JAX and TensorFlow can do.
     device_tracer_level: 1 records GPUs and TPUs.
     delay_ms: when to start, counted from the call; None starts as soon as all workers can start together.
     """
@@ -60,7 +60,7 @@ _ARGUMENTS = {"--workers": "service_addr", "--worker-list": "worker_list", "--lo
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> int:
-    """The value as an int; InvalidArgumentError with the argument's name if it is none of the range."""
+    """The value as an int; InvalidArgumentError with the argument's name if it is not one of the range."""
     try:
         number = int(value)
         whole = number == value and not isinstance(value, str)
@@ -72,7 +72,7 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
 
 
 def logdir_to_flag(logdir: Union[str, "os.PathLike[str]"]) -> str:
-    """A URL as it is, a path as an absolute one, because the sidecar has another working directory."""
+    """Returns a URL unchanged and a path made absolute, because the sidecar has another working directory."""
     path = os.fspath(logdir)
     if not isinstance(path, str) or not path:
         raise InvalidArgumentError(f"logdir must be a path or a URL, not {logdir!r}")

@@ -96,7 +96,7 @@ def set_config(**options: Any) -> None:
       dump_period: seconds between such writes, 0.1 to 3600 [1.0].
       aggregate_stats: bool, keep the table of dumps().
       profile_process: "worker", the only process there is.
-    For a bool, 0 and 1 will do.
+    A bool may also be 0 or 1.
 
     Raises:
       ValueError: an option is unknown or its value is wrong.
@@ -162,7 +162,7 @@ def _dump_again_and_again() -> None:
 
 
 def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
-    """MXNet's former name of set_config(); `mode` is the part of a profile_ option behind the underscore."""
+    """MXNet's former name of set_config(); `mode` is the name of a profile_ option without that prefix."""
     _warn_of_former_name("profiler_set_config", "set_config")
     set_config(**{f"profile_{mode}": True, "filename": filename})
 

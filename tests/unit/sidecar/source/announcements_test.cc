@@ -129,6 +129,31 @@ TEST_F(ReadAnnouncementsTest, TwoFrameworksOfAProcessAreTold) {
               testing::ElementsAre("train.py 42", "train.py 42 (jax)", "train.py 42 (torch)"));
 }
 
+TEST_F(ReadAnnouncementsTest, LaunchersAndHelpersOfThoseThatJoinedDoNotTrain) {
+  const auto write = [&](const char* name, int pid, int parent, bool joined, bool stepped) {
+    std::string text = kTorch;
+    text.replace(text.find("42"), 2, std::to_string(pid));
+    text.insert(text.rfind('}'), std::string(", \"parent_pid\": ") + std::to_string(parent) +
+                                     ", \"joined\": " + (joined ? "true" : "false") +
+                                     ", \"stepped\": " + (stepped ? "true" : "false"));
+    return Write(name, text);
+  };
+  const auto training = [&] {
+    std::set<std::uint32_t> pids;
+    for (const Announcement& process : ReadAnnouncements(directory_)) {
+      if (process.trains) pids.insert(process.pid);
+    }
+    return pids;
+  };
+  const FileDescriptor launcher = write("1.process", 1, 0, false, false);
+  const FileDescriptor trainer = write("2.process", 2, 1, true, true);
+  const FileDescriptor helper = write("3.process", 3, 2, false, false);
+  EXPECT_THAT(training(), testing::ElementsAre(2));
+  ASSERT_EQ(unlink((directory_ + "/1.process").c_str()), 0);
+  const FileDescriptor steps = write("1.process", 1, 0, false, true);
+  EXPECT_THAT(training(), testing::ElementsAre(1, 2)) << "it trains beside what it started";
+}
+
 TEST_F(ReadAnnouncementsTest, ThoseOfKilledProcessesAreRemoved) {
   { const FileDescriptor killed = Write("t@1-7.process", kTorch); }
   for (const char* name :

@@ -38,7 +38,8 @@ TEST(InprocRequest, AsksForTheWindowWithItsGuards) {
   plan.mutable_tracers()->set_host(2);
   plan.mutable_tracers()->set_python(1);
   plan.mutable_tracers()->set_memory(true);
-  const std::string line = InprocRequest(plan, Torch(), 1 << 20);
+  plan.set_abort_memory_percent(95);
+  const std::string line = InprocRequest(plan, Torch(), {.max_bytes = 1 << 20});
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   const auto request = nlohmann::json::parse(line);
   EXPECT_EQ(request["op"], "capture");
@@ -49,7 +50,15 @@ TEST(InprocRequest, AsksForTheWindowWithItsGuards) {
   EXPECT_EQ(request["torch"], nlohmann::json::parse(R"({"shapes": false, "stacks": true,
       "memory": true, "flops": false, "modules": false})"));
   EXPECT_EQ(request["max_bytes"], 1 << 20);
+  EXPECT_EQ(request["may_stall"], false);
+  EXPECT_EQ(request["tell_memory"], true);
   EXPECT_FALSE(request.contains("step"));
+}
+
+TEST(InprocRequest, SaysThatTheProgramMayStandStill) {
+  const auto request =
+      nlohmann::json::parse(InprocRequest({}, Torch(), {.max_bytes = 1, .may_stall = true}));
+  EXPECT_EQ(request["may_stall"], true);
 }
 
 TEST(InprocRequest, AsksForStepsByTheirNumbers) {
@@ -58,14 +67,16 @@ TEST(InprocRequest, AsksForStepsByTheirNumbers) {
   plan.set_first_step(120);
   plan.set_step_loop("train");
   plan.set_steps_by_ns(77);
-  const auto request = nlohmann::json::parse(InprocRequest(plan, Torch(), 1));
+  const auto request = nlohmann::json::parse(InprocRequest(plan, Torch(), {.max_bytes = 1}));
   EXPECT_EQ(request["step"],
             (nlohmann::json{{"loop", "train"}, {"first", 120}, {"count", 5}, {"by_ns", 77}}));
 }
 
 TEST(ReadInprocLine, FollowsARecordingToItsEnd) {
   InprocAnswer answer;
-  EXPECT_FALSE(ReadInprocLine(R"({"state": "prepared", "note": "one thread only"})", "w", answer));
+  EXPECT_FALSE(ReadInprocLine(
+      R"({"state": "prepared", "note": "one thread only", "rank": 9, "local_rank": 1})", "w",
+      answer));
   EXPECT_FALSE(ReadInprocLine(R"({"state": "recording", "started_ns": 7})", "w", answer));
   EXPECT_FALSE(ReadInprocLine(R"({"state": "stopped", "stop_took_ns": 9})", "w", answer));
   EXPECT_TRUE(ReadInprocLine(R"({"state": "done", "file": "t.pt.trace.json", "format": "kineto"})",
@@ -74,6 +85,9 @@ TEST(ReadInprocLine, FollowsARecordingToItsEnd) {
   EXPECT_TRUE(answer.recorded);
   EXPECT_EQ(answer.file, "t.pt.trace.json");
   EXPECT_EQ(answer.note, "one thread only");
+  ASSERT_TRUE(answer.rank);
+  EXPECT_EQ(answer.rank->rank(), 9u);
+  EXPECT_EQ(answer.rank->local_rank(), 1u);
   EXPECT_EQ(answer.started_ns, 7);
   EXPECT_EQ(answer.stop_took_ns, 9);
 }

@@ -73,6 +73,22 @@ TEST(KinetoOrder, AsksForWhatTheRequestSays) {
   EXPECT_EQ(KinetoLines(order, {}).at("PROFILE_WITH_STACK"), "true");
 }
 
+TEST(KinetoOrder, HasTheOptionsOfPyTorch) {
+  v1::CapturePlan flops = KinetoPlan(), modules = flops, memory = flops;
+  flops.mutable_tracers()->set_flops(true);
+  const auto shaped = KinetoLines(MakeKinetoOrder(flops, {}, 2s, "a.json"), {});
+  EXPECT_EQ(shaped.at("PROFILE_REPORT_INPUT_SHAPES"), "true");
+  EXPECT_EQ(shaped.at("PROFILE_WITH_STACK"), "false");
+  modules.mutable_tracers()->set_modules(true);
+  const KinetoOrder stacked = MakeKinetoOrder(modules, {}, 2s, "a.json");
+  EXPECT_THAT(stacked.activities, HasSubstr("python_function"));
+  EXPECT_EQ(KinetoLines(stacked, {}).at("PROFILE_WITH_STACK"), "true");
+  memory.mutable_tracers()->set_memory(true);
+  const KinetoOrder counted = MakeKinetoOrder(memory, {}, 2s, "a.json");
+  EXPECT_THAT(counted.activities, HasSubstr("cpu_instant_event"));
+  EXPECT_EQ(KinetoLines(counted, {}).at("PROFILE_PROFILE_MEMORY"), "true");
+}
+
 TEST(KinetoOrder, IsNeverLongerThanAllowed) {
   v1::CapturePlan plan = KinetoPlan();
   plan.set_duration_ns(Nanos(1h).count());

@@ -44,6 +44,34 @@ TEST(AddToldSteps, ALoopThatBeginsAgainHasNoPaceBetween) {
   EXPECT_EQ(Told(*header)[0].period_ns(), 100) << "numbers may leave some out";
 }
 
+TEST(AddEndedSteps, TellsEachStepOnceAndThatSomeMayBeMissing) {
+  const auto header = std::make_unique<wire::FileHeader>();
+  std::uint64_t until = 0;
+  const auto look = [&] {
+    session::JobSigns signs;
+    AddEndedSteps(header->step_loops[0], "train.py 7", until, signs);
+    return signs;
+  };
+  std::uint64_t at = 1000;
+  const auto step = [&] {
+    wire::EndStep(*header, wire::BeginStep(*header, "train", 1, at), at + 50);
+    at += 100;
+  };
+  EXPECT_TRUE(look().steps.empty());
+  step();
+  step();
+  wire::BeginStep(*header, "train", 3, at);
+  const session::JobSigns first = look();
+  ASSERT_EQ(first.steps.size(), 2u) << "the third one runs";
+  EXPECT_EQ(first.steps[0].loop, "train.py 7 train");
+  EXPECT_EQ(first.steps[1].end - first.steps[1].begin, Nanos{50});
+  EXPECT_TRUE(look().steps.empty()) << "they are known";
+  for (std::size_t i = 0; i < 2 * wire::kStepMarks; ++i) step();
+  const session::JobSigns late = look();
+  EXPECT_TRUE(late.steps_missing);
+  EXPECT_EQ(late.steps.size(), wire::kStepMarks);
+}
+
 TEST(AddToldSteps, WhateverAProgramWritesIsBounded) {
   const auto header = std::make_unique<wire::FileHeader>();
   std::memset(static_cast<void*>(header->step_loops.data()), 0xff, sizeof header->step_loops);

@@ -1,8 +1,8 @@
 """Strobe's part of an unmodified trainer (README.md in this folder).
 
-This module is imported while a framework is being imported, so that it loads nothing but what a framework has loaded already. The work is
-done by a daemon thread for each framework (service.py). Its modules import one another by `from .module import name` only: `from . import module` would
-import `strobe` too, with the agent.
+Because this module is imported while a framework is being imported, it loads only what a framework has loaded already. A daemon thread for each
+framework does the work (service.py). Modules of this package import one another by `from .module import name` only: `from . import module` would
+also import `strobe`, and with it the agent.
 """
 
 import atexit
@@ -51,9 +51,21 @@ def bootstrap(framework=None):
 
                 count(framework)
             _thread = threading.Thread(target=_run, name="strobe-inproc", daemon=True)
-            _thread.start()
+            _start_without_signals(_thread)
     except Exception as error:  # The program must not notice.
         _tell(error)
+
+
+def _start_without_signals(thread):
+    """Starts a thread that takes no signal from a program that blocks it, to wait for it. Only what a fault in the thread itself raises is left."""
+    import signal
+
+    faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGSYS}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _tell(error):
@@ -91,7 +103,7 @@ def _after_fork():
 
 
 def _at_exit():
-    """Ends the service and waits for its threads: in some versions of Python, a thread that waits for an interpreter that is gone crashes."""
+    """Ends the service and waits for its threads: some versions of Python crash if a thread waits for the lock of an interpreter that is gone."""
     global _ending
     try:
         _ending = True
@@ -109,17 +121,22 @@ def _at_exit():
 
 
 class _Finder:
-    """Learns that TensorFlow is imported, which has no plugins that it loads by itself. Finds nothing."""
+    """Learns that TensorFlow, which has no plugins that it loads by itself, is imported. Finds nothing.
+
+    It stays in sys.meta_path: importlib, which goes through that list at this moment, would leave out the next finder.
+    """
+
+    done = False
 
     def find_spec(self, name, path=None, target=None):
-        if name == "tensorflow":
-            sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
+        if name == "tensorflow" and not self.done:
+            self.done = True
             bootstrap("tensorflow")
         return None
 
 
 def bootstrap_imported():
-    """For `import strobe`: announces the frameworks that are there, and TensorFlow if it comes. The others come by their own plugins."""
+    """For `import strobe`: announces the imported frameworks, and TensorFlow if it is imported later. The others load Strobe as a plugin."""
     if not is_on():
         return
     for framework in FRAMEWORKS:

@@ -19,19 +19,24 @@ class Directory:
         self.stem = stem
         try:
             os.mkdir(self.path)
-            os.chmod(self.path, 0o777)  # For all users of the pod, as the agent makes it.
+            os.chmod(self.path, 0o777)  # For all users of the pod, as when the agent creates it.
         except FileExistsError:
             pass
-        # A path through this descriptor is short enough for a Unix socket, and stays right if the program changes its root.
+        # A path through this descriptor is short enough for a Unix socket, and stays valid if the program changes its root.
         self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self.locked = {}  # Name of an announcement: its locked descriptor.
-        self.replaced = {}  # The one before, which a reader may have opened just now: unlocked, it would look like that of a dead program.
+        self.locked = {}  # The locked descriptor of each announcement, by name.
+        self.replaced = {}  # The one before, by name. A reader may just have opened it; unlocked, it would look like a dead program's.
         self.made = set()  # Names of other files to remove at exit.
+        # A program keeps its PID, and so the names of its files, through exec. The sidecar would take what this one makes for what the one
+        # before left, and remove it.
+        for name in os.listdir(self.fd):
+            if name == f"{stem}.process" or name.startswith(f"{stem}-") and name.endswith(".process"):
+                self._unlink(name)
 
     def announce(self, name, content):
         """Writes or replaces an announcement."""
         hidden = f".{name}.new"
-        # A process keeps its PID through exec, so that an earlier program of this process may have left a file of the same name.
+        # A process keeps its PID through exec, so an earlier program of this process may have left a file of the same name.
         self._unlink(hidden)
         fd = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=self.fd)
         try:
@@ -61,9 +66,9 @@ class Directory:
         return fd
 
     def share(self, name, size):
-        """Makes a file that this process writes to through memory, which it returns. The file is removed at exit.
+        """Creates a file and returns it mapped into memory, for this process to write to. The file is removed at exit.
 
-        All of it is written at once: a process that first writes to memory of a file when the volume is full is killed.
+        The whole file is written at once: on a full volume, the first write to a page of a mapped file would kill the process.
         """
         import mmap
 

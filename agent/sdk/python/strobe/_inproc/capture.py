@@ -3,19 +3,21 @@
 import errno
 import time
 
+from .memory import Memory
 from .process import ranks
 from .request import Refused, alone_on_host, decode, why_alone_on_host
 from .step_gate import StepGate
 from .steps import steps_of
 from .switch_interval import short_switch_interval
 
-_SPIN_FREE_NS = 3 * 10**6  # poll() counts milliseconds; the rest is slept exactly.
-_YIELD_NS = 290 * 10**9  # Twice this is less than the program waits.
+_SPIN_FREE_NS = 3 * 10**6  # poll() counts in milliseconds, so the last ones are slept exactly.
+_YIELD_NS = 290 * 10**9  # Both waits together are shorter than the program's: _LONGEST_WAIT_S in turn.py.
+_SECONDS_BETWEEN_READINGS = 0.1
 _HOLD_NS = 600 * 10**9  # After its window, a holder may take this long to collect.
 
 
 class Exiting(Exception):
-    """The program ends. Whatever records is left alone: stopping takes time that the program should not wait for."""
+    """The program is ending. A recording is left running, because stopping it takes time that the program should not wait for."""
 
 
 class Capture:
@@ -23,9 +25,10 @@ class Capture:
 
     def __init__(self, request, recorder, connection, service):
         self.request, self.recorder, self.connection, self.service = request, recorder, connection, service
-        self.told = False  # That the program wants its profiler back.
+        self.told = False  # Whether the program's demand for its profiler has been noticed.
         self.disturbed = None  # The framework that would lose its devices.
         self.early = None  # Why the recording ends before its time: stop, cancel or demand.
+        self.memory = Memory() if request.tell_memory else None
 
     def run(self):
         """Runs to the end and answers the client. Raises only Exiting."""
@@ -71,10 +74,11 @@ class Capture:
                 if left > 0:
                     time.sleep(left / 1e9)
                 return
-            self.early = self._what_happens(min((left - _SPIN_FREE_NS) / 1e9 + 0.001, 10))
+            self.early = self._what_happens((left - _SPIN_FREE_NS) / 1e9 + 0.001)
 
     def _what_happens(self, seconds):
-        """Waits; returns what ends the capture, or None."""
+        """Waits for at most some seconds; returns what ends the capture, or None."""
+        seconds = min(seconds, self._tell_memory())
         spoke = b"\n" in self.connection.buffer or self.service.channel.wait(seconds, self.connection) is not None
         if self.service.exiting:
             raise Exiting
@@ -94,10 +98,19 @@ class Capture:
         except Refused:
             return "cancel"
 
+    def _tell_memory(self):
+        """Tells the sidecar, if it asked, how close the container is to its memory limit. Returns the seconds until the next time."""
+        use = self.memory.closest() if self.memory is not None else None
+        if use is None:  # Without a limit there is nothing to tell.
+            self.memory = None
+            return 10
+        steps_of(self.request.framework).marks.tell_memory(*use)
+        return _SECONDS_BETWEEN_READINGS
+
     def _hold(self):
-        """The sidecar records through the framework's server. Ours is only to say when the program wants its profiler back."""
+        """The sidecar records through the framework's server. This process only says when the program wants its profiler back."""
         request = self.request
-        if not self.connection.say(state="held", leads=self.service.leads()):
+        if not self.connection.say(state="held", leads=self.service.leads(), **ranks()):
             return
         self._wait(max(request.start_ns, time.time_ns()) + request.duration_ns + _HOLD_NS)
         if self.early == "demand":
@@ -108,7 +121,7 @@ class Capture:
             self._await_free()
 
     def _await_free(self):
-        """The client is gone, or gave up. The server may still collect: until it has, the program's own profiler could not start."""
+        """Waits until the server has collected, after the client is gone or gave up: the program's own profiler cannot start before."""
         until = time.monotonic() + _YIELD_NS / 1e9
         while not self.recorder.is_free() and time.monotonic() < until:
             time.sleep(0.02)
@@ -170,7 +183,7 @@ class Capture:
             left = until_ns - time.time_ns()
             if left <= 0:
                 return
-            self.early = self._what_happens(min(left / 1e9 + 0.001, 10))
+            self.early = self._what_happens(left / 1e9 + 0.001)
 
     def _start(self, start_ns):
         with short_switch_interval():
@@ -189,7 +202,7 @@ class Capture:
     def _stop(self):
         recorder, early = self.recorder, self.early
         recorder.stop()
-        recorder.turn.release()  # The program need not wait for our file.
+        recorder.turn.release()  # The program need not wait until the trace is saved.
         if early == "cancel" or not self.connection.say(state="stopped", stopped_ns=recorder.stopped_ns, stop_took_ns=recorder.stop_took_ns):
             return recorder.discard()
         if self.service.exiting:
@@ -216,7 +229,7 @@ class Capture:
             for made in (hidden, partial):
                 directory.owns(made)
             self.recorder.save(directory, hidden)
-            if directory.has(partial):  # Kineto leaves it there, and raises nothing.
+            if directory.has(partial):  # On a full volume, Kineto leaves it there and raises nothing.
                 raise Refused("SpoolFull", "the trace could not be written: the shared volume is full; enlarge it (strobe.dev/agent-memory)")
             size = directory.size(hidden)
             if size > self.request.max_bytes:

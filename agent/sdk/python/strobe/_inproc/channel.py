@@ -39,7 +39,7 @@ class Connection:
         return len(self.buffer) > MAX_LINE
 
     def say(self, **fields):
-        """False if the client is gone, or does not read."""
+        """Sends a line. False if the client is gone, or does not read."""
         try:
             data = line_of(**fields)
             self.closed = self.closed or self.sock.send(data) != len(data)
@@ -52,7 +52,7 @@ class Connection:
         self.close()
 
     def close(self):
-        """Takes what the client still sends first: bytes that nobody read would cost the client our last line (ECONNRESET)."""
+        """Reads what the client has sent before closing: with unread bytes, the client would lose our last line (ECONNRESET)."""
         self.closed = True
         try:
             self.sock.shutdown(socket.SHUT_RD)  # Nothing more can come.
@@ -68,13 +68,14 @@ class Channel:
 
     def __init__(self, directory, name):
         self.pending = []
+        self.active = None  # The connection of the capture that runs, if one does.
         self._wake_reader, self._wake_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.setblocking(False)
         directory.remove(name)
         self.listener.bind(directory.through_fd(name))
         directory.owns(name)
-        os.chmod(name, 0o666, dir_fd=directory.fd)  # As ring files: the sidecar usually runs as another user of the pod.
+        os.chmod(name, 0o666, dir_fd=directory.fd)  # Like ring files: the sidecar usually runs as another user of the pod.
         self.listener.listen(64)
 
     def wake(self):
@@ -82,7 +83,7 @@ class Channel:
         try:
             os.write(self._wake_writer, b"!")
         except OSError:
-            pass  # Full: it wakes anyway.
+            pass  # The pipe is full, so wait() ends anyway.
 
     def wait(self, seconds, active=None):
         """Waits for at most `seconds` (None: for ever) until a client does something. Returns (connection, line) when a client has asked, else None.
@@ -129,7 +130,7 @@ class Channel:
         try:
             sock, _ = self.listener.accept()
         except OSError:
-            time.sleep(0.05)  # There are no descriptors: the client still waits, and poll() would return at once.
+            time.sleep(0.05)  # No descriptors are left. The client still waits, so poll() would return at once.
             return
         connection = Connection(sock)
         if active:
@@ -157,7 +158,7 @@ class Channel:
             connection.refuse("InvalidRequest", "no request came")
 
     def close(self):
-        for connection in self.pending:
+        for connection in [*self.pending, *([self.active] if self.active else [])]:
             connection.sock.close()
         self.listener.close()
         for fd in (self._wake_reader, self._wake_writer):
@@ -165,3 +166,4 @@ class Channel:
                 os.close(fd)
             except OSError:
                 pass
+        self._wake_reader = self._wake_writer = -1  # Their numbers may soon be those of the program's files.

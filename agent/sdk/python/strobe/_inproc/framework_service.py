@@ -7,7 +7,7 @@ from .steps import steps_of
 
 
 class FrameworkService:
-    """Used by one thread, but for end(). `stem` is the beginning of its files' names; `rivals` are all services of the process, with this one."""
+    """Used by one thread, except end(). `stem` begins the names of its files; `rivals` are all services of the process, including this one."""
 
     def __init__(self, directory, stem, rivals):
         self.directory, self.stem, self.rivals = directory, stem, rivals
@@ -22,12 +22,12 @@ class FrameworkService:
     def leads(self):
         """Whether this framework records what only one profiler of a process can: devices (CUPTI) and calls of Python functions.
 
-        CUPTI tells one profiler the work of all others on devices.
+        CUPTI reports to one profiler all work on devices, whichever framework started it.
         """
         return self._leader() is self
 
     def would_disturb(self):
-        """The framework that would lose its devices to this one's profiler, which takes them whether or not it records them; else None."""
+        """The framework that would lose its devices to this one's profiler, or None. The profiler takes devices even if it records none."""
         leader = self._leader()
         takes = leader is not self and self.recorder.takes_devices and leader.recorder.uses_devices()
         return leader.framework if takes else None
@@ -64,7 +64,11 @@ class FrameworkService:
         except Refused as refused:
             return connection.refuse(refused.outcome, refused.message)
         self.channel.refuse_others()
-        Capture(request, self.recorder, connection, self).run()
+        self.channel.active = connection
+        try:
+            Capture(request, self.recorder, connection, self).run()
+        finally:
+            self.channel.active = None
 
     def end(self):
         """Called from any thread."""
@@ -72,7 +76,7 @@ class FrameworkService:
         self.channel.wake()
 
     def forget(self):
-        """In a forked child."""
+        """Called in a forked child."""
         self.channel.close()
         if self.recorder is not None:
             self.recorder.after_fork()

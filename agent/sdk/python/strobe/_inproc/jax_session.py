@@ -5,7 +5,7 @@ import sys
 import time
 
 from .frameworks import release
-from .recorder import Recorder, intercept
+from .recorder import Recorder, intercept, original_of
 from .request import Refused
 from .xspace import profile_start_ns
 
@@ -25,17 +25,17 @@ def _is_taken(error):
 
 class JaxRecorder(Recorder):
     format, suffix = "xspace", "xplane.pb"
-    # The session sleeps exactly, but holds the interpreter meanwhile.
+    # The session waits for the instant exactly, but holds the interpreter's lock meanwhile.
     wake_ahead_ns = 8 * 10**6
 
     def __init__(self):
         super().__init__()
         self.profiler = profiler_module()
         self.data = None
-        version = release(getattr(sys.modules.get("jaxlib"), "__version__", sys.modules["jax"].__version__))
-        if version < (0, 8, 2):
+        self.version = getattr(sys.modules.get("jaxlib"), "__version__", sys.modules["jax"].__version__)
+        if release(self.version) < (0, 8, 2):
             self.note = "jaxlib before 0.8.2 holds the interpreter while a recording stops: training stands still for up to seconds"
-        self.make_session = self.profiler.ProfilerSession
+        self.make_session = original_of(self.profiler.ProfilerSession)
         intercept(self.profiler, "ProfilerSession", self._program_begins)
         # jax.profiler's state says whether the program's session is still there.
 
@@ -64,12 +64,15 @@ class JaxRecorder(Recorder):
             return False
 
     def prepare(self, request, start_ns):
+        if self.note is not None and not request.may_stall:
+            raise Refused("VersionMismatch", f"jaxlib {self.version} would stop training for up to seconds at the end of a recording; jaxlib 0.8.2 does "
+                          "not; strobe.dev/allow-stalls: \"true\" on the pod (--allow-stalls of the sidecar) records it all the same")
         self.options = self.profiler.ProfileOptions()
         self.options.host_tracer_level = request.host
         self.options.python_tracer_level = request.python
 
     def start(self, start_ns):
-        # The session sleeps until then, and holds the interpreter's lock: not if the clock has been set back meanwhile.
+        # The session sleeps until start_ns with the interpreter's lock held. Not if the clock was set back: the sleep would be long.
         if 0 < start_ns - time.time_ns() <= 2 * self.wake_ahead_ns:
             self.options.start_timestamp_ns = start_ns
         self.session = self.make_session(self.options)

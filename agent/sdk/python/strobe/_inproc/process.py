@@ -36,21 +36,22 @@ def number_of(names):
 
 
 def ranks():
-    """Rank, local rank and number of processes. What the frameworks know themselves counts more than the environment."""
+    """Rank, local rank and number of processes. What the frameworks themselves know takes precedence over the environment."""
     rank, local_rank, world_size = number_of(_RANK), number_of(_LOCAL_RANK), number_of(_WORLD_SIZE)
+    joined = False
     try:
         state = sys.modules["jax._src.distributed"].global_state
         if state.client is not None:
-            rank, world_size = int(state.process_id), int(state.num_processes)
+            rank, world_size, joined = int(state.process_id), int(state.num_processes), True
     except Exception:
         pass
     try:
         distributed = sys.modules["torch.distributed"]
         if distributed.is_available() and distributed.is_initialized():
-            rank, world_size = distributed.get_rank(), distributed.get_world_size()
+            rank, world_size, joined = distributed.get_rank(), distributed.get_world_size(), True
     except Exception:
         pass
-    return {"rank": rank, "local_rank": local_rank, "world_size": world_size}
+    return {"rank": rank, "local_rank": local_rank, "world_size": world_size, "joined": joined}
 
 
 def command_line():
@@ -58,15 +59,30 @@ def command_line():
         return [part.decode(errors="replace") for part in line.read(1 << 16).split(b"\0")[:-1]]
 
 
+def _program_of(command):
+    """What a command of Python runs: ("c", code), ("m", module) or ("", script)."""
+    at = 1
+    while at < len(command):
+        option = re.match(r"-[bBdEhiIOPqRsStuvVx?]*([cmWX])(.*)", command[at], re.DOTALL)
+        if option is None and not command[at].startswith("-"):
+            return "", command[at]
+        at += 1
+        if option is not None and not option[2]:  # Its argument comes next.
+            option = (None, option[1], command[at] if at < len(command) else "")
+            at += 1
+        if option is not None and option[1] in "cm":
+            return option[1], option[2]
+    return "", ""
+
+
 def is_launcher(command):
-    """Whether this is the program of torchrun, accelerate or deepspeed, which start workers and train nothing."""
-    # The command is: python [options] script arguments, or: python [options] -m module arguments.
-    for at, part in enumerate(command[:16]):
-        if part == "-m":
-            return at + 1 < len(command) and command[at + 1] in _LAUNCHER_MODULES
-        if part == "-c" or (at > 0 and not part.startswith("-")):
-            return at > 0 and os.path.basename(part) in _LAUNCHERS
-    return False
+    """Whether this trains nothing: torchrun, accelerate and deepspeed, which start workers, and helpers that PyTorch and Python start."""
+    kind, what = _program_of(command)
+    if kind == "m":
+        return what in _LAUNCHER_MODULES
+    if kind == "c":  # Forked children have the same command, and train.
+        return "multiprocessing.forkserver" in what and multiprocessing_child() is None
+    return os.path.basename(what) in _LAUNCHERS or "/torch/_inductor/compile_worker/" in what
 
 
 def multiprocessing_child():

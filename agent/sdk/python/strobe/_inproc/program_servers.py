@@ -10,6 +10,7 @@ import sys
 import time
 
 from .failure import tell
+from .recorder import original_of
 from .sockets import close_to_others, listening
 
 _MAX_PORTS = 64
@@ -36,21 +37,21 @@ class ProgramServers:
         self._due = False
 
     def watch(self, name):
-        """From now on, knows of the servers that the program opens through this framework."""
+        """Notices, from now on, the servers that the program opens through this framework."""
         profiler = _profiler_of(name)
         if profiler is None:
             return
-        original = profiler.start_server
-        if not hasattr(original, "strobe_original"):
-            @functools.wraps(original)
-            def start_server(*arguments, **options):
-                before = self._before()
-                server = original(*arguments, **options)
-                self._opened(before, arguments[0] if arguments else options.get("port", 0))
-                return server
+        original = original_of(profiler.start_server)
 
-            start_server.strobe_original = original
-            profiler.start_server = start_server
+        @functools.wraps(original)
+        def start_server(*arguments, **options):
+            before = self._before()
+            server = original(*arguments, **options)
+            self._opened(before, arguments[0] if arguments else options.get("port", 0))
+            return server
+
+        start_server.strobe_original = original
+        profiler.start_server = start_server
         self._due, self._until = True, time.monotonic() + _SECONDS_OF_BEGINNING
 
     def begins(self):
@@ -69,18 +70,18 @@ class ProgramServers:
         return before != self.listens
 
     def _before(self):
-        """In the program's thread."""
+        """Runs in the program's thread."""
         try:
             return set(listening()) if self.to_close is not None else None
         except Exception:
             return None
 
     def _opened(self, before, port):
-        """In the program's thread: it should not go on with a server that is open to others."""
+        """Runs in the program's thread, so that the program does not go on with a server that is open to other machines."""
         try:
             if before is not None:
                 made = {inode: at for inode, at in listening().items() if inode not in before and (at == port or not port)}
-                if len(set(made.values())) == 1:  # Else, another thread has opened a socket just now.
+                if len(set(made.values())) == 1:  # Otherwise another thread has opened a socket at the same time.
                     self._close(made)
             self._due = True
             self.wake()

@@ -4,15 +4,16 @@ import ctypes
 import functools
 import time
 
+from .failure import is_the_programs
 from .turn import Turn
 
 
 class Recorder:
     format = suffix = ""
-    note = None  # What a capture costs this version's trainer, for the client.
+    note = None  # For the client: what a capture costs a trainer with this version.
     wake_ahead_ns = 0  # start() is called this much ahead of the instant.
     takes_devices = False  # Its profiler keeps devices from others in the process (CUPTI has one subscriber), even if it records none.
-    place = 0  # The lowest one decides which framework records devices, if several in a process use them or none does.
+    place = 0  # If several frameworks of a process use devices, or none does, the one with the lowest place records them.
 
     def __init__(self):
         self.turn = Turn()
@@ -37,7 +38,7 @@ class Recorder:
         return 10**8
 
     def prepare(self, request, start_ns):
-        """Does ahead whatever can be done ahead."""
+        """Does whatever can be done before the instant."""
         raise NotImplementedError
 
     def start(self, start_ns):
@@ -59,30 +60,33 @@ class Recorder:
         self.session = None
 
     def details(self):
-        """More for the client's last line."""
+        """Further fields of the last line that the client gets."""
         return {}
 
     def leave(self):
-        """At the program's exit. Destroying a session would stop it, so that it is leaked: the process takes it along."""
+        """Called at the program's exit. Leaks the session, because destroying it would stop it."""
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.session))
 
     def after_fork(self):
-        """In a forked child, which has no service: whatever is left of a session must not do anything there."""
+        """Called in a forked child, which has no service. Whatever is left of a session must do nothing there."""
         self.turn = Turn()
 
 
-def intercept(holder, name, before, failed=None):
-    """Replaces a function of a framework by one that calls before() first, and failed() if the function raises."""
-    original = getattr(holder, name)
-    if hasattr(original, "strobe_original"):
-        return
+def original_of(function):
+    """The framework's own function. A forked child that has a service of its own finds its parent's wrappers, which know only the parent's recorder."""
+    return getattr(function, "strobe_original", function)
 
-    @functools.wraps(original)
+
+def intercept(holder, name, before, failed=None):
+    """Replaces a function or class of a framework by one that calls before() first, and failed() if the call raises."""
+    original = original_of(getattr(holder, name))
+
     def intercepted(*arguments, **options):
         try:
             before()
-        except Exception:
-            pass
+        except Exception as error:
+            if is_the_programs(error):
+                raise
         try:
             return original(*arguments, **options)
         except BaseException:
@@ -90,5 +94,25 @@ def intercept(holder, name, before, failed=None):
                 failed()
             raise
 
-    intercepted.strobe_original = original
-    setattr(holder, name, intercepted)
+    replaced = _class_like(original, intercepted) if isinstance(original, type) else functools.wraps(original)(intercepted)
+    replaced.strobe_original = original
+    setattr(holder, name, replaced)
+
+
+def _class_like(original, make):
+    """A class that is called as make(), and is `original` in all else. Those of extension modules cannot be changed, nor always derived from."""
+
+    class Like(type):
+        def __call__(cls, *arguments, **options):
+            return make(*arguments, **options)
+
+        def __instancecheck__(cls, instance):
+            return isinstance(instance, original)
+
+        def __subclasscheck__(cls, other):
+            return issubclass(other, original)
+
+        def __getattr__(cls, name):
+            return getattr(original, name)
+
+    return Like(original.__name__, (), {"__doc__": original.__doc__, "__module__": original.__module__, "__slots__": ()})

@@ -10,8 +10,8 @@ _MAX_AHEAD_NS = _MAX_DURATION_NS = 3600 * 10**9
 _MAX_STEPS, _LAST_STEP = 10_000, 1 << 53
 _TORCH = ("shapes", "stacks", "memory", "flops", "modules")
 
-# `step` is None, or the steps to record instead of the time.
-Request = namedtuple("Request", "op id framework start_ns duration_ns host device python torch max_bytes step")
+# `step` is None, or the steps to record instead of the time. `may_stall`: training may stand still while the recording stops.
+Request = namedtuple("Request", "op id framework start_ns duration_ns host device python torch max_bytes step may_stall tell_memory")
 Step = namedtuple("Step", "loop first count by_ns")
 
 
@@ -29,6 +29,13 @@ def _number(fields, name, low, high, default):
     value = fields.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise _invalid(f"{name} must be an integer from {low} to {high}")
+    return value
+
+
+def _flag(fields, name):
+    value = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise _invalid(f"{name} must be true or false")
     return value
 
 
@@ -77,16 +84,14 @@ def parse(line, frameworks):
     capture = op == "capture"
     now = time.time_ns()
     tracers, options = _object(fields, "tracers"), _object(fields, "torch")
-    for name in _TORCH:
-        if not isinstance(options.get(name, False), bool):
-            raise _invalid(f"torch.{name} must be true or false")
+    wanted = frozenset(name for name in _TORCH if _flag(options, name))
     return Request(
         op=op, id=_text(fields, "id", ""), framework=framework,
         start_ns=_number(fields, "start_ns", 0, now + _MAX_AHEAD_NS, 0),
         duration_ns=_number(fields, "duration_ns", 10**6 if capture else 0, _MAX_DURATION_NS, None if capture else 0),
         host=_number(tracers, "host", 0, 3, 2), device=_number(tracers, "device", 0, 1, 1), python=_number(tracers, "python", 0, 1, 0),
-        torch=frozenset(name for name in _TORCH if options.get(name)), max_bytes=_number(fields, "max_bytes", 1, 1 << 62, 1 << 31),
-        step=_step(fields, now))
+        torch=wanted, max_bytes=_number(fields, "max_bytes", 1, 1 << 62, 1 << 31),
+        step=_step(fields, now), may_stall=_flag(fields, "may_stall"), tell_memory=_flag(fields, "tell_memory"))
 
 
 def alone_on_host(request):
@@ -95,7 +100,7 @@ def alone_on_host(request):
 
 
 def why_alone_on_host(request):
-    """What to tell the client; None if it asked for nothing that is left out, or only for devices, which the other one records."""
+    """Why alone_on_host() left something out, for the client. None if that is nothing, or only devices, which the other framework records."""
     if request.python or {"stacks", "modules"} & request.torch:
         return "calls of Python functions are recorded by another framework of the process only"
     return None

@@ -11,7 +11,7 @@ import sys
 from .frameworks import release, version
 from .sockets import close_to_others, listening, stop_listening
 
-# From these versions on, whatever a client asks for does not harm the program.
+# From these versions on, no request of a client harms the program.
 _OLDEST_JAXLIB, _OLDEST_TENSORFLOW = (0, 9, 0), (2, 21, 0)
 
 
@@ -22,7 +22,11 @@ def _start(name):
 
         # Not jax.profiler.start_server, which starts one server only: the program may want its own.
         return profiler_module().start_server(0), 0
-    with socket.socket(socket.AF_INET6 if socket.has_ipv6 else socket.AF_INET) as probe:
+    try:
+        probe = socket.socket(socket.AF_INET6)
+    except OSError:  # The kernel has no IPv6.
+        probe = socket.socket(socket.AF_INET)
+    with probe:
         probe.bind(("", 0))
         port = probe.getsockname()[1]
     sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"].start_server(port)
@@ -41,18 +45,18 @@ def is_safe(name):
 
 
 def open_for(name):
-    """Returns the port, or None: no server then, and the session channel is what there is."""
+    """Starts a server and returns its port. None if there is none; captures then use the session socket."""
     if loopback_is_the_nodes() or not is_safe(name):
         return None
     before = listening(of_grpc=True)
     server, port = _start(name)
     made = {inode: at for inode, at in listening(of_grpc=True).items() if inode not in before and (at == port or not port)}
-    # Another thread may have opened a server of its own just now. Whose is whose, nobody says.
+    # Another thread may have opened a server at the same time, and nothing tells which socket is whose.
     if len(set(made.values())) != 1 or not close_to_others(set(made)):
         if server is None or len(set(made.values())) == 1:
             stop_listening(set(made))
         return None  # JAX's server ends here, with its last reference.
     if server is not None:
-        # A server that lives until the interpreter ends would make the program wait for a running capture.
+        # Leaks the server: if the interpreter's end destroyed it, the program would wait for a running capture.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
     return next(iter(made.values()))

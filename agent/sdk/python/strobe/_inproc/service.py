@@ -1,6 +1,7 @@
 """The service of this process: announces frameworks as they become usable, and lets each be recorded over a socket of its own."""
 
 import threading
+import time
 
 from .announce import Directory
 from .capture import Exiting
@@ -14,6 +15,7 @@ from .steps import count, forget, steps_of
 from .switch_interval import forget as forget_switch_interval
 
 _SECONDS_OF_FIRST_LOOK, _SECONDS_BETWEEN_LOOKS = 0.005, 1.0
+_SECONDS_OF_RANKS = 300.0
 
 
 class Service:
@@ -28,18 +30,24 @@ class Service:
         self.services.append(self.first)
         self.threads = []
         self.servers = ProgramServers(self.first.channel.wake)
-        self.told = {}  # What each announcement says, without what may change.
+        self.told, self.written = {}, {}  # The constant part of each announcement, and what it holds, by name.
+        self.unwritten = False  # One of them could not be written.
+        self._until_ranks = 0.0
         self._delay = _SECONDS_OF_FIRST_LOOK
 
     def run(self):
         try:
             while not self.exiting:
                 self._look()
-                self.first.serve(self._delay if self.expected or self.servers.begins() else None)
+                self.first.serve(self._delay if self._is_awaiting() else None)
         except Exiting:
             self.first.recorder.leave()
         except OSError:  # The directory is gone, or there are no descriptors left.
             self.directory.clear()
+
+    def _is_awaiting(self):
+        """Whether something may soon change that nobody tells: programs join their job some time after they have imported their framework."""
+        return self.expected or self.unwritten or self.servers.begins() or time.monotonic() < self._until_ranks
 
     def look_again(self):
         self._delay = _SECONDS_OF_FIRST_LOOK
@@ -52,15 +60,34 @@ class Service:
             return
         for name in sorted(self.expected):
             try:
-                if self._has(name) or is_usable(name):
-                    self.expected.discard(name)
+                if not self._has(name) and is_usable(name):
                     self._announce(name)
+                if self._has(name):
+                    self.expected.discard(name)
             except Exception as error:  # This one is not announced; the others may be.
                 self.expected.discard(name)
                 tell(error)
-        if self.servers.look():
-            for file in self.told:
-                self._write(file)
+        self._write_changes()
+
+    def _write_changes(self):
+        """Writes the announcements whose content has changed. One that cannot be written, on a full volume, is tried again later."""
+        try:
+            self.servers.look()
+        except Exception as error:
+            tell(error)
+        was_unwritten, self.unwritten = self.unwritten, False
+        for file, told in self.told.items():
+            content = {**description(), **told, "stepped": bool(steps_of(told["framework"]).loops),
+                       "listens": self.servers.listens, "closed": self.servers.closed}
+            if content == self.written.get(file):
+                continue
+            try:
+                self.directory.announce(file, content)
+                self.written[file] = content
+            except OSError as error:
+                self.unwritten = True
+                if not was_unwritten:
+                    tell(error)
 
     def _has(self, name):
         return any(service.framework == name for service in self.services)
@@ -69,20 +96,28 @@ class Service:
         if self._has(name):
             return
         recorder = recorder_for(name, self.directory)
-        port = open_server(name)
+        port = self._open_server(name)
         service = self._service_for(name, recorder)
         self.servers.watch(name)
-        self.servers.look()
         count(name)
         file = f"{service.stem}.process"
         self.told[file] = {
             "framework": name, "version": version(name), "channel": "session" if port is None else "server",
             "address": None if port is None else f"127.0.0.1:{port}", "socket": service.socket_name, "steps": self._share_steps(service),
             "note": recorder.note}
-        self._write(file)
+        self._until_ranks = time.monotonic() + _SECONDS_OF_RANKS
+
+    @staticmethod
+    def _open_server(name):
+        """The port of the framework's server. None if there is none: the socket needs none."""
+        try:
+            return open_server(name)
+        except Exception as error:
+            tell(error)
+            return None
 
     def _share_steps(self, service):
-        """The name of the file that tells the framework's steps. Without one, nobody learns of them, and all else works."""
+        """Returns the name of the file that tells the framework's steps. None if it cannot be made: only the steps are then not told."""
         name = f"{service.stem}.steps"
         try:
             steps_of(service.framework).share(self.directory.share(name, StepMarks.BYTES))
@@ -107,17 +142,14 @@ class Service:
             service.end()
         return service
 
-    def _write(self, file):
-        self.directory.announce(file, {**description(), **self.told[file], "listens": self.servers.listens, "closed": self.servers.closed})
-
     def end(self):
-        """At the program's exit."""
+        """Called at the program's exit."""
         self.exiting = True
         for service in list(self.services):
             service.end()
 
     def forget(self):
-        """In a forked child."""
+        """Called in a forked child."""
         forget()
         forget_switch_interval()
         for service in self.services:

@@ -1,66 +1,95 @@
 """TCP sockets of this process that listen, and how they are closed to other machines.
 
-SO_BINDTODEVICE on a listening socket, from inside the process, needs no right and closes it to everybody but the loopback interface (Linux 5.7
+SO_BINDTODEVICE on a listening socket, from inside the process, needs no privilege and closes it to everybody but the loopback interface (Linux 5.7
 and newer). The pod's own address is refused too.
 """
 
+import ctypes
 import os
 import socket
+import struct
 
 _BINDTODEVICE = getattr(socket, "SO_BINDTODEVICE", 25)
 _REUSEPORT = getattr(socket, "SO_REUSEPORT", 15)
 _ACCEPTCONN = getattr(socket, "SO_ACCEPTCONN", 30)
 
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _call(function, *arguments):
+    if function(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _option(fd, name, size=4):
+    value, length = ctypes.create_string_buffer(size), ctypes.c_uint32(size)
+    _call(_libc.getsockopt, fd, socket.SOL_SOCKET, name, value, ctypes.byref(length))
+    return value.raw[:length.value]
+
+
+def _number(fd, name):
+    return struct.unpack("i", _option(fd, name))[0]
+
+
+def _port(fd):
+    """The local TCP port of a socket; None for another kind of socket."""
+    address, length = ctypes.create_string_buffer(128), ctypes.c_uint32(128)
+    _call(_libc.getsockname, fd, address, ctypes.byref(length))
+    family, port = struct.unpack("=H2s", address.raw[:4])
+    is_tcp = family in (socket.AF_INET, socket.AF_INET6) and _number(fd, socket.SO_TYPE) == socket.SOCK_STREAM
+    return int.from_bytes(port, "big") if is_tcp else None
+
 
 def _copies():
-    """(inode, copy) of each socket of this process. A copy shares the socket; the caller closes it."""
-    for fd in os.listdir("/proc/self/fd"):
+    """Yields (inode, descriptor) of each socket of this process. The descriptor is a copy, which is closed afterwards.
+
+    No object of Python's `socket` is made of it: with a default timeout, or under gevent, that would make the program's own socket non-blocking.
+    """
+    for name in os.listdir("/proc/self/fd"):
         try:
-            inode = os.readlink(f"/proc/self/fd/{fd}")
-            if inode.startswith("socket:"):
-                yield inode, socket.socket(fileno=os.dup(int(fd)))
+            if not os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                continue
+            fd = os.dup(int(name))
         except OSError:
             continue  # It was closed meanwhile.
+        try:
+            yield os.readlink(f"/proc/self/fd/{fd}"), fd
+        finally:
+            os.close(fd)
 
 
 def listening(of_grpc=False):
     """{inode: port}. Optionally only sockets with SO_REUSEPORT, as gRPC makes them."""
     found = {}
-    for inode, copy in _copies():
-        with copy:
-            try:
-                if copy.family in (socket.AF_INET, socket.AF_INET6) and copy.type == socket.SOCK_STREAM \
-                        and copy.getsockopt(socket.SOL_SOCKET, _ACCEPTCONN) \
-                        and (not of_grpc or copy.getsockopt(socket.SOL_SOCKET, _REUSEPORT)):
-                    found[inode] = copy.getsockname()[1]
-            except OSError:
-                continue
+    for inode, fd in _copies():
+        try:
+            port = _port(fd)
+            if port is not None and _number(fd, _ACCEPTCONN) and (not of_grpc or _number(fd, _REUSEPORT)):
+                found[inode] = port
+        except OSError:
+            continue
     return found
 
 
 def close_to_others(inodes):
-    """Binds sockets to the loopback interface. False if one of them could not be bound, or does not say that it is."""
+    """Binds sockets to the loopback interface. False if one of them could not be bound, or does not report that it is."""
     bound = set()
-    for inode, copy in _copies():
-        with copy:
-            if inode not in inodes:
-                continue
-            try:
-                copy.setsockopt(socket.SOL_SOCKET, _BINDTODEVICE, b"lo\0")
-                if copy.getsockopt(socket.SOL_SOCKET, _BINDTODEVICE, 16).rstrip(b"\0") != b"lo":
-                    return False
-            except OSError:
+    for inode, fd in _copies():
+        if inode not in inodes:
+            continue
+        try:
+            _call(_libc.setsockopt, fd, socket.SOL_SOCKET, _BINDTODEVICE, b"lo\0", 3)
+            if _option(fd, _BINDTODEVICE, 16).rstrip(b"\0") != b"lo":
                 return False
-            bound.add(inode)
+        except OSError:
+            return False
+        bound.add(inode)
     return bound == set(inodes) != set()
 
 
 def stop_listening(inodes):
-    """A server that TensorFlow started cannot be ended, but its sockets can."""
-    for inode, copy in _copies():
-        with copy:
-            try:
-                if inode in inodes:
-                    copy.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+    """Shuts sockets down: a server that TensorFlow started cannot be ended in another way."""
+    for inode, fd in _copies():
+        if inode in inodes:
+            _libc.shutdown(fd, socket.SHUT_RDWR)

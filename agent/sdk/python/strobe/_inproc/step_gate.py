@@ -2,6 +2,9 @@
 
 import threading
 
+from .failure import is_the_programs
+from .request import Refused
+
 
 class StepGate:
     """The hooks of steps.py call begin() and end(); the service's thread reads the rest."""
@@ -27,7 +30,7 @@ class StepGate:
             self._end()
 
     def close(self):
-        """After this nothing is started any more."""
+        """Closes the gate: from now on no recording is started."""
         self._lock.acquire()
 
     def _start(self, number):
@@ -39,9 +42,12 @@ class StepGate:
             self.began = number
         except Exception as error:
             self.error, self.ended = error, True
+            if is_the_programs(error):
+                self.error = Refused("ProfilerStartFailed", "a signal handler of the program interrupted the start of the recording")
+                raise
         finally:
             self._lock.release()
-        self.wake()
+            self.wake()
 
     def _end(self):
         self.ended = True

@@ -1,4 +1,4 @@
-"""The last training steps that this process began, in memory that the sidecar may read at any time: a file in the agent directory.
+"""The last training steps that this process began, and its memory use, in memory that the sidecar may read at any time: a file in the agent directory.
 
 The layout is that of `StepFile` in agent/wire/layout.h. A step's mark is complete before it is counted, so that a reader finds at most one mark that
 is being replaced: that of the oldest step.
@@ -8,16 +8,17 @@ import struct
 from time import monotonic_ns
 
 MAX_LOOPS = 4
-_MAGIC = int.from_bytes(b"STROBES1", "little")
+_MAGIC = int.from_bytes(b"STROBES2", "little")
 _NAME_BYTES, _MARKS = 48, 16
-# Words of eight bytes. Of a loop: its identifier, the number of steps that began, its name and its marks. Of a mark: the step's number, begin and end.
+# Places in words of eight bytes. A loop has, in this order, an identifier, the number of steps that began, a name and marks; a mark has the step's
+# number, begin and end.
 _COUNT, _NAME, _FIRST_MARK, _MARK, _END = 1, 2, 2 + _NAME_BYTES // 8, 3, 2
 _LOOP = _FIRST_MARK + _MARK * _MARKS
 _pack_mark = struct.Struct("@qqq").pack_into  # Copies each word as a whole.
 
 
 class LoopMarks:
-    """The marks of one loop. Used by the program's threads, but for move_to()."""
+    """The marks of one loop. Used by the program's threads, except move_to()."""
 
     __slots__ = ("_at", "_begun", "_mark", "_memory", "_words", "last")
 
@@ -52,7 +53,7 @@ class LoopMarks:
 class StepMarks:
     """The marks of up to MAX_LOOPS loops."""
 
-    BYTES = 8 * (1 + MAX_LOOPS * _LOOP)
+    BYTES = 8 * (1 + MAX_LOOPS * _LOOP + 3)
 
     def __init__(self):
         self.loops = {}  # LoopMarks by name. Entries are added, and never removed.
@@ -60,14 +61,20 @@ class StepMarks:
         self._memory.cast("q")[0] = _MAGIC
 
     def add(self, name):
-        """The marks of a loop that has none yet; None if there are too many. Not to be called by two threads at a time, nor beside move_to()."""
+        """The marks of a loop that has none yet; None if there are too many. Not for two threads at a time, nor during move_to()."""
         at = len(self.loops)
         if at < MAX_LOOPS and name not in self.loops:
             self.loops[name] = LoopMarks(1 + at * _LOOP, self._memory, name)
         return self.loops.get(name)
 
+    def tell_memory(self, used, limit):
+        """Tells how many bytes the container uses now, and how many it may use."""
+        words = self._memory.cast("q")  # The last three: used, limit, and when they were read.
+        words[-3], words[-2] = used, limit
+        words[-1] = monotonic_ns()
+
     def move_to(self, memory):
-        """Goes on in other memory, of BYTES. A step that begins meanwhile in another thread may be missing there."""
+        """Continues in other memory, of BYTES bytes. A step that begins meanwhile in another thread may be missing there."""
         self._memory, before = memoryview(memory), self._memory
         self._memory[:] = before
         for loop in self.loops.values():

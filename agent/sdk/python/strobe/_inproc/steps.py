@@ -8,6 +8,7 @@ import functools
 import sys
 import threading
 
+from .failure import is_the_programs
 from .step_marks import LoopMarks, StepMarks
 
 TORCH_LOOP = "ProfilerStep"  # Kineto's name for steps.
@@ -21,7 +22,7 @@ class Steps:
         self.forget()
 
     def forget(self):
-        """In a forked child. The marks that its parent shares are left alone."""
+        """Called in a forked child. The marks that its parent shares are left alone."""
         self.marks = StepMarks()
         self.loops = self.marks.loops
         self.gate = None  # begin(loop, number) and end(loop, number), called before and after a step.
@@ -50,7 +51,7 @@ class Steps:
         return None if loop is None else loop.last
 
     def share(self, memory):
-        """From now on the steps are told in this memory, of StepMarks.BYTES."""
+        """Tells the steps in this memory, of StepMarks.BYTES bytes, from now on."""
         with _naming:
             self.marks.move_to(memory)
 
@@ -76,7 +77,7 @@ def set_annotator(annotator):
 
 
 def forget():
-    """In a forked child, where nobody would release a lock that another thread of the parent held."""
+    """Called in a forked child, where nobody would release a lock that another thread of the parent held."""
     global _naming
     set_annotator(None)
     _naming = threading.Lock()
@@ -115,8 +116,9 @@ def _count_annotations(holder, name, steps):
                 loop = _cut(str(arguments[0] if arguments else options.get("name")))
                 steps.begin(loop, number)
                 self._strobe_step = loop, number
-        except Exception:
-            pass
+        except Exception as error:
+            if is_the_programs(error):
+                raise
         before(self, *arguments, **options)
 
     @functools.wraps(after)
@@ -128,8 +130,9 @@ def _count_annotations(holder, name, steps):
             return result
         try:
             steps.end(*step)
-        except Exception:
-            pass
+        except Exception as error:
+            if is_the_programs(error):
+                raise
         return result
 
     kind.__init__, kind.__exit__ = __init__, __exit__
@@ -137,9 +140,9 @@ def _count_annotations(holder, name, steps):
 
 
 class _Optimizers:
-    """Counts steps of training by those of optimizers: one ends when an optimizer has stepped that stepped since the last one ended.
+    """Counts training steps by the steps of optimizers. Called after an optimizer's step, in the program's thread.
 
-    A program with several optimizers steps each of them in turn. Called after an optimizer's step, in the program's thread.
+    A program with several optimizers steps each of them in turn. A training step ends when an optimizer steps for the second time in it.
     """
 
     def __init__(self, steps):
@@ -164,12 +167,13 @@ class _Optimizers:
             annotator = _annotator
             if annotator is not None:
                 annotator.enter(number)
-        except Exception:
-            pass
+        except Exception as error:
+            if is_the_programs(error):
+                raise
 
 
 def _hide_from_compiler(*functions):
-    """PyTorch's compiler would compile what a compiled program calls, again and again, because the numbers change."""
+    """Hides hooks from PyTorch's compiler, which would otherwise compile them again and again, because the steps' numbers change."""
     try:
         skip = sys.modules["torch._C"]._dynamo.eval_frame.skip_code
         for function in functions:

@@ -1,4 +1,4 @@
-"""The time that a thread that wants the interpreter waits before it asks for it: 5 ms by default, which is too long at an instant."""
+"""Shortens the time that a thread waits before it demands the interpreter's lock: 5 ms by default, which is too long at an instant."""
 
 import contextlib
 import sys
@@ -30,7 +30,7 @@ def short_switch_interval():
 
 
 def forget():
-    """In a forked child, which has no recording."""
+    """Called in a forked child, which has no recording."""
     global _lock, _users
     _lock = threading.Lock()
     if _users > 0 and sys.getswitchinterval() == _changed:

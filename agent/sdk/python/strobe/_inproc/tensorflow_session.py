@@ -5,8 +5,10 @@ import shutil
 import sys
 import time
 
-from .recorder import Recorder, intercept
+from .recorder import Recorder, intercept, original_of
 from .request import Refused
+
+_FOLDER = "-tensorflow"  # The end of the names of TensorFlow's folders, and of the announcements of a second framework.
 
 
 class TensorFlowRecorder(Recorder):
@@ -17,14 +19,23 @@ class TensorFlowRecorder(Recorder):
         super().__init__()
         self.directory = directory
         self.profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
-        self.make_session = self.profiler.ProfilerSession
+        self.make_session = original_of(self.profiler.ProfilerSession)
         self.folder = None
+        self._remove_abandoned()
         intercept(self.profiler, "ProfilerSession", self._program_begins)
 
     def _program_begins(self):
         if not self.turn.is_ours():
             self.turn.program_begins()
             self.turn.program_ends()  # From here on busy() sees the session.
+
+    def _remove_abandoned(self):
+        """Removes the folders of killed processes, whose announcements the sidecar has removed. It may not remove what another user made."""
+        names = os.listdir(self.directory.path)
+        living = {name.removesuffix(".process").removesuffix(_FOLDER) for name in names if name.endswith(".process")}
+        for name in names:
+            if name.startswith(".") and name.endswith(_FOLDER) and name[1:].removesuffix(_FOLDER) not in living:
+                shutil.rmtree(os.path.join(self.directory.path, name), ignore_errors=True)
 
     def busy(self):
         module = sys.modules.get("tensorflow.python.profiler.profiler_v2")
@@ -45,8 +56,8 @@ class TensorFlowRecorder(Recorder):
             return False
 
     def prepare(self, request, start_ns):
-        # A session writes below a folder that it is told at its start, and gives its trace in no other way.
-        name = f".{self.directory.stem}-tensorflow"
+        # A session gives its trace only as a file below a folder, which must be named when the session starts.
+        name = f".{self.directory.stem}{_FOLDER}"
         self.folder = os.path.join(self.directory.path, name)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.mkdir(self.folder, 0o755)

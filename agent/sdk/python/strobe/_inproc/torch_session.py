@@ -76,7 +76,7 @@ class TorchRecorder(Recorder):
         return cuda is not None and cuda.is_initialized()
 
     def _keep_cupti(self):
-        """torch.profiler does the same: CUPTI before 12.6 crashes if it is torn down and used again while CUDA graphs are."""
+        """Keeps PyTorch from tearing CUPTI down, as torch.profiler does: before 12.6, its next use would crash a program with CUDA graphs."""
         inductor = sys.modules.get("torch._inductor.config")
         cuda = [int(part) for part in (self.torch.version.cuda or "0.0").split(".")[:2]]
         if inductor is not None and inductor.triton.cudagraphs and cuda < [12, 6]:
@@ -102,7 +102,7 @@ class TorchRecorder(Recorder):
         self.plain = not stacks and "memory" not in options
         if hasattr(setting, "trace_only"):  # We only save the trace; without this, PyTorch makes objects of its events.
             setting.trace_only = not stacks  # PyTorch cannot have both, and warns.
-        # Not torch.profiler.profile, which imports the compiler: a second and more.
+        # Not torch.profiler.profile, which imports the compiler: that takes a second and more.
         session = self.autograd.profile(
             use_cpu=request.host > 0, use_device="cuda" if device else None, use_kineto=True, experimental_config=setting,
             # PyTorch does not write its count of FLOPs into the trace, so the sidecar counts them from the shapes.
@@ -129,8 +129,8 @@ class TorchRecorder(Recorder):
                     "backend": distributed.get_backend(), "rank": distributed.get_rank(), "world_size": distributed.get_world_size()}))
         except Exception:
             pass
-        # PyTorch would wait for the device that is current in this thread, which is the first one: a process that uses another would get
-        # memory on it for good, and one whose kernels hang would hang here. What has not ended is not in the trace.
+        # Otherwise PyTorch would wait for this thread's current device, which is the first one. A process that uses another device would
+        # then keep memory on the first one for good, and if its kernels hang, this thread would hang. Unfinished kernels are not in the trace.
         self.session.use_device = None
         self.session.__exit__(None, None, None)
 
@@ -142,17 +142,17 @@ class TorchRecorder(Recorder):
         if session is None:
             return
         if not self.recording and session.kineto_results is None:
-            # What was only prepared stays in Kineto, which complains of it in the program's output. What ran does not.
+            # A session that was only prepared would stay in Kineto, which complains of it in the program's output. One that ran does not.
             session._start_trace()
             self.recording = True
         if self.recording:
             self._stop()
-        if self.plain:  # Others may refer to objects of the interpreter.
+        if self.plain:  # Other results may refer to objects of the interpreter, whose lock is not held.
             empty(session.kineto_results)
         self.session = None
 
     def leave(self):
-        """PyTorch crashes in its destructors if the process ends while it records: the program waits for the stop."""
+        """Stops a recording, for which the program waits: PyTorch's destructors crash if the process ends while it records."""
         if self.recording:
             self._stop()
 
@@ -163,7 +163,7 @@ class TorchRecorder(Recorder):
             self.torch._C._autograd._enable_record_function(False)
         if self.used:
             # Once Kineto has recorded in a process, the destructors of a forked child hang, and crash if it was recording. Such a child
-            # leaves them out: registered last, these run before them, in reverse order.
+            # skips them: these exit functions are registered last and so run first, in reverse order, and _exit ends the process.
             libc = ctypes.CDLL(None)
             libc.on_exit(libc._exit, None)
             libc.__cxa_atexit(libc.fflush, None, None)

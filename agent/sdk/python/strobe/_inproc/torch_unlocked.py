@@ -33,7 +33,7 @@ def _object_of(result):
     """The address of the C++ object behind a _ProfilerResult; None if it is not where it is expected.
 
     pybind11 keeps the address behind the header of the Python object, and the C++ object begins with the trace's start. Both are read
-    through a file, so that an address that is none cannot crash the program.
+    through a file, so that a wrong address cannot crash the program.
     """
     try:
         began = result.trace_start_ns()

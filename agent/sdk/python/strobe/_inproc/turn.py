@@ -3,8 +3,8 @@
 import contextlib
 import threading
 
-# Stopping a large recording takes seconds, and up to minutes. A program that went on before could never profile itself again (JAX), or would get
-# an error. After that it goes on whatever happens.
+# How long the program waits at most until our recording has stopped, which takes seconds, for a large one minutes. A program that went on
+# earlier could never profile itself again (JAX), or would get an error.
 _LONGEST_WAIT_S = 600.0
 
 
@@ -34,7 +34,7 @@ class Turn:
 
     @contextlib.contextmanager
     def lent(self):
-        """Within it, the calling thread of the program captures for us."""
+        """A context in which the calling thread, one of the program's, acts for the capture."""
         ours, self.thread = self.thread, threading.get_ident()
         try:
             yield
