@@ -10,9 +10,9 @@
 namespace strobe {
 
 // Parses a comma list of host:port or grpc://host:port, with IPv6 addresses in brackets. Each entry
-// becomes a target: its name is the address, its file name is the address with characters replaced
-// that are not safe, and its rank is its place in the list. InvalidArgument says which entry is
-// wrong and how to write it.
+// becomes a target. Its name is the address, its rank is its place in the list, and its file name
+// is the address with unsafe characters replaced. InvalidArgument says which entry is wrong and how
+// to write it.
 absl::StatusOr<std::vector<Target>> ParseWorkers(std::string_view list);
 
 }  // namespace strobe

@@ -21,7 +21,7 @@
 namespace strobe {
 namespace {
 
-// Empty text leaves `target` as it is.
+// An empty text leaves `target` as it is.
 template <typename T>
 absl::Status ParseOptional(std::string_view flag, const std::string& text, T& target) {
   if (text.empty()) return absl::OkStatus();

@@ -31,7 +31,7 @@ Row TimesOf(const report::Change& change, double whole) {
           Signed(change.difference()), ShareOf(change.difference(), whole), ErrorOf(change)};
 }
 
-// What is not decided for want of steps says of how many.
+// A verdict that there are too few steps to decide also tells the numbers of steps.
 std::string ChangeVerdictText(const report::Change& change) {
   std::string verdict(report::VerdictName(change.verdict));
   if (change.verdict == report::ChangeVerdict::kNotDecidable && change.smallest <= 0)

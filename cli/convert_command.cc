@@ -85,7 +85,7 @@ absl::Status WriteIndex(const std::vector<OpenTrace>& opened, const AlignedTrace
 absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& opened,
                    const AlignedTraces& traces, const Sink& sink) {
   if (flags.to == "index") return WriteIndex(opened, traces, sink);
-  // A file that is no XSpace yet becomes one as it is.
+  // A single JSON trace is written as the XSpace that opening it has made.
   if (flags.to == "xplane" && opened.size() == 1 && kineto::IsTraceFileName(flags.place))
     return sink(opened[0].bytes());
   if (flags.to == "xplane") return convert::WriteMergedSpace(traces.workers, traces.zero_ns, sink);

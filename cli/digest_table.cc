@@ -66,7 +66,7 @@ struct OpTotal {
   std::int64_t total_ns = 0, self_ns = 0;
 };
 
-// What counts as work of devices or, if no worker tells any, everything.
+// The operations with the most self time: on devices or, if no worker tells of devices, of all.
 std::vector<Row> TopOps(std::span<const Digest> digests, std::size_t top) {
   const bool devices =
       std::any_of(digests.begin(), digests.end(), [](const Digest& d) { return d.knows.device; });

@@ -18,13 +18,14 @@ struct FleetShare {
 // A run's share depends on its name alone, so that further runs move none to another process.
 bool IsOfShare(const FleetShare& share, std::string_view run);
 
-// Is this object a trace?
+// Whether this object is a trace.
 bool IsFleetTrace(std::string_view key);
-// Traces are damaged, so that trying again does not help.
+// Whether the error means that traces are damaged, so that trying again does not help.
 bool IsHopeless(const absl::Status& status);
 
-// Names what is made of a run: its traces, each with size and version, and whether the table
-// `stats` is made. Differs if any of it does. Objects that are no traces do not count.
+// Identifies what a run's tables are made from: its traces, each with size and version, and whether
+// the table `stats` is made. Two identities differ if any of these differ. Objects that are no
+// traces do not count.
 std::string FleetIdentity(std::vector<StoredObject> objects, bool stats);
 
 enum class FleetState : std::uint8_t {
@@ -41,7 +42,7 @@ struct FleetRun {
   FleetState state = FleetState::kDone;
   std::uint64_t workers = 0, events = 0;
   std::uint64_t trace_bytes = 0, table_bytes = 0;
-  double seconds = 0;      // That the work took.
+  double seconds = 0;      // Time that the work took.
   std::string headline{};  // What its report says first.
   std::string problem{};
 };

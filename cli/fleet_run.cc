@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A trace is read three times, one trace after another. One that fits is fetched once for that,
-// besides the reading of all planes of the run at first.
+// Making the tables reads each trace three times, one trace after another. With this limit, a trace
+// that fits is fetched only once for that. Opening the run has read all of its planes before.
 constexpr FetchLimits kFleetFetching = {.blocks = 512};
 constexpr std::size_t kMaxRowBytes = 64 << 10, kMaxReportBytes = 16 << 20;
 
@@ -113,7 +113,7 @@ class FleetConversion {
     return FleetIdentity(std::move(objects), stats_);
   }
 
-  // A row that cannot be read is as good as none.
+  // The destination's row of the run; none if it cannot be read.
   std::optional<FleetRun> FormerRow() {
     const absl::StatusOr<std::string> text = GetText(*places_.to, FleetRowKey(run_), kMaxRowBytes);
     if (!text.ok()) return std::nullopt;
@@ -192,18 +192,19 @@ class FleetConversion {
     return PutText(*places_.to, FleetRowKey(run_), FleetRunJson(row_));
   }
 
-  // What a former time made of the run stays if nothing shows that it is wrong.
+  // Marks the run as failed. What an earlier conversion made of it stays, unless the error shows
+  // that it is wrong.
   void TakeBack(const absl::Status& status) {
     row_.state = FleetState::kFailed;
     row_.problem = MessageOf(status);
     const bool stopped = stop_.cancelled();
     if (!published_ && (stopped || (former_ && !IsHopeless(status)))) return;
     Undo();
-    // The row is for people and queries; that it cannot be written changes nothing.
+    // The row only informs people and queries, so a failure to write it changes nothing.
     if (!stopped) (void)PutText(*places_.to, FleetRowKey(run_), FleetRunJson(row_));
   }
 
-  // Best effort: it may be the store that has failed.
+  // Best effort, because the store itself may have failed.
   void Undo() {
     const absl::StatusOr<std::unique_ptr<ObjectStore>> to = places_.open_to_undo();
     if (!to.ok()) return;

@@ -51,7 +51,7 @@ class ViewerInCluster {
 
   absl::Status Create(const std::string& job) {
     const absl::Status created = CreateObject(kubectl_, job, {}).status();
-    // Without an answer it may exist.
+    // Without an answer, the Job may have been created.
     exists_ = created.ok() || absl::IsUnavailable(created) || absl::IsDeadlineExceeded(created);
     return created;
   }
@@ -62,7 +62,7 @@ class ViewerInCluster {
         Read({"get", "jobs.batch,pods", StrCat("--selector=", cluster::kViewerLabel, "=", name_)}));
     ViewerState state = cluster::StateOf(objects, nlohmann::json());
     if (state.phase != ViewerState::Phase::kWaits || !state.pod.empty()) return state;
-    // Why there is no pod. A user who may not read events goes without.
+    // The events say why there is no pod. A user who may not read them gets no reason.
     const absl::StatusOr<nlohmann::json> events =
         Read({"get", "events",
               StrCat("--field-selector=involvedObject.kind=Job,involvedObject.name=", name_)});

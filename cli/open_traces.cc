@@ -29,8 +29,8 @@ absl::StatusOr<OpenTrace> OpenFile(const std::string& path) {
   return OpenTrace{WorkerOf(path), path, *std::move(file)};
 }
 
-// Does a file in a folder hold a worker's trace as JSON? Other JSON files, such as the manifest,
-// may be anything.
+// Whether a file in a folder holds a worker's trace as JSON. Other JSON files, such as the
+// manifest, may hold anything.
 bool IsTraceJson(std::string_view file) {
   return file.ends_with(".trace.json") || file.ends_with(".trace.json.gz");
 }
@@ -79,10 +79,10 @@ absl::StatusOr<OpenTrace> OpenObject(std::shared_ptr<ObjectStore> store, const s
   ASSIGN_OR_RETURN(StoredMemory object, MapObject(std::move(store), key, std::move(pool)));
   if (IsTraceJson(key)) {
     absl::StatusOr<OpenTrace> trace = ReadTraceJson(key, object.memory.bytes());
-    RETURN_IF_ERROR(object.memory.Check());  // First, because it explains all other errors.
+    RETURN_IF_ERROR(object.memory.Check());  // Checked first, because it explains all other errors.
     return trace;
   }
-  // Without a version, what the object holds has to tell it from others.
+  // Without a version, the trace is identified by its content.
   std::string identity = object.version.empty() ? "" : StrCat(url, " ", object.version);
   return OpenTrace{WorkerOf(key), "", std::move(object.memory), std::move(identity)};
 }

@@ -19,9 +19,9 @@ struct TraceReading {
   // Bounds the memory of all traces that share it; null = a pool for the traces of this call.
   std::shared_ptr<FetchPool> pool{};
   const Cancellation* cancellation = nullptr;  // Ends reading; outlives the traces.
-  // Read the runs of file:// logdirs like those of others, instead of mapping their files. No
-  // symbolic link is followed then, with which somebody who may write to one logdir could show
-  // another one's traces.
+  // Read the runs of file:// logdirs through the store, as those of other logdirs, instead of
+  // mapping their files. No symbolic link is followed then: with a link, somebody who may write to
+  // one logdir could show another logdir's traces.
   bool files_through_store = false;
 };
 
@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<convert::OpenTrace>> OpenTraces(const std::string& pl
                                                            const std::string& storage_config,
                                                            const TraceReading& reading = {});
 
-// Does this local folder directly contain traces?
+// Whether this local folder directly contains traces.
 bool HasTraces(const std::string& folder);
 
 // The names of the logdir's runs, newest first. NotFound when there are none.

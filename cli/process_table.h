@@ -25,9 +25,9 @@ Processes ProcessesOf(const Message& message) {
 // the list cannot be read.
 absl::StatusOr<Processes> ProcessesOf(const xplane::Space& space);
 
-// Do the processes tell more than the worker's own outcome?
+// Whether the processes tell more than the worker's own outcome.
 bool WorthShowing(const Processes& processes, Outcome worker);
-// Did a process say something about its recording: a note, or what stopping cost?
+// Whether a process said something about its recording: a note, or what stopping cost.
 bool SaidMore(const Processes& processes);
 // A line for each process: source, outcome, how long after the first one its recording began, how
 // long it recorded, how long its profiler needed to stop, events, dropped events, and message and

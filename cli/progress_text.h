@@ -10,7 +10,7 @@ class ProgressText {
  public:
   explicit ProgressText(bool quiet);
   void Show(const std::string& text) { Show(text, text); }
-  // Elsewhere than on a terminal the text is a line only if `key` differs from the last one.
+  // Without a terminal, the text is written only if `key` differs from the last one.
   void Show(const std::string& text, const std::string& key);
   void Clear();
 

@@ -34,8 +34,8 @@ absl::StatusOr<Digest> DigestOf(const convert::OpenTrace& trace) {
   return ComputeDigest(space, trace.worker);
 }
 
-// In the order of the traces. A trace is read only while it is summed up, so that the memory does
-// not depend on their number.
+// Digests the traces, in their order. A trace is read only while it is summed up, so that the
+// memory does not depend on their number.
 absl::StatusOr<std::vector<Digest>> DigestAll(const std::vector<convert::OpenTrace>& traces) {
   std::vector<Digest> digests(traces.size());
   std::vector<absl::Status> statuses(traces.size());
@@ -53,7 +53,8 @@ absl::StatusOr<std::vector<Digest>> DigestAll(const std::vector<convert::OpenTra
   return digests;
 }
 
-// Digests hold what many traces tell, and are freed as soon as their run is summed up.
+// A run that was read. Its digests stand for many traces, and are freed as soon as the run is
+// summed up.
 struct MergedRun {
   std::vector<Digest> digests{};
   report::Job job{};

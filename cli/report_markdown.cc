@@ -9,8 +9,9 @@ namespace {
 
 constexpr std::size_t kMaxCellBytes = 300, kMaxLineBytes = 2000;
 
-// Characters that mean something to any dialect are written by number, because not all of them know
-// a backslash before each. That includes what makes links and mentions of plain words.
+// Characters that mean something to any dialect are written by number, because not all dialects
+// accept a backslash before each of them. That includes characters that turn plain words into links
+// or mentions.
 std::string MarkdownText(std::string_view unknown, std::size_t max_bytes = kMaxLineBytes) {
   constexpr std::string_view kMeaningful = "\\`*_{}[]<>#|~!@&$^";
   const std::string text = WithoutControls(CutUtf8(unknown, max_bytes));

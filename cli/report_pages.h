@@ -17,7 +17,7 @@ struct PageOptions {
   bool pictures = false;
 };
 
-// The job is that of the digests, in their order.
+// `job` is merged from `digests`, in their order.
 ReportDocument RunPage(const std::string& place, std::span<const Digest> digests,
                        const report::Job& job, const report::StragglerReport& stragglers,
                        const PageOptions& options);

@@ -34,7 +34,7 @@ void DrawLabel(Svg& svg, double y, const std::string& label, bool marked) {
            StrCat(marked ? "\u25b6 " : "", Shortened(label, kMaxLabelBytes)), label);
 }
 
-// The parts that any of the bars has.
+// Draws the parts that occur in any of the bars.
 void DrawLegend(Svg& svg, std::span<const TimeBar> bars) {
   double x = 0;
   for (std::size_t part = 0; part < kBarParts; ++part) {

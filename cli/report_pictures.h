@@ -32,7 +32,7 @@ inline constexpr std::size_t kBarParts = 7;
 struct TimeBar {
   std::string label{};
   bool marked = false;
-  std::array<double, kBarParts> ns{};  // All zeros: not told.
+  std::array<double, kBarParts> ns{};  // All zeros = not known.
 };
 std::array<double, kBarParts> BarOf(const Breakdown& time, const HostTime& host, double divisor);
 std::string BarPicture(std::span<const TimeBar> bars);

@@ -13,7 +13,7 @@ namespace strobe {
 std::vector<std::uint32_t> ShownWorkers(const report::Job& job,
                                         const report::StragglerReport& report, std::size_t most);
 
-// Does it take longer than the others, whether anybody waits for it or not?
+// Whether the worker takes longer than the others, even if nobody waits for it.
 bool IsLate(const report::StragglerReport& report, std::uint32_t worker);
 
 }  // namespace strobe

@@ -9,10 +9,9 @@
 namespace strobe {
 
 // The files are <directory>/<table>/run=<run>/worker=<worker>/<table>.parquet, which engines read
-// as tables with the columns run and worker ("Hive partitioning"); characters of names that would
-// not do in a path are percent-encoded there. A file appears when it is complete, and replaces one
-// of the same run and worker. An empty `run` becomes "run". Sets `written` to the bytes of all
-// files.
+// as tables with the columns run and worker ("Hive partitioning"). Characters that a path cannot
+// have are percent-encoded. A file appears when it is complete, and replaces one of the same run
+// and worker. An empty `run` becomes "run". Sets `written` to the bytes of all files.
 absl::Status WriteTableFiles(const convert::AlignedTraces& traces, const std::string& run,
                              const std::string& directory, const table::TableOptions& options,
                              std::uint64_t& written);

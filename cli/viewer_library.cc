@@ -142,8 +142,8 @@ class RunsOfLogdirs final : public viewer::Library {
       names.push_back(NameOf(found.logdir, found.entry->run));
     return names;
   }
-  // NotFound if no run can have this name. A run's URL is a name also of a single logdir's run, so
-  // that links need not know how many logdirs are shown.
+  // NotFound if no run can have this name. Every run can also be named by its URL, even with a
+  // single logdir, so that links need not know how many logdirs are shown.
   absl::StatusOr<Found> FindPlace(const std::string& name) const {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const OpenPlace& place = places_[i];
@@ -159,7 +159,7 @@ class RunsOfLogdirs final : public viewer::Library {
     }
     return NoRun(name);
   }
-  // The run's URL, with the options of its logdir's.
+  // The run's URL, with the options of its logdir's URL.
   static std::string WithOptions(const Logdir& logdir, const std::string& run) {
     std::string url = logdir.RunUrl(run);
     char separator = '?';
@@ -194,8 +194,8 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const std::vector<s
           StrCat("\"", text, "\" is a run; give it alone, or several logdirs"));
     if (!urls.insert(place.place.logdir.url()).second)
       return absl::InvalidArgumentError(StrCat("\"", text, "\" is given twice"));
-    // With a single logdir the error is for the command line; the list of runs shows those of
-    // several.
+    // With a single logdir, the error is shown on the command line; with several, in the list of
+    // runs.
     if (places.size() == 1) RETURN_IF_ERROR(RunsOf(place).status());
     if (place.place.logdir.scheme() != "file" && reading.pool == nullptr) {
       // All runs that are open share one bound.

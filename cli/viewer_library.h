@@ -27,8 +27,8 @@ struct ServedPlace {
 absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const std::vector<std::string>& places,
                                                              const LibraryOptions& options);
 
-// The runs of all logdirs, whose list is begun at once. Nothing is reported here of a logdir that
-// cannot be listed. Files are read through the store, so that links in a logdir show nothing.
+// The runs of all logdirs; listing them begins at once. A logdir that cannot be listed causes no
+// error here. Files are read through the store, so that links in a logdir show nothing.
 absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(const std::vector<ServedPlace>& places,
                                                             const LibraryOptions& options);
 

@@ -182,7 +182,7 @@ std::vector<Finding> RequestFindings(const ProfileRequest& request) {
                         "Recreate the pods with the older version."});
   }
   const bool succeeded = end->status == ConditionStatus::kTrue;
-  // Enough workers may record all the same: minWorkers.
+  // Other workers than these may be enough for minWorkers, so failures become warnings.
   if (succeeded) {
     for (Finding& finding : findings) {
       if (finding.level == Level::kFailed) finding.level = Level::kWarning;

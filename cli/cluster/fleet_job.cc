@@ -11,9 +11,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kFleetProgram[] = "/opt/strobe/bin/strobe", kScratch[] = "/scratch";
 constexpr char kFleetContainer[] = "fleet";
-// An index that fails for another reason than an eviction or a damaged run is tried again so often.
+// An index that fails for another reason than an eviction or a damaged run is tried again this
+// often.
 constexpr int kTriesAgain = 3;
-// What is left of a finished Job is kept so long, so that its logs can be read.
+// What is left of a finished Job is kept this long, so that its logs can be read.
 constexpr int kKeepSeconds = 7 * 24 * 3600;
 // Enough to take back what was written of a run; spot instances give at least 30 seconds.
 constexpr int kGraceSeconds = 30;

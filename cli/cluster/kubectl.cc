@@ -10,7 +10,7 @@
 namespace strobe::cluster {
 namespace {
 
-// For one command. A request that takes longer has --request-timeout.
+// The limit for one command. A request that may take longer sets --request-timeout.
 constexpr Nanos kTimeout = std::chrono::minutes(2);
 
 // What kubectl writes for the API server's reasons; see StatusReason in
@@ -38,7 +38,7 @@ bool IsLogged(std::string_view line) {
          digit(2) && digit(3) && digit(4) && line[5] == ' ' && line[8] == ':' && line[11] == ':';
 }
 
-// What kubectl says of its failure.
+// kubectl's own explanation of its failure.
 std::string MessageIn(const std::string& err) {
   std::string plain;
   for (const std::string& line : Split(err, '\n')) {

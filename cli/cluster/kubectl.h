@@ -40,8 +40,8 @@ class Kubectl {
 // FailedPrecondition, or else Unavailable). OK for the exit code 0.
 absl::Status StatusOf(const KubectlResult& result);
 
-// Runs kubectl and returns what it wrote, or StatusOf its end. It has two minutes; what takes
-// longer has kubectl's --request-timeout.
+// Runs kubectl and returns what it wrote, or StatusOf its end. It has two minutes; a command that
+// takes longer sets kubectl's --request-timeout.
 absl::StatusOr<KubectlResult> Complete(Kubectl& kubectl, const std::vector<std::string>& arguments,
                                        const std::string& input = "");
 // The same, and only what it wrote to stdout.

@@ -14,11 +14,11 @@ namespace strobe::cluster {
 std::string ProgressText(const ProfileRequest& request, WallTime now);
 
 // What became of a finished request: the workers that did not end Ok with cause, remedy and
-// lateness, then skew, steps, synchronization and the run, with how to open it. Of one that is not
-// finished, what its workers do.
+// lateness, then skew, steps, synchronization and the run, with how to open it. For a request that
+// is not finished: what its workers do.
 std::string VerdictText(const ProfileRequest& request);
-// "AllWorkersOk: 16 of 16 workers Ok"; of a request that is not finished what it does now, in
-// one line.
+// "AllWorkersOk: 16 of 16 workers Ok"; for a request that is not finished, what it does now, in one
+// line.
 std::string ResultText(const ProfileRequest& request, WallTime now);
 // Whether enough workers ended Ok.
 bool Succeeded(const ProfileRequest& request);

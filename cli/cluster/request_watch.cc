@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMaxFailures = 20;
 
-// Deeper values than objects of the API have are left alone.
+// Leaves values alone that are nested deeper than those of API objects.
 void RemoveControls(nlohmann::json& value, int depth = 0) {
   constexpr int kDeepest = 64;
   if (value.is_string()) {

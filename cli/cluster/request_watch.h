@@ -11,11 +11,11 @@
 
 namespace strobe::cluster {
 
-// The resource as kubectl is told it: with its group, because others may have the same name.
+// The resource's name for kubectl, with its group, because other resources may have the same name.
 inline constexpr char kRequests[] = "profilerequests.strobe.dev";
 
-// Its texts are without control characters: messages of sidecars and containers are somebody
-// else's words, and are shown on the user's terminal.
+// Parses JSON and removes control characters from its texts: sidecars and containers choose some
+// messages, and they are shown on the user's terminal.
 absl::StatusOr<nlohmann::json> ParseJson(const std::string& text);
 // The objects that kubectl writes one after the other, each ending with a line that is "}", as an
 // array. What is no JSON is left out.
@@ -23,7 +23,7 @@ nlohmann::json ParseJsonObjects(const std::string& text);
 absl::StatusOr<ProfileRequest> ParseRequestText(const std::string& text);
 
 absl::StatusOr<ProfileRequest> GetRequest(Kubectl& kubectl, const std::string& name);
-// Those of the namespace, or of all. Objects that cannot be read are left out.
+// The requests of the namespace, or of all namespaces. Objects that cannot be read are left out.
 absl::StatusOr<std::vector<ProfileRequest>> ListRequests(Kubectl& kubectl, bool all_namespaces);
 
 absl::Status CancelRequest(Kubectl& kubectl, const std::string& name);

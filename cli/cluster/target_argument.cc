@@ -55,7 +55,8 @@ bool IsPod(const Argument& argument) {
 
 absl::StatusOr<Json> JobOf(const Argument& argument) {
   for (const JobKind& kind : AllJobKinds()) {
-    // Not kind.plural: a TrainJob is read as a JobSet, so that the table has another plural for it.
+    // kind.plural cannot be used: a TrainJob is read as a JobSet, so the table has that kind's
+    // plural.
     const std::string word = Lower(kind.kind);
     if (argument.kind != word && argument.kind != word + "s") continue;
     if (!argument.group.empty() && kind.group != argument.group) continue;

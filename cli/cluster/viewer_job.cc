@@ -20,7 +20,7 @@ using PlainJson = nlohmann::json;
 using Json = nlohmann::ordered_json;
 
 constexpr char kProgram[] = "/opt/strobe/bin/strobe", kCache[] = "/var/cache/strobe";
-// A viewer that has failed is kept so long, so that the command sees why.
+// A viewer that has failed is kept this long, so that the command sees why.
 constexpr int kKeepFailedSeconds = 30;
 // The disk that indexes may take, and the time after which a viewer ends whose user is gone.
 constexpr char kCacheSize[] = "4Gi", kIdle[] = "1m";
@@ -40,7 +40,8 @@ bool IsOf(const PlainJson& pod, const TargetSpec& target) {
   return Find(Member(metadata, "ownerReferences"), target.job->name).has_value();
 }
 
-// What the viewer cannot use: empty folders, and the token with which a sidecar enrolls.
+// Whether the volume is of no use to the viewer: an emptyDir, or the token with which a sidecar
+// enrolls.
 bool IsOfSidecarOnly(const PlainJson& volume) {
   if (volume.contains("emptyDir")) return true;
   for (const PlainJson& source : Member(Member(volume, "projected"), "sources")) {
@@ -81,7 +82,7 @@ Json EnvironmentOf(const PlainJson& sidecar) {
   return environment;
 }
 
-// Under the restricted Pod Security Standard, whatever the sidecar has.
+// Satisfies the restricted Pod Security Standard, whatever the sidecar's own context is.
 Json SecurityContextOf(const PlainJson& sidecar) {
   Json context = {{"allowPrivilegeEscalation", false},
                   {"capabilities", {{"drop", {"ALL"}}}},
@@ -156,7 +157,7 @@ Json Template(const ViewerWishes& wishes, const PlainJson& pod) {
           {"spec", std::move(made)}};
 }
 
-// Reasons of a container that waits, which time alone will not change.
+// Reasons why a container waits that do not pass with time.
 constexpr std::array<std::string_view, 5> kStuck = {"ImagePullBackOff", "ErrImageNeverPull",
                                                     "InvalidImageName", "CreateContainerError",
                                                     "CreateContainerConfigError"};

@@ -32,7 +32,7 @@ struct ViewerWishes {
 std::vector<std::string> InjectedPodArguments();
 
 // The pod whose sidecar the viewer resembles, from a list of injected pods: one of the target's if
-// there is one, and of several the newest. JSON null without any.
+// there is one, otherwise any; of several, the newest. JSON null without any.
 nlohmann::json ChoosePod(const nlohmann::json& list, const TargetSpec& target);
 
 // The Job to create. The viewer gets what the pod's sidecar has to reach the logdir: image, storage

@@ -9,8 +9,8 @@
 
 namespace strobe {
 
-// A flag that is set once and stays set. A thread that would sleep waits on it instead and so stops
-// at once. Safe for concurrent use.
+// A flag that is set once and stays set. A thread that waits on it, instead of sleeping, stops as
+// soon as it is set. Safe for concurrent use.
 class Cancellation {
  public:
   void Cancel() {
@@ -38,8 +38,8 @@ class Cancellation {
   mutable std::vector<Cancellation*> linked_ ABSL_GUARDED_BY(mutex_);
 };
 
-// While it lives, cancelling `from` cancels `to` as well; if `from` is cancelled already, at once.
-// A thread can so wait for the first of several requests. Links must not form a circle.
+// While this object lives, cancelling `from` cancels `to` as well, at once if `from` is cancelled
+// already. A thread can thus wait for the first of several requests. Links must not form a circle.
 class CancellationLink {
  public:
   // Both must outlive this object.

@@ -16,8 +16,8 @@ inline constexpr std::uint32_t kDefaultAbortMemoryPercent = 95;
 // operator assumes this lead for sidecars that do not report their own.
 inline constexpr Nanos kProfilerSendAhead = std::chrono::milliseconds(250);
 
-// A busy machine may hold a program back while the pace of its steps is measured. When it is let
-// go, a step may take this share of the measured time.
+// A busy machine may slow a program down while the pace of its steps is measured. Later steps may
+// then take as little as this share of the measured time.
 inline constexpr double kFastestPace = 0.25;
 
 // How far before its start a capture may reach back.

@@ -39,8 +39,8 @@ long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value)
   return syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
 }
 
-// Reading a block that is readable fails for a moment at most. A thread that fails at the same
-// address again and again therefore writes, which is a defect.
+// A read may still fault at the moment when its block becomes readable, but not again and again. A
+// thread that keeps faulting at the same address therefore writes, which is a defect.
 bool FailsForGood(std::uintptr_t address) {
   constexpr unsigned kTries = 1000;
   thread_local std::uintptr_t last = 0;
@@ -65,7 +65,8 @@ bool FaultRange::Await(Slot& slot, std::uint32_t number, std::uintptr_t address)
   std::uint32_t now = word.load(std::memory_order_acquire);
   if (StateIn(now) == State::kReadable) return !FailsForGood(address);
   for (; StateIn(now) != State::kReadable; now = word.load(std::memory_order_acquire)) {
-    // Asks again after every change: what is there may have been dropped before this thread woke.
+    // Asks again after every change: the block may have been placed, and dropped again, before this
+    // thread woke.
     if (syscall(SYS_write, slot.request_pipe.load(), &request, sizeof request) < 0) continue;
     Futex(word, FUTEX_WAIT, now);
   }

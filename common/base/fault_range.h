@@ -26,7 +26,7 @@ class FaultRange {
     kAbsent,    // No memory.
     kExpected,  // On its way, but nobody waits for it.
     kWanted,    // On its way, and a reader waits.
-    kHidden,    // In memory; the next access asks again, which tells that it is used.
+    kHidden,    // In memory, not readable: the next access asks again and so shows use.
     kReadable
   };
   struct Request {
@@ -42,8 +42,8 @@ class FaultRange {
   FaultRange(const FaultRange&) = delete;
   FaultRange& operator=(const FaultRange&) = delete;
 
-  // Memory for a block of that size, to be placed or discarded. Null if there is none. Safe for
-  // concurrent use.
+  // Returns memory for a block of this size, to be given to Place or Discard. Null if memory is
+  // short. Safe for concurrent use.
   static char* NewBlock(std::size_t block);
   static void Discard(char* memory, std::size_t block);
 
@@ -53,7 +53,7 @@ class FaultRange {
 
   // The rest is for one owner, which calls it from one thread at a time.
   State state(std::uint32_t block) const;
-  // Notes kAbsent, kExpected or kWanted.
+  // Sets the state to kAbsent, kExpected or kWanted.
   void Set(std::uint32_t block, State state);
   // Moves the memory to the block's place at once, so that no reader sees a part of it. False if
   // the kernel has no room for another mapping; the memory is then still the caller's.

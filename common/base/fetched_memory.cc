@@ -72,7 +72,7 @@ void FetchPool::ReadRequests() {
     const ssize_t got = read(requests_.get(), requests.data(), sizeof requests);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return;
-    // Requests are written whole, because they are shorter than what a pipe takes at once.
+    // Only whole requests arrive, because a pipe does not split such short writes (PIPE_BUF).
     const std::size_t count = static_cast<std::size_t>(got) / sizeof requests[0];
     MutexLock lock(&mutex_);
     for (std::size_t i = 0; i < count; ++i) Serve(requests[i]);
@@ -81,13 +81,13 @@ void FetchPool::ReadRequests() {
 
 void FetchPool::Serve(const FaultRange::Request& request) {
   const auto found = sources_.find(request.range);
-  if (found == sources_.end()) return;  // A request that another reader's request has answered.
+  if (found == sources_.end()) return;  // A repeated request for memory that is gone by now.
   const SourcePtr source = found->second;
   if (request.block >= source->range->blocks()) return;
   Want(source, request.block);
   if (!source->failure.ok()) return;
-  // As many blocks ahead as were read in order before, so that few are fetched for a reader that
-  // jumps.
+  // Fetches as many blocks ahead as were read in order before this one, so that few are fetched in
+  // vain for a reader that jumps.
   std::uint32_t in_order = 0;
   while (in_order < std::min<std::size_t>(limits_.ahead, request.block) &&
          source->range->state(request.block - in_order - 1) != State::kAbsent)
@@ -120,7 +120,7 @@ void FetchPool::Want(const SourcePtr& source, std::uint32_t block) {
 
 void FetchPool::Expect(const SourcePtr& source, std::uint32_t block) {
   if (source->range->state(block) != State::kAbsent) return;
-  // What is fetched ahead must not push out what was fetched ahead for others.
+  // Blocks fetched ahead must not evict blocks that were fetched ahead for other readers.
   if (queue_.size() + under_way_ + limits_.threads >= limits_.blocks / 2) return;
   source->range->Set(block, State::kExpected);
   queue_.emplace_back(source, block);
@@ -157,8 +157,8 @@ void FetchPool::FetchOne(const Place& place) {
   Finish(place, memory, status);
 }
 
-// Each block is spared once, which also gives what was fetched ahead the time to be read. A block
-// that was read since then is spared again, so that those which are read again and again stay.
+// Evicts blocks, the oldest first (second-chance replacement). Each block is spared once, so that a
+// block that was fetched ahead can be read, and again whenever it was read since its last turn.
 void FetchPool::MakeRoom() {
   while (!held_.empty() && held_.size() + under_way_ > limits_.blocks) {
     Held next = std::move(held_.front());

@@ -1,5 +1,5 @@
-// Bytes that are fetched when they are first read, such as those of an object in a store. For their
-// readers they are ordinary memory, of which only a bounded part is there at any time.
+// Bytes that are fetched when they are first read, such as those of an object in a store. Readers
+// see ordinary memory; only a bounded part of it is present at any time.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,18 +21,18 @@
 
 namespace strobe {
 
-// Fills `into` with the bytes from `offset` on. Called by several threads at once. It ends by
-// itself, with an error if need be, because readers wait for it.
+// Fills `into` with the bytes from `offset` on. Called by several threads at once. It must
+// end by itself, with an error if need be, because readers wait for it.
 using Fetch = std::function<absl::Status(std::uint64_t offset, std::span<char> into)>;
 
 struct FetchLimits {
   std::size_t block = 1 << 20;  // What one call of Fetch reads; a multiple of the page size.
-  std::size_t blocks = 96;      // The most blocks in memory; more than threads.
+  std::size_t blocks = 96;      // The most blocks in memory; more than `threads`.
   std::size_t threads = 8;
   std::size_t ahead = 8;  // Blocks that are fetched ahead for a reader that reads in order.
 };
 
-// The threads that fetch, and the bound on what is in memory, of any number of FetchedMemory.
+// The threads that fetch for any number of FetchedMemory, and the limit on their common memory.
 class FetchPool {
  public:
   static absl::StatusOr<std::shared_ptr<FetchPool>> Create(const FetchLimits& limits);
@@ -48,7 +48,7 @@ class FetchPool {
   friend class FetchedMemory;
   using State = FaultRange::State;
 
-  // What is kept of one FetchedMemory. A fetch that is under way keeps it alive.
+  // The state of one FetchedMemory. A fetch that is under way keeps it alive.
   struct Source {
     Fetch fetch;
     std::uint64_t size = 0;
@@ -86,8 +86,8 @@ class FetchPool {
   std::uint64_t fetched_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::uint32_t, SourcePtr> sources_ ABSL_GUARDED_BY(mutex_);  // By the range's number.
-  std::deque<Place> queue_ ABSL_GUARDED_BY(mutex_);  // Kept short by what readers wait for.
-  std::deque<Held> held_ ABSL_GUARDED_BY(mutex_);    // What is in memory, the next to go first.
+  std::deque<Place> queue_ ABSL_GUARDED_BY(mutex_);  // Blocks to fetch, the next one first.
+  std::deque<Held> held_ ABSL_GUARDED_BY(mutex_);    // Blocks in memory, the next to go first.
 };
 
 // Safe to read from several threads. After a failed fetch the rest reads as zeros. Call Check()

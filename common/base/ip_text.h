@@ -5,7 +5,7 @@
 
 namespace strobe {
 
-// A name or an address without a port, as it stands before one: "fd00::1" is "[fd00::1]".
+// Formats a name or an address for use before a port: "fd00::1" becomes "[fd00::1]".
 inline std::string HostBeforePort(std::string_view host) {
   const bool ipv6 = host.find(':') != std::string_view::npos;
   return (ipv6 ? "[" : "") + std::string(host) + (ipv6 ? "]" : "");

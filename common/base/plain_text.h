@@ -5,8 +5,8 @@
 
 namespace strobe {
 
-// Replaces control characters by spaces, line ends and those of terminals (ESC, U+009B) included:
-// text that somebody else wrote must stay in its line and must not move the cursor.
+// Replaces control characters by spaces, including line ends and terminal escapes (ESC, U+009B).
+// Text that somebody else wrote then stays in its line and cannot move the cursor.
 std::string WithoutControls(std::string_view text);
 
 }  // namespace strobe

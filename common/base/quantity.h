@@ -12,8 +12,8 @@ namespace strobe {
 // other text, and for a sign, because no quantity of ours is negative.
 std::optional<double> ParseQuantity(std::string_view text);
 
-// What the part of a quantity after its number multiplies it with: one of the units above, or an
-// exponent. Returns nullopt for any other text.
+// The factor that the suffix of a quantity stands for: one of the units above, or an exponent.
+// Returns nullopt for any other text.
 std::optional<double> ParseUnit(std::string_view text);
 
 // Parses a positive number of bytes. Rounds up to whole bytes, as Kubernetes does.

@@ -9,18 +9,18 @@ namespace strobe {
 
 class TokenBucket {
  public:
-  // It is full at first.
+  // The bucket is full at first.
   TokenBucket(double per_second, double burst, MonoTime now)
       : per_second_(per_second), burst_(burst), tokens_(burst), refilled_(now) {}
 
-  // Adds what has come since the last call.
+  // Adds the tokens that are due since the last call.
   void Refill(MonoTime now) {
     const double seconds = std::chrono::duration<double>(now - refilled_).count();
     tokens_ = std::min(burst_, tokens_ + std::max(0.0, seconds) * per_second_);
     refilled_ = now;
   }
   bool empty() const { return tokens_ < 1; }
-  // Takes one; false if it is empty.
+  // Takes one token; false if there is none.
   bool Take() {
     if (empty()) return false;
     tokens_ -= 1;

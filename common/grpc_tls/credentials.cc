@@ -17,7 +17,7 @@ namespace {
 using grpc::experimental::ExternalCertificateVerifier;
 using grpc::experimental::TlsCustomVerificationCheckRequest;
 
-// How often gRPC looks at the certificate's file, so about how long a renewal takes to be used.
+// How often gRPC reads the certificate's file again: the longest delay until a renewal is used.
 constexpr unsigned kRereadSeconds = 1;
 
 std::string ToString(grpc::string_ref text) { return {text.data(), text.size()}; }
@@ -73,7 +73,7 @@ std::shared_ptr<grpc::ServerCredentials> MutualServerCredentials(const Clock& cl
                                                                  PeerObserver refused) {
   grpc::experimental::TlsServerCredentialsOptions options(FilesOf(identity));
   options.watch_identity_key_cert_pairs();
-  // The verifier alone judges the certificate, and a client that shows none.
+  // The verifier alone judges the client's certificate, and refuses a client without one.
   options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
   options.set_certificate_verifier(ExternalCertificateVerifier::Create<Verifier>(
       clock,

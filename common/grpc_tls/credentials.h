@@ -31,8 +31,8 @@ std::shared_ptr<grpc::ServerCredentials> MutualServerCredentials(const Clock& cl
                                                                  const LiveIdentity& identity,
                                                                  std::string client,
                                                                  PeerObserver refused);
-// Accepts every client: enrolling ones have no certificate yet. What another one shows is not
-// judged; services find it in the call's context.
+// Accepts every client, because clients that enroll have no certificate yet. A certificate that a
+// client shows is not judged here; services find it in the call's context.
 std::shared_ptr<grpc::ServerCredentials> AskingServerCredentials(const LiveIdentity& identity);
 
 // The server's certificate must carry the name that the channel is for: the channel argument
@@ -60,8 +60,8 @@ class LiveChannelCredentials {
 };
 
 // Calls `failed`, from gRPC's threads, for each connection of this process that ended before
-// certificates could be judged: plain text, garbage, no common TLS version. Also keeps what
-// strangers cause out of the log. Call it once, before any server or channel is made; `failed` is
+// certificates could be judged: plain text, garbage, no common TLS version. Also keeps
+// such failures out of the log. Call it once, before any server or channel is made; `failed` is
 // called until the process ends.
 void ObserveFailedHandshakes(std::function<void()> failed);
 

@@ -11,8 +11,8 @@ namespace strobe {
 namespace {
 
 constexpr Nanos kMaxHandshake = std::chrono::seconds(10);
-// gRPC's default is 5 minutes, after which the third ping of a client ends its connection. The
-// operator pings each 15 s, and nothing else is sent while a capture waits or uploads.
+// With gRPC's default of 5 minutes, the third ping of a client that pings more often ends its
+// connection. The operator pings each 15 s and sends nothing else while a capture waits or uploads.
 constexpr Nanos kMinPingInterval = std::chrono::seconds(1);
 constexpr Nanos kStopPatience = std::chrono::seconds(1);
 

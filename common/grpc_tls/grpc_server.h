@@ -35,7 +35,7 @@ class GrpcServer {
                                                            const grpc::ResourceQuota& quota,
                                                            grpc::Service& service,
                                                            grpc::Service* second = nullptr);
-  ~GrpcServer();  // As Stop, with a second for the calls in progress.
+  ~GrpcServer();  // Like Stop, with a second for the calls in progress.
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
 

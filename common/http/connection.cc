@@ -31,7 +31,7 @@ constexpr std::uint32_t kMaxHeaderBytes = 64 << 10;
 // Where nobody may POST, the parser still accepts this much, so that the client reads 405 instead
 // of 413.
 constexpr std::size_t kMinBodyLimit = 1024;
-// How much of a body is in memory that is read while it is sent, for each connection.
+// How many bytes of a BodySource each connection holds in memory while it sends them.
 constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
 constexpr std::chrono::milliseconds kPieceRetry{50};
 
@@ -165,7 +165,7 @@ class Connection final : public WaitingConnection,
         stream_, buffer_, *parser_,
         [self = this->shared_from_this()](beast::error_code error, std::size_t) {
           self->EndWaiting();
-          // A kept connection that is not used again is closed too, but its client is not slow.
+          // A kept connection that times out unused is closed too, but its client is not slow.
           const bool was_idle = std::exchange(self->idle_, false);
           if (error && !(was_idle && error == beast::error::timeout)) return self->EndRead(error);
           if (!error) self->ReadBody();
@@ -277,7 +277,7 @@ class Connection final : public WaitingConnection,
   void Keep() {
     idle_ = true;
     Read(kIdle);
-    // Drain may have looked before this connection waited.
+    // Drain may have looked for idle connections just before this one became idle.
     if (state_->draining) CloseIfIdle();
   }
 
@@ -296,7 +296,7 @@ class Connection final : public WaitingConnection,
   void ReadPiece() {
     SourcePieces& pieces = *pieces_;
     if (pieces.sent == pieces.source->size()) return EndSource();
-    Socket().expires_never();  // The client is not waited for.
+    Socket().expires_never();  // We wait for the source, not for the client.
     const auto read = [self = this->shared_from_this()] {
       absl::StatusOr<std::size_t> got = absl::InternalError("not read");
       (void)RunGuarded("http", [&] { got = self->pieces_->Read(); });
@@ -305,7 +305,7 @@ class Connection final : public WaitingConnection,
     };
     if (!state_->slow) return read();
     if (state_->slow->Add(read)) return;
-    // Too much waits already. The client waits too.
+    // Too many tasks wait already. Tries again soon; the client waits meanwhile.
     pieces.timer.emplace(stream_.get_executor(), kPieceRetry);
     pieces.timer->async_wait([self = this->shared_from_this()](beast::error_code error) {
       if (!error) self->ReadPiece();
@@ -358,7 +358,7 @@ class Connection final : public WaitingConnection,
     }
   }
 
-  // Without the body.
+  // The request without its body.
   Request ToRequest(const http::request<http::string_body>& asked) const {
     Request request{.path = std::string(asked.target()),
                     .host = std::string(asked[http::field::host]),
@@ -398,7 +398,7 @@ class Connection final : public WaitingConnection,
   Stream stream_;
   const std::shared_ptr<ServerState> state_;
   BodyReservation reservation_;
-  // Where it stands among the waiting ones, while it waits.
+  // The place in `state_->waiting` while this connection waits.
   std::optional<std::list<std::weak_ptr<WaitingConnection>>::iterator> place_;
   beast::flat_buffer buffer_{kMaxHeaderBytes + 16384};  // Bounds what it may grow to.
   std::optional<http::request_parser<http::string_body>> parser_;

@@ -34,7 +34,7 @@ struct ServerState {
   HttpServer::Handler otherwise;
   std::atomic<bool> draining{false};
   std::atomic<std::int64_t> body_bytes{0};  // Reserved by all bodies that are being read.
-  std::optional<SlowWork> slow;             // Set when the options tell slow requests apart.
+  std::optional<SlowWork> slow;             // Set if the options have `is_slow`.
 
   void CountRefusal(HttpRefusal refusal) const {
     if (options.on_refusal) options.on_refusal(refusal);
@@ -55,7 +55,7 @@ struct AcceptedSocket {
 // Serve the connection on the socket's executor, which runs one handler at a time, until the client
 // or a deadline ends it. The caller has counted it in `state->connections`; its end uncounts it.
 void ServePlain(AcceptedSocket accepted, std::shared_ptr<ServerState> state);
-// `tls` is the context for the whole of the connection: a renewed certificate is for new ones.
+// The connection uses `tls` until its end; only new connections use a renewed certificate.
 void ServeTls(AcceptedSocket accepted, std::shared_ptr<ServerState> state,
               std::shared_ptr<boost::asio::ssl::context> tls);
 

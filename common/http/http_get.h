@@ -7,8 +7,8 @@
 
 namespace strobe {
 
-// The status code with which the server on this port of 127.0.0.1 answers. Unavailable if nobody
-// listens or the answer is not HTTP, DeadlineExceeded.
+// Returns the status code of the answer from the server on this port of 127.0.0.1. Unavailable if
+// nobody listens or the answer is not HTTP; DeadlineExceeded after `timeout`.
 absl::StatusOr<int> GetFromLocalhost(int port, const std::string& path, Nanos timeout);
 
 }  // namespace strobe

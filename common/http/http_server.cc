@@ -28,8 +28,8 @@ std::string HostOf(const std::string& listen) {
   return std::string(WithoutBrackets(std::string_view(listen).substr(0, listen.rfind(':'))));
 }
 
-// An IPv4 client of a socket for both families has an IPv4 address here too, so that it is
-// recognized as the same client whatever it connects to.
+// Gives an IPv4 client of a socket for both families its IPv4 address, so that it is recognized as
+// the same client on every socket.
 std::string TextOf(const asio::ip::address& address) {
   if (address.is_v6() && address.to_v6().is_v4_mapped())
     return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
@@ -111,8 +111,8 @@ class BeastServer final : public HttpServer {
     if (tls && context == nullptr) return;
     if (!CountOneMore()) return;
     beast::error_code ignored;
-    // Otherwise the first answer over TLS waits until the client has acknowledged what follows the
-    // handshake (session tickets), 40 ms later.
+    // Without this option, the first answer over TLS would wait some 40 ms, until the client has
+    // acknowledged the session tickets that follow the handshake.
     socket.set_option(tcp::no_delay(true), ignored);
     const std::string source = TextOf(socket.remote_endpoint(ignored).address());
     if (tls)
@@ -122,8 +122,8 @@ class BeastServer final : public HttpServer {
       ServePlain({std::move(socket), source, false}, state_);
   }
 
-  // Makes room by closing the connection that has waited longest for its client. False when there
-  // are too many and all of them are at work; then the new one is turned away.
+  // Makes room by closing the connection that has waited longest for its client. False if there
+  // are too many connections and all are at work; the new one is then turned away.
   bool CountOneMore() {
     std::shared_ptr<WaitingConnection> evicted;
     {

@@ -29,8 +29,8 @@ struct Request {
   std::string range{}, if_range{};  // The headers of these names; empty when there are none.
   std::string source{};             // The client's IP address, without its port.
   bool certified = false;           // The client has shown a certificate that HttpOptions demands.
-  // The headers that HttpOptions names, in the order in which they were sent and as often. Names
-  // are spelled as the options spell them.
+  // The headers that HttpOptions names, in the order in which they were sent, repeated ones
+  // included. Names are spelled as in the options.
   std::vector<std::pair<std::string, std::string>> headers{};
 };
 
@@ -50,7 +50,7 @@ struct Page {
   std::string content_type = "text/plain; charset=utf-8";
   std::vector<std::pair<std::string, std::string>> headers{};
   bool compress = false;  // Compress the body for clients that accept gzip.
-  // The body instead of `body`, if it is set. The threads of slow requests read it.
+  // If set, the body comes from here instead of `body`. The threads of slow requests read it.
   std::shared_ptr<BodySource> source{};
 };
 
@@ -72,12 +72,13 @@ struct HttpOptions {
   std::string listen{};  // "host:port"; port 0 picks a free one. [::] = both IP families.
   std::size_t max_connections = 64;
   std::size_t max_body_bytes = 0;  // A longer body gets 413; 0 = POST is refused with 405.
-  // All connections together. A request whose body comes on top gets 503 with Retry-After.
+  // The limit for all connections together. A request whose body would exceed it gets 503 with
+  // Retry-After.
   std::int64_t max_body_bytes_at_once = std::int64_t{256} << 20;
   int threads = 4;  // How many requests can be answered at the same time.
-  // Tells which requests take long to answer. A few threads of their own answer them, so that
-  // health checks never wait for them. While max_slow_waiting of them wait, another one is
-  // answered with 503 and Retry-After.
+  // Tells which requests take long to answer. Separate threads answer these, so that health checks
+  // never wait for them. While max_slow_waiting of them wait, further ones get 503 with
+  // Retry-After.
   std::function<bool(const Request&)> is_slow = nullptr;
   int slow_threads = 2;
   std::size_t max_slow_waiting = 16;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kNetworkBytes = 8;
 
-// The first 64 bits of an IPv6 address; other texts as they are.
+// Returns the first 64 bits of an IPv6 address, and any other text unchanged.
 std::string NetworkOf(const std::string& source) {
   std::array<char, sizeof(in6_addr)> address{};
   const std::string without_zone = source.substr(0, source.find('%'));
@@ -25,8 +25,8 @@ SourceLimiter::Source& SourceLimiter::Find(const std::string& source) {
   const auto known = sources_.find(source);
   if (known == sources_.end()) {
     if (sources_.size() >= limits_.sources) {
-      // Forgets the source without a running request that was used least recently: its bucket is
-      // the fullest.
+      // Forgets the source that was used least recently, preferably one without a running request.
+      // Its bucket has had the most time to fill.
       const auto oldest =
           std::min_element(sources_.begin(), sources_.end(), [](const auto& a, const auto& b) {
             return std::pair(a.second.running > 0, a.second.bucket.refilled()) <

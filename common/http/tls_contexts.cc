@@ -36,8 +36,8 @@ std::shared_ptr<asio::ssl::context> TlsContexts::Current() {
 
 void TlsContexts::AskForCertificates(asio::ssl::context& context, const std::string& authorities,
                                      beast::error_code& error) const {
-  // No resumed sessions: each connection shows its certificate, which may have expired meanwhile.
-  // OpenSSL would fail handshakes that try one.
+  // Disables session resumption, so that each connection shows its certificate, which may have
+  // expired meanwhile. OpenSSL would otherwise fail the handshake of a client that tries to resume.
   SSL_CTX_set_session_cache_mode(context.native_handle(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(context.native_handle(), SSL_OP_NO_TICKET);
   SSL_CTX_set_num_tickets(context.native_handle(), 0);

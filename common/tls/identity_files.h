@@ -22,7 +22,7 @@ class IdentityFiles {
   IdentityFiles(const IdentityFiles&) = delete;
   IdentityFiles& operator=(const IdentityFiles&) = delete;
 
-  // Takes over what has changed. Where a file cannot be read, what was read before stays in use.
+  // Reads the files again. If one cannot be read, what was read before stays in use.
   void ReadAgain();
 
   // Null if the certificate is not from a file.

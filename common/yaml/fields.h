@@ -1,5 +1,5 @@
-// Reads a configuration file in YAML into a struct: a map from each known key to what its value
-// sets. Errors about a place in the file are InvalidArgument with "FILE:LINE:COLUMN: ..." as their
+// Reads a configuration file in YAML into a struct. Fields maps each known key to the setter of its
+// value. Errors about a place in the file are InvalidArgument with "FILE:LINE:COLUMN: ..." as their
 // message.
 #pragma once
 #include <yaml-cpp/yaml.h>
@@ -15,8 +15,8 @@
 
 namespace strobe::yaml {
 
-// Stores a value. InvalidArgument already names the place; the message of any other error follows
-// the place and the key.
+// Stores a value. An InvalidArgument error must already name the place. Any other error becomes one
+// whose message has the place and the key first.
 using Setter = std::function<absl::Status(const YAML::Node&)>;
 using Fields = std::map<std::string, Setter>;
 
@@ -25,7 +25,7 @@ class Parser {
   explicit Parser(std::string_view file) : file_(file) {}
 
   absl::Status At(const YAML::Mark& mark, std::string_view message) const;
-  // Reads a map. `where` is its key with those of the maps around it; empty for the whole file.
+  // Reads a map. `where` is the path of its keys, such as "a.b"; empty for the whole file.
   absl::Status Map(const YAML::Node& node, const std::string& where, const Fields& fields) const;
   // Reads each entry of a list of maps; `fields` returns the fields of a new entry.
   absl::Status List(const YAML::Node& node, const std::string& where,

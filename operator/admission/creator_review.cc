@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The spec without the fields that ask for no other runs: a user who suspends a
-// schedule or trigger does not become its requester.
+// The spec without the fields that do not change what runs do: a user who only changes those, for
+// example to suspend a schedule, does not become its requester.
 Json WishesOf(const Json& object) {
   Json spec = kube::Member(object, "spec");
   if (!spec.is_object()) return spec;
@@ -30,8 +30,8 @@ bool AsksForOtherRuns(const AdmissionRequest& request) {
   return request.operation == "CREATE" || WishesOf(request.object) != WishesOf(request.old_object);
 }
 
-// A run of the creator, as far as it is known before one is due. InvalidArgument tells why the
-// creator cannot be carried out.
+// An example of the runs that the creator would start, with what is known before one is due.
+// InvalidArgument tells why the creator's spec cannot work.
 absl::StatusOr<Json> ExampleOf(CreatorKind kind, const Json& object) {
   const auto made = [](const auto& creator) -> absl::StatusOr<Json> {
     RETURN_IF_ERROR(creator.status());
@@ -86,7 +86,7 @@ AdmissionAnswer CheckCreator(CreatorKind kind, const AdmissionRequest& request,
                {{"error", MessageOf(verdict.status())}});
     return Refusal(500, "the permission to create its runs could not be checked; try again");
   }
-  // What makes a request wait now will be different when a run is due.
+  // Only a refusal counts. What makes a request wait may have changed when a run is due.
   if (verdict->kind == PolicyVerdict::Kind::kRefused) return Refusal(403, verdict->message);
   return {};
 }

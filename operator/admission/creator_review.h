@@ -15,8 +15,8 @@ namespace strobe {
 AdmissionAnswer StampCreator(CreatorKind kind, const AdmissionRequest& request,
                              const std::vector<std::string>& seal_keys, WallTime now);
 
-// Refuses a creator that cannot be carried out, and one whose runs the user may not ask for.
-// Blocks for `within` at most.
+// Refuses a creator whose spec cannot work, or whose runs the user may not ask for. Blocks for
+// `within` at most.
 AdmissionAnswer CheckCreator(CreatorKind kind, const AdmissionRequest& request,
                              Gatekeeper& gatekeeper, Nanos within);
 

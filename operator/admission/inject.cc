@@ -125,10 +125,11 @@ void AddVolumes(const Json& spec, const SidecarVolumes& names, const std::string
   }
 }
 
-// Name, value, and what follows if the container has another value.
+// An environment variable to add. `otherwise` says what follows if the container sets another
+// value.
 struct Variable {
   std::string name, value, otherwise = "the mount is not changed";
-  bool is_list = false;  // Folders, separated by colons: ours goes behind those of the container.
+  bool is_list = false;  // Folders, separated by colons; ours comes after the container's own.
 };
 
 bool Lists(const std::string& folders, const std::string& folder) {
@@ -154,8 +155,8 @@ bool HasVolume(const Json& container, const std::string& volume) {
   return AnyMount(container, [&](const Json& mount) { return TextOf(mount, "name") == volume; });
 }
 
-// What lets processes with PyTorch find the sidecar as Kineto's daemon. Nothing, and a warning,
-// where they would look for another daemon.
+// Returns the variables with which processes with PyTorch find the sidecar as Kineto's daemon. If
+// they would look for another daemon, returns none and adds a warning.
 std::vector<Variable> KinetoVariables(const Json& container, bool host_network,
                                       std::vector<std::string>& warnings) {
   const std::optional<std::string> sockets = VariableOf(container, "KINETO_IPC_SOCKET_DIR");
@@ -188,7 +189,7 @@ void AddToTrainer(const Json& container, std::size_t index, const TrainerWishes&
   const std::string name = TextOf(container, "name");
   std::vector<Variable> variables = {{"STROBE_DIR", kSharedPath}};
   if (!wishes.alone) variables.push_back({"STROBE_CONTAINER", name});
-  // The whole node shares the loopback there, so that no profiler server may be opened on it.
+  // There the whole node shares the loopback, so no profiler server may be opened on it.
   if (wishes.host_network)
     variables.push_back({"STROBE_HOST_NETWORK", "true",
                          "other programs of the node may reach its profiler server"});
@@ -273,9 +274,9 @@ void AddPorts(const Json& annotations, const char* name, const std::vector<int>&
   if (list != before) patch.Set("/metadata/annotations", name, list);
 }
 
-// Our connections have TLS of their own, which Istio's proxy would refuse or terminate, and they
-// begin before the proxy runs. Without Istio nobody reads these annotations. Pods on the host's
-// network have no proxy.
+// Excludes our ports from Istio's proxy. Our connections have their own TLS, which the proxy would
+// refuse or terminate, and they begin before the proxy runs. Without Istio nobody reads these
+// annotations. Pods on the host's network have no proxy.
 void BypassMesh(const Json& pod, const InjectionSettings& settings, const SidecarSpec& sidecar,
                 Patch& patch) {
   if (UsesHostNetwork(Member(pod, "spec"))) return;
@@ -288,7 +289,8 @@ void BypassMesh(const Json& pod, const InjectionSettings& settings, const Sideca
            {std::atoi(settings.enrollment.c_str() + colon + 1)}, patch);
 }
 
-// The next pod would wait for its sidecar in vain, as another one does.
+// Returns why this pod's sidecar would not start: another pod of the namespace waits in vain for a
+// sidecar with the same image. Empty if none does.
 std::string WhyStuck(const InjectionSettings& settings, const NamespaceLimits& limits) {
   for (const NamespaceLimits::StuckPod& pod : limits.stuck) {
     if (pod.image == settings.image)
@@ -334,11 +336,12 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
   const Json& there = SidecarOf(spec);
   // Native sidecars only: nothing waits for an ordinary container.
   if (made.native && made.cannot.empty()) made.cannot = WhyStuck(settings, surroundings.limits);
-  // A sidecar that is there already was accepted.
+  // A sidecar that is already in the pod was accepted before.
   if (there.is_null() && !made.cannot.empty()) {
     injection.skipped = made.cannot;
     injection.warnings = {StrCat("the pod is not injected and cannot be profiled: ", made.cannot)};
-    // A warning is lost when a controller creates the pod. Captures of the pod tell the annotation.
+    // A warning is lost when a controller creates the pod, so the reason is also an annotation,
+    // which captures of the pod show.
     const std::string why = CutUtf8(made.cannot, kMaxNotInjectedBytes);
     if (TextOf(Member(Member(pod, "metadata"), "annotations"), kNotInjectedAnnotation) != why)
       patch.Set("/metadata/annotations", kNotInjectedAnnotation, why);

@@ -25,7 +25,7 @@ double SumOf(const Json& spec, const char* kind, const std::string& resource) {
   const auto of = [&](const Json& container) {
     const Json& resources = Member(container, "resources");
     const std::optional<double> amount = kube::AmountOf(Member(Member(resources, kind), resource));
-    // The API server sets requests to limits where they are missing.
+    // The API server sets a missing request to the limit.
     if (!amount && std::string_view(kind) == "requests")
       return kube::AmountOf(Member(Member(resources, "limits"), resource)).value_or(0);
     return amount.value_or(0);
@@ -53,7 +53,7 @@ bool Counts(const Quota& quota, const Json& spec) {
   return !quota.best_effort_only && (!quota.terminating || *quota.terminating == ends);
 }
 
-// What is left below `most` beside the others; infinite if they exceed it without us.
+// Returns what `others` leave of `most`; infinite if they alone exceed it.
 double Left(double most, double others) {
   return others > most ? std::numeric_limits<double>::infinity() : most - others;
 }
@@ -61,7 +61,8 @@ double Left(double most, double others) {
 void ApplyQuota(const Quota& quota, const Json& spec, const std::string& resource,
                 ResourceRange& range) {
   const std::string limit = StrCat("limits.", resource), request = StrCat("requests.", resource);
-  // Only for these two must every container have a value. Storage is counted where it is set.
+  // A quota demands a value of every container for CPU and memory only. Storage is counted where it
+  // is set.
   range.demanded |= resource != kStorage && quota.hard.contains(limit);
   if (quota.by_other_traits) return;
   const auto left = [&](const std::string& name, const char* kind) {
@@ -78,8 +79,8 @@ void ApplyRule(const LimitRule& rule, const Json& spec, const std::string& resou
                ResourceRange& range) {
   const auto max = rule.max.find(resource);
   const auto ratio = rule.max_ratio.find(resource);
-  // Also for the sums of a pod: a container that keeps the ratio by itself does not raise that of
-  // the sums above it.
+  // Holds also where the rule is about the pod's sums: a container that keeps the ratio itself does
+  // not raise the ratio of the sums.
   if (ratio != rule.max_ratio.end()) range.max_ratio = std::min(range.max_ratio, ratio->second);
   range.demanded |= ratio != rule.max_ratio.end();
   if (rule.whole_pod) {
@@ -94,7 +95,7 @@ void ApplyRule(const LimitRule& rule, const Json& spec, const std::string& resou
     range.max_limit = std::min(range.max_limit, max->second);
     range.max_request = std::min(range.max_request, max->second);
   }
-  // A default would become our limit, though it may be below our request.
+  // A default would become our limit, and may be below our request, so we set a limit ourselves.
   range.demanded |=
       max != rule.max.end() || rule.min.contains(resource) || rule.defaults.contains(resource);
 }
@@ -122,7 +123,7 @@ std::optional<ChosenAmounts> ChooseAmounts(const ResourceRange& range, double re
   if (equal) {
     bound = std::min(bound, range.max_request);
   } else if (range.max_ratio < std::numeric_limits<double>::infinity()) {
-    // Where the request cannot be raised far enough, the limit is lowered.
+    // If the request cannot be raised far enough, the limit is lowered.
     bound = std::min(bound, range.max_request * range.max_ratio);
   }
   request = equal ? bound : std::min(std::max(request, range.min), range.max_request);

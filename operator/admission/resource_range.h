@@ -20,10 +20,10 @@ struct ResourceRange {
   bool demanded = false;  // Without a request and a limit the pod would be refused.
 };
 
-// The ranges by resource for a further container that runs beside the trainers. They follow what
+// The ranges, by resource, for one more container that runs beside the trainers. They follow what
 // LimitRanger and ResourceQuota check (plugin/pkg/admission/limitranger and
 // pkg/quota/v1/evaluator/core/pods.go of Kubernetes 1.34). A bound that the pod exceeds without us
-// is not counted: the pod is refused in any case.
+// is ignored, because the pod is refused in any case.
 class RangesOf {
  public:
   RangesOf(const nlohmann::json& spec, const NamespaceLimits& limits)
@@ -40,8 +40,8 @@ struct ChosenAmounts {
   std::optional<double> limit{};
 };
 
-// The amounts within the range that are nearest to what is asked for; nothing if none are within.
-// With `equal`, request and limit are the same.
+// The amounts within the range that are nearest to the request and limit asked for; none if nothing
+// fits. With `equal`, request and limit are the same.
 std::optional<ChosenAmounts> ChooseAmounts(const ResourceRange& range, double request,
                                            std::optional<double> limit, bool equal);
 

@@ -19,7 +19,8 @@ using kube::Member;
 using kube::TextOf;
 
 constexpr int kWorkerPort = 9470;
-// As many choices, so that even on a node with hundreds of taken ports one of them is free.
+// The number of ports to choose from: enough that one is free even on a node with hundreds of taken
+// ports.
 constexpr std::size_t kHostChoices = 4;
 
 // The ports in use in one pod, whose containers share an address.
@@ -60,9 +61,9 @@ std::vector<int> RandomPorts(const InjectionSettings& settings, const std::strin
   std::mt19937_64 random(std::hash<std::string>{}(seed));
   std::uniform_int_distribution<int> any(settings.first_host_port, settings.last_host_port);
   std::vector<int> chosen;
-  // A narrow range may have fewer ports than are wanted.
-  // Without TLS the operator could not tell one sidecar from another. Then there is one port, which
-  // is declared, so that the scheduler keeps it free of other pods.
+  // Without TLS the operator could not tell one sidecar from another, so there is one port only. It
+  // is declared, so the scheduler keeps it free of other pods. The tries are bounded, because a
+  // narrow range may have fewer free ports than are wanted.
   const std::size_t choices = settings.enrollment.empty() ? 1 : kHostChoices;
   for (int tries = 0; tries < 100 && chosen.size() < choices; ++tries) {
     const int port = any(random);

@@ -31,7 +31,7 @@ SidecarPorts ChoosePorts(const nlohmann::json& spec, const InjectionSettings& se
                          const std::string& framework_ports, const std::string& seed,
                          Wishes& wishes);
 
-// The ports that the container declares: those that are fixed.
+// The ports that the container declares: the fixed ones.
 nlohmann::json DeclaredPorts(const SidecarPorts& ports);
 
 }  // namespace strobe

@@ -98,16 +98,16 @@ struct Wish {
   double least = 0;                // A sidecar with less cannot work.
 };
 
-// The text of the quantity if it has the amount, which keeps what people wrote; otherwise a new
-// one.
+// Returns `quantity` itself if it equals the amount, so that people see what they wrote; otherwise
+// a new text.
 std::string TextFor(double amount, const std::string& quantity, bool cores) {
   if (ParseQuantity(quantity) == amount) return quantity;
   if (cores) return StrCat(static_cast<long long>(std::llround(std::floor(amount * 1000))), "m");
   return StrCat(static_cast<long long>(std::llround(std::floor(amount))));
 }
 
-// Chooses request and limit of one resource. Returns false if nothing fits. Without a limit, a
-// sidecar that requests nothing uses what others leave.
+// Chooses request and limit of one resource. Returns false if nothing fits. A sidecar with no
+// request and no limit may use what others leave.
 bool Choose(const std::string& resource, const Wish& wish, const ResourceRange& range,
             bool guaranteed, Json& requests, Json& limits) {
   const auto amount = [](const std::string& text) { return ParseQuantity(text).value_or(0); };

@@ -33,7 +33,7 @@ struct SidecarSpec {
   std::string ports_to_close{};
   // The choices of the port for captures if the container declares none; see SidecarPorts.
   std::vector<int> host_ports{};
-  std::vector<int> served_ports{};  // Those that are reached from outside the pod, and are fixed.
+  std::vector<int> served_ports{};  // Fixed ports that are reached from outside the pod.
   std::string cannot{};  // Why the namespace has no room for a sidecar; the rest is then empty.
 };
 // Builds the sidecar of a pod. `trainers` are the names of the containers that train. An annotation

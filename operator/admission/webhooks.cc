@@ -197,7 +197,7 @@ class Webhooks {
       else
         unknown = MessageOf(limits.status());
     }
-    // Only the pod's creator, often a controller, sees the warning below; hence the log too.
+    // The warning below reaches only the pod's creator, often a controller, so it is logged too.
     if (!surroundings.limits.users_differ.empty())
       LogWarning("policies disagree", {{"reason", surroundings.limits.users_differ}});
     Injection injection = Inject(request.object, options_.injection, surroundings);

@@ -28,8 +28,8 @@ bool IsFingerprint(const std::string& text) {
          });
 }
 
-// Is called by the parser for each value, and keeps only what becomes an alert. A document in
-// memory would take up to sixty times as much as its text.
+// The parser calls this for each value; it keeps only what becomes an alert. A parsed document
+// would take up to sixty times the memory of its text.
 class PayloadReader final : public nlohmann::json_sax<Json> {
  public:
   absl::StatusOr<AlertPayload> Result(bool parsed) {
@@ -149,9 +149,9 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // A value that is neither an object nor a list, where no key wants it.
+  // Handles a value that is neither an object nor a list, in a place where none is expected.
   bool Scalar() { return ignored_ > 0 || !IsKnown() || WrongType(); }
-  // The same for an object or a list.
+  // Handles an object or a list in a place where none is expected.
   bool Unexpected() { return IsKnown() ? WrongType() : Ignore(); }
 
   bool WrongType() {
@@ -177,7 +177,7 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
     return false;
   }
 
-  // One byte more than is allowed is kept, so that a longer text is noticed.
+  // Keeps one byte more than is allowed, so that a longer text is noticed.
   static bool Keep(const std::string& text, std::string& into) {
     into = text.substr(0, kMaxFingerprintBytes + 1);
     return true;
@@ -199,7 +199,7 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // Annotations are for people, and often longer than what is kept of them.
+  // Annotations are for people, and are often longer than what is kept of them.
   void AddAnnotation(std::string& text) {
     const bool fits = text.size() <= kMaxAlertValueBytes;
     if (!fits) text = CutUtf8(text, kMaxAlertValueBytes);

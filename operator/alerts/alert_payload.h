@@ -9,8 +9,8 @@
 
 namespace strobe {
 
-// A post has at most so many alerts that are read. Alertmanager repeats a refused post unchanged,
-// so that refusing a longer one would lose all of its alerts; the first ones are taken instead.
+// At most this many alerts of a post are read. Alertmanager repeats a refused post unchanged, so
+// refusing a longer one would lose all of its alerts; instead, the first ones are taken.
 inline constexpr std::size_t kMaxAlertsPerPost = 1000;
 
 struct AlertPayload {

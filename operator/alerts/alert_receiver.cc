@@ -13,14 +13,14 @@ namespace {
 
 constexpr char kPath[] = "/alerts";
 constexpr char kAuthorization[] = "Authorization";
-// A storm must not take more than 16 MiB: bodies, and the alerts of as many posts as are decided at
-// once, are bounded together.
+// Bounds the memory in a storm: bodies, and the alerts of the posts that are decided at once, take
+// at most 16 MiB together.
 constexpr std::int64_t kMaxBodiesAtOnce = std::int64_t{4} << 20;
 constexpr int kDecidingThreads = 2;
 constexpr std::size_t kMaxWaiting = 8;
 constexpr std::size_t kMaxConnections = 64;
-// Shorter than the server's own deadline for an answer, and than the 10 s that Alertmanager waits
-// at least.
+// Shorter than the server's own deadline for an answer, and than the 10 s for which Alertmanager
+// waits at least.
 constexpr Nanos kDecideLimit = std::chrono::seconds(8);
 // Log lines about refused posts.
 constexpr double kLinesPerSecond = 0.1, kLineBurst = 10;
@@ -130,7 +130,7 @@ std::optional<Page> AlertReceiver::RefuseHead(const Request& head) {
 
 Page AlertReceiver::Take(const Request& post) {
   Page page = TakeBody(post);
-  // Refuse has counted the others.
+  // Refuse() has already counted the refused posts.
   if (page.status < 400) observer_.Answered(page.status);
   return page;
 }

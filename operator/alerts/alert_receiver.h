@@ -78,7 +78,7 @@ class AlertReceiver {
   SourceLimiter limiter_;
   Mutex mutex_;
   TokenBucket log_lines_ ABSL_GUARDED_BY(mutex_);
-  std::string reload_error_;            // The last one that was logged; for one thread.
+  std::string reload_error_;            // The last error that was logged. Used by one thread only.
   std::unique_ptr<HttpServer> server_;  // Last: its threads use the rest.
 };
 

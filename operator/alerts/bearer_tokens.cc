@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kScheme[] = "Bearer ";
 
-// Tokens are compared by these, which are equally long whatever the token is.
+// Tokens are compared by their digests, which all have the same length.
 std::string DigestOf(std::string_view token) { return HmacSha256("strobe bearer token", token); }
 
 absl::StatusOr<std::vector<std::string>> ReadDigests(const std::vector<std::string>& files) {

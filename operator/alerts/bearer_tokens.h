@@ -22,12 +22,12 @@ class BearerTokens {
   BearerTokens(const BearerTokens&) = delete;
   BearerTokens& operator=(const BearerTokens&) = delete;
 
-  // Takes over what has changed. From now on a token is refused whose file is gone. If a file holds
-  // a token that cannot be used, all stay as they were; the error says so.
+  // Takes over what has changed. A token whose file is gone is refused from now on. If a file holds
+  // a token that cannot be used, all tokens stay as they were, and the error says so.
   absl::Status ReadAgain();
 
-  // Whether the value of an Authorization header carries one of the tokens. Takes as long for a
-  // token that is nearly right as for any other.
+  // Whether the value of an Authorization header carries one of the tokens. Takes equally long for
+  // a token that is nearly right as for any other wrong one.
   bool Accept(const std::string& authorization) const;
 
  private:

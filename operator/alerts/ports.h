@@ -9,7 +9,7 @@ namespace strobe {
 // Why a connection or a post was refused.
 inline constexpr std::array<std::string_view, 8> kAlertRefusals = {
     "handshake", "token", "too_long", "slow", "busy", "crowded", "rate", "malformed"};
-// What was left out of posts that were accepted. The sender had truncated alerts itself.
+// What was left out of accepted posts. "truncated": the sender itself had left alerts out.
 inline constexpr std::array<std::string_view, 4> kAlertDrops = {"truncated", "too_many", "invalid",
                                                                 "annotation"};
 

@@ -28,8 +28,8 @@ struct WebhookConfig {
   // is asked for a certificate.
   std::string client_authority{};
   std::vector<std::string> client_names{};  // Common names of it that are accepted; empty = any.
-  // An operator that ends answers webhooks for so long, because the API server goes on calling it
-  // until every node has heard that it is not ready any more.
+  // How long an ending operator still answers webhooks: the API server goes on calling it until
+  // every node has heard that it is not ready any more.
   Nanos drain_time = std::chrono::seconds(5);
 };
 
@@ -55,7 +55,7 @@ struct AlertReceiverConfig {
 };
 
 struct NotifyConfig {
-  std::string url{};  // Told how captures end; empty = nobody is. See kube::MakeReceiver.
+  std::string url{};  // Is told how captures end; empty = nobody is told. See kube::MakeReceiver.
   std::string format = "CloudEvents";  // Or "Grafana".
   std::string source = "strobe-operator";
   std::string directory{};

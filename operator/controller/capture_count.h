@@ -1,5 +1,5 @@
-// How many captures are under way, as something to wait for. It stands between the reconciler and
-// its metrics. Safe for concurrent use.
+// Counts the captures under way, so that a shutdown can wait until there are none. Stands between
+// the reconciler and its metrics. Safe for concurrent use.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -13,7 +13,7 @@ namespace strobe {
 
 class CaptureCount final : public CaptureMetrics {
  public:
-  // Everything is passed on to `metrics`, which outlives it.
+  // Passes every call on to `metrics`, which must outlive it.
   explicit CaptureCount(CaptureMetrics& metrics) : metrics_(metrics) {}
 
   void AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) override {

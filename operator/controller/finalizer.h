@@ -1,4 +1,5 @@
-// The operator's finalizer on a request: the API server keeps a deleted request until it is gone.
+// The operator's finalizer on a request. The API server keeps a deleted request until its
+// finalizers are removed.
 #pragma once
 #include <algorithm>
 #include <string>

@@ -1,5 +1,5 @@
-// A map that keeps what was put last, within a bound: when it is full, the older half is forgotten.
-// For what can be found out again. Not safe for concurrent use.
+// A map of bounded size that keeps the newest entries: when it is full, the older half is
+// forgotten. For values that can be obtained again. Not safe for concurrent use.
 #pragma once
 #include <string>
 #include <unordered_map>

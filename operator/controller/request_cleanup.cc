@@ -17,7 +17,7 @@ using std::chrono::seconds;
 
 constexpr Nanos kCancelLook = milliseconds(100);  // How often a cancelled capture is looked at.
 constexpr Nanos kReclaimLook = seconds(10);       // A safety net: the end of a reclaim wakes us.
-// How long a deletion waits for what does not succeed now: an API server that does not answer, a
+// How long a deletion waits for obstacles that may pass: an API server that does not answer, a
 // sidecar that cannot be reached.
 constexpr Nanos kCleanUpPatience = std::chrono::minutes(5);
 
@@ -133,7 +133,7 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::Reclaim(
   }
   const std::optional<absl::Status> result = reclaim->result();
   if (!result) return ReconcileResult{kReclaimLook};
-  // It has asked every sidecar there is, for as long as it may: its errors are final.
+  // The reclaim has asked every sidecar for as long as it may, so its errors are final.
   if (!result->ok()) return absl::FailedPreconditionError(result->message());
   return std::nullopt;
 }

@@ -28,8 +28,9 @@ constexpr Nanos kTargetPatience = seconds(30);
 // Pods that were created just before the request are missing from the API server's cache this long.
 constexpr Nanos kLeastPatience = seconds(2);
 constexpr Nanos kStatusPace = milliseconds(300);  // Between two writes of an active status.
-// Between two writes that only tell what single workers do: the first, or the second times the
-// number of captures if that is longer. Together they write five times a second at most.
+// The pause between two writes that change only what single workers do: the first time, or the
+// second times the number of captures if that is longer. So all captures together write at most
+// five times a second.
 constexpr Nanos kWorkersPace = seconds(1), kWorkersPaceOfMany = milliseconds(200);
 // Requests that wait for workers refresh their place in the status at this interval, times their
 // number: together they write 20 times a second at most.
@@ -85,7 +86,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
   if (table_.retired()) return ReconcileResult{};
   if (deps_.gatekeeper == nullptr) return Launch(key, request, number, {});
   const Crowd crowd = table_.BeginTry(key, request, number);
-  // However this returns: a request that counts as one that begins must not stay so.
+  // Whichever way this returns, the request must no longer count as one that is about to begin.
   const absl::Cleanup end_try = [&] { table_.EndTry(key, number); };
   // A capture that is taken up again after a restart was judged before it began.
   if (!Resumes(request, number)) {
@@ -104,7 +105,7 @@ RequestReconciler::MaybeResult RequestReconciler::HoldBack(const std::string& ke
                                                            Nanos max_age) {
   ASSIGN_OR_RETURN(const std::string unknown, deps_.gatekeeper->WhyNotAdmitted(request));
   if (!unknown.empty() || !request.requester) return Refuse(request, "NotAdmitted", unknown);
-  // The cheap question first: many requests may wait, and each looks again and again.
+  // Glance() is cheap, so it comes first: many requests may wait, and each asks again and again.
   if (const std::optional<PolicyVerdict> verdict = deps_.gatekeeper->Glance(request, crowd))
     return Hold(key, request, crowd, *verdict);
   const std::optional<MonoTime> allowed = table_.AllowedAt(key, request, number);
@@ -128,8 +129,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Hold(const std::string& key,
   table_.SetHeld(key);
   RETURN_IF_ERROR(Write(
       request, PendingStatus(request, "WaitingForPolicy", verdict.message, deps_.clock.WallNow())));
-  // The end of an earlier capture wakes it. That time has passed, or that a policy has changed,
-  // nobody tells: it must look itself.
+  // The end of an earlier capture wakes the request. Nothing announces that time has passed or that
+  // a policy has changed, so the request looks again itself.
   const Nanos look = table_.Pace(key, request);
   if (crowd.ahead > 0 || !verdict.wait) return ReconcileResult{look};
   return ReconcileResult{std::min<Nanos>(*verdict.wait, std::max(look, kMaxPoll))};
@@ -229,7 +230,8 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTurn(const std::string& k
                                                             const ProfileRequest& request,
                                                             const std::vector<Target>& targets,
                                                             bool resumes) {
-  // It records nothing: it tells that a worker is busy, and keeps no capture waiting.
+  // A request that only preflights needs no turn: it records nothing, keeps no capture waiting, and
+  // reports a busy worker as busy.
   if (request.capture.preflight_only) return std::nullopt;
   std::set<std::string> workers;
   for (const Target& target : targets) {
@@ -244,7 +246,7 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTurn(const std::string& k
       table_.EnterTurns(key, request.status.retry_time.value_or(request.created), workers);
   if (turn.place.ahead == 0) return std::nullopt;
   RETURN_IF_ERROR(Write(request, QueuedStatus(request, turn.place, deps_.clock.WallNow())));
-  // Its turn wakes it; until then only its place in the status has to be refreshed.
+  // Its turn wakes it. Until then, only its place in the status needs to be refreshed.
   return ReconcileResult{
       std::clamp<Nanos>(static_cast<int>(turn.waiting) * kPlaceRefresh, seconds(2), seconds(60))};
 }
@@ -314,8 +316,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::ShowProgress(const ProfileReq
     live.attempt->TellEvidence(
         EvidenceOf(request, live).value_or(std::map<std::string, std::string>()));
   }
-  // The phases of a short capture follow each other faster than anybody can read them. Only that it
-  // is armed is told at once: scripts and people start from there.
+  // The phases of a short capture follow each other faster than anybody can read them. Only the
+  // first report that workers are armed is written at once, because scripts and people wait for it.
   const bool armed = progress.phase >= Phase::kDelay && progress.armed > 0;
   const RequestStatus status = ActiveStatus(request, live.number, progress, deps_.clock.WallNow());
   if (!SameStatus(request.status, status)) {
@@ -392,7 +394,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::EndWithoutCapture(const Profi
                                                                      CaptureEnd end,
                                                                      const std::string& reason,
                                                                      const std::string& message) {
-  // An attempt came before.
+  // The request has had an attempt, so it may have recorded something.
   if (request.status.attempt > 0) deps_.TellEnded(request.ns, request.capture);
   const RequestStatus status = RefusedStatus(request, reason, message, deps_.clock.WallNow());
   RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, status));

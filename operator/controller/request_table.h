@@ -57,12 +57,12 @@ class RequestTable {
   std::map<std::string, std::shared_ptr<LiveCapture>> Retire();
   bool retired() const;
 
-  // A request tries to begin attempt `number`: what of its namespace counts before it. Must be
-  // followed by EndTry, whatever came of it.
+  // Notes that a request tries to begin attempt `number`, and returns what counts before it in its
+  // namespace. Must be followed by EndTry, whatever came of the try.
   Crowd BeginTry(const std::string& key, const ProfileRequest& request, int number);
   // Wakes the request of the namespace that may try next.
   void EndTry(const std::string& key, int number);
-  // A policy makes the request wait; kept until its next try.
+  // Notes that a policy makes the request wait, until its next try.
   void SetHeld(const std::string& key);
 
   // Since when the request waits to begin attempt `number`.
@@ -79,11 +79,11 @@ class RequestTable {
     CaptureTurns::Place place{};
     std::size_t waiting = 0;  // Requests that wait for workers, in all namespaces.
   };
-  // Waits for its turn on `workers`; see CaptureTurns.
+  // Makes the request wait for its turn on `workers`; see CaptureTurns.
   Turn EnterTurns(const std::string& key, WallTime since, const std::set<std::string>& workers);
-  // Has its turn on `workers` at once: an operator before us began this capture.
+  // Gives the request its turn on `workers` at once: an operator before us began this capture.
   void HoldTurns(const std::string& key, const std::set<std::string>& workers);
-  // Gives up its turns and its places, and wakes the requests whose turn it has become.
+  // Ends the request's turns and waits, and wakes the requests whose turn it has become.
   void LeaveTurns(const std::string& key);
 
  private:

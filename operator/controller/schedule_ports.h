@@ -19,8 +19,8 @@ class ScheduleCluster {
   // From the cache, which already shows the operator's own writes. NotFound when there is no such
   // object; InvalidArgument when it cannot be parsed.
   virtual absl::StatusOr<ProfileSchedule> GetSchedule(const std::string& key) = 0;
-  // All runs of the schedule that exist. One that is active in the status and is not in the cache
-  // was looked for at the server.
+  // All existing runs of the schedule. A run that is active in the status but missing from the
+  // cache has been looked up at the API server.
   virtual absl::StatusOr<std::vector<CreatedRun>> RunsOf(const ProfileSchedule& schedule) = 0;
   // What policies say about the runs that are kept in the namespace; none if that is not known now.
   virtual std::optional<SeriesBounds> BoundsOf(const std::string& ns) = 0;

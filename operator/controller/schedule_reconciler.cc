@@ -47,7 +47,7 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
   return ReconcileResult{decision.look_again};
 }
 
-// After the status was written, so that what is told happened once.
+// Called after the status was written, so that each change is reported only once.
 void ScheduleReconciler::Tell(const ProfileSchedule& schedule, const ScheduleStatus& status) {
   const ScheduleStatus& before = schedule.status;
   const auto count = [&](std::string_view result, std::int64_t now, std::int64_t former) {

@@ -40,7 +40,7 @@ absl::StatusOr<SignOrders> SignDesk::Take(const WorkerSigns& told, MonoTime unti
                             trigger->signs.slower_than_others ? kTellStepTimes : kTellWithTriggers);
     for (SignRule& rule : RulesOf(*trigger))
       if (orders.rules.size() < kMaxSignRules) orders.rules.push_back(std::move(rule));
-    // The others are decided even if one could not be.
+    // A trigger that fails must not keep the others from being decided.
     first.Update(TakeSigns(*trigger, *worker, told, until));
     first.Update(TakeStepTimes(*trigger, *worker, told, until));
   }
@@ -72,7 +72,7 @@ absl::Status SignDesk::TakeSigns(const ProfileTrigger& trigger, const SignWorker
   absl::Status first;
   for (const ToldSign& sign : told.signs) {
     const std::optional<SignRule> rule = FindRule(trigger, sign.rule);
-    // Only the operator sees all workers.
+    // Sidecars cannot judge kSlowerThanOthers, because only the operator sees all workers.
     if (!rule || rule->kind == SignKind::kSlowerThanOthers) continue;
     first.Update(Decide(trigger, *rule, sign, worker, until));
   }

@@ -1,10 +1,10 @@
-// Takes what workers tell of themselves: says which signs the ProfileTriggers ask them for,
-// compares their step times, and hands signs to the TriggerSink, where the same budgets hold as for
-// alerts.
+// Takes what workers tell of themselves. Says which signs the ProfileTriggers ask them for,
+// compares their step times, and hands signs to the TriggerSink, which applies the same budgets as
+// for alerts.
 //
 // A worker speaks for its own pod only. What it tells can start captures of its own job, within the
-// budgets of the triggers that ask it, and nothing else. Replicas each know the step times that
-// they were told; workers call any of them, so that each knows most.
+// budgets of the triggers that ask it, and nothing else. Each replica knows only the step times
+// that it was told. Workers call any replica, so each knows most of them.
 #pragma once
 #include <functional>
 #include <memory>

@@ -19,7 +19,8 @@ struct TargetPods {
 absl::StatusOr<TargetPods> FindTargetPods(Cluster& cluster, const std::string& ns,
                                           const TargetSpec& target, bool patient);
 
-// The same without the job's shape where the pods are found without it, which saves a request.
+// Like FindTargetPods, but reads the job's shape only if its pods cannot be found without it, which
+// saves a request.
 absl::StatusOr<TargetPods> FindPodsOnly(Cluster& cluster, const std::string& ns,
                                         const TargetSpec& target);
 

@@ -1,5 +1,5 @@
-// What came of alerts, by trigger, until its status tells it. Bounded: it has only triggers that
-// exist, and a count for each reason. Safe for concurrent use.
+// Notes what came of each trigger's alerts, until it is written into the trigger's status. Bounded:
+// it has only triggers that exist, and a count for each reason. Safe for concurrent use.
 #pragma once
 #include <map>
 #include <string>
@@ -24,13 +24,13 @@ class TriggerNotebook {
     if (refusal->reason == kAlreadyCaptured) return;
     notes.last_skip = SkippedAlert{WholeSeconds(now), refusal->reason, refusal->message, job};
   }
-  // Takes the notes out.
+  // Returns the notes and removes them.
   TriggerNotes Take(const std::string& key) {
     MutexLock lock(&mutex_);
     const auto node = notes_.extract(key);
     return node.empty() ? TriggerNotes{} : std::move(node.mapped());
   }
-  // They could not be told yet.
+  // Puts back notes that could not be written yet.
   void PutBack(const std::string& key, const TriggerNotes& notes) {
     if (notes.empty()) return;
     MutexLock lock(&mutex_);

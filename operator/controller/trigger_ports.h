@@ -21,7 +21,7 @@ class TriggerCluster {
   // The trigger as it is stored now, with a seal that will last. NotFound when there is none.
   virtual absl::StatusOr<ProfileTrigger> ReadTrigger(const std::string& ns, const std::string& name,
                                                      Nanos within) = 0;
-  // All runs of triggers that the namespace has of the job, as they are stored now.
+  // All runs of the namespace's triggers for the job, as they are stored now.
   virtual absl::StatusOr<std::vector<TriggerRun>> ReadRuns(const std::string& ns,
                                                            const std::string& job,
                                                            Nanos within) = 0;
@@ -53,7 +53,7 @@ class TriggerMetrics {
   virtual ~TriggerMetrics() = default;
   // `outcome` is Taken, Resolved, Unmatched, Failed, or the reason why an alert started nothing.
   virtual void AlertDecided(std::string_view outcome) = 0;
-  // A sign that a worker told, by its kind's name. `outcome` is Taken, Failed, or a reason.
+  // A sign from a worker, by its kind's name. `outcome` is Taken, Failed, or a reason.
   virtual void SignDecided(std::string_view sign, std::string_view outcome) = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace strobe {
 namespace {
 
-// Statuses of all triggers, each with at most two events.
+// The rate of status writes for all triggers together, each with at most two events.
 constexpr double kStatusesPerSecond = 1, kStatusBurst = 5;
 constexpr std::size_t kWrittenTriggers = 1024;
 
@@ -40,10 +40,10 @@ absl::StatusOr<ReconcileResult> TriggerReconciler::Reconcile(const std::string& 
   return found.status();
 }
 
-// Clears the notes when they are told.
+// Clears the notes once they are written.
 absl::StatusOr<ReconcileResult> TriggerReconciler::ReconcileNoted(const ProfileTrigger& trigger,
                                                                   TriggerNotes& notes) {
-  // Others than the leader remove nothing, so they need not know what is kept.
+  // Only the leader removes runs, so only it needs to know which ones policies keep.
   const bool leads = leads_();
   const TriggerDecision decision =
       DecideTrigger(trigger, cluster_.RunsOf(trigger), notes,
@@ -59,7 +59,7 @@ absl::StatusOr<ReconcileResult> TriggerReconciler::ReconcileNoted(const ProfileT
   return ReconcileResult{decision.look_again};
 }
 
-// After the status was written, so that what is told happened once.
+// Called after the status was written, so that each change is reported only once.
 void TriggerReconciler::Tell(const ProfileTrigger& trigger, const TriggerStatus& status,
                              const TriggerNotes& notes) {
   const std::int64_t taken = status.taken - trigger.status.taken;

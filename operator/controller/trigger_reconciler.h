@@ -1,6 +1,6 @@
 // Writes the status of ProfileTriggers, and removes their old runs. Alerts are decided elsewhere
-// (trigger_sink.h). Statuses are written at most so often that a storm of alerts is not a storm of
-// writes: the notes of what came of alerts add up meanwhile.
+// (trigger_sink.h). The rate of writes is limited, so that a storm of alerts does not become a
+// storm of writes; meanwhile the notes of what came of alerts add up.
 #pragma once
 #include <functional>
 #include <optional>
@@ -18,8 +18,8 @@
 
 namespace strobe {
 
-// From a change to the write of a trigger's status, and between two such writes: in a storm of
-// alerts there is something new to tell all the time.
+// The delay from a change to the write of a trigger's status, and the pause between two such
+// writes. In a storm of alerts there is something new to write all the time.
 inline constexpr Nanos kTriggerStatusDelay = std::chrono::seconds(1);
 inline constexpr Nanos kTriggerStatusPause = std::chrono::seconds(5);
 
@@ -47,7 +47,7 @@ class TriggerReconciler {
   const std::function<bool()> leads_;
   Mutex mutex_;
   TokenBucket writes_ ABSL_GUARDED_BY(mutex_);
-  RecentMap<MonoTime> written_ ABSL_GUARDED_BY(mutex_);  // When, by the trigger's UID.
+  RecentMap<MonoTime> written_ ABSL_GUARDED_BY(mutex_);  // Last write, by the trigger's UID.
 };
 
 }  // namespace strobe

@@ -19,8 +19,8 @@ constexpr std::size_t kKnownJobs = 2048, kKnownPods = 4096;
 constexpr Nanos kPodLife = std::chrono::minutes(10), kNoPodLife = std::chrono::seconds(30);
 // How long a refusal by access or policies holds without asking again.
 constexpr Nanos kRefusalLife = std::chrono::minutes(1);
-// What a storm may ask of the API server. Each capture causes about six more writes while it runs,
-// so that two begun at once would be more than ten in a second.
+// Limits on the requests to the API server in a storm. Each capture causes about six more writes
+// while it runs, so two captures begun at once would cause more than ten in a second.
 constexpr double kReadsPerSecond = 200, kReadBurst = 400;
 constexpr double kStartsPerSecond = 1, kStartBurst = 1;
 constexpr Nanos kReadLimit = std::chrono::seconds(5), kStartLimit = std::chrono::seconds(10);
@@ -87,12 +87,12 @@ absl::Status TriggerSink::Take(std::span<const Alert> alerts, MonoTime until) {
     }
     const std::vector<TriggerTable::Trigger> triggers = deps_.triggers.Matching(alert);
     if (triggers.empty()) deps_.metrics.AlertDecided("Unmatched");
-    // The others are decided even if one could not be: they may be about other jobs.
+    // A failure must not keep the others from being decided: they may be about other jobs.
     for (const TriggerTable::Trigger& trigger : triggers)
       first.Update(Decide(*trigger, alert, until, decided));
   }
   if (first.ok()) return first;
-  // Once for all of them, because a storm must not fill the log.
+  // One line for all of them, because a storm must not fill the log.
   LogWarning("alerts are sent back, to be sent again", {{"error", MessageOf(first)}});
   return absl::UnavailableError(first.message());
 }
@@ -124,7 +124,8 @@ absl::Status TriggerSink::Decide(const ProfileTrigger& trigger, const Alert& ale
   deps_.notebook.Note(KeyOf(trigger), deps_.clock.WallNow(), refusal ? &*refusal : nullptr,
                       subject.job);
   deps_.noted(KeyOf(trigger));
-  // Alertmanager repeats an alert that lasts. A sidecar tells a sign once, unless it is sent back.
+  // Alertmanager repeats an alert that lasts. A sidecar tells a sign only once, unless it is told
+  // to try again.
   const bool again = refusal && refusal->reason == kRunActive && !alert.sign.empty();
   return again ? absl::UnavailableError(refusal->message) : absl::OkStatus();
 }

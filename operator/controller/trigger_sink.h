@@ -1,7 +1,8 @@
 // Decides on alerts by the ProfileTriggers, and starts the captures. What to do follows from the
-// runs that exist, read from the API server, so that nothing is forgotten by a restart. A run is
-// created before the alert is answered, and its name follows from the run before. So an operator
-// that ends in between is told the alert again, and finds the run; two operators create one.
+// runs that exist, read from the API server, so nothing is forgotten by a restart. A run is created
+// before the alert is answered, and its name follows from the run before. So if the operator ends
+// in between, the alert is sent again and the existing run is found, and two operators create only
+// one run.
 //
 // In a storm most alerts concern a job that was captured already. These are decided from memory.
 #pragma once
@@ -31,7 +32,7 @@ class TriggerSink final : public AlertSink {
     const TriggerTable& triggers;
     TriggerNotebook& notebook;
     TriggerMetrics& metrics;
-    // There is something new to tell in the status of the trigger with this key.
+    // Called when the status of the trigger with this key has something new to tell.
     std::function<void(const std::string&)> noted;
   };
   explicit TriggerSink(Dependencies dependencies);
@@ -41,8 +42,8 @@ class TriggerSink final : public AlertSink {
   // No more captures are started. Returns when none is being started.
   void Close();
   absl::Status Take(std::span<const Alert> alerts, MonoTime until) override;
-  // The same for a sign of a worker that the trigger asks for signs. Also Unavailable while another
-  // trigger captures the job.
+  // Like Take, for a sign from a worker; the trigger must ask for signs. Also returns Unavailable
+  // while another trigger captures the job.
   absl::Status TakeSign(const ProfileTrigger& trigger, const Alert& sign, MonoTime until);
   // Whether the triggers are known.
   bool IsOpen();

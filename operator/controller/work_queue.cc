@@ -95,7 +95,7 @@ std::optional<std::string> WorkQueue::Get() {
     TakeDue();
     if (queued_ > 0) {
       std::string key = Pop();
-      DropTimer(key);  // Processing it says anew when to process it again.
+      DropTimer(key);  // The result of processing says when to process it again.
       const MonoTime now = clock_.MonoNow();
       const auto dirty = dirty_.find(key);
       if (observer_ != nullptr) observer_->Started(now - dirty->second);

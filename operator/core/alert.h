@@ -1,4 +1,4 @@
-// An alert that somebody else's monitoring tells, and the port to what decides on it.
+// An alert from somebody else's monitoring, and the port to what decides on it.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -12,14 +12,14 @@
 
 namespace strobe {
 
-// Bounds that whoever receives alerts keeps, so that one alert is at most about 100 KiB.
+// Bounds that every receiver of alerts enforces, so that one alert is at most about 100 KiB.
 inline constexpr std::size_t kMaxAlertLabels = 64;      // Also the most annotations.
 inline constexpr std::size_t kMaxAlertNameBytes = 256;  // Limits the name of a label or annotation.
 inline constexpr std::size_t kMaxAlertValueBytes = 512;
 inline constexpr std::size_t kMaxFingerprintBytes = 64;
 
 struct Alert {
-  std::string fingerprint{};  // Names the set of labels.
+  std::string fingerprint{};  // Identifies the set of labels.
   bool firing = false;        // False: it is resolved.
   std::map<std::string, std::string> labels{}, annotations{};
   WallTime starts{};

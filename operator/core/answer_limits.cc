@@ -159,7 +159,7 @@ void BoundAnswer(v1::Report& report) {
   if (report.has_reached_back_ns())
     report.set_reached_back_ns(Span(report.reached_back_ns(), kMaxStage));
   if (report.has_rank()) Bound(*report.mutable_rank());
-  // Workers have no workers.
+  // The nested reports must not have nested reports of their own.
   Shorten(report.mutable_workers(), kMaxRanks);
   for (v1::Report& worker : *report.mutable_workers()) {
     worker.clear_workers();

@@ -7,7 +7,7 @@
 namespace strobe {
 namespace {
 
-// Nobody's clock drifts so far. It was set, or the worker lies.
+// No clock drifts this far: it was set, or the worker lies.
 constexpr Nanos kMostDrift = std::chrono::hours(1);
 
 }  // namespace
@@ -33,8 +33,8 @@ void AttemptClocks::OnMeasured(std::size_t index, const absl::StatusOr<ClockEsti
   --in_flight_;
   Member& member = state_.members[index];
   if (estimate.ok()) {
-    // Workers tell their times on their clock as it was when it was measured first, also if
-    // somebody has set it since.
+    // Workers tell their times on their clock as it was at the first measurement, even if somebody
+    // has set it since.
     const Nanos before = member.result.wall_less_monotonic, now = estimate->wall_less_monotonic;
     const Nanos set = before == Nanos{0} || now == Nanos{0} ? Nanos{0} : now - before;
     const Nanos offset{

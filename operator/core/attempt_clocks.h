@@ -1,6 +1,6 @@
-// Measures the clocks of the workers again once they have recorded. Before the start of a recording
-// they were measured to plan it, and clocks drift: the longer a capture waits for its start, the
-// less its skew would be known.
+// Measures the clocks of the workers again once they have recorded. The first measurement was for
+// the plan. Clocks drift, so without a second one the skew of a capture that waited long for its
+// start would be known less precisely.
 // Threads: as AttemptState.
 #pragma once
 #include <functional>
@@ -18,8 +18,8 @@ class AttemptClocks {
   // `state` and `tasks` must outlive it. `changed` is called whenever a measurement has come back.
   AttemptClocks(AttemptState& state, const OwnedTasks& tasks, std::function<void()> changed);
 
-  // Asks every worker that accepted a plan, the first time it is called. Workers do it while they
-  // collect, so that it costs a capture no time.
+  // Asks every worker that accepted a plan, the first time it is called. Workers answer while they
+  // collect, so this costs a capture no time.
   void Measure();
   bool CallsInFlight() const { return in_flight_ > 0; }
   // Replaces each worker's offset by the one at the start of its recording.

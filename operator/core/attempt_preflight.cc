@@ -75,13 +75,13 @@ StartPlan PlanOf(const v1::CapturePlan& plan) {
   return start;
 }
 
-// How long before its start a capture was planned, at most.
+// The longest time before its start at which a capture can have been planned.
 Nanos LongestLead(const CaptureSpec& spec) {
   constexpr Nanos kFarthest = std::chrono::hours(1), kPlanning = seconds(10);
   return spec.at ? kFarthest : spec.delay.value_or(Nanos{0}) + kPlanning;
 }
 
-// What a worker that was armed by an operator before us was told then.
+// Takes over what an operator before us told a worker that it armed.
 void Adopt(const v1::Report& report, const CaptureSpec& spec, Member& member) {
   member.state = MemberState::kArmed;
   member.result.armed = true;
@@ -194,7 +194,8 @@ void AttemptPreflight::Settle() {
   hooks_.done(absl::OkStatus());
 }
 
-// While there is time, and enough workers may join the `able` ones, the others are asked again.
+// Asks the other workers again while there is time and enough of them may join the `able` ones.
+// Returns false otherwise.
 bool AttemptPreflight::AwaitReadiness(std::size_t able) {
   std::size_t waited = 0;
   const Member* first = nullptr;
@@ -220,7 +221,8 @@ void AttemptPreflight::AskWaitedForAgain() {
   }
 }
 
-// After a wait, measures the clocks again of the workers that were ready from the beginning.
+// After a wait, measures again the clocks of the workers that were ready from the beginning.
+// Returns false if there are none to measure.
 bool AttemptPreflight::RefreshClocks() {
   const MonoTime now = state_.clock.MonoNow();
   if (state_.waits_for.empty() || std::exchange(refreshed_, now >= ready_by_)) return false;
@@ -234,8 +236,9 @@ bool AttemptPreflight::RefreshClocks() {
   return asked;
 }
 
-// Preflight asks all workers at once. With thousands of them, connecting takes so much of this
-// process that their clocks are measured badly, and starts would be late by that error.
+// Measures imprecise clocks again. Preflight asks all workers at once. With thousands of them,
+// connecting takes so much of this process's time that clocks are measured badly, and starts would
+// be late by that error.
 bool AttemptPreflight::SharpenClocks() {
   if (state_.members.size() <= kCrowd || state_.result.plan || state_.spec.preflight_only ||
       std::exchange(sharpened_, true))

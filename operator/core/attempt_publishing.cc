@@ -41,7 +41,7 @@ bool IsWorthless(const AttemptState& state) {
 }
 
 // The name of the run that the workers wrote into: the planned one, or, if that was taken, the one
-// that most of them say.
+// that most of them report.
 std::string RunOf(const std::vector<Member>& members, const std::string& planned) {
   std::map<std::string, int> votes;
   for (const Member& member : members) {
@@ -118,14 +118,14 @@ void AttemptPublishing::PublishManifest() {
   request_.set_logdir(state_.spec.logdir);
   request_.set_run(state_.result.run);
   request_.set_manifest(*manifest);
-  // Sidecars of the version before take requests of 13 MiB.
+  // Sidecars of the previous version accept at most 13 MiB per request.
   std::string& json = state_.result.report.json;
   if (manifest->size() + json.size() <= kMaxManifestBytes) request_.set_report(std::move(json));
   json.clear();
   Publish();
 }
 
-// Null when none is left, or no time.
+// Null when no worker or no time is left.
 Worker* AttemptPublishing::NextWorker() {
   if (candidates_.empty() || state_.clock.MonoNow() >= give_up_) return nullptr;
   Worker* worker = state_.members[candidates_.back()].worker.get();

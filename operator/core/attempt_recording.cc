@@ -16,14 +16,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Nanos kMinArmTimeout = milliseconds(50);
-// Arming must be settled so long before the guard begins that calling off still reaches every
-// worker before it records: this long, and the time to the farthest worker.
+// Arming must end early enough that calling off still reaches every worker before it records: this
+// long before the guard begins, plus the time to the farthest worker.
 constexpr Nanos kArmMargin = milliseconds(150);
 // A worker is lost when nobody can reach it this long after it should have recorded.
 constexpr Nanos kLostAfter = seconds(10);
 constexpr Nanos kFirstWatchDelay = milliseconds(100), kMaxWatchDelay = seconds(1);
 
-// The longest time that a message takes to a worker. A clock's error is half of a round trip.
+// The longest time that a message takes to reach a worker. A clock's error is half of a round trip.
 Nanos LongestWay(const std::vector<Member>& members) {
   Nanos longest{0};
   for (const Member& member : members)
@@ -61,7 +61,7 @@ void AttemptRecording::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse
   --arms_in_flight_;
   const bool called_off = member.state == MemberState::kEnded;  // While its answer was on the way.
   if (!answer.ok()) {
-    // It may have accepted all the same, and a worker that is not counted must not record.
+    // It may have accepted the plan all the same, and a worker that is not counted must not record.
     TellCancel(member, "its answer came too late");
     if (!called_off) {
       state_.End(member, OutcomeOfFailedCall(answer.status()),
@@ -146,7 +146,7 @@ void AttemptRecording::OnWatchEnded(std::size_t index, const absl::Status& statu
     return hooks_.changed();
   }
   if (absl::IsDataLoss(status)) {
-    // The sidecar sent more reports than a capture has, and would do so again.
+    // The sidecar sent more reports than a capture can have, and would send more.
     TellCancel(member, MessageOf(status));
     state_.End(member, Outcome::kWorkerLost, MessageOf(status));
     return hooks_.changed();

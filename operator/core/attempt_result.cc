@@ -104,7 +104,7 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
              result.steps ? StrCat("; complete on all workers: ", Describe(*result.steps)) : "");
 }
 
-// How far the worker's trace reaches back. A sidecar from before look-back does not tell.
+// How far the worker's trace reaches back. Sidecars older than look-back do not tell.
 std::optional<Nanos> ReachedBack(const WorkerResult& worker) {
   if (!worker.report.has_reached_back_ns()) return std::nullopt;
   return Nanos{worker.report.reached_back_ns()};
@@ -173,7 +173,7 @@ constexpr Reduction kReductions[] = {{true, LeaveOutProcesses},
                                      {false, LeaveOutPlanesAndNotes},
                                      {false, ShortenMessage}};
 
-// The pods, and how many of them have only workers that count.
+// The number of pods, and how many of them have only workers that count.
 struct PodCount {
   std::size_t pods = 0, ok = 0;
 };
@@ -245,7 +245,8 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
       StrCat(result.ok, " of ", result.workers.size(), " workers Ok",
              split ? StrCat(", all of ", pods.ok, " of ", pods.pods, " pods") : std::string());
   if (pods.ok < wanted) {
-    // Workers that were called off are not the cause: they were called off because of too few.
+    // Workers that were called off are not the cause: they were called off because too few others
+    // could record.
     const bool cause_known = !worst.empty() && worst.front()->outcome != Outcome::kCancelled;
     result.reason = cause_known ? std::string(Name(worst.front()->outcome)) : "TooFewWorkers";
     result.message = StrCat(count, ", at least ", wanted, split ? " pods" : "", " wanted", cause());

@@ -46,7 +46,7 @@ struct AttemptResult {
   int attempt = 1;  // Counts from 1.
   std::string capture_id{}, run{};
   std::optional<StartPlan> plan{};
-  // What was recorded of an attempt that was ended early, or that recorded steps.
+  // The recorded time of an attempt that was ended early, or that recorded steps; else none.
   std::optional<Nanos> duration{};
   // In the order of the targets; pods with several processes have several.
   std::vector<WorkerResult> workers{};

@@ -33,7 +33,7 @@ struct Member {
   MemberState state = MemberState::kChecking;
   std::shared_ptr<Worker> worker{};  // Null for a target that could not take part to begin with.
   ClockReading clock{};              // Measured by preflight.
-  WallTime clock_at{};               // When that was, or when the plan was made that it follows.
+  WallTime clock_at{};               // When that was; the earliest possible time if adopted.
   std::optional<ClockOffset> clock_after{};  // Measured after the recording.
   WorkerPace pace{};                         // The steps that it told preflight.
   bool framework = false;                    // A profiler server answers in its trainer.

@@ -34,8 +34,8 @@ void AttemptWriteTest::Begin() {
   if (in_flight_ == 0) changed_();
 }
 
-// Each worker has a run of its own: a worker whose object another one has written would not have
-// to write it.
+// Each worker writes into a run of its own. In a shared run it would find the object that another
+// worker wrote, and would not have to write.
 std::string AttemptWriteTest::RunOf(std::size_t index) const {
   return StrCat(state_.result.run, "_preflight_", index);
 }
@@ -71,7 +71,7 @@ void AttemptWriteTest::OnWritten(std::size_t index,
         member, OutcomeOfWrite(answer.status()),
         StrCat("writing a test object to ", state_.spec.logdir, ": ", MessageOf(answer.status())));
   }
-  // Also after a failure: a store may have written what it could not confirm.
+  // Also after a failure: a store may have written an object and failed to confirm it.
   v1::ReclaimRequest request;
   request.set_capture_id(state_.result.capture_id);
   request.set_logdir(state_.spec.logdir);
@@ -87,7 +87,7 @@ void AttemptWriteTest::OnDeleted(std::size_t index,
                                  const absl::StatusOr<v1::ReclaimResponse>& answer) {
   Member& member = state_.members[index];
   --in_flight_;
-  // A capture does not have to delete anything, so that this is no failure.
+  // A worker that cannot delete does not fail the test, because captures delete nothing.
   if (member.state != MemberState::kEnded) {
     state_.End(member, Outcome::kOk,
                answer.ok() ? std::string()

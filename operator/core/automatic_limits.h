@@ -1,5 +1,5 @@
-// Bounds of ProfilePolicies for captures that start themselves: what the runs that all
-// ProfileSchedules and ProfileTriggers of a namespace start may cost together, for each job. Pure.
+// Bounds that ProfilePolicies set for automatic captures: what all runs that a namespace's
+// ProfileSchedules and ProfileTriggers start may cost together, for each job. Pure.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,18 +9,17 @@
 
 namespace strobe {
 
-// The reason of a run that such a bound refuses. It is part of statuses.
+// The reason of a run that such a bound refuses. It appears in statuses.
 inline constexpr char kPolicyBudget[] = "PolicyBudget";
 
 struct AutomaticLimits {
   CaptureBudget budget{};               // For each job.
-  std::optional<int> max_concurrent{};  // The same; captures under way at once.
-  // What is kept of each series. A series is the finished runs of a schedule, or of a trigger and
-  // job.
+  std::optional<int> max_concurrent{};  // Captures under way at once, for each job.
+  // What is kept of each series: the finished runs of a schedule, or of a trigger for one job.
   std::optional<std::size_t> keep_runs{};
   std::optional<Nanos> keep_for{};
 
-  // Whether it depends on the runs that exist if another one may start.
+  // Whether existing runs matter for the decision to start another one.
   bool bounds_starts() const { return budget.any() || max_concurrent; }
 };
 

@@ -16,8 +16,8 @@ std::string FreeAgain(const std::optional<WallTime>& until) {
                : std::string("; one capture alone is above it");
 }
 
-// When so many of the last day's runs have left it that `fits` holds for the use of the others.
-// None if it never does. `runs` are sorted, the newest first.
+// The time at which so many of the last day's runs are older than a day that `fits` holds for the
+// use of the others. None if that never happens. `runs` are sorted, the newest first.
 template <typename Fits>
 std::optional<WallTime> FreeAt(const std::vector<const CreatedRun*>& runs, JobUse use, WallTime now,
                                const Fits& fits) {

@@ -1,6 +1,6 @@
-// What captures of one job may cost, and whether one more may start. ProfileTriggers have such a
-// budget, and ProfilePolicies bound by one what all schedules and triggers of a namespace start.
-// Pure: it follows from the runs that exist.
+// What captures of one job may cost, and whether one more may start. A ProfileTrigger has such a
+// budget for its own captures, and a ProfilePolicy for those that all schedules and triggers of a
+// namespace start. Pure: it follows from the runs that exist.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,8 +23,7 @@ struct CaptureBudget {
 };
 
 // Budgets count what was started in this time before now, and runs that they count are kept for as
-// long. Alerts that began earlier start nothing, because nobody would know any more that they
-// already did.
+// long. Alerts that began earlier start nothing, because the runs that they started may be gone.
 inline constexpr Nanos kBudgetDay = std::chrono::hours(24);
 
 // Which limit is reached. The names are part of the status.

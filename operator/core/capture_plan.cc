@@ -16,7 +16,7 @@ bool ExpectsDevice(const CaptureSpec& spec, const Target& target, bool framework
 }
 
 // Replaces the window by the steps. A worker that joins a capture of an operator before us gets the
-// times of the other workers; its sidecar finds out its own.
+// times of the other workers; its sidecar determines its own times.
 void AddSteps(const StepPlan& steps, const WorkerResult& worker, v1::CapturePlan& plan) {
   constexpr Nanos kShortest = std::chrono::milliseconds(1);
   const ExpectedSteps expected =

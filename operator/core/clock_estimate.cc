@@ -15,10 +15,10 @@ Nanos ErrorAt(WallTime when, const ClockOffset& measured) {
 
 double Seconds(Nanos time) { return std::chrono::duration<double>(time).count(); }
 
-// How much of the way from the offset before to the one after the clock is most likely to have
-// gone. It is the mean of a Gaussian whose prior is that the clock does not drift: the part of the
-// time that has passed if both measurements tell more than the drift, and nothing if only the first
-// one does.
+// The most likely part, from 0 to 1, of the change between the two measured offsets that has
+// happened after `passed`. It is the mean of a Gaussian whose prior is that the clock does not
+// drift: the part of the time that has passed if both measurements are precise compared with the
+// drift, and 0 if only the first one is.
 double PartOfChange(Nanos passed, Nanos whole, Nanos error_before, Nanos error_after) {
   const double drift = static_cast<double>(kMaxDriftPerMillion) / 1e6;
   const double spread = drift * drift * Seconds(whole);

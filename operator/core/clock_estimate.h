@@ -25,8 +25,9 @@ struct ClockOffset {
 inline constexpr std::int64_t kMaxDriftPerMillion = 100;
 
 // The offset at `when`, from what was measured before and, if that succeeded, after a recording.
-// Its error is the smaller one of two: clocks drift at most so fast from either measurement, or the
-// offset only grew or only shrank between the two.
+// Its error is the smaller one of two bounds. One assumes that clocks drift at most
+// kMaxDriftPerMillion from either measurement; the other, that the offset only grew or only shrank
+// between the two.
 ClockOffset OffsetAt(WallTime when, const ClockOffset& before,
                      const std::optional<ClockOffset>& after);
 

@@ -20,8 +20,9 @@ struct StepsOfWorker {
 struct CommonSteps {
   std::string loop{};
   std::int64_t first = 0, last = 0;
-  // How far apart the workers began `first`. This is the job's own: workers that wait for one
-  // another are close, others are not. None if not all of them recorded that it began.
+  // How far apart the workers began `first`. This is a property of the job: workers that wait for
+  // one another begin close together, others do not. None if not all of them recorded that it
+  // began.
   std::optional<Skew> spread{};
 };
 

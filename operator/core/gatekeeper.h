@@ -18,8 +18,8 @@ class Gatekeeper {
   virtual absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request,
                                               const Requester& requester, const Crowd& crowd,
                                               Nanos within) = 0;
-  // The same by policies as they were some seconds ago: cheap, for requests that wait and look
-  // again and again. None: nothing makes it wait, or that is not known; ask Judge.
+  // Like Judge, but by policies that may be some seconds old: cheap, for waiting requests that ask
+  // again and again. None: nothing makes the request wait, or that is not known; ask Judge.
   virtual std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
                                               const Crowd& crowd) = 0;
   // The logdir that policies give to a request of the namespace that names none. Blocks for

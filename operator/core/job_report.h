@@ -1,4 +1,4 @@
-// What the traces of a capture say together about its job, and the port to those who find it out.
+// What the traces of a capture say together about its job, and the port to what makes the report.
 #pragma once
 #include <functional>
 #include <memory>
@@ -23,11 +23,11 @@ struct JobReport {
 struct ReportedWorker {
   std::string name{};                 // For people: the name of its trace's file.
   std::shared_ptr<Worker> sidecar{};  // Null: it has no trace.
-  std::string trace{};                // How its sidecar calls the trace.
+  std::string trace{};                // The trace's name at its sidecar.
   std::string missing{};              // Why it has no trace.
   int rank = -1;                      // -1 = not known.
   std::optional<Nanos> error{};       // Its clock's error; none = not measured.
-  // What is known now of the clock's offset, less what its plan says, which is in its digest.
+  // The clock's offset as known now, minus the offset in its plan, which its digest contains.
   Nanos clock_correction{};
 };
 

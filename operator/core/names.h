@@ -21,7 +21,7 @@ inline constexpr char kInjectedLabel[] = "strobe.dev/injected";
 inline constexpr char kStatusAnnotation[] = "strobe.dev/status";
 // Written by injection instead of the above: why the pod has no sidecar, for people.
 inline constexpr char kNotInjectedAnnotation[] = "strobe.dev/not-injected";
-// What is written and read of it; anybody who may write the pod may write its annotations.
+// The most bytes of it that are written and read: anybody who may write the pod can set it.
 inline constexpr std::size_t kMaxNotInjectedBytes = 512;
 // Names of the containers that train, separated by commas. Absent: the containers that request an
 // accelerator.

@@ -19,7 +19,7 @@ using Amounts = std::map<std::string, double>;
 struct LimitRule {
   bool whole_pod = false;  // It is about the sums of a pod's containers, else about each container.
   Amounts min{}, max{}, max_ratio{};  // max_ratio: of a limit to its request.
-  Amounts defaults{};                 // The limits that containers get which set none.
+  Amounts defaults{};                 // The limits of containers that set none.
 };
 
 // One ResourceQuota, for resources such as "limits.cpu".

@@ -51,8 +51,8 @@ std::vector<std::string> NamespaceLine::Wait(const std::string& key) {
   found->second.tries = 0;
   Namespace& ns = namespaces_[entry.ns];
   ns.waiting.insert({entry.since, key});
-  // Later tries that counted this one as under way were judged by a number that is too high, so the
-  // first in the line tries again. This request itself need not.
+  // Later tries counted this one as under way, so they were judged by a number that is too high.
+  // The first in the line therefore tries again. This request itself need not.
   std::vector<std::string> first = First(entry.ns);
   if (!entry.counted || first.front() == key) first.clear();
   return first;

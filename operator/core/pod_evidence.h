@@ -17,7 +17,7 @@ bool WantsPodEvidence(Outcome outcome);
 // no pod of that name any more. Containers that ended before `since` are left out.
 std::string PodEvidence(const Target& target, const PodInfo* pod, WallTime since);
 
-// PodEvidence of every target of which there is something to say, by target name.
+// The evidence of every target that has some, by target name.
 std::map<std::string, std::string> EvidenceByTarget(const std::vector<Target>& targets,
                                                     const std::vector<PodInfo>& pods,
                                                     WallTime since);

@@ -70,7 +70,8 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
   return {};
 }
 
-// What policies that match a namespace give it where nothing is asked for.
+// What the policies that match a namespace give to requests or sidecars that ask for nothing
+// themselves.
 struct Given {
   std::string value{};               // Empty if none of them gives anything.
   bool differ = false;               // They do not give the same.

@@ -23,14 +23,14 @@ struct ProfilePolicy {
   LabelSelector namespaces{};
   // Prefixes of logdirs; "{namespace}" is replaced by the request's namespace.
   std::vector<std::string> allowed_logdirs{};
-  std::string default_logdir{};  // The same; empty = none.
+  std::string default_logdir{};  // With the same placeholder; empty = none.
   std::optional<Nanos> max_duration{};
   std::optional<int> max_concurrent{};  // Captures under way at once in one namespace.
   std::optional<Nanos> min_interval{};  // From the end of one capture to the start of the next.
   // The largest maxBytesPerWorker that a request may set; it must set one.
   std::optional<std::uint64_t> max_bytes{};
   AutomaticLimits automatic{};  // For runs of schedules and triggers.
-  // For sidecars that are injected into pods of these namespaces.
+  // For sidecars that are injected into pods of the policy's namespaces.
   std::optional<SidecarUser> sidecar_user{};
   bool flight_recorder_devices = false;  // Pods may ask that their GPUs are recorded at all times.
   std::string invalid{};  // Why the object cannot be used and allows nothing; empty when it can.
@@ -67,7 +67,7 @@ struct PolicyVerdict {
 PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
                               const CaptureSpec& capture, WallTime now,
                               const JobRuns* automatic = nullptr);
-// Whether that depends on the other runs of the job.
+// Whether JudgeByPolicies depends on the other runs of the job.
 bool BoundsStarts(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns);
 
 // "{namespace}" in a policy's logdir replaced by the namespace's name.

@@ -11,8 +11,8 @@ namespace strobe {
 namespace {
 
 constexpr Nanos kMaxAdoptedGuard = std::chrono::seconds(10);  // Sidecars accept no longer one.
-// Arming, the sources' lead and differing operator clocks move an instant by far less than this
-// behind the start that was asked for.
+// How much later than the requested start an adopted instant may be. Arming, the sources' lead and
+// differing operator clocks amount to far less.
 constexpr Nanos kMaxAdoptedLead = std::chrono::minutes(5);
 // PlanStep allows twice the time that the steps are expected to take.
 constexpr Nanos kMaxAdoptedSteps = 2 * (kMaxStepWait + kMaxStepsTime) + kMaxAdoptedLead;
@@ -66,7 +66,8 @@ std::string WhyNotAdopted(const PreflightQuestion& question, const v1::Report& r
   return "";
 }
 
-// A capture that reaches back can also read what programs wrote that have ended.
+// Why no source can record; empty when one can. A capture that reaches back can also read what
+// ended programs wrote.
 std::string WhyNoSource(const CaptureSpec& spec, const v1::DescribeResponse& description) {
   const auto& sources = description.sources();
   if (spec.look_back > Nanos{0} &&
@@ -95,7 +96,7 @@ PreflightJudgement JudgePreflight(const PreflightQuestion& question, const Targe
         StrCat("sidecar ", description.version(), " speaks protocol ", description.protocol(),
                ", this is Strobe ", kVersion, " with protocol ", kWorkerProtocol));
   }
-  // Before the questions below: a worker that records this capture already is busy with it.
+  // Asked first, because a worker that already records this capture would count as busy below.
   if (description.has_report()) {
     const std::string why = WhyNotAdopted(question, description.report());
     if (why.empty()) return {PreflightJudgement::Kind::kAdopted, Outcome::kUnknown, ""};

@@ -60,7 +60,7 @@ int ToldRank(const WorkerResult& worker) {
   return told ? static_cast<int>(worker.ranks.front().rank()) : -1;
 }
 
-// Ranks of processes and of pods do not count the same things, so that only one kind is kept.
+// Ranks of processes and of pods do not count the same things, so only one kind is kept.
 void UseToldRanks(std::vector<WorkerResult>& workers) {
   const bool differ = std::any_of(workers.begin(), workers.end(), [](const WorkerResult& worker) {
     return ToldRank(worker) >= 0 && ToldRank(worker) != worker.target.rank;

@@ -10,12 +10,13 @@ namespace strobe {
 namespace {
 
 constexpr std::size_t kMaxPacedWorkers = 20'000;
-// A worker that has told nothing for this long is not compared with, and then forgotten.
+// A worker that has told nothing for the first time is not compared with. After the second it is
+// forgotten.
 constexpr Nanos kFreshPace = std::chrono::seconds(40), kForgetPaces = std::chrono::minutes(2);
-// More steps in a row make no difference.
+// The largest number of steps that is counted, so that sums cannot overflow.
 constexpr std::uint32_t kMaxStepsTold = 1'000'000;
-// A worker is alone with its time only if it is this much above that of most others: where half of
-// them are slow, none is.
+// A worker counts as slower only if its time is at least kAboveMost times what kMostWorkers of the
+// others need: where half of the workers are slow, none stands out.
 constexpr double kMostWorkers = 0.75, kAboveMost = 1.1;
 
 }  // namespace
@@ -47,7 +48,7 @@ std::optional<ToldSign> RankPace::Take(const std::string& group, const std::stri
     own.found = false;
     return std::nullopt;
   }
-  // A worker may tell any numbers.
+  // A worker can claim any numbers.
   const std::uint32_t steps = std::min(told.steps, kMaxStepsTold);
   const Nanos step = std::clamp(told.step, Nanos{0}, kMaxSignAge);
   if (own.slow_steps == 0) own.since = now - std::min<Nanos>(step * steps, kMaxSignAge);

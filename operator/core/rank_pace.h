@@ -13,12 +13,12 @@ namespace strobe {
 // For one thread at a time.
 class RankPace {
  public:
-  // At least so many other workers must have told the times of the same loop lately.
+  // At least this many other workers must have told the times of the same loop lately.
   static constexpr std::size_t kMinOthers = 3;
 
-  // `group` names the job and who asks, and `worker` one of its processes. Returns what is slower
-  // than the others when it has been so for `asked.steps` steps: once, and again only after it was
-  // not.
+  // `group` names the job and who asks, and `worker` one of its processes. Returns a sign when the
+  // worker has been slower than the others for `asked.steps` steps. Returns it once, and again only
+  // after the worker was not slower.
   std::optional<ToldSign> Take(const std::string& group, const std::string& worker,
                                const ToldStepTime& told, const SlowSteps& asked, MonoTime now);
   // Workers that were not remembered, because there are too many.
@@ -30,7 +30,7 @@ class RankPace {
     Nanos step{};
     MonoTime told{};
     std::uint32_t slow_steps = 0;
-    MonoTime since{};  // When the first of the slow steps began, at the latest.
+    MonoTime since{};  // The latest time at which the first of the slow steps can have begun.
     bool found = false;
   };
   struct Usual {

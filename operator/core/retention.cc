@@ -7,7 +7,7 @@
 namespace strobe {
 namespace {
 
-// Policies may change, and somebody may set the wall clock, so it is looked at this often.
+// Policies may change, and somebody may set the wall clock, so runs are looked at again this often.
 constexpr Nanos kMostUntilLook = std::chrono::minutes(1), kLeastUntilLook = std::chrono::seconds(1);
 constexpr Nanos kUntilBoundsAreKnown = std::chrono::seconds(5);
 

@@ -6,7 +6,7 @@ namespace strobe {
 
 std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result) {
   if (result.succeeded || result.cancelled || result.attempt >= spec.attempts) return std::nullopt;
-  // It asks how things are now.
+  // The request asks how things are now, which a later attempt would not answer.
   if (spec.preflight_only) return std::nullopt;
   // A step that has passed does not come again.
   if (result.reason == kStepOutOfReach) return std::nullopt;

@@ -31,7 +31,7 @@ struct RunCreator {
   std::string sealed_uid{};
   bool suspend = false;
   std::size_t keep_succeeded = 0, keep_failed = 0;  // How many finished runs are kept.
-  std::optional<Nanos> keep_for{};                  // And how long after their end; none = as long.
+  std::optional<Nanos> keep_for{};                  // And how long after their end; none = any.
   std::string run_json{};  // Metadata and spec of its runs, for operator/objects.
   std::string invalid{};   // Why the spec cannot be carried out; empty when it can.
 };
@@ -49,7 +49,7 @@ struct CreatedRun {
   bool deleting = false;
   WallTime created{};
   std::string job{};  // What it records, as budgets name it.
-  Nanos recorded{};   // At most: its duration for each attempt.
+  Nanos recorded{};   // At most this: its duration for each attempt.
   std::uint64_t bytes = 0;
 };
 

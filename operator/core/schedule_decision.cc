@@ -82,7 +82,7 @@ std::vector<CreatedRun> NewestFirst(std::vector<CreatedRun> runs) {
   return runs;
 }
 
-// From when on times are still to be decided.
+// The time from which on runs are still to be decided.
 WallTime DecidedUntil(const ProfileSchedule& schedule, const std::string& timing, WallTime now,
                       ScheduleDecision& decision) {
   const ScheduleStatus& before = schedule.status;
@@ -95,7 +95,7 @@ WallTime DecidedUntil(const ProfileSchedule& schedule, const std::string& timing
   return decision.clock_went_back ? WholeSeconds(now) : *decided;
 }
 
-// `last` is the time of the newest of them.
+// Counts `count` missed runs as skipped. `last` is the time of the newest of them.
 ScheduleStatus Missed(ScheduleStatus status, WallTime last, std::int64_t count) {
   if (count <= 0) return status;
   const bool all = count < ScheduleTimes::kMaxCounted - 1;
@@ -103,12 +103,13 @@ ScheduleStatus Missed(ScheduleStatus status, WallTime last, std::int64_t count) 
                    StrCat(count, all ? "" : " or more",
                           " runs were due while no operator could start them; only the newest is "
                           "made up for"));
-  status.skipped += count - 1;  // Skipped has counted one.
+  status.skipped += count - 1;  // Skipped() has counted one.
   return status;
 }
 
-// An operator that ended before it could write the status may have created a run. It was started.
-// `times` is null if it is not known when runs had been due.
+// Counts existing runs that the status does not know as started: an operator that ended before it
+// could write the status may have created them. `times` is null if it is not known when runs had
+// been due.
 void AdoptRuns(const ProfileSchedule& schedule, const ScheduleTimes* times,
                const std::vector<CreatedRun>& runs, WallTime now, ScheduleStatus& status) {
   std::map<WallTime, std::string> found;

@@ -12,13 +12,13 @@
 namespace strobe {
 
 struct ScheduleDecision {
-  // As it should be once everything below was done, but for `due`: see Started and Skipped.
+  // The status to write once everything below was done, except for `due`; see Started and Skipped.
   ScheduleStatus status{};
   std::optional<DueRun> due{};       // To be started, unless it is refused.
-  std::vector<CreatedRun> cancel{};  // Makes room for the due run.
+  std::vector<CreatedRun> cancel{};  // Active runs to cancel, to make room for the due run.
   std::vector<CreatedRun> remove{};  // See retention.h.
   std::vector<std::string> gone{};   // Active runs that somebody has deleted.
-  bool clock_went_back = false;      // By so much that times are decided again.
+  bool clock_went_back = false;      // Back by so much that times are decided again.
   // When to look again; none = when the schedule or one of its runs changes.
   std::optional<Nanos> look_again{};
 };

@@ -35,7 +35,7 @@ class ScheduleTimes {
   // The times in (after, until].
   struct Passed {
     std::optional<WallTime> last{}, before_last{};
-    std::int64_t count = 0;  // kMaxCounted: so many or more.
+    std::int64_t count = 0;  // kMaxCounted means that many or more.
   };
   Passed Between(WallTime after, WallTime until) const;
   static constexpr std::int64_t kMaxCounted = 10'000;

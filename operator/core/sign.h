@@ -47,7 +47,7 @@ struct SignRule {
 // The receiver of signs takes no more than this.
 inline constexpr std::size_t kMaxSignsTold = 8, kMaxStepTimesTold = 16, kMaxSignRules = 16;
 inline constexpr std::size_t kMaxSignText = 128;  // The bytes of a rule, a loop or a process.
-// Signs that began earlier are told too late.
+// A sign that began longer ago than this is told too late.
 inline constexpr Nanos kMaxSignAge = std::chrono::hours(1);
 
 struct ToldSign {

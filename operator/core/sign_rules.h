@@ -30,7 +30,7 @@ std::vector<SignRule> RulesOf(const ProfileTrigger& trigger);
 // The rule with this id; none if it is no rule of the trigger.
 std::optional<SignRule> FindRule(const ProfileTrigger& trigger, const std::string& id);
 
-// The sign as an alert of the worker that fires: its name is that of the kind.
+// The sign as a firing alert of the worker; the alert's name is that of the kind.
 Alert AlertOfSign(const SignRule& rule, const ToldSign& sign, const SignWorker& worker,
                   WallTime now);
 

@@ -11,7 +11,7 @@
 namespace strobe {
 namespace {
 
-// The time that workers get beyond what their pace lets expect: a share of it, and a constant.
+// The time that workers get beyond what their pace suggests: a share of it, and a constant.
 constexpr double kMostSlower = 1.0;
 constexpr Nanos kSlack = std::chrono::seconds(30);
 
@@ -21,16 +21,16 @@ Nanos Times(double factor, Nanos time) {
       std::clamp(factor * static_cast<double>(time.count()), 0.0, kMaxNs))};
 }
 
-// When the process begins the step, if each step takes `factor` of its usual time. One that is
-// overdue may end at any moment. `step` is beyond the process's number.
+// When the process begins the step, if each step takes `factor` times its usual time. A step that
+// is overdue may end at any moment. `step` must be beyond pace.number.
 WallTime BeginOf(std::int64_t step, const LoopPace& pace, double factor, WallTime now) {
   const WallTime next = std::max(now, pace.began + Times(factor, pace.period));
   return next + Times(factor * static_cast<double>(step - pace.number - 1), pace.period);
 }
 
-// The first step that the process begins after `soonest`, even if it becomes faster. Short steps
-// cost four times as long a wait as at the measured pace, which is a few seconds; long ones cost
-// one or two steps.
+// The first step that the process begins after `soonest`, even if it becomes faster. With short
+// steps, the wait is up to four times as long as at the measured pace, which is a few seconds; with
+// long ones it is one or two steps longer.
 std::int64_t FirstAfter(WallTime soonest, const LoopPace& pace, WallTime now) {
   const std::int64_t next = pace.number + 1;
   const WallTime begin = BeginOf(next, pace, kFastestPace, now);
@@ -48,8 +48,8 @@ std::vector<LoopPace> OfLoop(const WorkerPace& worker, const std::string& loop) 
   return paces;
 }
 
-// The loop that all workers tell; of several the one that was active last on all of them, but one
-// that a framework tells first, because it can begin exactly at a step.
+// The loop that all workers tell. Of several, a loop that a framework tells comes first, because it
+// can begin exactly at a step; then the one that was active last on all workers.
 absl::StatusOr<std::string> CommonLoop(std::span<const WorkerPace> workers) {
   std::optional<std::pair<bool, WallTime>> best;
   std::string loop;

@@ -16,8 +16,8 @@
 namespace strobe {
 namespace {
 
-// As gRPC takes it. Several ports make an address list of which the first one that answers as this
-// pod's sidecar is used.
+// The address in gRPC's syntax. With several ports it is a list of addresses, of which the first
+// one that answers as this pod's sidecar is used.
 std::string AddressOf(const PodInfo& pod) {
   const bool v6 = pod.ip.find(':') != std::string::npos;
   const std::string host = HostBeforePort(pod.ip);
@@ -250,8 +250,8 @@ void KeepSample(const TargetSpec& spec, std::vector<Target>& targets) {
   if (spec.count == 0 || targets.size() <= spec.count) return;
   std::vector<Target> kept;
   if (spec.turn) {
-    // As many groups as are needed, each evenly spread. Every worker is in one of them, so that
-    // each comes round once in so many turns.
+    // Divides the workers into as many evenly spread groups as are needed. Every worker is in one
+    // group, so each is recorded once in `groups` turns.
     const std::size_t groups = (targets.size() + spec.count - 1) / spec.count;
     for (std::size_t i = *spec.turn % groups; i < targets.size(); i += groups)
       kept.push_back(std::move(targets[i]));

@@ -24,7 +24,7 @@ struct TriggerAlerts {
   std::map<std::string, std::string> match_labels{};
   std::string namespace_label = "namespace";
   std::string pod_label = "pod";  // Empty = not used.
-  std::string job_label{};        // The same; an alert that has it is not asked for its pod.
+  std::string job_label{};        // Empty = not used. It counts before pod_label.
   std::string job_kind = "Job";   // The kind of the job that job_label names.
 };
 
@@ -62,7 +62,7 @@ struct LastCapture {
 struct TriggerStatus {
   std::int64_t observed_generation = 0;
   std::vector<Condition> conditions{};
-  std::optional<WallTime> last_alert{};  // When one that matches came last.
+  std::optional<WallTime> last_alert{};  // When an alert that matches came last.
   std::optional<LastCapture> last_capture{};
   std::size_t active = 0;
   std::int64_t taken = 0;                         // Alerts that started a capture.
@@ -82,13 +82,13 @@ struct TriggerTarget {
 struct ProfileTrigger : RunCreator {
   ProfileTrigger() : RunCreator(CreatorKind::kTrigger) {}
 
-  TriggerAlerts alerts{};  // No labels to match: alerts start nothing.
+  TriggerAlerts alerts{};  // Without labels to match, alerts start nothing.
   TriggerSigns signs{};
   TriggerBudget budget{};
   bool has_target = false;   // The template has a target, which holds for every alert.
   std::string target_job{};  // The job of that target; see TargetText.
   TriggerTarget target{};
-  Nanos duration{};      // That a run records.
+  Nanos duration{};      // How long a run records.
   bool rotates = false;  // Each run samples other workers.
   TriggerStatus status{};
 };

@@ -40,7 +40,7 @@ std::optional<TriggerVerdict> WhyNoBudget(const ProfileTrigger& trigger,
                 {own.begin(), own.end()}, trigger.duration, now);
   if (!used_up) return std::nullopt;
   const std::string reason = used_up->refusal.reason;
-  // What was recorded and written may turn out to be less.
+  // The use may still shrink, because a run may have recorded and written less than is counted now.
   const bool may_change = reason == kDutyCycle || reason == kBytesPerDay;
   return TriggerVerdict{std::move(used_up->refusal),
                         may_change ? now + kLookAgainAtUse : used_up->until, 0};

@@ -16,7 +16,7 @@ JobUse UseOf(const ProfileTrigger& trigger, const std::string& job,
 
 struct TriggerVerdict {
   std::optional<RunRefusal> refusal{};  // None: the run is to be created.
-  // Until then every alert of the job is refused so, and nothing needs to be read.
+  // Until then every alert of the job is refused for the same reason, and nothing needs to be read.
   std::optional<WallTime> refused_until{};
   std::int64_t number = 0;  // The number of the run to create.
 };

@@ -69,7 +69,7 @@ std::vector<JobUse> UsesOf(const ProfileTrigger& trigger, const std::vector<Trig
     if (uses.size() == kMaxShownJobs) break;
     if (run.created + kBudgetDay <= now || !seen.insert(run.job).second) continue;
     uses.push_back(UseOf(trigger, run.job, runs, now));
-    // As it is written, so that what is read back is the same.
+    // Rounded as in the stored status, so that it equals what is read back.
     uses.back().recorded = std::chrono::ceil<std::chrono::seconds>(uses.back().recorded);
   }
   return uses;

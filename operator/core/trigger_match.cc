@@ -21,8 +21,8 @@ bool IsOwnedBy(const PodInfo& pod, std::string_view kind) {
                      [&](const PodInfo::Owner& owner) { return owner.kind == kind; });
 }
 
-// A label that several kinds write is of the kind that owns the pod. MPI's launcher is owned by a
-// Job in between.
+// If several kinds write the same label, the kind that owns the pod counts. An MPIJob's launcher is
+// owned by a Job, which the MPIJob owns.
 bool IsOfKind(const PodInfo& pod, const JobKind& kind) {
   if (kind.group == "kubeflow.org")
     return IsOwnedBy(pod, kind.kind) || (kind.kind == "MPIJob" && IsOwnedBy(pod, "Job"));
@@ -83,7 +83,7 @@ AlertTarget TargetOfAlert(const ProfileTrigger& trigger, const Alert& alert) {
 }
 
 JobRef JobOfPod(const PodInfo& pod) {
-  // Jobs that are made of batch Jobs come before these.
+  // Kinds that create batch Jobs are tried before batch Jobs themselves.
   for (const bool batch : {false, true}) {
     for (const JobKind& kind : AllJobKinds()) {
       if ((kind.group == "batch") != batch) continue;

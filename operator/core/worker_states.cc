@@ -23,7 +23,7 @@ enum class Place {
   kUploading,
   kOk
 };
-// With the outcome of those that ended, the worse ones before the others.
+// The place, and for ended workers the outcome, worse ones before the others.
 using StateKey = std::tuple<Place, int, Outcome>;
 
 Place PlaceOf(v1::CaptureState state) {

@@ -59,7 +59,7 @@ absl::Status AuthorityKeeper::Look() {
   }
   RETURN_IF_ERROR(RenewOwn(now));
   // The API server is told only after the authorities are stored, so that it never trusts one that
-  // is lost. Until it is told it would refuse our webhooks, so that we are not ready before.
+  // is lost. Until it is told it would refuse our webhooks, so this replica is not ready before.
   if (leading_()) {
     RETURN_IF_ERROR(store_.TellRoots(roots));
   } else if (!ready()) {

@@ -6,7 +6,8 @@
 
 namespace strobe::kube {
 
-// `attributes` are a SubjectAccessReview's resourceAttributes. Any error means that nobody knows.
+// `attributes` are a SubjectAccessReview's resourceAttributes. An error means that the answer is
+// not known.
 absl::StatusOr<bool> IsAllowed(Client& client, const Requester& user, Json attributes,
                                Nanos within);
 

@@ -8,8 +8,8 @@
 namespace strobe::kube {
 namespace {
 
-// Somebody may have deleted it before the watch brought it. Longer than a watch lags, also when it
-// breaks.
+// How long a run that the watch has not brought is expected; after that, somebody must have deleted
+// it. Longer than a watch lags, even when it breaks.
 constexpr Nanos kMaxExpected = std::chrono::hours(1);
 
 }  // namespace

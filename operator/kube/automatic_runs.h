@@ -2,11 +2,11 @@
 // the cache, and those that this process is about to create or has created and that the watch has
 // not brought yet. Not safe for concurrent use.
 //
-// Another operator's run that the watch has not brought is not counted. That is right enough: only
-// the leader starts the runs of schedules, triggers read the job's runs from the server and start
-// one at a time, and what remains is a run of each within the delay of a watch. It is counted from
-// then on. Asking the server for all runs instead would cost a list for each capture, and most of
-// them when alerts storm.
+// Another operator's run is not counted until the watch brings it. The error is small: only the
+// leader starts the runs of schedules, and triggers read the job's runs from the server and start
+// one at a time. So at most one run of each is missed, within the delay of a watch. Asking the
+// server for all runs instead would cost a list for each capture, and most of them when alerts
+// storm.
 #pragma once
 #include <map>
 #include <string>
@@ -26,9 +26,9 @@ class AutomaticRuns {
 
   // The runs of the job in the namespace.
   JobRuns OfJob(const std::string& ns, const std::string& job);
-  // The run will be created, or was, though perhaps nobody knows.
+  // Counts the run from now on: it is about to be created, or may have been.
   void Expect(const ProfileRequest& run);
-  // It was not created.
+  // Stops counting the run: it was not created.
   void Forget(const std::string& ns, const std::string& name) { expected_.erase(Key(ns, name)); }
 
  private:

@@ -68,9 +68,10 @@ std::optional<Nanos> RetryAfterOf(const web::http::http_response& response) {
   return std::chrono::seconds(std::min(seconds, 60));
 }
 
-// The library resolves the host as it is in the URI, and knows no brackets. It then writes the
-// Host header without brackets as well, which Go's servers accept; a header of our own would be
-// what it compares the server's certificate with.
+// Removes the brackets around an IPv6 host: the library resolves the host as it is in the URI and
+// does not know brackets. It then writes the Host header without brackets as well, which Go's
+// servers accept. We set no header of our own, because the library would compare it with the
+// server's certificate.
 web::uri ForTheLibrary(const web::uri& server) {
   const std::string host(WithoutBrackets(server.host()));
   return host == server.host() ? server : web::uri_builder(server).set_host(host).to_uri();

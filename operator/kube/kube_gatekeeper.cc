@@ -69,7 +69,8 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped)
                   "the requester is not known",
                   kAgain);
   }
-  // The seal of a change names the object; one of a creation could not yet.
+  // The seal of a change contains the object's UID; that of a creation cannot, so its time is
+  // checked.
   if (!stamped.changed &&
       std::chrono::abs(stamped.created - stamped.admission.at) > kSealToCreation) {
     return StrCat("annotation ", kRequesterAnnotation, " was sealed at ",
@@ -127,14 +128,14 @@ absl::StatusOr<RunVerdict> KubeGatekeeper::JudgeRun(const ProfileRequest& run,
   ASSIGN_OR_RETURN(const NamespaceFacts facts,
                    FactsOf(run, {}, policies, std::move(labels), deadline));
   const bool counted = BoundsOfSeries(policies, facts.labels).counted;
-  // One that exists was judged before; one that only preflights records nothing.
+  // An existing run was judged before; a run that only preflights records nothing.
   if (!BoundsStarts(policies, facts) || run.capture.preflight_only ||
       requests_.Get(StrCat(run.ns, "/", run.name)) != nullptr)
     return RunVerdict{JudgeWith(policies, facts, run, nullptr), counted};
-  // Alerts may come before the first list of the requests is there.
+  // Alerts may come before the first list of requests has arrived.
   if (!requests_.filled()) return absl::UnavailableError("the requests are not known yet");
   MutexLock lock(&runs_mutex_);
-  // It may be another try to create it.
+  // This may be another try to create the same run, which must not count itself.
   runs_.Forget(run.ns, run.name);
   const JobRuns others = runs_.OfJob(run.ns, TargetText(run.target));
   PolicyVerdict verdict = JudgeWith(policies, facts, run, &others);
@@ -163,7 +164,7 @@ std::optional<PolicyVerdict> KubeGatekeeper::Glance(const ProfileRequest& reques
 
 absl::StatusOr<std::string> KubeGatekeeper::LogdirFor(const std::string& ns, Nanos within) {
   const MonoTime deadline = clock_.MonoNow() + within;
-  // The caller takes NotFound for the policies' answer.
+  // NotFound would be taken for the policies' answer, so failed reads are Unavailable.
   const auto unknown = [](const absl::Status& status) {
     return absl::UnavailableError(status.message());
   };

@@ -48,12 +48,12 @@ class KubeGatekeeper final : public Gatekeeper {
         runs_(clock, requests) {}
 
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override;
-  // The same for what creates requests, which may be much older.
+  // The same for a schedule or trigger, which may be much older than its requests.
   absl::StatusOr<std::string> WhyNotAdmitted(const RunCreator& creator);
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
                                       const Crowd& crowd, Nanos within) override;
-  // Judge for such a run. One that is not refused is counted from now on, so that another thread
-  // does not use the same budget.
+  // Like Judge, for a run that a schedule or trigger starts. A run that is not refused is counted
+  // from now on, so that another thread does not use the same budget.
   absl::StatusOr<RunVerdict> JudgeRun(const ProfileRequest& run, const Requester& requester,
                                       Nanos within);
   // The run was not created after all.
@@ -118,7 +118,8 @@ class KubeGatekeeper final : public Gatekeeper {
   CaptureHistory& history_;
   const Options options_;
 
-  // Held while it is judged whether a run fits into what others of its job have left.
+  // Held while it is decided whether a run fits into the budget that its job's other runs have
+  // left.
   Mutex runs_mutex_;
   AutomaticRuns runs_ ABSL_GUARDED_BY(runs_mutex_);
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/url_text.h"
@@ -19,6 +20,8 @@ namespace {
 // Short, because a quota's use changes with each pod that is created.
 constexpr Nanos kRememberFor = std::chrono::seconds(2);
 constexpr Nanos kRememberFailureFor = std::chrono::seconds(5);
+// What was read before is better than nothing when the namespace cannot be read now.
+constexpr Nanos kBetterThanNothing = std::chrono::seconds(30);
 constexpr std::size_t kMostNamespaces = 256, kMaxEntries = 256;
 // Fewer than the webhooks have threads, so that a slow API server does not stop injection.
 constexpr int kMaxReading = 3;
@@ -35,6 +38,8 @@ void AddIfStuck(const Json& pod, NamespaceLimits& limits) {
   const Json& containers = Member(Member(pod, "spec"), "initContainers");
   const auto state = Find(states, kSidecarContainer);
   const auto container = Find(containers, kSidecarContainer);
+  // A pod that is being deleted, as on a node that is gone, tells nothing of the next one.
+  if (!TextOf(Member(pod, "metadata"), "deletionTimestamp").empty()) return;
   if (!state || !container || Member(states[*state], "started") == Json(true)) return;
   const std::string reason = TextOf(Member(Member(states[*state], "state"), "waiting"), "reason");
   if (std::find(kStuckReasons.begin(), kStuckReasons.end(), reason) == kStuckReasons.end()) return;
@@ -49,7 +54,8 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
   const MonoTime now = clock_.MonoNow();
   {
     MutexLock lock(&mutex_);
-    if (const auto found = known_.find(ns); found != known_.end()) {
+    const auto found = known_.find(ns);
+    if (found != known_.end()) {
       const Known& known = found->second;
       if (now - known.read < (known.failure.ok() ? kRememberFor : kRememberFailureFor)) {
         if (!known.failure.ok()) return known.failure;
@@ -57,8 +63,12 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
       }
     }
     reads_.Refill(now);
-    if (reading_ >= kMaxReading || !reads_.Take())
+    if (reading_ >= kMaxReading || !reads_.Take()) {
+      if (found != known_.end() && found->second.limits != nullptr &&
+          now - found->second.read < kBetterThanNothing)
+        return found->second.limits;
       return absl::ResourceExhaustedError("too many namespaces are being read already");
+    }
     ++reading_;
   }
   auto limits = ReadNow(ns, now + within);
@@ -95,16 +105,20 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
                           },
                           left())
                       .status());
-  RETURN_IF_ERROR(client_
-                      .GetItems(
-                          StrCat(path, "pods", kCached, "&labelSelector=", kInjectedLabel,
-                                 "%3Dtrue&fieldSelector=status.phase%3DPending"),
-                          [&](const Json& pod) {
-                            if (limits->stuck.empty()) AddIfStuck(pod, *limits);
-                          },
-                          left())
-                      .status());
   RETURN_IF_ERROR(ReadPolicies(ns, deadline, *limits));
+  // Injection can do without the pods, which may be thousands that wait for nodes: those are not
+  // asked for.
+  const absl::StatusOr<Json> pods = client_.GetItems(
+      StrCat(path, "pods", kCached, "&labelSelector=", kInjectedLabel,
+             "%3Dtrue&fieldSelector=status.phase%3DPending%2Cspec.nodeName%21%3D"),
+      [&](const Json& pod) {
+        if (limits->stuck.empty()) AddIfStuck(pod, *limits);
+      },
+      left());
+  if (!pods.ok()) {
+    LogWarning("pods with a sidecar that cannot start are not known",
+               {{"namespace", ns}, {"error", MessageOf(pods.status())}});
+  }
   return limits;
 }
 

@@ -22,8 +22,8 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   KubeNamespaceLimits(const Clock& clock, Client& client)
       : clock_(clock), client_(client), reads_(kReadsPerSecond, kBurst, clock.MonoNow()) {}
 
-  // An error also when too many threads read already. A failure is remembered too, so that a slow
-  // API server delays few pods.
+  // Also fails when too many threads are reading already. A failure is remembered too, so that a
+  // slow API server delays few pods.
   absl::StatusOr<std::shared_ptr<const NamespaceLimits>> Read(const std::string& ns,
                                                               Nanos within) override;
 

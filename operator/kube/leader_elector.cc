@@ -1,5 +1,7 @@
 #include "operator/kube/leader_elector.h"
 
+#include <algorithm>
+#include <chrono>
 #include <random>
 #include <utility>
 
@@ -107,6 +109,11 @@ Json LeaderElector::Record(const Json& metadata, int transitions, bool acquired)
           {"spec", std::move(spec)}};
 }
 
+Nanos LeaderElector::CallLimit() const {
+  constexpr Nanos kShortest = std::chrono::seconds(1);
+  return std::max(options_.renew_deadline / 2, std::min(options_.renew_deadline, kShortest));
+}
+
 bool LeaderElector::TryOnce() {
   const auto took = [this](absl::StatusOr<Json> written) {
     if (!written.ok()) return false;
@@ -116,19 +123,19 @@ bool LeaderElector::TryOnce() {
     return true;
   };
   const std::string object_path = StrCat(path_, "/", options_.name);
-  // The leader's fast path replaces the version that it remembers.
+  // The leader's fast path: replaces the version that it remembers, without reading first.
   if (leading_ && lease_.is_object()) {
     if (took(client_.Replace(
             object_path,
             Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0), false),
-            options_.renew_deadline)))
+            CallLimit())))
       return true;
   }
-  absl::StatusOr<Json> found = client_.Get(object_path, options_.renew_deadline);
+  absl::StatusOr<Json> found = client_.Get(object_path, CallLimit());
   if (absl::IsNotFound(found.status())) {
     return took(client_.Create(
         path_, Record({{"name", options_.name}, {"namespace", options_.ns}}, 0, true),
-        options_.renew_deadline));
+        CallLimit()));
   }
   if (!found.ok()) {
     LogWarning("the lease cannot be read", {{"error", MessageOf(found.status())}});
@@ -153,8 +160,8 @@ bool LeaderElector::TryOnce() {
     return false;
   }
   const int transitions = spec.value("leaseTransitions", 0) + (ours ? 0 : 1);
-  return took(client_.Replace(object_path, Record(lease_["metadata"], transitions, !ours),
-                              options_.renew_deadline));
+  return took(
+      client_.Replace(object_path, Record(lease_["metadata"], transitions, !ours), CallLimit()));
 }
 
 void LeaderElector::Release() {

@@ -42,6 +42,9 @@ class LeaderElector {
   void Run();
   void WatchRenewals();
   bool TryOnce();
+  // The time for one call: half of the deadline, as in client-go, so that another call, by another
+  // connection, can follow one that hangs.
+  Nanos CallLimit() const;
   Json Record(const Json& metadata, int transitions, bool acquired) const;
 
   const Clock& clock_;

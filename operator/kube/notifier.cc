@@ -181,7 +181,7 @@ void Notifier::Try(Pending event) {
       post.headers["webhook-signature"] = WebhookSignature(trimmed, event.id, seconds, event.body);
     answer = receiver_.transport->Unary(post);
   } else {
-    answer = key.status();  // A Secret that is being replaced; nothing goes out unsigned.
+    answer = key.status();  // The Secret may be being replaced, and nothing is sent unsigned.
   }
   if (IsDelivered(answer)) return told_(Notified::kDelivered);
   const std::optional<Nanos> wait = RetryDelay(event.tries, answer);

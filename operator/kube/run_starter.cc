@@ -42,14 +42,15 @@ RunStarter::MaybeRefusal RunStarter::Start(const RunCreator& creator, Json run, 
     if (refusal) return refusal;
   }
   MaybeRefusal created = Create(creator, run, until);
-  // After an error it may have been created all the same, and is tried again by the same name.
+  // After an error the run may have been created all the same, so it stays counted; it is tried
+  // again by the same name.
   if (deps_.gatekeeper != nullptr && created.ok() && *created)
     deps_.gatekeeper->ForgetRun(creator.ns, run["metadata"]["name"]);
   return created;
 }
 
-// Judges the run as the webhooks judge a request, and completes it as they do: they leave out what
-// the operator creates.
+// Judges and completes the run as the webhooks do for a request: they skip requests that the
+// operator creates.
 RunStarter::MaybeRefusal RunStarter::Admit(const RunCreator& creator, MonoTime until, Json& run) {
   const auto left = [&] { return until - deps_.clock.MonoNow(); };
   ASSIGN_OR_RETURN(std::string unknown, deps_.gatekeeper->WhyNotAdmitted(creator));
@@ -90,7 +91,7 @@ RunStarter::MaybeRefusal RunStarter::Create(const RunCreator& creator, const Jso
       return std::nullopt;
     return RunRefusal{"NameTaken", StrCat("there is another ProfileRequest ", name)};
   }
-  // No other try would do better: the schema, a quota or the operator's rights are against it.
+  // Another try would fail too: the schema, a quota or the operator's rights forbid the run.
   if (absl::IsInvalidArgument(created) || absl::IsPermissionDenied(created) ||
       absl::IsNotFound(created))
     return RunRefusal{"CreateFailed", MessageOf(created)};

@@ -30,9 +30,10 @@ class RunStarter {
   };
   explicit RunStarter(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 
-  // Keys of authorities that were replaced are given up, and creators live longer than authorities.
-  // Returns the creator's object if it was sealed again, and nothing if that is not needed.
-  // `object` is the creator as it is stored.
+  // Seals the creator again with the current key, if its seal is by an older one: keys of replaced
+  // authorities are given up, and creators live longer than authorities. Returns the creator's
+  // object if it was sealed again, and nothing if that is not needed. `object` is the creator as it
+  // is stored.
   absl::StatusOr<std::optional<Json>> SealAgain(const RunCreator& creator, const Json& object);
   // Judges access and policies as for a request by the creator's requester, and creates the run
   // within `within`. Nothing if the run exists, even if another operator created it. After an

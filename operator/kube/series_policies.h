@@ -1,6 +1,6 @@
-// Which bounds policies set for the runs that are kept, for the reconcilers of schedules and
-// triggers, which ask again and again. It therefore asks the server only for the labels of
-// namespaces, every five minutes, and only where a policy has such bounds. Safe for concurrent use.
+// Tells the reconcilers of schedules and triggers which bounds policies set for the runs that are
+// kept. They ask again and again, so it asks the server only for the labels of namespaces, every
+// five minutes, and only where a policy has such bounds. Safe for concurrent use.
 #pragma once
 #include <map>
 #include <optional>

@@ -24,7 +24,7 @@ std::string ServiceAddress::Get() {
     MutexLock lock(&mutex_);
     const MonoTime now = clock_.MonoNow();
     if (asked_ && now - *asked_ < (ip_.empty() ? kAskAgainAfterFailure : kAskAgain)) return ip_;
-    asked_ = now;  // The others take what there is, meanwhile.
+    asked_ = now;  // Meanwhile other threads use the last known address.
   }
   const absl::StatusOr<Json> service = client_.Get(path_, kAnswerWithin);
   MutexLock lock(&mutex_);

@@ -1,5 +1,5 @@
-// Serves what this process has written before the watch brings it: a cache, and over it the last
-// written versions. Safe for concurrent use.
+// Serves what this process has written before the watch brings it: the last written versions, in
+// front of a cache. Safe for concurrent use.
 #pragma once
 #include <map>
 #include <set>
@@ -18,7 +18,7 @@ class WrittenObjects {
   explicit WrittenObjects(const ObjectCache& cache) : cache_(cache) {}
 
   Object Get(const std::string& key);  // Null if there is none.
-  // `object` is the server's answer to a write that was made knowing `version`.
+  // `object` is the server's answer to a write that was based on `version`.
   void Remember(const std::string& version, Json object);
 
  private:

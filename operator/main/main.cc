@@ -97,7 +97,8 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   return server->Stop();
 }
 
-// The REST library's threads outlive main; leaving at once keeps them from what statics destroy.
+// Leaves without destroying static objects, because the REST library's threads outlive main and use
+// them.
 [[noreturn]] void Exit(int code) {
   std::cout.flush();
   _exit(code);
@@ -116,7 +117,7 @@ int main(int argc, char** argv) {
   IgnoreBrokenPipes();
   // Each of gRPC's many threads would keep an arena of its own, each as large as a large capture.
   mallopt(M_ARENA_MAX, 2);
-  // Lists of thousands of pods are larger, and then go back to the system as soon as they are
+  // Larger blocks, such as lists of thousands of pods, go back to the system as soon as they are
   // freed.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   // Protobuf logs each message that cannot be parsed, which would let strangers fill the log.

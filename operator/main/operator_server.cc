@@ -23,7 +23,8 @@
 namespace strobe {
 namespace {
 
-// For workers to hear that their captures are over: as long as an attempt waits for them.
+// How long workers may take to hear that their captures are over: as long as an attempt waits for
+// them.
 constexpr Nanos kRetirePatience = std::chrono::seconds(8);
 constexpr Nanos kNamespaceTimeout = std::chrono::seconds(3);
 
@@ -236,7 +237,7 @@ Page OperatorServer::Metrics() {
 }
 
 void OperatorServer::BeginReconciling() {
-  // With a cache that is not filled every capture would look as if its request had been deleted.
+  // With a cache that is not filled, every capture would look as if its request had been deleted.
   const bool begins =
       tls_servers_
           ? milestones_.Await({Milestone::kElected, Milestone::kCacheFilled, Milestone::kServing})

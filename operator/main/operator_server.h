@@ -53,7 +53,7 @@ class OperatorServer {
   // Returns at once; fails if the port of /metrics is taken. Reconciles once the cache is filled,
   // the lease is held and the webhooks are served. A lease that is lost ends the process.
   absl::Status Start();
-  // Gives memory that large captures took back to the system, once they are over. For one thread.
+  // Returns memory to the system once large captures are over. For one thread.
   void ReleaseMemory();
   // Ends in good order: unready first, then reconciling, then the lease. Captures go on at the
   // workers, where the next operator finds them; if the operator's namespace is being deleted they
@@ -83,7 +83,7 @@ class OperatorServer {
   absl::Status failure() const;
   Page Readiness() const;
   Page Metrics();
-  // What nobody would do after us, because Strobe is being removed.
+  // For the removal of Strobe: no operator will come after this one to do it.
   void RetireCaptures();
   void LetRequestsGo();
 

@@ -17,8 +17,8 @@ namespace {
 constexpr Nanos kMaintainEvery = std::chrono::seconds(5);
 // Counting takes a list of all labelled pods, of which there may be thousands.
 constexpr Nanos kCountPodsEvery = std::chrono::minutes(5);
-// Sidecars send a token and a signing request, or their signs. The bounds hold against strangers,
-// who reach the port as well as sidecars do.
+// Sidecars send a token and a signing request, or their signs. The bounds protect against
+// strangers, who can reach the port as sidecars do.
 constexpr int kMaxEnrollThreads = 16;
 constexpr std::size_t kMaxEnrollMemory = 32 << 20;
 constexpr int kMaxEnrollRequestBytes = 64 << 10;

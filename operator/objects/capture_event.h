@@ -9,7 +9,8 @@
 
 namespace strobe::kube {
 
-// The same for each attempt to tell of this end, so that receivers recognize repetitions.
+// The event's id. It is the same each time this end is sent, so that receivers recognize
+// repetitions.
 std::string CaptureEventId(const ProfileRequest& request);
 
 // `result` is "Succeeded", "Failed" or "Cancelled", and `source` names the operator.

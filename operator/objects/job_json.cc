@@ -220,7 +220,8 @@ bool IsSafeName(const std::string& name) {
   });
 }
 
-// The job that a Workload queues. Groups of plain pods own theirs together.
+// The job that a Workload queues. A group of plain pods has none: its pods own the Workload
+// together.
 std::optional<JobRef> QueuedBy(const Json& workload) {
   for (const Json& owner : Owners(workload)) {
     const JobRef job{TextOf(owner, "apiVersion"), TextOf(owner, "kind"), TextOf(owner, "name")};

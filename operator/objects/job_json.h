@@ -20,8 +20,8 @@ std::vector<std::string> JobPaths(const std::string& ns, const JobRef& job);
 // Reads the size of a job; `unknown` has the reason if the object does not define it.
 JobShape ParseJob(const JobRef& job, const nlohmann::json& object);
 
-// The object that has the pods, and defines their number, instead: a RayJob's cluster, the job that
-// a Kueue Workload queues. Nothing if it is the job itself, or not known (yet).
+// The object that has the pods and defines their number in place of the job: a RayJob's cluster,
+// the job that a Kueue Workload queues. Nothing if it is the job itself, or not known (yet).
 std::optional<JobRef> StandsFor(const JobRef& job, const nlohmann::json& object);
 
 // Reads the object at an API path.

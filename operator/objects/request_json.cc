@@ -110,7 +110,7 @@ absl::Status ReadTracers(const Json& tracers, v1::Tracers& read) {
   return absl::OkStatus();
 }
 
-// On the wire, 0 is no limit.
+// On the wire, 0 means that there is no limit.
 absl::Status ReadAbortWhen(const Json& abort, CaptureSpec& capture) {
   if (abort.contains("memoryPercent")) {
     const Json& percent = abort["memoryPercent"];

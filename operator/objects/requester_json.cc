@@ -29,7 +29,7 @@ Json ContentOf(const Json& object) {
   return content;
 }
 
-// The same of a creator of runs: what they capture, and when. `uid` as in StampedRequester.
+// The same for a creator of runs: what they capture, and when. `uid` as in StampedRequester.
 Json CreatorContentOf(CreatorKind kind, const Json& object, const std::string& uid) {
   const Json spec = object.value("spec", Json::object());
   Json content = {{"run", ContentOf(spec.value("template", Json::object()))}};
@@ -43,7 +43,7 @@ Json CreatorContentOf(CreatorKind kind, const Json& object, const std::string& u
          {"matchLabels", "namespaceLabel", "podLabel", "jobLabel", "jobKind"});
     copy(spec.value("budget", Json::object()), content["budget"],
          {"coolDown", "capturesPerDay", "dutyCycle", "bytesPerDay"});
-    // Not without them, so that seals of triggers without signs stay valid.
+    // Added only if there are signs, so that seals of triggers without signs stay valid.
     if (spec.contains("signs")) {
       content["signs"] = Json::object();
       copy(spec["signs"], content["signs"],

@@ -122,7 +122,7 @@ Json RunOf(const RunCreator& creator, const std::string& name) {
   Json& metadata = object["metadata"];
   metadata["name"] = name;
   metadata["namespace"] = creator.ns;
-  // The operator would add it when the capture begins, by one more write.
+  // Set here, because the operator would otherwise need one more write when the capture begins.
   metadata["finalizers"] = {kFinalizer};
   metadata["ownerReferences"] = {{{"apiVersion", kApiVersion},
                                   {"kind", KindName(creator.kind)},
@@ -160,7 +160,7 @@ CreatedRun ParseRun(const Json& request) {
   if (bytes.is_number_unsigned()) run.bytes = bytes.get<std::uint64_t>();
   const Json& attempt = Member(status, "attempt");
   std::int64_t attempts = attempt.is_number_integer() ? attempt.get<std::int64_t>() : 0;
-  // One that has not ended will record.
+  // A run that has not ended counts as one attempt at least: it will record.
   if (run.state == RunState::kUnfinished) attempts = std::max<std::int64_t>(attempts, 1);
   const absl::StatusOr<Nanos> duration = ParseDuration(TextOf(Member(request, "spec"), "duration"));
   run.recorded = std::clamp<std::int64_t>(attempts, 0, kMaxCountedAttempts) *

@@ -27,9 +27,10 @@ std::string WhyNameTooLong(const RunCreator& creator);
 absl::Status CheckTemplateLabels(const nlohmann::json& spec);
 // The metadata and spec of runs, for RunCreator::run_json. Throws nlohmann's exceptions.
 nlohmann::json ReadTemplateOf(const nlohmann::json& spec);
-// Lets the run record as many workers as `spec.sample` says. `rotates`: each run takes others.
+// Lets the run record as many workers as `spec.sample` says. `rotates`: each run takes other
+// workers.
 absl::Status ApplySample(const nlohmann::json& spec, nlohmann::json& run, bool& rotates);
-// What a ProfileRequest like this run would be refused for.
+// Returns the error for which a ProfileRequest like this run would be refused.
 absl::Status CheckRun(nlohmann::json run);
 
 // The ProfileRequest to create. It has no requester yet, and no logdir if the template has none.

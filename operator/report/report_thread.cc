@@ -22,7 +22,7 @@ std::string WhyMissing(const absl::Status& status) {
   return MessageOf(status);
 }
 
-// What the operator knows itself is taken from nobody else.
+// What the operator knows itself is not taken from a sidecar's digest.
 void Identify(const ReportedWorker& worker, Digest& digest) {
   digest.worker = worker.name;
   if (worker.rank >= 0) digest.rank = static_cast<std::uint32_t>(worker.rank);

@@ -11,7 +11,7 @@ namespace strobe {
 namespace {
 
 constexpr int kPings = 8;
-// On a slow link a few round trips must do, so that a capture does not wait for all of them.
+// On a slow link this many round trips are enough, so that a capture does not wait for all of them.
 constexpr int kMinPings = 3;
 constexpr Nanos kEnoughTime = std::chrono::milliseconds(250);
 // A longer travel time is a lie or a clock that was set, not a network.

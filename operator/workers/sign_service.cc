@@ -14,12 +14,12 @@
 namespace strobe {
 namespace {
 
-// The names of namespaces and pods, and UIDs, are shorter.
+// No name of a namespace or pod, and no UID, is longer.
 constexpr std::size_t kMaxPodText = 253;
-// A sidecar waits for five seconds.
+// Less than the five seconds for which a sidecar waits.
 constexpr Nanos kDecideLimit = std::chrono::seconds(4);
-// Others are told to come back, so that those that wait for the API server leave threads to
-// sidecars that enroll.
+// Further callers are told to come back, so that calls that wait for the API server leave threads
+// to sidecars that enroll.
 constexpr int kMaxDeciding = 8;
 
 v1::SignKind KindOf(SignKind kind) {
@@ -45,7 +45,7 @@ std::string CertificateOf(const grpc::ServerContext& context) {
 
 Nanos Bounded(std::int64_t ns) { return std::clamp<Nanos>(Nanos{ns}, Nanos{0}, kMaxSignAge); }
 
-// It becomes a part of statuses and events.
+// Bounds a text that becomes part of statuses and events.
 std::string BoundedText(const std::string& text) {
   return WithoutControls(CutUtf8(text, kMaxSignText));
 }
@@ -92,7 +92,7 @@ grpc::Status SignService::Decide(const v1::TellSignsRequest& request,
       sink_.Take(ReadWorkerSigns(request), clock_.MonoNow() + kDecideLimit);
   if (absl::IsPermissionDenied(orders.status()))
     return {grpc::StatusCode::PERMISSION_DENIED, MessageOf(orders.status())};
-  // Why it could not be decided concerns the operator.
+  // The sidecar is not told why, because that concerns only the operator.
   if (!orders.ok()) return {grpc::StatusCode::UNAVAILABLE, "tell it again later"};
   for (const SignRule& rule : orders->rules) {
     v1::SignRule& told = *response.add_rules();
