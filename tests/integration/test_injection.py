@@ -216,7 +216,7 @@ def test_limits_that_cannot_be_read_do_not_stop_injection(group, kubectl, proxy,
 
 def test_pods_that_wait_for_their_sidecar_in_vain_are_not_followed_by_more(secure, kubectl):
     operator = secure(injection={"image": "registry.invalid/strobe-sidecar:1"})
-    kubectl.create(trainer("first"), check=True)
+    kubectl.create(trainer("first", nodeName="n"), check=True)  # A pod without a node does not wait for its sidecar.
     assert sidecar(kubectl, "first")
     waiting = {"name": "strobe-sidecar", "image": "", "imageID": "", "ready": False, "restartCount": 0, "started": False,
                "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}
