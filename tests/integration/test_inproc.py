@@ -330,7 +330,7 @@ child = os.fork()
 if child == 0:
     for _ in range(20):
         model(batch)  # PyTorch's backward pass does not survive a fork.
-    print("child has", [t.name for t in __import__("threading").enumerate()], flush=True)
+    print("child has", [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")], flush=True)
     sys.exit(0)
 print("child ended with", os.waitpid(child, 0)[1], flush=True)
 """)
@@ -403,8 +403,9 @@ def test_nothing_else_is_loaded(tmp_path, python_package):
     said = quiet_python(python_package, tmp_path, "import sys, time, torch; time.sleep(0.5); print('strobe' in sys.modules, 'strobe._inproc' in sys.modules)")
     assert said.splitlines() == ["False True", "['agent']"]
     # `import strobe` afterwards finds the same one, and a second bootstrap adds nothing.
-    said = quiet_python(python_package, tmp_path, "import torch, strobe, sys, threading, strobe._inproc\nstrobe._inproc.bootstrap('torch')\n"
-                        "print(strobe._inproc is sys.modules['strobe._inproc'], [t.name for t in threading.enumerate()].count('strobe-inproc'))")
+    said = quiet_python(python_package, tmp_path, "import torch, strobe, sys, time, strobe._inproc\nstrobe._inproc.bootstrap('torch'); time.sleep(0.5)\n"
+                        "from glob import glob\nnames = [open(path).read() for path in glob('/proc/self/task/*/comm')]\n"
+                        "print(strobe._inproc is sys.modules['strobe._inproc'], names.count('strobe-inproc\\n'))")
     assert said.splitlines()[0] == "True 1"
 
 
@@ -493,6 +494,141 @@ def test_signals_that_the_program_waits_for_are_not_taken_from_it(python_package
         print(signal.sigwait({signal.SIGTERM}))
     """)
     assert said in ("15", "Signals.SIGTERM")
+
+
+def test_programs_that_wait_for_all_threads_end(python_package, tmp_path):
+    said = package_python(python_package, tmp_path, """
+        import threading, time
+        import strobe_bootstrap
+        strobe_bootstrap.start()
+        time.sleep(0.3)
+        for thread in threading.enumerate():
+            if thread is not threading.main_thread():
+                thread.join()
+        with open("/proc/self/status") as status:
+            print(next(line for line in status if line.startswith("Threads:")).split()[1], threading.active_count())
+    """)
+    assert said == "2 1"
+
+
+def test_under_gevent_it_is_a_thread_all_the_same(python_package, tmp_path):
+    """gevent replaces functions of the standard library, and keeps the originals."""
+    said = package_python(python_package, tmp_path, """
+        import _thread, os, select, socket, sys, threading, time, types
+        def replaced(*arguments, **options):
+            print("gevent's was called", flush=True)
+            raise RuntimeError
+        saved = {}
+        for module, name in ((_thread, "start_new_thread"), (select, "poll"), (time, "sleep"), (socket, "socket")):
+            saved[module.__name__, name] = getattr(module, name)
+            setattr(module, name, replaced)
+        monkey = types.ModuleType("gevent.monkey")
+        monkey.get_original = lambda module, name: saved.get((module, name)) or getattr(sys.modules[module], name)
+        sys.modules["gevent.monkey"] = monkey
+        import strobe_bootstrap
+        strobe_bootstrap.start()
+        saved["time", "sleep"](0.5)
+        print(len(os.listdir("/proc/self/task")), [name for name in os.listdir(os.environ["STROBE_DIR"] + "/agent") if name.endswith(".failed")])
+    """)
+    assert said == "2 []"
+
+
+def test_a_program_that_closes_all_descriptors_keeps_its_own(python_package, tmp_path):
+    """As daemons do. Its files then have the numbers of ours, in it and in its children."""
+    said = package_python(python_package, tmp_path, """
+        import os, sys, time
+        import strobe_bootstrap
+        strobe_bootstrap.start()
+        time.sleep(0.3)
+        inproc = sys.modules["strobe._inproc"]
+        os.closerange(3, 64)
+        pipes = [os.pipe() for _ in range(15)]
+        for _, end in pipes:
+            os.write(end, b"data")
+        inproc._service.first.channel.wake()
+        ended = inproc._thread.join(30)
+        child = os.fork()
+        if child == 0:
+            for pair in pipes:
+                for end in pair:
+                    os.fstat(end)
+            os._exit(0)
+        print(ended, os.waitpid(child, 0)[1], {os.read(end, 9) for end, _ in pipes})
+    """)
+    assert said == "True 0 {b'data'}"
+
+
+def test_a_program_does_not_wait_long_for_a_trace_at_its_end(python_package, tmp_path):
+    """What C++ registered is left out then, because it may destroy what our thread uses. The exit code stays."""
+    package_python(python_package, tmp_path, """
+        import ctypes, sys, time
+        libc = ctypes.CDLL(None)
+        libc.__cxa_atexit(libc.abort, None, None)  # A destructor.
+        import strobe_bootstrap
+        strobe_bootstrap.start()
+        time.sleep(0.3)
+        inproc = sys.modules["strobe._inproc"]
+        inproc._SECONDS_TO_END = 0.1
+        inproc._service.first.serve = lambda seconds: libc.sleep(1000)  # As PyTorch while it writes.
+        inproc._service.look_again()
+        time.sleep(0.3)
+        sys.exit(0)
+    """)
+
+
+def test_a_trace_that_the_end_of_the_program_took_is_no_failure(python_package, tmp_path):
+    """The connection is closed instead, so that the sidecar says that the program ended."""
+    said = package_python(python_package, tmp_path, """
+        from types import SimpleNamespace
+        from strobe._inproc.capture import Capture, Exiting
+        lines = []
+        def save(directory, hidden):
+            service.exiting = True  # Meanwhile the main thread has removed the files.
+            raise FileNotFoundError(hidden)
+        service = SimpleNamespace(exiting=False, stem="1-2", directory=SimpleNamespace(owns=lambda name: None, remove=lambda name: None))
+        recorder = SimpleNamespace(stop=lambda: None, discard=lambda: None, save=save, turn=SimpleNamespace(release=lambda: None), suffix="json",
+                                   started_ns=1, stopped_ns=2, stop_took_ns=3)
+        connection = SimpleNamespace(say=lambda **fields: lines.append(fields["state"]) or True)
+        try:
+            Capture(SimpleNamespace(tell_memory=False), recorder, connection, service)._stop()
+        except Exiting:
+            print(lines)
+    """)
+    assert said == "['stopped']"
+
+
+def test_a_trace_is_saved_without_the_interpreter_only_by_the_function_we_know(python_package, tmp_path):
+    said = package_python(python_package, tmp_path, """
+        from strobe._inproc.torch_unlocked import _saves_as_expected
+        def kind(doc):
+            def save(self, path): pass
+            save.__doc__ = doc
+            return type("_ProfilerResult", (), {"save": save})()
+        known = "save(self: torch._C._autograd._ProfilerResult, arg0: str) -> None"
+        docs = known, known.replace("None", "bool"), known.replace("str)", "str, arg1: bool)"), "", None
+        print([_saves_as_expected(kind(doc)) for doc in docs])
+    """)
+    assert said == "[True, False, False, False, False]"
+
+
+def test_the_socket_of_kineto_is_found(python_package, tmp_path):
+    said = package_python(python_package, tmp_path, """
+        import os, socket
+        from strobe._inproc.kineto_client import name
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        unique = f"dynoconfigclient{os.getpid()}"
+        client.bind(f"\\0{unique}\\0")
+        print(name())
+        os.environ["KINETO_USE_DAEMON"] = "1"
+        print(name() == unique)
+        client.close()
+        file = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        file.bind(os.environ["STROBE_DIR"] + f"/{unique}")
+        print(name() == unique)
+        file.close()
+        print(name())
+    """)
+    assert said.split("\n") == ["None", "True", "True", "None"]
 
 
 def test_a_forked_child_writes_into_no_file_of_its_own(python_package, tmp_path):

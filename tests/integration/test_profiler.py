@@ -55,7 +55,7 @@ def test_continuous_dump_writes_while_it_runs(tmp_path):
 def test_mistakes_are_explained(tmp_path):
     assert run("errors", tmp_path / "p.json").splitlines() == [
         "filename must be the path of a file", "dump_period must be a number of seconds from 0.1 to 3600", "state must be run or stop, not walk",
-        'the profiler runs; call set_state("stop") before set_config', "cannot write /nowhere/profile.json"]
+        'the profiler is running; call set_state("stop") before set_config', "cannot write /nowhere/profile.json"]
 
 
 def test_vtune_hears_of_it(tmp_path):

@@ -226,7 +226,7 @@ def test_a_program_captures_itself(python, protos, tmp_path):
         try: strobe.start("wrong://place")
         except strobe.client.InvalidArgumentError as error: print(error)
     """).stdout.splitlines()
-    assert out[0].startswith("nothing is being recorded") and out[1].startswith("a capture runs already")
+    assert out[0].startswith("nothing is being recorded") and out[1].startswith("a capture is already running")
     assert out[2:5] == ["mine Ok True", "None", "again"] and "wrong://place" in out[5]
     assert sorted(p.name for p in (tmp_path / "plugins/profile").iterdir()) == ["again", "mine"]
     from tensorflow import xplane_pb2

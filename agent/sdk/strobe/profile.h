@@ -31,13 +31,13 @@ extern char** environ;
 namespace strobe {
 
 struct ProfileOptions {
-  int host_tracer_level = 2;    // 1 critical, 2 info, 3 verbose annotations; 0 none.
-  int device_tracer_level = 1;  // 1 records the activity of GPUs.
+  int host_tracer_level = 2;    // Annotations: 0 none, 1 critical, 2 info, 3 verbose.
+  int device_tracer_level = 1;  // 1 records the activity of GPUs; 0 does not.
   std::string run{};            // Name of the run in the logdir; empty: <time>_capture_<digits>.
   // host:port of a profiler server in this program, to record from it as well.
   std::string framework{};
-  // The folder of `strobe`, `strobe-sidecar` and libstrobe_agent.so; empty: they are looked for in
-  // $PATH, and the agent as trace_me.h does.
+  // The folder of `strobe`, `strobe-sidecar` and libstrobe_agent.so. If empty, the programs are
+  // looked up in $PATH, and the agent is looked up as in trace_me.h.
   std::string programs{};
 };
 
@@ -78,7 +78,7 @@ class Child {
     errno = error;
     return error == 0;
   }
-  // What it has printed so far, at most the first megabyte.
+  // Returns what the child has printed so far, at most the first megabyte.
   std::string Output() const {
     std::string text;
     char some[4096];
@@ -88,7 +88,8 @@ class Child {
       text.append(some, static_cast<std::size_t>(got));
     return text;
   }
-  // True as soon as it has printed the text; false if it ends, or the time is over, before that.
+  // Waits until the child has printed the text. Returns false if the child ends or the time is over
+  // before that.
   bool AwaitOutput(const char* text, std::chrono::seconds most) {
     const auto until = std::chrono::steady_clock::now() + most;
     for (;;) {
@@ -139,9 +140,9 @@ inline std::string LastLine(std::string text) {
 
 class Profile {
  public:
-  // Begins to record and returns when recording has begun, or when it cannot; see recording().
-  // `logdir` is a path or a URL (s3, gs, az). If $STROBE_DIR is not set, this sets it, and looks
-  // for the agent again: no other thread may use the environment or annotations meanwhile. A
+  // Starts to record, and returns when recording has begun or has failed; see recording() and
+  // error(). `logdir` is a path or a URL (s3, gs, az). If $STROBE_DIR is not set, this sets it and
+  // looks for the agent again; meanwhile no other thread may use the environment or annotations. A
   // recording ends by itself after ten minutes.
   explicit Profile(const std::string& logdir, const ProfileOptions& options = {}) {
     PrepareAgent(options);
@@ -180,7 +181,7 @@ class Profile {
   Profile& operator=(const Profile&) = delete;
 
   bool recording() const { return recording_; }
-  // Why nothing is or was recorded, or why the trace was not saved; empty when all went well.
+  // Why nothing was recorded, or why the trace was not saved. Empty on success.
   const std::string& error() const { return error_; }
   // Ends the recording and waits until the trace is in the logdir. True if it is there and
   // complete.

@@ -109,7 +109,7 @@ struct Total {
 // The state of the profiler, shared by the functions below.
 class State {
  public:
-  // Further events are counted and left out of the file.
+  // Events beyond this number are counted, but left out of the file.
   static constexpr std::size_t kMaxEvents = 1'000'000;
 
   static State& The() {
@@ -125,7 +125,7 @@ class State {
     if (!(config.dump_period >= 0.1 && config.dump_period <= 3600))
       return {"dump_period must be a number of seconds from 0.1 to 3600"};
     std::lock_guard<std::mutex> lock(mutex_);
-    if (running_) return {"the profiler runs; call set_state(\"stop\") before set_config"};
+    if (running_) return {"the profiler is running; call set_state(\"stop\") before set_config"};
     config_ = std::move(config);
     return {};
   }
@@ -425,7 +425,7 @@ class Task final : public Duration {
   const itt::Name itt_;
 };
 
-// A round of repeated work, such as an iteration.
+// One round of repeated work, such as an iteration.
 class Frame final : public Duration {
  public:
   Frame(const Domain& domain, const std::string& name)

@@ -232,9 +232,9 @@ class ToldStep {
 
 }  // namespace trace_me_internal
 
-// A training step. XProf's step views require them, and captures can begin at one. While no capture
-// runs, a step costs two readings of a clock. The order of the bases matters: when it is told that
-// a step has ended, its record is complete.
+// A training step. XProf's step views need these annotations, and captures can begin at a step.
+// While no capture runs, a step costs two readings of a clock. The order of the bases matters:
+// TraceMe is destroyed first, so that the step's record is complete before its end is told.
 class StepTraceMe : private trace_me_internal::ToldStep, public TraceMe {
  public:
   explicit StepTraceMe(std::string_view name, std::int64_t step)

@@ -90,7 +90,7 @@ def start(logdir: Union[str, "os.PathLike[str]"], options: Any = None, run: Opti
     global _server, _capture
     with _lock:
         if _capture is not None:
-            raise RuntimeError("a capture runs already; call strobe.stop() first")
+            raise RuntimeError("a capture is already running; call strobe.stop() first")
         if _server is None:
             _server = server.start(0, framework=framework)
         command = [path_of("strobe"), "capture", "--insecure-plaintext", "--output", "json", "--workers", _server.address, "--logdir", logdir_to_flag(logdir),
@@ -112,7 +112,7 @@ def stop(save: bool = True) -> Optional[Dict[str, Any]]:
       strobe.client.UnavailableError: the trace could not be recorded or written.
 
     Warns:
-      RuntimeWarning: the trace is in the logdir, but not all of it is as asked; it has no events, for example.
+      RuntimeWarning: the trace is in the logdir, but it is not as requested; for example, it has no events.
     """
     global _capture
     with _lock:
@@ -135,7 +135,7 @@ def stop(save: bool = True) -> Optional[Dict[str, Any]]:
 class Profile:
     """Records this program while a block runs. ``manifest`` is the result of stop().
 
-    Takes the arguments of start(). If the block raises an exception, what was recorded is saved as well.
+    Takes the arguments of start(). If the block raises an exception, the recording is saved too.
 
     >>> import strobe, tempfile
     >>> with strobe.Profile(tempfile.mkdtemp()) as profile:

@@ -23,7 +23,7 @@ def strobe() -> None:
 
 
 def kubectl_strobe() -> None:
-    """kubectl finds the program by this name; the program knows by it that kubectl has called."""
+    """kubectl finds its plugin by this name. The program sees by the name that kubectl runs it."""
     _run("strobe", "kubectl-strobe")
 
 
@@ -32,5 +32,5 @@ def kubectl_complete_strobe() -> None:
 
 
 def sidecar() -> None:
-    """The program knows by this name that it is the sidecar."""
+    """The program sees by this name that it must run as the sidecar."""
     _run("strobe", "strobe-sidecar")

@@ -24,7 +24,7 @@ Exit code: 0 answered, 1 the traces cannot be read, 2 a flag or the SQL is wrong
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("strobe query", description="Ask the traces of a run with SQL.", epilog=_EXAMPLES,
+    parser = argparse.ArgumentParser("strobe query", description="Query the traces of a run with SQL.", epilog=_EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("place", help="a trace, a run or a logdir (then its newest run), also gs://, s3:// and az://; or a directory of tables, "
                                       "which strobe convert --to parquet wrote")
@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> int:
     try:
         import duckdb
     except ImportError:
-        print("strobe query: DuckDB is missing; pip install 'strobe-profiler[query]'", file=sys.stderr)
+        print("strobe query: DuckDB is missing; pip install 'duckdb>=1.1'", file=sys.stderr)
         return _WRONG_INPUT
     with tempfile.TemporaryDirectory(prefix="strobe-query-") as made:
         directory = Path(parsed.place)

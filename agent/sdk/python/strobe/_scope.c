@@ -94,11 +94,11 @@ static PyObject* MakeObject(PyObject* scope) {
 
 const char strobe_scope_doc[] =
     "scope(name, level=1, /, **metadata)\n--\n\n"
-    "A scope that is made once and entered often, at about a third of a Trace's cost while no capture\n"
-    "runs: a context manager or a decorator, for any number of threads and for recursion. Leave it in the\n"
-    "thread in which it was entered; for coroutines that take turns, Trace is right.\n\n"
-    "name, level, metadata: as of Trace. str() of the metadata is evaluated now, and step_num is refused:\n"
-    "a step has another number each time, so it takes a Trace.\n\n"
+    "A scope that is made once and entered often: a context manager or a decorator. While no capture\n"
+    "runs, it costs about a third of a Trace. Any number of threads may use it, also recursively. Leave\n"
+    "it in the thread in which it was entered. In coroutines that interleave, use Trace instead.\n\n"
+    "name, level, metadata: as for Trace. str() of the metadata is evaluated now. step_num is refused,\n"
+    "because a step has another number each time; use Trace for steps.\n\n"
     ">>> forward = scope(\"forward\", part=\"encoder\")\n"
     ">>> for batch in range(3):\n"
     "...     with forward:\n"

@@ -238,11 +238,12 @@ static PyMethodDef trace_methods[] = {
 static const char trace_doc[] =
     "Trace(name, level=1, /, *, step_num=..., **metadata)\n--\n\n"
     "A scope of the calling thread in a capture's trace: a context manager, or a decorator.\n\n"
-    "name: what the trace viewer shows. step_num: marks a training step, by which XProf groups a\n"
-    "capture. level: 1 critical, 2 info, 3 verbose; recorded if the capture's tracers.host is at least\n"
-    "that. metadata: keys with values that str() can write; without '#', commas only within quotes\n"
-    "or brackets. Name and metadata have up to 64 KiB; more is cut, and the capture's report says so.\n"
-    "No value is evaluated while no capture runs. An error in str() goes to sys.unraisablehook.\n\n"
+    "name: the text that trace viewers show. level: 1 critical, 2 info, 3 verbose; the scope is\n"
+    "recorded if the capture's tracers.host is at least this level. step_num: the number of a training\n"
+    "step, by which XProf groups a capture. metadata: keys and values, which str() turns into text.\n"
+    "This text must not contain '#', and may contain commas only within quotes or brackets. Name and\n"
+    "metadata have up to 64 KiB; more is cut, and the capture's report says so. str() is called only\n"
+    "while a capture runs, and an error in it goes to sys.unraisablehook.\n\n"
     ">>> with Trace(\"call\", function_name=\"f\") as call:\n"
     "...     call.set_metadata(in_cache=True)\n"
     ">>> @Trace(\"load\")\n"
@@ -301,7 +302,7 @@ static PyObject* Attach(PyObject* module, PyObject* unused) {
 static PyMethodDef module_methods[] = {
     {"attach", Attach, METH_NOARGS, "Looks for the agent again. Call it after setting $STROBE_DIR."},
     {"active", IsActive, METH_VARARGS,
-     "active(level=1)\n--\n\nIs a capture running that records scopes of this level?"},
+     "active(level=1)\n--\n\nReturns True while a capture records scopes of this level."},
     {"scope", (PyCFunction)(void (*)(void))StrobeScope, METH_VARARGS | METH_KEYWORDS, strobe_scope_doc},
     {NULL, NULL, 0, NULL}};
 

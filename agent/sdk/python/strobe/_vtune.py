@@ -1,4 +1,4 @@
-"""Connects to VTune: `itt` is the module that speaks Intel's ITT interface, or None if there is no collector."""
+"""Connects to VTune. `itt` is the module for Intel's ITT interface, or None if there is no collector."""
 
 import os
 import warnings
@@ -13,7 +13,7 @@ def _connect() -> Any:
     try:
         from . import _itt
     except ImportError as error:
-        warnings.warn(f"strobe.profiler: VTune gets nothing of this program, because this build of Strobe lacks ITT: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"strobe.profiler: VTune receives nothing from this program, because this build of Strobe lacks ITT: {error}", RuntimeWarning, stacklevel=2)
         return None
     return _itt
 

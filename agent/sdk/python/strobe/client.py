@@ -36,11 +36,11 @@ class UnavailableError(RuntimeError):
 class ProfilerOptions(NamedTuple):
     """What to record. The fields and defaults are those of ``tf.profiler.experimental.ProfilerOptions``.
 
-    host_tracer_level: 1 critical, 2 info, 3 verbose annotations; 0 none.
-    python_tracer_level: 1 records the calls of Python functions, which only the profilers of PyTorch,
-      JAX and TensorFlow can do.
-    device_tracer_level: 1 records GPUs and TPUs.
-    delay_ms: when to start, counted from the call; None starts as soon as all workers can start together.
+    host_tracer_level: level of annotations to record: 0 none, 1 critical, 2 info, 3 verbose.
+    python_tracer_level: 1 records the calls of Python functions. Only the profilers of PyTorch, JAX and
+      TensorFlow can do this. 0 records none.
+    device_tracer_level: 1 records GPUs and TPUs, 0 does not.
+    delay_ms: milliseconds from the call to the start; None starts as soon as all workers can start together.
     """
 
     host_tracer_level: int = 2
@@ -60,7 +60,7 @@ _ARGUMENTS = {"--workers": "service_addr", "--worker-list": "worker_list", "--lo
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> int:
-    """The value as an int; InvalidArgumentError with the argument's name if it is not one of the range."""
+    """Returns the value as an int. Raises InvalidArgumentError, which names the argument, if it is not a whole number of the range."""
     try:
         number = int(value)
         whole = number == value and not isinstance(value, str)
@@ -87,7 +87,7 @@ def options_to_flags(options: _Options) -> List[str]:
         given = dict(options)
         for key in given:
             if key not in _OPTIONS:
-                raise InvalidArgumentError(f"options has no {key!r}; known are {', '.join(_OPTIONS)}")
+                raise InvalidArgumentError(f"options has no {key!r}; the known options are {', '.join(_OPTIONS)}")
     else:  # A namedtuple is not a Mapping; its fields are attributes.
         given = {key: getattr(options, key) for key in _OPTIONS if hasattr(options, key)}
         if not given:
@@ -105,7 +105,7 @@ def options_to_flags(options: _Options) -> List[str]:
 
 
 def complaint(stderr: str, code: int) -> str:
-    """The message of ``strobe capture`` with the names of arguments instead of flags."""
+    """Returns the message of ``strobe capture`` with the names of arguments instead of flags."""
     lines = [line for line in stderr.strip().splitlines() if not line.startswith("Run with --help")]
     message = lines[-1].split(": ", 1)[-1] if lines else f"strobe ended with {code}"
     for flag, argument in sorted(_ARGUMENTS.items(), key=lambda item: -len(item[0])):
@@ -127,10 +127,10 @@ def trace(service_addr: str, logdir: Union[str, "os.PathLike[str]"], duration_ms
       duration_ms: how long to record, 1 to 600,000 (ten minutes).
       worker_list: Cloud TPU only: comma list of the slice's workers, profiled by the master that
         service_addr names.
-      num_tracing_attempts: how often to try, 1 to 10.
+      num_tracing_attempts: largest number of attempts, 1 to 10.
       options: a ProfilerOptions (also TensorFlow's) or a dict with some of its fields.
-      min_workers: how many workers must be recorded, as a number or such as "50%". If fewer can be,
-        nothing is recorded. A worker that fails beyond that is named in a warning.
+      min_workers: how many workers must be recorded, as a number or as a percentage such as "50%". If
+        fewer workers can be recorded, nothing is recorded. If enough are, a warning names those that failed.
 
     Raises:
       InvalidArgumentError: an argument is invalid.
@@ -158,7 +158,7 @@ def trace(service_addr: str, logdir: Union[str, "os.PathLike[str]"], duration_ms
         failed = [worker for worker in manifest.get("workers", []) if worker.get("outcome") != "Ok"]
         if failed:
             told = "; ".join(f"{worker.get('name', '?')}: {worker.get('outcome')}, {worker.get('message', '')}" for worker in failed)
-            warnings.warn(f"{len(failed)} of {len(manifest['workers'])} workers were not recorded as asked: {told}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{len(failed)} of {len(manifest['workers'])} workers were not recorded as requested: {told}", RuntimeWarning, stacklevel=2)
         return manifest
     message = complaint(done.stderr, done.returncode)
     if done.returncode == 2:

@@ -84,26 +84,26 @@ _state = _State()
 
 
 def set_config(**options: Any) -> None:
-    """Sets up the profiler; only while it is stopped.
+    """Sets up the profiler. It must be stopped.
 
-    Args (all optional; what is not given stays as it is):
-      filename: where dump() writes ["profile.json"].
-      profile_all, profile_symbolic, profile_imperative, profile_memory, profile_api: bool, taken for
-        compatibility: they choose among the operators of MXNet's engine, which does not run here.
-        Objects of this module are measured in any case.
-      continuous_dump: bool, write the file every dump_period while running. MXNet's documentation also
-        spells it contiguous_dump.
-      dump_period: seconds between such writes, 0.1 to 3600 [1.0].
-      aggregate_stats: bool, keep the table of dumps().
-      profile_process: "worker", the only process there is.
+    Args (all optional; an option that is not given keeps its value):
+      filename: the file that dump() writes. The default is "profile.json".
+      profile_all, profile_symbolic, profile_imperative, profile_memory, profile_api: bool, accepted for
+        compatibility and ignored. In MXNet they select operators of its engine. Objects of this module
+        are always measured.
+      continuous_dump: bool, write the file every dump_period seconds while running. MXNet's
+        documentation also spells it contiguous_dump.
+      dump_period: seconds between such writes, 0.1 to 3600. The default is 1.0.
+      aggregate_stats: bool, collect the statistics that dumps() returns.
+      profile_process: must be "worker", because there is no other process.
     A bool may also be 0 or 1.
 
     Raises:
       ValueError: an option is unknown or its value is wrong.
-      RuntimeError: the profiler runs.
+      RuntimeError: the profiler is running.
     """
     if _state.running:
-        raise RuntimeError("the profiler runs; call set_state('stop') before set_config")
+        raise RuntimeError("the profiler is running; call set_state('stop') before set_config")
     chosen = dict(options)
     if "contiguous_dump" in chosen:
         chosen.setdefault("continuous_dump", chosen.pop("contiguous_dump"))
@@ -120,14 +120,14 @@ def set_config(**options: Any) -> None:
     flags = {name: bool(chosen.pop(name)) for name in _FLAGS if name in chosen}
     if chosen:
         known = ", ".join(sorted([*_FLAGS, "filename", "dump_period", "profile_process"]))
-        raise ValueError(f"unknown option {next(iter(chosen))}; there are {known}")
+        raise ValueError(f"unknown option {next(iter(chosen))}; the known options are {known}")
     _state.filename, _state.dump_period = os.fspath(filename), float(period)
     _state.flags.update(flags)
 
 
 def _check_process(process: str) -> None:
     if process != "worker":
-        raise ValueError(f"profile_process must be 'worker'; there is no {process!r} here")
+        raise ValueError(f"profile_process must be 'worker', not {process!r}")
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
@@ -162,7 +162,7 @@ def _dump_again_and_again() -> None:
 
 
 def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
-    """MXNet's former name of set_config(); `mode` is the name of a profile_ option without that prefix."""
+    """MXNet's former name of set_config(). `mode` is the name of a profile_ option without the prefix."""
     _warn_of_former_name("profiler_set_config", "set_config")
     set_config(**{f"profile_{mode}": True, "filename": filename})
 
@@ -200,7 +200,7 @@ def resume(profile_process: str = "worker") -> None:
 
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
-    """Writes the measurements to the file, for chrome://tracing and Perfetto. finished=True stops the profiler.
+    """Writes the measurements to the file, for chrome://tracing and Perfetto. finished=True stops the profiler first.
 
     Raises:
       OSError: the file cannot be written.
@@ -235,10 +235,10 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
     """Returns the aggregate statistics as text. They are collected while aggregate_stats is on.
 
     Args:
-      reset: forget them afterwards.
-      format: "table" or "json" (milliseconds in both).
+      reset: clear the statistics afterwards.
+      format: "table" or "json". Times are in milliseconds in both.
       sort_by: "total", "avg", "min", "max" or "count".
-      ascending: the smallest first.
+      ascending: sort the smallest value first.
     """
     if format not in ("table", "json"):
         raise ValueError(f"format must be 'table' or 'json', not {format!r}")
@@ -345,7 +345,7 @@ class Task(_Duration):
 
 
 class Frame(_Duration):
-    """One round of something that repeats, such as an iteration."""
+    """One round of repeated work, such as an iteration."""
 
     def __init__(self, domain: Domain, name: str):
         super().__init__(domain.name, name)
@@ -424,8 +424,12 @@ class Marker:
         return self.name
 
     def mark(self, scope: str = "process") -> None:
-        """scope: how far the marker reaches in the viewer: "global", "process", "thread", or, as wide as
-        a thread, "task" or "marker"."""
+        """Marks the current time.
+
+        Args:
+          scope: extent of the marker in the viewer: "global", "process" or "thread". "task" and "marker"
+            are accepted too and have the extent of a thread.
+        """
         if scope not in _MARKER_SCOPES:
             raise ValueError(f"scope must be one of {', '.join(_MARKER_SCOPES)}, not {scope!r}")
         with Trace(self.name):

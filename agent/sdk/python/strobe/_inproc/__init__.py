@@ -1,7 +1,7 @@
 """Strobe's part of an unmodified trainer (README.md in this folder).
 
-Because this module is imported while a framework is being imported, it loads only what a framework has loaded already. A daemon thread for each
-framework does the work (service.py). Modules of this package import one another by `from .module import name` only: `from . import module` would
+Because this module is imported while a framework is being imported, it loads only what a framework has loaded already. A thread for each framework
+does the work (service.py). Modules of this package import one another by `from .module import name` only: `from . import module` would
 also import `strobe`, and with it the agent.
 """
 
@@ -12,9 +12,10 @@ import threading
 import time
 
 FRAMEWORKS = ("torch", "jax", "tensorflow")
-_SECONDS_TO_END = 60
+# How long a program waits at its end for us at most. Kubernetes kills a pod 30 s after it has asked it to end, and the program may have more to do.
+_SECONDS_TO_END = 10.0
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # A signal handler of the program, which may import a framework, can interrupt bootstrap() in the same thread.
 _owner = 0  # The process that has the service. A forked child has none.
 _expected = set()  # Frameworks to announce once they are usable.
 _service = None
@@ -50,22 +51,12 @@ def bootstrap(framework=None):
                 from .steps import count
 
                 count(framework)
-            _thread = threading.Thread(target=_run, name="strobe-inproc", daemon=True)
-            _start_without_signals(_thread)
+            from .own_thread import OwnThread
+
+            _thread = OwnThread(_run, "strobe-inproc", _tell)
+            _thread.start()
     except Exception as error:  # The program must not notice.
         _tell(error)
-
-
-def _start_without_signals(thread):
-    """Starts a thread that takes no signal from a program that blocks it, to wait for it. Only what a fault in the thread itself raises is left."""
-    import signal
-
-    faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGSYS}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
-    try:
-        thread.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _tell(error):
@@ -79,21 +70,18 @@ def _tell(error):
 
 def _run():
     global _service
-    try:
-        from .service import Service
+    from .service import Service
 
-        _service = Service(os.environ["STROBE_DIR"], _expected)
-        if not _ending:
-            _service.run()
-    except Exception as error:
-        _tell(error)
+    _service = Service(os.environ["STROBE_DIR"], _expected)
+    if not _ending:
+        _service.run()
 
 
 def _after_fork():
     """A forked child has no service: the thread is gone, and the announcement is the parent's."""
     global _lock, _owner, _service
     try:
-        _lock = threading.Lock()
+        _lock = threading.RLock()
         service, _service, _owner = _service, None, -1
         _expected.clear()
         if service is not None:
@@ -103,7 +91,10 @@ def _after_fork():
 
 
 def _at_exit():
-    """Ends the service and waits for its threads: some versions of Python crash if a thread waits for the lock of an interpreter that is gone."""
+    """Ends the service and waits for its threads: some versions of Python crash if a thread waits for the lock of an interpreter that is gone.
+
+    A thread that is still busy then, stopping a long recording or saving its trace, is left to the end of the process. The trace is lost.
+    """
     global _ending
     try:
         _ending = True
@@ -112,8 +103,13 @@ def _at_exit():
         if _service is not None:
             _service.end()
         until = time.monotonic() + _SECONDS_TO_END
-        for thread in [_thread, *(_service.threads if _service is not None else ())]:
-            thread.join(max(0, until - time.monotonic()))
+        ended = _thread.join(until - time.monotonic())
+        for thread in _service.threads if _service is not None else ():
+            ended = thread.join(until - time.monotonic()) and ended
+        if not ended:
+            from .exits import skip_destructors
+
+            skip_destructors()  # They would destroy what the thread uses.
         if _service is not None:
             _service.directory.clear()
     except Exception:

@@ -8,6 +8,8 @@ import fcntl
 import json
 import os
 
+from .descriptors import Descriptor
+
 FORMAT = 1
 
 
@@ -24,6 +26,7 @@ class Directory:
             pass
         # A path through this descriptor is short enough for a Unix socket, and stays valid if the program changes its root.
         self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._opened = Descriptor(self.fd)
         self.locked = {}  # The locked descriptor of each announcement, by name.
         self.replaced = {}  # The one before, by name. A reader may just have opened it; unlocked, it would look like a dead program's.
         self.made = set()  # Names of other files to remove at exit.
@@ -35,6 +38,7 @@ class Directory:
 
     def announce(self, name, content):
         """Writes or replaces an announcement."""
+        self._must_be_open()
         hidden = f".{name}.new"
         # A process keeps its PID through exec, so an earlier program of this process may have left a file of the same name.
         self._unlink(hidden)
@@ -50,15 +54,16 @@ class Directory:
             os.close(fd)
             self._unlink(hidden)
             raise
-        before, self.locked[name] = self.locked.get(name), fd
+        before, self.locked[name] = self.locked.get(name), Descriptor(fd)
         oldest = self.replaced.get(name)
         if before is not None:
             self.replaced[name] = before
         if oldest is not None:
-            os.close(oldest)
+            oldest.close()
 
     def create(self, name):
         """Opens a new file; returns its descriptor. It is removed at exit unless kept."""
+        self._must_be_open()
         self._unlink(name)
         self.made.add(name)
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=self.fd)
@@ -107,16 +112,20 @@ class Directory:
         return f"/proc/self/fd/{self.fd}/{name}"
 
     def clear(self):
+        if not self._opened.is_ours():
+            return
         for name in [*self.locked, *self.made]:
             self._unlink(name)
 
     def forget(self):
         """In a forked child: the files are the parent's."""
-        for fd in [*self.locked.values(), *self.replaced.values(), self.fd]:
-            try:
-                os.close(fd)
-            except OSError:
-                pass
+        for descriptor in [*self.locked.values(), *self.replaced.values(), self._opened]:
+            descriptor.close()
+
+    def _must_be_open(self):
+        """Another directory may have the number by now, and must not get our files."""
+        if not self._opened.is_ours():
+            raise OSError("the program has closed the descriptors of the service")
 
     def _unlink(self, name):
         try:

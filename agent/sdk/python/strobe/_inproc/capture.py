@@ -4,6 +4,7 @@ import errno
 import time
 
 from .memory import Memory
+from .own_thread import original
 from .process import ranks
 from .request import Refused, alone_on_host, decode, why_alone_on_host
 from .step_gate import StepGate
@@ -14,6 +15,8 @@ _SPIN_FREE_NS = 3 * 10**6  # poll() counts in milliseconds, so the last ones are
 _YIELD_NS = 290 * 10**9  # Both waits together are shorter than the program's: _LONGEST_WAIT_S in turn.py.
 _SECONDS_BETWEEN_READINGS = 0.1
 _HOLD_NS = 600 * 10**9  # After its window, a holder may take this long to collect.
+
+_sleep = original("time", "sleep")
 
 
 class Exiting(Exception):
@@ -36,7 +39,7 @@ class Capture:
             message = self.recorder.busy()
             self.disturbed = self.service.would_disturb()
             if self.disturbed is not None:
-                raise Refused("Busy", f"{self.disturbed} records the devices of this process, which this profiler would take from it")
+                raise Refused("Busy", f"{self.disturbed} records the devices of this process, and this profiler would take them over")
             if message is not None or not self.recorder.turn.take(self.service.channel.wake):
                 raise Refused("Busy", message or "the program profiles itself")
             try:
@@ -72,7 +75,7 @@ class Capture:
             left = until_ns - time.time_ns()
             if left <= _SPIN_FREE_NS:
                 if left > 0:
-                    time.sleep(left / 1e9)
+                    _sleep(left / 1e9)
                 return
             self.early = self._what_happens((left - _SPIN_FREE_NS) / 1e9 + 0.001)
 
@@ -124,7 +127,7 @@ class Capture:
         """Waits until the server has collected, after the client is gone or gave up: the program's own profiler cannot start before."""
         until = time.monotonic() + _YIELD_NS / 1e9
         while not self.recorder.is_free() and time.monotonic() < until:
-            time.sleep(0.02)
+            _sleep(0.02)
             if self.service.exiting:
                 raise Exiting
 
@@ -189,7 +192,7 @@ class Capture:
         with short_switch_interval():
             left = start_ns - self.recorder.wake_ahead_ns - time.time_ns()
             if left > 0:
-                time.sleep(left / 1e9)
+                _sleep(left / 1e9)
             self.recorder.start(start_ns)
 
     def _end_before_start(self):
@@ -213,6 +216,8 @@ class Capture:
         except Refused as refused:
             return self._fail(refused.outcome, refused.message)
         except OSError as error:
+            if self.service.exiting:  # The program did not wait, and has removed the files.
+                raise Exiting from None
             return self._fail("SpoolFull" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "ProfilerStartFailed", str(error))
         finally:
             recorder.discard()
@@ -233,7 +238,7 @@ class Capture:
                 raise Refused("SpoolFull", "the trace could not be written: the shared volume is full; enlarge it (strobe.dev/agent-memory)")
             size = directory.size(hidden)
             if size > self.request.max_bytes:
-                raise Refused("Truncated", f"the trace has {size} bytes, more than the {self.request.max_bytes} that were allowed")
+                raise Refused("Truncated", f"the trace has {size} bytes, more than the allowed {self.request.max_bytes}")
             directory.keep(hidden, name)
             return size
         finally:

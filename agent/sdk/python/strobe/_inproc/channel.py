@@ -1,14 +1,19 @@
 """The session socket: a Unix stream socket beside the announcement. Clients are not trusted; lines, time and connections are bounded."""
 
+import errno
 import os
 import select
 import socket
 import time
 
+from .descriptors import Descriptor
+from .own_thread import original
 from .request import MAX_LINE, line_of
 
 _MAX_PENDING = 8
 _SECONDS_TO_ASK = 5.0
+
+_poll, _socket, _sleep = original("select", "poll"), original("socket", "socket"), original("time", "sleep")
 
 
 class Connection:
@@ -69,8 +74,9 @@ class Channel:
     def __init__(self, directory, name):
         self.pending = []
         self.active = None  # The connection of the capture that runs, if one does.
-        self._wake_reader, self._wake_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._wake_reader, self._wake_writer = (Descriptor(fd) for fd in os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK))
+        self.listener = _socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listens = Descriptor(self.listener.fileno())
         self.listener.setblocking(False)
         directory.remove(name)
         self.listener.bind(directory.through_fd(name))
@@ -81,7 +87,8 @@ class Channel:
     def wake(self):
         """Ends a wait(). Called from any thread."""
         try:
-            os.write(self._wake_writer, b"!")
+            if self._wake_writer.is_ours():
+                os.write(self._wake_writer.fd, b"!")
         except OSError:
             pass  # The pipe is full, so wait() ends anyway.
 
@@ -89,19 +96,21 @@ class Channel:
         """Waits for at most `seconds` (None: for ever) until a client does something. Returns (connection, line) when a client has asked, else None.
 
         `active` is the connection of the capture that runs, if one does. Then other clients are refused, and only that connection is watched: the
-        method returns (active, None) when its client has sent something or has closed.
+        method returns (active, None) when its client has sent something or has closed. Raises OSError if the program has closed our descriptors.
         """
-        poll = select.poll()
-        watched = {self.listener.fileno(): None, self._wake_reader: None}
+        poll = _poll()
+        watched = {self.listener.fileno(): None, self._wake_reader.fd: None}
         watched.update({connection.sock.fileno(): connection for connection in ([active] if active else self.pending)})
         for fd in watched:
             poll.register(fd, select.POLLIN)
         if self.pending and not active:
             seconds = min(_SECONDS_TO_ASK if seconds is None else seconds, _SECONDS_TO_ASK)
         happened = poll.poll(None if seconds is None else max(0, int(seconds * 1000)))
+        if not (self._wake_reader.is_ours() and self._listens.is_ours()):
+            raise OSError(errno.EBADF, "the program has closed the descriptors of the service")
         first = None
         for fd, _ in happened:
-            if fd == self._wake_reader:
+            if fd == self._wake_reader.fd:
                 self._drain()
             elif fd == self.listener.fileno():
                 self._accept(active)
@@ -121,7 +130,7 @@ class Channel:
 
     def _drain(self):
         try:
-            while os.read(self._wake_reader, 4096):
+            while os.read(self._wake_reader.fd, 4096):
                 pass
         except OSError:
             pass
@@ -130,7 +139,7 @@ class Channel:
         try:
             sock, _ = self.listener.accept()
         except OSError:
-            time.sleep(0.05)  # No descriptors are left. The client still waits, so poll() would return at once.
+            _sleep(0.05)  # No descriptors are left. The client still waits, so poll() would return at once.
             return
         connection = Connection(sock)
         if active:
@@ -155,15 +164,12 @@ class Channel:
         now = time.monotonic()
         for connection in [c for c in self.pending if c.until < now]:
             self.pending.remove(connection)
-            connection.refuse("InvalidRequest", "no request came")
+            connection.refuse("InvalidRequest", "no request was received")
 
     def close(self):
         for connection in [*self.pending, *([self.active] if self.active else [])]:
             connection.sock.close()
-        self.listener.close()
-        for fd in (self._wake_reader, self._wake_writer):
-            try:
-                os.close(fd)
-            except OSError:
-                pass
-        self._wake_reader = self._wake_writer = -1  # Their numbers may soon be those of the program's files.
+        self._listens.close()
+        self.listener.detach()
+        for end in (self._wake_reader, self._wake_writer):
+            end.close()

@@ -34,7 +34,7 @@ class JaxRecorder(Recorder):
         self.data = None
         self.version = getattr(sys.modules.get("jaxlib"), "__version__", sys.modules["jax"].__version__)
         if release(self.version) < (0, 8, 2):
-            self.note = "jaxlib before 0.8.2 holds the interpreter while a recording stops: training stands still for up to seconds"
+            self.note = "jaxlib before 0.8.2 holds the interpreter while a recording stops: training pauses for up to several seconds"
         self.make_session = original_of(self.profiler.ProfilerSession)
         intercept(self.profiler, "ProfilerSession", self._program_begins)
         # jax.profiler's state says whether the program's session is still there.
@@ -65,8 +65,8 @@ class JaxRecorder(Recorder):
 
     def prepare(self, request, start_ns):
         if self.note is not None and not request.may_stall:
-            raise Refused("VersionMismatch", f"jaxlib {self.version} would stop training for up to seconds at the end of a recording; jaxlib 0.8.2 does "
-                          "not; strobe.dev/allow-stalls: \"true\" on the pod (--allow-stalls of the sidecar) records it all the same")
+            raise Refused("VersionMismatch", f"jaxlib {self.version} would pause training for up to several seconds at the end of a recording; jaxlib 0.8.2 does "
+                          "not; strobe.dev/allow-stalls: \"true\" on the pod (--allow-stalls of the sidecar) records it anyway")
         self.options = self.profiler.ProfileOptions()
         self.options.host_tracer_level = request.host
         self.options.python_tracer_level = request.python

@@ -102,7 +102,7 @@ def alone_on_host(request):
 def why_alone_on_host(request):
     """Why alone_on_host() left something out, for the client. None if that is nothing, or only devices, which the other framework records."""
     if request.python or {"stacks", "modules"} & request.torch:
-        return "calls of Python functions are recorded by another framework of the process only"
+        return "Python calls are recorded only by another framework of the process"
     return None
 
 

@@ -1,6 +1,5 @@
 """The service of this process: announces frameworks as they become usable, and lets each be recorded over a socket of its own."""
 
-import threading
 import time
 
 from .announce import Directory
@@ -8,6 +7,8 @@ from .capture import Exiting
 from .failure import tell
 from .framework_service import FrameworkService
 from .frameworks import is_usable, open_server, recorder_for, version
+from .kineto_client import name as kineto_client
+from .own_thread import OwnThread
 from .process import description, is_starting_child, stem
 from .program_servers import ProgramServers
 from .step_marks import StepMarks
@@ -104,7 +105,7 @@ class Service:
         self.told[file] = {
             "framework": name, "version": version(name), "channel": "session" if port is None else "server",
             "address": None if port is None else f"127.0.0.1:{port}", "socket": service.socket_name, "steps": self._share_steps(service),
-            "note": recorder.note}
+            "kineto": kineto_client() if name == "torch" else None, "note": recorder.note}
         self._until_ranks = time.monotonic() + _SECONDS_OF_RANKS
 
     @staticmethod
@@ -135,7 +136,7 @@ class Service:
         service = FrameworkService(self.directory, f"{self.directory.stem}-{name}", self.services)
         service.take(name, recorder)
         self.services.append(service)
-        thread = threading.Thread(target=service.run, name=f"strobe-inproc-{name}", daemon=True)
+        thread = OwnThread(service.run, f"strobe-{name}", tell)
         thread.start()
         self.threads.append(thread)
         if self.exiting:

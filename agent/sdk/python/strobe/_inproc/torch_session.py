@@ -1,12 +1,12 @@
 """Records PyTorch by its own profiler, all threads of the process, from the service's thread."""
 
-import ctypes
 import json
 import os
 import sys
 import threading
 import time
 
+from .exits import skip_destructors
 from .recorder import Recorder, intercept
 from .request import Refused
 from .steps import TORCH_LOOP, set_annotator
@@ -93,7 +93,7 @@ class TorchRecorder(Recorder):
         activities = self.torch._C._autograd._supported_activities()
         device = request.device > 0 and self.uses_devices() and self.torch._C._profiler.ProfilerActivity.CUDA in activities
         if not request.host and not device:
-            raise Refused("ProfilerStartFailed", "nothing to record: tracers.host is Disabled, and this process has no device that PyTorch can record")
+            raise Refused("ProfilerStartFailed", "there is nothing to record: tracers.host is Disabled, and this process has no device that PyTorch can record")
         if device:
             self._keep_cupti()
         options = request.torch
@@ -162,8 +162,5 @@ class TorchRecorder(Recorder):
         if recording:  # The child's copy of the session would collect for ever, and only the parent's threads could stop it.
             self.torch._C._autograd._enable_record_function(False)
         if self.used:
-            # Once Kineto has recorded in a process, the destructors of a forked child hang, and crash if it was recording. Such a child
-            # skips them: these exit functions are registered last and so run first, in reverse order, and _exit ends the process.
-            libc = ctypes.CDLL(None)
-            libc.on_exit(libc._exit, None)
-            libc.__cxa_atexit(libc.fflush, None, None)
+            # Once Kineto has recorded in a process, the destructors of a forked child hang, and crash if it was recording.
+            skip_destructors()

@@ -49,10 +49,17 @@ def _object_of(result):
         return None
 
 
+def _saves_as_expected(result):
+    """Whether the C++ function takes a path and returns nothing. Its symbol tells only the arguments: a function that returned an object would
+    write it to an address that we do not pass. The binding, which is made of that function, tells what it returns."""
+    signature = (getattr(type(result).save, "__doc__", None) or "").strip()
+    return signature.startswith("save(self: ") and signature.endswith(": str) -> None")
+
+
 def save(result, path):
     """Writes the trace as JSON. May be called once."""
     function, address = _function(_SAVE), _object_of(result)
-    if function is None or address is None:
+    if function is None or address is None or not _saves_as_expected(result):
         return result.save(path)
     data = path.encode()
     function(ctypes.c_void_p(address), ctypes.byref(_String(data, len(data))))

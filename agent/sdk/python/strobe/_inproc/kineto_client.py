@@ -1,0 +1,34 @@
+"""The socket by which Kineto, in this process, asks a daemon what to record. Only where the pod has switched it on: docs/how-to/kineto.md.
+
+Its name tells the sidecar for certain which of Kineto's clients this process is. PIDs do not: each container of a pod may have a process 1.
+"""
+
+import os
+
+_PREFIX = "dynoconfigclient"
+
+
+def name():
+    """None if there is no such socket."""
+    if "KINETO_USE_DAEMON" not in os.environ:
+        return None
+    try:
+        return _find()
+    except (OSError, ValueError):
+        return None
+
+
+def _find():
+    ours = set()
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            ours.add(os.readlink(f"/proc/self/fd/{fd}"))
+        except OSError:
+            continue  # It was closed meanwhile.
+    with open("/proc/self/net/unix", errors="replace") as sockets:
+        for line in sockets:
+            words = line.split(None, 7)  # The last ones are inode and name. Abstract names begin with @, and Kineto's end with a NUL, told as @.
+            found = words[7].strip().strip("@").rpartition("/")[2] if len(words) == 8 else ""
+            if found.startswith(_PREFIX) and f"socket:[{words[6]}]" in ours:
+                return found
+    return None

@@ -1,0 +1,65 @@
+"""Threads of ours beside those of the program.
+
+They are not in the lists of `threading`, because programs wait at their end for all threads in them. Under gevent they are threads all the same:
+its replacements would run our code in the program's thread, where a capture would stop everything else.
+"""
+
+import ctypes
+import signal
+import sys
+
+_PR_SET_NAME = 15
+
+
+def original(module, name):
+    """A function or class of the standard library, even if gevent has replaced it."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is None:
+        return getattr(__import__(module), name)
+    return monkey.get_original(module, name)
+
+
+_start, _lock = original("_thread", "start_new_thread"), original("_thread", "allocate_lock")
+
+
+class OwnThread:
+    """Runs a function, and gives an error of it to `tell`.
+
+    It takes no signal from a program that blocks it, to wait for it. Only what a fault in the thread itself raises is left.
+    """
+
+    def __init__(self, run, name, tell):
+        self._work = run, name, tell
+        self._ended = _lock()
+
+    def start(self):
+        faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGSYS}
+        self._ended.acquire()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
+        try:
+            _start(self._run, ())
+        except BaseException:
+            self._ended.release()
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def join(self, seconds):
+        """Waits for the end; False if it has not come within some seconds."""
+        ended = self._ended.acquire(timeout=max(0, seconds))
+        if ended:
+            self._ended.release()
+        return ended
+
+    def _run(self):
+        run, name, tell = self._work
+        try:
+            try:
+                ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
+            except (AttributeError, OSError):
+                pass
+            run()
+        except Exception as error:
+            tell(error)
+        finally:
+            self._ended.release()
