@@ -70,7 +70,7 @@ void AddSurroundings(const LoadedRun& run, std::uint32_t number, std::uint32_t t
   const index::Plane& plane = index.planes()[own.plane];
   for (std::uint32_t r = plane.first_row;
        r < plane.first_row + plane.rows && r < index.rows().size(); ++r) {
-    const std::string_view name = index.Text(index.rows()[r].name);
+    const std::string_view name = TensorCoreLine(index.Text(index.rows()[r].name));
     if (r == ref.row || (name != "XLA Modules" && name != "Steps")) continue;
     if (const auto around = Around(run, run.NumberOf(ref.worker, r), 0, middle_ps))
       json[name == "Steps" ? "step" : "module"] = Brief(run, *around);

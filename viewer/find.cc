@@ -137,9 +137,11 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
     std::move(here->hits.begin(), here->hits.end(), std::back_inserter(found.hits));
   });
   RETURN_IF_ERROR(status);
+  const auto place = [](const Hit& hit) {
+    return std::tuple(hit.begin_ps, hit.row, hit.track, hit.ordinal);
+  };
   std::sort(found.hits.begin(), found.hits.end(), [&](const Hit& a, const Hit& b) {
-    return std::tuple(plan.Key(a.begin_ps), a.row, a.track, a.ordinal) <
-           std::tuple(plan.Key(b.begin_ps), b.row, b.track, b.ordinal);
+    return request.backwards ? place(b) < place(a) : place(a) < place(b);
   });
   if (found.hits.size() > request.limit) found.hits.resize(request.limit);
   for (Hit& hit : found.hits) RETURN_IF_ERROR(Explain(plan, hit));

@@ -28,8 +28,8 @@ struct FindRequest {
   // False: events that begin at `from_ps` or later, earliest first. True: events that begin before
   // it, latest first.
   bool backwards = false;
-  // If set, only events behind this one, which begins at `from_ps`: a list goes on where it ended,
-  // however many events begin together. Searches that go backwards ignore it.
+  // If set, only events behind this one, which begins at `from_ps`, or before it if the search goes
+  // backwards: it goes on where it ended, however many events begin together.
   std::optional<EventRef> after{};
   std::uint32_t limit = 100;
   std::vector<std::uint32_t> rows{};  // Empty: all rows.

@@ -29,9 +29,9 @@ int PlaneRank(std::string_view name) {
 }
 
 std::size_t LineRank(std::string_view name) {
-  if (name.starts_with("Sparse Core ")) name.remove_prefix(std::string_view("Sparse Core ").size());
-  return static_cast<std::size_t>(std::find(kDerivedLines.begin(), kDerivedLines.end(), name) -
-                                  kDerivedLines.begin());
+  return static_cast<std::size_t>(
+      std::find(kDerivedLines.begin(), kDerivedLines.end(), TensorCoreLine(name)) -
+      kDerivedLines.begin());
 }
 
 // By row: the thread pool that it belongs to. Pools are told apart on planes of hosts only.
@@ -118,6 +118,13 @@ void AddWindow(const convert::WorkerTrace& worker, LoadedRun& run) {
 }
 
 }  // namespace
+
+std::string_view TensorCoreLine(std::string_view line) {
+  if (line == "Sparse Core Steps") return "Steps";
+  if (line == "Sparse Core Modules") return "XLA Modules";
+  if (line == "Sparse Core Ops") return "XLA Ops";
+  return line;
+}
 
 std::uint32_t LoadedRun::NumberOf(std::uint32_t worker, std::uint32_t row) const {
   return numbers[worker][row];

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -41,6 +42,10 @@ struct RowRef {
   std::uint32_t row = 0;  // Its number in the worker's index.
   std::string pool{};     // The thread pool that it belongs to; empty if it is none (see pools.h).
 };
+
+// The name that a TensorCore's line has if it shows what a SparseCore's line of this name shows,
+// such as "XLA Ops" for "Sparse Core Ops"; any other line's own name.
+std::string_view TensorCoreLine(std::string_view line);
 
 // Larger times are refused in queries and clamped in traces, so that two can be added without
 // overflow.

@@ -14,14 +14,21 @@ Loader::Loader(Library& library, const index::Cache& cache, std::string run)
       }) {}
 
 Loader::~Loader() {
-  progress_.stop = true;
+  Stop();
   thread_.join();
+}
+
+bool Loader::has_ended() {
+  MutexLock lock(&mutex_);
+  return done_;
 }
 
 void Loader::Run(Library& library, const index::Cache& cache, const std::string& run) {
   absl::StatusOr<std::shared_ptr<const LoadedRun>> loaded{nullptr};
   absl::StatusOr<std::vector<convert::OpenTrace>> traces = library.Open(run);
-  if (traces.ok()) {
+  if (progress_.stop) {
+    loaded = absl::CancelledError("the run is not needed any more");
+  } else if (traces.ok()) {
     const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
     absl::StatusOr<LoadedRun> made = LoadRun(run, *std::move(traces), cache, threads, progress_);
     if (made.ok())

@@ -19,6 +19,10 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
+  // Tells the thread to end early, which it cannot while the store is asked for the traces.
+  void Stop() { progress_.stop = true; }
+  // Whether the destructor returns at once.
+  bool has_ended();
   // The run; null if it is still loading after `wait`; an error when it cannot be loaded.
   absl::StatusOr<std::shared_ptr<const LoadedRun>> Get(Nanos wait);
   const Progress& progress() const { return progress_; }

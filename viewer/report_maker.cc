@@ -42,15 +42,22 @@ absl::StatusOr<std::string> MakeReport(const LoadedRun& run, Nanos patience,
     ++done;
   }
   if (stop.cancelled()) return absl::CancelledError("the report is not needed any more");
+  // A report that lacks a changed trace would be kept, and shown after the run was read anew.
+  RETURN_IF_ERROR(run.Check());
   return report.Finish("", run.name, kMaxReportRead).json;
 }
 
-ReportMaker::ReportMaker(std::shared_ptr<const LoadedRun> run)
-    : total_(run->workers.size()), thread_([this, run = std::move(run)] {
+absl::StatusOr<std::string> MakeReportInTime(const LoadedRun& run, const Cancellation& stop,
+                                             std::atomic<std::size_t>& done) {
+  return MakeReport(run, kReportDeadline, stop, done);
+}
+
+ReportMaker::ReportMaker(std::shared_ptr<const LoadedRun> run, MakeFunction make)
+    : total_(run->workers.size()), thread_([this, run = std::move(run), make = std::move(make)] {
         (void)setpriority(PRIO_PROCESS, 0,
                           kReportPoliteness);  // The kernel changes this thread only.
         absl::StatusOr<std::string> made =
-            RunGuarded("report", [&] { return MakeReport(*run, kReportDeadline, stop_, done_); });
+            RunGuarded("report", [&] { return make(*run, stop_, done_); });
         MutexLock lock(&mutex_);
         report_ = std::move(made);
         made_ = true;

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,14 +22,22 @@ inline constexpr std::uint64_t kMaxReportEvents = 20'000'000;
 inline constexpr Nanos kReportDeadline = std::chrono::seconds(60);
 
 // The text of report.json, made of the traces of all workers one after another. Cancelled once
-// `stop` is set. `done` counts workers.
+// `stop` is set. An error if a trace was changed meanwhile, or could not be fetched: the run is to
+// be read anew. `done` counts workers.
 absl::StatusOr<std::string> MakeReport(const LoadedRun& run, Nanos patience,
                                        const Cancellation& stop, std::atomic<std::size_t>& done);
+
+// Makes the text of a run's report, as MakeReport does; tests pass one that waits.
+using MakeFunction = std::function<absl::StatusOr<std::string>(
+    const LoadedRun& run, const Cancellation& stop, std::atomic<std::size_t>& done)>;
+// MakeReport with kReportDeadline.
+absl::StatusOr<std::string> MakeReportInTime(const LoadedRun& run, const Cancellation& stop,
+                                             std::atomic<std::size_t>& done);
 
 // Makes the report on a thread of its own, which gives way to the threads that answer the page.
 class ReportMaker {
  public:
-  explicit ReportMaker(std::shared_ptr<const LoadedRun> run);
+  explicit ReportMaker(std::shared_ptr<const LoadedRun> run, MakeFunction make = &MakeReportInTime);
   ~ReportMaker();  // Stops early.
   ReportMaker(const ReportMaker&) = delete;
   ReportMaker& operator=(const ReportMaker&) = delete;

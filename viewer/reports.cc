@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <variant>
 
 #include "common/base/strings.h"
@@ -16,6 +17,10 @@ using Json = nlohmann::ordered_json;
 
 // The page repeats its request, so that it can show progress.
 constexpr Nanos kReportWait = std::chrono::milliseconds(200);
+// A report that is being computed is given up for another one if nobody has asked for it for this
+// long.
+constexpr Nanos kReportPatience = std::chrono::seconds(5);
+constexpr std::size_t kMaxWaiting = 100;
 
 Page StatePage(std::string_view run, std::string_view state, std::string_view problem,
                const Json& more) {
@@ -37,6 +42,13 @@ std::string WhyNotMade(const LoadedRun& run, Making making) {
                   " events; strobe report computes it");
   if (making == Making::kIfCheap && !IsCheap(run)) return "it has not been asked for";
   return "";
+}
+
+// What tells the run's traces from others that had the same names.
+std::vector<index::Source> SourcesOf(const LoadedRun& run) {
+  std::vector<index::Source> sources;
+  for (const Worker& worker : run.workers) sources.push_back(worker.index().header().source);
+  return sources;
 }
 
 }  // namespace
@@ -65,40 +77,90 @@ Page LoadingReportPage(const std::string& run, const StoredReport& stored) {
   return StatePage(run, "loading", stored.problem, Json::object());
 }
 
-bool Reports::Knows(const std::string& run) {
+std::optional<std::string> Reports::ProblemOf(const std::string& run) {
   MutexLock lock(&mutex_);
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const Entry& entry) { return entry.run == run; });
+  for (const Entry& entry : entries_)
+    if (entry.run == run) return entry.problem;
+  const MonoTime now = clock_->MonoNow();
+  for (const Waiting& waiting : waiting_)
+    if (waiting.run == run && now - waiting.asked <= kReportPatience) return waiting.problem;
+  return std::nullopt;
 }
 
-Reports::Entry Reports::EntryOf(const std::string& name,
-                                const std::shared_ptr<const LoadedRun>& run,
-                                const std::string& problem) {
+void Reports::NoteProblem(const std::string& run, const std::string& problem) {
+  MutexLock lock(&mutex_);
+  std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.run == run; });
+  if (waiting_.size() >= kMaxWaiting) waiting_.erase(waiting_.begin());
+  waiting_.push_back({run, problem, clock_->MonoNow()});
+}
+
+bool Reports::Has(const std::string& name, const LoadedRun& run) {
+  MutexLock lock(&mutex_);
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.run == name && entry.sources == SourcesOf(run);
+  });
+}
+
+std::optional<Reports::Entry> Reports::TryEntryOf(const std::string& name,
+                                                  const std::shared_ptr<const LoadedRun>& run,
+                                                  const std::string& problem) {
   Entry evicted;  // Declared before the lock: its destructor waits for a thread.
   MutexLock lock(&mutex_);
-  const auto known = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& entry) { return entry.run == name; });
-  if (known != entries_.end()) return *known;
-  if (entries_.size() >= most_) {
-    evicted = std::move(entries_.front());
-    entries_.erase(entries_.begin());
+  const MonoTime now = clock_->MonoNow();
+  std::vector<index::Source> sources = SourcesOf(*run);
+  auto place = std::find_if(entries_.begin(), entries_.end(),
+                            [&](const Entry& entry) { return entry.run == name; });
+  if (place != entries_.end() && place->sources == sources) {
+    place->asked = now;
+    std::rotate(place, place + 1, entries_.end());
+    return entries_.back();
   }
-  entries_.push_back({name, problem, std::make_shared<ReportMaker>(run)});
+  if (place == entries_.end() && entries_.size() >= most_) {
+    place = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.given || now - entry.asked > kReportPatience;
+    });
+    if (place == entries_.end()) return std::nullopt;
+  }
+  if (place != entries_.end()) {
+    evicted = std::move(*place);
+    entries_.erase(place);
+  }
+  entries_.push_back(
+      {name, problem, std::make_shared<ReportMaker>(run, make_), std::move(sources), now});
   return entries_.back();
+}
+
+void Reports::NoteGiven(const std::shared_ptr<ReportMaker>& maker) {
+  MutexLock lock(&mutex_);
+  for (Entry& entry : entries_)
+    if (entry.maker == maker) entry.given = true;
 }
 
 Page Reports::Answer(const std::string& name, const std::shared_ptr<const LoadedRun>& run,
                      Making making, const StoredReport& stored) {
-  if (const std::string why = WhyNotMade(*run, making); !why.empty() && !Knows(name))
+  if (const std::string why = WhyNotMade(*run, making); !why.empty() && !Has(name, *run))
     return StatePage(name, "none", stored.problem, {{"why", why}});
-  const Entry entry = EntryOf(name, run, stored.problem);
+  std::optional<Entry> found = TryEntryOf(name, run, stored.problem);
+  if (!found) {
+    std::this_thread::sleep_for(kReportWait);
+    found = TryEntryOf(name, run, stored.problem);
+  }
+  if (!found) {
+    NoteProblem(name, stored.problem);
+    return StatePage(name, "computing", stored.problem,
+                     {{"done", 0}, {"total", run->workers.size()}});
+  }
+  const Entry& entry = *found;
   const absl::StatusOr<std::string> text = entry.maker->Get(kReportWait);
   if (text.ok() && text->empty())
     return StatePage(name, "computing", entry.problem,
                      {{"done", entry.maker->done()}, {"total", entry.maker->total()}});
   const absl::StatusOr<Json> report =
       text.ok() ? ReadReport(*text) : absl::StatusOr<Json>(text.status());
-  if (report.ok()) return WithReport(name, "computed", entry.problem, *report);
+  if (report.ok()) {
+    NoteGiven(entry.maker);
+    return WithReport(name, "computed", entry.problem, *report);
+  }
   {
     MutexLock lock(&mutex_);
     std::erase_if(entries_, [&](const Entry& known) { return known.maker == entry.maker; });

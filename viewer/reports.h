@@ -3,11 +3,13 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/http/http_server.h"
 #include "viewer/loaded_run.h"
@@ -33,13 +35,19 @@ Page LoadingReportPage(const std::string& run, const StoredReport& stored);
 // Safe for concurrent use.
 class Reports {
  public:
-  // At most `most` computed reports are kept.
-  explicit Reports(std::size_t most) : most_(most) {}
+  // At most `most` reports are kept, or being computed, at the same time.
+  Reports(std::size_t most, std::shared_ptr<const Clock> clock,
+          MakeFunction make = &MakeReportInTime)
+      : most_(most), clock_(std::move(clock)), make_(std::move(make)) {}
 
-  // Whether the run's report is computed, or being computed.
-  bool Knows(const std::string& run);
+  // Why the stored report of a run could not be shown when the store was asked for it; empty if
+  // there is none. Nothing if the store is to be asked, because no report is computed, and nobody
+  // waits for one.
+  std::optional<std::string> ProblemOf(const std::string& run);
+  // Remembers a problem while somebody waits until the run's report can be computed.
+  void NoteProblem(const std::string& run, const std::string& problem);
   // Waits a moment for the report of a run. A failure is forgotten, so that the next request tries
-  // again.
+  // again; so is the report of traces that were replaced since.
   Page Answer(const std::string& name, const std::shared_ptr<const LoadedRun>& run, Making making,
               const StoredReport& stored);
 
@@ -49,14 +57,33 @@ class Reports {
     std::string
         problem{};  // Why the stored report cannot be shown; empty if it can, or is missing.
     std::shared_ptr<ReportMaker> maker{};
+    std::vector<index::Source> sources{};  // The traces that it is made of.
+    MonoTime asked{};                      // When it was asked for last.
+    bool given = false;                    // Somebody has got it.
   };
 
-  Entry EntryOf(const std::string& name, const std::shared_ptr<const LoadedRun>& run,
-                const std::string& problem);
+  struct Waiting {
+    std::string run{}, problem{};
+    MonoTime asked{};
+  };
+
+  // Whether the report of these very traces is computed, or being computed.
+  bool Has(const std::string& name, const LoadedRun& run);
+  // The run's report; begins to compute it if nobody has. None if it has to wait, because `most`
+  // others are being computed for somebody: they would evict one another for ever.
+  std::optional<Entry> TryEntryOf(const std::string& name,
+                                  const std::shared_ptr<const LoadedRun>& run,
+                                  const std::string& problem);
+  void NoteGiven(const std::shared_ptr<ReportMaker>& maker);
 
   const std::size_t most_;
+  const std::shared_ptr<const Clock> clock_;
+  const MakeFunction make_;
   Mutex mutex_;
-  std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // The one that was made last at the end.
+  // The one that was asked for last at the end.
+  std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  // Runs whose traces are being read, or whose report waits for others; the latest at the end.
+  std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe::viewer

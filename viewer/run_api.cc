@@ -47,6 +47,9 @@ absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const Query& query) {
           StrCat("rows: write up to ", kMaxRows, " numbers, such as 3,5-9"));
     for (std::uint32_t row = first; row <= last; ++row) rows.push_back(row);
   }
+  // Each row once: its answer may be large.
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   return rows;
 }
 
@@ -106,7 +109,7 @@ absl::StatusOr<std::vector<SelectedEvent>> ReadEvents(const Query& query) {
   return events;
 }
 
-// The event behind which a list is to go on.
+// The event at which a list or a search is to go on.
 absl::StatusOr<EventRef> ReadAfter(const LoadedRun& run, const Query& query) {
   SelectedEvent event;
   if (!ReadEvent(query.Text("after"), event))
@@ -201,6 +204,9 @@ absl::StatusOr<Page> FindPage(const LoadedRun& run, const Query& query) {
   else if (!in.empty() && in != "names")
     return absl::InvalidArgumentError("in: write names, texts or all");
   request.count = query.Text("count") != "0";
+  if (!query.Text("after").empty()) {
+    ASSIGN_OR_RETURN(request.after, ReadAfter(run, query));
+  }
   return HitsPage(run, request, query);
 }
 

@@ -46,14 +46,14 @@ class TrackSearcher {
   }
 
  private:
-  // The ordinal at which the search begins. Hits that begin together are in the order of rows,
-  // tracks and ordinals.
+  // The ordinal at which the search begins or, if it goes backwards, before which it does. Events
+  // that begin together are in the order of rows, tracks and ordinals.
   std::uint64_t First() const {
     const std::optional<EventRef>& after = plan_.request.after;
     const std::int64_t from_ps = plan_.request.from_ps - worker_.shift_ps;
-    if (!after || plan_.request.backwards) return index_.FirstFrom(track_, from_ps);
+    if (!after) return index_.FirstFrom(track_, from_ps);
     const std::pair here(row_, track_number_), last(after->row, after->track);
-    if (here == last) return std::uint64_t{after->ordinal} + 1;
+    if (here == last) return std::uint64_t{after->ordinal} + (plan_.request.backwards ? 0u : 1u);
     return index_.FirstFrom(track_, here < last ? from_ps + 1 : from_ps);
   }
 

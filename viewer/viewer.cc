@@ -1,8 +1,10 @@
 #include "viewer/viewer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -59,7 +61,9 @@ Page ErrorPage(const absl::Status& status) {
 }  // namespace
 
 Viewer::Viewer(Library& library, ViewerOptions options)
-    : library_(library), options_(std::move(options)), reports_(options_.max_open) {}
+    : library_(library),
+      options_(std::move(options)),
+      reports_(options_.max_open, options_.clock) {}
 
 Page Viewer::Answer(const Request& request, const catalog::Visible& visible) {
   Page page;
@@ -144,9 +148,21 @@ absl::StatusOr<std::string> Viewer::RunOf(const Query& query, const catalog::Vis
   return name;
 }
 
+std::vector<std::shared_ptr<Loader>> Viewer::TakeEnded() {
+  for (const std::shared_ptr<Loader>& loader : evicted_)
+    if (loader.use_count() == 1) loader->Stop();
+  const auto ended =
+      std::partition(evicted_.begin(), evicted_.end(),
+                     [](const std::shared_ptr<Loader>& loader) { return !loader->has_ended(); });
+  std::vector<std::shared_ptr<Loader>> taken(std::make_move_iterator(ended),
+                                             std::make_move_iterator(evicted_.end()));
+  evicted_.erase(ended, evicted_.end());
+  return taken;
+}
+
 std::shared_ptr<Loader> Viewer::TryLoaderOf(const std::string& run) {
-  // Declared before the lock, so that it is destroyed after it: its destructor waits for a thread.
-  std::shared_ptr<Loader> evicted;
+  // Declared before the lock, so that they are destroyed after it: that may unmap large files.
+  std::vector<std::shared_ptr<Loader>> ended;
   MutexLock lock(&mutex_);
   if (std::shared_ptr<Loader> known = Known(run)) return known;
   const MonoTime now = options_.clock->MonoNow();
@@ -155,9 +171,11 @@ std::shared_ptr<Loader> Viewer::TryLoaderOf(const std::string& run) {
       return opened.given || now - opened.asked > kPatience;
     });
     if (place == opened_.end()) return nullptr;
-    evicted = std::move(place->loader);
+    evicted_.push_back(std::move(place->loader));
     opened_.erase(place);
   }
+  ended = TakeEnded();
+  if (evicted_.size() > options_.max_open) return nullptr;
   opened_.push_back({run, std::make_shared<Loader>(library_, options_.cache, run), now});
   return opened_.back().loader;
 }
@@ -248,12 +266,19 @@ absl::StatusOr<Page> Viewer::Report(const Query& query, const catalog::Visible& 
   ASSIGN_OR_RETURN(const Making making, MakingOf(query.Text("make")));
   ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
   StoredReport stored;
-  // The store had no report if one is being computed, and is not asked again.
-  if (making == Making::kNever || !reports_.Knows(name)) stored = ReadStoredReport(library_, name);
+  // The store is not asked again while a page waits for the report that it did not have.
+  const std::optional<std::string> problem = reports_.ProblemOf(name);
+  if (making == Making::kNever || !problem)
+    stored = ReadStoredReport(library_, name);
+  else
+    stored.problem = *problem;
   if (making == Making::kNever || !stored.report.is_null()) return StoredReportPage(name, stored);
   const std::shared_ptr<Loader> loader = LoaderOf(name, kPageWait);
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, kPageWait));
-  if (run == nullptr) return LoadingReportPage(name, stored);
+  if (run == nullptr) {
+    reports_.NoteProblem(name, stored.problem);
+    return LoadingReportPage(name, stored);
+  }
   return Checked(*run, loader, reports_.Answer(name, run, making, stored));
 }
 

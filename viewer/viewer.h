@@ -62,9 +62,12 @@ class Viewer {
 
   // The run's loader if there is one, else null. Makes it the one that is evicted last.
   std::shared_ptr<Loader> Known(const std::string& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The run's loader; starts to read the run if nobody has. Null if the run has to wait, because
-  // `max_open` others are being read for somebody: they would evict one another for ever.
+  // The run's loader; starts to read the run if nobody has. Null if the run has to wait: because
+  // `max_open` others are being read for somebody, which would evict one another for ever, or
+  // because more than `max_open` evicted ones have not ended yet.
   std::shared_ptr<Loader> TryLoaderOf(const std::string& run);
+  // Stops the evicted loaders for which nobody waits, and returns those that have ended.
+  std::vector<std::shared_ptr<Loader>> TakeEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same, null only if the run still has to wait after `wait`.
   std::shared_ptr<Loader> LoaderOf(const std::string& run, Nanos wait);
   // Null if the run is still being read after `wait`, or without a loader. After an error the
@@ -96,6 +99,8 @@ class Viewer {
   Mutex mutex_;
   // The one that was asked for last at the end.
   std::vector<Opened> opened_ ABSL_GUARDED_BY(mutex_);
+  // Loaders that were evicted, until they have ended: the store that they ask may answer late.
+  std::vector<std::shared_ptr<Loader>> evicted_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe::viewer

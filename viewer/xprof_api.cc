@@ -78,15 +78,20 @@ absl::StatusOr<Asked> ReadAsked(const LoadedRun& run, const Query& query) {
 // Writes the answer: Head, then rows, spans and counters, then Tail.
 class Writer {
  public:
-  explicit Writer(const LoadedRun& run) : run_(run) {}
+  // No span and no counter's value is begun behind `max_bytes`.
+  explicit Writer(const LoadedRun& run, std::size_t max_bytes = kMaxXprofBytes)
+      : run_(run), max_bytes_(max_bytes) {}
 
   std::string Take() { return std::move(out_); }
+  std::uint64_t spans() const { return spans_; }
+  std::uint64_t left_out() const { return left_out_; }  // Spans and values that did not fit.
 
-  void Head(bool filtered, std::uint64_t returned) {
+  void Head(bool filtered, std::uint64_t returned, std::uint64_t left_out) {
     out_ += StrCat(
         "{\"displayTimeUnit\":\"ns\",\"metadata\":{\"highres-ticks\":true},\"codeLink\":"
         "\"\",\"useNewBackend\":false,\"details\":[],\"returnedEventsSize\":",
-        returned, ",\"filteredByVisibility\":", filtered ? "true" : "false", ",\"fullTimespan\":[",
+        returned, ",\"leftOutEventsSize\":", left_out,
+        ",\"filteredByVisibility\":", filtered ? "true" : "false", ",\"fullTimespan\":[",
         DoubleText(static_cast<double>(run_.begin_ps) / kPsPerMs), ",",
         DoubleText(static_cast<double>(run_.end_ps) / kPsPerMs),
         "],\"showCounterMessage\":\"\",\"totalCounterEvents\":0,\"traceEvents\":[");
@@ -120,6 +125,8 @@ class Writer {
 
   void Span(std::uint32_t number, std::uint32_t track_number, std::uint64_t ordinal,
             const Entry& entry, const std::string& args) {
+    if (LeavesOut()) return;
+    ++spans_;
     const RowRef& ref = run_.rows[number];
     const Worker& worker = run_.WorkerOf(ref);
     const Track& track = worker.index().tracks()[run_.RowOf(ref).first_track + track_number];
@@ -143,6 +150,7 @@ class Writer {
     out_ += ",\"event_stats\":\"value\",\"entries\":[";
     bool first = true;
     for (const index::Sample& sample : samples) {
+      if (LeavesOut()) continue;
       out_ += StrCat(first ? "[" : ",[", Micros(sample.at_ps + worker.shift_ps), ",",
                      DoubleText(std::isfinite(sample.last) ? sample.last : 0), "]");
       first = false;
@@ -160,6 +168,12 @@ class Writer {
   }
   void Begin() {
     if (std::exchange(some_, true)) out_ += ",";
+  }
+  // Whether there is no room for one more span or value, which is counted then.
+  bool LeavesOut() {
+    const bool full = out_.size() >= max_bytes_;
+    if (full) ++left_out_;
+    return full;
   }
   static std::uint32_t Tid(std::uint32_t number, std::uint32_t lane) {
     return number * 1024 + lane + 1;
@@ -179,9 +193,19 @@ class Writer {
   }
 
   const LoadedRun& run_;
+  const std::size_t max_bytes_;
   std::string out_;
+  std::uint64_t spans_ = 0, left_out_ = 0;
   bool some_ = false;  // An event was written, so that the next one needs a comma.
 };
+
+// The answer of what `body` holds.
+std::string Finish(const LoadedRun& run, Writer& body, bool filtered) {
+  Writer head(run);
+  head.Head(filtered || body.left_out() > 0, body.spans(), body.left_out());
+  body.Tail();
+  return head.Take() + body.Take();
+}
 
 // Calls visit(ordinal, entry) for the events of one track that are told: all, or the longest of
 // each bin.
@@ -219,19 +243,22 @@ absl::StatusOr<std::string> OneEvent(const LoadedRun& run, const Query& query) {
   const Index& index = run.WorkerOf(ref).index();
   const Track& asked = index.tracks()[run.RowOf(ref).first_track + track];
   Writer writer(run);
-  writer.Head(false, 1);
+  writer.Head(false, 1, 0);
   writer.Span(row, track, ordinal, index.EntryAt(asked, ordinal).value_or(Entry{}),
               args.dump(-1, ' ', false, Json::error_handler_t::replace));
   writer.Tail();
   return writer.Take();
 }
 
-absl::StatusOr<std::string> Search(const LoadedRun& run, const Query& query, const Asked& asked) {
+absl::StatusOr<std::string> Search(const LoadedRun& run, const Query& query, const Asked& asked,
+                                   std::size_t max_bytes) {
   FindRequest request{
       .text = query.Text("search_prefix"), .from_ps = run.begin_ps, .limit = kMaxSearchHits};
+  // Only rows of the hosts that are asked for, because others could use up the limit.
+  for (std::uint32_t number = 0; number < run.rows.size(); ++number)
+    if (asked.workers[run.rows[number].worker]) request.rows.push_back(number);
   ASSIGN_OR_RETURN(const Found found, FindEvents(run, request));
-  Writer writer(run);
-  writer.Head(false, found.hits.size());
+  Writer writer(run, max_bytes);
   writer.Rows(asked.workers);
   for (const Hit& hit : found.hits) {
     const RowRef& ref = run.rows[hit.row];
@@ -241,19 +268,18 @@ absl::StatusOr<std::string> Search(const LoadedRun& run, const Query& query, con
     if (const auto entry = index.EntryAt(track, hit.ordinal))
       writer.Span(hit.row, hit.track, hit.ordinal, *entry, "");
   }
-  writer.Tail();
-  return writer.Take();
+  return Finish(run, writer, false);
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> XprofData(const LoadedRun& run, const Query& query) {
+absl::StatusOr<std::string> XprofData(const LoadedRun& run, const Query& query,
+                                      std::size_t max_bytes) {
   if (query.Has("event_name") && query.Has("unique_id")) return OneEvent(run, query);
   ASSIGN_OR_RETURN(const Asked asked, ReadAsked(run, query));
-  if (!query.Text("search_prefix").empty()) return Search(run, query, asked);
-  Writer body(run);
+  if (!query.Text("search_prefix").empty()) return Search(run, query, asked, max_bytes);
+  Writer body(run, max_bytes);
   body.Rows(asked.workers);
-  std::uint64_t returned = 0;
   for (std::uint32_t number = 0; number < run.rows.size(); ++number) {
     const RowRef& ref = run.rows[number];
     if (!asked.workers[ref.worker]) continue;
@@ -269,14 +295,10 @@ absl::StatusOr<std::string> XprofData(const LoadedRun& run, const Query& query) 
       }
       ForEachVisible(worker, track, asked, [&](std::uint64_t ordinal, const Entry& entry) {
         body.Span(number, t, ordinal, entry, "");
-        ++returned;
       });
     }
   }
-  Writer head(run);
-  head.Head(!asked.all && returned < run.events, returned);
-  body.Tail();
-  return head.Take() + body.Take();
+  return Finish(run, body, !asked.all && body.spans() < run.events);
 }
 
 std::string XprofHosts(const LoadedRun& run) {

@@ -2,6 +2,7 @@
 // against this server. The form is that of openxla/xprof: trace_events_to_json.h and
 // trace_view_options.cc.
 #pragma once
+#include <cstddef>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -10,6 +11,10 @@
 
 namespace strobe::viewer {
 
+// The longest answer, about a million events: it is made in memory, and read as one string by a
+// browser.
+inline constexpr std::size_t kMaxXprofBytes = std::size_t{128} << 20;
+
 // JSON of `/data?tag=trace_viewer@`: all events that the query asks for, or one event's details.
 //   host, hosts                    the workers, separated by commas; ALL_HOSTS for all
 //   start_time_ms, end_time_ms     the window; 0 = from the first or to the last event
@@ -17,8 +22,11 @@ namespace strobe::viewer {
 //                                  only the longest is told, as in XProf.
 //   search_prefix                  only events with this text in their names
 //   event_name, unique_id          the details of one event, by the uid that it was told with
+// Events that do not fit into `max_bytes` are left out, those of the last rows first, and counted
+// as "leftOutEventsSize", beside XProf's "returnedEventsSize"; "filteredByVisibility" is true then.
 // NotFound when no worker has the host's name, InvalidArgument for a number that is none.
-absl::StatusOr<std::string> XprofData(const LoadedRun& run, const Query& query);
+absl::StatusOr<std::string> XprofData(const LoadedRun& run, const Query& query,
+                                      std::size_t max_bytes = kMaxXprofBytes);
 
 // JSON of `/hosts`: the workers' names.
 std::string XprofHosts(const LoadedRun& run);

@@ -161,12 +161,20 @@ absl::Status FileStore::Put(std::string_view key, const ByteSource& bytes,
   }
   // Flushes before the file gets its name, so that a crash of the machine cannot leave a name
   // without the content.
-  if (status.ok() && fsync(file.get()) != 0 && errno != EINVAL)
-    status = FileError(errno, "flush", place.path());
+  if (status.ok()) {
+    const int error = FlushFile(file.get());
+    if (error != 0) status = FileError(error, "flush", place.path());
+  }
   if (status.ok() && cancelled()) status = absl::CancelledError("cancelled");
   if (status.ok()) status = TakeName(place, hidden, options.create_only);
-  if (!status.ok()) unlinkat(place.folder.get(), hidden.c_str(), 0);
-  return status;
+  if (!status.ok()) {
+    unlinkat(place.folder.get(), hidden.c_str(), 0);
+    return status;
+  }
+  // Without this, a crash of the machine could take the name away again.
+  if (const int error = FlushFolder(place.folder.get(), "."); error != 0)
+    return FileError(error, "flush the folder of", place.path());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ObjectInfo> FileStore::Stat(std::string_view key) {

@@ -15,7 +15,8 @@ class FileStore final : public ObjectStore {
       : root_(std::move(root)), cancellation_(cancellation) {}
 
   // Writes a hidden file beside the target and then renames it. A writer that was killed leaves the
-  // hidden file, which the next writer of the same key overwrites.
+  // hidden file, which the next writer of the same key overwrites. What has been put survives a
+  // crash of the machine.
   absl::Status Put(std::string_view key, const ByteSource& bytes,
                    const PutOptions& options) override;
   absl::StatusOr<ObjectInfo> Stat(std::string_view key) override;

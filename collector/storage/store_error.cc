@@ -102,6 +102,9 @@ absl::StatusCode CodeOf(const StoreFailure& failure) {
   if (status == 507 || IsAnyOf(text, kFull)) return absl::StatusCode::kResourceExhausted;
   if (status == 501) return absl::StatusCode::kFailedPrecondition;
   if (status >= 500 || status == 408) return absl::StatusCode::kUnavailable;
+  // Azure's uploads are their blocks, and these are gone: they were committed and the answer was
+  // lost, another write of the blob discarded them, or they were too old.
+  if (Element(text, "Code") == "InvalidBlockList") return absl::StatusCode::kNotFound;
   if (IsAnyOf(text, kCredentials)) {
     // A 4xx answer of a token service is a decision. No answer, or a 5xx, is not.
     return status >= 400 ? absl::StatusCode::kPermissionDenied : absl::StatusCode::kUnauthenticated;

@@ -129,7 +129,7 @@ absl::StatusOr<StorageConfig> FromYaml(const YAML::Node& root, std::string_view 
     const std::string scheme = entry.first.as<std::string>();
     if (scheme != "s3" && scheme != "gs" && scheme != "az") {
       return At(file, entry.first.Mark(),
-                StrCat("unknown key ", scheme, "; known here are az, gs, s3"));
+                StrCat("unknown key ", scheme, "; the known keys are az, gs, s3"));
     }
     if (!entry.second.IsMap())
       return At(file, entry.second.Mark(), StrCat(scheme, " must be a map of options"));

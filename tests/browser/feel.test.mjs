@@ -83,6 +83,15 @@ async function holdQuestions(...names) {
   };
 }
 
+/** Has the server refuse all questions to this part of the API. */
+async function refuse(name, body) {
+  await page.setRequestInterception(true);
+  page.on("request", (request) => {
+    if (new URL(request.url()).pathname === `/api/${name}`) request.respond({ status: 500, body });
+    else request.continue();
+  });
+}
+
 async function until(isSo) {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
@@ -100,6 +109,22 @@ async function clickAt(name, track, ps, worker = 0) {
   const point = await pointOf(page, await rowNamed(page, name, worker), track, ps);
   await page.mouse.click(point.x, point.y);
   return point;
+}
+
+const textIs = (id, wanted) =>
+  page.waitForFunction(
+    (of, expected) => document.getElementById(of).textContent === expected,
+    {},
+    id,
+    wanted,
+  );
+
+/** Drags a box around the kernels of a time. */
+async function boxOver(from, to) {
+  const row = await rowNamed(page, "Stream #13(Compute)");
+  const a = await pointOf(page, row, 0, from);
+  const b = await pointOf(page, row, 0, to);
+  await drag(page, { x: a.x, y: a.y - 4 }, { x: b.x, y: b.y + 4 });
 }
 
 /** Drags with the left button over a row's first track. */
@@ -276,6 +301,56 @@ test("a late answer does not replace what was selected after it", async () => {
   assert.equal((await state("selected"))[0].ordinal, 2);
 });
 
+test("a mark that is being measured does not land in the next run", async () => {
+  const questions = await holdQuestions("event");
+  await page.keyboard.press("4");
+  await dragTimes("python", 10 * MS, 19 * MS, { from: 3, to: -4 });
+  await until(() => questions.has("event"));
+  await showRun(ONE_WORKER);
+  await questions.release();
+  assert.deepEqual(await marks(), []);
+  assert.equal(await state("timing"), null);
+});
+
+test("an error about the tiles of the run before is not told", async () => {
+  let held = null;
+  await page.setRequestInterception(true);
+  page.on("request", (request) => {
+    if (!held && request.url().includes(`/api/tiles?run=${ONE_WORKER}`)) held = request;
+    else request.continue();
+  });
+  await page.select("#run", ONE_WORKER);
+  await until(() => held);
+  await showRun(WITH_WINDOW);
+  await held.respond({ status: 500, body: "the tile is lost" });
+  await page.evaluate(async () => (await fetch("/healthz")).text());
+  assert.doesNotMatch(await text(page, "#notice"), /the tile is lost/);
+});
+
+test("the list names the run that is shown when another one cannot be opened", async () => {
+  const shown = await page.$eval("#run", (node) => node.value);
+  await refuse("run", "the bucket says no");
+  await page.select("#run", ONE_WORKER);
+  await textIs("notice", "the bucket says no");
+  assert.equal(await page.$eval("#run", (node) => node.value), shown);
+});
+
+test("a search is given up when its text changes", async () => {
+  let held = null;
+  const givenUp = new Promise((resolve) => {
+    page.on("requestfailed", (request) => request === held && resolve());
+  });
+  await page.setRequestInterception(true);
+  page.on("request", (request) => {
+    if (!held && /\/api\/find\?.*in=all/.test(request.url())) held = request;
+    else request.continue();
+  });
+  await page.type("#find-text", "kernel_1");
+  await until(() => held);
+  await page.type("#find-text", "2");
+  await givenUp;
+});
+
 test("keys are for the timeline also when the list of runs has the focus", async () => {
   await page.focus("#run");
   const run = await page.$eval("#run", (node) => node.value);
@@ -393,34 +468,51 @@ test("a drag along the axis marks a time; Shift and the middle button pan", asyn
 });
 
 test("Ctrl and a box add to what is selected, each event once", async () => {
-  const row = await rowNamed(page, "Stream #13(Compute)");
-  const box = async (from, to) => {
-    const a = await pointOf(page, row, 0, from);
-    const b = await pointOf(page, row, 0, to);
-    await drag(page, { x: a.x, y: a.y - 4 }, { x: b.x, y: b.y + 4 });
-  };
-  const title = (wanted) =>
-    page.waitForFunction(
-      (of) => document.getElementById("panel-title").textContent === of,
-      {},
-      wanted,
-    );
-  await box(1.9 * MS, 7.9 * MS);
-  await title("20 events selected");
+  await boxOver(1.9 * MS, 7.9 * MS);
+  await textIs("panel-title", "20 events selected");
   await page.keyboard.down("Control");
-  await box(11.9 * MS, 17.9 * MS);
-  await title("40 events selected");
-  await box(5.9 * MS, 12.0 * MS + 1);
-  await title("40 events selected");
+  await boxOver(11.9 * MS, 17.9 * MS);
+  await textIs("panel-title", "40 events selected");
+  await boxOver(5.9 * MS, 12.0 * MS + 1);
+  await textIs("panel-title", "40 events selected");
   const point = await pointOf(page, await rowNamed(page, "python"), 0, 25 * MS);
   await page.mouse.click(point.x, point.y);
-  await title("41 events selected");
+  await textIs("panel-title", "41 events selected");
   await page.keyboard.up("Control");
   assert.match(await text(page, "#panel-details"), /kernel_02300 µs/);
   await press(page, "f");
   near((await view(page)).begin, 2 * MS - 2.7 * MS, 0.01 * MS);
   await press(page, "Escape");
   assert.ok(await page.$eval("#panel", (node) => node.hidden));
+});
+
+test("Ctrl and a box add to a box that is still being summed", async () => {
+  const questions = await holdQuestions("select");
+  await boxOver(1.9 * MS, 7.9 * MS);
+  await until(() => questions.has("select"));
+  await page.keyboard.down("Control");
+  await boxOver(11.9 * MS, 17.9 * MS);
+  await page.keyboard.up("Control");
+  await questions.release();
+  await textIs("panel-title", "40 events selected");
+});
+
+test("a box that cannot be summed leaves selected what is shown", async () => {
+  await clickAt("python", 0, 12 * MS);
+  await selected("train");
+  await refuse("select", "the trace was changed");
+  await boxOver(1.9 * MS, 7.9 * MS);
+  await textIs("notice", "the trace was changed");
+  assert.equal((await state("selected"))[0]?.name, "train");
+  assert.match(await text(page, "#panel-details"), /Duration/);
+});
+
+test("an error is not taken for the end of a row", async () => {
+  await clickAt("python", 0, 12 * MS);
+  await selected("train");
+  await refuse("event", "the trace was changed");
+  await page.keyboard.press("ArrowRight");
+  await textIs("notice", "the trace was changed");
 });
 
 // ---- Time ---------------------------------------------------------------------------------------

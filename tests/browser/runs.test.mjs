@@ -150,6 +150,22 @@ test("a server that does not answer is told, and found again", async () => {
   await says("");
 });
 
+test("letters that are typed while an answer comes are searched", async () => {
+  let held = null; // The question for "a".
+  await intercept((request) => {
+    if (request.url().includes("q=a&")) held = request;
+    else request.continue();
+  });
+  await rows(100);
+  const asked = page.waitForRequest((request) => request.url().includes("q=a&"));
+  await page.type("#search-text", "a");
+  await asked;
+  await page.type("#search-text", "b");
+  await held.continue();
+  // Only a search for what was typed writes the link; one that looks for new runs does not.
+  await page.waitForFunction(() => location.hash.includes("q=ab"));
+});
+
 test("why there is nothing to see is told", async () => {
   const logdir = { logdir: "gs://a", listed: true, busy: false, problem: "", leftOut: 0 };
   let logdirs = [];

@@ -269,7 +269,7 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):
         ("/api/tiles?rows=0-9999999", 400, "rows: write up to"),
         ("/api/tiles?rows=0&slots=99999", 400, "slots: 99999 is not from 1 to 4096"),
         ("/api/tiles?rows=0&level=56&slots=4096", 400, "slots: the window is longer than any trace"),
-        ("/api/tiles?rows=0&begin=1e9", 400, 'begin: "1e9" is no integer'),
+        ("/api/tiles?rows=0&begin=1e9", 400, 'begin: "1e9" is not a valid integer'),
         ("/api/run?run=../../x", 404, "there is no run ../../x"),
         ("/api/find?q=", 400, "q: write 1 to 1000 bytes"),
         ("/api/find?regex=1&q=(a", 400, "is no regular expression"),

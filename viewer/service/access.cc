@@ -55,7 +55,7 @@ void Access::MakeRoom() {
 absl::StatusOr<bool> Access::Ask(const Asker& asker, const std::string& ns, const std::string& key,
                                  MonoTime deadline) {
   const MonoTime asked = clock_.MonoNow();
-  absl::StatusOr<bool> allowed = absl::UnavailableError("the question was not asked");
+  absl::StatusOr<bool> allowed = absl::UnavailableError("the request was not sent");
   const absl::Status ran = RunGuarded(
       "access", [&] { allowed = judge_.MaySee(asker, ns, std::max(Nanos{1}, deadline - asked)); });
   if (!ran.ok()) allowed = ran;
@@ -79,7 +79,7 @@ absl::StatusOr<bool> Access::MaySeeOne(const Asker& asker, const std::string& ns
         return found == answers_.end() || !found->second.asking;
       };
       if (!mutex_.AwaitFor(std::max(Nanos{0}, deadline - clock_.MonoNow()), answered))
-        return absl::DeadlineExceededError("no answer in time");
+        return absl::DeadlineExceededError("no answer arrived in time");
       const auto found = answers_.find(key);
       if (found == answers_.end()) return absl::UnavailableError("the answer was dropped");
       return found->second.allowed;
@@ -104,7 +104,7 @@ absl::StatusOr<std::vector<bool>> Access::MaySee(const Asker& asker,
   std::vector<bool> allowed;
   for (const absl::StatusOr<bool>& answer : answers) {
     if (!answer.ok())
-      return absl::UnavailableError(StrCat("the API server did not tell what ", asker.user,
+      return absl::UnavailableError(StrCat("the API server did not say what ", asker.user,
                                            " may see: ", MessageOf(answer.status())));
     allowed.push_back(*answer);
   }

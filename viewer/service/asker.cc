@@ -40,7 +40,7 @@ absl::Status CheckName(std::string_view name, const std::string& header, std::si
                                    [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; });
   if (control || !IsUtf8(name))
     return absl::InvalidArgumentError(
-        StrCat("the header ", header, " holds bytes that no name has"));
+        StrCat("the header ", header, " contains characters that are not allowed in names"));
   return absl::OkStatus();
 }
 
@@ -56,7 +56,8 @@ absl::StatusOr<std::vector<std::string>> ReadGroups(std::string_view text,
     RETURN_IF_ERROR(CheckName(group, names.groups, kMaxGroupBytes));
     if (!IsReserved(group)) groups.push_back(StrCat(names.groups_prefix, group));
     if (groups.size() > kMaxGroups)
-      return absl::OutOfRangeError(StrCat("the header ", names.groups, " holds too many groups"));
+      return absl::OutOfRangeError(
+          StrCat("the header ", names.groups, " contains too many groups"));
   }
   std::sort(groups.begin(), groups.end());
   groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
@@ -74,7 +75,7 @@ absl::StatusOr<Asker> ReadAsker(const Request& request, const IdentityHeaders& n
   RETURN_IF_ERROR(CheckName(user, names.user, kMaxUserBytes));
   if (Contains(user, ","))
     return absl::InvalidArgumentError(
-        StrCat("the header ", names.user, " holds a comma, so that it may name two users"));
+        StrCat("the header ", names.user, " contains a comma, so it may name two users"));
   if (IsReserved(user))
     return absl::PermissionDeniedError(
         StrCat("users whose names begin with ", kReserved, " belong to Kubernetes"));

@@ -52,7 +52,7 @@ Page Gate::Judged(const Request& request) {
   if (!allowed.ok()) {
     LogFailure(allowed.status());
     return {.status = 503,
-            .body = "the cluster does not tell what you may see; try again in a moment\n",
+            .body = "the cluster did not say what you may see; try again in a moment\n",
             .headers = {{"Retry-After", "2"}}};
   }
   VisibleLogdirs visible;

@@ -56,16 +56,15 @@ absl::Status CheckLogdirs(std::vector<ServedLogdir>& logdirs) {
   for (ServedLogdir& logdir : logdirs) {
     if (logdir.url.empty()) return absl::InvalidArgumentError("each entry of logdirs needs a url");
     if (!IsNamespaceName(logdir.ns))
-      return absl::InvalidArgumentError(
-          StrCat("logdirs: ", logdir.url,
-                 " needs the namespace that it belongs to: people who may get ProfileRequests "
-                 "there may see its runs"));
+      return absl::InvalidArgumentError(StrCat("logdirs: ", logdir.url,
+                                               " needs the namespace that it belongs to: users who "
+                                               "may get ProfileRequests there may see its runs"));
     if (logdir.name.empty()) logdir.name = logdir.ns;
     if (!IsSafeName(logdir.name, 63))
       return absl::InvalidArgumentError(StrCat("logdirs: \"", logdir.name, "\" cannot be a name"));
     if (!names.insert(logdir.name).second)
       return absl::InvalidArgumentError(
-          StrCat("logdirs: two are called ", logdir.name, "; give each a name"));
+          StrCat("logdirs: two are named ", logdir.name, "; give each a name"));
     if (!urls.insert(logdir.url).second)
       return absl::InvalidArgumentError(StrCat("logdirs: ", logdir.url,
                                                " is listed twice; a logdir belongs to one "

@@ -12,16 +12,21 @@ export class Api {
     return `/api/${path}?${query}`;
   }
 
-  /** The answer, decoded from JSON; throws an Error with the server's message when it refuses. */
-  async get(path, parameters) {
+  /**
+   * The answer, decoded from JSON; throws an Error with the server's message and `status` when it
+   * refuses. `signal`: an AbortSignal that gives the question up.
+   */
+  async get(path, parameters, signal) {
     let answer;
     try {
-      answer = await fetch(this.url(path, parameters));
+      answer = await fetch(this.url(path, parameters), { signal });
     } catch {
       throw new Error("The server does not answer."); // Browsers say "Failed to fetch".
     }
-    if (!answer.ok)
-      throw new Error((await answer.text()).trim() || `the server says ${answer.status}`);
+    if (!answer.ok) {
+      const text = (await answer.text()).trim() || `the server says ${answer.status}`;
+      throw Object.assign(new Error(text), { status: answer.status });
+    }
     return answer.json();
   }
 }

@@ -140,6 +140,7 @@ async function openRun(name, link = {}) {
   };
   view.top = 0;
   selection.clearAll();
+  pointer.cancel();
   panel.hide();
   marks.clear();
   flows.hideEvent();
@@ -336,7 +337,10 @@ $("run").addEventListener("pointerdown", () => (chosenByMouse = true));
 $("run").addEventListener("keydown", () => (chosenByMouse = false));
 $("run").onchange = () => {
   if (chosenByMouse) canvas.focus();
-  openRun($("run").value).catch(fail);
+  openRun($("run").value).catch((error) => {
+    if (view.run) $("run").value = view.run.api.run; // It is still shown.
+    fail(error);
+  });
 };
 $("flows").onclick = toggleFlows;
 $("compare").onclick = toggleComparison;

@@ -57,6 +57,7 @@ export class Flows {
     if (!this.on || !this.view.run) return;
     const number = ++this.question;
     const { begin, end, run, renderer } = this.view;
+    const isLate = () => number !== this.question || !this.on || run !== this.view.run;
     const rows = this.view.rows();
     if (rows.length === 0) return;
     const cell = (CELL * (end - begin)) / renderer.width;
@@ -64,7 +65,7 @@ export class Flows {
     try {
       const question = { rows: ranges(rows), begin, end, level, limit: MAX_BUNDLES };
       const { total, drawn, bundles } = await run.api.get("arrows", question);
-      if (number !== this.question || !this.on || run !== this.view.run) return;
+      if (isLate()) return;
       // Neighbours are drawn one after the other, because their pixels are close in memory.
       bundles.sort(([a], [b]) => a[2] - b[2]);
       this.bundles = bundles;
@@ -74,7 +75,7 @@ export class Flows {
       this.tell();
       this.view.redraw();
     } catch (error) {
-      this.notices.tell(error.message);
+      if (!isLate()) this.notices.tell(error.message);
     }
   }
 

@@ -14,14 +14,26 @@ export class Loading {
     const api = new Api(run);
     this.latest = api;
     for (;;) {
-      const answer = await api.get("run"); // The server waits a moment before it says "loading".
-      if (api !== this.latest) return null;
+      const answer = await this.ask(api);
+      if (!answer) return null;
       if (!answer.loading) {
         this.bar.hidden = true;
         api.run = answer.run; // Without a name, the server has chosen one.
         return { api, description: answer };
       }
       this.show(answer);
+    }
+  }
+
+  /** The server's answer or error; null when another run was asked for meanwhile. */
+  async ask(api) {
+    try {
+      const answer = await api.get("run"); // The server waits a moment before it says "loading".
+      return api === this.latest ? answer : null;
+    } catch (error) {
+      if (api !== this.latest) return null;
+      this.bar.hidden = true;
+      throw error;
     }
   }
 

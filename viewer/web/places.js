@@ -29,7 +29,14 @@ export class Places {
 
   async showStep(step, number, name) {
     const { run } = this.view;
-    const found = await this.stepNumbered(step).catch((error) => this.notices.tell(error.message));
+    let found;
+    try {
+      found = await this.stepNumbered(step);
+    } catch (error) {
+      // Whether the trace has the step is not known.
+      if (run === this.view.run) this.notices.tell(error.message);
+      return;
+    }
     if (run !== this.view.run) return;
     const part = number < 0 ? found : found?.workers.find(({ worker }) => worker === number);
     if (!part)

@@ -142,10 +142,12 @@ export class Pointer {
 
   /** Marks the dragged time, with the exact times of the events' edges. */
   async measure(from, to) {
+    const { run } = this.view;
     const [a, b] = await Promise.all([
       snapExactly(this.view, from.x, from.y),
       snapExactly(this.view, to.x, to.y),
     ]);
+    if (run !== this.view.run) return;
     this.timing = null;
     this.view.redraw();
     if (a === b) return;
@@ -155,7 +157,9 @@ export class Pointer {
 
   /** Moves an edge of a mark to a point. */
   async moveEdge({ mark, still }, { x, y }) {
+    const { run } = this.view;
     const moved = await snapExactly(this.view, x, y);
+    if (run !== this.view.run) return;
     this.timing = null;
     Object.assign(mark, interval(still, moved));
     this.touch(mark);
@@ -180,6 +184,7 @@ export class Pointer {
     await this.selection.select({ row, track, at, slop, here: single ? 1 : 0 }, add);
   }
 
+  /** Ends a drag without effect: the browser has taken it, or another run is shown. */
   cancel() {
     this.drag = null;
     this.box = null;

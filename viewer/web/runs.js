@@ -9,7 +9,8 @@ const REFRESH_MS = 20_000; // Between two questions otherwise, for new runs.
 
 const $ = (id) => document.getElementById(id);
 const api = new Api("");
-let timer = 0;
+let timer = 0; // For the next question about new runs.
+let typing = 0; // For the search for what is being typed, which no answer may put off.
 
 const table = new RunTable($("list"), (query) => api.get("catalog", query), {
   told,
@@ -96,8 +97,8 @@ async function search() {
 }
 
 $("search-text").oninput = () => {
-  clearTimeout(timer);
-  timer = setTimeout(() => {
+  clearTimeout(typing);
+  typing = setTimeout(() => {
     link({ q: $("search-text").value });
     $("list").scrollTop = 0;
     search();

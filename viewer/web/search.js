@@ -1,7 +1,7 @@
 // Finding events by name, full name and arguments, over the whole run and all workers. Names are
 // answered at once; arguments are searched next, because every event has to be read for them.
 import { count } from "./format.js";
-import { isSame } from "./selection.js";
+import { keyOf } from "./panel.js";
 
 const TYPING_MS = 200; // Rest after a key before the server is asked.
 const MAX_HITS = 100;
@@ -21,6 +21,7 @@ export class Search {
     this.current = null; // The hit that "next" goes on from.
     this.timer = 0;
     this.question = 0; // Number of the latest question; older answers are dropped.
+    this.asking = new AbortController(); // Gives the latest question up.
     this.counted = ""; // What `totals` belongs to; see key().
     this.totals = null; // The answer that counts all hits.
     this.listen();
@@ -33,6 +34,7 @@ export class Search {
     };
     $("find-previous").onclick = () => this.find(-1);
     this.field.oninput = () => {
+      this.abandon();
       this.current = null;
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.find(0), TYPING_MS);
@@ -61,10 +63,17 @@ export class Search {
     $("find-regex").setAttribute("aria-pressed", String(regex));
   }
 
+  /** Gives up what is being asked, whose answer may be long in coming; the number of the next. */
+  abandon() {
+    this.asking.abort();
+    this.asking = new AbortController();
+    return ++this.question;
+  }
+
   /** Forgets what was searched for: another run is shown. */
   reset() {
     clearTimeout(this.timer);
-    ++this.question;
+    this.abandon();
     this.field.value = this.text = this.counted = "";
     this.current = this.totals = null;
     this.clear();
@@ -80,7 +89,7 @@ export class Search {
   /** Lists what matches the field. direction: 1 goes to the next hit, -1 to the previous one. */
   async find(direction) {
     this.text = this.field.value;
-    const number = ++this.question;
+    const number = this.abandon();
     if (!this.text) return this.clear();
     if (!this.view.run) {
       this.summary.textContent = "the run is being read";
@@ -159,6 +168,7 @@ export class Search {
   async ask(direction, where, counted = true) {
     const { api, description } = this.view.run;
     const { current } = this;
+    const { signal } = this.asking;
     const question = {
       q: this.text,
       regex: this.regex ? 1 : 0,
@@ -168,19 +178,15 @@ export class Search {
       limit: MAX_HITS,
       backwards: direction < 0 ? 1 : 0,
     };
-    let from = this.view.begin;
-    // Other events may begin together with the current hit, so it is asked for again and skipped.
-    if (current && direction !== 0) from = current.beginPs + (direction > 0 ? 0 : 1);
-    const answer = await api.get("find", { ...question, from });
-    if (current && direction !== 0) {
-      const place = answer.hits.findIndex((hit) => isSame(hit, current));
-      answer.hits = answer.hits.slice(place + 1);
-    }
+    // Other events may begin together with the current hit, so the server is told which it is.
+    const place =
+      current && direction !== 0 ? { after: keyOf(current) } : { from: this.view.begin };
+    const answer = await api.get("find", { ...question, ...place }, signal);
     const some = counted ? answer.total > 0 : true;
     answer.wrapped = answer.hits.length === 0 && some;
     if (answer.wrapped) {
-      from = direction < 0 ? description.endPs + 1 : description.beginPs;
-      answer.hits = (await api.get("find", { ...question, from, count: 0 })).hits;
+      const from = direction < 0 ? description.endPs + 1 : description.beginPs;
+      answer.hits = (await api.get("find", { ...question, from, count: 0 }, signal)).hits;
     }
     return answer;
   }

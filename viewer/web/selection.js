@@ -2,21 +2,28 @@
 import { count, exact } from "./format.js";
 import { MIN_SPAN } from "./view.js";
 
+const NOT_FOUND = 404;
+
 export class Selection {
   constructor(view, flows, panel, notices) {
     this.view = view;
     this.flows = flows;
     this.panel = panel;
     this.notices = notices;
-    // Numbers of the latest question that replaces what is selected, and of the latest for sums.
-    // Answers to older ones are dropped.
+    // Number of the latest question that replaces what is selected; answers to older ones are
+    // dropped.
     this.question = 0;
-    this.sums = 0;
+    this.pending = null; // Resolves once all questions of that number are answered.
     this.clearAll();
   }
 
   clearAll() {
     ++this.question;
+    this.pending = null;
+    this.forget();
+  }
+
+  forget() {
     this.events = []; // Answers of /api/event.
     this.boxes = []; // {tracks, begin, end}: boxes with selected events, which are not listed.
     this.range = null; // {begin, end} of what is selected, when boxes are.
@@ -49,22 +56,45 @@ export class Selection {
    * leaves them when it is selected already.
    */
   async select(which, add = false) {
+    await this.ask(add, async (isLate) => {
+      try {
+        const event = await this.view.run.api.get("event", which);
+        if (isLate()) return;
+        const anchor = { row: event.row, track: event.track };
+        if (!add) this.replace(event);
+        else if (this.boxes.length > 0)
+          return await this.sum(this.boxes, this.toggled(event), anchor, isLate);
+        else this.events = this.toggled(event);
+        this.anchor = anchor;
+        this.show();
+      } catch (error) {
+        if (isLate()) return;
+        if (!add) this.unselect();
+        this.notices.tell(error.message);
+      }
+    });
+  }
+
+  /** The selected events with another one, or without it if it is one of them. */
+  toggled(event) {
+    const others = this.events.filter((other) => !isSame(other, event));
+    return others.length < this.events.length ? others : [...others, event];
+  }
+
+  /**
+   * Runs `answer(isLate)`, which asks the server. With `add`, what was asked before is answered
+   * first: the answer joins that selection, and not the one that is still shown.
+   */
+  async ask(add, answer) {
     const number = add ? this.question : ++this.question;
-    try {
-      const event = await this.view.run.api.get("event", which);
-      if (number !== this.question) return;
-      const same = this.events.findIndex((other) => isSame(other, event));
-      if (!add) this.replace(event);
-      else if (same >= 0) this.events.splice(same, 1);
-      else this.events.push(event);
-      this.anchor = { row: event.row, track: event.track };
-      if (this.boxes.length > 0) await this.sum(this.boxes);
-      else this.show();
-    } catch (error) {
-      if (number !== this.question) return;
-      if (!add) this.clear();
-      this.notices.tell(error.message);
-    }
+    const isLate = () => number !== this.question;
+    const before = add ? this.pending : null;
+    const run = async () => {
+      await before;
+      if (!isLate()) await answer(isLate);
+    };
+    this.pending = run();
+    await this.pending;
   }
 
   replace(event) {
@@ -75,7 +105,7 @@ export class Selection {
 
   show() {
     this.range = null;
-    if (this.events.length === 0) return this.clear();
+    if (this.events.length === 0) return this.unselect();
     if (this.single) {
       this.panel.event(this.single);
       const { name, durationPs, line } = this.single;
@@ -95,6 +125,12 @@ export class Selection {
 
   clear() {
     this.clearAll();
+    this.unselect();
+  }
+
+  /** Nothing is selected; what is being asked still joins. */
+  unselect() {
+    this.forget();
     this.flows.hideEvent();
     this.panel.hide("event", "selection");
     this.view.settle();
@@ -111,29 +147,31 @@ export class Selection {
     const end = Math.round(this.view.timeAt(Math.max(x0, x1)));
     const tracks = this.view.tracksBetween(Math.min(y0, y1), Math.max(y0, y1));
     if (tracks.length === 0) return add ? undefined : this.clear();
-    const number = add ? this.question : ++this.question;
-    if (!add) this.events = [];
     const [row, , last] = tracks.at(-1).split(/[:-]/).map(Number);
-    this.anchor = { row, track: last };
-    try {
-      await this.sum([...(add ? this.boxes : []), { tracks, begin, end }]);
-    } catch (error) {
-      if (number === this.question) this.notices.tell(error.message);
-    }
+    const box = { tracks, begin, end };
+    const anchor = { row, track: last };
+    await this.ask(add, async (isLate) => {
+      try {
+        if (add) await this.sum([...this.boxes, box], this.events, anchor, isLate);
+        else await this.sum([box], [], anchor, isLate);
+      } catch (error) {
+        if (!isLate()) this.notices.tell(error.message);
+      }
+    });
   }
 
-  /** Sums up boxes together with the selected events, each event once. */
-  async sum(boxes) {
-    const { question } = this;
-    const number = ++this.sums;
+  /** Selects the events of boxes and others, and sums them up, each event once. */
+  async sum(boxes, events, anchor, isLate) {
     const tracks = boxes.flatMap((box) => box.tracks.map((of) => `${of}:${box.begin}:${box.end}`));
-    const events = this.events.map(({ row, track, ordinal }) => `${row}:${track}:${ordinal}`);
+    const singles = events.map(({ row, track, ordinal }) => `${row}:${track}:${ordinal}`);
     const answer = await this.view.run.api.get("select", {
       tracks: tracks.join(","),
-      events: events.join(","),
+      events: singles.join(","),
     });
-    if (question !== this.question || number !== this.sums) return;
-    if (answer.count === 0) return this.clear();
+    if (isLate()) return;
+    if (answer.count === 0) return this.unselect();
+    this.events = events;
+    this.anchor = anchor;
     this.boxes = boxes;
     this.range = { begin: answer.beginPs, end: answer.endPs };
     this.shades = boxes.map(({ begin, end }) => ({ begin, end }));
@@ -155,11 +193,15 @@ export class Selection {
     const { row, track, ordinal } = this.single;
     const { question } = this;
     const which = { row, track, ordinal: ordinal + direction };
-    const next =
-      which.ordinal < 0 ? null : await this.view.run.api.get("event", which).catch(() => null);
-    if (question !== this.question) return;
-    if (next) await this.jump(next);
-    else this.notices.tell("There is no further event at this depth of the row.");
+    const none = "There is no further event at this depth of the row.";
+    if (which.ordinal < 0) return this.notices.tell(none);
+    try {
+      const next = await this.view.run.api.get("event", which);
+      if (question === this.question) await this.jump(next);
+    } catch (error) {
+      if (question === this.question)
+        this.notices.tell(error.status === NOT_FOUND ? none : error.message);
+    }
   }
 
   /** Zooms to what is selected or, when nothing is, to `mark`. */

@@ -53,6 +53,7 @@ export class TileStore {
     this.failures = 0; // In a row.
     this.lacking = 0; // Tiles in sight that are not loaded.
     this.clock = 0; // Counts frames; a tile notes the last one that drew it.
+    this.closed = false; // Another run is shown.
     this.worker = spare ?? startWorker();
     spare = null;
     this.worker.onmessage = ({ data }) => this.take(data);
@@ -60,6 +61,7 @@ export class TileStore {
   }
 
   close() {
+    this.closed = true;
     this.worker.terminate();
   }
 
@@ -137,6 +139,7 @@ export class TileStore {
   }
 
   take({ id, rows, texts, error }) {
+    if (this.closed) return;
     const { level, index, rows: asked } = this.waiting.get(id);
     this.waiting.delete(id);
     for (const row of asked) this.asked.delete(`${row}:${level}:${index}`);

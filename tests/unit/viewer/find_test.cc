@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
@@ -140,14 +142,18 @@ TEST(Find, HitsComeInTheOrderOfTheSearch) {
   }
 }
 
-TEST(Find, AListGoesOnWhereItEndedHoweverManyEventsBeginTogether) {
+// A thread on which hundreds of events begin together, more than a request's limit.
+std::string TiesPlane() {
   xplane::PlaneBuilder host(xplane::kHostPlane);
   host.BeginLine(1, "main", 0);
   for (int i = 0; i < 3; ++i) host.AddEvent(host.EventId("overlap"), i * kUs, 5 * kUs);
   for (int i = 0; i < 600; ++i) host.AddEvent(host.EventId("tie"), kUs, 0);
   host.AddEvent(host.EventId("last"), 20 * kUs, kUs);
-  const std::string trace = host.Encode();
-  const LoadedRun run = MadeRun({trace, trace});
+  return host.Encode();
+}
+
+TEST(Find, AListGoesOnWhereItEndedHoweverManyEventsBeginTogether) {
+  const LoadedRun run = MadeRun({TiesPlane(), TiesPlane()});
   FindRequest request{.limit = 100};
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> seen;
   for (std::size_t hits = request.limit; hits == request.limit && seen.size() <= run.events;) {
@@ -163,6 +169,33 @@ TEST(Find, AListGoesOnWhereItEndedHoweverManyEventsBeginTogether) {
     request.after = EventRef{.row = last.row, .track = last.track, .ordinal = last.ordinal};
   }
   EXPECT_EQ(seen.size(), run.events);
+}
+
+TEST(Find, GoingBackFromHitToHitMeetsTheSameEventsAsGoingForth) {
+  using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+  const LoadedRun run = MadeRun({TiesPlane(), TiesPlane()});
+  for (const bool count : {true, false}) {
+    const auto walk = [&](bool backwards) {
+      FindRequest request{.text = "t", .in = FindIn::kAll, .limit = 100, .count = count};
+      request.backwards = backwards;
+      request.from_ps = backwards ? run.end_ps + 1 : run.begin_ps;
+      std::vector<Place> places;
+      while (places.size() <= run.events) {
+        const Found found = Find(run, request);
+        if (found.hits.empty()) break;
+        for (const Hit& hit : found.hits) places.emplace_back(hit.row, hit.track, hit.ordinal);
+        const Hit& last = found.hits.back();
+        request.from_ps = last.begin_ps;
+        request.after = EventRef{.row = last.row, .track = last.track, .ordinal = last.ordinal};
+      }
+      return places;
+    };
+    const std::vector<Place> forth = walk(false);
+    std::vector<Place> back = walk(true);
+    std::reverse(back.begin(), back.end());
+    EXPECT_EQ(forth.size(), 2u * 601u) << "the ties and the last ones";
+    EXPECT_EQ(back, forth);
+  }
 }
 
 TEST(Find, TellsHowManyEventsWereNotRead) {

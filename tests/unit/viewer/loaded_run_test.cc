@@ -31,5 +31,13 @@ TEST(LoadRun, TracesTooFarApartForOneClockAreTold) {
                                    "shown too early"));
 }
 
+TEST(LoadRun, LinesOfASparseCoreAreInTheOrderOfATensorCores) {
+  const LoadedRun run = MadeRun({SparseCorePlane()});
+  std::vector<std::string_view> lines;
+  for (std::uint32_t row = 0; row < run.rows.size(); ++row) lines.push_back(run.LineOf(row));
+  EXPECT_THAT(lines, testing::ElementsAre("Sparse Core Steps", "Sparse Core Modules",
+                                          "Sparse Core Ops", "XLA TraceMe"));
+}
+
 }  // namespace
 }  // namespace strobe::viewer

@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "collector/xplane/builder.h"
 #include "viewer/loaded_run.h"
 
 namespace strobe::viewer {
@@ -20,6 +22,19 @@ inline LoadedRun MadeRun(const std::vector<std::string>& traces) {
   absl::StatusOr<LoadedRun> run = LoadRun("run", std::move(open), {}, 1, progress);
   EXPECT_TRUE(run.ok()) << run.status();
   return run.ok() ? *std::move(run) : LoadedRun{};
+}
+
+// A SparseCore's plane, whose lines are not in the order in which they are shown.
+inline std::string SparseCorePlane() {
+  xplane::PlaneBuilder core("/device:TPU:0 SparseCore 0");
+  std::int64_t line = 0;
+  for (const auto& [name, event] :
+       {std::pair("XLA TraceMe", "note"), std::pair("Sparse Core Ops", "gather"),
+        std::pair("Sparse Core Modules", "jit_step(1)"), std::pair("Sparse Core Steps", "7")}) {
+    core.BeginLine(++line, name, 0);
+    core.AddEvent(core.EventId(event), 0, 1'000'000);
+  }
+  return core.Encode();
 }
 
 // The number of the row of that name.

@@ -1,11 +1,15 @@
 #include "viewer/report_maker.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "collector/digest/compute_digest.h"
 #include "collector/report/run_report.h"
+#include "common/base/strings.h"
 #include "tests/unit/viewer/made_run.h"
 #include "tests/unit/viewer/two_workers.h"
 
@@ -47,6 +51,23 @@ TEST(MakeReport, WorkersThatAreNotReadInTimeAreMissing) {
   const json report = json::parse(*made);
   EXPECT_EQ(report["missingWorkers"], 2);
   EXPECT_EQ(report["missing"][0]["why"], "there was no time left to read its trace");
+}
+
+TEST(MakeReport, IsRefusedOfATraceThatWasChanged) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / StrCat("strobe-report-", getpid())).native();
+  std::ofstream(path, std::ios::binary) << TwoWorkers()[0];
+  std::vector<convert::OpenTrace> traces;
+  traces.push_back({"w0", path, *MappedFile::Open(path)});
+  Progress progress;
+  const absl::StatusOr<LoadedRun> run = LoadRun("run", std::move(traces), {}, 1, progress);
+  ASSERT_TRUE(run.ok()) << run.status();
+  std::filesystem::resize_file(path, 50);
+  const Cancellation stop;
+  std::atomic<std::size_t> done{0};
+  const auto made = MakeReport(*run, kReportDeadline, stop, done);
+  EXPECT_TRUE(absl::IsDataLoss(made.status())) << made.status();
+  std::filesystem::remove(path);
 }
 
 TEST(MakeReport, EndsWhenItIsStopped) {

@@ -18,6 +18,7 @@
 #include "tests/fakes/simulated_time.h"
 #include "tests/unit/viewer/made_run.h"
 #include "viewer/details.h"
+#include "viewer/selection.h"
 
 namespace strobe::viewer {
 namespace {
@@ -204,6 +205,22 @@ TEST_F(ViewerTest, FindsForwardsAndBackwards) {
   EXPECT_EQ(Ask("/api/events", "rows=1&from=999000000")["hits"].size(), 1u);
 }
 
+TEST_F(ViewerTest, ASearchGoesOnFromAHit) {
+  Run();
+  const std::string kernels = "q=kernel_&count=0&limit=2";
+  const json first = Ask("/api/find", kernels)["hits"];
+  ASSERT_EQ(first.size(), 2u);
+  const auto at = [](const json& hit) {
+    return StrCat("&after=", hit["row"].dump(), ":", hit["track"].dump(), ":",
+                  hit["ordinal"].dump());
+  };
+  EXPECT_EQ(Ask("/api/find", kernels + at(first[0]))["hits"][0], first[1]);
+  const json back = Ask("/api/find", kernels + "&backwards=1" + at(first[1]))["hits"];
+  EXPECT_EQ(back, json::array({first[0]}));
+  EXPECT_EQ(Get("/api/find", kernels + "&after=x").status, 400);
+  EXPECT_EQ(Get("/api/find", kernels + "&after=99:0:0").status, 404);
+}
+
 TEST_F(ViewerTest, AListOfEventsGoesOnBehindOneOfThem) {
   Run();
   const json hits = Ask("/api/events", "rows=1&after=1:0:997")["hits"];
@@ -272,6 +289,39 @@ TEST_F(ViewerTest, SumsSeveralBoxesAndEventsEachEventOnce) {
        {"tracks=1:0-0:5", "tracks=1:0-0:5:", "tracks=1:0-0:9:5", "tracks=1:0-0:1:2:3",
         "tracks=1:0-0:0:9223372036854775807", "events=1:0", "events=1:0:2:3", "events=x"})
     EXPECT_EQ(Get("/api/select", wrong).status, 400) << wrong;
+}
+
+TEST(SumSelection, BoxesThatOverlapAreReadOnceAndGapsBetweenThemAreNot) {
+  constexpr std::int64_t kStep = 1000;
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "main", 0);
+  for (int i = 0; i < 1000; ++i) {
+    host.AddEvent(host.EventId("outer"), i * kStep, 900);
+    for (int j = 0; j < 2; ++j) host.AddEvent(host.EventId("inner"), i * kStep + j * 300, 100);
+  }
+  const LoadedRun run = MadeRun({host.Encode()});
+  std::vector<SelectedBox> boxes;
+  for (int i = 500; i-- > 0;) boxes.push_back({0, 0, 0, i * kStep, (i + 5) * kStep});
+  boxes.push_back({0, 0, 0, 600 * kStep + 450, 600 * kStep + 450});  // Inside of one event.
+  boxes.push_back({0, 0, 0, 650 * kStep + 950, 650 * kStep + 950});  // Between two.
+  const Selection found =
+      SumSelection(run, boxes, {{0, 0, 999}, {0, 0, 3}, {0, 0, 700}, {0, 0, 700}});
+  constexpr std::int64_t kSelected = 504 + 1 + 2;
+  ASSERT_EQ(found.names.size(), 1u);
+  EXPECT_EQ(found.count, static_cast<std::uint64_t>(kSelected));
+  EXPECT_EQ(found.names[0].count, found.count);
+  EXPECT_EQ(found.names[0].wall_ps, kSelected * 900);
+  EXPECT_EQ(found.names[0].self_ps, kSelected * 700) << "each without its own two inner events";
+  EXPECT_EQ(found.begin_ps, 0);
+  EXPECT_EQ(found.end_ps, 999 * kStep + 900);
+}
+
+TEST_F(ViewerTest, ARowThatIsAskedForSeveralTimesIsAnsweredOnce) {
+  Run();
+  const Page once = Get("/api/tiles", "rows=0-1&level=20&slots=512");
+  ASSERT_EQ(once.status, 200);
+  EXPECT_EQ(Get("/api/tiles", "rows=1,0,0-1,1&level=20&slots=512").body, once.body);
+  EXPECT_EQ(Ask("/api/arrows", "rows=1,2,1&begin=0&end=10000000")["total"], 10);
 }
 
 TEST_F(ViewerTest, TellsTheTimeThatTheCaptureAskedFor) {
@@ -346,6 +396,16 @@ TEST(IsSlow, HoldsForSumsAndComparisonsButNotForTiles) {
   EXPECT_FALSE(Viewer::IsSlow({"/api/run", "", ""}));
 }
 
+TEST(EventDetails, AnOpOfASparseCoreHasItsModuleAndStep) {
+  const LoadedRun run = MadeRun({SparseCorePlane()});
+  const absl::StatusOr<std::string> details =
+      EventDetails(run, RowNamed(run, "Sparse Core Ops"), 0, 0);
+  ASSERT_TRUE(details.ok()) << details.status();
+  const json event = json::parse(*details);
+  EXPECT_EQ(event["module"]["name"], "jit_step(1)");
+  EXPECT_EQ(event["step"]["name"], "7");
+}
+
 TEST_F(ViewerTest, ComparesSteps) {
   Run();
   const json steps = Ask("/api/steps")["steps"];
@@ -400,15 +460,17 @@ TEST_F(ViewerTest, ManyAskAtOnceAndRunsComeAndGo) {
 class HeldShelf final : public Library {
  public:
   absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
-    return std::vector<std::string>{"a", "b", "c"};
+    return std::vector<std::string>{"a", "b", "c", "d", "e"};
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
     {
       MutexLock lock(&mutex_);
       ++opened_[run];
       // The bound lets a test that fails come to its end.
-      mutex_.AwaitFor(std::chrono::minutes(1),
-                      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return let_.contains(run); });
+      const bool let = mutex_.AwaitFor(
+          std::chrono::minutes(1),
+          [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return let_.contains(run); });
+      if (!let) ++out_of_time_;
     }
     std::vector<convert::OpenTrace> traces;
     traces.push_back(
@@ -425,11 +487,17 @@ class HeldShelf final : public Library {
     MutexLock lock(&mutex_);
     return opened_[run];
   }
+  // How often the test did not let a run be read in time.
+  int out_of_time() {
+    MutexLock lock(&mutex_);
+    return out_of_time_;
+  }
 
  private:
   Mutex mutex_;
   std::set<std::string> let_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> opened_ ABSL_GUARDED_BY(mutex_);
+  int out_of_time_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class ManyRunsTest : public testing::Test {
@@ -473,6 +541,27 @@ TEST_F(ManyRunsTest, ARunForWhichNobodyWaitsGivesWay) {
   Load("c");
   Load("b");
   for (const char* run : {"a", "b", "c"}) EXPECT_EQ(shelf_.opened(run), 1) << run;
+}
+
+TEST_F(ManyRunsTest, AStoreThatDoesNotAnswerHoldsUpNoOtherRuns) {
+  constexpr Nanos kTooLong = std::chrono::seconds(6);
+  EXPECT_TRUE(IsLoading("a"));
+  EXPECT_TRUE(IsLoading("b"));
+  clock_->Advance(kTooLong);
+  Load("c");
+  Load("d");
+  EXPECT_EQ(shelf_.out_of_time(), 0) << "the store still does not answer for a and b";
+  EXPECT_TRUE(IsLoading("e"));
+  clock_->Advance(kTooLong);
+  EXPECT_TRUE(IsLoading("a"));
+  clock_->Advance(kTooLong);
+  // Evicts e. Three threads wait for the store and nobody for them, which is one too many.
+  EXPECT_TRUE(IsLoading("b"));
+  EXPECT_EQ(shelf_.opened("b"), 1);
+  for (const char* run : {"a", "b", "e"}) shelf_.Let(run);
+  Load("b");
+  EXPECT_EQ(shelf_.opened("b"), 2);
+  EXPECT_EQ(shelf_.out_of_time(), 0);
 }
 
 TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {

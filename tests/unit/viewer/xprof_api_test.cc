@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
@@ -33,6 +34,48 @@ TEST(XprofData, NumbersKeepAllTheirDigits) {
     EXPECT_EQ(event["entries"][0][1].get<double>(), static_cast<double>(kBytes));
   }
   EXPECT_EQ(counters, 1);
+}
+
+TEST(XprofData, AnAnswerThatIsFullCountsWhatItLeavesOut) {
+  constexpr int kEvents = 1000, kValues = 10;
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "main", 0);
+  for (int i = 0; i < kEvents; ++i) host.AddEvent(host.EventId("work"), i * 1000, 500);
+  host.BeginLine(2, xplane::kCounterLine, 0);
+  for (std::int64_t i = 0; i < kValues; ++i) {
+    host.AddEvent(host.EventId("memory"), i * 1000, 0);
+    host.AddEventStat(host.StatId("bytes"), i);
+  }
+  const LoadedRun run = MadeRun({host.Encode()});
+  for (const auto& [query, wanted] :
+       {std::pair("resolution=0", kEvents + kValues), std::pair("search_prefix=work", kEvents)}) {
+    constexpr std::size_t kRoom = 20'000;
+    const absl::StatusOr<std::string> text = XprofData(run, Query(query), kRoom);
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_LT(text->size(), kRoom + 1000) << query;
+    const json data = json::parse(*text);
+    const int returned = data["returnedEventsSize"], left_out = data["leftOutEventsSize"];
+    EXPECT_GT(returned, 0) << query;
+    EXPECT_EQ(returned + left_out, wanted) << query;
+    EXPECT_EQ(data["filteredByVisibility"], true) << "so that the page asks again for a part";
+  }
+}
+
+TEST(XprofData, HitsOfOtherHostsDoNotHideThoseOfTheHostThatIsSearched) {
+  constexpr int kMoreThanAreGiven = 10'001;
+  xplane::PlaneBuilder busy(xplane::kHostPlane), quiet(xplane::kHostPlane);
+  busy.BeginLine(1, "main", 0);
+  for (int i = 0; i < kMoreThanAreGiven; ++i) busy.AddEvent(busy.EventId("work"), i * 1000, 500);
+  quiet.BeginLine(1, "main", 0);
+  quiet.AddEvent(quiet.EventId("work"), kMoreThanAreGiven * 1000, 500);
+  const LoadedRun run = MadeRun({busy.Encode(), quiet.Encode()});
+  const absl::StatusOr<std::string> text = XprofData(run, Query("host=w1&search_prefix=work"));
+  ASSERT_TRUE(text.ok()) << text.status();
+  const json data = json::parse(*text);
+  EXPECT_EQ(data["returnedEventsSize"], 1);
+  int spans = 0;
+  for (const json& event : data["traceEvents"]) spans += event["ph"] == "X";
+  EXPECT_EQ(spans, 1);
 }
 
 }  // namespace

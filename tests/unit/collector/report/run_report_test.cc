@@ -73,7 +73,7 @@ TEST(RunReport, TellsWorkersThatAreMissingAndWhy) {
   const SimulatedJob job = SlowedJob(8);
   RunReport report;
   for (std::size_t i = 0; i + 1 < job.digests.size(); ++i) report.Add(job.digests[i]);
-  report.AddMissing("worker-7", "its sidecar is older than reports");
+  report.AddMissing("worker-7", "its sidecar is too old to make reports");
   const MadeReport made = report.Finish("uid-1", "run", kEnough);
   EXPECT_THAT(made.headline, StartsWith("rank 3 holds up 6 others"));
   EXPECT_THAT(made.headline, EndsWith("; 1 of 8 workers are missing"));
@@ -84,10 +84,11 @@ TEST(RunReport, WithoutDigestsItSaysWhy) {
   RunReport none;
   EXPECT_EQ(none.Finish("uid-1", "run", kEnough).headline, "not decidable: no worker has a trace");
   RunReport old;
-  for (int i = 0; i < 100; ++i) old.AddMissing(StrCat("w", i), "its sidecar is older than reports");
+  for (int i = 0; i < 100; ++i)
+    old.AddMissing(StrCat("w", i), "its sidecar is too old to make reports");
   const MadeReport made = old.Finish("uid-1", "run", kEnough);
   EXPECT_EQ(made.headline,
-            "not decidable: no trace is summed up: its sidecar is older than reports");
+            "not decidable: no trace is summed up: its sidecar is too old to make reports");
   EXPECT_FALSE(made.figures.step_seconds || made.figures.straggler_seconds ||
                made.figures.exposed_communication);
   const auto json = nlohmann::json::parse(made.json);

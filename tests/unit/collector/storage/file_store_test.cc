@@ -11,10 +11,13 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/fakes/flush_watch.h"
+
 namespace strobe {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::EndsWith;
 using testing::SizeIs;
 
 class FileStoreTest : public testing::Test {
@@ -121,6 +124,22 @@ TEST_F(FileStoreTest, TakesEveryNameThatTheFileSystemTakes) {
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(root_ + "/r"), {}), 1)
       << "and no hidden file is left";
+}
+
+// Regression: the name of a new object could be lost with the power. The spool then removed the
+// trace whose report it was.
+TEST_F(FileStoreTest, FlushesTheObjectBeforeItHasItsNameAndTheFolderAfterwards) {
+  FileStore store(root_);
+  for (const bool create_only : {false, true}) {
+    const std::string key = create_only ? "r/created" : "r/x";
+    std::vector<std::string> flushed;
+    const FlushWatch watch([&](const std::string& path) {
+      flushed.push_back(path + (fs::exists(root_ + "/" + key) ? " named" : ""));
+    });
+    const std::array<std::string_view, 1> pieces = {"bytes"};
+    ASSERT_TRUE(store.Put(key, MemoryBytes(pieces), {.create_only = create_only}).ok());
+    EXPECT_THAT(flushed, testing::ElementsAre(EndsWith(".partial"), EndsWith("/r named")));
+  }
 }
 
 TEST_F(FileStoreTest, StopsWhenCancelled) {

@@ -45,6 +45,10 @@ TEST(ToStatus, TellsTheClassesOfFailuresApart) {
       << "the other write may fail, so there may be no object";
   EXPECT_EQ(code(S3Answer(STROBE_STORE_OTHER, 400, "InvalidArgument", "bad")),
             Code::kFailedPrecondition);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_OTHER, 400, "InvalidBlockList",
+                          "The specified block list is invalid.")),
+            Code::kNotFound)
+      << "a commit on Azure that is retried after it succeeded finds no blocks";
   EXPECT_EQ(code(S3Answer(STROBE_STORE_UNAUTHENTICATED, 401, "InvalidAuthenticationInfo",
                           "Lifetime validation failed. The token is expired.")),
             Code::kUnauthenticated);

@@ -51,7 +51,7 @@ TEST(ParseServeConfig, ReadsAllKeys) {
 
 TEST(ParseServeConfig, TellsWhereAnUnknownKeyIs) {
   EXPECT_EQ(Complaint("logdirs:\n- {url: /l, namespace: n, nick: x}\n"),
-            "s.yaml:2:27: unknown key logdirs.nick; known here are name, namespace, url");
+            "s.yaml:2:27: unknown key logdirs.nick; the known keys are name, namespace, url");
   EXPECT_THAT(Complaint(std::string(kLogdirs) + "hosst: []\n"),
               HasSubstr("s.yaml:2:1: unknown key hosst"));
   EXPECT_THAT(Complaint("logdirs: [\n"), HasSubstr("s.yaml:2:"));
@@ -66,7 +66,7 @@ TEST(ParseServeConfig, ALogdirBelongsToOneNamespace) {
   EXPECT_THAT(Complaint("logdirs: [{url: /l, namespace: A}]"), HasSubstr("needs the namespace"));
   EXPECT_THAT(Complaint("logdirs: [{url: /l, namespace: a, name: a/b}]"), HasSubstr("be a name"));
   EXPECT_THAT(Complaint("logdirs: [{url: /l, namespace: a}, {url: /m, namespace: a}]"),
-              HasSubstr("two are called a"));
+              HasSubstr("two are named a"));
   EXPECT_THAT(Complaint("logdirs: [{url: /l, namespace: a}, {url: /l, namespace: b}]"),
               HasSubstr("listed twice"));
 }
