@@ -1,11 +1,15 @@
 #include "operator/admission/resource_range.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "common/base/strings.h"
+#include "operator/admission/quota_scopes.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/limits_json.h"
+#include "operator/objects/pod_containers.h"
 
 namespace strobe {
 namespace {
@@ -47,12 +51,6 @@ double SumOf(const Json& spec, const char* kind, const std::string& resource) {
   return std::max(running + sidecars, starting);
 }
 
-bool Counts(const Quota& quota, const Json& spec) {
-  const bool ends = !Member(spec, "activeDeadlineSeconds").is_null();
-  // A pod with our sidecar has a memory limit, so that it is never of the class BestEffort.
-  return !quota.best_effort_only && (!quota.terminating || *quota.terminating == ends);
-}
-
 // Returns what `others` leave of `most`; infinite if they alone exceed it.
 double Left(double most, double others) {
   return others > most ? std::numeric_limits<double>::infinity() : most - others;
@@ -64,7 +62,6 @@ void ApplyQuota(const Quota& quota, const Json& spec, const std::string& resourc
   // A quota demands a value of every container for CPU and memory only. Storage is counted where it
   // is set.
   range.demanded |= resource != kStorage && quota.hard.contains(limit);
-  if (quota.by_other_traits) return;
   const auto left = [&](const std::string& name, const char* kind) {
     const auto hard = quota.hard.find(name);
     if (hard == quota.hard.end()) return std::numeric_limits<double>::infinity();
@@ -73,6 +70,35 @@ void ApplyQuota(const Quota& quota, const Json& spec, const std::string& resourc
   range.max_limit = std::min(range.max_limit, left(limit, "limits"));
   range.max_request =
       std::min({range.max_request, left(request, "requests"), left(resource, "requests")});
+}
+
+// True if all containers but our sidecar have a request, or a limit, of the resource.
+bool AllHave(const Json& spec, bool limit, const std::string& resource) {
+  const std::vector<const Json*> containers = OtherContainers(spec);
+  return std::all_of(containers.begin(), containers.end(), [&](const Json* container) {
+    const Json& resources = Member(*container, "resources");
+    if (!Member(Member(resources, "limits"), resource).is_null()) return true;
+    // The API server sets a missing request to the limit.
+    return !limit && !Member(Member(resources, "requests"), resource).is_null();
+  });
+}
+
+// Why the quota would refuse the pod even if the sidecar used nothing; empty if it would not.
+std::string Objection(const Quota& quota, const Json& spec) {
+  for (const auto& [name, hard] : quota.hard) {
+    const bool limit = name.starts_with("limits.");
+    const std::string resource =
+        limit || name.starts_with("requests.") ? name.substr(name.find('.') + 1) : name;
+    // The API server demands these two of every container (Constraints in
+    // pkg/quota/v1/evaluator/core/pods.go of Kubernetes 1.34).
+    if ((resource == "cpu" || resource == "memory") && !AllHave(spec, limit, resource))
+      return StrCat("demands ", name, " of every container");
+    const double adds = name == "pods" || name == "count/pods"
+                            ? 1
+                            : SumOf(spec, limit ? "limits" : "requests", resource);
+    if (At(quota.used, name, 0) + adds > hard) return StrCat("has no room for ", name);
+  }
+  return "";
 }
 
 void ApplyRule(const LimitRule& rule, const Json& spec, const std::string& resource,
@@ -106,9 +132,22 @@ ResourceRange RangesOf::operator()(const std::string& resource) const {
   ResourceRange range;
   for (const LimitRule& rule : limits_.rules) ApplyRule(rule, spec_, resource, range);
   for (const Quota& quota : limits_.quotas) {
-    if (Counts(quota, spec_)) ApplyQuota(quota, spec_, resource, range);
+    // A pod with our sidecar has a memory limit, so that it is never of the class BestEffort.
+    if (QuotaCounts(quota, spec_, false)) ApplyQuota(quota, spec_, resource, range);
   }
   return range;
+}
+
+std::string RangesOf::WhyRefused() const {
+  if (!IsBestEffort(spec_)) return "";
+  for (const Quota& quota : limits_.quotas) {
+    // A quota that counts the pod without us refuses it in any case.
+    if (QuotaCounts(quota, spec_, true) || !QuotaCounts(quota, spec_, false)) continue;
+    if (const std::string why = Objection(quota, spec_); !why.empty())
+      return StrCat("with the sidecar the pod would no longer be BestEffort, and ResourceQuota ",
+                    quota.name, " ", why);
+  }
+  return "";
 }
 
 std::optional<ChosenAmounts> ChooseAmounts(const ResourceRange& range, double request,

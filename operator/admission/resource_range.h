@@ -29,6 +29,10 @@ class RangesOf {
   RangesOf(const nlohmann::json& spec, const NamespaceLimits& limits)
       : spec_(spec), limits_(limits) {}
   ResourceRange operator()(const std::string& resource) const;
+  // Why a ResourceQuota would refuse the pod with any sidecar and accepts it without one; empty if
+  // none does. The sidecar's memory limit takes a pod out of the QoS class BestEffort, and quotas
+  // with the scope NotBestEffort then count it.
+  std::string WhyRefused() const;
 
  private:
   const nlohmann::json& spec_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "common/base/quantity.h"
 #include "common/base/strings.h"
@@ -98,6 +99,30 @@ struct Wish {
   double least = 0;                // A sidecar with less cannot work.
 };
 
+// What is asked for of one resource, and where the namespace and the settings let it lie.
+struct Part {
+  const char* resource = "";
+  Wish wish{};
+  ResourceRange range{};
+};
+
+Part CpuPart(const Json& spec, const InjectionSettings& settings, const Asked& asked,
+             ResourceRange range) {
+  Wish wish{.request = asked.cpu, .least = kLeastCpu};
+  if (settings.always_limit_cpu && !range.demanded) {
+    range.demanded = true;
+    // Container resources that nobody but a policy asks for must not make the API server refuse the
+    // pod: requests add up to at most the pod's own, and no limit exceeds the pod's own.
+    if (HasPodLevelResources(spec)) {
+      wish.request = "0";
+      const Json& own = Member(Member(Member(spec, "resources"), "limits"), "cpu");
+      range.max_limit = std::min(range.max_limit, kube::AmountOf(own).value_or(range.max_limit));
+    }
+  }
+  if (range.demanded && !asked.guaranteed) wish.limit = settings.cpu_limit;
+  return {"cpu", std::move(wish), range};
+}
+
 // Returns `quantity` itself if it equals the amount, so that people see what they wrote; otherwise
 // a new text.
 std::string TextFor(double amount, const std::string& quantity, bool cores) {
@@ -170,18 +195,18 @@ SidecarResources ChooseResources(const Json& spec, const InjectionSettings& sett
           .value_or(0));
   const RangesOf ranges(spec, limits);
   const Asked asked = WhatIsAsked(spec, settings, wishes, warnings);
+  made.cannot = ranges.WhyRefused();
+  if (!made.cannot.empty()) return made;
   const std::string& most = asked.memory_limit;
-  const Wish cpu_wish{
-      asked.cpu, asked.guaranteed || !ranges("cpu").demanded ? "" : settings.cpu_limit, kLeastCpu};
-  const Wish memory_wish{asked.memory, most, kLeastSidecarMemory};
   // Pod-level resources bound the whole pod whatever its containers request, so container resources
-  // could only exceed them. A LimitRange demands values of the containers nevertheless.
+  // could only exceed them. A LimitRange or a policy demands values of the containers nevertheless.
   const bool pod_level = HasPodLevelResources(spec);
   Json requests = Json::object(), bounds = Json::object();
-  for (const auto& [resource, wish] :
-       {std::pair("cpu", cpu_wish), std::pair("memory", memory_wish)}) {
-    if (pod_level && !ranges(resource).demanded) continue;
-    if (!Choose(resource, wish, ranges(resource), asked.guaranteed, requests, bounds))
+  for (const auto& [resource, wish, range] :
+       {CpuPart(spec, settings, asked, ranges("cpu")),
+        Part{"memory", {asked.memory, most, kLeastSidecarMemory}, ranges("memory")}}) {
+    if (pod_level && !range.demanded) continue;
+    if (!Choose(resource, wish, range, asked.guaranteed, requests, bounds))
       made.cannot = CannotFit(resource);
   }
   if (!made.cannot.empty()) return made;

@@ -17,8 +17,8 @@ struct SidecarResources {
 };
 
 // What settings and annotations ask for, moved into the ranges of the namespace's LimitRanges and
-// into what its ResourceQuotas have left. Values that they demand and that are not asked for, such
-// as a CPU limit, are added.
+// into what its ResourceQuotas have left. Values that they or the settings demand and that are not
+// asked for, such as a CPU limit, are added.
 SidecarResources ChooseResources(const nlohmann::json& spec, const InjectionSettings& settings,
                                  const NamespaceLimits& limits, Wishes& wishes,
                                  std::vector<std::string>& warnings);

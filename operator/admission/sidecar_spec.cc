@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <utility>
@@ -34,6 +35,10 @@ using kube::TextOf;
 constexpr char kStartedFile[] = "/var/lib/strobe/started";
 constexpr char kProgram[] = "/opt/strobe/bin/strobe-sidecar";
 constexpr char kFlightRecorderDevices[] = "flight-recorder-devices";
+
+// In seconds: how long Kubernetes waits for a pod to end if the pod does not say it, what the
+// sidecar takes to end after --grace, and the range of --grace, which sidecar/main/flags.cc limits.
+constexpr std::int64_t kDefaultTermination = 30, kTimeToEnd = 5, kMinGrace = 1, kMaxGrace = 3600;
 
 // Paths where a logdir volume cannot be mounted in the sidecar, because the sidecar, its image or
 // the kubelet uses them.
@@ -142,6 +147,16 @@ void AddOptions(bool host_network, int compat_port, const NamespaceLimits& limit
   if (compat_port != 0) arguments.push_back(StrCat("--compat-listen=127.0.0.1:", compat_port));
 }
 
+// The seconds that a capture has to finish once the sidecar is to end. The pod's local disk, and
+// with it a trace that is not uploaded by then, is gone when the pod has ended. An ordinary
+// container has as long as a native sidecar, but from when the trainer is asked to end as well.
+std::int64_t GraceSeconds(const Json& spec) {
+  const Json& told = Member(spec, "terminationGracePeriodSeconds");
+  const std::int64_t termination =
+      told.is_number_integer() ? told.get<std::int64_t>() : kDefaultTermination;
+  return std::clamp(termination, kMinGrace + kTimeToEnd, kMaxGrace + kTimeToEnd) - kTimeToEnd;
+}
+
 std::string FreeName(const Json& volumes, const std::string& name) {
   std::string free = name;
   for (int i = 2; Find(volumes, free); ++i) free = StrCat(name, "-", i);
@@ -220,7 +235,7 @@ Json Arguments(const Json& spec, const InjectionSettings& settings, const Sideca
        {StrCat("--framework=", ports.framework), StrCat("--install-dir=", kSharedPath),
         StrCat("--agent-dir=", kSharedPath, "/agent"), StrCat("--spool-dir=", kSpoolPath, "/spool"),
         StrCat("--spool-size=", spool_size), StrCat("--started-file=", kStartedFile),
-        StrCat("--log-level=", settings.log_level)})
+        StrCat("--grace=", GraceSeconds(spec)), StrCat("--log-level=", settings.log_level)})
     arguments.push_back(argument);
   AddOptions(UsesHostNetwork(spec), ports.compat, limits, wishes, arguments);
   return arguments;

@@ -159,17 +159,17 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
     switch (place_) {
       case Place::kTop:
         error_ = StrCat(key_, key_ == "alerts"    ? " is not a list"
-                              : key_ == "version" ? " is not a text"
-                                                  : " is not a whole number from 0 on");
+                              : key_ == "version" ? " is not a string"
+                                                  : " is not a whole number of at least 0");
         break;
       case Place::kAlerts:
         error_ = StrCat(alert, " is not an object");
         break;
       case Place::kAlert:
-        error_ = StrCat(alert, ".", key_, IsMap() ? " is not an object" : " is not a text");
+        error_ = StrCat(alert, ".", key_, IsMap() ? " is not an object" : " is not a string");
         break;
       case Place::kTexts:
-        error_ = StrCat(alert, ".", map_, " has a value that is not a text: ", Quoted(key_));
+        error_ = StrCat(alert, ".", map_, " has a value that is not a string: ", Quoted(key_));
         break;
       default:
         error_ = "the body is not a JSON object";
@@ -222,7 +222,7 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
     }
     if (status_ != "firing" && status_ != "resolved")
       Invalid("status is neither firing nor resolved");
-    if (!IsFingerprint(alert_.fingerprint)) Invalid("fingerprint is missing or odd");
+    if (!IsFingerprint(alert_.fingerprint)) Invalid("fingerprint is missing or invalid");
     if (!ParseRfc3339(starts_, alert_.starts)) Invalid("startsAt is not a time since 1970");
     if (!why_invalid_.empty()) {
       if (++payload_.invalid == 1)

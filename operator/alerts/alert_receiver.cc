@@ -70,7 +70,7 @@ absl::Status AlertReceiver::Listen() {
   if (options_.token_files.empty() && options_.files.client_authority.empty())
     return absl::InvalidArgumentError(
         "alerts are not received: neither a bearer token nor a client authority is configured, so "
-        "that everybody who reaches the port could start captures");
+        "anyone who can reach the port could start captures");
   if (!options_.token_files.empty()) {
     ASSIGN_OR_RETURN(tokens_, BearerTokens::Read(options_.token_files));
   }
@@ -110,7 +110,9 @@ void AlertReceiver::ReloadFiles() {
   const std::string error = MessageOf(tokens_->ReadAgain());
   if (error == reload_error_) return;
   reload_error_ = error;
-  if (!error.empty()) LogError("the bearer tokens for alerts stay as they are", {{"error", error}});
+  if (!error.empty())
+    LogError("the bearer tokens for alerts could not be reloaded and stay unchanged",
+             {{"error", error}});
 }
 
 // Before the body is read, so that strangers cost no memory.
@@ -121,8 +123,8 @@ std::optional<Page> AlertReceiver::RefuseHead(const Request& head) {
     page.headers.emplace_back("WWW-Authenticate", "Bearer");
     return page;
   }
-  if (head.path != kPath) return Refuse(head, 404, "malformed", "alerts are posted to /alerts");
-  if (head.method != "POST") return Refuse(head, 405, "malformed", "alerts are received by POST");
+  if (head.path != kPath) return Refuse(head, 404, "malformed", "alerts must be posted to /alerts");
+  if (head.method != "POST") return Refuse(head, 405, "malformed", "alerts must be sent by POST");
   if (!head.content_type.starts_with("application/json"))
     return Refuse(head, 415, "malformed", "the body must be application/json");
   return std::nullopt;
@@ -153,9 +155,9 @@ Page AlertReceiver::TakeBody(const Request& post) {
   if (payload->alerts.empty() && payload->invalid > 0)
     return Refuse(post, 400, "malformed", payload->why_invalid);
   if (payload->invalid > 0 && MayLog())
-    LogWarning("alerts of a post are left out", {{"source", post.source},
-                                                 {"count", StrCat(payload->invalid)},
-                                                 {"first", payload->why_invalid}});
+    LogWarning("some alerts of a post were ignored", {{"source", post.source},
+                                                      {"count", StrCat(payload->invalid)},
+                                                      {"first", payload->why_invalid}});
   return Decide(payload->alerts);
 }
 
@@ -171,7 +173,7 @@ Page AlertReceiver::Decide(const std::vector<Alert>& alerts) {
   const int code = absl::IsUnavailable(decided) || absl::IsDeadlineExceeded(decided) ? 503 : 500;
   observer_.Answered(code);
   if (MayLog())
-    LogWarning("alerts are not decided on; Alertmanager is to send them again",
+    LogWarning("alerts could not be processed; Alertmanager is asked to send them again",
                {{"error", MessageOf(decided)}});
   Page page = TryLater("try again\n");
   page.status = code;
@@ -189,7 +191,7 @@ Page AlertReceiver::Refuse(const Request& post, int code, std::string_view reaso
   observer_.Refused(reason);
   observer_.Answered(code);
   if (MayLog())
-    LogWarning("a post of alerts is refused",
+    LogWarning("a post of alerts was refused",
                {{"source", post.source}, {"code", StrCat(code)}, {"reason", why}});
   return {code, std::move(why) + "\n"};
 }

@@ -150,6 +150,7 @@ Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
           {"memoryLimit", Scalar(injection.memory_limit, "a quantity")},
           {"spoolSize", Scalar(injection.spool_size, "a quantity")},
           {"cpuLimit", Scalar(injection.cpu_limit, "a quantity")},
+          {"alwaysLimitCpu", Scalar(injection.always_limit_cpu, "true or false")},
           {"mode", Choice(injection.mode, {"native", "container"})},
           {"hostNetworkPorts", Scalar(injection.host_network_ports, "FIRST-LAST")},
           {"agentMemory", Scalar(injection.agent_memory, "a quantity")},
@@ -167,7 +168,7 @@ absl::Status CheckAlertReceiver(const AlertReceiverConfig& receiver) {
   if (receiver.token_files.empty() && receiver.client_authority.empty())
     return absl::InvalidArgumentError(
         "alertReceiver.listen needs alertReceiver.tokenFiles or alertReceiver.clientAuthority, "
-        "because everybody who reaches the port could start captures");
+        "because otherwise anyone who can reach the port could start captures");
   if (receiver.token_files.size() > kMaxAlertTokens)
     return absl::InvalidArgumentError("alertReceiver.tokenFiles has more than two files");
   if (receiver.certificate.empty() != receiver.key.empty())

@@ -1,5 +1,6 @@
 // What the reconciler of ProfileRequests needs from outside, and what it returns.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -112,5 +113,11 @@ struct ReconcileResult {
   // When to reconcile again; none = at the next change.
   std::optional<Nanos> requeue_after{};
 };
+
+// The shorter of two delays, each of which may be none.
+inline std::optional<Nanos> Sooner(std::optional<Nanos> one, std::optional<Nanos> other) {
+  if (!one || !other) return one ? one : other;
+  return std::min(*one, *other);
+}
 
 }  // namespace strobe

@@ -33,6 +33,9 @@ class ScheduleCluster {
   // Aborted when the object has changed since it was read.
   virtual absl::Status WriteStatus(const ProfileSchedule& schedule,
                                    const ScheduleStatus& status) = 0;
+  // Seals the schedule again if its seal is by a key that will be given up. Returns after how long
+  // to call it again, also after a failure; none if there are no seals.
+  virtual std::optional<Nanos> KeepSealed(const ProfileSchedule& schedule) = 0;
   // Never blocks; an event that cannot be written is dropped.
   virtual void RecordEvent(const ProfileSchedule& schedule, bool warning, const std::string& reason,
                            const std::string& action, const std::string& note) = 0;

@@ -44,7 +44,7 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
                          "the operator's clock was ahead; times that it had passed come again");
   }
   for (const CreatedRun& run : decision.remove) RETURN_IF_ERROR(cluster_.DeleteRun(schedule, run));
-  return ReconcileResult{decision.look_again};
+  return ReconcileResult{Sooner(decision.look_again, cluster_.KeepSealed(schedule))};
 }
 
 // Called after the status was written, so that each change is reported only once.

@@ -43,6 +43,9 @@ class TriggerCluster {
   virtual absl::Status DeleteRun(const ProfileTrigger& trigger, const CreatedRun& run) = 0;
   // Aborted when the object has changed since it was read.
   virtual absl::Status WriteStatus(const ProfileTrigger& trigger, const TriggerStatus& status) = 0;
+  // Seals the trigger again if its seal is by a key that will be given up. Returns after how long
+  // to call it again, also after a failure; none if there are no seals.
+  virtual std::optional<Nanos> KeepSealed(const ProfileTrigger& trigger) = 0;
   // Never blocks; an event that cannot be written is dropped.
   virtual void RecordEvent(const ProfileTrigger& trigger, bool warning, const std::string& reason,
                            const std::string& action, const std::string& note) = 0;

@@ -43,7 +43,8 @@ absl::StatusOr<ReconcileResult> TriggerReconciler::Reconcile(const std::string& 
 // Clears the notes once they are written.
 absl::StatusOr<ReconcileResult> TriggerReconciler::ReconcileNoted(const ProfileTrigger& trigger,
                                                                   TriggerNotes& notes) {
-  // Only the leader removes runs, so only it needs to know which ones policies keep.
+  // Only the leader removes runs, so only it needs to know which ones policies keep. It also keeps
+  // the seal valid.
   const bool leads = leads_();
   const TriggerDecision decision =
       DecideTrigger(trigger, cluster_.RunsOf(trigger), notes,
@@ -56,7 +57,7 @@ absl::StatusOr<ReconcileResult> TriggerReconciler::ReconcileNoted(const ProfileT
   }
   if (!leads) return ReconcileResult{};
   for (const CreatedRun& run : decision.remove) RETURN_IF_ERROR(cluster_.DeleteRun(trigger, run));
-  return ReconcileResult{decision.look_again};
+  return ReconcileResult{Sooner(decision.look_again, cluster_.KeepSealed(trigger))};
 }
 
 // Called after the status was written, so that each change is reported only once.

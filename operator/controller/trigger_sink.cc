@@ -19,10 +19,8 @@ constexpr std::size_t kKnownJobs = 2048, kKnownPods = 4096;
 constexpr Nanos kPodLife = std::chrono::minutes(10), kNoPodLife = std::chrono::seconds(30);
 // How long a refusal by access or policies holds without asking again.
 constexpr Nanos kRefusalLife = std::chrono::minutes(1);
-// Limits on the requests to the API server in a storm. Each capture causes about six more writes
-// while it runs, so two captures begun at once would cause more than ten in a second.
+// Limits on the requests to the API server in a storm; start_shares.h limits its writes.
 constexpr double kReadsPerSecond = 200, kReadBurst = 400;
-constexpr double kStartsPerSecond = 1, kStartBurst = 1;
 constexpr Nanos kReadLimit = std::chrono::seconds(5), kStartLimit = std::chrono::seconds(10);
 
 std::string KeyOf(const ProfileTrigger& trigger) { return StrCat(trigger.ns, "/", trigger.name); }
@@ -36,7 +34,6 @@ RunRefusal CapturedBy(const std::string& run) {
 TriggerSink::TriggerSink(Dependencies dependencies)
     : deps_(std::move(dependencies)),
       reads_(kReadsPerSecond, kReadBurst, deps_.clock.MonoNow()),
-      starts_(kStartsPerSecond, kStartBurst, deps_.clock.MonoNow()),
       known_(kKnownJobs),
       pods_(kKnownPods) {}
 
@@ -170,7 +167,7 @@ absl::StatusOr<std::optional<JobRef>> TriggerSink::JobOf(const std::string& ns,
     const KnownPod* known = pods_.Find(key);
     if (known != nullptr && known->until > deps_.clock.MonoNow()) return known->job;
   }
-  RETURN_IF_ERROR(MayGoOn(&TriggerSink::reads_, until));
+  RETURN_IF_ERROR(MayRead(until));
   const absl::StatusOr<PodInfo> found =
       deps_.cluster.ReadPod(ns, pod, std::min(until - deps_.clock.MonoNow(), kReadLimit));
   if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
@@ -183,8 +180,8 @@ absl::StatusOr<std::optional<JobRef>> TriggerSink::JobOf(const std::string& ns,
 }
 
 TriggerSink::MaybeRefusal TriggerSink::JudgeByServer(const Subject& subject, MonoTime until) {
-  RETURN_IF_ERROR(MayStart());
-  RETURN_IF_ERROR(MayGoOn(&TriggerSink::reads_, until));
+  RETURN_IF_ERROR(MayStart(subject.trigger.ns));
+  RETURN_IF_ERROR(MayRead(until));
   const auto limit = [&] { return std::min(until - deps_.clock.MonoNow(), kReadLimit); };
   ASSIGN_OR_RETURN(const ProfileTrigger stored,
                    deps_.cluster.ReadTrigger(subject.trigger.ns, subject.trigger.name, limit()));
@@ -213,7 +210,7 @@ TriggerSink::MaybeRefusal TriggerSink::JudgeByServer(const Subject& subject, Mon
 
 TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, const Subject& subject,
                                              std::int64_t number, MonoTime until) {
-  RETURN_IF_ERROR(MayGoOn(&TriggerSink::starts_, until));
+  RETURN_IF_ERROR(TakeStart(trigger.ns, until));
   const TriggeredRun run{.name = TriggeredRunName(trigger.name, subject.job, number),
                          .turn = number - 1,
                          .job = subject.job,
@@ -227,6 +224,7 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
   const WallTime now = deps_.clock.WallNow();
   Known known;
   if (refusal) {
+    GiveStartBack();
     known.refusal = *refusal;
     known.until = now + kRefusalLife;
   } else {
@@ -261,18 +259,31 @@ void TriggerSink::Remember(const Subject& subject, Known known) {
              std::move(known));
 }
 
-absl::Status TriggerSink::MayStart() {
+absl::Status TriggerSink::MayStart(const std::string& ns) {
   MutexLock lock(&mutex_);
-  starts_.Refill(deps_.clock.MonoNow());
-  return starts_.empty() ? absl::UnavailableError("too many captures at once") : absl::OkStatus();
+  if (starts_.MayStart(ns, deps_.clock.MonoNow())) return absl::OkStatus();
+  return absl::UnavailableError("too many captures at once");
 }
 
-absl::Status TriggerSink::MayGoOn(TokenBucket TriggerSink::*bucket, MonoTime until) {
+absl::Status TriggerSink::TakeStart(const std::string& ns, MonoTime until) {
   const MonoTime now = deps_.clock.MonoNow();
   if (now >= until) return absl::UnavailableError("there was not enough time");
   MutexLock lock(&mutex_);
-  (this->*bucket).Refill(now);
-  if ((this->*bucket).Take()) return absl::OkStatus();
+  if (starts_.Take(ns, now)) return absl::OkStatus();
+  return absl::UnavailableError("too many captures at once");
+}
+
+void TriggerSink::GiveStartBack() {
+  MutexLock lock(&mutex_);
+  starts_.GiveBack();
+}
+
+absl::Status TriggerSink::MayRead(MonoTime until) {
+  const MonoTime now = deps_.clock.MonoNow();
+  if (now >= until) return absl::UnavailableError("there was not enough time");
+  MutexLock lock(&mutex_);
+  reads_.Refill(now);
+  if (reads_.Take()) return absl::OkStatus();
   return absl::UnavailableError("too many alerts at once");
 }
 

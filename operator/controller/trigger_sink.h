@@ -16,6 +16,7 @@
 #include "common/base/mutex.h"
 #include "common/base/token_bucket.h"
 #include "operator/controller/recent_map.h"
+#include "operator/controller/start_shares.h"
 #include "operator/controller/trigger_notebook.h"
 #include "operator/controller/trigger_ports.h"
 #include "operator/controller/trigger_table.h"
@@ -86,16 +87,20 @@ class TriggerSink final : public AlertSink {
   std::optional<RunRefusal> Recall(const Subject& subject);
   void Remember(const Subject& subject, Known known);
   // Unavailable if too many captures were started lately: nothing needs to be read then.
-  absl::Status MayStart();
-  // Unavailable if the deadline has passed, or too much was read or created lately.
-  absl::Status MayGoOn(TokenBucket TriggerSink::*bucket, MonoTime until);
+  absl::Status MayStart(const std::string& ns);
+  // Unavailable if the deadline has passed, or too many captures were started lately.
+  absl::Status TakeStart(const std::string& ns, MonoTime until);
+  // Only by the alert that has its turn, so that the last start is its own.
+  void GiveStartBack();
+  // Unavailable if the deadline has passed, or too much was read lately.
+  absl::Status MayRead(MonoTime until);
 
   const Dependencies deps_;
   Mutex mutex_;
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;  // An alert has its turn.
   TokenBucket reads_ ABSL_GUARDED_BY(mutex_);
-  TokenBucket starts_ ABSL_GUARDED_BY(mutex_);
+  StartShares starts_ ABSL_GUARDED_BY(mutex_);
   RecentMap<Known> known_ ABSL_GUARDED_BY(mutex_);
   RecentMap<KnownPod> pods_ ABSL_GUARDED_BY(mutex_);
 };

@@ -51,7 +51,7 @@ std::int64_t Span(std::int64_t nanos, Nanos most) {
 v1::Outcome Known(v1::Outcome outcome, bool ended, std::string* message) {
   if (v1::Outcome_IsValid(outcome) && !(ended && outcome == v1::OUTCOME_UNSPECIFIED))
     return outcome;
-  *message = StrCat("the sidecar tells outcome ", static_cast<int>(outcome),
+  *message = StrCat("the sidecar reports outcome ", static_cast<int>(outcome),
                     ", which this operator does not know", message->empty() ? "" : ": ", *message);
   return v1::VERSION_MISMATCH;
 }

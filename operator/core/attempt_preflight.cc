@@ -182,30 +182,47 @@ void AttemptPreflight::Settle() {
     // The workers that are armed already cannot be given another instant.
     state_.result.plan = PlanOf(member.result.report.plan());
   }
+  // Only an operator before us can have made a plan at this point.
+  const std::optional<StartPlan>& plan = state_.result.plan;
+  state_.taken_over = plan && state_.Now() >= plan->instant - plan->guard;
   const std::size_t able = state_.Count(MemberState::kArmed) + state_.Count(MemberState::kReady);
-  if (able < state_.Wanted() || able == 0) {
-    if (AwaitReadiness(able)) return;
+  const bool enough = able >= state_.Wanted() && able > 0;
+  if ((!enough || state_.taken_over) && AwaitReadiness(able)) return;
+  if (!enough && !state_.taken_over) {
     return hooks_.done(absl::FailedPreconditionError(
         StrCat("only ", able, " of ", state_.members.size(), " workers can record, at least ",
                state_.Wanted(), " wanted")));
   }
-  if (RefreshClocks() || SharpenClocks()) return;
+  if (state_.taken_over)
+    LoseUnreachable();
+  else if (RefreshClocks() || SharpenClocks())
+    return;
   state_.waits_for.clear();
   hooks_.done(absl::OkStatus());
 }
 
-// Asks the other workers again while there is time and enough of them may join the `able` ones.
-// Returns false otherwise.
+// Whether the worker is asked again. While others record already, one that cannot be reached may
+// record too, and any other can no longer join them.
+bool AttemptPreflight::IsAwaited(const Member& member) const {
+  return MayBecomeReady(member) &&
+         (!state_.taken_over || member.result.outcome == Outcome::kUnreachable);
+}
+
+// Asks the other workers again while there is time and enough of them may join the `able` ones, or
+// may be among those that record already. Returns false otherwise.
 bool AttemptPreflight::AwaitReadiness(std::size_t able) {
   std::size_t waited = 0;
   const Member* first = nullptr;
   for (const Member& member : state_.members) {
-    if (!MayBecomeReady(member)) continue;
+    if (!IsAwaited(member)) continue;
     if (first == nullptr) first = &member;
     ++waited;
   }
-  if (first == nullptr || able + waited < state_.Wanted() || state_.clock.MonoNow() >= ready_by_)
-    return false;
+  const bool patient = state_.taken_over
+                           ? state_.Now() < state_.RecordedBy() + kLostAfter
+                           : able + waited >= state_.Wanted() && state_.clock.MonoNow() < ready_by_;
+  if (first == nullptr || !patient) return false;
+  refreshed_ = false;
   state_.waits_for = StrCat("waits for ", waited, " of ", state_.members.size(), " workers; ",
                             first->result.target.name, ": ", Name(first->result.outcome), ": ",
                             first->result.message);
@@ -217,7 +234,18 @@ bool AttemptPreflight::AwaitReadiness(std::size_t able) {
 void AttemptPreflight::AskWaitedForAgain() {
   if (state_.phase != Phase::kPreflight || !state_.cancel_reason.empty()) return;
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
-    if (MayBecomeReady(state_.members[i])) Ask(i);
+    if (IsAwaited(state_.members[i])) Ask(i);
+  }
+}
+
+// An operator that had seen the workers being armed would call these lost.
+void AttemptPreflight::LoseUnreachable() {
+  for (Member& member : state_.members) {
+    if (!IsAwaited(member)) continue;
+    state_.End(member, Outcome::kWorkerLost,
+               StrCat("the capture went on while the operator changed, and this worker did not "
+                      "answer the new one: ",
+                      member.result.message));
   }
 }
 
@@ -225,7 +253,8 @@ void AttemptPreflight::AskWaitedForAgain() {
 // Returns false if there are none to measure.
 bool AttemptPreflight::RefreshClocks() {
   const MonoTime now = state_.clock.MonoNow();
-  if (state_.waits_for.empty() || std::exchange(refreshed_, now >= ready_by_)) return false;
+  // Once per wait: a sidecar that answers slowly would else make the others' clocks old each time.
+  if (state_.waits_for.empty() || std::exchange(refreshed_, true)) return false;
   bool asked = false;
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
     const Member& member = state_.members[i];

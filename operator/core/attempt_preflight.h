@@ -16,8 +16,8 @@ class AttemptPreflight {
  public:
   struct Hooks {
     std::function<void()> changed;  // The progress has changed: waits_for.
-    // Called once, unless the attempt is cancelled before: OK when enough workers can record, else
-    // why not.
+    // Called once, unless the attempt is cancelled before: OK when enough workers can record, or
+    // record already (AttemptState::taken_over), else why not.
     std::function<void(const absl::Status&)> done;
   };
 
@@ -26,12 +26,15 @@ class AttemptPreflight {
                    Hooks hooks);
 
   void Begin();
+  bool IsAsking() const { return checks_in_flight_ > 0; }
 
  private:
   void Ask(std::size_t index);
   void OnChecked(std::size_t index, const absl::StatusOr<Preflight>& answer);
   void Settle();
+  bool IsAwaited(const Member& member) const;
   bool AwaitReadiness(std::size_t able);
+  void LoseUnreachable();
   void AskWaitedForAgain();
   bool RefreshClocks();
   bool SharpenClocks();
@@ -44,7 +47,7 @@ class AttemptPreflight {
   const Hooks hooks_;
   std::size_t checks_in_flight_ = 0;
   MonoTime ready_by_{};     // Workers that are not ready are waited for until then.
-  bool refreshed_ = false;  // The last refresh of clocks has been asked for.
+  bool refreshed_ = false;  // Clocks were measured again since the last wait.
   bool sharpened_ = false;  // SharpenClocks has asked for what it wants.
 };
 

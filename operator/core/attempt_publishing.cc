@@ -96,7 +96,7 @@ ReportOrder AttemptPublishing::OrderOf() const {
     const std::string& name = worker.target.name;
     reported.sidecar = sidecars[worker.local_rank < 0 ? name : name.substr(0, name.rfind('/'))];
     reported.trace = worker.report.plan().worker();
-    if (reported.sidecar == nullptr) reported.missing = "its sidecar is gone";
+    if (reported.sidecar == nullptr) reported.missing = "its sidecar is no longer available";
   }
   return order;
 }

@@ -16,11 +16,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Nanos kMinArmTimeout = milliseconds(50);
-// Arming must end early enough that calling off still reaches every worker before it records: this
-// long before the guard begins, plus the time to the farthest worker.
-constexpr Nanos kArmMargin = milliseconds(150);
-// A worker is lost when nobody can reach it this long after it should have recorded.
-constexpr Nanos kLostAfter = seconds(10);
 constexpr Nanos kFirstWatchDelay = milliseconds(100), kMaxWatchDelay = seconds(1);
 
 // The longest time that a message takes to reach a worker. A clock's error is half of a round trip.
@@ -40,7 +35,7 @@ AttemptRecording::AttemptRecording(AttemptState& state, const OwnedTasks& tasks,
 // called off before because too few others accepted.
 void AttemptRecording::Arm() {
   const StartPlan& plan = *state_.result.plan;
-  const WallTime settled = plan.instant - plan.guard - kArmMargin - LongestWay(state_.members);
+  const WallTime settled = plan.instant - plan.guard - kCallOffMargin - LongestWay(state_.members);
   const Nanos timeout = std::max(state_.Until(settled), kMinArmTimeout);
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
     Member& member = state_.members[i];
@@ -62,7 +57,7 @@ void AttemptRecording::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse
   const bool called_off = member.state == MemberState::kEnded;  // While its answer was on the way.
   if (!answer.ok()) {
     // It may have accepted the plan all the same, and a worker that is not counted must not record.
-    TellCancel(member, "its answer came too late");
+    TellCancel(member, "its answer arrived too late");
     if (!called_off) {
       state_.End(member, OutcomeOfFailedCall(answer.status()),
                  StrCat("arming: ", MessageOf(answer.status())));
@@ -73,7 +68,7 @@ void AttemptRecording::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse
     member.last_contact = state_.Now();
     member.result.armed = true;
     member.result.report = std::move(*answer->mutable_report());
-    if (called_off)
+    if (called_off)  // Again, because older sidecars forget a Cancel that overtakes its Arm.
       TellCancel(member, state_.cancel_reason);
     else
       member.state = MemberState::kArmed;
@@ -84,7 +79,8 @@ void AttemptRecording::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse
 
 void AttemptRecording::FinishArming() {
   const std::size_t armed = state_.CountArmed();
-  if (armed >= state_.Wanted() && armed > 0) return hooks_.armed(absl::OkStatus());
+  if (state_.taken_over || (armed >= state_.Wanted() && armed > 0))
+    return hooks_.armed(absl::OkStatus());
   hooks_.armed(absl::FailedPreconditionError(StrCat("only ", armed, " of ", state_.members.size(),
                                                     " workers could be armed in time, at least ",
                                                     state_.Wanted(), " wanted")));
@@ -153,7 +149,7 @@ void AttemptRecording::OnWatchEnded(std::size_t index, const absl::Status& statu
   }
   if (now > std::max(member.last_contact, state_.RecordedBy()) + kLostAfter) {
     state_.End(member, Outcome::kWorkerLost,
-               StrCat("the sidecar cannot be reached since ",
+               StrCat("the sidecar has not been reachable for ",
                       FormatDuration(now - member.last_contact), ": ", MessageOf(status)));
     return hooks_.changed();
   }
@@ -181,7 +177,9 @@ void AttemptRecording::Tell(Member& member, v1::CancelRequest request) {
 void AttemptRecording::CallOff(const std::string& reason) {
   for (Member& member : state_.members) {
     if (member.state == MemberState::kEnded) continue;
-    if (member.state == MemberState::kArmed) TellCancel(member, reason);
+    // Without waiting for answers that are on their way: the attempt may be dropped before they
+    // come, and an operator before us may have armed a worker that preflight asks.
+    if (member.state != MemberState::kReady) TellCancel(member, reason);
     state_.End(member, Outcome::kCancelled, StrCat("called off: ", reason));
   }
   hooks_.changed();

@@ -34,7 +34,8 @@ class AttemptRecording {
   // Follows every armed worker until it has ended.
   void WatchAll();
 
-  // Ends all workers before they record. Those that are armed are told to forget their plan.
+  // Ends all workers before they record. Those that are armed, or may be, are told to forget their
+  // plan.
   void CallOff(const std::string& reason);
   // Tells all workers to stop; each ends with its last report.
   void Cancel(const std::string& reason);

@@ -53,7 +53,7 @@ void JudgeStepsOnAll(AttemptResult& result) {
 void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
   if (spec.preflight_only) {
     result.sync_reason = "PreflightOnly";
-    result.sync_message = "nothing was recorded, as asked for by preflightOnly";
+    result.sync_message = "nothing was recorded, as requested by preflightOnly";
     return;
   }
   std::vector<CorrectedStart> starts;
@@ -89,7 +89,7 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
   if (spec.max_skew &&
       (!result.skew->error || result.skew->achieved + *result.skew->error > *spec.max_skew)) {
     result.sync_reason = "SkewTooLarge";
-    result.sync_message = StrCat(skew, ", asked for at most ", FormatDuration(*spec.max_skew));
+    result.sync_message = StrCat(skew, ", but maxSkew is ", FormatDuration(*spec.max_skew));
     return;
   }
   result.synchronized = true;
@@ -126,11 +126,11 @@ void JudgeLookBack(const CaptureSpec& spec, AttemptResult& result) {
   const std::string asked = FormatDuration(spec.look_back);
   result.sync_message +=
       !ReachedBack(*shortest)
-          ? StrCat("; ", name, " does not reach back: its sidecar is of an earlier release")
+          ? StrCat("; ", name, " does not reach back: its sidecar is from an earlier release")
       : *result.reached_back == Nanos{0}
           ? StrCat("; ", name,
-                   " does not reach back: no program of it records all the time, which "
-                   "its annotation strobe.dev/flight-recorder switches on")
+                   " does not reach back: none of its programs records all the time, which the "
+                   "annotation strobe.dev/flight-recorder switches on")
       : *result.reached_back >= spec.look_back
           ? StrCat("; all traces reach back ", asked)
           : StrCat("; ", name, " reaches back ", FormatDuration(*result.reached_back), " of ",
@@ -145,7 +145,7 @@ absl::StatusOr<std::string> Print(const v1::Manifest& manifest, bool spaces) {
   const auto printed = google::protobuf::util::MessageToJsonString(manifest, &json, options);
   if (!printed.ok()) return absl::InvalidArgumentError(std::string(printed.message()));
   // The library passes invalid UTF-8 through, and readers of the manifest would refuse it.
-  if (!IsUtf8(json)) return absl::InvalidArgumentError("a text in the manifest is no UTF-8");
+  if (!IsUtf8(json)) return absl::InvalidArgumentError("a text in the manifest is not valid UTF-8");
   return json;
 }
 
@@ -340,8 +340,8 @@ absl::StatusOr<std::string> ManifestJson(v1::Manifest manifest) {
     ASSIGN_OR_RETURN(json, Print(manifest, /*spaces=*/false));
   }
   if (json.size() <= kMaxManifestBytes) return json;
-  return absl::InvalidArgumentError(StrCat("the manifest has ", json.size(), " bytes, at most ",
-                                           kMaxManifestBytes, " are taken"));
+  return absl::InvalidArgumentError(StrCat("the manifest has ", json.size(), " bytes; at most ",
+                                           kMaxManifestBytes, " are allowed"));
 }
 
 }  // namespace strobe

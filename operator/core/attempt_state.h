@@ -43,6 +43,9 @@ struct Member {
   int failed_watches = 0;                    // In a row, without a report between them.
 };
 
+// A worker is lost when nobody can reach it this long after it should have recorded.
+inline constexpr Nanos kLostAfter = std::chrono::seconds(10);
+
 struct AttemptState {
   AttemptState(const Clock& clock, CaptureSpec spec, int attempt, std::vector<Target> targets);
 
@@ -66,8 +69,11 @@ struct AttemptState {
   const ClockSteps clock_steps;
   Phase phase = Phase::kPreflight;
   std::vector<Member> members{};
-  AttemptResult result{};       // Its `workers` stay empty until all members have ended.
-  WallTime deadline{};          // When every trace should be in the logdir; set with result.plan.
+  AttemptResult result{};  // Its `workers` stay empty until all members have ended.
+  WallTime deadline{};     // When every trace should be in the logdir; set with result.plan.
+  // Workers that an operator before us armed recorded already when preflight ended. Nobody can join
+  // them any more, and too few of them is no reason to end their recordings.
+  bool taken_over = false;
   std::string cancel_reason{};  // Empty until somebody cancels.
   std::string waits_for{};      // See AttemptProgress.
 };

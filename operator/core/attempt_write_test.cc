@@ -29,7 +29,7 @@ void AttemptWriteTest::Begin() {
       Write(i);
     else if (member.state != MemberState::kEnded)
       state_.End(member, Outcome::kWorkerLost,
-                 "its sidecar claims to carry out this capture, which records nothing");
+                 "its sidecar claims to be recording for this request, which records nothing");
   }
   if (in_flight_ == 0) changed_();
 }
@@ -91,7 +91,7 @@ void AttemptWriteTest::OnDeleted(std::size_t index,
   if (member.state != MemberState::kEnded) {
     state_.End(member, Outcome::kOk,
                answer.ok() ? std::string()
-                           : StrCat("it can write, but could not delete the test object ",
+                           : StrCat("it can write but could not delete the test object ",
                                     ManifestKey(RunOf(index)), ": ", MessageOf(answer.status())));
   }
   changed_();

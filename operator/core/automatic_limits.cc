@@ -25,7 +25,7 @@ std::optional<std::string> WhyOverLimits(const AutomaticLimits& limits, const Jo
   if (limits.max_concurrent && active.size() >= static_cast<std::size_t>(*limits.max_concurrent)) {
     return StrCat("automatic.maxConcurrent for ", job.job, ": ", active.front()->name,
                   active.size() > 1 ? StrCat(" and ", active.size() - 1, " more are") : " is",
-                  " under way; free again when it ends");
+                  " under way; available again when it ends");
   }
   std::sort(runs.begin(), runs.end(),
             [](const CreatedRun* a, const CreatedRun* b) { return a->created > b->created; });

@@ -17,6 +17,7 @@ using std::chrono::seconds;
 // How long workers may take to send their last report after they were told to stop.
 constexpr Nanos kCancelGrace = seconds(5);
 constexpr Nanos kEvidenceTimeout = seconds(5);
+constexpr char kEndedUnrecorded[] = "ended before it recorded";
 // Workers are counted by what they do at most this often: thousands report within a second.
 constexpr Nanos kCountPace = std::chrono::milliseconds(500);
 
@@ -50,6 +51,7 @@ CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int 
                       [this] {
                         recount_ = true;
                         Enter(Phase::kPreflight);
+                        if (std::exchange(end_asked_, false)) OnEndEarly();
                       },
                   .done = [this](const absl::Status& enough) { OnPreflightDone(enough); }}),
       write_test_(state_, tasks_, [this] { ConcludeOnceAllEnded(); }),
@@ -102,7 +104,9 @@ void CaptureAttempt::Abandon(const std::string& why) {
     cancel.set_reason(result.message);
     result.workers.clear();
     for (Member& member : state_.members) {
-      if (member.state == MemberState::kArmed && member.worker != nullptr)
+      const bool may_record =
+          member.state == MemberState::kArmed || member.state == MemberState::kArming;
+      if (may_record && member.worker != nullptr)
         member.worker->Cancel(cancel, AttemptRecording::kCancelTimeout,
                               [](absl::StatusOr<v1::CancelResponse>) {});
       if (member.state != MemberState::kEnded)
@@ -124,6 +128,10 @@ void CaptureAttempt::Begin() {
 }
 
 void CaptureAttempt::OnPreflightDone(const absl::Status& enough) {
+  if (std::exchange(end_asked_, false)) {
+    if (!state_.taken_over) return Cancel(kEndedUnrecorded);
+    ended_early_ = true;  // The workers are told in OnArmed.
+  }
   // Every worker that could record is told so, whatever becomes of the others.
   if (state_.spec.preflight_only) {
     if (enough.ok()) Plan().IgnoreError();  // The result's reason says why there is no plan.
@@ -195,7 +203,10 @@ void CaptureAttempt::OnArmed(const absl::Status& enough) {
   const StartPlan& plan = *state_.result.plan;
   EnterAt(plan.instant - plan.guard, Phase::kRecording);
   EnterAt(state_.RecordedBy(), Phase::kCollecting);
-  tasks_.PostAfter(state_.Until(state_.deadline + kCancelGrace),
+  if (ended_early_) recording_.EndEarly();
+  // The grace begins now if the deadline passed while there was no operator: the workers' last
+  // reports are still to be read.
+  tasks_.PostAfter(state_.Until(state_.deadline) + kCancelGrace,
                    [this] { recording_.GiveUpOnStragglers(); });
 }
 
@@ -219,10 +230,16 @@ void CaptureAttempt::OnCancel(const std::string& reason) {
 
 void CaptureAttempt::OnEndEarly() {
   if (ended_early_ || state_.phase >= Phase::kPublishing) return;
-  if (state_.phase < Phase::kRecording) return Cancel("ended before it recorded");
+  // Only the workers' answers tell whether they record already for an operator before us.
+  if (state_.phase == Phase::kPreflight && preflight_.IsAsking()) {
+    end_asked_ = true;
+    return;
+  }
+  const bool records = state_.phase >= Phase::kRecording;
+  if (!records && !state_.taken_over) return Cancel(kEndedUnrecorded);
   ended_early_ = true;
   recording_.EndEarly();
-  if (state_.phase < Phase::kCollecting) Enter(Phase::kCollecting);
+  if (records && state_.phase < Phase::kCollecting) Enter(Phase::kCollecting);
 }
 
 void CaptureAttempt::OnMoved() {

@@ -88,6 +88,7 @@ class CaptureAttempt : public OwnedTasks::Owner,
   AttemptClocks clocks_;
   AttemptPublishing publishing_;
   bool ended_early_ = false;
+  bool end_asked_ = false;  // EndEarly was called while the answers to preflight were awaited.
   bool wants_evidence_ = false;
   bool counts_soon_ = false;  // A task will count the workers' states.
   bool recount_ = false;      // The next Enter counts them.

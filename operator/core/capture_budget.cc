@@ -12,8 +12,8 @@ namespace strobe {
 namespace {
 
 std::string FreeAgain(const std::optional<WallTime>& until) {
-  return until ? StrCat("; free again at ", FormatRfc3339(*until))
-               : std::string("; one capture alone is above it");
+  return until ? StrCat("; available again at ", FormatRfc3339(*until))
+               : std::string("; a single capture exceeds it");
 }
 
 // The time at which so many of the last day's runs are older than a day that `fits` holds for the
@@ -73,12 +73,11 @@ std::optional<UsedUp> WhyUsedUp(const CaptureBudget& budget,
       return static_cast<double>((left.recorded + duration).count()) <= most;
     };
     if (!fits(use)) {
-      return used_up(
-          kDutyCycle,
-          StrCat(FormatDuration(use.recorded), " were recorded in the last 24 hours; with ",
-                 FormatDuration(duration), " more it would be above dutyCycle, ",
-                 absl::StrFormat("%g%%", *budget.duty_cycle * 100)),
-          FreeAt(runs, use, now, fits));
+      return used_up(kDutyCycle,
+                     StrCat(FormatDuration(use.recorded), " were recorded in the last 24 hours; ",
+                            FormatDuration(duration), " more would exceed dutyCycle, ",
+                            absl::StrFormat("%g%%", *budget.duty_cycle * 100)),
+                     FreeAt(runs, use, now, fits));
     }
   }
   if (budget.bytes_per_day && use.bytes >= *budget.bytes_per_day) {

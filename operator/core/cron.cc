@@ -156,7 +156,7 @@ absl::StatusOr<CronExpression> CronExpression::Parse(std::string_view text) {
     if (macro.empty()) {
       return absl::InvalidArgumentError(StrCat(
           "\"", words[0],
-          "\" is none of @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually",
+          "\" is not one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually",
           words[0].starts_with("@every") ? "; use interval" : ""));
     }
     words = WordsOf(macro);
@@ -219,10 +219,9 @@ absl::StatusOr<absl::TimeZone> FindTimeZone(std::string_view name) {
   }
   absl::TimeZone zone;
   if (!good || !absl::LoadTimeZone(ToAbsl(name), &zone)) {
-    return absl::InvalidArgumentError(
-        StrCat("\"", name,
-               "\" is no time zone that the operator's IANA database knows; names are such as "
-               "Europe/Berlin or UTC"));
+    return absl::InvalidArgumentError(StrCat("\"", name,
+                                             "\" is not a time zone in the operator's IANA "
+                                             "database; use a name such as Europe/Berlin or UTC"));
   }
   return zone;
 }

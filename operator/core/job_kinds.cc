@@ -78,7 +78,7 @@ std::string UnknownJobKind(const JobRef& job) {
   }
   if (!groups.empty())
     return StrCat("target.jobRef.apiVersion: Strobe knows the kind ", job.kind, " of ", groups,
-                  ", not of ", GroupOf(job.api_version), "; use target.selector for that one");
+                  ", not of ", GroupOf(job.api_version), "; use target.selector for that kind");
   return StrCat("target.jobRef.kind ", job.kind, " is not known; use target.selector, or one of ",
                 kinds);
 }

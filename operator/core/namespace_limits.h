@@ -22,20 +22,25 @@ struct LimitRule {
   Amounts defaults{};                 // The limits of containers that set none.
 };
 
+// An entry of a ResourceQuota's scopeSelector, in the API's own words. An entry of its `scopes` is
+// one with the operator Exists.
+struct QuotaScope {
+  std::string name{}, op{};
+  std::vector<std::string> values{};
+};
+
 // One ResourceQuota, for resources such as "limits.cpu".
 struct Quota {
   std::string name{};
   Amounts hard{}, used{};
-  // The pods that it counts, as far as a pod's object tells; nothing = all.
-  std::optional<bool> terminating{};  // Pods with, or without, activeDeadlineSeconds.
-  bool best_effort_only = false;
-  bool by_other_traits = false;  // Such as the priority class.
+  std::vector<QuotaScope> scopes{};  // It counts the pods that match all of them.
 };
 
 struct NamespaceLimits {
   std::vector<LimitRule> rules{};
   std::vector<Quota> quotas{};
-  // A pod whose trainer waits for a sidecar that cannot start.
+  // A pod whose trainer waits for a sidecar that cannot start; if its image cannot be pulled, for
+  // a minute at least.
   struct StuckPod {
     std::string name{};             // The pod's name.
     std::string image{}, reason{};  // The sidecar's image, and why it waits: ImagePullBackOff.

@@ -28,7 +28,7 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
                    [&](const std::string& prefix) { return IsBelow(capture.logdir, prefix); })) {
     return Refused(policy,
                    StrCat("logdir ", capture.logdir, " is not below ",
-                          prefixes.empty() ? "anything that is allowed" : Join(prefixes, " or ")));
+                          prefixes.empty() ? "any allowed logdir" : Join(prefixes, " or ")));
   }
   if (policy.max_duration && capture.duration > *policy.max_duration) {
     return Refused(policy, StrCat("duration ", FormatDuration(capture.duration), " is longer than ",
@@ -50,15 +50,15 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
     return {Kind::kWait,
             StrCat("ProfilePolicy ", policy.name, " allows ", *policy.max_concurrent,
                    *policy.max_concurrent == 1 ? " capture" : " captures",
-                   " of this namespace at once (maxConcurrent); others come first"),
+                   " of this namespace at once (maxConcurrent); other captures come first"),
             {}};
   }
   if (policy.min_interval && before > 0) {
-    return {
-        Kind::kWait,
-        StrCat("ProfilePolicy ", policy.name, ": ", FormatDuration(*policy.min_interval),
-               " must pass between captures (minInterval); others of this namespace come first"),
-        {}};
+    return {Kind::kWait,
+            StrCat("ProfilePolicy ", policy.name, ": ", FormatDuration(*policy.min_interval),
+                   " must pass between captures (minInterval); other captures of this namespace "
+                   "come first"),
+            {}};
   }
   if (policy.min_interval && ns.last_end && *ns.last_end + *policy.min_interval > now) {
     const Nanos left = *ns.last_end + *policy.min_interval - now;
@@ -181,7 +181,7 @@ bool AllowsFlightRecorderDevices(const std::vector<ProfilePolicy>& policies,
 absl::Status CheckLogdirIsNoAddress(const std::string& text) {
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(text));
   if (!logdir.options().empty())
-    return absl::InvalidArgumentError("logdir carries options; remove everything from \"?\" on");
+    return absl::InvalidArgumentError("logdir has options; remove \"?\" and everything after it");
   // A trailing dot does not change which host a name means.
   std::string bucket = logdir.bucket();
   while (!bucket.empty() && bucket.back() == '.') bucket.pop_back();

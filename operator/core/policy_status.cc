@@ -28,8 +28,8 @@ Condition Judge(const ProfilePolicy& policy) {
   for (std::size_t i = 0; i < policy.allowed_logdirs.size(); ++i) {
     allowed.push_back(WithNamespace(policy.allowed_logdirs[i], kSomeNamespace));
     if (const absl::Status good = CheckLogdirIsNoAddress(allowed.back()); !good.ok()) {
-      return NotReady("InvalidLogdir",
-                      StrCat("allowedLogdirs[", i, "]: ", MessageOf(good), "; it allows nothing"));
+      return NotReady("InvalidLogdir", StrCat("allowedLogdirs[", i, "]: ", MessageOf(good),
+                                              "; the policy allows nothing"));
     }
   }
   const std::string preset = WithNamespace(policy.default_logdir, kSomeNamespace);
@@ -39,7 +39,7 @@ Condition Judge(const ProfilePolicy& policy) {
   Condition condition;
   condition.status = ConditionStatus::kTrue;
   condition.reason = "Valid";
-  condition.message = "captures of the selected namespaces are judged by this policy";
+  condition.message = "this policy applies to captures in the selected namespaces";
   return condition;
 }
 

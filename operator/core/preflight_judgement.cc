@@ -27,20 +27,20 @@ std::string WhyNotContainer(const Target& target, v1::SourceKind source,
                             const v1::DescribeResponse& description) {
   if (target.only_container.empty()) return "";
   if (source == v1::SOURCE_FRAMEWORK)
-    return "containers of a pod share its ports, so that a profiler server cannot be told to be of "
-           "one of them; use source Agent, or leave target.container out";
+    return "the containers of a pod share its ports, so a profiler server cannot be attributed to "
+           "one of them; use source Agent, or omit target.container";
   const auto& known = description.containers();
   if (std::find(known.begin(), known.end(), target.only_container) != known.end()) return "";
-  return StrCat("its sidecar cannot tell the programs of container ", target.only_container,
-                " from those of the pod's other containers; leave target.container out, or name "
-                "only that container in the annotation strobe.dev/containers and recreate the pod");
+  return StrCat("its sidecar cannot distinguish the programs of container ", target.only_container,
+                " from those of the pod's other containers; omit target.container, or name only "
+                "that container in the annotation strobe.dev/containers and recreate the pod");
 }
 
 // The same as WhyNotAdopted, for a plan that counts steps.
 std::string WhyNotAdoptedSteps(const PreflightQuestion& question, const v1::CapturePlan& plan) {
   if (!question.spec.steps || plan.steps() > question.spec.steps->count ||
       Nanos{plan.guard_ns()} > kMaxAdoptedGuard)
-    return "it records more steps than anybody asked for";
+    return "it records more steps than were requested";
   const WallTime by = FromUnixNanos(plan.steps_by_ns() - plan.clock_offset_ns());
   if (by > question.now + kMaxAdoptedSteps)
     return StrCat("its steps may end only at ", FormatRfc3339(by));
@@ -52,13 +52,13 @@ std::string WhyNotAdoptedSteps(const PreflightQuestion& question, const v1::Capt
 std::string WhyNotAdopted(const PreflightQuestion& question, const v1::Report& report) {
   const v1::CapturePlan& plan = report.plan();
   if (report.capture_id() != question.capture_id || plan.capture_id() != question.capture_id)
-    return "its report is of another one";
+    return "its report is of another capture";
   if (plan.run() != question.run) return "it records into another run";
   if (plan.steps() > 0) return WhyNotAdoptedSteps(question, plan);
   if (Nanos{plan.duration_ns()} > question.spec.duration ||
       Nanos{plan.look_back_ns()} > question.spec.look_back ||
       Nanos{plan.guard_ns()} > kMaxAdoptedGuard)
-    return "it records for longer than anybody asked it to";
+    return "it records for longer than was requested";
   const WallTime instant = FromUnixNanos(plan.instant_ns() - plan.clock_offset_ns());
   const WallTime latest = std::max(question.now + question.spec.delay.value_or(Nanos{0}),
                                    question.requested_start.value_or(question.now));
@@ -94,14 +94,14 @@ PreflightJudgement JudgePreflight(const PreflightQuestion& question, const Targe
     return Unable(
         Outcome::kVersionMismatch,
         StrCat("sidecar ", description.version(), " speaks protocol ", description.protocol(),
-               ", this is Strobe ", kVersion, " with protocol ", kWorkerProtocol));
+               ", but this is Strobe ", kVersion, " with protocol ", kWorkerProtocol));
   }
   // Asked first, because a worker that already records this capture would count as busy below.
   if (description.has_report()) {
     const std::string why = WhyNotAdopted(question, description.report());
     if (why.empty()) return {PreflightJudgement::Kind::kAdopted, Outcome::kUnknown, ""};
     return Unable(Outcome::kWorkerLost,
-                  StrCat("its sidecar claims to carry out this capture, but ", why));
+                  StrCat("its sidecar claims to be recording for this capture, but ", why));
   }
   if (std::string why = WhyNotContainer(target, question.spec.source, description); !why.empty())
     return Unable(Outcome::kSidecarMissing, std::move(why));

@@ -198,11 +198,11 @@ RequestStatus PendingStatus(const ProfileRequest& request, const std::string& re
 
 RequestStatus QueuedStatus(const ProfileRequest& request, const CaptureTurns::Place& place,
                            WallTime now) {
-  RequestStatus status =
-      PendingStatus(request, "WaitingForWorkers",
-                    StrCat(place.ahead, place.ahead == 1 ? " capture is" : " captures are",
-                           " ahead of it on ", place.worker, "; right before it: ", place.behind),
-                    now);
+  RequestStatus status = PendingStatus(
+      request, "WaitingForWorkers",
+      StrCat(place.ahead, place.ahead == 1 ? " capture is" : " captures are", " ahead of it on ",
+             place.worker, "; the last one before it: ", place.behind),
+      now);
   status.queue_position = place.ahead;
   return status;
 }

@@ -101,8 +101,8 @@ ScheduleStatus Missed(ScheduleStatus status, WallTime last, std::int64_t count) 
   const bool all = count < ScheduleTimes::kMaxCounted - 1;
   status = Skipped(std::move(status), last, "Missed",
                    StrCat(count, all ? "" : " or more",
-                          " runs were due while no operator could start them; only the newest is "
-                          "made up for"));
+                          " runs were due while no operator could start them; only the newest one "
+                          "is started late"));
   status.skipped += count - 1;  // Skipped() has counted one.
   return status;
 }
@@ -144,7 +144,7 @@ std::optional<RunRefusal> WhyNotStarted(const ProfileSchedule& schedule,
   }
   if (status.active.size() >= kMaxActiveRuns) {
     return RunRefusal{"TooManyActive",
-                      StrCat(status.active.size(), " runs are under way; no more may be")};
+                      StrCat(status.active.size(), " runs are under way, which is the maximum")};
   }
   return std::nullopt;
 }

@@ -33,10 +33,10 @@ std::string WordsOf(const SignRule& rule, const ToldSign& sign, const SignWorker
                     "% more", ago);
     case SignKind::kSlowerThanOthers:
       return StrCat(where, "steps ", steps, "take ", FormatDuration(sign.step),
-                    ", those of the other workers ", FormatDuration(sign.usual_step), ago);
+                    ", but those of the other workers take ", FormatDuration(sign.usual_step), ago);
     case SignKind::kNoStep:
       return StrCat(where, "no step ", steps, "has begun for ", FormatDuration(sign.began_ago),
-                    "; one usually takes ", FormatDuration(sign.usual_step));
+                    "; a step usually takes ", FormatDuration(sign.usual_step));
     case SignKind::kMemoryNearLimit:
       return StrCat(where, "uses ", sign.memory_used >> 20, " of ", sign.memory_limit >> 20,
                     " MiB of memory", ago);

@@ -14,6 +14,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Nanos kLeadMargin = milliseconds(50);
+// No worker gets less time to answer its plan. A sidecar that has used up its share of the CPU
+// stands still for up to 100 ms.
+constexpr Nanos kMinArmTime = milliseconds(150);
 
 Nanos SourceLead(std::span<const ClockReading> workers) {
   Nanos longest{0};
@@ -29,6 +32,14 @@ Nanos ArmBudget(std::span<const ClockReading> workers) {
   for (const ClockReading& worker : workers) slowest = std::max(slowest, worker.round_trip);
   return std::clamp<Nanos>(4 * slowest + workers.size() * microseconds(500), milliseconds(50),
                            seconds(5));
+}
+
+// The longest time that a message takes to reach a worker: a clock's error is half of a round trip.
+Nanos LongestTrip(std::span<const ClockReading> workers) {
+  Nanos longest{0};
+  for (const ClockReading& worker : workers)
+    longest = std::max(longest, worker.error.value_or(Nanos{0}));
+  return 2 * longest;
 }
 
 Nanos DefaultGuard(std::span<const ClockReading> workers) {
@@ -50,8 +61,8 @@ absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
       if (spec.max_skew) {
         return absl::FailedPreconditionError(
             StrCat(worker.worker,
-                   ": its clock cannot be measured, so maxSkew cannot be promised; leave maxSkew "
-                   "out or capture through its sidecar"));
+                   ": its clock cannot be measured, so maxSkew cannot be guaranteed; omit maxSkew "
+                   "or capture through its sidecar"));
       }
       continue;
     }
@@ -59,12 +70,16 @@ absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
     const Nanos bound = 2 * *worker.error;
     if (spec.max_skew && bound > *spec.max_skew) {
       return absl::FailedPreconditionError(
-          StrCat(worker.worker, ": its clock is only known to +-", FormatDuration(*worker.error),
+          StrCat(worker.worker, ": its clock is known only to +-", FormatDuration(*worker.error),
                  ", too uncertain for maxSkew ", FormatDuration(*spec.max_skew)));
     }
     plan.skew_bound = std::max(plan.skew_bound, bound);
   }
-  const WallTime soonest = now + plan.guard + SourceLead(workers) + ArmBudget(workers);
+  // Sources that start quickly must not shorten the time for arming.
+  const Nanos arm = ArmBudget(workers);
+  const Nanos ahead = std::max(SourceLead(workers) + arm,
+                               kCallOffMargin + LongestTrip(workers) + std::max(arm, kMinArmTime));
+  const WallTime soonest = now + plan.guard + ahead;
   plan.instant = std::max(soonest, spec.at.value_or(now + spec.delay.value_or(Nanos{0})));
   return plan;
 }

@@ -67,9 +67,10 @@ absl::StatusOr<std::string> CommonLoop(std::span<const WorkerPace> workers) {
   }
   if (best) return loop;
   for (const WorkerPace& worker : workers) {
-    if (worker.loops.empty()) return absl::NotFoundError(StrCat(worker.worker, " tells no steps"));
+    if (worker.loops.empty())
+      return absl::NotFoundError(StrCat(worker.worker, " reports no steps"));
   }
-  return absl::NotFoundError("the workers do not tell steps of the same loop");
+  return absl::NotFoundError("the workers do not report steps of the same loop");
 }
 
 std::int64_t RoundUp(std::int64_t number, std::int64_t multiple) {
@@ -90,13 +91,13 @@ absl::StatusOr<ExpectedSteps> Expect(const StepPlan& plan, const WorkerPace& wor
     if (const Nanos wait = BeginOf(plan.first, pace, 1, now) - now; wait > kMaxStepWait) {
       return absl::FailedPreconditionError(StrCat(worker.worker, ": it is at step ", pace.number,
                                                   " and would reach step ", plan.first, " only in ",
-                                                  FormatDuration(wait), ", at most ",
-                                                  FormatDuration(kMaxStepWait), " are waited"));
+                                                  FormatDuration(wait), "; at most ",
+                                                  FormatDuration(kMaxStepWait), " is allowed"));
     }
     if (const Nanos length = Times(plan.count, pace.period); length > kMaxStepsTime) {
       return absl::FailedPreconditionError(
           StrCat(worker.worker, ": ", plan.count, " steps take about ", FormatDuration(length),
-                 ", at most ", FormatDuration(kMaxStepsTime), " are recorded; ask for fewer"));
+                 "; at most ", FormatDuration(kMaxStepsTime), " can be recorded; request fewer"));
     }
   }
   return expected;
@@ -116,7 +117,7 @@ absl::StatusOr<StepPlan> PlanStep(const StepsWanted& wanted, WallTime now, WallT
     for (const LoopPace& process : paces.emplace_back(OfLoop(worker, plan.loop))) {
       const std::int64_t after = FirstAfter(soonest, process, now);
       if (wanted.from == StepsWanted::From::kNumber && process.number >= wanted.number)
-        return Refuse(worker, wanted, StrCat("has passed, it is at step ", process.number));
+        return Refuse(worker, wanted, StrCat("has passed; the worker is at step ", process.number));
       if (after > first) farthest = &worker;
       first = std::max(first, after);
     }
@@ -124,7 +125,7 @@ absl::StatusOr<StepPlan> PlanStep(const StepsWanted& wanted, WallTime now, WallT
   if (wanted.from == StepsWanted::From::kNumber && wanted.number < first) {
     return Refuse(
         *farthest, wanted,
-        StrCat("comes too soon, the first one for which all workers can be armed is ", first));
+        StrCat("comes too soon; the first step for which all workers can be armed is ", first));
   }
   plan.first = wanted.from == StepsWanted::From::kNumber       ? wanted.number
                : wanted.from == StepsWanted::From::kMultipleOf ? RoundUp(first, wanted.number)

@@ -79,8 +79,8 @@ std::string WhyNoSidecar(const PodInfo& pod) {
   if (told != pod.annotations.end())
     return StrCat("the pod was not injected: ", CutUtf8(told->second, kMaxNotInjectedBytes));
   if (pod.wants_injection) {
-    return "the pod carries the label strobe.dev/inject but has no sidecar: the webhook was away "
-           "when it was created, or another webhook took the sidecar away";
+    return "the pod has the label strobe.dev/inject but no sidecar: the webhook was unavailable "
+           "when the pod was created, or another webhook removed the sidecar";
   }
   return "the pod has no container strobe-sidecar with a port named strobe";
 }
@@ -168,13 +168,14 @@ void ExpectWorkers(const TargetSpec& spec, const PodQuery& query, const Members&
   } else if (!query.names.empty()) {
     selection.expected = query.names.size();
   } else if (shape == nullptr) {
-    selection.not_known = "target.expectedWorkers does not say it";
+    selection.not_known = "target.expectedWorkers is not set";
   } else if (const std::optional<std::size_t> workers = WorkersOf(*shape)) {
     const std::size_t finished = shape->of_running_pods ? 0 : members.finished;
     selection.expected = *workers - std::min(*workers, finished) + members.coordinators;
   } else {
-    selection.not_known =
-        !shape->unknown.empty() ? shape->unknown : StrCat("the job says more than ", kMaxWorkers);
+    selection.not_known = !shape->unknown.empty()
+                              ? shape->unknown
+                              : StrCat("the job asks for more than ", kMaxWorkers);
   }
 }
 
@@ -346,11 +347,11 @@ std::size_t Selection::may_come() const {
 std::string CountWords(const Selection& selection) {
   std::string words =
       selection.expected
-          ? StrCat(selection.present, "/", *selection.expected, " workers are there")
+          ? StrCat(selection.present, "/", *selection.expected, " workers are present")
           : StrCat(selection.present, selection.present == 1 ? " worker is" : " workers are",
-                   " there; how many there should be is not known: ", selection.not_known);
+                   " present; the expected number is not known: ", selection.not_known);
   if (selection.targets.size() < std::max(selection.present, selection.expected.value_or(0)))
-    words += StrCat("; ", selection.targets.size(), " of them are chosen");
+    words += StrCat("; ", selection.targets.size(), " of them are selected");
   return words;
 }
 

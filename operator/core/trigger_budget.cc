@@ -82,7 +82,7 @@ TriggerVerdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert,
     if (run->alert == AlertId(alert) || WholeSeconds(alert.starts) <= run->created)
       return Refused(kAlreadyCaptured,
                      StrCat(run->name, " was started at ", FormatRfc3339(run->created),
-                            ", after the alert had begun"));
+                            ", after the alert began"));
   }
   const auto active = std::find_if(runs.begin(), runs.end(), [&](const TriggerRun& run) {
     return run.job == job && run.state == RunState::kUnfinished;

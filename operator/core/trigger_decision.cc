@@ -18,8 +18,8 @@ constexpr Nanos kMaxRest = std::chrono::minutes(10), kMinRest = std::chrono::sec
 
 std::string WhatStarts(const ProfileTrigger& trigger) {
   const bool alerts = !trigger.alerts.match_labels.empty();
-  if (!trigger.signs.any()) return "alerts that match start captures";
-  return alerts ? "alerts that match, and signs of workers, start captures"
+  if (!trigger.signs.any()) return "matching alerts start captures";
+  return alerts ? "matching alerts and signs of workers start captures"
                 : "signs of workers start captures";
 }
 

@@ -52,7 +52,7 @@ absl::StatusOr<Authorities> Authorities::Parse(const std::string& certificates,
     Member member{{openssl::ToPem(read[i]), split[i]}, {}};
     ASSIGN_OR_RETURN(const openssl::Key key, openssl::ReadKey(split[i]));
     if (X509_check_private_key(read[i].get(), key.get()) != 1)
-      return absl::DataLossError("a stored authority's key is not its own");
+      return absl::DataLossError("a stored authority's key does not match its certificate");
     ASSIGN_OR_RETURN(member.validity, ValidityOf(member.pair.certificate));
     authorities.members_.push_back(std::move(member));
   }

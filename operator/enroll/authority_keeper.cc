@@ -64,7 +64,9 @@ absl::Status AuthorityKeeper::Look() {
     RETURN_IF_ERROR(store_.TellRoots(roots));
   } else if (!ready()) {
     ASSIGN_OR_RETURN(const bool told, store_.AreRootsTold(roots));
-    if (!told) return absl::UnavailableError("no leader has told the API server whom to trust yet");
+    if (!told)
+      return absl::UnavailableError(
+          "no leader has written the trusted authorities to the API server yet");
   }
   if (ready()) return absl::OkStatus();
   ready_.Notify();
@@ -79,15 +81,15 @@ absl::StatusOr<Authorities> AuthorityKeeper::UpToDate(WallTime now) {
     absl::StatusOr<Authorities> parsed = Authorities::Parse(stored.certificates, stored.keys);
     if (!parsed.ok()) {
       // Not repaired automatically: with new authorities every running sidecar would refuse us.
-      return absl::DataLossError(
-          StrCat(MessageOf(parsed.status()),
-                 "; restore the stored authorities, or remove them to have new ones made (pods "
-                 "must then be created anew)"));
+      return absl::DataLossError(StrCat(MessageOf(parsed.status()),
+                                        "; restore the stored authorities, or remove them so that "
+                                        "new ones are made (pods must then be recreated)"));
     }
     authorities = *std::move(parsed);
   }
   if (!leading_()) {
-    if (authorities.empty()) return absl::UnavailableError("the leader has made no authority yet");
+    if (authorities.empty())
+      return absl::UnavailableError("the leader has not created an authority yet");
     return authorities;
   }
   ASSIGN_OR_RETURN(const bool changed, authorities.Rotate(options_.rules, now));
@@ -111,17 +113,16 @@ absl::Status AuthorityKeeper::RenewOwn(WallTime now) {
   const Validity validity = ValidFor(options_.rules.certificate_lifetime, now);
   const Claim as_server{"strobe-operator", options_.server_names, Usage::kServer, validity};
   const Claim as_client{"strobe-operator", {kOperatorName}, Usage::kClient, validity};
-  if (!server_) {
+  if (client_ == nullptr) {
     ASSIGN_OR_RETURN(const KeyPair server, NewCertificate(signer, as_server));
     ASSIGN_OR_RETURN(const KeyPair client, NewCertificate(signer, as_client));
-    server_.emplace(Identity{server, roots});
-    client_.emplace(Identity{client, roots});
+    ASSIGN_OR_RETURN(server_, LiveIdentity::Create({server, roots}));
+    ASSIGN_OR_RETURN(client_, LiveIdentity::Create({client, roots}));
   } else {
     const auto renew = [&](LiveIdentity& identity, const Claim& claim) -> absl::Status {
       ASSIGN_OR_RETURN(const std::string request, NewSigningRequest(identity.Get()->own.key));
       ASSIGN_OR_RETURN(std::string certificate, Certify(signer, request, claim));
-      identity.Renew(std::move(certificate), roots);
-      return absl::OkStatus();
+      return identity.Renew(std::move(certificate), roots);
     };
     RETURN_IF_ERROR(renew(*server_, as_server));
     RETURN_IF_ERROR(renew(*client_, as_client));

@@ -70,7 +70,7 @@ class AuthorityKeeper {
   WallTime renewal_{};
   std::string own_roots_{};
 
-  std::optional<LiveIdentity> server_, client_;  // Set once, before ready_.
+  std::unique_ptr<LiveIdentity> server_{}, client_{};  // Set before ready_, and never again.
   Notification ready_, stop_;
   std::thread thread_;
 };

@@ -33,7 +33,37 @@ constexpr std::array<std::string_view, 9> kStuckReasons = {
     "ErrImageNeverPull", "CrashLoopBackOff",  "CreateContainerError",
     "RunContainerError", "ImageInspectError", "CreateContainerConfigError"};
 
-void AddIfStuck(const Json& pod, NamespaceLimits& limits) {
+// A registry that does not answer for some seconds is no reason to start pods without a sidecar.
+// Within this time the kubelet tries again twice, after 10 s and after 20 s more
+// (imageBackOffPeriod in pkg/kubelet/kubelet.go of Kubernetes 1.34).
+constexpr Nanos kPatienceWithPulls = std::chrono::seconds(60);
+
+bool IsPullFailure(const std::string& reason) {
+  return reason == "ErrImagePull" || reason == "ImagePullBackOff";
+}
+
+// When it became the sidecar's turn to start: when the kubelet took the pod or, if that is later,
+// when an init container before the sidecar ended or, as a native sidecar, started. The status of a
+// container does not tell since when it waits.
+WallTime SidecarsTurn(const Json& pod) {
+  WallTime since{};
+  const auto after = [&since](const Json& object, const char* field) {
+    WallTime time;
+    if (!ParseRfc3339(TextOf(object, field), time)) return false;
+    since = std::max(since, time);
+    return true;
+  };
+  const Json& status = Member(pod, "status");
+  if (!after(status, "startTime")) after(Member(pod, "metadata"), "creationTimestamp");
+  for (const Json& container : Member(status, "initContainerStatuses")) {
+    if (TextOf(container, "name") == kSidecarContainer) continue;
+    after(Member(Member(container, "state"), "terminated"), "finishedAt");
+    after(Member(Member(container, "state"), "running"), "startedAt");
+  }
+  return since;
+}
+
+void AddIfStuck(const Json& pod, WallTime now, NamespaceLimits& limits) {
   const Json& states = Member(Member(pod, "status"), "initContainerStatuses");
   const Json& containers = Member(Member(pod, "spec"), "initContainers");
   const auto state = Find(states, kSidecarContainer);
@@ -43,6 +73,7 @@ void AddIfStuck(const Json& pod, NamespaceLimits& limits) {
   if (!state || !container || Member(states[*state], "started") == Json(true)) return;
   const std::string reason = TextOf(Member(Member(states[*state], "state"), "waiting"), "reason");
   if (std::find(kStuckReasons.begin(), kStuckReasons.end(), reason) == kStuckReasons.end()) return;
+  if (IsPullFailure(reason) && now - SidecarsTurn(pod) < kPatienceWithPulls) return;
   limits.stuck.push_back(
       {TextOf(Member(pod, "metadata"), "name"), TextOf(containers[*container], "image"), reason});
 }
@@ -112,7 +143,7 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
       StrCat(path, "pods", kCached, "&labelSelector=", kInjectedLabel,
              "%3Dtrue&fieldSelector=status.phase%3DPending%2Cspec.nodeName%21%3D"),
       [&](const Json& pod) {
-        if (limits->stuck.empty()) AddIfStuck(pod, *limits);
+        if (limits->stuck.empty()) AddIfStuck(pod, clock_.WallNow(), *limits);
       },
       left());
   if (!pods.ok()) {

@@ -1,12 +1,53 @@
 #include "operator/kube/pod_list.h"
 
+#include <set>
+
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/url_text.h"
 #include "operator/core/names.h"
+#include "operator/objects/json_members.h"
 #include "operator/objects/pod_json.h"
 
 namespace strobe::kube {
+namespace {
+
+bool WantsInjection(const Json& object) {
+  return TextOf(Member(Member(object, "metadata"), "labels"), kInjectLabel) == "true";
+}
+
+// The namespaces whose own label asks for injection, of all or only of `ns`.
+absl::StatusOr<std::set<std::string>> InjectedNamespaces(Client& client, const std::string& ns) {
+  std::set<std::string> injected;
+  if (!ns.empty()) {
+    const absl::StatusOr<Json> one = client.Get(StrCat("/api/v1/namespaces/", ns));
+    if (absl::IsNotFound(one.status())) return injected;
+    RETURN_IF_ERROR(one.status());
+    if (WantsInjection(*one)) injected.insert(ns);
+    return injected;
+  }
+  std::string next;
+  do {
+    std::string path = StrCat("/api/v1/namespaces?limit=500&labelSelector=",
+                              UrlEncode(StrCat(kInjectLabel, "=true")));
+    if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
+    ASSIGN_OR_RETURN(const Json list, client.GetItems(path, [&](const Json& item) {
+      injected.insert(TextOf(Member(item, "metadata"), "name"));
+    }));
+    next = list.value("metadata", Json::object()).value("continue", "");
+  } while (!next.empty());
+  return injected;
+}
+
+// Pods that the webhook leaves alone, whatever the label of their namespace says.
+bool IsNeverInjected(const Json& pod) {
+  const Json& annotations = Member(Member(pod, "metadata"), "annotations");
+  return (annotations.is_object() && annotations.contains("kubernetes.io/config.mirror")) ||
+         TextOf(Member(Member(pod, "spec"), "os"), "name") == "windows";
+}
+
+}  // namespace
 
 absl::Status ForEachPod(Client& client, const PodScope& scope,
                         const std::function<void(const Json&)>& pod) {
@@ -26,12 +67,25 @@ absl::Status ForEachPod(Client& client, const PodScope& scope,
 absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(Client& client,
                                                                const std::string& ns) {
   std::map<std::string, int> counts;
-  RETURN_IF_ERROR(ForEachPod(client, {ns, StrCat(kInjectLabel, "=true")}, [&](const Json& item) {
+  const auto count = [&](const Json& item) {
     const PodInfo pod = ParsePod(item);
-    const bool ended = pod.phase == "Succeeded" || pod.phase == "Failed";
-    if (!ended && (pod.sidecar_port == 0 || !pod.damage.empty()))
+    if (!HasEnded(pod) && (pod.sidecar_port == 0 || !pod.damage.empty()))
       ++counts[item.at("metadata").value("namespace", "")];
-  }));
+  };
+  RETURN_IF_ERROR(ForEachPod(client, {ns, StrCat(kInjectLabel, "=true")}, count));
+  const absl::StatusOr<std::set<std::string>> injected = InjectedNamespaces(client, ns);
+  if (!injected.ok()) {
+    // Roles that somebody wrote for an older operator do not allow it. What is known is told.
+    LogWarning("pods that only the label of their namespace injects are not counted",
+               {{"error", MessageOf(injected.status())}});
+    return counts;
+  }
+  for (const std::string& space : *injected) {
+    const PodScope scope{space, StrCat(kInjectLabel, " notin (true,false)")};
+    RETURN_IF_ERROR(ForEachPod(client, scope, [&](const Json& item) {
+      if (!IsNeverInjected(item)) count(item);
+    }));
+  }
   return counts;
 }
 

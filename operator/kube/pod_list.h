@@ -20,8 +20,8 @@ struct PodScope {
 absl::Status ForEachPod(Client& client, const PodScope& scope,
                         const std::function<void(const Json&)>& pod);
 
-// Counts, by namespace, the pods that have the injection label, have not ended and have no working
-// sidecar.
+// Counts, by namespace, the pods that should be injected, have not ended and have no working
+// sidecar. Should be injected: by their own label or, where they have none, by their namespace's.
 absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(Client& client,
                                                                const std::string& ns);
 

@@ -1,5 +1,6 @@
 #include "operator/kube/reflector.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/duration.h"
@@ -17,6 +18,11 @@ namespace {
 constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
 constexpr Nanos kVeryShort = std::chrono::seconds(1);
 constexpr int kPageSize = 500;
+// A connection that somebody on the way has dropped is silent. The API server's watch cache sends a
+// bookmark each minute, so a longer silence is not believed. A server that sends none (its cache is
+// off, or older and has seen no event yet) costs a watch and a list of one object in 95 s, which is
+// little.
+constexpr Nanos kMaxQuiet = std::chrono::seconds(90), kQuietLeeway = std::chrono::seconds(5);
 
 bool HasName(const Json& object) {
   const auto metadata = object.find("metadata");
@@ -147,7 +153,7 @@ absl::Status Reflector::Watch() {
   request.path =
       StrCat(options_.path, "?watch=true&allowWatchBookmarks=true&timeoutSeconds=", seconds,
              "&resourceVersion=", UrlEncode(version_));
-  request.timeout = options_.watch_timeout + std::chrono::seconds(5);
+  request.timeout = std::min(options_.watch_timeout, kMaxQuiet) + kQuietLeeway;
   LineSplitter splitter;
   absl::Status event_status;
   const absl::StatusOr<HttpResponse> ended =
@@ -159,6 +165,12 @@ absl::Status Reflector::Watch() {
         return event_status.ok();
       });
   RETURN_IF_ERROR(event_status);
+  if (absl::IsDeadlineExceeded(ended.status()) && clock_.MonoNow() - began >= request.timeout) {
+    ++stats_.silences;
+    Log(LogLevel::kDebug, "a watch is silent and begins anew", {{"path", options_.path}});
+    broken_ = true;  // A server with an older state is silent too, so its version is checked.
+    return absl::OkStatus();
+  }
   RETURN_IF_ERROR(ended.status());
   RETURN_IF_ERROR(ToStatus(*ended));
   if (clock_.MonoNow() - began < kVeryShort && stats_.events == events_before) {

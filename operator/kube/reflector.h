@@ -15,15 +15,17 @@ namespace strobe::kube {
 
 struct ReflectorOptions {
   std::string path{};  // Path of the collection, such as /apis/strobe.dev/v1alpha1/profilerequests.
-  // The duration of a watch that the server is asked for. After a silence of 5 s more, the watch is
-  // ended here.
+  // The duration of a watch that the server is asked for. After a silence of 5 s more, and of 95 s
+  // at most, the watch is ended here.
   Nanos watch_timeout = std::chrono::seconds(290);
   std::function<void()> became_synced{};  // Called once, from the reflector's thread.
 };
 
 // Counters for metrics and tests.
 struct ReflectorStats {
-  std::atomic<std::uint64_t> lists{0}, watches{0}, events{0}, failures{0}, bad_events{0};
+  // A watch that falls silent is no failure, because a quiet server may send nothing for long.
+  std::atomic<std::uint64_t> lists{0}, watches{0}, events{0}, failures{0}, bad_events{0},
+      silences{0};
 };
 
 class Reflector {

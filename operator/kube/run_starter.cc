@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/core/names.h"
@@ -13,26 +14,67 @@
 namespace strobe::kube {
 namespace {
 
+// How often KeepSealed looks at a creator, which only reads memory. After a key has been replaced
+// it holds for about the lifetime of a certificate at least (CheckAuthorityRules); for four months
+// by default.
+constexpr Nanos kSealCheck = std::chrono::minutes(10);
+// All creators' seals become old at once. A creator that has to wait looks again after as long as
+// the burst takes to come back.
+constexpr double kSealsPerSecond = 1, kSealBurst = 10;
+constexpr Nanos kSealWait = std::chrono::seconds(10);
+
 std::string AnnotationOf(const Json& object, const char* name) {
   return TextOf(Member(Member(object, "metadata"), "annotations"), name);
 }
 
+// Whether its seal is valid, but by a key that will be given up.
+bool IsSealedByOldKey(const RunCreator& creator, const std::vector<std::string>& keys) {
+  return !keys.empty() && !SealHolds({keys.data(), 1}, creator.admission, creator.seal) &&
+         SealHolds(keys, creator.admission, creator.seal);
+}
+
 }  // namespace
+
+RunStarter::RunStarter(Dependencies dependencies)
+    : deps_(std::move(dependencies)), seals_(kSealsPerSecond, kSealBurst, deps_.clock.MonoNow()) {}
 
 absl::StatusOr<std::optional<Json>> RunStarter::SealAgain(const RunCreator& creator,
                                                           const Json& object) {
   if (deps_.gatekeeper == nullptr) return std::nullopt;
   const std::vector<std::string> keys = deps_.seal_keys();
   if (keys.empty()) return absl::UnavailableError("there are no keys for seals yet");
-  if (SealHolds({keys.data(), 1}, creator.admission, creator.seal) ||
-      !SealHolds(keys, creator.admission, creator.seal))
-    return std::nullopt;
+  if (!IsSealedByOldKey(creator, keys)) return std::nullopt;
   const std::string stamp =
       Resealed(AnnotationOf(object, kRequesterAnnotation), creator.admission, keys.front());
   return deps_.client.MergePatch(CreatorPath(creator.kind, creator.ns, creator.name),
                                  {{"metadata",
                                    {{"resourceVersion", creator.resource_version},
                                     {"annotations", {{kRequesterAnnotation, stamp}}}}}});
+}
+
+std::optional<Nanos> RunStarter::KeepSealed(const RunCreator& creator, const Json& object,
+                                            WrittenObjects& written) {
+  if (deps_.gatekeeper == nullptr) return std::nullopt;
+  if (!IsSealedByOldKey(creator, deps_.seal_keys())) return kSealCheck;
+  if (!MaySeal()) return kSealWait;
+  absl::StatusOr<std::optional<Json>> sealed = SealAgain(creator, object);
+  // It has changed or is gone; the watch tells.
+  if (absl::IsAborted(sealed.status()) || absl::IsNotFound(sealed.status())) return kSealWait;
+  if (!sealed.ok()) {
+    // This is no error of the caller, because runs must be started and statuses written meanwhile.
+    LogWarning(StrCat("a ", NounOf(creator.kind), " cannot be sealed again"),
+               {{NounOf(creator.kind), StrCat(creator.ns, "/", creator.name)},
+                {"error", MessageOf(sealed.status())}});
+  } else if (*sealed) {
+    written.Remember(creator.resource_version, **std::move(sealed));
+  }
+  return kSealCheck;
+}
+
+bool RunStarter::MaySeal() {
+  MutexLock lock(&mutex_);
+  seals_.Refill(deps_.clock.MonoNow());
+  return seals_.Take();
 }
 
 RunStarter::MaybeRefusal RunStarter::Start(const RunCreator& creator, Json run, Nanos within) {

@@ -5,13 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "common/base/token_bucket.h"
 #include "operator/core/run_creator.h"
 #include "operator/kube/client.h"
 #include "operator/kube/event_recorder.h"
 #include "operator/kube/kube_gatekeeper.h"
 #include "operator/kube/object_cache.h"
 #include "operator/kube/series_policies.h"
+#include "operator/kube/written_objects.h"
 
 namespace strobe::kube {
 
@@ -28,13 +32,19 @@ class RunStarter {
     std::function<std::vector<std::string>()> seal_keys{};
     SeriesPolicies* series = nullptr;  // Null: policies do not say how long runs are kept.
   };
-  explicit RunStarter(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+  explicit RunStarter(Dependencies dependencies);
 
   // Seals the creator again with the current key, if its seal is by an older one: keys of replaced
   // authorities are given up, and creators live longer than authorities. Returns the creator's
   // object if it was sealed again, and nothing if that is not needed. `object` is the creator as it
   // is stored.
   absl::StatusOr<std::optional<Json>> SealAgain(const RunCreator& creator, const Json& object);
+  // Does the same for a creator that starts nothing now: one that is suspended, or starts its next
+  // run after its key was given up, could not be sealed again then. The rate of these writes is
+  // limited. Returns after how long to call it again, also after a failure; none if there are no
+  // seals. `written` is told what was written.
+  std::optional<Nanos> KeepSealed(const RunCreator& creator, const Json& object,
+                                  WrittenObjects& written);
   // Judges access and policies as for a request by the creator's requester, and creates the run
   // within `within`. Nothing if the run exists, even if another operator created it. After an
   // error, try again.
@@ -56,8 +66,11 @@ class RunStarter {
 
   MaybeRefusal Admit(const RunCreator& creator, MonoTime until, Json& run);
   MaybeRefusal Create(const RunCreator& creator, const Json& run, MonoTime until);
+  bool MaySeal();
 
   const Dependencies deps_;
+  Mutex mutex_;
+  TokenBucket seals_ ABSL_GUARDED_BY(mutex_);  // The writes of KeepSealed.
 };
 
 }  // namespace strobe::kube

@@ -86,6 +86,15 @@ absl::Status KubeScheduleCluster::WriteStatus(const ProfileSchedule& schedule,
   return absl::OkStatus();
 }
 
+std::optional<Nanos> KubeScheduleCluster::KeepSealed(const ProfileSchedule& schedule) {
+  // The version that `schedule` has is an old one if its status has been written.
+  const Object object = schedules_.Get(StrCat(schedule.ns, "/", schedule.name));
+  if (object == nullptr) return std::nullopt;
+  const absl::StatusOr<ProfileSchedule> stored = ParseSchedule(*object);
+  if (!stored.ok()) return std::nullopt;
+  return starter_.KeepSealed(*stored, *object, schedules_);
+}
+
 void KubeScheduleCluster::RecordEvent(const ProfileSchedule& schedule, bool warning,
                                       const std::string& reason, const std::string& action,
                                       const std::string& note) {

@@ -27,6 +27,7 @@ class KubeScheduleCluster final : public ScheduleCluster {
   }
   absl::Status DeleteRun(const ProfileSchedule& schedule, const CreatedRun& run) override;
   absl::Status WriteStatus(const ProfileSchedule& schedule, const ScheduleStatus& status) override;
+  std::optional<Nanos> KeepSealed(const ProfileSchedule& schedule) override;
   void RecordEvent(const ProfileSchedule& schedule, bool warning, const std::string& reason,
                    const std::string& action, const std::string& note) override;
 

@@ -85,6 +85,15 @@ absl::Status KubeTriggerCluster::WriteStatus(const ProfileTrigger& trigger,
   return absl::OkStatus();
 }
 
+std::optional<Nanos> KubeTriggerCluster::KeepSealed(const ProfileTrigger& trigger) {
+  // The version that `trigger` has is an old one if its status has been written.
+  const Object object = triggers_.Get(StrCat(trigger.ns, "/", trigger.name));
+  if (object == nullptr) return std::nullopt;
+  const absl::StatusOr<ProfileTrigger> stored = ParseTrigger(*object);
+  if (!stored.ok()) return std::nullopt;
+  return starter_.KeepSealed(*stored, *object, triggers_);
+}
+
 void KubeTriggerCluster::RecordEvent(const ProfileTrigger& trigger, bool warning,
                                      const std::string& reason, const std::string& action,
                                      const std::string& note) {

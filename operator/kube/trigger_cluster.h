@@ -33,6 +33,7 @@ class KubeTriggerCluster final : public TriggerCluster {
   }
   absl::Status DeleteRun(const ProfileTrigger& trigger, const CreatedRun& run) override;
   absl::Status WriteStatus(const ProfileTrigger& trigger, const TriggerStatus& status) override;
+  std::optional<Nanos> KeepSealed(const ProfileTrigger& trigger) override;
   void RecordEvent(const ProfileTrigger& trigger, bool warning, const std::string& reason,
                    const std::string& action, const std::string& note) override;
 

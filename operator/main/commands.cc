@@ -142,7 +142,7 @@ absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& n
     clean = released == 0 ? clean + 1 : 0;
     if (clean < 2) std::this_thread::sleep_for(kLookAgain);
   }
-  std::cout << "let go of " << all << " ProfileRequests\n";
+  std::cout << "removed the finalizer from " << all << " ProfileRequests\n";
   return absl::OkStatus();
 }
 

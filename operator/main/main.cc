@@ -10,6 +10,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "common/base/ending_signals.h"
+#include "common/base/file_limit.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -41,33 +42,35 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "cluster to work in [$KUBECONFIG, the pod's own, ~/.kube/config]");
   app.add_option("--http-listen", flags.http_listen,
-                 "host:port of /metrics, /healthz, /readyz [[::]:8080]");
+                 "host:port of /metrics, /healthz and /readyz [[::]:8080]");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error [info]");
   app.add_flag("--insecure-plaintext", flags.insecure_plaintext, "talk to sidecars without TLS");
-  app.add_flag("--no-leader-election", flags.no_lease,
-               "act at once; only when no second operator can run");
+  app.add_flag(
+      "--no-leader-election", flags.no_lease,
+      "act at once, without waiting to become the leader; safe only if no second operator can run");
 }
 
 CLI::App* AddApplyCrds(CLI::App& app, Flags& flags) {
-  CLI::App* const command = app.add_subcommand(
-      "apply-crds", "bring the CRDs in the cluster up to this version's, and end");
-  command->add_option("--dir", flags.crds, "directory of their YAML files [beside the program]");
+  CLI::App* const command =
+      app.add_subcommand("apply-crds", "update the CRDs in the cluster to this version, and exit");
+  command->add_option("--dir", flags.crds, "directory of their YAML files [next to the program]");
   return command;
 }
 
 CLI::App* AddReleaseRequests(CLI::App& app, Flags& flags) {
-  CLI::App* const command = app.add_subcommand(
-      "release-requests",
-      "remove our finalizer from all ProfileRequests, when there is no operator any more, and end");
+  CLI::App* const command =
+      app.add_subcommand("release-requests",
+                         "remove Strobe's finalizer from all ProfileRequests, if no operator is "
+                         "running any more, and exit");
   command->add_option("--namespace", flags.released, "only in this namespace");
   command->add_flag("--cancel", flags.cancel_first,
-                    "only cancel captures that are under way, through the operator that is there");
+                    "only cancel captures that are under way, through the running operator");
   return command;
 }
 
 CLI::App* AddCheck(CLI::App& app) {
-  return app.add_subcommand("check",
-                            "see whether the webhooks of the cluster answer (a dry run), and end");
+  return app.add_subcommand(
+      "check", "check whether the webhooks of the cluster answer (a dry run), and exit");
 }
 
 absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
@@ -115,6 +118,7 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
 int main(int argc, char** argv) {
   using namespace strobe;
   IgnoreBrokenPipes();
+  RaiseFileLimit();
   // Each of gRPC's many threads would keep an arena of its own, each as large as a large capture.
   mallopt(M_ARENA_MAX, 2);
   // Larger blocks, such as lists of thousands of pods, go back to the system as soon as they are

@@ -69,8 +69,8 @@ bool IsNamespaceEnding(kube::Client& client, const std::string& ns) {
       client.Get(StrCat("/api/v1/namespaces/", ns), kNamespaceTimeout);
   if (!found.ok() && !absl::IsNotFound(found.status())) {
     LogError(
-        "whether this namespace is being deleted is not known; if it is, strobe-operator "
-        "release-requests lets go of the requests that wait for an operator",
+        "cannot find out whether this namespace is being deleted; if it is, run strobe-operator "
+        "release-requests to remove the finalizer from requests that wait for an operator",
         {{"error", MessageOf(found.status())}});
   }
   return found.ok() && found->value("metadata", kube::Json::object()).contains("deletionTimestamp");
@@ -297,12 +297,14 @@ void OperatorServer::RetireCaptures() {
 void OperatorServer::LetRequestsGo() {
   const absl::StatusOr<int> released = ReleaseRequests(client_, config_.watch_namespace);
   if (released.ok()) {
-    LogInfo("let go of the requests: the operator's namespace is being deleted",
-            {{"requests", StrCat(*released)}});
+    LogInfo(
+        "removed the finalizer from all requests, because the operator's namespace is being "
+        "deleted",
+        {{"requests", StrCat(*released)}});
   } else {
     LogError(
-        "requests still wait for an operator when they are deleted; "
-        "strobe-operator release-requests lets go of them",
+        "deleted requests will still wait for an operator; run strobe-operator release-requests to "
+        "remove their finalizer",
         {{"error", MessageOf(released.status())}});
   }
 }

@@ -60,6 +60,7 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& ns
   settings.storage_config = FileOf(config.injection.storage_config);
   settings.storage_ca = FileOf(config.injection.storage_ca);
   settings.cpu_limit = config.injection.cpu_limit;
+  settings.always_limit_cpu = config.injection.always_limit_cpu;
   settings.mode =
       config.injection.mode == "container" ? InjectionMode::kContainer : InjectionMode::kNative;
   if (const auto range = ParsePortRange(config.injection.host_network_ports); range.ok()) {

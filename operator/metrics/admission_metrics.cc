@@ -23,7 +23,7 @@ struct AdmissionMetrics::Families {
   prometheus::Family<prometheus::Gauge>& webhooks_in_flight =
       prometheus::BuildGauge()
           .Name("controller_runtime_webhook_requests_in_flight")
-          .Help("Reviews that are being answered, by webhook.")
+          .Help("Reviews that are being processed, by webhook.")
           .Register(registry);
   prometheus::Family<prometheus::Histogram>& webhook_time =
       prometheus::BuildHistogram()
@@ -48,8 +48,8 @@ struct AdmissionMetrics::Families {
       prometheus::BuildGauge()
           .Name("strobe_uninjected_pods")
           .Help(
-              "Pods with the label strobe.dev/inject but without a "
-              "working sidecar.")
+              "Pods that their label strobe.dev/inject, or their namespace's, "
+              "injects, but without a working sidecar.")
           .Register(registry);
 };
 

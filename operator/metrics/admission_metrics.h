@@ -24,7 +24,7 @@ class AdmissionMetrics final : public WebhookObserver {
   void Answered(const std::string& webhook, int code, Nanos took) override;
   void Injected(const std::string& ns, const std::string& result) override;
   void InjectionDamaged(const std::string& ns, const std::string& damage) override;
-  // Sets the number of pods that have the label but cannot be profiled. For one thread.
+  // Sets the number of pods that should be injected but cannot be profiled. For one thread.
   void UninjectedPods(const std::map<std::string, int>& by_namespace);
 
  private:

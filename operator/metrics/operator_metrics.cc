@@ -52,7 +52,7 @@ struct OperatorMetrics::Families {
           .Register(registry);
   Gauge& active = BuildGauge()
                       .Name("strobe_captures_active")
-                      .Help("Captures that run now.")
+                      .Help("Captures that are running now.")
                       .Register(registry)
                       .Add({});
   Family<Counter>& attempts = BuildCounter()
@@ -128,7 +128,7 @@ struct OperatorMetrics::Families {
 
   Family<Counter>& reconciles = BuildCounter()
                                     .Name("controller_runtime_reconcile_total")
-                                    .Help("Reconciliations by result.")
+                                    .Help("Reconciliations, by result.")
                                     .Register(registry);
   Family<Counter>& reconcile_errors = BuildCounter()
                                           .Name("controller_runtime_reconcile_errors_total")
@@ -147,7 +147,7 @@ struct OperatorMetrics::Families {
                        .Add({{"controller", kController}});
   Gauge& active_workers = BuildGauge()
                               .Name("controller_runtime_active_workers")
-                              .Help("Reconciliations that run now.")
+                              .Help("Reconciliations that are running now.")
                               .Register(registry)
                               .Add({{"controller", kController}});
   const std::map<std::string, std::string> queue_labels = {{"name", kController},
@@ -196,26 +196,25 @@ struct OperatorMetrics::Families {
                                         .Name("rest_client_request_duration_seconds")
                                         .Help("Duration of requests to the API server.")
                                         .Register(registry);
-  Family<Counter>& notifications =
-      BuildCounter()
-          .Name("strobe_notifications_total")
-          .Help(
-              "Ends of captures that notify.url was to be told, by result (delivered, refused, "
-              "undelivered, dropped).")
-          .Register(registry);
+  Family<Counter>& notifications = BuildCounter()
+                                       .Name("strobe_notifications_total")
+                                       .Help(
+                                           "Notifications of notify.url about captures that ended, "
+                                           "by result (delivered, refused, undelivered, dropped).")
+                                       .Register(registry);
   Family<Counter>& enrollments = BuildCounter()
                                      .Name("strobe_enrollments_total")
                                      .Help(
                                          "Sidecars that requested a certificate, by result (ok, "
                                          "denied, invalid, failed).")
                                      .Register(registry);
-  Family<Counter>& signs_refused = BuildCounter()
-                                       .Name("strobe_signs_refused_total")
-                                       .Help(
-                                           "Calls of sidecars that tell signs which were refused "
-                                           "before they were decided on, by "
-                                           "reason (unauthenticated, invalid, busy).")
-                                       .Register(registry);
+  Family<Counter>& signs_refused =
+      BuildCounter()
+          .Name("strobe_signs_refused_total")
+          .Help(
+              "Reports of signs from sidecars that were refused before they were processed, by "
+              "reason (unauthenticated, invalid, busy).")
+          .Register(registry);
   Family<Counter>& refused_peers =
       BuildCounter()
           .Name("strobe_refused_peers_total")

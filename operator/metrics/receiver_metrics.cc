@@ -16,18 +16,17 @@ struct ReceiverMetrics::Families {
   ReceiverFamily& requests =
       prometheus::BuildCounter()
           .Name("strobe_alert_receiver_requests_total")
-          .Help("Posts to the receiver of alerts, by the code of the answer.")
+          .Help("Posts to the receiver of alerts, by HTTP status of the answer.")
           .Register(of);
   ReceiverFamily& bytes =
       prometheus::BuildCounter()
           .Name("strobe_alert_receiver_bytes_total")
-          .Help("Bytes of the bodies that the receiver of alerts has read to their end.")
+          .Help("Bytes of the bodies that the receiver of alerts has read completely.")
           .Register(of);
-  ReceiverFamily& alerts =
-      prometheus::BuildCounter()
-          .Name("strobe_alert_receiver_alerts_total")
-          .Help("Alerts that were decided on, by their status (firing, resolved).")
-          .Register(of);
+  ReceiverFamily& alerts = prometheus::BuildCounter()
+                               .Name("strobe_alert_receiver_alerts_total")
+                               .Help("Alerts that were processed, by status (firing, resolved).")
+                               .Register(of);
   ReceiverFamily& refused =
       prometheus::BuildCounter()
           .Name("strobe_alert_receiver_refused_total")
@@ -39,7 +38,7 @@ struct ReceiverMetrics::Families {
       prometheus::BuildCounter()
           .Name("strobe_alert_receiver_dropped_total")
           .Help(
-              "What was left out of accepted posts, by reason: alerts (truncated by Alertmanager, "
+              "Items left out of accepted posts, by reason: alerts (truncated by Alertmanager, "
               "too_many, invalid) and texts of alerts (annotation).")
           .Register(of);
 };

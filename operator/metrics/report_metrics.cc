@@ -36,8 +36,8 @@ struct ReportMetrics::Families {
       prometheus::BuildHistogram()
           .Name("strobe_capture_exposed_communication_ratio")
           .Help(
-              "Share of the recorded time in which devices communicated and computed nothing, in "
-              "the mean of a capture's workers.")
+              "Share of the recorded time in which devices communicated and computed nothing, "
+              "averaged over a capture's workers.")
           .Register(registry);
 };
 

@@ -13,8 +13,8 @@ struct ScheduleRunMetrics::Families {
       prometheus::BuildCounter()
           .Name("strobe_schedule_runs_total")
           .Help(
-              "Runs of ProfileSchedules, by what became of them (started, succeeded, failed, "
-              "cancelled, skipped).")
+              "Runs of ProfileSchedules, by result (started, succeeded, failed, cancelled, "
+              "skipped).")
           .Register(of);
 };
 

@@ -24,18 +24,17 @@ struct TriggerAlertMetrics::Families {
       prometheus::BuildCounter()
           .Name("strobe_triggers_alerts_total")
           .Help(
-              "Alerts that ProfileTriggers were sent, by what came of them: Taken (a capture was "
-              "started), Resolved, Unmatched (no trigger), Failed (sent back, to be sent again), "
-              "or "
-              "the reason why nothing was started.")
+              "Alerts sent to ProfileTriggers, by result: Taken (a capture was started), Resolved, "
+              "Unmatched (no trigger), Failed (refused, to be sent again), or the reason why "
+              "nothing was started.")
           .Register(of);
   prometheus::Family<prometheus::Counter>& signs =
       prometheus::BuildCounter()
           .Name("strobe_triggers_signs_total")
           .Help(
-              "Signs that workers told, by sign (StepsSlower, NoStep, MemoryNearLimit, "
-              "SlowerThanOthers) and by what came of them: Taken (a capture was started), Failed "
-              "(the worker tells it again), or the reason why nothing was started.")
+              "Signs that workers reported, by sign (StepsSlower, NoStep, MemoryNearLimit, "
+              "SlowerThanOthers) and by result: Taken (a capture was started), Failed (the worker "
+              "reports it again), or the reason why nothing was started.")
           .Register(of);
 };
 

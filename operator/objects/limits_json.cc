@@ -13,6 +13,15 @@ namespace {
 
 using Json = nlohmann::json;
 
+QuotaScope ScopeOf(const Json& requirement) {
+  QuotaScope scope{.name = TextOf(requirement, "scopeName"), .op = TextOf(requirement, "operator")};
+  const Json& values = Member(requirement, "values");
+  for (std::size_t i = 0; values.is_array() && i < values.size(); ++i) {
+    if (values[i].is_string()) scope.values.push_back(values[i].get<std::string>());
+  }
+  return scope;
+}
+
 }  // namespace
 
 std::optional<double> AmountOf(const Json& quantity) {
@@ -58,15 +67,14 @@ Quota ParseQuota(const Json& object) {
   const Json& status = Member(object, "status");
   quota.hard = AmountsOf(Member(status, "hard"));
   quota.used = AmountsOf(Member(status, "used"));
+  // The scopes are in the specification, and all of both lists must hold.
   const Json& scopes = Member(Member(object, "spec"), "scopes");
-  for (std::size_t i = 0; scopes.is_array() && i < scopes.size(); ++i) {
-    if (scopes[i] == "Terminating") quota.terminating = true;
-    if (scopes[i] == "NotTerminating") quota.terminating = false;
-    if (scopes[i] == "BestEffort") quota.best_effort_only = true;
-    if (scopes[i] == "PriorityClass" || scopes[i] == "CrossNamespacePodAffinity")
-      quota.by_other_traits = true;
-  }
-  quota.by_other_traits |= !Member(Member(object, "spec"), "scopeSelector").empty();
+  for (std::size_t i = 0; scopes.is_array() && i < scopes.size(); ++i)
+    quota.scopes.push_back({scopes[i].is_string() ? scopes[i].get<std::string>() : "", "Exists"});
+  const Json& selected =
+      Member(Member(Member(object, "spec"), "scopeSelector"), "matchExpressions");
+  for (std::size_t i = 0; selected.is_array() && i < selected.size(); ++i)
+    quota.scopes.push_back(ScopeOf(selected[i]));
   return quota;
 }
 

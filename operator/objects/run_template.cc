@@ -100,7 +100,7 @@ absl::Status ApplySample(const Json& spec, Json& run, bool& rotates) {
   Json& workers = run["spec"]["target"]["workers"];
   if (workers.contains("count") || workers.contains("ranks")) {
     return absl::InvalidArgumentError(
-        "sample chooses the workers: leave template.spec.target.workers.count and ranks out");
+        "sample chooses the workers: omit template.spec.target.workers.count and ranks");
   }
   workers["policy"] = "Sample";
   workers["count"] = spec["sample"].at("workers");

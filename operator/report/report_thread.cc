@@ -18,7 +18,7 @@ using Answer = absl::StatusOr<v1::ReadDigestResponse>;
 using Arrived = std::pair<std::size_t, Answer>;  // With the worker's number.
 
 std::string WhyMissing(const absl::Status& status) {
-  if (absl::IsUnimplemented(status)) return "its sidecar is older than reports";
+  if (absl::IsUnimplemented(status)) return "its sidecar is too old to make reports";
   return MessageOf(status);
 }
 
@@ -152,7 +152,7 @@ void ReportThread::Report(Job job) {
     if (!arrived.ok()) {
       for (const std::size_t late : asked)
         report.AddMissing(workers[late].name,
-                          "its sidecar had not answered when other reports were due");
+                          "its sidecar had not answered when other reports had to be made");
       asked.clear();
       continue;
     }

@@ -67,7 +67,7 @@ grpc::Status SignService::Answer(const std::string& certificate,
   if (request.pod_uid().empty() || request.pod_uid().size() > kMaxPodText ||
       JudgePeer(certificate, rule, clock_.WallNow()) != PeerVerdict::kOk) {
     refused_("unauthenticated");
-    return {grpc::StatusCode::UNAUTHENTICATED, "the certificate is not that of the pod"};
+    return {grpc::StatusCode::UNAUTHENTICATED, "the certificate does not belong to the pod"};
   }
   const auto is_name = [](const std::string& text) {
     return !text.empty() && text.size() <= kMaxPodText;
@@ -93,7 +93,7 @@ grpc::Status SignService::Decide(const v1::TellSignsRequest& request,
   if (absl::IsPermissionDenied(orders.status()))
     return {grpc::StatusCode::PERMISSION_DENIED, MessageOf(orders.status())};
   // The sidecar is not told why, because that concerns only the operator.
-  if (!orders.ok()) return {grpc::StatusCode::UNAVAILABLE, "tell it again later"};
+  if (!orders.ok()) return {grpc::StatusCode::UNAVAILABLE, "try again later"};
   for (const SignRule& rule : orders->rules) {
     v1::SignRule& told = *response.add_rules();
     told.set_id(rule.id);

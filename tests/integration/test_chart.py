@@ -1,6 +1,7 @@
 """The Helm chart without a node: what it renders, which values it refuses and which rights it requests."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -82,6 +83,11 @@ def test_values_that_are_refused(setting):
     # Sections that are gone, as after an upgrade from an older chart with --reuse-values.
     ('viewer=null', ["missing (viewer)", "--reset-then-reuse-values"]),
     ('topologySpreadConstraints={}', ["topologySpreadConstraints", "want array"]),
+    # A rule without ports would allow everything.
+    ('networkPolicy={"dnsPorts":[]}', ["networkPolicy/dnsPorts", "minItems"]),
+    ('networkPolicy={"apiServerPorts":[]}', ["networkPolicy/apiServerPorts", "minItems"]),
+    ('networkPolicy={"extraEgress":{}}', ["networkPolicy/extraEgress", "want array"]),
+    ('hooks={"resources":"64Mi"}', ["hooks/resources", "want object"]),
 ])
 def test_the_schema_says_what_is_wrong_and_where(setting, complaint):
     done = helm("template", "s", CHART, "--set-json", setting)
@@ -130,6 +136,12 @@ def test_quantities_may_be_numbers():
     for settings, sidecar in (("runAsUser=7", {"runAsUser": 7}), ("flightRecorderDevices=true", {"flightRecorderDevices": True})):
         (policy,) = [o["spec"] for o in chart_objects("--set", f"logdirs[0]=gs://b,policy.sidecar.{settings}") if o["kind"] == "ProfilePolicy"]
         assert policy["sidecar"] == sidecar
+
+
+def test_every_sidecar_can_have_a_cpu_limit():
+    assert operator_config(chart_objects())["injection"]["alwaysLimitCpu"] is False
+    assert operator_config(chart_objects("--set", "injection.alwaysLimitCpu=true"))["injection"]["alwaysLimitCpu"] is True
+    assert helm("template", "s", CHART, "--set-string", "injection.alwaysLimitCpu=yes").returncode != 0
 
 
 def test_no_user_is_null():
@@ -236,6 +248,135 @@ def test_jobs_end_where_a_mesh_injects_its_proxy():
         assert template["metadata"]["labels"]["app.kubernetes.io/component"] != "operator"
 
 
+def test_the_pods_of_hooks_run_where_the_operator_runs_with_resources_of_their_own():
+    """A quota with a scope of priority classes, nodes that only some pods tolerate, or a policy that demands CPU limits held up each upgrade and removal."""
+    def hooks(*arguments):
+        return [spec for name, spec in pod_templates(chart_objects(*arguments)).items() if name != "strobe-operator"]
+
+    resources = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}}
+    for spec in hooks():
+        assert spec["containers"][0]["resources"] == resources and not {"priorityClassName", "affinity"} & set(spec)
+    node_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]}]}}
+    values = {"priorityClassName": "high", "nodeSelector": {"pool": "infra"}, "tolerations": [{"key": "infra", "operator": "Exists"}],
+              "affinity": {"nodeAffinity": node_affinity, "podAntiAffinity": {}}, "hooks": {"resources": {"limits": {"cpu": "100m"}}}}
+    specs = hooks(*(part for name, value in values.items() for part in ("--set-json", f"{name}={json.dumps(value)}")))
+    assert len(specs) == 4
+    for spec in specs:
+        assert spec["priorityClassName"] == "high" and spec["nodeSelector"] == {"pool": "infra"} and spec["tolerations"] == values["tolerations"]
+        assert spec["affinity"] == {"nodeAffinity": node_affinity}, "the operator's affinity to pods could keep them off its only node"
+        assert spec["containers"][0]["resources"]["limits"] == {"cpu": "100m", "memory": "128Mi"}
+    # As after an upgrade with --reuse-values from a chart without the value.
+    assert all("resources" not in spec["containers"][0] for spec in hooks("--set", "hooks.resources=null"))
+
+
+def test_a_hook_that_fails_says_why():
+    """Helm prints the log of a failed job since 3.18, and the pod's status keeps its end."""
+    hooks = [o for o in chart_objects() if o["kind"] in ("Job", "Pod")]
+    assert len(hooks) == 4
+    for o in hooks:
+        assert o["metadata"]["annotations"]["helm.sh/hook-output-log-policy"] == "hook-failed"
+        (container,) = (o["spec"] if o["kind"] == "Pod" else o["spec"]["template"]["spec"])["containers"]
+        assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
+        # Before Helm itself gives up, after five minutes.
+        assert o["kind"] == "Pod" or o["spec"]["activeDeadlineSeconds"] < 300
+
+
+def policies(*arguments):
+    return {o["metadata"]["name"]: o for o in chart_objects("--set", "networkPolicy.enabled=true", *arguments) if o["kind"] == "NetworkPolicy"}
+
+
+def test_the_network_policy_lets_the_operator_reach_what_it_must():
+    """Most networks look at the address and port of the pod behind a Service, and no selector of pods matches one with hostNetwork."""
+    def egress(*arguments):
+        return policies(*arguments)["strobe-operator"]["spec"]["egress"]
+
+    cluster, pods, nodes = egress()
+    assert "to" not in cluster and cluster["ports"] == [
+        {"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}, {"port": 5353, "protocol": "UDP"}, {"port": 5353, "protocol": "TCP"},
+        {"port": 443, "protocol": "TCP"}, {"port": 6443, "protocol": "TCP"}]
+    assert pods == {"to": [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"strobe.dev/injected": "true"}}}]}
+    assert nodes == {"ports": [{"port": 20000, "endPort": 29999, "protocol": "TCP"}]}
+    assert {"ports": [{"port": 7, "endPort": 8, "protocol": "TCP"}]} in egress("--set", "injection.hostNetworkPorts=7-8")
+    assert egress("--set", "networkPolicy.hostNetworkTargets=false") == [cluster, pods]
+    assert egress("--set", "networkPolicy.dnsPorts={1053},networkPolicy.apiServerPorts={8443}")[0]["ports"] == [
+        {"port": 1053, "protocol": "UDP"}, {"port": 1053, "protocol": "TCP"}, {"port": 8443, "protocol": "TCP"}]
+    more = [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"port": 31000}]}]
+    assert egress("--set-json", f"networkPolicy.extraEgress={json.dumps(more)}") == [cluster, pods, nodes, *more]
+    assert {"ports": [{"port": 3000, "protocol": "TCP"}]} in egress("--set", "notify.url=http://receiver.x:3000/")
+    # Nothing labels pods with a sidecar that was written by hand.
+    assert {"to": [{"namespaceSelector": {}}], "ports": [{"port": 9470, "protocol": "TCP"}]} in egress("--set", "injection.enabled=false")
+    # As after an upgrade with --reuse-values from a chart without these values.
+    unset = ",".join(f"networkPolicy.{name}=null" for name in ("dnsPorts", "hostNetworkTargets", "extraEgress"))
+    assert egress("--set", unset) == [cluster, pods, nodes]
+
+
+def test_hooks_reach_the_api_server_in_a_namespace_that_forbids_what_nothing_allows():
+    """Their policies are hooks too, because the last job runs when everything else of the chart is gone."""
+    made = policies()
+    hooks = {"strobe-crds": "pre-upgrade", "strobe-pre-delete": "pre-delete", "strobe-post-delete": "post-delete", "strobe-check": "test"}
+    assert set(made) == {"strobe-operator", *hooks}
+    pods = {o["metadata"]["name"]: o["metadata"]["labels"] if o["kind"] == "Pod" else o["spec"]["template"]["metadata"]["labels"]
+            for o in chart_objects() if o["kind"] in ("Job", "Pod")}
+    for name, hook in hooks.items():
+        assert made[name]["metadata"]["annotations"] == {
+            "helm.sh/hook": hook, "helm.sh/hook-weight": "-10", "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}
+        assert made[name]["spec"]["podSelector"]["matchLabels"].items() <= pods[name].items()
+        assert made[name]["spec"]["policyTypes"] == ["Ingress", "Egress"] and "ingress" not in made[name]["spec"]
+        assert made[name]["spec"]["egress"] == made["strobe-operator"]["spec"]["egress"][:1]
+    assert not [o for o in chart_objects() if o["kind"] == "NetworkPolicy"], "off by default"
+
+
+class EachKeyOnce(yaml.SafeLoader):
+    def construct_mapping(self, node, deep=False):
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        assert len(keys) == len(set(keys)), (node.start_mark.line, keys)
+        return super().construct_mapping(node, deep)
+
+
+def test_labels_from_several_values_are_there_once():
+    """kubectl and kustomize, and with it Flux, refuse a key that is there twice."""
+    labels = {"team": "ml", "app.kubernetes.io/managed-by": "argo", "app.kubernetes.io/component": "x"}
+    places = ("commonLabels", "podLabels", "hooks.podLabels", "metrics.serviceMonitor.labels", "metrics.podMonitor.labels", "metrics.prometheusRule.labels", "metrics.dashboard.labels")
+    done = helm("template", "strobe", CHART, *EVERYTHING, "--set", "metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true",
+                *(part for i, place in enumerate(places) for part in ("--set-json", f"{place}={json.dumps({**labels, 'team': f'team-{i}'})}")))
+    assert done.returncode == 0, done.stderr
+    objects = [o for o in yaml.load_all(done.stdout, EachKeyOnce) if o]
+    (deployment,) = [o for o in objects if o["kind"] == "Deployment" and o["metadata"]["name"] == "strobe-operator"]
+    assert deployment["metadata"]["labels"]["team"] == "team-0" and deployment["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argo"
+    pod = deployment["spec"]["template"]["metadata"]["labels"]
+    assert pod["team"] == "team-1" and pod.items() >= deployment["spec"]["selector"]["matchLabels"].items(), "labels that selectors need stay"
+    assert {o["spec"]["template"]["metadata"]["labels"]["team"] for o in objects if o["kind"] == "Job"} == {"team-2"}
+    assert [o["metadata"]["labels"]["team"] for o in objects if o["kind"] == "ServiceMonitor"] == ["team-3"]
+
+
+@pytest.mark.parametrize("release", ["strobe", "2026"])
+def test_labels_are_labels_whatever_the_version_and_the_release_are_called(release, tmp_path):
+    """Flux adds "+" and the revision to a chart's version (reconcileStrategy: Revision)."""
+    assert helm("package", CHART, "--version", "0.1.0+4a3b.1", "--app-version", "0.1.0+4a3b", "--destination", tmp_path).returncode == 0
+    done = helm("template", release, next(tmp_path.glob("*.tgz")), *EVERYTHING)
+    assert done.returncode == 0, done.stderr
+    objects = [o for o in yaml.safe_load_all(done.stdout) if o]
+    for o in objects:
+        for name, value in o["metadata"].get("labels", {}).items():
+            assert isinstance(value, str) and re.fullmatch("([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?", value), (o["kind"], name, value)
+    assert "strobe-0.1.0_4a3b.1" in {o["metadata"].get("labels", {}).get("helm.sh/chart") for o in objects}
+
+
+def test_operators_that_do_not_work_hold_up_no_drain():
+    disruption = [o["spec"] for o in chart_objects(*EVERYTHING) if o["kind"] == "PodDisruptionBudget"]
+    assert len(disruption) == 2 and all(spec["unhealthyPodEvictionPolicy"] == "AlwaysAllow" for spec in disruption)
+
+
+def test_what_is_injected_is_checked():
+    """Pods that the label of their namespace injects used to be checked by nobody."""
+    webhooks = {w["name"]: w for o in chart_objects("--set", "watchNamespace=ml") for w in o.get("webhooks", [])}
+    for by in ("pods", "namespaces"):
+        inject, check = webhooks[f"inject-{by}.strobe.dev"], webhooks[f"check-{by}.strobe.dev"]
+        assert {key: inject[key] for key in ("namespaceSelector", "objectSelector", "rules")} == {key: check[key] for key in ("namespaceSelector", "objectSelector", "rules")}
+        assert check["failurePolicy"] == "Ignore" and check["clientConfig"]["service"]["path"] == "/check-pod"
+    assert not [name for o in chart_objects("--set", "injection.enabled=false") for w in o.get("webhooks", []) for name in [w["name"]] if name.endswith(("-pods.strobe.dev", "-namespaces.strobe.dev"))]
+
+
 def test_an_operator_in_its_nodes_network():
     (deployment,) = [o["spec"] for o in chart_objects("--set", "hostNetwork=true") if o["kind"] == "Deployment"]
     assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}, "a second pod on the node would find its ports taken"
@@ -335,7 +476,7 @@ def test_the_schema_knows_every_value_and_no_other():
             yield from known(inner, f"{prefix}{key}.")
 
     values = set(keys(yaml.safe_load((CHART / "values.yaml").read_text())))
-    free = ("resources.", "viewer.resources.", "viewer.proxy.resources.", "namespaceSelector.", "metrics.dashboard.labels.", "securityContext.", "hooks.podAnnotations.", "hooks.podLabels.")
+    free = ("resources.", "viewer.resources.", "viewer.proxy.resources.", "namespaceSelector.", "metrics.dashboard.labels.", "securityContext.", "hooks.podAnnotations.", "hooks.podLabels.", "hooks.resources.")
     assert {v for v in values if not v.startswith(free)} == set(known(schema))
 
 
@@ -411,7 +552,7 @@ def test_the_operator_may_do_no_more_than_it_must():
         "ClusterRole profilepolicies": ["get", "list", "watch"],
         "ClusterRole profilepolicies/status": ["patch"],
         "ClusterRole pods": ["get", "list"],
-        "ClusterRole namespaces": ["get"],
+        "ClusterRole namespaces": ["get", "list"],
         "ClusterRole resourcequotas": ["list"],
         "ClusterRole limitranges": ["list"],
         "ClusterRole events": ["create", "patch"],

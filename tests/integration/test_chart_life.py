@@ -190,7 +190,7 @@ def test_the_deletion_jobs_let_go_of_requests(kubectl, plane, hook, logdir, watc
     if watched:  # Once, because the job gives the operator, which is not there, 20 seconds.
         hook("strobe-pre-delete", *values)
         assert kubectl.get("profreq", "held")["spec"]["cancel"] is True
-    assert "let go of 1 ProfileRequests" in hook("strobe-post-delete", *values)
+    assert "removed the finalizer from 1 ProfileRequests" in hook("strobe-post-delete", *values)
     assert "finalizers" not in kubectl.get("profreq", "held")["metadata"]
     kubectl.run("delete", "profreq", "held", "--timeout=10s")
 

@@ -61,6 +61,43 @@ def test_a_quota_on_cpu_limits(secure, kubectl):
     assert made["resources"] == {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "2Gi"}}
 
 
+def test_every_sidecar_can_have_a_cpu_limit(secure, kubectl):
+    """A policy engine demands one, which nobody can read."""
+    secure(injection={"alwaysLimitCpu": True})
+    made, _ = admitted(kubectl, trainer(resources={"requests": GPU_POD}))
+    assert made["resources"] == {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "2Gi"}}
+    whole = trainer("whole")
+    whole["spec"]["resources"] = {"requests": {"cpu": "500m", "memory": "4Gi"}, "limits": {"cpu": "500m", "memory": "4Gi"}}
+    made, _ = admitted(kubectl, whole, "whole")
+    assert made["resources"] == {"requests": {"cpu": "0"}, "limits": {"cpu": "500m"}}
+
+
+def test_a_sidecar_ends_before_its_pod_is_killed(secure, kubectl):
+    """The API server fills in a missing terminationGracePeriodSeconds before it asks for the injection."""
+    secure()
+    for name, seconds, grace in (("usual", None, 25), ("patient", 900, 895), ("hasty", 0, 1)):
+        made, _ = admitted(kubectl, trainer(name, terminationGracePeriodSeconds=seconds), name)
+        assert f"--grace={grace}" in made["args"], made["args"]
+
+
+def test_a_quota_of_a_priority_class(secure, kubectl):
+    secure()
+    classless = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "DoesNotExist"}]}
+    quota(kubectl, {"limits.memory": "16Gi"}, used={"limits.memory": "0"}, scopeSelector=classless)
+    made, warnings = admitted(kubectl, trainer(resources={"limits": GPU_POD}))
+    assert made is None and "ResourceQuota leaves no room for the sidecar's memory" in warnings
+    made, _ = admitted(kubectl, trainer("q", resources={"limits": GPU_POD}, priorityClassName="system-node-critical"), "q")
+    assert made, "the quota does not count this pod"
+
+
+def test_a_best_effort_pod_is_not_given_to_a_quota_that_refuses_it(secure, kubectl):
+    """The sidecar would make it Burstable."""
+    secure()
+    quota(kubectl, {"limits.memory": "64Gi"}, scopes=["NotBestEffort"])
+    made, warnings = admitted(kubectl, trainer())
+    assert made is None and "demands limits.memory of every container" in warnings
+
+
 def test_without_a_demand_there_is_no_cpu_limit(secure, kubectl):
     secure()
     quota(kubectl, {"requests.cpu": "64", "requests.memory": "256Gi", "pods": "10"})
@@ -220,7 +257,8 @@ def test_pods_that_wait_for_their_sidecar_in_vain_are_not_followed_by_more(secur
     assert sidecar(kubectl, "first")
     waiting = {"name": "strobe-sidecar", "image": "", "imageID": "", "ready": False, "restartCount": 0, "started": False,
                "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}
-    kubectl.set_status("pod", "first", {"initContainerStatuses": [waiting]})
+    # A pull that fails for a moment stops nothing, so the kubelet must have taken the pod a while ago.
+    kubectl.set_status("pod", "first", {"initContainerStatuses": [waiting], "startTime": "2026-01-02T03:04:05Z"})
     wait_until(lambda: "waits for its sidecar (ImagePullBackOff)" in kubectl.create(trainer("x"), dry_run=True).stderr, 15, "the stuck pod to be noticed")
     made, warnings = admitted(kubectl, trainer("second"), "second")
     assert made is None and "pod first of this namespace waits" in warnings

@@ -231,7 +231,7 @@ def test_an_image_that_cannot_be_pulled(team, private, store):
         team.apply(host_pod("second", ["/bin/sleep", "600"]))
         return "initContainers" not in team.get("pod", "second")["spec"]
 
-    wait_until(second, 60, "the stuck pod to be noticed")
+    wait_until(second, 150, "the stuck pod to be noticed, which must have waited for a minute")
     wait_until(lambda: runs(team, "second"), 60, "the trainer without a sidecar")
     told = told_of(team, f"{store.url}/{team.namespace}", "second")
     assert "SidecarMissing" in told and "pod first of this namespace waits for its sidecar" in told, told

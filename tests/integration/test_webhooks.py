@@ -439,7 +439,27 @@ def test_what_is_taken_away_for_good_is_reported(secure, kubectl, stripper, logd
     operator.start().wait_ready()
     wait_until(lambda: operator.metric("strobe_uninjected_pods", namespace=kubectl.namespace) == 2, 30, "the count")
     kubectl.create(profile_request("s", logdir, target={"pods": ["b"]}), check=True)
-    wait_until(lambda: "the webhook was away" in condition(kubectl.get("profreq", "s"), "Succeeded").get("message", ""), 15, "the report")
+    wait_until(lambda: "the webhook was unavailable" in condition(kubectl.get("profreq", "s"), "Succeeded").get("message", ""), 15, "the report")
+
+
+def test_pods_of_a_labelled_namespace_are_checked_and_counted(secure, kubectl, stripper):
+    """Only the namespace has the label. What another webhook broke there, and what was missed, used to be told by nobody."""
+    def unlabelled(name):
+        made = pod(name)
+        del made["metadata"]["labels"]
+        return made
+
+    kubectl.run("label", "namespace", kubectl.namespace, "strobe.dev/inject=true")
+    operator = secure()
+    stripper(again=True, also_probe=True)
+    done = kubectl.create(unlabelled("a"), check=True)
+    assert "the injection is modified: restartPolicy is gone" in done.stderr
+    assert operator.metric("strobe_injections_damaged_total", namespace=kubectl.namespace, damage="modified") == 1
+    operator.process.kill()
+    kubectl.create(unlabelled("missed"), check=True)
+    kubectl.create(pod("refuses", labels={"strobe.dev/inject": "false"}), check=True)
+    operator.start().wait_ready()
+    wait_until(lambda: operator.metric("strobe_uninjected_pods", namespace=kubectl.namespace) == 2, 30, "the count")
 
 
 class Admitting(threading.Thread):

@@ -91,7 +91,8 @@ class HostileWorker(Worker):
         self.server.start()
 
     def describe(self, request, context):
-        return self.pb.DescribeResponse(version="0.1.0", protocol=1, worker=self.name, lead_ns=20_000_000,
+        # A second's lead gives this process nearly a second to answer Arm; with 20 ms a busy machine made it Unreachable.
+        return self.pb.DescribeResponse(version="0.1.0", protocol=1, worker=self.name, lead_ns=1_000_000_000,
                                         sources=[self.pb.Source(kind=self.pb.SOURCE_FRAMEWORK, ready=True)])
 
     def pong(self, ping):

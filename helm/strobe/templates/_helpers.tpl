@@ -29,19 +29,28 @@
 {{- end }}
 
 {{- define "strobe.selector" -}}
-app.kubernetes.io/name: {{ include "strobe.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/component: operator
+{{ include "strobe.selectorOf" (dict "root" . "component" "operator") }}
+{{- end }}
+
+{{- /* The labels by which the pods of one component are selected. */ -}}
+{{- define "strobe.selectorOf" -}}
+app.kubernetes.io/name: {{ include "strobe.name" .root | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
+app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
 {{- define "strobe.labels" -}}
-{{ include "strobe.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+{{ include "strobe.labelsOf" (dict "root" . "component" "operator") }}
 {{- end }}
+
+{{- /* All labels of an object or pod of a component, `more` among them. Each key once, because kubectl and kustomize (Flux) refuse a key that is there twice. What selectors need comes first. A version may have "+", as Flux's and `helm package --version 1.0.0+x` make it, which no label may have. */ -}}
+{{- define "strobe.labelsOf" -}}
+{{- $chart := dict "app.kubernetes.io/version" (include "strobe.labelValue" .root.Chart.AppVersion) "app.kubernetes.io/managed-by" .root.Release.Service "helm.sh/chart" (include "strobe.labelValue" (printf "%s-%s" .root.Chart.Name .root.Chart.Version)) }}
+{{- merge (include "strobe.selectorOf" . | fromYaml) (.more | default dict) (.root.Values.commonLabels | default dict) $chart | toYaml }}
+{{- end }}
+
+{{- define "strobe.labelValue" -}}
+{{ regexReplaceAll "[^A-Za-z0-9]+$" (. | replace "+" "_" | trunc 63) "" }}
 {{- end }}
 
 {{- define "strobe.authorityNamespace" -}}
@@ -192,12 +201,7 @@ annotations:
 
 {{- /* Labels and annotations of the pods that end by themselves: `component` says which. */ -}}
 {{- define "strobe.hookMetadata" -}}
-labels:
-  app.kubernetes.io/name: {{ include "strobe.name" .root }}
-  app.kubernetes.io/component: {{ .component }}
-  {{- with .root.Values.hooks.podLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+labels: {{- include "strobe.labelsOf" (dict "root" .root "component" .component "more" .root.Values.hooks.podLabels) | nindent 2 }}
 {{- $annotations := merge (.annotations | default dict) .root.Values.hooks.podAnnotations }}
 {{- with $annotations }}
 annotations: {{- toYaml . | nindent 2 }}
@@ -220,5 +224,62 @@ nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* What the pods that end by themselves have in common: they run where the operator runs. Its affinity to pods is left out, because it may keep a second pod off the operator's node. */ -}}
+{{- define "strobe.hookSpec" -}}
+restartPolicy: Never
+enableServiceLinks: false
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with (.Values.affinity | default dict).nodeAffinity }}
+affinity:
+  nodeAffinity: {{- toYaml . | nindent 4 }}
+{{- end }}
+{{- with include "strobe.placement" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+
+{{- /* How their container runs. Kubernetes shows the end of its log in the pod's status when it fails. */ -}}
+{{- define "strobe.hookProgram" -}}
+{{ include "strobe.program" . }}
+terminationMessagePolicy: FallbackToLogsOnError
+{{- with .Values.hooks.resources }}
+resources: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* Egress to DNS and to the API server. Where a pod reaches a Service, most networks compare the port of the pods behind it, not the Service's. There is no `to`: the API server is rarely a pod, and DNS need not be one. */ -}}
+{{- define "strobe.clusterEgress" -}}
+- ports:
+    {{- range .Values.networkPolicy.dnsPorts | default (list 53 5353) }}
+    - {port: {{ . }}, protocol: UDP}
+    - {port: {{ . }}, protocol: TCP}
+    {{- end }}
+    {{- range .Values.networkPolicy.apiServerPorts }}
+    - {port: {{ . }}, protocol: TCP}
+    {{- end }}
+{{- end }}
+
+{{- /* A NetworkPolicy that comes and goes with a hook, because the hook runs before or after the chart's other objects exist: `name`, `component`, and the annotations `hook`. */ -}}
+{{- define "strobe.hookPolicy" -}}
+{{- if .root.Values.networkPolicy.enabled }}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "strobe.labels" .root | nindent 4 }}
+  annotations: {{- merge (dict "helm.sh/hook-weight" "-10") .hook | toYaml | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels: {{- include "strobe.selectorOf" . | nindent 6 }}
+  policyTypes: [Ingress, Egress]
+  egress:
+    {{- include "strobe.clusterEgress" .root | nindent 4 }}
 {{- end }}
 {{- end }}

@@ -7,19 +7,11 @@
 {{- end }}
 
 {{- define "strobe.viewerSelector" -}}
-app.kubernetes.io/name: {{ include "strobe.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/component: viewer
+{{ include "strobe.selectorOf" (dict "root" . "component" "viewer") }}
 {{- end }}
 
 {{- define "strobe.viewerLabels" -}}
-{{ include "strobe.viewerSelector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{ include "strobe.labelsOf" (dict "root" . "component" "viewer") }}
 {{- end }}
 
 {{- /* The viewer, which listens on the pod's loopback, and the proxy, which everybody else reaches. */ -}}

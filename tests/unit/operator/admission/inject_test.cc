@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "common/base/strings.h"
 #include "operator/objects/pod_json.h"
@@ -487,6 +489,36 @@ TEST(Inject, AnOrdinaryContainerIsInjectedOnceAndIsNoTrainer) {
   EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty())
       << "the mode has changed since";
   EXPECT_TRUE(Apply(Pod(), settings)["spec"].contains("initContainers")) << "it may complete";
+}
+
+// Regression: an upload had 25 s, however long the pod was allowed to take. A pod with less time
+// killed its sidecar.
+TEST(Inject, TheSidecarEndsBeforeThePodIsKilled) {
+  const auto grace = [](const Json& seconds, InjectionMode mode) {
+    InjectionSettings settings = kSettings;
+    settings.mode = mode;
+    Json pod = Server();
+    pod["spec"]["terminationGracePeriodSeconds"] = seconds;
+    const Json patched = Apply(pod, settings);
+    const bool native = mode == InjectionMode::kNative;
+    const Json& sidecar = native ? Sidecar(patched) : patched["spec"]["containers"].back();
+    for (const Json& argument : sidecar["args"]) {
+      const auto text = argument.get<std::string>();
+      if (text.starts_with("--grace=")) return text.substr(8);
+    }
+    return std::string("none");
+  };
+  for (const InjectionMode mode : {InjectionMode::kNative, InjectionMode::kContainer}) {
+    EXPECT_EQ(grace(nullptr, mode), "25") << "Kubernetes' default is 30 s";
+    EXPECT_EQ(grace(900, mode), "895");
+    EXPECT_EQ(grace(10, mode), "5");
+    for (const std::int64_t little : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1},
+                                      std::int64_t{0}, std::int64_t{3}, std::int64_t{6}})
+      EXPECT_EQ(grace(little, mode), "1") << little;
+    EXPECT_EQ(grace(3605, mode), "3600");
+    EXPECT_EQ(grace(86400, mode), "3600") << "the flag accepts no more";
+    EXPECT_EQ(grace("soon", mode), "25");
+  }
 }
 
 TEST(Inject, ANamespaceWithAStuckSidecarGetsNoMoreNativeOnes) {

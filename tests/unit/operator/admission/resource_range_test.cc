@@ -54,7 +54,7 @@ TEST(ResourceRange, QuotasCountOnlyPodsOfTheirScope) {
   const Quota terminating{.name = "q",
                           .hard = {{"limits.memory", 10 * kGiB}},
                           .used = {{"limits.memory", 1 * kGiB}},
-                          .terminating = true};
+                          .scopes = {{"Terminating", "Exists"}}};
   Json spec = PodOf("8Gi", "4Gi");
   EXPECT_FALSE(MemoryOf(spec, {.quotas = {terminating}}).demanded);
   spec["activeDeadlineSeconds"] = 60;
@@ -62,12 +62,40 @@ TEST(ResourceRange, QuotasCountOnlyPodsOfTheirScope) {
   EXPECT_TRUE(range.demanded);
   EXPECT_EQ(range.max_limit, 1 * kGiB);
   Quota some = terminating;
-  some.by_other_traits = true;
+  some.scopes.push_back({"PriorityClass", "In", {"high"}});
+  EXPECT_FALSE(MemoryOf(spec, {.quotas = {some}}).demanded);
+  spec["priorityClassName"] = "high";
   EXPECT_TRUE(MemoryOf(spec, {.quotas = {some}}).demanded);
-  EXPECT_EQ(MemoryOf(spec, {.quotas = {some}}).max_limit, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(MemoryOf(spec, {.quotas = {some}}).max_limit, 1 * kGiB);
   Quota best_effort = terminating;
-  best_effort.best_effort_only = true;
+  best_effort.scopes = {{"BestEffort", "Exists"}};
   EXPECT_FALSE(MemoryOf(spec, {.quotas = {best_effort}}).demanded);
+}
+
+// The sidecar's memory limit makes such a pod Burstable.
+TEST(ResourceRange, ABestEffortPodIsNotGivenToAQuotaThatRefusesIt) {
+  const Json gpus = {{"limits", {{"nvidia.com/gpu", "8"}}}};
+  const Json spec = {{"containers", {{{"name", "train"}, {"resources", gpus}}}}};
+  const auto why = [&spec](const Amounts& hard, const Amounts& used, const char* scope) {
+    const NamespaceLimits limits{
+        .quotas = {{.name = "q", .hard = hard, .used = used, .scopes = {{scope, "Exists"}}}}};
+    return RangesOf(spec, limits).WhyRefused();
+  };
+  constexpr char kNotBestEffort[] = "NotBestEffort";
+  EXPECT_THAT(why({{"limits.cpu", 96}}, {}, kNotBestEffort),
+              testing::HasSubstr("ResourceQuota q demands limits.cpu of every container"));
+  EXPECT_THAT(why({{"memory", 96}}, {}, kNotBestEffort), testing::HasSubstr("demands memory"));
+  EXPECT_THAT(why({{"pods", 3}}, {{"pods", 3}}, kNotBestEffort),
+              testing::HasSubstr("has no room for pods"));
+  EXPECT_EQ(why({{"pods", 3}}, {{"pods", 2}}, kNotBestEffort), "");
+  EXPECT_THAT(
+      why({{"requests.nvidia.com/gpu", 8}}, {{"requests.nvidia.com/gpu", 4}}, kNotBestEffort),
+      testing::HasSubstr("has no room for requests.nvidia.com/gpu"));
+  EXPECT_EQ(why({{"limits.cpu", 96}}, {}, "NotTerminating"), "") << "it is refused without us too";
+  const NamespaceLimits demands{
+      .quotas = {
+          {.name = "q", .hard = {{"limits.cpu", 96}}, .scopes = {{kNotBestEffort, "Exists"}}}}};
+  EXPECT_EQ(RangesOf(PodOf("8Gi", "4Gi"), demands).WhyRefused(), "") << "it is Burstable already";
 }
 
 TEST(ChooseAmounts, StaysWithinTheRange) {

@@ -79,6 +79,42 @@ TEST(SidecarResources, TheMemoryRequestIsAtMostTheLimit) {
               Contains(HasSubstr("\"much\" is ignored")));
 }
 
+// Policy engines demand a limit too, and cannot be read.
+TEST(SidecarResources, TheSettingsCanDemandACpuLimit) {
+  const InjectionSettings settings{.always_limit_cpu = true};
+  const SidecarChoice plain = ChooseFor(kNodeInBurstable, {}, settings);
+  EXPECT_EQ(plain.limits, Json({{"cpu", "1"}, {"memory", "2Gi"}}));
+  EXPECT_EQ(plain.requests, Json({{"cpu", "50m"}, {"memory", "128Mi"}}));
+  EXPECT_EQ(ChooseFor(kNodeInBurstable, {}).limits, Json({{"memory", "2Gi"}}));
+  EXPECT_EQ(ChooseFor(kNodeInBurstable, kNothing, settings).limits["cpu"], "1");
+  const SidecarChoice large = ChooseFor(kNodeInBurstable, {{"strobe.dev/cpu", "2"}}, settings);
+  EXPECT_EQ(large.limits["cpu"], large.requests["cpu"]) << "a limit is at least the request";
+  const SidecarChoice guaranteed = ChooseFor(kNodeInGuaranteed, {}, settings);
+  EXPECT_EQ(guaranteed.limits["cpu"], "50m") << "where requests equal limits";
+}
+
+TEST(SidecarResources, ADemandedCpuLimitStaysWithinThePodsOwnResources) {
+  const InjectionSettings settings{.always_limit_cpu = true};
+  const auto made = [&settings](const Json& own) {
+    const Json spec = {{"containers", {{{"name", "train"}}}}, {"resources", own}};
+    std::vector<std::string> warnings;
+    Wishes wishes(Json::object(), warnings);
+    return ChooseResources(spec, settings, {}, wishes, warnings).resources;
+  };
+  EXPECT_EQ(made({{"limits", {{"cpu", "500m"}, {"memory", "8Gi"}}}}),
+            Json({{"requests", {{"cpu", "0"}}}, {"limits", {{"cpu", "500m"}}}}));
+  EXPECT_EQ(made({{"requests", {{"cpu", "4"}}}}),
+            Json({{"requests", {{"cpu", "0"}}}, {"limits", {{"cpu", "1"}}}}));
+}
+
+TEST(SidecarResources, ABestEffortPodThatAQuotaWouldThenRefuseGetsNoSidecar) {
+  const NamespaceLimits limits{.quotas = {{.name = "q",
+                                           .hard = {{"limits.memory", 1e12}},
+                                           .scopes = {{"NotBestEffort", "Exists"}}}}};
+  EXPECT_THAT(ChooseFor(Json::object(), {}, {}, limits).cannot,
+              HasSubstr("ResourceQuota q demands limits.memory of every container"));
+}
+
 TEST(SidecarResources, WhatANamespaceDemandsComesBeforeNothing) {
   const NamespaceLimits least{.rules = {{.min = {{"cpu", 0.2}, {"memory", 64 * 1024 * 1024}}}}};
   const SidecarChoice choice = ChooseFor(kNodeInBurstable, kNothing, {}, least);

@@ -83,8 +83,8 @@ TEST(ParseAlerts, RefusesWhatIsNoPayloadAndSaysWhy) {
   EXPECT_THAT(complaint("{}"), HasSubstr("version is missing"));
   EXPECT_THAT(complaint(R"({"version":"1","alerts":[]})"), HasSubstr(R"(version is "1")"));
   EXPECT_EQ(complaint(R"({"version":"4"})"), "alerts is missing");
-  EXPECT_EQ(complaint(R"({"version":4,"alerts":[]})"), "version is not a text");
-  EXPECT_EQ(complaint(R"({"version":["4"],"alerts":[]})"), "version is not a text");
+  EXPECT_EQ(complaint(R"({"version":4,"alerts":[]})"), "version is not a string");
+  EXPECT_EQ(complaint(R"({"version":["4"],"alerts":[]})"), "version is not a string");
 }
 
 TEST(ParseAlerts, NamesTheFieldOfAWrongType) {
@@ -95,15 +95,15 @@ TEST(ParseAlerts, NamesTheFieldOfAWrongType) {
   };
   EXPECT_EQ(with("labels", 1), "alerts[1].labels is not an object");
   EXPECT_EQ(with("labels", Json::array({"x"})), "alerts[1].labels is not an object");
-  EXPECT_EQ(with("status", Json::object()), "alerts[1].status is not a text");
-  EXPECT_EQ(with("fingerprint", 7), "alerts[1].fingerprint is not a text");
-  EXPECT_EQ(with("startsAt", true), "alerts[1].startsAt is not a text");
+  EXPECT_EQ(with("status", Json::object()), "alerts[1].status is not a string");
+  EXPECT_EQ(with("fingerprint", 7), "alerts[1].fingerprint is not a string");
+  EXPECT_EQ(with("startsAt", true), "alerts[1].startsAt is not a string");
   EXPECT_EQ(with("labels", {{"pod", 1}}),
-            "alerts[1].labels has a value that is not a text: \"pod\"");
+            "alerts[1].labels has a value that is not a string: \"pod\"");
   EXPECT_EQ(with("annotations", {{"a", {{"b", "c"}}}}),
-            "alerts[1].annotations has a value that is not a text: \"a\"");
+            "alerts[1].annotations has a value that is not a string: \"a\"");
   EXPECT_EQ(with("labels", {{"pod", nullptr}}),
-            "alerts[1].labels has a value that is not a text: \"pod\"");
+            "alerts[1].labels has a value that is not a string: \"pod\"");
   EXPECT_EQ(Complaint(Post({7})), "alerts[0] is not an object");
   EXPECT_EQ(Complaint(Post(Json::array({Json::array()}))), "alerts[0] is not an object");
   EXPECT_EQ(Complaint(Post(Json::object())), "alerts is not a list");
@@ -117,8 +117,8 @@ TEST(ParseAlerts, NamesTheFieldOfAWrongType) {
 TEST(ParseAlerts, LeavesOutInvalidAlertsOnly) {
   const std::vector<std::pair<Json, const char*>> odd = {
       {{{"fingerprint", nullptr}}, "fingerprint is missing"},
-      {{{"fingerprint", "../secret"}}, "fingerprint is missing or odd"},
-      {{{"fingerprint", std::string(65, 'a')}}, "fingerprint is missing or odd"},
+      {{{"fingerprint", "../secret"}}, "fingerprint is missing or invalid"},
+      {{{"fingerprint", std::string(65, 'a')}}, "fingerprint is missing or invalid"},
       {{{"status", "pending"}}, "neither firing nor resolved"},
       {{{"startsAt", "yesterday"}}, "startsAt"},
       {{{"startsAt", "1969-12-31T23:59:59Z"}}, "startsAt"},

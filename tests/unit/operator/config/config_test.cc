@@ -33,6 +33,7 @@ TEST(ParseConfig, ReadsWhatEverySidecarGets) {
       "injection:\n"
       "  metricsPort: 9100\n"
       "  ephemeralStorage: 3Gi\n"
+      "  alwaysLimitCpu: true\n"
       "  imagePullSecrets: [registry]\n"
       "  env:\n"
       "  - {name: HTTPS_PROXY, value: 'http://proxy:3128'}\n"
@@ -46,6 +47,8 @@ TEST(ParseConfig, ReadsWhatEverySidecarGets) {
   const InjectionConfig& injection = config->injection;
   EXPECT_EQ(injection.metrics_port, 9100);
   EXPECT_EQ(injection.ephemeral_storage, "3Gi");
+  EXPECT_TRUE(injection.always_limit_cpu);
+  EXPECT_FALSE(ParseConfig("", "c.yaml")->injection.always_limit_cpu);
   EXPECT_THAT(injection.image_pull_secrets, testing::ElementsAre("registry"));
   ASSERT_EQ(injection.env.size(), 4u);
   EXPECT_EQ(injection.env[0].value, "http://proxy:3128");
@@ -85,7 +88,7 @@ TEST(ParseConfig, AnEmptyFileMeansTheDefaults) { EXPECT_TRUE(ParseConfig("", "c.
 
 TEST(ParseConfig, PointsAtWhatIsWrong) {
   EXPECT_THAT(Complaint("maxConcurrentReconciles: 2\nworker: 3\n"),
-              HasSubstr("c.yaml:2:1: unknown key worker; known here are"));
+              HasSubstr("c.yaml:2:1: unknown key worker; the known keys are"));
   EXPECT_THAT(Complaint("lease:\n  durration: 3s\n"),
               HasSubstr("c.yaml:2:3: unknown key lease.durration"));
   EXPECT_THAT(Complaint("lease: {duration: soon}\n"), HasSubstr("c.yaml:1:"));

@@ -482,10 +482,10 @@ TEST_F(RequestReconcilerTest, RequestsForTheSameWorkersTakeTurnsInTheOrderTheyCa
   EXPECT_EQ(FindCondition(second.status, "Succeeded")->reason, "WaitingForWorkers");
   EXPECT_EQ(second.status.queue_position, 1u);
   EXPECT_EQ(FindCondition(second.status, "Succeeded")->message,
-            "1 capture is ahead of it on team/a; right before it: team/look");
+            "1 capture is ahead of it on team/a; the last one before it: team/look");
   EXPECT_EQ(third.status.queue_position, 2u);
   EXPECT_EQ(FindCondition(third.status, "Succeeded")->message,
-            "2 captures are ahead of it on team/a; right before it: team/another");
+            "2 captures are ahead of it on team/a; the last one before it: team/another");
   Loop(20s);
   const auto& plans = fleet_["a"].plans;
   ASSERT_THAT(plans, SizeIs(3));
@@ -748,7 +748,7 @@ class ExpectedWorkers : public RequestReconcilerTest {
 TEST_F(ExpectedWorkers, ThoseThatNeverComeAreCountedAsMissing) {
   Loop(15s);
   EXPECT_EQ(Get("Succeeded").reason, "WaitingForPods");
-  EXPECT_THAT(Get("Succeeded").message, HasSubstr("2/3 workers are there; (missing 1): the Job"));
+  EXPECT_THAT(Get("Succeeded").message, HasSubstr("2/3 workers are present; (missing 1): the Job"));
   EXPECT_THAT(fleet_["a"].plans, IsEmpty());
   Loop(30s);
   EXPECT_EQ(Get("Failed").reason, "WorkerMissing");
@@ -765,7 +765,7 @@ TEST_F(ExpectedWorkers, AreWaitedForWithinReadyTimeout) {
   Loop(20s);
   EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
   EXPECT_EQ(cluster_.request.status.ok, 3u);
-  EXPECT_EQ(Get("Accepted").message, "3/3 workers are there");
+  EXPECT_EQ(Get("Accepted").message, "3/3 workers are present");
 }
 
 TEST_F(ExpectedWorkers, EnoughOfThemAreNotWaitedFor) {
@@ -805,7 +805,7 @@ TEST_F(ExpectedWorkers, AJobOfUnknownSizeIsCapturedAndSaysSo) {
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
   EXPECT_THAT(Get("Accepted").message,
-              HasSubstr("2 workers are there; how many there should be is not known: the operator "
+              HasSubstr("2 workers are present; the expected number is not known: the operator "
                         "may not read Job team/llm"));
 }
 

@@ -35,6 +35,8 @@ struct ScheduleApi {
   Nanos length = 10min;
   RunState result = RunState::kSucceeded;
   std::optional<RunRefusal> refusal;
+  std::optional<Nanos> look_at_seal;  // What KeepSealed returns.
+  int looks_at_seal = 0;
 
   const ProfileSchedule& schedule() const { return versions.back(); }
   void Put(ProfileSchedule schedule) {
@@ -114,6 +116,10 @@ class ScheduleClusterFake final : public ScheduleCluster {
       CatchUp();
       return absl::OkStatus();
     });
+  }
+  std::optional<Nanos> KeepSealed(const ProfileSchedule&) override {
+    ++api_.looks_at_seal;
+    return api_.look_at_seal;
   }
   void RecordEvent(const ProfileSchedule&, bool, const std::string& reason, const std::string&,
                    const std::string& note) override {
@@ -239,6 +245,25 @@ TEST_F(ScheduleReconcilerTest, AScheduleThatIsGoneOrBeingDeletedStartsNothing) {
   time_.Advance(2h);
   Reconcile();
   EXPECT_THAT(api_.runs, IsEmpty());
+}
+
+TEST_F(ScheduleReconcilerTest, TheSealOfASuspendedScheduleIsKeptToo) {
+  ProfileSchedule schedule = api_.schedule();
+  schedule.suspend = true;
+  api_.Put(schedule);
+  cluster_.CatchUp();
+  api_.look_at_seal = 10min;
+  const auto result = reconciler_.Reconcile("ml/s");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->requeue_after, Nanos{10min});
+  EXPECT_EQ(api_.looks_at_seal, 1);
+}
+
+TEST_F(ScheduleReconcilerTest, LookingAtTheSealDelaysNoRun) {
+  api_.look_at_seal = 10h;
+  const auto result = reconciler_.Reconcile("ml/s");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_LE(result->requeue_after, Nanos{50min});
 }
 
 // When a cron expression is due, minute by minute: not as CronExpression finds it.

@@ -33,7 +33,7 @@ struct TriggerApi {
   std::optional<RunRefusal> refusal;
   std::optional<SeriesBounds> bounds = SeriesBounds{};  // What policies say.
   bool down = false;
-  int reads = 0, writes = 0, statuses = 0;
+  int reads = 0, writes = 0, statuses = 0, looks_at_seal = 0;
 };
 
 // One operator, which may end at any call, before or after the server has carried it out.
@@ -113,6 +113,10 @@ class TriggerClusterFake final : public TriggerCluster {
       ++api_.statuses;
       api_.triggers[trigger.name].status = status;
     });
+  }
+  std::optional<Nanos> KeepSealed(const ProfileTrigger&) override {
+    ++api_.looks_at_seal;
+    return 10min;
   }
   void RecordEvent(const ProfileTrigger&, bool, const std::string& reason, const std::string&,
                    const std::string& note) override {
@@ -373,6 +377,25 @@ TEST_F(TriggerSinkTest, WhatIsRefusedIsToldAndAskedAgainLater) {
   EXPECT_EQ(Reason(Slow("llm-0")), "");
 }
 
+// All triggers share the rate of starts. What a server refuses uses none of it up.
+TEST_F(TriggerSinkTest, AlertsThatAreRefusedLeaveStartsForOtherNamespaces) {
+  ProfileTrigger other = MakeTrigger("other");
+  other.ns = "vision";
+  process_->table.Put(other);
+  Alert elsewhere = Slow("bert-0");
+  elsewhere.labels["namespace"] = "vision";
+  api_.triggers["other"] = other;
+  api_.refusal = RunRefusal{"NotAllowed", "jane may not profile"};
+  EXPECT_EQ(Reason(Slow("llm-0")), "NotAllowed");
+  EXPECT_TRUE(absl::IsUnavailable(Take(Slow("bert-0")))) << "another job of the same namespace";
+  api_.refusal.reset();
+  EXPECT_EQ(Reason(elsewhere), "") << "at the same time";
+  EXPECT_TRUE(absl::IsUnavailable(Take(Slow("bert-0"))));
+  EndRuns();
+  time_.Advance(2s);
+  EXPECT_EQ(Reason(Slow("bert-0")), "");
+}
+
 TEST_F(TriggerSinkTest, AnAlertThatCannotBeDecidedIsSentBack) {
   api_.down = true;
   EXPECT_TRUE(absl::IsUnavailable(Take(Slow("llm-0"))));
@@ -413,6 +436,18 @@ TEST_F(TriggerSinkTest, TheStatusTellsAlertsCapturesAndBudgets) {
   EXPECT_EQ(Reconcile().active, 1u) << "it was written just now";
   time_.Advance(kTriggerStatusPause);
   EXPECT_EQ(Reconcile().active, 0u);
+}
+
+TEST_F(TriggerSinkTest, TheLeaderKeepsTheSealOfATriggerThatHearsNothing) {
+  Reconcile();
+  api_.looks_at_seal = 0;
+  const auto result = process_->reconciler.Reconcile("ml/slow");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->requeue_after, Nanos{10min});
+  EXPECT_EQ(api_.looks_at_seal, 1);
+  TriggerReconciler standby(time_, process_->cluster, process_->notebook, [] { return false; });
+  EXPECT_TRUE(standby.Reconcile("ml/slow").ok());
+  EXPECT_EQ(api_.looks_at_seal, 1);
 }
 
 TEST_F(TriggerSinkTest, RunsAreKeptWhileBudgetsCountThem) {

@@ -246,8 +246,8 @@ TEST_F(CaptureAttemptTest, WaitsForAProfilerServerThatIsStartedLate) {
   time_.Advance(5s);
   EXPECT_EQ(attempt->progress().phase, Phase::kPreflight);
   EXPECT_EQ(attempt->progress().waits_for,
-            "waits for 1 of 2 workers; b: NoSource: profiler server at localhost:9012: nobody "
-            "listens");
+            "waits for 1 of 2 workers; b: NoSource: profiler server at localhost:9012: nothing "
+            "is listening");
   fleet_["b"].source_ready = true;
   time_.Advance(20s);
   EXPECT_EQ(attempt->progress().phase, Phase::kDone);
@@ -303,6 +303,19 @@ TEST_F(CaptureAttemptTest, ClocksAreMeasuredAgainAfterAWait) {
   time_.Advance(20s);
   EXPECT_EQ(fleet_["a"].plans.at(0).instant_ns() - fleet_["b"].plans.at(0).instant_ns(),
             Nanos(5ms).count());
+}
+
+// Regression: clocks were measured again and again until readyTimeout, because each time the slow
+// worker's answer made the others' measurements old.
+TEST_F(CaptureAttemptTest, ASlowAnswerAfterAWaitDoesNotDelayTheStartForEver) {
+  spec_.ready_timeout = 10min;
+  fleet_["b"].source_ready = false;
+  fleet_["c"].check_takes = 3s;
+  const auto attempt = Start({"a", "b", "c"});
+  time_.Advance(20s);
+  fleet_["b"].source_ready = true;
+  time_.Advance(20s);
+  EXPECT_THAT(fleet_["c"].plans, SizeIs(1));
 }
 
 // Regression: when a job of 512 pods ended right after its capture, publishing took 2.8 hours,
@@ -436,11 +449,76 @@ TEST_F(CaptureAttemptTest, AnOperatorThatComesBackFindsItsCaptureAgain) {
 }
 
 TEST_F(CaptureAttemptTest, AnOperatorThatComesBackAfterTheEndOnlyPublishes) {
-  Start({"a", "b"})->progress();
+  auto first = Start({"a", "b"});
+  time_.Advance(400ms);
+  ASSERT_EQ(first->progress().phase, Phase::kRecording);
+  first.reset();
   time_.Advance(30s);
   const AttemptResult again = Run({"a", "b"});
   EXPECT_TRUE(again.succeeded);
   EXPECT_THAT(fleet_["a"].plans, SizeIs(1));
+}
+
+// Regression: all workers were DeadlineExceeded, because their last reports were not waited for.
+TEST_F(CaptureAttemptTest, AnOperatorThatComesBackAfterTheDeadlineReadsTheLastReports) {
+  auto first = Start({"a", "b"});
+  time_.Advance(400ms);
+  ASSERT_EQ(first->progress().phase, Phase::kRecording);
+  first.reset();
+  time_.Advance(1h);
+  const AttemptResult again = Run({"a", "b"});
+  EXPECT_TRUE(again.succeeded) << again.message;
+  EXPECT_THAT(fleet_["a"].plans, SizeIs(1));
+  EXPECT_THAT(fleet_["a"].cancelled, IsEmpty());
+}
+
+// Regression: an operator that took over called off the recordings of all others.
+TEST_F(CaptureAttemptTest, ATakeoverKeepsTheRecordingsOfTheOthersWhenAWorkerIsGone) {
+  spec_.duration = 60s;
+  auto first = Start({"a", "b"});
+  time_.Advance(3s);
+  ASSERT_EQ(first->progress().phase, Phase::kRecording);
+  first.reset();
+  fleet_["b"].dead = true;
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.reason, "WorkerLost");
+  EXPECT_EQ(result.workers[0].outcome, Outcome::kOk);
+  EXPECT_THAT(fleet_["a"].cancelled, IsEmpty());
+  EXPECT_EQ(result.workers[1].outcome, Outcome::kWorkerLost);
+  EXPECT_THAT(result.workers[1].message, HasSubstr("connection refused"));
+}
+
+TEST_F(CaptureAttemptTest, ATakeoverWaitsForAWorkerThatCannotBeReachedAtOnce) {
+  spec_.duration = 60s;
+  spec_.min_workers = 1;
+  auto first = Start({"a", "b"});
+  time_.Advance(3s);
+  first.reset();
+  fleet_["b"].check = absl::UnavailableError("no route to host");
+  const auto second = Start({"a", "b"});
+  time_.Advance(5s);
+  EXPECT_THAT(second->progress().waits_for, HasSubstr("no route to host"));
+  fleet_["b"].check = absl::OkStatus();
+  time_.Advance(200s);
+  ASSERT_EQ(second->progress().phase, Phase::kDone);
+  EXPECT_EQ(second->progress().result->reason, "AllWorkersOk");
+}
+
+// Regression: the workers went on recording, because nobody knew yet that they were armed.
+TEST_F(CaptureAttemptTest, ACancelRightAfterATakeoverReachesTheWorkers) {
+  spec_.duration = 60s;
+  auto first = Start({"a", "b"});
+  time_.Advance(3s);
+  ASSERT_EQ(first->progress().phase, Phase::kRecording);
+  first.reset();
+  const auto second = Start({"a", "b"});
+  second->Cancel("spec.cancel was set");
+  time_.Advance(1s);
+  ASSERT_EQ(second->progress().phase, Phase::kDone);
+  EXPECT_TRUE(second->progress().result->cancelled);
+  for (const char* worker : {"a", "b"})
+    EXPECT_THAT(fleet_[worker].cancelled, ElementsAre("uid-1")) << worker;
 }
 
 TEST_F(CaptureAttemptTest, ArmsTheRestWhenItDiedWhileArming) {
@@ -486,6 +564,35 @@ TEST_F(CaptureAttemptTest, EndingEarlyKeepsWhatWasRecorded) {
   }
 }
 
+// Regression: the recordings were cancelled, because nobody knew yet that there were any.
+TEST_F(CaptureAttemptTest, EndingRightAfterATakeoverKeepsWhatWasRecorded) {
+  spec_.duration = 600s;
+  auto first = Start({"a", "b"});
+  time_.Advance(3s);
+  ASSERT_EQ(first->progress().phase, Phase::kRecording);
+  first.reset();
+  const auto second = Start({"a", "b"});
+  second->EndEarly();
+  time_.Advance(1s);
+  ASSERT_EQ(second->progress().phase, Phase::kDone);
+  EXPECT_FALSE(second->progress().result->cancelled);
+  EXPECT_TRUE(second->progress().result->succeeded) << second->progress().result->message;
+  for (const char* worker : {"a", "b"}) {
+    EXPECT_THAT(fleet_[worker].kept, ElementsAre("uid-1"));
+    EXPECT_THAT(fleet_[worker].cancelled, IsEmpty());
+  }
+}
+
+TEST_F(CaptureAttemptTest, EndingWhileWorkersAreAskedCancelsOnceTheyHaveAnswered) {
+  fleet_["a"].check_takes = 2s;
+  const auto attempt = Start({"a"});
+  attempt->EndEarly();
+  time_.Advance(5s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone);
+  EXPECT_TRUE(attempt->progress().result->cancelled);
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty());
+}
+
 TEST_F(CaptureAttemptTest, EndingBeforeItRecordsCancels) {
   spec_.delay = 30s;
   const auto attempt = Start({"a"});
@@ -513,8 +620,21 @@ TEST_F(CaptureAttemptTest, CancelWhileArmingWaitsForTheAnswersAndTakesThemBack) 
   ASSERT_EQ(attempt->progress().phase, Phase::kDone);
   for (const char* worker : {"a", "b"}) {
     EXPECT_THAT(fleet_[worker].plans, SizeIs(1));
-    EXPECT_THAT(fleet_[worker].cancelled, ElementsAre("uid-1"));
+    EXPECT_THAT(fleet_[worker].cancelled, ElementsAre("uid-1", "uid-1"))
+        << "at once, and after the answer";
   }
+}
+
+// Regression: the workers' answers came to nobody, and they recorded.
+TEST_F(CaptureAttemptTest, AnAttemptThatIsDroppedWhileArmingCancelsItsWorkers) {
+  auto attempt = Start({"a", "b"});
+  time_.Advance(1500us);
+  ASSERT_EQ(attempt->progress().phase, Phase::kArming);
+  attempt->Cancel("the request was deleted");
+  attempt.reset();
+  time_.Advance(1s);
+  for (const char* worker : {"a", "b"})
+    EXPECT_THAT(fleet_[worker].cancelled, ElementsAre("uid-1")) << worker;
 }
 
 TEST_F(CaptureAttemptTest, RefusesClocksThatAreTooUncertainForMaxSkew) {
@@ -567,6 +687,7 @@ TEST_F(CaptureAttemptTest, AnExceptionEndsTheAttemptAndNotTheProcess) {
   EXPECT_EQ(result.reason, "InternalError");
   EXPECT_THAT(result.message, HasSubstr("told to throw"));
   EXPECT_THAT(result.workers, SizeIs(2));
+  EXPECT_THAT(fleet_["a"].cancelled, ElementsAre("uid-1")) << "its answer was on the way";
   EXPECT_THAT(fleet_["a"].published, IsEmpty());
 }
 
@@ -586,7 +707,7 @@ TEST_F(CaptureAttemptTest, APlanThatNobodyMadeIsNotAdopted) {
     change(*report.mutable_plan());
     const AttemptResult result = Run({"a", "b"});
     EXPECT_EQ(result.reason, "WorkerLost") << result.message;
-    EXPECT_THAT(result.message, HasSubstr("claims to carry out this capture"));
+    EXPECT_THAT(result.message, HasSubstr("claims to be recording for this"));
     fleet_["a"].reports.clear();
   }
 }
@@ -635,7 +756,7 @@ TEST_F(CaptureAttemptTest, AContainerThatTheSidecarCannotTellApartIsRefused) {
   };
   const AttemptResult refused = run(v1::SOURCE_AUTO);
   EXPECT_EQ(refused.reason, "SidecarMissing");
-  EXPECT_THAT(refused.message, HasSubstr("cannot tell the programs of container learner"));
+  EXPECT_THAT(refused.message, HasSubstr("cannot distinguish the programs of container learner"));
   EXPECT_THAT(fleet_["a"].plans, IsEmpty()) << "nothing of the others' may be recorded";
   fleet_["a"].containers = {"actor", "learner"};
   EXPECT_THAT(run(v1::SOURCE_FRAMEWORK).message, HasSubstr("share its ports"));
@@ -704,7 +825,7 @@ TEST_F(StepAttemptTest, AWorkerThatTellsNoStepsMakesItAWindowOfTime) {
   EXPECT_EQ(fleet_["a"].plans.at(0).steps(), 0u);
   EXPECT_EQ(fleet_["a"].plans.at(0).duration_ns(), Nanos(1s).count());
   EXPECT_TRUE(result.skew);
-  EXPECT_THAT(result.sync_message, HasSubstr("because b tells no steps"));
+  EXPECT_THAT(result.sync_message, HasSubstr("because b reports no steps"));
 }
 
 TEST_F(StepAttemptTest, AStepThatHasPassedFailsAtOnceAndForGood) {
@@ -715,7 +836,7 @@ TEST_F(StepAttemptTest, AStepThatHasPassedFailsAtOnceAndForGood) {
   const AttemptResult result = Run({"a", "b"});
   EXPECT_FALSE(result.succeeded);
   EXPECT_EQ(result.reason, kStepOutOfReach);
-  EXPECT_EQ(result.message, "b: step 50 has passed, it is at step 70");
+  EXPECT_EQ(result.message, "b: step 50 has passed; the worker is at step 70");
   EXPECT_THAT(fleet_["a"].plans, IsEmpty());
   EXPECT_FALSE(RetryAfter(spec_, result));
 }
@@ -775,7 +896,7 @@ TEST_F(CaptureAttemptTest, APreflightTellsEachWorkersOwnCause) {
   EXPECT_THAT(result.workers[4].message, HasSubstr("could not delete the test object"));
   EXPECT_THAT(result.workers[0].sources, ElementsAre("Framework at localhost:9012"));
   EXPECT_THAT(result.workers[1].sources,
-              ElementsAre("Framework at localhost:9012, not ready: nobody listens"));
+              ElementsAre("Framework at localhost:9012, not ready: nothing is listening"));
   EXPECT_EQ(RetryAfter(spec_, result), std::nullopt);
 }
 

@@ -58,7 +58,7 @@ TEST(CaptureBudget, EachLimitIsNamedWithWhatWasUsed) {
   EXPECT_EQ(reason({.duty_cycle = 8.1 / 86'400}), "");
   const std::string message = runs.Why({.duty_cycle = 0.00005}, kBudgetNow)->refusal.message;
   EXPECT_THAT(message, HasSubstr("6s were recorded in the last 24 hours"));
-  EXPECT_THAT(message, HasSubstr("above dutyCycle, 0.005%; free again at "));
+  EXPECT_THAT(message, HasSubstr("exceed dutyCycle, 0.005%; available again at "));
 }
 
 TEST(CaptureBudget, ACaptureThatNeverFitsIsSaidSo) {
@@ -66,7 +66,7 @@ TEST(CaptureBudget, ACaptureThatNeverFitsIsSaidSo) {
   const std::optional<UsedUp> why = runs.Why({.duty_cycle = 0.00001}, kBudgetNow, 10s);
   ASSERT_TRUE(why);
   EXPECT_FALSE(why->until);
-  EXPECT_THAT(why->refusal.message, HasSubstr("one capture alone is above it"));
+  EXPECT_THAT(why->refusal.message, HasSubstr("a single capture exceeds it"));
 }
 
 // The time that is told is the first minute at which the same question is answered by yes.

@@ -64,8 +64,8 @@ TEST(Cron, WhatIsWrongIsNamed) {
            {"* * * *", "has 4"},
            {"", "has 0"},
            {"@every 5m", "use interval"},
-           {"@reboot", "is none of @hourly"},
-           {"@hourly 5", "is none of @hourly"},
+           {"@reboot", "is not one of @hourly"},
+           {"@hourly 5", "is not one of @hourly"},
            {"CRON_TZ=UTC * * * * *", "timeZone"},
            {std::string(300, '*'), "256"}}) {
     EXPECT_THAT(std::string(CronExpression::Parse(text).status().message()), HasSubstr(words))

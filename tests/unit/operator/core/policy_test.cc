@@ -194,12 +194,12 @@ TEST(Policy, WhatStartsItselfIsBoundedForEachJob) {
   EXPECT_EQ(judge(nullptr).kind, Kind::kAllowed) << "a user asks for it";
   EXPECT_EQ(judge(&job).kind, Kind::kUsedUp);
   EXPECT_EQ(judge(&job).message,
-            "ProfilePolicy team: automatic.maxConcurrent for JobSet/llm: slow-1 is under way; free "
-            "again when it ends");
+            "ProfilePolicy team: automatic.maxConcurrent for JobSet/llm: slow-1 is under way; "
+            "available again when it ends");
   job.runs[0].state = RunState::kFailed;
   EXPECT_EQ(judge(&job).message,
             StrCat("ProfilePolicy team: automatic.coolDown for JobSet/llm: slow-1 was started at ",
-                   FormatRfc3339(kNow - minutes(4)), "; coolDown is 10m; free again at ",
+                   FormatRfc3339(kNow - minutes(4)), "; coolDown is 10m; available again at ",
                    FormatRfc3339(kNow + minutes(6))));
   job.runs[0].created = kNow - minutes(10);
   EXPECT_EQ(judge(&job).kind, Kind::kAllowed);

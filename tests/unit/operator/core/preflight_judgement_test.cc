@@ -61,11 +61,11 @@ TEST_F(JudgePreflightTest, AWorkerWhoseSourcesAnswerIsReady) {
 TEST_F(JudgePreflightTest, NamesTheSourceThatIsNotReady) {
   v1::Source& source = AddSource(v1::SOURCE_FRAMEWORK);
   source.set_ready(false);
-  source.set_detail("nobody listens");
+  source.set_detail("nothing is listening");
   const PreflightJudgement judgement = Judge();
   EXPECT_EQ(judgement.kind, PreflightJudgement::Kind::kUnable);
   EXPECT_EQ(judgement.outcome, Outcome::kNoSource);
-  EXPECT_EQ(judgement.message, "profiler server at localhost:9012: nobody listens");
+  EXPECT_EQ(judgement.message, "profiler server at localhost:9012: nothing is listening");
 }
 
 TEST_F(JudgePreflightTest, WhatEndedProgramsLeftIsEnoughToReachBack) {
@@ -119,7 +119,7 @@ TEST_F(JudgePreflightTest, DoesNotAdoptAPlanThatNobodyCanHaveMade) {
         +[](v1::CapturePlan& p) { p.set_instant_ns(ToUnixNanos(kAskedAt + 5min + 1s)); }}) {
     change(AddReport());
     EXPECT_EQ(Judge().outcome, Outcome::kWorkerLost);
-    EXPECT_THAT(Judge().message, HasSubstr("claims to carry out this capture"));
+    EXPECT_THAT(Judge().message, HasSubstr("claims to be recording for this capture"));
   }
 }
 

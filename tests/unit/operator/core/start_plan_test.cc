@@ -21,6 +21,15 @@ TEST(PlanStart, LeavesTimeToArmAndToStartTheSource) {
   EXPECT_EQ(plan->skew_bound, 2ms);
 }
 
+// Regression: a worker with a busy machine had 50 ms to answer its plan, and was Unreachable.
+TEST(PlanStart, ASourceThatStartsQuicklyLeavesNoLessTimeToArm) {
+  std::vector<ClockReading> workers = Two(1ms);
+  for (ClockReading& worker : workers) worker.lead = 20ms;
+  const auto plan = PlanStart({}, kPlanNow, workers);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->instant - plan->guard, kPlanNow + kCallOffMargin + 2ms + 150ms);
+}
+
 TEST(PlanStart, HonoursALongerDelayAndRaisesAShorterOne) {
   CaptureSpec spec;
   spec.delay = 10s;

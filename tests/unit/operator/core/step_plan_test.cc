@@ -47,9 +47,9 @@ TEST(PlanStep, AMultipleIsRoundedUp) {
 TEST(PlanStep, AStepThatHasPassedIsRefusedByName) {
   const std::vector<WorkerPace> workers = {Worker("a", 100, 100ms), Worker("b", 130, 100ms)};
   EXPECT_EQ(Refusal(PlanStep({From::kNumber, 130, 1}, kPaceNow, kPaceNow + 1s, workers)),
-            "b: step 130 has passed, it is at step 130");
+            "b: step 130 has passed; the worker is at step 130");
   EXPECT_EQ(Refusal(PlanStep({From::kNumber, 132, 1}, kPaceNow, kPaceNow + 1s, workers)),
-            "b: step 132 comes too soon, the first one for which all workers can be armed is 170");
+            "b: step 132 comes too soon; the first step for which all workers can be armed is 170");
   EXPECT_EQ(PlanStep({From::kNumber, 200, 1}, kPaceNow, kPaceNow + 1s, workers)->first, 200);
 }
 
@@ -58,7 +58,7 @@ TEST(PlanStep, AStepThatIsTooFarAwayIsRefusedByName) {
   EXPECT_THAT(Refusal(PlanStep({From::kNumber, 1000, 1}, kPaceNow, kPaceNow + 1s, workers)),
               HasSubstr("slow: it is at step 100 and would reach step 1000 only in 2h30m"));
   EXPECT_THAT(Refusal(PlanStep({From::kNext, 0, 100}, kPaceNow, kPaceNow + 1s, workers)),
-              HasSubstr("slow: 100 steps take about 16m40s, at most 10m are recorded"));
+              HasSubstr("slow: 100 steps take about 16m40s; at most 10m can be recorded"));
 }
 
 TEST(PlanStep, WorkersThatTellNothingInCommonAreFoundOut) {
@@ -67,10 +67,10 @@ TEST(PlanStep, WorkersThatTellNothingInCommonAreFoundOut) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
     return std::string(status.message());
   };
-  EXPECT_EQ(why({Worker("a", 1, 1s), {"b", {}}}), "b tells no steps");
+  EXPECT_EQ(why({Worker("a", 1, 1s), {"b", {}}}), "b reports no steps");
   EXPECT_EQ(why({Worker("a", 1, 1s), Worker("b", 1, 1s, 0s, "eval")}),
-            "the workers do not tell steps of the same loop");
-  EXPECT_EQ(why({Worker("a", 1, 0s)}), "the workers do not tell steps of the same loop")
+            "the workers do not report steps of the same loop");
+  EXPECT_EQ(why({Worker("a", 1, 0s)}), "the workers do not report steps of the same loop")
       << "one step has no pace yet";
 }
 

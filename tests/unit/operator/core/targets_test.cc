@@ -109,7 +109,7 @@ TEST(SelectTargets, WorkersThatHaveNoPodYetAreTargetsThatAreMissing) {
   EXPECT_EQ(selection.usable(), 300u);
   EXPECT_EQ(selection.may_come(), 212u);
   EXPECT_EQ(selection.expected, 512u);
-  EXPECT_EQ(CountWords(selection), "300/512 workers are there");
+  EXPECT_EQ(CountWords(selection), "300/512 workers are present");
   const Target& missing = selection.targets[300];
   EXPECT_EQ(missing.outcome, Outcome::kWorkerMissing);
   EXPECT_EQ(missing.rank, 300);
@@ -129,7 +129,7 @@ TEST(SelectTargets, ExpectedWorkersSaysItForASelector) {
   const Selection unknown = SelectTargets(spec, {}, Pods(3));
   EXPECT_EQ(unknown.expected, std::nullopt);
   EXPECT_THAT(CountWords(unknown),
-              HasSubstr("3 workers are there; how many there should be is not known"));
+              HasSubstr("3 workers are present; the expected number is not known"));
   spec.expected_workers = 4;
   EXPECT_THAT(SelectTargets(spec, {}, Pods(3)).targets, SizeIs(4));
   EXPECT_THAT(SelectTargets(spec, {}, Pods(5)).targets, SizeIs(5)) << "more are no harm";

@@ -73,6 +73,61 @@ TEST_F(KubeNamespaceLimitsTest, PoliciesOfTheNamespaceAllowThatGpusAreAlwaysReco
   EXPECT_FALSE((*limits_.Read("other", 1s))->flight_recorder_devices);
 }
 
+// The pods that wait for their sidecar, as the API server lists them.
+constexpr char kWaitingPods[] =
+    "/api/v1/namespaces/ml/pods?resourceVersion=0&labelSelector=strobe.dev/injected%3Dtrue"
+    "&fieldSelector=status.phase%3DPending%2Cspec.nodeName%21%3D";
+
+// A pod whose sidecar waits. SimulatedTime begins at 2023-11-14T22:13:20Z.
+std::string WaitingPod(const std::string& reason, const std::string& status,
+                       const std::string& others = "") {
+  return StrCat(
+      R"({"items": [{"metadata": {"name": "first", "creationTimestamp": "2023-11-14T22:13:20Z"},)"
+      R"( "spec": {"initContainers": [{"name": "strobe-sidecar", "image": "sidecar:1"}]},)"
+      R"( "status": {)",
+      status, R"("initContainerStatuses": [)", others,
+      R"({"name": "strobe-sidecar", "started": false, "state": {"waiting": {"reason": ")", reason,
+      R"("}}}]}}]})");
+}
+constexpr char kTakenAtOnce[] = R"("startTime": "2023-11-14T22:13:20Z", )";
+
+TEST_F(KubeNamespaceLimitsTest, APullThatFailsForAMomentStopsNothing) {
+  for (const char* reason : {"ErrImagePull", "ImagePullBackOff"}) {
+    // Without a time of the kubelet's, that of the creation counts.
+    for (const char* taken : {kTakenAtOnce, ""}) {
+      objects_[kWaitingPods] = WaitingPod(reason, taken);
+      SimulatedTime time;
+      Client client(time, transport_);
+      KubeNamespaceLimits limits(time, client);
+      time.Advance(59s);
+      EXPECT_TRUE((*limits.Read("ml", 1s))->stuck.empty()) << reason;
+      time.Advance(2s);
+      ASSERT_EQ((*limits.Read("ml", 1s))->stuck.size(), 1u) << reason;
+      EXPECT_EQ((*limits.Read("ml", 1s))->stuck[0].name, "first");
+      EXPECT_EQ((*limits.Read("ml", 1s))->stuck[0].image, "sidecar:1");
+      EXPECT_EQ((*limits.Read("ml", 1s))->stuck[0].reason, reason);
+    }
+  }
+}
+
+TEST_F(KubeNamespaceLimitsTest, APodThatWasTakenLongAgoMayHaveComeToItsSidecarJustNow) {
+  time_.Advance(10min);
+  for (const char* before : {R"({"terminated": {"finishedAt": "2023-11-14T22:23:00Z"}})",
+                             R"({"running": {"startedAt": "2023-11-14T22:23:00Z"}})"}) {
+    objects_[kWaitingPods] = WaitingPod("ErrImagePull", kTakenAtOnce,
+                                        StrCat(R"({"name": "fetch", "state": )", before, "}, "));
+    EXPECT_TRUE((*limits_.Read("ml", 1s))->stuck.empty()) << before;
+    time_.Advance(5s);
+  }
+  time_.Advance(60s);
+  EXPECT_EQ((*limits_.Read("ml", 1s))->stuck.size(), 1u);
+}
+
+TEST_F(KubeNamespaceLimitsTest, WhatDoesNotPassIsNotWaitedFor) {
+  objects_[kWaitingPods] = WaitingPod("InvalidImageName", kTakenAtOnce);
+  EXPECT_EQ((*limits_.Read("ml", 1s))->stuck.size(), 1u);
+}
+
 // A stranger who reaches the webhooks' port can send pods of namespaces that do not exist.
 TEST_F(KubeNamespaceLimitsTest, InventedNamespacesDoNotAskTheApiServerAtWill) {
   int read = 0;

@@ -7,6 +7,7 @@
 
 #include "common/base/mutex.h"
 #include "tests/fakes/scripted_transport.h"
+#include "tests/fakes/simulated_time.h"
 
 namespace strobe::kube {
 namespace {
@@ -116,6 +117,69 @@ TEST_F(ReflectorTest, AServerThatComesBackWithAnOlderStateIsListedAnew) {
   // version.
   ASSERT_TRUE(Eventually([&] { return cache_.Get("ns/b") != nullptr; }));
   EXPECT_EQ(cache_.Get("ns/a"), nullptr);
+}
+
+// A connection that was dropped on the way: after a bookmark, the first watch sends nothing until
+// the limit on silence has passed.
+class DroppedConnection final : public Transport {
+ public:
+  explicit DroppedConnection(SimulatedTime& time) : time_(time) {}
+
+  absl::StatusOr<HttpResponse> Unary(const HttpRequest&) override {
+    return List(asked_++ == 0 ? "10" : "12", {Item("a", "5")});
+  }
+  absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const Stop& stop,
+                                      const std::function<bool(std::string_view)>& chunk) override {
+    if (Add(request) > 1) {
+      stop.WaitFor(1h);
+      return absl::CancelledError("stopped");
+    }
+    chunk(WatchEvent("BOOKMARK", {{"metadata", {{"resourceVersion", "12"}}}}));
+    time_.Advance(request.timeout);
+    return absl::DeadlineExceededError("nothing came");
+  }
+  std::vector<HttpRequest> watches() {
+    MutexLock lock(&mutex_);
+    return watches_;
+  }
+
+ private:
+  std::size_t Add(const HttpRequest& request) {
+    MutexLock lock(&mutex_);
+    watches_.push_back(request);
+    return watches_.size();
+  }
+
+  SimulatedTime& time_;
+  int asked_ = 0;
+  Mutex mutex_;
+  std::vector<HttpRequest> watches_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST_F(ReflectorTest, ASilentWatchBeginsAnewSoonWithoutAListOrAFailure) {
+  SimulatedTime time;
+  const auto dropped = std::make_shared<DroppedConnection>(time);
+  Client client(time, dropped);
+  Reflector reflector(time, client, {"/things", 290s}, cache_, [](const std::string&) {});
+  reflector.Start();
+  ASSERT_TRUE(Eventually([&] { return dropped->watches().size() == 2; }));
+  EXPECT_LE(dropped->watches()[0].timeout, 95s) << "a bookmark comes each minute";
+  EXPECT_THAT(dropped->watches()[0].path, HasSubstr("allowWatchBookmarks=true&timeoutSeconds=290"));
+  EXPECT_THAT(dropped->watches()[1].path, HasSubstr("resourceVersion=12"));
+  EXPECT_EQ(reflector.stats().lists, 1u);
+  EXPECT_EQ(reflector.stats().watches, 2u);
+  EXPECT_EQ(reflector.stats().silences, 1u);
+  EXPECT_EQ(reflector.stats().failures, 0u);
+}
+
+TEST_F(ReflectorTest, AShortWatchIsSilentForItsOwnTimeOnly) {
+  SimulatedTime time;
+  const auto dropped = std::make_shared<DroppedConnection>(time);
+  Client client(time, dropped);
+  Reflector reflector(time, client, {"/things", 4s}, cache_, [](const std::string&) {});
+  reflector.Start();
+  ASSERT_TRUE(Eventually([&] { return dropped->watches().size() == 2; }));
+  EXPECT_EQ(dropped->watches()[0].timeout, 9s);
 }
 
 TEST_F(ReflectorTest, BadEventsAreCountedAndPassedOver) {

@@ -51,7 +51,9 @@ class ScheduleClusterTest : public testing::Test {
     }
     if (request.path.starts_with(kStoredSchedule)) {
       if (request.method == "PATCH") {
-        stored_.merge_patch(Json::parse(request.body));
+        if (patch_code_ != 200) return HttpResponse{patch_code_, "{}", {}};
+        patch_ = Json::parse(request.body);
+        stored_.merge_patch(patch_);
         stored_["metadata"]["resourceVersion"] = StrCat(++version_);
       }
       return json(stored_);
@@ -86,8 +88,8 @@ class ScheduleClusterTest : public testing::Test {
       time_, client_, requests_, history_, {true, [this] { return keys_; }, ""}};
   KubeScheduleCluster cluster_{
       {time_, client_, requests_, events_, &gatekeeper_, [this] { return keys_; }}, schedules_};
-  Json stored_, present_;
-  int version_ = 7, create_code_ = 201;
+  Json stored_, present_, patch_;
+  int version_ = 7, create_code_ = 201, patch_code_ = 200;
   std::string create_answer_ = "{}", asked_;
   bool allowed_ = true;
   std::vector<Json> created_;
@@ -146,6 +148,67 @@ TEST_F(ScheduleClusterTest, AScheduleIsSealedAgainBeforeItsKeyIsGivenUp) {
   keys_ = {"new key"};
   EXPECT_EQ(RefusalOf(StartRun()), "");
   ASSERT_THAT(created_, SizeIs(1));
+}
+
+TEST_F(ScheduleClusterTest, TheSealOfAScheduleThatStartsNothingIsKeptValid) {
+  const std::optional<Nanos> usual = cluster_.KeepSealed(Schedule());
+  ASSERT_TRUE(usual);
+  EXPECT_EQ(version_, 7) << "nothing to write";
+  keys_ = {"new key", "key"};
+  EXPECT_EQ(cluster_.KeepSealed(Schedule()), usual);
+  EXPECT_EQ(cluster_.KeepSealed(Schedule()), usual);
+  EXPECT_EQ(version_, 8) << "written once";
+  keys_ = {"new key"};
+  EXPECT_EQ(RefusalOf(StartRun()), "");
+}
+
+TEST_F(ScheduleClusterTest, ASealIsKeptAfterItsScheduleWasWritten) {
+  const ProfileSchedule before = Schedule();
+  ScheduleStatus status = before.status;
+  status.skipped = 3;
+  EXPECT_TRUE(cluster_.WriteStatus(before, status).ok());
+  keys_ = {"new key", "key"};
+  EXPECT_TRUE(cluster_.KeepSealed(before));
+  EXPECT_EQ(patch_["metadata"]["resourceVersion"], "8") << "the newest, not that of `before`";
+  keys_ = {"new key"};
+  EXPECT_EQ(RefusalOf(StartRun()), "");
+  EXPECT_EQ(Schedule().status.skipped, 3);
+}
+
+TEST_F(ScheduleClusterTest, ASealThatProvesNothingIsNotMadeAnew) {
+  Stamp("another key");
+  keys_ = {"new key", "key"};
+  EXPECT_TRUE(cluster_.KeepSealed(Schedule()));
+  EXPECT_EQ(version_, 7);
+}
+
+// All seals become old at once when the key is replaced.
+TEST_F(ScheduleClusterTest, SealsAreMadeAnewAtABoundedRate) {
+  const std::optional<Nanos> usual = cluster_.KeepSealed(Schedule());
+  keys_ = {"new key", "key"};
+  std::optional<Nanos> wait = usual;
+  for (int i = 0; i < 100; ++i) {
+    Stamp("key");  // Another schedule.
+    if (const auto next = cluster_.KeepSealed(Schedule()); next != usual) wait = next;
+  }
+  EXPECT_EQ(version_ - 7, 10);
+  EXPECT_LT(wait, usual) << "those that were left out look again soon";
+  time_.Advance(*wait);
+  EXPECT_EQ(cluster_.KeepSealed(Schedule()), usual);
+  EXPECT_EQ(version_ - 7, 11);
+}
+
+TEST_F(ScheduleClusterTest, ASealThatCannotBeMadeAnewIsTriedAgain) {
+  const std::optional<Nanos> usual = cluster_.KeepSealed(Schedule());
+  keys_ = {"new key", "key"};
+  patch_code_ = 409;
+  EXPECT_LT(cluster_.KeepSealed(Schedule()), usual) << "it has changed";
+  patch_code_ = 500;
+  EXPECT_EQ(cluster_.KeepSealed(Schedule()), usual);
+  patch_code_ = 200;
+  EXPECT_EQ(cluster_.KeepSealed(Schedule()), usual);
+  keys_ = {"new key"};
+  EXPECT_EQ(RefusalOf(StartRun()), "");
 }
 
 TEST_F(ScheduleClusterTest, ARunThatExistsIsStarted) {

@@ -121,6 +121,14 @@ TEST_F(TriggerClusterTest, ATriggerIsSealedAgainBeforeItsKeyIsGivenUp) {
   EXPECT_EQ(StartReason(), "");
 }
 
+TEST_F(TriggerClusterTest, TheSealOfATriggerThatHearsNothingIsKeptValid) {
+  keys_ = {"new key", "key"};
+  EXPECT_TRUE(cluster_.KeepSealed(*cluster_.GetTrigger("ml/slow")));
+  EXPECT_EQ(version_, 8);
+  keys_ = {"new key"};
+  EXPECT_EQ(StartReason(), "");
+}
+
 TEST_F(TriggerClusterTest, ARunThatExistsIsStarted) {
   create_code_ = 409;
   present_ = RunToJson(*cluster_.ReadTrigger("ml", "slow", 5s), Run());

@@ -38,10 +38,23 @@ TEST(ParseQuota, TakesTheStatus) {
     "status": {"hard": {"limits.cpu": "10"}, "used": {"limits.cpu": "2500m"}}})"));
   EXPECT_EQ(quota.hard.at("limits.cpu"), 10) << "by which the API server judges";
   EXPECT_EQ(quota.used.at("limits.cpu"), 2.5);
-  EXPECT_EQ(quota.terminating, false);
-  EXPECT_FALSE(quota.by_other_traits);
-  EXPECT_TRUE(ParseQuota(Json::parse(R"({"spec": {"scopeSelector": {"matchExpressions": [1]}}})"))
-                  .by_other_traits);
+  ASSERT_EQ(quota.scopes.size(), 1u);
+  EXPECT_EQ(quota.scopes[0].name, "NotTerminating");
+  EXPECT_EQ(quota.scopes[0].op, "Exists");
+}
+
+TEST(ParseQuota, TakesScopesAndTheSelectorTogether) {
+  const Quota quota = ParseQuota(Json::parse(R"({"spec": {"scopes": ["NotBestEffort"],
+    "scopeSelector": {"matchExpressions": [
+      {"scopeName": "PriorityClass", "operator": "In", "values": ["high", "low"]},
+      {"scopeName": "Terminating", "operator": "Exists"}, 1]}}})"));
+  ASSERT_EQ(quota.scopes.size(), 4u);
+  EXPECT_EQ(quota.scopes[0].name, "NotBestEffort");
+  EXPECT_EQ(quota.scopes[1].name, "PriorityClass");
+  EXPECT_EQ(quota.scopes[1].op, "In");
+  EXPECT_THAT(quota.scopes[1].values, testing::ElementsAre("high", "low"));
+  EXPECT_EQ(quota.scopes[2].op, "Exists");
+  EXPECT_EQ(quota.scopes[3].name, "") << "which is no scope, so that the quota counts no pod";
 }
 
 TEST(Limits, NonsenseLimitsNothing) {

@@ -103,7 +103,7 @@ TEST_F(ReportThreadTest, WorkersWithoutADigestAreMissing) {
       absl::UnimplementedError("unknown method");
   Add("garbage");
   Add(std::string(kMaxDigestBytes + 1, '\n'));
-  Add("")->answer = absl::FailedPreconditionError("the trace cannot be summed up");
+  Add("")->answer = absl::FailedPreconditionError("the trace cannot be summarized");
   order_.workers.push_back({.name = "gone", .missing = "it has no trace: WorkerLost"});
   const JobReport report = Make();
   EXPECT_THAT(report.headline, StartsWith("rank 2 holds up 6 others"));
@@ -111,10 +111,10 @@ TEST_F(ReportThreadTest, WorkersWithoutADigestAreMissing) {
   std::map<std::string, std::string> why;
   const auto json = nlohmann::json::parse(report.json);
   for (const auto& worker : json["missing"]) why[worker["worker"]] = worker["why"];
-  EXPECT_EQ(why["pod-5"], "its sidecar is older than reports");
+  EXPECT_EQ(why["pod-5"], "its sidecar is too old to make reports");
   EXPECT_THAT(why["pod-8"], HasSubstr("digest"));
   EXPECT_THAT(why["pod-9"], HasSubstr("digest"));
-  EXPECT_EQ(why["pod-10"], "the trace cannot be summed up");
+  EXPECT_EQ(why["pod-10"], "the trace cannot be summarized");
   EXPECT_EQ(why["gone"], "it has no trace: WorkerLost");
 }
 
@@ -153,7 +153,7 @@ TEST_F(ReportThreadTest, WorkersThatHangDelayOtherReportsByTwoSecondsAtMost) {
   reporter_.Make(order_, [&](JobReport report) { second.set_value(std::move(report)); });
   const JobReport late = first.get_future().get();
   EXPECT_THAT(late.headline, EndsWith("; 1 of 8 workers are missing"));
-  EXPECT_THAT(late.json, HasSubstr("had not answered when other reports were due"));
+  EXPECT_THAT(late.json, HasSubstr("had not answered when other reports had to be made"));
   EXPECT_THAT(second.get_future().get().headline, StartsWith("rank 2 holds up 7 others"));
   EXPECT_GE(std::chrono::steady_clock::now() - began, ReportThread::kShare);
   teller->kept(absl::DeadlineExceededError("late"));  // Nobody waits for it any more.

@@ -124,7 +124,7 @@ TEST_F(SignServiceTest, WhatCannotBeDecidedIsToldAgain) {
   answer(absl::InternalError("the API server's secret"));
   const grpc::Status status = Tell(own, Request("u-1"));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(status.error_message(), "tell it again later");
+  EXPECT_EQ(status.error_message(), "try again later");
 }
 
 TEST(ReadWorkerSigns, EverythingIsBounded) {

@@ -1,0 +1,40 @@
+// When captures may be started: one a second, which namespaces share. Each has one start in as many
+// seconds as there are namespaces that have asked for one lately. So a storm of alerts in one
+// namespace leaves starts for the others, and alone it has them all. Not safe for concurrent use.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+
+namespace strobe {
+
+class StartShares {
+ public:
+  // Whether the namespace may start a capture now. If not, it counts as one that asks.
+  bool MayStart(const std::string& ns, MonoTime now);
+  // Takes a start; false if there is none.
+  bool Take(const std::string& ns, MonoTime now);
+  // The start that was taken last has started nothing, so that others may have it. Its namespace
+  // still has to pause, because what is refused costs reads of the API server too.
+  void GiveBack() { free_ = free_before_; }
+
+  std::size_t size() const { return asking_.size(); }
+
+ private:
+  struct Share {
+    MonoTime asked{};                   // When it was turned away, or took a start, last.
+    std::optional<MonoTime> started{};  // When it took a start last.
+  };
+
+  bool IsFree(const std::string& ns, MonoTime now);
+  Share* Ask(const std::string& ns, MonoTime now);
+
+  std::map<std::string, Share> asking_;  // By namespace; bounded.
+  MonoTime swept_{};                     // When namespaces were last removed.
+  MonoTime free_{}, free_before_{};      // When the next start is free, and was before the last.
+};
+
+}  // namespace strobe
