@@ -1,5 +1,7 @@
 #include "common/base/file_descriptor.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 
 namespace strobe {
@@ -13,6 +15,15 @@ int WriteAll(int fd, std::string_view bytes) {
       return errno;
   }
   return 0;
+}
+
+int FlushFile(int fd) { return fsync(fd) == 0 || errno == EINVAL ? 0 : errno; }
+
+int FlushFolder(int at, const char* path) {
+  const FileDescriptor folder(openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() >= 0 && fsync(folder.get()) == 0) return 0;
+  // Other errors say that it cannot be done here; the files themselves are as safe as before.
+  return errno == EIO || errno == ENOSPC || errno == EDQUOT ? errno : 0;
 }
 
 absl::StatusOr<std::size_t> ReadSome(const FileDescriptor& file, std::span<char> room) {

@@ -33,6 +33,15 @@ class FileDescriptor {
 // Writes all the bytes. Returns 0, or the number of the error (errno).
 int WriteAll(int fd, std::string_view bytes);
 
+// Makes what was written to the file survive a crash of the machine. Returns 0, or the number of
+// the error (errno). Does nothing on file systems that cannot flush such a file.
+int FlushFile(int fd);
+// Makes the names in the folder `path`, such as that of a file that was renamed, survive a crash of
+// the machine. The path is relative to the folder `at`, as for openat. Returns 0, or the number of
+// the error if the disk failed. Does nothing on file systems that cannot flush a folder, such as
+// mounted buckets, and in folders that this process may not list.
+int FlushFolder(int at, const char* path);
+
 // Reads the file's next bytes into a part of `room` and returns how many there are; 0 at the end.
 absl::StatusOr<std::size_t> ReadSome(const FileDescriptor& file, std::span<char> room);
 

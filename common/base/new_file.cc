@@ -38,4 +38,15 @@ absl::Status NewFile::Finish() {
   return absl::OkStatus();
 }
 
+absl::Status NewFile::FinishDurably() {
+  RETURN_IF_ERROR(status_);
+  if (const int error = FlushFile(fd_); error != 0)
+    status_ = absl::ErrnoToStatus(error, temporary_);
+  RETURN_IF_ERROR(Finish());
+  const std::string folder = path_.substr(0, path_.rfind('/') + 1);
+  if (const int error = FlushFolder(AT_FDCWD, folder.empty() ? "." : folder.c_str()); error != 0)
+    return absl::ErrnoToStatus(error, path_);
+  return absl::OkStatus();
+}
+
 }  // namespace strobe

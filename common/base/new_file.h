@@ -19,6 +19,9 @@ class NewFile {
   // After an error, all further calls return it too.
   absl::Status Write(std::string_view piece);
   absl::Status Finish();
+  // Like Finish, and a crash of the machine leaves the whole file or the one that was there before.
+  // After this has succeeded, it leaves the whole file.
+  absl::Status FinishDurably();
 
  private:
   const std::string path_;

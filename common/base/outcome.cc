@@ -9,12 +9,12 @@ namespace {
 constexpr std::array<OutcomeInfo, 24> kTable = {{
     {Outcome::kUnknown, "Unknown", false, false, false, 0, "The capture has not ended.", "Wait."},
     {Outcome::kOk, "Ok", false, false, true, 0,
-     "The trace has events, covers the window and lies in the logdir.", "Nothing to do."},
+     "The trace has events, covers the window and is in the logdir.", "Nothing to do."},
     {Outcome::kSidecarMissing, "SidecarMissing", false, false, false, 90,
      "The pod is a target but has no strobe-sidecar container with a port named strobe.",
      "Label the pod template strobe.dev/inject=true and recreate the pod."},
     {Outcome::kUnreachable, "Unreachable", true, true, false, 80,
-     "The sidecar did not answer before the capture was planned.",
+     "The sidecar did not answer in time, or was shutting down, before the recording began.",
      "Check that something listens at this address; in a cluster, that the pod runs and that no "
      "NetworkPolicy blocks the operator."},
     {Outcome::kBusy, "Busy", true, true, false, 50,
@@ -23,7 +23,8 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
     {Outcome::kNoSource, "NoSource", false, true, false, 70,
      "Neither a framework nor a profiler server nor the agent answers in the trainer.",
      "Wait until the trainer has loaded its framework. Without CUDA, annotate the pod template "
-     "strobe.dev/python=true; or call jax.profiler.start_server(9012) or the like in the trainer."},
+     "strobe.dev/python=true; or call jax.profiler.start_server(9012) or a similar function in the "
+     "trainer."},
     {Outcome::kProfilerStartFailed, "ProfilerStartFailed", true, false, false, 60,
      "The framework's profiler refused to start or failed while it recorded.",
      "Read the framework's error in the message; the usual cause is a tracer level or a driver "
@@ -59,7 +60,7 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      "The trace is larger than the allowed size.",
      "Shorten the duration, lower the tracer levels or raise maxBytesPerWorker."},
     {Outcome::kSpoolFull, "SpoolFull", true, false, false, 65,
-     "The sidecar has no space for another trace that waits for upload.",
+     "The sidecar has no space for another trace that is waiting for upload.",
      "Wait for uploads to finish, or give the pod a larger emptyDir."},
     {Outcome::kUploadDenied, "UploadDenied", false, false, false, 85,
      "The logdir's store denied access to the pod's identity.",

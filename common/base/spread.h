@@ -10,7 +10,8 @@ namespace strobe {
 // must not call the operator at one moment.
 inline Nanos Spread(Nanos wait) {
   static thread_local std::mt19937_64 random{std::random_device{}()};
-  return wait * std::uniform_int_distribution<int>(80, 100)(random) / 100;
+  // Divides first: a wait of years, times a hundred, would overflow.
+  return wait / 100 * std::uniform_int_distribution<int>(80, 100)(random);
 }
 
 }  // namespace strobe

@@ -223,7 +223,7 @@ class Connection final : public WaitingConnection,
     response_.keep_alive(asked.keep_alive() && !state_->draining);
     if (!head && asked.method() != http::verb::get &&
         (asked.method() != http::verb::post || state_->options.max_body_bytes == 0))
-      return Write({405, "only GET is served here\n"}, head, gzip);
+      return Write({405, "only GET is supported here\n"}, head, gzip);
     Request request = ToRequest(asked);
     request.body = std::move(asked.body());
     const auto& is_slow = state_->options.is_slow;

@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core/error.hpp>
 #include <thread>
@@ -23,6 +24,10 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using tcp = asio::ip::tcp;
 
+// How long no connection is accepted after one could not be, as when no file can be opened. The
+// connection still waits, so that another try at once would fail too, without end.
+constexpr std::chrono::milliseconds kAcceptRetry{50};
+
 // The address without a port and without the brackets of an IPv6 address.
 std::string HostOf(const std::string& listen) {
   return std::string(WithoutBrackets(std::string_view(listen).substr(0, listen.rfind(':'))));
@@ -39,7 +44,7 @@ std::string TextOf(const asio::ip::address& address) {
 class BeastServer final : public HttpServer {
  public:
   BeastServer(const HttpOptions& options, std::map<std::string, Handler> pages, Handler otherwise)
-      : acceptor_(context_), tls_(options) {
+      : acceptor_(context_), accept_retry_(context_), tls_(options) {
     state_->options = options;
     state_->pages = std::move(pages);
     state_->otherwise = std::move(otherwise);
@@ -55,7 +60,7 @@ class BeastServer final : public HttpServer {
     const std::string& listen = state_->options.listen;
     const std::size_t colon = listen.rfind(':');
     if (colon == std::string::npos)
-      return absl::InvalidArgumentError(StrCat("\"", listen, "\" is no host:port"));
+      return absl::InvalidArgumentError(StrCat("\"", listen, "\" is not a host:port"));
     beast::error_code error;
     tcp::resolver resolver(context_);
     const auto found =
@@ -100,9 +105,17 @@ class BeastServer final : public HttpServer {
     acceptor_.async_accept(asio::make_strand(context_),
                            [this](beast::error_code error, tcp::socket socket) {
                              if (error == asio::error::operation_aborted) return;
-                             if (!error) Take(std::move(socket));
+                             if (error) return AcceptLater();
+                             // An exception here must not end the accepting.
+                             (void)RunGuarded("http", [&] { Take(std::move(socket)); });
                              Accept();
                            });
+  }
+  void AcceptLater() {
+    accept_retry_.expires_after(kAcceptRetry);
+    accept_retry_.async_wait([this](beast::error_code error) {
+      if (!error) Accept();
+    });
   }
 
   void Take(tcp::socket socket) {
@@ -144,6 +157,7 @@ class BeastServer final : public HttpServer {
 
   asio::io_context context_;
   tcp::acceptor acceptor_;
+  asio::steady_timer accept_retry_;
   TlsContexts tls_;  // Used by the accept handler only; at most one runs at a time.
   const std::shared_ptr<ServerState> state_ = std::make_shared<ServerState>();
   std::vector<std::thread> threads_;

@@ -18,7 +18,8 @@ int HexDigit(char c) {
 }
 
 absl::Status Refuse(std::string_view name, std::string_view text, std::string_view wanted) {
-  return absl::InvalidArgumentError(StrCat(name, ": \"", text.substr(0, 40), "\" is no ", wanted));
+  return absl::InvalidArgumentError(
+      StrCat(name, ": \"", text.substr(0, 40), "\" is not a valid ", wanted));
 }
 
 }  // namespace

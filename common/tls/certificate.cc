@@ -133,7 +133,7 @@ absl::StatusOr<std::string> Certify(const KeyPair& authority, const std::string&
     return absl::InvalidArgumentError("the signing request's key is not a P-256 key");
   // The signature proves that the requester holds the private key.
   if (X509_REQ_verify(request->get(), key) != 1)
-    return absl::InvalidArgumentError("the signing request is not signed by its own key");
+    return absl::InvalidArgumentError("the signing request is not signed with its own key");
 
   ASSIGN_OR_RETURN(const Key signer, ReadKey(authority.key));
   ASSIGN_OR_RETURN(const std::vector<Certificate> chain, ReadCertificates(authority.certificate));

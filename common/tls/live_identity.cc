@@ -4,68 +4,76 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <cerrno>
 #include <utility>
 
-#include "common/base/log.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace strobe {
 namespace {
 
-int MemoryFile(const std::string& content) {
-  const int file = memfd_create("strobe-identity", MFD_CLOEXEC);
-  if (file < 0 ||
-      write(file, content.data(), content.size()) != static_cast<ssize_t>(content.size())) {
-    // If a few hundred bytes cannot be allocated, nothing else can work either.
-    LogError("cannot allocate memory for a certificate", {});
-    std::abort();
-  }
+absl::StatusOr<FileDescriptor> MemoryFile(const std::string& content) {
+  FileDescriptor file(memfd_create("strobe-identity", MFD_CLOEXEC));
+  int error = file.get() < 0 ? errno : 0;
+  if (error == 0) error = WriteAll(file.get(), content);
+  if (error != 0) return absl::ErrnoToStatus(error, "cannot keep a certificate in memory");
   return file;
 }
 
 // dup3 replaces the file behind the descriptor atomically: a reader that has opened the old file
 // reads all of it.
-void ExchangeContent(int file, const std::string& content) {
-  const int fresh = MemoryFile(content);
-  dup3(fresh, file, O_CLOEXEC);
-  close(fresh);
+absl::Status Exchange(const FileDescriptor& file, const FileDescriptor& fresh) {
+  if (dup3(fresh.get(), file.get(), O_CLOEXEC) < 0)
+    return absl::ErrnoToStatus(errno, "cannot exchange a certificate in memory");
+  return absl::OkStatus();
 }
 
-std::string PathOf(int file) { return StrCat("/proc/self/fd/", file); }
+std::string PathOf(const FileDescriptor& file) { return StrCat("/proc/self/fd/", file.get()); }
 
 }  // namespace
 
-LiveIdentity::LiveIdentity(Identity first)
-    : identity_(std::make_shared<const Identity>(std::move(first))),
-      key_file_(MemoryFile(identity_->own.key)),
-      certificate_file_(MemoryFile(identity_->own.certificate)) {}
-
-LiveIdentity::~LiveIdentity() {
-  close(key_file_);
-  close(certificate_file_);
+absl::StatusOr<LiveIdentity::Files> LiveIdentity::FilesOf(const KeyPair& own) {
+  Files files;
+  ASSIGN_OR_RETURN(files.key, MemoryFile(own.key));
+  ASSIGN_OR_RETURN(files.certificate, MemoryFile(own.certificate));
+  return files;
 }
+
+absl::StatusOr<std::unique_ptr<LiveIdentity>> LiveIdentity::Create(Identity first) {
+  ASSIGN_OR_RETURN(Files files, FilesOf(first.own));
+  return std::unique_ptr<LiveIdentity>(new LiveIdentity(std::move(first), std::move(files)));
+}
+
+LiveIdentity::LiveIdentity(const Identity& first) : LiveIdentity(first, *FilesOf(first.own)) {}
+
+LiveIdentity::LiveIdentity(Identity first, Files files)
+    : identity_(std::make_shared<const Identity>(std::move(first))), files_(std::move(files)) {}
 
 std::shared_ptr<const Identity> LiveIdentity::Get() const {
   MutexLock lock(&mutex_);
   return identity_;
 }
 
-void LiveIdentity::Replace(Identity identity) {
+absl::Status LiveIdentity::Replace(Identity identity) {
   MutexLock lock(&mutex_);
-  ExchangeContent(key_file_, identity.own.key);
-  ExchangeContent(certificate_file_, identity.own.certificate);
+  ASSIGN_OR_RETURN(const Files fresh, FilesOf(identity.own));
+  RETURN_IF_ERROR(Exchange(files_.key, fresh.key));
+  RETURN_IF_ERROR(Exchange(files_.certificate, fresh.certificate));
   identity_ = std::make_shared<const Identity>(std::move(identity));
+  return absl::OkStatus();
 }
 
-void LiveIdentity::Renew(std::string certificate, std::string roots) {
+absl::Status LiveIdentity::Renew(std::string certificate, std::string roots) {
   MutexLock lock(&mutex_);
-  ExchangeContent(certificate_file_, certificate);
+  ASSIGN_OR_RETURN(const FileDescriptor fresh, MemoryFile(certificate));
+  RETURN_IF_ERROR(Exchange(files_.certificate, fresh));
   identity_ = std::make_shared<const Identity>(
       Identity{{std::move(certificate), identity_->own.key}, std::move(roots)});
+  return absl::OkStatus();
 }
 
-std::string LiveIdentity::key_path() const { return PathOf(key_file_); }
-std::string LiveIdentity::certificate_path() const { return PathOf(certificate_file_); }
+std::string LiveIdentity::key_path() const { return PathOf(files_.key); }
+std::string LiveIdentity::certificate_path() const { return PathOf(files_.certificate); }
 
 }  // namespace strobe

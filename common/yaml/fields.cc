@@ -26,7 +26,7 @@ absl::Status Parser::Map(const YAML::Node& node, const std::string& where,
       std::vector<std::string> known;
       for (const auto& [name, setter] : fields) known.push_back(name);
       return At(entry.first.Mark(),
-                StrCat("unknown key ", path, "; known here are ", Join(known, ", ")));
+                StrCat("unknown key ", path, "; the known keys are ", Join(known, ", ")));
     }
     const absl::Status status = field->second(entry.second);
     if (absl::IsInvalidArgument(status)) return status;

@@ -3,13 +3,12 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <utility>
 
 #include "common/base/duration.h"
 #include "common/base/guard.h"
 #include "common/base/log.h"
+#include "common/base/new_file.h"
 #include "common/base/spread.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -21,20 +20,28 @@ namespace {
 
 constexpr Nanos kCallTimeout = std::chrono::seconds(10);
 constexpr Nanos kFirstRetry = std::chrono::milliseconds(500), kMaxRetry = std::chrono::seconds(60);
+// How often the wall clock is looked at: it may be set, and waits do not count the time that a
+// machine is suspended.
+constexpr Nanos kLookAtClock = std::chrono::seconds(30);
 
 std::string RootsFile(const std::string& state_dir) { return state_dir + "/roots.pem"; }
 
-// Replaces the file in one step, so that a kill at any time leaves the old roots or the new ones.
+// Replaces the file in one step, so that a kill, or a crash of the machine, at any time leaves the
+// old roots or the new ones.
 void KeepRoots(const std::string& state_dir, const std::string& roots) {
-  const std::string file = RootsFile(state_dir), hidden = state_dir + "/.roots.pem";
-  std::ofstream out(hidden, std::ios::binary | std::ios::trunc);
-  out << roots;
-  out.close();
-  if (!out || std::rename(hidden.c_str(), file.c_str()) != 0)
-    LogWarning("the roots cannot be kept for the next start", {{"file", file}});
+  NewFile file(RootsFile(state_dir));
+  (void)file.Write(roots);  // FinishDurably returns its error.
+  if (const absl::Status saved = file.FinishDurably(); !saved.ok())
+    LogWarning("the roots cannot be saved for the next start", {{"error", MessageOf(saved)}});
 }
 
 }  // namespace
+
+WallTime NextRenewal(const Validity& validity, WallTime now) {
+  const WallTime renewal = RenewalTime(validity);
+  const Nanos least = (renewal - validity.from - kClockLeeway) / 50;
+  return now + Spread(std::max({renewal - now, least, kFirstRetry}));
+}
 
 Enroller::Enroller(const Clock& clock, Options options,
                    std::function<void(const Enrolled&)> enrolled)
@@ -56,15 +63,23 @@ void Enroller::Run() {
   if (!options_.state_dir.empty()) {
     // The kept roots are probably newer than those that the pod was created with. Both come from
     // our authority, so both are trusted.
-    if (const auto kept = ReadTextFile(RootsFile(options_.state_dir)); kept.ok()) roots_ += *kept;
+    // An END line that is not the end of its line would make the whole text unreadable.
+    if (const auto kept = ReadTextFile(RootsFile(options_.state_dir)); kept.ok())
+      roots_ += "\n" + *kept;
   }
   Nanos retry = kFirstRetry;
   Nanos wait{0};
+  WallTime renewal{};
   std::string complaint;  // What was logged last, so that a failure is logged once.
   while (!stop_.WaitFor(wait)) {
+    if (const Nanos left = renewal - clock_.WallNow(); left > Nanos{0}) {
+      wait = std::min(left, kLookAtClock);
+      continue;
+    }
     const absl::Status status = RunGuarded("enroll", [this] { return EnrollOnce(); });
     if (status.ok()) {
-      wait = Spread(std::max<Nanos>(renewal_ - clock_.WallNow(), kFirstRetry));
+      renewal = NextRenewal(validity_, clock_.WallNow());
+      wait = Nanos{0};
       retry = kFirstRetry;
       complaint.clear();
       continue;
@@ -99,19 +114,24 @@ absl::Status Enroller::EnrollOnce() {
   if (const grpc::Status status = stub->Enroll(&context, request, &response); !status.ok())
     return absl::UnavailableError(status.error_message());
   last_was_direct_ = false;
+  // The roots of this answer replace those in use. Without a certificate among them, no later call
+  // could trust the operator.
+  if (const absl::Status roots = ValidityOf(response.roots()).status(); !roots.ok())
+    return absl::InvalidArgumentError(
+        StrCat("the operator's answer has no usable roots: ", MessageOf(roots)));
   ASSIGN_OR_RETURN(const Validity validity, ValidityOf(response.certificate()));
-  renewal_ = RenewalTime(validity);
   if (response.roots() != roots_) {
     roots_ = response.roots();
     if (!options_.state_dir.empty()) KeepRoots(options_.state_dir, roots_);
   }
-  if (identity_) {
-    identity_->Renew(response.certificate(), roots_);
+  if (identity_ != nullptr) {
+    RETURN_IF_ERROR(identity_->Renew(response.certificate(), roots_));
   } else {
-    identity_.emplace(Identity{{response.certificate(), key_}, roots_});
+    ASSIGN_OR_RETURN(identity_, LiveIdentity::Create({{response.certificate(), key_}, roots_}));
     enrolled_.Notify();
     on_enrolled_({*identity_, {response.namespace_(), response.pod(), response.pod_uid()}});
   }
+  validity_ = validity;
   LogInfo("enrolled", {{"until", FormatRfc3339(validity.until)}});
   return absl::OkStatus();
 }

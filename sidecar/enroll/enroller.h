@@ -3,7 +3,7 @@
 // operator.
 #pragma once
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -13,6 +13,11 @@
 #include "sidecar/enroll/operator_channel.h"
 
 namespace strobe {
+
+// When a certificate that was got at `now` is renewed, by the wall clock. Later than the
+// certificate asks for if this machine's clock is far ahead: the operator would else be called
+// without a pause.
+WallTime NextRenewal(const Validity& validity, WallTime now);
 
 class Enroller {
  public:
@@ -52,9 +57,9 @@ class Enroller {
   // Used by the thread only.
   std::string key_, roots_;
   bool last_was_direct_ = false;  // The last attempt went to connect_to and failed.
-  WallTime renewal_{};
+  Validity validity_{};           // The newest certificate's.
 
-  std::optional<LiveIdentity> identity_;
+  std::unique_ptr<LiveIdentity> identity_{};
   Notification enrolled_, stop_;
   std::thread thread_;
 };

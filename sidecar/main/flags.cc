@@ -29,15 +29,14 @@ std::string DefaultWorkerName() {
 }
 
 void AddServerFlags(CLI::App& app, SidecarFlags& flags) {
-  app.add_option(
-         "--listen", flags.listen,
-         "host:port of strobe.v1.Worker; [::] listens on IPv6 and IPv4; port 0 picks a free "
-         "one; of several ports, as in [::]:9470,9480, the first that is free is taken")
+  app.add_option("--listen", flags.listen,
+                 "host:port of strobe.v1.Worker; [::] listens on IPv6 and IPv4; port 0 picks a "
+                 "free one; of several ports, as in [::]:9470,9480, the first free one is used")
       ->capture_default_str()
       ->envname("STROBE_LISTEN");
   app.add_option("--compat-listen", flags.compat_listen,
                  "host:port for stock profiler clients (client.trace, jax.collect_profile, XProf); "
-                 "off when empty; without TLS it may be that of --listen")
+                 "off when empty; without TLS it may be the same as --listen")
       ->envname("STROBE_COMPAT_LISTEN");
   app.add_option("--http-listen", flags.http_listen,
                  "host:port of /metrics and /healthz; [::] listens on IPv6 and IPv4; off when "
@@ -58,11 +57,11 @@ void AddIdentityFlags(CLI::App& app, SidecarFlags& flags) {
                  "TLS and accepts only that operator")
       ->envname("STROBE_ENROLL");
   app.add_option("--enroll-at", flags.enroll_at,
-                 "host:port to connect to for --enroll, whose name the certificate must have; for "
-                 "pods that cannot resolve that name")
+                 "host:port to connect to instead of that of --enroll, for pods that cannot "
+                 "resolve its name; the certificate must still be for the name in --enroll")
       ->envname("STROBE_ENROLL_AT");
   app.add_option("--token-file", flags.token_file,
-                 "the pod's projected service-account token of audience strobe")
+                 "the pod's projected service-account token with the audience strobe")
       ->capture_default_str()
       ->envname("STROBE_TOKEN_FILE");
   app.add_option("--roots", flags.roots,
@@ -76,38 +75,40 @@ void AddIdentityFlags(CLI::App& app, SidecarFlags& flags) {
 
 void AddSourceFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_option("--framework", flags.framework,
-                 "host:port of each profiler server in the trainer; comma list for one per process")
+                 "host:port of the profiler server in the trainer; a comma-separated list if "
+                 "several processes have one")
       ->delimiter(',')
       ->capture_default_str()
       ->envname("STROBE_FRAMEWORK");
   app.add_option("--shared-dir", flags.shared_dir,
-                 "directory that the trainer sees under the same path; only needed for profiler "
+                 "directory that the trainer sees at the same path; needed only for profiler "
                  "servers from before 2025-09")
       ->envname("STROBE_SHARED_DIR");
   app.add_flag("--host-tracing-on-old-servers", flags.host_tracing_on_old_servers,
-               "record host annotations also through profiler servers from before 2026; a trainer "
-               "with jaxlib 0.5.0 to 0.8.3 that cannot import TensorFlow then crashes")
+               "also record host annotations through profiler servers from before 2026; this "
+               "crashes a trainer with jaxlib 0.5.0 to 0.8.3 that cannot import TensorFlow")
       ->envname("STROBE_HOST_TRACING_ON_OLD_SERVERS");
-  app.add_flag("--allow-stalls", flags.allow_stalls,
-               "record also programs that stand still for up to seconds when a recording stops, "
-               "which are those with a jaxlib before 0.8.2; without it they end as VersionMismatch")
+  app.add_flag(
+         "--allow-stalls", flags.allow_stalls,
+         "also record programs with a jaxlib before 0.8.2, whose training pauses for up to several "
+         "seconds when a recording stops; without this flag, they end as VersionMismatch")
       ->envname("STROBE_ALLOW_STALLS");
 }
 
 void AddKinetoFlags(CLI::App& app, SidecarFlags& flags) {
-  app.add_option("--kineto-daemon", flags.kineto_daemon,
-                 "be the daemon of PyTorch's Kineto (dynolog's part): a directory that trainers "
-                 "see under the same path, for their traces; off when empty; see "
-                 "docs/how-to/kineto.md")
+  app.add_option(
+         "--kineto-daemon", flags.kineto_daemon,
+         "serve as the daemon of PyTorch's Kineto (as dynolog does); the value is a directory for "
+         "traces, which trainers see at the same path; off when empty; see docs/how-to/kineto.md")
       ->envname("STROBE_KINETO_DAEMON");
   app.add_flag("--kineto-socket-files", flags.kineto_socket_files,
-               "have Kineto's sockets in that directory too, where trainers have "
-               "KINETO_IPC_SOCKET_DIR set to it; for pods with the host's network, which share "
-               "abstract names with others")
+               "also create Kineto's sockets in that directory, for trainers that have "
+               "KINETO_IPC_SOCKET_DIR set to it; for pods that use the host's network, which share "
+               "abstract socket names with other pods")
       ->envname("STROBE_KINETO_SOCKET_FILES");
   app.add_option("--kineto-max-duration", flags.kineto_max_duration,
-                 "longest recording by Kineto's daemon, which nothing can end early; of a longer "
-                 "window the beginning is recorded")
+                 "longest recording by Kineto's daemon; it cannot be ended early. Of a longer "
+                 "window, only the beginning is recorded")
       ->capture_default_str()
       ->envname("STROBE_KINETO_MAX_DURATION");
 }
@@ -118,70 +119,73 @@ void AddAgentFlags(CLI::App& app, SidecarFlags& flags) {
                  "$STROBE_DIR/agent; off when empty")
       ->envname("STROBE_AGENT_DIR");
   app.add_option("--install-dir", flags.install_dir,
-                 "directory, the trainer's $STROBE_DIR, into which the agent and the Python "
-                 "package are copied before /healthz answers")
+                 "directory (the trainer's $STROBE_DIR) to which the agent and the Python package "
+                 "are copied before /healthz answers")
       ->envname("STROBE_INSTALL_DIR");
   app.add_flag("--agent-only-parent", flags.agent_only_parent,
-               "serve the process that started this one and its descendants, and leave the other "
+               "serve only the process that started this one and its descendants; leave the other "
                "programs of --agent-dir to their own sidecar");
   app.add_option("--containers", flags.containers,
-                 "names of the containers whose programs have STROBE_CONTAINER set to the name of "
-                 "their container, so that a capture can record one container alone; comma list")
+                 "comma-separated names of the containers whose programs have STROBE_CONTAINER set "
+                 "to the name of their container, so that a capture can record one container alone")
       ->delimiter(',')
       ->envname("STROBE_CONTAINERS");
-  app.add_option("--flight-recorder", flags.flight_recorder,
-                 "let programs with the agent record at all times, so that a capture reaches back "
-                 "this far before its start, as far as the rings (STROBE_RING_KB) hold; 0s = off")
+  app.add_option(
+         "--flight-recorder", flags.flight_recorder,
+         "let programs with the agent record at all times, so that a capture can reach back this "
+         "far before its start, if their rings (STROBE_RING_KB) hold that much; 0s = off")
       ->capture_default_str()
       ->envname("STROBE_FLIGHT_RECORDER");
   app.add_flag("--flight-recorder-devices", flags.flight_recorder_devices,
-               "with --flight-recorder, record the GPUs of programs at all times as well, as far "
-               "as 16 MiB hold; no other profiler in such a program can record them meanwhile");
+               "with --flight-recorder, also record the GPUs of programs at all times, as far back "
+               "as 16 MiB hold; no other profiler in these programs can record the GPUs");
 }
 
 void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_option("--spool-dir", flags.spool_dir,
-                 "directory, such as an emptyDir, that keeps traces until their logdir has them; "
-                 "without it a trace is lost when the sidecar ends before the upload")
+                 "directory, such as an emptyDir, that keeps traces until they are in their "
+                 "logdir; without it, a trace is lost if the sidecar ends before the upload")
       ->envname("STROBE_SPOOL_DIR");
   app.add_option("--spool-size", flags.spool_size,
-                 "most bytes of traces in --spool-dir, such as 500MB or 8GiB; captures are refused "
-                 "with SpoolFull when there is no room")
+                 "maximum size of the traces in --spool-dir, such as 500MB or 8GiB; when there is "
+                 "no room, captures are refused with SpoolFull")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("8GiB")
       ->envname("STROBE_SPOOL_SIZE");
   app.add_option("--spool-keep", flags.spool_keep,
-                 "how long a trace that could not be uploaded is kept and tried again")
+                 "how long a trace that could not be uploaded is kept and retried")
       ->capture_default_str()
       ->envname("STROBE_SPOOL_KEEP");
   app.add_option("--upload-rate", flags.upload_rate,
-                 "most bytes per second of all uploads together, such as 100MB, so that they leave "
-                 "the network to the job; at least 1MB, 0 = no limit")
+                 "maximum bytes per second of all uploads together, such as 100MB, to leave the "
+                 "network to the job; at least 1MB, 0 = no limit")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("0")
       ->envname("STROBE_UPLOAD_RATE");
   app.add_option("--storage-config", flags.storage_config,
-                 "YAML file with endpoint, region, credentials... of s3, gs and az; see "
+                 "YAML file with the endpoint, region, credentials and so on of s3, gs and az; see "
                  "docs/how-to/storage.md")
       ->envname("STROBE_STORAGE_CONFIG");
   app.add_flag("--trust-logdir-options", flags.trust_logdir_options,
-               "take endpoint, proxy and ca_bundle from a logdir's URL too: a user who asks for a "
+               "also take endpoint, proxy and ca_bundle from a logdir's URL; a user who requests a "
                "capture can then send this pod's identity to any server")
       ->envname("STROBE_TRUST_LOGDIR_OPTIONS");
 }
 
 void AddProcessFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_flag("--exit-with-parent", flags.exit_with_parent,
-               "end, as by SIGTERM, when the thread that started this process ends");
+               "end, as on SIGTERM, when the thread that started this process ends");
   app.add_option("--started-file", flags.started_file,
                  "file that is created as soon as the agent is installed, for --is-started; with "
-                 "it, a sidecar that cannot serve does not end but tries again, because the "
+                 "it, a sidecar that cannot serve retries instead of exiting, because the other "
                  "containers of its pod wait for it")
       ->envname("STROBE_STARTED_FILE");
   app.add_option("--is-started", flags.is_started,
-                 "only exit, with 0 if this file of --started-file exists; for start-up probes");
+                 "only check whether this file of --started-file exists, and exit with 0 if it "
+                 "does; for startup probes");
   app.add_option("--grace", flags.grace_seconds,
-                 "seconds to let a running capture finish on SIGTERM")
+                 "seconds that a running capture, with its upload, has to finish after SIGTERM; "
+                 "must be less than the pod's terminationGracePeriodSeconds")
       ->capture_default_str()
       ->check(CLI::Range(0, 3600));
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
@@ -200,7 +204,7 @@ absl::Status CheckIdentityFlags(const SidecarFlags& flags) {
   }
   if (!flags.enroll.empty() && flags.compat_listen == flags.listen) {
     return absl::InvalidArgumentError(
-        "--compat-listen must differ from --listen, because stock clients speak no TLS");
+        "--compat-listen must differ from --listen, because stock clients do not speak TLS");
   }
   if (!flags.enroll.empty() && flags.roots.empty()) {
     return absl::InvalidArgumentError(
@@ -227,7 +231,7 @@ absl::Status CheckSourceFlags(const SidecarFlags& flags) {
   for (const std::string& address : flags.framework) {
     if (address.find(':') == std::string::npos) {
       return absl::InvalidArgumentError(
-          StrCat("--framework \"", address, "\" is no host:port, such as localhost:9012"));
+          StrCat("--framework \"", address, "\" is not a host:port, such as localhost:9012"));
     }
   }
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "collector/storage/store_options.h"
 #include "common/base/ending_signals.h"
+#include "common/base/file_limit.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
 #include "sidecar/main/flags.h"
@@ -31,7 +32,7 @@ constexpr Nanos kRetryServing = std::chrono::seconds(10);
 int EndOrOutlive(const std::string& started_file, int code) {
   if (started_file.empty() || code == 0) return code;
   const EndingSignals ending;
-  LogError("this pod cannot be captured; its other containers start nevertheless");
+  LogError("this pod cannot be captured; its other containers start anyway");
   MarkStarted(started_file);
   ending.Wait();
   return code;
@@ -78,13 +79,16 @@ int Serve(const SidecarFlags& flags) {
 
 int SidecarMain(int argc, char** argv) {
   if (const std::optional<int> code = AnswerProbe(argc, argv)) return *code;
+  // gRPC 1.51 stops listening for good when a connection finds no free file, and anybody who
+  // reaches the port can open a thousand connections.
+  RaiseFileLimit();
   // Protobuf logs each message that cannot be parsed, which would let strangers fill the log.
   google::protobuf::SetLogHandler(nullptr);
   // Debian builds abseil to search for lock cycles at each of gRPC's locks, which is slow.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   SidecarFlags flags;
   CLI::App app(
-      "Records this worker's traces when the Strobe operator (or `strobe capture`) says so.\n"
+      "Records this worker's traces when the Strobe operator (or `strobe capture`) asks for them.\n"
       "Example: strobe-sidecar --framework localhost:9999 --insecure-plaintext",
       "strobe-sidecar");
   AddFlags(app, flags);

@@ -41,7 +41,7 @@ std::optional<KinetoDaemonOptions> KinetoOptionsOf(const SidecarFlags& flags) {
 OnRetry CountRetries(SidecarMetrics& metrics) {
   return [&metrics](const absl::Status& failure, Nanos wait) {
     metrics.UploadRetried();
-    LogWarning("a store failed and is asked again",
+    LogWarning("a request to a store failed and is retried",
                {{"error", MessageOf(failure)}, {"in", FormatDuration(wait)}});
   };
 }

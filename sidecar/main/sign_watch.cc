@@ -59,7 +59,8 @@ void SignWatch::Tell() {
   if (answer.ok()) {
     rules_.Set(std::vector<v1::SignRule>(answer->rules().begin(), answer->rules().end()));
   } else if (!std::exchange(complained_, true)) {
-    LogWarning("the operator cannot be told signs yet", {{"error", MessageOf(answer.status())}});
+    LogWarning("signs cannot be reported to the operator yet",
+               {{"error", MessageOf(answer.status())}});
   }
   if (answer.ok()) complained_ = false;
 }

@@ -33,11 +33,11 @@ class ClientDelivery final : public session::Delivery {
   }
   bool CanResume(const v1::Report&) override { return false; }
   std::vector<absl::StatusOr<std::string>> Resume(const v1::Report&, const Cancellation&) override {
-    return {absl::UnimplementedError("the client is gone")};
+    return {absl::UnimplementedError("the client disconnected")};
   }
   absl::StatusOr<std::string> DeliverOriginal(const v1::Report&, const session::Original&,
                                               const Cancellation&) override {
-    return absl::UnimplementedError("stock clients take no files beside the trace");
+    return absl::UnimplementedError("stock clients accept no files other than the trace");
   }
   void Ended(const v1::Report&) override {}
 
@@ -98,7 +98,7 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
   }
   if (!request->emit_xspace() && !IsSafeName(request->session_id(), 200)) {
     return Internal(StrCat("session_id \"", ToSafeName(request->session_id(), 64),
-                           "\" can be no directory name"));
+                           "\" cannot be a directory name"));
   }
   v1::CapturePlan plan;
   // Clients of a stock profiler cannot ask for another limit.
@@ -109,7 +109,10 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
   // time.
   const std::int64_t soonest =
       ToUnixNanos(clock_.WallNow() + session::kShortestLead + milliseconds(10));
-  plan.set_instant_ns(std::max(static_cast<std::int64_t>(options.start_timestamp_ns()), soonest));
+  // A start that is much too late is refused below; the limit keeps the deadline from overflowing.
+  constexpr std::int64_t kLatest = std::int64_t{1} << 62;
+  plan.set_instant_ns(
+      std::clamp(static_cast<std::int64_t>(options.start_timestamp_ns()), soonest, kLatest));
   plan.set_duration_ns(Nanos(milliseconds(duration_ms)).count());
   plan.set_clock_error_ns(-1);
   *plan.mutable_tracers() = TracersOf(options);
@@ -136,7 +139,7 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
   // Short waits, because gRPC's synchronous servers tell only those who ask that the client is
   // gone.
   while (report.state() != v1::DONE) {
-    if (context->IsCancelled()) runner_.Cancel(plan.capture_id(), "the client went away");
+    if (context->IsCancelled()) runner_.Cancel(plan.capture_id(), "the client disconnected");
     if (const auto next =
             runner_.WaitForChange(plan.capture_id(), report.state(), milliseconds(50)))
       report = *next;

@@ -162,12 +162,13 @@ absl::Status CreateText(ObjectStore& store, const std::string& key, const std::s
   const std::string other = there.ok() ? capture_of(*there) : "";
   const bool same_capture = !other.empty() && other == capture_of(text);
   return absl::AlreadyExistsError(StrCat(
-      key, " is there already, ",
-      same_capture    ? std::string("of this capture, but with another content: an operator before "
-                                       "this one wrote it")
-      : other.empty() ? std::string("of somebody else")
-                      : StrCat("of capture ", other),
-      "; it was left as it is"));
+      key, " already exists and ",
+      same_capture
+          ? std::string(
+                "belongs to this capture, but an earlier operator wrote it with different content")
+      : other.empty() ? std::string("was written by another tool")
+                      : StrCat("belongs to capture ", other),
+      "; it was left unchanged"));
 }
 
 }  // namespace
@@ -190,8 +191,8 @@ absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,
   if (claimed.ok()) run = *claimed;
   ASSIGN_OR_RETURN(const Sorted sorted, Sort(store, run, capture_id));
   if (sorted.ours.empty() && !sorted.others.empty()) {
-    return absl::PermissionDeniedError(StrCat("run ", run, " holds ", sorted.others.size(),
-                                              " objects, none of them of capture ", capture_id,
+    return absl::PermissionDeniedError(StrCat("run ", run, " contains ", sorted.others.size(),
+                                              " objects, none of them from capture ", capture_id,
                                               "; nothing was deleted"));
   }
   if (const absl::Status status = store.Delete(sorted.ours); !status.ok()) return status;

@@ -32,24 +32,24 @@ struct SidecarMetrics::Families {
                                           .Add({});
   prometheus::Counter& upload_retries = prometheus::BuildCounter()
                                             .Name("strobe_sidecar_upload_retries_total")
-                                            .Help("Requests to stores that were repeated.")
+                                            .Help("Requests to stores that were retried.")
                                             .Register(registry)
                                             .Add({});
   prometheus::Gauge& spool_bytes = prometheus::BuildGauge()
                                        .Name("strobe_sidecar_spool_bytes")
-                                       .Help("Bytes of traces that wait for their store.")
+                                       .Help("Bytes of traces that are waiting for upload.")
                                        .Register(registry)
                                        .Add({});
   prometheus::Gauge& spool_age =
       prometheus::BuildGauge()
           .Name("strobe_sidecar_spool_age_seconds")
-          .Help("Time that the oldest trace has waited for its store; 0 when none waits.")
+          .Help("Time that the oldest trace has waited for upload; 0 when none is waiting.")
           .Register(registry)
           .Add({});
   prometheus::Gauge& agent_connected =
       prometheus::BuildGauge()
           .Name("strobe_sidecar_agent_connected")
-          .Help("1 while a program with the agent runs beside this sidecar.")
+          .Help("1 while a program with the agent is running in this sidecar's pod.")
           .Register(registry)
           .Add({});
   prometheus::Family<prometheus::Counter>& dropped =
@@ -60,14 +60,16 @@ struct SidecarMetrics::Families {
   prometheus::Family<prometheus::Counter>& kept =
       prometheus::BuildCounter()
           .Name("strobe_sidecar_kept_traces_total")
-          .Help("Traces kept in the spool after their capture's deadline, by how that ended.")
+          .Help(
+              "Traces kept in the spool after their capture's deadline, by result (arrived, "
+              "dropped).")
           .Register(registry);
   prometheus::Counter& kept_arrived = kept.Add({{"result", "arrived"}});
   prometheus::Counter& kept_dropped = kept.Add({{"result", "dropped"}});
   prometheus::Family<prometheus::Counter>& refused_peers =
       prometheus::BuildCounter()
           .Name("strobe_sidecar_refused_peers_total")
-          .Help("Connections to the worker port that were turned away, by reason.")
+          .Help("Connections to the worker port that were refused, by reason.")
           .Register(registry);
   prometheus::Family<prometheus::Counter>& kineto_refused =
       prometheus::BuildCounter()
@@ -79,12 +81,13 @@ struct SidecarMetrics::Families {
   prometheus::Family<prometheus::Counter>& panics =
       prometheus::BuildCounter()
           .Name("strobe_sidecar_panics_total")
-          .Help("Exceptions that ended a piece of work, by where; each is a defect of Strobe.")
+          .Help("Exceptions that ended a piece of work, by place. Each is a defect of Strobe.")
           .Register(registry);
-  prometheus::Family<prometheus::Gauge>& build_info = prometheus::BuildGauge()
-                                                          .Name("strobe_build_info")
-                                                          .Help("Constant 1 with the version.")
-                                                          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& build_info =
+      prometheus::BuildGauge()
+          .Name("strobe_build_info")
+          .Help("Constant 1, with the version as a label.")
+          .Register(registry);
 };
 
 SidecarMetrics::SidecarMetrics() : families_(std::make_unique<Families>()) {

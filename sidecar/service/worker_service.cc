@@ -36,7 +36,8 @@ Nanos MeasureWakeLateness(const Clock& clock) {
 // the answer.
 StoreLimits LimitsOf(const grpc::ServerContext& context) {
   const Nanos left = context.deadline() - std::chrono::system_clock::now();
-  const Nanos use = std::clamp<Nanos>(left * 9 / 10, Nanos{0}, std::chrono::minutes(10));
+  // Divides first: the time left of a caller without a deadline is the largest that there is.
+  const Nanos use = std::clamp<Nanos>(left / 10 * 9, Nanos{0}, std::chrono::minutes(10));
   return {.deadline = SystemClock().MonoNow() + use, .patience = use};
 }
 
@@ -103,10 +104,10 @@ grpc::Status WorkerService::ProbeClock(
 std::string WorkerService::WhyNotContainer(const v1::CapturePlan& plan) const {
   if (plan.container().empty()) return "";
   if (std::find(containers_.begin(), containers_.end(), plan.container()) == containers_.end())
-    return StrCat("this sidecar cannot tell the programs of container ", plan.container(),
-                  " from those of others");
+    return StrCat("this sidecar cannot distinguish the programs of container ", plan.container(),
+                  " from those of other containers");
   if (plan.source() == v1::SOURCE_FRAMEWORK)
-    return "containers of a pod share its ports, so that a profiler server cannot be told to be of "
+    return "the containers of a pod share its ports, so a profiler server cannot be attributed to "
            "one of them; use source Agent";
   return "";
 }
@@ -144,7 +145,7 @@ grpc::Status WorkerService::Watch(grpc::ServerContext* context, const v1::WatchR
     if (!writer->Write(*report)) break;
     if (told == v1::DONE) return grpc::Status::OK;
   }
-  return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the sidecar is ending; watch again");
+  return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the sidecar is shutting down; watch again");
 }
 
 grpc::Status WorkerService::Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
@@ -178,7 +179,7 @@ grpc::Status WorkerService::ReadDigest(grpc::ServerContext* context,
 grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::PublishRequest* request,
                                     v1::PublishResponse* response) {
   if (!IsSafeName(request->run()))
-    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is not a safe name");
   if (request->manifest().size() > kMaxManifestBytes) {
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
                         StrCat("manifest is larger than ", kMaxManifestBytes, " bytes"));
@@ -216,7 +217,7 @@ void WorkerService::PublishReport(const grpc::ServerContext& context,
 grpc::Status WorkerService::Reclaim(grpc::ServerContext* context, const v1::ReclaimRequest* request,
                                     v1::ReclaimResponse* response) {
   if (!IsSafeName(request->run()))
-    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is not a safe name");
   const auto store = OpenStore(stores_, request->logdir(), LimitsOf(*context));
   if (!store.ok()) return ToGrpc(store.status());
   const absl::StatusOr<Reclaimed> done = ReclaimRun(**store, request->run(), request->capture_id());

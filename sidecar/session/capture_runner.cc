@@ -26,7 +26,7 @@ CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& deliv
       thread_([this] { Run(); }) {}
 
 CaptureRunner::~CaptureRunner() {
-  Cancel(holder(), "the sidecar is ending");
+  Suspend();
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
@@ -40,7 +40,7 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
   const bool known = session_.Find(plan.capture_id()) != nullptr;
   if (draining_ && !known) {
     response.set_refusal(v1::UNREACHABLE);
-    response.set_message("the sidecar is ending");
+    response.set_message("the sidecar is shutting down");
     return response;
   }
   Delivery& target = delivery != nullptr ? *delivery : delivery_;
@@ -116,7 +116,10 @@ std::optional<v1::Report> CaptureRunner::WaitForChange(std::string_view capture_
 
 bool CaptureRunner::Cancel(std::string_view capture_id, std::string_view reason) {
   MutexLock lock(&mutex_);
-  if (session_.Find(capture_id) == nullptr) return false;
+  if (session_.Find(capture_id) == nullptr) {
+    session_.Forbid(capture_id);
+    return false;
+  }
   if (live_ != nullptr && session_.holder() == capture_id) live_->Cancel(reason);
   return true;
 }
@@ -202,7 +205,7 @@ void CaptureRunner::RecordAndDeliver(v1::Report report, LiveCapture& live) {
 void CaptureRunner::ResumeDelivery(v1::Report report, LiveCapture& live) {
   LogInfo("resuming an upload", {{"capture", report.capture_id()}});
   if (report.plan().tracers().keep_original())
-    report.add_notes("no original is kept: the sidecar was restarted before that");
+    report.add_notes("no original was kept: the sidecar was restarted first");
   Stopwatch watch(clock_);
   const TraceUrls urls = live.delivery().Resume(report, live.cancel());
   report.set_upload_took_ns(watch.Lap());

@@ -26,7 +26,7 @@ class CaptureRunner {
   CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,
                 std::function<void(const v1::Report&)> ended = nullptr,
                 JobMonitor* monitor = nullptr);
-  ~CaptureRunner();  // Cancels the live capture and waits for its end.
+  ~CaptureRunner();  // Suspends the live capture and waits for its end.
   CaptureRunner(const CaptureRunner&) = delete;
   CaptureRunner& operator=(const CaptureRunner&) = delete;
 
@@ -41,7 +41,8 @@ class CaptureRunner {
   // report. Nothing for an unknown capture.
   std::optional<v1::Report> WaitForChange(std::string_view capture_id, v1::CaptureState known,
                                           Nanos timeout) const;
-  // Cancels a capture. False if it is unknown. A DONE capture does not change.
+  // Cancels a capture. False if it is unknown; it is then refused if it is armed later. A DONE
+  // capture does not change.
   bool Cancel(std::string_view capture_id, std::string_view reason);
   // Ends the recording early and keeps the trace. False if the capture is not live.
   bool Terminate(std::string_view capture_id);

@@ -28,7 +28,7 @@ void LiveCapture::Suspend() {
     MutexLock lock(&mutex_);
     suspended_ = true;
   }
-  Cancel("the sidecar is ending");
+  Cancel("the sidecar is shutting down");
 }
 
 bool LiveCapture::suspended() const {

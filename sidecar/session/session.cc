@@ -12,12 +12,20 @@ namespace strobe::session {
 namespace {
 
 constexpr int kMaxRanks = 4096, kMaxLocalRanks = 64;
+constexpr std::size_t kMaxCaptureId = 128;
+constexpr std::int64_t kLatestMoment = std::int64_t{1} << 62;
 
 absl::Status CheckRange(std::string_view field, std::int64_t value, Nanos least, Nanos most) {
   if (Nanos{value} >= least && Nanos{value} <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat(field, " is ", FormatDuration(Nanos{value}),
-                                           ", must be between ", FormatDuration(least), " and ",
+                                           "; it must be between ", FormatDuration(least), " and ",
                                            FormatDuration(most)));
+}
+
+// Keeps sums of the plan's times from overflowing.
+absl::Status CheckMoment(std::string_view field, std::int64_t value) {
+  if (value >= 0 && value <= kLatestMoment) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat(field, " is not between 1970 and 2116"));
 }
 
 absl::Status CheckName(std::string_view field, const std::string& value, std::size_t longest) {
@@ -34,7 +42,7 @@ absl::Status CheckSteps(const v1::CapturePlan& plan) {
     return absl::InvalidArgumentError(StrCat("first_step must be from 0 to ", kLastStep));
   if (plan.step_loop().empty()) return absl::InvalidArgumentError("step_loop is missing");
   if (plan.steps_by_ns() <= plan.instant_ns() || plan.steps_by_ns() >= plan.deadline_ns())
-    return absl::InvalidArgumentError("steps_by must be after the instant, before the deadline");
+    return absl::InvalidArgumentError("steps_by must be after the instant and before the deadline");
   return absl::OkStatus();
 }
 
@@ -42,14 +50,14 @@ absl::Status CheckSteps(const v1::CapturePlan& plan) {
 
 std::string TooLarge(const v1::CapturePlan& plan, std::uint64_t bytes) {
   if (plan.max_bytes() > 0 && bytes > plan.max_bytes())
-    return StrCat("the trace has ", bytes, " bytes, allowed are ", plan.max_bytes());
+    return StrCat("the trace has ", bytes, " bytes; the limit is ", plan.max_bytes());
   if (bytes > kLargestTrace)
     return StrCat("the trace has ", bytes, " bytes; XProf cannot open files of 2 GiB or more");
   return "";
 }
 
 absl::Status CheckPlan(const v1::CapturePlan& plan) {
-  absl::Status status = CheckName("capture_id", plan.capture_id(), 128);
+  absl::Status status = CheckName("capture_id", plan.capture_id(), kMaxCaptureId);
   status.Update(CheckName("run", plan.run(), 253));
   status.Update(CheckName("worker", plan.worker(), 240));
   status.Update(CheckRange("duration", plan.duration_ns(), kShortestDuration, kLongestDuration));
@@ -61,9 +69,11 @@ absl::Status CheckPlan(const v1::CapturePlan& plan) {
   }
   status.Update(Logdir::Parse(plan.logdir()).status());
   if (plan.steps() > 0) status.Update(CheckSteps(plan));
-  if (plan.deadline_ns() <= plan.instant_ns() + plan.duration_ns()) {
-    status.Update(absl::InvalidArgumentError("deadline must be after the end of the window"));
-  }
+  status.Update(CheckMoment("instant", plan.instant_ns()));
+  status.Update(CheckMoment("deadline", plan.deadline_ns()));
+  if (!status.ok()) return status;
+  if (plan.deadline_ns() <= plan.instant_ns() + plan.duration_ns())
+    return absl::InvalidArgumentError("deadline must be after the end of the window");
   return status;
 }
 
@@ -77,6 +87,8 @@ void Session::Restore(v1::Report report) {
 ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
   // A repeated Arm, such as after a lost answer, is accepted but not fresh.
   if (Find(plan.capture_id()) != nullptr) return {.accepted = true};
+  if (std::find(forbidden_.begin(), forbidden_.end(), plan.capture_id()) != forbidden_.end())
+    return {.refusal = Outcome::kCancelled, .message = "it was cancelled before it was armed"};
   if (HasLive()) {
     const v1::Report& live = reports_.back();
     return {.refusal = Outcome::kBusy,
@@ -87,12 +99,12 @@ ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
   if (lead < kShortestLead) {
     return {.refusal = Outcome::kLateStart,
             .message = StrCat("recording would have to begin in ", FormatDuration(lead),
-                              ", this sidecar needs at least ", FormatDuration(kShortestLead))};
+                              "; this sidecar needs at least ", FormatDuration(kShortestLead))};
   }
   if (lead > kLongestLead) {
     return {.refusal = Outcome::kLateStart,
-            .message = StrCat("the instant is ", FormatDuration(lead), " away, at most ",
-                              FormatDuration(kLongestLead), " is allowed; are the clocks right?")};
+            .message = StrCat("the instant is ", FormatDuration(lead), " away; at most ",
+                              FormatDuration(kLongestLead), " is allowed. Check the clocks")};
   }
   v1::Report report;
   report.set_capture_id(plan.capture_id());
@@ -101,6 +113,13 @@ ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
   reports_.push_back(std::move(report));
   if (reports_.size() > kRemembered) reports_.pop_front();
   return {.accepted = true, .fresh = true};
+}
+
+void Session::Forbid(std::string_view capture_id) {
+  // No plan has another kind of id, and one of megabytes must not be kept.
+  if (Find(capture_id) != nullptr || !IsSafeName(capture_id, kMaxCaptureId)) return;
+  forbidden_.emplace_back(capture_id);
+  if (forbidden_.size() > kRemembered) forbidden_.pop_front();
 }
 
 const v1::Report* Session::Find(std::string_view capture_id) const {

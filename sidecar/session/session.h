@@ -46,6 +46,10 @@ class Session {
   // Adds a report of an earlier process, oldest first. Call it before the first Arm.
   void Restore(v1::Report report);
   ArmDecision Arm(const v1::CapturePlan& plan, WallTime now);
+  // Refuses a capture that was cancelled before it was armed: the operator gives up an Arm that
+  // takes too long, and its Cancel may overtake it. The last kRemembered ids are kept. A capture
+  // that is known does not change.
+  void Forbid(std::string_view capture_id);
   // Null if the capture is unknown or forgotten.
   const v1::Report* Find(std::string_view capture_id) const;
   // Replaces the live capture's report. Ignored if the state would go back.
@@ -58,7 +62,8 @@ class Session {
  private:
   bool HasLive() const;
 
-  std::deque<v1::Report> reports_;  // Oldest first; only the last may be live.
+  std::deque<v1::Report> reports_;     // Oldest first; only the last may be live.
+  std::deque<std::string> forbidden_;  // Capture ids, oldest first.
 };
 
 // The actual start minus the planned start of the guard; positive if late. 0 if the plan counts

@@ -41,8 +41,8 @@ std::string WhyIncomplete(const v1::Report& report) {
   const std::string_view why = steps.first() > plan.first_step()
                                    ? "recording began after the first one"
                                    : "recording ended before the last one";
-  return StrCat("of ", asked, " of ", plan.step_loop(), " only ",
-                Numbers(steps.first(), steps.last()), " complete: ", why);
+  return StrCat("only ", Numbers(steps.first(), steps.last()), " of the requested ", asked, " of ",
+                plan.step_loop(), " recorded completely: ", why);
 }
 
 }  // namespace

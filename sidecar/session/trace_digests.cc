@@ -27,6 +27,7 @@ absl::StatusOr<std::string> EncodedDigest(const TracePieces& trace, const std::s
                                           std::size_t max_bytes, const Cancellation& stop) {
   if (trace.empty()) return absl::NotFoundError("there is no trace");
   ASSIGN_OR_RETURN(xplane::Space space, convert::ReadSpace(*trace.front()));
+  if (stop.cancelled()) return absl::CancelledError("another capture has begun");
   // The Strobe plane is a piece of its own.
   for (std::size_t i = 1; i < trace.size(); ++i) {
     ASSIGN_OR_RETURN(xplane::Space more, xplane::Space::Read(*trace[i], xplane::Depth::kLines));
@@ -37,7 +38,7 @@ absl::StatusOr<std::string> EncodedDigest(const TracePieces& trace, const std::s
 }
 
 void TraceDigests::Begin(const v1::Report& report, const std::vector<TracePieces>& traces) {
-  Stop();
+  Join();
   std::vector<Job> jobs;
   const std::vector<const v1::Report*> reports = TraceReports(report);
   for (std::size_t i = 0; i < std::min(reports.size(), traces.size()); ++i) {
@@ -58,9 +59,12 @@ void TraceDigests::Begin(const v1::Report& report, const std::vector<TracePieces
 }
 
 void TraceDigests::Stop() {
-  if (!thread_.joinable()) return;
-  stop_->Cancel();
-  thread_.join();
+  if (stop_ != nullptr) stop_->Cancel();
+}
+
+void TraceDigests::Join() {
+  Stop();
+  if (thread_.joinable()) thread_.join();
 }
 
 void TraceDigests::Run(std::vector<Job> jobs, const Cancellation& stop) {
@@ -72,11 +76,11 @@ void TraceDigests::Run(std::vector<Job> jobs, const Cancellation& stop) {
   for (Job& job : jobs) {
     absl::StatusOr<std::string> digest = RunGuarded("digest", [&] {
       return stop.cancelled() ? absl::CancelledError("another capture has begun")
-                              : EncodedDigest(job.trace, job.worker, max_bytes, stop);
+                              : digest_(job.trace, job.worker, max_bytes, stop);
     });
     job.trace.clear();
     if (!digest.ok())
-      LogWarning("a trace is not summed up",
+      LogWarning("a trace cannot be summarized",
                  {{"worker", job.worker}, {"error", MessageOf(digest.status())}});
     Set(job.worker, std::move(digest));
   }
@@ -98,14 +102,14 @@ absl::StatusOr<std::string> TraceDigests::Wait(std::string_view capture_id, std:
     return found == digests_.end() || found->second.has_value();
   };
   if (!mutex_.AwaitFor(timeout, settled))
-    return absl::UnavailableError("the trace is still being summed up");
+    return absl::UnavailableError("the trace is still being summarized");
   const auto found = find();
   if (found == digests_.end())
-    return absl::NotFoundError("the sidecar keeps no digest of this trace");
+    return absl::NotFoundError("the sidecar has no digest of this trace");
   const absl::StatusOr<std::string>& digest = *found->second;
   if (digest.ok()) return *digest;
   return absl::FailedPreconditionError(
-      ToAbsl(StrCat("the trace cannot be summed up: ", MessageOf(digest.status()))));
+      ToAbsl(StrCat("the trace cannot be summarized: ", MessageOf(digest.status()))));
 }
 
 }  // namespace strobe::session

@@ -43,9 +43,8 @@ TracePieces MakeTraceFile(Recording recording, v1::Report& report) {
   if (recording.xspace.empty()) return nothing(recording.outcome, recording.message);
   absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(recording.xspace);
   if (!summary.ok()) {
-    return nothing(
-        Outcome::kProfilerStartFailed,
-        StrCat("the source did not answer with a valid trace: ", summary.status().message()));
+    return nothing(Outcome::kProfilerStartFailed,
+                   StrCat("the source did not return a valid trace: ", summary.status().message()));
   }
   CorrectTimes(recording, *summary);
   FillFromTrace(*summary, report);
@@ -70,7 +69,7 @@ TracePieces MakeTraceFile(Recording recording, v1::Report& report) {
   const bool late = judged.outcome == Outcome::kLateStart || report.outcome() == v1::LATE_START;
   if (plan.discard_late() && late) {
     const std::string why = report.outcome() == v1::LATE_START ? report.message() : judged.message;
-    return nothing(Outcome::kLateStart, StrCat(why, "; discarded as asked"));
+    return nothing(Outcome::kLateStart, StrCat(why, "; discarded as requested"));
   }
   TracePieces pieces;
   pieces.push_back(std::make_shared<std::string>(std::move(recording.xspace)));

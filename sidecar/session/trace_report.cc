@@ -115,8 +115,8 @@ void ReportMissingOptions(const Recording& recording, v1::Report& report) {
   }
   if (asked.empty()) return;
   report.add_notes(StrCat(Join(asked, ", "), asked.size() > 1 ? " were" : " was",
-                          " asked for, which only PyTorch's profiler records, and no process of "
-                          "this worker announced it"));
+                          " requested, which only PyTorch's profiler records; no process of this "
+                          "worker announced that profiler"));
 }
 
 void ReportOriginal(std::string_view process, const absl::StatusOr<std::string>& name,
@@ -127,7 +127,7 @@ void ReportOriginal(std::string_view process, const absl::StatusOr<std::string>&
       row.set_original(*name);
       continue;
     }
-    const std::string note = StrCat("its original is not kept: ", MessageOf(name.status()),
+    const std::string note = StrCat("its original was not kept: ", MessageOf(name.status()),
                                     row.note().empty() ? "" : "; ", row.note());
     row.set_note(CutUtf8(note, kMaxProcessNoteBytes));
   }

@@ -23,10 +23,11 @@ void SummarizeOutcome(v1::Report& report) {
     return OutcomeIn(worker) == Outcome::kOk;
   });
   if (good == workers.size()) return SetOutcome(Outcome::kOk, "", report);
-  SetOutcome(OutcomeIn(*worst),
-             StrCat(good, " of ", workers.size(), " workers of the pod were recorded as asked; ",
-                    worst->plan().worker(), ": ", worst->message()),
-             report);
+  SetOutcome(
+      OutcomeIn(*worst),
+      StrCat(good, " of ", workers.size(), " workers of the pod were recorded as requested; ",
+             worst->plan().worker(), ": ", worst->message()),
+      report);
 }
 
 // True if nothing that happens after the recording changes the worker's outcome: its trace is

@@ -46,15 +46,15 @@ std::string_view What(FailureStep step) {
     case FailureStep::kReserve:
       return "there is no space for its ring file";
     case FailureStep::kMap:
-      return "there is no address space for its ring file";
+      return "there is no address space left for its ring file";
     case FailureStep::kThreadKey:
-      return "the program has no key for thread-specific data left";
+      return "the program has no thread-specific data keys left";
   }
   return "its ring file could not be created (unknown step)";
 }
 
 std::string_view Remedy(FailureStep step, int error) {
-  if (step == FailureStep::kMap) return "; raise the program's limit of address space (ulimit -v)";
+  if (step == FailureStep::kMap) return "; raise the program's address-space limit (ulimit -v)";
   if (error == ENOSPC || error == EDQUOT)
     return "; enlarge the shared volume and restart the program";
   if (error == EACCES || error == EROFS || error == EPERM)

@@ -333,9 +333,9 @@ Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTim
     std::move(verdict.warnings.begin(), verdict.warnings.end(), std::back_inserter(warnings));
     if (const auto reached = program->KeptOnly(span)) {
       warnings.push_back(StrCat(facts.label, ": its rings held only the last ",
-                                FormatDuration(Nanos{*reached}), " before the start, of ",
+                                FormatDuration(Nanos{*reached}), " before the start; ",
                                 FormatDuration(LookBack(plan)),
-                                " requested; increase STROBE_RING_KB"));
+                                " were requested; increase STROBE_RING_KB"));
     }
     if (plan.look_back_ns() > 0) {
       if (const auto reached = program->ReachedBack(span, began_ns_))
@@ -349,8 +349,8 @@ Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTim
                    std::min(facts.cuda_since_ns, span.recording_ns) + kDevicesSettled.count());
       if (span.recording_ns - *reached > could_be_from) {
         warnings.push_back(StrCat(facts.label, ": its GPUs were recorded only for the last ",
-                                  FormatDuration(Nanos{*reached}), " before the start, of ",
-                                  FormatDuration(wanted), " requested"));
+                                  FormatDuration(Nanos{*reached}), " before the start; ",
+                                  FormatDuration(wanted), " were requested"));
       }
     }
     if (const std::uint64_t jump = program->DeviceClockJumpNs(); jump > 0) {

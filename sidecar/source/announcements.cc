@@ -74,7 +74,7 @@ bool IsAbandoned(const FileDescriptor& file) {
 absl::StatusOr<Announcement> ReadOne(std::string_view name, const FileDescriptor& file) {
   std::string text(kMaxBytes + 1, '\0');
   const ssize_t size = pread(file.get(), text.data(), text.size(), 0);
-  if (size < 0 || static_cast<std::size_t>(size) > kMaxBytes) return Wrong("size is above 16 KiB");
+  if (size < 0 || static_cast<std::size_t>(size) > kMaxBytes) return Wrong("size exceeds 16 KiB");
   return ParseAnnouncement(name, std::string_view(text).substr(0, static_cast<std::size_t>(size)));
 }
 
@@ -147,7 +147,7 @@ bool ListensOn(const Announcement& process, std::string_view address) {
 
 absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::string_view text) {
   const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return Wrong("content is no JSON object");
+  if (!object.is_object()) return Wrong("content is not a JSON object");
   if (NumberField<int>(object, "format") != kFormat)
     return Wrong("format is not 1; use the Python package and the sidecar of the same release");
   Announcement process;
@@ -174,10 +174,11 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
     return Wrong("address is not on 127.0.0.1");
   process.listens = PortsIn(object, "listens");
   process.socket = LineOf(object, "socket");
-  if (!IsFileName(process.socket)) return Wrong("socket is no name of a file");
+  if (!IsFileName(process.socket)) return Wrong("socket is not a file name");
+  process.kineto = LineOf(object, "kineto");
   process.steps = LineOf(object, "steps");
   if (!process.steps.empty() && !IsFileName(process.steps))
-    return Wrong("steps is no name of a file");
+    return Wrong("steps is not a file name");
   const auto child = object.find("multiprocessing");
   const bool daemon = child != object.end() && child->is_object() &&
                       child->value("daemon", json(false)) == json(true);

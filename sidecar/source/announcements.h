@@ -28,6 +28,8 @@ struct Announcement {
   std::string address{};  // host:port of its profiler server on the loopback; empty if it has none.
   std::string socket{};   // The name, in the agent directory, of the socket that takes requests.
   std::string steps{};    // The name of the file that tells its steps; empty if there is none.
+  // The socket by which its Kineto asks a daemon, as KinetoClient::socket; empty if not known.
+  std::string kineto{};
   std::vector<std::uint16_t> listens{};  // TCP ports on which the process listens.
   bool stepped = false;                  // It has told a training step.
   bool trains = true;                    // False for launchers and for workers of data loaders.

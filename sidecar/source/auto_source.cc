@@ -61,7 +61,7 @@ void TellRanks(const v1::CapturePlan& plan, Recording& recording) {
   for (const std::uint32_t rank : local ? plan.local_ranks() : plan.ranks())
     numbers.push_back(StrCat(rank));
   recording.message += StrCat("; only processes with ", local ? "local ranks " : "ranks ",
-                              Join(numbers, ", "), " were asked for");
+                              Join(numbers, ", "), " were requested");
 }
 
 // Tells in the trace why Python calls are missing that were asked for. A process whose framework
@@ -73,10 +73,11 @@ void TellMissingPython(const v1::CapturePlan& plan, Recording& recording) {
     return row.source() == v1::SOURCE_FRAMEWORK;
   });
   if (asked) return;
-  xplane::AppendNote(xplane::kWarningsField,
-                     "there are no Python calls: tracers.python was asked for, which only the "
-                     "profilers of PyTorch, JAX and TensorFlow record, and no process here has one",
-                     recording.xspace);
+  xplane::AppendNote(
+      xplane::kWarningsField,
+      "Python calls were requested (tracers.python) but are missing: only the profilers of "
+      "PyTorch, JAX and TensorFlow record them, and no process of this worker has one",
+      recording.xspace);
 }
 
 // Joins what the parts recorded, for each local rank.

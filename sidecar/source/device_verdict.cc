@@ -23,15 +23,16 @@ struct ResultInfo {
 constexpr std::array kResults = {
     ResultInfo{7, "CUPTI_ERROR_INVALID_OPERATION", Outcome::kProfilerStartFailed, ""},
     ResultInfo{8, "CUPTI_ERROR_OUT_OF_MEMORY", Outcome::kProfilerStartFailed,
-               "there is no memory left"},
+               "CUPTI is out of memory"},
     ResultInfo{9, "CUPTI_ERROR_HARDWARE", Outcome::kProfilerStartFailed, ""},
     ResultInfo{13, "CUPTI_ERROR_NOT_READY", Outcome::kProfilerStartFailed, ""},
-    ResultInfo{14, "CUPTI_ERROR_NOT_COMPATIBLE", Outcome::kVersionMismatch,
-               "this CUPTI does not match the driver, or another profiling mode is active"},
+    ResultInfo{
+        14, "CUPTI_ERROR_NOT_COMPATIBLE", Outcome::kVersionMismatch,
+        "this version of CUPTI does not match the driver, or another profiling mode is active"},
     ResultInfo{15, "CUPTI_ERROR_NOT_INITIALIZED", Outcome::kProfilerStartFailed,
                "CUPTI found no working driver"},
     ResultInfo{21, "CUPTI_ERROR_INVALID_KIND", Outcome::kVersionMismatch,
-               "this CUPTI does not know the kind of record"},
+               "this version of CUPTI does not support this kind of record"},
     ResultInfo{23, "CUPTI_ERROR_DISABLED", Outcome::kBusy,
                "another tool has disabled CUPTI in this process"},
     ResultInfo{26, "CUPTI_ERROR_HARDWARE_BUSY", Outcome::kBusy,
@@ -41,7 +42,7 @@ constexpr std::array kResults = {
     ResultInfo{33, "CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED", Outcome::kProfilerStartFailed,
                "the device is virtual"},
     ResultInfo{35, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES", Outcome::kPermissionDenied,
-               "the driver allows profiling for administrators only"},
+               "the driver allows only administrators to profile"},
     ResultInfo{36, "CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED", Outcome::kBusy,
                "an older profiler holds CUPTI in this process"},
     ResultInfo{38, "CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED", Outcome::kVersionMismatch, ""},
@@ -118,8 +119,8 @@ DeviceVerdict JudgeDevice(const DeviceStatus& status) {
             "its devices were not recorded because its environment has STROBE_DEVICE=off"};
   if (status.refusal == wire::DeviceRefusal::kNoThread)
     return {Outcome::kProfilerStartFailed,
-            "no thread could be started in the program to record its devices; raise its limit of "
-            "threads (pids, ulimit -u)"};
+            "the agent could not start a thread in the program to record its devices; raise the "
+            "program's thread limit (pids, ulimit -u)"};
   if (!status.answered) {
     // Without CUDA there is no device thread, and nothing to record.
     if (!status.uses_cuda) return {};
@@ -138,8 +139,8 @@ DeviceVerdict JudgeDevice(const DeviceStatus& status) {
       return {Outcome::kOk, "its devices were recorded by its own profiler server"};
     case DevicePhase::kKineto:
       return {Outcome::kDeviceTraceMissing,
-              "PyTorch's own profiler (Kineto) is in this process, and recording devices beside it "
-              "would disable the program's own GPU profiling until it restarts; set "
+              "PyTorch's own profiler (Kineto) is in this process, and recording devices at the "
+              "same time would disable the program's own GPU profiling until it restarts; set "
               "STROBE_DEVICE=force in the program's environment to record them anyway"};
     case DevicePhase::kFailed:
       return Failed(status);
@@ -153,14 +154,12 @@ DeviceVerdict JudgeDevice(const DeviceStatus& status) {
     return {Outcome::kEventsDropped,
             StrCat(status.buffers_lost,
                    " buffers of device records are missing: another profiler in the process took "
-                   "CUPTI over during the capture")};
+                   "over CUPTI during the capture")};
   }
   if (status.lost > 0) {
-    return {
-        Outcome::kEventsDropped,
-        StrCat(status.lost,
-               " device records are missing: the program produced them faster than CUPTI's buffers "
-               "were read")};
+    return {Outcome::kEventsDropped, StrCat(status.lost,
+                                            " device records are missing: the program produced "
+                                            "them faster than CUPTI's buffers could be read")};
   }
   return {};
 }

@@ -29,8 +29,8 @@ CallVerdict TakeSharedTrace(const SharedTraces& shared, const std::string& sessi
   const absl::StatusOr<std::vector<StoredObject>> files = ListAll(*store, session_id + "/");
   CallVerdict verdict = {
       Outcome::kVersionMismatch,
-      StrCat("neither answered with its trace nor wrote one below ", shared.directory, "/",
-             session_id, "; mount the shared directory under the same path in both containers")};
+      StrCat("neither returned its trace nor wrote one below ", shared.directory, "/", session_id,
+             "; mount the shared directory at the same path in both containers")};
   if (!files.ok()) verdict = {Outcome::kProfilerStartFailed, MessageOf(files.status())};
   std::vector<std::string> keys;
   for (const StoredObject& file : files.ok() ? *files : std::vector<StoredObject>()) {

@@ -44,13 +44,13 @@ AnswerLimit LimitOf(const v1::CapturePlan& plan, std::size_t processes) {
   AnswerLimit limit;
   const auto lower = [&limit](std::uint64_t bytes, std::uint64_t trace, std::string_view cause) {
     if (bytes < static_cast<std::uint64_t>(limit.bytes))
-      limit = {static_cast<int>(bytes), StrCat("allowed are ", trace, " bytes", cause)};
+      limit = {static_cast<int>(bytes), StrCat("the limit is ", trace, " bytes", cause)};
   };
   if (plan.max_bytes() > 0)
     lower(plan.max_bytes() + kAround, plan.max_bytes(), " (maxBytesPerWorker)");
   // An answer is in memory twice: as received from the network, and as a string.
   const std::uint64_t room = MemoryRoom(2 * processes);
-  lower(room, room, ", the rest of the sidecar's memory limit");
+  lower(room, room, ", which is what remains of the sidecar's memory limit");
   return limit;
 }
 
@@ -94,7 +94,7 @@ bool AnyWantsBack(const Holds& holds) {
 void EndHold(InprocHold& hold, const v1::CapturePlan& plan, FrameworkAnswer& answer) {
   const bool ended = answer.verdict.outcome == Outcome::kOk;
   if (!hold.leads() && plan.tracers().python() > 0)
-    answer.note = "calls of Python functions are recorded by another framework of the process only";
+    answer.note = "Python calls are recorded only by another framework of the process";
   if (ended && hold.WantsBack()) {
     answer.verdict = {Outcome::kTruncated,
                       StrCat(answer.who, ": the program started a profiler session of its own")};
@@ -189,7 +189,7 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
     if (const Rank rank = servers[i].rank()) *source.add_ranks() = *rank;
     if (!source.ready()) {
       const bool refused = channels[i]->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE;
-      source.set_detail(refused ? "nobody listens" : "does not answer");
+      source.set_detail(refused ? "nothing is listening" : "does not answer");
       channels[i].reset();
     }
   }
@@ -225,7 +225,7 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
   if (servers.empty()) {
     collecting();
     return session::OneRecording(
-        {.outcome = Outcome::kNoSource, .message = "no process has a profiler server to ask"});
+        {.outcome = Outcome::kNoSource, .message = "no process has a profiler server"});
   }
   const AnswerLimit limit = LimitOf(plan, servers.size());
   std::vector<std::shared_ptr<grpc::Channel>> channels;

@@ -35,6 +35,7 @@ class InprocConnection {
       socket_ = std::move(socket);
   }
 
+  bool connected() const { return socket_.get() >= 0; }
   // False if nobody answers on the socket, or does not take the line. Does not block.
   bool Send(std::string_view line) {
     return send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL) ==
@@ -151,7 +152,7 @@ bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& a
     return true;
   };
   const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return fail(Outcome::kProfilerStartFailed, "sent no JSON");
+  if (!object.is_object()) return fail(Outcome::kProfilerStartFailed, "did not send JSON");
   const std::string state = TextField(object, "state", kMaxMessage),
                     message = TextField(object, "message", kMaxMessage);
   if (std::string note = TextField(object, "note", kMaxMessage); !note.empty())
@@ -171,7 +172,7 @@ bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& a
   const bool is_trace = (answer.format == "kineto" && answer.file.ends_with(".pt.trace.json")) ||
                         (answer.format == "xspace" && answer.file.ends_with(".xplane.pb"));
   if (!IsFileName(answer.file) || !is_trace)
-    return fail(Outcome::kProfilerStartFailed, "named no trace that can be read");
+    return fail(Outcome::kProfilerStartFailed, "did not name a trace file");
   answer.recorded = true;
   if (const std::string outcome = TextField(object, "outcome", kMaxMessage); !outcome.empty())
     fail(OutcomeOf(outcome), message);
@@ -190,7 +191,10 @@ InprocAnswer CallProcess(const std::string& directory, const Announcement& proce
     return answer;
   };
   InprocConnection connection(directory, process);
-  if (!connection.Send(request)) return end(Outcome::kNoSource, "does not answer on its socket");
+  const bool sent = connection.Send(request);
+  // A process that refused before it was asked has closed its end, and its reason can be read.
+  if (!sent && !connection.connected())
+    return end(Outcome::kNoSource, "does not answer on its socket");
   bool told = false;
   while (true) {
     while (const auto line = connection.Next()) {
@@ -201,8 +205,10 @@ InprocAnswer CallProcess(const std::string& directory, const Announcement& proce
     const Nanos left = callbacks.until_deadline();
     if (left <= Nanos{0}) return end(Outcome::kDeadlineExceeded, "did not answer in time");
     if (terminate.cancelled() && !std::exchange(told, true)) connection.Send("{\"op\":\"stop\"}\n");
-    if (!connection.Wait(std::min(left, kLineWait)))
-      return end(Outcome::kWorkerLost, "was lost while it recorded");
+    if (connection.Wait(std::min(left, kLineWait))) continue;
+    if (!sent) return end(Outcome::kNoSource, "does not answer on its socket");
+    return end(Outcome::kWorkerLost,
+               stopped ? "ended before it had saved its trace" : "was lost while it recorded");
   }
 }
 

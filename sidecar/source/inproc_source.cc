@@ -151,7 +151,7 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   if (processes.empty()) {
     collecting();
     return session::OneRecording({.outcome = Outcome::kNoSource,
-                                  .message = "no process announced a profiler of its framework"});
+                                  .message = "no process announced its framework's profiler"});
   }
   RecordingTimes times(clock_, plan);
   times.Look();

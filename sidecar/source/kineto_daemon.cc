@@ -128,7 +128,7 @@ void KinetoDaemon::Open() {
   MutexLock lock(&mutex_);
   if (problem == std::exchange(problem_, problem)) return;
   if (problem.empty())
-    LogInfo("Kineto's daemon has its socket", {});
+    LogInfo("Kineto's daemon is listening", {});
   else
     LogWarning("Kineto's daemon cannot work", {{"error", problem}});
 }

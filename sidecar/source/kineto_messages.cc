@@ -41,7 +41,7 @@ absl::StatusOr<KinetoMessage> ParsePoll(std::string_view body) {
   Take<std::int64_t>(body);  // The job's number with Slurm.
   if (count < 1 || count > kMaxPids) return WrongDatagram("number of process ids is out of range");
   if (body.size() != static_cast<std::size_t>(count) * sizeof(std::int32_t))
-    return WrongDatagram("body has another size than its process ids");
+    return WrongDatagram("body size does not match its number of process ids");
   while (!body.empty()) {
     const auto pid = Take<std::int32_t>(body);
     if (pid <= 0) return WrongDatagram("process id is not positive");
@@ -52,7 +52,7 @@ absl::StatusOr<KinetoMessage> ParsePoll(std::string_view body) {
 
 absl::StatusOr<KinetoMessage> ParseRegistration(std::string_view body) {
   if (body.size() != 2 * sizeof(std::int32_t) + sizeof(std::int64_t))
-    return WrongDatagram("body has another size than a registration");
+    return WrongDatagram("body size is not that of a registration");
   Take<std::int32_t>(body);  // The number of a GPU.
   const auto pid = Take<std::int32_t>(body);
   if (pid <= 0) return WrongDatagram("process id is not positive");
@@ -75,10 +75,10 @@ absl::StatusOr<KinetoMessage> ParseKinetoMessage(std::string_view datagram) {
   const auto size = Take<std::uint64_t>(datagram);
   const std::string_view type = TypeOf(datagram.substr(0, kTypeBytes));
   const std::string_view body = datagram.substr(kTypeBytes);
-  if (size != body.size()) return WrongDatagram("size is not that of its body");
+  if (size != body.size()) return WrongDatagram("size does not match its body");
   if (type == "req") return ParsePoll(body);
   if (type == "ctxt") return ParseRegistration(body);
-  return WrongDatagram("type is not known");
+  return WrongDatagram("type is unknown");
 }
 
 std::string KinetoConfiguration(std::string_view text) { return Compose("req", text); }

@@ -86,14 +86,14 @@ std::string KinetoTracePath(const KinetoOrder& order, std::uint32_t pid) {
 std::string WhyNoKinetoDirectory(const std::string& directory) {
   // A client's socket in the directory has 52 characters and a NUL after the directory's name.
   constexpr std::size_t kMaxDirectory = 108 - 54;
-  if (!directory.starts_with('/')) return "is no absolute path";
+  if (!directory.starts_with('/')) return "is not an absolute path";
   if (directory.size() > kMaxDirectory)
     return StrCat("is longer than ", kMaxDirectory, " characters");
   if (directory.find_first_of("=#\n\r") != std::string::npos)
-    return "has a character that Kineto's configuration cannot hold (= or #)";
+    return "contains a character that Kineto's configuration cannot represent (= or #)";
   // Kineto puts the process ID before the first ".json", and refuses paths with "..".
   if (Contains(directory, ".json") || Contains(directory, ".."))
-    return "contains \".json\" or \"..\", which Kineto does not take";
+    return "contains \".json\" or \"..\", which Kineto does not accept";
   return "";
 }
 

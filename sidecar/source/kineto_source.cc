@@ -110,7 +110,8 @@ class KinetoCapture {
     for (KinetoRun& run : runs_) {
       if (run.decided || run.told.stage != KinetoTold::Stage::kWaiting) continue;
       Decide({Outcome::kCancelled,
-              StrCat(run.answer.who, ": the recording was ended before it was told to begin")},
+              StrCat(run.answer.who,
+                     ": the recording was ended before the process was asked to begin")},
              run);
     }
   }
@@ -176,11 +177,10 @@ class KinetoCapture {
   void TellCap(KinetoRun& run) const {
     const Nanos most = daemon_.options().max_duration;
     if (run.answer.verdict.outcome != Outcome::kOk || times_.Recorded() <= most) return;
-    run.answer.verdict = {
-        Outcome::kLateStart,
-        StrCat(run.answer.who, ": only the first ", FormatDuration(most),
-               " of the window were recorded (--kineto-max-duration), because nothing can end a "
-               "recording by Kineto's protocol early")};
+    run.answer.verdict = {Outcome::kLateStart,
+                          StrCat(run.answer.who, ": only the first ", FormatDuration(most),
+                                 " of the window were recorded (--kineto-max-duration), because "
+                                 "Kineto's protocol cannot end a recording early")};
   }
 
   // A process that started others of the worker, or was started by one, and ran no operator:
@@ -217,7 +217,9 @@ std::vector<KinetoClient> WithoutAnnounced(std::vector<KinetoClient> clients,
                                            const std::vector<Announcement>& announced) {
   std::erase_if(clients, [&](const KinetoClient& client) {
     return std::any_of(announced.begin(), announced.end(), [&](const Announcement& process) {
-      return process.framework == "torch" && process.pid == client.pid();
+      if (process.framework != "torch") return false;
+      // Containers of a pod may have processes of the same ID, but each socket has its own name.
+      return process.kineto.empty() ? process.pid == client.pid() : process.kineto == client.socket;
     });
   });
   return clients;
@@ -239,14 +241,14 @@ std::vector<v1::Source> KinetoSource::Probe(Nanos) {
   for (std::size_t i = 0; i < clients.size(); ++i) {
     sources.push_back(
         SourceOf(labels[i],
-                 StrCat("Kineto, asks every ", KinetoClient::Words(clients[i].Interval())), true));
+                 StrCat("Kineto, polls every ", KinetoClient::Words(clients[i].Interval())), true));
     if (const Rank rank = RankOfClient(clients[i], ranks)) *sources.back().add_ranks() = *rank;
   }
   if (!sources.empty() || !daemon_.clients().empty()) return sources;
-  return {SourceOf(kDaemon,
-                   "no process with PyTorch asks it; they need KINETO_USE_DAEMON=1 when they "
-                   "import torch",
-                   false)};
+  return {SourceOf(
+      kDaemon,
+      "no PyTorch process contacts it; they need KINETO_USE_DAEMON=1 when they import torch",
+      false)};
 }
 
 Nanos KinetoSource::lead() const {
@@ -272,7 +274,7 @@ std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan, const C
   if (capture.decided()) {
     collecting();
     return session::OneRecording(
-        {.outcome = Outcome::kNoSource, .message = "no process with PyTorch asks Kineto's daemon"});
+        {.outcome = Outcome::kNoSource, .message = "no PyTorch process contacts Kineto's daemon"});
   }
   bool stopped = false;
   for (Nanos since_look = kLookForTraces; !capture.decided(); since_look += kTurn) {

@@ -38,7 +38,8 @@ class KinetoSource final : public session::Source {
   const std::string agent_directory_;
 };
 
-// The clients without those that announced themselves: no process is recorded twice. Pure.
+// The clients without those that announced themselves: no process is recorded twice. A process is
+// known by the socket that it announced, or by its ID if it announced none. Pure.
 std::vector<KinetoClient> WithoutAnnounced(std::vector<KinetoClient> clients,
                                            const std::vector<Announcement>& announced);
 

@@ -21,11 +21,10 @@ constexpr Nanos kStuck = seconds(10);
 CallVerdict WhyMissed(const KinetoTold& told, std::string_view who) {
   const std::string ahead = FormatDuration(told.order.Ahead());
   const auto failed = [&](std::string_view why) {
-    return CallVerdict{
-        Outcome::kProfilerStartFailed,
-        StrCat(who, " ", why, ", and must know ", ahead,
-               " before the start what to record; start later (start.delay), or let it ask every "
-               "second (KINETO_CONFIG)")};
+    return CallVerdict{Outcome::kProfilerStartFailed,
+                       StrCat(who, " ", why, ", and must be asked ", ahead,
+                              " before the start; start later (start.delay), or let it poll every "
+                              "second (KINETO_CONFIG)")};
   };
   switch (told.held) {
     case Held::kInUse:
@@ -33,34 +32,35 @@ CallVerdict WhyMissed(const KinetoTold& told, std::string_view who) {
               StrCat(who, ": its profiler was in use until it was too late to begin")};
     case Held::kOccupied:
       return {Outcome::kBusy, StrCat(who,
-                                     " was still recording for an earlier capture, which "
-                                     "Kineto's protocol cannot take back")};
+                                     " was still recording for an earlier capture, which Kineto's "
+                                     "protocol cannot cancel")};
     case Held::kUnread:
       return failed("did not read an earlier answer in time");
     case Held::kSeenLate:
-      return failed("was not seen in time, because the sidecar got no processor");
+      return failed("was not seen in time, because the sidecar got no CPU time");
     case Held::kNotAsked:
       break;
   }
-  return failed(StrCat("asks every ", KinetoClient::Words(told.interval)));
+  return failed(StrCat("polls every ", KinetoClient::Words(told.interval)));
 }
 
 // The process was told and nothing came of it.
 CallVerdict WhyNothing(const KinetoTold& told, std::string_view who) {
   if (!told.idle) {
     return {Outcome::kBusy,
-            StrCat(who, ": a profiler session of the program's own came before the recording")};
+            StrCat(who, ": the program was already running its own profiler session")};
   }
   const bool late = told.read && told.order.start - *told.read < told.order.Ahead();
   return {
       Outcome::kProfilerStartFailed,
-      StrCat(who,
-             late ? " read too late what it should record"
-                  : " was told and did not begin; Kineto does not say why",
-             ". Perhaps a session of the program's own came first, or the program cannot write ",
-             told.order.path,
-             " (PyTorch 2.15 and newer: only below $KINETO_ONDEMAND_TRACE_DIR). "
-             "KINETO_LOG_LEVEL=1 in its environment shows Kineto's reasons")};
+      StrCat(
+          who,
+          late ? " read the request too late"
+               : " read the request but did not begin; Kineto does not say why",
+          ". Perhaps the program's own profiler session came first, or the program cannot write ",
+          told.order.path,
+          " (PyTorch 2.15 and newer: only below $KINETO_ONDEMAND_TRACE_DIR). "
+          "KINETO_LOG_LEVEL=1 in its environment shows Kineto's reasons")};
 }
 
 }  // namespace
@@ -88,18 +88,17 @@ std::optional<CallVerdict> JudgeKineto(const KinetoTold& told, const KinetoSigns
   }
   return CallVerdict{
       Outcome::kBusy,
-      StrCat(who,
-             ": a profiler session of the program's own ended the recording; it has no trace")};
+      StrCat(who, ": the program's own profiler session ended the recording; there is no trace")};
 }
 
 CallVerdict KinetoCancelled(const KinetoTold& told, std::string_view who, MonoTime now) {
   const bool was_told = told.stage == Stage::kSent || told.stage == Stage::kRead;
-  if (!was_told) return {Outcome::kCancelled, StrCat(who, ": was not told to record")};
+  if (!was_told) return {Outcome::kCancelled, StrCat(who, ": was not asked to record")};
   if (told.gone || now >= told.order.end())
-    return {Outcome::kCancelled, StrCat(who, ": its trace is removed")};
+    return {Outcome::kCancelled, StrCat(who, ": its trace was removed")};
   return {Outcome::kCancelled,
           StrCat(who, " records for another ", FormatDuration(told.order.end() - now),
-                 ", because Kineto's protocol cannot take an order back; its trace is removed")};
+                 ", because Kineto's protocol cannot cancel a request; its trace will be removed")};
 }
 
 }  // namespace strobe

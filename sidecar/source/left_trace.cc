@@ -19,8 +19,8 @@ namespace {
 constexpr std::string_view kKineto = "kineto";
 // No released version up to 2.15 has the fix.
 constexpr std::string_view kNoMemory =
-    "no allocation was recorded: PyTorch without the fix of its issue 166121 records none where it "
-    "records all threads";
+    "no memory allocations were recorded: when PyTorch records all threads, it needs the fix for "
+    "its issue 166121 to record them";
 
 // Opens a trace that a process left in the directory. The file is then ours alone, and gone when it
 // is closed.
@@ -33,7 +33,7 @@ absl::StatusOr<FileDescriptor> OpenTrace(const std::string& directory, const std
   if (file.ok() && fstat(file->get(), &info) == 0 &&
       static_cast<std::uint64_t>(info.st_size) > max_bytes) {
     return absl::ResourceExhaustedError(
-        StrCat("its trace has ", info.st_size, " bytes, allowed are ", max_bytes));
+        StrCat("its trace has ", info.st_size, " bytes; the limit is ", max_bytes));
   }
   return file;
 }
@@ -47,7 +47,7 @@ absl::StatusOr<std::string> ReadAll(const FileDescriptor& file, std::uint64_t ma
     ASSIGN_OR_RETURN(const std::size_t size, ReadSome(file, std::span(bytes).subspan(before)));
     bytes.resize(before + size);
     if (size == 0) return bytes;
-    if (bytes.size() > max_bytes) return absl::ResourceExhaustedError("its trace grows");
+    if (bytes.size() > max_bytes) return absl::ResourceExhaustedError("its trace is still growing");
   }
 }
 
@@ -87,7 +87,7 @@ void TakeLeftTrace(const std::string& directory, const LeftTrace& left, std::uin
   } else if (trace.ok() || absl::IsResourceExhausted(trace.status())) {
     answer.verdict = {
         Outcome::kTruncated,
-        StrCat(answer.who, ": the trace is too large; allowed are ", max_bytes, " bytes")};
+        StrCat(answer.who, ": the trace is too large; the limit is ", max_bytes, " bytes")};
   } else {
     answer.verdict = {Outcome::kProfilerStartFailed,
                       StrCat(answer.who, ": ", MessageOf(trace.status()))};

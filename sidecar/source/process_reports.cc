@@ -53,7 +53,7 @@ void ConcludeProcesses(Recording& recording) {
   recording.message = processes.size() == 1
                           ? Describe(*worst)
                           : StrCat(good, " of ", processes.size(),
-                                   " processes were recorded as asked; ", Describe(*worst));
+                                   " processes were recorded as requested; ", Describe(*worst));
 }
 
 Recording JoinRecordings(Recording framework, Recording other, std::string_view source) {

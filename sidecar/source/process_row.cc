@@ -63,8 +63,8 @@ void JudgeCoverage(const ProgramFacts& facts, const CaptureTimes& times, RowBuil
                    facts.born_ns > times.instant_ns ? "program did" : "instant"));
   } else if (facts.off_ns < wanted_until) {
     row.Add(Outcome::kLateStart,
-            StrCat("recording was switched off ", For(wanted_until - facts.off_ns),
-                   " before the window ended, by somebody else"));
+            StrCat("something else switched off recording ", For(wanted_until - facts.off_ns),
+                   " before the window ended"));
   }
 }
 
@@ -85,17 +85,16 @@ void JudgeDeath(const ProgramFacts& facts, const CaptureTimes& times, RowBuilder
   if (!device_armed && (facts.parent_lives || !recorded))
     return row.Add(Outcome::kOk, "ended while it was recorded; the cause is not known");
   row.Add(Outcome::kWorkerLost,
-          "ended while it was recorded, and not by its own exit; the trace contains what it wrote "
+          "ended without exiting normally while it was recorded; the trace contains what it wrote "
           "before");
 }
 
 // It is no fault of the capture that a program which it finds by looking back has ended.
 void JudgeEndBefore(const ProgramFacts& facts, const CaptureTimes& times, RowBuilder& row) {
   if (facts.last_record_ns == 0)
-    return row.Add(Outcome::kOk, "had ended before the capture, and its rings have no record");
+    return row.Add(Outcome::kOk, "had ended before the capture, and its rings contain no records");
   row.Add(Outcome::kOk,
-          StrCat("had ended before the capture, not by its own exit; its last record "
-                 "ended ",
+          StrCat("had ended before the capture without exiting normally; its last record ended ",
                  For(times.start_ns - facts.last_record_ns), " before recording began"));
 }
 
@@ -169,9 +168,10 @@ ProcessVerdict JudgeProgram(const ProgramFacts& facts, const CaptureTimes& times
   JudgeDeath(facts, times, row);
   JudgeRecords(facts, row);
   if (facts.cut > 0) {
-    verdict.warnings.push_back(StrCat(facts.label, ": ", facts.cut,
-                                      " annotations were cut: name and metadata have more than ",
-                                      wire::kMaxScopeText >> 10, " KiB"));
+    verdict.warnings.push_back(
+        StrCat(facts.label, ": ", facts.cut,
+               " annotations were truncated: their name and metadata exceed ",
+               wire::kMaxScopeText >> 10, " KiB"));
   }
   JudgeDevices(facts, times, expects_device, row, verdict);
   return verdict;

@@ -55,7 +55,7 @@ CallVerdict JudgeCallFailure(int code, std::string_view text, std::string_view a
     case grpc::StatusCode::UNAVAILABLE:
       // gRPC's message contains "connect" only if nobody listened, not if a connection broke later.
       if (Contains(text, "connect") || Contains(text, "Connection refused")) {
-        return verdict(Outcome::kNoSource, "nobody listens");
+        return verdict(Outcome::kNoSource, "nothing is listening");
       }
       return verdict(Outcome::kWorkerLost, "was lost while it recorded");
     case grpc::StatusCode::DEADLINE_EXCEEDED:

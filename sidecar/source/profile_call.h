@@ -18,7 +18,7 @@ std::string SessionId(const v1::CapturePlan& plan, std::size_t index);
 // path, so they answer with an error that contains it. Newer servers ignore it.
 inline constexpr std::string_view kNoRepository = "/proc/strobe";
 inline constexpr std::string_view kCannotAnswerWithTrace =
-    "cannot answer with its trace (servers since 2025-09 can); upgrade the framework, or mount a "
+    "cannot return its trace (servers since 2025-09 can); upgrade the framework, or mount a "
     "directory in both containers and pass --shared-dir";
 
 // If `repository_root` is empty, the server must return the trace in its answer and must not write

@@ -71,8 +71,8 @@ std::string_view WhyNoHostTracing(ServerAge age) {
     case ServerAge::kUnknown:
       break;
   }
-  return "did not tell in time whether it is from before 2026; recording host annotations "
-         "can crash such a trainer, so they were left out";
+  return "did not show in time whether it is from before 2026; recording host annotations can "
+         "crash such a trainer, so they were left out";
 }
 
 }  // namespace strobe

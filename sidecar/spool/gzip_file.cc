@@ -69,7 +69,7 @@ absl::Status Compress(const FileDescriptor& from, const FileDescriptor& to, Gzip
       size += some;
       if (size > limits.max_bytes)
         return absl::ResourceExhaustedError(
-            StrCat("compressed, it has more than the ", limits.max_bytes, " bytes allowed"));
+            StrCat("its compressed size exceeds the ", limits.max_bytes, " bytes allowed"));
       if (const int error = WriteAll(to.get(), {output.data(), some}); error != 0)
         return FileError(error, "write", "the compressed file");
     }
@@ -84,8 +84,9 @@ absl::Status GzipFile(const FileDescriptor& from, const std::string& path,
   const FileDescriptor to(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (to.get() < 0) return FileError(errno, "create", path);
   GzipStream stream(comment);
-  absl::Status status =
-      stream.usable() ? absl::OkStatus() : absl::ResourceExhaustedError("no memory for zlib");
+  absl::Status status = stream.usable()
+                            ? absl::OkStatus()
+                            : absl::ResourceExhaustedError("there is not enough memory for zlib");
   if (lseek(from.get(), 0, SEEK_SET) != 0) status = FileError(errno, "read", "the original file");
   if (status.ok()) status = Compress(from, to, stream, limits);
   if (!status.ok()) unlink(path.c_str());

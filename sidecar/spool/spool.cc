@@ -117,7 +117,7 @@ absl::Status Spool::Recover() {
     if (ReadFile(file.native(), report) && report.capture_id() == without(file, kReport)) {
       found.emplace_back(fs::last_write_time(file, error), std::move(report));
     } else {
-      LogWarning("the spool has a report that cannot be read; the report is set aside",
+      LogWarning("the spool contains an unreadable report; it is set aside",
                  {{"file", file.native()}});
       fs::rename(file, file.native() + ".unreadable", error);
     }
@@ -134,8 +134,10 @@ absl::Status Spool::Recover() {
   }
   for (const fs::path& file : files) {
     const std::string name = file.filename().native();
-    const std::string trace = without(file, kTrace);
-    const bool orphan = !trace.empty() && !traces_.contains(trace);
+    // The journal of an upload stays if a process ended while it removed the trace.
+    const std::string trace = without(file, kTrace), journal = without(file, kUpload);
+    const bool orphan = (!trace.empty() && !traces_.contains(trace)) ||
+                        (!journal.empty() && !traces_.contains(journal));
     if (orphan || name.ends_with(kPartial)) fs::remove(file, error);
   }
   return absl::OkStatus();

@@ -40,7 +40,18 @@ UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* s
   if (spool_ == nullptr) return;
   for (const v1::Report& report : spool_->recovered()) {
     if (report.state() != v1::DONE) continue;
-    for (const SpooledTrace& trace : TracesOf(report)) RemoveOrKeep(trace);
+    // Only wall times are known of what an earlier process kept. If the clock is behind, the trace
+    // is kept as long as one that has just failed.
+    const Nanos left = std::min<Nanos>(
+        FromUnixNanos(report.plan().deadline_ns()) + limits_.keep - clock_.WallNow(), limits_.keep);
+    for (const SpooledTrace& trace : TracesOf(report)) {
+      // Left to the thread below: aborting an upload takes seconds where the store cannot be
+      // reached, and the sidecar is to serve at once.
+      if (trace.report->outcome() == v1::CANCELLED && trace.report->url().empty())
+        DropLater(trace);
+      else
+        RemoveOrKeep(trace, left);
+    }
   }
   thread_ = std::thread([this] { RunThread("kept_traces", [this] { RunKept(); }); });
 }
@@ -59,8 +70,8 @@ absl::Status UploadDelivery::Room(const v1::CapturePlan& plan) {
   const std::uint64_t wanted = std::max<std::uint64_t>(kSmallestRoom, plan.max_bytes());
   if (free >= wanted) return absl::OkStatus();
   return absl::ResourceExhaustedError(StrCat(
-      "the spool has ", free, " bytes left of the ", wanted, " that this capture may need; ",
-      spool_->traces(), " traces with ", spool_->used_bytes(), " bytes wait for their upload"));
+      "the spool has ", free, " bytes free, but this capture may need ", wanted, "; ",
+      spool_->traces(), " traces with ", spool_->used_bytes(), " bytes are waiting for upload"));
 }
 
 StoreLimits UploadDelivery::LimitsOf(const v1::CapturePlan& plan,
@@ -68,6 +79,17 @@ StoreLimits UploadDelivery::LimitsOf(const v1::CapturePlan& plan,
   const Nanos left = FromUnixNanos(plan.deadline_ns()) - clock_.WallNow();
   // Retries failures that a retry can cure until the deadline.
   return {.deadline = clock_.MonoNow() + left, .patience = Nanos::max(), .cancellation = &cancel};
+}
+
+// Every upload begins after its plan's instant, so none ever had more time left than from there. A
+// machine whose clock says 1970 after a restart would else try for decades, and the worker would be
+// Busy for as long.
+StoreLimits UploadDelivery::ResumeLimitsOf(const v1::CapturePlan& plan,
+                                           const Cancellation& cancel) const {
+  StoreLimits limits = LimitsOf(plan, cancel);
+  const Nanos most{plan.deadline_ns() - plan.instant_ns()};
+  limits.deadline = std::min(limits.deadline, clock_.MonoNow() + most);
+  return limits;
 }
 
 absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
@@ -179,7 +201,7 @@ std::vector<absl::StatusOr<std::string>> UploadDelivery::Resume(const v1::Report
   std::vector<absl::StatusOr<std::string>> urls(traces.size(), std::string());
   ParallelFor(traces.size(), kUploadsAtOnce, [&](std::size_t i) {
     if (spool_->HasTrace(traces[i].id))
-      urls[i] = UploadSpooled(traces[i], LimitsOf(report.plan(), cancel));
+      urls[i] = UploadSpooled(traces[i], ResumeLimitsOf(report.plan(), cancel));
     else if (traces[i].report->bytes() > 0)
       urls[i] = absl::DataLossError("the sidecar was restarted and the trace was lost");
   });
@@ -224,32 +246,45 @@ absl::StatusOr<std::string> UploadDelivery::UploadOriginal(const v1::CapturePlan
 
 void UploadDelivery::Ended(const v1::Report& report) {
   if (spool_ == nullptr) return;
-  if (const absl::Status saved = spool_->SaveReport(report); !saved.ok())
-    LogWarning("cannot keep a report in the spool", {{"error", MessageOf(saved)}});
+  absl::Status saved = spool_->SaveReport(report);
   // Done last: if the process is killed before the report is stored, the next one finds the trace
   // and sees that the store has it.
-  for (const SpooledTrace& trace : TracesOf(report)) RemoveOrKeep(trace);
+  for (const SpooledTrace& trace : TracesOf(report)) RemoveOrKeep(trace, limits_.keep);
+  // On a full disk, the traces that are gone now have made room. Without this report, the next
+  // process would call them lost.
+  if (!saved.ok()) saved = spool_->SaveReport(report);
+  if (!saved.ok()) LogWarning("cannot keep a report in the spool", {{"error", MessageOf(saved)}});
 }
 
-void UploadDelivery::RemoveOrKeep(const SpooledTrace& trace) {
+void UploadDelivery::RemoveOrKeep(const SpooledTrace& trace, Nanos keep) {
   if (!spool_->HasTrace(trace.id)) return;
   if (!trace.report->url().empty()) return spool_->RemoveTrace(trace.id);
   if (trace.report->outcome() == v1::CANCELLED) return Drop(trace);
-  Keep(trace);
+  Keep(trace, keep);
 }
 
-void UploadDelivery::Keep(const SpooledTrace& trace) {
-  const WallTime until = FromUnixNanos(trace.report->plan().deadline_ns()) + limits_.keep;
+void UploadDelivery::Keep(const SpooledTrace& trace, Nanos keep) {
   LogWarning("the trace stays in the spool; its upload will be tried again",
              {{"capture", trace.report->capture_id()},
               {"file", spool_->TracePath(trace.id)},
-              {"until", FormatRfc3339(until)}});
+              {"until", FormatRfc3339(clock_.WallNow() + keep)}});
   MutexLock lock(&mutex_);
   kept_[trace.id] = {.id = trace.id,
                      .report = *trace.report,
                      .next = clock_.MonoNow() + limits_.first_wait,
                      .wait = limits_.first_wait,
-                     .until = until};
+                     .until = clock_.MonoNow() + keep};
+}
+
+void UploadDelivery::DropLater(const SpooledTrace& trace) {
+  if (!spool_->HasTrace(trace.id)) return;
+  MutexLock lock(&mutex_);
+  kept_[trace.id] = {.id = trace.id,
+                     .report = *trace.report,
+                     .next = clock_.MonoNow(),
+                     .wait = {},
+                     .until = {},
+                     .unwanted = true};
 }
 
 // Discards a trace, and aborts its upload if the store can be reached.
@@ -301,6 +336,10 @@ void UploadDelivery::TryKept(Kept kept) {
     kept_.erase(kept.id);
   };
   const SpooledTrace trace{kept.id, &kept.report};
+  if (kept.unwanted) {
+    Drop(trace);
+    return forget();
+  }
   const auto url = UploadSpooled(trace, {.deadline = clock_.MonoNow() + kBackgroundTry,
                                          .patience = seconds(5),
                                          .cancellation = &stopping_});
@@ -311,7 +350,7 @@ void UploadDelivery::TryKept(Kept kept) {
     return forget();
   }
   if (stopping_.cancelled()) return;
-  if (clock_.WallNow() > kept.until) {
+  if (clock_.MonoNow() > kept.until) {
     LogError("a kept trace could not be uploaded in time and is discarded",
              {{"capture", capture}, {"error", MessageOf(url.status())}});
     Drop(trace);

@@ -60,7 +60,8 @@ class UploadDelivery final : public session::Delivery {
     v1::Report report;  // The report of that trace alone.
     MonoTime next{};
     Nanos wait{};
-    WallTime until{};
+    MonoTime until{};       // Monotonic, so that setting the wall clock discards no trace.
+    bool unwanted = false;  // It is discarded instead of being uploaded.
   };
 
   // Uploads at the rate that UploadLimits allows.
@@ -77,9 +78,11 @@ class UploadDelivery final : public session::Delivery {
                                              const session::Original& original,
                                              const std::string& path, const StoreLimits& limits);
   StoreLimits LimitsOf(const v1::CapturePlan& plan, const Cancellation& cancel) const;
-  void RemoveOrKeep(const SpooledTrace& ended);
-  void Keep(const SpooledTrace& trace);
+  StoreLimits ResumeLimitsOf(const v1::CapturePlan& plan, const Cancellation& cancel) const;
+  void RemoveOrKeep(const SpooledTrace& ended, Nanos keep);
+  void Keep(const SpooledTrace& trace, Nanos keep);
   void Drop(const SpooledTrace& trace);
+  void DropLater(const SpooledTrace& trace);  // On the thread.
   // Aborts an upload in parts, unless the id is empty or the store cannot be reached.
   void AbortUpload(const std::string& logdir, const std::string& key, const std::string& id);
   void RunKept();

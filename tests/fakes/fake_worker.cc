@@ -22,7 +22,7 @@ class FakeWorker final : public Worker {
 
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
     ++sidecar_->checks;
-    time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip,
+    time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip + sidecar_->check_takes,
                     [&time = time_, s = sidecar_, capture_id, done = std::move(done)] {
                       if (s->dead) return done(absl::UnavailableError("connection refused"));
                       if (!s->check.ok()) return done(s->check);
@@ -43,7 +43,7 @@ class FakeWorker final : public Worker {
                         description.add_containers(name);
                       for (const v1::StepPace& pace : s->steps) *description.add_steps() = pace;
                       source.set_ready(s->source_ready);
-                      if (!s->source_ready) source.set_detail("nobody listens");
+                      if (!s->source_ready) source.set_detail("nothing is listening");
                       const auto known = s->reports.find(capture_id);
                       if (known != s->reports.end()) *description.mutable_report() = known->second;
                       done(std::move(preflight));

@@ -22,6 +22,7 @@ struct FakeSidecar {
   bool measures_again = true;  // Its clock can be measured after the recording.
   Nanos drift{};  // By how much its clock has gone ahead when it is measured after the recording.
   absl::Status check{};  // Result of preflight.
+  Nanos check_takes{};
   std::string holder{};  // Id of the capture that holds it.
   bool source_ready = true;
   v1::SourceKind source = v1::SOURCE_AUTO;  // Kind of the source in its trainer.

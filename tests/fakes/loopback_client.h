@@ -14,14 +14,18 @@
 
 namespace strobe {
 
-inline int Dial(int port) {
+inline void Connect(int fd, int port) {
   IgnoreBrokenPipes();  // A server may end the connection before all is sent.
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+}
+
+inline int Dial(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  Connect(fd, port);
   return fd;
 }
 

@@ -136,9 +136,11 @@ TEST_F(Credentials, ARenewedCertificateIsServedWithoutARestart) {
   ASSERT_TRUE(CallAs(operator_, authority_.certificate).ok());
   const KeyPair next = *NewAuthority("strobe", Now());
   const std::string both = authority_.certificate + next.certificate;
-  identity_->Renew(*Certify(next, *NewSigningRequest(worker_.key),
-                            {"x", {"u1.pod.strobe.dev"}, Usage::kServer, Now()}),
-                   both);
+  ASSERT_TRUE(identity_
+                  ->Renew(*Certify(next, *NewSigningRequest(worker_.key),
+                                   {"x", {"u1.pod.strobe.dev"}, Usage::kServer, Now()}),
+                          both)
+                  .ok());
   // The server reads the renewed certificate within one or two seconds.
   grpc::Status status;
   for (int i = 0; i < 100; ++i) {

@@ -2,14 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <netdb.h>
+#include <poll.h>
 
 #include <array>
 #include <atomic>
+#include <ctime>
+#include <stdexcept>
 #include <thread>
 
 #include "common/base/mutex.h"
 #include "common/tls/live_identity.h"
 #include "tests/fakes/loopback_client.h"
+#include "tests/fakes/no_free_files.h"
 
 namespace strobe {
 namespace {
@@ -368,9 +372,60 @@ TEST(HttpServer, ServesTlsWithTheCertificateOfTheMoment) {
   };
   EXPECT_THAT(ask(first.certificate), HasSubstr("200 OK"));
   EXPECT_EQ(Exchange((*server)->port(), get).find("200 OK"), std::string::npos) << "plain text";
-  identity.Renew(*Certify(second, *NewSigningRequest(own.key), claim), second.certificate);
+  const std::string renewed = *Certify(second, *NewSigningRequest(own.key), claim);
+  ASSERT_TRUE(identity.Renew(renewed, second.certificate).ok());
   EXPECT_EQ(ask(first.certificate), "");
   EXPECT_THAT(ask(second.certificate), HasSubstr("200 OK"));
+}
+
+// Regression: a failed accept was repeated at once, so that a thread took a whole processor for as
+// long as the process could open no file.
+TEST(HttpServer, RestsWhileNoConnectionCanBeAccepted) {
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
+                                                                       return Page{200, "ok"};
+                                                                     }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  {
+    const NoFreeFiles none;
+    Connect(client, (*server)->port());
+    const std::clock_t before = std::clock();  // Processor time, of all threads.
+    pollfd answered{client, POLLIN, 0};
+    EXPECT_EQ(poll(&answered, 1, 400), 0);
+    EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 10);
+  }
+  const std::string get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  ASSERT_EQ(write(client, get.data(), get.size()), static_cast<ssize_t>(get.size()));
+  std::array<char, 1000> answer{};
+  ASSERT_GT(read(client, answer.data(), answer.size() - 1), 0) << "accepted once there is room";
+  EXPECT_THAT(answer.data(), HasSubstr("200 OK"));
+  close(client);
+}
+
+// Regression: an exception before a connection was served ended the accepting for good.
+TEST(HttpServer, AcceptsAgainAfterAnException) {
+  const WallTime now = SystemClock().WallNow();
+  const Validity validity{now - std::chrono::hours(1), now + std::chrono::hours(1)};
+  const KeyPair authority = *NewAuthority("authority", validity);
+  const LiveIdentity identity(
+      {*NewCertificate(authority, {"server", {"hooks.svc"}, Usage::kServer, validity}),
+       authority.certificate});
+  std::atomic<int> asked{0};
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0",
+                                         .identity = &identity,
+                                         .client_authorities = [&]() -> std::string {
+                                           if (++asked == 1) throw std::runtime_error("no memory");
+                                           return authority.certificate;
+                                         }},
+                                        {{"/", [](const Request&) {
+                                            return Page{200, "ok"};
+                                          }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const TlsClient client{authority.certificate, "hooks.svc",
+                         *NewCertificate(authority, {"y", {"y"}, Usage::kClient, validity})};
+  const std::string get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  EXPECT_EQ(client.Exchange((*server)->port(), get), "");
+  EXPECT_THAT(client.Exchange((*server)->port(), get), HasSubstr("200 OK"));
 }
 
 TEST(HttpServer, SaysWhenItCannotListen) {

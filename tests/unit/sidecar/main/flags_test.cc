@@ -56,8 +56,16 @@ TEST(SidecarFlags, TheListOfPortsReachesTheFlagWhole) {
               ElementsAre("localhost:1", "localhost:2"));
 }
 
+// Injection sets --grace within this range.
+TEST(SidecarFlags, ACaptureMayHaveFromNothingToAnHourToFinish) {
+  EXPECT_EQ(FlagsOf({})->grace_seconds, 25);
+  EXPECT_EQ(FlagsOf({"--grace=1"})->grace_seconds, 1);
+  EXPECT_EQ(FlagsOf({"--grace=3600"})->grace_seconds, 3600);
+  EXPECT_THAT(WhyWrong({"--grace=3601"}), HasSubstr("--grace"));
+}
+
 TEST(SidecarFlags, WhatDoesNotGoTogetherIsNamed) {
-  EXPECT_THAT(WhyWrong({"--framework=9012"}), HasSubstr("no host:port"));
+  EXPECT_THAT(WhyWrong({"--framework=9012"}), HasSubstr("not a host:port"));
   EXPECT_THAT(WhyWrong({"--enroll=o:1"}), HasSubstr("--roots"));
   EXPECT_THAT(WhyWrong({"--enroll=o:1", "--roots=r", "--listen=:1", "--compat-listen=:1"}),
               HasSubstr("--compat-listen must differ"));

@@ -98,7 +98,7 @@ TEST_F(RunOwnerTest, ARunOfSomebodyElseIsNot) {
   Write("w0.SSTABLE", "derived");
   const absl::Status status = ReclaimRun(store_, "run", "uid-1").status();
   EXPECT_TRUE(absl::IsPermissionDenied(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr("none of them of capture uid-1"));
+  EXPECT_THAT(MessageOf(status), HasSubstr("none of them from capture uid-1"));
   EXPECT_EQ(Names().size(), 3u);
 }
 
@@ -141,10 +141,10 @@ TEST_F(RunOwnerTest, AManifestIsWrittenOnceAndNeverOver) {
   EXPECT_TRUE(PublishManifest(store_, "run", ManifestOf("uid-1")).ok()) << "a repeated call";
   const absl::Status other = PublishManifest(store_, "run", ManifestOf("uid-2"));
   EXPECT_TRUE(absl::IsAlreadyExists(other));
-  EXPECT_THAT(MessageOf(other), HasSubstr("of capture uid-1"));
+  EXPECT_THAT(MessageOf(other), HasSubstr("to capture uid-1"));
   const absl::Status again = PublishManifest(store_, "run", ManifestOf("uid-1") + " ");
   EXPECT_TRUE(absl::IsAlreadyExists(again));
-  EXPECT_THAT(MessageOf(again), HasSubstr("of this capture"));
+  EXPECT_THAT(MessageOf(again), HasSubstr("belongs to this capture"));
   EXPECT_EQ(bucket_.Bytes(ManifestKey("run")), ManifestOf("uid-1"));
 }
 

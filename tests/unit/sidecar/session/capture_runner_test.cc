@@ -177,13 +177,21 @@ TEST_F(CaptureRunnerTest, RecordsDeliversAndReports) {
   EXPECT_EQ(runner_.holder(), "");
 }
 
+TEST_F(CaptureRunnerTest, ACancelThatOvertakesItsArmHolds) {
+  EXPECT_FALSE(runner_.Cancel("a", "its answer came too late"));
+  const v1::ArmResponse response = runner_.Arm(Plan("a"));
+  EXPECT_FALSE(response.accepted());
+  EXPECT_EQ(response.refusal(), v1::CANCELLED);
+  EXPECT_EQ(source_.records, 0);
+}
+
 TEST_F(CaptureRunnerTest, EachLocalRankIsAWorkerWithAReportOfItsOwn) {
   source_.workers = 3;
   ASSERT_TRUE(runner_.Arm(Plan("a")).accepted());
   const v1::Report report = WaitForEnd("a");
   EXPECT_EQ(report.outcome(), v1::PROFILER_START_FAILED);
   EXPECT_EQ(report.message(),
-            "2 of 3 workers of the pod were recorded as asked; w0.2: the last one failed");
+            "2 of 3 workers of the pod were recorded as requested; w0.2: the last one failed");
   EXPECT_EQ(report.url(), "file:///logs/x");
   ASSERT_EQ(report.workers_size(), 3);
   for (int i = 0; i < 3; ++i) {
@@ -227,7 +235,7 @@ TEST_F(CaptureRunnerTest, OptionsThatNobodyHasAreTold) {
   runner_.Arm(plan);
   const v1::Report report = WaitForEnd("a");
   ASSERT_EQ(report.notes_size(), 1);
-  EXPECT_THAT(report.notes(0), HasSubstr("tracers.shapes, tracers.flops were asked for"));
+  EXPECT_THAT(report.notes(0), HasSubstr("tracers.shapes, tracers.flops were requested"));
   EXPECT_EQ(report.outcome(), v1::OK) << "the rest is as it was asked for";
   source_.torch = true;
   plan = Plan("b");
@@ -248,7 +256,7 @@ TEST_F(CaptureRunnerTest, OriginalsAreToldInTheRowsOfTheirProcesses) {
   report = WaitForEnd("b");
   EXPECT_EQ(report.outcome(), v1::OK) << "the capture is complete without them";
   EXPECT_EQ(report.processes(0).original(), "");
-  EXPECT_EQ(report.processes(0).note(), "its original is not kept: too large");
+  EXPECT_EQ(report.processes(0).note(), "its original was not kept: too large");
 }
 
 // Otherwise the source would read the clocks again, and a step until then would move its window.
@@ -360,7 +368,7 @@ TEST_F(CaptureRunnerTest, ATraceBeyondTheLimitIsNotUploaded) {
   runner_.Arm(plan);
   const v1::Report report = WaitForEnd("a");
   EXPECT_EQ(report.outcome(), v1::TRUNCATED);
-  EXPECT_THAT(report.message(), HasSubstr("allowed are 10"));
+  EXPECT_THAT(report.message(), HasSubstr("the limit is 10"));
   EXPECT_EQ(delivery_.bytes, "");
 }
 
@@ -422,7 +430,23 @@ TEST_F(CaptureRunnerTest, ASuspendedDeliveryIsNotTheEnd) {
   EXPECT_EQ(report.sha256(), left.sha256());
   EXPECT_EQ(source_.records, 1) << "it is not recorded again";
   ASSERT_EQ(report.notes_size(), 1);
-  EXPECT_THAT(report.notes(0), HasSubstr("no original is kept"));
+  EXPECT_THAT(report.notes(0), HasSubstr("no original was kept"));
+}
+
+// Regression: a sidecar that was restarted and found its port taken discarded the trace whose
+// upload it had just resumed.
+TEST_F(CaptureRunnerTest, ARunnerThatIsDestroyedLeavesADeliveryToTheNextOne) {
+  delivery_.hang = true;
+  delivery_.spooled = "a";
+  v1::Report left;
+  left.set_capture_id("a");
+  left.set_state(v1::UPLOADING);
+  *left.mutable_plan() = Plan("a");
+  {
+    CaptureRunner runner(clock_, source_, delivery_);
+    runner.Restore({left});
+  }
+  EXPECT_THAT(delivery_.ended, testing::IsEmpty());
 }
 
 TEST_F(CaptureRunnerTest, CancelDuringDeliveryEndsTheCapture) {

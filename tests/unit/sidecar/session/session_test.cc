@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 namespace strobe::session {
 namespace {
 
@@ -61,6 +63,28 @@ TEST(Session, RefusesInstantsThatAreTooCloseOrTooFar) {
   EXPECT_TRUE(session.Arm(Plan("a", 26ms), kNow).accepted);
 }
 
+// Regression: an Arm that the operator had given up was carried out after its Cancel.
+TEST(Session, RefusesACaptureThatWasCancelledBeforeItWasArmed) {
+  Session session;
+  session.Forbid("a");
+  EXPECT_EQ(session.Arm(Plan("a"), kNow).refusal, Outcome::kCancelled);
+  EXPECT_EQ(session.holder(), "");
+  EXPECT_TRUE(session.Arm(Plan("b"), kNow).fresh);
+  session.Forbid("b");
+  EXPECT_TRUE(session.Arm(Plan("b"), kNow).accepted) << "it was armed before";
+  Finish(session, "b");
+  for (std::size_t i = 0; i < kRemembered; ++i) session.Forbid("c" + std::to_string(i));
+  EXPECT_TRUE(session.Arm(Plan("a"), kNow).fresh) << "a bounded number is remembered";
+}
+
+// Regression: whoever may call a sidecar could have it keep dozens of ids of megabytes.
+TEST(Session, RemembersNoIdThatNoPlanCanHave) {
+  Session session;
+  const std::string huge(1 << 20, 'x');
+  session.Forbid(huge);
+  EXPECT_TRUE(session.Arm(Plan(huge), kNow).fresh);
+}
+
 TEST(Session, StatesNeverGoBack) {
   Session session;
   session.Arm(Plan("a"), kNow);
@@ -113,6 +137,10 @@ TEST(CheckPlan, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(complaint([](auto& p) { p.set_guard_ns(-1); }), HasSubstr("guard"));
   EXPECT_THAT(complaint([](auto& p) { p.set_logdir("logs"); }), HasSubstr("logdir"));
   EXPECT_THAT(complaint([](auto& p) { p.set_deadline_ns(0); }), HasSubstr("deadline"));
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_THAT(complaint([](auto& p) { p.set_instant_ns(kMost); }), HasSubstr("instant"));
+  EXPECT_THAT(complaint([](auto& p) { p.set_instant_ns(-kMost); }), HasSubstr("instant"));
+  EXPECT_THAT(complaint([](auto& p) { p.set_deadline_ns(kMost); }), HasSubstr("deadline is not"));
 }
 
 TEST(TooLarge, ByTheRequestAndByWhatXProfCanRead) {
@@ -121,7 +149,7 @@ TEST(TooLarge, ByTheRequestAndByWhatXProfCanRead) {
   EXPECT_THAT(TooLarge(plan, kLargestTrace + 1), testing::HasSubstr("2 GiB"));
   plan.set_max_bytes(10);
   EXPECT_EQ(TooLarge(plan, 10), "");
-  EXPECT_EQ(TooLarge(plan, 11), "the trace has 11 bytes, allowed are 10");
+  EXPECT_EQ(TooLarge(plan, 11), "the trace has 11 bytes; the limit is 10");
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST_F(TraceDigestsTest, ATraceThatIsDamagedSaysSoAndCostsNoOtherAnything) {
   digests_.Begin(report_, {damaged, Trace(), {}});
   const absl::Status why = digests_.Wait("a", "w0.0", 10s).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(why));
-  EXPECT_THAT(std::string(why.message()), HasSubstr("cannot be summed up"));
+  EXPECT_THAT(std::string(why.message()), HasSubstr("cannot be summarized"));
   EXPECT_TRUE(digests_.Wait("a", "w0.1", 10s).ok());
   EXPECT_TRUE(absl::IsNotFound(digests_.Wait("a", "w0.2", 10s).status())) << "it has no trace";
 }
@@ -67,6 +67,23 @@ TEST_F(TraceDigestsTest, OnlyTheNewestCaptureIsKept) {
   digests_.Begin(report_, {Trace()});
   EXPECT_TRUE(absl::IsNotFound(digests_.Wait("a", "w0", 0s).status()));
   EXPECT_TRUE(digests_.Wait("b", "w0", 10s).ok());
+}
+
+// Regression: a capture that was armed while a large trace was read began to record late.
+TEST_F(TraceDigestsTest, StoppingWaitsForNothing) {
+  Notification begun, finish;
+  TraceDigests digests([&](const TracePieces&, const std::string&, std::size_t,
+                           const Cancellation&) -> absl::StatusOr<std::string> {
+    begun.Notify();
+    finish.WaitFor(10s);
+    return absl::CancelledError("another capture has begun");
+  });
+  digests.Begin(report_, {Trace()});
+  begun.Wait();
+  digests.Stop();
+  EXPECT_TRUE(absl::IsUnavailable(digests.Wait("a", "w0", 0s).status())) << "it still reads";
+  finish.Notify();
+  EXPECT_TRUE(absl::IsFailedPrecondition(digests.Wait("a", "w0", 10s).status()));
 }
 
 TEST_F(TraceDigestsTest, TheTracesMemoryIsNotKept) {

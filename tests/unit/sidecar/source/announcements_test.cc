@@ -75,6 +75,13 @@ TEST(ParseAnnouncement, KnowsWhereTheProcessListens) {
   EXPECT_FALSE(ListensOn(*ParseAnnouncement("x", kTorch), "localhost:9012"));
 }
 
+TEST(ParseAnnouncement, KnowsTheSocketOfKineto) {
+  std::string text = kTorch;
+  text.insert(1, R"("kineto": "dynoconfigclient1", )");
+  EXPECT_EQ(ParseAnnouncement("x", text)->kineto, "dynoconfigclient1");
+  EXPECT_EQ(ParseAnnouncement("x", kTorch)->kineto, "");
+}
+
 TEST(ParseAnnouncement, RefusesWhatNoReleaseWrites) {
   for (const std::string& text :
        {std::string("[]"), std::string("{"), std::string(""), std::string(100'000, '['),

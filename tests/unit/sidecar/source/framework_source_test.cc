@@ -257,7 +257,7 @@ TEST_F(FrameworkSourceTest, ProbeSaysWhoListens) {
   ASSERT_EQ(sources.size(), 2u);
   EXPECT_TRUE(sources[0].ready());
   EXPECT_FALSE(sources[1].ready());
-  EXPECT_EQ(sources[1].detail(), "nobody listens");
+  EXPECT_EQ(sources[1].detail(), "nothing is listening");
 }
 
 }  // namespace

@@ -227,6 +227,29 @@ TEST_F(CallProcessTest, CancellationClosesTheConnection) {
   EXPECT_TRUE(closed);
 }
 
+TEST_F(CallProcessTest, ARefusalThatCameBeforeTheRequestIsRead) {
+  Serve([](int client) {
+    Say(client, R"({"state": "refused", "outcome": "Busy", "message": "another capture"})"
+                "\n");
+    shutdown(client, SHUT_RD);
+    while (!Read(client).empty()) continue;
+  });
+  // More than fits into the socket, so that sending fails however fast the process is.
+  const InprocAnswer answer = CallProcess(directory_, Torch(), std::string(8 << 20, 'x'), cancel_,
+                                          terminate_, {[] { return Nanos{10s}; }, [] {}});
+  EXPECT_EQ(answer.verdict.outcome, Outcome::kBusy) << answer.verdict.message;
+}
+
+TEST_F(CallProcessTest, AProcessThatEndsBeforeItHasSavedItsTraceIsTold) {
+  Serve([](int client) {
+    Read(client);
+    Say(client, "{\"state\": \"stopped\", \"stopped_ns\": 7}\n");
+  });
+  const InprocAnswer answer = Call();
+  EXPECT_EQ(answer.verdict.outcome, Outcome::kWorkerLost);
+  EXPECT_THAT(answer.verdict.message, HasSubstr("ended before it had saved its trace"));
+}
+
 TEST_F(CallProcessTest, AProcessThatDiesHangsOrFloodsIsTold) {
   Serve([](int client) { Read(client); });
   InprocAnswer answer = Call();

@@ -73,7 +73,7 @@ TEST(ParseKinetoMessage, TypesAreEndedByNulsOnly) {
        {std::string("data"), std::string("re"), std::string("reqs"), std::string("REQ"),
         std::string(), std::string(32, 'r'), std::string("req\0x", 5)}) {
     const auto message = ParseKinetoMessage(KinetoDatagramOf(type, body));
-    EXPECT_THAT(message.status().ToString(), HasSubstr("type is not known")) << type;
+    EXPECT_THAT(message.status().ToString(), HasSubstr("type is unknown")) << type;
   }
 }
 

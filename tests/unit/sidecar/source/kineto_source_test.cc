@@ -34,6 +34,19 @@ TEST(WithoutAnnounced, NobodyIsRecordedTwice) {
   EXPECT_THAT(LeftToKineto({jax}), testing::ElementsAre(1, 2, 3)) << "another profiler";
 }
 
+// Each container of a pod may have a process 1, of which one was not announced.
+TEST(WithoutAnnounced, AProcessIsKnownByItsSocketWhereItTellsIt) {
+  const std::vector<KinetoClient> clients = {{.socket = "dynoconfigclient1", .pids = {1}},
+                                             {.socket = "dynoconfigclient2", .pids = {1}}};
+  Announcement announced;
+  announced.framework = "torch";
+  announced.pid = 1;
+  announced.kineto = "dynoconfigclient2";
+  const std::vector<KinetoClient> left = WithoutAnnounced(clients, {announced});
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].socket, "dynoconfigclient1");
+}
+
 TEST(KinetoSource, SaysWhyNobodyIsThereAndTakesNoTimeThen) {
   char name[] = "/tmp/strobe-kineto-XXXXXX";
   const std::string directory = mkdtemp(name);

@@ -49,19 +49,19 @@ TEST_F(KinetoVerdictTest, WaitsForThreeSecondsAndMoreForLargeTraces) {
   signs_.unfinished_bytes = 0;
   EXPECT_FALSE(Judge(3400ms));
   EXPECT_EQ(At(3500ms), Outcome::kBusy);
-  EXPECT_THAT(message_, HasSubstr("session of the program's own ended the recording"));
+  EXPECT_THAT(message_, HasSubstr("the program's own profiler session ended the recording"));
 }
 
 TEST_F(KinetoVerdictTest, NothingCameOfIt) {
   EXPECT_EQ(At(4s), Outcome::kProfilerStartFailed);
-  EXPECT_THAT(message_, HasSubstr("was told and did not begin"));
+  EXPECT_THAT(message_, HasSubstr("read the request but did not begin"));
   EXPECT_THAT(message_, HasSubstr("KINETO_ONDEMAND_TRACE_DIR"));
   told_.read = told_.order.start - 1s;
   EXPECT_EQ(At(4s), Outcome::kProfilerStartFailed);
-  EXPECT_THAT(message_, HasSubstr("read too late"));
+  EXPECT_THAT(message_, HasSubstr("read the request too late"));
   told_.idle = false;
   EXPECT_EQ(At(4s), Outcome::kBusy);
-  EXPECT_THAT(message_, HasSubstr("session of the program's own came before"));
+  EXPECT_THAT(message_, HasSubstr("the program was already running its own profiler session"));
 }
 
 TEST_F(KinetoVerdictTest, WhyItWasNotTold) {
@@ -69,7 +69,8 @@ TEST_F(KinetoVerdictTest, WhyItWasNotTold) {
   EXPECT_FALSE(Judge(-1s));
   told_.stage = Stage::kMissed;
   EXPECT_EQ(At(-1s), Outcome::kProfilerStartFailed);
-  EXPECT_THAT(message_, HasSubstr("Kineto in torch 42 asks every 5s, and must know 1.25s before"));
+  EXPECT_THAT(message_,
+              HasSubstr("Kineto in torch 42 polls every 5s, and must be asked 1.25s before"));
   const std::pair<Held, Outcome> expected[] = {{Held::kInUse, Outcome::kBusy},
                                                {Held::kOccupied, Outcome::kBusy},
                                                {Held::kUnread, Outcome::kProfilerStartFailed},
@@ -94,9 +95,9 @@ TEST_F(KinetoVerdictTest, ACancellationSaysWhatGoesOn) {
     return KinetoCancelled(told_, "Kineto in torch 42", told_.order.start + after_start).message;
   };
   EXPECT_THAT(cancelled(-2s), HasSubstr("records for another 2.5s, because Kineto's protocol"));
-  EXPECT_THAT(cancelled(1s), HasSubstr(": its trace is removed"));
+  EXPECT_THAT(cancelled(1s), HasSubstr(": its trace was removed"));
   told_.stage = Stage::kWaiting;
-  EXPECT_THAT(cancelled(-2s), HasSubstr("was not told to record"));
+  EXPECT_THAT(cancelled(-2s), HasSubstr("was not asked to record"));
 }
 
 }  // namespace

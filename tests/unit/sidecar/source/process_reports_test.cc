@@ -31,7 +31,7 @@ TEST(ConcludeProcesses, TheWorstIsTheWorkers) {
       Of({Row("a", Outcome::kOk), Row("b", Outcome::kEventsDropped, "b: 5 events are missing"),
           Row("c", Outcome::kWorkerLost, "ended"), Row("d", Outcome::kOk)});
   EXPECT_EQ(recording.outcome, Outcome::kWorkerLost);
-  EXPECT_EQ(recording.message, "2 of 4 processes were recorded as asked; c: ended");
+  EXPECT_EQ(recording.message, "2 of 4 processes were recorded as requested; c: ended");
 }
 
 TEST(ConcludeProcesses, OneProcessNeedsNoCount) {
@@ -68,12 +68,13 @@ TEST(JoinRecordings, TheOnlyServerMayBeMissingWhereTheAgentRecords) {
 
 // Regression: the traces of the servers that answered were discarded, and the capture ended as Ok.
 TEST(JoinRecordings, OneOfSeveralServersThatIsMissingIsTold) {
-  const Recording joined = Join(Of({Row("localhost:9012", Outcome::kOk),
-                                    Row("localhost:9013", Outcome::kNoSource, "nobody listens")}),
-                                Of({Row("train 7", Outcome::kOk)}));
+  const Recording joined =
+      Join(Of({Row("localhost:9012", Outcome::kOk),
+               Row("localhost:9013", Outcome::kNoSource, "nothing is listening")}),
+           Of({Row("train 7", Outcome::kOk)}));
   EXPECT_EQ(joined.outcome, Outcome::kNoSource);
   EXPECT_EQ(joined.message,
-            "2 of 3 processes were recorded as asked; localhost:9013: nobody listens");
+            "2 of 3 processes were recorded as requested; localhost:9013: nothing is listening");
   EXPECT_EQ(joined.processes.size(), 3u);
   EXPECT_EQ(xplane::Summarize(joined.xspace)->events, 2u) << "both traces are kept";
 }

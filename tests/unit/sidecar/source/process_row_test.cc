@@ -54,7 +54,7 @@ TEST(ProcessRow, AProgramThatHadEndedBeforeIsNoFaultOfTheCapture) {
   EXPECT_THAT(row.message(), HasSubstr("its last record ended 3s before recording began"));
   EXPECT_EQ(row.started_ns(), 0) << "it was not recorded in the window";
   facts.last_record_ns = 0;
-  EXPECT_THAT(Row(facts).message(), HasSubstr("its rings have no record"));
+  EXPECT_THAT(Row(facts).message(), HasSubstr("its rings contain no records"));
 }
 
 TEST(ProcessRow, ALateSwitchIsALateStart) {
@@ -79,7 +79,8 @@ TEST(ProcessRow, AnEarlySwitchOffIsTold) {
   facts.off_ns = kTimes.end_ns - 500 * kMs;
   const v1::ProcessReport row = Row(facts);
   EXPECT_EQ(OutcomeOf(row), Outcome::kLateStart);
-  EXPECT_THAT(row.message(), HasSubstr("500ms before the window ended, by somebody else"));
+  EXPECT_THAT(row.message(),
+              HasSubstr("something else switched off recording 500ms before the window ended"));
   EXPECT_EQ(row.stopped_ns(), kTimes.Wall(facts.off_ns));
 }
 

@@ -122,12 +122,14 @@ TEST_F(SpoolTest, CleansUpWhatAKillLeftAndSetsRubbishAside) {
   fs::create_directories(directory_);
   std::ofstream(directory_ + "/half.xplane.pb") << "no report came";
   std::ofstream(directory_ + "/.x.xplane.pb.partial") << "half";
+  std::ofstream(directory_ + "/gone.upload.json") << R"({"id": "u"})";
   std::ofstream(directory_ + "/bad.report.json") << "{";
   std::ofstream(directory_ + "/a.report.json") << R"({"captureId": "b"})";
   const auto spool = Open();
   EXPECT_TRUE(spool->recovered().empty());
   EXPECT_FALSE(fs::exists(directory_ + "/half.xplane.pb"));
   EXPECT_FALSE(fs::exists(directory_ + "/.x.xplane.pb.partial"));
+  EXPECT_FALSE(fs::exists(directory_ + "/gone.upload.json")) << "its trace is gone";
   EXPECT_TRUE(fs::exists(directory_ + "/bad.report.json.unreadable"));
   EXPECT_TRUE(fs::exists(directory_ + "/a.report.json.unreadable"));
 }

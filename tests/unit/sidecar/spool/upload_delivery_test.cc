@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
 #include "common/base/sha256.h"
 #include "tests/fakes/memory_store.h"
+#include "tests/fakes/stepped_clock.h"
 
 namespace strobe {
 namespace {
@@ -117,7 +119,7 @@ TEST_F(UploadDeliveryTest, ATraceThatDoesNotFitGoesStraightToTheStore) {
   v1::CapturePlan plan;
   const absl::Status room = delivery.Room(plan);
   EXPECT_TRUE(absl::IsResourceExhausted(room));
-  EXPECT_THAT(std::string(room.message()), HasSubstr("3 bytes left"));
+  EXPECT_THAT(std::string(room.message()), HasSubstr("3 bytes free"));
 }
 
 TEST_F(UploadDeliveryTest, WhatTheStoreRefusedStaysAndIsResumedByTheNextProcess) {
@@ -225,6 +227,90 @@ TEST_P(KeptTrace, KnowsItsOwnObject) {
 
 INSTANTIATE_TEST_SUITE_P(Stores, KeptTrace, testing::Bool());
 
+// Regression: a wall clock that was set forward made a kept trace too old.
+TEST_F(UploadDeliveryTest, AKeptTraceDoesNotDependOnTheWallClock) {
+  SteppedClock clock;
+  std::atomic<bool> away{true};
+  std::atomic<int> failed{0}, arrived{0}, dropped{0};
+  bucket_.before = [&](const std::string&) {
+    if (!away) return absl::OkStatus();
+    ++failed;
+    return absl::PermissionDeniedError("not now");
+  };
+  UploadDelivery delivery(clock, stores_, spool_.get(), {.keep = 1h, .first_wait = 1ms},
+                          {.late = [&] { ++arrived; }, .dropped = [&] { ++dropped; }});
+  const std::vector<std::string> pieces = {"trace"};
+  v1::Report report = Report("a", pieces);
+  EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
+  clock.Step(24h);
+  report.set_state(v1::DONE);
+  report.set_outcome(v1::UPLOAD_FAILED);
+  delivery.Ended(report);
+  clock.Step(24h);
+  const int before = failed;
+  while (failed < before + 3 && dropped == 0) std::this_thread::sleep_for(1ms);
+  away = false;
+  while (arrived + dropped == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(arrived, 1);
+  EXPECT_EQ(dropped, 0);
+}
+
+// Remembers until when the last store was to be used.
+class DatedStores final : public StoreOpener {
+ public:
+  explicit DatedStores(MemoryBucket& bucket) : stores_(bucket) {}
+  absl::StatusOr<std::unique_ptr<ObjectStore>> Open(const Logdir& logdir,
+                                                    const StoreLimits& limits) override {
+    deadline = limits.deadline;
+    return stores_.Open(logdir, limits);
+  }
+  MonoTime deadline{};
+
+ private:
+  MemoryStores stores_;
+};
+
+constexpr Nanos kBackToThe70s = -50 * 365 * 24h;
+
+// Regression: if a machine took its time for 1970 when it had just started, the worker was Busy for
+// as long as its store was away.
+TEST_F(UploadDeliveryTest, AResumedUploadHasNoMoreTimeThanItsPlanGave) {
+  SteppedClock clock;
+  v1::Report report = Report("a", {"trace"});
+  report.mutable_plan()->set_instant_ns(report.plan().deadline_ns() - Nanos(60s).count());
+  const std::array<std::string_view, 1> pieces = {"trace"};
+  ASSERT_TRUE(spool_->Add("a", pieces).ok());
+  ASSERT_TRUE(spool_->SaveReport(report).ok());
+  DatedStores stores(bucket_);
+  UploadDelivery delivery(clock, stores, spool_.get());
+  ASSERT_TRUE(delivery.Resume(report, cancel_).front().ok());
+  EXPECT_TRUE(stores.deadline <= clock.MonoNow() + 30s) << "what is left by the right clock";
+  clock.Step(kBackToThe70s);
+  const MonoTime resumed = clock.MonoNow();
+  ASSERT_TRUE(delivery.Resume(report, cancel_).front().ok());
+  EXPECT_TRUE(stores.deadline >= resumed + 60s);
+  EXPECT_TRUE(stores.deadline <= clock.MonoNow() + 60s);
+}
+
+TEST_F(UploadDeliveryTest, AClockThatIsBehindKeepsNoTraceForDecades) {
+  v1::Report report = Report("a", {"trace"});
+  report.set_state(v1::DONE);
+  report.set_outcome(v1::UPLOAD_FAILED);
+  const std::array<std::string_view, 1> pieces = {"trace"};
+  ASSERT_TRUE(spool_->Add("a", pieces).ok());
+  ASSERT_TRUE(spool_->SaveReport(report).ok());
+  spool_.reset();
+  spool_ = *Spool::Open(directory_, 64 << 20);
+  bucket_.before = [](const std::string&) { return absl::PermissionDeniedError("not now"); };
+  SteppedClock clock;
+  clock.Step(kBackToThe70s);
+  Notification dropped;
+  UploadDelivery delivery(clock, stores_, spool_.get(), {.keep = 1ms, .first_wait = 1ms},
+                          {.dropped = [&] { dropped.Notify(); }});
+  EXPECT_TRUE(dropped.WaitFor(10s));
+  EXPECT_FALSE(spool_->HasTrace("a"));
+}
+
 TEST_F(UploadDeliveryTest, ACancelledCaptureLeavesNothing) {
   const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
   v1::Report report = Report("a", pieces);
@@ -238,6 +324,83 @@ TEST_F(UploadDeliveryTest, ACancelledCaptureLeavesNothing) {
   delivery.Ended(report);
   EXPECT_FALSE(spool_->HasTrace("a"));
   EXPECT_EQ(bucket_.OpenUploads(), 0u);
+}
+
+// Regression: the sidecar did not serve before all such uploads were aborted, five seconds each
+// where the store could not be reached.
+TEST_F(UploadDeliveryTest, WhatWasCancelledBeforeIsDroppedWithoutDelayingTheStart) {
+  const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
+  v1::Report report = Report("a", pieces);
+  {
+    UploadDelivery delivery(clock_, stores_, spool_.get());
+    bucket_.before = [&](const std::string& call) {
+      return call == "commit" ? absl::CancelledError("cancelled") : absl::OkStatus();
+    };
+    EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
+  }
+  report.set_state(v1::DONE);
+  report.set_outcome(v1::CANCELLED);
+  ASSERT_TRUE(spool_->SaveReport(report).ok());  // Killed before it removed the trace.
+  spool_.reset();
+  spool_ = *Spool::Open(directory_, 64 << 20);
+  Notification reachable;
+  bucket_.before = [&](const std::string&) {
+    reachable.WaitFor(10s);
+    return absl::OkStatus();
+  };
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  EXPECT_TRUE(spool_->HasTrace("a")) << "nobody has waited for the store";
+  EXPECT_EQ(bucket_.OpenUploads(), 1u);
+  reachable.Notify();
+  while (spool_->HasTrace("a")) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(bucket_.OpenUploads(), 0u);
+  EXPECT_EQ(bucket_.Bytes(Key("a")), "");
+}
+
+// A disk that has no room for a report until the trace of rank 0 is gone. The delivery asks for the
+// time when it keeps the trace of rank 1.
+class FullDiskClock final : public Clock {
+ public:
+  explicit FullDiskClock(std::string directory) : directory_(std::move(directory)) {}
+  WallTime WallNow() const override {
+    if (!fs::exists(directory_ + "/a@0.xplane.pb")) fs::remove(ReportDraft());
+    return system_.WallNow();
+  }
+  MonoTime MonoNow() const override { return system_.MonoNow(); }
+  // A directory in the place of the file that a report is written to first.
+  void Fill() const { fs::create_directories(ReportDraft()); }
+
+ private:
+  std::string ReportDraft() const { return directory_ + "/.a.report.json.partial"; }
+  const std::string directory_;
+  const SystemClock system_{};
+};
+
+// Regression: the next sidecar said of a capture that had ended well that its trace was lost.
+TEST_F(UploadDeliveryTest, AReportIsSavedOnceTheUploadedTraceHasMadeRoom) {
+  const FullDiskClock clock(directory_);
+  v1::Report report = Report("a", {});
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    v1::Report& worker = *report.add_workers();
+    worker = Report("a", {"trace"});
+    worker.mutable_rank()->set_local_rank(i);
+    worker.mutable_plan()->set_worker("w0." + std::to_string(i));
+  }
+  auto delivery = std::make_unique<UploadDelivery>(clock, stores_, spool_.get());
+  const auto urls =
+      delivery->Deliver(report, {Pieces({"trace"}), Pieces({"trace"})}, cancel_, [] {});
+  ASSERT_TRUE(urls[0].ok()) << urls[0].status();
+  report.set_state(v1::DONE);
+  report.mutable_workers(0)->set_url(*urls[0]);
+  clock.Fill();
+  delivery->Ended(report);
+  EXPECT_FALSE(spool_->HasTrace("a@0"));
+  delivery.reset();
+  spool_.reset();
+  spool_ = *Spool::Open(directory_, 64 << 20);
+  ASSERT_EQ(spool_->recovered().size(), 1u);
+  EXPECT_EQ(spool_->recovered()[0].state(), v1::DONE);
+  EXPECT_EQ(spool_->recovered()[0].workers(0).url(), *urls[0]);
 }
 
 TEST_F(UploadDeliveryTest, EndedReportsSurvive) {
