@@ -13,8 +13,8 @@ namespace {
 
 absl::Status Refuse(std::string_view entry, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("--workers: \"", entry, "\" ", why,
-                                           "; write host:port, such as 10.0.0.2:9470 of a sidecar "
-                                           "or grpc://10.0.0.2:9012 of a profiler server"));
+                                           "; write host:port, such as 10.0.0.2:9470 for a sidecar "
+                                           "or grpc://10.0.0.2:9012 for a profiler server"));
 }
 
 struct HostPort {
@@ -39,7 +39,7 @@ absl::StatusOr<HostPort> SplitHostPort(std::string_view entry, std::string_view 
       std::from_chars(parts.port.data(), parts.port.data() + parts.port.size(), port);
   if (error != std::errc() || end != parts.port.data() + parts.port.size() || port == 0 ||
       port > 65535) {
-    return Refuse(entry, "has a port that is no number from 1 to 65535");
+    return Refuse(entry, "has a port that is not a number from 1 to 65535");
   }
   return parts;
 }

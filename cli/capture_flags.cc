@@ -68,7 +68,7 @@ absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
     return absl::InvalidArgumentError("--at-step needs --steps, the number of steps to record");
   }
   if (spec.delay || spec.max_skew)
-    return absl::InvalidArgumentError("--steps goes with neither --delay nor --max-skew");
+    return absl::InvalidArgumentError("--steps cannot be combined with --delay or --max-skew");
   if (flags.host == 0)
     return absl::InvalidArgumentError(
         "--steps needs --host-tracer-level Critical, Info or Verbose");
@@ -87,7 +87,7 @@ absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
        wanted.number < least || wanted.number > kLast)) {
     return absl::InvalidArgumentError(
         StrCat("--at-step \"", flags.at_step,
-               "\" must be next, the number of a step, or * and a number for the next multiple"));
+               "\" must be next, a step number, or * and a number for the next multiple"));
   }
   spec.steps = wanted;
   return absl::OkStatus();
@@ -182,7 +182,7 @@ void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
   command
       .add_option("--steps", flags.steps,
                   "record this many training steps, the same on all workers, instead of a window "
-                  "of time; --duration counts only if the workers tell no steps [by time]")
+                  "of time; --duration applies only if the workers report no steps [by time]")
       ->check(CLI::Range(1, 10000));
   command.add_option("--at-step", flags.at_step,
                      "with --steps, the first step: a number, *N for the next multiple of N, or "
@@ -194,7 +194,7 @@ void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
                      "time from now to the start, at most 1h [the shortest one that is safe]");
   command
       .add_option("--ready-timeout", flags.ready_timeout,
-                  "how long to wait for workers that are busy or not there yet, at most 1h")
+                  "how long to wait for workers that are busy or not available yet, at most 1h")
       ->capture_default_str();
   command.add_option("--collect-timeout", flags.collect_timeout,
                      "how long collecting and uploading the traces may take, at least 1s [3m, or "
@@ -209,14 +209,14 @@ void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
 void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
   command
       .add_option("--on-late-start", flags.on_late_start,
-                  "what to do with a trace that misses a part of the window: Keep or Discard")
+                  "what to do with a trace that does not cover the whole window: Keep or Discard")
       ->capture_default_str()
       ->check(CLI::IsMember({"Keep", "Discard"}));
   command
       .add_option("--min-workers", flags.min_workers,
-                  "how many workers must leave a usable trace, as a number or a percentage")
+                  "how many workers must have a usable trace, as a number or a percentage")
       ->capture_default_str();
-  command.add_option("--attempts", flags.attempts, "how often to try at most")
+  command.add_option("--attempts", flags.attempts, "maximum number of attempts")
       ->capture_default_str()
       ->check(CLI::Range(1, 10));
   command
@@ -237,24 +237,23 @@ void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
       ->transform(BytesText());
   command
       .add_option("--abort-memory", flags.abort_memory,
-                  "stop a worker's capture when its trainer uses this many percent of a memory "
-                  "limit, or Never; needs the agent in the trainer")
+                  "stop a worker's capture when its trainer uses this percentage of a memory "
+                  "limit, or Never; needs the agent or Strobe's Python package in the trainer")
       ->capture_default_str()
       ->type_name("PERCENT")
       ->transform(PercentText());
   command
       .add_option("--abort-slowdown", flags.abort_slowdown,
-                  "stop a worker's capture when its training steps take this many percent longer "
-                  "than before; needs the agent in the trainer [never]")
+                  "stop a worker's capture when its training steps take this percentage longer "
+                  "than before; needs the agent or Strobe's Python package in the trainer [never]")
       ->check(CLI::Range(1, 10000));
 }
 
 void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
   command
-      .add_option(
-          "--host-tracer-level", flags.host,
-          "what to record on the host: Disabled nothing, Critical annotations, Info also costly "
-          "operations, Verbose everything; or 0 to 3")
+      .add_option("--host-tracer-level", flags.host,
+                  "what to record on the host: Disabled (nothing), Critical (annotations), Info "
+                  "(also costly operations), Verbose (everything); or 0 to 3")
       ->default_str(std::string(kHostLevels[kDefaultHostLevel]))
       ->type_name("LEVEL")
       ->transform(LevelText(kHostLevels));
@@ -279,14 +278,14 @@ void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
                    "PyTorch only: record the shapes and types of operators' inputs");
   command.add_flag("--stacks", flags.stacks,
                    "PyTorch only: record every Python function, which slows the trainer down");
-  command.add_flag("--memory", flags.memory, "PyTorch only: record allocations of memory");
+  command.add_flag("--memory", flags.memory, "PyTorch only: record memory allocations");
   command.add_flag(
       "--flops", flags.flops,
       "PyTorch only: estimate operators' floating-point operations; includes --shapes");
   command.add_flag("--modules", flags.modules,
                    "PyTorch only: record calls of modules; includes --stacks");
   command.add_flag("--keep-original", flags.keep_original,
-                   "PyTorch only: keep the profiler's own JSON file beside the trace");
+                   "PyTorch only: keep the profiler's own JSON file next to the trace");
 }
 
 void AddStockServerFlags(CLI::App& command, CaptureFlags& flags) {
@@ -294,22 +293,22 @@ void AddStockServerFlags(CLI::App& command, CaptureFlags& flags) {
       "--server-saves", flags.server_saves,
       "stock profiler servers only: each server writes its trace to the logdir itself; "
       "the skew cannot be measured then");
-  command.add_flag("--host-tracing-on-old-servers", flags.host_tracing_on_old_servers,
-                   "stock profiler servers only: record host annotations also through servers from "
-                   "before 2026; trainers with jaxlib 0.5.0 to 0.8.3 and without TensorFlow crash");
+  command.add_flag(
+      "--host-tracing-on-old-servers", flags.host_tracing_on_old_servers,
+      "stock profiler servers only: also record host annotations through servers from before 2026; "
+      "this crashes trainers with jaxlib 0.5.0 to 0.8.3 and without TensorFlow");
   command.add_option("--worker-list", flags.worker_list,
-                     "Cloud TPU only: comma list of the slice's workers; the master that --workers "
-                     "names profiles them");
+                     "Cloud TPU only: comma-separated list of the slice's workers; the master "
+                     "named by --workers profiles them");
 }
 
 }  // namespace
 
 void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
   command
-      .add_option(
-          "--workers", flags.workers,
-          "comma list of host:port or grpc://host:port, each the address of a sidecar or of "
-          "a stock profiler server")
+      .add_option("--workers", flags.workers,
+                  "comma-separated list of host:port or grpc://host:port, each the address of a "
+                  "sidecar or of a stock profiler server")
       ->required();
   command
       .add_option("--logdir", flags.logdir,

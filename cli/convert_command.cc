@@ -74,7 +74,7 @@ absl::Status WriteIndex(const std::vector<OpenTrace>& opened, const AlignedTrace
                         const Sink& sink) {
   if (opened.size() != 1)
     return absl::InvalidArgumentError(
-        StrCat("an index can be made of one trace only, and the run has ", opened.size(),
+        StrCat("an index can be made from only one trace, but the run has ", opened.size(),
                "; give one .xplane.pb file (strobe view makes those of a whole run)"));
   return index::BuildIndex(
       opened[0].bytes(), traces.workers[0].space,

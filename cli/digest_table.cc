@@ -108,13 +108,13 @@ std::vector<std::string> Remarks(std::span<const Digest> digests) {
     remarks.emplace_back("Without a device, operations on the host's threads count as its work.");
   if (any([](const Digest& d) { return !d.knows.device; }))
     remarks.emplace_back(
-        "Some traces tell no work: neither a device's nor operations on the host.");
+        "Some traces show no work, neither of a device nor in operations on the host.");
   if (any([](const Digest& d) {
         return std::any_of(d.devices.begin(), d.devices.end(),
                            [](const DigestDevice& device) { return device.coarse; });
       }))
     remarks.emplace_back(
-        "Some devices tell whole programs only; all of their time counts as compute.");
+        "Some devices report only whole programs; all of their time counts as compute.");
   return remarks;
 }
 

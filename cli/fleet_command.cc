@@ -107,7 +107,8 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
   ASSIGN_OR_RETURN(const OpenPlace from, OpenRunPlace(flags.place, flags.storage_config, limits));
   ASSIGN_OR_RETURN(const OpenPlace to, OpenRunPlace(flags.out, flags.storage_config, limits));
   if (!to.place.run.empty())
-    return absl::InvalidArgumentError("tables do not belong into a run; give another directory");
+    return absl::InvalidArgumentError(
+        "tables cannot be written into a run; give another directory");
   ASSIGN_OR_RETURN(const std::vector<std::string> runs, OwnRuns(from, flags.share));
   ASSIGN_OR_RETURN(const std::unique_ptr<ScratchRoot> scratch, ScratchRoot::Create(flags.scratch));
   std::unique_ptr<Stores> undo_stores;  // Outlives the stores that it opened.
@@ -153,11 +154,12 @@ void AddJobFlags(CLI::App& command, FleetFlags& flags) {
     return command.add_option(name, value, about)->capture_default_str()->group(group);
   };
   add("--name", job.name, "the Job's name");
-  add("--workers", job.workers, "into how many shares the runs are divided, one pod each")
+  add("--workers", job.workers, "number of shares that the runs are divided into, one pod each")
       ->check(CLI::Range(1, 100'000));
   add("--at-once", job.at_once, "how many pods run at the same time; 0 = all")
       ->check(CLI::Range(0, 100'000));
-  add("--service-account", job.service_account, "the pods' identity, for workload identity");
+  add("--service-account", job.service_account,
+      "service account of the pods, for workload identity");
   add("--secret", job.secrets, "a Secret whose keys become environment variables; may be repeated");
   add("--claim", job.claims,
       "CLAIM:/path: a PersistentVolumeClaim and where it is mounted; may be repeated");
@@ -179,7 +181,7 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
       ->required();
   command.add_flag("--no-stats", flags.no_stats,
                    "leave out the table of the events' stats, which is the largest");
-  command.add_option("--of", flags.share.of, "into how many shares the runs are divided")
+  command.add_option("--of", flags.share.of, "number of shares that the runs are divided into")
       ->capture_default_str()
       ->check(CLI::Range(1, 100'000));
   command.add_option("--index", flags.share.index, "the share to convert, from 0")
@@ -192,8 +194,8 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
   AddJobFlags(command, flags);
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "A run that was done before is skipped, unless its traces have changed. Tables of a run are "
-      "complete when its row is in the table runs.\n"
+      "A run that has already been converted is skipped, unless its traces have changed. Tables of "
+      "a run are complete when its row is in the table runs.\n"
       "Examples:\n"
       "  strobe fleet /nfs/logs --to parquet --out /nfs/tables\n"
       "  strobe fleet s3://bucket/logs --to parquet --out s3://bucket/tables --workers 64 \\\n"
@@ -210,7 +212,7 @@ int RunFleet(const FleetFlags& flags) {
   if (!totals.ok()) return Complain(totals.status());
   std::cout << FleetSummary(totals->runs, totals->done_before);
   if (totals->interrupted) {
-    std::cerr << "interrupted; the same command goes on with what is left\n";
+    std::cerr << "interrupted; repeat the command to continue with the remaining runs\n";
     return kExitFailed;
   }
   if (totals->failed) return kExitFailed;

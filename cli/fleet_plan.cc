@@ -84,7 +84,7 @@ std::string FleetRunJson(const FleetRun& run) {
 }
 
 absl::StatusOr<FleetRun> ReadFleetRun(std::string_view text) {
-  const absl::Status wrong = absl::InvalidArgumentError("this is no row of the table runs");
+  const absl::Status wrong = absl::InvalidArgumentError("this is not a row of the table runs");
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.value("version", Json()) != kFleetVersion) return wrong;
   FleetRun run;

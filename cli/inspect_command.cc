@@ -95,8 +95,7 @@ Inspected Missing(const v1::ManifestWorker& worker) {
   result.verdict.judgement.outcome = OutcomeOfName(worker.outcome());
   result.verdict.judgement.message = worker.message();
   result.processes = ProcessesOf(worker);
-  result.verdict.evidence.emplace_back(
-      "there is no trace; this is how the manifest says that it ended");
+  result.verdict.evidence.emplace_back("there is no trace; the manifest reports this outcome");
   return result;
 }
 
@@ -211,12 +210,13 @@ void AddInspectFlags(CLI::App& command, InspectFlags& flags) {
       .add_option("--top", flags.top, "how many kinds of events to show for each plane; 0 = none")
       ->capture_default_str();
   command.add_option("--plane", flags.plane, "show only planes whose name contains this text");
-  command.add_flag("--expect-device", flags.expect_device,
-                   "the job uses an accelerator: call a trace without its plane incomplete");
+  command.add_flag(
+      "--expect-device", flags.expect_device,
+      "the job uses an accelerator: report a trace without the accelerator's plane as incomplete");
   AddOutputFlag(command, flags.output, " with all kinds of events");
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "The first lines tell whether the trace is complete and, if not, why and what to do. strobe "
+      "The first lines show whether the trace is complete and, if not, why and what to do. strobe "
       "outcomes lists the causes.\n"
       "Examples:\n"
       "  strobe inspect /nfs/logs\n"

@@ -63,7 +63,7 @@ absl::StatusOr<ProfileRequest> AwaitEnd(const ProfileRequest& created, const Int
     if (interrupts.count() > 0 && !cancelled) {
       cancelled = true;
       progress.Clear();
-      std::cerr << "cancelling " << created.name << "; Ctrl-C again leaves it to itself\n";
+      std::cerr << "cancelling " << created.name << "; press Ctrl-C again to stop waiting for it\n";
       not_cancelled = cluster::CancelRequest(kubectl, created.name);
     }
     return !left && not_cancelled.ok();
@@ -84,7 +84,8 @@ absl::StatusOr<ProfileRequest> AwaitEnd(const ProfileRequest& created, const Int
   if (!not_cancelled.ok()) return not_cancelled;
   RETURN_IF_ERROR(watched);
   if (left)
-    return absl::AbortedError(StrCat("the capture goes on; see kubectl strobe get ", created.name));
+    return absl::AbortedError(
+        StrCat("the capture continues; see kubectl strobe get ", created.name));
   return last;
 }
 

@@ -43,9 +43,9 @@ void AddRequestFlags(CLI::App& command, cluster::CaptureRequestFlags& flags, std
                      "the workers: one job as KIND/NAME, such as job/llm, or pods as pod/NAME");
   command.add_option("-l,--selector", flags.selector,
                      "the workers by the labels of their pods, such as app=train");
-  command.add_option("-f,--from", from,
-                     "file with a ProfileRequest; what the flags give replaces what it says; - is "
-                     "standard input");
+  command.add_option(
+      "-f,--from", from,
+      "file with a ProfileRequest, whose fields the flags override; - is standard input");
   for (const cluster::FieldFlag& field : cluster::FieldFlags()) {
     const std::string flag(field.flag);
     command.add_option(flag, flags.fields[flag], std::string(field.help))
@@ -98,17 +98,17 @@ void AddKubeCaptureFlags(CLI::App& command, KubeCaptureFlags& flags) {
   command.add_option("--name", flags.request.name,
                      "name of the request [the job's, with letters appended]");
   command
-      .add_option("--dry-run", flags.dry_run,
-                  "server: let the API server check the request without storing it; client: only "
-                  "make it")
+      .add_option(
+          "--dry-run", flags.dry_run,
+          "server: let the API server check the request without storing it; client: only build it")
       ->check(CLI::IsMember({"server", "client", "none"}));
   command
       .add_option("-o,--output", flags.output,
-                  "print the request as json or yaml, or its name, and do not wait; with --wait "
-                  "print it at its end")
+                  "print the request as json or yaml, or its name, and do not wait; with --wait, "
+                  "print it when it has ended")
       ->check(CLI::IsMember({"json", "yaml", "name"}));
-  auto* wait =
-      command.add_flag("--wait", flags.wait, "wait for the end; the default without --output");
+  auto* wait = command.add_flag("--wait", flags.wait,
+                                "wait until the request has ended; the default without --output");
   command.add_flag("--no-wait", flags.no_wait, "only create the request")->excludes(wait);
   command.add_flag("--open", flags.open,
                    "when the run is stored, show it as kubectl strobe view does");
@@ -121,7 +121,7 @@ void AddKubeCaptureFlags(CLI::App& command, KubeCaptureFlags& flags) {
       "  kubectl strobe capture job/llm -n ml --duration 2s\n"
       "  kubectl strobe capture jobset/llm -n ml --steps 5 --ranks 0,7 --logdir gs://traces/ml\n"
       "  kubectl strobe capture job/llm -n ml --dry-run=server -o yaml\n"
-      "Ctrl-C cancels the capture. Pressed again, it leaves it to itself.\n",
+      "Ctrl-C cancels the capture. Pressed again, it ends the command without waiting.\n",
       kExitCodes));
 }
 
@@ -150,7 +150,7 @@ void AddKubeViewFlags(CLI::App& command, KubeViewFlags& flags) {
   command.add_option("--memory", flags.memory, "memory limit of the viewer")->capture_default_str();
   command
       .add_option("--deadline", flags.deadline,
-                  "Kubernetes removes the viewer after this time, whatever becomes of this command")
+                  "Kubernetes removes the viewer after this time, whatever happens to this command")
       ->capture_default_str();
   command.add_option("--timeout", flags.timeout, "how long the viewer may take to start")
       ->capture_default_str();
@@ -162,11 +162,11 @@ void AddKubeViewFlags(CLI::App& command, KubeViewFlags& flags) {
   AddConnectionFlags(command, flags.connection);
   command.footer(
       "Runs a viewer as a Job in the namespace and forwards a port of this machine to it, so that "
-      "the traces stay in the cluster. It has the image, the storage settings and the identity of "
-      "the job's sidecars. Your own rights decide: create, get, list and delete jobs, list pods, "
-      "create pods/portforward.\n"
+      "the traces stay in the cluster. It uses the image, the storage settings and the identity of "
+      "the job's sidecars. You need the rights to create, get, list and delete jobs, to list pods, "
+      "and to create pods/portforward.\n"
       "The viewer is removed when this command ends. It ends by itself a minute after the command "
-      "was killed or has lost the cluster.\n"
+      "is killed or loses its connection to the cluster.\n"
       "Examples:\n"
       "  kubectl strobe view llm-x7k2p -n ml\n"
       "  kubectl strobe view gs://traces/ml --service-account traces-reader -n ml\n"
@@ -175,7 +175,8 @@ void AddKubeViewFlags(CLI::App& command, KubeViewFlags& flags) {
 }
 
 void AddKubeListFlags(CLI::App& command, KubeListFlags& flags) {
-  command.add_flag("-A,--all-namespaces", flags.all_namespaces, "list those of all namespaces");
+  command.add_flag("-A,--all-namespaces", flags.all_namespaces,
+                   "list the requests of all namespaces");
   AddKubectlOutput(command, flags.output);
   AddConnectionFlags(command, flags.connection);
   command.footer(

@@ -82,7 +82,7 @@ class ViewerInCluster {
 };
 
 absl::Status Ended(const ViewerState& state) {
-  return absl::UnavailableError("the viewer does not run: " + state.text);
+  return absl::UnavailableError("the viewer is not running: " + state.text);
 }
 
 // Returns the name of the viewer's pod when it runs. Aborted: the user interrupted.

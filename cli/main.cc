@@ -95,8 +95,8 @@ bool IsCommand(const CLI::App& app, const char* name) {
 int Run(CLI::App& app, const std::vector<Command>& commands, int argc, char** argv) {
   // CLI11 would call an unknown command an unexpected argument.
   if (argc > 1 && std::string_view(argv[1]) == "query") {
-    std::cerr << "strobe: query is a command of the Python package: pip install "
-                 "'strobe-profiler[query]'; strobe convert --to parquet writes the same tables\n";
+    std::cerr << "strobe: query is a command of the Python package (make wheel) and needs pip "
+                 "install 'duckdb>=1.1'; strobe convert --to parquet writes the same tables\n";
     return kExitWrongFlags;
   }
   if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {

@@ -139,7 +139,7 @@ void AddReportFlags(CLI::App& command, ReportFlags& flags) {
           "(then its newest run)")
       ->required();
   command.add_option("other", flags.other,
-                     "another one of these: show what changed from the first one to this");
+                     "a second one of these: show what changed from the first one to it");
   command.add_option("--top", flags.top, "how many operations to show; 0 = none")
       ->capture_default_str();
   command
@@ -150,10 +150,10 @@ void AddReportFlags(CLI::App& command, ReportFlags& flags) {
       ->check(CLI::IsMember({"table", "json", "markdown", "html"}));
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "Tells which workers hold up the others, by how much and why, and for each worker how long "
-      "its steps took, and which part of that its devices computed, communicated or copied without "
-      "computing, or idled.\n"
-      "With two runs it tells what changed in the steps, in these parts and in the operations by "
+      "Shows which workers hold up the others, by how much and why, and, for each worker, how long "
+      "its steps took and for how much of that time its devices computed, communicated or copied "
+      "without computing, or idled.\n"
+      "With two runs, it shows what changed in the steps, in these parts and in the operations by "
       "more than chance explains.\n"
       "Examples:\n"
       "  strobe report /nfs/logs\n"

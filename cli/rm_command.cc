@@ -44,7 +44,7 @@ void AddRmFlags(CLI::App& command, RmFlags& flags) {
   AddRunChoiceFlags(command, flags.choice);
   command.add_option("--older-than", flags.choice.older_than,
                      "all runs that are older than this duration, such as 720h, by the time at the "
-                     "begin of their names");
+                     "start of their names");
   command.add_flag("--yes", flags.yes, "do not ask for confirmation");
   command.add_flag("--dry-run", flags.dry_run, "only print which runs would be deleted");
   AddStorageConfigFlag(command, flags.storage_config);

@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<std::string>> ChooseRuns(ObjectStore& store, const st
   std::vector<std::string> runs;
   for (const std::string& run : choice.runs) {
     if (!IsSafeName(run))
-      return absl::InvalidArgumentError(StrCat("\"", run, "\" is no name of a run"));
+      return absl::InvalidArgumentError(StrCat("\"", run, "\" is not a valid run name"));
     AddOnce(run, runs);
   }
   if (!named.empty()) AddOnce(named, runs);
@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<std::string>> ChooseRuns(ObjectStore& store, const st
     RETURN_IF_ERROR(AddFound(store, choice, now, runs));
   } else if (runs.empty()) {
     return absl::InvalidArgumentError(
-        "say which run: give the URL of a run, --run NAME or --all; strobe ls lists the runs");
+        "no run is named: give the URL of a run, --run NAME or --all; strobe ls lists the runs");
   }
   return runs;
 }

@@ -41,7 +41,7 @@ absl::StatusOr<RunPlace> ParseRunPlace(const std::string& text) {
   if (marker != std::string::npos) {
     place.run = path.substr(marker + 1 + kRunsPrefix.size());
     if (!IsSafeName(place.run))
-      return absl::InvalidArgumentError(StrCat("\"", place.run, "\" is no name of a run"));
+      return absl::InvalidArgumentError(StrCat("\"", place.run, "\" is not a valid run name"));
     path = path.substr(0, marker);
     if (path.empty() || path.ends_with("/")) path += "/";  // The logdirs "file:///" and "/".
   }

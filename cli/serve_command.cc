@@ -169,8 +169,9 @@ void AddServeFlags(CLI::App& command, ServeFlags& flags) {
                      "cluster that decides who may see what [$KUBECONFIG, the pod's own, "
                      "~/.kube/config]");
   command.footer(
-      "An authenticating proxy passes user and groups in headers. A user sees the runs of a logdir "
-      "if he may\nget ProfileRequests in the namespace that the configuration gives to the "
+      "An authenticating proxy passes the user and the groups in headers. A user sees the runs of "
+      "a logdir\n"
+      "if they may get ProfileRequests in the namespace that the configuration gives to the "
       "logdir.\n"
       "Example:\n"
       "  strobe serve --config serve.yaml, with\n"

@@ -39,7 +39,7 @@ std::string_view NameOf(report::Verdict verdict) {
     case report::Verdict::kClockNotMeasured:
       return "not decidable: clocks are not measured";
     case report::Verdict::kNoCalls:
-      return "not decidable: no collective is told";
+      return "not decidable: the traces have no collectives";
   }
   return "";
 }

@@ -102,10 +102,9 @@ void AddViewFlags(CLI::App& command, ViewFlags& flags) {
       "folder that keeps the index of each trace, so that the trace opens at once the next time; "
       "none = keep indexes in memory only [$XDG_CACHE_HOME/strobe or ~/.cache/strobe, at most 16 "
       "GiB]");
-  command.add_option(
-      "--allow-host", flags.hosts,
-      "a host name, besides localhost, that browsers may use for this server; can be "
-      "repeated");
+  command.add_option("--allow-host", flags.hosts,
+                     "a host name, in addition to localhost, that browsers may use for this "
+                     "server; can be repeated");
   command
       .add_option("--xprof", flags.xprof,
                   "address of an XProf server for the same logdir, such as http://localhost:8791; "
@@ -113,14 +112,13 @@ void AddViewFlags(CLI::App& command, ViewFlags& flags) {
       ->check(IsWebAddress);
   command
       .add_option("--perfetto", flags.perfetto,
-                  "address of Perfetto's page; the browser hands it a run's traces when asked to, "
+                  "address of Perfetto's page; the browser passes a run's traces to it on request "
                   "and uploads nothing")
       ->capture_default_str()
       ->check(IsWebAddress);
   command.add_option(
       "--end-when-idle", flags.end_when_idle,
-      "end when nobody has asked for anything, not even for /healthz, for this long, "
-      "such as 10m [never]");
+      "end after this long without any request, even for /healthz, such as 10m [never]");
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
       "All workers of a run are shown on one timeline; their clocks are corrected by the measured "

@@ -39,7 +39,7 @@ constexpr std::array kFieldFlags = {
     FieldFlag{"--run", "/run", Kind::kText, "NAME", "name of the run"},
     FieldFlag{"--delay", "/start/delay", Kind::kText, "DURATION", "time from now to the start"},
     FieldFlag{"--ready-timeout", "/start/readyTimeout", Kind::kText, "DURATION",
-              "how long to wait for workers that are busy or not there yet"},
+              "how long to wait for workers that are busy or not available yet"},
     FieldFlag{"--guard", "/start/guard", Kind::kText, "DURATION",
               "time to record before and after the window"},
     FieldFlag{"--max-skew", "/maxSkew", Kind::kText, "DURATION",
@@ -47,11 +47,12 @@ constexpr std::array kFieldFlags = {
     FieldFlag{"--collect-timeout", "/collectTimeout", Kind::kText, "DURATION",
               "how long collecting and uploading may take"},
     FieldFlag{"--on-late-start", "/onLateStart", Kind::kText, "Keep|Discard",
-              "what to do with a trace that misses a part of the window"},
+              "what to do with a trace that does not cover the whole window"},
     FieldFlag{"--min-workers", "/minWorkers", Kind::kNumberOrText, "NUMBER|PERCENT",
-              "how many workers must leave a usable trace"},
-    FieldFlag{"--attempts", "/attempts", Kind::kNumber, "NUMBER", "how often to try at most"},
-    FieldFlag{"--source", "/source", Kind::kText, "Auto|Framework|Agent", "where events come from"},
+              "how many workers must have a usable trace"},
+    FieldFlag{"--attempts", "/attempts", Kind::kNumber, "NUMBER", "maximum number of attempts"},
+    FieldFlag{"--source", "/source", Kind::kText, "Auto|Framework|Agent",
+              "where the events come from"},
     FieldFlag{"--host-tracer-level", "/tracers/host", Kind::kText, "LEVEL",
               "what to record on the host: Disabled, Critical, Info or Verbose"},
     FieldFlag{"--device-tracer-level", "/tracers/device", Kind::kText, "LEVEL",
@@ -59,11 +60,11 @@ constexpr std::array kFieldFlags = {
     FieldFlag{"--python-tracer-level", "/tracers/python", Kind::kText, "LEVEL",
               "whether to record Python calls: Enabled or Disabled"},
     FieldFlag{"--max-bytes-per-worker", "/maxBytesPerWorker", Kind::kText, "QUANTITY",
-              "refuse traces that are larger, such as 512Mi"},
+              "refuse traces that are larger than this, such as 512Mi"},
     FieldFlag{"--ttl", "/ttlAfterFinished", Kind::kText, "DURATION",
               "delete the request this long after its end, such as 24h"},
     FieldFlag{"--reclaim-policy", "/reclaimPolicy", Kind::kText, "Retain|Delete",
-              "what becomes of the run's files when the request is deleted"},
+              "what happens to the run's files when the request is deleted"},
 };
 
 absl::StatusOr<Json> ValueOf(const FieldFlag& field, const std::string& text) {
@@ -102,7 +103,7 @@ absl::Status SetStep(const std::string& text, Json& spec) {
   else
     return absl::InvalidArgumentError(
         StrCat("--at-step \"", text,
-               "\" must be next, the number of a step, or * and a number for the next multiple"));
+               "\" must be next, a step number, or * and a number for the next multiple"));
   return absl::OkStatus();
 }
 

@@ -172,7 +172,7 @@ std::vector<Finding> RequestFindings(const ProfileRequest& request) {
   if (status.matched > status.preflight.size()) {
     findings.push_back({Level::kWarning, "workers",
                         StrCat(status.matched - status.preflight.size(),
-                               " more workers, of which the status tells nothing by name"),
+                               " more workers, which the status does not list by name"),
                         ""});
   }
   if (versions.size() > 1) {

@@ -31,7 +31,7 @@ absl::StatusOr<FleetVolumes> VolumesOf(const FleetWishes& wishes) {
     const std::size_t colon = claim.find(':');
     if (colon == 0 || colon == std::string::npos || claim.substr(colon + 1, 1) != "/")
       return absl::InvalidArgumentError(
-          StrCat("\"", claim, "\" is no claim and path, such as traces:/nfs"));
+          StrCat("\"", claim, "\" is not a claim and a path, such as traces:/nfs"));
     const std::string name = StrCat("claim-", made.mounts.size());
     made.volumes.push_back(
         {{"name", name}, {"persistentVolumeClaim", {{"claimName", claim.substr(0, colon)}}}});
@@ -48,8 +48,8 @@ absl::StatusOr<bool> UsesAzure(const FleetWishes& wishes) {
     if (logdir.scheme() == "file" && wishes.claims.empty())
       return absl::InvalidArgumentError(
           StrCat(place,
-                 " is a path, which pods need a volume for; name its claim and where to "
-                 "mount it, such as --claim traces:/nfs"));
+                 " is a path, for which the pods need a volume; give its claim and where to mount "
+                 "it, such as --claim traces:/nfs"));
     azure = azure || logdir.scheme() == "az";
   }
   return azure;

@@ -78,7 +78,7 @@ std::string StateLine(const WorkersInState& in) {
 // What it does now, in one line; empty once it is finished.
 std::string Headline(const ProfileRequest& request, WallTime now) {
   const Condition* found = FindCondition(request.status, "Succeeded");
-  if (found == nullptr) return "the operator has not looked at it yet";
+  if (found == nullptr) return "the operator has not processed it yet";
   const Condition& state = *found;
   if (state.status != ConditionStatus::kUnknown) return "";
   std::string text = state.reason;

@@ -34,7 +34,7 @@ absl::StatusOr<Argument> Parse(const std::string& text) {
       text.find('/', slash + 1) != std::string::npos) {
     return absl::InvalidArgumentError(
         StrCat("\"", text,
-               "\" names no worker; write KIND/NAME, such as job/llm, or pod/llm-0, or give "
+               "\" does not name a worker; write KIND/NAME, such as job/llm, or pod/llm-0, or give "
                "labels with --selector"));
   }
   Argument argument{.kind = Lower(std::string_view(text).substr(0, slash)),
@@ -83,8 +83,8 @@ absl::StatusOr<Json> SelectorOf(const std::string& text) {
     if (equals == 0 || equals == std::string::npos || part.find_first_of(" ()") != part.npos) {
       return absl::InvalidArgumentError(
           StrCat("--selector \"", text,
-                 "\" must be labels such as app=train or app=train,tier!=web"
-                 "; write others into a file for --from"));
+                 "\" must be labels such as app=train or app=train,tier!=web; write other "
+                 "selectors into a file for --from"));
     }
     std::string key = part.substr(0, equals), value = part.substr(equals + 1);
     if (value.starts_with('=')) value.erase(0, 1);
@@ -113,14 +113,14 @@ absl::StatusOr<Json> TargetOf(const std::vector<std::string>& names, const std::
   if (!IsPod(first)) {
     if (names.size() == 1) return JobOf(first);
     return absl::InvalidArgumentError(
-        "a capture is of one job; name one, or several pods as pod/NAME, or use --selector");
+        "a capture records one job; name one job, or several pods as pod/NAME, or use --selector");
   }
   Json pods = Json::array();
   for (const std::string& name : names) {
     ASSIGN_OR_RETURN(const Argument pod, Parse(name));
     if (!IsPod(pod)) {
-      return absl::InvalidArgumentError(
-          StrCat("\"", name, "\" is no pod; a capture is of one job, or of pods as pod/NAME"));
+      return absl::InvalidArgumentError(StrCat(
+          "\"", name, "\" is not a pod; a capture records one job, or pods given as pod/NAME"));
     }
     pods.push_back(pod.name);
   }

@@ -170,7 +170,7 @@ std::string WithReason(const PlainJson& state) {
 ViewerState PodState(const PlainJson& pod) {
   using Phase = ViewerState::Phase;
   const PlainJson& status = Member(pod, "status");
-  ViewerState state{Phase::kWaits, TextOf(Member(pod, "metadata"), "name"), "it is created"};
+  ViewerState state{Phase::kWaits, TextOf(Member(pod, "metadata"), "name"), "it is being created"};
   const std::string phase = TextOf(status, "phase");
   const PlainJson& containers = Member(status, "containerStatuses");
   const PlainJson container = containers.empty() ? PlainJson() : Member(containers[0], "state");
@@ -217,7 +217,7 @@ absl::StatusOr<Json> MakeViewerJob(const ViewerWishes& wishes, const PlainJson& 
   if (pod.is_null() && wishes.image.empty()) {
     return absl::FailedPreconditionError(
         "no pod of this namespace has Strobe's sidecar, whose image and storage settings the "
-        "viewer would take; name an image with --image and an identity with --service-account");
+        "viewer would use; give an image with --image and an identity with --service-account");
   }
   Json metadata = {{"name", wishes.name},
                    {"labels",
@@ -242,13 +242,13 @@ absl::StatusOr<Json> MakeViewerJob(const ViewerWishes& wishes, const PlainJson& 
 }
 
 ViewerState StateOf(const PlainJson& objects, const PlainJson& events) {
-  ViewerState state{ViewerState::Phase::kWaits, "", "its Job makes a pod"};
+  ViewerState state{ViewerState::Phase::kWaits, "", "its Job is creating a pod"};
   bool exists = false;
   for (const PlainJson& object : Member(objects, "items")) {
     if (TextOf(object, "kind") == "Pod") return PodState(object);
     exists = true;
     if (Member(Member(object, "spec"), "suspend") == true)
-      state.text = "its Job is suspended, as a queue such as Kueue does it until there is room";
+      state.text = "its Job is suspended; a queue such as Kueue does this until there is room";
   }
   if (!exists) return {ViewerState::Phase::kEnded, "", "its Job was deleted"};
   for (const PlainJson& event : Member(events, "items")) {

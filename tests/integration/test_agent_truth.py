@@ -91,7 +91,7 @@ def test_a_program_that_died_while_its_sidecar_was_stopped_is_not_ok(rig, notes)
 def test_a_late_recording_is_discarded_when_that_was_asked(rig):
     rig.noting()
     _, worker = finish(stopped_sidecar(rig, "2s", 0.5, 1.7, "--on-late-start", "Discard"))
-    assert worker["outcome"] == "LateStart" and "discarded as asked" in worker["message"], worker
+    assert worker["outcome"] == "LateStart" and "discarded as requested" in worker["message"], worker
     assert not list(rig.logdir.rglob("*.xplane.pb"))
 
 
@@ -272,7 +272,7 @@ def test_a_full_directory_hides_nobody(group, small_volume, protos, tmp_path):
     (worker,) = manifest["workers"]
     assert worker["outcome"] == "ProfilerStartFailed", worker
     assert f"noting_program {second.pid}" in worker["message"] and "No space left" in worker["message"], worker
-    assert "of 2 processes were recorded as asked" in worker["message"]
+    assert "of 2 processes were recorded as requested" in worker["message"]
     assert first.running() and second.running() and rig.process.running(), "nobody was ended by SIGBUS"
     second.kill()
     (small_volume / "more").unlink()

@@ -280,7 +280,7 @@ def test_python_calls_that_nobody_can_record_are_said(server, python):
         manifest = client.trace(f"localhost:{sys.argv[1]}", "logdir", 200, options={"python_tracer_level": 1})
         print(*manifest["workers"][0]["notes"])
     """, server)
-    assert "there are no Python calls: tracers.python was asked for" in out
+    assert "Python calls were requested (tracers.python) but are missing" in out
 
 
 def test_a_trace_that_could_not_be_saved_is_not_called_synchronized(server, tmp_path):
@@ -313,7 +313,7 @@ def test_one_dead_worker_of_two_does_not_cost_the_other_trace(server, python, tm
     """, server)
     assert len(list(tmp_path.glob("logdir/plugins/profile/*/*.xplane.pb"))) == 1
     if package == "strobe":
-        assert out.startswith("1 of 2 workers were not recorded as asked: localhost_1: Unreachable"), out
+        assert out.startswith("1 of 2 workers were not recorded as requested: localhost_1: Unreachable"), out
 
 
 def test_who_wants_all_workers_says_so(server, python, tmp_path):

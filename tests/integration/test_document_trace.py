@@ -271,7 +271,7 @@ def test_what_is_beyond_the_limit_is_said(python_package, tmp_path):
     done = subprocess.run([PYTHON, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PYTHONPATH": str(python_package)})
     (worker,) = json.loads(done.stdout)["workers"]
-    assert worker["outcome"] == "Ok" and any("3 annotations were cut" in note for note in worker["notes"]), worker
+    assert worker["outcome"] == "Ok" and any("3 annotations were truncated" in note for note in worker["notes"]), worker
     events = annotations(tmp_path / "logdir")
     assert [name for name, *_ in events] == ["doc huge"] * 3, "the name is never damaged"
     text = events[0][1]["text"]
@@ -362,7 +362,7 @@ def test_a_second_recording_at_the_same_time_is_refused(python_package, tmp_path
         stop()
     """)
     assert run_as("tensorflow", program, "theirs", tmp_path, python_package) == "Another profiler is running.\n"
-    assert run_as("strobe", program, "ours", tmp_path, python_package).startswith("a capture runs already; call strobe.stop() first")
+    assert run_as("strobe", program, "ours", tmp_path, python_package).startswith("a capture is already running; call strobe.stop() first")
 
 
 def test_what_the_document_on_empty_traces_invents_does_not_exist(python_package, protos, tmp_path):

@@ -74,7 +74,7 @@ def test_each_version_of_jax_is_recorded_by_a_session(group, tmp_path, python_pa
     announcement = trainer.announced()
     assert announcement["framework"] == "jax" and announcement["channel"] == ("server" if version in WITH_SERVER else "session"), announcement
     assert bool(announcement["address"]) == (version in WITH_SERVER)
-    assert ("stands still" in (announcement["note"] or "")) == (version in STALLS)
+    assert ("training pauses" in (announcement["note"] or "")) == (version in STALLS)
     client = trainer.client()
     start = client.capture(ahead_ms=300, may_stall=version in STALLS)
     done = client.until("done")

@@ -119,7 +119,7 @@ def test_quantities_and_limits_that_are_switched_off_are_kept_as_written(kubectl
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "nohost", "--logdir", "/l"], '--workers: "nohost" has no port; write host:port'),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1,,b:2", "--logdir", "/l"], "is empty"),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1,a:1", "--logdir", "/l"], "is listed twice"),
-    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:99999", "--logdir", "/l"], "port that is no number from 1 to 65535"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:99999", "--logdir", "/l"], "port that is not a number from 1 to 65535"),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "::1:80", "--logdir", "/l"], "brackets"),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "ftp://x/y"], "unknown scheme ftp"),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "/l", "--duration", "0"], "--duration"),
@@ -129,7 +129,7 @@ def test_quantities_and_limits_that_are_switched_off_are_kept_as_written(kubectl
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "/l", "--run", "../x"], "--run"),
     ("strobe", ["paint"], "paint"),
     ("strobe-sidecar", [], "--insecure-plaintext"),
-    ("strobe-sidecar", ["--insecure-plaintext", "--framework", "9012"], "is no host:port"),
+    ("strobe-sidecar", ["--insecure-plaintext", "--framework", "9012"], "is not a host:port"),
     ("strobe-sidecar", ["--insecure-plaintext", "--log-level", "loud"], "--log-level must be"),
     ("strobe-sidecar", ["--enroll", "operator:9444"], "--enroll needs --roots"),
     ("strobe-sidecar", ["--enroll", "operator:9444", "--insecure-plaintext"], "either --enroll"),
@@ -147,7 +147,7 @@ def test_unknown_keys_of_the_configuration_file_are_shown_with_their_place(tmp_p
     config.write_text("maxConcurrentReconciles: 2\nwatch:\n  namspace: team\n")
     result = subprocess.run([BIN / "strobe-operator", "--config", config], capture_output=True, text=True, timeout=20)
     assert result.returncode == 2
-    assert f"{config}:3:3: unknown key watch.namspace; known here are namespace, timeout" in result.stderr
+    assert f"{config}:3:3: unknown key watch.namspace; the known keys are namespace, timeout" in result.stderr
 
 
 @pytest.mark.parametrize("program", ["strobe", "strobe-sidecar", "strobe-operator"])

@@ -62,7 +62,7 @@ def check_operators(pod, trainer, worker):
 def test_an_unchanged_program_is_captured(shared):
     sources, lead = shared.sources()
     (source,) = sources.values()
-    assert source.address == f"torch {shared.loop.process.pid}" and source.detail.startswith("Kineto, asks every 1"), source
+    assert source.address == f"torch {shared.loop.process.pid}" and source.detail.startswith("Kineto, polls every 1"), source
     # A second between questions, a second of warm-up, a second of Kineto's own, and a margin.
     assert 3.3 <= lead < 4
     worker = shared.capture(run="one")
@@ -77,7 +77,7 @@ def test_an_unchanged_program_is_captured(shared):
         worker = shared.capture("--device-tracer-level", "0", run=run)
         if worker["outcome"] == "Ok":
             break
-        assert worker["outcome"] == "ProfilerStartFailed" and "was told and did not begin" in worker["message"], worker
+        assert worker["outcome"] == "ProfilerStartFailed" and "read the request but did not begin" in worker["message"], worker
     assert worker["outcome"] == "Ok", worker
     check_operators(shared, shared.loop, worker)
     assert shared.loop.trains()
@@ -180,7 +180,7 @@ def test_strangers_that_ask_by_the_rules_are_rows_and_bounded(shared):
     trainer = rows[f"torch {shared.loop.process.pid}"]
     assert trainer["outcome"] == "OK", trainer
     stranger = rows[f"torch {os.getpid()}"]
-    assert stranger["outcome"] == "PROFILER_START_FAILED" and "was told and did not begin" in stranger["message"], stranger
+    assert stranger["outcome"] == "PROFILER_START_FAILED" and "read the request but did not begin" in stranger["message"], stranger
     assert worker["outcome"] == "ProfilerStartFailed" and int(worker["events"]) > 100, "what there is of the trainer is kept"
     wait_until(lambda: len(shared.sources()[0]) == 1, 10, "it to be forgotten")
 
@@ -200,7 +200,7 @@ def test_the_programs_own_profiler_wins(shared):
     time.sleep(1.5)
     shared.loop.order(begin)
     worker = result(process)
-    assert worker["outcome"] == "Busy" and "session of the program's own" in worker["message"], worker
+    assert worker["outcome"] == "Busy" and "own profiler session" in worker["message"], worker
     shared.loop.order(end)
     assert shared.leftovers() == []
     counts = [int(line.split()[1]) for line in shared.loop.process.output().splitlines() if line.startswith("own ")]
@@ -215,7 +215,7 @@ def test_nothing_can_call_a_recording_off_and_the_outcome_says_so(shared):
     worker = result(process)
     assert worker["outcome"] == "Cancelled", worker
     (row,) = kineto_rows(worker)
-    assert row["outcome"] == "CANCELLED" and "cannot take an order back; its trace is removed" in row["message"], row
+    assert row["outcome"] == "CANCELLED" and "cannot cancel a request; its trace will be removed" in row["message"], row
     # The next capture waits for its end, or is told of it.
     for attempt in range(5):
         worker = shared.capture(run=f"next-{attempt}")

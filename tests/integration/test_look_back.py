@@ -65,7 +65,7 @@ def test_what_a_killed_program_did_last_can_be_looked_back_at(rig):
     killed, _, worker = kill_and_look_back(rig, program)
     row = agents_row(worker)
     assert worker["outcome"] == row["outcome"].title() == "Ok", worker
-    assert "had ended before the capture, not by its own exit; its last record ended" in row["message"], row
+    assert "had ended before the capture without exiting normally; its last record ended" in row["message"], row
     noted = oracle.within(oracle.read_notes(rig.dir.parent / "notes.txt"), killed - 2 * SECOND, killed)
     found = oracle.steps_of(rig.space("crash"))
     assert len(noted) > 50 and not [note for note in noted if found[note.process, note.step] == 0], "its last two seconds"

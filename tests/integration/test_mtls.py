@@ -161,7 +161,7 @@ def test_only_pods_are_enrolled_and_as_themselves(operator, kubectl, protos):
         with pytest.raises(grpc.RpcError) as error:
             enroll(operator, token, signing_request(key))
         assert error.value.code() == grpc.StatusCode.UNAUTHENTICATED, error.value
-        assert error.value.details() == "the token is not accepted"
+        assert error.value.details() == "the token was not accepted"
     rsa_like = "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"
     for request in ("", rsa_like, "x" * 20_000):
         with pytest.raises(grpc.RpcError) as error:

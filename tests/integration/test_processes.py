@@ -64,7 +64,7 @@ def test_a_server_that_is_gone_at_the_start_costs_the_other_nothing(group, train
     rig = AgentRig(group, tmp_path).sidecar(f"{gone},{here}")
     worker = capture_while(rig, lost)
     assert worker["outcome"] == "NoSource", worker
-    assert worker["message"].startswith("1 of 2 processes were recorded as asked;") and gone in worker["message"]
+    assert worker["message"].startswith("1 of 2 processes were recorded as requested;") and gone in worker["message"]
     assert tagged(rig.space(), here) and not tagged(rig.space(), gone)
     rows = rows_of(worker)
     assert rows[here]["outcome"] == "OK" and rows[gone]["outcome"] == "NO_SOURCE" and int(rows[gone]["startedNs"]) == 0

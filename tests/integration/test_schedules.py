@@ -48,7 +48,7 @@ def test_who_may_have_a_schedule_and_what_is_wrong_with_it(operator, kubectl, lo
     assert refused.returncode != 0 and 'user "joe" may not profile pods' in refused.stderr
     for change, words in [({"interval": None, "schedule": "0 25 * * *"}, 'spec.schedule: the hour "25"'),
                           ({"interval": None, "schedule": "0 0 31 2 *"}, "never occurs"),
-                          ({"interval": None, "schedule": "@daily", "timeZone": "Mars/Base"}, 'spec.timeZone: "Mars/Base" is no time zone'),
+                          ({"interval": None, "schedule": "@daily", "timeZone": "Mars/Base"}, 'spec.timeZone: "Mars/Base" is not a time zone'),
                           ({"schedule": "@daily"}, "give exactly one of schedule and interval"),
                           ({"timeZone": "UTC"}, "timeZone is for schedule"),
                           ({"interval": "3s"}, "interval must be whole seconds"),

@@ -123,7 +123,7 @@ def test_publish_and_reclaim_stay_within_the_run(rig, logdir):
     assert (logdir / "plugins/profile/r1/strobe.json").read_bytes() == manifest
     with pytest.raises(grpc.RpcError) as error:
         stub.Publish(pb.PublishRequest(logdir=str(logdir), run="r1", manifest=b'{"captureId": "c2"}'), timeout=5)
-    assert error.value.code() == grpc.StatusCode.ALREADY_EXISTS and "of capture c1" in error.value.details()
+    assert error.value.code() == grpc.StatusCode.ALREADY_EXISTS and "to capture c1" in error.value.details()
     (logdir / "plugins/profile/other").mkdir()
     (logdir / "plugins/profile/other/keep").write_text("x")
     for run, capture, code in (("r1", "c2", "PERMISSION_DENIED"), ("other", "c1", "PERMISSION_DENIED"), ("r1", "", "INVALID_ARGUMENT"),

@@ -87,9 +87,9 @@ def test_a_step_that_has_passed_is_refused_by_name(job):
     job.wait_for_step(30)
     manifest = job.capture("--steps", "2", "--at-step", "3")
     assert manifest["result"] == "Failed"
-    assert re.search(r"127.0.0.1:[0-9]+: step 3 has passed, it is at step [0-9]+", manifest["message"]), manifest["message"]
+    assert re.search(r"127.0.0.1:[0-9]+: step 3 has passed; the worker is at step [0-9]+", manifest["message"]), manifest["message"]
     manifest = job.capture("--steps", "2", "--at-step", "100000000")
-    assert re.search(r"would reach step 100000000 only in .*, at most 55m", manifest["message"]), manifest["message"]
+    assert re.search(r"would reach step 100000000 only in .*; at most 55m", manifest["message"]), manifest["message"]
 
 
 def test_a_rank_that_tells_no_steps_makes_it_a_window_of_time(job):
@@ -102,7 +102,7 @@ def test_a_rank_that_tells_no_steps_makes_it_a_window_of_time(job):
     assert int(manifest["durationNs"]) == 400_000_000
     assert manifest["skewKnown"], "it is a window of time like any other"
     table = job.run_capture("--steps", "5", "--duration", "400ms", "--output", "table", run="t").stdout
-    assert f"it is a window of time, because {silent.name} tells no steps" in table, table
+    assert f"it is a window of time, because {silent.name} reports no steps" in table, table
 
 
 def test_windows_of_time_tell_the_steps_that_all_ranks_have(job):
@@ -242,7 +242,7 @@ def test_unchanged_jax_and_tensorflow_programs_begin_at_their_annotations(job, p
     (["--at-step", "5"], "--at-step needs --steps"),
     (["--steps", "3", "--at-step", "soon"], '--at-step "soon" must be next'),
     (["--steps", "3", "--at-step", "*0"], '--at-step "*0" must be next'),
-    (["--steps", "3", "--delay", "1s"], "--steps goes with neither --delay nor --max-skew"),
+    (["--steps", "3", "--delay", "1s"], "--steps cannot be combined with --delay or --max-skew"),
     (["--steps", "3", "--host-tracer-level", "Disabled"], "--steps needs --host-tracer-level Critical, Info or Verbose"),
 ])
 def test_wrong_flags_are_named(tmp_path, flags, complaint):

@@ -170,7 +170,7 @@ def test_errors_are_one_sentence(versity, tmp_path):
     assert "SignatureDoesNotMatch" in complaint("ls", versity.url, env={"AWS_SECRET_ACCESS_KEY": "test-secret-wrong"})
     assert "create the bucket" in complaint("ls", "s3://no-such-bucket/logs")
     assert "there is no run" in complaint("ls", f"{versity.url}/plugins/profile/none")
-    assert "say which run" in complaint("cp", versity.url, tmp_path)
+    assert "no run is named" in complaint("cp", versity.url, tmp_path)
     assert "pass --yes" in complaint("rm", versity.url, "--run", "x")
     assert "there is no option" in complaint("ls", "s3://b/x?colour=red")
     assert "cannot read the CA bundle" in complaint("ls", versity.url + "?ca_bundle=/none.pem")

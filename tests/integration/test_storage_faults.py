@@ -245,7 +245,7 @@ def test_a_full_disk(sidecar, server):
     free = sidecar.describe("c").spool_free_bytes
     assert 0 < free < TRACE_MIB << 20
     refused = sidecar.arm(max_bytes=TRACE_MIB << 21)
-    assert not refused.accepted and refused.refusal == sidecar.pb.SPOOL_FULL and "bytes left" in refused.message
+    assert not refused.accepted and refused.refusal == sidecar.pb.SPOOL_FULL and "bytes free" in refused.message
     assert sidecar.arm().accepted
     report = sidecar.finished()
     assert report.outcome == sidecar.pb.OK, report.message

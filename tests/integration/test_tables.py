@@ -193,7 +193,7 @@ def test_what_is_wrong_is_said_in_one_line(run, query, tmp_path):
     code, said = convert(run, "--to", "parquet", "-o", tmp_path / "file")
     assert code == 1 and "cannot make the directory" in said
     done = subprocess.run([BIN / "strobe", "query", run, "SELECT 1"], capture_output=True, text=True)
-    assert done.returncode == 2 and "pip install 'strobe-profiler[query]'" in done.stderr
+    assert done.returncode == 2 and "pip install 'duckdb>=1.1'" in done.stderr
 
 
 def test_a_damaged_trace_leaves_no_part_of_its_table(run, tmp_path):

@@ -48,7 +48,7 @@ def test_workers_that_a_job_has_not_created_are_missing(kubectl, operator, make_
     kubectl.apply(job_request("look", logdir))
     request = wait_finished(kubectl, "look")
     assert condition(request, "Failed")["reason"] == "WorkerMissing", request["status"]
-    assert "2/3 workers are there" in condition(request, "Accepted")["message"]
+    assert "2/3 workers are present" in condition(request, "Accepted")["message"]
     assert request["status"]["workers"]["expected"] == request["status"]["workers"]["matched"] == 3
     assert request["status"]["outcomes"][0] == {"pod": "(rank 2)", "cause": "WorkerMissing", "message": "the Job should have 3 workers; 2 of them have a pod"}
 
@@ -67,7 +67,7 @@ def test_workers_that_come_late_are_waited_for(kubectl, operator, make_workers, 
     workers = make_workers(3)
     of_job(workers[0], kubectl)
     kubectl.apply(job_request("look", logdir, start={"readyTimeout": "60s"}))
-    wait_until(lambda: "1/3 workers are there" in condition(kubectl.get("profreq", "look"), "Succeeded").get("message", ""), 15, "the wait")
+    wait_until(lambda: "1/3 workers are present" in condition(kubectl.get("profreq", "look"), "Succeeded").get("message", ""), 15, "the wait")
     for worker in workers[1:]:
         of_job(worker, kubectl)
     request = wait_finished(kubectl, "look")
@@ -88,7 +88,7 @@ def test_expected_workers_says_it_for_a_selector(kubectl, operator, make_workers
     make_workers(2, kubectl)
     kubectl.apply(profile_request("unknown", logdir))
     message = condition(wait_finished(kubectl, "unknown"), "Accepted")["message"]
-    assert message == "2 workers are there; how many there should be is not known: target.expectedWorkers does not say it"
+    assert message == "2 workers are present; the expected number is not known: target.expectedWorkers is not set"
     target = {"selector": {"matchLabels": {"app": "train"}}, "expectedWorkers": 16}
     kubectl.apply(profile_request("look", logdir, target=target, minWorkers=2, **FAST))
     assert wait_finished(kubectl, "look")["status"]["workers"]["summary"] == "2/16"
@@ -111,7 +111,7 @@ def test_a_multi_slice_jobset_is_numbered_slice_by_slice(kubectl, operator, make
                                   "batch.kubernetes.io/job-completion-index": str(host)})
     kubectl.apply(job_request("look", logdir, kind="JobSet", minWorkers=3))
     request = wait_finished(kubectl, "look")
-    assert condition(request, "Accepted")["message"] == "3/8 workers are there"
+    assert condition(request, "Accepted")["message"] == "3/8 workers are present"
     assert request["status"]["workers"]["summary"] == "3/8" and condition(request, "Succeeded")["reason"] == "EnoughWorkersOk"
     workers = read_manifest(logdir)["workers"]
     assert {w["pod"]: w["rank"] for w in workers if w["pod"]} == {"worker-0": 7, "worker-1": 1, "worker-2": 4}
@@ -141,7 +141,7 @@ def test_pods_are_found_as_their_controllers_make_them(kubectl, operator, logdir
     kubectl.apply(profile_request("look", logdir, target={"jobRef": recorded["jobRef"]}, **FAST))
     if not recorded["pods"]:
         wait_until(lambda: condition(kubectl.get("profreq", "look"), "Succeeded").get("reason") == "JobSuspended", 15, "that it is seen")
-        assert f"0/{recorded['workers']} workers are there" in condition(kubectl.get("profreq", "look"), "Succeeded")["message"]
+        assert f"0/{recorded['workers']} workers are present" in condition(kubectl.get("profreq", "look"), "Succeeded")["message"]
         return
     # The pods are not injected, so that the request can only tell how many there are.
     wait_until(lambda: condition(kubectl.get("profreq", "look"), "Accepted").get("message", "").startswith(f"none of {recorded['workers']} pods can"),
@@ -245,7 +245,7 @@ def test_programs_of_one_container_alone_are_recorded(two_containers):
 
 def test_a_container_that_cannot_be_told_apart_is_refused(two_containers):
     rig, stub, pb = two_containers
-    for plan, words in ((plan_for(pb, rig, "proxy"), "cannot tell the programs of container proxy"),
+    for plan, words in ((plan_for(pb, rig, "proxy"), "cannot distinguish the programs of container proxy"),
                         (plan_for(pb, rig, "learner", source=pb.SOURCE_FRAMEWORK), "share its ports")):
         refused = stub.Arm(pb.ArmRequest(plan=plan), timeout=5)
         assert not refused.accepted and refused.refusal == pb.NO_SOURCE and words in refused.message

@@ -230,7 +230,7 @@ def test_policies_bound_together_what_starts_itself(operator, kubectl, logdir):
     told = wait_until(lambda: skip("proftrig", "other"), 20, "an alert that is skipped")
     assert told["reason"] == "PolicyBudget", told
     later = wait_until(lambda: (found := skip("profsched", "nightly")) and "automatic.coolDown" in found["message"] and found, 20, "what holds after the end")
-    assert f"{first['metadata']['name']} was started at {first['metadata']['creationTimestamp']}; coolDown is " in later["message"] and "free again at " in later["message"]
+    assert f"{first['metadata']['name']} was started at {first['metadata']['creationTimestamp']}; coolDown is " in later["message"] and "available again at " in later["message"]
     assert total(operator.page("/metrics"), "strobe_triggers_alerts_total", outcome="PolicyBudget") == 1
     wait_until(lambda: total(operator.page("/metrics"), "strobe_schedule_runs_total", result="skipped") >= 1, 20, "a run that the next operator skips")
     assert [r["metadata"]["uid"] for r in runs()] == [first["metadata"]["uid"]]

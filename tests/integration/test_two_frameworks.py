@@ -88,7 +88,7 @@ def test_a_jax_program_that_imports_pytorch(pod, start, tmp_path):
     (worker,) = manifest["workers"]
     assert worker["outcome"] == "Ok", worker
     note = framework_rows(worker)["torch"]["note"]
-    assert "by another framework of the process only" in note, note
+    assert "only by another framework of the process" in note, note
     trace = pod.trace(worker, "both")
     assert "aten::mm" in names(trace) and has_noted_steps(trainer, manifest, trace)
 

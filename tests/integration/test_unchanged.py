@@ -110,7 +110,7 @@ def test_options_of_the_request_are_in_the_trace(group, tmp_path, python_package
     assert any(name.startswith("nn.Module: Linear") for name, stats in events)
     allocated = [stats for name, stats in events if name == "Total Allocated" and stats["Total Allocated"] > 0]
     (process,) = [p for p in worker["processes"] if p["source"] == "SOURCE_FRAMEWORK"]
-    assert bool(allocated) == records_memory() and ("no allocation was recorded" in process["note"]) != records_memory(), process
+    assert bool(allocated) == records_memory() and ("no memory allocations were recorded" in process["note"]) != records_memory(), process
     worker, _ = capture(address, tmp_path, run="none")
     assert not {"flops", "Input Dims", "Total Allocated"} & {stat for _, stats in host_stats(tmp_path, "none") for stat in stats}
     (process,) = [p for p in worker["processes"] if p["source"] == "SOURCE_FRAMEWORK"]
@@ -162,7 +162,7 @@ def test_a_file_that_cannot_be_kept_is_told(group, tmp_path, python_package, pro
     worker, stderr = capture(address, tmp_path, "--keep-original")
     assert worker["outcome"] == "Ok", (worker, stderr)
     (process,) = [p for p in worker["processes"] if p["source"] == "SOURCE_FRAMEWORK"]
-    assert process["original"] == "" and process["note"] == "its original is not kept: the sidecar has no --spool-dir"
+    assert process["original"] == "" and process["note"] == "its original was not kept: the sidecar has no --spool-dir"
 
 
 def test_options_that_nobody_has_are_told(group, tmp_path, python_package, protos, sidecar):
@@ -170,7 +170,7 @@ def test_options_that_nobody_has_are_told(group, tmp_path, python_package, proto
     Trainer(group, tmp_path, python_package, "jax").announced()
     worker, stderr = capture(address, tmp_path, "--shapes", "--memory")
     assert worker["outcome"] == "Ok", (worker, stderr)
-    assert [note for note in worker["notes"] if "tracers.shapes, tracers.memory were asked for, which only PyTorch's profiler" in note], worker
+    assert [note for note in worker["notes"] if "tracers.shapes, tracers.memory were requested, which only PyTorch's profiler" in note], worker
 
 
 def test_both_ranks_of_a_torchrun_are_captured(group, tmp_path, python_package, protos, sidecar):

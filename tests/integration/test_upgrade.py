@@ -79,7 +79,7 @@ def test_pods_of_an_earlier_release_stay_capturable(group, kubectl, older, logdi
     assert condition(request, "Synchronized")["status"] == "True", request["status"]
     assert list((logdir / "plugins/profile/look").glob("*.xplane.pb")) and (logdir / "plugins/profile/look/strobe.json").exists()
     assert worker.dropped > 0 or without is None
-    headline = "not decidable: no trace is summed up: its sidecar is older than reports"
+    headline = "not decidable: no trace is summed up: its sidecar is too old to make reports"
     assert request["status"]["report"] == {"headline": headline}, request["status"]
 
 
@@ -88,7 +88,7 @@ def test_a_sidecar_that_knows_no_steps_is_not_taken_to_have_recorded_them(group,
     Operator(group, kubectl.kubeconfig, flags=["--no-leader-election"]).start().wait_ready()
     kubectl.apply(profile_request("look", logdir, run="look", attempts=1, steps=3, start=WIDE))
     request = wait_finished(kubectl, "look")
-    assert "it is a window of time, because worker-0 tells no steps" in condition(request, "Synchronized")["message"], request["status"]
+    assert "it is a window of time, because worker-0 reports no steps" in condition(request, "Synchronized")["message"], request["status"]
     assert "steps" not in request["status"]
 
 

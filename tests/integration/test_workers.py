@@ -50,7 +50,7 @@ def test_a_profiler_server_that_is_started_late_is_waited_for(kubectl, operator,
     late = Worker(group, "late").start_sidecar().wait().register(kubectl)
     kubectl.apply(profile_request("look", logdir, attempts=1, start={"readyTimeout": "2m"}))
     kubectl.run("wait", '--for=jsonpath={.status.conditions[?(@.type=="Succeeded")].reason}=WaitingForReadiness', "profilerequest/look", "--timeout=10s")
-    assert "nobody listens" in condition(kubectl.get("profilerequest", "look"), "Succeeded")["message"]
+    assert "nothing is listening" in condition(kubectl.get("profilerequest", "look"), "Succeeded")["message"]
     late.start_trainer()
     request = wait_finished(kubectl, "look", 120)
     assert condition(request, "Succeeded")["status"] == "True" and request["status"]["attempt"] == 1

@@ -347,7 +347,7 @@ class Storm:
                 wrong.append(f"{name}: {worker['name']}'s trace is not what was recorded")
         message = condition({"status": status}, "Succeeded").get("message", "")
         # An operator may have been killed between writing the manifest and the status. The next operator must say so in the message.
-        if len(ok) > status["workers"]["ok"] and "an operator before this one wrote it" not in message:
+        if len(ok) > status["workers"]["ok"] and "an earlier operator wrote it" not in message:
             wrong.append(f"{name}: the manifest has {len(ok)} workers Ok, the status {status['workers']['ok']}: {message}")
         if not wrong:
             lies, looked_for = held_against_notes(run, self.workers)

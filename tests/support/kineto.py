@@ -17,9 +17,9 @@ from tests.support.processes import BIN, wait_until
 
 DAEMON = b"\0dynolog\0"
 # What the sidecar says when a process, or the sidecar itself, had to wait too long for a processor.
-BUSY_MACHINE = ("read too late", "was not seen in time", "before the start what to record", "after the instant")
+BUSY_MACHINE = ("read the request too late", "was not seen in time", "before the start; start later", "after the instant")
 # Kineto drops an order whose start is near when it reads it, and says nothing. For tests that are not about this.
-DROPPED = "was told and did not begin"
+DROPPED = "read the request but did not begin"
 
 
 def question(pids, kind=2):
@@ -79,7 +79,7 @@ class Pod:
     def await_clients(self, count, timeout=30):
         """Waits until so many processes with PyTorch ask, each often enough to know its interval."""
         def there():
-            known = [s for s in self.sources()[0].values() if s.ready and "Kineto, asks every" in s.detail and "every 5s" not in s.detail]
+            known = [s for s in self.sources()[0].values() if s.ready and "Kineto, polls every" in s.detail and "every 5s" not in s.detail]
             return len(known) == count
         wait_until(there, timeout, f"{count} processes asking")
 

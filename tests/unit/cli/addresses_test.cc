@@ -32,10 +32,10 @@ TEST(ParseWorkers, SaysWhichEntryIsWrongAndWhatToWrite) {
       {"a:1,http://b:1", "--workers: \"http://b:1\" has a scheme that is not grpc"},
       {"b:1/x", "--workers: \"b:1/x\" has a path"},
       {"fd00::1:80", "put an IPv6 address into brackets"},
-      {"a:0", "has a port that is no number from 1 to 65535"},
-      {"a:65536", "has a port that is no number"},
-      {"a:80x", "has a port that is no number"},
-      {"a:", "has a port that is no number"},
+      {"a:0", "has a port that is not a number from 1 to 65535"},
+      {"a:65536", "has a port that is not a number"},
+      {"a:80x", "has a port that is not a number"},
+      {"a:", "has a port that is not a number"},
       {"a:80,grpc://a:80", "--workers: \"grpc://a:80\" is listed twice"},
   };
   for (const auto& [list, words] : wrong) {

@@ -73,7 +73,7 @@ TEST(DigestSections, ShowsNoMoreThanIsKnown) {
               HasSubstr("w0       -      3       120ms   -         -               -           "
                         "     -      0.0%    -\n"));
   EXPECT_THAT(text, HasSubstr("host   python\n"));
-  EXPECT_THAT(text, HasSubstr("Some traces tell no work"));
+  EXPECT_THAT(text, HasSubstr("Some traces show no work"));
   const nlohmann::ordered_json json = DigestToJson(digest);
   EXPECT_TRUE(json["rank"].is_null() && json["time"].is_null());
   EXPECT_TRUE(json["steps"][0]["host"]["hostBoundNs"].is_null());

@@ -64,7 +64,7 @@ TEST_F(ChooseRunsTest, OnlyARunWithATimeInItsNameHasAnAge) {
 TEST_F(ChooseRunsTest, SomethingMustBeChosen) {
   const auto runs = Choose("", {});
   EXPECT_EQ(runs.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(runs.status().message()), HasSubstr("say which run"));
+  EXPECT_THAT(std::string(runs.status().message()), HasSubstr("no run is named"));
 }
 
 TEST_F(ChooseRunsTest, RefusesNamesThatLeadOutOfTheLogdir) {

@@ -45,9 +45,14 @@ ProfileRequest Answered(ConditionStatus status, const std::string& reason) {
   request.status.conditions = {
       {"Succeeded", status, reason, "1 of 2 workers Ok", 1, WallTime{}},
       {"Accepted", ConditionStatus::kTrue, "Valid", "2 workers", 1, WallTime{}}};
-  request.status.preflight = {
-      {"a", "NoSource", "nobody listens", "0.1.0", "1us", "2us", {"Framework at localhost:1"}},
-      {"b", "Ok", "", "0.1.0", "1us", "2us", {}}};
+  request.status.preflight = {{"a",
+                               "NoSource",
+                               "nothing is listening",
+                               "0.1.0",
+                               "1us",
+                               "2us",
+                               {"Framework at localhost:1"}},
+                              {"b", "Ok", "", "0.1.0", "1us", "2us", {}}};
   return request;
 }
 
@@ -55,7 +60,7 @@ TEST(RequestFindings, EachWorkerHasTheRemedyOfItsCause) {
   const auto findings = RequestFindings(Answered(ConditionStatus::kFalse, "NoSource"));
   EXPECT_FALSE(AllPassed(findings));
   const std::string text = FindingsText(findings);
-  EXPECT_THAT(text, HasSubstr("failed   worker a: NoSource: nobody listens; sidecar 0.1.0; "
+  EXPECT_THAT(text, HasSubstr("failed   worker a: NoSource: nothing is listening; sidecar 0.1.0; "
                               "Framework at localhost:1; clock 1us +-2us\n         " +
                               std::string(Describe(Outcome::kNoSource).remedy)));
   EXPECT_THAT(text, HasSubstr("ok       worker b: sidecar 0.1.0; clock 1us +-2us\n"));

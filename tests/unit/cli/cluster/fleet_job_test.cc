@@ -83,7 +83,7 @@ TEST(MakeFleetJob, WhatPodsCouldNotReachIsRefused) {
   refused("logs", {});
   refused("ftp://b/logs", {});
   for (const char* claim : {"shared", ":/nfs", "shared:nfs", "shared:"})
-    EXPECT_THAT(refused("/nfs/logs", {claim}), HasSubstr("is no claim and path"));
+    EXPECT_THAT(refused("/nfs/logs", {claim}), HasSubstr("is not a claim and a path"));
 }
 
 }  // namespace

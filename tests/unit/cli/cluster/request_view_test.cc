@@ -24,7 +24,7 @@ ProfileRequest Viewed(ConditionStatus status, const std::string& reason,
 }
 
 TEST(ProgressText, SaysWhatTheCaptureDoes) {
-  EXPECT_THAT(ProgressText(ProfileRequest{}, kNow), HasSubstr("has not looked"));
+  EXPECT_THAT(ProgressText(ProfileRequest{}, kNow), HasSubstr("has not processed"));
   ProfileRequest request = Viewed(ConditionStatus::kUnknown, "Armed", "attempt 1 of 3");
   request.status.attempt = 1;
   request.status.armed = request.status.matched = 2;
@@ -56,14 +56,14 @@ TEST(VerdictText, NamesCausesWithTheRemediesOfTheTable) {
   request.status.attempt = 1;
   request.status.ok = 1;
   request.status.matched = 20;
-  request.status.outcomes = {{"llm-3", "NoSource", "nobody listens", "2ms"}};
+  request.status.outcomes = {{"llm-3", "NoSource", "nothing is listening", "2ms"}};
   request.status.causes = {{"NoSource", 18}, {"OfALaterVersion", 1}};
   request.status.skew = "12us";
   request.status.skew_error = "3us";
   request.status.run = "gs://b/plugins/profile/r";
   const std::string text = VerdictText(request);
   EXPECT_THAT(text, HasSubstr("1 of 20 workers Ok\n"));
-  EXPECT_THAT(text, HasSubstr("  llm-3: NoSource: nobody listens (lateness 2ms)\n"));
+  EXPECT_THAT(text, HasSubstr("  llm-3: NoSource: nothing is listening (lateness 2ms)\n"));
   EXPECT_THAT(text, HasSubstr("  and 18 more workers"));
   EXPECT_THAT(text, HasSubstr("NoSource (18 workers): " +
                               std::string(Describe(Outcome::kNoSource).remedy)));

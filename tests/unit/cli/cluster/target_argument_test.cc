@@ -35,8 +35,8 @@ TEST(TargetOf, SaysWhatToWriteInstead) {
   EXPECT_THAT(TargetText({"llm"}), HasSubstr("write KIND/NAME, such as job/llm"));
   EXPECT_THAT(TargetText({"job/"}), HasSubstr("write KIND/NAME"));
   EXPECT_THAT(TargetText({"deployment/a"}), HasSubstr("use one of pod, job,"));
-  EXPECT_THAT(TargetText({"job/a", "job/b"}), HasSubstr("a capture is of one job"));
-  EXPECT_THAT(TargetText({"pod/a", "job/b"}), HasSubstr("is no pod"));
+  EXPECT_THAT(TargetText({"job/a", "job/b"}), HasSubstr("a capture records one job"));
+  EXPECT_THAT(TargetText({"pod/a", "job/b"}), HasSubstr("is not a pod"));
   EXPECT_THAT(TargetText({}), HasSubstr("name the workers"));
   EXPECT_THAT(TargetText({"job/a"}, "app=b"), HasSubstr("either"));
   EXPECT_THAT(TargetText({}, "a in (b)"), HasSubstr("--from"));
