@@ -308,10 +308,7 @@ std::string WhyNotInjected(const Json& pod) {
   const Json& spec = Member(pod, "spec");
   if (TextOf(Member(metadata, "labels"), kInjectLabel) == "false")
     return "its label is strobe.dev/inject=false";
-  if (Member(metadata, "annotations").is_object() &&
-      Member(metadata, "annotations").contains("kubernetes.io/config.mirror"))
-    return "it is the mirror of a static pod";
-  if (TextOf(Member(spec, "os"), "name") == "windows") return "it runs on Windows";
+  if (std::string never = kube::WhyNeverInjected(pod); !never.empty()) return never;
   const bool ours = !TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty();
   if (!ours && !SidecarOf(spec).is_null()) return "it has a strobe-sidecar of its own";
   return "";

@@ -33,8 +33,8 @@ struct InjectionSettings {
   // equal its requests, and none of them is 0.
   std::string cpu = "50m", memory = "128Mi";
   std::string memory_limit = "2Gi";  // A trace is held in memory.
-  // The sidecar's CPU limit where a ResourceQuota or LimitRange demands one, or always: policy
-  // engines that demand one too cannot be asked.
+  // The sidecar's CPU limit. It is set where a ResourceQuota or LimitRange demands one, or always,
+  // because policy engines may demand one too and cannot be asked.
   std::string cpu_limit = "1";
   bool always_limit_cpu = false;
   std::string spool_size = "2Gi";

@@ -26,7 +26,7 @@ constexpr Nanos kReadLimit = std::chrono::seconds(5), kStartLimit = std::chrono:
 std::string KeyOf(const ProfileTrigger& trigger) { return StrCat(trigger.ns, "/", trigger.name); }
 
 RunRefusal CapturedBy(const std::string& run) {
-  return {kAlreadyCaptured, StrCat(run, " was started after the alert had begun")};
+  return {kAlreadyCaptured, StrCat(run, " was started after the alert began")};
 }
 
 }  // namespace

@@ -182,9 +182,11 @@ void AttemptPreflight::Settle() {
     // The workers that are armed already cannot be given another instant.
     state_.result.plan = PlanOf(member.result.report.plan());
   }
-  // Only an operator before us can have made a plan at this point.
+  // Only an operator before us can have made a plan at this point. A test of preflight records
+  // nothing, whatever a sidecar claims, so there is nothing to take over.
   const std::optional<StartPlan>& plan = state_.result.plan;
-  state_.taken_over = plan && state_.Now() >= plan->instant - plan->guard;
+  state_.taken_over =
+      plan && !state_.spec.preflight_only && state_.Now() >= plan->instant - plan->guard;
   const std::size_t able = state_.Count(MemberState::kArmed) + state_.Count(MemberState::kReady);
   const bool enough = able >= state_.Wanted() && able > 0;
   if ((!enough || state_.taken_over) && AwaitReadiness(able)) return;

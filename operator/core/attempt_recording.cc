@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "common/base/duration.h"
 #include "common/base/strings.h"
@@ -18,12 +19,13 @@ using std::chrono::seconds;
 constexpr Nanos kMinArmTimeout = milliseconds(50);
 constexpr Nanos kFirstWatchDelay = milliseconds(100), kMaxWatchDelay = seconds(1);
 
-// The longest time that a message takes to reach a worker. A clock's error is half of a round trip.
-Nanos LongestWay(const std::vector<Member>& members) {
-  Nanos longest{0};
-  for (const Member& member : members)
-    longest = std::max(longest, member.result.error.value_or(Nanos{0}));
-  return 2 * longest;
+// Of the workers that are armed, or are about to be.
+std::vector<ClockReading> ClocksOf(const std::vector<Member>& members) {
+  std::vector<ClockReading> clocks;
+  for (const Member& member : members) {
+    if (member.state != MemberState::kEnded) clocks.push_back(member.clock);
+  }
+  return clocks;
 }
 
 }  // namespace
@@ -35,7 +37,7 @@ AttemptRecording::AttemptRecording(AttemptState& state, const OwnedTasks& tasks,
 // called off before because too few others accepted.
 void AttemptRecording::Arm() {
   const StartPlan& plan = *state_.result.plan;
-  const WallTime settled = plan.instant - plan.guard - kCallOffMargin - LongestWay(state_.members);
+  const WallTime settled = plan.instant - plan.guard - CallOffLead(ClocksOf(state_.members));
   const Nanos timeout = std::max(state_.Until(settled), kMinArmTimeout);
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
     Member& member = state_.members[i];
@@ -176,7 +178,13 @@ void AttemptRecording::Tell(Member& member, v1::CancelRequest request) {
 
 void AttemptRecording::CallOff(const std::string& reason) {
   for (Member& member : state_.members) {
-    if (member.state == MemberState::kEnded) continue;
+    if (member.state == MemberState::kEnded) {
+      // Preflight could not reach it, but an operator before us may have armed it.
+      const bool may_record = member.result.outcome == Outcome::kUnreachable;
+      if (may_record && member.worker != nullptr && !state_.cancel_reason.empty())
+        TellCancel(member, reason);
+      continue;
+    }
     // Without waiting for answers that are on their way: the attempt may be dropped before they
     // come, and an operator before us may have armed a worker that preflight asks.
     if (member.state != MemberState::kReady) TellCancel(member, reason);

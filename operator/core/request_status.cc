@@ -216,7 +216,10 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
   status.armed = progress.armed;
   status.progress = progress.states;
   status.run = RunUrl(request, RunOfAttempt(request.capture.run, attempt));
-  const bool started = progress.phase >= Phase::kDelay && progress.armed > 0;
+  // A plan that preflight knows is that of an operator before us, which has told of the start.
+  const bool taken_over =
+      progress.phase == Phase::kPreflight && progress.plan && progress.plan->instant <= now;
+  const bool started = (taken_over || progress.phase >= Phase::kDelay) && progress.armed > 0;
   if (started && progress.plan) status.start_time = WholeSeconds(progress.plan->instant);
   Set(request, "Accepted", kTrue, "Valid", AcceptedWords(progress.matched, progress.workers_note),
       now, status);

@@ -17,6 +17,8 @@ constexpr Nanos kLeadMargin = milliseconds(50);
 // No worker gets less time to answer its plan. A sidecar that has used up its share of the CPU
 // stands still for up to 100 ms.
 constexpr Nanos kMinArmTime = milliseconds(150);
+// What calling off needs besides the way to the farthest worker.
+constexpr Nanos kCallOffMargin = milliseconds(150);
 
 Nanos SourceLead(std::span<const ClockReading> workers) {
   Nanos longest{0};
@@ -34,14 +36,6 @@ Nanos ArmBudget(std::span<const ClockReading> workers) {
                            seconds(5));
 }
 
-// The longest time that a message takes to reach a worker: a clock's error is half of a round trip.
-Nanos LongestTrip(std::span<const ClockReading> workers) {
-  Nanos longest{0};
-  for (const ClockReading& worker : workers)
-    longest = std::max(longest, worker.error.value_or(Nanos{0}));
-  return 2 * longest;
-}
-
 Nanos DefaultGuard(std::span<const ClockReading> workers) {
   Nanos guard = kMinGuard;
   for (const ClockReading& worker : workers) {
@@ -51,6 +45,14 @@ Nanos DefaultGuard(std::span<const ClockReading> workers) {
 }
 
 }  // namespace
+
+Nanos CallOffLead(std::span<const ClockReading> workers) {
+  // A message takes at most as long as a round trip, and a clock's error is half of one.
+  Nanos longest{0};
+  for (const ClockReading& worker : workers)
+    longest = std::max(longest, worker.error.value_or(Nanos{0}));
+  return kCallOffMargin + 2 * longest;
+}
 
 absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
                                     std::span<const ClockReading> workers) {
@@ -77,8 +79,8 @@ absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
   }
   // Sources that start quickly must not shorten the time for arming.
   const Nanos arm = ArmBudget(workers);
-  const Nanos ahead = std::max(SourceLead(workers) + arm,
-                               kCallOffMargin + LongestTrip(workers) + std::max(arm, kMinArmTime));
+  const Nanos ahead =
+      std::max(SourceLead(workers) + arm, CallOffLead(workers) + std::max(arm, kMinArmTime));
   const WallTime soonest = now + plan.guard + ahead;
   plan.instant = std::max(soonest, spec.at.value_or(now + spec.delay.value_or(Nanos{0})));
   return plan;

@@ -34,9 +34,9 @@ struct StartPlan {
 
 inline constexpr Nanos kMinGuard = std::chrono::milliseconds(5);
 inline constexpr Nanos kMaxDefaultGuard = std::chrono::milliseconds(100);
-// Arming must end early enough that calling off still reaches every worker before it records: this
-// long before the guard begins, plus the time to the farthest worker.
-inline constexpr Nanos kCallOffMargin = std::chrono::milliseconds(150);
+// How long before the guard begins arming must end, so that calling off still reaches all of these
+// workers before they record.
+Nanos CallOffLead(std::span<const ClockReading> workers);
 
 // The earliest safe instant, or the later one that `spec` asks for. `now` and `spec.at` are on the
 // same clock. FailedPrecondition, naming the worker: a clock is too uncertain for spec.max_skew, so

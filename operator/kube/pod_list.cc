@@ -40,13 +40,6 @@ absl::StatusOr<std::set<std::string>> InjectedNamespaces(Client& client, const s
   return injected;
 }
 
-// Pods that the webhook leaves alone, whatever the label of their namespace says.
-bool IsNeverInjected(const Json& pod) {
-  const Json& annotations = Member(Member(pod, "metadata"), "annotations");
-  return (annotations.is_object() && annotations.contains("kubernetes.io/config.mirror")) ||
-         TextOf(Member(Member(pod, "spec"), "os"), "name") == "windows";
-}
-
 }  // namespace
 
 absl::Status ForEachPod(Client& client, const PodScope& scope,
@@ -74,16 +67,17 @@ absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(Client& client,
   };
   RETURN_IF_ERROR(ForEachPod(client, {ns, StrCat(kInjectLabel, "=true")}, count));
   const absl::StatusOr<std::set<std::string>> injected = InjectedNamespaces(client, ns);
-  if (!injected.ok()) {
+  if (absl::IsPermissionDenied(injected.status())) {
     // Roles that somebody wrote for an older operator do not allow it. What is known is told.
     LogWarning("pods that only the label of their namespace injects are not counted",
                {{"error", MessageOf(injected.status())}});
     return counts;
   }
+  RETURN_IF_ERROR(injected.status());
   for (const std::string& space : *injected) {
     const PodScope scope{space, StrCat(kInjectLabel, " notin (true,false)")};
     RETURN_IF_ERROR(ForEachPod(client, scope, [&](const Json& item) {
-      if (!IsNeverInjected(item)) count(item);
+      if (WhyNeverInjected(item).empty()) count(item);
     }));
   }
   return counts;

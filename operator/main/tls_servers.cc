@@ -33,8 +33,6 @@ TlsServers::TlsServers(Dependencies dependencies, std::function<void(absl::Statu
       reviewer_(deps_.client),
       enrollment_service_(deps_.keeper, reviewer_,
                           [this](const std::string& result) { deps_.metrics.Enrolled(result); }),
-      sign_service_(deps_.clock, deps_.keeper.server(), deps_.signs,
-                    [this](const std::string& reason) { deps_.metrics.SignsRefused(reason); }),
       limits_(deps_.clock, deps_.client),
       service_address_(deps_.clock, deps_.client, deps_.ns, deps_.config.tls.service) {}
 
@@ -68,6 +66,8 @@ absl::Status TlsServers::Serve() {
 }
 
 absl::Status TlsServers::ServeEnrollment() {
+  sign_service_.emplace(deps_.clock, deps_.keeper.server(), deps_.signs,
+                        [this](const std::string& reason) { deps_.metrics.SignsRefused(reason); });
   grpc::ResourceQuota quota;
   quota.SetMaxThreads(kMaxEnrollThreads);
   quota.Resize(kMaxEnrollMemory);
@@ -76,7 +76,7 @@ absl::Status TlsServers::ServeEnrollment() {
                                       .credentials = AskingServerCredentials(deps_.keeper.server()),
                                       .max_request_bytes = kMaxEnrollRequestBytes,
                                       .max_idle = kMaxEnrollIdle},
-                                     quota, enrollment_service_, &sign_service_));
+                                     quota, enrollment_service_, &*sign_service_));
   LogInfo("enrollment is served", {{"port", StrCat(enrollment_->port())}});
   return absl::OkStatus();
 }

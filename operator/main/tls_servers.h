@@ -67,7 +67,7 @@ class TlsServers {
   const std::function<void(absl::Status)> failed_;
   kube::KubeTokenReviewer reviewer_;
   EnrollmentService enrollment_service_;
-  SignService sign_service_;
+  std::optional<SignService> sign_service_;  // Needs the keeper's certificate, which comes later.
   kube::KubeNamespaceLimits limits_;
   kube::ServiceAddress service_address_;
   std::unique_ptr<GrpcServer> enrollment_;   // Null while or if it is not served.

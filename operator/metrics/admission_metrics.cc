@@ -48,8 +48,8 @@ struct AdmissionMetrics::Families {
       prometheus::BuildGauge()
           .Name("strobe_uninjected_pods")
           .Help(
-              "Pods that their label strobe.dev/inject, or their namespace's, "
-              "injects, but without a working sidecar.")
+              "Pods that should be injected, by the label strobe.dev/inject of their own or of "
+              "their namespace, and have no working sidecar.")
           .Register(registry);
 };
 

@@ -192,6 +192,15 @@ PodInfo ParsePod(const Json& object) {
   return pod;
 }
 
+std::string WhyNeverInjected(const Json& object) {
+  const Json& annotations = Member(Member(object, "metadata"), "annotations");
+  if (annotations.is_object() && annotations.contains("kubernetes.io/config.mirror"))
+    return "it is the mirror of a static pod";
+  if (TextOf(Member(Member(object, "spec"), "os"), "name") == "windows")
+    return "it runs on Windows";
+  return "";
+}
+
 ContainerDevices DevicesOf(const Json& container) {
   ContainerDevices devices;
   const Json nothing = Json::object();

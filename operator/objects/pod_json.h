@@ -1,6 +1,7 @@
 // Converts pod objects to core values.
 #pragma once
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "operator/core/pod.h"
 
@@ -8,6 +9,9 @@ namespace strobe::kube {
 
 // Fields that are missing or have another type are left empty.
 PodInfo ParsePod(const nlohmann::json& object);
+
+// Why the pod is never injected, whatever the labels say; empty if it may be. Never throws.
+std::string WhyNeverInjected(const nlohmann::json& object);
 
 // The devices that a container requests. Never throws.
 ContainerDevices DevicesOf(const nlohmann::json& container);

@@ -15,7 +15,7 @@
 namespace strobe {
 
 // When a certificate that was got at `now` is renewed, by the wall clock. Later than the
-// certificate asks for if this machine's clock is far ahead: the operator would else be called
+// certificate asks for if this machine's clock is far ahead: otherwise the operator would be called
 // without a pause.
 WallTime NextRenewal(const Validity& validity, WallTime now);
 

@@ -183,9 +183,11 @@ void AddProcessFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_option("--is-started", flags.is_started,
                  "only check whether this file of --started-file exists, and exit with 0 if it "
                  "does; for startup probes");
-  app.add_option("--grace", flags.grace_seconds,
-                 "seconds that a running capture, with its upload, has to finish after SIGTERM; "
-                 "must be less than the pod's terminationGracePeriodSeconds")
+  app.add_option(
+         "--grace", flags.grace_seconds,
+         "seconds that a running capture, with its upload, has to finish after SIGTERM; a "
+         "capture that is not recorded after 25 s is cancelled. The value must be less than "
+         "the pod's terminationGracePeriodSeconds")
       ->capture_default_str()
       ->check(CLI::Range(0, 3600));
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")

@@ -21,6 +21,10 @@ constexpr std::size_t kMaxNameBytes = 240;  // Leaves room for suffixes in a fil
 constexpr int kMaxGrpcThreads = 48;
 // Room for a manifest of kMaxManifestBytes in its request.
 constexpr int kMaxWorkerRequestBytes = 13 << 20;
+// How long the end of the process waits for a capture that is not recorded yet, even if --grace is
+// longer. --grace may be an hour, so that a large upload can finish. The end of the pod must not
+// wait that long for a start or a recording, because the trainer has usually ended already.
+constexpr Nanos kRecordingPatience = std::chrono::seconds(25);
 // How long an interrupted capture may take to write its last report.
 constexpr Nanos kSuspendPatience = std::chrono::seconds(2);
 constexpr Nanos kStopPatience = std::chrono::seconds(1);
@@ -224,7 +228,7 @@ Page SidecarServer::Metrics() {
 
 bool SidecarServer::Stop() {
   LogInfo("ending", {{"grace_seconds", StrCat(flags_.grace_seconds)}});
-  if (!runner_.Drain(std::chrono::seconds(flags_.grace_seconds)))
+  if (!runner_.Drain(std::chrono::seconds(flags_.grace_seconds), kRecordingPatience))
     LogWarning("a capture did not end in time");
   runner_.Suspend();
   runner_.Drain(kSuspendPatience);

@@ -45,8 +45,9 @@ class SidecarServer {
   // Fails if a port is taken.
   absl::Status Start();
 
-  // Lets a live capture end for at most --grace, then interrupts it so that a later process can
-  // continue its upload, and ends the gRPC servers. False if `failed` was called.
+  // Waits at most --grace for the end of a live capture, but at most 25 s while it waits for its
+  // start or records. Then interrupts it, so that a later process can continue its upload, and ends
+  // the gRPC servers. False if `failed` was called.
   bool Stop();
 
  private:

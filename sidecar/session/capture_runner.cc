@@ -141,11 +141,16 @@ Nanos CaptureRunner::WorstLateness() const {
   return session_.WorstLateness();
 }
 
-bool CaptureRunner::Drain(Nanos timeout) {
+bool CaptureRunner::Drain(Nanos timeout, Nanos until_recorded) {
   MutexLock lock(&mutex_);
   draining_ = true;
+  const MonoTime began = clock_.MonoNow();
   const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return live_ == nullptr; };
-  return mutex_.AwaitFor(timeout, idle);
+  const auto recorded = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return live_ == nullptr || session_.Find(session_.holder())->state() >= v1::COLLECTING;
+  };
+  if (!mutex_.AwaitFor(std::min(timeout, until_recorded), recorded)) return false;
+  return mutex_.AwaitFor(timeout - (clock_.MonoNow() - began), idle);
 }
 
 void CaptureRunner::Suspend() {

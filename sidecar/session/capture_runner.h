@@ -41,8 +41,8 @@ class CaptureRunner {
   // report. Nothing for an unknown capture.
   std::optional<v1::Report> WaitForChange(std::string_view capture_id, v1::CaptureState known,
                                           Nanos timeout) const;
-  // Cancels a capture. False if it is unknown; it is then refused if it is armed later. A DONE
-  // capture does not change.
+  // Cancels a capture. False if it is unknown; a later Arm of it is then refused. A DONE capture
+  // does not change.
   bool Cancel(std::string_view capture_id, std::string_view reason);
   // Ends the recording early and keeps the trace. False if the capture is not live.
   bool Terminate(std::string_view capture_id);
@@ -53,8 +53,9 @@ class CaptureRunner {
   }
   std::string holder() const;
   Nanos WorstLateness() const;
-  // Refuses new captures and waits for the live one. True if it ended within `timeout`.
-  bool Drain(Nanos timeout);
+  // Refuses new captures and waits for the live one: at most `timeout`, but no longer than
+  // `until_recorded` while it still waits for its start or records. True if it has ended.
+  bool Drain(Nanos timeout, Nanos until_recorded = Nanos::max());
   // Stops the live capture before the process ends. A delivery is interrupted such that a later
   // process can resume it; a capture in an earlier state is cancelled.
   void Suspend();

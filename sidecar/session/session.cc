@@ -87,7 +87,7 @@ void Session::Restore(v1::Report report) {
 ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
   // A repeated Arm, such as after a lost answer, is accepted but not fresh.
   if (Find(plan.capture_id()) != nullptr) return {.accepted = true};
-  if (std::find(forbidden_.begin(), forbidden_.end(), plan.capture_id()) != forbidden_.end())
+  if (IsForbidden(plan.capture_id()))
     return {.refusal = Outcome::kCancelled, .message = "it was cancelled before it was armed"};
   if (HasLive()) {
     const v1::Report& live = reports_.back();
@@ -118,8 +118,13 @@ ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
 void Session::Forbid(std::string_view capture_id) {
   // No plan has another kind of id, and one of megabytes must not be kept.
   if (Find(capture_id) != nullptr || !IsSafeName(capture_id, kMaxCaptureId)) return;
+  if (IsForbidden(capture_id)) return;  // A repeated Cancel must not push the others out.
   forbidden_.emplace_back(capture_id);
   if (forbidden_.size() > kRemembered) forbidden_.pop_front();
+}
+
+bool Session::IsForbidden(std::string_view capture_id) const {
+  return std::find(forbidden_.begin(), forbidden_.end(), capture_id) != forbidden_.end();
 }
 
 const v1::Report* Session::Find(std::string_view capture_id) const {

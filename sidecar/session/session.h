@@ -61,6 +61,7 @@ class Session {
 
  private:
   bool HasLive() const;
+  bool IsForbidden(std::string_view capture_id) const;
 
   std::deque<v1::Report> reports_;     // Oldest first; only the last may be live.
   std::deque<std::string> forbidden_;  // Capture ids, oldest first.

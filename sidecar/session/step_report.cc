@@ -42,7 +42,8 @@ std::string WhyIncomplete(const v1::Report& report) {
                                    ? "recording began after the first one"
                                    : "recording ended before the last one";
   return StrCat("only ", Numbers(steps.first(), steps.last()), " of the requested ", asked, " of ",
-                plan.step_loop(), " recorded completely: ", why);
+                plan.step_loop(), steps.first() == steps.last() ? " was" : " were",
+                " recorded completely: ", why);
 }
 
 }  // namespace

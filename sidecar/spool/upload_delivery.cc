@@ -82,8 +82,8 @@ StoreLimits UploadDelivery::LimitsOf(const v1::CapturePlan& plan,
 }
 
 // Every upload begins after its plan's instant, so none ever had more time left than from there. A
-// machine whose clock says 1970 after a restart would else try for decades, and the worker would be
-// Busy for as long.
+// machine whose clock says 1970 after a restart would otherwise try for decades, and the worker
+// would be Busy for as long.
 StoreLimits UploadDelivery::ResumeLimitsOf(const v1::CapturePlan& plan,
                                            const Cancellation& cancel) const {
   StoreLimits limits = LimitsOf(plan, cancel);

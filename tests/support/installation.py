@@ -47,8 +47,11 @@ def helm(node, *arguments, check=True):
 
 def operator_log(node):
     kubectl = Kubectl(node.kubeconfig, SPACE)
-    return kubectl.run("get", "pods", "-o", "wide", check=False).stdout + kubectl.run(
-        "logs", "-l", "app.kubernetes.io/component=operator", "--tail=40", "--prefix", check=False).stdout
+    ended = "{range .items[*].status.containerStatuses[*]}{.lastState.terminated}{\"\\n\"}{end}"  # The exit code and the signal of a restarted one.
+    chosen = ("-l", "app.kubernetes.io/component=operator")
+    asked = (("get", "pods", "-o", "wide"), ("get", "pods", *chosen, "-o", f"jsonpath={ended}"), ("logs", *chosen, "--tail=20", "--prefix", "--previous"),
+             ("logs", *chosen, "--tail=40", "--prefix"))
+    return "".join(kubectl.run(*question, check=False).stdout for question in asked)
 
 
 def start_node(group, families=(V4,)):

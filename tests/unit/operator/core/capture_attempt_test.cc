@@ -391,6 +391,19 @@ TEST_F(CaptureAttemptTest, GoesOnWithoutWorkersThatMinWorkersAllowsToMiss) {
   EXPECT_FALSE(result.synchronized) << "a worker that is missing covers nothing";
 }
 
+// Regression: the others had only 50 ms to answer, because calling off would not have reached the
+// worker that did not take part.
+TEST_F(CaptureAttemptTest, AWorkerThatTakesNoPartDoesNotShortenTheTimeToArm) {
+  spec_.min_workers = 1;
+  fleet_["a"].arm_answers = false;
+  fleet_["b"].holder = "other";
+  fleet_["b"].clock_error = 1s;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(10s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone);
+  EXPECT_GE(attempt->progress().took.at(Phase::kArming), Nanos{150ms});
+}
+
 TEST_F(CaptureAttemptTest, CallsOffEverybodyWhenOneRefusesToBeArmed) {
   fleet_["b"].refusal = v1::BUSY;
   const AttemptResult result = Run({"a", "b"});
@@ -517,6 +530,25 @@ TEST_F(CaptureAttemptTest, ACancelRightAfterATakeoverReachesTheWorkers) {
   time_.Advance(1s);
   ASSERT_EQ(second->progress().phase, Phase::kDone);
   EXPECT_TRUE(second->progress().result->cancelled);
+  for (const char* worker : {"a", "b"})
+    EXPECT_THAT(fleet_[worker].cancelled, ElementsAre("uid-1")) << worker;
+}
+
+// Regression: a worker that did not answer for a moment went on recording.
+TEST_F(CaptureAttemptTest, ACancelDuringATakeoverReachesAWorkerThatDidNotAnswer) {
+  spec_.duration = 60s;
+  auto first = Start({"a", "b"});
+  time_.Advance(3s);
+  ASSERT_EQ(first->progress().phase, Phase::kRecording);
+  first.reset();
+  fleet_["b"].check = absl::UnavailableError("no route to host");
+  const auto second = Start({"a", "b"});
+  time_.Advance(5500ms);
+  ASSERT_THAT(second->progress().waits_for, HasSubstr("no route to host"));
+  second->Cancel("spec.cancel was set");
+  time_.Advance(1s);
+  ASSERT_EQ(second->progress().phase, Phase::kDone);
+  EXPECT_EQ(second->progress().result->workers[1].outcome, Outcome::kUnreachable);
   for (const char* worker : {"a", "b"})
     EXPECT_THAT(fleet_[worker].cancelled, ElementsAre("uid-1")) << worker;
 }
@@ -898,6 +930,23 @@ TEST_F(CaptureAttemptTest, APreflightTellsEachWorkersOwnCause) {
   EXPECT_THAT(result.workers[1].sources,
               ElementsAre("Framework at localhost:9012, not ready: nothing is listening"));
   EXPECT_EQ(RetryAfter(spec_, result), std::nullopt);
+}
+
+// Regression: it waited for worker b until the recording would have been over.
+TEST_F(CaptureAttemptTest, APreflightIsNotHeldUpByASidecarThatClaimsToRecord) {
+  spec_.duration = 600s;
+  auto first = Start({"a"});
+  time_.Advance(3s);
+  ASSERT_EQ(first->progress().phase, Phase::kRecording);
+  first.reset();
+  spec_.preflight_only = true;
+  fleet_["b"].check = absl::UnavailableError("no route to host");
+  const auto preflight = Start({"a", "b"});
+  time_.Advance(1s);
+  ASSERT_EQ(preflight->progress().phase, Phase::kDone);
+  const std::vector<WorkerResult>& workers = preflight->progress().result->workers;
+  EXPECT_EQ(workers[0].outcome, Outcome::kWorkerLost);
+  EXPECT_EQ(workers[1].outcome, Outcome::kUnreachable);
 }
 
 TEST_F(CaptureAttemptTest, APreflightTellsThatClocksAreTooUncertain) {

@@ -81,6 +81,18 @@ TEST(RequestStatus, TransitionTimeMovesOnlyWithTheStatus) {
   EXPECT_EQ(FindCondition(later, "Started")->since, kStatusNow + 10s);
 }
 
+// Regression: for as long as a takeover waited for a worker, the capture looked as if it had not
+// started.
+TEST(RequestStatus, ACaptureThatRecordsStaysStartedWhileItIsTakenOver) {
+  const AttemptProgress progress{.armed = 1, .plan = StartPlan{.instant = kStatusNow + 1s}};
+  EXPECT_EQ(FindCondition(ActiveStatus(Request(), 1, progress, kStatusNow), "Started")->status,
+            ConditionStatus::kUnknown)
+      << "it may still be called off";
+  const RequestStatus later = ActiveStatus(Request(), 1, progress, kStatusNow + 1s);
+  EXPECT_EQ(FindCondition(later, "Started")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(later.start_time, kStatusNow + 1s);
+}
+
 TEST(RequestStatus, UnfinishedIsUnknownAndFinishedIsNot) {
   EXPECT_FALSE(IsFinished({}));
   EXPECT_FALSE(IsFinished(ActiveStatus(Request(), 1, {}, kStatusNow)));

@@ -27,7 +27,15 @@ TEST(PlanStart, ASourceThatStartsQuicklyLeavesNoLessTimeToArm) {
   for (ClockReading& worker : workers) worker.lead = 20ms;
   const auto plan = PlanStart({}, kPlanNow, workers);
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->instant - plan->guard, kPlanNow + kCallOffMargin + 2ms + 150ms);
+  EXPECT_EQ(plan->instant - plan->guard, kPlanNow + CallOffLead(workers) + 150ms);
+}
+
+TEST(PlanStart, CallingOffReachesTheFarthestWorker) {
+  EXPECT_EQ(CallOffLead(Two(1ms)), 150ms + 2ms);
+  std::vector<ClockReading> workers = Two(1ms);
+  workers[0].error.reset();
+  workers[1].error = 40ms;
+  EXPECT_EQ(CallOffLead(workers), 150ms + 80ms);
 }
 
 TEST(PlanStart, HonoursALongerDelayAndRaisesAShorterOne) {

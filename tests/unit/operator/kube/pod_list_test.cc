@@ -101,6 +101,13 @@ TEST_F(CountUninjectedPodsTest, WithoutTheRightToListNamespacesOwnLabelsCount) {
   EXPECT_THAT(Count(), ElementsAre(Pair("ml", 1)));
 }
 
+// The metric then stays as it is, because a part of the pods would look like an improvement.
+TEST_F(CountUninjectedPodsTest, AFailureOfTheApiServerCountsNothing) {
+  namespaces_status_ = 500;
+  Pods("", kOwnLabel, PodWithout("ml"));
+  EXPECT_FALSE(CountUninjectedPods(client_, "").ok());
+}
+
 TEST_F(CountUninjectedPodsTest, LeavesOutPodsThatAreNeverInjectedOrHaveEnded) {
   Labelled(R"({"metadata": {"name": "ml"}})");
   Pods("ml", kNoOwnLabel,

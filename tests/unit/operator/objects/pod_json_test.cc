@@ -125,5 +125,15 @@ TEST(ParsePod, ResolvesTheVariablesThatRanksComeFrom) {
   EXPECT_EQ(env(kBomb), Env{});
 }
 
+TEST(WhyNeverInjected, IsToldOfMirrorsAndWindowsOnly) {
+  const auto why = [](const char* pod) { return WhyNeverInjected(json::parse(pod)); };
+  EXPECT_EQ(why(R"({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}})"),
+            "it is the mirror of a static pod");
+  EXPECT_EQ(why(R"({"spec": {"os": {"name": "windows"}}})"), "it runs on Windows");
+  EXPECT_EQ(why(R"({"metadata": {"annotations": {"a": "b"}}, "spec": {"os": {"name": "linux"}}})"),
+            "");
+  EXPECT_EQ(why(R"({"metadata": {"annotations": 1}, "spec": []})"), "");
+}
+
 }  // namespace
 }  // namespace strobe::kube

@@ -384,6 +384,31 @@ TEST_F(CaptureRunnerTest, DrainingLetsTheLiveCaptureFinishAndRefusesOthers) {
   EXPECT_EQ(WaitForEnd("a").outcome(), v1::OK);
 }
 
+// Regression: where --grace was long for the sake of uploads, a pod whose trainer had ended waited
+// that long for the start of a capture.
+TEST_F(CaptureRunnerTest, DrainingWaitsLessForACaptureThatIsNotRecordedYet) {
+  source_.hold = 30s;
+  ASSERT_TRUE(runner_.Arm(Plan("a", 200ms)).accepted());
+  EXPECT_FALSE(runner_.Drain(1min, 1ms)) << "it waits for its start";
+  while (runner_.Find("a")->state() == v1::ARMED) runner_.WaitForChange("a", v1::ARMED, 1s);
+  EXPECT_FALSE(runner_.Drain(1min, 1ms)) << "it records";
+  EXPECT_EQ(runner_.Find("a")->state(), v1::RECORDING);
+  runner_.Suspend();
+  EXPECT_TRUE(runner_.Drain(10s));
+  EXPECT_EQ(WaitForEnd("a").outcome(), v1::CANCELLED);
+}
+
+TEST_F(CaptureRunnerTest, DrainingHasAllItsTimeForAnUpload) {
+  delivery_.hang = true;
+  ASSERT_TRUE(runner_.Arm(Plan("a")).accepted());
+  while (runner_.Find("a")->state() != v1::UPLOADING)
+    runner_.WaitForChange("a", runner_.Find("a")->state(), 1s);
+  const MonoTime began = clock_.MonoNow();
+  EXPECT_FALSE(runner_.Drain(50ms, 0ms));
+  EXPECT_GE(clock_.MonoNow() - began, 50ms);
+  EXPECT_EQ(runner_.Find("a")->state(), v1::UPLOADING);
+}
+
 TEST_F(CaptureRunnerTest, AnotherDeliveryMayTakeTheTrace) {
   FakeDelivery other;
   runner_.Arm(Plan("a"), &other);

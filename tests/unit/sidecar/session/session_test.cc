@@ -77,6 +77,14 @@ TEST(Session, RefusesACaptureThatWasCancelledBeforeItWasArmed) {
   EXPECT_TRUE(session.Arm(Plan("a"), kNow).fresh) << "a bounded number is remembered";
 }
 
+TEST(Session, ACancelThatIsRepeatedPushesNoOtherOut) {
+  Session session;
+  session.Forbid("a");
+  for (std::size_t i = 0; i < kRemembered; ++i) session.Forbid("b");
+  EXPECT_EQ(session.Arm(Plan("a"), kNow).refusal, Outcome::kCancelled);
+  EXPECT_EQ(session.Arm(Plan("b"), kNow).refusal, Outcome::kCancelled);
+}
+
 // Regression: whoever may call a sidecar could have it keep dozens of ids of megabytes.
 TEST(Session, RemembersNoIdThatNoPlanCanHave) {
   Session session;

@@ -58,14 +58,13 @@ TEST(StepReport, StepsThatAreMissingAreNamed) {
   v1::Report report = Asked(4, 3);
   Judgement judged = JudgeRecorded(Recorded({5, 6, 7}), report);
   EXPECT_EQ(judged.outcome, Outcome::kLateStart);
-  EXPECT_EQ(
-      judged.message,
-      "only steps 5 to 6 of the requested steps 4 to 6 of train recorded completely: recording "
-      "began after the first one");
+  EXPECT_EQ(judged.message,
+            "only steps 5 to 6 of the requested steps 4 to 6 of train were recorded completely: "
+            "recording began after the first one");
   report = Asked(4, 3);
   judged = JudgeRecorded(Recorded({3, 4}), report);
   EXPECT_THAT(judged.message, HasSubstr("only step 4 of the requested steps 4 to 6 of train "
-                                        "recorded completely: recording ended"));
+                                        "was recorded completely: recording ended"));
   EXPECT_FALSE(judged.covers_window);
   report = Asked(4, 3);
   judged = JudgeRecorded(Recorded({1, 2}), report);

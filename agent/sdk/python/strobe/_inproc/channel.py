@@ -20,6 +20,7 @@ class Connection:
     def __init__(self, sock):
         sock.setblocking(False)
         self.sock = sock
+        self._opened = Descriptor(sock.fileno())
         self.buffer = b""
         self.until = time.monotonic() + _SECONDS_TO_ASK
         self.closed = False
@@ -47,7 +48,7 @@ class Connection:
         """Sends a line. False if the client is gone, or does not read."""
         try:
             data = line_of(**fields)
-            self.closed = self.closed or self.sock.send(data) != len(data)
+            self.closed = self.closed or not self._opened.is_ours() or self.sock.send(data) != len(data)
         except OSError:
             self.closed = True
         return not self.closed
@@ -60,12 +61,19 @@ class Connection:
         """Reads what the client has sent before closing: with unread bytes, the client would lose our last line (ECONNRESET)."""
         self.closed = True
         try:
-            self.sock.shutdown(socket.SHUT_RD)  # Nothing more can come.
-            while self.sock.recv(1 << 16):
-                pass
+            if self._opened.is_ours():
+                self.sock.shutdown(socket.SHUT_RD)  # Nothing more can come.
+                while self.sock.recv(1 << 16):
+                    pass
         except OSError:
             pass
-        self.sock.close()
+        self.drop()
+
+    def drop(self):
+        """Closes it, unless the program has closed all descriptors: another file may have the number by now."""
+        self.closed = True
+        self._opened.close()
+        self.sock.detach()
 
 
 class Channel:
@@ -98,6 +106,7 @@ class Channel:
         `active` is the connection of the capture that runs, if one does. Then other clients are refused, and only that connection is watched: the
         method returns (active, None) when its client has sent something or has closed. Raises OSError if the program has closed our descriptors.
         """
+        self._must_be_open()
         poll = _poll()
         watched = {self.listener.fileno(): None, self._wake_reader.fd: None}
         watched.update({connection.sock.fileno(): connection for connection in ([active] if active else self.pending)})
@@ -106,8 +115,7 @@ class Channel:
         if self.pending and not active:
             seconds = min(_SECONDS_TO_ASK if seconds is None else seconds, _SECONDS_TO_ASK)
         happened = poll.poll(None if seconds is None else max(0, int(seconds * 1000)))
-        if not (self._wake_reader.is_ours() and self._listens.is_ours()):
-            raise OSError(errno.EBADF, "the program has closed the descriptors of the service")
+        self._must_be_open()
         first = None
         for fd, _ in happened:
             if fd == self._wake_reader.fd:
@@ -121,6 +129,11 @@ class Channel:
                 first = (watched[fd], line) if line is not None else None
         self._drop_slow()
         return first
+
+    def _must_be_open(self):
+        if not (self._wake_reader.is_ours() and self._listens.is_ours()):
+            self.close()  # At the end of the interpreter, the sockets would close what has their numbers by then.
+            raise OSError(errno.EBADF, "the program has closed the descriptors of the service")
 
     def refuse_others(self):
         """Refuses the clients that are connected but have not asked yet, because a capture begins and a process takes one at a time."""
@@ -137,11 +150,11 @@ class Channel:
 
     def _accept(self, active):
         try:
-            sock, _ = self.listener.accept()
+            fd, _ = self.listener._accept()  # accept() would make a socket of the class that gevent has put there.
         except OSError:
             _sleep(0.05)  # No descriptors are left. The client still waits, so poll() would return at once.
             return
-        connection = Connection(sock)
+        connection = Connection(_socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=fd))
         if active:
             connection.refuse("Busy", "another capture records this process")
         elif len(self.pending) >= _MAX_PENDING:
@@ -168,7 +181,7 @@ class Channel:
 
     def close(self):
         for connection in [*self.pending, *([self.active] if self.active else [])]:
-            connection.sock.close()
+            connection.drop()
         self._listens.close()
         self.listener.detach()
         for end in (self._wake_reader, self._wake_writer):
