@@ -56,40 +56,54 @@ async function reopen(url = URL_) {
   page = await open(browser, url);
 }
 
-/** Holds back all questions to these parts of the API until release() is called. */
+/**
+ * Holds back all questions to these parts of the API until release() is called. It does so in the
+ * page: while Chromium lets us intercept its requests, a worker that starts may never get its own.
+ */
 async function holdQuestions(...names) {
-  const held = [];
-  let holding = true;
-  await page.setRequestInterception(true);
-  page.on("request", (request) => {
-    const { pathname } = new URL(request.url());
-    if (holding && names.includes(pathname.replace("/api/", ""))) held.push(request);
-    else request.continue();
-  });
+  await page.evaluate((held) => {
+    const ask = globalThis.fetch;
+    const gate = { holding: true, held: [], answered: [] };
+    gate.opened = new Promise((resolve) => (gate.open = resolve));
+    globalThis.gate = gate;
+    globalThis.fetch = (url, options) => {
+      const { pathname } = new URL(url, globalThis.location);
+      if (!gate.holding || !held.includes(pathname.replace("/api/", ""))) return ask(url, options);
+      gate.held.push(pathname);
+      const answer = gate.opened.then(() => ask(url, options));
+      gate.answered.push(answer);
+      return answer;
+    };
+  }, names);
   return {
-    has: (name) => held.some((request) => request.url().includes(`/api/${name}?`)),
-    stop: () => (holding = false),
+    has: (name) => page.evaluate((of) => globalThis.gate.held.includes(`/api/${of}`), name),
+    stop: () => page.evaluate(() => (globalThis.gate.holding = false)),
     async release() {
-      holding = false;
-      const answered = held.map((request) =>
-        page.waitForResponse((response) => response.request() === request),
-      );
-      for (const request of held) await request.continue();
-      await Promise.all(answered);
-      // What the page does with the answers comes before what it does with this one.
-      await page.evaluate(async () => (await fetch("/healthz")).text());
+      await page.evaluate(async () => {
+        globalThis.gate.holding = false;
+        globalThis.gate.open();
+        await Promise.allSettled(globalThis.gate.answered);
+        // What the page does with the answers comes before what it does with this one.
+        await (await fetch("/healthz")).text();
+      });
       await idle(page);
     },
   };
 }
 
-/** Has the server refuse all questions to this part of the API. */
+/** Has the page get a refusal for all questions to this part of the API. */
 async function refuse(name, body) {
-  await page.setRequestInterception(true);
-  page.on("request", (request) => {
-    if (new URL(request.url()).pathname === `/api/${name}`) request.respond({ status: 500, body });
-    else request.continue();
-  });
+  await page.evaluate(
+    (refused, text) => {
+      const ask = globalThis.fetch;
+      globalThis.fetch = (url, options) =>
+        new URL(url, globalThis.location).pathname === refused
+          ? Promise.resolve(new Response(text, { status: 500 }))
+          : ask(url, options);
+    },
+    `/api/${name}`,
+    body,
+  );
 }
 
 async function until(isSo) {
@@ -294,7 +308,7 @@ test("a late answer does not replace what was selected after it", async () => {
   const questions = await holdQuestions("event");
   await clickAt("python", 0, 12 * MS);
   await until(() => questions.has("event"));
-  questions.stop();
+  await questions.stop();
   await clickAt("python", 0, 25 * MS);
   await page.waitForFunction(() => globalThis.strobe.state.selected[0]?.ordinal === 2);
   await questions.release();
