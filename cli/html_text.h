@@ -6,8 +6,8 @@
 
 namespace strobe {
 
-// Valid as the content of an element and as an attribute's value within double quotes. Control
-// characters, which neither may contain, become spaces; longer text is cut and ends with "...".
+// Returns `unknown` as text that is valid in an element and in a double-quoted attribute. Control
+// characters become spaces; longer text is cut and ends with "...".
 std::string HtmlText(std::string_view unknown, std::size_t max_bytes = 1000);
 
 }  // namespace strobe

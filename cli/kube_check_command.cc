@@ -111,7 +111,7 @@ absl::Status AskWorkers(const nlohmann::ordered_json& request, Nanos timeout,
 absl::Status Check(const KubeCheckFlags& flags, cluster::Kubectl& kubectl,
                    std::vector<Finding>& findings) {
   ASSIGN_OR_RETURN(const Nanos timeout, ParseDuration(flags.timeout));
-  // Before the cluster is asked, so that a wrong flag is told at once.
+  // Checks the flags before asking the cluster, so that a wrong one is reported at once.
   if (flags.from.empty()) RETURN_IF_ERROR(cluster::RequestOf(flags.request, nullptr).status());
   ASSIGN_OR_RETURN(
       const std::string resources,

@@ -53,8 +53,8 @@ absl::StatusOr<std::vector<Digest>> DigestAll(const std::vector<convert::OpenTra
   return digests;
 }
 
-// A run that was read. Its digests stand for many traces, and are freed as soon as the run is
-// summed up.
+// A run whose digests were read and merged. The digests are freed once the report is computed,
+// because those of a large run take much memory.
 struct MergedRun {
   std::vector<Digest> digests{};
   report::Job job{};

@@ -26,7 +26,7 @@ struct ReportDocument {
   std::vector<DocumentSection> sections{};
 };
 
-// With its columns aligned, for a terminal.
+// Returns the document for a terminal, with its columns aligned.
 std::string RenderText(const ReportDocument& document);
 
 }  // namespace strobe

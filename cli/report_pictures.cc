@@ -47,14 +47,14 @@ void DrawLegend(Svg& svg, std::span<const TimeBar> bars) {
   }
 }
 
-// From 0, which is no wait, to kHeatLevels.
+// Returns a level from 0, which is no wait, to kHeatLevels.
 std::size_t HeatOf(std::int64_t waited_ns, std::int64_t longest_ns) {
   const double share = static_cast<double>(waited_ns) / static_cast<double>(longest_ns);
   if (!(share > 0.02)) return 0;
   return std::min(kHeatLevels, static_cast<std::size_t>(share * double{kHeatLevels}) + 1);
 }
 
-// By worker and step; -1 where the worker is not in the step.
+// Returns the waits by worker and step; -1 where the worker is not in the step.
 std::vector<std::vector<std::int64_t>> WaitsOf(const report::Job& job,
                                                const report::StragglerReport& report,
                                                std::size_t steps) {

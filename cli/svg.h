@@ -26,7 +26,7 @@ class Svg {
   std::string text_{};
 };
 
-// At most `most` bytes of it, at a character's boundary.
+// Returns at most `most` bytes of the text, cut between two characters.
 std::string Shortened(std::string_view text, std::size_t most);
 
 }  // namespace strobe

@@ -79,7 +79,7 @@ class Ranges {
 
   const LoadedRun& run_;
   std::vector<Range> ranges_;
-  // By worker and track: its place in `ranges_`, counted from 1; 0 = not asked for.
+  // The place of each worker's tracks in `ranges_`, counted from 1; 0 = not asked for.
   std::vector<std::vector<std::uint32_t>> place_;
 };
 

@@ -28,8 +28,8 @@ struct FindRequest {
   // False: events that begin at `from_ps` or later, earliest first. True: events that begin before
   // it, latest first.
   bool backwards = false;
-  // If set, only events behind this one, which begins at `from_ps`, or before it if the search goes
-  // backwards: it goes on where it ended, however many events begin together.
+  // Continues a search that ended at this event, which begins at `from_ps`: only events after it in
+  // the search's direction are found, so that of several that begin together none is skipped.
   std::optional<EventRef> after{};
   std::uint32_t limit = 100;
   std::vector<std::uint32_t> rows{};  // Empty: all rows.

@@ -31,8 +31,9 @@ enum class FieldType : std::uint8_t { kText, kNumber, kFlag, kObject, kList };
 struct Field {
   const char* name = "";  // Empty: the entry of a list.
   FieldType type = FieldType::kNumber;
-  std::span<const Field> inside{};  // An object's fields; the single entry of a list.
-  std::size_t most = 0;             // Entries of a list that are kept.
+  // For an object, its fields; for a list, one Field that describes every entry.
+  std::span<const Field> inside{};
+  std::size_t most = 0;  // Entries of a list that are kept.
 };
 
 constexpr FieldType kText = FieldType::kText, kFlag = FieldType::kFlag,

@@ -54,8 +54,8 @@ class Reports {
  private:
   struct Entry {
     std::string run{};
-    std::string
-        problem{};  // Why the stored report cannot be shown; empty if it can, or is missing.
+    // Why the stored report cannot be shown; empty if it can be, or if there is none.
+    std::string problem{};
     std::shared_ptr<ReportMaker> maker{};
     std::vector<index::Source> sources{};  // The traces that it is made of.
     MonoTime asked{};                      // When it was asked for last.

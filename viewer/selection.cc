@@ -22,7 +22,7 @@ struct Wanted {
   std::vector<std::uint32_t> ordinals{};
 };
 
-// By row and track.
+// What is wanted, by row and track.
 using WantedTracks = std::map<std::pair<std::uint32_t, std::uint32_t>, Wanted>;
 
 // Reads the events of a track's blocks in the order of their begins, a block at a time.

@@ -315,7 +315,7 @@ Agent& TheAgent() {
   return nullptr;
 }
 
-// For a text that needs more than one record.
+// Makes room for a text that needs more than one record.
 [[gnu::noinline, gnu::cold]] OwnRing* Agent::MakeRoomFor(OwnRing* ring, std::size_t size) {
   while (ring != nullptr && ring->writer.SpaceIsShort(size)) ring = MakeRoom(ring);
   return ring;

@@ -14,7 +14,7 @@ bool AttendanceIsAsked(const wire::FileHeader& header);
 // Starts the thread if the sidecar has asked for it. Safe to call from any thread. `file` must
 // outlive the thread.
 void Attend(wire::RingFile& file, AtBeginning at_beginning);
-// For a forked child, which does not have the thread.
+// A forked child calls it, because it does not have the thread.
 void ForgetAttendance();
 
 }  // namespace strobe::agent

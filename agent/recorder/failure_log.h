@@ -11,7 +11,7 @@ namespace strobe::agent {
 // reserved space for the file, so this works on a full volume too. Does nothing after the first
 // call, or if the file cannot be written.
 void LogFailure(const std::string& directory, wire::FailureStep step, int error);
-// For a forked child: the record belongs to the parent.
+// A forked child calls it, because the record belongs to the parent.
 void ForgetFailure();
 
 }  // namespace strobe::agent

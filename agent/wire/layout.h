@@ -138,11 +138,12 @@ struct FileHeader {
   alignas(128) std::atomic<std::uint32_t> rings;  // Number of rings in use so far; never decreases.
   std::atomic<std::uint32_t> uses_cuda;           // 1 after CUDA's driver was initialized.
   std::atomic<std::uint64_t> cuda_since_ns;       // CLOCK_MONOTONIC in ns when that was noticed.
-  std::atomic<std::uint32_t> device_refusal;      // DeviceRefusal.
-  std::atomic<std::uint32_t> ended;               // 1 after the program's exit handlers ran.
-  std::atomic<std::uint64_t> ended_ns;            // CLOCK_MONOTONIC in ns when they ran.
-  std::atomic<std::uint64_t> device_state;        // See DeviceState.
-  std::atomic<std::uint64_t> device_lost;         // Records for which CUPTI had no buffer.
+  // Why devices cannot be recorded: a DeviceRefusal.
+  std::atomic<std::uint32_t> device_refusal;
+  std::atomic<std::uint32_t> ended;         // 1 after the program's exit handlers ran.
+  std::atomic<std::uint64_t> ended_ns;      // CLOCK_MONOTONIC in ns when they ran.
+  std::atomic<std::uint64_t> device_state;  // See DeviceState.
+  std::atomic<std::uint64_t> device_lost;   // Records for which CUPTI had no buffer.
   // Buffers with records that CUPTI did not return.
   std::atomic<std::uint64_t> device_buffers_lost;
   std::atomic<std::uint32_t> device_result;  // CUPTI's error code after a failure.

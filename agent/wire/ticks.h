@@ -56,7 +56,8 @@ struct TickMoment {
   std::uint64_t ticks = 0, other_ns = 0;
 };
 
-// `read(std::uint64_t&)` reads the other clock. False if that failed.
+// Reads the ticks and, through `read(std::uint64_t&)`, the other clock. Returns false if `read`
+// failed.
 template <typename Read>
 bool ReadTogether(TickKind kind, const Read& read, TickMoment& moment) {
   // Takes the reading with the shortest interval, so that an interrupt between two reads does not

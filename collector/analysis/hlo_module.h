@@ -32,7 +32,7 @@ struct HloComputation {
   // Instructions that were named as an operand but are not there; an intact module has none.
   std::uint64_t missing = 0;
 
-  // By instruction: those that it is an operand of, each once.
+  // Returns for each instruction those that it is an operand of, each once.
   std::vector<std::vector<std::uint32_t>> Users() const;
 };
 

@@ -119,7 +119,7 @@ class Digester {
   }
 
   void AddSteps() {
-    // By thread and loop, the number of the step before.
+    // The place of the latest step of each thread and loop in digest_.steps.
     std::map<std::pair<std::uint32_t, std::string_view>, std::size_t> last;
     for (const FoundStep& found : host_.steps()) {
       const auto number = digest_.steps.size();
@@ -153,7 +153,7 @@ class Digester {
     moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
     return {std::move(moments), host_.input(), host_.collection()};
   }
-  // Without a known span, everything.
+  // Returns the recorded span, or all of time if it is not known.
   Times Whole() const { return recorded_.value_or(Times{-kMaxPs, kMaxPs}); }
 
   absl::Status ReadDevices() {

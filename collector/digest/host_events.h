@@ -83,7 +83,7 @@ class HostEvents {
   // United. On the threads that tell steps or, if none does, on all.
   const Spans& input() const { return input_.all; }
   const Spans& collection() const { return collection_.all; }
-  // By line, sorted.
+  // Returns the work of each line that has some, sorted by begin.
   const std::vector<std::vector<HostWork>>& work() const { return work_; }
 
  private:

@@ -52,7 +52,7 @@ class TimeSweep {
 
   // Nothing runs now, and something has run before.
   bool idle() const { return begun_ && working_ == 0; }
-  // Since when, if idle().
+  // Returns since when nothing runs, if idle().
   std::int64_t idle_since_ps() const { return idle_since_ps_; }
   // Call it before the work starts that ends the idle time: the host launched it too late.
   void BlameHost(std::int64_t at_ps);

@@ -18,7 +18,7 @@ struct Item {
 
 struct Window {
   std::int64_t begin_ps = 0, end_ps = 0;  // Multiples of the slot's length.
-  std::uint32_t level = 0;                // A slot is 2^level ps long; at most kCoarsest.
+  std::uint32_t level = 0;  // A slot is 2^level ps long; `level` is at most kCoarsest.
 };
 
 // The items of a window, in the order of their begins. Events that begin in the same slot become

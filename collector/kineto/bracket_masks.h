@@ -9,7 +9,8 @@ namespace strobe::kineto {
 
 struct BracketMasks {
   std::uint64_t quotes = 0, backslashes = 0;
-  std::uint64_t opens = 0, closes = 0;  // { and [, } and ].
+  // `opens` has a bit for each '{' or '[', `closes` for each '}' or ']'.
+  std::uint64_t opens = 0, closes = 0;
 };
 
 #ifdef __SSE2__

@@ -9,7 +9,7 @@
 namespace strobe::kineto {
 namespace {
 
-// In the order of their bits.
+// The types of work are in the order of their bits.
 constexpr std::array<std::string_view, 7> kTypes = {
     "Compute", "MemcpyH2D", "MemcpyD2H", "MemcpyD2D", "MemcpyP2P", "MemcpyOther", "Memset"};
 

@@ -38,13 +38,13 @@ class EventSplitter {
   enum class Found { kMoreNeeded, kEvents, kMember, kNotJson, kEnd };
   Found Next();
 
-  // After kEvents, in the order of the file.
+  // Call it after kEvents. The events are in the order of the file.
   std::span<const Extent> events() const { return events_; }
   char* buffer() const { return buffer_.get(); }
   // The place of the buffer's first byte in the file. Modulo 2^64, because the buffer begins with
   // padding.
   std::uint64_t offset() const { return offset_; }
-  // After kMember.
+  // Call it after kMember.
   const TopLevel& top() const { return top_; }
 
   // Reads again from an event that could not be parsed. A quote may be missing, so that everything

@@ -86,7 +86,7 @@ class Lines {
   Line& Find(const LineKey& key);
   // nullptr if there is no such line.
   Line* Existing(const LineKey& key) const;
-  // In the order in which they were first found.
+  // The lines are in the order in which they were first found.
   const std::vector<std::unique_ptr<Line>>& all() const { return lines_; }
   Group* GroupOf(bool device, std::string_view pid);
 

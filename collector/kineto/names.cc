@@ -37,7 +37,7 @@ std::pair<std::uint64_t, std::uint64_t> TwoWords(std::string_view text) {
           0};
 }
 
-// As wyhash does it: sixteen bytes at a time.
+// Hashes sixteen bytes at a time, as wyhash does.
 std::uint64_t Hash(std::string_view text, std::uint64_t seed) {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
   std::uint64_t hash = seed ^ text.size() * kOdd;

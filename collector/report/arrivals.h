@@ -25,7 +25,7 @@ struct LastArrival {
   bool decided() const { return error_ns && ahead_ns > *error_ns; }
 };
 
-// For each collective of the step; nullopt for those with fewer than two members.
+// Returns one for each collective of the step; nullopt for those with fewer than two members.
 std::vector<std::optional<LastArrival>> LastArrivals(const Job& job, const JobStep& step);
 
 // How often one worker came last, over all steps.

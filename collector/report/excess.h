@@ -15,7 +15,7 @@ struct Excess {
   std::array<std::vector<double>, kCauses> by_cause{};
 };
 
-// For each worker of the job; empty for a worker that cannot be compared with another one.
+// Returns one for each worker of the job, empty if it cannot be compared with another worker.
 std::vector<Excess> ComputeExcess(const Job& job);
 
 // The same for stages: the median own time of a stage's workers above the median of the other

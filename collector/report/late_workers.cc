@@ -44,7 +44,7 @@ class Finder {
 
  private:
   double SmallestTold() const { return kSmallestShare * step_ns_; }
-  // For one worker and one of the three tests.
+  // Returns the chance of a false alarm for one worker and one of the three tests.
   double Chance() const { return kFalseAlarm / 3 / static_cast<double>(compared_.size()); }
 
   // How much workers differ in the mean and in single steps.

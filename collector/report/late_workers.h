@@ -26,7 +26,8 @@ struct Late {
   std::size_t steps = 0, late_steps = 0;
   // Late in the typical step; otherwise only now and then.
   bool persistent = true;
-  std::vector<CauseShare> causes{};  // The largest first; only those above the others.
+  // Only causes that take longer than on other workers; the largest first.
+  std::vector<CauseShare> causes{};
 };
 
 struct LateWorkers {

@@ -41,7 +41,7 @@ double ErrorOfBlocks(std::span<const double> values, double mean, std::size_t le
   return std::sqrt(squares / (n - 1) / n);
 }
 
-// By Welch and Satterthwaite.
+// Returns the degrees of freedom by Welch and Satterthwaite.
 double DegreesOf(const Typical& before, const Typical& after) {
   const double a = before.error * before.error, b = after.error * after.error;
   const double below = a * a / std::max(before.degrees, 1.0) + b * b / std::max(after.degrees, 1.0);

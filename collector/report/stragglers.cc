@@ -10,10 +10,11 @@
 namespace strobe::report {
 namespace {
 
-// Others must lose at least this share of what a late worker takes longer.
+// A late worker or a long stage holds the others up only if they lose at least this share of its
+// extra time.
 constexpr double kSmallestLoss = 0.1;
 
-// By how much the worker's clock can differ from a typical other one.
+// Returns by how much the worker's clock can differ from a typical other one.
 std::optional<double> ClockErrorOf(const Job& job, std::uint32_t who) {
   if (!job.workers[who].clock_error_ns) return std::nullopt;
   std::vector<double> others;

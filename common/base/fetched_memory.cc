@@ -157,8 +157,9 @@ void FetchPool::FetchOne(const Place& place) {
   Finish(place, memory, status);
 }
 
-// Evicts blocks, the oldest first (second-chance replacement). Each block is spared once, so that a
-// block that was fetched ahead can be read, and again whenever it was read since its last turn.
+// Evicts blocks, the oldest first (second-chance replacement). Every block is passed over once, so
+// that one that was fetched ahead can be read. After that, a block is passed over again only if it
+// was read since it was last passed over.
 void FetchPool::MakeRoom() {
   while (!held_.empty() && held_.size() + under_way_ > limits_.blocks) {
     Held next = std::move(held_.front());

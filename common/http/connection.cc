@@ -23,7 +23,8 @@ namespace http = beast::http;
 using tcp = asio::ip::tcp;
 
 constexpr std::chrono::seconds kDeadline{10};  // For the first request, a body, or an answer.
-constexpr std::chrono::seconds kIdle{90};      // For the next request of a kept connection.
+// How long a connection may stay idle between two requests.
+constexpr std::chrono::seconds kIdle{90};
 // How long, and for how many bytes, a refused client may go on sending.
 constexpr std::chrono::seconds kLinger{2};
 constexpr std::size_t kMaxLingeredBytes = std::size_t{16} << 20;

@@ -14,9 +14,9 @@ class WebhookObserver {
   virtual void Asked(const std::string& webhook) = 0;
   // `code` is the HTTP status of the answer, or the code of the refusal in it.
   virtual void Answered(const std::string& webhook, int code, Nanos took) = 0;
-  // `result` is injected, unchanged, skipped or failed.
+  // `result` is "injected", "unchanged", "skipped" or "failed".
   virtual void Injected(const std::string& ns, const std::string& result) = 0;
-  // `damage` is lost or modified.
+  // `damage` is "lost" or "modified".
   virtual void InjectionDamaged(const std::string& ns, const std::string& damage) = 0;
 };
 

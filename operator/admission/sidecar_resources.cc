@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 using kube::Member;
 using kube::TextOf;
 
-// For the container's log, which counts as ephemeral storage beside the spool.
+// The container's log needs this much; it counts as ephemeral storage beside the spool.
 constexpr double kLogRoom = 64 * kMebi;
 // The sidecar's CPU in a Guaranteed pod where the settings request none.
 constexpr char kGuaranteedCpu[] = "50m";

@@ -115,7 +115,7 @@ void AlertReceiver::ReloadFiles() {
              {{"error", error}});
 }
 
-// Before the body is read, so that strangers cost no memory.
+// Runs before the body is read, so that strangers cost no memory.
 std::optional<Page> AlertReceiver::RefuseHead(const Request& head) {
   const bool one = head.headers.size() == 1;
   if (tokens_ != nullptr && (!one || !tokens_->Accept(head.headers.front().second))) {

@@ -80,7 +80,7 @@ struct InjectionConfig {
               agent_memory = "512Mi";
   int user = 65532;  // 0 = not set, for clusters that assign users per namespace (OpenShift).
   int framework_port = 9012, metrics_port = 9472;
-  std::string cpu_limit = "1";                     // Of sidecars that need a CPU limit.
+  std::string cpu_limit = "1";                     // The CPU limit of sidecars that need one.
   bool always_limit_cpu = false;                   // False = only where a namespace demands one.
   std::string mode = "native";                     // Or "container".
   std::string host_network_ports = "20000-29999";  // FIRST-LAST.

@@ -28,7 +28,7 @@ class RequestReconciler {
   // thread at a time. An error is worth another try.
   absl::StatusOr<ReconcileResult> Reconcile(const std::string& key);
   std::size_t active() const { return table_.active(); }  // Captures that are under way.
-  // For an operator after which none will come: cancels all captures, and begins no others.
+  // Cancels all captures and begins no others. Called when no other operator will come after this.
   void Retire(const std::string& why) { cleanup_.Retire(why); }
 
  private:

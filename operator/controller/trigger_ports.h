@@ -33,12 +33,12 @@ class TriggerCluster {
                                                              const TriggeredRun& run,
                                                              Nanos within) = 0;
 
-  // From the cache, which already shows the operator's own writes. NotFound when there is no such
+  // Reads the cache, which already shows the operator's own writes. NotFound when there is no such
   // object; InvalidArgument when it cannot be parsed.
   virtual absl::StatusOr<ProfileTrigger> GetTrigger(const std::string& key) = 0;
   // What policies say about the runs that are kept in the namespace; none if that is not known now.
   virtual std::optional<SeriesBounds> BoundsOf(const std::string& ns) = 0;
-  // From the cache.
+  // Reads the cache.
   virtual std::vector<TriggerRun> RunsOf(const ProfileTrigger& trigger) = 0;
   virtual absl::Status DeleteRun(const ProfileTrigger& trigger, const CreatedRun& run) = 0;
   // Aborted when the object has changed since it was read.

@@ -14,7 +14,7 @@
 
 namespace strobe {
 
-// In the order in which an attempt passes through them; it may skip some.
+// An attempt passes through the phases in this order; it may skip some.
 enum class Phase { kPreflight, kArming, kDelay, kRecording, kCollecting, kPublishing, kDone };
 // As in metrics and in the command's progress line: "preflight", "arm", "delay", "record", ...
 std::string_view Name(Phase phase);

@@ -19,7 +19,7 @@ using std::chrono::seconds;
 constexpr Nanos kMinArmTimeout = milliseconds(50);
 constexpr Nanos kFirstWatchDelay = milliseconds(100), kMaxWatchDelay = seconds(1);
 
-// Of the workers that are armed, or are about to be.
+// The clocks of workers that have not ended.
 std::vector<ClockReading> ClocksOf(const std::vector<Member>& members) {
   std::vector<ClockReading> clocks;
   for (const Member& member : members) {

@@ -7,7 +7,7 @@
 namespace strobe {
 namespace {
 
-// As the policy writes the field.
+// Returns the field's name as the policy writes it.
 std::string FieldOf(std::string reason) {
   reason.front() = static_cast<char>(reason.front() + ('a' - 'A'));
   return StrCat("automatic.", reason);

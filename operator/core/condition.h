@@ -33,7 +33,7 @@ void SetSince(const std::vector<Condition>& before, WallTime now, Condition& con
 void PutCondition(const std::vector<Condition>& before, WallTime now, Condition condition,
                   std::vector<Condition>& conditions);
 
-// As the API server stores times.
+// Returns the time as the API server stores it.
 WallTime WholeSeconds(WallTime time);
 
 }  // namespace strobe

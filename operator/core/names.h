@@ -54,7 +54,7 @@ inline constexpr char kAlertNameAnnotation[] = "strobe.dev/alert-name";
 inline constexpr char kAlertAnnotation[] = "strobe.dev/alert";
 // What a worker's sidecar saw, if a sign started the capture.
 inline constexpr char kSignAnnotation[] = "strobe.dev/sign";
-// On a request while an attempt is live, or until its runs are reclaimed.
+// A request has it while an attempt is live, or until its runs are reclaimed.
 inline constexpr char kFinalizer[] = "strobe.dev/capture";
 
 // Audience of the service account tokens that sidecars show when they enroll.

@@ -10,7 +10,7 @@
 
 namespace strobe {
 
-// For one thread at a time.
+// Only one thread may use it at a time.
 class RankPace {
  public:
   // At least this many other workers must have told the times of the same loop lately.

@@ -16,6 +16,26 @@ using enum ConditionStatus;
 constexpr std::size_t kMaxOutcomes = 16, kMaxPreflight = 32, kMaxVersionBytes = 64;
 constexpr std::size_t kMaxOutcomeMessageBytes = 240;
 constexpr std::size_t kMaxConditionBytes = 1024, kMaxHeadlineBytes = 512;
+// Each list ends before its entries have more text, so that a status has less than 10 kB however
+// many workers there are and however long their names and messages are.
+constexpr std::size_t kMaxOutcomesBytes = 3600, kMaxPreflightBytes = 2400, kMaxProgressBytes = 2000;
+
+// The room that is left for one list's entries.
+class Room {
+ public:
+  explicit Room(std::size_t bytes) : bytes_(bytes) {}
+
+  // Takes room for an entry with so many bytes of text. False if there is not enough.
+  bool Take(std::size_t text) {
+    constexpr std::size_t kNamesOfFields = 50;
+    taken_ += text + kNamesOfFields;
+    return taken_ <= bytes_;
+  }
+
+ private:
+  const std::size_t bytes_;
+  std::size_t taken_ = 0;
+};
 
 void Set(const ProfileRequest& request, std::string type, ConditionStatus value, std::string reason,
          std::string message, WallTime now, RequestStatus& status) {
@@ -63,14 +83,19 @@ bool HasOutcomeOf(const std::string& name, const RequestStatus& status) {
 void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
   status.outcomes.clear();
   status.causes.clear();
+  Room room(kMaxOutcomesBytes);
+  bool full = false;
   for (const WorkerResult* worker : WorstFirst(result)) {
     CountCause(std::string(Name(worker->outcome)), status.causes);
-    if (status.outcomes.size() == kMaxOutcomes || HasOutcomeOf(worker->target.name, status))
-      continue;
+    full = full || status.outcomes.size() == kMaxOutcomes;
+    if (full || HasOutcomeOf(worker->target.name, status)) continue;
     const std::optional<Nanos> lateness = LatenessOf(*worker);
-    status.outcomes.push_back({worker->target.name, std::string(Name(worker->outcome)),
-                               CutUtf8(worker->message, kMaxOutcomeMessageBytes),
-                               lateness ? FormatDuration(*lateness) : ""});
+    StatusOutcome outcome{worker->target.name, std::string(Name(worker->outcome)),
+                          CutUtf8(worker->message, kMaxOutcomeMessageBytes),
+                          lateness ? FormatDuration(*lateness) : ""};
+    full = !room.Take(outcome.pod.size() + outcome.cause.size() + outcome.message.size() +
+                      outcome.lateness.size());
+    if (!full) status.outcomes.push_back(std::move(outcome));
   }
 }
 
@@ -83,20 +108,39 @@ void FillPreflight(const ProfileRequest& request, const AttemptResult& result,
   for (const WorkerResult& worker : result.workers) {
     if (worker.outcome == Outcome::kOk) workers.push_back(&worker);
   }
+  Room room(kMaxPreflightBytes);
   for (const WorkerResult* worker : workers) {
     if (status.preflight.size() == kMaxPreflight) break;
     const auto known = [&](const StatusPreflight& each) { return each.pod == worker->target.name; };
     if (std::any_of(status.preflight.begin(), status.preflight.end(), known)) continue;
-    StatusPreflight& told = status.preflight.emplace_back();
+    StatusPreflight told;
     told.pod = worker->target.name;
     told.cause = std::string(Name(worker->outcome));
     told.message = CutUtf8(worker->message, kMaxOutcomeMessageBytes);
     told.sidecar = CutUtf8(worker->sidecar, kMaxVersionBytes);
     told.sources = worker->sources;
-    if (!worker->error) continue;
-    told.clock_offset = FormatDuration(worker->offset);
-    told.clock_error = FormatDuration(*worker->error);
+    if (worker->error) {
+      told.clock_offset = FormatDuration(worker->offset);
+      told.clock_error = FormatDuration(*worker->error);
+    }
+    std::size_t text = told.pod.size() + told.cause.size() + told.message.size() +
+                       told.sidecar.size() + told.clock_offset.size() + told.clock_error.size();
+    for (const std::string& source : told.sources) text += source.size();
+    constexpr std::size_t kMoreFields = 50;  // An entry has more fields than one of `outcomes`.
+    if (!room.Take(text + kMoreFields)) break;
+    status.preflight.push_back(std::move(told));
   }
+}
+
+// The states with as many of the workers' names as there is room for.
+std::vector<WorkersInState> Shortened(std::vector<WorkersInState> states) {
+  Room room(kMaxProgressBytes);
+  for (WorkersInState& in : states) {
+    std::size_t kept = 0;
+    while (kept < in.names.size() && room.Take(in.names[kept].size())) ++kept;
+    in.names.resize(kept);
+  }
+  return states;
 }
 
 void FillClock(const AttemptResult& result, RequestStatus& status) {
@@ -214,7 +258,8 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
   status.matched = progress.matched;
   status.expected = progress.expected_workers;
   status.armed = progress.armed;
-  status.progress = progress.states;
+  status.progress = Shortened(progress.states);
+  status.preflight.clear();  // The answers to an earlier attempt.
   status.run = RunUrl(request, RunOfAttempt(request.capture.run, attempt));
   // A plan that preflight knows is that of an operator before us, which has told of the start.
   const bool taken_over =

@@ -132,7 +132,7 @@ class KubeGatekeeper final : public Gatekeeper {
   // Held while policies or labels are read. Lock it before mutex_.
   Mutex recent_mutex_;
   std::optional<Remembered<std::vector<ProfilePolicy>>> policies_ ABSL_GUARDED_BY(recent_mutex_);
-  // By namespace.
+  // The labels of each namespace.
   std::map<std::string, Remembered<Labels>> labels_ ABSL_GUARDED_BY(recent_mutex_);
   // The time of the last failed read.
   std::optional<MonoTime> failed_ ABSL_GUARDED_BY(recent_mutex_);

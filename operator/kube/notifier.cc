@@ -20,7 +20,7 @@ namespace {
 
 constexpr Nanos kTryLimit = std::chrono::seconds(5);
 constexpr Nanos kStopLimit = std::chrono::seconds(2);
-// With waits of 1 s to 64 s between them: two minutes in all.
+// The waits between them are 1 s to 64 s long, two minutes in all.
 constexpr int kMaxTries = 8;
 
 struct Place {

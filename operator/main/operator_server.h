@@ -83,7 +83,7 @@ class OperatorServer {
   absl::Status failure() const;
   Page Readiness() const;
   Page Metrics();
-  // For the removal of Strobe: no operator will come after this one to do it.
+  // Called when Strobe is removed, because no operator will come after this one to do it.
   void RetireCaptures();
   void LetRequestsGo();
 

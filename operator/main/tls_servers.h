@@ -59,7 +59,7 @@ class TlsServers {
   absl::Status ServeEnrollment();
   absl::Status ServeWebhooks();
   absl::Status ServeAlerts();
-  // Until the process ends: reads files again and counts pods now and then.
+  // Reads files again and counts pods now and then, until the process ends.
   void Maintain();
   void CountUninjectedPods();
 

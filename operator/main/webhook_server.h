@@ -43,7 +43,7 @@ class WebhookServer {
  private:
   explicit WebhookServer(Dependencies dependencies) : deps_(std::move(dependencies)) {}
   absl::Status Listen();
-  // For pods that cannot resolve the Service's name; empty if it is not known.
+  // Pods that cannot resolve the Service's name use this address; empty if it is not known.
   std::string EnrollmentAddress() const;
 
   const Dependencies deps_;

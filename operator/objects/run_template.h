@@ -37,7 +37,7 @@ absl::Status CheckRun(nlohmann::json run);
 nlohmann::json RunOf(const RunCreator& creator, const std::string& name);
 // Whether the request is a run of the creator with this UID.
 bool IsRunOf(const nlohmann::json& request, const std::string& creator_uid);
-// Without `job`, because only some readers need it.
+// Leaves out `job`, because only some readers need it.
 CreatedRun ParseRun(const nlohmann::json& request);
 // What the request's target names; see TargetText.
 absl::StatusOr<std::string> JobOfRun(const nlohmann::json& request);

@@ -10,7 +10,7 @@
 
 namespace strobe {
 
-// For one thread.
+// Only one thread may use it.
 class SignTeller {
  public:
   // `clock` and `identity` outlive it.

@@ -65,7 +65,7 @@ class TraceDigests {
   const DigestFunction digest_;
   mutable Mutex mutex_;
   std::string capture_id_ ABSL_GUARDED_BY(mutex_);
-  // By worker; none while it is computed.
+  // The digest of each worker; none while it is computed.
   std::map<std::string, std::optional<absl::StatusOr<std::string>>, std::less<>> digests_
       ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Cancellation> stop_{};

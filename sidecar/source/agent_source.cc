@@ -73,6 +73,7 @@ AgentSource::AgentSource(const Clock& clock, const AgentDirectory& directory, Ag
 
 std::vector<v1::Source> AgentSource::Probe(Nanos) {
   std::size_t living = 0, ended = 0;
+  const Places places = PlacesOf(Announced());
   std::map<std::uint32_t, v1::ProcessRank> ranks;
   for (const std::string& path : RingFiles(directory_.path())) {
     OpenedRings opened = OpenRings(path);
@@ -83,7 +84,7 @@ std::vector<v1::Source> AgentSource::Probe(Nanos) {
         !(opened.lives || opened.rings.file.HasHeirs()))
       continue;
     ++living;
-    const Rank rank = RankIn(*opened.rings.file.header());
+    const Rank rank = PlaceIn(*opened.rings.file.header(), places);
     if (rank && ranks.size() < kMaxRankGroups) ranks.emplace(rank->local_rank(), *rank);
   }
   v1::Source source;
@@ -127,6 +128,12 @@ std::vector<v1::StepPace> AgentSource::Steps() {
   return told;
 }
 
+// A guest serves one process and its descendants, and leaves announcements to the owner.
+std::vector<Announcement> AgentSource::Announced() const {
+  if (!directory_.is_owner()) return {};
+  return ReadAnnouncements(directory_.path());
+}
+
 Nanos AgentSource::LookBack(const v1::CapturePlan& plan) const {
   return plan.look_back_ns() > 0 ? Nanos{plan.look_back_ns()} : options_.look_back;
 }
@@ -149,14 +156,16 @@ ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTi
   std::optional<std::int64_t> look_back_to_ns;
   if (LookBack(plan) > Nanos{0} && recorded_before())
     look_back_to_ns = times.start_ns - LookBack(plan).count();
+  const std::vector<Announcement> announced = Announced();
   std::set<std::string> framework_processes;
-  if (plan.source() != v1::SOURCE_AGENT && directory_.is_owner()) {
-    for (const Announcement& process : ToRecord(plan, ReadAnnouncements(directory_.path())))
+  if (plan.source() != v1::SOURCE_AGENT) {
+    for (const Announcement& process : ToRecord(plan, announced))
       framework_processes.insert(process.process());
   }
   return {.recorder = StrCat("capture ", plan.capture_id(), " of ", plan.request()),
           .container = plan.container(),
           .wants = [&plan](const Rank& rank) { return IsWanted(plan, rank); },
+          .places = PlacesOf(announced),
           .level = plan.tracers().host(),
           .filter = plan.tracers().host_filter() == 0 ? ~0u : plan.tracers().host_filter(),
           .idle_level = options_.idle_level,

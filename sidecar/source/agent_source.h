@@ -2,10 +2,12 @@
 // GPUs.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/source/agent_directory.h"
+#include "sidecar/source/announcements.h"
 #include "sidecar/source/program_set.h"
 
 namespace strobe {
@@ -37,6 +39,7 @@ class AgentSource final : public session::Source {
                                          const std::function<void()>& collecting) override;
 
  private:
+  std::vector<Announcement> Announced() const;
   // How far the capture is to reach back, and whether programs recorded before it.
   Nanos LookBack(const v1::CapturePlan& plan) const;
   bool recorded_before() const { return options_.idle_level > 0; }

@@ -137,6 +137,19 @@ Rank Announcement::place() const {
   return RankOf(known(rank), known(local_rank), known(world_size));
 }
 
+Places PlacesOf(const std::vector<Announcement>& processes) {
+  Places places;
+  for (const Announcement& process : processes) {
+    if (const Rank place = process.place()) places.emplace(process.process(), place);
+  }
+  return places;
+}
+
+Rank PlaceIn(const wire::FileHeader& header, const Places& announced) {
+  const auto found = announced.find(ProcessName(header.pid, header.process_began));
+  return found == announced.end() ? RankIn(header) : found->second;
+}
+
 bool ListensOn(const Announcement& process, std::string_view address) {
   constexpr std::string_view kHosts[] = {"localhost", "127.0.0.1", "[::1]"};
   return std::any_of(std::begin(kHosts), std::end(kHosts), [&](std::string_view host) {
@@ -176,6 +189,7 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   process.socket = LineOf(object, "socket");
   if (!IsFileName(process.socket)) return Wrong("socket is not a file name");
   process.kineto = LineOf(object, "kineto");
+  process.refuses = object.value("refuses", json(false)) == json(true);
   process.steps = LineOf(object, "steps");
   if (!process.steps.empty() && !IsFileName(process.steps))
     return Wrong("steps is not a file name");

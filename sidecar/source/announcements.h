@@ -2,6 +2,7 @@
 // package writes into the agent directory. The files come from the trainer, which may be hostile.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ struct Announcement {
   std::string steps{};    // The name of the file that tells its steps; empty if there is none.
   // The socket by which its Kineto asks a daemon, as KinetoClient::socket; empty if not known.
   std::string kineto{};
+  // It refuses every capture over `socket`, because its framework's version cannot be recorded so.
+  bool refuses = false;
   std::vector<std::uint16_t> listens{};  // TCP ports on which the process listens.
   bool stepped = false;                  // It has told a training step.
   bool trains = true;                    // False for launchers and for workers of data loaders.
@@ -40,6 +43,14 @@ struct Announcement {
   std::string process() const { return ProcessName(pid, began); }
   Rank place() const;
 };
+
+// The places of processes by their names; see Announcement::process.
+using Places = std::map<std::string, Rank>;
+// The places that the processes announced. Pure.
+Places PlacesOf(const std::vector<Announcement>& processes);
+// The place of the program that wrote a ring file: what its process announced, which its framework
+// may have told, or else that of the environment. Pure.
+Rank PlaceIn(const wire::FileHeader& header, const Places& announced);
 
 // Whether a process may use this name for a file in the agent directory. Hidden files are
 // unfinished and therefore excluded. Pure.

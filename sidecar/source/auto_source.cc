@@ -192,6 +192,16 @@ std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::Captu
 
 }  // namespace
 
+AutoSource::AutoSource(session::Source& framework, InprocSource& inproc, session::Source& agent,
+                       KinetoSource* kineto)
+    : AutoSource(framework, static_cast<session::Source&>(inproc), agent,
+                 static_cast<session::Source*>(kineto)) {
+  if (kineto == nullptr) return;
+  inproc.ShareWithKineto([kineto](std::vector<Announcement> announced) {
+    return kineto->Others(std::move(announced));
+  });
+}
+
 std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   std::vector<v1::Source> servers = framework_.Probe(timeout), agents = agent_.Probe(timeout);
   std::vector<v1::Source> processes = inproc_.Probe(timeout), unready;

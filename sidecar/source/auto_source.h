@@ -2,6 +2,8 @@
 // that announced themselves, Kineto's daemon, and the agent.
 #pragma once
 #include "sidecar/session/ports.h"
+#include "sidecar/source/inproc_source.h"
+#include "sidecar/source/kineto_source.h"
 
 namespace strobe {
 
@@ -13,6 +15,9 @@ class AutoSource final : public session::Source {
   AutoSource(session::Source& framework, session::Source& inproc, session::Source& agent,
              session::Source* kineto = nullptr)
       : framework_(framework), inproc_(inproc), agent_(agent), kineto_(kineto) {}
+  // The same, where `inproc` leaves to `kineto` the processes that only Kineto can record.
+  AutoSource(session::Source& framework, InprocSource& inproc, session::Source& agent,
+             KinetoSource* kineto);
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;

@@ -39,7 +39,8 @@ struct InprocAnswer {
   std::string file{};     // The trace's name in the agent directory.
   std::string format{};   // "kineto" or "xspace".
   std::string note{};     // What the process says about its recording; may be empty.
-  // Nothing is missing without this framework, because another one of the process was used.
+  // This framework recorded nothing, and that is no fault: another one of the process records what
+  // was asked for.
   bool aside = false;
   Rank rank{};  // The place of the process in its job, as it knows it now.
   // When it recorded, on the wall clock; 0 = it does not say.

@@ -113,13 +113,19 @@ std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Anno
 InprocSource::InprocSource(const Clock& clock, std::string directory, bool may_stall)
     : clock_(clock), directory_(std::move(directory)), may_stall_(may_stall) {}
 
+std::vector<Announcement> InprocSource::Announced(const v1::CapturePlan& plan) const {
+  std::vector<Announcement> announced = ReadAnnouncements(directory_);
+  const bool kineto_is_asked = others_ && plan.container().empty();
+  return kineto_is_asked ? others_(std::move(announced)) : announced;
+}
+
 std::vector<v1::Source> InprocSource::Probe(Nanos) {
   for (const FailedStart& failed : TakeFailedStarts(directory_)) {
     LogWarning("a program cannot be recorded by its framework",
                {{"process", failed.process}, {"error", failed.message}});
   }
   std::vector<v1::Source> sources;
-  for (const Announcement& process : ToRecord({}, ReadAnnouncements(directory_))) {
+  for (const Announcement& process : ToRecord({}, Announced({}))) {
     v1::Source& source = sources.emplace_back();
     source.set_kind(v1::SOURCE_FRAMEWORK);
     source.set_address(process.label());
@@ -134,20 +140,18 @@ std::vector<v1::StepPace> InprocSource::Steps() {
   const std::int64_t offset = WallLessMonotonic(clock_).count();
   const FileDescriptor directory(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   std::vector<v1::StepPace> told;
-  for (const Announcement& process : ReadAnnouncements(directory_)) {
+  for (const Announcement& process : Announced({})) {
     if (process.trains) AddStepsOf(directory, process, offset, told);
   }
   return told;
 }
 
-Nanos InprocSource::lead() const {
-  return LeadOf(ReadAnnouncements(directory_), ProcessesWithCuda(directory_));
-}
+Nanos InprocSource::lead() const { return LeadOf(Announced({}), ProcessesWithCuda(directory_)); }
 
 std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                             const Cancellation& terminate,
                                             const std::function<void()>& collecting) {
-  const std::vector<Announcement> processes = ToRecord(plan, ReadAnnouncements(directory_));
+  const std::vector<Announcement> processes = ToRecord(plan, Announced(plan));
   if (processes.empty()) {
     collecting();
     return session::OneRecording({.outcome = Outcome::kNoSource,

@@ -1,8 +1,10 @@
 // Records through the profilers of frameworks in processes that announced a socket for it: PyTorch,
 // and JAX or TensorFlow where their own server cannot be used.
 #pragma once
+#include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -17,6 +19,12 @@ class InprocSource final : public session::Source {
   // `directory`: the agent directory. For `may_stall` see InprocLimits.
   InprocSource(const Clock& clock, std::string directory, bool may_stall);
 
+  // Selects the processes that are not recorded by another source.
+  using Others = std::function<std::vector<Announcement>(std::vector<Announcement>)>;
+  // Leaves the rest to Kineto's daemon, except in captures of a container, which do not ask it.
+  // Must be called before any other function.
+  void ShareWithKineto(Others others) { others_ = std::move(others); }
+
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
   std::vector<v1::StepPace> Steps() override;
@@ -29,9 +37,12 @@ class InprocSource final : public session::Source {
                                          const std::function<void()>& collecting) override;
 
  private:
+  std::vector<Announcement> Announced(const v1::CapturePlan& plan) const;
+
   const Clock& clock_;
   const std::string directory_;
   const bool may_stall_;
+  Others others_{};  // Empty where the sidecar is no daemon of Kineto's.
 };
 
 // The announcements that a capture with this plan records over their sockets. Pure.

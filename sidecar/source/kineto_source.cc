@@ -38,8 +38,22 @@ std::vector<std::string> LabelsOf(const std::vector<KinetoClient>& clients) {
   return labels;
 }
 
-// The ranks of programs with the agent, by process ID. Kineto's protocol does not tell them. A pod
-// with several containers may have several programs of one ID, of which none is known then.
+// Whether the announcement is the client's. Containers of a pod may have processes of the same ID,
+// but each socket has its own name.
+bool IsOfClient(const Announcement& process, const KinetoClient& client) {
+  if (process.framework != "torch") return false;
+  return process.kineto.empty() ? process.pid == client.pid() : process.kineto == client.socket;
+}
+
+// Whether Kineto's daemon records the announced process, if it is a client. Without the socket's
+// name, the client could be a process of another container. Beside another framework nothing is
+// missing without PyTorch, and Kineto would take the devices from that one.
+bool IsLeftToKineto(const Announcement& process) {
+  return process.refuses && process.trains && !process.beside && !process.kineto.empty();
+}
+
+// The ranks of programs with the agent, by process ID. A pod with several containers may have
+// several programs of one ID, of which none is known then.
 std::map<std::uint32_t, Rank> RanksByPid(const std::string& agent_directory) {
   std::map<std::uint32_t, Rank> ranks;
   for (const std::string& path : RingFiles(agent_directory)) {
@@ -51,9 +65,24 @@ std::map<std::uint32_t, Rank> RanksByPid(const std::string& agent_directory) {
   return ranks;
 }
 
-Rank RankOfClient(const KinetoClient& client, const std::map<std::uint32_t, Rank>& ranks) {
-  const auto found = ranks.find(client.pid());
-  return found == ranks.end() ? std::nullopt : found->second;
+// The rank of each client, as far as its process announced it or has the agent. Kineto's protocol
+// does not tell it.
+std::vector<Rank> RanksOfClients(const std::vector<KinetoClient>& clients,
+                                 const std::vector<Announcement>& announced,
+                                 const std::string& agent_directory) {
+  const std::map<std::uint32_t, Rank> by_pid = RanksByPid(agent_directory);
+  std::vector<Rank> ranks;
+  for (const KinetoClient& client : clients) {
+    const auto process =
+        std::find_if(announced.begin(), announced.end(),
+                     [&](const Announcement& one) { return IsOfClient(one, client); });
+    const auto program = by_pid.find(client.pid());
+    if (process != announced.end())
+      ranks.push_back(process->place());
+    else
+      ranks.push_back(program == by_pid.end() ? std::nullopt : program->second);
+  }
+  return ranks;
 }
 
 // The recording of one process.
@@ -71,14 +100,13 @@ class KinetoCapture {
  public:
   KinetoCapture(const Clock& clock, KinetoDaemon& daemon, const v1::CapturePlan& plan,
                 RecordingTimes& times, const std::vector<KinetoClient>& clients,
-                const std::map<std::uint32_t, Rank>& ranks)
+                const std::vector<Rank>& ranks)
       : clock_(clock), daemon_(daemon), plan_(plan), times_(times) {
     const std::vector<std::string> labels = LabelsOf(clients);
     for (std::size_t i = 0; i < clients.size(); ++i) {
-      const Rank rank = RankOfClient(clients[i], ranks);
-      if (!IsWanted(plan, rank)) continue;
+      if (!IsWanted(plan, ranks[i])) continue;
       Begin(clients[i], labels[i]);
-      runs_.back().answer.rank = rank;
+      runs_.back().answer.rank = ranks[i];
     }
   }
   ~KinetoCapture() {
@@ -217,32 +245,40 @@ std::vector<KinetoClient> WithoutAnnounced(std::vector<KinetoClient> clients,
                                            const std::vector<Announcement>& announced) {
   std::erase_if(clients, [&](const KinetoClient& client) {
     return std::any_of(announced.begin(), announced.end(), [&](const Announcement& process) {
-      if (process.framework != "torch") return false;
-      // Containers of a pod may have processes of the same ID, but each socket has its own name.
-      return process.kineto.empty() ? process.pid == client.pid() : process.kineto == client.socket;
+      return IsOfClient(process, client) && !IsLeftToKineto(process);
     });
   });
   return clients;
 }
 
-std::vector<KinetoClient> KinetoSource::ToRecord() const {
-  std::vector<KinetoClient> clients = daemon_.clients();
-  if (clients.empty()) return clients;
-  return WithoutAnnounced(std::move(clients), ReadAnnouncements(agent_directory_));
+std::vector<Announcement> WithoutClients(std::vector<Announcement> announced,
+                                         const std::vector<KinetoClient>& clients) {
+  std::erase_if(announced, [&](const Announcement& process) {
+    return IsLeftToKineto(process) &&
+           std::any_of(clients.begin(), clients.end(),
+                       [&](const KinetoClient& client) { return IsOfClient(process, client); });
+  });
+  return announced;
+}
+
+std::vector<Announcement> KinetoSource::Others(std::vector<Announcement> announced) const {
+  if (!daemon_.problem().empty()) return announced;
+  return WithoutClients(std::move(announced), daemon_.clients());
 }
 
 std::vector<v1::Source> KinetoSource::Probe(Nanos) {
   if (const std::string problem = daemon_.problem(); !problem.empty())
     return {SourceOf(kDaemon, problem, false)};
-  const std::vector<KinetoClient> clients = ToRecord();
+  const std::vector<Announcement> announced = ReadAnnouncements(agent_directory_);
+  const std::vector<KinetoClient> clients = WithoutAnnounced(daemon_.clients(), announced);
   const std::vector<std::string> labels = LabelsOf(clients);
-  const std::map<std::uint32_t, Rank> ranks = RanksByPid(agent_directory_);
+  const std::vector<Rank> ranks = RanksOfClients(clients, announced, agent_directory_);
   std::vector<v1::Source> sources;
   for (std::size_t i = 0; i < clients.size(); ++i) {
     sources.push_back(
         SourceOf(labels[i],
                  StrCat("Kineto, polls every ", KinetoClient::Words(clients[i].Interval())), true));
-    if (const Rank rank = RankOfClient(clients[i], ranks)) *sources.back().add_ranks() = *rank;
+    if (ranks[i]) *sources.back().add_ranks() = *ranks[i];
   }
   if (!sources.empty() || !daemon_.clients().empty()) return sources;
   return {SourceOf(
@@ -253,7 +289,9 @@ std::vector<v1::Source> KinetoSource::Probe(Nanos) {
 
 Nanos KinetoSource::lead() const {
   Nanos longest{0};
-  for (const KinetoClient& client : ToRecord()) longest = std::max(longest, client.Interval());
+  for (const KinetoClient& client :
+       WithoutAnnounced(daemon_.clients(), ReadAnnouncements(agent_directory_)))
+    longest = std::max(longest, client.Interval());
   if (longest == Nanos{0}) return longest;
   return longest + KinetoOrder{.warm_up = kKinetoWarmUp}.Ahead() + kLeadMargin;
 }
@@ -270,7 +308,10 @@ std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan, const C
     answers.front().verdict = {Outcome::kNoSource, StrCat(kDaemon, ": ", problem)};
     return JoinAnswers(plan, times, 0, std::move(answers));
   }
-  KinetoCapture capture(clock_, daemon_, plan, times, ToRecord(), RanksByPid(agent_directory_));
+  const std::vector<Announcement> announced = ReadAnnouncements(agent_directory_);
+  const std::vector<KinetoClient> clients = WithoutAnnounced(daemon_.clients(), announced);
+  KinetoCapture capture(clock_, daemon_, plan, times, clients,
+                        RanksOfClients(clients, announced, agent_directory_));
   if (capture.decided()) {
     collecting();
     return session::OneRecording(

@@ -15,7 +15,7 @@ namespace strobe {
 class KinetoSource final : public session::Source {
  public:
   // Both must outlive this object. Processes that announced themselves in `agent_directory` are
-  // left to InprocSource.
+  // left to InprocSource, unless they refuse; see WithoutAnnounced.
   KinetoSource(const Clock& clock, KinetoDaemon& daemon, std::string agent_directory)
       : clock_(clock), daemon_(daemon), agent_directory_(std::move(agent_directory)) {}
 
@@ -30,17 +30,22 @@ class KinetoSource final : public session::Source {
                                          const Cancellation& terminate,
                                          const std::function<void()>& collecting) override;
 
- private:
-  std::vector<KinetoClient> ToRecord() const;
+  // The announced processes that this source does not record at present: InprocSource's.
+  std::vector<Announcement> Others(std::vector<Announcement> announced) const;
 
+ private:
   const Clock& clock_;
   KinetoDaemon& daemon_;
   const std::string agent_directory_;
 };
 
 // The clients without those that announced themselves: no process is recorded twice. A process is
-// known by the socket that it announced, or by its ID if it announced none. Pure.
+// known by the socket that it announced, or by its ID if it announced none. A process that refuses
+// captures over its own socket stays, because Kineto can record it. Pure.
 std::vector<KinetoClient> WithoutAnnounced(std::vector<KinetoClient> clients,
                                            const std::vector<Announcement>& announced);
+// The announced processes without those that WithoutAnnounced leaves among the clients. Pure.
+std::vector<Announcement> WithoutClients(std::vector<Announcement> announced,
+                                         const std::vector<KinetoClient>& clients);
 
 }  // namespace strobe

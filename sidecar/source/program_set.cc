@@ -11,7 +11,6 @@
 #include "agent/wire/ticks.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
-#include "sidecar/source/announcements.h"
 
 namespace strobe {
 namespace {
@@ -76,7 +75,7 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
     if (!(killed && directory_.keeps_ended())) unlink(path.c_str());
     return;
   }
-  const Rank rank = RankIn(*file.header());
+  const Rank rank = PlaceIn(*file.header(), wishes_.places);
   if (!wishes_.wants(rank)) return;
   const std::string label =
       StrCat(CutUtf8(file.ProgramName(), wire::kProgramBytes), " ", opened.pid);
@@ -106,6 +105,7 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
                     : wishes_.look_back_to_ns ? RecordedProgram::From::kOldest
                                               : RecordedProgram::From::kNow;
   auto program = std::make_unique<RecordedProgram>(std::move(opened.rings), from, wishes_.level);
+  program->SetRank(rank);
   if (from == RecordedProgram::From::kEnded) {
     if (wishes_.devices) program->ReadLeftDevice(wishes_.look_back_to_ns.value_or(0));
     programs_.emplace(path, std::move(program));

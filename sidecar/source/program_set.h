@@ -13,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "sidecar/source/agent_directory.h"
+#include "sidecar/source/announcements.h"
 #include "sidecar/source/framework_ports.h"
 #include "sidecar/source/process_ranks.h"
 #include "sidecar/source/process_row.h"
@@ -28,6 +29,7 @@ struct ProgramWishes {
   std::string container{};
   // Only programs with these ranks are recorded; see IsWanted.
   std::function<bool(const Rank&)> wants = [](const Rank&) { return true; };
+  Places places{};  // Those that processes announced; see PlaceIn.
   std::uint32_t level = 0, filter = ~0u;
   std::uint32_t idle_level = 0;  // The flight recorder's level, which continues.
   bool devices = false;

@@ -82,6 +82,7 @@ class RecordedProgram {
   // "<program> <pid>".
   const std::string& label() const { return label_; }
   const Rank& rank() const { return rank_; }
+  void SetRank(const Rank& rank) { rank_ = rank; }
 
   // The observations of the program. The caller fills in `replaced`, which depends on other
   // programs, and also `parent_lives` while the program is not settled.
@@ -154,7 +155,7 @@ class RecordedProgram {
   const std::uint32_t pid_;
   const std::uint64_t born_ns_;
   const std::uint32_t process_began_;
-  const Rank rank_;
+  Rank rank_;  // That of the ring file, unless it was set.
   const std::string label_, forked_from_;
   const bool on_since_birth_;
   const bool lived_;

@@ -19,7 +19,7 @@ namespace strobe {
 // report the same values.
 void TakeCloser(const wire::MemoryUse& use, session::JobSigns& signs);
 
-// For one thread.
+// Only one thread may use it.
 class StepFileMonitor {
  public:
   // `clock` and `directory` must outlive this object.

@@ -9,7 +9,7 @@
 
 namespace strobe {
 
-// For one thread.
+// Only one thread may use it.
 class ToldMemory {
  public:
   // `clock` and `directory` must outlive this object.

@@ -134,7 +134,8 @@ absl::Status Spool::Recover() {
   }
   for (const fs::path& file : files) {
     const std::string name = file.filename().native();
-    // The journal of an upload stays if a process ended while it removed the trace.
+    // A process that ended between deleting a trace and the journal of its upload left the journal.
+    // It is removed here.
     const std::string trace = without(file, kTrace), journal = without(file, kUpload);
     const bool orphan = (!trace.empty() && !traces_.contains(trace)) ||
                         (!journal.empty() && !traces_.contains(journal));

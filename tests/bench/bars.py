@@ -1,6 +1,7 @@
 """The bars of the benchmarks: what they are meant to reach, and what was measured in this run.
 
-A run of the benchmarks fails when a bar is missed by more than half. Machines are shared, so that a smaller miss says little.
+A run of the benchmarks fails when a bar is missed by more than half. Machines are shared, so that a smaller miss says little. Where
+docs/explanation/benchmarks.md calls a bar missed by more than that, a run fails when it is worse than what is written there by more than half.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ class Bar:
     measured: float
     bar: float
     least: bool  # The bar is the least value; otherwise the largest.
+    known: float | None = None  # What the documentation says where it calls the bar missed by more than half.
 
     @property
     def reached(self):
@@ -19,22 +21,25 @@ class Bar:
 
     @property
     def far_missed(self):
-        return self.measured < self.bar / 2 if self.least else self.measured > self.bar * 1.5
+        allowed = self.bar if self.known is None else self.known
+        return self.measured < allowed / 2 if self.least else self.measured > allowed * 1.5
 
     def row(self, benchmark):
         verdict = "reached" if self.reached else "missed by more than half" if self.far_missed else "missed"
+        if self.known is not None and not self.reached:
+            verdict = f"worse than the known {self.known:g} by more than half" if self.far_missed else f"missed; known: {self.known:g}"
         return f"| {benchmark} | {self.what} | {self.measured:.3g} | {'>=' if self.least else '<='} {self.bar:g} | {verdict} |"
 
 
 _told = []
 
 
-def at_most(what, measured, bar):
-    _told.append(Bar(what, measured, bar, least=False))
+def at_most(what, measured, bar, known=None):
+    _told.append(Bar(what, measured, bar, least=False, known=known))
 
 
-def at_least(what, measured, bar):
-    _told.append(Bar(what, measured, bar, least=True))
+def at_least(what, measured, bar, known=None):
+    _told.append(Bar(what, measured, bar, least=True, known=known))
 
 
 def take():

@@ -3,6 +3,7 @@ against the same programs with a profiler server that was started by hand."""
 
 import statistics
 
+from tests.bench import bars
 from tests.bench.inproc import package
 from tests.bench.protos import load
 from tests.bench.skew import DURATION, capture
@@ -73,10 +74,17 @@ class Side:
         return f"| {name} | {late} | {skew} | {self.ok} of {CAPTURES * WORKERS} | {self.covered} |"
 
 
+def tell_bars(name, ours, by_hand):
+    bars.at_most(f"{name}: start after it was asked for, p50, ms", statistics.median(ours.late), 0.3)
+    bars.at_most(f"{name}: skew, p50, to that of servers started by hand", statistics.median(ours.skew) / statistics.median(by_hand.skew), 1)
+    bars.at_least(f"{name}: windows with every step, of all", ours.covered / (CAPTURES * WORKERS), 1)
+
+
 def run(directory):
     load()
     site, rows = package(directory), []
     for framework, written in (("jax", "JAX"), ("tensorflow", "TensorFlow")):
+        sides = []
         for name, path in (("unchanged, with Strobe's package", site), ("server started by hand", "")):
             # One group at a time: sixteen programs would be more than the machine has room for.
             place = directory / f"{framework}-{'ours' if path else 'theirs'}"
@@ -85,6 +93,8 @@ def run(directory):
                 for i in range(CAPTURES):
                     side.capture(f"r{i}")
             rows.append(side.row(f"{written}, {name}"))
+            sides.append(side)
+        tell_bars(written, *sides)
     return "\n".join([
         "### Eight JAX and eight TensorFlow programs that hold Python's lock for 18 ms in each step\n",
         f"{CAPTURES} captures of {DURATION} each way; milliseconds, p50 / max, from the traces' own start times.\n",

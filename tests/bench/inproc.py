@@ -1,8 +1,8 @@
 """What Strobe's part of an unmodified PyTorch or JAX program costs, and how exactly it starts: python -m tests.bench.inproc [import] [step] [start] [skew]
 
-Prints medians. `import`: the import of PyTorch and the first use of JAX's backend, in turns with and without. `step`: what a step costs that
-does nothing else, in turns with and without. `start`: lateness of 20 captures of a busy PyTorch program. `skew`: 20 captures of two ranks
-under torchrun.
+Prints a table of medians. `import`: the import of PyTorch and the first use of JAX's backend, in turns with and without. `step`: what a step
+costs that does nothing else, in turns with and without. `start`: lateness of 20 captures of a busy PyTorch program. `skew`: 20 captures of two
+ranks under torchrun.
 """
 
 import os
@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.bench import bars
 from tests.support.inproc import MS, TORCH_PYTHON, Trainer
 from tests.support.processes import BUILD, PYTHON, ROOT, Group, wait_until
 
@@ -72,16 +73,22 @@ def in_turns(site, directory, python, code, rounds):
 
 
 def measure_import(site, directory, rounds=20):
+    rows = []
     for name, (python, code) in _TIMED.items():
         without, with_us = (seconds * 1000 for seconds in in_turns(site, directory, python, code, rounds))
-        print(f"{name}: {without:.1f} ms without, {with_us:.1f} ms with, {with_us - without:+.1f} ms")
+        bars.at_most(f"`{name}`: more, ms", with_us - without, 10)
+        rows.append(f"| `{name}` | {without:.1f} ms without, {with_us:.1f} ms with, {with_us - without:+.1f} ms | 10 ms |")
+    return rows
 
 
 def measure_step(site, directory, rounds=10):
+    rows = []
     for name, (python, code) in _STEP.items():
         without, with_us = in_turns(site, directory, python, code + _TIME_STEP, rounds)
         more = with_us - without
-        print(f"{name}: {without:.0f} ns without, {with_us:.0f} ns with, {more:+.0f} ns, {more / 10e6:.4%} of a step of 10 ms")
+        bars.at_most(f"{name}: more, percent of a step of 10 ms", 100 * more / 10e6, 0.1)
+        rows.append(f"| {name} | {without:.0f} ns without, {with_us:.0f} ns with, {more:+.0f} ns, {more / 10e6:.4%} of a step of 10 ms | 0.1% |")
+    return rows
 
 
 def started(clients, start):
@@ -98,7 +105,9 @@ def measure_start(site, directory, captures=20):
         trainer = Trainer(group, directory, site, command=[TORCH_PYTHON, ROOT / "tests/e2e/torch_loop.py", directory / "notes", directory / "orders", "0"])
         trainer.announced()
         late = sorted(started([trainer.client()], time.time_ns() + 300 * MS)[0] for _ in range(captures))
-        print(f"start of {captures} captures of a busy PyTorch program: p50 {statistics.median(late):.2f} ms late, max {late[-1]:.2f} ms")
+    bars.at_most("start of a busy PyTorch program, p50, ms late", statistics.median(late), 0.3)
+    seen = f"p50 {statistics.median(late):.2f} ms late, max {late[-1]:.2f} ms"
+    return [f"| start of {captures} captures of a busy PyTorch program | {seen} | p50 0.3 ms |"]
 
 
 def measure_skew(site, directory, captures=20):
@@ -111,17 +120,25 @@ def measure_skew(site, directory, captures=20):
         late = [started([trainer.client(a) for a in ranks], time.time_ns() + 300 * MS) for _ in range(captures)]
         skew = sorted(abs(first - second) for first, second in late)
         worst = max(max(pair) for pair in late)
-        print(f"skew of two ranks, {captures} captures: p50 {statistics.median(skew):.2f} ms, max {skew[-1]:.2f} ms; latest start {worst:.2f} ms")
+    seen = f"p50 {statistics.median(skew):.2f} ms, max {skew[-1]:.2f} ms; latest start {worst:.2f} ms"
+    return [f"| skew of two ranks, {captures} captures | {seen} | |"]
+
+
+_MEASURES = {"import": measure_import, "step": measure_step, "start": measure_start, "skew": measure_skew}
+
+
+def run(root, chosen=tuple(_MEASURES)):
+    site, rows = package(root), []
+    for name in chosen:
+        directory = root / name
+        directory.mkdir()
+        rows += _MEASURES[name](site, directory)
+    return "\n".join(["### Programs that nobody changed\n", "| what | seen | bar |", "|---|---|---|", *rows, ""])
 
 
 def main():
-    chosen = sys.argv[1:] or ["import", "step", "start", "skew"]
     with tempfile.TemporaryDirectory() as root:
-        site = package(Path(root))
-        for name in chosen:
-            directory = Path(root) / name
-            directory.mkdir()
-            {"import": measure_import, "step": measure_step, "start": measure_start, "skew": measure_skew}[name](site, directory)
+        print(run(Path(root), sys.argv[1:] or tuple(_MEASURES)))
 
 
 if __name__ == "__main__":

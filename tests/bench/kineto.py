@@ -37,7 +37,7 @@ print(sum(1 for e in json.loads(data)["traceEvents"] if e["ph"] == "X" and e["na
 
 
 def event(i):
-    """Of eight events five are operators with shapes, one is a launch, one its arrow and one its kernel."""
+    """Five of eight events are operators with shapes, one is a launch, one its arrow and one its kernel."""
     ts = f"{4_000_000_000 + i * 3}.{i % 1000:03}"
     if i % 8 < 5:
         return f"""  {{

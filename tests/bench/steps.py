@@ -2,6 +2,7 @@
 
 import statistics
 
+from tests.bench import bars
 from tests.support.oracle import read_notes
 from tests.support.processes import Group
 from tests.support.step_rig import Job, recorded_steps
@@ -45,6 +46,8 @@ def run(directory):
                 ahead.append(first - at)
                 if int(manifest["steps"]["last"]) == first + STEPS - 1 and all(is_exact(job, rank, f"r{i}", first) for rank in job.ranks):
                     same += 1
+        bars.at_least(f"the same steps, of all captures, ranks that {name}", same / rounds, 1)
+        bars.at_most(f"other steps without a word of it, ranks that {name}", rounds - same - len(refused), 0)
         rows.append(f"| {name} | {same} of {rounds} | {len(refused)} | {statistics.median(ahead):.0f} | {statistics.median(spreads):.1f} ms |")
         rows += [f"\n{message}\n" for message in refused[:3]]
     return "\n".join([f"### The same {STEPS} steps on eight ranks\n",

@@ -12,7 +12,7 @@ import statistics
 import time
 from pathlib import Path
 
-from tests.bench import chart_operator, protos
+from tests.bench import bars, chart_operator, protos
 from tests.bench.inproc import package
 from tests.support.beside import Pod
 from tests.support.processes import BIN, PYTHON, ROOT, Group, context_switches, cpu_seconds
@@ -171,6 +171,8 @@ def time_row(turns, kind, condition):
     for what in ("wall", "cpu"):
         median, low, high = interval([mine[what] - theirs[what] for mine, theirs in zip(ours, base)])
         row += f" {median:+.0f} ({low:+.0f} to {high:+.0f}) | {share(median)} |"
+        if condition != "again":
+            bars.at_most(f"{KINDS[kind]}, {CONDITIONS[condition]}: {what}, percent of a step", 100 * median / (PERIOD * 1e6), 0.1)
     return row
 
 
@@ -181,6 +183,7 @@ def memory_row(found, kind):
         more = statistics.median(with_all) - statistics.median(without)
         total += more
         cells.append(f"{more:.2f} (noise {without[-1] - without[0]:.2f})" if part == "anonymous" else f"{more:.2f}")
+    bars.at_most(f"{KINDS[kind]}: MiB together", total, 2)
     return f"| {KINDS[kind]} | {' | '.join(cells)} | {total:.2f} |"
 
 

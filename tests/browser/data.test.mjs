@@ -165,7 +165,7 @@ test("an XLA op opens the graph of its module", async () => {
   assert.ok(tops["p.0"] < tops["fusion.3"] && tops["fusion.3"] < tops["<b>&"]);
   assert.ok(tops["<b>&"] < tops["add.5"]);
   await shot(page, "graph");
-  // By keyboard.
+  // The keyboard opens nodes as well.
   await page.$eval('svg.graph [data-id="4"]', (node) => node.focus());
   await page.keyboard.press("Enter");
   assert.match(await text(page, ".graph-text pre"), /^ROOT %add\.5 = .*add\(%fusion\.3, %<b>&\)$/);

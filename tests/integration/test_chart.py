@@ -277,7 +277,7 @@ def test_a_hook_that_fails_says_why():
         assert o["metadata"]["annotations"]["helm.sh/hook-output-log-policy"] == "hook-failed"
         (container,) = (o["spec"] if o["kind"] == "Pod" else o["spec"]["template"]["spec"])["containers"]
         assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
-        # Before Helm itself gives up, after five minutes.
+        # Each ends before Helm itself gives up, after five minutes.
         assert o["kind"] == "Pod" or o["spec"]["activeDeadlineSeconds"] < 300
 
 

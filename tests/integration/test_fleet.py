@@ -209,7 +209,7 @@ def test_files_work_as_well_and_wrong_flags_are_told(traces, tmp_path):
     assert len(counts(out, "stats")) == 2
     for wrong, said in (((logs, "--out", out, "--index", 3, "--of", 3), "there is no share 3 of 3"),
                         ((logs / "plugins/profile" / GOOD[0], "--out", out), "give a logdir"),
-                        ((logs, "--out", logs / "plugins/profile/x"), "tables do not belong into a run"),
+                        ((logs, "--out", logs / "plugins/profile/x"), "tables cannot be written into a run"),
                         ((logs, "--out", out, "--image", "i"), "--claim traces:/nfs")):
         done = strobe(*wrong)
         assert done.returncode == 2 and said in done.stderr, done

@@ -483,6 +483,41 @@ def test_sockets_of_the_program_stay_blocking(python_package, tmp_path):
     assert said.split("\n") == ["True True True", "b'lo'"]
 
 
+@pytest.mark.parametrize("refused", [True, False])
+@pytest.mark.parametrize("framework", ["jax", "tensorflow"])
+def test_a_server_stays_only_if_it_is_closed_to_others(python_package, tmp_path, framework, refused):
+    """Otherwise the session socket is announced. Linux before 5.7, and some sandboxes, refuse to bind a socket to a device. The server is a stand-in."""
+    said = package_python(python_package, tmp_path, f"""
+        import ctypes, errno, json, os, socket, sys, types
+        from strobe._inproc import service, sockets
+        from strobe._inproc.recorder import Recorder
+        opened = []
+        def start_server(port):
+            server = socket.create_server(("", port), reuse_port=True)  # As gRPC opens it.
+            return server if {framework!r} == "jax" else opened.append(server)  # JAX's ends with its last reference, TensorFlow's never.
+        for name in ("jax", "tensorflow"):
+            sys.modules[name] = types.SimpleNamespace(__version__="9.0")
+        for name in ("jaxlib._profiler", "tensorflow.python.profiler.internal._pywrap_profiler"):
+            sys.modules[name] = types.SimpleNamespace(start_server=start_server)
+        libc, asked = sockets._libc, []
+        def setsockopt(fd, level, option, *value):
+            asked.append(option)
+            ctypes.set_errno(errno.EPERM)
+            return -1
+        if {refused}:
+            sockets._libc = types.SimpleNamespace(getsockopt=libc.getsockopt, getsockname=libc.getsockname, shutdown=libc.shutdown, setsockopt=setsockopt)
+        service.is_usable, service.recorder_for = lambda name: True, lambda name, directory: Recorder()
+        service.Service(os.environ["STROBE_DIR"], {{{framework!r}}})._look()
+        agent = os.environ["STROBE_DIR"] + "/agent/"
+        (file,) = [name for name in os.listdir(agent) if name.endswith(".process")]
+        with open(agent + file) as announcement:
+            told = json.load(announcement)
+        print(told["channel"], told["address"] in [f"127.0.0.1:{{port}}" for port in told["listens"]], len(told["listens"]), set(asked))
+        print(told["socket"] in os.listdir(agent), len(sockets.listening()), [name for name in os.listdir(agent) if name.endswith(".failed")])
+    """)
+    assert said.split("\n") == (["session False 0 {25}", "True 0 []"] if refused else ["server True 1 set()", "True 1 []"])
+
+
 def test_signals_that_the_program_waits_for_are_not_taken_from_it(python_package, tmp_path):
     said = package_python(python_package, tmp_path, """
         import os, signal, time
@@ -608,6 +643,36 @@ def test_a_trace_that_the_end_of_the_program_took_is_no_failure(python_package, 
     assert said == "['stopped']"
 
 
+def test_steps_that_do_not_begin_in_time_are_a_late_start(python_package, tmp_path):
+    """The message says where the process is, and a step that begins afterwards starts nothing."""
+    said = package_python(python_package, tmp_path, """
+        import json, time
+        from types import SimpleNamespace
+        from strobe._inproc.capture import Capture
+        from strobe._inproc.request import parse
+        from strobe._inproc.steps import steps_of
+        from strobe._inproc.turn import Turn
+        steps = steps_of("jax")
+        def capture():
+            lines, calls = [], []
+            recorder = SimpleNamespace(turn=Turn(), note=None, busy=lambda: None, prepare=lambda *of: calls.append("prepare"),
+                                       start=lambda at: calls.append("start"), discard=lambda: calls.append("discard"))
+            connection = SimpleNamespace(buffer=b"", say=lambda **fields: lines.append(fields) or True, close=lambda: calls.append("close"))
+            channel = SimpleNamespace(wake=lambda: None, wait=lambda seconds, active: time.sleep(seconds))
+            service = SimpleNamespace(channel=channel, exiting=False, leads=lambda: True, would_disturb=lambda: None)
+            step = {"loop": "train", "first": 7, "count": 2, "by_ns": time.time_ns() + 50_000_000}
+            request = parse(json.dumps({"op": "capture", "duration_ns": 1_000_000, "step": step}).encode(), ["jax"])
+            Capture(request, recorder, connection, service).run()
+            steps.begin("train", 7)
+            print([line["state"] for line in lines], calls, lines[-1]["outcome"], lines[-1]["message"], sep="|")
+        capture()
+        steps.begin("train", 3)
+        capture()
+    """)
+    late = "['prepared', 'failed']|['prepare', 'discard', 'close']|LateStart|step 7 of train did not begin in time; the process is at "
+    assert said.split("\n") == [late + "no step", late + "step 3"]
+
+
 def test_a_trace_is_saved_without_the_interpreter_only_by_the_function_we_know(python_package, tmp_path):
     said = package_python(python_package, tmp_path, """
         from strobe._inproc.torch_unlocked import _saves_as_expected
@@ -703,6 +768,34 @@ def test_an_exception_of_a_signal_handler_is_the_programs(python_package, tmp_pa
         print(isinstance(holder.Session(), holder.Session), isinstance(3, holder.Session), issubclass(Session, holder.Session))
     """)
     assert said.split("\n") == ["limit", "began", "True False True"]
+
+
+def test_ranks_are_those_of_the_framework_else_of_the_launcher(python_package, tmp_path):
+    """As the agent reads them (agent/wire/job_ranks.cc). A local rank that nobody tells is not invented here."""
+    said = package_python(python_package, tmp_path, """
+        import os, sys
+        from types import SimpleNamespace
+        from strobe._inproc.process import ranks
+        def told(**env):
+            os.environ.update(env)
+            print(*ranks().values())
+            for name in env:
+                del os.environ[name]
+        told()
+        told(RANK="9", LOCAL_RANK="1", WORLD_SIZE="16")
+        told(OMPI_COMM_WORLD_RANK="9", OMPI_COMM_WORLD_LOCAL_RANK="1", OMPI_COMM_WORLD_SIZE="16")
+        told(SLURM_PROCID="9", SLURM_LOCALID="1", SLURM_NTASKS="16")
+        told(JAX_PROCESS_ID="9", JAX_NUM_PROCESSES="16")
+        told(TPU_WORKER_ID="9")
+        told(RANK="9")
+        told(RANK="x", JAX_PROCESS_ID="1234567890", SLURM_PROCID="12", TPU_WORKER_ID="3", LOCAL_RANK="-1", SLURM_LOCALID="4", WORLD_SIZE="")
+        sys.modules["jax._src.distributed"] = SimpleNamespace(global_state=SimpleNamespace(client=None))
+        told(TPU_WORKER_ID="1")
+        sys.modules["jax._src.distributed"].global_state = SimpleNamespace(client=object(), process_id=5, num_processes=8)
+        told(TPU_WORKER_ID="1")
+    """)
+    assert said.split("\n") == ["None None None False", *["9 1 16 False"] * 3, "9 None 16 False", *["9 None None False"] * 2, "12 4 None False",
+                                "1 None None False", "5 None 8 True"]
 
 
 def test_launchers_and_helpers_are_known_by_their_command(python_package, tmp_path):

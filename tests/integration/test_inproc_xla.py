@@ -1,5 +1,6 @@
 """JAX and TensorFlow in processes that nobody changed: the framework's own server, closed to other machines, or a session."""
 
+import functools
 import json
 import os
 import socket
@@ -264,27 +265,42 @@ def can_connect(pid, host, port):
     return subprocess.run(["nsenter", "-t", str(pid), "-n", sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
-def trainer_in_a_network(group, directory, package, **more):
+def listening_ports(pid):
+    """Returns the ports on which programs in the network of a process listen."""
+    listed = subprocess.run(["nsenter", "-t", str(pid), "-n", "ss", "-Hltn"], capture_output=True, text=True, check=True).stdout
+    return {int(line.split()[3].rsplit(":", 1)[1]) for line in listed.splitlines()}
+
+
+def trainer_in_a_network(group, directory, package, start=None, **more):
     """A trainer with the address 10.99.0.1, and the ID of a process that can reach it from another network."""
     if subprocess.run(["unshare", "--net", "ip", "link", "add", "first", "type", "veth", "peer", "name", "second"], capture_output=True).returncode != 0:
         pytest.skip("this machine cannot make networks")
     other_file = directory / "other"
-    trainer = jax_trainer(group, directory, package, "newest", wrap=["unshare", "--net", "sh", "-c", NETWORKS, "sh", other_file], **more)
+    start = start or functools.partial(jax_trainer, version="newest")
+    trainer = start(group, directory, package, wrap=["unshare", "--net", "sh", "-c", NETWORKS, "sh", other_file], **more)
     return trainer, int(other_file.read_text())
 
 
-def test_a_stranger_in_another_network_is_refused(group, tmp_path, python_package):
-    trainer, stranger = trainer_in_a_network(group, tmp_path, python_package)
-    port = int(trainer.announced()["address"].rsplit(":", 1)[1])
-    inside = trainer.announced()["pid"]
+@pytest.mark.parametrize("framework", ["jax", "tensorflow"])
+def test_a_stranger_in_another_network_is_refused(group, tmp_path, python_package, framework):
+    """On every port of the pod, and so is who uses the pod's own address."""
+    start = functools.partial(Trainer, framework="tensorflow") if framework == "tensorflow" else None
+    trainer, stranger = trainer_in_a_network(group, tmp_path, python_package, start)
+    announcement = trainer.announced(framework)
+    port, inside = int(announcement["address"].rsplit(":", 1)[1]), announcement["pid"]
+    ports = listening_ports(inside)
+    assert port in ports, (port, ports)
     # The program's own server, which is open, shows that the network is there.
-    trainer.order("import socket; open_one = socket.create_server(('0.0.0.0', 7777)); print('open', flush=True)")
-    assert can_connect(stranger, "10.99.0.1", 7777)
-    assert not can_connect(stranger, "10.99.0.1", port)
+    trainer.order("import socket; open_one = socket.create_server(('::', 7777), family=socket.AF_INET6, dualstack_ipv6=True); print('open', flush=True)")
+    shown = json.loads(subprocess.run(["nsenter", "-t", str(inside), "-n", "ip", "-j", "addr", "show", "ours"], capture_output=True, text=True).stdout)
+    addresses = [("10.99.0.1", "10.99.0.1")]
+    addresses += [(f"{info['local']}%theirs", f"{info['local']}%ours") for info in shown[0]["addr_info"] if info["family"] == "inet6"]
+    for seen_by_stranger, own in addresses:
+        wait_until(lambda: can_connect(stranger, seen_by_stranger, 7777) and can_connect(inside, own, 7777), 20, f"the open server at {own}")
+        for closed in ports:
+            assert not can_connect(stranger, seen_by_stranger, closed), (seen_by_stranger, closed)
+            assert not can_connect(inside, own, closed), (own, closed)
     assert can_connect(inside, "127.0.0.1", port)
-    listening = json.loads(subprocess.run(["nsenter", "-t", str(inside), "-n", "ip", "-j", "addr", "show", "ours"], capture_output=True, text=True).stdout)
-    for address in [info["local"] for info in listening[0]["addr_info"] if info["family"] == "inet6"]:
-        assert not can_connect(stranger, f"{address}%theirs", port)
 
 
 @pytest.mark.parametrize("framework", ["jax", "tensorflow"])

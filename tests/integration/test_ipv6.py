@@ -81,7 +81,7 @@ def test_a_capture(group, plane6, trainers, tmp_path, logdir):
 
 
 def test_on_the_hosts_network_the_first_port_that_is_this_pods_is_used(group, plane6, trainers, tmp_path, logdir):
-    """Of four ports, one is closed, one is a stranger's and one another pod's sidecar."""
+    """One of the four ports is closed, one is a stranger's and one another pod's sidecar."""
     kubectl = Kubectl(plane6.kubeconfig, "six")
     operator = SecureOperator(group, plane6, kubectl).start().wait_ready()
     allow(kubectl, logdir)

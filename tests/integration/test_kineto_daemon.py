@@ -53,7 +53,8 @@ def shared(protos, tmp_path_factory):
 
 
 def check_operators(pod, trainer, worker):
-    """Of the window that was asked for. Kineto notes the start of its recording up to milliseconds before its first operator, hence the guard."""
+    """Checks the operators of the window that was asked for. Captures have a guard, because Kineto notes the start of its recording up to
+    milliseconds before its first operator."""
     begin, end = worker["window"]
     found, expected = compare_operators(trainer, {"startedNs": begin, "stoppedNs": end}, pod.dir, run=worker["run"])
     assert found == expected
@@ -282,6 +283,55 @@ def test_who_announced_itself_is_not_recorded_twice(pod, python_package):
     worker = pod.capture()
     assert worker["outcome"] == "Ok", worker
     assert kineto_rows(worker) == [] and worker["processes"][0]["name"] == f"torch_loop.py {trainer.process.pid}"
+
+
+# A stand-in for PyTorch before 2.7, whose profiler has no setting for all threads. Strobe looks for it when it announces the process.
+AS_BEFORE_2_7 = """
+import os, runpy, sys
+import torch
+original = torch._C._profiler._ExperimentalConfig
+def before_2_7(**options):
+    if "profile_all_threads" in options:
+        raise TypeError
+    return original(**options)
+torch._C._profiler._ExperimentalConfig = before_2_7
+del os.environ["STROBE_BOOTSTRAP"]
+import strobe_bootstrap
+strobe_bootstrap.start("torch")
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def trainer_as_before_2_7(pod, package, **env):
+    command = [TORCH_PYTHON, "-c", AS_BEFORE_2_7, ROOT / "tests/e2e/torch_loop.py", pod.dir / "train/notes", pod.dir / "train/orders"]
+    trainer = pod.trainer(package=package, command=command, STROBE_BOOTSTRAP="off", **env)
+    assert trainer.announced()["refuses"], trainer.announced()
+    return trainer
+
+
+def test_an_announced_process_that_cannot_record_itself_is_recorded_by_kineto(pod, python_package):
+    pod.start_sidecar()
+    trainer = trainer_as_before_2_7(pod, python_package, LOCAL_RANK="3")
+    wait_until(lambda: trainer.announced()["kineto"], 20, "the announcement of Kineto's socket")
+    pod.await_clients(1)
+    assert [source.address for source in pod.sources()[0].values() if source.ready] == [f"torch {trainer.process.pid}"]
+    worker = pod.capture()
+    assert worker["outcome"] == "Ok", worker
+    assert [row["name"] for row in worker["processes"] if row["name"].startswith("torch")] == [f"torch {trainer.process.pid}"], worker
+    assert kineto_rows(worker)[0]["rank"]["localRank"] == 3, worker
+    check_operators(pod, trainer, worker)
+    assert trainer.trains()
+
+
+def test_it_is_refused_by_name_where_another_daemon_has_the_socket(pod, python_package):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as squatter:
+        squatter.bind(DAEMON)
+        pod.start_sidecar()
+        trainer = trainer_as_before_2_7(pod, python_package)
+        rows = {row["name"]: row for row in pod.capture()["processes"]}
+        row = rows[f"torch_loop.py {trainer.process.pid}"]
+        assert row["outcome"] == "VERSION_MISMATCH" and "2.7 records all" in row["message"], rows
 
 
 def test_sockets_may_be_files(pod):

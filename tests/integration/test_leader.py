@@ -39,7 +39,7 @@ def test_a_leader_that_cannot_renew_ends_its_process(group, kubectl, proxy, tmp_
     operator = make(group, proxy.kubeconfig(tmp_path / "proxied"), kubectl, "cut")
     wait_until(lambda: operator.process.running() and "leading" in operator.process.output(), 15, "leadership")
     proxy.faults.add(lambda method, path: "/leases" in path, fp.refuse(503), times=10_000)
-    # Before another operator could take over the lease.
+    # It must end before another operator could take over the lease.
     wait_until(lambda: not operator.process.running(), 11, "its end")
     assert operator.process.popen.returncode == 1
 

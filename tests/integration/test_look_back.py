@@ -122,7 +122,7 @@ def test_a_ring_of_the_gpus_that_is_too_small_says_how_far_it_reaches(rig):
     rig.capture(duration="100ms")
     space = rig.space()
     (warning,) = [text for text in space.warnings if "GPUs" in text]
-    assert "its GPUs were recorded only for the last" in warning and "of 2m" in warning, warning
+    assert "its GPUs were recorded only for the last" in warning and "2m were requested" in warning, warning
     names = {e[1] for e in events(space, "/device:GPU:0")}
     assert KERNEL in names and "?" not in names, "texts and devices are described again before they are overwritten"
     assert "cuLaunchKernel" in {e[1] for e in events(space)}

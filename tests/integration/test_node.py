@@ -100,9 +100,12 @@ def test_a_run_is_viewed_in_the_cluster(installed, team, documented_role):
     assert code == 1 and 'User "joe" cannot get resource "profilerequests"' in err
     viewing = Viewing(team, "first-look")
     address = viewing.address()
-    with urllib.request.urlopen(address + "api/run", timeout=30) as answer:
-        run = json.load(answer)
-    assert len(run["workers"]) == 2, run
+
+    def workers():
+        with urllib.request.urlopen(address + "api/run", timeout=30) as answer:
+            return json.load(answer).get("workers")  # Absent while the run is read.
+
+    assert len(wait_until(workers, 30, "the run to be read")) == 2
     (pod,) = [item for item in viewers(team) if item["kind"] == "Pod"]
     assert pod["spec"]["serviceAccountName"] == "default" and pod["spec"]["automountServiceAccountToken"] is False
     # It listens on the pod's loopback interface only.

@@ -181,7 +181,7 @@ def test_every_key_and_former_name_of_mxnet_is_taken(python_package, tmp_path):
                 print(error)
     """, tmp_path, python_package).splitlines()
     assert out[0] == "strobe.profiler.profiler_set_state() is deprecated; use set_state()"
-    assert out[1:3] == ["profile_process must be 'worker'; there is no 'server' here"] * 2 and out[3] == "profile_all must be True or False"
+    assert out[1:3] == ["profile_process must be 'worker', not 'server'"] * 2 and out[3] == "profile_all must be True or False"
     assert [e["name"] for e in json.loads((tmp_path / "former.json").read_text())["traceEvents"] if e["ph"] == "X"] == ["measured"]
     assert not (tmp_path / "new.json").exists()
 

@@ -158,7 +158,7 @@ def bucket(session_group, tmp_path):
 
 
 def test_a_bucket_that_is_denied_in_the_midst_of_a_listing(group, bucket, tmp_path):
-    """Of 1,200 objects the second page of the list is refused: what is known stays, and the page says why."""
+    """The second page of a list of 1,200 objects is refused: what is known stays, and the page says why."""
     for i in range(1200):
         bucket.server.write(f"logs/plugins/profile/2026_10_01_{i // 3600:02}_{i // 60 % 60:02}_{i % 60:02}/strobe.json",
                             json.dumps({"result": "Succeeded", "requester": "jane", "run": i}).encode())

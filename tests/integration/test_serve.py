@@ -45,7 +45,7 @@ def logdirs(tmp_path_factory, protos):
 
 @pytest.fixture(scope="module")
 def kubeconfig(plane, tmp_path_factory):
-    """Of somebody who may only ask what others may do, as in the chart."""
+    """A kubeconfig whose user may only ask what others may do, as in the chart."""
     issue(plane.dir, "strobe-serve", "/CN=strobe-serve", server=False)
     path = tmp_path_factory.mktemp("kube") / "kubeconfig"
     plane.write_kubeconfig(path, "strobe-serve")

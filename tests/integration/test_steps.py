@@ -183,7 +183,7 @@ def wait_for_told_steps(ranks, number):
 
 
 def notes_of(rank):
-    """{step: (begin, end)}, and the operators of a step for PyTorch."""
+    """Returns {step: (begin, end)} and, for PyTorch, how often a step calls each operator; else None."""
     (path,) = rank.dir.glob("notes.*")
     lines = path.read_text().splitlines()
     steps = [json.loads(line) if line.startswith("[") else [int(part) for part in line.split()] for line in lines if not line.startswith("{")]

@@ -94,6 +94,7 @@ def test_everything_at_once(group, own_plane, protos, tmp_path):
         time.sleep(0.7)
         for process in [own_plane.apiserver, *[o.process for o in storm.operators], *[p for w in storm.workers for p in (w.sidecar, w.trainer, w.program)]]:
             process.signal(9)
+        own_plane.apiserver.kill()  # Waits for its end: on a busy machine it may hold its port for seconds.
         time.sleep(1)
         own_plane.start_apiserver()
         own_plane.wait_ready()

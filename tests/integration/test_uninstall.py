@@ -137,7 +137,7 @@ def test_nothing_is_stuck_and_a_new_installation_works(order, node, store, team)
         again = wait_finished(team, f"again-{trainer}", 180)
         assert condition(again, "Succeeded")["status"] == "True", json.dumps(again["status"], indent=1) + operator_log(node) + team.run(
             "logs", trainer, "-c", "strobe-sidecar", "--tail=20", check=False).stdout
-    # What was captured before is known as before, and its requests hold nothing.
+    # The captures that ended before the removal keep their statuses, and their requests can be deleted.
     now = finished(team)
     assert {name: now.get(name) for name in ended} == ended
     remove_requests(node)

@@ -261,6 +261,23 @@ def test_64_workers_on_one_timeline(session_group, tmp_path, protos):
     assert view.json("/api/find?q=fusion.1")["total"] == 64 * 5
 
 
+def test_each_process_of_a_pod_has_its_rows(session_group, tmp_path, protos):
+    """On the timeline by the name of its file, and in the run's details by its name in the manifest."""
+    folder = write_run(tmp_path, "run", **{"llm-0.0": {}, "llm-0.1": {"late": 2 * MS}})
+    (folder / "strobe.json").write_text(json.dumps({"format": 1, "run": "run", "result": "Succeeded", "workers": [
+        {"name": f"llm-0/{i}", "pod": "llm-0", "rank": 8 + i, "localRank": i, "outcome": outcome} for i, outcome in enumerate(("Ok", "LateStart"))]}))
+    view = View(session_group, "processes", tmp_path, "--cache", "none")
+    run = view.loaded()
+    assert [worker["name"] for worker in run["workers"]] == ["llm-0.0", "llm-0.1"] and run["warnings"] == []
+    first, second = ([(row["plane"], row["name"]) for row in run["rows"] if row["worker"] == i] for i in range(2))
+    assert first == second and len(first) == 10
+    step = view.json("/api/steps")["steps"][0]
+    assert (step["firstToBegin"], step["lastToBegin"], step["beginSpreadPs"]) == (0, 1, 2 * MS)
+    shown = view.json("/api/manifest?run=run")["manifest"]["workers"]
+    assert [(worker["name"], worker["pod"], worker["rank"], worker["outcome"]) for worker in shown] == [
+        ("llm-0/0", "llm-0", 8, "Ok"), ("llm-0/1", "llm-0", 9, "LateStart")]
+
+
 def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):
     for path, code, words in [
         ("/nothing", 404, "no such page"),

@@ -100,7 +100,7 @@ class Trainer:
         return True
 
     def told_steps(self):
-        """Of the only announcement."""
+        """Returns told_steps() of the only announcement."""
         (path,) = self.agent.glob("*.process")
         return told_steps(path)
 

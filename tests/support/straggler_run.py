@@ -62,7 +62,7 @@ def hostile(report):
 
 
 def large(report):
-    """Of 2,000 workers and 1,000 steps, as the operator bounds it."""
+    """A report of 2,000 workers and 1,000 steps, as the operator bounds it."""
     workers = [report["workers"][0] | {"worker": f"trainer-{i}", "rank": i} for i in range(2000)]
     waits = [{"worker": f"trainer-{i}", "calls": 900, "last": i, "waitedNs": 1_000_000 * (2000 - i), "madeWaitNs": 5_000_000 * i} for i in range(2000)]
     waited = [[(row * 31 + column * 17) % 100 * 100_000 for column in range(128)] for row in range(64)]

@@ -65,7 +65,7 @@ export class Hint {
     if (this.place) this.show(this.place);
   }
 
-  /** To the right of and below the pointer, but inside of the stage. */
+  /** Puts the hint to the right of and below the pointer, but inside the stage. */
   put({ x, y }) {
     const { node, stage } = this;
     const left = this.canvas.offsetLeft + x + 14;

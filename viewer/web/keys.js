@@ -37,7 +37,7 @@ export class Keys {
     addEventListener("blur", () => this.held.clear()); // Their keyup goes to another window.
   }
 
-  /** Moves by what is held; called for each frame. */
+  /** Moves the view by the keys that are held. Called for each frame. */
   move(ms) {
     if (this.held.size === 0) return;
     const x = this.pointer.place?.x ?? this.view.renderer.width / 2;

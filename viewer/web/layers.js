@@ -42,7 +42,7 @@ function neighbours(nodes, edges) {
   return [above, below];
 }
 
-/** By id: the length of the longest way to the node. */
+/** Returns the length of the longest way to each node, by id. */
 function depths(nodes, above, below) {
   const open = new Map(nodes.map(({ id }) => [id, above.get(id).length]));
   const ready = nodes.map(({ id }) => id).filter((id) => open.get(id) === 0);

@@ -76,7 +76,7 @@ function drawMark(context, theme, x, { width, height }, { begin, end }, active) 
   for (const at of [a, b]) context.fillRect(at - 1.5, TICKS, 3, AXIS - TICKS - 1);
   const text = time(end - begin, 4);
   const size = context.measureText(text).width;
-  // Within the mark or, when it is too narrow, beside it.
+  // The text is within the mark or, when that is too narrow, beside it.
   const left = size + 10 < to - from ? (from + to - size) / 2 : to + 5;
   const shown = left + size > width ? from - size - 5 : left;
   context.fillText(text, Math.max(2, shown), (TICKS + AXIS) / 2);

@@ -95,7 +95,7 @@ export function labelSplitter(resized, changed) {
   });
 }
 
-/** Between the timeline and the details pane. */
+/** The splitter between the timeline and the details pane. */
 export function panelSplitter(resized) {
   const element = $("panel");
   return new Splitter($("panel-size"), "panel", {

@@ -30,7 +30,7 @@ export function unitOf(level) {
 function startWorker() {
   return new Worker("/decoder.js", { type: "module" });
 }
-// For the first run: starts up while the server still reads it.
+// The decoder of the first run. It starts while the server still reads the run.
 let spare = startWorker();
 
 export class TileStore {

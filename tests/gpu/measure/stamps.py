@@ -38,7 +38,7 @@ class Distances(NamedTuple):
 
 
 def _slope(points):
-    """Of the line through the medians of the first and the last tenth."""
+    """Returns the slope of the line through the medians of the first and the last tenth."""
     tenth = max(len(points) // 10, 1)
     (x0, y0), (x1, y1) = ((quantile([x for x, _ in part], 0.5), quantile([y for _, y in part], 0.5)) for part in (points[:tenth], points[-tenth:]))
     return (y1 - y0) / (x1 - x0) if x1 > x0 else 0.0

@@ -67,7 +67,7 @@ class ReportsTest : public testing::Test {
     EXPECT_EQ(page.status, 200) << page.body;
     return json::parse(page.body);
   }
-  // Until it is neither loading nor computing.
+  // Asks until it is neither loading nor computing.
   json Made(const std::string& make) {
     for (int i = 0; i < 600; ++i) {
       json answer = Ask(make);

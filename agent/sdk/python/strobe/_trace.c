@@ -1,4 +1,4 @@
-/* strobe.Trace, and the module. */
+/* Defines the type strobe.Trace and the extension module. */
 #include "_trace.h"
 
 #include <stddef.h>

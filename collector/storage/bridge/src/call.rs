@@ -23,7 +23,7 @@ pub unsafe fn text<'a>(raw: *const c_char) -> Result<&'a str, Failure> {
 }
 
 /// # Safety
-/// As for text(), for `size` of them; `raw` may be null if there are none.
+/// `raw` points to `size` C strings that live as long as the call. It may be null if `size` is 0.
 pub unsafe fn texts<'a>(raw: *const *const c_char, size: usize) -> Result<Vec<&'a str>, Failure> {
     if size == 0 {
         return Ok(Vec::new());

@@ -20,7 +20,7 @@ TEST(Robust, MiddleValuesIgnoreWildOnes) {
   EXPECT_EQ(TrimmedMeanOf({7}).error, 0);
 }
 
-// From tables of the distributions.
+// The values are from tables of the distributions.
 TEST(Robust, ProbabilitiesAreThoseOfTheTables) {
   EXPECT_NEAR(StudentTail(12.706, 1), 0.025, 1e-5);
   EXPECT_NEAR(StudentTail(2.228, 10), 0.025, 1e-5);

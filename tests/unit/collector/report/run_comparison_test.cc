@@ -260,7 +260,7 @@ struct InjectedChange {
   std::string op{};  // "" = none.
 };
 
-// By `ms` of a step.
+// Makes a step `ms` longer, each kind in a way of its own.
 InjectedChange Inject(std::uint64_t kind, double ms, SyntheticRun run) {
   switch (kind) {
     case 0:

@@ -92,7 +92,8 @@ TEST_F(RetryingStoreTest, AListingThatBrokeMissesNothingWhenObjectsAreDeletedMea
     if (std::exchange(failed, true)) return absl::OkStatus();
     MutexLock lock(&bucket_.mutex);
     bucket_.objects.erase("b");
-    bucket_.objects["aa"] = {"x", ""};  // Where a listing that is not sorted may have it.
+    // "aa" comes before keys that were seen, as in a store that does not sort its listing.
+    bucket_.objects["aa"] = {"x", ""};
     bucket_.objects["d"] = {"x", ""};
     return absl::UnavailableError("cut");
   };

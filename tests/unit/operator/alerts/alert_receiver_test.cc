@@ -223,13 +223,13 @@ TEST_F(AlertReceiverTest, OneInvalidAlertDoesNotCostTheOthers) {
   EXPECT_THAT(answer, HasSubstr("label \"x\" has more than 512 bytes"));
 }
 
-// With a clock that stands still, so that nothing is refilled.
+// The clock stands still, so that nothing is refilled.
 TEST_F(AlertReceiverTest, AnAddressHasItsShare) {
   SimulatedTime still;
   auto receiver = AlertReceiver::Start(still, Options(), sink_, observer_);
   ASSERT_TRUE(receiver.ok());
   receiver_ = *std::move(receiver);
-  // On one connection.
+  // All posts come on one connection.
   const std::string post =
       StrCat("POST /alerts HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n",
              "Authorization: Bearer ", kGoodToken, "\r\nContent-Length: ", PostJson("").size());

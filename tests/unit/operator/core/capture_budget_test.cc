@@ -27,7 +27,7 @@ class SpentRuns {
     for (const CreatedRun& run : runs_) runs.push_back(&run);
     return WhyUsedUp(budget, runs, duration, now);
   }
-  // By looking at each minute.
+  // Looks at each minute.
   std::optional<WallTime> FirstFree(const CaptureBudget& budget, WallTime now) const {
     for (const WallTime end = now + 25h; now < end; now += 1min)
       if (!Why(budget, now)) return now;

@@ -147,11 +147,11 @@ TEST(RequestStatus, StaysSmallWithSixteenThousandBadWorkers) {
     worker.message = std::string(2000, 'm');
   }
   const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
-  EXPECT_THAT(status.outcomes, SizeIs(16));
+  EXPECT_THAT(status.outcomes, SizeIs(testing::AllOf(testing::Ge(8), testing::Lt(16))));
   std::size_t size = 0;
   for (const StatusOutcome& outcome : status.outcomes)
     size += outcome.pod.size() + outcome.message.size() + 100;
-  EXPECT_LT(size, 8000u);
+  EXPECT_LT(size, 5000u);
 }
 
 TEST(RequestStatus, NamesTheClockThatDiffersMost) {

@@ -94,7 +94,7 @@ TEST_F(CountUninjectedPodsTest, AsksOnlyForTheWatchedNamespace) {
     EXPECT_TRUE(request.path.starts_with("/api/v1/namespaces/")) << request.path;
 }
 
-// With a role that somebody wrote for an older operator.
+// The role may be one that somebody wrote for an older operator.
 TEST_F(CountUninjectedPodsTest, WithoutTheRightToListNamespacesOwnLabelsCount) {
   namespaces_status_ = 403;
   Pods("", kOwnLabel, PodWithout("ml"));

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "common/base/strings.h"
+#include "operator/core/request_status.h"
 #include "operator/core/tracer_levels.h"
 
 namespace strobe::kube {
@@ -204,6 +206,64 @@ TEST(StatusToJson, RoundTrips) {
   object["status"] = written["status"];
   const RequestStatus read = ParseRequest(object)->status;
   EXPECT_EQ(StatusToJson(request, read), written);
+}
+
+// 2,000 pods with eight processes each. Names and messages are as long as they may be, and there
+// are many causes.
+AttemptResult SixteenThousandBadWorkers() {
+  constexpr std::array kOutcomes = {Outcome::kProfilerStartFailed,
+                                    Outcome::kUploadDenied,
+                                    Outcome::kWorkerLost,
+                                    Outcome::kBusy,
+                                    Outcome::kNoSource,
+                                    Outcome::kSpoolFull,
+                                    Outcome::kUnreachable,
+                                    Outcome::kLateStart};
+  constexpr std::int64_t kInstantNs = 1'700'000'000'000'000'000;
+  AttemptResult result;
+  for (int i = 0; i < 16'000; ++i) {
+    WorkerResult& worker = result.workers.emplace_back();
+    worker.target.pod = StrCat(std::string(240, 'p'), "-", i / 8);
+    worker.target.name = StrCat(worker.target.pod, "/", i % 8);
+    worker.local_rank = i % 8;
+    worker.armed = true;
+    worker.outcome = kOutcomes.at(static_cast<std::size_t>(i) % kOutcomes.size());
+    worker.message = std::string(1024, 'm');
+    worker.error = 20us;
+    worker.report.mutable_plan()->set_instant_ns(kInstantNs);
+    worker.report.set_started_ns(kInstantNs + i);
+  }
+  result.report.headline = std::string(600, 'h');
+  return result;
+}
+
+TEST(StatusToJson, StaysUnderTenKilobytesWithSixteenThousandBadWorkers) {
+  ProfileRequest request = *ParseRequest(Object());
+  for (const bool preflight_only : {false, true}) {
+    request.capture.preflight_only = preflight_only;
+    AttemptResult result = SixteenThousandBadWorkers();
+    Conclude(request.capture, result);
+    const RequestStatus status = FinishedStatus(request, result, WallTime{1'700'000'000s});
+    const json written = StatusToJson(request, status)["status"];
+    EXPECT_EQ(written["workers"]["failed"], 16'000);
+    EXPECT_GE(written["outcomes"].size(), 4u);
+    EXPECT_EQ(written.value("preflight", json::array()).size() >= 3, preflight_only);
+    EXPECT_EQ(written["causes"].size(), 8u);
+    EXPECT_LT(written.dump().size(), 10'000u);
+
+    // The next attempt runs, and the status still has the outcomes of the one before.
+    request.status = status;
+    AttemptProgress progress;
+    progress.matched = 16'000;
+    progress.waits_for = std::string(2000, 'w');
+    WorkersInState& in = progress.states.emplace_back(WorkersInState{"ready", 16'000, {}});
+    for (int i = 0; i < 64; ++i) in.names.push_back(std::string(253, 'p'));
+    const RequestStatus active = ActiveStatus(request, 2, progress, WallTime{1'700'000'001s});
+    const json running = StatusToJson(request, active)["status"];
+    EXPECT_GE(running["progress"][0]["pods"].size(), 4u);
+    EXPECT_LT(running.dump().size(), 10'000u);
+    request.status = {};
+  }
 }
 
 TEST(PendingSince, ARequestWaitsUntilItsFirstAttemptBeginsOrItEnds) {

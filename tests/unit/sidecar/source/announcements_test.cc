@@ -11,6 +11,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <thread>
 
@@ -80,6 +81,31 @@ TEST(ParseAnnouncement, KnowsTheSocketOfKineto) {
   text.insert(1, R"("kineto": "dynoconfigclient1", )");
   EXPECT_EQ(ParseAnnouncement("x", text)->kineto, "dynoconfigclient1");
   EXPECT_EQ(ParseAnnouncement("x", kTorch)->kineto, "");
+}
+
+TEST(ParseAnnouncement, KnowsWhoRefusesEveryCapture) {
+  std::string text = kTorch;
+  text.insert(1, R"("refuses": true, )");
+  EXPECT_TRUE(ParseAnnouncement("x", text)->refuses);
+  EXPECT_FALSE(ParseAnnouncement("x", kTorch)->refuses);
+  text.replace(text.find("true"), 4, "\"yes\"");
+  EXPECT_FALSE(ParseAnnouncement("x", text)->refuses);
+}
+
+TEST(PlaceIn, WhatTheProcessAnnouncedElseWhatItsRingFileTells) {
+  const Announcement process = *ParseAnnouncement("x", kTorch);
+  Announcement silent = process;
+  silent.rank.reset();
+  silent.local_rank.reset();
+  const auto header = std::make_unique<wire::FileHeader>();
+  header->pid = 42;
+  header->process_began = 777;
+  header->rank = 7;
+  header->local_rank = header->world_size = -1;
+  EXPECT_EQ(PlaceIn(*header, PlacesOf({process}))->rank(), 3u);
+  EXPECT_EQ(PlaceIn(*header, PlacesOf({silent}))->rank(), 7u);
+  header->process_began = 778;
+  EXPECT_EQ(PlaceIn(*header, PlacesOf({process}))->rank(), 7u) << "another process had its ID";
 }
 
 TEST(ParseAnnouncement, RefusesWhatNoReleaseWrites) {

@@ -1,6 +1,14 @@
 #include "sidecar/source/inproc_source.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "common/base/file_descriptor.h"
 
 namespace strobe {
 namespace {
@@ -67,6 +75,47 @@ TEST(PlanFor, OnlyTellersBeginAtTheStep) {
   other.socket = "8.sock";
   EXPECT_EQ(PlanFor(teller, plan).steps(), 5u);
   EXPECT_EQ(PlanFor(other, plan).steps(), 0u);
+}
+
+class InprocSourceTest : public testing::Test {
+ protected:
+  InprocSourceTest() : directory_(mkdtemp(name_.data())) {
+    const std::string path = directory_ + "/trainer@42-777.process";
+    std::ofstream(path) << R"({"format": 1, "pid": 42, "began": 777, "framework": "torch",
+                               "program": "t.py", "socket": "42-777.sock"})";
+    locked_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(flock(locked_.get(), LOCK_EX | LOCK_NB), 0);
+  }
+  ~InprocSourceTest() override { std::filesystem::remove_all(directory_); }
+  // The rows of a capture. Nobody answers on the socket of the process that announced itself.
+  std::vector<v1::ProcessReport> Rows(const v1::CapturePlan& plan) {
+    const Cancellation never;
+    int collecting = 0;
+    const auto recordings = source_.Record(plan, never, never, [&] { ++collecting; });
+    EXPECT_EQ(collecting, 1);
+    EXPECT_EQ(recordings.size(), 1u);
+    EXPECT_EQ(recordings.front().outcome, Outcome::kNoSource);
+    return recordings.front().processes;
+  }
+
+  std::string name_ = "/tmp/strobe-inproc-XXXXXX";
+  const std::string directory_;
+  FileDescriptor locked_{};
+  const SystemClock clock_{};
+  InprocSource source_{clock_, directory_, false};
+};
+
+TEST_F(InprocSourceTest, WhatIsLeftToKinetoHasNoRow) {
+  const v1::CapturePlan all;
+  EXPECT_EQ(source_.Probe(Nanos{0}).size(), 1u);
+  ASSERT_EQ(Rows(all).size(), 1u);
+  EXPECT_EQ(Rows(all)[0].name(), "t.py 42");
+  source_.ShareWithKineto([](const auto&) { return std::vector<Announcement>(); });
+  EXPECT_TRUE(source_.Probe(Nanos{0}).empty());
+  EXPECT_TRUE(Rows(all).empty());
+  v1::CapturePlan contained;
+  contained.set_container("trainer");
+  EXPECT_EQ(Rows(contained).size(), 1u) << "such a capture does not ask Kineto's daemon";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "agent/wire/file_lock.h"
 #include "agent/wire/ring_writer.h"
@@ -69,6 +70,27 @@ TEST_F(ProgramSetTest, SwitchesProgramsOnAndOffAgain) {
   EXPECT_EQ(program.header()->control, 0u) << "also when it is just dropped";
   EXPECT_EQ(program.header()->device_control, 0u);
   EXPECT_FALSE(program.Leased());
+}
+
+// The rank of a job may be that of its framework, such as JAX's, whose environment tells another.
+TEST_F(ProgramSetTest, WhatAProcessAnnouncedCountsMoreThanItsRingFile) {
+  const wire::RingFile program = Program();
+  const wire::FileHeader& header = *program.header();
+  const std::string process = ProcessName(header.pid, header.process_began);
+  std::optional<std::uint32_t> asked;
+  ProgramSet set(*directory_, {.wants =
+                                   [&](const Rank& rank) {
+                                     if (rank) asked = rank->rank();
+                                     return true;
+                                   },
+                               .places = {{process, RankOf(5, -1, 8)}},
+                               .level = 1});
+  set.Find(kDeviceTime);
+  set.SwitchOn();
+  EXPECT_EQ(asked, 5u);
+  ASSERT_THAT(set.Counted(), SizeIs(1));
+  ASSERT_TRUE(set.Counted()[0]->rank());
+  EXPECT_EQ(set.Counted()[0]->rank()->rank(), 5u);
 }
 
 TEST_F(ProgramSetTest, SeesThatSomebodyElseSwitchedAProgramOff) {

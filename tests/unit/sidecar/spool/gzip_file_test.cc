@@ -24,7 +24,7 @@ class GzipFileTest : public testing::Test {
     EXPECT_LE(read(from.get(), &first, 1), 1);  // The position does not matter.
     return GzipFile(from, to_, "the comment", limits);
   }
-  // By a program that is not ours.
+  // Uses a program that is not ours.
   std::string Decompressed() const {
     EXPECT_EQ(std::system(("gzip -dc < " + to_ + " > " + directory_ + "/back").c_str()), 0);
     return *ReadTextFile(directory_ + "/back");

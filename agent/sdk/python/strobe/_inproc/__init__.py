@@ -132,7 +132,10 @@ class _Finder:
 
 
 def bootstrap_imported():
-    """For `import strobe`: announces the imported frameworks, and TensorFlow if it is imported later. The others load Strobe as a plugin."""
+    """Announces the frameworks that are imported, and TensorFlow when it is imported later.
+
+    Called by `import strobe`; the other frameworks load Strobe as a plugin.
+    """
     if not is_on():
         return
     for framework in FRAMEWORKS:

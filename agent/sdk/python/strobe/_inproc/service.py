@@ -78,6 +78,8 @@ class Service:
             tell(error)
         was_unwritten, self.unwritten = self.unwritten, False
         for file, told in self.told.items():
+            if told["framework"] == "torch" and told["kineto"] is None:  # A thread of Kineto's makes the socket, perhaps later.
+                told["kineto"] = kineto_client()
             content = {**description(), **told, "stepped": bool(steps_of(told["framework"]).loops),
                        "listens": self.servers.listens, "closed": self.servers.closed}
             if content == self.written.get(file):
@@ -105,7 +107,7 @@ class Service:
         self.told[file] = {
             "framework": name, "version": version(name), "channel": "session" if port is None else "server",
             "address": None if port is None else f"127.0.0.1:{port}", "socket": service.socket_name, "steps": self._share_steps(service),
-            "kineto": kineto_client() if name == "torch" else None, "note": recorder.note}
+            "kineto": None, "refuses": name == "torch" and recorder.refuses, "note": recorder.note}
         self._until_ranks = time.monotonic() + _SECONDS_OF_RANKS
 
     @staticmethod

@@ -40,7 +40,8 @@ class TorchRecorder(Recorder):
         super().__init__()
         self.torch = sys.modules["torch"]
         self.autograd = sys.modules["torch.autograd.profiler"]
-        if self._all_threads() is None:
+        self.refuses = self._all_threads() is None  # Every capture. The sidecar may record the process by Kineto's protocol.
+        if self.refuses:
             self.note = "PyTorch before 2.7 records only the thread that starts its profiler: captures are refused"
         self.used = False
         self._yield_to_program()
