@@ -54,7 +54,7 @@ absl::StatusOr<Identity> IdentityFiles::ReadIdentity() const {
   ASSIGN_OR_RETURN(const std::vector<openssl::Certificate> chain,
                    openssl::ReadCertificates(identity.own.certificate));
   ASSIGN_OR_RETURN(const openssl::Key key, openssl::ReadKey(identity.own.key));
-  // Whoever renews the files may have written only one of them yet.
+  // A renewal writes one file after the other, so that the two may not belong together yet.
   if (X509_check_private_key(chain.front().get(), key.get()) != 1)
     return openssl::Failure(StrCat(paths_.key, " is not the key of ", paths_.certificate));
   return identity;

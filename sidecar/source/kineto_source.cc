@@ -266,11 +266,18 @@ std::vector<Announcement> KinetoSource::Others(std::vector<Announcement> announc
   return WithoutClients(std::move(announced), daemon_.clients());
 }
 
+KinetoSource::ToRecord KinetoSource::Look() const {
+  ToRecord found{daemon_.clients(), {}};
+  if (found.clients.empty()) return found;
+  found.announced = ReadAnnouncements(agent_directory_);
+  found.clients = WithoutAnnounced(std::move(found.clients), found.announced);
+  return found;
+}
+
 std::vector<v1::Source> KinetoSource::Probe(Nanos) {
   if (const std::string problem = daemon_.problem(); !problem.empty())
     return {SourceOf(kDaemon, problem, false)};
-  const std::vector<Announcement> announced = ReadAnnouncements(agent_directory_);
-  const std::vector<KinetoClient> clients = WithoutAnnounced(daemon_.clients(), announced);
+  const auto [clients, announced] = Look();
   const std::vector<std::string> labels = LabelsOf(clients);
   const std::vector<Rank> ranks = RanksOfClients(clients, announced, agent_directory_);
   std::vector<v1::Source> sources;
@@ -289,9 +296,7 @@ std::vector<v1::Source> KinetoSource::Probe(Nanos) {
 
 Nanos KinetoSource::lead() const {
   Nanos longest{0};
-  for (const KinetoClient& client :
-       WithoutAnnounced(daemon_.clients(), ReadAnnouncements(agent_directory_)))
-    longest = std::max(longest, client.Interval());
+  for (const KinetoClient& client : Look().clients) longest = std::max(longest, client.Interval());
   if (longest == Nanos{0}) return longest;
   return longest + KinetoOrder{.warm_up = kKinetoWarmUp}.Ahead() + kLeadMargin;
 }
@@ -308,8 +313,7 @@ std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan, const C
     answers.front().verdict = {Outcome::kNoSource, StrCat(kDaemon, ": ", problem)};
     return JoinAnswers(plan, times, 0, std::move(answers));
   }
-  const std::vector<Announcement> announced = ReadAnnouncements(agent_directory_);
-  const std::vector<KinetoClient> clients = WithoutAnnounced(daemon_.clients(), announced);
+  const auto [clients, announced] = Look();
   KinetoCapture capture(clock_, daemon_, plan, times, clients,
                         RanksOfClients(clients, announced, agent_directory_));
   if (capture.decided()) {

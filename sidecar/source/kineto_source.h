@@ -34,6 +34,13 @@ class KinetoSource final : public session::Source {
   std::vector<Announcement> Others(std::vector<Announcement> announced) const;
 
  private:
+  struct ToRecord {
+    std::vector<KinetoClient> clients{};    // The processes that this source records.
+    std::vector<Announcement> announced{};  // All that announced themselves.
+  };
+  // Reads the agent directory only if a process asks.
+  ToRecord Look() const;
+
   const Clock& clock_;
   KinetoDaemon& daemon_;
   const std::string agent_directory_;

@@ -459,6 +459,16 @@ def test_the_socket_is_for_the_pod_only(trainer):
     assert isinstance(trainer.client(), Client) and socket.AF_UNIX
 
 
+# Code for package_python: starts the service, `inproc._service`, and waits until it is there.
+WAIT_FOR_SERVICE = """
+        import sys, time
+        import strobe_bootstrap
+        strobe_bootstrap.start()
+        inproc = sys.modules["strobe._inproc"]
+        while inproc._service is None:
+            time.sleep(0.01)"""
+
+
 def package_python(package, directory, code, **env):
     """Runs code with the package, as in a pod with a sidecar; returns what it printed. Without a framework."""
     (directory / "agent").mkdir(exist_ok=True)
@@ -576,12 +586,8 @@ def test_under_gevent_it_is_a_thread_all_the_same(python_package, tmp_path):
 def test_a_program_that_closes_all_descriptors_keeps_its_own(python_package, tmp_path):
     """As daemons do. Its files then have the numbers of ours, in it and in its children."""
     said = package_python(python_package, tmp_path, """
-        import os, sys, time
-        import strobe_bootstrap
-        strobe_bootstrap.start()
-        inproc = sys.modules["strobe._inproc"]
-        while inproc._service is None:
-            time.sleep(0.01)
+        import os, time
+""" + WAIT_FOR_SERVICE + """
         time.sleep(0.3)  # It rests.
         os.closerange(3, 64)
         pipes = [os.pipe() for _ in range(15)]
@@ -604,14 +610,10 @@ def test_a_program_that_closes_all_descriptors_keeps_its_own(python_package, tmp
 def test_a_program_does_not_wait_long_for_a_trace_at_its_end(python_package, tmp_path):
     """What C++ registered is left out then, because it may destroy what our thread uses. The exit code stays."""
     package_python(python_package, tmp_path, """
-        import ctypes, sys, time
+        import ctypes, time
         libc = ctypes.CDLL(None)
         libc.__cxa_atexit(libc.abort, None, None)  # A destructor.
-        import strobe_bootstrap
-        strobe_bootstrap.start()
-        inproc = sys.modules["strobe._inproc"]
-        while inproc._service is None:
-            time.sleep(0.01)
+""" + WAIT_FOR_SERVICE + """
         inproc._SECONDS_TO_END = 0.1
         called = []
         inproc._service.first.serve = lambda seconds: called.append(seconds) or libc.sleep(1000)  # As PyTorch while it writes.
@@ -709,12 +711,8 @@ def test_the_socket_of_kineto_is_found(python_package, tmp_path):
 
 def test_a_forked_child_writes_into_no_file_of_its_own(python_package, tmp_path):
     said = package_python(python_package, tmp_path, """
-        import os, sys, tempfile, time
-        import strobe_bootstrap
-        strobe_bootstrap.start()
-        inproc = sys.modules["strobe._inproc"]
-        while inproc._service is None:
-            time.sleep(0.01)
+        import os, tempfile
+""" + WAIT_FOR_SERVICE + """
         service = inproc._service
         if os.fork() == 0:
             files = [tempfile.TemporaryFile() for _ in range(20)]  # They have the numbers that the service's pipe had.

@@ -85,7 +85,7 @@ TEST(Session, ACancelThatIsRepeatedPushesNoOtherOut) {
   EXPECT_EQ(session.Arm(Plan("b"), kNow).refusal, Outcome::kCancelled);
 }
 
-// Regression: whoever may call a sidecar could have it keep dozens of ids of megabytes.
+// Regression: a caller could make a sidecar keep dozens of ids, each of megabytes.
 TEST(Session, RemembersNoIdThatNoPlanCanHave) {
   Session session;
   const std::string huge(1 << 20, 'x');

@@ -24,6 +24,11 @@ using testing::HasSubstr;
 
 KinetoClient ClientOfPid(std::uint32_t pid) { return {.socket = "s", .pids = {pid}}; }
 
+std::vector<KinetoClient> TwoClients(std::uint32_t first_pid, std::uint32_t second_pid) {
+  return {{.socket = "dynoconfigclient1", .pids = {first_pid}},
+          {.socket = "dynoconfigclient2", .pids = {second_pid}}};
+}
+
 std::vector<std::uint32_t> LeftToKineto(const std::vector<Announcement>& announced) {
   std::vector<std::uint32_t> pids;
   for (const KinetoClient& client :
@@ -47,8 +52,7 @@ TEST(WithoutAnnounced, NobodyIsRecordedTwice) {
 
 // Each container of a pod may have a process 1, of which one was not announced.
 TEST(WithoutAnnounced, AProcessIsKnownByItsSocketWhereItTellsIt) {
-  const std::vector<KinetoClient> clients = {{.socket = "dynoconfigclient1", .pids = {1}},
-                                             {.socket = "dynoconfigclient2", .pids = {1}}};
+  const std::vector<KinetoClient> clients = TwoClients(1, 1);
   Announcement announced;
   announced.framework = "torch";
   announced.pid = 1;
@@ -60,8 +64,7 @@ TEST(WithoutAnnounced, AProcessIsKnownByItsSocketWhereItTellsIt) {
 
 // PyTorch before 2.7, for example.
 TEST(WithoutAnnounced, AProcessThatRefusesIsRecordedByTheDaemonThatKnowsIt) {
-  const std::vector<KinetoClient> clients = {{.socket = "dynoconfigclient1", .pids = {1}},
-                                             {.socket = "dynoconfigclient2", .pids = {2}}};
+  const std::vector<KinetoClient> clients = TwoClients(1, 2);
   Announcement old;
   old.framework = "torch";
   old.pid = 1;

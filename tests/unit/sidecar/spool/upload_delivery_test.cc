@@ -46,6 +46,16 @@ class UploadDeliveryTest : public testing::Test {
     report.set_sha256(hash.Hex());
     return report;
   }
+  // Delivers a trace until the store is to commit it; the capture is cancelled then.
+  void CancelAtCommit(UploadDelivery& delivery, const std::vector<std::string>& pieces,
+                      v1::Report& report) {
+    bucket_.before = [](const std::string& call) {
+      return call == "commit" ? absl::CancelledError("cancelled") : absl::OkStatus();
+    };
+    EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
+    report.set_state(v1::DONE);
+    report.set_outcome(v1::CANCELLED);
+  }
   static std::string Key(const std::string& id) { return TraceKey("run-" + id, "w0"); }
 
   std::string name_ = "/tmp/strobe-delivery-XXXXXX";
@@ -315,12 +325,7 @@ TEST_F(UploadDeliveryTest, ACancelledCaptureLeavesNothing) {
   const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
   v1::Report report = Report("a", pieces);
   UploadDelivery delivery(clock_, stores_, spool_.get());
-  bucket_.before = [&](const std::string& call) {
-    return call == "commit" ? absl::CancelledError("cancelled") : absl::OkStatus();
-  };
-  EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
-  report.set_state(v1::DONE);
-  report.set_outcome(v1::CANCELLED);
+  CancelAtCommit(delivery, pieces, report);
   delivery.Ended(report);
   EXPECT_FALSE(spool_->HasTrace("a"));
   EXPECT_EQ(bucket_.OpenUploads(), 0u);
@@ -333,13 +338,8 @@ TEST_F(UploadDeliveryTest, WhatWasCancelledBeforeIsDroppedWithoutDelayingTheStar
   v1::Report report = Report("a", pieces);
   {
     UploadDelivery delivery(clock_, stores_, spool_.get());
-    bucket_.before = [&](const std::string& call) {
-      return call == "commit" ? absl::CancelledError("cancelled") : absl::OkStatus();
-    };
-    EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
+    CancelAtCommit(delivery, pieces, report);
   }
-  report.set_state(v1::DONE);
-  report.set_outcome(v1::CANCELLED);
   ASSERT_TRUE(spool_->SaveReport(report).ok());  // Killed before it removed the trace.
   spool_.reset();
   spool_ = *Spool::Open(directory_, 64 << 20);
