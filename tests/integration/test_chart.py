@@ -455,11 +455,6 @@ def test_logdirs_are_looked_at():
         assert helm("template", "s", CHART, "--set-json", f'logdirs=["{bad}"]').returncode != 0
 
 
-def test_the_readme_is_of_these_values():
-    done = subprocess.run([ROOT / "tools/chart_readme", "--check"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def test_the_schema_knows_every_value_and_no_other():
     def keys(value, prefix=""):
         for key, inner in value.items():
@@ -597,11 +592,6 @@ def test_only_what_is_created_depends_on_the_webhooks():
         ("default-requests", "stamp-requests", "check-requests", "stamp-schedules", "check-schedules", "stamp-triggers", "check-triggers"), ["CREATE"])
     for name in ("keep-requests", "change-schedules", "recheck-schedules", "change-triggers", "recheck-triggers"):
         assert found[(name, "Ignore")] == ["UPDATE"], name
-
-
-def test_the_template_of_a_schedule_or_trigger_is_the_spec_of_a_request():
-    done = subprocess.run([ROOT / "tools/schedule_crd", "--check"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_values_for_client_certificates(tmp_path):

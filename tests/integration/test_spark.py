@@ -44,9 +44,12 @@ def make_different(trace):
 
 
 def lengthen_host_work(trace):
-    """The same for a trace of gpu_trace, whose ranks do equal work on the host."""
+    """The same for a trace of gpu_trace, whose ranks do equal work on the host and begin their first step at one instant."""
     content = json.loads(trace.read_text())
     for event in content["traceEvents"]:
+        if event["name"] == "ProfilerStep#0":
+            event["ts"] -= 1
+            event["dur"] += 1
         if event.get("cat") in ("cpu_op", "cuda_runtime") or event["name"].startswith("enumerate"):
             event["dur"] += 1
     trace.write_text(json.dumps(content))
