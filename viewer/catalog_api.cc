@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kMostRuns = 1000;
+constexpr std::int64_t kMaxRuns = 1000;
 
 Json ToJson(const Library& library, const catalog::FoundRun& found) {
   const catalog::RunEntry& entry = *found.entry;
@@ -48,7 +48,7 @@ absl::StatusOr<Page> CatalogPage(Library& library, const Query& query,
                                  const catalog::Visible& visible) {
   const catalog::Catalog* const catalog = library.catalog();
   if (catalog == nullptr) return absl::NotFoundError("this viewer shows a single run");
-  ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 100, 1, kMostRuns));
+  ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 100, 1, kMaxRuns));
   ASSIGN_OR_RETURN(const catalog::RunAnswer answer,
                    catalog->Search({.text = query.Text("q"),
                                     .limit = static_cast<std::size_t>(limit),

@@ -363,7 +363,7 @@ void Agent::RecordScope(int level, std::uint64_t begin, std::uint64_t end, const
   if (__builtin_expect(ring == nullptr, 0)) ring = FirstRing();
   if (ring == nullptr) return;
   if (__builtin_expect(ring->writer.SpaceIsShort(), 0) && MakeRoom(ring) == nullptr) return;
-  if (__builtin_expect(size > wire::kLargestText, 0) && MakeRoomFor(ring, size) == nullptr) return;
+  if (__builtin_expect(size > wire::kMaxTextBytes, 0) && MakeRoomFor(ring, size) == nullptr) return;
   ring->writer.Scope(static_cast<std::uint8_t>(level), begin, end, {text, size});
   if (__builtin_expect(agent::AttendanceIsAsked(*header_), 0))
     agent::Attend(TheAgent().file_, &Agent::LookForCuda);

@@ -23,7 +23,7 @@ enum class TickKind : std::uint32_t {
 // A record never crosses the end of a block, and every block begins with a record. A reader that
 // was overrun resumes at the next block.
 inline constexpr std::size_t kBlockWords = 512;
-inline constexpr std::size_t kLargestRecordWords = 256;
+inline constexpr std::size_t kMaxRecordWords = 256;
 // Space for records is reserved in steps of this size, so that a thread's first record is cheap.
 inline constexpr std::size_t kReserveWords = 8192;  // 64 KiB; a whole number of blocks.
 // No program lives long enough to write this many words, so a larger position is damaged or forged.
@@ -245,14 +245,14 @@ inline constexpr std::size_t kScopeFixedWords = 4;
 // kPart: head, text bytes, text padded with NULs to whole words. The parts of a scope precede it
 // without other records between them.
 inline constexpr std::size_t kPartFixedWords = 2;
-inline constexpr std::size_t kLargestPart = (kLargestRecordWords - kPartFixedWords) * 8;
+inline constexpr std::size_t kMaxPartBytes = (kMaxRecordWords - kPartFixedWords) * 8;
 // The text of a scope is cut to this many bytes, and to a quarter of a ring.
 inline constexpr std::size_t kMaxScopeText = 64 << 10;
 // kText: head, number and bytes, text padded with NULs to whole words.
 inline constexpr std::size_t kTextFixedWords = 2;
 // kThread: head, thread id, name.
 inline constexpr std::size_t kThreadWords = 2 + kThreadNameBytes / 8;
-inline constexpr std::size_t kLargestText = (kLargestRecordWords - kScopeFixedWords) * 8;
+inline constexpr std::size_t kMaxTextBytes = (kMaxRecordWords - kScopeFixedWords) * 8;
 
 // The content of the directory's file `orders`: the requests that a program follows at once if it
 // starts while a capture or a flight recorder runs, before a sidecar has found it. The file is

@@ -29,7 +29,7 @@ struct ThreadInfo {
 };
 
 // A record is copied here before it is known to be complete. One buffer can serve many readers.
-using RecordBuffer = std::array<std::uint64_t, kLargestRecordWords>;
+using RecordBuffer = std::array<std::uint64_t, kMaxRecordWords>;
 
 class RingReader {
  public:
@@ -118,7 +118,7 @@ class RingReader {
       const std::uint64_t left = kBlockWords - position_ % kBlockWords;
       const std::uint64_t size = first.words;
       const bool sane = size > 0 && size <= left && position_ + size <= head &&
-                        (size <= kLargestRecordWords || first.type == RecordType::kPad);
+                        (size <= kMaxRecordWords || first.type == RecordType::kPad);
       if (sane && first.type != RecordType::kPad) {
         for (std::uint64_t i = 0; i < size; ++i) buffer[i] = Word(position_ + i);
       }

@@ -38,8 +38,8 @@ class RingWriter {
   // Declares that space for the first `words` words of the data is reserved. SpaceIsShort then
   // becomes true when the next record may not fit. Without a call, all space counts as reserved.
   void SpaceReserved(std::uint64_t words) {
-    constexpr std::uint64_t kLargestStep = 2 * kBlockWords;  // A pad record and a record.
-    space_until_ = words > mask_ ? ~0ull : words - kLargestStep;
+    constexpr std::uint64_t kMaxStep = 2 * kBlockWords;  // A pad record and a record.
+    space_until_ = words > mask_ ? ~0ull : words - kMaxStep;
   }
   bool SpaceIsShort() const { return position_ >= space_until_; }
   // The same for a scope with a text of `size` bytes.
@@ -71,9 +71,9 @@ class RingWriter {
     for (std::size_t i = 0; i < words.size(); ++i) Put(out + 1 + i, words[i]);
     Publish(1 + words.size(), HasNumber(type) ? 1 : 0);
   }
-  // Defines the text of `number`. Text beyond kLargestText bytes is cut.
+  // Defines the text of `number`. Text beyond kMaxTextBytes bytes is cut.
   void Text(std::uint32_t number, std::string_view text) {
-    const std::size_t size = std::min(text.size(), kLargestText);
+    const std::size_t size = std::min(text.size(), kMaxTextBytes);
     const std::size_t words = kTextFixedWords + (size + 7) / 8;
     std::atomic<std::uint64_t>* out = Claim(words, RecordType::kText, 0);
     Put(out + 1, static_cast<std::uint64_t>(size) << 32 | number);
@@ -86,7 +86,7 @@ class RingWriter {
   // Writes a scope. A text beyond kMaxScopeText bytes is cut at its end, where metadata is:
   // "name#key=value...#".
   void Scope(std::uint8_t level, std::uint64_t begin, std::uint64_t end, std::string_view text) {
-    if (__builtin_expect(text.size() > kLargestText, 0))
+    if (__builtin_expect(text.size() > kMaxTextBytes, 0))
       PutLongScope(level, begin, end, text);
     else
       PutScope(level, begin, end, text, 0);
@@ -106,8 +106,8 @@ class RingWriter {
     }
     // The head moves over the parts together with the scope, so that a reader sees all or nothing.
     std::uint64_t before = 0;
-    while (text.size() > kLargestText - close.size()) {
-      const std::size_t size = std::min(text.size(), kLargestPart);
+    while (text.size() > kMaxTextBytes - close.size()) {
+      const std::size_t size = std::min(text.size(), kMaxPartBytes);
       const std::size_t words = kPartFixedWords + (size + 7) / 8;
       std::atomic<std::uint64_t>* out = Claim(words, RecordType::kPart, level);
       Put(out + 1, size);
@@ -116,7 +116,7 @@ class RingWriter {
       before += size;
       text.remove_prefix(size);
     }
-    std::array<char, kLargestText> last;
+    std::array<char, kMaxTextBytes> last;
     std::memcpy(last.data(), text.data(), text.size());
     std::memcpy(last.data() + text.size(), close.data(), close.size());
     PutScope(level, begin, end, {last.data(), text.size() + close.size()}, before);

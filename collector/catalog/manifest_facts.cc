@@ -117,8 +117,8 @@ class ManifestReader final : public nlohmann::json_sax<nlohmann::json> {
 
   void EndWorker() {
     ++facts_.workers;
-    constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-    facts_.bytes += std::min(worker_.bytes, kMost - facts_.bytes);
+    constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::uint64_t>::max();
+    facts_.bytes += std::min(worker_.bytes, kMaxBytes - facts_.bytes);
     if (worker_.outcome == "Ok")
       ++facts_.ok;
     else if (causes_.contains(worker_.outcome) || causes_.size() < kMaxCausesCounted)

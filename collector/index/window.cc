@@ -13,8 +13,8 @@ namespace {
 // A duration from a bucket as an integer. A damaged file may hold any float: negative ones and NaN
 // become 0, and large ones are capped.
 std::int64_t Picoseconds(float length) {
-  constexpr float kLongest = 4e18f;
-  return length > 0 ? static_cast<std::int64_t>(std::min(length, kLongest)) : 0;
+  constexpr float kMaxLength = 4e18f;
+  return length > 0 ? static_cast<std::int64_t>(std::min(length, kMaxLength)) : 0;
 }
 
 // Gathers the events of one slot at a time and turns each slot into items.

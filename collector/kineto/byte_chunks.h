@@ -52,11 +52,11 @@ class ByteChunks {
     std::unique_ptr<char[]> bytes;
     std::size_t size, capacity;
   };
-  static constexpr std::size_t kFirst = 256, kLargest = 256 << 10;
+  static constexpr std::size_t kMinChunk = 256, kMaxChunk = 256 << 10;
 
   void Grow() {
     const std::size_t capacity =
-        chunks_.empty() ? kFirst : std::min(chunks_.back().capacity * 2, kLargest);
+        chunks_.empty() ? kMinChunk : std::min(chunks_.back().capacity * 2, kMaxChunk);
     chunks_.push_back({std::make_unique_for_overwrite<char[]>(capacity), 0, capacity});
   }
 

@@ -38,10 +38,10 @@ std::string IdentityOf(const DigestCommunicator& communicator) {
 }
 
 std::string SomeOf(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostNames = 3;
-  if (names.size() <= kMostNames) return Join(names, ", ");
-  return StrCat(Join({names.begin(), names.begin() + kMostNames}, ", "), " and ",
-                names.size() - kMostNames, " more");
+  constexpr std::size_t kMaxNames = 3;
+  if (names.size() <= kMaxNames) return Join(names, ", ");
+  return StrCat(Join({names.begin(), names.begin() + kMaxNames}, ", "), " and ",
+                names.size() - kMaxNames, " more");
 }
 
 }  // namespace

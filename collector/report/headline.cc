@@ -29,17 +29,16 @@ std::string Others(std::size_t count) {
 }
 
 std::string NamesOf(const Job& job, const std::vector<Straggler>& stragglers) {
-  constexpr std::size_t kMostNames = 3;
+  constexpr std::size_t kMaxNames = 3;
   if (stragglers.size() == 1) return NameOf(job.workers[stragglers[0].late.who]);
   std::vector<std::string> names;
   for (const Straggler& straggler : stragglers) {
     const JobWorker& worker = job.workers[straggler.late.who];
-    if (names.size() < kMostNames)
-      names.push_back(worker.rank ? StrCat(*worker.rank) : worker.name);
+    if (names.size() < kMaxNames) names.push_back(worker.rank ? StrCat(*worker.rank) : worker.name);
   }
   const std::string word = job.workers[stragglers[0].late.who].rank ? "ranks " : "";
-  if (stragglers.size() > kMostNames)
-    return StrCat(word, Join(names, ", "), " and ", stragglers.size() - kMostNames, " more");
+  if (stragglers.size() > kMaxNames)
+    return StrCat(word, Join(names, ", "), " and ", stragglers.size() - kMaxNames, " more");
   const std::string last = names.back();
   names.pop_back();
   return StrCat(word, Join(names, ", "), " and ", last);

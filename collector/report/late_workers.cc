@@ -14,13 +14,13 @@ constexpr std::size_t kManyWorkers = 32, kSomeWorkers = 5;
 constexpr double kMedianEfficiency = 0.37;
 // A step is late if it exceeds the usual difference of single steps by this factor.
 constexpr double kLateStep = 4;
-constexpr std::size_t kFewestLateSteps = 3;
+constexpr std::size_t kMinLateSteps = 3;
 class Finder {
  public:
   Finder(std::span<const Excess> excess, double step_ns) : excess_(excess), step_ns_(step_ns) {
     for (std::uint32_t i = 0; i < excess.size(); ++i) {
       typical_.push_back(TrimmedMeanOf(excess[i].total));
-      if (excess[i].total.size() >= kFewestSteps) compared_.push_back(i);
+      if (excess[i].total.size() >= kMinSteps) compared_.push_back(i);
     }
   }
 
@@ -43,7 +43,7 @@ class Finder {
   }
 
  private:
-  double SmallestTold() const { return kSmallestShare * step_ns_; }
+  double SmallestTold() const { return kMinShare * step_ns_; }
   // Returns the chance of a false alarm for one worker and one of the three tests.
   double Chance() const { return kFalseAlarm / 3 / static_cast<double>(compared_.size()); }
 
@@ -129,7 +129,7 @@ class Finder {
   // Late steps come by chance too, but not always on the same worker.
   bool LateNowAndThen(std::uint32_t who) const {
     const std::size_t hits = late_steps_[who], trials = excess_[who].total.size();
-    if (hits < kFewestLateSteps || Mean(excess_[who].total) < SmallestTold()) return false;
+    if (hits < kMinLateSteps || Mean(excess_[who].total) < SmallestTold()) return false;
     const double rate = static_cast<double>(all_late_steps_ - hits + 1) /
                         static_cast<double>(all_steps_ - trials + 1);
     return BinomialTail(hits, trials, rate) < Chance();

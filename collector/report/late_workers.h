@@ -33,14 +33,14 @@ struct Late {
 struct LateWorkers {
   std::vector<Late> late{};  // The latest first.
   // The smallest difference in the mean of a step, in ns, that would have been found for a worker
-  // with the median noise; 0 = none could be found, with fewer than kFewestSteps.
+  // with the median noise; 0 = none could be found, with fewer than kMinSteps.
   double smallest_ns = 0;
 };
 
 // With fewer steps, a difference cannot be told from chance.
-inline constexpr std::size_t kFewestSteps = 3;
+inline constexpr std::size_t kMinSteps = 3;
 // A smaller share of a step is not reported, even if it is certain.
-inline constexpr double kSmallestShare = 0.01;
+inline constexpr double kMinShare = 0.01;
 // The probability that chance alone makes a job without a late worker have one. It is shared by all
 // workers of the job, and by the three tests.
 inline constexpr double kFalseAlarm = 0.003;

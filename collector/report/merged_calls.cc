@@ -53,11 +53,11 @@ bool FindShift(std::span<const MergedCall> calls, std::span<const MergedCall> re
   if (votes.size() == 1 || !compare_times) return true;
   // A call near the border of two steps may count to either, so the times decide which calls are
   // the same.
-  constexpr std::size_t kMostCandidates = 8;
+  constexpr std::size_t kMaxCandidates = 8;
   std::int64_t best = EndDistance(calls, reference, shift);
   std::size_t tried = 0;
   for (const auto& [candidate, count] : votes) {
-    if (++tried > kMostCandidates) break;
+    if (++tried > kMaxCandidates) break;
     const std::int64_t distance = EndDistance(calls, reference, candidate);
     if (distance >= best) continue;
     best = distance;

@@ -140,9 +140,9 @@ class OpComparer {
         edges_(LargestEdges(before) + LargestEdges(after)),
         before_errors_(before),
         after_errors_(after),
-        test_{.margin = kSmallestOpShare * step_ns,
+        test_{.margin = kMinOpShare * step_ns,
               .too_wide = kTooWideOp,
-              .decisive = 2 * kSmallestOpShare * step_ns} {}
+              .decisive = 2 * kMinOpShare * step_ns} {}
 
   std::vector<OpChange> Compare() {
     std::map<std::pair<WorkKind, std::string_view>, std::pair<const OpSummary*, const OpSummary*>>

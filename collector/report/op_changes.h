@@ -34,7 +34,7 @@ struct OpChange {
 };
 
 // A smaller share of a step is not reported for an operation, even if it is certain.
-inline constexpr double kSmallestOpShare = 0.005;
+inline constexpr double kMinOpShare = 0.005;
 
 // All operations of both runs, those that changed first, each with the largest difference first.
 // `step_ns`: the duration of a step before. Nothing is decided unless `decidable`.

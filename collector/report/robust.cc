@@ -10,10 +10,10 @@ namespace {
 // The continued fraction of the incomplete beta function (modified Lentz's method).
 double BetaFraction(double a, double b, double x) {
   constexpr double kTiny = 1e-300, kEnough = 1e-12;
-  constexpr int kMostTerms = 1000;
+  constexpr int kMaxTerms = 1000;
   const auto nonzero = [](double value) { return std::fabs(value) < kTiny ? kTiny : value; };
   double c = 1, d = 1 / nonzero(1 - (a + b) * x / (a + 1)), fraction = d;
-  for (int m = 1; m < kMostTerms; ++m) {
+  for (int m = 1; m < kMaxTerms; ++m) {
     const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
     d = 1 / nonzero(1 + even * d);
     c = nonzero(1 + even / c);

@@ -37,9 +37,8 @@ class RunComparer {
     if (result_.of_steps) CompareSteps();
     CompareParts();
     // Comparing operations also needs the noise of the steps, which few steps do not show.
-    const bool decidable =
-        result_.of_steps && alike_ &&
-        std::min(result_.before.steps, result_.after.steps) >= kFewestComparedSteps;
+    const bool decidable = result_.of_steps && alike_ &&
+                           std::min(result_.before.steps, result_.after.steps) >= kMinComparedSteps;
     result_.ops = CompareOps(before_, after_, Whole(), decidable);
     TellDifferences();
     return std::move(result_);
@@ -50,16 +49,15 @@ class RunComparer {
 
   void CompareSteps() {
     const double step_ns = TypicalOf(before_.step_ns).mean;
-    result_.step = CompareSeries(before_.step_ns, after_.step_ns,
-                                 {.margin = kSmallestStepShare * step_ns,
-                                  .too_wide = kTooWide,
-                                  .false_alarm = kStepFalseAlarm});
+    result_.step = CompareSeries(
+        before_.step_ns, after_.step_ns,
+        {.margin = kMinStepShare * step_ns, .too_wide = kTooWide, .false_alarm = kStepFalseAlarm});
   }
 
   void CompareParts() {
-    const ChangeTest test{.margin = kSmallestStepShare * Whole(),
+    const ChangeTest test{.margin = kMinStepShare * Whole(),
                           .too_wide = kTooWidePart,
-                          .decisive = 2 * kSmallestStepShare * Whole(),
+                          .decisive = 2 * kMinStepShare * Whole(),
                           .false_alarm = kPartsFalseAlarm / double{kStepParts}};
     for (std::size_t i = 0; i < kStepParts; ++i) {
       PartChange change{.part = static_cast<StepPart>(i)};
@@ -87,9 +85,9 @@ class RunComparer {
         Tell("the run ", name,
              " has no steps: the shares of the recordings are shown, and whether "
              "they changed by chance is not decidable");
-      else if (run->step_ns.size() < kFewestComparedSteps)
+      else if (run->step_ns.size() < kMinComparedSteps)
         Tell("the run ", name, " has ", run->step_ns.size(), " complete steps, and ",
-             kFewestComparedSteps, " are needed to tell a change from chance");
+             kMinComparedSteps, " are needed to tell a change from chance");
       if (run->ops_left_out > 0)
         Tell("the run ", name, " has more operations than can be compared");
     }
@@ -159,9 +157,9 @@ std::string Headline(const RunComparison& comparison) {
     return StrCat("no change of steps: more than ", TimeText(step.smallest), " a step (",
                   PercentText(step.smallest / whole), ") would have been told");
   if (step.verdict == ChangeVerdict::kNotDecidable &&
-      std::min(step.before_n, step.after_n) < kFewestComparedSteps)
+      std::min(step.before_n, step.after_n) < kMinComparedSteps)
     return StrCat("not decidable whether steps changed: the runs have ", step.before_n, " and ",
-                  step.after_n, " steps, and ", kFewestComparedSteps, " are needed");
+                  step.after_n, " steps, and ", kMinComparedSteps, " are needed");
   if (step.verdict == ChangeVerdict::kNotDecidable)
     return StrCat("not decidable whether steps changed: they vary too much, so that less than ",
                   TimeText(step.smallest), " a step could not be told");

@@ -36,7 +36,7 @@ struct RunComparison {
 
 // A smaller share of a step is not reported, even if it is certain: runs of one program on other
 // machines differ by about as much.
-inline constexpr double kSmallestStepShare = 0.01;
+inline constexpr double kMinStepShare = 0.01;
 
 RunComparison CompareRuns(const RunSummary& before, const RunSummary& after);
 

@@ -11,7 +11,7 @@ namespace {
 
 // Beyond this, the few steps of a capture do not tell how much neighbours resemble each other.
 constexpr double kMaxResemblance = 0.8;
-constexpr std::size_t kFewestBlocks = 5;
+constexpr std::size_t kMinBlocks = 5;
 
 // The correlation of each value with the next one, corrected for the bias that it has in short
 // series (Marriott and Pope 1954). Values that alternate count as independent.
@@ -63,7 +63,7 @@ Typical TypicalOf(std::span<const double> values) {
   const double mean = Mean(series), alike = Resemblance(series, mean);
   typical.degrees = static_cast<double>(trimmed.kept - 1);
   double error = ErrorOfBlocks(series, mean, 1) * std::sqrt((1 + alike) / (1 - alike));
-  for (std::size_t length = 2; series.size() / length >= kFewestBlocks; length *= 2) {
+  for (std::size_t length = 2; series.size() / length >= kMinBlocks; length *= 2) {
     const double of_blocks = ErrorOfBlocks(series, mean, length);
     if (of_blocks <= error) continue;
     const std::size_t blocks = series.size() / length;
@@ -111,7 +111,7 @@ Change CompareTypical(const Typical& before, const Typical& after, double bias,
 Change CompareSeries(std::span<const double> before, std::span<const double> after,
                      const ChangeTest& test) {
   const Typical a = TypicalOf(before), b = TypicalOf(after);
-  if (std::min(a.n, b.n) >= kFewestComparedSteps) return CompareTypical(a, b, 0, test);
+  if (std::min(a.n, b.n) >= kMinComparedSteps) return CompareTypical(a, b, 0, test);
   return {.before = a.mean, .after = b.mean, .before_n = a.n, .after_n = b.n};
 }
 

@@ -41,7 +41,7 @@ struct ChangeTest {
 };
 
 // With fewer steps in one of the runs, a change cannot be told from chance.
-inline constexpr std::size_t kFewestComparedSteps = 6;
+inline constexpr std::size_t kMinComparedSteps = 6;
 
 // A change is reported only if the whole interval of the difference lies beyond the margin.
 Change CompareSeries(std::span<const double> before, std::span<const double> after,

@@ -103,11 +103,11 @@ class Computer {
 // has are empty. Empty if all workers belong to one part.
 std::vector<std::string> PartNames(const Job& job, const char* word,
                                    std::uint32_t JobWorker::*part) {
-  constexpr std::uint32_t kMostParts = 1024;
+  constexpr std::uint32_t kMaxParts = 1024;
   std::vector<std::string> names;
   std::size_t different = 0;
   for (const JobWorker& worker : job.workers) {
-    if (worker.*part >= kMostParts) return {};
+    if (worker.*part >= kMaxParts) return {};
     if (names.size() <= worker.*part) names.resize(worker.*part + 1);
     std::string& name = names[worker.*part];
     different += name.empty();

@@ -133,8 +133,8 @@ class OperationMaker {
     } else {
       // Waits for the call that ended last before this one began. Calls that had not ended ran
       // beside this one.
-      constexpr std::size_t kMostBeside = 64;
-      for (std::size_t i = index; i > first_of_step_ && index - i < kMostBeside; --i) {
+      constexpr std::size_t kMaxBeside = 64;
+      for (std::size_t i = index; i > first_of_step_ && index - i < kMaxBeside; --i) {
         const PlacedCall& earlier = placed[i - 1];
         if (earlier.end_ns > call.begin_ns || (!after.empty() && earlier.end_ns <= begin)) continue;
         begin = earlier.end_ns;

@@ -12,7 +12,7 @@ namespace {
 
 // A late worker or a long stage holds the others up only if they lose at least this share of its
 // extra time.
-constexpr double kSmallestLoss = 0.1;
+constexpr double kMinLoss = 0.1;
 
 // Returns by how much the worker's clock can differ from a typical other one.
 std::optional<double> ClockErrorOf(const Job& job, std::uint32_t who) {
@@ -72,7 +72,7 @@ class Reporter {
     }
     Replay(candidates);
     for (Straggler& straggler : candidates) {
-      if (straggler.held_up->ns < kSmallestLoss * straggler.late.ns)
+      if (straggler.held_up->ns < kMinLoss * straggler.late.ns)
         straggler.verdict = Verdict::kNobodyWaits;
       (straggler.verdict == Verdict::kHoldsUp ? report_.stragglers : report_.not_decided)
           .push_back(std::move(straggler));
@@ -111,7 +111,7 @@ class Reporter {
       stage.late = std::move(late);
       const MedianTimes times = ReplayWithMedians(job_, replays_, group_of, 1, true);
       stage.held_up = DifferenceOf(times.replayed, times.all_median, times.replayed);
-      if (stage.held_up.ns >= kSmallestLoss * stage.late.ns)
+      if (stage.held_up.ns >= kMinLoss * stage.late.ns)
         report_.long_stages.push_back(std::move(stage));
     }
   }

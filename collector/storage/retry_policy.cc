@@ -8,7 +8,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 namespace {
-constexpr Nanos kShortestWait = milliseconds(200);
+constexpr Nanos kMinWait = milliseconds(200);
 }  // namespace
 
 bool WorthRetrying(const absl::Status& status) {
@@ -22,7 +22,7 @@ std::optional<Nanos> RetryDelay(const absl::Status& status, int tries, Nanos lef
   const Nanos delay{static_cast<Nanos::rep>(static_cast<double>(full.count()) * (1 - dice / 2))};
   if (delay < left) return delay;
   // Uses half of the remaining time for the wait, unless it is too short for another attempt.
-  return left > kShortestWait ? std::optional(left / 2) : std::nullopt;
+  return left > kMinWait ? std::optional(left / 2) : std::nullopt;
 }
 
 }  // namespace strobe

@@ -11,7 +11,7 @@
 namespace strobe {
 namespace {
 
-constexpr std::size_t kLongest = 600;
+constexpr std::size_t kMaxWords = 600;
 
 // Returns the text between <tag> and </tag>; empty if there is none.
 std::string Element(std::string_view text, std::string_view tag) {
@@ -152,7 +152,7 @@ std::string Redact(std::string_view text) {
 absl::Status ToStatus(const StoreFailure& failure, std::string_view doing) {
   const absl::StatusCode code = CodeOf(failure);
   std::string words = Redact(StoreWords(failure));
-  if (words.size() > kLongest) words = words.substr(0, kLongest) + "...";
+  if (words.size() > kMaxWords) words = words.substr(0, kMaxWords) + "...";
   if (failure.http_status != 0 && !Contains(words, StrCat(failure.http_status)))
     words = StrCat("HTTP ", failure.http_status, " ", words);
   while (words.ends_with('.') && !words.ends_with("...")) words.pop_back();

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 // All stores accept requests of this size, and a retry is not too expensive.
 constexpr std::uint64_t kOneRequest = 8 * kMiB;
-constexpr std::uint64_t kSmallestPart = 8 * kMiB;
+constexpr std::uint64_t kMinPart = 8 * kMiB;
 constexpr std::uint64_t kMaxParts = 9'000;         // S3 and GCS allow 10,000.
 constexpr std::uint64_t kMaxInFlight = 32 * kMiB;  // Limits the memory for any object size.
 constexpr int kMaxConcurrent = 4;
@@ -196,7 +196,7 @@ UploadShape ShapeOf(std::uint64_t bytes) {
   if (bytes <= kOneRequest) return {};
   UploadShape shape;
   const std::uint64_t least = (bytes + kMaxParts - 1) / kMaxParts;
-  shape.part_bytes = std::max(kSmallestPart, (least + kMiB - 1) / kMiB * kMiB);
+  shape.part_bytes = std::max(kMinPart, (least + kMiB - 1) / kMiB * kMiB);
   shape.parts = static_cast<std::size_t>((bytes + shape.part_bytes - 1) / shape.part_bytes);
   const std::uint64_t fitting = std::max<std::uint64_t>(1, kMaxInFlight / shape.part_bytes);
   shape.concurrency = static_cast<int>(

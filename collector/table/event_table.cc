@@ -27,7 +27,7 @@ constexpr char kStatSchema[] =
     " optional binary text (STRING);"
     " optional int64 integer;"
     " optional double number; }";
-constexpr std::size_t kMostStatRows = 1 << 18;
+constexpr std::size_t kMaxStatRows = 1 << 18;
 
 // Rounds down, also before the line's begin.
 std::int64_t WholeNs(std::int64_t ps) { return ps / 1000 - (ps % 1000 < 0 ? 1 : 0); }
@@ -46,7 +46,7 @@ absl::Status StatTable::Add(std::int64_t event, const xplane::Plane& plane,
   read.bytes = bytes;
   RETURN_IF_ERROR(xplane::ForEachStat(
       plane, read, [&](const xplane::Stat& stat) { AddRow(event, plane, stat); }));
-  return events_.size() < kMostStatRows ? absl::OkStatus() : Flush();
+  return events_.size() < kMaxStatRows ? absl::OkStatus() : Flush();
 }
 
 void StatTable::AddRow(std::int64_t event, const xplane::Plane& plane, const xplane::Stat& stat) {
@@ -108,7 +108,7 @@ absl::Status EventTable::AddTrace(const convert::WorkerTrace& trace, std::int64_
   for (const xplane::Plane& plane : trace.space.planes) {
     for (const xplane::Line& line : plane.lines) {
       RETURN_IF_ERROR(AddLine(plane, line, AddSaturated(zero, line.timestamp_ns)));
-      if (rows_.size() >= kFewestRows) RETURN_IF_ERROR(Flush());
+      if (rows_.size() >= kMinRows) RETURN_IF_ERROR(Flush());
     }
   }
   return absl::OkStatus();
@@ -129,7 +129,7 @@ absl::Status EventTable::AddLine(const xplane::Plane& plane, const xplane::Line&
                      .name = NameCode(plane, event),
                      .owner = &plane,
                      .bytes = event.bytes});
-    if (rows_.size() < kMostRows) return;
+    if (rows_.size() < kMaxRows) return;
     written = Flush();
     plane_code = planes_.Code(plane.name);  // The dictionaries are empty again.
     line_code = lines_.Code(line.name);

@@ -36,7 +36,7 @@ class StatTable {
 };
 
 // Writes the rows of `events`. Groups of rows hold one or a few lines of the trace and are sorted
-// by start, so that a reader skips what it does not ask for. At most kMostRows rows are in memory.
+// by start, so that a reader skips what it does not ask for. At most kMaxRows rows are in memory.
 class EventTable {
  public:
   // `stats` may be null.
@@ -48,7 +48,7 @@ class EventTable {
   absl::Status Finish();
 
  private:
-  static constexpr std::size_t kMostRows = 1 << 18, kFewestRows = 1 << 16;
+  static constexpr std::size_t kMaxRows = 1 << 18, kMinRows = 1 << 16;
 
   // An aggregate has no start.
   struct Row {

@@ -24,7 +24,7 @@ constexpr char kWorkerSchema[] =
     " optional int64 window_end_ns;"
     " required int64 collectives;"
     " required int64 collectives_left_out; }";
-constexpr std::size_t kMostSteps = 1 << 20;
+constexpr std::size_t kMaxSteps = 1 << 20;
 
 absl::Status WriteWhole(const char* schema, std::span<const Column> columns, std::size_t rows,
                         ParquetFile::Sink sink) {
@@ -38,7 +38,7 @@ absl::Status WriteWhole(const char* schema, std::span<const Column> columns, std
 
 absl::Status WriteStepTable(const convert::WorkerTrace& trace, std::int64_t zero_ns,
                             ParquetFile::Sink sink) {
-  ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(trace.space, kMostSteps));
+  ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(trace.space, kMaxSteps));
   const std::int64_t zero = AddSaturated(zero_ns, trace.shift_ns);
   TextColumn loops;
   std::vector<std::int64_t> numbers, starts, durations;

@@ -10,10 +10,11 @@ namespace strobe {
 // start programs with 1024, because some old ones cannot use more, and the operator needs a
 // connection for each worker of a capture.
 inline void RaiseFileLimit() {
-  constexpr rlim_t kMost = rlim_t{1} << 20;  // Some systems have no limit, and tables grow with it.
+  constexpr rlim_t kMaxFiles = rlim_t{1}
+                               << 20;  // Some systems have no limit, and tables grow with it.
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t most = std::min(limit.rlim_max, kMost);
+  const rlim_t most = std::min(limit.rlim_max, kMaxFiles);
   if (limit.rlim_cur >= most) return;
   limit.rlim_cur = most;
   (void)setrlimit(RLIMIT_NOFILE, &limit);

@@ -101,9 +101,9 @@ std::string FormatQuantity(std::uint64_t value) {
 }
 
 std::string RoundedQuantity(std::uint64_t bytes) {
-  constexpr std::uint64_t kLeast = 10;  // Keeps the rounding below a twentieth of the value.
+  constexpr std::uint64_t kMinCount = 10;  // Keeps the rounding below a twentieth of the value.
   for (const auto& [unit, factor] : kBinary) {
-    if (bytes / factor >= kLeast) return StrCat((bytes + factor / 2) / factor, unit);
+    if (bytes / factor >= kMinCount) return StrCat((bytes + factor / 2) / factor, unit);
   }
   return StrCat(bytes);
 }

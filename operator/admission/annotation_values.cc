@@ -68,9 +68,9 @@ bool IsQuantity(std::string_view text) {
 }
 
 bool IsZero(std::string_view text) { return ParseQuantity(text) == 0.0; }
-bool IsCpu(std::string_view text) { return ParseQuantity(text).value_or(0) >= kLeastCpu; }
+bool IsCpu(std::string_view text) { return ParseQuantity(text).value_or(0) >= kMinCpu; }
 bool IsSidecarMemory(std::string_view text) {
-  return ParseQuantity(text).value_or(0) >= kLeastSidecarMemory;
+  return ParseQuantity(text).value_or(0) >= kMinSidecarMemory;
 }
 bool IsAgentMemory(std::string_view text) { return IsSidecarMemory(text); }
 

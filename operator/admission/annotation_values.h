@@ -12,7 +12,7 @@ bool IsPorts(std::string_view text);
 // True for a positive Kubernetes quantity, such as "100m", "1.5" or "512Mi".
 bool IsQuantity(std::string_view text);
 // True for quantities with which a container can start.
-inline constexpr double kLeastCpu = 0.001, kLeastSidecarMemory = 32.0 * 1024 * 1024;
+inline constexpr double kMinCpu = 0.001, kMinSidecarMemory = 32.0 * 1024 * 1024;
 bool IsCpu(std::string_view text);            // At least 1m.
 bool IsZero(std::string_view text);           // A quantity of nothing, such as "0".
 bool IsSidecarMemory(std::string_view text);  // At least 32Mi.

@@ -108,7 +108,7 @@ struct Part {
 
 Part CpuPart(const Json& spec, const InjectionSettings& settings, const Asked& asked,
              ResourceRange range) {
-  Wish wish{.request = asked.cpu, .least = kLeastCpu};
+  Wish wish{.request = asked.cpu, .least = kMinCpu};
   if (settings.always_limit_cpu && !range.demanded) {
     range.demanded = true;
     // Container resources that nobody but a policy asks for must not make the API server refuse the
@@ -204,7 +204,7 @@ SidecarResources ChooseResources(const Json& spec, const InjectionSettings& sett
   Json requests = Json::object(), bounds = Json::object();
   for (const auto& [resource, wish, range] :
        {CpuPart(spec, settings, asked, ranges("cpu")),
-        Part{"memory", {asked.memory, most, kLeastSidecarMemory}, ranges("memory")}}) {
+        Part{"memory", {asked.memory, most, kMinSidecarMemory}, ranges("memory")}}) {
     if (pod_level && !range.demanded) continue;
     if (!Choose(resource, wish, range, asked.guaranteed, requests, bounds))
       made.cannot = CannotFit(resource);

@@ -26,7 +26,7 @@ using std::chrono::seconds;
 // for less.
 constexpr Nanos kTargetPatience = seconds(30);
 // Pods that were created just before the request are missing from the API server's cache this long.
-constexpr Nanos kLeastPatience = seconds(2);
+constexpr Nanos kMinPatience = seconds(2);
 constexpr Nanos kStatusPace = milliseconds(300);  // Between two writes of an active status.
 // The pause between two writes that change only what single workers do: the first time, or the
 // second times the number of captures if that is longer. So all captures together write at most
@@ -210,7 +210,7 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTargets(const std::string
   // The time for which a job is suspended does not count as waiting.
   if (selection.suspended) table_.RestartWait(key, request, number);
   Nanos patience = request.capture.ready_timeout;
-  if (usable == 0) patience = std::max(patience, kLeastPatience);
+  if (usable == 0) patience = std::max(patience, kMinPatience);
   const Nanos left = table_.WaitsSince(key, request, number) + patience - deps_.clock.MonoNow();
   const bool hopeless = selection.expected && usable > 0 && usable + selection.may_come() < wanted;
   const PendingReason why = WhyPending(selection);

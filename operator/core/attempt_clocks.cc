@@ -8,7 +8,7 @@ namespace strobe {
 namespace {
 
 // No clock drifts this far: it was set, or the worker lies.
-constexpr Nanos kMostDrift = std::chrono::hours(1);
+constexpr Nanos kMaxDrift = std::chrono::hours(1);
 
 }  // namespace
 
@@ -40,7 +40,7 @@ void AttemptClocks::OnMeasured(std::size_t index, const absl::StatusOr<ClockEsti
     const Nanos offset{
         AddSaturated((estimate->offset + state_.clock_steps.Since()).count(), -set.count())};
     const Nanos drift{AddSaturated(offset.count(), -member.result.offset.count())};
-    if (drift > -kMostDrift && drift < kMostDrift)
+    if (drift > -kMaxDrift && drift < kMaxDrift)
       member.clock_after = ClockOffset{state_.At(estimate->at), offset, estimate->error};
   }
   changed_();

@@ -18,12 +18,12 @@ bool ExpectsDevice(const CaptureSpec& spec, const Target& target, bool framework
 // Replaces the window by the steps. A worker that joins a capture of an operator before us gets the
 // times of the other workers; its sidecar determines its own times.
 void AddSteps(const StepPlan& steps, const WorkerResult& worker, v1::CapturePlan& plan) {
-  constexpr Nanos kShortest = std::chrono::milliseconds(1);
+  constexpr Nanos kMinStepsTime = std::chrono::milliseconds(1);
   const ExpectedSteps expected =
-      worker.expected_steps.value_or(ExpectedSteps{steps.begin, steps.begin + kShortest});
+      worker.expected_steps.value_or(ExpectedSteps{steps.begin, steps.begin + kMinStepsTime});
   plan.set_instant_ns(ToUnixNanos(expected.begin + worker.offset));
   plan.set_duration_ns(
-      std::clamp<Nanos>(expected.end - expected.begin, kShortest, kMaxStepsTime).count());
+      std::clamp<Nanos>(expected.end - expected.begin, kMinStepsTime, kMaxStepsTime).count());
   plan.set_steps(steps.count);
   plan.set_first_step(steps.first);
   plan.set_step_loop(steps.loop);

@@ -15,9 +15,9 @@ constexpr std::size_t kMaxPacedWorkers = 20'000;
 constexpr Nanos kFreshPace = std::chrono::seconds(40), kForgetPaces = std::chrono::minutes(2);
 // The largest number of steps that is counted, so that sums cannot overflow.
 constexpr std::uint32_t kMaxStepsTold = 1'000'000;
-// A worker counts as slower only if its time is at least kAboveMost times what kMostWorkers of the
+// A worker counts as slower only if its time is at least kAboveMajority times what kMajority of the
 // others need: where half of the workers are slow, none stands out.
-constexpr double kMostWorkers = 0.75, kAboveMost = 1.1;
+constexpr double kMajority = 0.75, kAboveMajority = 1.1;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ std::optional<ToldSign> RankPace::Take(const std::string& group, const std::stri
   if (!usual) return std::nullopt;
   const double own_step = static_cast<double>(told.step.count());
   if (own_step <= usual->median * (1 + asked.percent / 100.0) ||
-      own_step <= usual->most * kAboveMost) {
+      own_step <= usual->most * kAboveMajority) {
     own.slow_steps = 0;
     own.found = false;
     return std::nullopt;
@@ -72,7 +72,7 @@ std::optional<RankPace::Usual> RankPace::UsualOfOthers(const std::map<std::strin
   if (times.size() < kMinOthers) return std::nullopt;
   Usual usual;
   usual.median = QuantileOf(times, 0.5);
-  usual.most = QuantileOf(times, kMostWorkers);
+  usual.most = QuantileOf(times, kMajority);
   return usual;
 }
 

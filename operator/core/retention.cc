@@ -8,7 +8,7 @@ namespace strobe {
 namespace {
 
 // Policies may change, and somebody may set the wall clock, so runs are looked at again this often.
-constexpr Nanos kMostUntilLook = std::chrono::minutes(1), kLeastUntilLook = std::chrono::seconds(1);
+constexpr Nanos kMaxUntilLook = std::chrono::minutes(1), kMinUntilLook = std::chrono::seconds(1);
 constexpr Nanos kUntilBoundsAreKnown = std::chrono::seconds(5);
 
 template <typename T>
@@ -57,11 +57,11 @@ Retention DecideRetention(const RunCreator& creator, const std::vector<CreatedRu
       retention.remove.push_back(run);
       continue;
     }
-    Nanos next = kMostUntilLook;
+    Nanos next = kMaxUntilLook;
     if (counted > Nanos{0}) next = std::min(next, counted);
     if (age && ended + *age > now) next = std::min<Nanos>(next, ended + *age - now);
     retention.look_again =
-        std::clamp(next, kLeastUntilLook, retention.look_again.value_or(kMostUntilLook));
+        std::clamp(next, kMinUntilLook, retention.look_again.value_or(kMaxUntilLook));
   }
   return retention;
 }

@@ -12,7 +12,7 @@ namespace strobe {
 namespace {
 
 // The time that workers get beyond what their pace suggests: a share of it, and a constant.
-constexpr double kMostSlower = 1.0;
+constexpr double kMaxSlower = 1.0;
 constexpr Nanos kSlack = std::chrono::seconds(30);
 
 Nanos Times(double factor, Nanos time) {
@@ -138,7 +138,7 @@ absl::StatusOr<StepPlan> PlanStep(const StepsWanted& wanted, WallTime now, WallT
     plan.begin = std::min(plan.begin, expected.begin);
     end = std::max(end, expected.end);
   }
-  plan.by = end + Times(kMostSlower, end - now) + kSlack;
+  plan.by = end + Times(kMaxSlower, end - now) + kSlack;
   return plan;
 }
 

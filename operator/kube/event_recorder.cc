@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kQueue = 1000;
 constexpr std::size_t kMaxSeries = 4096;
-constexpr std::size_t kLongestNote = 1000;
+constexpr std::size_t kMaxNote = 1000;
 constexpr Nanos kSendLimit = std::chrono::seconds(10);
 // The API server deletes events after about an hour; client-go starts a new series after six
 // minutes as well.
@@ -32,7 +32,7 @@ Json EventToJson(const Event& event, const std::string& name, const std::string&
           {"reportingInstance", CutUtf8(instance, 128)},
           {"action", event.action},
           {"reason", event.reason},
-          {"note", CutUtf8(event.note, kLongestNote)},
+          {"note", CutUtf8(event.note, kMaxNote)},
           {"type", event.warning ? "Warning" : "Normal"},
           {"regarding",
            {{"apiVersion", event.regarding.api_version},
@@ -90,7 +90,7 @@ void EventRecorder::Send(const Event& event) {
   if (series_.size() > kMaxSeries) series_.clear();
   const std::string key =
       StrCat(event.regarding.uid, "|", event.warning ? 1 : 0, "|", event.reason, "|", event.action);
-  const std::string note = CutUtf8(event.note, kLongestNote);
+  const std::string note = CutUtf8(event.note, kMaxNote);
   if (Count(key, note, now)) return;
   const std::string name =
       StrCat(event.regarding.name.substr(0, 200), ".",

@@ -22,7 +22,7 @@ constexpr Nanos kRememberFor = std::chrono::seconds(2);
 constexpr Nanos kRememberFailureFor = std::chrono::seconds(5);
 // What was read before is better than nothing when the namespace cannot be read now.
 constexpr Nanos kBetterThanNothing = std::chrono::seconds(30);
-constexpr std::size_t kMostNamespaces = 256, kMaxEntries = 256;
+constexpr std::size_t kMaxReadNamespaces = 256, kMaxEntries = 256;
 // Fewer than the webhooks have threads, so that a slow API server does not stop injection.
 constexpr int kMaxReading = 3;
 
@@ -173,7 +173,7 @@ absl::Status KubeNamespaceLimits::ReadPolicies(const std::string& ns, MonoTime d
 }
 
 void KubeNamespaceLimits::Remember(const std::string& ns, Known known) {
-  if (known_.size() >= kMostNamespaces && !known_.contains(ns)) {
+  if (known_.size() >= kMaxReadNamespaces && !known_.contains(ns)) {
     known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
       return a.second.read < b.second.read;
     }));

@@ -110,8 +110,8 @@ Json LeaderElector::Record(const Json& metadata, int transitions, bool acquired)
 }
 
 Nanos LeaderElector::CallLimit() const {
-  constexpr Nanos kShortest = std::chrono::seconds(1);
-  return std::max(options_.renew_deadline / 2, std::min(options_.renew_deadline, kShortest));
+  constexpr Nanos kMinDeadline = std::chrono::seconds(1);
+  return std::max(options_.renew_deadline / 2, std::min(options_.renew_deadline, kMinDeadline));
 }
 
 bool LeaderElector::TryOnce() {

@@ -93,7 +93,7 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
                                                       : request->host_name(),
                  240);
   const std::uint64_t duration_ms = std::max<std::uint64_t>(options.duration_ms(), 1);
-  if (duration_ms > static_cast<std::uint64_t>(session::kLongestDuration / milliseconds(1))) {
+  if (duration_ms > static_cast<std::uint64_t>(session::kMaxCaptureDuration / milliseconds(1))) {
     return Internal("duration_ms is longer than 10 minutes");
   }
   if (!request->emit_xspace() && !IsSafeName(request->session_id(), 200)) {
@@ -107,8 +107,7 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
   plan.set_request(StrCat("a profiler client at ", context->peer()));
   // A start that is due at once is planned a little ahead, so that the trainer gets the request in
   // time.
-  const std::int64_t soonest =
-      ToUnixNanos(clock_.WallNow() + session::kShortestLead + milliseconds(10));
+  const std::int64_t soonest = ToUnixNanos(clock_.WallNow() + session::kMinLead + milliseconds(10));
   // A start that is much too late is refused below; the limit keeps the deadline from overflowing.
   constexpr std::int64_t kLatest = std::int64_t{1} << 62;
   plan.set_instant_ns(

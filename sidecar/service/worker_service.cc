@@ -42,7 +42,7 @@ StoreLimits LimitsOf(const grpc::ServerContext& context) {
 }
 
 // How long a client may wait on one of the server's threads for a digest.
-constexpr Nanos kLongestDigestWait = std::chrono::seconds(15);
+constexpr Nanos kMaxDigestWait = std::chrono::seconds(15);
 
 constexpr int kMaxPings = 1000;  // Bounds the time that a client can occupy a thread.
 
@@ -162,7 +162,7 @@ grpc::Status WorkerService::Cancel(grpc::ServerContext*, const v1::CancelRequest
 grpc::Status WorkerService::ReadDigest(grpc::ServerContext* context,
                                        const v1::ReadDigestRequest* request,
                                        v1::ReadDigestResponse* response) {
-  const Nanos patience = std::min<Nanos>(LimitsOf(*context).patience, kLongestDigestWait);
+  const Nanos patience = std::min<Nanos>(LimitsOf(*context).patience, kMaxDigestWait);
   const MonoTime give_up = clock_.MonoNow() + patience;
   // Short waits, as in Watch.
   constexpr Nanos kSlice = std::chrono::milliseconds(200);

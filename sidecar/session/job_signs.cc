@@ -17,13 +17,13 @@ constexpr std::size_t kWarmUp = 30, kWindow = 512;
 // A loop counts as one that steps after this many looks at which its steps had ended.
 constexpr std::size_t kStepsAtAll = 20;
 constexpr std::size_t kMaxUntold = 64;
-constexpr Nanos kLongestStep = std::chrono::hours(24);
+constexpr Nanos kMaxStep = std::chrono::hours(24);
 // StepPace.period_ns is the median of this many steps.
 constexpr int kMedianOf = 16;
 // Slow steps must also take longer than this share of the last ones. This raises the limit of a
-// rule at most by the factor kMostRaised, because a job is often disturbed when it begins, while
+// rule at most by the factor kMaxRaised, because a job is often disturbed when it begins, while
 // the window is short.
-constexpr double kUsualShare = 0.95, kMostRaised = 1.5;
+constexpr double kUsualShare = 0.95, kMaxRaised = 1.5;
 // After this many slow looks, the slow steps count as the usual ones.
 constexpr std::size_t kUsualAgain = 300;
 // If many steps that differ much lie between two looks, their median and their mean may be high by
@@ -93,7 +93,7 @@ std::vector<FoundSign> JobSignRules::Look(std::span<const v1::StepPace> told,
     // Somebody may set the wall clock between two looks.
     const std::int64_t now_ns = ToUnixNanos(wall);
     const MonoTime began =
-        mono - Nanos{now_ns - std::clamp(pace.began_ns(), now_ns - kLongestStep.count(), now_ns)};
+        mono - Nanos{now_ns - std::clamp(pace.began_ns(), now_ns - kMaxStep.count(), now_ns)};
     if (known == loops_.end()) {
       loops_.emplace(key, Loop{.name = pace.loop(),
                                .process = pace.process(),
@@ -142,7 +142,7 @@ bool JobSignRules::JudgeSteps(Loop& loop, const Steps& steps, std::vector<FoundS
     if (rule.kind() != v1::SIGN_STEPS_SLOWER) continue;
     const double limit = static_cast<double>(usual) * (1 + rule.percent() / 100.0);
     const bool is_slow = static_cast<double>(steps.ns) >
-                         std::max(limit, std::min(static_cast<double>(most), limit * kMostRaised));
+                         std::max(limit, std::min(static_cast<double>(most), limit * kMaxRaised));
     slow = slow || is_slow;
     Watch& watch = loop.watches[rule.id()];
     const int needed = static_cast<int>(rule.steps());

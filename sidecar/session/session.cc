@@ -36,8 +36,8 @@ absl::Status CheckName(std::string_view field, const std::string& value, std::si
 }
 
 absl::Status CheckSteps(const v1::CapturePlan& plan) {
-  if (plan.steps() > kMostSteps)
-    return absl::InvalidArgumentError(StrCat("steps must be at most ", kMostSteps));
+  if (plan.steps() > kMaxCaptureSteps)
+    return absl::InvalidArgumentError(StrCat("steps must be at most ", kMaxCaptureSteps));
   if (plan.first_step() < 0 || plan.first_step() > kLastStep)
     return absl::InvalidArgumentError(StrCat("first_step must be from 0 to ", kLastStep));
   if (plan.step_loop().empty()) return absl::InvalidArgumentError("step_loop is missing");
@@ -51,7 +51,7 @@ absl::Status CheckSteps(const v1::CapturePlan& plan) {
 std::string TooLarge(const v1::CapturePlan& plan, std::uint64_t bytes) {
   if (plan.max_bytes() > 0 && bytes > plan.max_bytes())
     return StrCat("the trace has ", bytes, " bytes; the limit is ", plan.max_bytes());
-  if (bytes > kLargestTrace)
+  if (bytes > kMaxTrace)
     return StrCat("the trace has ", bytes, " bytes; XProf cannot open files of 2 GiB or more");
   return "";
 }
@@ -60,8 +60,9 @@ absl::Status CheckPlan(const v1::CapturePlan& plan) {
   absl::Status status = CheckName("capture_id", plan.capture_id(), kMaxCaptureId);
   status.Update(CheckName("run", plan.run(), 253));
   status.Update(CheckName("worker", plan.worker(), 240));
-  status.Update(CheckRange("duration", plan.duration_ns(), kShortestDuration, kLongestDuration));
-  status.Update(CheckRange("guard", plan.guard_ns(), Nanos{0}, kLongestGuard));
+  status.Update(
+      CheckRange("duration", plan.duration_ns(), kMinCaptureDuration, kMaxCaptureDuration));
+  status.Update(CheckRange("guard", plan.guard_ns(), Nanos{0}, kMaxGuard));
   status.Update(CheckRange("look_back", plan.look_back_ns(), Nanos{0}, kMaxLookBack));
   if (plan.ranks_size() > kMaxRanks || plan.local_ranks_size() > kMaxLocalRanks) {
     status.Update(absl::InvalidArgumentError(StrCat(
@@ -96,15 +97,15 @@ ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
                               " holds this worker")};
   }
   const Nanos lead = FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - now;
-  if (lead < kShortestLead) {
+  if (lead < kMinLead) {
     return {.refusal = Outcome::kLateStart,
             .message = StrCat("recording would have to begin in ", FormatDuration(lead),
-                              "; this sidecar needs at least ", FormatDuration(kShortestLead))};
+                              "; this sidecar needs at least ", FormatDuration(kMinLead))};
   }
-  if (lead > kLongestLead) {
+  if (lead > kMaxLead) {
     return {.refusal = Outcome::kLateStart,
             .message = StrCat("the instant is ", FormatDuration(lead), " away; at most ",
-                              FormatDuration(kLongestLead), " is allowed. Check the clocks")};
+                              FormatDuration(kMaxLead), " is allowed. Check the clocks")};
   }
   v1::Report report;
   report.set_capture_id(plan.capture_id());

@@ -14,18 +14,18 @@
 namespace strobe::session {
 
 // The shortest time in which a sidecar can start a source.
-inline constexpr Nanos kShortestLead = std::chrono::milliseconds(20);
-inline constexpr Nanos kLongestLead = std::chrono::hours(1);
-inline constexpr Nanos kShortestDuration = std::chrono::milliseconds(1);
-inline constexpr Nanos kLongestDuration = std::chrono::minutes(10);
-inline constexpr Nanos kLongestGuard = std::chrono::seconds(10);
-inline constexpr std::uint32_t kMostSteps = 10'000;
+inline constexpr Nanos kMinLead = std::chrono::milliseconds(20);
+inline constexpr Nanos kMaxLead = std::chrono::hours(1);
+inline constexpr Nanos kMinCaptureDuration = std::chrono::milliseconds(1);
+inline constexpr Nanos kMaxCaptureDuration = std::chrono::minutes(10);
+inline constexpr Nanos kMaxGuard = std::chrono::seconds(10);
+inline constexpr std::uint32_t kMaxCaptureSteps = 10'000;
 inline constexpr std::int64_t kLastStep = std::int64_t{1} << 53;  // What JSON can carry exactly.
 inline constexpr std::size_t kRemembered = 64;
 
 // XProf parses a worker's file as one protobuf message, which cannot have 2 GiB. For a larger file
 // it reports "Can't parse" (verified with 2.24.2), and it takes several files for several hosts.
-inline constexpr std::uint64_t kLargestTrace = (std::uint64_t{1} << 31) - 1;
+inline constexpr std::uint64_t kMaxTrace = (std::uint64_t{1} << 31) - 1;
 
 struct ArmDecision {
   bool accepted = false;

@@ -8,16 +8,16 @@
 namespace strobe::session {
 namespace {
 
-constexpr double kLongestAheadNs = 3.6e12;  // An hour: sidecars accept no plan beyond that.
+constexpr double kMaxAheadNs = 3.6e12;  // An hour: sidecars accept no plan beyond that.
 
 // When the step with this number begins if each step takes `factor` of the usual time. A step that
 // is overdue may end at any moment.
 WallTime BeginOf(std::int64_t step, const v1::StepPace& pace, double factor, WallTime now) {
   const double period = static_cast<double>(pace.period_ns()) * factor;
-  const Nanos next{static_cast<std::int64_t>(std::clamp(period, 0.0, kLongestAheadNs))};
+  const Nanos next{static_cast<std::int64_t>(std::clamp(period, 0.0, kMaxAheadNs))};
   const double more = static_cast<double>(step - pace.number() - 1) * period;
   return std::max(now, FromUnixNanos(pace.began_ns()) + next) +
-         Nanos{static_cast<std::int64_t>(std::clamp(more, 0.0, kLongestAheadNs))};
+         Nanos{static_cast<std::int64_t>(std::clamp(more, 0.0, kMaxAheadNs))};
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ void WindowRecorder::AwaitStep(Nanos ahead, const LiveCapture& live, v1::Capture
     if (progress.processes > 0) {
       plan.set_instant_ns(ToUnixNanos(progress.soonest));
       plan.set_duration_ns(
-          std::min<Nanos>(progress.latest - progress.soonest, kLongestDuration).count());
+          std::min<Nanos>(progress.latest - progress.soonest, kMaxCaptureDuration).count());
     }
     const Nanos left =
         FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - ahead - kStepsMayHurry - now;

@@ -140,8 +140,8 @@ std::uint64_t DeviceClock::jump_ns(double ns_per_tick) const {
     worst = off;
     jumped = true;
   }
-  constexpr double kMostNs = 9e18;  // Forged times are even further apart.
-  return jumped ? static_cast<std::uint64_t>(std::min(worst, kMostNs)) : 0;
+  constexpr double kMaxNs = 9e18;  // Forged times are even further apart.
+  return jumped ? static_cast<std::uint64_t>(std::min(worst, kMaxNs)) : 0;
 }
 
 }  // namespace strobe

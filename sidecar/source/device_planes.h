@@ -23,8 +23,9 @@ struct TickScale {
 
   std::int64_t Ps(std::uint64_t at) const {
     const auto since = static_cast<double>(static_cast<std::int64_t>(at - ticks));
-    constexpr double kMostPs = 4e18;  // Limits forged times; it is longer than any window.
-    return ps + static_cast<std::int64_t>(std::clamp(since * ps_per_tick, -kMostPs, kMostPs));
+    constexpr double kMaxPlausiblePs = 4e18;  // Limits forged times; it is longer than any window.
+    return ps + static_cast<std::int64_t>(
+                    std::clamp(since * ps_per_tick, -kMaxPlausiblePs, kMaxPlausiblePs));
   }
 };
 

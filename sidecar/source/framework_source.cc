@@ -27,7 +27,7 @@ using std::chrono::milliseconds;
 // request is sent up to kLatestSend before the start.
 constexpr Nanos kAskFor = kProfilerSendAhead;
 constexpr Nanos kLatestSend = milliseconds(100);
-constexpr Nanos kShortestAsk = milliseconds(50);
+constexpr Nanos kMinAsk = milliseconds(50);
 constexpr Nanos kConnectFor = milliseconds(50);  // For connections on the loopback.
 // How long a server's age is remembered in case it becomes too busy to answer. It does not change
 // while the container runs.
@@ -234,7 +234,7 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
   // Without host annotations, old servers are safe.
   std::vector<ServerAge> ages(channels.size(), ServerAge::kSince2026);
   if (plan.tracers().host() > 0 && !options_.host_tracing_on_old_servers)
-    ages = LearnAges(servers, channels, std::max(times.UntilStart() - kLatestSend, kShortestAsk));
+    ages = LearnAges(servers, channels, std::max(times.UntilStart() - kLatestSend, kMinAsk));
   // After a server has received the request, it cannot be cancelled before the start.
   if (cancel.WaitFor(std::max(times.UntilStart() - kProfilerSendAhead, Nanos{0}))) {
     collecting();

@@ -24,7 +24,7 @@ constexpr std::uint64_t kFreshNs = 1'000'000'000;
 constexpr std::uint32_t kStepLevel = 1;
 constexpr std::size_t kMaxMonitoredPrograms = 512;
 // A longer step is not plausible.
-constexpr double kLongestStepNs = 3.6e12;
+constexpr double kMaxStepNs = 3.6e12;
 
 }  // namespace
 
@@ -103,7 +103,7 @@ void RingMonitor::LookAtSteps(Program& program, JobSigns& signs) {
   const auto age = [&](std::uint64_t ticks) {
     return Nanos{static_cast<std::int64_t>(static_cast<double>(now.ticks - ticks) * ns_per_tick)};
   };
-  const auto max_ticks = static_cast<std::uint64_t>(kLongestStepNs / ns_per_tick);
+  const auto max_ticks = static_cast<std::uint64_t>(kMaxStepNs / ns_per_tick);
   const MonoTime here{Nanos{now.other_ns}};
   const std::uint32_t rings =
       std::min(header.rings.load(std::memory_order_acquire), file.max_rings());

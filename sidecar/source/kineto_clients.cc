@@ -14,7 +14,7 @@ using Stage = KinetoTold::Stage;
 using Held = KinetoTold::Held;
 
 constexpr Nanos kUsualInterval = seconds(5);  // Kineto's own.
-constexpr Nanos kShortestInterval = milliseconds(500), kLongestInterval = seconds(30);
+constexpr Nanos kMinInterval = milliseconds(500), kMaxInterval = seconds(30);
 // How long after the end of a recording Kineto may be busy with it.
 constexpr Nanos kProcessing = seconds(3);
 
@@ -33,8 +33,7 @@ bool IsTooLate(const KinetoOrder& order, MonoTime now) { return order.start - no
 
 Nanos KinetoClient::Interval() const {
   const Nanos longest = *std::max_element(gaps.begin(), gaps.end());
-  return longest == Nanos{0} ? kUsualInterval
-                             : std::clamp(longest, kShortestInterval, kLongestInterval);
+  return longest == Nanos{0} ? kUsualInterval : std::clamp(longest, kMinInterval, kMaxInterval);
 }
 
 std::string KinetoClient::Words(Nanos interval) {

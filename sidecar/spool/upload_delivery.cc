@@ -23,8 +23,8 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr std::uint64_t kSmallestRoom = 1 << 20;
-constexpr Nanos kLongestWait = minutes(10);
+constexpr std::uint64_t kMinRoom = 1 << 20;
+constexpr Nanos kMaxWait = minutes(10);
 // Limits for one attempt in the background, and for aborting an upload.
 constexpr Nanos kBackgroundTry = minutes(10);
 constexpr Nanos kAbortTry = seconds(5);
@@ -67,7 +67,7 @@ UploadDelivery::~UploadDelivery() {
 absl::Status UploadDelivery::Room(const v1::CapturePlan& plan) {
   if (spool_ == nullptr) return absl::OkStatus();
   const std::uint64_t free = spool_->free_bytes();
-  const std::uint64_t wanted = std::max<std::uint64_t>(kSmallestRoom, plan.max_bytes());
+  const std::uint64_t wanted = std::max<std::uint64_t>(kMinRoom, plan.max_bytes());
   if (free >= wanted) return absl::OkStatus();
   return absl::ResourceExhaustedError(StrCat(
       "the spool has ", free, " bytes free, but this capture may need ", wanted, "; ",
@@ -361,7 +361,7 @@ void UploadDelivery::TryKept(Kept kept) {
                                                        {"error", MessageOf(url.status())},
                                                        {"again_in", FormatDuration(kept.wait)}});
   kept.next = clock_.MonoNow() + kept.wait;
-  kept.wait = std::min(kept.wait * 2, kLongestWait);
+  kept.wait = std::min(kept.wait * 2, kMaxWait);
   MutexLock lock(&mutex_);
   const std::string id = kept.id;
   kept_[id] = std::move(kept);

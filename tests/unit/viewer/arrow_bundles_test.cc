@@ -112,13 +112,13 @@ TEST(ArrowBundles, WorkersDoNotMix) {
 
 TEST(ArrowBundles, TimesAtTheLimitsDoNotOverflow) {
   xplane::PlaneBuilder host(xplane::kHostPlane), gpu("/device:GPU:0");
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kMaxNs = std::numeric_limits<std::int64_t>::max();
   host.BeginLine(1, "thread", 0);
   gpu.BeginLine(2, "stream", 0);
-  for (const std::int64_t at : {-kMost, std::int64_t{0}, kMost}) {
-    host.AddEvent(host.EventId("launch"), at, kMost);
+  for (const std::int64_t at : {-kMaxNs, std::int64_t{0}, kMaxNs}) {
+    host.AddEvent(host.EventId("launch"), at, kMaxNs);
     host.AddEventStat(host.StatId("correlation_id"), std::uint64_t{7});
-    gpu.AddEvent(gpu.EventId("kernel"), -at, kMost);
+    gpu.AddEvent(gpu.EventId("kernel"), -at, kMaxNs);
     gpu.AddEventStat(gpu.StatId("correlation_id"), std::uint64_t{7});
   }
   const LoadedRun run = MadeRun({host.Encode() + gpu.Encode()});

@@ -151,8 +151,8 @@ TEST(Ring, KeepsTextsOfAnyLengthUpToTheLimit) {
   RingReader reader = ring.Reader();
   RingWriter writer = ring.Writer();
   for (const std::size_t size :
-       {kLargestText - 1, kLargestText, kLargestText + 1, kLargestPart, kLargestPart + 1,
-        2 * kLargestPart, 3 * kLargestPart + kLargestText, std::size_t{32} << 10}) {
+       {kMaxTextBytes - 1, kMaxTextBytes, kMaxTextBytes + 1, kMaxPartBytes, kMaxPartBytes + 1,
+        2 * kMaxPartBytes, 3 * kMaxPartBytes + kMaxTextBytes, std::size_t{32} << 10}) {
     const std::string text = LongText(size);
     writer.Scope(2, 1, 2, text);
     writer.Scope(1, 3, 4, "next");

@@ -53,10 +53,10 @@ TEST(CompareSeries, TellsADifferenceBeyondTheMargin) {
 }
 
 TEST(CompareSeries, FewStepsDecideNothing) {
-  const std::vector<double> few(kFewestComparedSteps - 1, 100), many(50, 200);
+  const std::vector<double> few(kMinComparedSteps - 1, 100), many(50, 200);
   const Change change = CompareSeries(few, many, kOnePercent);
   EXPECT_EQ(change.verdict, ChangeVerdict::kNotDecidable);
-  EXPECT_EQ(change.before_n, kFewestComparedSteps - 1);
+  EXPECT_EQ(change.before_n, kMinComparedSteps - 1);
   EXPECT_EQ(change.smallest, 0);
   EXPECT_DOUBLE_EQ(change.difference(), 100) << "it is shown all the same";
   EXPECT_EQ(CompareSeries({}, many, kOnePercent).verdict, ChangeVerdict::kNotDecidable);

@@ -145,16 +145,16 @@ TEST(CheckPlan, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(complaint([](auto& p) { p.set_guard_ns(-1); }), HasSubstr("guard"));
   EXPECT_THAT(complaint([](auto& p) { p.set_logdir("logs"); }), HasSubstr("logdir"));
   EXPECT_THAT(complaint([](auto& p) { p.set_deadline_ns(0); }), HasSubstr("deadline"));
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  EXPECT_THAT(complaint([](auto& p) { p.set_instant_ns(kMost); }), HasSubstr("instant"));
-  EXPECT_THAT(complaint([](auto& p) { p.set_instant_ns(-kMost); }), HasSubstr("instant"));
-  EXPECT_THAT(complaint([](auto& p) { p.set_deadline_ns(kMost); }), HasSubstr("deadline is not"));
+  constexpr std::int64_t kMaxNs = std::numeric_limits<std::int64_t>::max();
+  EXPECT_THAT(complaint([](auto& p) { p.set_instant_ns(kMaxNs); }), HasSubstr("instant"));
+  EXPECT_THAT(complaint([](auto& p) { p.set_instant_ns(-kMaxNs); }), HasSubstr("instant"));
+  EXPECT_THAT(complaint([](auto& p) { p.set_deadline_ns(kMaxNs); }), HasSubstr("deadline is not"));
 }
 
 TEST(TooLarge, ByTheRequestAndByWhatXProfCanRead) {
   v1::CapturePlan plan;
-  EXPECT_EQ(TooLarge(plan, kLargestTrace), "");
-  EXPECT_THAT(TooLarge(plan, kLargestTrace + 1), testing::HasSubstr("2 GiB"));
+  EXPECT_EQ(TooLarge(plan, kMaxTrace), "");
+  EXPECT_THAT(TooLarge(plan, kMaxTrace + 1), testing::HasSubstr("2 GiB"));
   plan.set_max_bytes(10);
   EXPECT_EQ(TooLarge(plan, 10), "");
   EXPECT_EQ(TooLarge(plan, 11), "the trace has 11 bytes; the limit is 10");
