@@ -13,6 +13,7 @@
 #include "cli/progress_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "operator/core/names.h"
 
 namespace strobe {
 namespace {
@@ -98,7 +99,7 @@ absl::StatusOr<ProfileRequest> CreateAndFollow(const KubeCaptureFlags& flags,
   if (!text.ok() && interrupts.count() > 0) return CancelUnanswered(name, kubectl);
   RETURN_IF_ERROR(text.status());
   ASSIGN_OR_RETURN(const ProfileRequest created, cluster::ParseRequestText(*text));
-  if (!flags.quiet) std::cerr << cluster::kRequests << "/" << created.name << " created\n";
+  if (!flags.quiet) std::cerr << kRequestsDefinition << "/" << created.name << " created\n";
   ProgressText progress(flags.quiet);
   ASSIGN_OR_RETURN(const ProfileRequest ended, AwaitEnd(created, interrupts, progress, kubectl));
   if (flags.output.empty()) {
@@ -106,7 +107,7 @@ absl::StatusOr<ProfileRequest> CreateAndFollow(const KubeCaptureFlags& flags,
               << cluster::VerdictText(ended);
   } else {
     ASSIGN_OR_RETURN(const std::string printed,
-                     cluster::Output(kubectl, {"get", cluster::kRequests, ended.name,
+                     cluster::Output(kubectl, {"get", kRequestsDefinition, ended.name,
                                                StrCat("--output=", flags.output)}));
     std::cout << printed;
   }

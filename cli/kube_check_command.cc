@@ -13,6 +13,7 @@
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "operator/core/names.h"
 
 namespace strobe {
 namespace {
@@ -97,9 +98,10 @@ absl::Status AskWorkers(const nlohmann::ordered_json& request, Nanos timeout,
       findings.push_back(std::move(finding));
   }
   // Also after an interrupt. A request that stays deletes itself; see MakePreflight.
-  const absl::Status deleted = cluster::Output(kubectl, {"delete", cluster::kRequests, created.name,
-                                                         "--wait=false", "--ignore-not-found"})
-                                   .status();
+  const absl::Status deleted =
+      cluster::Output(kubectl, {"delete", kRequestsDefinition, created.name, "--wait=false",
+                                "--ignore-not-found"})
+          .status();
   if (!deleted.ok())
     findings.push_back({Finding::Level::kWarning, "request",
                         StrCat("the request of this check, ", created.name,
@@ -113,9 +115,9 @@ absl::Status Check(const KubeCheckFlags& flags, cluster::Kubectl& kubectl,
   ASSIGN_OR_RETURN(const Nanos timeout, ParseDuration(flags.timeout));
   // Checks the flags before asking the cluster, so that a wrong one is reported at once.
   if (flags.from.empty()) RETURN_IF_ERROR(cluster::RequestOf(flags.request, nullptr).status());
-  ASSIGN_OR_RETURN(
-      const std::string resources,
-      cluster::Output(kubectl, {"api-resources", "--api-group=strobe.dev", "--output=name"}));
+  ASSIGN_OR_RETURN(const std::string resources,
+                   cluster::Output(kubectl, {"api-resources", StrCat("--api-group=", kApiGroup),
+                                             "--output=name"}));
   findings.push_back(cluster::InstallationFinding(resources));
   if (!cluster::AllPassed(findings)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const nlohmann::ordered_json base, ReadFrom(kubectl, flags.from));

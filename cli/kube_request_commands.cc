@@ -11,11 +11,11 @@
 #include "cli/report_table.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "operator/core/names.h"
 
 namespace strobe {
 namespace {
 
-using cluster::kRequests;
 using cluster::Kubectl;
 
 // Prints what kubectl prints for the arguments.
@@ -72,7 +72,8 @@ absl::StatusOr<int> ShowLogs(const KubeNamesFlags& flags, Kubectl& kubectl,
 int RunKubeList(const KubeListFlags& flags) {
   cluster::KubectlProcess kubectl(flags.connection.Arguments());
   if (flags.output != "table") {
-    std::vector<std::string> arguments = {"get", kRequests, StrCat("--output=", flags.output)};
+    std::vector<std::string> arguments = {"get", kRequestsDefinition,
+                                          StrCat("--output=", flags.output)};
     if (flags.all_namespaces) arguments.emplace_back("--all-namespaces");
     const absl::Status printed = Print(kubectl, arguments);
     return printed.ok() ? kExitOk : Complain(printed);
@@ -92,7 +93,8 @@ int RunKubeGet(const KubeNamesFlags& flags) {
   return ForEachName(flags, [&](Kubectl& kubectl, const std::string& name) -> absl::StatusOr<int> {
     ASSIGN_OR_RETURN(const ProfileRequest request, cluster::GetRequest(kubectl, name));
     if (flags.output != "table") {
-      RETURN_IF_ERROR(Print(kubectl, {"get", kRequests, name, StrCat("--output=", flags.output)}));
+      RETURN_IF_ERROR(
+          Print(kubectl, {"get", kRequestsDefinition, name, StrCat("--output=", flags.output)}));
     } else {
       std::cout << name << ": " << cluster::ResultText(request, SystemClock().WallNow()) << "\n"
                 << cluster::VerdictText(request);
@@ -104,7 +106,7 @@ int RunKubeGet(const KubeNamesFlags& flags) {
 int RunKubeCancel(const KubeNamesFlags& flags) {
   return ForEachName(flags, [](Kubectl& kubectl, const std::string& name) -> absl::StatusOr<int> {
     RETURN_IF_ERROR(cluster::CancelRequest(kubectl, name));
-    std::cout << kRequests << "/" << name << " cancelled\n";
+    std::cout << kRequestsDefinition << "/" << name << " cancelled\n";
     return kExitOk;
   });
 }
@@ -114,7 +116,7 @@ int RunKubeRm(const KubeNamesFlags& flags) {
     // A user who may delete a request cannot always read it.
     const absl::StatusOr<ProfileRequest> request = cluster::GetRequest(kubectl, name);
     if (absl::IsNotFound(request.status())) return request.status();
-    RETURN_IF_ERROR(Print(kubectl, {"delete", kRequests, name}));
+    RETURN_IF_ERROR(Print(kubectl, {"delete", kRequestsDefinition, name}));
     if (!request.ok()) return kExitOk;
     if (const std::string run = cluster::RunAfterDeletion(*request); !run.empty())
       std::cerr << run << "\n";

@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/tls/identity_files.h"
+#include "operator/core/names.h"
 #include "operator/kube/access_review.h"
 #include "operator/kube/cpprest_transport.h"
 #include "viewer/service/access.h"
@@ -42,12 +43,10 @@ class KubeJudge final : public viewer::AccessJudge {
     Requester user{.username = asker.user, .groups = asker.groups};
     // The API server adds this group to everybody who has logged in.
     user.groups.emplace_back("system:authenticated");
-    return kube::IsAllowed(client_, user,
-                           {{"namespace", ns},
-                            {"verb", "get"},
-                            {"group", "strobe.dev"},
-                            {"resource", "profilerequests"}},
-                           within);
+    return kube::IsAllowed(
+        client_, user,
+        {{"namespace", ns}, {"verb", "get"}, {"group", kApiGroup}, {"resource", kRequestsResource}},
+        within);
   }
 
  private:

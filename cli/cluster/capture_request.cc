@@ -6,6 +6,7 @@
 #include "cli/cluster/target_argument.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "operator/core/names.h"
 
 namespace strobe::cluster {
 namespace {
@@ -125,11 +126,11 @@ std::span<const FieldFlag> FieldFlags() { return kFieldFlags; }
 absl::StatusOr<Json> RequestOf(const CaptureRequestFlags& flags, const Json& base) {
   Json request = base;
   if (base.is_null()) {
-    request = {{"apiVersion", "strobe.dev/v1alpha1"},
-               {"kind", "ProfileRequest"},
+    request = {{"apiVersion", kApiVersion},
+               {"kind", kRequestKind},
                {"metadata", Json::object()},
                {"spec", Json::object()}};
-  } else if (!base.is_object() || base.value("kind", "") != "ProfileRequest" ||
+  } else if (!base.is_object() || base.value("kind", "") != kRequestKind ||
              !base.value("spec", Json::object()).is_object()) {
     return absl::InvalidArgumentError("--from must name a file with one ProfileRequest");
   }

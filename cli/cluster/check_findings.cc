@@ -6,6 +6,7 @@
 
 #include "common/base/outcome.h"
 #include "common/base/strings.h"
+#include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 
 namespace strobe::cluster {
@@ -21,13 +22,13 @@ struct Right {
   std::string_view use{};  // What it is for.
 };
 constexpr std::array<Right, 7> kRights = {{
-    {"strobe.dev", "profilerequests", "create", true, "to ask for a capture"},
-    {"", "pods", "profile", true, "to have pods recorded"},
-    {"strobe.dev", "profilerequests", "get", true, "to see how the capture goes"},
-    {"strobe.dev", "profilerequests", "watch", true, "to see how the capture goes"},
-    {"strobe.dev", "profilerequests", "list", false, "for kubectl strobe ls"},
-    {"strobe.dev", "profilerequests", "patch", false, "to cancel a capture"},
-    {"strobe.dev", "profilerequests", "delete", false, "to delete requests, also that of a check"},
+    {kApiGroup, kRequestsResource, "create", true, "to ask for a capture"},
+    {"", "pods", kProfileVerb, true, "to have pods recorded"},
+    {kApiGroup, kRequestsResource, "get", true, "to see how the capture goes"},
+    {kApiGroup, kRequestsResource, "watch", true, "to see how the capture goes"},
+    {kApiGroup, kRequestsResource, "list", false, "for kubectl strobe ls"},
+    {kApiGroup, kRequestsResource, "patch", false, "to cancel a capture"},
+    {kApiGroup, kRequestsResource, "delete", false, "to delete requests, also that of a check"},
 }};
 constexpr std::string_view kBindProfiler =
     "Ask an administrator for the chart's ClusterRole ...-profiler in this namespace: kubectl "
@@ -92,7 +93,7 @@ Finding EarlyEndFinding(const Condition& end) {
 }  // namespace
 
 Finding InstallationFinding(const std::string& resources) {
-  for (const char* crd : {"profilerequests.strobe.dev", "profilepolicies.strobe.dev"}) {
+  for (const char* crd : {kRequestsDefinition, kPoliciesDefinition}) {
     if (!Contains(resources, crd)) {
       return {Level::kFailed, "installation", StrCat("the API server does not know ", crd),
               std::string(kInstall)};

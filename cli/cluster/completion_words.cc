@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/cluster/request_watch.h"
 #include "cli/cluster/target_argument.h"
 #include "common/base/strings.h"
+#include "operator/core/names.h"
 
 namespace strobe::cluster {
 namespace {
@@ -105,7 +105,7 @@ Completion Complete(const std::map<std::string, CommandWords>& commands,
     completion.words.insert(completion.words.end(), command->second.switches.begin(),
                             command->second.switches.end());
   } else if (command->second.takes == CommandWords::Takes::kRequestNames) {
-    completion.words = Names(kubectl, {"get", kRequests, "--output=name"});
+    completion.words = Names(kubectl, {"get", kRequestsDefinition, "--output=name"});
   } else if (command->second.takes == CommandWords::Takes::kTargets) {
     completion = Targets(word, kubectl);
   }

@@ -3,6 +3,7 @@
 #include "collector/logdir/logdir.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "operator/core/names.h"
 
 namespace strobe::cluster {
 namespace {
@@ -106,7 +107,7 @@ Json FailurePolicy(const FleetWishes& wishes) {
 absl::StatusOr<Json> MakeFleetJob(const FleetWishes& wishes) {
   ASSIGN_OR_RETURN(const bool azure, UsesAzure(wishes));
   ASSIGN_OR_RETURN(FleetVolumes volumes, VolumesOf(wishes));
-  const Json labels = {{"app.kubernetes.io/name", "strobe-fleet"},
+  const Json labels = {{kAppNameLabel, "strobe-fleet"},
                        {"app.kubernetes.io/instance", wishes.name}};
   Json pod_labels = labels;
   // Without it, Azure gives a service account's pods no token.

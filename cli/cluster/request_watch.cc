@@ -3,6 +3,7 @@
 #include "common/base/plain_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/request_json.h"
 
@@ -57,12 +58,12 @@ absl::StatusOr<ProfileRequest> ParseRequestText(const std::string& text) {
 
 absl::StatusOr<ProfileRequest> GetRequest(Kubectl& kubectl, const std::string& name) {
   ASSIGN_OR_RETURN(const std::string text,
-                   Output(kubectl, {"get", kRequests, name, "--output=json"}));
+                   Output(kubectl, {"get", kRequestsDefinition, name, "--output=json"}));
   return ParseRequestText(text);
 }
 
 absl::StatusOr<std::vector<ProfileRequest>> ListRequests(Kubectl& kubectl, bool all_namespaces) {
-  std::vector<std::string> arguments = {"get", kRequests, "--output=json"};
+  std::vector<std::string> arguments = {"get", kRequestsDefinition, "--output=json"};
   if (all_namespaces) arguments.emplace_back("--all-namespaces");
   ASSIGN_OR_RETURN(const std::string text, Output(kubectl, arguments));
   ASSIGN_OR_RETURN(const nlohmann::json list, ParseJson(text));
@@ -75,8 +76,8 @@ absl::StatusOr<std::vector<ProfileRequest>> ListRequests(Kubectl& kubectl, bool 
 }
 
 absl::Status CancelRequest(Kubectl& kubectl, const std::string& name) {
-  return Output(kubectl,
-                {"patch", kRequests, name, "--type=merge", R"(--patch={"spec":{"cancel":true}})"})
+  return Output(kubectl, {"patch", kRequestsDefinition, name, "--type=merge",
+                          R"(--patch={"spec":{"cancel":true}})"})
       .status();
 }
 
@@ -107,8 +108,8 @@ absl::Status WatchRequest(Kubectl& kubectl, const std::string& name, const std::
   };
   while (!ended) {
     ASSIGN_OR_RETURN(const KubectlResult result,
-                     kubectl.Follow({"get", kRequests, name, "--watch", "--output-watch-events",
-                                     "--output=json"},
+                     kubectl.Follow({"get", kRequestsDefinition, name, "--watch",
+                                     "--output-watch-events", "--output=json"},
                                     line, tick));
     if (ended) break;
     const absl::Status status = StatusOf(result);

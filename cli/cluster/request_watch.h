@@ -11,9 +11,6 @@
 
 namespace strobe::cluster {
 
-// The resource's name for kubectl, with its group, because other resources may have the same name.
-inline constexpr char kRequests[] = "profilerequests.strobe.dev";
-
 // Parses JSON and removes control characters from its texts: sidecars and containers choose some
 // messages, and they are shown on the user's terminal.
 absl::StatusOr<nlohmann::json> ParseJson(const std::string& text);

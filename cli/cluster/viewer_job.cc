@@ -222,11 +222,11 @@ absl::StatusOr<Json> MakeViewerJob(const ViewerWishes& wishes, const PlainJson& 
   Json metadata = {{"name", wishes.name},
                    {"labels",
                     {{kViewerLabel, wishes.name},
-                     {"app.kubernetes.io/name", "strobe-viewer"},
+                     {kAppNameLabel, "strobe-viewer"},
                      {"app.kubernetes.io/managed-by", "kubectl-strobe"}}}};
   if (request != nullptr) {
     metadata["ownerReferences"] = {{{"apiVersion", kApiVersion},
-                                    {"kind", "ProfileRequest"},
+                                    {"kind", kRequestKind},
                                     {"name", request->name},
                                     {"uid", request->uid}}};
   }

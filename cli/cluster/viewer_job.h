@@ -13,8 +13,6 @@
 
 namespace strobe::cluster {
 
-// The label of a viewer's Job and pod, with the Job's name.
-inline constexpr char kViewerLabel[] = "strobe.dev/viewer";
 // Where the viewer listens, on the pod's loopback interface only, so that only a port-forward
 // reaches it.
 inline constexpr int kViewerPort = 6016;

@@ -6,7 +6,7 @@
 namespace strobe {
 namespace {
 
-constexpr char kRequesterPath[] = "/metadata/annotations/strobe.dev~1requester";
+constexpr char kAnnotationsPath[] = "/metadata/annotations";
 
 }  // namespace
 
@@ -18,15 +18,17 @@ nlohmann::json RequesterAnnotation(const nlohmann::json& object) {
 AdmissionAnswer SetRequesterAnnotation(const nlohmann::json& object, const nlohmann::json& value) {
   AdmissionAnswer answer;
   if (RequesterAnnotation(object) == value) return answer;
+  const std::string path =
+      (nlohmann::json::json_pointer(kAnnotationsPath) / kRequesterAnnotation).to_string();
   if (value.is_null()) {
-    answer.patch.push_back({{"op", "remove"}, {"path", kRequesterPath}});
+    answer.patch.push_back({{"op", "remove"}, {"path", path}});
     return answer;
   }
   if (kube::Member(kube::Member(object, "metadata"), "annotations").is_null()) {
     answer.patch.push_back(
-        {{"op", "add"}, {"path", "/metadata/annotations"}, {"value", nlohmann::json::object()}});
+        {{"op", "add"}, {"path", kAnnotationsPath}, {"value", nlohmann::json::object()}});
   }
-  answer.patch.push_back({{"op", "add"}, {"path", kRequesterPath}, {"value", value}});
+  answer.patch.push_back({{"op", "add"}, {"path", path}, {"value", value}});
   return answer;
 }
 

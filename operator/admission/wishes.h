@@ -7,6 +7,7 @@
 
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 
 namespace strobe {
@@ -21,7 +22,7 @@ class Wishes {
   template <typename Check>
   std::string Get(const char* name, const std::string& otherwise, const Check& check,
                   const char* should) {
-    const std::string value = kube::TextOf(annotations_, StrCat("strobe.dev/", name));
+    const std::string value = kube::TextOf(annotations_, StrCat(kNamePrefix, name));
     if (value.empty() || check(value)) return value.empty() ? otherwise : value;
     Ignore(name, value, StrCat("must be ", should));
     return otherwise;
@@ -29,7 +30,7 @@ class Wishes {
   void Warn(std::string warning) { warnings_.push_back(std::move(warning)); }
   void Ignore(const char* name, const std::string& value, const std::string& why) {
     warnings_.push_back(
-        StrCat("strobe.dev/", name, " ", why, "; \"", CutUtf8(value, 40), "\" is ignored"));
+        StrCat(kNamePrefix, name, " ", why, "; \"", CutUtf8(value, 40), "\" is ignored"));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "common/base/strings.h"
+#include "operator/core/names.h"
 
 namespace strobe {
 namespace {
@@ -11,7 +12,6 @@ namespace {
 using FoundBy = JobKind::Pods;
 
 constexpr std::string_view kCompletionLabel = "batch.kubernetes.io/job-name",
-                           kJobSetLabel = "jobset.sigs.k8s.io/jobset-name",
                            kKubeflowLabel = "training.kubeflow.org/job-name";
 
 constexpr JobKind Kubeflow(std::string_view kind, std::string_view plural,

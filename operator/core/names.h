@@ -1,16 +1,31 @@
-// Strobe's names in Kubernetes objects. Labels, annotations and finalizers are part of the API: if
-// one is renamed here, objects that carry the old name are not recognized any more.
+// Strobe's names in Kubernetes, and names of Kubernetes that several files use. Labels, annotations
+// and finalizers are part of the API: if one is renamed here, objects that carry the old name are
+// not recognized any more.
 #pragma once
 #include <cstddef>
 
 namespace strobe {
 
+inline constexpr char kApiGroup[] = "strobe.dev";
 inline constexpr char kApiVersion[] = "strobe.dev/v1alpha1";
+inline constexpr char kRequestKind[] = "ProfileRequest";
+inline constexpr char kRequestsResource[] = "profilerequests";
+inline constexpr char kPoliciesResource[] = "profilepolicies";
+// The names of their CustomResourceDefinitions. kubectl gets them too, because resources of other
+// groups may have the same short name.
+inline constexpr char kRequestsDefinition[] = "profilerequests.strobe.dev";
+inline constexpr char kPoliciesDefinition[] = "profilepolicies.strobe.dev";
+// The verb that people need on the pods that a capture records.
+inline constexpr char kProfileVerb[] = "profile";
+// The operator, in the events that it writes.
+inline constexpr char kReportingController[] = "strobe.dev/operator";
 
 // The injected container, and the name of its port for captures.
 inline constexpr char kSidecarContainer[] = "strobe-sidecar";
 inline constexpr char kSidecarPort[] = "strobe";
 
+// What the names of Strobe's labels and annotations begin with.
+inline constexpr char kNamePrefix[] = "strobe.dev/";
 // Label of pods and namespaces that opt in to injection, with value "true". On a pod, "false" opts
 // out.
 inline constexpr char kInjectLabel[] = "strobe.dev/inject";
@@ -31,11 +46,11 @@ inline constexpr char kPythonAnnotation[] = "strobe.dev/python";
 // "true": the sidecar is the daemon of Kineto's on-demand protocol, and processes with PyTorch look
 // for it.
 inline constexpr char kKinetoAnnotation[] = "strobe.dev/kineto-daemon";
-// "native" or "container": how the pod gets its sidecar, instead of as the operator is configured.
-inline constexpr char kModeAnnotation[] = "strobe.dev/injection-mode";
 // A worker's rank, as a label or an annotation. It overrides all other evidence; see ranks.h.
 inline constexpr char kRankKey[] = "strobe.dev/rank";
 inline constexpr char kProcessesKey[] = "strobe.dev/processes";
+// Label of a viewer's Job and pod: the Job's name.
+inline constexpr char kViewerLabel[] = "strobe.dev/viewer";
 
 // JSON: who created the request, when that was sealed, and the seal. The webhook overwrites any
 // value that a user has set.
@@ -59,5 +74,9 @@ inline constexpr char kFinalizer[] = "strobe.dev/capture";
 
 // Audience of the service account tokens that sidecars show when they enroll.
 inline constexpr char kTokenAudience[] = "strobe";
+
+// Labels that the controllers of others write, or that tools of others read.
+inline constexpr char kAppNameLabel[] = "app.kubernetes.io/name";
+inline constexpr char kJobSetLabel[] = "jobset.sigs.k8s.io/jobset-name";
 
 }  // namespace strobe

@@ -28,8 +28,7 @@ constexpr std::array<std::string_view, 4> kOtherVariables = {kSliceVariable, kTp
 
 constexpr char kCompletionKey[] = "batch.kubernetes.io/job-completion-index";
 constexpr char kPodIndexKey[] = "apps.kubernetes.io/pod-index";
-constexpr char kJobSetKey[] = "jobset.sigs.k8s.io/jobset-name",
-               kReplicatedJobKey[] = "jobset.sigs.k8s.io/replicatedjob-name",
+constexpr char kReplicatedJobKey[] = "jobset.sigs.k8s.io/replicatedjob-name",
                kJobIndexKey[] = "jobset.sigs.k8s.io/job-index",
                kJobGlobalIndexKey[] = "jobset.sigs.k8s.io/job-global-index";
 constexpr char kGroupIndexKey[] = "leaderworkerset.sigs.k8s.io/group-index",
@@ -172,7 +171,7 @@ Ranks JobSetRanksByPods(const Pods& pods) {
 Ranks JobSetRanks(const Pods& pods, const JobShape* shape) {
   std::set<std::string> sets;
   for (const PodInfo* pod : pods) {
-    if (const std::string* name = Written(*pod, kJobSetKey)) sets.insert(*name);
+    if (const std::string* name = Written(*pod, kJobSetLabel)) sets.insert(*name);
   }
   if (sets.size() != 1) return Ranks(pods.size(), -1);
   if (shape == nullptr || shape->roles.empty()) return JobSetRanksByPods(pods);

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "operator/core/names.h"
 
 namespace strobe::kube {
 namespace {
@@ -28,7 +29,7 @@ Json EventToJson(const Event& event, const std::string& name, const std::string&
           {"kind", "Event"},
           {"metadata", {{"name", name}, {"namespace", event.regarding.ns}}},
           {"eventTime", time},
-          {"reportingController", "strobe.dev/operator"},
+          {"reportingController", kReportingController},
           {"reportingInstance", CutUtf8(instance, 128)},
           {"action", event.action},
           {"reason", event.reason},

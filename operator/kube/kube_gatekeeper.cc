@@ -252,7 +252,7 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& re
 
 absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester, const std::string& ns,
                                                 const std::string& pod, MonoTime deadline) {
-  Json attributes = {{"namespace", ns}, {"verb", "profile"}, {"resource", "pods"}};
+  Json attributes = {{"namespace", ns}, {"verb", kProfileVerb}, {"resource", "pods"}};
   if (!pod.empty()) attributes["name"] = pod;
   return IsAllowed(client_, requester, std::move(attributes), deadline - clock_.MonoNow());
 }

@@ -11,7 +11,7 @@ PolicyKeeper::PolicyKeeper(const Clock& clock, Client& client, Nanos watch_timeo
     : clock_(clock),
       client_(client),
       queue_(clock),
-      reflector_(clock, client, {kPoliciesPath, watch_timeout, nullptr}, cache_,
+      reflector_(clock, client, {PoliciesPath(), watch_timeout, nullptr}, cache_,
                  [this](const std::string& key) { queue_.Add(key); }) {}
 
 void PolicyKeeper::Start() {
@@ -28,7 +28,7 @@ absl::StatusOr<ReconcileResult> PolicyKeeper::Reconcile(const std::string& key) 
   const std::vector<Condition> conditions = PolicyConditions(policy, clock_.WallNow());
   if (conditions == policy.conditions) return ReconcileResult{};
   const absl::Status written = client_
-                                   .Apply(StrCat(kPoliciesPath, "/", policy.name, "/status"),
+                                   .Apply(StrCat(PoliciesPath(), "/", policy.name, "/status"),
                                           PolicyStatusToJson(policy, conditions))
                                    .status();
   // A policy that was deleted or changed meanwhile comes again by the watch.

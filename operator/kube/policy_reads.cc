@@ -10,7 +10,7 @@ namespace strobe::kube {
 
 absl::StatusOr<std::vector<ProfilePolicy>> ListPolicies(Client& client, Nanos within) {
   std::vector<ProfilePolicy> policies;
-  const absl::StatusOr<Json> list = client.Get(kPoliciesPath, within);
+  const absl::StatusOr<Json> list = client.Get(PoliciesPath(), within);
   if (absl::IsNotFound(list.status())) return policies;
   RETURN_IF_ERROR(list.status());
   for (const Json& item : list->value("items", Json::array()))

@@ -79,7 +79,7 @@ absl::Status RequestCluster::DeleteRequest(const ProfileRequest& request) {
 void RequestCluster::RecordEvent(const ProfileRequest& request, bool warning,
                                  const std::string& reason, const std::string& action,
                                  const std::string& note) {
-  events_.Record({{kApiVersion, "ProfileRequest", request.ns, request.name, request.uid},
+  events_.Record({{kApiVersion, kRequestKind, request.ns, request.name, request.uid},
                   warning,
                   reason,
                   action,

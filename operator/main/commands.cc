@@ -154,7 +154,7 @@ absl::Status CheckInstallation(const std::string& kubeconfig) {
       connection->client
           ->Create(kube::RequestsPath(ns) + "?dryRun=All",
                    {{"apiVersion", kApiVersion},
-                    {"kind", "ProfileRequest"},
+                    {"kind", kRequestKind},
                     {"metadata", {{"generateName", "strobe-check-"}}},
                     {"spec", {{"target", {{"pods", {"nobody"}}}}, {"logdir", "/nowhere"}}}})
           .status();

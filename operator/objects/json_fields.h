@@ -10,6 +10,7 @@
 #include "common/base/duration.h"
 #include "common/base/quantity.h"
 #include "common/base/strings.h"
+#include "operator/core/names.h"
 
 namespace strobe::kube {
 
@@ -37,7 +38,7 @@ void ReadMetadata(const nlohmann::json& metadata, Object& object) {
 
 // The path of a collection of Strobe's objects in one namespace, or in all if `ns` is empty.
 inline std::string CollectionPath(const std::string& ns, std::string_view plural) {
-  return StrCat("/apis/strobe.dev/v1alpha1/", ns.empty() ? "" : StrCat("namespaces/", ns, "/"),
+  return StrCat("/apis/", kApiVersion, "/", ns.empty() ? "" : StrCat("namespaces/", ns, "/"),
                 plural);
 }
 

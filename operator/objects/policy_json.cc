@@ -83,6 +83,8 @@ ProfilePolicy ParsePolicy(const Json& object) {
   return policy;
 }
 
+std::string PoliciesPath() { return CollectionPath("", kPoliciesResource); }
+
 Json PolicyStatusToJson(const ProfilePolicy& policy, const std::vector<Condition>& conditions) {
   // The UID and the version prevent writing about an object that is not the one that was judged.
   return {

@@ -247,7 +247,7 @@ Json Texts(std::initializer_list<std::pair<const char*, std::string>> pairs) {
 
 }  // namespace
 
-std::string RequestsPath(const std::string& ns) { return CollectionPath(ns, "profilerequests"); }
+std::string RequestsPath(const std::string& ns) { return CollectionPath(ns, kRequestsResource); }
 
 std::string RequestPath(const std::string& ns, const std::string& name) {
   return StrCat(RequestsPath(ns), "/", name);
@@ -356,7 +356,7 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
   // The UID prevents writing to a new object with the same name. The version prevents overwriting a
   // status that this operator has not seen: a former leader must not undo its successor's writes.
   return {{"apiVersion", kApiVersion},
-          {"kind", "ProfileRequest"},
+          {"kind", kRequestKind},
           {"metadata", Texts({{"name", request.name},
                               {"namespace", request.ns},
                               {"uid", request.uid},

@@ -118,7 +118,7 @@ absl::Status CheckRun(Json run) {
 Json RunOf(const RunCreator& creator, const std::string& name) {
   Json object = Json::parse(creator.run_json);
   object["apiVersion"] = kApiVersion;
-  object["kind"] = "ProfileRequest";
+  object["kind"] = kRequestKind;
   Json& metadata = object["metadata"];
   metadata["name"] = name;
   metadata["namespace"] = creator.ns;
