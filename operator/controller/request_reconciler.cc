@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "common/base/outcome.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/controller/finalizer.h"
@@ -386,8 +387,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Refuse(const ProfileRequest& 
 
 absl::StatusOr<ReconcileResult> RequestReconciler::EndCancelled(const ProfileRequest& request,
                                                                 const std::string& message) {
-  const CaptureEnd end = CaptureEnd::kCancelled;
-  return EndWithoutCapture(request, end, std::string(Name(end)), message);
+  return EndWithoutCapture(request, CaptureEnd::kCancelled, std::string(Name(Outcome::kCancelled)),
+                           message);
 }
 
 absl::StatusOr<ReconcileResult> RequestReconciler::EndWithoutCapture(const ProfileRequest& request,

@@ -105,8 +105,8 @@ void AttemptPreflight::Begin() {
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
     Member& member = state_.members[i];
     const Target& target = member.result.target;
-    if (!target.usable()) {
-      state_.End(member, target.outcome, target.message);
+    if (target.outcome) {
+      state_.End(member, *target.outcome, target.message);
       continue;
     }
     member.worker = workers_.Connect(target);

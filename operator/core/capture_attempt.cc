@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/guard.h"
+#include "common/base/outcome.h"
 #include "common/base/strings.h"
 #include "operator/core/pod_evidence.h"
 #include "operator/core/process_workers.h"
@@ -289,7 +290,7 @@ void CaptureAttempt::Conclude() {
   if (ended_early_ || (result.plan && result.plan->steps))
     result.duration = LongestRecorded(result.workers);
   if (result.cancelled) {
-    result.reason = "Cancelled";
+    result.reason = Name(Outcome::kCancelled);
     result.message = state_.cancel_reason;
   }
   strobe::Conclude(state_.spec, result);

@@ -27,13 +27,14 @@ struct Target {
   int rank = -1;              // -1 = not known.
   std::string file{};         // File name of its trace, without ".xplane.pb"; unique in the run.
   ExpectedPlanes planes{};    // What its trace must show, given the accelerators it requests.
-  // Why this worker cannot take part, when that is clear before it is asked; see usable().
-  Outcome outcome = Outcome::kUnknown;
+  // Why this worker cannot take part, when that is clear before it is asked; none = it can be
+  // asked.
+  std::optional<Outcome> outcome{};
   std::string message{};
   bool may_come = false;  // It cannot take part yet, and time alone may change that.
 
   // Whether it can be asked to record, as far as Kubernetes tells.
-  bool usable() const { return outcome == Outcome::kUnknown; }
+  bool usable() const { return !outcome; }
 };
 
 // What becomes of a trace that started after the instant.

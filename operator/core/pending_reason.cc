@@ -19,9 +19,9 @@ PendingReason WhyPending(const Selection& selection) {
                                 of_job ? StrCat("; ", selection.not_known) : std::string())};
   }
   if (selection.usable() == 0) {
-    return {std::string(Name(first->outcome)),
+    return {std::string(Name(*first->outcome)),
             StrCat("none of ", selection.present, " pods can take part; ", first->name, ": ",
-                   first->message, ". ", Describe(first->outcome).remedy)};
+                   first->message, ". ", Describe(*first->outcome).remedy)};
   }
   if (first == selection.targets.end()) return {"WaitingForPods", count};
   return {"WaitingForPods", StrCat(count, "; ", first->name, ": ", first->message)};

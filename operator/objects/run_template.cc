@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/outcome.h"
 #include "common/base/status_macros.h"
 #include "operator/core/capture_budget.h"
 #include "operator/core/job_text.h"
@@ -151,8 +152,9 @@ CreatedRun ParseRun(const Json& request) {
   if (value == "True")
     run.state = RunState::kSucceeded;
   else if (value == "False")
-    run.state = TextOf(conditions[*ended], "reason") == "Cancelled" ? RunState::kCancelled
-                                                                    : RunState::kFailed;
+    run.state = TextOf(conditions[*ended], "reason") == Name(Outcome::kCancelled)
+                    ? RunState::kCancelled
+                    : RunState::kFailed;
   if (status.is_object()) run.completion = ReadTime(status, "completionTime");
   if (metadata.is_object())
     run.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});

@@ -8,7 +8,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-Target WorkerTarget(std::string name, Outcome outcome = Outcome::kUnknown,
+Target WorkerTarget(std::string name, std::optional<Outcome> outcome = {},
                     std::string message = "") {
   Target target;
   target.name = std::move(name);
