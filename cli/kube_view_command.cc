@@ -131,7 +131,7 @@ absl::Status Forward(const KubeViewFlags& flags, const std::string& run, const s
     const MonoTime now = clock.MonoNow();
     if (port == 0 || (answered && now - asked < kHeartbeat)) return true;
     asked = now;
-    if (GetFromLocalhost(port, "/healthz", kHeartbeatTimeout).ok()) {
+    if (http::GetFromLocalhost(port, "/healthz", kHeartbeatTimeout).ok()) {
       answered = now;
       forwarding.failures = 0;
       forwarding.port = port;

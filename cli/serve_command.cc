@@ -90,13 +90,13 @@ viewer::ViewerOptions OptionsOf(const ServeConfig& config) {
   return options;
 }
 
-Page Healthy(const Request&) { return {200, "ok\n"}; }
+http::Page Healthy(const http::Request&) { return {200, "ok\n"}; }
 
-absl::StatusOr<std::unique_ptr<HttpServer>> StartServer(const ServeConfig& config,
-                                                        const IdentityFiles& files,
-                                                        viewer::Gate& gate) {
-  HttpOptions options{.listen = config.listen, .max_connections = kMaxConnections};
-  options.is_slow = [&gate](const Request& request) { return gate.IsSlow(request); };
+absl::StatusOr<std::unique_ptr<http::HttpServer>> StartServer(const ServeConfig& config,
+                                                              const IdentityFiles& files,
+                                                              viewer::Gate& gate) {
+  http::HttpOptions options{.listen = config.listen, .max_connections = kMaxConnections};
+  options.is_slow = [&gate](const http::Request& request) { return gate.IsSlow(request); };
   options.slow_threads = kSlowThreads;
   options.max_slow_waiting = kMaxSlowWaiting;
   options.headers = {config.identity.user, config.identity.groups};
@@ -105,8 +105,9 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartServer(const ServeConfig& confi
     options.client_authorities = [&files] { return files.client_authorities(); };
     options.client_names = config.tls.client_names;
   }
-  return HttpServer::Start(options, {{"/healthz", Healthy}},
-                           [&gate](const Request& request) { return gate.Answer(request); });
+  return http::HttpServer::Start(
+      options, {{"/healthz", Healthy}},
+      [&gate](const http::Request& request) { return gate.Answer(request); });
 }
 
 absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
@@ -124,7 +125,7 @@ absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
   viewer::Access access(clock, judge, {.remember = config.access_cache});
   viewer::Viewer viewer(*library, OptionsOf(config));
   viewer::Gate gate(clock, access, GateOptions(config),
-                    [&](const Request& request, const viewer::VisibleLogdirs& visible) {
+                    [&](const http::Request& request, const viewer::VisibleLogdirs& visible) {
                       catalog::Visible seen;
                       for (const std::size_t i : visible) seen.logdirs.insert(urls[i]);
                       return viewer.Answer(request, seen);
@@ -132,12 +133,13 @@ absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
   ASSIGN_OR_RETURN(
       const std::unique_ptr<IdentityFiles> files,
       IdentityFiles::Read({config.tls.certificate, config.tls.key, config.tls.client_authority}));
-  std::unique_ptr<HttpServer> health;
+  std::unique_ptr<http::HttpServer> health;
   if (!config.health_listen.empty()) {
-    ASSIGN_OR_RETURN(health, HttpServer::Start({.listen = config.health_listen, .threads = 1},
-                                               {{"/healthz", Healthy}}));
+    ASSIGN_OR_RETURN(health, http::HttpServer::Start({.listen = config.health_listen, .threads = 1},
+                                                     {{"/healthz", Healthy}}));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server, StartServer(config, *files, gate));
+  ASSIGN_OR_RETURN(const std::unique_ptr<http::HttpServer> server,
+                   StartServer(config, *files, gate));
   const std::string host = config.listen.substr(0, config.listen.rfind(':'));
   std::cout << "Serving " << urls.size() << " logdirs at "
             << (config.tls.enabled() ? "https://" : "http://") << host << ":" << server->port()

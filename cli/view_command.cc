@@ -52,17 +52,17 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
   viewer::Viewer viewer(*library, std::move(options));
   std::atomic<MonoTime> last_request = SystemClock().MonoNow();
   const auto noted = [&](auto answer) {
-    return [&last_request, answer](const Request& request) {
+    return [&last_request, answer](const http::Request& request) {
       last_request = SystemClock().MonoNow();
       return answer(request);
     };
   };
-  absl::StatusOr<std::unique_ptr<HttpServer>> server =
-      HttpServer::Start({.listen = flags.listen, .is_slow = viewer::Viewer::IsSlow},
-                        {{"/healthz", noted([](const Request&) {
-                            return Page{200, "ok\n"};
-                          })}},
-                        noted([&](const Request& request) { return viewer.Answer(request); }));
+  absl::StatusOr<std::unique_ptr<http::HttpServer>> server = http::HttpServer::Start(
+      {.listen = flags.listen, .is_slow = viewer::Viewer::IsSlow},
+      {{"/healthz", noted([](const http::Request&) {
+          return http::Page{200, "ok\n"};
+        })}},
+      noted([&](const http::Request& request) { return viewer.Answer(request); }));
   if (!server.ok())
     return absl::Status(
         server.status().code(),

@@ -44,8 +44,8 @@ Json ToJson(const Library& library, const catalog::FoundRun& found) {
 
 }  // namespace
 
-absl::StatusOr<Page> CatalogPage(Library& library, const Query& query,
-                                 const catalog::Visible& visible) {
+absl::StatusOr<http::Page> CatalogPage(Library& library, const http::Query& query,
+                                       const catalog::Visible& visible) {
   const catalog::Catalog* const catalog = library.catalog();
   if (catalog == nullptr) return absl::NotFoundError("this viewer shows a single run");
   ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 100, 1, kMaxRuns));

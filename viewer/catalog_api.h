@@ -12,7 +12,7 @@ namespace strobe::viewer {
 
 // "/api/catalog?q=&limit=&after=": the runs that match, newest first. Nothing in the answer depends
 // on runs that the asker may not see.
-absl::StatusOr<Page> CatalogPage(Library& library, const Query& query,
-                                 const catalog::Visible& visible);
+absl::StatusOr<http::Page> CatalogPage(Library& library, const http::Query& query,
+                                       const catalog::Visible& visible);
 
 }  // namespace strobe::viewer

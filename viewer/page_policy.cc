@@ -12,7 +12,7 @@ bool IsAllowedHost(const std::string& host, const std::vector<std::string>& host
   return IsLoopbackHost(name) || std::find(hosts.begin(), hosts.end(), name) != hosts.end();
 }
 
-void AddPolicy(Page& page) {
+void AddPolicy(http::Page& page) {
   page.headers.emplace_back("Content-Security-Policy",
                             "default-src 'none'; script-src 'self'; style-src 'self'; img-src "
                             "'self' blob:; connect-src 'self'; worker-src 'self'; base-uri 'none'; "

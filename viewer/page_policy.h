@@ -12,6 +12,6 @@ namespace strobe::viewer {
 bool IsAllowedHost(const std::string& host, const std::vector<std::string>& hosts);
 
 // The page may load only what this server serves, and no other site may frame it.
-void AddPolicy(Page& page);
+void AddPolicy(http::Page& page);
 
 }  // namespace strobe::viewer

@@ -22,15 +22,15 @@ constexpr Nanos kReportWait = std::chrono::milliseconds(200);
 constexpr Nanos kReportPatience = std::chrono::seconds(5);
 constexpr std::size_t kMaxWaiting = 100;
 
-Page StatePage(std::string_view run, std::string_view state, std::string_view problem,
-               const Json& more) {
+http::Page StatePage(std::string_view run, std::string_view state, std::string_view problem,
+                     const Json& more) {
   Json page = {{"run", run}, {"state", state}, {"problem", problem}, {"report", nullptr}};
   page.update(more);
   return JsonPage(page);
 }
 
-Page WithReport(std::string_view run, std::string_view state, std::string_view problem,
-                const Json& report) {
+http::Page WithReport(std::string_view run, std::string_view state, std::string_view problem,
+                      const Json& report) {
   return StatePage(run, state, problem,
                    {{"compares", ComparesWorkers(report)}, {"report", report}});
 }
@@ -67,13 +67,13 @@ absl::StatusOr<Making> MakingOf(const std::string& text) {
   return absl::InvalidArgumentError("make: write cheap or always");
 }
 
-Page StoredReportPage(const std::string& run, const StoredReport& stored) {
+http::Page StoredReportPage(const std::string& run, const StoredReport& stored) {
   if (stored.report.is_null())
     return StatePage(run, "none", stored.problem, {{"why", "no report is stored with the run"}});
   return WithReport(run, "stored", "", stored.report);
 }
 
-Page LoadingReportPage(const std::string& run, const StoredReport& stored) {
+http::Page LoadingReportPage(const std::string& run, const StoredReport& stored) {
   return StatePage(run, "loading", stored.problem, Json::object());
 }
 
@@ -136,8 +136,8 @@ void Reports::NoteGiven(const std::shared_ptr<ReportMaker>& maker) {
     if (entry.maker == maker) entry.given = true;
 }
 
-Page Reports::Answer(const std::string& name, const std::shared_ptr<const LoadedRun>& run,
-                     Making making, const StoredReport& stored) {
+http::Page Reports::Answer(const std::string& name, const std::shared_ptr<const LoadedRun>& run,
+                           Making making, const StoredReport& stored) {
   if (const std::string why = WhyNotMade(*run, making); !why.empty() && !Has(name, *run))
     return StatePage(name, "none", stored.problem, {{"why", why}});
   std::optional<Entry> found = TryEntryOf(name, run, stored.problem);

@@ -29,8 +29,8 @@ enum class Making : std::uint8_t { kNever, kIfCheap, kAlways };
 absl::StatusOr<Making> MakingOf(const std::string& text);  // "", "cheap" or "always".
 
 // "state" is "stored", "computed", "computing", "loading" (the traces are being read) or "none".
-Page StoredReportPage(const std::string& run, const StoredReport& stored);
-Page LoadingReportPage(const std::string& run, const StoredReport& stored);
+http::Page StoredReportPage(const std::string& run, const StoredReport& stored);
+http::Page LoadingReportPage(const std::string& run, const StoredReport& stored);
 
 // Safe for concurrent use.
 class Reports {
@@ -48,8 +48,8 @@ class Reports {
   void NoteProblem(const std::string& run, const std::string& problem);
   // Waits a moment for the report of a run. A failure is forgotten, so that the next request tries
   // again; so is the report of traces that were replaced since.
-  Page Answer(const std::string& name, const std::shared_ptr<const LoadedRun>& run, Making making,
-              const StoredReport& stored);
+  http::Page Answer(const std::string& name, const std::shared_ptr<const LoadedRun>& run,
+                    Making making, const StoredReport& stored);
 
  private:
   struct Entry {

@@ -32,7 +32,7 @@ constexpr std::size_t kMaxRows = 1024;
 constexpr std::int64_t kMaxNumber = std::numeric_limits<std::uint32_t>::max();
 
 // Reads numbers and ranges such as "3,5-9".
-absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const Query& query) {
+absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const http::Query& query) {
   std::vector<std::uint32_t> rows;
   for (const std::string& part : Split(query.Text("rows"), ',')) {
     std::uint32_t first = 0, last = 0;
@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const Query& query) {
 struct Times {
   std::int64_t begin_ps = 0, end_ps = 0;
 };
-absl::StatusOr<Times> ReadTimes(const Query& query) {
+absl::StatusOr<Times> ReadTimes(const http::Query& query) {
   Times times;
   ASSIGN_OR_RETURN(times.begin_ps, query.Integer("begin", 0, -kMaxTimePs, kMaxTimePs));
   ASSIGN_OR_RETURN(times.end_ps, query.Integer("end", kMaxTimePs, -kMaxTimePs, kMaxTimePs));
@@ -65,13 +65,13 @@ absl::StatusOr<Times> ReadTimes(const Query& query) {
 }
 
 // The parts of a comma-separated text; none of an empty one.
-std::vector<std::string> ListOf(const Query& query, const char* name) {
+std::vector<std::string> ListOf(const http::Query& query, const char* name) {
   const std::string& text = query.Text(name);
   return text.empty() ? std::vector<std::string>{} : Split(text, ',');
 }
 
 // Reads boxes such as "3:0-2,4:1-1", of the query's own times, or "3:0-2:500:900" with theirs.
-absl::StatusOr<std::vector<SelectedBox>> ReadBoxes(const Query& query) {
+absl::StatusOr<std::vector<SelectedBox>> ReadBoxes(const http::Query& query) {
   ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
   std::vector<SelectedBox> boxes;
   for (const std::string& part : ListOf(query, "tracks")) {
@@ -97,7 +97,7 @@ bool ReadEvent(const std::string& text, SelectedEvent& event) {
                      &behind) == 3;
 }
 
-absl::StatusOr<std::vector<SelectedEvent>> ReadEvents(const Query& query) {
+absl::StatusOr<std::vector<SelectedEvent>> ReadEvents(const http::Query& query) {
   std::vector<SelectedEvent> events;
   for (const std::string& part : ListOf(query, "events")) {
     SelectedEvent event;
@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<SelectedEvent>> ReadEvents(const Query& query) {
 }
 
 // The event at which a list or a search is to go on.
-absl::StatusOr<EventRef> ReadAfter(const LoadedRun& run, const Query& query) {
+absl::StatusOr<EventRef> ReadAfter(const LoadedRun& run, const http::Query& query) {
   SelectedEvent event;
   if (!ReadEvent(query.Text("after"), event))
     return absl::InvalidArgumentError("after: write row:track:ordinal, such as 3:0:17");
@@ -134,7 +134,8 @@ Json ToJson(const LoadedRun& run, const Hit& hit) {
   return json;
 }
 
-absl::StatusOr<Page> HitsPage(const LoadedRun& run, FindRequest& request, const Query& query) {
+absl::StatusOr<http::Page> HitsPage(const LoadedRun& run, FindRequest& request,
+                                    const http::Query& query) {
   constexpr std::size_t kMaxNames = 50;
   request.backwards = query.Text("backwards") == "1";
   ASSIGN_OR_RETURN(request.from_ps, query.Integer("from", run.begin_ps, -kMaxTimePs, kMaxTimePs));
@@ -154,7 +155,7 @@ absl::StatusOr<Page> HitsPage(const LoadedRun& run, FindRequest& request, const 
                        {"unread", found.unread}});
 }
 
-absl::StatusOr<Page> TilesPage(const LoadedRun& run, const Query& query) {
+absl::StatusOr<http::Page> TilesPage(const LoadedRun& run, const http::Query& query) {
   TileRequest request;
   ASSIGN_OR_RETURN(request.rows, ReadRows(query));
   ASSIGN_OR_RETURN(request.begin_ps, query.Integer("begin", 0, -kMaxTimePs, kMaxTimePs));
@@ -164,12 +165,12 @@ absl::StatusOr<Page> TilesPage(const LoadedRun& run, const Query& query) {
   request.slots = static_cast<std::uint32_t>(slots);
   if (slots > kMaxTimePs >> level)
     return absl::InvalidArgumentError("slots: the window is longer than any trace");
-  return Page{.body = EncodeTiles(run, request),
-              .content_type = "application/octet-stream",
-              .compress = true};
+  return http::Page{.body = EncodeTiles(run, request),
+                    .content_type = "application/octet-stream",
+                    .compress = true};
 }
 
-absl::StatusOr<Page> EventPage(const LoadedRun& run, const Query& query) {
+absl::StatusOr<http::Page> EventPage(const LoadedRun& run, const http::Query& query) {
   ASSIGN_OR_RETURN(const std::int64_t row, query.Integer("row", -1, 0, kMaxNumber));
   ASSIGN_OR_RETURN(const std::int64_t track, query.Integer("track", -1, 0, kMaxNumber));
   ASSIGN_OR_RETURN(std::int64_t ordinal, query.Integer("ordinal", -1, 0, kMaxNumber));
@@ -188,7 +189,7 @@ absl::StatusOr<Page> EventPage(const LoadedRun& run, const Query& query) {
   return JsonPage(std::move(json));
 }
 
-absl::StatusOr<Page> FindPage(const LoadedRun& run, const Query& query) {
+absl::StatusOr<http::Page> FindPage(const LoadedRun& run, const http::Query& query) {
   constexpr std::size_t kMaxTextBytes = 1000;
   FindRequest request{.text = query.Text("q"),
                       .regex = query.Text("regex") == "1",
@@ -210,7 +211,7 @@ absl::StatusOr<Page> FindPage(const LoadedRun& run, const Query& query) {
   return HitsPage(run, request, query);
 }
 
-absl::StatusOr<Page> EventsPage(const LoadedRun& run, const Query& query) {
+absl::StatusOr<http::Page> EventsPage(const LoadedRun& run, const http::Query& query) {
   FindRequest request;
   ASSIGN_OR_RETURN(request.rows, ReadRows(query));
   if (!query.Text("after").empty()) {
@@ -219,7 +220,7 @@ absl::StatusOr<Page> EventsPage(const LoadedRun& run, const Query& query) {
   return HitsPage(run, request, query);
 }
 
-absl::StatusOr<Page> SelectPage(const LoadedRun& run, const Query& query) {
+absl::StatusOr<http::Page> SelectPage(const LoadedRun& run, const http::Query& query) {
   ASSIGN_OR_RETURN(const std::vector<SelectedBox> boxes, ReadBoxes(query));
   ASSIGN_OR_RETURN(const std::vector<SelectedEvent> events, ReadEvents(query));
   const Selection selection = SumSelection(run, boxes, events);
@@ -237,7 +238,7 @@ absl::StatusOr<Page> SelectPage(const LoadedRun& run, const Query& query) {
 
 Json ToJson(const Bundle::End& end) { return {end.row, end.track, end.at_ps}; }
 
-absl::StatusOr<Page> ArrowsPage(const LoadedRun& run, const Query& query) {
+absl::StatusOr<http::Page> ArrowsPage(const LoadedRun& run, const http::Query& query) {
   BundleRequest request;
   ASSIGN_OR_RETURN(request.rows, ReadRows(query));
   ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
@@ -255,7 +256,7 @@ absl::StatusOr<Page> ArrowsPage(const LoadedRun& run, const Query& query) {
       Json{{"total", found.total}, {"drawn", found.drawn}, {"bundles", std::move(bundles)}});
 }
 
-absl::StatusOr<Page> GraphPage(const LoadedRun& run, const Query& query) {
+absl::StatusOr<http::Page> GraphPage(const LoadedRun& run, const http::Query& query) {
   GraphRequest request;
   constexpr auto kMin = std::numeric_limits<std::int64_t>::min();
   constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
@@ -275,7 +276,7 @@ absl::StatusOr<Page> GraphPage(const LoadedRun& run, const Query& query) {
   return JsonPage(std::move(json));
 }
 
-absl::StatusOr<Page> ActivityPage(const LoadedRun& run, const Query& query) {
+absl::StatusOr<http::Page> ActivityPage(const LoadedRun& run, const http::Query& query) {
   ASSIGN_OR_RETURN(const std::int64_t slots,
                    query.Integer("slots", 512, kMinActivitySlots, kMaxActivitySlots));
   ASSIGN_OR_RETURN(const std::int64_t bands, query.Integer("bands", 8, 1, kMaxBands));
@@ -285,16 +286,16 @@ absl::StatusOr<Page> ActivityPage(const LoadedRun& run, const Query& query) {
       {"beginPs", activity.begin_ps}, {"slotPs", activity.slot_ps}, {"bands", activity.bands}});
 }
 
-absl::StatusOr<Page> StepsPage(const LoadedRun& run, const Query&) {
+absl::StatusOr<http::Page> StepsPage(const LoadedRun& run, const http::Query&) {
   ASSIGN_OR_RETURN(std::string json, CompareSteps(run));
   return JsonPage(std::move(json));
 }
 
-absl::StatusOr<Page> XprofHostsPage(const LoadedRun& run, const Query&) {
+absl::StatusOr<http::Page> XprofHostsPage(const LoadedRun& run, const http::Query&) {
   return JsonPage(XprofHosts(run));
 }
 
-absl::StatusOr<Page> XprofDataPage(const LoadedRun& run, const Query& query) {
+absl::StatusOr<http::Page> XprofDataPage(const LoadedRun& run, const http::Query& query) {
   const std::string& tag = query.Text("tag");
   if (tag != "trace_viewer@" && tag != "trace_viewer")
     return absl::NotFoundError("only tag=trace_viewer@ is served here");
@@ -306,15 +307,15 @@ absl::StatusOr<Page> XprofDataPage(const LoadedRun& run, const Query& query) {
 
 }  // namespace
 
-Page JsonPage(std::string text) {
+http::Page JsonPage(std::string text) {
   return {.body = std::move(text), .content_type = "application/json", .compress = true};
 }
 
-Page JsonPage(const Json& json) {
+http::Page JsonPage(const Json& json) {
   return JsonPage(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(run)); }
+http::Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(run)); }
 
 RunApi FindRunApi(std::string_view path) {
   static constexpr std::pair<std::string_view, RunApi> kApis[] = {

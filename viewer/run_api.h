@@ -13,7 +13,7 @@ namespace strobe::viewer {
 
 // InvalidArgument for a query that cannot be understood, NotFound for what the run does not hold,
 // DataLoss for a damaged trace.
-using RunApi = absl::StatusOr<Page> (*)(const LoadedRun&, const Query&);
+using RunApi = absl::StatusOr<http::Page> (*)(const LoadedRun&, const http::Query&);
 
 // The API that our own page asks at `path`, such as "/api/tiles"; null when there is none.
 RunApi FindRunApi(std::string_view path);
@@ -22,10 +22,10 @@ RunApi FindRunApi(std::string_view path);
 RunApi FindXprofApi(std::string_view path);
 
 // What "/api/run" answers once the run is read.
-Page DescriptionPage(const LoadedRun& run);
+http::Page DescriptionPage(const LoadedRun& run);
 
 // Text that is no UTF-8 is replaced, because traces may hold any bytes.
-Page JsonPage(std::string text);
-Page JsonPage(const nlohmann::ordered_json& json);
+http::Page JsonPage(std::string text);
+http::Page JsonPage(const nlohmann::ordered_json& json);
 
 }  // namespace strobe::viewer

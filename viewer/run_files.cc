@@ -31,7 +31,7 @@ constexpr std::size_t kMaxDepth = 8;  // How deep a file may be below its run.
 constexpr std::uint64_t kMaxPerfettoBytes = 2ull << 30;
 
 // An object of a store.
-class StoredBody final : public BodySource {
+class StoredBody final : public http::BodySource {
  public:
   StoredBody(std::unique_ptr<ObjectStore> store, std::string key, std::string version,
              ByteRange range)
@@ -52,7 +52,7 @@ class StoredBody final : public BodySource {
 };
 
 // A file without a name, which is gone when it is closed.
-class NamelessFile final : public BodySource {
+class NamelessFile final : public http::BodySource {
  public:
   static absl::StatusOr<std::unique_ptr<NamelessFile>> Create(std::string folder) {
     if (folder.empty()) {
@@ -137,7 +137,7 @@ bool IsInside(std::string_view file) {
   return parts.size() <= kMaxDepth && std::all_of(parts.begin(), parts.end(), IsNameInFolder);
 }
 
-Page Download(std::string_view name, std::unique_ptr<BodySource> body) {
+http::Page Download(std::string_view name, std::unique_ptr<http::BodySource> body) {
   return {.content_type = "application/octet-stream",
           .headers = {{"Content-Disposition",
                        StrCat("attachment; filename=\"", ToSafeName(name, 200), "\"")}},
@@ -171,7 +171,7 @@ absl::StatusOr<std::optional<ByteRange>> ParseRange(const std::string& header, s
   return ByteRange{begin, has_last ? std::min(end, size - 1) + 1 : size};
 }
 
-absl::StatusOr<Page> ManifestPage(Library& library, const std::string& run) {
+absl::StatusOr<http::Page> ManifestPage(Library& library, const std::string& run) {
   ASSIGN_OR_RETURN(const StoredRun stored, library.Store(run));
   Json files = Json::array();
   bool more = false;
@@ -193,8 +193,9 @@ absl::StatusOr<Page> ManifestPage(Library& library, const std::string& run) {
   return JsonPage(page);
 }
 
-absl::StatusOr<Page> FilePage(Library& library, const std::string& run, const Request& request) {
-  const std::string file = Query(request.query).Text("file");
+absl::StatusOr<http::Page> FilePage(Library& library, const std::string& run,
+                                    const http::Request& request) {
+  const std::string file = http::Query(request.query).Text("file");
   if (file.empty() || !IsInside(file)) return absl::InvalidArgumentError("file: give its name");
   ASSIGN_OR_RETURN(StoredRun stored, library.Store(run));
   const std::string key = RunPrefix(stored.run) + file;
@@ -205,11 +206,11 @@ absl::StatusOr<Page> FilePage(Library& library, const std::string& run, const Re
   const absl::StatusOr<std::optional<ByteRange>> range =
       same ? ParseRange(request.range, info.bytes) : std::nullopt;
   if (!range.ok())
-    return Page{.status = 416,
-                .body = MessageOf(range.status()) + "\n",
-                .headers = {{"Content-Range", StrCat("bytes */", info.bytes)}}};
+    return http::Page{.status = 416,
+                      .body = MessageOf(range.status()) + "\n",
+                      .headers = {{"Content-Range", StrCat("bytes */", info.bytes)}}};
   const ByteRange part = range->value_or(ByteRange{0, info.bytes});
-  Page page = Download(
+  http::Page page = Download(
       file, std::make_unique<StoredBody>(std::move(stored.store), key, info.version, part));
   page.headers.emplace_back("Accept-Ranges", "bytes");
   if (!tag.empty()) page.headers.emplace_back("ETag", tag);
@@ -221,7 +222,8 @@ absl::StatusOr<Page> FilePage(Library& library, const std::string& run, const Re
   return page;
 }
 
-absl::StatusOr<Page> PerfettoPage(Library& library, const std::string& run, std::string folder) {
+absl::StatusOr<http::Page> PerfettoPage(Library& library, const std::string& run,
+                                        std::string folder) {
   ASSIGN_OR_RETURN(const std::vector<convert::OpenTrace> traces, library.Open(run));
   ASSIGN_OR_RETURN(std::unique_ptr<NamelessFile> file, NamelessFile::Create(std::move(folder)));
   const absl::StatusOr<convert::AlignedTraces> aligned = convert::AlignTraces(traces);

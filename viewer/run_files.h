@@ -12,12 +12,14 @@
 namespace strobe::viewer {
 
 // "/api/manifest": verdict, workers and files. A run without a manifest has files only.
-absl::StatusOr<Page> ManifestPage(Library& library, const std::string& run);
+absl::StatusOr<http::Page> ManifestPage(Library& library, const std::string& run);
 // "/api/file?file=": one of the run's files, or the part of it that the request's Range asks for.
-absl::StatusOr<Page> FilePage(Library& library, const std::string& run, const Request& request);
+absl::StatusOr<http::Page> FilePage(Library& library, const std::string& run,
+                                    const http::Request& request);
 // "/api/perfetto": all of the run's traces in Perfetto's format. They are converted into a file
 // without a name in `folder`, or in the folder for temporary files if it is empty.
-absl::StatusOr<Page> PerfettoPage(Library& library, const std::string& run, std::string folder);
+absl::StatusOr<http::Page> PerfettoPage(Library& library, const std::string& run,
+                                        std::string folder);
 
 // The part of a file that a Range header asks for: the bytes from `begin` on, to before `end`.
 struct ByteRange {

@@ -31,26 +31,26 @@ constexpr Nanos kXprofWait = std::chrono::seconds(60);
 constexpr Nanos kPatience = std::chrono::seconds(5);
 
 // Answers from a run's objects in the store. `folder` is for files that exist only meanwhile.
-using FileApi = absl::StatusOr<Page> (*)(Library& library, const std::string& run,
-                                         const Request& request, const std::string& folder);
+using FileApi = absl::StatusOr<http::Page> (*)(Library& library, const std::string& run,
+                                               const http::Request& request,
+                                               const std::string& folder);
 
 // Null for any other path.
 FileApi FindFileApi(std::string_view path) {
   static const std::map<std::string_view, FileApi> kApis = {
-      {"/api/manifest", [](Library& library, const std::string& run, const Request&,
+      {"/api/manifest", [](Library& library, const std::string& run, const http::Request&,
                            const std::string&) { return ManifestPage(library, run); }},
-      {"/api/file", [](Library& library, const std::string& run, const Request& request,
+      {"/api/file", [](Library& library, const std::string& run, const http::Request& request,
                        const std::string&) { return FilePage(library, run, request); }},
       {"/api/perfetto",
-       [](Library& library, const std::string& run, const Request&, const std::string& folder) {
-         return PerfettoPage(library, run, folder);
-       }},
+       [](Library& library, const std::string& run, const http::Request&,
+          const std::string& folder) { return PerfettoPage(library, run, folder); }},
   };
   const auto found = kApis.find(path);
   return found == kApis.end() ? nullptr : found->second;
 }
 
-Page ErrorPage(const absl::Status& status) {
+http::Page ErrorPage(const absl::Status& status) {
   int code = 500;
   if (absl::IsInvalidArgument(status)) code = 400;
   if (absl::IsNotFound(status)) code = 404;
@@ -65,23 +65,25 @@ Viewer::Viewer(Library& library, ViewerOptions options)
       options_(std::move(options)),
       reports_(options_.max_open, options_.clock) {}
 
-Page Viewer::Answer(const Request& request, const catalog::Visible& visible) {
-  Page page;
+http::Page Viewer::Answer(const http::Request& request, const catalog::Visible& visible) {
+  http::Page page;
   if (!IsAllowedHost(request.host, options_.hosts)) {
     page = {.status = 403,
             .body =
                 "this server does not answer to that name; open it as localhost, or allow the "
                 "name with --allow-host\n"};
   } else {
-    absl::StatusOr<Page> answer = Route(request, visible);
+    absl::StatusOr<http::Page> answer = Route(request, visible);
     page = answer.ok() ? *std::move(answer) : ErrorPage(answer.status());
   }
   AddPolicy(page);
   return page;
 }
 
-absl::StatusOr<Page> Viewer::Route(const Request& request, const catalog::Visible& visible) {
-  using LibraryApi = absl::StatusOr<Page> (Viewer::*)(const Query&, const catalog::Visible&);
+absl::StatusOr<http::Page> Viewer::Route(const http::Request& request,
+                                         const catalog::Visible& visible) {
+  using LibraryApi =
+      absl::StatusOr<http::Page> (Viewer::*)(const http::Query&, const catalog::Visible&);
   static const std::map<std::string_view, LibraryApi> kLibraryApis = {
       {"/api/runs", &Viewer::Runs},
       {"/api/run", &Viewer::Describe},
@@ -90,7 +92,7 @@ absl::StatusOr<Page> Viewer::Route(const Request& request, const catalog::Visibl
       {"/data/plugin/profile/runs", &Viewer::XprofRuns},
       {"/data/plugin/profile/run_tools", &Viewer::XprofTools},
   };
-  const Query query(request.query);
+  const http::Query query(request.query);
   if (const auto api = kLibraryApis.find(request.path); api != kLibraryApis.end())
     return (this->*api->second)(query, visible);
   if (const RunApi api = FindRunApi(request.path)) return AskRun(api, query, visible, Nanos{0});
@@ -101,9 +103,9 @@ absl::StatusOr<Page> Viewer::Route(const Request& request, const catalog::Visibl
   }
   for (const Asset& asset : Assets()) {
     if (asset.path == request.path)
-      return Page{.body = std::string(asset.body),
-                  .content_type = std::string(asset.content_type),
-                  .compress = true};
+      return http::Page{.body = std::string(asset.body),
+                        .content_type = std::string(asset.content_type),
+                        .compress = true};
   }
   return absl::NotFoundError("no such page");
 }
@@ -128,7 +130,8 @@ absl::StatusOr<std::vector<std::string>> Viewer::VisibleRuns(const catalog::Visi
   return library_.Runs(visible, most);
 }
 
-absl::StatusOr<std::string> Viewer::RunOf(const Query& query, const catalog::Visible& visible) {
+absl::StatusOr<std::string> Viewer::RunOf(const http::Query& query,
+                                          const catalog::Visible& visible) {
   const std::string& name = query.Text("run");
   if (name.empty()) {
     ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible, 1));
@@ -210,8 +213,8 @@ absl::StatusOr<Viewer::Run> Viewer::Loaded(const std::shared_ptr<Loader>& loader
   return run;
 }
 
-absl::StatusOr<Page> Viewer::AskRun(RunApi api, const Query& query, const catalog::Visible& visible,
-                                    Nanos wait) {
+absl::StatusOr<http::Page> Viewer::AskRun(RunApi api, const http::Query& query,
+                                          const catalog::Visible& visible, Nanos wait) {
   ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
   const std::shared_ptr<Loader> loader = LoaderOf(name, wait);
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, wait));
@@ -219,8 +222,9 @@ absl::StatusOr<Page> Viewer::AskRun(RunApi api, const Query& query, const catalo
   return Checked(*run, loader, api(*run, query));
 }
 
-absl::StatusOr<Page> Viewer::Checked(const LoadedRun& run, const std::shared_ptr<Loader>& loader,
-                                     absl::StatusOr<Page> page) {
+absl::StatusOr<http::Page> Viewer::Checked(const LoadedRun& run,
+                                           const std::shared_ptr<Loader>& loader,
+                                           absl::StatusOr<http::Page> page) {
   if (absl::Status changed = run.Check(); !changed.ok()) {
     Forget(loader);
     return changed;
@@ -228,15 +232,15 @@ absl::StatusOr<Page> Viewer::Checked(const LoadedRun& run, const std::shared_ptr
   return page;
 }
 
-bool Viewer::IsSlow(const Request& request) {
+bool Viewer::IsSlow(const http::Request& request) {
   if (FindXprofApi(request.path) != nullptr || FindFileApi(request.path) != nullptr) return true;
   if (request.path == "/api/report" || request.path == "/api/select" ||
       request.path == "/api/steps")
     return true;
-  return request.path == "/api/find" && Query(request.query).Text("in") == "all";
+  return request.path == "/api/find" && http::Query(request.query).Text("in") == "all";
 }
 
-absl::StatusOr<Page> Viewer::Runs(const Query&, const catalog::Visible& visible) {
+absl::StatusOr<http::Page> Viewer::Runs(const http::Query&, const catalog::Visible& visible) {
   ASSIGN_OR_RETURN(std::vector<std::string> runs, VisibleRuns(visible, kMaxChoices + 1));
   const bool list = library_.has_catalog() && !library_.names_a_run() &&
                     (runs.size() > 1 || library_.always_lists());
@@ -251,7 +255,8 @@ absl::StatusOr<Page> Viewer::Runs(const Query&, const catalog::Visible& visible)
                        {"xprof", options_.xprof}});
 }
 
-absl::StatusOr<Page> Viewer::Describe(const Query& query, const catalog::Visible& visible) {
+absl::StatusOr<http::Page> Viewer::Describe(const http::Query& query,
+                                            const catalog::Visible& visible) {
   ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
   const std::shared_ptr<Loader> loader = LoaderOf(name, kPageWait);
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, kPageWait));
@@ -262,7 +267,8 @@ absl::StatusOr<Page> Viewer::Describe(const Query& query, const catalog::Visible
       Json{{"loading", true}, {"done", progress.done.load()}, {"total", progress.total.load()}});
 }
 
-absl::StatusOr<Page> Viewer::Report(const Query& query, const catalog::Visible& visible) {
+absl::StatusOr<http::Page> Viewer::Report(const http::Query& query,
+                                          const catalog::Visible& visible) {
   ASSIGN_OR_RETURN(const Making making, MakingOf(query.Text("make")));
   ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
   StoredReport stored;
@@ -282,16 +288,17 @@ absl::StatusOr<Page> Viewer::Report(const Query& query, const catalog::Visible& 
   return Checked(*run, loader, reports_.Answer(name, run, making, stored));
 }
 
-absl::StatusOr<Page> Viewer::Catalog(const Query& query, const catalog::Visible& visible) {
+absl::StatusOr<http::Page> Viewer::Catalog(const http::Query& query,
+                                           const catalog::Visible& visible) {
   return CatalogPage(library_, query, visible);
 }
 
-absl::StatusOr<Page> Viewer::XprofRuns(const Query&, const catalog::Visible& visible) {
+absl::StatusOr<http::Page> Viewer::XprofRuns(const http::Query&, const catalog::Visible& visible) {
   ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible, kAllRuns));
   return JsonPage(Json(runs));
 }
 
-absl::StatusOr<Page> Viewer::XprofTools(const Query&, const catalog::Visible&) {
+absl::StatusOr<http::Page> Viewer::XprofTools(const http::Query&, const catalog::Visible&) {
   return JsonPage(Json::array({"trace_viewer@"}));
 }
 

@@ -39,11 +39,12 @@ class Viewer {
 
   // Answers any request. Safe to call from several threads. Runs of logdirs that are not `visible`
   // do not exist for the asker.
-  Page Answer(const Request& request, const catalog::Visible& visible = catalog::kAllVisible);
+  http::Page Answer(const http::Request& request,
+                    const catalog::Visible& visible = catalog::kAllVisible);
   // True for requests of XProf's page, which convert whole traces and wait for runs that are still
   // being read, for those that ask the store for a run's objects, such as its report, and for
   // searches, sums and comparisons that may read every event.
-  static bool IsSlow(const Request& request);
+  static bool IsSlow(const http::Request& request);
 
  private:
   using Run = std::shared_ptr<const LoadedRun>;
@@ -54,10 +55,10 @@ class Viewer {
     bool given = false;  // Somebody has got it.
   };
 
-  absl::StatusOr<Page> Route(const Request& request, const catalog::Visible& visible);
+  absl::StatusOr<http::Page> Route(const http::Request& request, const catalog::Visible& visible);
   // The run that the query names, or else the first one that is visible. NotFound when there is
   // none, or it is not visible.
-  absl::StatusOr<std::string> RunOf(const Query& query, const catalog::Visible& visible);
+  absl::StatusOr<std::string> RunOf(const http::Query& query, const catalog::Visible& visible);
   bool MaySee(const std::string& run, const catalog::Visible& visible) const;
 
   // The run's loader if there is one, else null. Makes it the one that is evicted last.
@@ -76,22 +77,22 @@ class Viewer {
   void NoteGiven(const std::shared_ptr<Loader>& loader);
   void Forget(const std::shared_ptr<Loader>& loader);
   // Answers from the run that the query names. Unavailable if it is still being read after `wait`.
-  absl::StatusOr<Page> AskRun(RunApi api, const Query& query, const catalog::Visible& visible,
-                              Nanos wait);
+  absl::StatusOr<http::Page> AskRun(RunApi api, const http::Query& query,
+                                    const catalog::Visible& visible, Nanos wait);
   // The page, or DataLoss when the run's files were changed since they were opened: the page may be
   // wrong then, and the next request reads the run anew.
-  absl::StatusOr<Page> Checked(const LoadedRun& run, const std::shared_ptr<Loader>& loader,
-                               absl::StatusOr<Page> page);
+  absl::StatusOr<http::Page> Checked(const LoadedRun& run, const std::shared_ptr<Loader>& loader,
+                                     absl::StatusOr<http::Page> page);
 
   // The names of the first `most` runs that are visible.
   absl::StatusOr<std::vector<std::string>> VisibleRuns(const catalog::Visible& visible,
                                                        std::size_t most);
-  absl::StatusOr<Page> Runs(const Query& query, const catalog::Visible& visible);
-  absl::StatusOr<Page> Describe(const Query& query, const catalog::Visible& visible);
-  absl::StatusOr<Page> Report(const Query& query, const catalog::Visible& visible);
-  absl::StatusOr<Page> Catalog(const Query& query, const catalog::Visible& visible);
-  absl::StatusOr<Page> XprofRuns(const Query& query, const catalog::Visible& visible);
-  absl::StatusOr<Page> XprofTools(const Query& query, const catalog::Visible& visible);
+  absl::StatusOr<http::Page> Runs(const http::Query& query, const catalog::Visible& visible);
+  absl::StatusOr<http::Page> Describe(const http::Query& query, const catalog::Visible& visible);
+  absl::StatusOr<http::Page> Report(const http::Query& query, const catalog::Visible& visible);
+  absl::StatusOr<http::Page> Catalog(const http::Query& query, const catalog::Visible& visible);
+  absl::StatusOr<http::Page> XprofRuns(const http::Query& query, const catalog::Visible& visible);
+  absl::StatusOr<http::Page> XprofTools(const http::Query& query, const catalog::Visible& visible);
 
   Library& library_;
   const ViewerOptions options_;

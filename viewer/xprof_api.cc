@@ -51,7 +51,7 @@ std::string DoubleText(double value) {
 
 std::string Micros(std::int64_t ps) { return DoubleText(static_cast<double>(ps) / 1e6); }
 
-absl::StatusOr<Asked> ReadAsked(const LoadedRun& run, const Query& query) {
+absl::StatusOr<Asked> ReadAsked(const LoadedRun& run, const http::Query& query) {
   Asked asked{.workers = std::vector<bool>(run.workers.size())};
   std::string hosts = query.Has("hosts") ? query.Text("hosts") : query.Text("host");
   bool any = false;
@@ -228,7 +228,7 @@ void ForEachVisible(const Worker& worker, const Track& track, const Asked& asked
 }
 
 // Details of one event. XProf's page sends its name and times too, but the uid alone is exact.
-absl::StatusOr<std::string> OneEvent(const LoadedRun& run, const Query& query) {
+absl::StatusOr<std::string> OneEvent(const LoadedRun& run, const http::Query& query) {
   std::uint32_t row = 0, track = 0, ordinal = 0;
   char behind = 0;
   const std::string& uid = query.Text("unique_id");
@@ -250,8 +250,8 @@ absl::StatusOr<std::string> OneEvent(const LoadedRun& run, const Query& query) {
   return writer.Take();
 }
 
-absl::StatusOr<std::string> Search(const LoadedRun& run, const Query& query, const Asked& asked,
-                                   std::size_t max_bytes) {
+absl::StatusOr<std::string> Search(const LoadedRun& run, const http::Query& query,
+                                   const Asked& asked, std::size_t max_bytes) {
   FindRequest request{
       .text = query.Text("search_prefix"), .from_ps = run.begin_ps, .limit = kMaxSearchHits};
   // Only rows of the hosts that are asked for, because others could use up the limit.
@@ -273,7 +273,7 @@ absl::StatusOr<std::string> Search(const LoadedRun& run, const Query& query, con
 
 }  // namespace
 
-absl::StatusOr<std::string> XprofData(const LoadedRun& run, const Query& query,
+absl::StatusOr<std::string> XprofData(const LoadedRun& run, const http::Query& query,
                                       std::size_t max_bytes) {
   if (query.Has("event_name") && query.Has("unique_id")) return OneEvent(run, query);
   ASSIGN_OR_RETURN(const Asked asked, ReadAsked(run, query));

@@ -25,7 +25,7 @@ inline constexpr std::size_t kMaxXprofBytes = std::size_t{128} << 20;
 // Events that do not fit into `max_bytes` are left out, those of the last rows first, and counted
 // as "leftOutEventsSize", beside XProf's "returnedEventsSize"; "filteredByVisibility" is true then.
 // NotFound when no worker has the host's name, InvalidArgument for a number that is none.
-absl::StatusOr<std::string> XprofData(const LoadedRun& run, const Query& query,
+absl::StatusOr<std::string> XprofData(const LoadedRun& run, const http::Query& query,
                                       std::size_t max_bytes = kMaxXprofBytes);
 
 // JSON of `/hosts`: the workers' names.

@@ -14,7 +14,7 @@
 #include "common/base/guard.h"
 #include "common/http/gzip.h"
 
-namespace strobe {
+namespace strobe::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -422,4 +422,4 @@ void ServeTls(AcceptedSocket accepted, std::shared_ptr<ServerState> state,
   std::make_shared<Connection<TlsStream>>(std::move(accepted), std::move(state), tls)->Start();
 }
 
-}  // namespace strobe
+}  // namespace strobe::http

@@ -15,7 +15,7 @@
 #include "common/http/http_server.h"
 #include "common/http/slow_work.h"
 
-namespace strobe {
+namespace strobe::http {
 
 // A connection that waits for its client: for the handshake, for a request, or for the next one.
 // The server closes the one that has waited longest when it has too many connections.
@@ -59,4 +59,4 @@ void ServePlain(AcceptedSocket accepted, std::shared_ptr<ServerState> state);
 void ServeTls(AcceptedSocket accepted, std::shared_ptr<ServerState> state,
               std::shared_ptr<boost::asio::ssl::context> tls);
 
-}  // namespace strobe
+}  // namespace strobe::http

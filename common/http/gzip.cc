@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace strobe {
+namespace strobe::http {
 
 std::string Gzip(const std::string& text) {
   z_stream stream{};
@@ -25,4 +25,4 @@ std::string Gzip(const std::string& text) {
   return out;
 }
 
-}  // namespace strobe
+}  // namespace strobe::http

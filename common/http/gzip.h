@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-namespace strobe {
+namespace strobe::http {
 
 // Bodies beyond this are not compressed: zlib counts their bytes in 32 bits.
 inline constexpr std::size_t kMaxGzipBytes = std::size_t{1} << 30;
@@ -11,4 +11,4 @@ inline constexpr std::size_t kMaxGzipBytes = std::size_t{1} << 30;
 // has at most kMaxGzipBytes bytes.
 std::string Gzip(const std::string& text);
 
-}  // namespace strobe
+}  // namespace strobe::http

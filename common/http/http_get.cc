@@ -5,7 +5,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -53,4 +53,4 @@ absl::StatusOr<int> GetFromLocalhost(int port, const std::string& path, Nanos ti
   return absl::UnavailableError(what);
 }
 
-}  // namespace strobe
+}  // namespace strobe::http

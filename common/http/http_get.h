@@ -5,10 +5,10 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::http {
 
 // Returns the status code of the answer from the server on this port of 127.0.0.1. Unavailable if
 // nobody listens or the answer is not HTTP; DeadlineExceeded after `timeout`.
 absl::StatusOr<int> GetFromLocalhost(int port, const std::string& path, Nanos timeout);
 
-}  // namespace strobe
+}  // namespace strobe::http

@@ -17,7 +17,7 @@
 #include "common/http/connection.h"
 #include "common/http/tls_contexts.h"
 
-namespace strobe {
+namespace strobe::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -173,4 +173,4 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions&
   return server;
 }
 
-}  // namespace strobe
+}  // namespace strobe::http

@@ -16,8 +16,10 @@
 #include "absl/status/statusor.h"
 
 namespace strobe {
-
 class LiveIdentity;
+}
+
+namespace strobe::http {
 
 struct Request {
   std::string path{};    // As sent, without the query.
@@ -116,4 +118,4 @@ class HttpServer {
   virtual void Drain() = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::http

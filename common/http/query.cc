@@ -5,7 +5,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::http {
 namespace {
 
 constexpr std::size_t kMaxParameters = 64;
@@ -90,4 +90,4 @@ absl::StatusOr<double> Query::Number(std::string_view name, double absent) const
   return value;
 }
 
-}  // namespace strobe
+}  // namespace strobe::http

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace strobe {
+namespace strobe::http {
 
 class Query {
  public:
@@ -34,4 +34,4 @@ class Query {
 // Replaces escapes such as "%20" by the bytes that they stand for, and "+" by a space.
 std::string UrlDecode(std::string_view text);
 
-}  // namespace strobe
+}  // namespace strobe::http

@@ -4,7 +4,7 @@
 
 #include "common/base/guard.h"
 
-namespace strobe {
+namespace strobe::http {
 
 bool SlowWork::Add(Task task) {
   MutexLock lock(&mutex_);
@@ -44,4 +44,4 @@ void SlowWork::Run() {
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::http

@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::http {
 
 // Safe for concurrent use.
 class SlowWork {
@@ -37,4 +37,4 @@ class SlowWork {
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::http

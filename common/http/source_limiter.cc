@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace strobe {
+namespace strobe::http {
 namespace {
 
 constexpr std::size_t kNetworkBytes = 8;
@@ -66,4 +66,4 @@ std::shared_ptr<void> SourceLimiter::EnterKnown() {
   });
 }
 
-}  // namespace strobe
+}  // namespace strobe::http

@@ -13,7 +13,7 @@
 #include "common/base/mutex.h"
 #include "common/base/token_bucket.h"
 
-namespace strobe {
+namespace strobe::http {
 
 class SourceLimiter {
  public:
@@ -50,4 +50,4 @@ class SourceLimiter {
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::http

@@ -4,7 +4,7 @@
 
 #include "common/tls/peer.h"
 
-namespace strobe {
+namespace strobe::http {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
@@ -51,4 +51,4 @@ void TlsContexts::AskForCertificates(asio::ssl::context& context, const std::str
       error);
 }
 
-}  // namespace strobe
+}  // namespace strobe::http

@@ -10,7 +10,7 @@
 #include "common/http/http_server.h"
 #include "common/tls/live_identity.h"
 
-namespace strobe {
+namespace strobe::http {
 
 // Makes a new TLS context whenever the identity or the bundle of client authorities has changed,
 // and hands out the same one until then. Not safe for concurrent use: only the handler that accepts
@@ -38,4 +38,4 @@ class TlsContexts {
   std::shared_ptr<boost::asio::ssl::context> current_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::http

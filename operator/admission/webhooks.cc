@@ -146,8 +146,8 @@ class Webhooks {
   }
 
   // For webhooks that call the API server: limits the rate and the concurrency per client.
-  strobe::Page LimitedRespond(const Request& asked, bool fail_open,
-                              AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
+  http::Page LimitedRespond(const http::Request& asked, bool fail_open,
+                            AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     const std::shared_ptr<void> allowed =
         asked.certified ? limiter_.EnterKnown() : limiter_.Enter(asked.source);
     // API servers retry after this time, within their own timeout.
@@ -158,12 +158,12 @@ class Webhooks {
 
   // Returns a page that answers a review with `answer`. On an internal error it allows the object
   // if `fail_open` is set.
-  HttpServer::Handler Page(std::string name, bool fail_open, bool costly,
-                           AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
-    return [this, name = std::move(name), fail_open, costly, answer](const Request& asked) {
+  http::HttpServer::Handler Page(std::string name, bool fail_open, bool costly,
+                                 AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
+    return [this, name = std::move(name), fail_open, costly, answer](const http::Request& asked) {
       const MonoTime began = clock_.MonoNow();
       observer_.Asked(name);
-      strobe::Page page{500, "internal error\n"};
+      http::Page page{500, "internal error\n"};
       (void)RunGuarded("webhook", [&] {
         page =
             costly ? LimitedRespond(asked, fail_open, answer) : Respond(asked, fail_open, answer);
@@ -174,8 +174,8 @@ class Webhooks {
   }
 
  private:
-  static SourceLimiter::Limits LimitsOf(const WebhookOptions& options) {
-    SourceLimiter::Limits limits;
+  static http::SourceLimiter::Limits LimitsOf(const WebhookOptions& options) {
+    http::SourceLimiter::Limits limits;
     limits.at_once = limits.all_at_once = options.max_judged_at_once;
     return limits;
   }
@@ -223,8 +223,8 @@ class Webhooks {
            SealHolds(keys, stamped->admission, stamped->seal);
   }
 
-  strobe::Page Respond(const Request& asked, bool fail_open,
-                       AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
+  http::Page Respond(const http::Request& asked, bool fail_open,
+                     AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     if (asked.method != "POST") return {405, "POST an AdmissionReview\n"};
     if (!asked.content_type.starts_with("application/json"))
       return {415, "the body must be application/json\n"};
@@ -250,23 +250,24 @@ class Webhooks {
   Gatekeeper& gatekeeper_;
   WebhookObserver& observer_;
   NamespaceLimitsReader* const limits_;
-  SourceLimiter limiter_;
+  http::SourceLimiter limiter_;
 };
 
 }  // namespace
 
-std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, WebhookOptions options,
-                                                        Gatekeeper& gatekeeper,
-                                                        WebhookObserver& observer,
-                                                        NamespaceLimitsReader* limits) {
+std::map<std::string, http::HttpServer::Handler> WebhookPages(const Clock& clock,
+                                                              WebhookOptions options,
+                                                              Gatekeeper& gatekeeper,
+                                                              WebhookObserver& observer,
+                                                              NamespaceLimitsReader* limits) {
   auto webhooks =
       std::make_shared<Webhooks>(clock, std::move(options), gatekeeper, observer, limits);
-  std::map<std::string, HttpServer::Handler> pages;
+  std::map<std::string, http::HttpServer::Handler> pages;
   const auto add = [&](const char* path, bool fail_open, bool costly,
                        AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     // Every handler keeps the webhooks alive.
     pages[path] = [webhooks, page = webhooks->Page(path, fail_open, costly, answer)](
-                      const Request& request) { return page(request); };
+                      const http::Request& request) { return page(request); };
   };
   add("/inject", true, false, &Webhooks::InjectPod);
   add("/check-pod", true, false, &Webhooks::CheckPod);

@@ -30,9 +30,8 @@ struct WebhookOptions {
 
 // All arguments must outlive the pages. `limits` may be null; pods are then injected without regard
 // to their namespace's limits.
-std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, WebhookOptions options,
-                                                        Gatekeeper& gatekeeper,
-                                                        WebhookObserver& observer,
-                                                        NamespaceLimitsReader* limits = nullptr);
+std::map<std::string, http::HttpServer::Handler> WebhookPages(
+    const Clock& clock, WebhookOptions options, Gatekeeper& gatekeeper, WebhookObserver& observer,
+    NamespaceLimitsReader* limits = nullptr);
 
 }  // namespace strobe

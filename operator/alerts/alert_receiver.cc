@@ -26,21 +26,21 @@ constexpr Nanos kDecideLimit = std::chrono::seconds(8);
 constexpr double kLinesPerSecond = 0.1, kLineBurst = 10;
 
 // Alertmanager repeats posts that were answered with 5xx, and no others: not even those with 429.
-Page TryLater(std::string text) {
+http::Page TryLater(std::string text) {
   return {503, std::move(text), "text/plain; charset=utf-8", {{"Retry-After", "1"}}};
 }
 
-std::string_view ReasonOf(HttpRefusal refusal) {
+std::string_view ReasonOf(http::HttpRefusal refusal) {
   switch (refusal) {
-    case HttpRefusal::kHandshake:
+    case http::HttpRefusal::kHandshake:
       return "handshake";
-    case HttpRefusal::kSlow:
+    case http::HttpRefusal::kSlow:
       return "slow";
-    case HttpRefusal::kTooLong:
+    case http::HttpRefusal::kTooLong:
       return "too_long";
-    case HttpRefusal::kBusy:
+    case http::HttpRefusal::kBusy:
       return "busy";
-    case HttpRefusal::kCrowded:
+    case http::HttpRefusal::kCrowded:
       return "crowded";
   }
   return "busy";
@@ -76,21 +76,22 @@ absl::Status AlertReceiver::Listen() {
   }
   ASSIGN_OR_RETURN(files_, IdentityFiles::Read(options_.files));
   ASSIGN_OR_RETURN(
-      server_, HttpServer::Start(ServerOptions(),
-                                 {{kPath, [this](const Request& post) { return Take(post); }}}));
+      server_,
+      http::HttpServer::Start(ServerOptions(),
+                              {{kPath, [this](const http::Request& post) { return Take(post); }}}));
   LogInfo("alerts are received", {{"port", StrCat(server_->port())}});
   return absl::OkStatus();
 }
 
-HttpOptions AlertReceiver::ServerOptions() {
-  HttpOptions options;
+http::HttpOptions AlertReceiver::ServerOptions() {
+  http::HttpOptions options;
   options.listen = options_.listen;
   options.max_connections = kMaxConnections;
   options.max_body_bytes = kMaxAlertPostBytes;
   options.max_body_bytes_at_once = kMaxBodiesAtOnce;
   options.threads = 2;
   // The sink may wait for the API server. Refusals must not wait for it.
-  options.is_slow = [](const Request&) { return true; };
+  options.is_slow = [](const http::Request&) { return true; };
   options.slow_threads = kDecidingThreads;
   options.max_slow_waiting = kMaxWaiting;
   options.identity = files_->identity() != nullptr ? files_->identity() : options_.identity;
@@ -99,8 +100,8 @@ HttpOptions AlertReceiver::ServerOptions() {
     options.client_names = options_.client_names;
   }
   options.headers = {kAuthorization};
-  options.refuse_head = [this](const Request& head) { return RefuseHead(head); };
-  options.on_refusal = [this](HttpRefusal refusal) { CountRefusal(refusal); };
+  options.refuse_head = [this](const http::Request& head) { return RefuseHead(head); };
+  options.on_refusal = [this](http::HttpRefusal refusal) { CountRefusal(refusal); };
   return options;
 }
 
@@ -116,10 +117,10 @@ void AlertReceiver::ReloadFiles() {
 }
 
 // Runs before the body is read, so that strangers cost no memory.
-std::optional<Page> AlertReceiver::RefuseHead(const Request& head) {
+std::optional<http::Page> AlertReceiver::RefuseHead(const http::Request& head) {
   const bool one = head.headers.size() == 1;
   if (tokens_ != nullptr && (!one || !tokens_->Accept(head.headers.front().second))) {
-    Page page = Refuse(head, 401, "token", "the bearer token is missing or wrong");
+    http::Page page = Refuse(head, 401, "token", "the bearer token is missing or wrong");
     page.headers.emplace_back("WWW-Authenticate", "Bearer");
     return page;
   }
@@ -130,19 +131,19 @@ std::optional<Page> AlertReceiver::RefuseHead(const Request& head) {
   return std::nullopt;
 }
 
-Page AlertReceiver::Take(const Request& post) {
-  Page page = TakeBody(post);
+http::Page AlertReceiver::Take(const http::Request& post) {
+  http::Page page = TakeBody(post);
   // Refuse() has already counted the refused posts.
   if (page.status < 400) observer_.Answered(page.status);
   return page;
 }
 
-Page AlertReceiver::TakeBody(const Request& post) {
+http::Page AlertReceiver::TakeBody(const http::Request& post) {
   observer_.Read(post.body.size());
   // One sender must not keep the others out.
   const std::shared_ptr<void> allowed = limiter_.Enter(post.source);
   if (allowed == nullptr) {
-    Page page = TryLater("");
+    http::Page page = TryLater("");
     page.body = Refuse(post, page.status, "rate", "too many posts from this address").body;
     return page;
   }
@@ -161,7 +162,7 @@ Page AlertReceiver::TakeBody(const Request& post) {
   return Decide(payload->alerts);
 }
 
-Page AlertReceiver::Decide(const std::vector<Alert>& alerts) {
+http::Page AlertReceiver::Decide(const std::vector<Alert>& alerts) {
   const absl::Status decided =
       alerts.empty() ? absl::OkStatus() : sink_.Take(alerts, clock_.MonoNow() + kDecideLimit);
   if (decided.ok()) {
@@ -175,19 +176,19 @@ Page AlertReceiver::Decide(const std::vector<Alert>& alerts) {
   if (MayLog())
     LogWarning("alerts could not be processed; Alertmanager is asked to send them again",
                {{"error", MessageOf(decided)}});
-  Page page = TryLater("try again\n");
+  http::Page page = TryLater("try again\n");
   page.status = code;
   return page;
 }
 
-void AlertReceiver::CountRefusal(HttpRefusal refusal) {
+void AlertReceiver::CountRefusal(http::HttpRefusal refusal) {
   observer_.Refused(ReasonOf(refusal));
-  if (refusal == HttpRefusal::kTooLong) observer_.Answered(413);
-  if (refusal == HttpRefusal::kBusy) observer_.Answered(503);
+  if (refusal == http::HttpRefusal::kTooLong) observer_.Answered(413);
+  if (refusal == http::HttpRefusal::kBusy) observer_.Answered(503);
 }
 
-Page AlertReceiver::Refuse(const Request& post, int code, std::string_view reason,
-                           std::string why) {
+http::Page AlertReceiver::Refuse(const http::Request& post, int code, std::string_view reason,
+                                 std::string why) {
   observer_.Refused(reason);
   observer_.Answered(code);
   if (MayLog())

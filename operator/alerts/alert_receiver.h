@@ -58,15 +58,15 @@ class AlertReceiver {
   AlertReceiver(const Clock& clock, AlertReceiverOptions options, AlertSink& sink,
                 AlertReceiverObserver& observer);
   absl::Status Listen();
-  HttpOptions ServerOptions();
+  http::HttpOptions ServerOptions();
 
-  std::optional<Page> RefuseHead(const Request& head);
-  Page Take(const Request& post);
-  Page TakeBody(const Request& post);
-  Page Decide(const std::vector<Alert>& alerts);
-  void CountRefusal(HttpRefusal refusal);
+  std::optional<http::Page> RefuseHead(const http::Request& head);
+  http::Page Take(const http::Request& post);
+  http::Page TakeBody(const http::Request& post);
+  http::Page Decide(const std::vector<Alert>& alerts);
+  void CountRefusal(http::HttpRefusal refusal);
   // Counts a refused post; logs it too, unless many were logged just before.
-  Page Refuse(const Request& post, int code, std::string_view reason, std::string why);
+  http::Page Refuse(const http::Request& post, int code, std::string_view reason, std::string why);
   bool MayLog();
 
   const Clock& clock_;
@@ -75,11 +75,11 @@ class AlertReceiver {
   AlertReceiverObserver& observer_;
   std::unique_ptr<BearerTokens> tokens_;  // Null if no token is demanded.
   std::unique_ptr<IdentityFiles> files_;
-  SourceLimiter limiter_;
+  http::SourceLimiter limiter_;
   Mutex mutex_;
   TokenBucket log_lines_ ABSL_GUARDED_BY(mutex_);
-  std::string reload_error_;            // The last error that was logged. Used by one thread only.
-  std::unique_ptr<HttpServer> server_;  // Last: its threads use the rest.
+  std::string reload_error_;  // The last error that was logged. Used by one thread only.
+  std::unique_ptr<http::HttpServer> server_;  // Last: its threads use the rest.
 };
 
 }  // namespace strobe

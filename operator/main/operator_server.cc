@@ -209,18 +209,18 @@ void OperatorServer::StartTlsServers() {
 }
 
 absl::Status OperatorServer::ServeHttp() {
-  ASSIGN_OR_RETURN(http_,
-                   HttpServer::Start({.listen = config_.http_listen},
-                                     {{"/healthz",
-                                       [](const Request&) {
-                                         return Page{200, "ok\n"};
-                                       }},
-                                      {"/readyz", [this](const Request&) { return Readiness(); }},
-                                      {"/metrics", [this](const Request&) { return Metrics(); }}}));
+  ASSIGN_OR_RETURN(http_, http::HttpServer::Start(
+                              {.listen = config_.http_listen},
+                              {{"/healthz",
+                                [](const http::Request&) {
+                                  return http::Page{200, "ok\n"};
+                                }},
+                               {"/readyz", [this](const http::Request&) { return Readiness(); }},
+                               {"/metrics", [this](const http::Request&) { return Metrics(); }}}));
   return absl::OkStatus();
 }
 
-Page OperatorServer::Readiness() const {
+http::Page OperatorServer::Readiness() const {
   if (milestones_.stopping()) return {503, "ending\n"};
   if (!milestones_.reached(Milestone::kCacheFilled)) return {503, "the cache is not filled yet\n"};
   if (tls_servers_ && !milestones_.reached(Milestone::kServing))
@@ -228,12 +228,12 @@ Page OperatorServer::Readiness() const {
   return {200, "ok\n"};
 }
 
-Page OperatorServer::Metrics() {
+http::Page OperatorServer::Metrics() {
   metrics_.QueueLoad(queue_.load(), config_.max_concurrent_reconciles);
   metrics_.PendingRequests(PendingOf(requests_, clock_.WallNow()));
   if (const auto newest = certificates_ ? certificates_->keeper().NewestAuthority() : std::nullopt)
     metrics_.NewestAuthority(newest->from, newest->until);
-  return MetricsPage(metrics_.Render());
+  return http::MetricsPage(metrics_.Render());
 }
 
 void OperatorServer::BeginReconciling() {

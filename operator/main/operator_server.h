@@ -81,8 +81,8 @@ class OperatorServer {
   void BeginReconciling();
   void Fail(absl::Status status);
   absl::Status failure() const;
-  Page Readiness() const;
-  Page Metrics();
+  http::Page Readiness() const;
+  http::Page Metrics();
   // Called when Strobe is removed, because no operator will come after this one to do it.
   void RetireCaptures();
   void LetRequestsGo();
@@ -125,7 +125,7 @@ class OperatorServer {
   RequestReconciler reconciler_;
   std::size_t active_before_ = 0;  // Captures at the last ReleaseMemory.
 
-  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<http::HttpServer> http_;
   std::unique_ptr<ReconcileThreads> reconcile_threads_;  // Set by starter_.
   std::thread starter_;
   kube::LeaderElector elector_;

@@ -85,11 +85,11 @@ absl::StatusOr<std::unique_ptr<WebhookServer>> WebhookServer::Start(Dependencies
 
 absl::Status WebhookServer::Listen() {
   const WebhookConfig& config = deps_.config.webhook;
-  HttpOptions options{.listen = config.listen,
-                      .max_connections = kMaxConnections,
-                      .max_body_bytes = kMaxReviewBytes,
-                      .threads = kThreads,
-                      .identity = &deps_.keeper.server()};
+  http::HttpOptions options{.listen = config.listen,
+                            .max_connections = kMaxConnections,
+                            .max_body_bytes = kMaxReviewBytes,
+                            .threads = kThreads,
+                            .identity = &deps_.keeper.server()};
   ASSIGN_OR_RETURN(files_,
                    IdentityFiles::Read({config.certificate, config.key, config.client_authority}));
   if (files_->identity() != nullptr) options.identity = files_->identity();
@@ -99,7 +99,7 @@ absl::Status WebhookServer::Listen() {
   }
   const AuthorityKeeper& keeper = deps_.keeper;
   ASSIGN_OR_RETURN(
-      server_, HttpServer::Start(
+      server_, http::HttpServer::Start(
                    options, WebhookPages(deps_.clock,
                                          {SettingsOf(deps_.config, deps_.ns),
                                           [&keeper] { return keeper.server().Get()->roots; },

@@ -47,8 +47,8 @@ class WebhookServer {
   std::string EnrollmentAddress() const;
 
   const Dependencies deps_;
-  std::unique_ptr<IdentityFiles> files_;  // Without a certificate, the operator's own is used.
-  std::unique_ptr<HttpServer> server_;    // Last: its threads use the rest.
+  std::unique_ptr<IdentityFiles> files_;      // Without a certificate, the operator's own is used.
+  std::unique_ptr<http::HttpServer> server_;  // Last: its threads use the rest.
 };
 
 }  // namespace strobe

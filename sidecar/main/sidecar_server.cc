@@ -202,17 +202,17 @@ absl::Status SidecarServer::ServeStockClients() {
 
 absl::Status SidecarServer::ServeMetrics() {
   if (flags_.http_listen.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(http_,
-                   HttpServer::Start({.listen = flags_.http_listen},
-                                     {{"/healthz",
-                                       [](const Request&) {
-                                         return Page{200, "ok\n"};
-                                       }},
-                                      {"/metrics", [this](const Request&) { return Metrics(); }}}));
+  ASSIGN_OR_RETURN(http_, http::HttpServer::Start(
+                              {.listen = flags_.http_listen},
+                              {{"/healthz",
+                                [](const http::Request&) {
+                                  return http::Page{200, "ok\n"};
+                                }},
+                               {"/metrics", [this](const http::Request&) { return Metrics(); }}}));
   return absl::OkStatus();
 }
 
-Page SidecarServer::Metrics() {
+http::Page SidecarServer::Metrics() {
   SidecarMetrics::State state{.holder = runner_.holder()};
   if (spool_ != nullptr) {
     state.spool_bytes = spool_->used_bytes();
@@ -223,7 +223,7 @@ Page SidecarServer::Metrics() {
     state.agent_connected = agent_->connected();
     state.kineto_refused = agent_->kineto_refused();
   }
-  return MetricsPage(metrics_.Render(state));
+  return http::MetricsPage(metrics_.Render(state));
 }
 
 bool SidecarServer::Stop() {

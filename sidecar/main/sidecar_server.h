@@ -61,7 +61,7 @@ class SidecarServer {
   void StartEnrolling();
   void OnEnrolled(const Enroller::Enrolled& enrolled);  // On the enroller's thread.
   void WatchSigns(const Enroller::Enrolled& enrolled);
-  Page Metrics();
+  http::Page Metrics();
 
   const SidecarFlags flags_;
   const std::string name_;  // The file name of this worker's traces.
@@ -90,7 +90,7 @@ class SidecarServer {
   std::atomic<int> worker_port_{0};   // 0 = not served yet.
   std::atomic<bool> has_failed_{false};
   std::unique_ptr<GrpcServer> stock_server_;  // Null without --compat-listen.
-  std::unique_ptr<HttpServer> http_;          // Null without --http-listen.
+  std::unique_ptr<http::HttpServer> http_;    // Null without --http-listen.
 };
 
 }  // namespace strobe

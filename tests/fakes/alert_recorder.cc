@@ -60,10 +60,10 @@ int main(int argc, char** argv) {
     options.files.client_authority = directory / "clients.crt";
   const auto receiver = strobe::AlertReceiver::Start(clock, options, sink, metrics.receiver());
   if (!receiver.ok()) return std::fprintf(stderr, "%s\n", receiver.status().ToString().c_str()), 1;
-  const auto pages = strobe::HttpServer::Start({.listen = "127.0.0.1:0"},
-                                               {{"/metrics", [&](const strobe::Request&) {
-                                                   return strobe::MetricsPage(metrics.Render());
-                                                 }}});
+  const auto pages = strobe::http::HttpServer::Start(
+      {.listen = "127.0.0.1:0"}, {{"/metrics", [&](const strobe::http::Request&) {
+                                     return strobe::http::MetricsPage(metrics.Render());
+                                   }}});
   std::printf("{\"receiver\": %d, \"metrics\": %d}\n", (*receiver)->port(), (*pages)->port());
   std::fflush(stdout);
   while (true) {

@@ -245,7 +245,7 @@ void Query(std::string_view bytes) {
   static const viewer::ViewerOptions options;
   static viewer::Viewer viewer(library, options);
   const std::size_t question = std::min(bytes.find('?'), bytes.size());
-  Request request{.path = std::string(bytes.substr(0, question)), .host = "localhost"};
+  http::Request request{.path = std::string(bytes.substr(0, question)), .host = "localhost"};
   if (question < bytes.size()) request.query = bytes.substr(question + 1);
   while (viewer.Answer({"/api/run", "", "localhost"}).body.find("\"loading\"") != std::string::npos)
     ;

@@ -238,11 +238,11 @@ void Kineto(std::string_view bytes) {
 }
 
 void Http(std::string_view bytes) {
-  static const std::unique_ptr<HttpServer> server =
-      *HttpServer::Start({.listen = "127.0.0.1:0", .max_body_bytes = 4096},
-                         {{"/page", [](const Request& request) {
-                             return Page{200, request.body, "text/plain", {}, true};
-                           }}});
+  static const std::unique_ptr<http::HttpServer> server =
+      *http::HttpServer::Start({.listen = "127.0.0.1:0", .max_body_bytes = 4096},
+                               {{"/page", [](const http::Request& request) {
+                                   return http::Page{200, request.body, "text/plain", {}, true};
+                                 }}});
   static int asked = 0;
   Ask(server->port(), bytes);
   // The server must still answer other clients.

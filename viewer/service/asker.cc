@@ -20,7 +20,7 @@ std::string_view Stripped(std::string_view text) {
 }
 
 // The header's value; empty if it was not sent.
-absl::StatusOr<std::string_view> OnlyValue(const Request& request, const std::string& name) {
+absl::StatusOr<std::string_view> OnlyValue(const http::Request& request, const std::string& name) {
   std::string_view value;
   bool found = false;
   for (const auto& [sent, text] : request.headers) {
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<std::string>> ReadGroups(std::string_view text,
 
 }  // namespace
 
-absl::StatusOr<Asker> ReadAsker(const Request& request, const IdentityHeaders& names) {
+absl::StatusOr<Asker> ReadAsker(const http::Request& request, const IdentityHeaders& names) {
   ASSIGN_OR_RETURN(const std::string_view user, OnlyValue(request, names.user));
   if (user.empty())
     return absl::UnauthenticatedError(

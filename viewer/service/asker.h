@@ -28,6 +28,6 @@ inline constexpr std::size_t kMaxUserBytes = 512, kMaxGroupBytes = 512, kMaxGrou
 // has sent. OutOfRange if they are too long. Kubernetes keeps names that begin with "system:" for
 // itself and gives them rights. People who choose their own names at an identity provider must not
 // get those, so such groups are left out, and such users are refused (PermissionDenied).
-absl::StatusOr<Asker> ReadAsker(const Request& request, const IdentityHeaders& names);
+absl::StatusOr<Asker> ReadAsker(const http::Request& request, const IdentityHeaders& names);
 
 }  // namespace strobe::viewer

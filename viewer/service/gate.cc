@@ -9,7 +9,7 @@
 namespace strobe::viewer {
 namespace {
 
-Page Refusal(const absl::Status& why) {
+http::Page Refusal(const absl::Status& why) {
   int code = 400;
   if (absl::IsUnauthenticated(why)) code = 401;
   if (absl::IsPermissionDenied(why)) code = 403;
@@ -30,8 +30,8 @@ Gate::Gate(const Clock& clock, Access& access, Options options, Handler inside)
   namespaces_.erase(std::unique(namespaces_.begin(), namespaces_.end()), namespaces_.end());
 }
 
-Page Gate::Answer(const Request& request) {
-  Page page = Judged(request);
+http::Page Gate::Answer(const http::Request& request) {
+  http::Page page = Judged(request);
   const bool has_policy =
       std::any_of(page.headers.begin(), page.headers.end(),
                   [](const auto& header) { return header.first == "Content-Security-Policy"; });
@@ -39,7 +39,7 @@ Page Gate::Answer(const Request& request) {
   return page;
 }
 
-Page Gate::Judged(const Request& request) {
+http::Page Gate::Judged(const http::Request& request) {
   // First, because a hostile site whose name resolves to this address may send any header.
   if (!IsAllowedHost(request.host, options_.hosts))
     return {.status = 403,
@@ -64,7 +64,7 @@ Page Gate::Judged(const Request& request) {
   return Inside(request, visible);
 }
 
-Page Gate::Inside(const Request& request, const VisibleLogdirs& visible) {
+http::Page Gate::Inside(const http::Request& request, const VisibleLogdirs& visible) {
   if (!options_.is_heavy || !options_.is_heavy(request)) return inside_(request, visible);
   struct Counted {
     explicit Counted(std::atomic<int>& of) : count(of), now(++of) {}
@@ -81,7 +81,7 @@ Page Gate::Inside(const Request& request, const VisibleLogdirs& visible) {
   return inside_(request, visible);
 }
 
-bool Gate::IsSlow(const Request& request) {
+bool Gate::IsSlow(const http::Request& request) {
   if (options_.is_heavy && options_.is_heavy(request)) return true;
   const absl::StatusOr<Asker> asker = ReadAsker(request, options_.identity);
   return asker.ok() && access_.MustAsk(*asker, namespaces_);

@@ -23,23 +23,24 @@ class Gate {
     std::vector<std::string> namespaces{};  // The namespace of each logdir.
     // Tells which requests take long even when their asker is known. At most this many of them are
     // answered at the same time, so that threads are left for those who wait for the API server.
-    std::function<bool(const Request&)> is_heavy = nullptr;
+    std::function<bool(const http::Request&)> is_heavy = nullptr;
     int max_heavy = 8;
   };
-  using Handler = std::function<Page(const Request& request, const VisibleLogdirs& visible)>;
+  using Handler =
+      std::function<http::Page(const http::Request& request, const VisibleLogdirs& visible)>;
 
   // The clock and `access` must outlive the gate.
   Gate(const Clock& clock, Access& access, Options options, Handler inside);
 
   // Answers any request. Each request asks about all namespaces, whatever it wants, so that the
   // time of an answer does not depend on whether something hidden was named.
-  Page Answer(const Request& request);
+  http::Page Answer(const http::Request& request);
   // True if the answer takes long, or waits for the API server.
-  bool IsSlow(const Request& request);
+  bool IsSlow(const http::Request& request);
 
  private:
-  Page Judged(const Request& request);
-  Page Inside(const Request& request, const VisibleLogdirs& visible);
+  http::Page Judged(const http::Request& request);
+  http::Page Inside(const http::Request& request, const VisibleLogdirs& visible);
   void LogFailure(const absl::Status& why);
 
   const Clock& clock_;

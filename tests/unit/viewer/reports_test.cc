@@ -60,10 +60,10 @@ class ReportsTest : public testing::Test {
     ASSERT_TRUE(PutText(store, ReportKey("look"), text).ok());
   }
   json Ask(const std::string& make) {
-    const Request request{
+    const http::Request request{
         .path = "/api/report", .query = StrCat("run=&make=", make), .host = "localhost"};
     EXPECT_TRUE(Viewer::IsSlow(request));
-    const Page page = viewer_.Answer(request);
+    const http::Page page = viewer_.Answer(request);
     EXPECT_EQ(page.status, 200) << page.body;
     return json::parse(page.body);
   }

@@ -71,11 +71,11 @@ class TwoLogdirs final : public Library {
 
 class RunFilesTest : public testing::Test {
  protected:
-  Page Get(const std::string& path, const std::string& query, const std::string& range = "") {
+  http::Page Get(const std::string& path, const std::string& query, const std::string& range = "") {
     return viewer_.Answer({.path = path, .query = query, .host = "localhost", .range = range},
                           visible_);
   }
-  static std::string BodyOf(Page& page) {
+  static std::string BodyOf(http::Page& page) {
     std::string body(page.source->size(), '\0');
     EXPECT_EQ(*page.source->Read(0, body), body.size());
     return body;
@@ -115,7 +115,7 @@ TEST_F(RunFilesTest, TellsVerdictWorkersAndFiles) {
 
 TEST_F(RunFilesTest, FilesAreReadByRanges) {
   const std::string query = StrCat("run=gs://a/", kRun, "&file=w0.xplane.pb");
-  Page page = Get("/api/file", query);
+  http::Page page = Get("/api/file", query);
   EXPECT_EQ(page.status, 200);
   EXPECT_EQ(BodyOf(page), "0123456789");
   page = Get("/api/file", query, "bytes=3-5");
@@ -143,8 +143,8 @@ TEST_F(RunFilesTest, RunsOfLogdirsThatAreNotVisibleDoNotExist) {
   EXPECT_THAT(Get("/data/plugin/profile/runs", "").body, Not(HasSubstr("gs://a")));
   for (const char* path : {"/api/run", "/api/report", "/api/manifest", "/api/perfetto",
                            "/api/tiles", "/api/file", "/data/plugin/profile/hosts"}) {
-    const Page hidden = Get(path, StrCat("file=strobe.json&run=gs://a/", kRun));
-    const Page none = Get(path, StrCat("file=strobe.json&run=gs://c/", kRun));
+    const http::Page hidden = Get(path, StrCat("file=strobe.json&run=gs://a/", kRun));
+    const http::Page none = Get(path, StrCat("file=strobe.json&run=gs://c/", kRun));
     EXPECT_EQ(hidden.status, 404) << path;
     EXPECT_EQ(hidden.body, StrCat("there is no run gs://a/", kRun, "\n")) << path;
     EXPECT_EQ(none.body, StrCat("there is no run gs://c/", kRun, "\n")) << "the same answer";

@@ -112,11 +112,11 @@ class Folder final : public Library {
 
 class ViewerTest : public testing::Test {
  protected:
-  Page Get(const std::string& path, const std::string& query = "") {
+  http::Page Get(const std::string& path, const std::string& query = "") {
     return viewer_.Answer({path, query, "127.0.0.1:80"});
   }
   json Ask(const std::string& path, const std::string& query = "") {
-    Page page = Get(path, query);
+    http::Page page = Get(path, query);
     for (int i = 0; i < 200 && page.status == 503; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       page = Get(path, query);
@@ -160,7 +160,7 @@ TEST_F(ViewerTest, TilesHoldEveryEventOnce) {
     std::uint64_t sum = 0;
     const std::uint64_t slots = std::min<std::uint64_t>(4096, (2'000'000'000ull >> level) + 2);
     for (std::uint64_t begin = 0; begin < 2'000'000'000; begin += slots << level) {
-      const Page page =
+      const http::Page page =
           Get("/api/tiles", StrCat("rows=0-2&begin=", begin, "&level=", level, "&slots=", slots));
       ASSERT_EQ(page.status, 200);
       index::VarintReader reader(page.body);
@@ -318,7 +318,7 @@ TEST(SumSelection, BoxesThatOverlapAreReadOnceAndGapsBetweenThemAreNot) {
 
 TEST_F(ViewerTest, ARowThatIsAskedForSeveralTimesIsAnsweredOnce) {
   Run();
-  const Page once = Get("/api/tiles", "rows=0-1&level=20&slots=512");
+  const http::Page once = Get("/api/tiles", "rows=0-1&level=20&slots=512");
   ASSERT_EQ(once.status, 200);
   EXPECT_EQ(Get("/api/tiles", "rows=1,0,0-1,1&level=20&slots=512").body, once.body);
   EXPECT_EQ(Ask("/api/arrows", "rows=1,2,1&begin=0&end=10000000")["total"], 10);
@@ -427,7 +427,7 @@ TEST_F(ViewerTest, AnswersXprof) {
 }
 
 TEST_F(ViewerTest, WhatCannotBeReadSaysWhy) {
-  Page page = Get("/api/run", "run=broken");
+  http::Page page = Get("/api/run", "run=broken");
   EXPECT_EQ(page.status, 500);
   EXPECT_EQ(page.body, "the bucket says no\n");
   EXPECT_EQ(Run("run=broken")["events"], 2 * 2013) << "asked again, it is tried again";
@@ -435,7 +435,7 @@ TEST_F(ViewerTest, WhatCannotBeReadSaysWhy) {
 }
 
 TEST_F(ViewerTest, ServesThePageUnderAStrictPolicy) {
-  const Page page = viewer_.Answer({"/", "", "localhost"});
+  const http::Page page = viewer_.Answer({"/", "", "localhost"});
   EXPECT_THAT(page.body, HasSubstr("<title>Strobe trace viewer</title>"));
   EXPECT_EQ(page.headers.at(0).first, "Content-Security-Policy");
   EXPECT_THAT(page.headers.at(0).second, HasSubstr("default-src 'none'"));
@@ -503,7 +503,7 @@ class HeldShelf final : public Library {
 class ManyRunsTest : public testing::Test {
  protected:
   bool IsLoading(const std::string& run) {
-    const Page page = viewer_.Answer({"/api/run", "run=" + run, "localhost"});
+    const http::Page page = viewer_.Answer({"/api/run", "run=" + run, "localhost"});
     EXPECT_EQ(page.status, 200) << page.body;
     return json::parse(page.body, nullptr, false).contains("loading");
   }
@@ -569,7 +569,7 @@ TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {
   folder.Write();
   Viewer viewer(folder, {});
   const auto get = [&](const std::string& path, const std::string& query) {
-    Page page = viewer.Answer({path, query, "localhost"});
+    http::Page page = viewer.Answer({path, query, "localhost"});
     while (page.status == 503) page = viewer.Answer({path, query, "localhost"});
     return page;
   };
@@ -577,7 +577,7 @@ TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {
   EXPECT_EQ(get("/api/event", event).status, 200);
   std::filesystem::resize_file(folder.trace(), 50);
   for (const auto& [path, query] : {std::pair("/api/event", event), std::pair("/api/run", find)}) {
-    const Page page = get(path, query);
+    const http::Page page = get(path, query);
     EXPECT_EQ(page.status, 500) << path;
     EXPECT_THAT(page.body, testing::AnyOf(HasSubstr("was changed"), HasSubstr("malformed")));
   }

@@ -23,7 +23,7 @@ TEST(XprofData, NumbersKeepAllTheirDigits) {
   host.AddEvent(host.EventId("memory"), 1'000'000, 0);
   host.AddEventStat(host.StatId("bytes"), kBytes);
   const LoadedRun run = MadeRun({host.Encode()});
-  const absl::StatusOr<std::string> text = XprofData(run, Query("host=w0&resolution=0"));
+  const absl::StatusOr<std::string> text = XprofData(run, http::Query("host=w0&resolution=0"));
   ASSERT_TRUE(text.ok()) << text.status();
   const json data = json::parse(*text);
   EXPECT_EQ(data["fullTimespan"][1].get<double>(), static_cast<double>(kEndPs) / 1e9);
@@ -50,7 +50,7 @@ TEST(XprofData, AnAnswerThatIsFullCountsWhatItLeavesOut) {
   for (const auto& [query, wanted] :
        {std::pair("resolution=0", kEvents + kValues), std::pair("search_prefix=work", kEvents)}) {
     constexpr std::size_t kRoom = 20'000;
-    const absl::StatusOr<std::string> text = XprofData(run, Query(query), kRoom);
+    const absl::StatusOr<std::string> text = XprofData(run, http::Query(query), kRoom);
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_LT(text->size(), kRoom + 1000) << query;
     const json data = json::parse(*text);
@@ -69,7 +69,8 @@ TEST(XprofData, HitsOfOtherHostsDoNotHideThoseOfTheHostThatIsSearched) {
   quiet.BeginLine(1, "main", 0);
   quiet.AddEvent(quiet.EventId("work"), kMoreThanAreGiven * 1000, 500);
   const LoadedRun run = MadeRun({busy.Encode(), quiet.Encode()});
-  const absl::StatusOr<std::string> text = XprofData(run, Query("host=w1&search_prefix=work"));
+  const absl::StatusOr<std::string> text =
+      XprofData(run, http::Query("host=w1&search_prefix=work"));
   ASSERT_TRUE(text.ok()) << text.status();
   const json data = json::parse(*text);
   EXPECT_EQ(data["returnedEventsSize"], 1);

@@ -7,7 +7,7 @@
 
 #include "common/http/http_server.h"
 
-namespace strobe {
+namespace strobe::http {
 namespace {
 
 TEST(GetFromLocalhost, ReturnsTheAnswersStatus) {
@@ -41,4 +41,4 @@ TEST(GetFromLocalhost, APortWithoutAServerIsUnavailable) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::http

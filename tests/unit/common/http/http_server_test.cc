@@ -15,7 +15,7 @@
 #include "tests/fakes/loopback_client.h"
 #include "tests/fakes/no_free_files.h"
 
-namespace strobe {
+namespace strobe::http {
 namespace {
 
 using testing::HasSubstr;
@@ -451,4 +451,4 @@ TEST(HttpServer, AHandlerThatThrowsIsAnErrorToItsCallerAlone) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::http

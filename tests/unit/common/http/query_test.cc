@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe {
+namespace strobe::http {
 namespace {
 
 TEST(Query, ReadsParameters) {
@@ -34,4 +34,4 @@ TEST(Query, TakesWhateverComes) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::http

@@ -6,7 +6,7 @@
 
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::http {
 namespace {
 
 using namespace std::chrono_literals;
@@ -81,4 +81,4 @@ TEST(SourceLimiter, RemembersABoundedNumberOfAddresses) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::http

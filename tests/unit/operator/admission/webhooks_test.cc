@@ -44,7 +44,7 @@ class StuckGatekeeper final : public Gatekeeper {
   Notification let_go;
 };
 
-Request Review(const Json& object) {
+http::Request Review(const Json& object) {
   return {.method = "POST",
           .content_type = "application/json",
           .body = Json({{"apiVersion", "admission.k8s.io/v1"},
@@ -72,16 +72,16 @@ TEST(Webhooks, RequestsThatAreCheckedDoNotTakeEveryThread) {
   for (int i = 0; i < 2; ++i)
     users.emplace_back([&] { pages.at("/check-request")(Review(request)); });
   while (gatekeeper.stuck < 2) std::this_thread::sleep_for(1ms);
-  const Page third = pages.at("/check-request")(Review(request));
+  const http::Page third = pages.at("/check-request")(Review(request));
   EXPECT_EQ(third.status, 429) << "the API server comes again";
   // The address of these users holds its half of the turns; another address finds room.
   users.emplace_back([&] {
-    Request from_elsewhere = Review(request);
+    http::Request from_elsewhere = Review(request);
     from_elsewhere.source = "10.0.0.9";
     pages.at("/check-request")(from_elsewhere);
   });
   while (gatekeeper.stuck < 3) std::this_thread::sleep_for(1ms);
-  const Page pod = pages.at("/inject")(
+  const http::Page pod = pages.at("/inject")(
       Review({{"metadata", {{"name", "p"}}}, {"spec", {{"containers", {{{"name", "t"}}}}}}}));
   EXPECT_THAT(pod.body, HasSubstr("\"patch\""));
   gatekeeper.let_go.Notify();

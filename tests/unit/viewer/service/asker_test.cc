@@ -15,7 +15,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 constexpr char kUser[] = "X-Forwarded-User", kGroups[] = "X-Forwarded-Groups";
 
 absl::StatusOr<Asker> Read(Headers headers, const IdentityHeaders& names = {}) {
-  return ReadAsker(Request{.headers = std::move(headers)}, names);
+  return ReadAsker(http::Request{.headers = std::move(headers)}, names);
 }
 
 TEST(ReadAsker, ReadsUserAndGroups) {

@@ -16,10 +16,10 @@ using testing::Optional;
 
 class GateTest : public testing::Test {
  protected:
-  Page Get(const std::string& path, const std::string& user,
-           const std::string& host = "localhost") {
+  http::Page Get(const std::string& path, const std::string& user,
+                 const std::string& host = "localhost") {
     inside_.reset();
-    Request request{.path = path, .host = host};
+    http::Request request{.path = path, .host = host};
     if (!user.empty()) request.headers = {{"X-Forwarded-User", user}};
     return gate_.Answer(request);
   }
@@ -31,9 +31,9 @@ class GateTest : public testing::Test {
   Gate gate_{clock_,
              access_,
              {.hosts = {"strobe.example.com"}, .namespaces = {"ops", "ml", "ops", "web"}},
-             [this](const Request&, const VisibleLogdirs& visible) {
+             [this](const http::Request&, const VisibleLogdirs& visible) {
                inside_ = visible;
-               return Page{200, "inside"};
+               return http::Page{200, "inside"};
              }};
 };
 
@@ -70,7 +70,7 @@ TEST_F(GateTest, NothingIsReachedUnderAnotherName) {
 TEST_F(GateTest, NothingIsReachedWhenTheApiServerDoesNotAnswer) {
   judge_.Allow("jane", "ml");
   judge_.broken = true;
-  const Page page = Get("/api/runs", "jane");
+  const http::Page page = Get("/api/runs", "jane");
   EXPECT_EQ(page.status, 503);
   EXPECT_FALSE(inside_);
   EXPECT_THAT(page.body, testing::Not(HasSubstr("ml"))) << "names no namespace";
@@ -85,11 +85,11 @@ TEST_F(GateTest, EveryAnswerHasThePolicy) {
 }
 
 TEST_F(GateTest, IsSlowWhileItMustAsk) {
-  const Request request{.host = "localhost", .headers = {{"X-Forwarded-User", "jane"}}};
+  const http::Request request{.host = "localhost", .headers = {{"X-Forwarded-User", "jane"}}};
   EXPECT_TRUE(gate_.IsSlow(request));
   gate_.Answer(request);
   EXPECT_FALSE(gate_.IsSlow(request));
-  EXPECT_FALSE(gate_.IsSlow(Request{.host = "localhost"})) << "a refusal asks nobody";
+  EXPECT_FALSE(gate_.IsSlow(http::Request{.host = "localhost"})) << "a refusal asks nobody";
 }
 
 TEST(Gate, HeavyRequestsDoNotTakeAllThreads) {
@@ -99,14 +99,14 @@ TEST(Gate, HeavyRequestsDoNotTakeAllThreads) {
   Notification inside, end;
   Gate gate(clock, access,
             {.namespaces = {"ml"},
-             .is_heavy = [](const Request& request) { return request.path == "/heavy"; },
+             .is_heavy = [](const http::Request& request) { return request.path == "/heavy"; },
              .max_heavy = 1},
-            [&](const Request& request, const VisibleLogdirs&) {
+            [&](const http::Request& request, const VisibleLogdirs&) {
               if (request.query == "wait") {
                 inside.Notify();
                 end.Wait();
               }
-              return Page{};
+              return http::Page{};
             });
   const auto get = [&gate](const std::string& path, const std::string& query = "") {
     return gate
