@@ -52,12 +52,16 @@ absl::StatusOr<std::optional<Json>> RunStarter::SealAgain(const RunCreator& crea
                                     {"annotations", {{kRequesterAnnotation, stamp}}}}}});
 }
 
-std::optional<Nanos> RunStarter::KeepSealed(const RunCreator& creator, const Json& object,
-                                            WrittenObjects& written) {
+std::optional<Nanos> RunStarter::KeepSealed(const RunCreator& creator, WrittenObjects& creators) {
   if (deps_.gatekeeper == nullptr) return std::nullopt;
-  if (!IsSealedByOldKey(creator, deps_.seal_keys())) return kSealCheck;
+  // The version that `creator` has is an old one if its status has been written.
+  const Object object = creators.Get(StrCat(creator.ns, "/", creator.name));
+  if (object == nullptr) return std::nullopt;
+  const absl::StatusOr<RunCreator> stored = ParseCreator(creator.kind, *object);
+  if (!stored.ok()) return std::nullopt;
+  if (!IsSealedByOldKey(*stored, deps_.seal_keys())) return kSealCheck;
   if (!MaySeal()) return kSealWait;
-  absl::StatusOr<std::optional<Json>> sealed = SealAgain(creator, object);
+  absl::StatusOr<std::optional<Json>> sealed = SealAgain(*stored, *object);
   // It has changed or is gone; the watch tells.
   if (absl::IsAborted(sealed.status()) || absl::IsNotFound(sealed.status())) return kSealWait;
   if (!sealed.ok()) {
@@ -66,7 +70,7 @@ std::optional<Nanos> RunStarter::KeepSealed(const RunCreator& creator, const Jso
                {{NounOf(creator.kind), StrCat(creator.ns, "/", creator.name)},
                 {"error", MessageOf(sealed.status())}});
   } else if (*sealed) {
-    written.Remember(creator.resource_version, **std::move(sealed));
+    creators.Remember(stored->resource_version, **std::move(sealed));
   }
   return kSealCheck;
 }

@@ -42,9 +42,8 @@ class RunStarter {
   // Does the same for a creator that starts nothing now: one that is suspended, or starts its next
   // run after its key was given up, could not be sealed again then. The rate of these writes is
   // limited. Returns after how long to call it again, also after a failure; none if there are no
-  // seals. `written` is told what was written.
-  std::optional<Nanos> KeepSealed(const RunCreator& creator, const Json& object,
-                                  WrittenObjects& written);
+  // seals. `creators` has the creator as it is stored, and is told what was written.
+  std::optional<Nanos> KeepSealed(const RunCreator& creator, WrittenObjects& creators);
   // Judges access and policies as for a request by the creator's requester, and creates the run
   // within `within`. Nothing if the run exists, even if another operator created it. After an
   // error, try again.

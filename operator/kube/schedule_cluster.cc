@@ -87,12 +87,7 @@ absl::Status KubeScheduleCluster::WriteStatus(const ProfileSchedule& schedule,
 }
 
 std::optional<Nanos> KubeScheduleCluster::KeepSealed(const ProfileSchedule& schedule) {
-  // The version that `schedule` has is an old one if its status has been written.
-  const Object object = schedules_.Get(StrCat(schedule.ns, "/", schedule.name));
-  if (object == nullptr) return std::nullopt;
-  const absl::StatusOr<ProfileSchedule> stored = ParseSchedule(*object);
-  if (!stored.ok()) return std::nullopt;
-  return starter_.KeepSealed(*stored, *object, schedules_);
+  return starter_.KeepSealed(schedule, schedules_);
 }
 
 void KubeScheduleCluster::RecordEvent(const ProfileSchedule& schedule, bool warning,

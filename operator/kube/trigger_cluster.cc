@@ -86,12 +86,7 @@ absl::Status KubeTriggerCluster::WriteStatus(const ProfileTrigger& trigger,
 }
 
 std::optional<Nanos> KubeTriggerCluster::KeepSealed(const ProfileTrigger& trigger) {
-  // The version that `trigger` has is an old one if its status has been written.
-  const Object object = triggers_.Get(StrCat(trigger.ns, "/", trigger.name));
-  if (object == nullptr) return std::nullopt;
-  const absl::StatusOr<ProfileTrigger> stored = ParseTrigger(*object);
-  if (!stored.ok()) return std::nullopt;
-  return starter_.KeepSealed(*stored, *object, triggers_);
+  return starter_.KeepSealed(trigger, triggers_);
 }
 
 void KubeTriggerCluster::RecordEvent(const ProfileTrigger& trigger, bool warning,

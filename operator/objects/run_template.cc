@@ -52,6 +52,16 @@ void ReadCreator(const Json& object, RunCreator& creator) {
   }
 }
 
+absl::StatusOr<RunCreator> ParseCreator(CreatorKind kind, const Json& object) {
+  try {
+    RunCreator creator(kind);
+    ReadCreator(object, creator);
+    return creator;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
+  }
+}
+
 absl::Status ReadHistory(const Json& spec, RunCreator& creator) {
   creator.suspend = spec.value("suspend", false);
   creator.keep_succeeded =
