@@ -86,43 +86,44 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
                                                          int number) {
   if (table_.retired()) return ReconcileResult{};
   if (deps_.gatekeeper == nullptr) return Launch(key, request, number, {});
-  const Crowd crowd = table_.BeginTry(key, request, number);
+  const EarlierCaptures earlier = table_.BeginTry(key, request, number);
   // Whichever way this returns, the request must no longer count as one that is about to begin.
   const absl::Cleanup end_try = [&] { table_.EndTry(key, number); };
   // A capture that is taken up again after a restart was judged before it began.
   if (!Resumes(request, number)) {
     ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held,
-                     HoldBack(key, request, number, crowd, Nanos::max()));
+                     HoldBack(key, request, number, earlier, Nanos::max()));
     if (held) return *held;
   }
-  return Launch(key, request, number, crowd);
+  return Launch(key, request, number, earlier);
 }
 
 // None: access and policies allow the attempt. A verdict that is younger than `max_age` still
 // holds.
 RequestReconciler::MaybeResult RequestReconciler::HoldBack(const std::string& key,
                                                            const ProfileRequest& request,
-                                                           int number, const Crowd& crowd,
+                                                           int number,
+                                                           const EarlierCaptures& earlier,
                                                            Nanos max_age) {
   ASSIGN_OR_RETURN(const std::string unknown, deps_.gatekeeper->WhyNotAdmitted(request));
   if (!unknown.empty() || !request.requester) return Refuse(request, "NotAdmitted", unknown);
   // Glance() is cheap, so it comes first: many requests may wait, and each asks again and again.
-  if (const std::optional<PolicyVerdict> verdict = deps_.gatekeeper->Glance(request, crowd))
-    return Hold(key, request, crowd, *verdict);
+  if (const std::optional<PolicyVerdict> verdict = deps_.gatekeeper->Glance(request, earlier))
+    return Hold(key, request, earlier, *verdict);
   const std::optional<MonoTime> allowed = table_.AllowedAt(key, request, number);
   if (allowed && deps_.clock.MonoNow() - *allowed <= max_age) return std::nullopt;
   ASSIGN_OR_RETURN(const PolicyVerdict verdict,
-                   deps_.gatekeeper->Judge(request, *request.requester, crowd, kJudgeLimit));
+                   deps_.gatekeeper->Judge(request, *request.requester, earlier, kJudgeLimit));
   if (verdict.kind == PolicyVerdict::Kind::kRefused)
     return Refuse(request, "NotAllowed", verdict.message);
-  if (verdict.kind == PolicyVerdict::Kind::kWait) return Hold(key, request, crowd, verdict);
+  if (verdict.kind == PolicyVerdict::Kind::kWait) return Hold(key, request, earlier, verdict);
   table_.SetAllowed(key, request, number);
   return std::nullopt;
 }
 
 absl::StatusOr<ReconcileResult> RequestReconciler::Hold(const std::string& key,
                                                         const ProfileRequest& request,
-                                                        const Crowd& crowd,
+                                                        const EarlierCaptures& earlier,
                                                         const PolicyVerdict& verdict) {
   if (request.capture.preflight_only)
     return Refuse(request, "WaitingForPolicy",
@@ -133,13 +134,13 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Hold(const std::string& key,
   // The end of an earlier capture wakes the request. Nothing announces that time has passed or that
   // a policy has changed, so the request looks again itself.
   const Nanos look = table_.Pace(key, request);
-  if (crowd.ahead > 0 || !verdict.wait) return ReconcileResult{look};
+  if (earlier.ahead > 0 || !verdict.wait) return ReconcileResult{look};
   return ReconcileResult{std::min<Nanos>(*verdict.wait, std::max(look, kMaxPoll))};
 }
 
 absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key,
                                                           const ProfileRequest& request, int number,
-                                                          const Crowd& crowd) {
+                                                          const EarlierCaptures& earlier) {
   if (const absl::StatusOr<PodQuery> query = QueryFor(request.target); !query.ok())
     return Refuse(request, "UnknownJobKind", MessageOf(query.status()));
   const bool resumes = Resumes(request, number);
@@ -171,7 +172,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
   if (queued) return *queued;
   if (deps_.gatekeeper != nullptr && !resumes) {
     ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held,
-                     HoldBack(key, request, number, crowd, kVerdictAge));
+                     HoldBack(key, request, number, earlier, kVerdictAge));
     if (held) {
       table_.LeaveTurns(key);
       return *held;

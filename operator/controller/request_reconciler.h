@@ -39,11 +39,12 @@ class RequestReconciler {
   absl::StatusOr<ReconcileResult> Begin(const std::string& key, const ProfileRequest& request,
                                         int number);
   MaybeResult HoldBack(const std::string& key, const ProfileRequest& request, int number,
-                       const Crowd& crowd, Nanos max_age);
+                       const EarlierCaptures& earlier, Nanos max_age);
   absl::StatusOr<ReconcileResult> Hold(const std::string& key, const ProfileRequest& request,
-                                       const Crowd& crowd, const PolicyVerdict& verdict);
+                                       const EarlierCaptures& earlier,
+                                       const PolicyVerdict& verdict);
   absl::StatusOr<ReconcileResult> Launch(const std::string& key, const ProfileRequest& request,
-                                         int number, const Crowd& crowd);
+                                         int number, const EarlierCaptures& earlier);
   absl::StatusOr<Selection> Select(const ProfileRequest& request, bool patient);
   MaybeResult AwaitTargets(const std::string& key, const ProfileRequest& request, int number,
                            const Selection& selection, std::size_t wanted);

@@ -48,7 +48,8 @@ bool RequestTable::retired() const {
   return retired_;
 }
 
-Crowd RequestTable::BeginTry(const std::string& key, const ProfileRequest& request, int number) {
+EarlierCaptures RequestTable::BeginTry(const std::string& key, const ProfileRequest& request,
+                                       int number) {
   MutexLock lock(&mutex_);
   WaitingOf(key, request, number).held = false;
   // A request's next attempt joins the end of the line: requests that waited meanwhile come first.

@@ -59,7 +59,7 @@ class RequestTable {
 
   // Notes that a request tries to begin attempt `number`, and returns what counts before it in its
   // namespace. Must be followed by EndTry, whatever came of the try.
-  Crowd BeginTry(const std::string& key, const ProfileRequest& request, int number);
+  EarlierCaptures BeginTry(const std::string& key, const ProfileRequest& request, int number);
   // Wakes the request of the namespace that may try next.
   void EndTry(const std::string& key, int number);
   // Notes that a policy makes the request wait, until its next try.

@@ -18,9 +18,9 @@ constexpr Nanos kCheckTimeout = seconds(8);
 constexpr Nanos kAskAgain = seconds(1);
 // Clocks drift by tens of microseconds a second; an offset that is older is measured again.
 constexpr Nanos kFreshClock = seconds(2);
-// In captures of more than kCrowd workers, a clock whose error is larger than kSharp is measured
-// once more.
-constexpr std::size_t kCrowd = 32;
+// In captures of more than kMaxSmallCapture workers, a clock whose error is larger than kSharp is
+// measured once more.
+constexpr std::size_t kMaxSmallCapture = 32;
 constexpr Nanos kSharp = std::chrono::milliseconds(1);
 constexpr Nanos kSharpenTimeout = seconds(2);
 constexpr std::size_t kMaxToldSources = 8, kMaxToldSourceBytes = 240;
@@ -271,8 +271,8 @@ bool AttemptPreflight::RefreshClocks() {
 // connecting takes so much of this process's time that clocks are measured badly, and starts would
 // be late by that error.
 bool AttemptPreflight::SharpenClocks() {
-  if (state_.members.size() <= kCrowd || state_.result.plan || state_.spec.preflight_only ||
-      std::exchange(sharpened_, true))
+  if (state_.members.size() <= kMaxSmallCapture || state_.result.plan ||
+      state_.spec.preflight_only || std::exchange(sharpened_, true))
     return false;
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
     Member& member = state_.members[i];

@@ -16,12 +16,12 @@ class Gatekeeper {
   // Judges access and policies. Blocks for `within` at most. An error means that this could not be
   // found out, and the capture must not begin.
   virtual absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request,
-                                              const Requester& requester, const Crowd& crowd,
-                                              Nanos within) = 0;
+                                              const Requester& requester,
+                                              const EarlierCaptures& earlier, Nanos within) = 0;
   // Like Judge, but by policies that may be some seconds old: cheap, for waiting requests that ask
   // again and again. None: nothing makes the request wait, or that is not known; ask Judge.
   virtual std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
-                                              const Crowd& crowd) = 0;
+                                              const EarlierCaptures& earlier) = 0;
   // The logdir that policies give to a request of the namespace that names none. Blocks for
   // `within` at most. NotFound and FailedPrecondition tell the requester why there is none; other
   // errors mean that this could not be found out.

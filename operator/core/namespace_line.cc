@@ -20,18 +20,19 @@ std::vector<std::string> NamespaceLine::First(const std::string& ns) const {
   return {std::get<std::string>(*found->second.waiting.begin())};
 }
 
-Crowd NamespaceLine::Try(const std::string& name, const std::string& key, WallTime since) {
+EarlierCaptures NamespaceLine::Try(const std::string& name, const std::string& key,
+                                   WallTime since) {
   Entry& entry = entries_[key];
   TakeOut(key, entry);
   entry = {name, since, ++last_try_};
   Namespace& ns = namespaces_[name];
-  Crowd crowd;
-  crowd.active = static_cast<int>(ns.running.size() + ns.trying.size());
+  EarlierCaptures earlier;
+  earlier.active = static_cast<int>(ns.running.size() + ns.trying.size());
   const auto older = ns.waiting.lower_bound({since, key});
-  crowd.ahead = static_cast<int>(std::distance(ns.waiting.begin(), older));
+  earlier.ahead = static_cast<int>(std::distance(ns.waiting.begin(), older));
   for (const auto& [number, other] : ns.trying) entries_[other].counted = true;
   ns.trying.emplace(entry.tries, key);
-  return crowd;
+  return earlier;
 }
 
 std::vector<std::string> NamespaceLine::Begin(const std::string& key) {

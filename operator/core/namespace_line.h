@@ -18,7 +18,7 @@ class NamespaceLine {
   // The request `key`, which waits since `since`, tries to begin. Returns what counts before it.
   // Equal times are ordered by key. Must be followed by Begin, Wait or Leave. Each of those returns
   // the requests that should try again because of it: at most one, of the same namespace.
-  Crowd Try(const std::string& ns, const std::string& key, WallTime since);
+  EarlierCaptures Try(const std::string& ns, const std::string& key, WallTime since);
   // It may begin: it is under way until it leaves.
   std::vector<std::string> Begin(const std::string& key);
   // It may not begin yet: it stays in the line.

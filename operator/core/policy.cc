@@ -45,7 +45,7 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
   }
   // The message must not contain numbers that change while requests wait: each change would be a
   // write of each waiting request's status.
-  const int before = ns.crowd.active + ns.crowd.ahead;
+  const int before = ns.earlier.active + ns.earlier.ahead;
   if (policy.max_concurrent && before >= *policy.max_concurrent) {
     return {Kind::kWait,
             StrCat("ProfilePolicy ", policy.name, " allows ", *policy.max_concurrent,

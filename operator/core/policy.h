@@ -38,7 +38,7 @@ struct ProfilePolicy {
 };
 
 // The other captures of a namespace that count before the one that is judged.
-struct Crowd {
+struct EarlierCaptures {
   int active = 0;  // Under way, or about to begin.
   int ahead = 0;   // Waiting, and for longer.
 };
@@ -47,7 +47,7 @@ struct Crowd {
 struct NamespaceFacts {
   std::string name{};
   std::map<std::string, std::string> labels{};
-  Crowd crowd{};
+  EarlierCaptures earlier{};
   std::optional<WallTime> last_end{};  // When its last capture ended; none = not known.
 };
 

@@ -108,14 +108,14 @@ absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const std::string& uid, Wa
 }
 
 absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& request,
-                                                    const Requester& requester, const Crowd& crowd,
-                                                    Nanos within) {
+                                                    const Requester& requester,
+                                                    const EarlierCaptures& earlier, Nanos within) {
   const MonoTime deadline = clock_.MonoNow() + within;
   ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(request, requester, deadline));
   if (!refusal.empty()) return PolicyVerdict{PolicyVerdict::Kind::kRefused, std::move(refusal), {}};
   ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, ReadPolicies(deadline));
   ASSIGN_OR_RETURN(Labels labels, ReadLabels(request.ns, deadline));
-  return JudgeByFacts(request, crowd, policies, std::move(labels), deadline);
+  return JudgeByFacts(request, earlier, policies, std::move(labels), deadline);
 }
 
 absl::StatusOr<RunVerdict> KubeGatekeeper::JudgeRun(const ProfileRequest& run,
@@ -150,13 +150,13 @@ void KubeGatekeeper::ForgetRun(const std::string& ns, const std::string& name) {
 }
 
 std::optional<PolicyVerdict> KubeGatekeeper::Glance(const ProfileRequest& request,
-                                                    const Crowd& crowd) {
+                                                    const EarlierCaptures& earlier) {
   const absl::StatusOr<std::vector<ProfilePolicy>> policies = RecentPolicies();
   if (!policies.ok()) return std::nullopt;
   absl::StatusOr<Labels> labels = RecentLabels(request.ns);
   if (!labels.ok()) return std::nullopt;
-  absl::StatusOr<PolicyVerdict> verdict =
-      JudgeByFacts(request, crowd, *policies, *std::move(labels), clock_.MonoNow() + kGlanceLimit);
+  absl::StatusOr<PolicyVerdict> verdict = JudgeByFacts(
+      request, earlier, *policies, *std::move(labels), clock_.MonoNow() + kGlanceLimit);
   // A request that would have been refused a few seconds ago may be allowed now.
   if (!verdict.ok() || verdict->kind != PolicyVerdict::Kind::kWait) return std::nullopt;
   return *std::move(verdict);
@@ -176,10 +176,10 @@ absl::StatusOr<std::string> KubeGatekeeper::LogdirFor(const std::string& ns, Nan
 }
 
 absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
-    const ProfileRequest& request, const Crowd& crowd, const std::vector<ProfilePolicy>& policies,
-    Labels labels, MonoTime deadline) {
+    const ProfileRequest& request, const EarlierCaptures& earlier,
+    const std::vector<ProfilePolicy>& policies, Labels labels, MonoTime deadline) {
   ASSIGN_OR_RETURN(const NamespaceFacts facts,
-                   FactsOf(request, crowd, policies, std::move(labels), deadline));
+                   FactsOf(request, earlier, policies, std::move(labels), deadline));
   return JudgeWith(policies, facts, request, nullptr);
 }
 
@@ -194,10 +194,10 @@ PolicyVerdict KubeGatekeeper::JudgeWith(const std::vector<ProfilePolicy>& polici
 }
 
 absl::StatusOr<NamespaceFacts> KubeGatekeeper::FactsOf(const ProfileRequest& request,
-                                                       const Crowd& crowd,
+                                                       const EarlierCaptures& earlier,
                                                        const std::vector<ProfilePolicy>& policies,
                                                        Labels labels, MonoTime deadline) {
-  NamespaceFacts facts{.name = request.ns, .labels = std::move(labels), .crowd = crowd};
+  NamespaceFacts facts{.name = request.ns, .labels = std::move(labels), .earlier = earlier};
   // Reads all requests of the namespace, so it is done only if a policy needs it.
   const auto asked = [&](const auto field) {
     return std::any_of(policies.begin(), policies.end(), [field](const ProfilePolicy& policy) {
@@ -206,7 +206,7 @@ absl::StatusOr<NamespaceFacts> KubeGatekeeper::FactsOf(const ProfileRequest& req
   };
   if (asked(&ProfilePolicy::min_interval) || asked(&ProfilePolicy::max_concurrent)) {
     const Others others = OthersOf(request);
-    facts.crowd.active = std::max(facts.crowd.active, others.active);
+    facts.earlier.active = std::max(facts.earlier.active, others.active);
     facts.last_end = others.last_end;
   }
   if (asked(&ProfilePolicy::min_interval)) {

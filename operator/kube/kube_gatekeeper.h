@@ -51,14 +51,15 @@ class KubeGatekeeper final : public Gatekeeper {
   // The same for a schedule or trigger, which may be much older than its requests.
   absl::StatusOr<std::string> WhyNotAdmitted(const RunCreator& creator);
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
-                                      const Crowd& crowd, Nanos within) override;
+                                      const EarlierCaptures& earlier, Nanos within) override;
   // Like Judge, for a run that a schedule or trigger starts. A run that is not refused is counted
   // from now on, so that another thread does not use the same budget.
   absl::StatusOr<RunVerdict> JudgeRun(const ProfileRequest& run, const Requester& requester,
                                       Nanos within);
   // The run was not created after all.
   void ForgetRun(const std::string& ns, const std::string& name);
-  std::optional<PolicyVerdict> Glance(const ProfileRequest& request, const Crowd& crowd) override;
+  std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
+                                      const EarlierCaptures& earlier) override;
   absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) override;
   void CaptureEnded(const std::string& ns, WallTime when) override;
 
@@ -88,12 +89,14 @@ class KubeGatekeeper final : public Gatekeeper {
                                           MonoTime deadline);
   absl::StatusOr<bool> MayProfile(const Requester& requester, const std::string& ns,
                                   const std::string& pod, MonoTime deadline);
-  absl::StatusOr<PolicyVerdict> JudgeByFacts(const ProfileRequest& request, const Crowd& crowd,
+  absl::StatusOr<PolicyVerdict> JudgeByFacts(const ProfileRequest& request,
+                                             const EarlierCaptures& earlier,
                                              const std::vector<ProfilePolicy>& policies,
                                              Labels labels, MonoTime deadline);
   PolicyVerdict JudgeWith(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& facts,
                           const ProfileRequest& request, const JobRuns* automatic);
-  absl::StatusOr<NamespaceFacts> FactsOf(const ProfileRequest& request, const Crowd& crowd,
+  absl::StatusOr<NamespaceFacts> FactsOf(const ProfileRequest& request,
+                                         const EarlierCaptures& earlier,
                                          const std::vector<ProfilePolicy>& policies, Labels labels,
                                          MonoTime deadline);
   // The other captures of the namespace.

@@ -15,12 +15,14 @@ using testing::IsEmpty;
 class JudgeOfSchedules final : public Gatekeeper {
  public:
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
-                                      const Crowd&, Nanos within) override {
+                                      const EarlierCaptures&, Nanos within) override {
     EXPECT_LE(within, 2s);
     asked.push_back(requester.username + " " + request.capture.logdir);
     return verdict;
   }
-  std::optional<PolicyVerdict> Glance(const ProfileRequest&, const Crowd&) override { return {}; }
+  std::optional<PolicyVerdict> Glance(const ProfileRequest&, const EarlierCaptures&) override {
+    return {};
+  }
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }
   absl::StatusOr<std::string> LogdirFor(const std::string&, Nanos) override { return logdir; }
   void CaptureEnded(const std::string&, WallTime) override {}

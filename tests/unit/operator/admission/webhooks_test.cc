@@ -26,14 +26,14 @@ class Observer final : public WebhookObserver {
 // An API server that does not answer until it is released.
 class StuckGatekeeper final : public Gatekeeper {
  public:
-  absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest&, const Requester&, const Crowd&,
-                                      Nanos within) override {
+  absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest&, const Requester&,
+                                      const EarlierCaptures&, Nanos within) override {
     EXPECT_LT(within, 5s) << "the API server waits for five seconds";
     ++stuck;
     let_go.Wait();
     return PolicyVerdict{};
   }
-  std::optional<PolicyVerdict> Glance(const ProfileRequest&, const Crowd&) override {
+  std::optional<PolicyVerdict> Glance(const ProfileRequest&, const EarlierCaptures&) override {
     return std::nullopt;
   }
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }

@@ -113,13 +113,14 @@ class FakeMetrics final : public CaptureMetrics {
 class FakeGatekeeper final : public Gatekeeper {
  public:
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
-                                      const Crowd& crowd, Nanos) override {
-    asked.push_back(requester.username + " " + std::to_string(crowd.active));
-    return Verdict(request, crowd);
+                                      const EarlierCaptures& earlier, Nanos) override {
+    asked.push_back(requester.username + " " + std::to_string(earlier.active));
+    return Verdict(request, earlier);
   }
-  std::optional<PolicyVerdict> Glance(const ProfileRequest& request, const Crowd& crowd) override {
+  std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
+                                      const EarlierCaptures& earlier) override {
     ++glances;
-    const absl::StatusOr<PolicyVerdict> now = Verdict(request, crowd);
+    const absl::StatusOr<PolicyVerdict> now = Verdict(request, earlier);
     if (!now.ok() || now->kind != PolicyVerdict::Kind::kWait) return std::nullopt;
     return *now;
   }
@@ -139,8 +140,8 @@ class FakeGatekeeper final : public Gatekeeper {
   int glances = 0;
 
  private:
-  absl::StatusOr<PolicyVerdict> Verdict(const ProfileRequest&, const Crowd& crowd) {
-    if (most > 0 && crowd.active + crowd.ahead >= most)
+  absl::StatusOr<PolicyVerdict> Verdict(const ProfileRequest&, const EarlierCaptures& earlier) {
+    if (most > 0 && earlier.active + earlier.ahead >= most)
       return PolicyVerdict{PolicyVerdict::Kind::kWait, "too many", {}};
     return verdict;
   }
