@@ -315,7 +315,7 @@ std::string WhyNotInjected(const Json& pod) {
 }
 
 Injection Inject(const Json& pod, const InjectionSettings& settings,
-                 const Surroundings& surroundings) {
+                 const InjectionContext& context) {
   Injection injection;
   injection.skipped = WhyNotInjected(pod);
   if (!injection.skipped.empty()) return injection;
@@ -327,12 +327,12 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
   std::vector<std::string> names;
   for (const std::size_t index : trainers) names.push_back(TextOf(containers[index], "name"));
   std::vector<std::string> wishes_warnings;
-  SidecarSpec made = MakeSidecar(pod, settings, surroundings, volumes, names, wishes_warnings);
+  SidecarSpec made = MakeSidecar(pod, settings, context, volumes, names, wishes_warnings);
   const Json& inits = Member(spec, "initContainers");
   const std::optional<std::size_t> native = Find(inits, kSidecarContainer);
   const Json& there = SidecarOf(spec);
   // Native sidecars only: nothing waits for an ordinary container.
-  if (made.native && made.cannot.empty()) made.cannot = WhyStuck(settings, surroundings.limits);
+  if (made.native && made.cannot.empty()) made.cannot = WhyStuck(settings, context.limits);
   // A sidecar that is already in the pod was accepted before.
   if (there.is_null() && !made.cannot.empty()) {
     injection.skipped = made.cannot;

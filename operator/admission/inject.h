@@ -60,7 +60,7 @@ struct InjectionSettings {
 };
 
 // What injection knows beside the pod and the settings.
-struct Surroundings {
+struct InjectionContext {
   std::string roots{};       // PEM bundle of the authorities that the sidecar trusts.
   NamespaceLimits limits{};  // What the pod's namespace demands, as far as it is known.
   std::string seed{};        // A text that differs from pod to pod.
@@ -80,7 +80,7 @@ struct Injection {
 // server call again. Parts that other webhooks have removed are restored. The user's fields are not
 // changed.
 Injection Inject(const nlohmann::json& pod, const InjectionSettings& settings,
-                 const Surroundings& surroundings);
+                 const InjectionContext& context);
 
 // Why the pod is not injected, as far as the pod alone tells; empty if it is.
 std::string WhyNotInjected(const nlohmann::json& pod);

@@ -242,30 +242,27 @@ Json Arguments(const Json& spec, const InjectionSettings& settings, const Sideca
 }
 
 SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
-                        const Surroundings& surroundings, const SidecarVolumes& volumes,
+                        const InjectionContext& context, const SidecarVolumes& volumes,
                         const std::vector<std::string>& trainers,
                         std::vector<std::string>& warnings) {
   const Json& spec = Member(pod, "spec");
   Wishes wishes(pod, warnings);
   SidecarSpec made;
   made.native = IsNative(spec, settings, wishes);
-  SidecarResources resources =
-      ChooseResources(spec, settings, surroundings.limits, wishes, warnings);
+  SidecarResources resources = ChooseResources(spec, settings, context.limits, wishes, warnings);
   if (!resources.cannot.empty()) {
     made.cannot = std::move(resources.cannot);
     return made;
   }
   const std::string framework_ports = wishes.Get("framework-port", StrCat(settings.framework_port),
                                                  IsPorts, "a port, or several with commas");
-  const SidecarPorts ports =
-      ChoosePorts(spec, settings, framework_ports, surroundings.seed, wishes);
+  const SidecarPorts ports = ChoosePorts(spec, settings, framework_ports, context.seed, wishes);
   if (ports.captures.size() > 1)
     made.host_ports = ports.captures;
   else
     made.served_ports = ports.captures;
   if (ports.metrics != 0) made.served_ports.push_back(ports.metrics);
-  Json arguments =
-      Arguments(spec, settings, ports, surroundings.limits, resources.spool_size, wishes);
+  Json arguments = Arguments(spec, settings, ports, context.limits, resources.spool_size, wishes);
   // With several trainers, programs are distinguished by their environment.
   if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));
   Json environment = {
@@ -276,11 +273,11 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
     arguments.push_back("--insecure-plaintext");
   } else {
     arguments.push_back(StrCat("--enroll=", settings.enrollment));
-    if (!surroundings.enrollment_address.empty() && !ResolvesServices(spec))
-      arguments.push_back(StrCat("--enroll-at=", surroundings.enrollment_address));
+    if (!context.enrollment_address.empty() && !ResolvesServices(spec))
+      arguments.push_back(StrCat("--enroll-at=", context.enrollment_address));
     arguments.push_back(StrCat("--token-file=", kTokenPath, "/token"));
     arguments.push_back(StrCat("--state-dir=", kSpoolPath));
-    environment.push_back({{"name", "STROBE_ROOTS"}, {"value", surroundings.roots}});
+    environment.push_back({{"name", "STROBE_ROOTS"}, {"value", context.roots}});
     mounts.push_back({{"name", volumes.token}, {"mountPath", kTokenPath}, {"readOnly", true}});
   }
   AddLogdirVolume(spec, wishes, volumes, mounts);
@@ -302,7 +299,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                     {"env", std::move(environment)},
                     {"ports", DeclaredPorts(ports)},
                     {"resources", std::move(resources.resources)},
-                    {"securityContext", SecurityContext(settings, surroundings.limits, wishes)},
+                    {"securityContext", SecurityContext(settings, context.limits, wishes)},
                     {"volumeMounts", std::move(mounts)}};
   if (made.native) {
     made.container["restartPolicy"] = "Always";

@@ -40,7 +40,7 @@ struct SidecarSpec {
 // that is invalid or cannot be followed causes a warning and is ignored, so that the API server
 // always accepts the pod and the pod starts.
 SidecarSpec MakeSidecar(const nlohmann::json& pod, const InjectionSettings& settings,
-                        const Surroundings& surroundings, const SidecarVolumes& volumes,
+                        const InjectionContext& context, const SidecarVolumes& volumes,
                         const std::vector<std::string>& trainers,
                         std::vector<std::string>& warnings);
 

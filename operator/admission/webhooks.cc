@@ -184,7 +184,7 @@ class Webhooks {
     Injection skipped;
     skipped.skipped = WhyNotInjected(request.object);
     if (!skipped.skipped.empty()) return skipped;
-    Surroundings surroundings{
+    InjectionContext context{
         .roots = options_.roots(),
         .limits = {},
         .seed = request.uid,
@@ -193,14 +193,14 @@ class Webhooks {
     if (limits_ != nullptr) {
       const auto limits = limits_->Read(request.ns, kLimitsLimit);
       if (limits.ok())
-        surroundings.limits = **limits;
+        context.limits = **limits;
       else
         unknown = MessageOf(limits.status());
     }
     // The warning below reaches only the pod's creator, often a controller, so it is logged too.
-    if (!surroundings.limits.users_differ.empty())
-      LogWarning("policies disagree", {{"reason", surroundings.limits.users_differ}});
-    Injection injection = Inject(request.object, options_.injection, surroundings);
+    if (!context.limits.users_differ.empty())
+      LogWarning("policies disagree", {{"reason", context.limits.users_differ}});
+    Injection injection = Inject(request.object, options_.injection, context);
     if (!unknown.empty() && !injection.patch.empty()) {
       LogWarning("the namespace's limits are not known",
                  {{"pod", NameOf(request)}, {"error", unknown}});

@@ -20,7 +20,7 @@ using testing::IsEmpty;
 
 const InjectionSettings kSettings{.image = "strobe-sidecar:1", .enrollment = "strobe.ns.svc:9444"};
 constexpr char kRoots[] = "-----BEGIN CERTIFICATE-----\n";
-Surroundings Around() { return {.roots = kRoots, .seed = "a review"}; }
+InjectionContext Context() { return {.roots = kRoots, .seed = "a review"}; }
 
 Json Pod() {
   return {{"metadata", {{"name", "p"}, {"labels", {{"strobe.dev/inject", "true"}}}}},
@@ -28,7 +28,7 @@ Json Pod() {
 }
 
 Json Apply(const Json& pod, const InjectionSettings& settings = kSettings) {
-  return pod.patch(Inject(pod, settings, Around()).patch);
+  return pod.patch(Inject(pod, settings, Context()).patch);
 }
 const Json& Sidecar(const Json& pod) { return pod["spec"]["initContainers"].back(); }
 std::string Variable(const Json& container, const std::string& name) {
@@ -60,10 +60,10 @@ TEST(Inject, AddsANativeSidecarThatTheOperatorFinds) {
 }
 
 TEST(Inject, OnlyAddsAndOnlyOnce) {
-  const Injection first = Inject(Pod(), kSettings, Around());
+  const Injection first = Inject(Pod(), kSettings, Context());
   for (const Json& operation : first.patch) EXPECT_EQ(operation["op"], "add");
   const Json patched = Pod().patch(first.patch);
-  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Context()).patch, IsEmpty());
   // The pod stays as it was admitted even if the settings have changed since.
   InjectionSettings other = kSettings;
   other.image = "strobe-sidecar:2";
@@ -75,7 +75,7 @@ TEST(Inject, LeavesWhatTheUserSet) {
   pod["metadata"]["annotations"] = {{"strobe.dev/python", "true"}};
   pod["spec"]["containers"][0]["env"] = {{{"name", "CUDA_INJECTION64_PATH"}, {"value", "/mine.so"}},
                                          {{"name", "PYTHONPATH"}, {"valueFrom", {{"x", "y"}}}}};
-  const Injection injection = Inject(pod, kSettings, Around());
+  const Injection injection = Inject(pod, kSettings, Context());
   const Json patched = pod.patch(injection.patch);
   EXPECT_EQ(Variable(patched["spec"]["containers"][0], "CUDA_INJECTION64_PATH"), "/mine.so");
   EXPECT_EQ(patched["spec"]["containers"][0]["env"][1], pod["spec"]["containers"][0]["env"][1]);
@@ -87,11 +87,11 @@ TEST(Inject, ThePackageGoesBehindThePathsOfTheContainer) {
   pod["metadata"]["annotations"] = {{"strobe.dev/python", "true"}};
   pod["spec"]["containers"][0]["env"] = {{{"name", "A"}, {"value", "a"}},
                                          {{"name", "PYTHONPATH"}, {"value", "/app:/lib"}}};
-  const Json patched = pod.patch(Inject(pod, kSettings, Around()).patch);
+  const Json patched = pod.patch(Inject(pod, kSettings, Context()).patch);
   const Json& trainer = patched["spec"]["containers"][0];
   EXPECT_EQ(Variable(trainer, "PYTHONPATH"), "/app:/lib:/var/strobe/python");
   EXPECT_EQ(Variable(trainer, "A"), "a");
-  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty()) << "once";
+  EXPECT_THAT(Inject(patched, kSettings, Context()).patch, IsEmpty()) << "once";
 }
 
 TEST(Inject, TrainersAreNamedOrAskForAcceleratorsOrComeFirst) {
@@ -110,7 +110,7 @@ TEST(Inject, TrainersAreNamedOrAskForAcceleratorsOrComeFirst) {
   EXPECT_THAT(trainers(Apply(pod)), testing::ElementsAre("a", "b"));
   pod["metadata"]["annotations"] = {{"strobe.dev/containers", "b,nobody"}};
   EXPECT_THAT(trainers(Apply(pod)), testing::ElementsAre("b"));
-  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings, Contains(HasSubstr("\"nobody\"")));
+  EXPECT_THAT(Inject(pod, kSettings, Context()).warnings, Contains(HasSubstr("\"nobody\"")));
 }
 
 // Injection and captures recognize accelerators by the same table.
@@ -150,7 +150,7 @@ TEST(Inject, ProgramsOfSeveralTrainersSayWhichContainerTheyAreIn) {
   EXPECT_THAT(Sidecar(patched)["args"], Contains("--containers=train,other"));
   EXPECT_EQ(Variable(patched["spec"]["containers"][0], "STROBE_CONTAINER"), "train");
   EXPECT_EQ(Variable(patched["spec"]["containers"][1], "STROBE_CONTAINER"), "other");
-  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Context()).patch, IsEmpty());
   const Json alone = Apply(Pod());
   EXPECT_EQ(Variable(alone["spec"]["containers"][0], "STROBE_CONTAINER"), "(not set)");
   EXPECT_THAT(Sidecar(alone)["args"].dump(), testing::Not(HasSubstr("--containers")));
@@ -167,7 +167,7 @@ TEST(Inject, AnnotationsChooseAndNonsenseIsPassedOver) {
                                     {"strobe.dev/compat-port", "9471"},
                                     {"strobe.dev/port", "99999"},
                                     {"strobe.dev/cpu", "much"}};
-  const Injection injection = Inject(pod, kSettings, Around());
+  const Injection injection = Inject(pod, kSettings, Context());
   const Json patched = pod.patch(injection.patch);
   const Json& sidecar = Sidecar(patched);
   EXPECT_THAT(sidecar["args"],
@@ -186,20 +186,20 @@ TEST(Inject, TheTrainersProfilerPortsAreClosedIfAsked) {
   Json pod = Pod();
   pod["metadata"]["annotations"] = {{"strobe.dev/framework-port", "9100,9101"},
                                     {"strobe.dev/close-profiler-port", "true"}};
-  const Injection injection = Inject(pod, kSettings, Around());
+  const Injection injection = Inject(pod, kSettings, Context());
   const Json patched = pod.patch(injection.patch);
   EXPECT_EQ(Variable(patched["spec"]["containers"][0], "STROBE_CLOSE_PROFILER_PORT"), "9100,9101");
   EXPECT_THAT(injection.warnings, IsEmpty());
-  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Context()).patch, IsEmpty());
   EXPECT_EQ(Variable(Apply(Pod())["spec"]["containers"][0], "STROBE_CLOSE_PROFILER_PORT"),
             "(not set)");
   // Without CUDA, only the Python package can do it.
   pod["spec"]["containers"][0]["resources"] = {{"limits", {{"google.com/tpu", 4}}}};
-  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings, Contains(HasSubstr("strobe.dev/python")));
+  EXPECT_THAT(Inject(pod, kSettings, Context()).warnings, Contains(HasSubstr("strobe.dev/python")));
   pod["metadata"]["annotations"]["strobe.dev/python"] = "true";
-  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings, IsEmpty());
+  EXPECT_THAT(Inject(pod, kSettings, Context()).warnings, IsEmpty());
   pod["metadata"]["annotations"]["strobe.dev/close-profiler-port"] = "yes";
-  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings,
+  EXPECT_THAT(Inject(pod, kSettings, Context()).warnings,
               Contains(HasSubstr("close-profiler-port")));
 }
 
@@ -227,7 +227,7 @@ TEST(Inject, ProcessesWithPyTorchFindTheSidecarAsKinetosDaemon) {
               testing::IsSupersetOf<Json>(
                   {"--kineto-daemon=/var/strobe/kineto", "--kineto-max-duration=5s"}));
   EXPECT_THAT(Sidecar(patched)["args"], testing::Not(Contains("--kineto-socket-files")));
-  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Context()).patch, IsEmpty());
 }
 
 // Abstract names belong to the network namespace, which such pods share with their whole node.
@@ -243,7 +243,7 @@ TEST(Inject, OnTheHostsNetworkKinetosSocketsAreFiles) {
 TEST(Inject, WhatThePodSetsForKinetoStays) {
   const auto warnings = [](const char* name, const char* value, Json pod = KinetoPod()) {
     pod["spec"]["containers"][0]["env"] = {{{"name", name}, {"value", value}}};
-    const Injection injection = Inject(pod, kSettings, Around());
+    const Injection injection = Inject(pod, kSettings, Context());
     EXPECT_EQ(Variable(pod.patch(injection.patch)["spec"]["containers"][0], name), value);
     return Join(injection.warnings, "; ");
   };
@@ -267,7 +267,7 @@ TEST(Inject, AWrongValueForKinetoIsAWarning) {
   Json pod = KinetoPod();
   pod["metadata"]["annotations"] = {{"strobe.dev/kineto-daemon", "yes"},
                                     {"strobe.dev/kineto-max-duration", "1h"}};
-  const Injection injection = Inject(pod, kSettings, Around());
+  const Injection injection = Inject(pod, kSettings, Context());
   EXPECT_THAT(injection.warnings,
               testing::UnorderedElementsAre(HasSubstr("strobe.dev/kineto-daemon must be \"true\""),
                                             HasSubstr("strobe.dev/kineto-max-duration must be")));
@@ -282,7 +282,7 @@ TEST(Inject, ALogdirMayLieOnAVolumeOfThePods) {
   EXPECT_THAT(Sidecar(Apply(pod))["volumeMounts"],
               Contains(Json({{"name", "nfs"}, {"mountPath", "/mnt/logs"}})));
   pod["metadata"]["annotations"] = {{"strobe.dev/logdir-volume", "other:/mnt/logs"}};
-  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings, Contains(HasSubstr("logdir-volume")));
+  EXPECT_THAT(Inject(pod, kSettings, Context()).warnings, Contains(HasSubstr("logdir-volume")));
 }
 
 TEST(Inject, KeepsAGuaranteedPodGuaranteed) {
@@ -303,7 +303,7 @@ TEST(Inject, SomePodsGetNothing) {
   own["spec"]["initContainers"] = {{{"name", "strobe-sidecar"}}};
   plain["spec"]["containers"].push_back({{"name", "strobe-sidecar"}});
   for (const Json& pod : {out, mirror, windows, own, plain, Json(), Json({{"spec", 1}})}) {
-    const Injection injection = Inject(pod, kSettings, Around());
+    const Injection injection = Inject(pod, kSettings, Context());
     EXPECT_THAT(injection.patch, IsEmpty()) << pod;
     EXPECT_NE(injection.skipped, "") << pod;
     EXPECT_EQ(InjectionDamage(pod), "") << pod;
@@ -329,9 +329,9 @@ TEST(Inject, PutsBackWhatOthersTookAway) {
 TEST(Inject, AMountOfTheUsersInOurPlaceIsLeft) {
   Json pod = Pod();
   pod["spec"]["containers"][0]["volumeMounts"] = {{{"name", "x"}, {"mountPath", "/var/strobe"}}};
-  const Injection injection = Inject(pod, kSettings, Around());
+  const Injection injection = Inject(pod, kSettings, Context());
   EXPECT_THAT(injection.warnings, Contains(HasSubstr("/var/strobe")));
-  EXPECT_THAT(Inject(pod.patch(injection.patch), kSettings, Around()).patch, IsEmpty());
+  EXPECT_THAT(Inject(pod.patch(injection.patch), kSettings, Context()).patch, IsEmpty());
 }
 
 // The corpus has pods of other operators and charts. Fields that Strobe does not know must survive.
@@ -340,10 +340,10 @@ TEST(Inject, OnACorpusOfRealPods) {
   for (const auto& entry : std::filesystem::directory_iterator(STROBE_UNIT_DIR "/../golden/pods")) {
     std::ifstream in(entry.path());
     const Json pod = Json::parse(in);
-    const Injection injection = Inject(pod, kSettings, Around());
+    const Injection injection = Inject(pod, kSettings, Context());
     ASSERT_FALSE(injection.patch.empty()) << entry.path();
     const Json patched = pod.patch(injection.patch);
-    EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty()) << entry.path();
+    EXPECT_THAT(Inject(patched, kSettings, Context()).patch, IsEmpty()) << entry.path();
     EXPECT_EQ(InjectionDamage(patched), "") << entry.path();
     for (const Json& step : Json::diff(pod, patched)) {
       // A null counts as a missing field.
@@ -373,7 +373,7 @@ TEST(Inject, AVolumeOfTheUsersIsNotTakenForOurs) {
   Json pod = Pod();
   pod["spec"]["volumes"] = {{{"name", "strobe"}, {"persistentVolumeClaim", {{"claimName", "x"}}}},
                             {{"name", "strobe-token"}, {"emptyDir", Json::object()}}};
-  const Injection injection = Inject(pod, kSettings, Around());
+  const Injection injection = Inject(pod, kSettings, Context());
   const Json patched = pod.patch(injection.patch);
   const Json& trainer = patched["spec"]["containers"][0];
   EXPECT_EQ(trainer["volumeMounts"], Json({{{"name", "strobe-2"}, {"mountPath", "/var/strobe"}}}));
@@ -383,7 +383,7 @@ TEST(Inject, AVolumeOfTheUsersIsNotTakenForOurs) {
                              {"readOnly", true}})));
   EXPECT_EQ(patched["spec"]["volumes"].size(), 5u);
   EXPECT_EQ(InjectionDamage(patched), "");
-  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Context()).patch, IsEmpty());
 }
 
 TEST(Inject, PortsDoNotClash) {
@@ -398,7 +398,7 @@ TEST(Inject, PortsDoNotClash) {
   pod["metadata"]["annotations"] = {{"strobe.dev/port", "9012"},
                                     {"strobe.dev/compat-port", "9470"}};
   EXPECT_EQ(ports(pod), std::pair(9470, 9472)) << "the trainer's profiler server is there";
-  const Injection injection = Inject(pod, kSettings, Around());
+  const Injection injection = Inject(pod, kSettings, Context());
   EXPECT_THAT(injection.warnings, testing::UnorderedElementsAre(HasSubstr("strobe.dev/port"),
                                                                 HasSubstr("compat-port")));
   pod = Pod();
@@ -444,12 +444,12 @@ TEST(Inject, OnTheHostsNetworkTheTrainerLearnsThatItsLoopbackIsTheNodes) {
   pod["metadata"]["annotations"] = {{"strobe.dev/close-profiler-port", "true"}};
   EXPECT_EQ(Variable(Apply(pod)["spec"]["containers"][0], "STROBE_HOST_NETWORK"), "(not set)");
   pod["spec"]["hostNetwork"] = true;
-  const Injection injection = Inject(pod, kSettings, Around());
+  const Injection injection = Inject(pod, kSettings, Context());
   const Json patched = pod.patch(injection.patch);
   EXPECT_EQ(Variable(patched["spec"]["containers"][0], "STROBE_HOST_NETWORK"), "true");
   EXPECT_THAT(injection.warnings, testing::ElementsAre(HasSubstr("over its loopback")));
   pod["spec"]["containers"][0]["env"] = {{{"name", "STROBE_HOST_NETWORK"}, {"value", "false"}}};
-  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings,
+  EXPECT_THAT(Inject(pod, kSettings, Context()).warnings,
               Contains(HasSubstr("other programs of the node may reach")));
 }
 
@@ -463,7 +463,7 @@ TEST(Inject, IstiosProxyIsBypassed) {
   const Json patched = Apply(pod);
   EXPECT_EQ(patched["metadata"]["annotations"][inbound], "15020,9470,9472");
   EXPECT_EQ(patched["metadata"]["annotations"][outbound], "9444");
-  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Context()).patch, IsEmpty());
   pod = Pod();
   pod["spec"]["hostNetwork"] = true;
   EXPECT_FALSE(Apply(pod)["metadata"]["annotations"].contains(inbound)) << "it has no proxy";
@@ -485,8 +485,8 @@ TEST(Inject, AnOrdinaryContainerIsInjectedOnceAndIsNoTrainer) {
   EXPECT_EQ(info.sidecar_port, 9470);
   EXPECT_EQ(info.trainers, std::vector<std::string>{"train"});
   EXPECT_EQ(InjectionDamage(patched), "");
-  EXPECT_THAT(Inject(patched, settings, Around()).patch, IsEmpty());
-  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty())
+  EXPECT_THAT(Inject(patched, settings, Context()).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Context()).patch, IsEmpty())
       << "the mode has changed since";
   EXPECT_TRUE(Apply(Pod(), settings)["spec"].contains("initContainers")) << "it may complete";
 }
@@ -522,7 +522,7 @@ TEST(Inject, TheSidecarEndsBeforeThePodIsKilled) {
 }
 
 TEST(Inject, ANamespaceWithAStuckSidecarGetsNoMoreNativeOnes) {
-  Surroundings stuck = Around();
+  InjectionContext stuck = Context();
   stuck.limits.stuck = {{"first", "strobe-sidecar:1", "ImagePullBackOff"}};
   const Injection left_alone = Inject(Server(), kSettings, stuck);
   EXPECT_THAT(left_alone.skipped, HasSubstr("pod first"));
@@ -540,13 +540,13 @@ TEST(Inject, ANamespaceWithAStuckSidecarGetsNoMoreNativeOnes) {
 }
 
 TEST(Inject, OnlyPodsWithoutClusterDnsGetTheOperatorsAddress) {
-  Surroundings around = Around();
-  around.enrollment_address = "10.0.0.1:9444";
+  InjectionContext context = Context();
+  context.enrollment_address = "10.0.0.1:9444";
   const auto addressed = [&](const char* policy, bool host) {
     Json pod = Pod();
     pod["spec"]["dnsPolicy"] = policy;
     pod["spec"]["hostNetwork"] = host;
-    const Json patched = pod.patch(Inject(pod, kSettings, around).patch);
+    const Json patched = pod.patch(Inject(pod, kSettings, context).patch);
     return Sidecar(patched)["args"].dump().find("--enroll-at=10.0.0.1:9444") != std::string::npos;
   };
   EXPECT_FALSE(addressed("ClusterFirst", false));
@@ -563,7 +563,7 @@ TEST(Inject, ALogdirVolumeIsNotMountedOverWhatTheSidecarNeeds) {
                            "/var", "/", "/usr/lib", "/opt/strobe", "/var/run/secrets/strobe",
                            "/etc", "/a:b", "/a/../etc", "//var//strobe"}) {
     pod["metadata"]["annotations"] = {{"strobe.dev/logdir-volume", std::string("v:") + path}};
-    const Injection injection = Inject(pod, kSettings, Around());
+    const Injection injection = Inject(pod, kSettings, Context());
     EXPECT_THAT(injection.warnings, Contains(HasSubstr("logdir-volume"))) << path;
     EXPECT_EQ(Sidecar(pod.patch(injection.patch))["volumeMounts"].size(), 3u) << path;
   }

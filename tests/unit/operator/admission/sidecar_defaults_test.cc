@@ -28,7 +28,7 @@ InjectionSettings Installed() {
 }
 
 Json Injected(const Json& pod, const InjectionSettings& settings) {
-  return pod.patch(Inject(pod, settings, Surroundings{.roots = "roots"}).patch);
+  return pod.patch(Inject(pod, settings, InjectionContext{.roots = "roots"}).patch);
 }
 const Json& SidecarOf(const Json& pod) { return pod["spec"]["initContainers"].back(); }
 
@@ -77,10 +77,10 @@ TEST(SidecarDefaults, PullSecretsAreAddedToThoseOfThePod) {
 
 TEST(SidecarDefaults, AnInjectedPodIsRestoredAndNotChanged) {
   const Json whole = Injected(PodToTrain(), Installed());
-  EXPECT_THAT(Inject(whole, Installed(), Surroundings{.roots = "roots"}).patch, IsEmpty());
+  EXPECT_THAT(Inject(whole, Installed(), InjectionContext{.roots = "roots"}).patch, IsEmpty());
   // The settings of a pod that was injected before have no effect on it.
   const Json before = Injected(PodToTrain(), {.image = "s", .enrollment = "o:1"});
-  EXPECT_THAT(Inject(before, Installed(), Surroundings{.roots = "roots"}).patch, IsEmpty());
+  EXPECT_THAT(Inject(before, Installed(), InjectionContext{.roots = "roots"}).patch, IsEmpty());
   Json lost = whole;
   lost["spec"].erase("initContainers");
   EXPECT_EQ(Injected(lost, Installed()), whole);
@@ -95,7 +95,7 @@ TEST(SidecarDefaults, AVolumeOfTheUsersKeepsItsName) {
   pod["spec"]["volumes"] = {{{"name", "strobe-storage-ca"}, {"emptyDir", Json::object()}}};
   const Json patched = Injected(pod, Installed());
   EXPECT_EQ(VolumeNamed(patched, "strobe-storage-ca-2")["configMap"]["name"], "ca");
-  EXPECT_THAT(Inject(patched, Installed(), Surroundings{.roots = "roots"}).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, Installed(), InjectionContext{.roots = "roots"}).patch, IsEmpty());
 }
 
 TEST(SidecarDefaults, DiskIsRequested) {
@@ -126,44 +126,44 @@ TEST(SidecarDefaults, TheUserAndTheMetricsPortCanBeChosen) {
   pod["metadata"]["annotations"] = {{"strobe.dev/user", "1000"}};
   EXPECT_EQ(SidecarOf(Injected(pod, settings))["securityContext"]["runAsGroup"], 1000);
   pod["metadata"]["annotations"] = {{"strobe.dev/user", "0"}};
-  const Injection refused = Inject(pod, settings, Surroundings{.roots = "roots"});
+  const Injection refused = Inject(pod, settings, InjectionContext{.roots = "roots"});
   EXPECT_THAT(refused.warnings, Contains(testing::HasSubstr("strobe.dev/user")));
   EXPECT_FALSE(SidecarOf(pod.patch(refused.patch))["securityContext"].contains("runAsUser"));
 }
 
 TEST(SidecarDefaults, TheNamespacesPoliciesChooseTheUserBeforeTheSettingsDo) {
   Json pod = PodToTrain();
-  Surroundings around{.roots = "roots"};
+  InjectionContext context{.roots = "roots"};
   const auto user = [&] {
-    const Json context =
-        SidecarOf(pod.patch(Inject(pod, Installed(), around).patch))["securityContext"];
-    return StrCat(context["runAsUser"].get<int>(), ":", context["runAsGroup"].get<int>());
+    const Json security =
+        SidecarOf(pod.patch(Inject(pod, Installed(), context).patch))["securityContext"];
+    return StrCat(security["runAsUser"].get<int>(), ":", security["runAsGroup"].get<int>());
   };
-  around.limits.sidecar_user = SidecarUser{1000, 100};
+  context.limits.sidecar_user = SidecarUser{1000, 100};
   EXPECT_EQ(user(), "1000:100");
-  around.limits = {.users_differ = "the policies differ"};
+  context.limits = {.users_differ = "the policies differ"};
   EXPECT_EQ(user(), "65532:65532");
-  EXPECT_THAT(Inject(pod, Installed(), around).warnings,
+  EXPECT_THAT(Inject(pod, Installed(), context).warnings,
               Contains("the policies differ; the sidecar runs as the chart's user"));
   pod["metadata"]["annotations"] = {{"strobe.dev/user", "7:8"}};
   EXPECT_EQ(user(), "7:8");
-  EXPECT_THAT(Inject(pod, Installed(), around).warnings, IsEmpty()) << "the pod has chosen";
+  EXPECT_THAT(Inject(pod, Installed(), context).warnings, IsEmpty()) << "the pod has chosen";
 }
 
 TEST(SidecarDefaults, GpusAreRecordedAtAllTimesOnlyIfAPolicyAllowsIt) {
   Json pod = PodToTrain();
-  Surroundings around{.roots = "roots"};
+  InjectionContext context{.roots = "roots"};
   const auto arguments = [&] {
-    return SidecarOf(pod.patch(Inject(pod, Installed(), around).patch))["args"]
+    return SidecarOf(pod.patch(Inject(pod, Installed(), context).patch))["args"]
         .get<std::vector<std::string>>();
   };
-  const auto warnings = [&] { return Inject(pod, Installed(), around).warnings; };
+  const auto warnings = [&] { return Inject(pod, Installed(), context).warnings; };
   const std::string flag = "--flight-recorder-devices";
   pod["metadata"]["annotations"] = {{"strobe.dev/flight-recorder", "30s"},
                                     {"strobe.dev/flight-recorder-devices", "true"}};
   EXPECT_THAT(arguments(), testing::Not(Contains(flag)));
   EXPECT_THAT(warnings(), Contains(testing::HasSubstr("sidecar.flightRecorderDevices: true")));
-  around.limits.flight_recorder_devices = true;
+  context.limits.flight_recorder_devices = true;
   EXPECT_THAT(arguments(), testing::AllOf(Contains(flag), Contains("--flight-recorder=30s")));
   EXPECT_THAT(warnings(), IsEmpty());
   pod["metadata"]["annotations"].erase("strobe.dev/flight-recorder");
