@@ -7,8 +7,8 @@
 #include <string>
 
 #include "operator/controller/reconcile_threads.h"
-#include "operator/controller/sign_desk.h"
 #include "operator/controller/trigger_reconciler.h"
+#include "operator/controller/trigger_sign_sink.h"
 #include "operator/controller/trigger_sink.h"
 #include "operator/controller/work_queue.h"
 #include "operator/kube/object_cache.h"
@@ -46,7 +46,7 @@ class TriggerKeeper {
   TriggerNotebook notebook_;
   KubeTriggerCluster cluster_;
   TriggerSink sink_;
-  SignDesk signs_;
+  TriggerSignSink signs_;
   TriggerReconciler reconciler_;
   Reflector reflector_;
   std::unique_ptr<ReconcileThreads> threads_;  // Null until Start. Last: uses all of the above.

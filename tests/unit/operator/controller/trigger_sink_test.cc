@@ -7,8 +7,8 @@
 #include <set>
 
 #include "common/base/strings.h"
-#include "operator/controller/sign_desk.h"
 #include "operator/controller/trigger_reconciler.h"
+#include "operator/controller/trigger_sign_sink.h"
 #include "operator/core/trigger_match.h"
 #include "tests/fakes/simulated_time.h"
 
@@ -608,9 +608,9 @@ TEST_F(TriggerSinkTest, TheNameFollowsFromTheRunBefore) {
 }
 
 // What workers tell, by the whole path to the run.
-class SignDeskTest : public TriggerSinkTest {
+class TriggerSignSinkTest : public TriggerSinkTest {
  protected:
-  SignDeskTest() {
+  TriggerSignSinkTest() {
     ProfileTrigger trigger = MakeTrigger();
     trigger.alerts.match_labels.clear();
     trigger.signs.steps_slower = SlowSteps{50, 10};
@@ -620,8 +620,8 @@ class SignDeskTest : public TriggerSinkTest {
   }
   void Reopen() {
     Restart();
-    desk_ = std::make_unique<SignDesk>(time_, process_->cluster, process_->table, process_->sink,
-                                       process_->metrics);
+    signs_ = std::make_unique<TriggerSignSink>(time_, process_->cluster, process_->table,
+                                               process_->sink, process_->metrics);
   }
   WorkerSigns Told(const std::string& pod, const std::string& rule = "slow/StepsSlower") const {
     WorkerSigns told{.ns = "ml", .pod = pod, .uid = "uid-" + pod};
@@ -630,14 +630,14 @@ class SignDeskTest : public TriggerSinkTest {
     return told;
   }
   absl::StatusOr<SignOrders> Tell(const WorkerSigns& told) {
-    return desk_->Take(told, time_.MonoNow() + 4s);
+    return signs_->Take(told, time_.MonoNow() + 4s);
   }
   int Count(const std::string& outcome) { return process_->metrics.counts[outcome]; }
 
-  std::unique_ptr<SignDesk> desk_;
+  std::unique_ptr<TriggerSignSink> signs_;
 };
 
-TEST_F(SignDeskTest, ASignStartsACaptureOfItsWorkersJobAndSaysWhatWasSeen) {
+TEST_F(TriggerSignSinkTest, ASignStartsACaptureOfItsWorkersJobAndSaysWhatWasSeen) {
   const auto orders = Tell(Told("llm-3"));
   ASSERT_TRUE(orders.ok()) << orders.status();
   EXPECT_EQ(orders->again, kTellWithTriggers);
@@ -653,7 +653,7 @@ TEST_F(SignDeskTest, ASignStartsACaptureOfItsWorkersJobAndSaysWhatWasSeen) {
   EXPECT_THAT(api_.events, testing::Contains(HasSubstr("the sign StepsSlower started")));
 }
 
-TEST_F(SignDeskTest, AStormOfAllRanksIsOneCaptureAndTheBudgetHolds) {
+TEST_F(TriggerSignSinkTest, AStormOfAllRanksIsOneCaptureAndTheBudgetHolds) {
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(Tell(Told(StrCat("llm-", i))).ok());
   EXPECT_THAT(api_.runs, SizeIs(1));
   EXPECT_EQ(Count("StepsSlower AlreadyCaptured"), 7);
@@ -667,7 +667,7 @@ TEST_F(SignDeskTest, AStormOfAllRanksIsOneCaptureAndTheBudgetHolds) {
   EXPECT_THAT(api_.created, SizeIs(2));
 }
 
-TEST_F(SignDeskTest, AWorkerSpeaksForItsOwnPodOnly) {
+TEST_F(TriggerSignSinkTest, AWorkerSpeaksForItsOwnPodOnly) {
   WorkerSigns told = Told("llm-0");
   told.uid = "uid-bert-0";  // What its certificate proves.
   EXPECT_TRUE(absl::IsPermissionDenied(Tell(told).status()));
@@ -681,7 +681,7 @@ TEST_F(SignDeskTest, AWorkerSpeaksForItsOwnPodOnly) {
   EXPECT_THAT(api_.runs, IsEmpty());
 }
 
-TEST_F(SignDeskTest, RulesThatNoTriggerHasAndForgedComparisonsStartNothing) {
+TEST_F(TriggerSignSinkTest, RulesThatNoTriggerHasAndForgedComparisonsStartNothing) {
   ProfileTrigger trigger = api_.triggers["slow"];
   trigger.signs.slower_than_others = SlowSteps{50, 10};
   Change(trigger);
@@ -691,7 +691,7 @@ TEST_F(SignDeskTest, RulesThatNoTriggerHasAndForgedComparisonsStartNothing) {
   EXPECT_THAT(api_.runs, IsEmpty());
 }
 
-TEST_F(SignDeskTest, AWorkerThatIsSlowerThanTheOthersIsCaptured) {
+TEST_F(TriggerSignSinkTest, AWorkerThatIsSlowerThanTheOthersIsCaptured) {
   ProfileTrigger trigger = api_.triggers["slow"];
   trigger.signs = {};
   trigger.signs.slower_than_others = SlowSteps{50, 30};
@@ -716,7 +716,7 @@ TEST_F(SignDeskTest, AWorkerThatIsSlowerThanTheOthersIsCaptured) {
   EXPECT_THAT(api_.runs, SizeIs(1));
 }
 
-TEST_F(SignDeskTest, NothingIsReadForWorkersThatNobodyAsksAndThoseThatAreKnown) {
+TEST_F(TriggerSignSinkTest, NothingIsReadForWorkersThatNobodyAsksAndThoseThatAreKnown) {
   const int before = api_.reads;
   WorkerSigns told{.ns = "quiet", .pod = "p", .uid = "u"};
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(Tell(told).ok());
@@ -726,7 +726,7 @@ TEST_F(SignDeskTest, NothingIsReadForWorkersThatNobodyAsksAndThoseThatAreKnown) 
   EXPECT_EQ(api_.reads, before + 1);
 }
 
-TEST_F(SignDeskTest, WhatCannotBeDecidedIsToldAgain) {
+TEST_F(TriggerSignSinkTest, WhatCannotBeDecidedIsToldAgain) {
   api_.down = true;
   EXPECT_TRUE(absl::IsUnavailable(Tell(Told("llm-0")).status()));
   api_.down = false;
@@ -734,7 +734,7 @@ TEST_F(SignDeskTest, WhatCannotBeDecidedIsToldAgain) {
   EXPECT_THAT(api_.runs, SizeIs(1));
 }
 
-TEST_F(SignDeskTest, ASignDuringTheCaptureOfAnotherTriggerIsToldAgain) {
+TEST_F(TriggerSignSinkTest, ASignDuringTheCaptureOfAnotherTriggerIsToldAgain) {
   ProfileTrigger other = MakeTrigger("other");
   other.alerts.match_labels.clear();
   other.signs.no_step_for = 1min;
@@ -753,7 +753,7 @@ TEST_F(SignDeskTest, ASignDuringTheCaptureOfAnotherTriggerIsToldAgain) {
   EXPECT_THAT(api_.runs, SizeIs(2));
 }
 
-TEST_F(SignDeskTest, WorkersWithoutEndAskTheApiServerABoundedNumberOfTimes) {
+TEST_F(TriggerSignSinkTest, WorkersWithoutEndAskTheApiServerABoundedNumberOfTimes) {
   const int before = api_.reads;
   for (int i = 0; i < 5000; ++i) {
     const absl::Status status =

@@ -29,11 +29,11 @@ inline constexpr Nanos kTellWithoutTriggers = std::chrono::minutes(2),
                        kTellWithTriggers = std::chrono::minutes(1),
                        kTellStepTimes = std::chrono::seconds(10);
 
-class SignDesk final : public SignSink {
+class TriggerSignSink final : public SignSink {
  public:
   // All outlive it.
-  SignDesk(const Clock& clock, TriggerCluster& cluster, const TriggerTable& triggers,
-           TriggerSink& sink, TriggerMetrics& metrics);
+  TriggerSignSink(const Clock& clock, TriggerCluster& cluster, const TriggerTable& triggers,
+                  TriggerSink& sink, TriggerMetrics& metrics);
 
   absl::StatusOr<SignOrders> Take(const WorkerSigns& told, MonoTime until) override;
 

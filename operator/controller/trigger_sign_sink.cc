@@ -1,4 +1,4 @@
-#include "operator/controller/sign_desk.h"
+#include "operator/controller/trigger_sign_sink.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,8 +17,9 @@ constexpr Nanos kPodReadLimit = std::chrono::seconds(5);
 
 }  // namespace
 
-SignDesk::SignDesk(const Clock& clock, TriggerCluster& cluster, const TriggerTable& triggers,
-                   TriggerSink& sink, TriggerMetrics& metrics)
+TriggerSignSink::TriggerSignSink(const Clock& clock, TriggerCluster& cluster,
+                                 const TriggerTable& triggers, TriggerSink& sink,
+                                 TriggerMetrics& metrics)
     : clock_(clock),
       cluster_(cluster),
       triggers_(triggers),
@@ -27,7 +28,7 @@ SignDesk::SignDesk(const Clock& clock, TriggerCluster& cluster, const TriggerTab
       reads_(kPodReadsPerSecond, kPodReadBurst, clock.MonoNow()),
       workers_(kKnownWorkers) {}
 
-absl::StatusOr<SignOrders> SignDesk::Take(const WorkerSigns& told, MonoTime until) {
+absl::StatusOr<SignOrders> TriggerSignSink::Take(const WorkerSigns& told, MonoTime until) {
   if (!sink_.IsOpen()) return absl::UnavailableError("the triggers are not known yet");
   SignOrders orders{.again = kTellWithoutTriggers};
   const std::vector<TriggerTable::Trigger> triggers = triggers_.AskingForSigns(told.ns);
@@ -48,7 +49,8 @@ absl::StatusOr<SignOrders> SignDesk::Take(const WorkerSigns& told, MonoTime unti
   return orders;
 }
 
-absl::StatusOr<SignDesk::Worker> SignDesk::Find(const WorkerSigns& told, MonoTime until) {
+absl::StatusOr<TriggerSignSink::Worker> TriggerSignSink::Find(const WorkerSigns& told,
+                                                              MonoTime until) {
   const std::string key = StrCat(told.ns, "/", told.pod, "/", told.uid);
   {
     MutexLock lock(&mutex_);
@@ -67,8 +69,8 @@ absl::StatusOr<SignDesk::Worker> SignDesk::Find(const WorkerSigns& told, MonoTim
   return worker;
 }
 
-absl::Status SignDesk::TakeSigns(const ProfileTrigger& trigger, const SignWorker& worker,
-                                 const WorkerSigns& told, MonoTime until) {
+absl::Status TriggerSignSink::TakeSigns(const ProfileTrigger& trigger, const SignWorker& worker,
+                                        const WorkerSigns& told, MonoTime until) {
   absl::Status first;
   for (const ToldSign& sign : told.signs) {
     const std::optional<SignRule> rule = FindRule(trigger, sign.rule);
@@ -79,8 +81,8 @@ absl::Status SignDesk::TakeSigns(const ProfileTrigger& trigger, const SignWorker
   return first;
 }
 
-absl::Status SignDesk::TakeStepTimes(const ProfileTrigger& trigger, const SignWorker& worker,
-                                     const WorkerSigns& told, MonoTime until) {
+absl::Status TriggerSignSink::TakeStepTimes(const ProfileTrigger& trigger, const SignWorker& worker,
+                                            const WorkerSigns& told, MonoTime until) {
   if (!trigger.signs.slower_than_others) return absl::OkStatus();
   const std::string group = StrCat(trigger.uid, "\n", JobText(worker.job));
   absl::Status first;
@@ -100,8 +102,9 @@ absl::Status SignDesk::TakeStepTimes(const ProfileTrigger& trigger, const SignWo
   return first;
 }
 
-absl::Status SignDesk::Decide(const ProfileTrigger& trigger, const SignRule& rule,
-                              const ToldSign& sign, const SignWorker& worker, MonoTime until) {
+absl::Status TriggerSignSink::Decide(const ProfileTrigger& trigger, const SignRule& rule,
+                                     const ToldSign& sign, const SignWorker& worker,
+                                     MonoTime until) {
   return sink_.TakeSign(trigger, AlertOfSign(rule, sign, worker, clock_.WallNow()), until);
 }
 
