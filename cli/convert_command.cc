@@ -42,9 +42,9 @@ absl::Status WriteStats(const std::vector<WorkerTrace>& traces, const Sink& sink
   RETURN_IF_ERROR(sink("worker,plane,event,count,total_ps,self_ps,min_ps,max_ps\n"));
   for (const WorkerTrace& trace : traces) {
     for (const xplane::Plane& plane : trace.space.planes) {
-      ASSIGN_OR_RETURN(const PlaneStats stats, ComputeStats(plane));
+      ASSIGN_OR_RETURN(const analysis::PlaneStats stats, analysis::ComputeStats(plane));
       std::string rows;
-      for (const EventStats& kind : stats.kinds) {
+      for (const analysis::EventStats& kind : stats.kinds) {
         rows += StrCat(CsvText(trace.worker), ",", CsvText(plane.name), ",", CsvText(kind.name),
                        ",", kind.count, ",", kind.total_ps, ",", kind.self_ps, ",", kind.min_ps,
                        ",", kind.max_ps, "\n");
@@ -60,7 +60,7 @@ absl::Status WriteStatsJson(const std::vector<WorkerTrace>& traces, const Sink& 
   for (const WorkerTrace& trace : traces) {
     Json planes = Json::array();
     for (const xplane::Plane& plane : trace.space.planes) {
-      ASSIGN_OR_RETURN(const PlaneStats stats, ComputeStats(plane));
+      ASSIGN_OR_RETURN(const analysis::PlaneStats stats, analysis::ComputeStats(plane));
       planes.push_back(StatsToJson(stats));
     }
     workers.push_back({{"worker", trace.worker}, {"planes", std::move(planes)}});

@@ -36,9 +36,9 @@ struct StepSummary {
 };
 
 // Groups steps by name, in the order in which the first one of each name began.
-std::vector<StepSummary> SumSteps(const std::vector<Step>& steps) {
+std::vector<StepSummary> SumSteps(const std::vector<analysis::Step>& steps) {
   std::vector<StepSummary> sums;
-  for (const Step& step : steps) {
+  for (const analysis::Step& step : steps) {
     auto sum = std::find_if(sums.begin(), sums.end(),
                             [&](const StepSummary& s) { return s.name == step.name; });
     if (sum == sums.end()) {
@@ -58,11 +58,11 @@ struct Inspected {
   std::string worker{};
   bool has_trace = true;
   std::int64_t shift_ns = 0;  // After the first worker.
-  std::vector<PlaneStats> planes{};
+  std::vector<analysis::PlaneStats> planes{};
   std::vector<std::size_t> lines{};  // The number of lines of each plane.
   std::vector<StepSummary> steps{};
   std::vector<std::string> problems{};
-  Verdict verdict{};
+  analysis::Verdict verdict{};
   Processes processes{};
 };
 
@@ -70,13 +70,13 @@ absl::StatusOr<Inspected> Inspect(const WorkerTrace& trace, const InspectFlags& 
   Inspected result{.worker = trace.worker, .shift_ns = trace.shift_ns};
   for (const xplane::Plane& plane : trace.space.planes) {
     if (!Contains(plane.name, flags.plane)) continue;
-    ASSIGN_OR_RETURN(PlaneStats stats, ComputeStats(plane));
+    ASSIGN_OR_RETURN(analysis::PlaneStats stats, analysis::ComputeStats(plane));
     result.planes.push_back(std::move(stats));
     result.lines.push_back(plane.lines.size());
   }
-  ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(trace.space));
+  ASSIGN_OR_RETURN(const std::vector<analysis::Step> steps, analysis::FindSteps(trace.space));
   result.steps = SumSteps(steps);
-  ASSIGN_OR_RETURN(result.verdict, JudgeSpace(trace.space, steps, flags.expect_device));
+  ASSIGN_OR_RETURN(result.verdict, analysis::JudgeSpace(trace.space, steps, flags.expect_device));
   ASSIGN_OR_RETURN(result.processes, ProcessesOf(trace.space));
   for (const std::string_view text : trace.space.errors)
     result.problems.push_back(StrCat("error: ", text));
@@ -104,7 +104,7 @@ void Print(const Inspected& worker, std::size_t top, std::size_t workers, std::o
   if (workers > 1 && worker.has_trace)
     out << "   begins " << FormatDuration(Nanos{worker.shift_ns}) << " after the first";
   out << "\n";
-  const Judgement& judged = worker.verdict.judgement;
+  const analysis::Judgement& judged = worker.verdict.judgement;
   const OutcomeInfo& outcome = Describe(judged.outcome);
   out << "verdict: " << outcome.name;
   if (!judged.message.empty()) out << ", " << judged.message;
@@ -117,7 +117,7 @@ void Print(const Inspected& worker, std::size_t top, std::size_t workers, std::o
   out << "\n";
   std::vector<Row> rows = {{"PLANE", "LINES", "EVENTS", "FROM", "TO"}};
   for (std::size_t i = 0; i < worker.planes.size(); ++i) {
-    const PlaneStats& plane = worker.planes[i];
+    const analysis::PlaneStats& plane = worker.planes[i];
     const bool empty = plane.events == 0;
     rows.push_back({std::string(plane.plane), StrCat(worker.lines[i]), StrCat(plane.events),
                     empty ? "-" : Time(plane.begin_ps), empty ? "-" : Time(plane.end_ps)});
@@ -131,11 +131,11 @@ void Print(const Inspected& worker, std::size_t top, std::size_t workers, std::o
                       Time(step.lengths_ps.back())});
     out << "\n" << AlignRows(rows);
   }
-  for (const PlaneStats& plane : worker.planes) {
+  for (const analysis::PlaneStats& plane : worker.planes) {
     if (plane.kinds.empty() || top == 0) continue;
     rows = {{"SELF", "TOTAL", "COUNT", "AVERAGE", StrCat("EVENT OF ", plane.plane)}};
     for (std::size_t i = 0; i < std::min(top, plane.kinds.size()); ++i) {
-      const EventStats& kind = plane.kinds[i];
+      const analysis::EventStats& kind = plane.kinds[i];
       rows.push_back({Time(kind.self_ps), Time(kind.total_ps), StrCat(kind.count),
                       Time(kind.total_ps / static_cast<std::int64_t>(kind.count)),
                       std::string(kind.name)});
@@ -163,7 +163,7 @@ Json ToJson(const Inspected& worker) {
                      {"minPs", step.lengths_ps.front()},
                      {"maxPs", step.lengths_ps.back()}});
   }
-  const Judgement& judged = worker.verdict.judgement;
+  const analysis::Judgement& judged = worker.verdict.judgement;
   const OutcomeInfo& outcome = Describe(judged.outcome);
   return {{"worker", worker.worker},
           {"shiftNs", worker.shift_ns},

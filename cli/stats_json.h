@@ -7,9 +7,9 @@
 namespace strobe {
 
 // All times are in picoseconds.
-inline nlohmann::ordered_json StatsToJson(const PlaneStats& stats) {
+inline nlohmann::ordered_json StatsToJson(const analysis::PlaneStats& stats) {
   nlohmann::ordered_json kinds = nlohmann::ordered_json::array();
-  for (const EventStats& kind : stats.kinds) {
+  for (const analysis::EventStats& kind : stats.kinds) {
     kinds.push_back({{"name", kind.name},
                      {"count", kind.count},
                      {"totalPs", kind.total_ps},

@@ -24,8 +24,8 @@ absl::StatusOr<std::string> ReadSteps(const LoadedRun& run) {
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
     const Worker& worker = run.workers[i];
     ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(worker.trace.bytes()));
-    ASSIGN_OR_RETURN(const std::vector<Step> found, FindSteps(space));
-    for (const Step& step : found)
+    ASSIGN_OR_RETURN(const std::vector<analysis::Step> found, analysis::FindSteps(space));
+    for (const analysis::Step& step : found)
       steps[{step.name, step.number}].push_back(
           {i, step.begin_ps + worker.shift_ps, step.end_ps + worker.shift_ps});
   }

@@ -90,11 +90,12 @@ absl::Status AddHlo(const LoadedRun& run, std::uint32_t number, const EventSourc
                    HloOpOf(run, number, *source.plane, event, middle_ps));
   if (!op) return absl::OkStatus();
   const std::uint32_t worker = run.rows[number].worker;
-  json["hlo"] = {{"worker", worker},
-                 {"instruction", op->instruction},
-                 {"module", op->module},
-                 {"program", op->program ? Json(std::to_string(*op->program)) : Json()},
-                 {"held", FindHloProto(run.workers[worker].space, op->module, op->program).ok()}};
+  json["hlo"] = {
+      {"worker", worker},
+      {"instruction", op->instruction},
+      {"module", op->module},
+      {"program", op->program ? Json(std::to_string(*op->program)) : Json()},
+      {"held", analysis::FindHloProto(run.workers[worker].space, op->module, op->program).ok()}};
   return absl::OkStatus();
 }
 

@@ -21,7 +21,7 @@ constexpr std::size_t kMaxCalls = 20;
 using Users = std::vector<std::vector<std::uint32_t>>;
 
 // The numbers of the instructions to show, the nearest to the centre first.
-std::vector<std::uint32_t> Around(const HloComputation& computation, const Users& users,
+std::vector<std::uint32_t> Around(const analysis::HloComputation& computation, const Users& users,
                                   std::uint32_t centre, const GraphRequest& request) {
   std::unordered_map<std::uint32_t, std::uint32_t> steps = {{centre, 0}};
   std::vector<std::uint32_t> shown = {centre};
@@ -39,10 +39,10 @@ std::vector<std::uint32_t> Around(const HloComputation& computation, const Users
   return shown;
 }
 
-Json CallsOf(const HloModule& module, const HloInstruction& instruction) {
+Json CallsOf(const analysis::HloModule& module, const analysis::HloInstruction& instruction) {
   Json calls = Json::array();
   for (const std::int64_t id : instruction.calls) {
-    const HloComputation* called = module.Computation(id);
+    const analysis::HloComputation* called = module.Computation(id);
     if (called == nullptr || called->instructions.empty() || calls.size() >= kMaxCalls) continue;
     calls.push_back({{"computation", CutUtf8(called->name, kMaxName)},
                      {"root", CutUtf8(called->instructions[called->root].name, kMaxName)}});
@@ -54,41 +54,42 @@ Json CallsOf(const HloModule& module, const HloInstruction& instruction) {
 
 absl::StatusOr<std::string> DrawGraph(const LoadedRun& run, const GraphRequest& request) {
   if (request.worker >= run.workers.size()) return absl::NotFoundError("there is no such worker");
-  ASSIGN_OR_RETURN(
-      const std::string_view proto,
-      FindHloProto(run.workers[request.worker].space, request.op.module, request.op.program));
-  absl::StatusOr<HloModule> read = HloModule::Read(proto);
+  ASSIGN_OR_RETURN(const std::string_view proto,
+                   analysis::FindHloProto(run.workers[request.worker].space, request.op.module,
+                                          request.op.program));
+  absl::StatusOr<analysis::HloModule> read = analysis::HloModule::Read(proto);
   if (!read.ok())
     return absl::Status(read.status().code(),
                         ToAbsl(StrCat("the HLO of ", request.op.module.substr(0, 200),
                                       " cannot be read: ", MessageOf(read.status()))));
-  const HloModule& module = *read;
-  ASSIGN_OR_RETURN(const HloModule::Place centre, request.op.instruction.empty()
-                                                      ? module.Root()
-                                                      : module.Find(request.op.instruction));
-  const HloComputation& computation = module.computations[centre.computation];
+  const analysis::HloModule& module = *read;
+  ASSIGN_OR_RETURN(
+      const analysis::HloModule::Place centre,
+      request.op.instruction.empty() ? module.Root() : module.Find(request.op.instruction));
+  const analysis::HloComputation& computation = module.computations[centre.computation];
   const Users users = computation.Users();
   const std::vector<std::uint32_t> shown = Around(computation, users, centre.instruction, request);
   const std::unordered_set<std::uint32_t> is_shown(shown.begin(), shown.end());
   Json nodes = Json::array(), edges = Json::array();
   for (const std::uint32_t number : shown) {
-    const HloInstruction& instruction = computation.instructions[number];
-    const HloOrigin origin = OriginOf(instruction);
+    const analysis::HloInstruction& instruction = computation.instructions[number];
+    const analysis::HloOrigin origin = analysis::OriginOf(instruction);
     std::vector<std::uint32_t> operands = instruction.operands;
     std::sort(operands.begin(), operands.end());
     operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
-    nodes.push_back({{"id", number},
-                     {"name", CutUtf8(instruction.name, kMaxName)},
-                     {"opcode", CutUtf8(instruction.opcode, kMaxName)},
-                     {"shape", CutUtf8(HloShape(instruction), kMaxName)},
-                     {"text", CutUtf8(HloText(module, {centre.computation, number}, kMaxText),
-                                      kMaxText + kMaxName)},
-                     {"op", CutUtf8(origin.op, kMaxName)},
-                     {"source", CutUtf8(origin.source, kMaxName)},
-                     {"root", number == computation.root},
-                     {"operands", operands.size()},
-                     {"users", users[number].size()},
-                     {"calls", CallsOf(module, instruction)}});
+    nodes.push_back(
+        {{"id", number},
+         {"name", CutUtf8(instruction.name, kMaxName)},
+         {"opcode", CutUtf8(instruction.opcode, kMaxName)},
+         {"shape", CutUtf8(analysis::HloShape(instruction), kMaxName)},
+         {"text", CutUtf8(analysis::HloText(module, {centre.computation, number}, kMaxText),
+                          kMaxText + kMaxName)},
+         {"op", CutUtf8(origin.op, kMaxName)},
+         {"source", CutUtf8(origin.source, kMaxName)},
+         {"root", number == computation.root},
+         {"operands", operands.size()},
+         {"users", users[number].size()},
+         {"calls", CallsOf(module, instruction)}});
     for (const std::uint32_t operand : operands) {
       if (is_shown.contains(operand)) edges.push_back({operand, number});
     }

@@ -15,7 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 using xplane::Line;
@@ -291,4 +291,4 @@ absl::StatusOr<std::string> DeriveLines(const xplane::Space& space,
   return encoded;
 }
 
-}  // namespace strobe
+}  // namespace strobe::analysis

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "collector/xplane/space.h"
 
-namespace strobe {
+namespace strobe::analysis {
 
 // Returns an encoded XSpace with one plane, of the same name, for each GPU plane of `space` that
 // has no such lines yet. Its lines are:
@@ -26,4 +26,4 @@ namespace strobe {
 absl::StatusOr<std::string> DeriveLines(const xplane::Space& space,
                                         std::vector<std::size_t>* sources = nullptr);
 
-}  // namespace strobe
+}  // namespace strobe::analysis

@@ -6,7 +6,7 @@
 #include "collector/xplane/lanes.h"
 #include "common/base/status_macros.h"
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 using xplane::Placed;
@@ -85,4 +85,4 @@ absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane) {
   return stats;
 }
 
-}  // namespace strobe
+}  // namespace strobe::analysis

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "collector/xplane/space.h"
 
-namespace strobe {
+namespace strobe::analysis {
 
 struct EventStats {
   std::string_view name{};
@@ -30,4 +30,4 @@ struct PlaneStats {
 // is damaged.
 absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane);
 
-}  // namespace strobe
+}  // namespace strobe::analysis

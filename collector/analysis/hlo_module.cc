@@ -9,7 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 using wire::Reader;
@@ -304,4 +304,4 @@ absl::StatusOr<std::string_view> FindHloProto(const xplane::Space& space, std::s
   return absl::NotFoundError(StrCat("the trace does not hold the HLO of ", name.substr(0, 200)));
 }
 
-}  // namespace strobe
+}  // namespace strobe::analysis

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "collector/xplane/space.h"
 
-namespace strobe {
+namespace strobe::analysis {
 
 struct HloInstruction {
   std::string_view name{}, opcode{};
@@ -73,4 +73,4 @@ HloOrigin OriginOf(const HloInstruction& instruction);
 absl::StatusOr<std::string_view> FindHloProto(const xplane::Space& space, std::string_view name,
                                               std::optional<std::int64_t> program);
 
-}  // namespace strobe
+}  // namespace strobe::analysis

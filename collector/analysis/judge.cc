@@ -6,7 +6,7 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 const std::string* FindText(const std::vector<std::string>& texts, std::string_view word) {
@@ -78,4 +78,4 @@ Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked) {
   return judged(Outcome::kOk, "");
 }
 
-}  // namespace strobe
+}  // namespace strobe::analysis

@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/outcome.h"
 
-namespace strobe {
+namespace strobe::analysis {
 
 // The time that must be recorded, on the worker's own clock.
 struct Window {
@@ -37,4 +37,4 @@ struct Asked {
 // missing events, then a late or short recording, then dropped events.
 Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked);
 
-}  // namespace strobe
+}  // namespace strobe::analysis

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace strobe {
+namespace strobe::analysis {
 
 std::optional<Skew> ComputeSkew(std::span<const CorrectedStart> starts) {
   if (starts.empty()) return std::nullopt;
@@ -30,4 +30,4 @@ std::optional<Skew> ComputeSkew(std::span<const CorrectedStart> starts) {
   return skew;
 }
 
-}  // namespace strobe
+}  // namespace strobe::analysis

@@ -5,7 +5,7 @@
 
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::analysis {
 
 struct CorrectedStart {
   WallTime started{};  // On the worker's clock.
@@ -23,4 +23,4 @@ struct Skew {
 // nullopt without starts; zero, without error, for a single one.
 std::optional<Skew> ComputeSkew(std::span<const CorrectedStart> starts);
 
-}  // namespace strobe
+}  // namespace strobe::analysis

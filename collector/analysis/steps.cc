@@ -7,7 +7,7 @@
 #include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 // All recordings of the step with one number.
@@ -96,4 +96,4 @@ std::string_view MainLoop(std::span<const Step> steps) {
   return longest == taken.end() ? std::string_view() : longest->first;
 }
 
-}  // namespace strobe
+}  // namespace strobe::analysis

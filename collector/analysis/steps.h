@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "collector/xplane/space.h"
 
-namespace strobe {
+namespace strobe::analysis {
 
 struct Step {
   std::string_view name{};                // The annotation's name, such as "train".
@@ -42,4 +42,4 @@ std::optional<StepRun> LongestRun(std::span<const Step> steps, std::string_view 
 // The name of the steps that take most of the time; empty without steps.
 std::string_view MainLoop(std::span<const Step> steps);
 
-}  // namespace strobe
+}  // namespace strobe::analysis

@@ -10,7 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 using xplane::PlaneSummary;
@@ -156,4 +156,4 @@ absl::StatusOr<Verdict> JudgeSpace(const xplane::Space& space, const std::vector
   return verdict;
 }
 
-}  // namespace strobe
+}  // namespace strobe::analysis

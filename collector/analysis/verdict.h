@@ -9,7 +9,7 @@
 #include "collector/analysis/steps.h"
 #include "collector/xplane/space.h"
 
-namespace strobe {
+namespace strobe::analysis {
 
 struct Verdict {
   Judgement judgement{};
@@ -23,4 +23,4 @@ struct Verdict {
 absl::StatusOr<Verdict> JudgeSpace(const xplane::Space& space, const std::vector<Step>& steps,
                                    bool expects_device);
 
-}  // namespace strobe
+}  // namespace strobe::analysis

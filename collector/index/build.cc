@@ -36,7 +36,7 @@ class Builder {
 
  private:
   absl::Status Derive() {
-    ASSIGN_OR_RETURN(derived_, DeriveLines(space_, &derived_from_));
+    ASSIGN_OR_RETURN(derived_, analysis::DeriveLines(space_, &derived_from_));
     ASSIGN_OR_RETURN(derived_space_, xplane::Space::Read(derived_));
     derived_bytes_ = {derived_, trace_.size()};
     return absl::OkStatus();

@@ -38,11 +38,12 @@ absl::Status WriteWhole(const char* schema, std::span<const Column> columns, std
 
 absl::Status WriteStepTable(const convert::WorkerTrace& trace, std::int64_t zero_ns,
                             ParquetFile::Sink sink) {
-  ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(trace.space, kMaxSteps));
+  ASSIGN_OR_RETURN(const std::vector<analysis::Step> steps,
+                   analysis::FindSteps(trace.space, kMaxSteps));
   const std::int64_t zero = AddSaturated(zero_ns, trace.shift_ns);
   TextColumn loops;
   std::vector<std::int64_t> numbers, starts, durations;
-  for (const Step& step : steps) {
+  for (const analysis::Step& step : steps) {
     loops.Add(step.name);
     numbers.push_back(step.number);
     starts.push_back(AddSaturated(zero, step.begin_ps / 1000));

@@ -34,7 +34,7 @@ std::optional<CommonSteps> StepsOnAll(const std::vector<WorkerResult>& workers) 
   return FindCommonSteps(recorded);
 }
 
-std::string WithError(const Skew& difference) {
+std::string WithError(const analysis::Skew& difference) {
   return StrCat(FormatDuration(difference.achieved),
                 difference.error ? StrCat(" +-", FormatDuration(*difference.error))
                                  : std::string(", clocks not measured"));
@@ -56,7 +56,7 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
     result.sync_message = "nothing was recorded, as requested by preflightOnly";
     return;
   }
-  std::vector<CorrectedStart> starts;
+  std::vector<analysis::CorrectedStart> starts;
   const WorkerResult* gap = nullptr;
   for (const WorkerResult& worker : result.workers) {
     if (worker.report.started_ns() != 0) {
@@ -66,7 +66,7 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
     if (!kept && gap == nullptr) gap = &worker;
   }
   const bool by_steps = result.plan && result.plan->steps;
-  if (!by_steps) result.skew = ComputeSkew(starts);
+  if (!by_steps) result.skew = analysis::ComputeSkew(starts);
   result.steps = StepsOnAll(result.workers);
   result.synchronized = false;
   if (gap != nullptr) {

@@ -58,7 +58,7 @@ struct AttemptResult {
   std::size_t empty = 0;  // Workers whose trace lacks all or some of the wanted events.
   // None when no worker recorded anything, or the capture began at a step: each worker then begins
   // in its own time.
-  std::optional<Skew> skew{};
+  std::optional<analysis::Skew> skew{};
   std::optional<CommonSteps> steps{};  // Complete on all workers with a trace; none = not known.
   // How far the traces of all workers reach back; none if that was not asked for, or no worker has
   // a trace.

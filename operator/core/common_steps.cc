@@ -17,12 +17,12 @@ std::optional<CommonSteps> FindCommonSteps(std::span<const StepsOfWorker> worker
     common.last = std::min(common.last, worker.steps.last());
   }
   if (common.first > common.last) return std::nullopt;
-  std::vector<CorrectedStart> begins;
+  std::vector<analysis::CorrectedStart> begins;
   for (const auto& [steps, offset, error] : workers) {
     if (steps.first() == common.first)
       begins.push_back({FromUnixNanos(steps.began_ns()), offset, error});
   }
-  if (begins.size() == workers.size()) common.spread = ComputeSkew(begins);
+  if (begins.size() == workers.size()) common.spread = analysis::ComputeSkew(begins);
   return common;
 }
 

@@ -23,7 +23,7 @@ struct CommonSteps {
   // How far apart the workers began `first`. This is a property of the job: workers that wait for
   // one another begin close together, others do not. None if not all of them recorded that it
   // began.
-  std::optional<Skew> spread{};
+  std::optional<analysis::Skew> spread{};
 };
 
 // None if the workers recorded steps of different loops, or no step is complete on all of them.

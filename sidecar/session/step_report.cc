@@ -22,10 +22,10 @@ constexpr std::size_t kMaxLoopBytes = 256;
 
 std::int64_t LastOf(const v1::CapturePlan& plan) { return plan.first_step() + plan.steps() - 1; }
 
-std::optional<StepRun> RunOf(const std::vector<Step>& steps, const v1::CapturePlan& plan,
-                             std::size_t processes) {
-  if (plan.steps() == 0) return LongestRun(steps, MainLoop(steps));
-  return LongestRun(steps, plan.step_loop(), processes, plan.first_step(), LastOf(plan));
+std::optional<analysis::StepRun> RunOf(const std::vector<analysis::Step>& steps,
+                                       const v1::CapturePlan& plan, std::size_t processes) {
+  if (plan.steps() == 0) return analysis::LongestRun(steps, analysis::MainLoop(steps));
+  return analysis::LongestRun(steps, plan.step_loop(), processes, plan.first_step(), LastOf(plan));
 }
 
 std::string Numbers(std::int64_t first, std::int64_t last) {
@@ -50,19 +50,20 @@ std::string WhyIncomplete(const v1::Report& report) {
 
 absl::Status FillSteps(const Recording& recording, v1::Report& report) {
   ASSIGN_OR_RETURN(const xplane::Space space, xplane::Space::Read(recording.xspace));
-  ASSIGN_OR_RETURN(std::vector<Step> steps, FindSteps(space, kMaxStepsRead));
+  ASSIGN_OR_RETURN(std::vector<analysis::Step> steps, analysis::FindSteps(space, kMaxStepsRead));
   ASSIGN_OR_RETURN(const std::int64_t zero, xplane::TimeZero(space));
   const std::int64_t origin = zero - recording.clock_set_at_start.count();
   // PyTorch ends annotations that are open when it stops.
   if (report.stopped_ns() != 0) {
-    std::erase_if(
-        steps, [&](const Step& step) { return step.end_ps / 1000 > report.stopped_ns() - origin; });
+    std::erase_if(steps, [&](const analysis::Step& step) {
+      return step.end_ps / 1000 > report.stopped_ns() - origin;
+    });
   }
   v1::CapturePlan& plan = *report.mutable_plan();
-  for (Step& step : steps) {
+  for (analysis::Step& step : steps) {
     if (plan.steps() > 0 && IsLoop(step.name, plan.step_loop())) step.name = plan.step_loop();
   }
-  const std::optional<StepRun> run = RunOf(steps, plan, recording.stepping_processes);
+  const std::optional<analysis::StepRun> run = RunOf(steps, plan, recording.stepping_processes);
   if (!run) return absl::OkStatus();
   v1::RecordedSteps& found = *report.mutable_steps();
   found.set_loop(CutUtf8(run->name, kMaxLoopBytes));
@@ -78,7 +79,7 @@ absl::Status FillSteps(const Recording& recording, v1::Report& report) {
   return absl::OkStatus();
 }
 
-Judgement JudgeSteps(const v1::Report& report, Judgement judged) {
+analysis::Judgement JudgeSteps(const v1::Report& report, analysis::Judgement judged) {
   const v1::CapturePlan& plan = report.plan();
   const v1::RecordedSteps& steps = report.steps();
   judged.covers_window =

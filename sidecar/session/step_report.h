@@ -15,6 +15,6 @@ absl::Status FillSteps(const Recording& recording, v1::Report& report);
 
 // Adds to `judged`, the judgement of the trace without a window, what report.steps says about the
 // plan's steps. Pure.
-Judgement JudgeSteps(const v1::Report& report, Judgement judged);
+analysis::Judgement JudgeSteps(const v1::Report& report, analysis::Judgement judged);
 
 }  // namespace strobe::session

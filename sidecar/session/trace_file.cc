@@ -52,11 +52,12 @@ TracePieces MakeTraceFile(Recording recording, v1::Report& report) {
     return nothing(Outcome::kProfilerStartFailed,
                    StrCat("the trace's steps cannot be read: ", steps.message()));
   const v1::CapturePlan& plan = report.plan();
-  Asked asked{.window = Window{FromUnixNanos(plan.instant_ns()), Nanos{plan.duration_ns()}},
-              .expects_device = plan.expects_device(),
-              .host_level = plan.tracers().host()};
+  analysis::Asked asked{
+      .window = analysis::Window{FromUnixNanos(plan.instant_ns()), Nanos{plan.duration_ns()}},
+      .expects_device = plan.expects_device(),
+      .host_level = plan.tracers().host()};
   if (plan.steps() > 0) asked.window.reset();
-  Judgement judged = JudgeTrace(*summary, asked);
+  analysis::Judgement judged = analysis::JudgeTrace(*summary, asked);
   if (plan.steps() > 0) judged = JudgeSteps(report, std::move(judged));
   report.set_covers_window(judged.covers_window);
   if (Explains(recording.outcome, judged.outcome))

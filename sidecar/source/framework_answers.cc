@@ -69,16 +69,17 @@ void CorrectTimes(const RecordingTimes& times, Nanos set_at_start, TraceSummary&
   if (summary.stopped_ns != 0) summary.stopped_ns -= times.SetAtStop().count();
 }
 
-Judgement JudgeProcess(const v1::CapturePlan& plan, const RecordingTimes& times,
-                       const FrameworkAnswer& answer, const TraceSummary& summary,
-                       bool expects_device) {
+analysis::Judgement JudgeProcess(const v1::CapturePlan& plan, const RecordingTimes& times,
+                                 const FrameworkAnswer& answer, const TraceSummary& summary,
+                                 bool expects_device) {
   const std::string& who = answer.who;
-  std::optional<Window> window;
+  std::optional<analysis::Window> window;
   // Whether the plan's steps were recorded is judged by the steps in the trace.
-  if (plan.steps() == 0) window = Window{FromUnixNanos(plan.instant_ns()), times.Recorded()};
+  if (plan.steps() == 0)
+    window = analysis::Window{FromUnixNanos(plan.instant_ns()), times.Recorded()};
   if (answer.age != ServerAge::kSince2026)
     return {Outcome::kVersionMismatch, StrCat(who, " ", WhyNoHostTracing(answer.age))};
-  Judgement judged = JudgeTrace(
+  analysis::Judgement judged = analysis::JudgeTrace(
       summary,
       {.window = window, .expects_device = expects_device, .host_level = plan.tracers().host()});
   const Nanos set = times.set_while_recording();
@@ -152,7 +153,7 @@ Recording JoinOfRank(const v1::CapturePlan& plan, const RecordingTimes& times,
       recording.clock_set_at_start = times.SetAtStart(FromUnixNanos(summaries[i].started_ns));
       CorrectTimes(times, recording.clock_set_at_start, summaries[i]);
       if (answer.nothing_recorded) summaries[i].events = 0;
-      const Judgement judged =
+      const analysis::Judgement judged =
           JudgeProcess(plan, times, answer, summaries[i], devices && plan.expects_device());
       const absl::Status added =
           AddTrace(std::move(answer.trace), answer.address, answers.size() > 1, recording.xspace);

@@ -160,8 +160,9 @@ void Space(std::string_view bytes) {
   const absl::StatusOr<convert::AlignedTraces> aligned = convert::AlignTraces(traces);
   if (!aligned.ok()) return;
   const xplane::Space& space = aligned->workers[0].space;
-  FindSteps(space).status().IgnoreError();
-  for (const xplane::Plane& plane : space.planes) ComputeStats(plane).status().IgnoreError();
+  analysis::FindSteps(space).status().IgnoreError();
+  for (const xplane::Plane& plane : space.planes)
+    analysis::ComputeStats(plane).status().IgnoreError();
   const absl::StatusOr<strobe::Digest> digest = ComputeDigest(space, "worker");
   if (digest.ok() && !DecodeDigest(EncodeDigest(*digest)).ok()) std::abort();
   convert::WriteChromeTrace(aligned->workers, Swallow).IgnoreError();
@@ -214,7 +215,7 @@ void TraceJson(std::string_view bytes) {
   const absl::StatusOr<xplane::Space> read = convert::ReadSpace(space);
   if (!read.ok()) std::abort();
   for (const xplane::Plane& plane : read->planes) {
-    if (!ComputeStats(plane).ok()) std::abort();
+    if (!analysis::ComputeStats(plane).ok()) std::abort();
   }
 }
 
@@ -227,15 +228,15 @@ void Index(std::string_view bytes) {
 }
 
 void Hlo(std::string_view bytes) {
-  const absl::StatusOr<HloModule> module = HloModule::Read(bytes);
+  const absl::StatusOr<analysis::HloModule> module = analysis::HloModule::Read(bytes);
   if (!module.ok()) return;
   module->Root().status().IgnoreError();
   for (std::uint32_t c = 0; c < module->computations.size(); ++c) {
-    const HloComputation& computation = module->computations[c];
+    const analysis::HloComputation& computation = module->computations[c];
     computation.Users();
     for (std::uint32_t i = 0; i < computation.instructions.size(); ++i) {
-      HloText(*module, {c, i}, 1000);
-      OriginOf(computation.instructions[i]);
+      analysis::HloText(*module, {c, i}, 1000);
+      analysis::OriginOf(computation.instructions[i]);
     }
   }
 }

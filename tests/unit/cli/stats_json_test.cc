@@ -6,11 +6,12 @@ namespace strobe {
 namespace {
 
 TEST(StatsToJson, KeepsAllFieldsAndTheOrderOfKinds) {
-  const PlaneStats stats{.plane = "/device:GPU:0",
-                         .events = 3,
-                         .begin_ps = -5,
-                         .end_ps = 70,
-                         .kinds = {{"gemm", 2, 60, 50, 20, 40}, {"copy", 1, 10, 10, 10, 10}}};
+  const analysis::PlaneStats stats{
+      .plane = "/device:GPU:0",
+      .events = 3,
+      .begin_ps = -5,
+      .end_ps = 70,
+      .kinds = {{"gemm", 2, 60, 50, 20, 40}, {"copy", 1, 10, 10, 10, 10}}};
   EXPECT_EQ(StatsToJson(stats).dump(),
             R"({"name":"/device:GPU:0","events":3,"beginPs":-5,"endPs":70,"kinds":[)"
             R"({"name":"gemm","count":2,"totalPs":60,"selfPs":50,"minPs":20,"maxPs":40},)"

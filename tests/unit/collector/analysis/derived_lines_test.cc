@@ -7,7 +7,7 @@
 #include "collector/xplane/names.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 using testing::ElementsAre;
@@ -187,4 +187,4 @@ TEST(DeriveLines, TwoStreamsAtOnceStillNest) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::analysis

@@ -6,7 +6,7 @@
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 TEST(EventStats, SelfIsTotalLessWhatRanInside) {
@@ -56,4 +56,4 @@ TEST(Steps, AreAnnotationsWithANumber) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::analysis

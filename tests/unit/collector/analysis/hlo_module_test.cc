@@ -6,7 +6,7 @@
 
 #include "tests/support/made_hlo.h"
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 using testing::ElementsAre;
@@ -173,4 +173,4 @@ TEST(FindHloProto, FindsAModuleByProgramOrByName) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::analysis

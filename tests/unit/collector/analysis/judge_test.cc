@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 using namespace std::chrono_literals;
@@ -65,4 +65,4 @@ TEST(JudgeTrace, LooksAtDevices) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::analysis

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 using namespace std::chrono_literals;
@@ -33,4 +33,4 @@ TEST(ComputeSkew, SaysWhenAClockWasNeverMeasured) {
 TEST(ComputeSkew, NothingForNobody) { EXPECT_FALSE(ComputeSkew({}).has_value()); }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::analysis

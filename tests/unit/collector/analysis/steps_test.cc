@@ -5,7 +5,7 @@
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 using testing::ElementsAre;
@@ -64,4 +64,4 @@ TEST(MainLoop, IsTheOneThatTakesMostOfTheTime) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::analysis

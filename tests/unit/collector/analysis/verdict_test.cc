@@ -5,7 +5,7 @@
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 
-namespace strobe {
+namespace strobe::analysis {
 namespace {
 
 using testing::Contains;
@@ -103,4 +103,4 @@ TEST(JudgeSpace, NamesTheCause) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::analysis

@@ -247,7 +247,7 @@ TEST(TraceFile, LinksLeadFromLaunchToKernelAndFromForwardToBackward) {
 
 TEST(TraceFile, StepsAreFound) {
   const Converted trace = Convert(kKineto);
-  const absl::StatusOr<std::vector<Step>> steps = FindSteps(trace.space);
+  const absl::StatusOr<std::vector<analysis::Step>> steps = analysis::FindSteps(trace.space);
   ASSERT_TRUE(steps.ok());
   ASSERT_THAT(*steps, SizeIs(1));
   EXPECT_EQ(steps->front().name, "ProfilerStep");
@@ -257,7 +257,7 @@ TEST(TraceFile, StepsAreFound) {
 // As for XLA's traces: the kernel was launched during step 12.
 TEST(TraceFile, StepsOfTheDeviceAreDerived) {
   const Converted trace = Convert(kKineto);
-  const absl::StatusOr<std::string> bytes = DeriveLines(trace.space);
+  const absl::StatusOr<std::string> bytes = analysis::DeriveLines(trace.space);
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   const absl::StatusOr<xplane::Space> derived = xplane::Space::Read(*bytes);
   ASSERT_TRUE(derived.ok()) << derived.status();

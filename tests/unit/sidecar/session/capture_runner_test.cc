@@ -521,7 +521,7 @@ TEST_P(SteppedRunnerTest, TheMomentStaysAndTheTimesAreThoseOfTheArmedClock) {
   EXPECT_NEAR(static_cast<double>(stamp["clock_offset_ns"] - plan.clock_offset_ns()),
               static_cast<double>(GetParam().count()), 1e6);
   EXPECT_EQ(stamp["started_ns"], *xplane::TimeZero(*space));
-  EXPECT_EQ(JudgeSpace(*space, {}, false)->judgement.outcome, Outcome::kOk);
+  EXPECT_EQ(analysis::JudgeSpace(*space, {}, false)->judgement.outcome, Outcome::kOk);
 }
 
 INSTANTIATE_TEST_SUITE_P(Steps, SteppedRunnerTest, testing::Values(1h, -1h));

@@ -38,14 +38,14 @@ v1::Report Asked(std::int64_t first, std::uint32_t count) {
   return report;
 }
 
-Judgement JudgeRecorded(const Recording& recording, v1::Report& report) {
+analysis::Judgement JudgeRecorded(const Recording& recording, v1::Report& report) {
   EXPECT_TRUE(FillSteps(recording, report).ok());
   return JudgeSteps(report, {Outcome::kOk, "", true});
 }
 
 TEST(StepReport, TheWindowIsTheTimeOfTheSteps) {
   v1::Report report = Asked(4, 2);
-  const Judgement judged = JudgeRecorded(Recorded({3, 4, 5, 6}), report);
+  const analysis::Judgement judged = JudgeRecorded(Recorded({3, 4, 5, 6}), report);
   EXPECT_EQ(judged.outcome, Outcome::kOk);
   EXPECT_TRUE(judged.covers_window);
   EXPECT_EQ(report.steps().first(), 4);
@@ -56,7 +56,7 @@ TEST(StepReport, TheWindowIsTheTimeOfTheSteps) {
 
 TEST(StepReport, StepsThatAreMissingAreNamed) {
   v1::Report report = Asked(4, 3);
-  Judgement judged = JudgeRecorded(Recorded({5, 6, 7}), report);
+  analysis::Judgement judged = JudgeRecorded(Recorded({5, 6, 7}), report);
   EXPECT_EQ(judged.outcome, Outcome::kLateStart);
   EXPECT_EQ(judged.message,
             "only steps 5 to 6 of the requested steps 4 to 6 of train were recorded completely: "
