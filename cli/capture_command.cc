@@ -80,10 +80,11 @@ int RunCapture(const CaptureFlags& flags) {
     return RunServerSaves(*spec, *targets, flags.worker_list, flags.host_tracing_on_old_servers,
                           clock);
 
-  const absl::StatusOr<StorageConfig> config = ReadStorageConfig(flags.storage_config);
+  const absl::StatusOr<storage::StorageConfig> config =
+      storage::ReadStorageConfig(flags.storage_config);
   if (!config.ok()) return Complain(config.status());
   const Interrupts interrupts(kCancel);
-  Stores stores(*config, UrlOptions::kAll);
+  storage::Stores stores(*config, storage::UrlOptions::kAll);
   GrpcWorkerConnector sidecars(clock, PlaintextCredentials);
   MixedConnector workers(clock, stores, sidecars, flags.host_tracing_on_old_servers);
   ThreadExecutor executor;

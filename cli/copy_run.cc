@@ -39,19 +39,20 @@ class Copy {
 
   // Copies one object.
   absl::Status One(const StoredObject& object) {
-    const PrefetchedBytes bytes(from_, object.key, object.bytes);
-    ASSIGN_OR_RETURN(const std::string actual, HashBytes(bytes));
+    const storage::PrefetchedBytes bytes(from_, object.key, object.bytes);
+    ASSIGN_OR_RETURN(const std::string actual, storage::HashBytes(bytes));
     const auto promised = sha256_.find(object.key);
     if (promised != sha256_.end() && promised->second != actual) {
       return absl::DataLossError(StrCat(object.key, " does not have the checksum in its manifest; ",
                                         "it was damaged or replaced after the capture"));
     }
     std::uint64_t told = 0;
-    RETURN_IF_ERROR(Upload(to_, object.key, bytes,
-                           {.sha256 = actual, .progress = [&](std::uint64_t done, std::uint64_t) {
-                              Add(done - told);
-                              told = done;
-                            }}));
+    RETURN_IF_ERROR(
+        storage::Upload(to_, object.key, bytes,
+                        {.sha256 = actual, .progress = [&](std::uint64_t done, std::uint64_t) {
+                           Add(done - told);
+                           told = done;
+                         }}));
     Add(object.bytes - told);
     return absl::OkStatus();
   }

@@ -111,7 +111,7 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
         "tables cannot be written into a run; give another directory");
   ASSIGN_OR_RETURN(const std::vector<std::string> runs, OwnRuns(from, flags.share));
   ASSIGN_OR_RETURN(const std::unique_ptr<ScratchRoot> scratch, ScratchRoot::Create(flags.scratch));
-  std::unique_ptr<Stores> undo_stores;  // Outlives the stores that it opened.
+  std::unique_ptr<storage::Stores> undo_stores;  // Outlives the stores that it opened.
   const auto open_to_undo = [&]() -> absl::StatusOr<std::unique_ptr<ObjectStore>> {
     ASSIGN_OR_RETURN(OpenPlace again,
                      OpenRunPlace(flags.out, flags.storage_config,

@@ -166,13 +166,14 @@ class FleetConversion {
   // An object with the same bytes is left alone, so that two processes that do the same work do
   // not disturb each other.
   absl::Status Replace(const std::string& key, const std::string& path) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<FileBytes> bytes, FileBytes::Open(path));
-    ASSIGN_OR_RETURN(const std::string sha256, HashBytes(*bytes));
-    const absl::Status status = Upload(*places_.to, key, *bytes, {.sha256 = sha256});
+    ASSIGN_OR_RETURN(const std::unique_ptr<storage::FileBytes> bytes,
+                     storage::FileBytes::Open(path));
+    ASSIGN_OR_RETURN(const std::string sha256, storage::HashBytes(*bytes));
+    const absl::Status status = storage::Upload(*places_.to, key, *bytes, {.sha256 = sha256});
     if (!absl::IsAlreadyExists(status)) return status;
     const std::string former[] = {key};
     RETURN_IF_ERROR(places_.to->Delete(former));
-    return Upload(*places_.to, key, *bytes, {.sha256 = sha256});
+    return storage::Upload(*places_.to, key, *bytes, {.sha256 = sha256});
   }
 
   // Deletes tables of workers that the run has no more.

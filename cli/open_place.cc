@@ -30,9 +30,9 @@ std::string CamelCase(absl::StatusCode code) {
 absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::string& storage_config,
                                        const StoreLimits& limits) {
   OpenPlace open;
-  ASSIGN_OR_RETURN(StorageConfig config, ReadStorageConfig(storage_config));
-  open.stores = std::make_unique<Stores>(
-      std::move(config), UrlOptions::kAll, [](const absl::Status& failure, Nanos wait) {
+  ASSIGN_OR_RETURN(storage::StorageConfig config, storage::ReadStorageConfig(storage_config));
+  open.stores = std::make_unique<storage::Stores>(
+      std::move(config), storage::UrlOptions::kAll, [](const absl::Status& failure, Nanos wait) {
         std::cerr << StrCat(MessageOf(failure), "; again in ", FormatDuration(wait), "\n");
       });
   ASSIGN_OR_RETURN(open.place, ParseRunPlace(AbsolutePlace(text)));

@@ -12,7 +12,7 @@ namespace strobe {
 // A logdir, or one of its runs, with its open store.
 struct OpenPlace {
   RunPlace place{};
-  std::unique_ptr<Stores> stores{};
+  std::unique_ptr<storage::Stores> stores{};
   std::unique_ptr<ObjectStore> store{};
 };
 

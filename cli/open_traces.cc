@@ -76,7 +76,8 @@ absl::StatusOr<std::string> RunOf(const OpenPlace& open) {
 
 absl::StatusOr<OpenTrace> OpenObject(std::shared_ptr<ObjectStore> store, const std::string& url,
                                      const std::string& key, std::shared_ptr<FetchPool> pool) {
-  ASSIGN_OR_RETURN(StoredMemory object, MapObject(std::move(store), key, std::move(pool)));
+  ASSIGN_OR_RETURN(storage::StoredMemory object,
+                   storage::MapObject(std::move(store), key, std::move(pool)));
   if (IsTraceJson(key)) {
     absl::StatusOr<OpenTrace> trace = ReadTraceJson(key, object.memory.bytes());
     RETURN_IF_ERROR(object.memory.Check());  // Checked first, because it explains all other errors.

@@ -13,7 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 // O_PATH, because going through a folder does not require the right to list it.
@@ -95,4 +95,4 @@ absl::StatusOr<std::vector<FolderEntry>> ReadFolder(const FileDescriptor& folder
   return entries;
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

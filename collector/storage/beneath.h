@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/file_descriptor.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 enum class Missing { kIsAnError, kIsMade };
 
@@ -31,4 +31,4 @@ struct FolderEntry {
 // Lists a folder without hidden names.
 absl::StatusOr<std::vector<FolderEntry>> ReadFolder(const FileDescriptor& folder);
 
-}  // namespace strobe
+}  // namespace strobe::storage

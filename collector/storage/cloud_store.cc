@@ -8,7 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 using std::chrono::milliseconds;
@@ -247,4 +247,4 @@ absl::StatusOr<std::unique_ptr<ObjectStore>> OpenCloudStore(
   return std::make_unique<CloudStore>(store, logdir, limits);
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -7,7 +7,7 @@
 
 #include "collector/logdir/object_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 // `options` are the crate's keys and "ca_bundle" (see store_options.h). InvalidArgument names the
 // wrong option.
@@ -15,4 +15,4 @@ absl::StatusOr<std::unique_ptr<ObjectStore>> OpenCloudStore(
     const Logdir& logdir, const std::map<std::string, std::string>& options,
     const StoreLimits& limits);
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -9,7 +9,7 @@
 #include "collector/storage/file_error.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 absl::StatusOr<std::unique_ptr<FileBytes>> FileBytes::Open(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -37,4 +37,4 @@ absl::Status FileBytes::Read(std::uint64_t offset, std::span<char> into) const {
   return absl::OkStatus();
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "collector/logdir/byte_source.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 class FileBytes final : public ByteSource {
  public:
@@ -28,4 +28,4 @@ class FileBytes final : public ByteSource {
   const std::uint64_t size_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::storage

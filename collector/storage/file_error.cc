@@ -5,7 +5,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 absl::Status FileError(int error, std::string_view doing, std::string_view path) {
   const std::string text =
@@ -31,4 +31,4 @@ absl::Status FileError(int error, std::string_view doing, std::string_view path)
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -18,7 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 constexpr std::uint64_t kStep = 1 << 20;
@@ -239,4 +239,4 @@ absl::Status FileStore::Delete(std::span<const std::string> keys) {
   return absl::OkStatus();
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -5,7 +5,7 @@
 
 #include "collector/logdir/object_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 // It has no deadline: if the file system hangs, the caller hangs. TimedFileStore adds a deadline.
 class FileStore final : public ObjectStore {
@@ -38,4 +38,4 @@ class FileStore final : public ObjectStore {
   const Cancellation* const cancellation_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-namespace strobe {
+namespace strobe::storage {
 
 Nanos Pace::Claim(std::uint64_t bytes, MonoTime now) {
   const Nanos takes{static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 /
@@ -22,4 +22,4 @@ absl::Status PacedBytes::Read(std::uint64_t offset, std::span<char> into) const 
   return bytes_.Read(offset, into);
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

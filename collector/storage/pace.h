@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 // A rate in bytes per second that all users share. Safe for concurrent use.
 class Pace {
@@ -43,4 +43,4 @@ class PacedBytes final : public ByteSource {
   const Cancellation* const cancel_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -4,7 +4,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 PrefetchedBytes::Block PrefetchedBytes::Fetch(std::uint64_t index) const {
   return std::async(
@@ -58,4 +58,4 @@ absl::Status PrefetchedBytes::Read(std::uint64_t offset, std::span<char> into) c
   return absl::OkStatus();
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

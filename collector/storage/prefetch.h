@@ -9,7 +9,7 @@
 #include "collector/logdir/object_store.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 // Reads whole blocks, and a few of them ahead, so that sequential reading does not wait for round
 // trips. Holds at most kAhead + 1 blocks. Reads of a block's size or more, as multipart uploads
@@ -38,4 +38,4 @@ class PrefetchedBytes final : public ByteSource {
   mutable std::map<std::uint64_t, Block> blocks_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace strobe {
+namespace strobe::storage {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -25,4 +25,4 @@ std::optional<Nanos> RetryDelay(const absl::Status& status, int tries, Nanos lef
   return left > kMinWait ? std::optional(left / 2) : std::nullopt;
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

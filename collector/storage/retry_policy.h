@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 // True if a retry may succeed.
 bool WorthRetrying(const absl::Status& status);
@@ -16,4 +16,4 @@ bool WorthRetrying(const absl::Status& status);
 // the same time.
 std::optional<Nanos> RetryDelay(const absl::Status& status, int tries, Nanos left, double dice);
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -10,7 +10,7 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 const absl::Status& StatusOf(const absl::Status& status) { return status; }
@@ -131,4 +131,4 @@ std::unique_ptr<ObjectStore> WithRetries(std::unique_ptr<ObjectStore> inner,
   return std::make_unique<RetryingStore>(std::move(inner), limits, std::move(on_retry));
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

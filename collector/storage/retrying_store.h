@@ -6,7 +6,7 @@
 
 #include "collector/logdir/object_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 // Called for each failure that is followed by a retry.
 using OnRetry = std::function<void(const absl::Status& failure, Nanos wait)>;
@@ -15,4 +15,4 @@ using OnRetry = std::function<void(const absl::Status& failure, Nanos wait)>;
 std::unique_ptr<ObjectStore> WithRetries(std::unique_ptr<ObjectStore> inner,
                                          const StoreLimits& limits, OnRetry on_retry);
 
-}  // namespace strobe
+}  // namespace strobe::storage

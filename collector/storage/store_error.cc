@@ -8,7 +8,7 @@
 #include "collector/storage/bridge/bridge.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 constexpr std::size_t kMaxWords = 600;
@@ -159,4 +159,4 @@ absl::Status ToStatus(const StoreFailure& failure, std::string_view doing) {
   return absl::Status(code, ToAbsl(StrCat("cannot ", doing, ": ", words, Hint(code, failure))));
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 struct StoreFailure {
   int code = 0;  // An enum strobe_store_code of bridge.h, not OK.
@@ -20,4 +20,4 @@ absl::Status ToStatus(const StoreFailure& failure, std::string_view doing);
 // Replaces signatures, keys and tokens, as they appear in URLs and in answers of stores.
 std::string Redact(std::string_view text);
 
-}  // namespace strobe
+}  // namespace strobe::storage

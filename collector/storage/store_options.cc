@@ -9,7 +9,7 @@
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 // Strobe's option names, which are the same for every store, and the crate's key for each; empty if
@@ -184,4 +184,4 @@ absl::StatusOr<OptionMap> ResolveStoreOptions(const Logdir& logdir, const Storag
   return resolved;
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

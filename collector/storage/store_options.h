@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "collector/logdir/logdir.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 using OptionMap = std::map<std::string, std::string>;
 
@@ -41,4 +41,4 @@ using Environment = std::function<std::string(const char*)>;
 absl::StatusOr<OptionMap> ResolveStoreOptions(const Logdir& logdir, const StorageConfig& config,
                                               UrlOptions allowed, const Environment& environment);
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -3,7 +3,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 absl::StatusOr<StoredMemory> MapObject(std::shared_ptr<ObjectStore> store, const std::string& key,
                                        std::shared_ptr<FetchPool> pool) {
@@ -21,4 +21,4 @@ absl::StatusOr<StoredMemory> MapObject(std::shared_ptr<ObjectStore> store, const
   return StoredMemory{std::move(memory), info.version};
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -7,7 +7,7 @@
 #include "collector/logdir/object_store.h"
 #include "common/base/fetched_memory.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 struct StoredMemory {
   FetchedMemory memory;
@@ -21,4 +21,4 @@ struct StoredMemory {
 absl::StatusOr<StoredMemory> MapObject(std::shared_ptr<ObjectStore> store, const std::string& key,
                                        std::shared_ptr<FetchPool> pool);
 
-}  // namespace strobe
+}  // namespace strobe::storage

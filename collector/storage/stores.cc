@@ -6,7 +6,7 @@
 #include "collector/storage/timed_file_store.h"
 #include "common/base/status_macros.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 absl::StatusOr<std::unique_ptr<ObjectStore>> Stores::Open(const Logdir& logdir,
                                                           const StoreLimits& limits) {
@@ -25,4 +25,4 @@ absl::StatusOr<std::unique_ptr<ObjectStore>> Stores::Open(const Logdir& logdir,
   return WithRetries(std::move(store), limits, on_retry_);
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

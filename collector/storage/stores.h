@@ -6,7 +6,7 @@
 #include "collector/storage/retrying_store.h"
 #include "collector/storage/store_options.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 // Supports file, s3, gs and az. Failures that a retry can cure are retried.
 class Stores final : public StoreOpener {
@@ -23,4 +23,4 @@ class Stores final : public StoreOpener {
   const OnRetry on_retry_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::storage

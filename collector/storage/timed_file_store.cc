@@ -16,7 +16,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 // The interval for checking the cancellation.
@@ -207,4 +207,4 @@ std::unique_ptr<ObjectStore> OpenFileStore(std::string root, const StoreLimits& 
   return std::make_unique<TimedFileStore>(std::move(root), limits);
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -6,7 +6,7 @@
 
 #include "collector/logdir/object_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 // A file system that hangs, such as NFS without its server, blocks a thread in the kernel for an
 // unlimited time. Each operation therefore runs on a thread of its own, and the caller waits for it
@@ -46,4 +46,4 @@ class TimedFileStore final : public ObjectStore {
 // unlimited time.
 std::unique_ptr<ObjectStore> OpenFileStore(std::string root, const StoreLimits& limits);
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -9,7 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
@@ -237,4 +237,4 @@ absl::Status Upload(ObjectStore& store, std::string_view key, const ByteSource& 
   return absl::IsPermissionDenied(written) ? absl::OkStatus() : written;
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

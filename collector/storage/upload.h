@@ -8,7 +8,7 @@
 
 #include "collector/logdir/object_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 // How an object of a given size is uploaded.
 struct UploadShape {
@@ -47,4 +47,4 @@ absl::Status Upload(ObjectStore& store, std::string_view key, const ByteSource& 
 absl::StatusOr<std::string> HashObject(ObjectStore& store, std::string_view key);
 absl::StatusOr<std::string> HashBytes(const ByteSource& bytes);
 
-}  // namespace strobe
+}  // namespace strobe::storage

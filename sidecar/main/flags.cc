@@ -260,7 +260,7 @@ absl::Status CheckKinetoFlags(const SidecarFlags& flags) {
 absl::Status CheckStorageFlags(const SidecarFlags& flags) {
   if (const absl::StatusOr<Nanos> keep = ParseDuration(flags.spool_keep); !keep.ok())
     return absl::InvalidArgumentError(StrCat("--spool-keep: ", MessageOf(keep.status())));
-  if (flags.upload_rate > 0 && flags.upload_rate < Pace::kMinRate)
+  if (flags.upload_rate > 0 && flags.upload_rate < storage::Pace::kMinRate)
     return absl::InvalidArgumentError("--upload-rate must be at least 1MB, or 0");
   return absl::OkStatus();
 }

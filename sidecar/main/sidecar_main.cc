@@ -39,7 +39,7 @@ int EndOrOutlive(const std::string& started_file, int code) {
 }
 
 absl::StatusOr<std::unique_ptr<SidecarServer>> StartServer(const SidecarFlags& flags,
-                                                           StorageConfig storage) {
+                                                           storage::StorageConfig storage) {
   absl::StatusOr<std::unique_ptr<SidecarServer>> server =
       SidecarServer::Create(flags, std::move(storage), &EndingSignals::End);
   if (!server.ok()) return server;
@@ -50,13 +50,13 @@ absl::StatusOr<std::unique_ptr<SidecarServer>> StartServer(const SidecarFlags& f
 int Serve(const SidecarFlags& flags) {
   const EndingSignals ending;  // Before any thread starts.
   if (flags.exit_with_parent) prctl(PR_SET_PDEATHSIG, SIGTERM);
-  absl::StatusOr<StorageConfig> storage = ReadStorageConfig(flags.storage_config);
+  absl::StatusOr<storage::StorageConfig> storage = storage::ReadStorageConfig(flags.storage_config);
   if (!storage.ok()) {
     LogError("the storage configuration is wrong", {{"error", MessageOf(storage.status())}});
     if (flags.install_dir.empty()) return kWrongInput;
     // The trainer waits for the installation below. It can do without storage; captures report the
     // error.
-    storage = StorageConfig{.schemes = {}, .wrong = storage.status()};
+    storage = storage::StorageConfig{.schemes = {}, .wrong = storage.status()};
   }
   if (!flags.install_dir.empty()) {
     // The trainer can do without its annotations, so an error must not hold it up.

@@ -42,7 +42,7 @@ std::optional<KinetoDaemonOptions> KinetoOptionsOf(const SidecarFlags& flags) {
                              .max_duration = ParsedDuration(flags.kineto_max_duration)};
 }
 
-OnRetry CountRetries(SidecarMetrics& metrics) {
+storage::OnRetry CountRetries(SidecarMetrics& metrics) {
   return [&metrics](const absl::Status& failure, Nanos wait) {
     metrics.UploadRetried();
     LogWarning("a request to a store failed and is retried",
@@ -53,7 +53,7 @@ OnRetry CountRetries(SidecarMetrics& metrics) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SidecarServer>> SidecarServer::Create(SidecarFlags flags,
-                                                                     StorageConfig storage,
+                                                                     storage::StorageConfig storage,
                                                                      std::function<void()> failed) {
   std::unique_ptr<Spool> spool;
   if (!flags.spool_dir.empty()) {
@@ -69,16 +69,17 @@ absl::StatusOr<std::unique_ptr<SidecarServer>> SidecarServer::Create(SidecarFlag
                                                           *std::move(agent_directory)));
 }
 
-SidecarServer::SidecarServer(SidecarFlags flags, StorageConfig storage,
+SidecarServer::SidecarServer(SidecarFlags flags, storage::StorageConfig storage,
                              std::function<void()> failed, std::unique_ptr<Spool> spool,
                              std::unique_ptr<AgentDirectory> agent_directory)
     : flags_(std::move(flags)),
       name_(ToSafeName(flags_.worker_name, kMaxNameBytes)),
       failed_(std::move(failed)),
       spool_(std::move(spool)),
-      stores_(std::move(storage),
-              flags_.trust_logdir_options ? UrlOptions::kAll : UrlOptions::kHarmless,
-              CountRetries(metrics_)),
+      stores_(
+          std::move(storage),
+          flags_.trust_logdir_options ? storage::UrlOptions::kAll : storage::UrlOptions::kHarmless,
+          CountRetries(metrics_)),
       framework_(clock_, {flags_.framework, flags_.shared_dir, flags_.host_tracing_on_old_servers,
                           flags_.agent_only_parent ? "" : flags_.agent_dir}),
       agent_(

@@ -34,7 +34,7 @@ class SidecarServer {
   // why the spool cannot be used. The flags have passed CheckFlags. `failed` is called at most
   // once, from another thread and after Start, if the sidecar has to end.
   static absl::StatusOr<std::unique_ptr<SidecarServer>> Create(SidecarFlags flags,
-                                                               StorageConfig storage,
+                                                               storage::StorageConfig storage,
                                                                std::function<void()> failed);
   ~SidecarServer();
   SidecarServer(const SidecarServer&) = delete;
@@ -51,7 +51,7 @@ class SidecarServer {
   bool Stop();
 
  private:
-  SidecarServer(SidecarFlags flags, StorageConfig storage, std::function<void()> failed,
+  SidecarServer(SidecarFlags flags, storage::StorageConfig storage, std::function<void()> failed,
                 std::unique_ptr<Spool> spool, std::unique_ptr<AgentDirectory> agent_directory);
 
   absl::Status ServeWorkers(std::shared_ptr<grpc::ServerCredentials> credentials);
@@ -69,7 +69,7 @@ class SidecarServer {
   const SystemClock clock_;
   const std::unique_ptr<Spool> spool_;  // Null without --spool-dir.
   SidecarMetrics metrics_;
-  Stores stores_;
+  storage::Stores stores_;
   FrameworkSource framework_;
   const std::unique_ptr<AgentParts> agent_;  // Null without --agent-dir.
   session::Source& source_;

@@ -54,7 +54,7 @@ class ClientDelivery final : public session::Delivery {
     ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store,
                      OpenStore(stores_, root_, {.cancellation = &cancel}));
     const std::vector<std::string_view> views = session::ViewsOf(pieces);
-    RETURN_IF_ERROR(Upload(*store, key_, MemoryBytes(views), {.sha256 = report.sha256()}));
+    RETURN_IF_ERROR(storage::Upload(*store, key_, MemoryBytes(views), {.sha256 = report.sha256()}));
     return StrCat(root_, "/", key_);
   }
 

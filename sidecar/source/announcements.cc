@@ -209,7 +209,7 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
   while (const dirent* entry = readdir(entries)) {
     const std::string_view name = entry->d_name;
     if (!name.ends_with(kSuffix) || !IsFileName(name)) continue;
-    const absl::StatusOr<FileDescriptor> file = OpenFileIn(fd, entry->d_name);
+    const absl::StatusOr<FileDescriptor> file = storage::OpenFileIn(fd, entry->d_name);
     if (!file.ok()) continue;
     if (IsAbandoned(*file)) {
       (void)unlinkat(fd.get(), entry->d_name, 0);

@@ -25,7 +25,8 @@ CallVerdict TakeSharedTrace(const SharedTraces& shared, const std::string& sessi
                             std::string& trace) {
   if (shared.directory.empty())
     return {Outcome::kVersionMismatch, std::string(kCannotAnswerWithTrace)};
-  const std::unique_ptr<ObjectStore> store = OpenFileStore(shared.directory, shared.limits);
+  const std::unique_ptr<ObjectStore> store =
+      storage::OpenFileStore(shared.directory, shared.limits);
   const absl::StatusOr<std::vector<StoredObject>> files = ListAll(*store, session_id + "/");
   CallVerdict verdict = {
       Outcome::kVersionMismatch,

@@ -26,8 +26,9 @@ constexpr std::string_view kNoMemory =
 // is closed.
 absl::StatusOr<FileDescriptor> OpenTrace(const std::string& directory, const std::string& name,
                                          std::uint64_t max_bytes) {
-  ASSIGN_OR_RETURN(const FileDescriptor folder, OpenFolder(directory, "", Missing::kIsAnError));
-  absl::StatusOr<FileDescriptor> file = OpenFileIn(folder, name);
+  ASSIGN_OR_RETURN(const FileDescriptor folder,
+                   storage::OpenFolder(directory, "", storage::Missing::kIsAnError));
+  absl::StatusOr<FileDescriptor> file = storage::OpenFileIn(folder, name);
   (void)unlinkat(folder.get(), name.c_str(), 0);
   struct stat info {};
   if (file.ok() && fstat(file->get(), &info) == 0 &&

@@ -10,7 +10,7 @@ namespace strobe {
 bool ReadStepFile(const FileDescriptor& agent_directory, const Announcement& process,
                   wire::StepFile& content) {
   if (process.steps.empty()) return false;
-  const absl::StatusOr<FileDescriptor> file = OpenFileIn(agent_directory, process.steps);
+  const absl::StatusOr<FileDescriptor> file = storage::OpenFileIn(agent_directory, process.steps);
   return file.ok() && pread(file->get(), &content, sizeof content, 0) == ssize_t{sizeof content} &&
          content.magic == wire::kStepMagic;
 }

@@ -71,7 +71,7 @@ absl::Status Compress(const FileDescriptor& from, const FileDescriptor& to, Gzip
         return absl::ResourceExhaustedError(
             StrCat("its compressed size exceeds the ", limits.max_bytes, " bytes allowed"));
       if (const int error = WriteAll(to.get(), {output.data(), some}); error != 0)
-        return FileError(error, "write", "the compressed file");
+        return storage::FileError(error, "write", "the compressed file");
     }
   }
   return absl::OkStatus();
@@ -82,12 +82,13 @@ absl::Status Compress(const FileDescriptor& from, const FileDescriptor& to, Gzip
 absl::Status GzipFile(const FileDescriptor& from, const std::string& path,
                       const std::string& comment, const GzipLimits& limits) {
   const FileDescriptor to(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (to.get() < 0) return FileError(errno, "create", path);
+  if (to.get() < 0) return storage::FileError(errno, "create", path);
   GzipStream stream(comment);
   absl::Status status = stream.usable()
                             ? absl::OkStatus()
                             : absl::ResourceExhaustedError("there is not enough memory for zlib");
-  if (lseek(from.get(), 0, SEEK_SET) != 0) status = FileError(errno, "read", "the original file");
+  if (lseek(from.get(), 0, SEEK_SET) != 0)
+    status = storage::FileError(errno, "read", "the original file");
   if (status.ok()) status = Compress(from, to, stream, limits);
   if (!status.ok()) unlink(path.c_str());
   return status;

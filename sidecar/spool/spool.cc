@@ -81,10 +81,10 @@ absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(const std::string& directory,
                                                    std::uint64_t capacity) {
   std::error_code error;
   fs::create_directories(directory, error);
-  if (error) return FileError(error.value(), "create the spool", directory);
+  if (error) return storage::FileError(error.value(), "create the spool", directory);
   const std::string lock_path = directory + "/lock";
   const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) return FileError(errno, "use the spool", directory);
+  if (lock < 0) return storage::FileError(errno, "use the spool", directory);
   std::unique_ptr<Spool> spool(new Spool(directory, lock, capacity));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     return absl::FailedPreconditionError(StrCat("another sidecar uses the spool ", directory,
@@ -106,7 +106,7 @@ absl::Status Spool::Recover() {
   std::vector<fs::path> files;
   for (fs::directory_iterator it(directory_, error), end; !error && it != end; it.increment(error))
     files.push_back(it->path());
-  if (error) return FileError(error.value(), "list the spool", directory_);
+  if (error) return storage::FileError(error.value(), "list the spool", directory_);
   const auto without = [](const fs::path& path, std::string_view suffix) -> std::string {
     const std::string name = path.filename().native();
     return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : "";
@@ -185,7 +185,7 @@ absl::Status Spool::Add(const std::string& trace_id, std::span<const std::string
     return absl::ResourceExhaustedError(StrCat("the spool ", directory_, " has ", free_bytes(),
                                                " bytes left, but the trace has ", bytes.size()));
   }
-  FileStore files(directory_);
+  storage::FileStore files(directory_);
   RETURN_IF_ERROR(files.Put(trace_id + std::string(kTrace), bytes, {}));
   MutexLock lock(&mutex_);
   traces_[trace_id] = {bytes.size(), WrittenAt(PathOf(trace_id, kTrace))};
@@ -193,7 +193,7 @@ absl::Status Spool::Add(const std::string& trace_id, std::span<const std::string
 }
 
 absl::Status Spool::SaveReport(const v1::Report& report) {
-  FileStore files(directory_);
+  storage::FileStore files(directory_);
   RETURN_IF_ERROR(PutText(files, report.capture_id() + std::string(kReport), ToJson(report)));
   MutexLock lock(&mutex_);
   if (std::find(reports_.begin(), reports_.end(), report.capture_id()) == reports_.end())
@@ -236,7 +236,7 @@ void Spool::RemoveTrace(const std::string& trace_id) {
   traces_.erase(trace_id);
 }
 
-absl::Status Spool::SaveUpload(const std::string& trace_id, const UploadState& state) {
+absl::Status Spool::SaveUpload(const std::string& trace_id, const storage::UploadState& state) {
   v1::UploadProgress progress;
   progress.set_id(state.id);
   progress.set_key(state.key);
@@ -248,15 +248,16 @@ absl::Status Spool::SaveUpload(const std::string& trace_id, const UploadState& s
   {
     std::ofstream out(hidden, std::ios::trunc);
     out << ToJson(progress);
-    if (!out.flush()) return FileError(errno, "write", hidden);
+    if (!out.flush()) return storage::FileError(errno, "write", hidden);
   }
-  if (rename(hidden.c_str(), path.c_str()) != 0) return FileError(errno, "rename to", path);
+  if (rename(hidden.c_str(), path.c_str()) != 0)
+    return storage::FileError(errno, "rename to", path);
   return absl::OkStatus();
 }
 
-UploadState Spool::LoadUpload(const std::string& trace_id) const {
+storage::UploadState Spool::LoadUpload(const std::string& trace_id) const {
   v1::UploadProgress progress;
-  UploadState state;
+  storage::UploadState state;
   if (!ReadFile(PathOf(trace_id, kUpload), progress) || progress.part_bytes() == 0) return state;
   state.id = progress.id();
   state.key = progress.key();

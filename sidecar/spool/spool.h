@@ -60,8 +60,8 @@ class Spool {
   std::string ScratchPath(const std::string& capture_id) const;
   void RemoveTrace(const std::string& trace_id);
 
-  absl::Status SaveUpload(const std::string& trace_id, const UploadState& state);
-  UploadState LoadUpload(const std::string& trace_id) const;
+  absl::Status SaveUpload(const std::string& trace_id, const storage::UploadState& state);
+  storage::UploadState LoadUpload(const std::string& trace_id) const;
 
  private:
   Spool(std::string directory, int lock, std::uint64_t capacity);

@@ -101,12 +101,12 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
   ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store, stores_.Open(logdir, limits));
   ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
   const std::string key = TraceKey(run, plan.worker());
-  UploadOptions options{.sha256 = report.sha256()};
+  storage::UploadOptions options{.sha256 = report.sha256()};
   std::string id;
   bool warned = false;
   if (spooled) {
     options.resume = spool_->LoadUpload(trace.id);
-    options.save = [&](UploadState state) {
+    options.save = [&](storage::UploadState state) {
       state.key = key;
       id = state.id;
       const absl::Status saved = spool_->SaveUpload(trace.id, state);
@@ -124,19 +124,19 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
 
 absl::Status UploadDelivery::UploadPaced(ObjectStore& store, const std::string& key,
                                          const ByteSource& bytes, const Cancellation* cancel,
-                                         const UploadOptions& options) {
-  if (!pace_) return Upload(store, key, bytes, options);
-  return Upload(store, key, PacedBytes(bytes, *pace_, clock_, cancel), options);
+                                         const storage::UploadOptions& options) {
+  if (!pace_) return storage::Upload(store, key, bytes, options);
+  return storage::Upload(store, key, storage::PacedBytes(bytes, *pace_, clock_, cancel), options);
 }
 
 absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const SpooledTrace& trace,
                                                           const StoreLimits& limits) {
   const std::string path = spool_->TracePath(trace.id);
-  ASSIGN_OR_RETURN(const std::unique_ptr<FileBytes> bytes, FileBytes::Open(path));
+  ASSIGN_OR_RETURN(const std::unique_ptr<storage::FileBytes> bytes, storage::FileBytes::Open(path));
   if (!trace.report->sha256().empty()) return UploadNow(trace, *bytes, limits, true);
   // Older sidecars cleared the checksum when an upload failed.
   v1::Report with_checksum = *trace.report;
-  ASSIGN_OR_RETURN(*with_checksum.mutable_sha256(), HashBytes(*bytes));
+  ASSIGN_OR_RETURN(*with_checksum.mutable_sha256(), storage::HashBytes(*bytes));
   return UploadNow({trace.id, &with_checksum}, *bytes, limits, true);
 }
 
@@ -233,8 +233,8 @@ absl::StatusOr<std::string> UploadDelivery::UploadOriginal(const v1::CapturePlan
                                                            const session::Original& original,
                                                            const std::string& path,
                                                            const StoreLimits& limits) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<FileBytes> bytes, FileBytes::Open(path));
-  ASSIGN_OR_RETURN(const std::string sha256, HashBytes(*bytes));
+  ASSIGN_OR_RETURN(const std::unique_ptr<storage::FileBytes> bytes, storage::FileBytes::Open(path));
+  ASSIGN_OR_RETURN(const std::string sha256, storage::HashBytes(*bytes));
   ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store,
                    OpenStore(stores_, plan.logdir(), limits));
   ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
@@ -290,7 +290,7 @@ void UploadDelivery::DropLater(const SpooledTrace& trace) {
 // Discards a trace, and aborts its upload if the store can be reached.
 void UploadDelivery::Drop(const SpooledTrace& trace) {
   const v1::CapturePlan& plan = trace.report->plan();
-  const UploadState state = spool_->LoadUpload(trace.id);
+  const storage::UploadState state = spool_->LoadUpload(trace.id);
   AbortUpload(plan.logdir(), state.key.empty() ? TraceKey(plan.run(), plan.worker()) : state.key,
               state.id);
   spool_->RemoveTrace(trace.id);

@@ -66,7 +66,7 @@ class UploadDelivery final : public session::Delivery {
 
   // Uploads at the rate that UploadLimits allows.
   absl::Status UploadPaced(ObjectStore& store, const std::string& key, const ByteSource& bytes,
-                           const Cancellation* cancel, const UploadOptions& options);
+                           const Cancellation* cancel, const storage::UploadOptions& options);
   absl::StatusOr<std::string> UploadNow(const SpooledTrace& trace, const ByteSource& bytes,
                                         const StoreLimits& limits, bool spooled);
   absl::StatusOr<std::string> UploadSpooled(const SpooledTrace& trace, const StoreLimits& limits);
@@ -92,7 +92,7 @@ class UploadDelivery final : public session::Delivery {
   StoreOpener& stores_;
   Spool* const spool_;
   const UploadLimits limits_;
-  std::optional<Pace> pace_;
+  std::optional<storage::Pace> pace_;
   const UploadEvents events_;
 
   Mutex mutex_;

@@ -166,7 +166,7 @@ void Alerts(std::string_view bytes) {
 
 void Yaml(std::string_view bytes) {
   ParseConfig(bytes, "file").status().IgnoreError();
-  ParseStorageConfig(bytes, "file").status().IgnoreError();
+  storage::ParseStorageConfig(bytes, "file").status().IgnoreError();
 }
 
 // Writes a number over a position or a state of the program: `where` chooses a word of the file's

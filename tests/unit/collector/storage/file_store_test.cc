@@ -13,7 +13,7 @@
 
 #include "tests/fakes/flush_watch.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -254,4 +254,4 @@ TEST_F(HostileVolumeTest, AKillBetweenTwoNamesDoesNotGiveAwayTheFirst) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 using namespace std::chrono_literals;
@@ -41,4 +41,4 @@ TEST(PacedBytes, HandsOverTheBytesUnlessCancelled) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -7,7 +7,7 @@
 #include "collector/storage/upload.h"
 #include "tests/fakes/memory_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 TEST(PrefetchedBytes, ReadsTheSameInAnyOrder) {
@@ -38,4 +38,4 @@ TEST(PrefetchedBytes, SaysThatTheObjectShrank) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 using namespace std::chrono_literals;
@@ -29,4 +29,4 @@ TEST(RetryDelay, GrowsToALimitWithJitterAndNeverPastTheEnd) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

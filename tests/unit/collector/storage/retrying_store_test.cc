@@ -6,7 +6,7 @@
 
 #include "tests/fakes/memory_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 using namespace std::chrono_literals;
@@ -109,4 +109,4 @@ TEST_F(RetryingStoreTest, AListingThatBrokeMissesNothingWhenObjectsAreDeletedMea
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -5,7 +5,7 @@
 #include "collector/storage/bridge/bridge.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 using testing::HasSubstr;
@@ -100,4 +100,4 @@ TEST(Redact, LeavesNoSecret) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

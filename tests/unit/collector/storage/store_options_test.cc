@@ -4,7 +4,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 using testing::HasSubstr;
@@ -104,4 +104,4 @@ TEST(ResolveStoreOptions, KnowsTheEmulatorsVariable) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

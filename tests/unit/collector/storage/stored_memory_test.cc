@@ -6,7 +6,7 @@
 
 #include "tests/fakes/memory_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 constexpr std::size_t kBlock = 64 << 10;
@@ -64,4 +64,4 @@ TEST_F(StoredMemoryTest, TellsThatTheObjectWasDeletedOrTheStoreFails) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -9,7 +9,7 @@
 
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -88,4 +88,4 @@ TEST_F(TimedFileStoreTest, AnOperationEndsWhenItsTimeIsUp) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -8,7 +8,7 @@
 #include "common/base/sha256.h"
 #include "tests/fakes/memory_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
@@ -222,4 +222,4 @@ TEST_F(UploadTest, AnIdentityThatMayOnlyWriteUploadsInPartsToo) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -76,7 +76,7 @@ TEST_F(SpoolTest, WhatWasAddedIsThereAfterARestart) {
   EXPECT_TRUE(spool->HasTrace("a"));
   EXPECT_EQ(spool->used_bytes(), 1003u);
   EXPECT_EQ(fs::file_size(spool->TracePath("a")), 1003u);
-  const UploadState state = spool->LoadUpload("a");
+  const storage::UploadState state = spool->LoadUpload("a");
   EXPECT_EQ(state.id, "u");
   EXPECT_THAT(state.parts, testing::ElementsAre("p0", ""));
   spool->RemoveTrace("a");
