@@ -55,8 +55,8 @@ absl::StatusOr<TriggerSignSink::Worker> TriggerSignSink::Find(const WorkerSigns&
   {
     MutexLock lock(&mutex_);
     if (const Worker* known = workers_.Find(key)) return *known;
-    reads_.Refill(clock_.MonoNow());
-    if (!reads_.Take()) return absl::UnavailableError("too many workers at once");
+    if (!reads_.Take(told.ns, clock_.MonoNow()))
+      return absl::UnavailableError("too many workers at once");
   }
   absl::StatusOr<PodInfo> pod =
       cluster_.ReadPod(told.ns, told.pod, std::min(until - clock_.MonoNow(), kPodReadLimit));

@@ -14,7 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/base/token_bucket.h"
+#include "operator/controller/read_shares.h"
 #include "operator/controller/recent_map.h"
 #include "operator/controller/trigger_ports.h"
 #include "operator/controller/trigger_sink.h"
@@ -55,7 +55,7 @@ class TriggerSignSink final : public SignSink {
   TriggerSink& sink_;
   TriggerMetrics& metrics_;
   Mutex mutex_;
-  TokenBucket reads_ ABSL_GUARDED_BY(mutex_);
+  ReadShares reads_ ABSL_GUARDED_BY(mutex_);
   RecentMap<Worker> workers_ ABSL_GUARDED_BY(mutex_);  // By namespace, name and UID of the pod.
   RankPace paces_ ABSL_GUARDED_BY(mutex_);
 };

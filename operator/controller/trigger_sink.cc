@@ -167,7 +167,7 @@ absl::StatusOr<std::optional<JobRef>> TriggerSink::JobOf(const std::string& ns,
     const KnownPod* known = pods_.Find(key);
     if (known != nullptr && known->until > deps_.clock.MonoNow()) return known->job;
   }
-  RETURN_IF_ERROR(MayRead(until));
+  RETURN_IF_ERROR(MayRead(ns, until));
   const absl::StatusOr<PodInfo> found =
       deps_.cluster.ReadPod(ns, pod, std::min(until - deps_.clock.MonoNow(), kReadLimit));
   if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
@@ -181,7 +181,7 @@ absl::StatusOr<std::optional<JobRef>> TriggerSink::JobOf(const std::string& ns,
 
 TriggerSink::MaybeRefusal TriggerSink::JudgeByServer(const Subject& subject, MonoTime until) {
   RETURN_IF_ERROR(MayStart(subject.trigger.ns));
-  RETURN_IF_ERROR(MayRead(until));
+  RETURN_IF_ERROR(MayRead(subject.trigger.ns, until));
   const auto limit = [&] { return std::min(until - deps_.clock.MonoNow(), kReadLimit); };
   ASSIGN_OR_RETURN(const ProfileTrigger stored,
                    deps_.cluster.ReadTrigger(subject.trigger.ns, subject.trigger.name, limit()));
@@ -278,12 +278,11 @@ void TriggerSink::GiveStartBack() {
   starts_.GiveBack();
 }
 
-absl::Status TriggerSink::MayRead(MonoTime until) {
+absl::Status TriggerSink::MayRead(const std::string& ns, MonoTime until) {
   const MonoTime now = deps_.clock.MonoNow();
   if (now >= until) return absl::UnavailableError("there was not enough time");
   MutexLock lock(&mutex_);
-  reads_.Refill(now);
-  if (reads_.Take()) return absl::OkStatus();
+  if (reads_.Take(ns, now)) return absl::OkStatus();
   return absl::UnavailableError("too many alerts at once");
 }
 

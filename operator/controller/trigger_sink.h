@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/base/token_bucket.h"
+#include "operator/controller/read_shares.h"
 #include "operator/controller/recent_map.h"
 #include "operator/controller/start_shares.h"
 #include "operator/controller/trigger_notebook.h"
@@ -92,14 +92,14 @@ class TriggerSink final : public AlertSink {
   absl::Status TakeStart(const std::string& ns, MonoTime until);
   // Only by the alert that has its turn, so that the last start is its own.
   void GiveStartBack();
-  // Unavailable if the deadline has passed, or too much was read lately.
-  absl::Status MayRead(MonoTime until);
+  // Unavailable if the deadline has passed, or too much was read for the namespace lately.
+  absl::Status MayRead(const std::string& ns, MonoTime until);
 
   const Dependencies deps_;
   Mutex mutex_;
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;  // An alert has its turn.
-  TokenBucket reads_ ABSL_GUARDED_BY(mutex_);
+  ReadShares reads_ ABSL_GUARDED_BY(mutex_);
   StartShares starts_ ABSL_GUARDED_BY(mutex_);
   RecentMap<Known> known_ ABSL_GUARDED_BY(mutex_);
   RecentMap<KnownPod> pods_ ABSL_GUARDED_BY(mutex_);

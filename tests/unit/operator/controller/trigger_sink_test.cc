@@ -396,6 +396,18 @@ TEST_F(TriggerSinkTest, AlertsThatAreRefusedLeaveStartsForOtherNamespaces) {
   EXPECT_EQ(Reason(Slow("bert-0")), "");
 }
 
+TEST_F(TriggerSinkTest, AlertsOfUnknownPodsLeaveReadsForOtherNamespaces) {
+  ProfileTrigger other = MakeTrigger("other");
+  other.ns = "vision";
+  process_->table.Put(other);
+  api_.triggers["other"] = other;
+  for (int i = 0; i < 500; ++i) (void)Take(Slow(StrCat("invented-", i)));
+  EXPECT_TRUE(absl::IsUnavailable(Take(Slow("invented"))));
+  Alert elsewhere = Slow("bert-0");
+  elsewhere.labels["namespace"] = "vision";
+  EXPECT_EQ(Reason(elsewhere), "") << "at the same time";
+}
+
 TEST_F(TriggerSinkTest, AnAlertThatCannotBeDecidedIsSentBack) {
   api_.down = true;
   EXPECT_TRUE(absl::IsUnavailable(Take(Slow("llm-0"))));
