@@ -65,7 +65,10 @@ void ApplyQuota(const Quota& quota, const Json& spec, const std::string& resourc
   const auto left = [&](const std::string& name, const char* kind) {
     const auto hard = quota.hard.find(name);
     if (hard == quota.hard.end()) return std::numeric_limits<double>::infinity();
-    return Left(hard->second, At(quota.used, name, 0) + SumOf(spec, kind, resource));
+    const double sum = SumOf(spec, kind, resource), free = hard->second - At(quota.used, name, 0);
+    // A quota whose use is already too high accepts pods that add nothing to it, and such a pod
+    // must not be refused for what we add.
+    return sum > 0 ? Left(free, sum) : std::max(free, 0.0);
   };
   range.max_limit = std::min(range.max_limit, left(limit, "limits"));
   range.max_request =
@@ -96,7 +99,9 @@ std::string Objection(const Quota& quota, const Json& spec) {
     const double adds = name == "pods" || name == "count/pods"
                             ? 1
                             : SumOf(spec, limit ? "limits" : "requests", resource);
-    if (At(quota.used, name, 0) + adds > hard) return StrCat("has no room for ", name);
+    // The API server compares only what the pod adds to (CheckRequest in
+    // apiserver/pkg/admission/plugin/resourcequota/controller.go of Kubernetes 1.34).
+    if (adds > 0 && At(quota.used, name, 0) + adds > hard) return StrCat("has no room for ", name);
   }
   return "";
 }

@@ -50,6 +50,17 @@ TEST(ResourceRange, InitContainersCountAsTheApiServerCountsThem) {
   EXPECT_EQ(MemoryOf(spec, limits).max_limit, 3 * kGiB) << "proxy and fetch run at the same time";
 }
 
+// As after a quota was lowered. The API server refuses only pods that would use more of it.
+TEST(ResourceRange, AnOverusedQuotaHasNothingLeftForAPodThatAddsNothingToIt) {
+  const NamespaceLimits limits{.quotas = {{.name = "q",
+                                           .hard = {{"limits.memory", 1 * kGiB}},
+                                           .used = {{"limits.memory", 2 * kGiB}}}}};
+  EXPECT_EQ(MemoryOf(PodOf("0", "0"), limits).max_limit, 0);
+  EXPECT_EQ(MemoryOf(PodOf("8Gi", "4Gi"), limits).max_limit,
+            std::numeric_limits<double>::infinity())
+      << "it is refused without us too";
+}
+
 TEST(ResourceRange, QuotasCountOnlyPodsOfTheirScope) {
   const Quota terminating{.name = "q",
                           .hard = {{"limits.memory", 10 * kGiB}},
@@ -91,6 +102,10 @@ TEST(ResourceRange, ABestEffortPodIsNotGivenToAQuotaThatRefusesIt) {
   EXPECT_THAT(
       why({{"requests.nvidia.com/gpu", 8}}, {{"requests.nvidia.com/gpu", 4}}, kNotBestEffort),
       testing::HasSubstr("has no room for requests.nvidia.com/gpu"));
+  EXPECT_EQ(
+      why({{"requests.ephemeral-storage", 1}}, {{"requests.ephemeral-storage", 2}}, kNotBestEffort),
+      "")
+      << "it has been used up already, but the pod adds nothing";
   EXPECT_EQ(why({{"limits.cpu", 96}}, {}, "NotTerminating"), "") << "it is refused without us too";
   const NamespaceLimits demands{
       .quotas = {
