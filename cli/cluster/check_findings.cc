@@ -86,8 +86,8 @@ Finding EarlyEndFinding(const Condition& end) {
             "Check that Strobe's webhooks are installed and that its operator is ready."};
   }
   return {Level::kFailed, "target", message,
-          "Name a job whose pods exist and have the sidecar: label its pod template "
-          "strobe.dev/inject=true and recreate the pods."};
+          "Name a job whose pods exist and have the sidecar: label its pod template, or the "
+          "namespace, strobe.dev/inject=true and recreate the pods."};
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      "The trace has events, covers the window and is in the logdir.", "Nothing to do."},
     {Outcome::kSidecarMissing, "SidecarMissing", false, false, false, 90,
      "The pod is a target but has no strobe-sidecar container with a port named strobe.",
-     "Label the pod template strobe.dev/inject=true and recreate the pod."},
+     "Label the pod template, or the namespace, strobe.dev/inject=true and recreate the pod."},
     {Outcome::kUnreachable, "Unreachable", true, true, false, 80,
      "The sidecar did not answer in time, or was shutting down, before the recording began.",
      "Check that something listens at this address; in a cluster, that the pod runs and that no "

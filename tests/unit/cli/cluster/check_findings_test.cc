@@ -95,6 +95,7 @@ TEST(RequestFindings, ARequestThatWasRefusedTellsWhoCanHelp) {
   EXPECT_THAT(text("NotAllowed", "ProfilePolicy p: too long"), HasSubstr("failed   policy"));
   EXPECT_THAT(text("NotAdmitted", "no webhook"), HasSubstr("failed   admission"));
   EXPECT_THAT(text("NoTargets", "no pods"), HasSubstr("failed   target"));
+  EXPECT_THAT(text("NoTargets", "no pods"), HasSubstr("label its pod template, or the namespace,"));
 }
 
 }  // namespace

@@ -59,5 +59,10 @@ TEST(Outcome, EveryCauseSaysHowItIsKnownAndWhatToDo) {
   }
 }
 
+TEST(Outcome, AMissingSidecarIsInjectedByEitherLabel) {
+  const std::string remedy(Describe(Outcome::kSidecarMissing).remedy);
+  EXPECT_NE(remedy.find("pod template, or the namespace,"), std::string::npos) << remedy;
+}
+
 }  // namespace
 }  // namespace strobe
