@@ -87,6 +87,7 @@ def test_values_that_are_refused(setting):
     ('networkPolicy={"dnsPorts":[]}', ["networkPolicy/dnsPorts", "minItems"]),
     ('networkPolicy={"apiServerPorts":[]}', ["networkPolicy/apiServerPorts", "minItems"]),
     ('networkPolicy={"extraEgress":{}}', ["networkPolicy/extraEgress", "want array"]),
+    ('networkPolicy={"viewerEgress":{}}', ["networkPolicy/viewerEgress", "want array"]),
     ('hooks={"resources":"64Mi"}', ["hooks/resources", "want object"]),
 ])
 def test_the_schema_says_what_is_wrong_and_where(setting, complaint):
@@ -308,6 +309,23 @@ def test_the_network_policy_lets_the_operator_reach_what_it_must():
     # As after an upgrade with --reuse-values from a chart without these values.
     unset = ",".join(f"networkPolicy.{name}=null" for name in ("dnsPorts", "hostNetworkTargets", "extraEgress"))
     assert egress("--set", unset) == [cluster, pods, nodes]
+
+
+def test_the_network_policy_lets_the_viewer_reach_what_it_must():
+    """It used to allow no egress in a namespace that forbids what nothing allows, and any egress elsewhere."""
+    def viewer(*arguments):
+        return policies(*VIEWER, *arguments)["strobe-web"]["spec"]
+
+    assert viewer()["policyTypes"] == ["Ingress", "Egress"]
+    cluster, https, identity = viewer()["egress"]
+    assert cluster == policies()["strobe-operator"]["spec"]["egress"][0]
+    assert https == {"ports": [{"port": 443, "protocol": "TCP"}]}
+    assert identity == {"to": [{"ipBlock": {"cidr": "169.254.0.0/16"}}], "ports": [{"port": 80, "protocol": "TCP"}, {"port": 988, "protocol": "TCP"}]}
+    assert https in viewer("--set", "networkPolicy.apiServerPorts={8443}")["egress"], "stores do not follow the API server"
+    more = [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"port": 9000}]}]
+    assert viewer("--set-json", f"networkPolicy.viewerEgress={json.dumps(more)}")["egress"] == [cluster, https, identity, *more]
+    # As after an upgrade with --reuse-values from a chart without this value.
+    assert viewer("--set", "networkPolicy.viewerEgress=null")["egress"] == [cluster, https, identity]
 
 
 def test_hooks_reach_the_api_server_in_a_namespace_that_forbids_what_nothing_allows():

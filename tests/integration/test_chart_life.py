@@ -195,6 +195,35 @@ def test_the_deletion_jobs_let_go_of_requests(kubectl, plane, hook, logdir, watc
     kubectl.run("delete", "profreq", "held", "--timeout=10s")
 
 
+def test_no_second_operator_is_installed_for_a_namespace_that_has_one(plane):
+    """Each stamped the other's requests and refused those that the other had stamped last."""
+    def helm(release, *arguments, check=True):
+        done = subprocess.run([TOOLS / "helm", "--kubeconfig", plane.kubeconfig, "--namespace", f"of-{release}", *map(str, arguments)], capture_output=True, text=True)
+        assert done.returncode == 0 or not check, done.stderr
+        return done
+
+    def install(release, *values, check=True):
+        return helm(release, "install", release, ROOT / "helm/strobe", "--create-namespace", "--no-hooks", *values, check=check)
+
+    installed = []
+    try:
+        install("first")
+        installed.append("first")
+        for values in ([], ["--set", "watchNamespace=ml"]):
+            refused = install("second", *values, check=False)
+            assert refused.returncode != 0, refused.stdout
+            assert "the operator first-strobe-operator in namespace of-first already serves all namespaces" in refused.stderr, refused.stderr
+        helm("first", "upgrade", "first", ROOT / "helm/strobe", "--no-hooks", "--set", "watchNamespace=ml")
+        for values in ([], ["--set", "watchNamespace=ml"]):
+            refused = install("second", *values, check=False)
+            assert refused.returncode != 0 and "already serves ml" in refused.stderr, refused.stderr
+        install("second", "--set", "watchNamespace=web")
+        installed.append("second")
+    finally:
+        for release in installed:
+            helm(release, "uninstall", release, "--no-hooks", check=False)
+
+
 def test_an_upgrade_from_an_older_chart_keeps_its_values_and_gets_new_ones(plane, tmp_path):
     """The command that docs/how-to/install.md gives. With --reuse-values Helm leaves out the defaults of values that the older chart did not have."""
     older = tmp_path / "older"

@@ -173,6 +173,27 @@ argocd.argoproj.io/sync-options: Prune=false
 {{- end }}
 {{- end }}
 
+{{- /* Fails if another operator serves namespaces of this release, because each would stamp, and then refuse, the other's requests. Finds nothing where Helm has no cluster to look at. */ -}}
+{{- define "strobe.alone" -}}
+{{- if .Release.IsInstall }}
+{{- range $other := get (lookup "admissionregistration.k8s.io/v1" "MutatingWebhookConfiguration" "" "") "items" | default list }}
+{{- $notes := $other.metadata.annotations | default dict }}
+{{- $ours := and (eq (get $notes "meta.helm.sh/release-name" | toString) $.Release.Name) (eq (get $notes "meta.helm.sh/release-namespace" | toString) $.Release.Namespace) }}
+{{- range $webhook := $other.webhooks | default list }}
+{{- with $webhook.clientConfig.service }}
+{{- if and (eq $webhook.name "stamp-requests.strobe.dev") (not $ours) (not (and (eq .name (include "strobe.operator" $)) (eq .namespace $.Release.Namespace))) }}
+{{- $served := list }}
+{{- range ($webhook.namespaceSelector | default dict).matchExpressions | default list }}{{ $served = concat $served (.values | default list) }}{{ end }}
+{{- if or (not $served) (not $.Values.watchNamespace) (has $.Values.watchNamespace $served) }}
+{{- fail (printf "the operator %s in namespace %s already serves %s (MutatingWebhookConfiguration %s). Two operators would stamp, and then refuse, each other's requests: uninstall that release, or set watchNamespace of both to different namespaces" .name .namespace ($served | join ", " | default "all namespaces") $other.metadata.name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "strobe.clientConfig" -}}
 service:
   name: {{ include "strobe.operator" .root }}
