@@ -63,8 +63,9 @@ class TriggerSink final : public AlertSink {
   // What is known of a trigger and a job without asking again.
   struct Known {
     RunRefusal refusal{};
-    WallTime until{};     // The refusal holds for every alert until then.
-    WallTime captured{};  // Alerts that had begun by then are captured.
+    WallTime until{};      // The refusal holds for every alert until then.
+    MonoTime forgotten{};  // The same time, for when somebody sets the clock back meanwhile.
+    WallTime captured{};   // Alerts that had begun by then are captured.
     std::string run{};
   };
   // Where an alert's pod belongs.

@@ -377,6 +377,16 @@ TEST_F(TriggerSinkTest, WhatIsRefusedIsToldAndAskedAgainLater) {
   EXPECT_EQ(Reason(Slow("llm-0")), "");
 }
 
+// A refusal used to be remembered until the clock had reached the time that it had before.
+TEST_F(TriggerSinkTest, ARefusalIsForgottenAlsoWhenTheClockIsSetBack) {
+  api_.refusal = RunRefusal{"NotAllowed", "jane may not profile"};
+  EXPECT_EQ(Reason(Slow("llm-0")), "NotAllowed");
+  api_.refusal.reset();
+  time_.StepWall(-1h);
+  time_.Advance(2min);
+  EXPECT_EQ(Reason(Slow("llm-0")), "");
+}
+
 // All triggers share the rate of starts. What a server refuses uses none of it up.
 TEST_F(TriggerSinkTest, AlertsThatAreRefusedLeaveStartsForOtherNamespaces) {
   ProfileTrigger other = MakeTrigger("other");
