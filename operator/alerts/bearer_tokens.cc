@@ -1,6 +1,8 @@
 #include "operator/alerts/bearer_tokens.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -23,7 +25,13 @@ absl::StatusOr<std::vector<std::string>> ReadDigests(const std::vector<std::stri
   std::vector<std::string> digests;
   for (const std::string& file : files) {
     const absl::StatusOr<std::string> text = ReadTextFile(file);
-    if (!text.ok()) continue;
+    if (!text.ok()) {
+      std::error_code error;
+      // A token whose file is gone is withdrawn. One that cannot be read now, as without a free
+      // descriptor, stays: Alertmanager does not send again what was refused.
+      if (!std::filesystem::exists(file, error) && !error) continue;
+      return text.status();
+    }
     const std::string token(absl::StripAsciiWhitespace(*text));
     if (token.size() < BearerTokens::kMinBytes)
       return absl::InvalidArgumentError(StrCat(file, " holds a token of ", token.size(),

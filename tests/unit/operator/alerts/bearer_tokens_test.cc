@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "common/base/strings.h"
+#include "tests/fakes/no_free_files.h"
 
 namespace strobe {
 namespace {
@@ -78,6 +79,17 @@ TEST_F(BearerTokensTest, ATokenThatCannotBeUsedChangesNothing) {
     EXPECT_THAT(MessageOf((*tokens)->ReadAgain()), HasSubstr("/token holds a token"));
     EXPECT_TRUE((*tokens)->Accept(StrCat("Bearer ", kFirst)));
   }
+}
+
+TEST_F(BearerTokensTest, ATokenThatCannotBeReadNowStays) {
+  Write("token", kFirst);
+  const auto tokens = Read();
+  ASSERT_TRUE(tokens.ok());
+  {
+    const NoFreeFiles none;
+    EXPECT_THAT(MessageOf((*tokens)->ReadAgain()), HasSubstr("cannot read"));
+  }
+  EXPECT_TRUE((*tokens)->Accept(StrCat("Bearer ", kFirst)));
 }
 
 TEST_F(BearerTokensTest, WithoutATokenThereIsAnError) {
