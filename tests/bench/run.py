@@ -1,6 +1,6 @@
 """Runs all benchmarks of `make bench`, each together with its peer:
 
-    python -m tests.bench.run [skew] [stock] [shifted] [latency] [idle] [upload] [listing] [annotations] [digest] [kernels] [engine] [fleet] [gil] [index] [inproc] [kills] [kineto] [ranks] [serve] [steps] [stored] [stragglers] [tables] [trainer] [viewer] [catalog] [webhook] [alerts] [signs] [view] [scale]
+    python -m tests.bench.run [skew] [crowd] [stock] [shifted] [latency] [idle] [upload] [listing] [annotations] [digest] [kernels] [engine] [fleet] [gil] [index] [inproc] [kills] [kineto] [ranks] [serve] [steps] [stored] [collected] [stragglers] [tables] [trainer] [viewer] [catalog] [webhook] [alerts] [signs] [view] [scale]
 
 Prints one table per benchmark and writes them to build/bench/results.md with a description of the
 machine. Tables show ratios and medians, because the machines are shared and noisy.
@@ -14,11 +14,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench import alerts, annotation_cost, bars, catalog, cluster_view, device_cost, digest, engine, fleet, gil, idle, index, inproc, kills, kineto, latency, ranks, scale, serve, signs, skew, steps, storage, stored, stragglers, tables, trainer, viewer, webhook
+from tests.bench import alerts, annotation_cost, bars, catalog, cluster_view, collected, device_cost, digest, engine, fleet, gil, idle, index, inproc, kills, kineto, latency, ranks, scale, serve, signs, skew, steps, storage, stored, stragglers, tables, trainer, viewer, webhook
 from tests.support.processes import BUILD
 
 BENCHMARKS = {
     "skew": skew.against_the_floor,
+    "crowd": skew.of_a_crowd,
     "stock": skew.against_stock_client,
     "shifted": skew.with_a_shifted_clock,
     "latency": latency.run,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "serve": serve.run,
     "steps": steps.run,
     "stored": stored.run,
+    "collected": collected.run,
     "stragglers": stragglers.run,
     "tables": tables.run,
     "trainer": trainer.run,

@@ -1,16 +1,19 @@
 """Measures how far apart the workers of one job start. All of them run on one machine and share its clock."""
 
 import json
+import math
+import os
 import statistics
 import subprocess
 import time
 
 from tests.bench import bars
 from tests.bench.protos import load
-from tests.support.processes import BIN, PYTHON, Group
+from tests.support.processes import BIN, PYTHON, Group, memory
 from tests.support.workers import Worker, start_workers
 
 DURATION = "200ms"
+CROWD_PAUSE_MS = 100  # Every window has a step, and 64 workers leave most of two cores idle.
 
 
 def capture(workers, logdir, run, *flags):
@@ -39,7 +42,7 @@ class Floor:
                                                   request_serializer=self.pb.ProfileRequest.SerializeToString,
                                                   response_deserializer=self.pb.ProfileResponse.FromString))
 
-    def starts(self, lead_s=0.6, duration_ms=210):
+    def starts(self, lead_s, duration_ms=210):
         instant = time.time_ns() + int(lead_s * 1e9)
         futures = []
         for i, call in enumerate(self.calls):
@@ -64,28 +67,53 @@ def stats(values):
     return statistics.median(values), max(values)
 
 
+def in_turns(workers, logdir, label, captures, lead_s, bar):
+    """Captures with ours and with the bare client, in turns, and tells the bars. Returns the row of the table."""
+    floor = Floor(workers)
+    ours, bare, covered, guards = [], [], 0, set()
+    for i in range(captures):
+        manifest = capture(workers, logdir, f"r{i}")
+        skew = raw_skew_us(manifest)
+        if math.isfinite(skew):  # Otherwise a worker recorded nothing, and its window is not covered.
+            ours.append(skew)
+        covered += all(w["coversWindow"] for w in manifest["workers"])
+        guards.add(round(int(manifest["guardNs"]) / 1e6))
+        starts, _ = floor.starts(lead_s)
+        bare.append((max(starts) - min(starts)) / 1000)
+    (o50, omax), (b50, bmax) = stats(ours), stats(bare)
+    bars.at_most(f"skew of {label}, p50, to the bare client's", o50 / b50, bar)
+    bars.at_least(f"windows covered, {label}", covered, captures)
+    return (f"| {label} | {o50:.0f} / {omax:.0f} | {b50:.0f} / {bmax:.0f} | {o50 / b50:.2f} / {omax / bmax:.2f} | "
+            f"{covered} of {captures} | {min(guards)}-{max(guards)} ms |")
+
+
+def table(title, captures, bar, rows):
+    return "\n".join([f"### {title}", "", f"{captures} captures of {DURATION} each way, in turns; microseconds, from the traces' own start times.", "",
+                      f"| load | ours p50 / max | bare client p50 / max | ratio p50 / max (bar {bar}) | windows covered | guard |",
+                      "|---|---|---|---|---|---|", *rows, ""])
+
+
 def against_the_floor(directory, captures=20):
-    lines = ["### Skew of eight JAX workers against a bare client in the same run",
-             "", f"{captures} captures of {DURATION} each way, in turns; microseconds, from the traces' own start times.", "",
-             "| load | ours p50 / max | bare client p50 / max | ratio p50 / max | windows covered | guard |", "|---|---|---|---|---|---|"]
+    rows, bar = [], 1.3
     for label, pause in (("8 light loops (20 ms pause per step)", 20), ("8 busy loops", 0)):
         with Group(directory / f"logs-{pause}") as group:
             workers = start_workers(group, 8, pause_ms=pause)
-            floor = Floor(workers)
-            ours, bare, covered, guards = [], [], 0, set()
-            for i in range(captures):
-                manifest = capture(workers, directory / f"logdir-{pause}", f"r{i}")
-                ours.append(raw_skew_us(manifest))
-                covered += all(w["coversWindow"] for w in manifest["workers"])
-                guards.add(round(int(manifest["guardNs"]) / 1e6))
-                starts, _ = floor.starts()
-                bare.append((max(starts) - min(starts)) / 1000)
-        (o50, omax), (b50, bmax) = stats(ours), stats(bare)
-        bars.at_most(f"skew of {label}, p50, to the bare client's", o50 / b50, 1.3)
-        bars.at_least(f"windows covered, {label}", covered, captures)
-        lines.append(f"| {label} | {o50:.0f} / {omax:.0f} | {b50:.0f} / {bmax:.0f} | {o50 / b50:.2f} / {omax / bmax:.2f} | "
-                     f"{covered} of {captures} | {min(guards)}-{max(guards)} ms |")
-    return "\n".join(lines) + "\n"
+            rows.append(in_turns(workers, directory / f"logdir-{pause}", label, captures, 0.6, bar))
+    return table("Skew of eight JAX workers against a bare client in the same run", captures, bar, rows)
+
+
+def of_a_crowd(directory, captures=20):
+    """The same with as many light workers as the machine has room for: STROBE_CROWD, 64 unless it says otherwise."""
+    count, bar = int(os.environ.get("STROBE_CROWD", "64")), 1.2
+    label = f"{count} light loops ({CROWD_PAUSE_MS} ms pause per step)"
+    with Group(directory / "logs") as group:
+        workers = []
+        while len(workers) < count:  # A few at a time, because a program that imports JAX needs more memory than one that trains.
+            workers += start_workers(group, min(8, count - len(workers)), f"worker-{len(workers)}", pause_ms=CROWD_PAUSE_MS)
+        print(f"  {count} trainers of {statistics.median(memory(w.trainer.pid, 'VmRSS') for w in workers):.0f} MiB, with what they share", flush=True)
+        time.sleep(5)
+        row = in_turns(workers, directory / "logdir", label, captures, 2, bar)
+    return table(f"Skew of {count} light JAX workers on one machine", captures, bar, [row])
 
 
 _STOCK = """
@@ -124,12 +152,14 @@ def against_stock_client(directory, captures=10):
         stock.stdin.close()
         stock.wait()
     (o50, omax), (t50, tmax) = stats(ours), stats(theirs)
+    bars.at_least("skew of client.trace, p50, to ours", t50 / o50, 5)
+    bars.at_least("skew of client.trace, largest, to ours", tmax / omax, 5)
     return "\n".join(["### Skew of two JAX workers against tf.profiler.experimental.client.trace", "",
                       f"{captures} captures each way, in turns, both asked for a delay; microseconds.", "",
                       "| | p50 / max | delay honoured |", "|---|---|---|",
                       f"| strobe capture | {o50:.0f} / {omax:.0f} | {captures} of {captures} |",
                       f"| client.trace (TensorFlow 2.21) | {t50:.0f} / {tmax:.0f} | {len(theirs) - early} of {len(theirs)} |",
-                      f"| ratio | {t50 / o50:.1f} x / {tmax / omax:.1f} x | |", ""])
+                      f"| ratio (bar 5 x) | {t50 / o50:.1f} x / {tmax / omax:.1f} x | |", ""])
 
 
 def with_a_shifted_clock(directory, captures=20):
