@@ -1,5 +1,6 @@
 // Measures viewers' pages in Chromium and prints a line of JSON:
 //   node bench.mjs paint STROBE TRACE CACHE     from starting `strobe view` until events are drawn
+//   node bench.mjs pages URL COUNT              from going to the page until it is drawn, and the same for an empty page
 //   node bench.mjs frames URL                   gaps between frames while a key is held for three seconds
 //   node bench.mjs arrows URL                   the same with flow events switched on
 //   node bench.mjs perfetto WEB_DIST TRACE      Perfetto's page: from handing it a file until tracks are drawn
@@ -35,6 +36,55 @@ async function paint(browser, [strobe, trace, cache]) {
   } finally {
     server.kill();
   }
+}
+
+/** Goes to the viewer's page and to one of as many bytes that does nothing, in turns. */
+async function pages(browser, [url, count]) {
+  const ours = [];
+  const empty = [];
+  let bytes = 0;
+  const server = createServer((_, response) => {
+    response.setHeader("Content-Type", "text/html");
+    response.end(
+      `<!doctype html><title>empty</title><script>requestAnimationFrame(() =>
+      (globalThis.strobe = { painted: true }))</script><!--${"x".repeat(bytes)}-->`,
+    );
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.on("listening", resolve));
+  try {
+    // The first round finds a browser that has just started.
+    for (let round = 0; round <= Number(count); ++round) {
+      const drawn = await visit(browser, url);
+      bytes = drawn.bytes;
+      const blank = await visit(browser, `http://127.0.0.1:${server.address().port}/`);
+      if (round === 0) continue;
+      ours.push(drawn.seconds);
+      empty.push(blank.seconds);
+    }
+    tell({ ours, empty, bytes });
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+/** Goes to a page in a new tab: the seconds until it is drawn, and the bytes of all that it loaded. */
+async function visit(browser, url) {
+  const page = await browser.newPage();
+  await page.setViewport({ width: 1600, height: 900 });
+  await page.setCacheEnabled(false);
+  const began = performance.now();
+  await page.goto(url, { waitUntil: "domcontentloaded" });
+  await page.waitForFunction(() => globalThis.strobe?.painted, {
+    polling: "raf",
+    timeout: 600_000,
+  });
+  const seconds = (performance.now() - began) / 1000;
+  const bytes = await page.evaluate(() =>
+    performance.getEntries().reduce((sum, entry) => sum + (entry.decodedBodySize ?? 0), 0),
+  );
+  await page.close();
+  return { seconds, bytes };
 }
 
 async function arrows(browser, [url]) {
@@ -142,7 +192,7 @@ async function perfetto(browser, [dist, trace]) {
 
 const browser = await launch();
 try {
-  await { arrows, paint, frames, perfetto }[what](browser, given);
+  await { arrows, pages, paint, frames, perfetto }[what](browser, given);
 } finally {
   await browser.close();
 }
