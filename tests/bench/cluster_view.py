@@ -15,6 +15,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+from tests.bench import bars
 from tests.support.control_plane import Kubectl
 from tests.support.installation import SPACE, NodeStore, install, profiled_namespace, start_node, training_job
 from tests.support.processes import PYTHON, ROOT, Group, wait_until
@@ -98,6 +99,9 @@ def run(directory):
     seen = json.loads(out.read_text())
     view, pod = statistics.median(seen["views"]), statistics.median(seen["pods"])
     most, left, wait = seen["left"]
+    bars.at_most("kubectl strobe view to the answer of the run, s, median", view, 10)
+    bars.at_most("kubectl strobe capture --open to the answer, s, without the recording", seen["opened"] - 1, 10)
+    bars.at_most(f"Jobs and pods that {KILLS} killed commands left", left, 0)
     return "\n".join([
         "## A viewer in the cluster (a real node, two JAX workers, a run in S3)\n",
         "| | seconds | bar |", "|---|---|---|",

@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 
+from tests.bench import bars
 from tests.support.processes import BIN, PYTHON
 
 EVENTS = 1_000_000
@@ -38,6 +39,10 @@ def run(directory):
         runs = [timed(BIN / "strobe", *command, *(["-o", directory / out] if out else [])) for _ in range(5)]
         seconds, memory = median([r[0] for r in runs]), median([r[1] for r in runs])
         written = (directory / out).stat().st_size / 1e6 if out else 0
+        if out:
+            bars.at_least(f"{name}: MB/s written", written / seconds, 100)
+        if out == "t.pftrace":
+            bars.at_most(f"{name}: bytes per event", written * 1e6 / EVENTS, 45)
         rows.append(f"| {name} | {seconds:.2f} | {EVENTS / seconds / 1e6:.1f} | {written / seconds:.0f} | {written * 1e6 / EVENTS:.0f} | {memory:.0f} |"
                     if out else f"| {name} | {seconds:.2f} | {EVENTS / seconds / 1e6:.1f} | | | {memory:.0f} |")
     xprof = []

@@ -7,6 +7,7 @@ import threading
 import time
 import urllib.request
 
+from tests.bench import bars
 from tests.support.processes import BIN, Group, memory, status_of
 from tests.support.stores import Versity, strobe_env
 
@@ -66,5 +67,6 @@ def run(directory):
             assert made.events == again.events == files.events
             for what, opened, index in ((f"{name}, first time", made, max(indexes)), (f"{name}, indexes ({sum(indexes):.0f} MiB) in the cache", again, 0),
                                         (f"{name}, local files, first time", files, max(indexes))):
+                bars.at_most(f"{what}: own memory above the index, MiB", opened.own - index, 256)
                 lines.append(f"| {what} | {opened.seconds:.1f} | {opened.peak:.0f} | {opened.own:.0f} | {opened.own - index:.0f} |")
     return "\n".join(lines) + "\n"
