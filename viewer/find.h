@@ -1,6 +1,7 @@
 // Finds events by their names, full names and arguments on all workers.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ struct FindRequest {
   bool count = true;  // False: `total` need not be complete, so that the search may end sooner.
   // The most work for reading arguments, in units of about 30 ns; an event takes 3 units or more.
   std::uint64_t max_cost = 60'000'000;
+  // Asked now and then, by several threads; once it is true, the search ends with Cancelled. Null:
+  // somebody waits to the end.
+  std::function<bool()> is_gone{};
 };
 
 struct Hit {
@@ -52,8 +56,8 @@ struct Found {
   std::uint64_t unread = 0;  // Events whose arguments were not searched, because of `max_cost`.
 };
 
-// InvalidArgument when `text` is not a regular expression, DataLoss when the trace is damaged. The
-// names point into the run.
+// InvalidArgument when `text` is not a regular expression, DataLoss when the trace is damaged,
+// Cancelled when `is_gone`. The names point into the run.
 absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& request);
 
 }  // namespace strobe::viewer

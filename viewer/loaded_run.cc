@@ -147,6 +147,7 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
   run.begin_ps = std::numeric_limits<std::int64_t>::max();
   run.end_ps = std::numeric_limits<std::int64_t>::min();
   for (std::size_t i = 0; i < traces.size(); ++i) {
+    if (progress.stop) return absl::CancelledError("the run is not needed any more");
     convert::WorkerTrace& from = aligned.workers[i];
     std::string warning;
     const index::Source source = index::SourceOf(traces[i].bytes(), traces[i].identity);

@@ -24,20 +24,20 @@ bool Loader::has_ended() {
 }
 
 void Loader::Run(Library& library, const index::Cache& cache, const std::string& run) {
-  absl::StatusOr<std::shared_ptr<const LoadedRun>> loaded{nullptr};
+  const absl::Status unwanted = absl::CancelledError("the run is not needed any more");
+  absl::StatusOr<std::shared_ptr<const LoadedRun>> loaded = unwanted;
   absl::StatusOr<std::vector<convert::OpenTrace>> traces = library.Open(run);
-  if (progress_.stop) {
-    loaded = absl::CancelledError("the run is not needed any more");
-  } else if (traces.ok()) {
+  if (!traces.ok()) {
+    loaded = traces.status();
+  } else if (!progress_.stop) {
     const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
     absl::StatusOr<LoadedRun> made = LoadRun(run, *std::move(traces), cache, threads, progress_);
     if (made.ok())
       loaded = std::make_shared<const LoadedRun>(*std::move(made));
     else
       loaded = made.status();
-  } else {
-    loaded = traces.status();
   }
+  if (progress_.stop) loaded = unwanted;
   MutexLock lock(&mutex_);
   loaded_ = std::move(loaded);
   done_ = true;

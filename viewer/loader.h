@@ -19,7 +19,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // Tells the thread to end early, which it cannot while the store is asked for the traces.
+  // Tells the thread to end early, which it cannot while the store is asked for the traces. A run
+  // that it reads all the same is not kept.
   void Stop() { progress_.stop = true; }
   // Whether the destructor returns at once.
   bool has_ended();

@@ -189,11 +189,13 @@ absl::StatusOr<http::Page> EventPage(const LoadedRun& run, const http::Query& qu
   return JsonPage(std::move(json));
 }
 
-absl::StatusOr<http::Page> FindPage(const LoadedRun& run, const http::Query& query) {
+absl::StatusOr<http::Page> FindPage(const LoadedRun& run, const http::Query& query,
+                                    const http::IsGone& is_gone) {
   constexpr std::size_t kMaxTextBytes = 1000;
   FindRequest request{.text = query.Text("q"),
                       .regex = query.Text("regex") == "1",
-                      .match_case = query.Text("case") == "1"};
+                      .match_case = query.Text("case") == "1",
+                      .is_gone = is_gone};
   if (request.text.empty() || request.text.size() > kMaxTextBytes)
     return absl::InvalidArgumentError(
         StrCat("q: write 1 to ", kMaxTextBytes, " bytes to look for"));
@@ -305,6 +307,13 @@ absl::StatusOr<http::Page> XprofDataPage(const LoadedRun& run, const http::Query
   return JsonPage(std::move(json));
 }
 
+// An answer that does not take long enough to be ended early.
+template <auto kPage>
+absl::StatusOr<http::Page> Short(const LoadedRun& run, const http::Query& query,
+                                 const http::IsGone&) {
+  return kPage(run, query);
+}
+
 }  // namespace
 
 http::Page JsonPage(std::string text) {
@@ -319,9 +328,15 @@ http::Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(r
 
 RunApi FindRunApi(std::string_view path) {
   static constexpr std::pair<std::string_view, RunApi> kApis[] = {
-      {"/api/arrows", &ArrowsPage}, {"/api/event", &EventPage}, {"/api/events", &EventsPage},
-      {"/api/find", &FindPage},     {"/api/graph", &GraphPage}, {"/api/activity", &ActivityPage},
-      {"/api/select", &SelectPage}, {"/api/steps", &StepsPage}, {"/api/tiles", &TilesPage},
+      {"/api/activity", &Short<ActivityPage>},
+      {"/api/arrows", &Short<ArrowsPage>},
+      {"/api/event", &Short<EventPage>},
+      {"/api/events", &Short<EventsPage>},
+      {"/api/find", &FindPage},
+      {"/api/graph", &Short<GraphPage>},
+      {"/api/select", &Short<SelectPage>},
+      {"/api/steps", &Short<StepsPage>},
+      {"/api/tiles", &Short<TilesPage>},
   };
   for (const auto& [known, api] : kApis)
     if (known == path) return api;
@@ -329,8 +344,8 @@ RunApi FindRunApi(std::string_view path) {
 }
 
 RunApi FindXprofApi(std::string_view path) {
-  if (path == "/data/plugin/profile/hosts") return &XprofHostsPage;
-  if (path == "/data/plugin/profile/data") return &XprofDataPage;
+  if (path == "/data/plugin/profile/hosts") return &Short<XprofHostsPage>;
+  if (path == "/data/plugin/profile/data") return &Short<XprofDataPage>;
   return nullptr;
 }
 

@@ -12,8 +12,9 @@
 namespace strobe::viewer {
 
 // InvalidArgument for a query that cannot be understood, NotFound for what the run does not hold,
-// DataLoss for a damaged trace.
-using RunApi = absl::StatusOr<http::Page> (*)(const LoadedRun&, const http::Query&);
+// DataLoss for a damaged trace. What takes long ends early with Cancelled once the client is gone.
+using RunApi = absl::StatusOr<http::Page> (*)(const LoadedRun&, const http::Query&,
+                                              const http::IsGone&);
 
 // The API that our own page asks at `path`, such as "/api/tiles"; null when there is none.
 RunApi FindRunApi(std::string_view path);

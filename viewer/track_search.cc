@@ -16,6 +16,10 @@ using index::Index;
 using index::kBlockEvents;
 using index::Track;
 
+// How many blocks are read before it is asked again whether the search is still wanted. The
+// question is a system call, and so many blocks take some hundred microseconds.
+constexpr std::uint32_t kBlocksPerQuestion = 64;
+
 enum class Match { kNone, kName, kOther };
 
 class TrackSearcher {
@@ -107,6 +111,8 @@ class TrackSearcher {
   // is not decoded.
   absl::Status ReadBlock(std::span<const Block> blocks, std::uint64_t number) {
     here_.clear();
+    if (blocks_++ % kBlocksPerQuestion == 0 && plan_.request.is_gone && plan_.request.is_gone())
+      return absl::CancelledError("nobody waits for the search any more");
     if ((blocks[number].names & mask_) == 0) return absl::OkStatus();
     absl::Status status;
     cost_ = 0;
@@ -176,6 +182,7 @@ class TrackSearcher {
   bool reads_all_ = false;                             // Every event's arguments are searched.
   bool may_read_ = false;                              // Those of the present block are searched.
   std::uint64_t mask_ = 0;                             // Which blocks may hold hits.
+  std::uint32_t blocks_ = 0;                           // How many were looked at.
   std::uint64_t cost_ = 0;                             // What the block at hand costs.
   std::vector<std::pair<Entry, std::uint32_t>> here_;  // The block's hits, with their ordinals.
   TrackHits found_;

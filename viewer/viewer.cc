@@ -75,6 +75,7 @@ http::Page Viewer::Answer(const http::Request& request, const catalog::Visible& 
   } else {
     absl::StatusOr<http::Page> answer = Route(request, visible);
     page = answer.ok() ? *std::move(answer) : ErrorPage(answer.status());
+    FreeEvicted();
   }
   AddPolicy(page);
   return page;
@@ -95,8 +96,9 @@ absl::StatusOr<http::Page> Viewer::Route(const http::Request& request,
   const http::Query query(request.query);
   if (const auto api = kLibraryApis.find(request.path); api != kLibraryApis.end())
     return (this->*api->second)(query, visible);
-  if (const RunApi api = FindRunApi(request.path)) return AskRun(api, query, visible, Nanos{0});
-  if (const RunApi api = FindXprofApi(request.path)) return AskRun(api, query, visible, kXprofWait);
+  if (const RunApi api = FindRunApi(request.path)) return AskRun(api, request, visible, Nanos{0});
+  if (const RunApi api = FindXprofApi(request.path))
+    return AskRun(api, request, visible, kXprofWait);
   if (const FileApi api = FindFileApi(request.path)) {
     ASSIGN_OR_RETURN(const std::string run, RunOf(query, visible));
     return api(library_, run, request, options_.cache.directory);
@@ -163,6 +165,12 @@ std::vector<std::shared_ptr<Loader>> Viewer::TakeEnded() {
   return taken;
 }
 
+void Viewer::FreeEvicted() {
+  std::vector<std::shared_ptr<Loader>> ended;  // Destroyed after the lock, as in TryLoaderOf.
+  MutexLock lock(&mutex_);
+  ended = TakeEnded();
+}
+
 std::shared_ptr<Loader> Viewer::TryLoaderOf(const std::string& run) {
   // Declared before the lock, so that they are destroyed after it: that may unmap large files.
   std::vector<std::shared_ptr<Loader>> ended;
@@ -213,13 +221,14 @@ absl::StatusOr<Viewer::Run> Viewer::Loaded(const std::shared_ptr<Loader>& loader
   return run;
 }
 
-absl::StatusOr<http::Page> Viewer::AskRun(RunApi api, const http::Query& query,
+absl::StatusOr<http::Page> Viewer::AskRun(RunApi api, const http::Request& request,
                                           const catalog::Visible& visible, Nanos wait) {
+  const http::Query query(request.query);
   ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
   const std::shared_ptr<Loader> loader = LoaderOf(name, wait);
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, wait));
   if (run == nullptr) return absl::UnavailableError("the run is being read; ask again");
-  return Checked(*run, loader, api(*run, query));
+  return Checked(*run, loader, api(*run, query, request.is_gone));
 }
 
 absl::StatusOr<http::Page> Viewer::Checked(const LoadedRun& run,

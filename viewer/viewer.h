@@ -69,6 +69,8 @@ class Viewer {
   std::shared_ptr<Loader> TryLoaderOf(const std::string& run);
   // Stops the evicted loaders for which nobody waits, and returns those that have ended.
   std::vector<std::shared_ptr<Loader>> TakeEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Frees the evicted loaders that the last request was waiting for.
+  void FreeEvicted();
   // The same, null only if the run still has to wait after `wait`.
   std::shared_ptr<Loader> LoaderOf(const std::string& run, Nanos wait);
   // Null if the run is still being read after `wait`, or without a loader. After an error the
@@ -77,7 +79,7 @@ class Viewer {
   void NoteGiven(const std::shared_ptr<Loader>& loader);
   void Forget(const std::shared_ptr<Loader>& loader);
   // Answers from the run that the query names. Unavailable if it is still being read after `wait`.
-  absl::StatusOr<http::Page> AskRun(RunApi api, const http::Query& query,
+  absl::StatusOr<http::Page> AskRun(RunApi api, const http::Request& request,
                                     const catalog::Visible& visible, Nanos wait);
   // The page, or DataLoss when the run's files were changed since they were opened: the page may be
   // wrong then, and the next request reads the run anew.

@@ -1,5 +1,7 @@
 #include "common/http/connection.h"
 
+#include <poll.h>
+
 #include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl.hpp>
@@ -56,6 +58,13 @@ class BodyReservation {
   ServerState& state_;
   std::int64_t bytes_ = 0;
 };
+
+// Whether the other side has closed the connection, or its half of it. Reading would not tell:
+// bytes may lie before the end, such as TLS's own farewell.
+bool IsClosedByPeer(int fd) {
+  pollfd polled{.fd = fd, .events = POLLRDHUP, .revents = 0};
+  return poll(&polled, 1, 0) > 0;
+}
 
 // A body that is read and sent in pieces.
 struct SourcePieces {
@@ -227,10 +236,12 @@ class Connection final : public WaitingConnection,
       return Write({405, "only GET is supported here\n"}, head, gzip);
     Request request = ToRequest(asked);
     request.body = std::move(asked.body());
+    request.is_gone = [fd = Socket().socket().native_handle()] { return IsClosedByPeer(fd); };
     const auto& is_slow = state_->options.is_slow;
     if (!is_slow || !is_slow(request)) return Write(PageFor(request), head, gzip);
     const bool taken = state_->slow->Add(
         [self = this->shared_from_this(), request = std::move(request), head, gzip] {
+          if (request.is_gone()) return self->Close();
           Page page = Compressed(self->PageFor(request), gzip);
           asio::post(self->stream_.get_executor(), [self, head, page = std::move(page)]() mutable {
             self->Write(std::move(page), head, /*gzip=*/false);

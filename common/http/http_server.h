@@ -21,6 +21,10 @@ class LiveIdentity;
 
 namespace strobe::http {
 
+// Whether the client that waits for an answer has closed its connection. Cheap enough to be asked
+// some thousand times a second, by any thread while the request is being answered.
+using IsGone = std::function<bool()>;
+
 struct Request {
   std::string path{};    // As sent, without the query.
   std::string query{};   // As sent, without '?'; see Query.
@@ -34,6 +38,7 @@ struct Request {
   // The headers that HttpOptions names, in the order in which they were sent, repeated ones
   // included. Names are spelled as in the options.
   std::vector<std::pair<std::string, std::string>> headers{};
+  IsGone is_gone{};  // Null if the request comes from no connection, as in tests.
 };
 
 // A body that is read piece by piece while it is sent.
@@ -80,7 +85,7 @@ struct HttpOptions {
   int threads = 4;  // How many requests can be answered at the same time.
   // Tells which requests take long to answer. Separate threads answer these, so that health checks
   // never wait for them. While max_slow_waiting of them wait, further ones get 503 with
-  // Retry-After.
+  // Retry-After. One whose client has gone by its turn is dropped.
   std::function<bool(const Request&)> is_slow = nullptr;
   int slow_threads = 2;
   std::size_t max_slow_waiting = 16;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -209,6 +210,22 @@ TEST(Find, TellsHowManyEventsWereNotRead) {
   EXPECT_LE(found.total + found.unread, 10'000u);
   request.text = "step";
   EXPECT_EQ(Find(run, request).total, 10'000u) << "names are always counted in full";
+}
+
+TEST(Find, EndsOnceNobodyWaits) {
+  constexpr int kEvents = 100'000, kAnswers = 4;
+  const LoadedRun run = MadeRun({HostPlane(kEvents)});
+  std::atomic<int> asked{0};
+  const auto ask = [&](int answers) {
+    asked = 0;
+    return FindEvents(run, {.text = "nothing is called so", .in = FindIn::kAll, .is_gone = [&] {
+                              return ++asked > answers;
+                            }});
+  };
+  EXPECT_TRUE(absl::IsCancelled(ask(kAnswers).status()));
+  EXPECT_LE(asked, kAnswers + 2) << "of each thread at most once more";
+  ASSERT_TRUE(ask(kEvents).ok());
+  EXPECT_GT(asked, 2 * kAnswers) << "there was more to read";
 }
 
 TEST(Find, RefusesWhatIsNoPattern) {

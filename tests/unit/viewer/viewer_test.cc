@@ -460,7 +460,7 @@ TEST_F(ViewerTest, ManyAskAtOnceAndRunsComeAndGo) {
 class HeldShelf final : public Library {
  public:
   absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
-    return std::vector<std::string>{"a", "b", "c", "d", "e"};
+    return std::vector<std::string>{"a", "b", "c", "d", "e", "file"};
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
     {
@@ -472,12 +472,15 @@ class HeldShelf final : public Library {
           [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return let_.contains(run); });
       if (!let) ++out_of_time_;
     }
+    if (run == "file") return folder_.Open(run);
     std::vector<convert::OpenTrace> traces;
     traces.push_back(
         {"w0", "", std::make_unique<const std::string>(Trace(1'790'000'000'000'000'000))});
     return traces;
   }
   std::string place() const override { return "file:///held"; }
+  // The run "file" is read from here.
+  const Folder& folder() const { return folder_; }
 
   void Let(const std::string& run) {
     MutexLock lock(&mutex_);
@@ -494,6 +497,7 @@ class HeldShelf final : public Library {
   }
 
  private:
+  Folder folder_;
   Mutex mutex_;
   std::set<std::string> let_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> opened_ ABSL_GUARDED_BY(mutex_);
@@ -562,6 +566,32 @@ TEST_F(ManyRunsTest, AStoreThatDoesNotAnswerHoldsUpNoOtherRuns) {
   Load("b");
   EXPECT_EQ(shelf_.opened("b"), 2);
   EXPECT_EQ(shelf_.out_of_time(), 0);
+}
+
+bool IsMapped(const std::string& path) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.ends_with(path)) return true;
+  return false;
+}
+
+// Regression: it was kept until another run was opened.
+TEST_F(ManyRunsTest, ARunThatWasEvictedWhileSomebodyWaitedIsFreedOnceTheyHaveTheirAnswer) {
+  shelf_.folder().Write();
+  Page answer;
+  std::thread waiting([&] {
+    answer = viewer_.Answer({"/data/plugin/profile/hosts", "run=file", "localhost"});
+  });
+  while (shelf_.opened("file") == 0) std::this_thread::yield();
+  EXPECT_TRUE(IsLoading("b"));
+  clock_->Advance(std::chrono::seconds(6));
+  EXPECT_TRUE(IsLoading("c"));
+  EXPECT_EQ(shelf_.opened("c"), 1) << "in the place of the first";
+  shelf_.Let("file");
+  waiting.join();
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_FALSE(IsMapped(shelf_.folder().trace()));
+  for (const char* run : {"b", "c"}) shelf_.Let(run);
 }
 
 TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {

@@ -164,6 +164,39 @@ TEST(HttpServer, SlowAnswersKeepNobodyElseWaiting) {
   }
 }
 
+TEST(HttpServer, TellsHandlersThatTheirClientIsGoneAndDropsThoseWhoseTurnHasNotCome) {
+  Notification finish;
+  std::atomic<int> begun{0}, present{0}, asked{0};
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0",
+                                         .is_slow = [&](const Request&) { return ++asked > 0; },
+                                         .slow_threads = 1},
+                                        {}, [&](const Request& request) {
+                                          ++begun;
+                                          present += request.is_gone() ? 0 : 1;
+                                          finish.Wait();
+                                          while (request.query == "goes" && !request.is_gone())
+                                            std::this_thread::yield();
+                                          return Page{200, "told"};
+                                        });
+  ASSERT_TRUE(server.ok()) << server.status();
+  std::vector<int> clients;
+  for (int i = 0; i < 3; ++i) {
+    const std::string line = i < 2 ? "GET /?goes HTTP/1.1" : "GET /?stays HTTP/1.1";
+    const std::string request = line + "\r\nHost: x\r\nConnection: close\r\n\r\n";
+    clients.push_back(Dial((*server)->port()));
+    EXPECT_GT(write(clients.back(), request.data(), request.size()), 0);
+    while (asked <= i || begun == 0) std::this_thread::yield();
+  }
+  for (int i = 0; i < 2; ++i) close(clients[i]);
+  finish.Notify();
+  std::string answer(4096, 0);
+  EXPECT_GT(read(clients[2], answer.data(), answer.size()), 0);
+  EXPECT_THAT(answer, HasSubstr("200 OK"));
+  EXPECT_EQ(begun, 2) << "the second client went while its request was queued";
+  EXPECT_EQ(present, 2);
+  close(clients[2]);
+}
+
 TEST(HttpServer, EndsWhileSlowAnswersAreAwaited) {
   Notification finish, begun;
   auto server = HttpServer::Start(
