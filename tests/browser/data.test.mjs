@@ -2,8 +2,8 @@
 // trace is large_job() of tests/integration/test_viewer.py.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { count, exact } from "../../viewer/web/format.js";
-import { AXE, idle, launch, open, press, shot, text } from "./page.mjs";
+import { count, exact, firstLines } from "../../viewer/web/format.js";
+import { AXE, idle, launch, listen, open, press, shot, text } from "./page.mjs";
 
 const URL_ = process.env.STROBE_VIEW;
 let browser, page;
@@ -76,13 +76,13 @@ test("the arrows' pixels are there, and gone again", async () => {
         0,
       );
     });
-  const before_ = await pixels();
+  const first = await pixels();
   await press(page, "v");
   await page.waitForFunction(() => globalThis.strobe.state.links.bundles > 0);
   await idle(page);
-  assert.ok((await pixels()) < before_ * 0.999, "red lines take green away");
+  assert.ok((await pixels()) < first * 0.999, "red lines take green away");
   await press(page, "v");
-  assert.equal(await pixels(), before_);
+  assert.equal(await pixels(), first);
 });
 
 test("a hit says in which section it is, and what matches", async () => {
@@ -202,6 +202,34 @@ test("exact times stay exact", () => {
     "-1.5 ns",
     "3661.123456789013 s",
   ]);
+});
+
+// Regression: without storage, no run was opened at all.
+test("the page works where the browser keeps nothing; a row is pinned once", async () => {
+  await page.close();
+  page = await listen(browser);
+  await page.evaluateOnNewDocument(() => {
+    Object.defineProperty(globalThis, "localStorage", {
+      get() {
+        throw new DOMException("blocked", "SecurityError");
+      },
+    });
+  });
+  await page.goto(`${URL_}#tab=timeline&pins=1,1`);
+  await idle(page);
+  const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+  const first = await theme();
+  await page.click("#theme");
+  assert.notEqual(await theme(), first);
+  assert.deepEqual(await page.evaluate(() => globalThis.strobe.layout.pinned), [1]);
+  assert.deepEqual(page.troubles, []);
+});
+
+test("of many problems the first are told", () => {
+  const lines = Array.from({ length: 2000 }, (_, i) => `worker-${i}: cut`);
+  assert.equal(firstLines(lines, 2), "worker-0: cut\nworker-1: cut\nand 1,998 more");
+  assert.equal(firstLines(lines.slice(0, 2), 2), "worker-0: cut\nworker-1: cut");
+  assert.equal(firstLines([], 2), "");
 });
 
 test("numbers are grouped as in English", () => {

@@ -1,9 +1,10 @@
 // Ties the page together: makes its parts, opens runs, draws frames.
 import { Api } from "./api.js";
 import { Flows } from "./flows.js";
-import { count, time } from "./format.js";
+import { count, firstLines, time } from "./format.js";
 import { Graph } from "./graph.js";
 import { Hint } from "./hint.js";
+import { keep, recall } from "./kept.js";
 import { Keys } from "./keys.js";
 import { Labels } from "./labels.js";
 import { Layout } from "./layout.js";
@@ -99,7 +100,7 @@ async function start() {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   asked = new Api(link.run);
   if (link.tab === OVERVIEW) tabs.show(OVERVIEW);
-  setTheme(localStorage.getItem("theme") ?? (dark ? "dark" : "light"));
+  setTheme(recall("theme") ?? (dark ? "dark" : "light"));
   const about = new Api("").get("runs");
   try {
     // Without a name, the list may be shown instead of a run.
@@ -154,7 +155,8 @@ async function openRun(name, link = {}) {
 /** Shows the part of the run that a link names. */
 function restore(link) {
   const { layout, description } = view.run;
-  layout.pinned = (link.pins ?? []).filter((row) => row >= 0 && row < description.rows.length);
+  const pins = new Set(link.pins ?? []);
+  layout.pinned = [...pins].filter((row) => row >= 0 && row < description.rows.length);
   $("row-filter").value = link.filter ?? "";
   resizeWindow();
   rows.filter();
@@ -179,7 +181,7 @@ function tellProblems({ events, warnings, workers }) {
   );
   const all = [...warnings, ...problems];
   if (events === 0) fail(new Error("These traces hold no events. strobe inspect says more."));
-  else if (all.length > 0) notices.tell(all.join("\n"));
+  else if (all.length > 0) notices.tell(firstLines(all));
 }
 
 /** Shows an error, for good when there is no run to show instead. */
@@ -305,7 +307,7 @@ function setTheme(theme) {
 
 function toggleTheme() {
   const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  localStorage.setItem("theme", theme);
+  keep("theme", theme);
   setTheme(theme);
 }
 

@@ -32,6 +32,12 @@ export function tick(ps, step) {
   return `${(ps / unit).toFixed(digits)} ${name}`;
 }
 
+/** The first of the lines, and how many more there are. */
+export function firstLines(lines, most = 8) {
+  const rest = lines.length - most;
+  return [...lines.slice(0, most), ...(rest > 0 ? [`and ${count(rest)} more`] : [])].join("\n");
+}
+
 /** "1,234,567", with at most three decimals. Not toLocaleString(), which takes 20 ms the first time. */
 export function count(number) {
   const [whole, part] = String(Math.round(number * 1000) / 1000).split(".");

@@ -1,5 +1,6 @@
 // The page that lists and searches the runs of all logdirs.
 import { Api } from "./api.js";
+import { keep, recall } from "./kept.js";
 import { RunDetails } from "./run_details.js";
 import { RunTable } from "./run_table.js";
 
@@ -110,7 +111,7 @@ $("search").onsubmit = (event) => {
 };
 $("theme").onclick = () => {
   const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  localStorage.setItem("theme", theme);
+  keep("theme", theme);
   document.documentElement.dataset.theme = theme;
 };
 addEventListener("keydown", (event) => {
@@ -124,7 +125,7 @@ addEventListener("hashchange", () => location.reload());
 async function start() {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme =
-    localStorage.getItem("theme") ?? (dark ? "dark" : "light");
+    recall("theme") ?? (dark ? "dark" : "light");
   const { q, run } = linked();
   $("search-text").value = q;
   search();

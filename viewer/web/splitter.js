@@ -1,5 +1,6 @@
 // A line that is dragged to give the parts on its two sides more or less room. With the keyboard,
 // arrows move it and Home and End go to its limits. The browser keeps where it was left.
+import { forget, keep, recall } from "./kept.js";
 
 const STEP = 24; // Pixels of an arrow key.
 
@@ -39,7 +40,7 @@ export class Splitter {
 
   /** Takes the size from when the page was used last. */
   restore() {
-    const size = Number(localStorage.getItem(this.name));
+    const size = Number(recall(this.name));
     if (size > 0) this.resize(size);
   }
 
@@ -58,12 +59,12 @@ export class Splitter {
   }
 
   keep() {
-    localStorage.setItem(this.name, String(Math.round(this.get())));
+    keep(this.name, String(Math.round(this.get())));
   }
 
   /** Goes back to the size that the page has by itself. */
   forget() {
-    localStorage.removeItem(this.name);
+    forget(this.name);
     this.set(null);
     this.tell();
   }

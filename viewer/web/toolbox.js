@@ -1,5 +1,6 @@
 // The box of the tools. It stands above the rows' names, where no event is, until it is dragged
 // elsewhere by its grip; a double click on the grip brings it back. The browser keeps its place.
+import { forget, keep, recall } from "./kept.js";
 
 const KEPT = "tools"; // Name in the browser's storage.
 const STEP = 16; // Pixels of an arrow key.
@@ -29,7 +30,7 @@ export class Toolbox {
       event.preventDefault();
       event.stopPropagation(); // Arrows move the timeline otherwise.
     });
-    const [x, y] = (localStorage.getItem(KEPT) ?? "").split(",").map(Number);
+    const [x, y] = (recall(KEPT) ?? "").split(",").map(Number);
     if (Number.isFinite(x) && Number.isFinite(y)) this.move(x, y);
   }
 
@@ -52,12 +53,12 @@ export class Toolbox {
   }
 
   keep() {
-    if (this.floating) localStorage.setItem(KEPT, `${this.box.offsetLeft},${this.box.offsetTop}`);
+    if (this.floating) keep(KEPT, `${this.box.offsetLeft},${this.box.offsetTop}`);
   }
 
   dock() {
     this.box.classList.remove("floating");
     this.box.style.left = this.box.style.top = "";
-    localStorage.removeItem(KEPT);
+    forget(KEPT);
   }
 }
