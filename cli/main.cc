@@ -1,6 +1,9 @@
 // The program `strobe` under each of its names: the command that captures without Kubernetes and
 // works with the runs of logdirs, the plugin of kubectl, and the sidecar.
+#include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <memory>
@@ -153,10 +156,31 @@ int MainByName(int argc, char** argv) {
   return Main(argc, argv);
 }
 
+// A file that is opened while a standard stream is closed would take the stream's number, and what
+// is printed would be written into it. These take the number, and refuse what is printed.
+void OccupyClosedStreams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) < 0)
+      (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+// Complains if what was printed could not be written, for example because a disk is full. A reader
+// such as `head` that has read enough and gone is no failure.
+int CodeAfterOutput(int code) {
+  std::cout.flush();
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  const bool reader_gone = poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
+  if (std::cout || reader_gone) return code;
+  std::cerr << "strobe: what is printed cannot be written\n";
+  return code == kExitOk ? kExitFailed : code;
+}
+
 }  // namespace
 }  // namespace strobe
 
 int main(int argc, char** argv) {
+  strobe::OccupyClosedStreams();
   strobe::IgnoreBrokenPipes();
-  return strobe::MainByName(argc, argv);
+  return strobe::CodeAfterOutput(strobe::MainByName(argc, argv));
 }

@@ -70,8 +70,12 @@ absl::StatusOr<Asked> ReadAsked(const LoadedRun& run, const http::Query& query) 
   const double bin =
       resolution > 0 ? static_cast<double>(asked.end_ps - asked.begin_ps) / resolution : 0;
   asked.all = bin < 1;
+  // The least resolutions make bins that no integer holds.
+  constexpr double kMaxBin = 0x1p62;
   if (!asked.all)
-    asked.level = static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(bin))) - 1;
+    asked.level = static_cast<std::uint32_t>(
+                      std::bit_width(static_cast<std::uint64_t>(std::min(bin, kMaxBin)))) -
+                  1;
   return asked;
 }
 

@@ -55,6 +55,12 @@ class Child {
   void End() const {
     if (pid_ > 0) kill(pid_, SIGTERM);
   }
+  // Wait() will return at once.
+  bool HasEnded() const {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid_;
+  }
   // Its exit code, or 128 plus the signal that ended it.
   int Wait() {
     int status = 0;
@@ -107,18 +113,15 @@ absl::StatusOr<Child> Child::Start(const std::string& program,
   return Child(std::move(out.read), std::move(err.read), std::move(in.write), pid);
 }
 
-// Appends what can be read now. Closes the descriptor at its end.
+// Appends some of what can be read now, so that the caller's bounds hold whatever the child writes.
+// Closes the descriptor at its end.
 void ReadInto(FileDescriptor& from, std::string& text) {
   std::array<char, 65536> buffer;
-  while (true) {
-    const ssize_t got = read(from.get(), buffer.data(), buffer.size());
-    if (got > 0)
-      text.append(buffer.data(), static_cast<std::size_t>(got));
-    else if (got == 0 || (errno != EAGAIN && errno != EINTR))
-      return Close(from);
-    else if (errno == EAGAIN)
-      return;
-  }
+  const ssize_t got = read(from.get(), buffer.data(), buffer.size());
+  if (got > 0)
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  else if (got == 0 || (errno != EAGAIN && errno != EINTR))
+    Close(from);
 }
 
 void WriteSome(FileDescriptor& to, std::string_view& rest) {
@@ -127,8 +130,10 @@ void WriteSome(FileDescriptor& to, std::string_view& rest) {
   if ((put < 0 && errno != EAGAIN && errno != EINTR) || rest.empty()) Close(to);
 }
 
-// Moves bytes until the child has closed its outputs. `look` is called after each movement and at
-// least every kTickMs; the transfer ends when it returns false.
+// Moves bytes until the child has closed its outputs, or has ended and nothing is left to read:
+// what it has started, such as a plugin that gives credentials, may live on and hold the outputs
+// open. `look` is called after each movement and at least every kTickMs; the transfer ends when it
+// returns false.
 template <typename Look>
 void Transfer(Child& child, std::string_view input, KubectlResult& result, const Look& look) {
   if (input.empty()) Close(child.in);
@@ -136,7 +141,8 @@ void Transfer(Child& child, std::string_view input, KubectlResult& result, const
     std::array<pollfd, 3> waits = {{{child.out.get(), POLLIN, 0},
                                     {child.err.get(), POLLIN, 0},
                                     {child.in.get(), POLLOUT, 0}}};  // poll skips those below 0.
-    poll(waits.data(), waits.size(), kTickMs);
+    const bool had_ended = child.HasEnded();
+    if (poll(waits.data(), waits.size(), kTickMs) == 0 && had_ended) return;
     if (waits[0].revents != 0) ReadInto(child.out, result.out);
     if (waits[1].revents != 0) ReadInto(child.err, result.err);
     if (waits[2].revents != 0) WriteSome(child.in, input);

@@ -130,8 +130,14 @@ absl::StatusOr<Credentials> LoadInCluster() {
 
 absl::StatusOr<Credentials> FindCredentials(const std::string& path) {
   if (!path.empty()) return LoadKubeconfig(path);
-  if (const char* named = std::getenv("KUBECONFIG"); named != nullptr && *named != '\0')
+  if (const char* named = std::getenv("KUBECONFIG"); named != nullptr && *named != '\0') {
+    if (std::string_view(named).find(':') != std::string_view::npos)
+      return absl::InvalidArgumentError(
+          StrCat("KUBECONFIG names several files, ", named,
+                 ", which are not merged here; give one with --kubeconfig, such as what kubectl "
+                 "config view --flatten --minify prints"));
     return LoadKubeconfig(named);
+  }
   if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) return LoadInCluster();
   const char* home = std::getenv("HOME");
   const std::string fallback = StrCat(home == nullptr ? "" : home, "/.kube/config");

@@ -1,6 +1,7 @@
 """The strobe command: captures without Kubernetes, help texts and completion."""
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -159,3 +160,20 @@ def test_bash_completes_commands_and_flags():
                      'COMP_WORDS=(strobe c); COMP_CWORD=1; _strobe; echo "${COMPREPLY[@]}"\n'
     assert subprocess.run(["bash", "-c", probe], capture_output=True, text=True).stdout.split("\n")[:2] == ["--logdir", "capture cp convert completion"]
     assert strobe("completion", "tcsh").returncode == 2
+
+
+def test_output_that_cannot_be_written_is_a_failure():
+    for argument in ("outcomes", "--help"):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([BIN / "strobe", argument], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert (result.returncode, result.stderr) == (1, "strobe: what is printed cannot be written\n")
+    result = subprocess.run(["sh", "-c", 'exec "$0" outcomes >&-', BIN / "strobe"], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert result.returncode == 1 and "cannot be written" in result.stderr
+
+
+def test_a_reader_that_has_read_enough_is_no_failure():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as output:
+        result = subprocess.run([BIN / "strobe", "outcomes"], stdout=output, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")

@@ -7,6 +7,7 @@
 
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
+#include "common/base/strings.h"
 #include "tests/unit/viewer/made_run.h"
 
 namespace strobe::viewer {
@@ -34,6 +35,24 @@ TEST(XprofData, NumbersKeepAllTheirDigits) {
     EXPECT_EQ(event["entries"][0][1].get<double>(), static_cast<double>(kBytes));
   }
   EXPECT_EQ(counters, 1);
+}
+
+// Regression: a bin of 2^64 ps or more had a level of 2^32 - 1, by which times were shifted.
+TEST(XprofData, TheLeastResolutionsHaveOneBinOfAllEvents) {
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "main", 0);
+  for (int i = 0; i < 1000; ++i)
+    host.AddEvent(host.EventId("work"), i * 1000, i == 700 ? 900 : 500);
+  host.BeginLine(2, xplane::kCounterLine, 0);
+  host.AddEvent(host.EventId("memory"), 1000, 0);
+  host.AddEventStat(host.StatId("bytes"), std::int64_t{1});
+  const LoadedRun run = MadeRun({host.Encode()});
+  for (const char* resolution : {"1e-9", "1e-14", "1e-300", "5e-324"}) {
+    const absl::StatusOr<std::string> text =
+        XprofData(run, Query(StrCat("host=w0&resolution=", resolution)));
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_EQ(json::parse(*text)["returnedEventsSize"], 1) << resolution;
+  }
 }
 
 TEST(XprofData, AnAnswerThatIsFullCountsWhatItLeavesOut) {

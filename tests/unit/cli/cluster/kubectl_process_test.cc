@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <csignal>
+#include <cstdlib>
+
 #include "common/base/ending_signals.h"
 
 namespace strobe::cluster {
@@ -31,6 +34,21 @@ TEST(KubectlProcess, PassesInputAndKeepsBothOutputs) {
 TEST(KubectlProcess, EndsAChildThatTakesTooLong) {
   const auto result = Shell().Run({"exec sleep 1000"}, "", 200ms);
   EXPECT_TRUE(absl::IsDeadlineExceeded(result.status())) << result.status();
+}
+
+TEST(KubectlProcess, DoesNotWaitForWhatItsChildLeavesBehind) {
+  const auto result = Shell().Run({"sleep 1000 & echo $!; exit 3"}, "", 60s);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->exit_code, 3);
+  const int left = std::atoi(result->out.c_str());
+  ASSERT_GT(left, 1);
+  EXPECT_EQ(kill(left, SIGKILL), 0) << "it had not ended";
+}
+
+TEST(KubectlProcess, EndsAChildWhoseLineHasNoEnd) {
+  const auto followed = Shell().Follow(
+      {"exec cat /dev/zero"}, [](std::string_view) { return true; }, [] { return true; });
+  EXPECT_TRUE(followed.ok()) << followed.status();
 }
 
 TEST(KubectlProcess, SaysThatKubectlIsMissing) {

@@ -55,6 +55,14 @@ TEST_F(CredentialsTest, SaysWhatItCannotUse) {
               HasSubstr("current-context"));
 }
 
+TEST_F(CredentialsTest, SaysThatSeveralKubeconfigsAreNotMerged) {
+  setenv("KUBECONFIG", "/a/config:/b/config", 1);
+  const auto found = FindCredentials("");
+  unsetenv("KUBECONFIG");
+  EXPECT_TRUE(absl::IsInvalidArgument(found.status())) << found.status();
+  EXPECT_THAT(found.status().message(), testing::HasSubstr("--kubeconfig"));
+}
+
 TEST_F(CredentialsTest, FindsThePodsOwnServiceAccount) {
   setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
   setenv("KUBERNETES_SERVICE_PORT", "443", 1);
