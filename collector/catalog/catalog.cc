@@ -44,7 +44,7 @@ bool SameEntries(const LogdirRuns& a, const LogdirRuns& b) { return a.entries ==
 
 Catalog::Catalog(std::vector<CatalogedLogdir> logdirs, const CatalogOptions& options)
     : options_([&] {
-        CatalogOptions shared = options;
+        CatalogOptions shared = options;  // The limits are those of all logdirs together.
         const std::size_t count = std::max<std::size_t>(1, logdirs.size());
         shared.limits.max_bytes /= count;
         shared.limits.max_bytes_at_once /= count;
@@ -121,6 +121,7 @@ bool Catalog::Pause(std::size_t place, Nanos pause) {
     if (ended_.WaitFor(step)) return true;
     const MonoTime began = clock.MonoNow();
     LookForNew(place);
+    // A store is asked for a tenth of the time at most, however large the logdir is.
     step = std::max(options_.min_pause, (clock.MonoNow() - began) * 10);
   }
   return ended_.WaitFor(std::max(Nanos{0}, until - clock.MonoNow()));

@@ -101,6 +101,7 @@ void TimeSweep::Start(std::int64_t at_ps, WorkKind kind) {
   ++running_[place];
   working_ |= 1u << place;
   begun_ = true;
+  // Idle time for which nobody was blamed until now stays without a reason.
   unexplained_ = 0;
   unexplained_at_.clear();
 }
@@ -148,6 +149,7 @@ std::pair<Breakdown, HostTime> TimeSweep::Between(std::size_t from, std::size_t 
   time.exposed_communication_ns = sum(kCommunication, kCompute);
   time.copies_ns = sum(kCopy, 0);
   time.exposed_copies_ns = sum(kCopy, kCompute | kCommunication);
+  // The rest, and not the sum of idle times, so that the parts add up although each is rounded.
   time.idle_ns = std::max<std::int64_t>(
       time.span_ns - time.compute_ns - time.exposed_communication_ns - time.exposed_copies_ns, 0);
   HostTime host;

@@ -9,6 +9,7 @@ namespace strobe::index {
 void TrackWriter::Add(std::int64_t begin_ps, std::int64_t end_ps, std::uint32_t name,
                       std::uint64_t place) {
   if (events_ % kBlockEvents == 0) {
+    // Differences begin anew, because each block is decoded by itself.
     blocks.push_back({.begin_ps = begin_ps, .end_ps = end_ps, .data = data.size(), .place = place});
     last_begin_ = begin_ps;
     last_place_ = place;
@@ -25,6 +26,7 @@ void TrackWriter::Add(std::int64_t begin_ps, std::int64_t end_ps, std::uint32_t 
 
   Block& block = blocks.back();
   block.end_ps = std::max(block.end_ps, end_ps);
+  // A Bloom filter: searches skip blocks that cannot hold a name.
   block.names |= std::uint64_t{1} << name % 64;
   block.busy_ps += static_cast<float>(duration);
   if (block.events == 0 || static_cast<float>(duration) > block.longest_ps) {

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::size_t kMaxKeyBytes = 256;
 
+// One of its bytes. They are skipped one by one, because a buffer may end between them.
 bool IsByteOrderMark(char c) { return c == '\xef' || c == '\xbb' || c == '\xbf'; }
 
 }  // namespace
@@ -98,6 +99,7 @@ TopLevel::Found TopLevel::Read(const char*& at, const char* end) {
     } else if (state_ == State::kValue) {
       found = BeginValue(c);
     } else {
+      // A damaged file is read as far as it goes. What belongs nowhere is counted, and skipped.
       ++stray_bytes_;
     }
     if (found != Found::kNothing) {

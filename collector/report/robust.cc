@@ -11,6 +11,7 @@ namespace {
 double BetaFraction(double a, double b, double x) {
   constexpr double kTiny = 1e-300, kEnough = 1e-12;
   constexpr int kMaxTerms = 1000;
+  // The method divides by its terms, and a tiny one serves as well as zero.
   const auto nonzero = [](double value) { return std::fabs(value) < kTiny ? kTiny : value; };
   double c = 1, d = 1 / nonzero(1 - (a + b) * x / (a + 1)), fraction = d;
   for (int m = 1; m < kMaxTerms; ++m) {
@@ -33,6 +34,7 @@ double IncompleteBeta(double a, double b, double x) {
   if (x >= 1) return 1;
   const double front = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) +
                                 a * std::log(x) + b * std::log1p(-x));
+  // The fraction converges fast below this bound only. Above it, I_x(a, b) = 1 - I_{1-x}(b, a).
   if (x < (a + 1) / (a + b + 2)) return front * BetaFraction(a, b, x) / a;
   return 1 - front * BetaFraction(b, a, 1 - x) / b;
 }
@@ -56,7 +58,9 @@ double RobustDeviation(const std::vector<double>& values, double center) {
   std::vector<double> distances;
   distances.reserve(values.size());
   for (const double value : values) distances.push_back(std::fabs(value - center));
-  return 1.4826 * Median(distances);
+  // In a normal distribution the deviation is so many times the median distance.
+  constexpr double kPerMedianDistance = 1.4826;
+  return kPerMedianDistance * Median(distances);
 }
 
 TrimmedMean TrimmedMeanOf(std::vector<double> values) {
@@ -67,6 +71,8 @@ TrimmedMean TrimmedMeanOf(std::vector<double> values) {
   for (std::size_t i = cut; i < n - cut; ++i) result.mean += values[i];
   result.mean /= static_cast<double>(result.kept);
   if (result.kept < 2) return result;
+  // For the error, values that were cut count as the nearest one that was kept (a winsorized
+  // deviation): without them, the rest would seem to vary less than it does.
   for (std::size_t i = 0; i < cut; ++i) {
     values[i] = values[cut];
     values[n - 1 - i] = values[n - 1 - cut];
@@ -104,7 +110,7 @@ double StudentTail(double t, double degrees) {
 
 double StudentQuantile(double probability, double degrees) {
   double low = 0, high = 1e6;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i) {  // Halves it to less than a double can tell.
     const double middle = (low + high) / 2;
     (StudentTail(middle, degrees) > probability ? low : high) = middle;
   }

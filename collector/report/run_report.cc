@@ -72,7 +72,7 @@ void RunReport::AddOps(const Digest& digest) {
     OpKey key(op.kind, digest.names[op.name]);
     auto found = ops_.find(key);
     if (found == ops_.end()) {
-      if (ops_.size() == kMaxOpNames) continue;
+      if (ops_.size() == kMaxOpNames) continue;  // Digests of many workers may name any number.
       found = ops_.try_emplace(std::move(key)).first;
     }
     found->second.count += op.count;
@@ -103,6 +103,7 @@ RunFigures RunReport::FiguresOf(const StragglerReport& stragglers) const {
   const double of_stage =
       stragglers.long_stages.empty() ? 0 : stragglers.long_stages.front().held_up.ns;
   const double of_workers = stragglers.stragglers.empty() ? 0 : stragglers.held_up.ns;
+  // Zero seconds are told only where a difference would have been seen; else the figure is unknown.
   const bool none =
       stragglers.workers > 1 && stragglers.smallest_ns > 0 &&
       std::all_of(stragglers.not_decided.begin(), stragglers.not_decided.end(),
@@ -168,6 +169,7 @@ MadeReport RunReport::Finish(std::string_view capture_id, std::string_view run,
   };
   made.json = dump();
   if (made.json.size() <= max_bytes) return made;
+  // The lists go, because the headline and the stragglers are what a report is read for.
   for (const char* list : {"workers", "steps", "ops"}) json[list] = RunJson::array();
   for (const char* list : {"waits", "collectives"}) json["stragglers"][list] = RunJson::array();
   json["stragglers"].erase("waitMap");

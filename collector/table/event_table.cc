@@ -57,6 +57,7 @@ void StatTable::AddRow(std::int64_t event, const xplane::Plane& plane, const xpl
   std::optional<std::string_view> text;
   if (const auto* value = std::get_if<std::int64_t>(&stat.value)) integer = *value;
   if (const auto* value = std::get_if<std::uint64_t>(&stat.value)) {
+    // The column is signed. A larger number would become negative there, so it is a text.
     if (*value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       integer = static_cast<std::int64_t>(*value);
     else
@@ -162,7 +163,7 @@ absl::Status EventTable::FillColumns() {
     to.line_ids[i] = row.line_id;
     to.names[i] = row.name;
     to.starts[i] = row.start_ns;
-    to.has_start[i] = row.occurrences == 0;
+    to.has_start[i] = row.occurrences == 0;  // An aggregate of many events began at no one time.
     to.durations[i] = row.duration_ps;
     to.occurrences[i] = row.occurrences;
     to.is_aggregate[i] = row.occurrences != 0;

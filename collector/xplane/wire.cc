@@ -15,7 +15,8 @@ bool Reader::Fail(std::string_view why) {
 
 bool Reader::ReadVarint(std::uint64_t& value) {
   value = 0;
-  for (std::size_t i = 0; i < rest_.size() && i < 10; ++i) {
+  constexpr std::size_t kMaxVarintBytes = 10;  // As many as 64 bits take.
+  for (std::size_t i = 0; i < rest_.size() && i < kMaxVarintBytes; ++i) {
     const auto byte = static_cast<unsigned char>(rest_[i]);
     value |= static_cast<std::uint64_t>(byte & 0x7f) << (7 * i);
     if ((byte & 0x80) == 0) {
@@ -57,7 +58,7 @@ bool Reader::NextOfAny() {
       rest_.remove_prefix(size);
       break;
     }
-    default:
+    default:  // Groups (3 and 4) too: no message that is read here has any.
       return Fail("unknown wire type");
   }
   raw_ = std::string_view(begin, static_cast<std::size_t>(rest_.data() - begin));
@@ -65,6 +66,7 @@ bool Reader::NextOfAny() {
 }
 
 absl::Status Reader::AppendIntegers(std::vector<std::int64_t>& values) const {
+  // A repeated number may be packed or not, whatever its field declares.
   if (!is_bytes()) {
     values.push_back(signed_value());
     return absl::OkStatus();
