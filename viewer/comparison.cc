@@ -25,9 +25,12 @@ absl::StatusOr<std::string> ReadSteps(const LoadedRun& run) {
     const Worker& worker = run.workers[i];
     ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(worker.trace.bytes()));
     ASSIGN_OR_RETURN(const std::vector<analysis::Step> found, analysis::FindSteps(space));
+    const auto on_clock = [&worker](std::int64_t ps) {
+      return std::clamp(ps, -kMaxTimePs, kMaxTimePs) + worker.shift_ps;
+    };
     for (const analysis::Step& step : found)
       steps[{step.name, step.number}].push_back(
-          {i, step.begin_ps + worker.shift_ps, step.end_ps + worker.shift_ps});
+          {i, on_clock(step.begin_ps), on_clock(step.end_ps)});
   }
   Json json = Json::array();
   for (const auto& [key, parts] : steps) {

@@ -14,6 +14,10 @@
 
 namespace strobe::index {
 
+// Begins and lengths that a hostile trace or a damaged index tells are brought within this, about
+// 26 days, so that readers can add several without overflow.
+inline constexpr std::int64_t kMaxEntryPs = std::int64_t{1} << 61;
+
 // An event as the index keeps it.
 struct Entry {
   std::int64_t begin_ps = 0, duration_ps = 0;
@@ -69,11 +73,13 @@ class Index {
   void ForEachEntry(const Block& block, const Visit& visit) const {
     VarintReader reader(
         event_data_.substr(std::min<std::uint64_t>(block.data, event_data_.size())));
-    Entry entry{.begin_ps = block.begin_ps, .place = block.place};
+    Entry entry{.place = block.place};
+    auto begin = static_cast<std::uint64_t>(block.begin_ps);
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(block.events, kBlockEvents); ++i) {
-      entry.begin_ps =
-          static_cast<std::int64_t>(static_cast<std::uint64_t>(entry.begin_ps) + reader.Next());
-      entry.duration_ps = static_cast<std::int64_t>(reader.Next() & kPositive);
+      begin += reader.Next();
+      entry.begin_ps = std::clamp(static_cast<std::int64_t>(begin), -kMaxEntryPs, kMaxEntryPs);
+      entry.duration_ps = static_cast<std::int64_t>(
+          std::min(reader.Next(), static_cast<std::uint64_t>(kMaxEntryPs)));
       entry.name = static_cast<std::uint32_t>(reader.Next());
       entry.place += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
       visit(entry);
@@ -106,8 +112,6 @@ class Index {
                    const std::function<void(const LinkTarget&)>& visit) const;
 
  private:
-  static constexpr std::uint64_t kPositive = ~std::uint64_t{0} >> 1;
-
   template <typename T>
   static std::span<const T> Part(std::span<const T> all, std::uint64_t first, std::uint64_t count) {
     if (first > all.size()) return {};

@@ -16,7 +16,8 @@ void TrackWriter::Add(std::int64_t begin_ps, std::int64_t end_ps, std::uint32_t 
   }
   const std::int64_t duration = end_ps - begin_ps;
   char* at = data.Room();
-  PutVarint(static_cast<std::uint64_t>(begin_ps - last_begin_), at);
+  // Unsigned, because a hostile trace may have events further apart than 63 bits can tell.
+  PutVarint(static_cast<std::uint64_t>(begin_ps) - static_cast<std::uint64_t>(last_begin_), at);
   PutVarint(static_cast<std::uint64_t>(duration), at);
   PutVarint(name, at);
   PutVarint(ZigZag(static_cast<std::int64_t>(place - last_place_)), at);
