@@ -11,6 +11,9 @@
 namespace strobe::convert {
 namespace {
 
+// Until the year 2043. A trace may hold any number, and larger ones could overflow in sums.
+constexpr std::int64_t kMaxNanos = std::int64_t{1} << 61;
+
 // Reads the clock offset that the capture measured, and its window, from the trace's Strobe plane.
 absl::Status ReadCapture(const xplane::Space& space, WorkerTrace& trace) {
   const xplane::Plane* plane = space.Find(xplane::kStrobePlane);
@@ -24,10 +27,11 @@ absl::Status ReadCapture(const xplane::Space& space, WorkerTrace& trace) {
     if (plane->NameOf(stat) == "duration_ns") duration = stat.Integer().value_or(0);
     if (trace.clock_error_ns.value_or(0) < 0) trace.clock_error_ns.reset();  // Not measured.
   }));
-  // Until the year 2043. A trace may hold any number, and larger ones could overflow below.
-  constexpr std::int64_t kMaxNanos = std::int64_t{1} << 61;
-  if (instant <= 0 || instant > kMaxNanos || duration <= 0 || duration > kMaxNanos ||
-      trace.clock_offset_ns < -kMaxNanos || trace.clock_offset_ns > kMaxNanos)
+  if (trace.clock_offset_ns < -kMaxNanos || trace.clock_offset_ns > kMaxNanos) {
+    trace.clock_offset_ns = 0;
+    trace.clock_error_ns.reset();
+  }
+  if (instant <= 0 || instant > kMaxNanos || duration <= 0 || duration > kMaxNanos)
     return absl::OkStatus();
   trace.window_begin_ns = instant - trace.clock_offset_ns;
   trace.window_end_ns = trace.window_begin_ns + duration;
@@ -57,6 +61,7 @@ absl::StatusOr<xplane::Space> ReadFromZero(std::string_view trace, xplane::Depth
                                            std::int64_t& zero) {
   ASSIGN_OR_RETURN(xplane::Space space, xplane::Space::Read(trace, depth));
   ASSIGN_OR_RETURN(zero, xplane::TimeZero(space));
+  if (zero < 0 || zero > kMaxNanos) zero = 0;  // Not told.
   CountFromZero(zero, space);
   return space;
 }

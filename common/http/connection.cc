@@ -241,7 +241,8 @@ class Connection final : public WaitingConnection,
     if (!is_slow || !is_slow(request)) return Write(PageFor(request), head, gzip);
     const bool taken = state_->slow->Add(
         [self = this->shared_from_this(), request = std::move(request), head, gzip] {
-          if (request.is_gone()) return self->Close();
+          // What was sent to change something counts, also when nobody waits for the answer.
+          if (request.method != "POST" && request.is_gone()) return self->Close();
           Page page = Compressed(self->PageFor(request), gzip);
           asio::post(self->stream_.get_executor(), [self, head, page = std::move(page)]() mutable {
             self->Write(std::move(page), head, /*gzip=*/false);

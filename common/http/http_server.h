@@ -85,7 +85,7 @@ struct HttpOptions {
   int threads = 4;  // How many requests can be answered at the same time.
   // Tells which requests take long to answer. Separate threads answer these, so that health checks
   // never wait for them. While max_slow_waiting of them wait, further ones get 503 with
-  // Retry-After. One whose client has gone by its turn is dropped.
+  // Retry-After. A GET whose client has gone by its turn is dropped.
   std::function<bool(const Request&)> is_slow = nullptr;
   int slow_threads = 2;
   std::size_t max_slow_waiting = 16;

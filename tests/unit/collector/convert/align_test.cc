@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,6 +48,27 @@ TEST(AlignTraces, WarnsOfTracesOfAnotherRun) {
   EXPECT_THAT(aligned.workers[0].space.warnings, ElementsAre(HasSubstr("of different runs")));
   EXPECT_THAT(aligned.workers[1].space.warnings, IsEmpty());
   EXPECT_THAT(aligned.workers[2].space.warnings, ElementsAre(HasSubstr("of different runs")));
+}
+
+// Regression: they were added with overflow.
+TEST(AlignTraces, StartsAndOffsetsThatNoClockHasAreNotKnown) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  std::vector<OpenTrace> traces;
+  traces.push_back(StartedAt("a", kJanuary));
+  traces.push_back(StartedAt("b", kMost));
+  traces.push_back(StartedAt("c", kJanuary));
+  xplane::PlaneBuilder strobe(xplane::kStrobePlane);
+  strobe.AddPlaneStat("clock_offset_ns", -kMost);
+  strobe.AddPlaneStat("clock_error_ns", std::int64_t{5});
+  traces[2].content =
+      std::make_unique<const std::string>(std::string(traces[2].bytes()) + strobe.Encode());
+  const AlignedTraces aligned = Aligned(traces);
+  EXPECT_EQ(aligned.zero_ns, kJanuary);
+  for (const WorkerTrace& worker : aligned.workers) {
+    EXPECT_EQ(worker.shift_ns, 0) << worker.worker;
+    EXPECT_EQ(worker.clock_offset_ns, 0) << worker.worker;
+    EXPECT_FALSE(worker.clock_error_ns.has_value()) << worker.worker;
+  }
 }
 
 TEST(AlignTraces, DoesNotWarnOfWorkersThatBeganLate) {
