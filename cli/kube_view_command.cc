@@ -18,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/http/http_get.h"
+#include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 
 namespace strobe {
@@ -59,7 +60,7 @@ class ViewerInCluster {
   absl::StatusOr<ViewerState> State() const {
     ASSIGN_OR_RETURN(
         const nlohmann::json objects,
-        Read({"get", "jobs.batch,pods", StrCat("--selector=", cluster::kViewerLabel, "=", name_)}));
+        Read({"get", "jobs.batch,pods", StrCat("--selector=", kViewerLabel, "=", name_)}));
     ViewerState state = cluster::StateOf(objects, nlohmann::json());
     if (state.phase != ViewerState::Phase::kWaits || !state.pod.empty()) return state;
     // The events say why there is no pod. A user who may not read them gets no reason.
