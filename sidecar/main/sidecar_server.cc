@@ -233,6 +233,7 @@ bool SidecarServer::Stop() {
     LogWarning("a capture did not end in time");
   runner_.Suspend();
   runner_.Drain(kSuspendPatience);
+  delivery_.Stop();
   // Ends the Watch streams only now, so that clients get the last report of their capture first.
   worker_.Stop();
   const auto deadline = DeadlineIn(kStopPatience);

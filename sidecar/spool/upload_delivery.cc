@@ -57,11 +57,13 @@ UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* s
 }
 
 UploadDelivery::~UploadDelivery() {
-  stopping_.Cancel();
-  {
-    MutexLock lock(&mutex_);  // Unlocking wakes the thread.
-  }
+  Stop();
   if (thread_.joinable()) thread_.join();
+}
+
+void UploadDelivery::Stop() {
+  stopping_.Cancel();
+  MutexLock lock(&mutex_);  // Unlocking wakes the thread.
 }
 
 absl::Status UploadDelivery::Room(const v1::CapturePlan& plan) {
@@ -118,7 +120,7 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
   const absl::Status status = UploadPaced(*store, key, bytes, limits.cancellation, options);
   if (status.ok()) return logdir.UrlOf(key);
   // An upload that is not in the journal is never resumed.
-  if (spooled && spool_->LoadUpload(trace.id).id != id) AbortUpload(plan.logdir(), key, id);
+  if (spooled && spool_->LoadUpload(trace.id).id != id) (void)AbortUpload(plan.logdir(), key, id);
   return status;
 }
 
@@ -259,7 +261,7 @@ void UploadDelivery::Ended(const v1::Report& report) {
 void UploadDelivery::RemoveOrKeep(const SpooledTrace& trace, Nanos keep) {
   if (!spool_->HasTrace(trace.id)) return;
   if (!trace.report->url().empty()) return spool_->RemoveTrace(trace.id);
-  if (trace.report->outcome() == v1::CANCELLED) return Drop(trace);
+  if (trace.report->outcome() == v1::CANCELLED) return (void)Drop(trace);
   Keep(trace, keep);
 }
 
@@ -287,20 +289,22 @@ void UploadDelivery::DropLater(const SpooledTrace& trace) {
                      .unwanted = true};
 }
 
-// Discards a trace, and aborts its upload if the store can be reached.
-void UploadDelivery::Drop(const SpooledTrace& trace) {
+bool UploadDelivery::Drop(const SpooledTrace& trace) {
   const v1::CapturePlan& plan = trace.report->plan();
   const storage::UploadState state = spool_->LoadUpload(trace.id);
-  AbortUpload(plan.logdir(), state.key.empty() ? TraceKey(plan.run(), plan.worker()) : state.key,
-              state.id);
+  const std::string key = state.key.empty() ? TraceKey(plan.run(), plan.worker()) : state.key;
+  if (!AbortUpload(plan.logdir(), key, state.id)) return false;
   spool_->RemoveTrace(trace.id);
+  return true;
 }
 
-void UploadDelivery::AbortUpload(const std::string& logdir, const std::string& key,
+bool UploadDelivery::AbortUpload(const std::string& logdir, const std::string& key,
                                  const std::string& id) {
-  if (id.empty()) return;
-  const auto store = OpenStore(stores_, logdir, {.deadline = clock_.MonoNow() + kAbortTry});
-  if (store.ok() && (*store)->uploads() != nullptr) (void)(*store)->uploads()->Abort(key, id);
+  if (id.empty()) return true;
+  const auto store = OpenStore(
+      stores_, logdir, {.deadline = clock_.MonoNow() + kAbortTry, .cancellation = &stopping_});
+  if (!store.ok() || (*store)->uploads() == nullptr) return true;
+  return !absl::IsCancelled((*store)->uploads()->Abort(key, id));
 }
 
 void UploadDelivery::RunKept() {
@@ -337,8 +341,8 @@ void UploadDelivery::TryKept(Kept kept) {
   };
   const SpooledTrace trace{kept.id, &kept.report};
   if (kept.unwanted) {
-    Drop(trace);
-    return forget();
+    if (Drop(trace)) forget();
+    return;
   }
   const auto url = UploadSpooled(trace, {.deadline = clock_.MonoNow() + kBackgroundTry,
                                          .patience = seconds(5),
@@ -353,7 +357,7 @@ void UploadDelivery::TryKept(Kept kept) {
   if (clock_.MonoNow() > kept.until) {
     LogError("a kept trace could not be uploaded in time and is discarded",
              {{"capture", capture}, {"error", MessageOf(url.status())}});
-    Drop(trace);
+    if (!Drop(trace)) return;
     if (events_.dropped) events_.dropped();
     return forget();
   }

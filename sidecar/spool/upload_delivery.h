@@ -41,6 +41,10 @@ class UploadDelivery final : public session::Delivery {
   UploadDelivery(const UploadDelivery&) = delete;
   UploadDelivery& operator=(const UploadDelivery&) = delete;
 
+  // Ends, at once, what is done in the background or aborted at a store. A later process with the
+  // same spool does the rest.
+  void Stop();
+
   absl::Status Room(const v1::CapturePlan& plan) override;
   std::vector<absl::StatusOr<std::string>> Deliver(const v1::Report& report,
                                                    std::vector<session::TracePieces> traces,
@@ -81,10 +85,13 @@ class UploadDelivery final : public session::Delivery {
   StoreLimits ResumeLimitsOf(const v1::CapturePlan& plan, const Cancellation& cancel) const;
   void RemoveOrKeep(const SpooledTrace& ended, Nanos keep);
   void Keep(const SpooledTrace& trace, Nanos keep);
-  void Drop(const SpooledTrace& trace);
+  // Discards a trace, and aborts its upload if the store can be reached. False if Stop left both to
+  // a later process.
+  bool Drop(const SpooledTrace& trace);
   void DropLater(const SpooledTrace& trace);  // On the thread.
-  // Aborts an upload in parts, unless the id is empty or the store cannot be reached.
-  void AbortUpload(const std::string& logdir, const std::string& key, const std::string& id);
+  // Aborts an upload in parts, unless the id is empty or the store cannot be reached. False if Stop
+  // came first.
+  bool AbortUpload(const std::string& logdir, const std::string& key, const std::string& id);
   void RunKept();
   void TryKept(Kept kept);
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "common/base/sha256.h"
 #include "tests/fakes/memory_store.h"
@@ -265,16 +266,16 @@ TEST_F(UploadDeliveryTest, AKeptTraceDoesNotDependOnTheWallClock) {
   EXPECT_EQ(dropped, 0);
 }
 
-// Remembers until when the last store was to be used.
-class DatedStores final : public StoreOpener {
+// Remembers the limits of the last store.
+class LimitedStores final : public StoreOpener {
  public:
-  explicit DatedStores(MemoryBucket& bucket) : stores_(bucket) {}
+  explicit LimitedStores(MemoryBucket& bucket) : stores_(bucket) {}
   absl::StatusOr<std::unique_ptr<ObjectStore>> Open(const Logdir& logdir,
                                                     const StoreLimits& limits) override {
-    deadline = limits.deadline;
+    last = limits;
     return stores_.Open(logdir, limits);
   }
-  MonoTime deadline{};
+  StoreLimits last{};
 
  private:
   MemoryStores stores_;
@@ -291,15 +292,15 @@ TEST_F(UploadDeliveryTest, AResumedUploadHasNoMoreTimeThanItsPlanGave) {
   const std::array<std::string_view, 1> pieces = {"trace"};
   ASSERT_TRUE(spool_->Add("a", pieces).ok());
   ASSERT_TRUE(spool_->SaveReport(report).ok());
-  DatedStores stores(bucket_);
+  LimitedStores stores(bucket_);
   UploadDelivery delivery(clock, stores, spool_.get());
   ASSERT_TRUE(delivery.Resume(report, cancel_).front().ok());
-  EXPECT_TRUE(stores.deadline <= clock.MonoNow() + 30s) << "what is left by the right clock";
+  EXPECT_TRUE(stores.last.deadline <= clock.MonoNow() + 30s) << "what is left by the right clock";
   clock.Step(kBackToThe70s);
   const MonoTime resumed = clock.MonoNow();
   ASSERT_TRUE(delivery.Resume(report, cancel_).front().ok());
-  EXPECT_TRUE(stores.deadline >= resumed + 60s);
-  EXPECT_TRUE(stores.deadline <= clock.MonoNow() + 60s);
+  EXPECT_TRUE(stores.last.deadline >= resumed + 60s);
+  EXPECT_TRUE(stores.last.deadline <= clock.MonoNow() + 60s);
 }
 
 TEST_F(UploadDeliveryTest, AClockThatIsBehindKeepsNoTraceForDecades) {
@@ -355,6 +356,34 @@ TEST_F(UploadDeliveryTest, WhatWasCancelledBeforeIsDroppedWithoutDelayingTheStar
   while (spool_->HasTrace("a")) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(bucket_.OpenUploads(), 0u);
   EXPECT_EQ(bucket_.Bytes(Key("a")), "");
+}
+
+// Regression: the process ended five seconds late where a store could not be reached.
+TEST_F(UploadDeliveryTest, ItsEndWaitsForNoStore) {
+  const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
+  v1::Report report = Report("a", pieces);
+  LimitedStores stores(bucket_);
+  auto delivery = std::make_unique<UploadDelivery>(clock_, stores, spool_.get());
+  CancelAtCommit(*delivery, pieces, report);
+  Notification asked;
+  bucket_.before = [&](const std::string&) {
+    asked.Notify();
+    const Cancellation* const cancel = stores.last.cancellation;
+    return cancel != nullptr && cancel->WaitFor(20s) ? absl::CancelledError("cancelled")
+                                                     : absl::DeadlineExceededError("not there");
+  };
+  std::thread capture([&] { delivery->Ended(report); });
+  asked.Wait();
+  delivery->Stop();
+  capture.join();
+  EXPECT_TRUE(spool_->HasTrace("a")) << "the next process is to abort its upload";
+  delivery.reset();
+  bucket_.before = nullptr;
+  spool_.reset();
+  spool_ = *Spool::Open(directory_, 64 << 20);
+  UploadDelivery next(clock_, stores, spool_.get());
+  while (spool_->HasTrace("a")) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(bucket_.OpenUploads(), 0u);
 }
 
 // A disk that has no room for a report until the trace of rank 0 is gone. The delivery asks for the
