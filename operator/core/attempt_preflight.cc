@@ -46,17 +46,20 @@ WorkerPace PaceOf(const std::string& worker, const v1::DescribeResponse& descrip
 }
 
 // The sources in the trainer, for people: "Framework at localhost:9012", "Agent at /strobe, local
-// ranks 0, 1". Those that cannot record say why not.
+// ranks 0, 1". A number that is not told as a local rank is called a rank. Those that cannot record
+// say why not.
 std::vector<std::string> SourcesOf(const v1::DescribeResponse& description) {
   std::vector<std::string> told;
   for (const v1::Source& source : description.sources()) {
     if (told.size() == kMaxToldSources) break;
     std::vector<std::string> ranks;
     for (const v1::ProcessRank& rank : source.ranks()) ranks.push_back(StrCat(rank.local_rank()));
+    const bool assumed = source.ranks_size() > 0 && source.ranks(0).local_rank_assumed();
     told.push_back(CutUtf8(
-        StrCat(source.kind() == v1::SOURCE_AGENT ? "Agent" : "Framework", " at ", source.address(),
-               ranks.empty() ? "" : StrCat(", local ranks ", Join(ranks, ", ")),
-               source.ready() ? "" : StrCat(", not ready: ", source.detail())),
+        StrCat(
+            source.kind() == v1::SOURCE_AGENT ? "Agent" : "Framework", " at ", source.address(),
+            ranks.empty() ? "" : StrCat(assumed ? ", ranks " : ", local ranks ", Join(ranks, ", ")),
+            source.ready() ? "" : StrCat(", not ready: ", source.detail())),
         kMaxToldSourceBytes));
   }
   return told;

@@ -28,7 +28,8 @@ std::string EvidenceOf(const WorkerResult& pod) {
 
 bool IsWanted(const Target& target, const v1::ProcessRank& rank) {
   const ChosenRanks chosen{target.ranks, target.local_ranks};
-  return chosen.Has(rank.has_rank() ? std::optional(rank.rank()) : std::nullopt, rank.local_rank());
+  return chosen.Has(rank.has_rank() ? std::optional(rank.rank()) : std::nullopt,
+                    rank.local_rank_assumed() ? std::nullopt : std::optional(rank.local_rank()));
 }
 
 void Split(const WorkerResult& pod, std::vector<WorkerResult>& workers) {
@@ -72,12 +73,14 @@ void UseToldRanks(std::vector<WorkerResult>& workers) {
 }  // namespace
 
 std::vector<v1::ProcessRank> RanksOf(const v1::DescribeResponse& description) {
-  std::map<std::uint32_t, v1::ProcessRank> ranks;
+  std::map<std::uint32_t, v1::ProcessRank> told, assumed;
   for (const v1::Source& source : description.sources()) {
-    for (const v1::ProcessRank& rank : source.ranks()) ranks.emplace(rank.local_rank(), rank);
+    for (const v1::ProcessRank& rank : source.ranks())
+      (rank.local_rank_assumed() ? assumed : told).emplace(rank.local_rank(), rank);
   }
   std::vector<v1::ProcessRank> list;
-  for (auto& [local_rank, rank] : ranks) list.push_back(std::move(rank));
+  // Beside processes that tell their local rank, others are no workers of their own.
+  for (auto& [local_rank, rank] : told.empty() ? assumed : told) list.push_back(std::move(rank));
   return list;
 }
 

@@ -74,7 +74,7 @@ AgentSource::AgentSource(const Clock& clock, const AgentDirectory& directory, Ag
 std::vector<v1::Source> AgentSource::Probe(Nanos) {
   std::size_t living = 0, ended = 0;
   const Places places = PlacesOf(Announced());
-  std::map<std::uint32_t, v1::ProcessRank> ranks;
+  std::vector<Rank> ranks;
   for (const std::string& path : RingFiles(directory_.path())) {
     OpenedRings opened = OpenRings(path);
     if (directory_.RemoveIfDead(opened)) continue;
@@ -84,15 +84,16 @@ std::vector<v1::Source> AgentSource::Probe(Nanos) {
         !(opened.lives || opened.rings.file.HasHeirs()))
       continue;
     ++living;
-    const Rank rank = PlaceIn(*opened.rings.file.header(), places);
-    if (rank && ranks.size() < kMaxRankGroups) ranks.emplace(rank->local_rank(), *rank);
+    ranks.push_back(PlaceIn(*opened.rings.file.header(), places));
   }
   v1::Source source;
   source.set_kind(v1::SOURCE_AGENT);
   source.set_address(directory_.path());
   source.set_ready(living > 0);
   source.set_ended_programs(static_cast<std::uint32_t>(ended));
-  for (const auto& [local_rank, rank] : ranks) *source.add_ranks() = rank;
+  for (const RankGroup& group : GroupByRank({}, ranks)) {
+    if (group.rank) *source.add_ranks() = *group.rank;
+  }
   if (living == 0) {
     const std::vector<FailedProgram> failures = directory_.Failures(wire::MonotonicNs());
     source.set_detail(failures.empty()

@@ -12,7 +12,8 @@ namespace strobe {
 // The place of a process in its job; none if the process does not tell it.
 using Rank = std::optional<v1::ProcessRank>;
 
-// None unless the process tells its local rank or its rank. Negative numbers are not known.
+// None unless the process tells its local rank or its rank, which is then assumed to be its local
+// rank as well. Negative numbers are not known.
 Rank RankOf(std::int64_t rank, std::int64_t local_rank, std::int64_t world_size);
 
 // The rank of the program that wrote a ring file, and the rank in a row.
@@ -34,7 +35,9 @@ inline constexpr std::size_t kMaxRankGroups = 64;
 
 // One group for all processes, or, if they tell different local ranks and the plan does not ask for
 // one trace, one for each local rank, in ascending order. Processes that tell none, such as a
-// launcher, belong to the first group. Never empty.
+// launcher, belong to the first group. Local ranks are assumed only if no process tells one;
+// otherwise a process that tells only its rank belongs to the group with that rank, or to the first
+// one. Never empty.
 std::vector<RankGroup> GroupByRank(const v1::CapturePlan& plan, const std::vector<Rank>& processes);
 
 }  // namespace strobe

@@ -22,6 +22,7 @@ TEST(ChosenRanks, BothListsMustHaveTheProcess) {
   EXPECT_FALSE(chosen.Has(9, 0));
   EXPECT_FALSE(chosen.Has(1, 1));
   EXPECT_FALSE(chosen.Has(std::nullopt, 1)) << "its rank in the job is not known";
+  EXPECT_FALSE(chosen.Has(9, std::nullopt)) << "its local rank is not known";
   EXPECT_TRUE((ChosenRanks{{}, local_ranks}).Has(std::nullopt, 1));
 }
 

@@ -108,6 +108,17 @@ TEST(SplitByProcess, OfALostPodOnlyTheProcessesThatWereAskedFor) {
   EXPECT_THAT(WorkerNames(workers), ElementsAre("b/1"));
 }
 
+TEST(SplitByProcess, AnAssumedLocalRankIsNotAskedFor) {
+  std::vector<WorkerResult> workers = {RecordedPod("b", 1)};
+  workers[0].report.Clear();
+  workers[0].outcome = Outcome::kWorkerLost;
+  workers[0].ranks = {PlaceOf(2, 2), PlaceOf(3, 3)};
+  for (v1::ProcessRank& rank : workers[0].ranks) rank.set_local_rank_assumed(true);
+  workers[0].target.local_ranks = {2};
+  SplitByProcess(workers);
+  EXPECT_THAT(WorkerNames(workers), ElementsAre("b"));
+}
+
 TEST(SplitByProcess, APodThatToldNothingHasNoRankAmongProcesses) {
   std::vector<WorkerResult> workers = {SeveralWorkers("a", 0, 2, Outcome::kOk),
                                        RecordedPod("b", 1)};
@@ -125,6 +136,18 @@ TEST(RanksOf, EachLocalRankOnceWhateverTheSources) {
   const std::vector<v1::ProcessRank> ranks = RanksOf(description);
   ASSERT_THAT(ranks, SizeIs(2));
   EXPECT_EQ(ranks[0].rank(), 8u);
+}
+
+TEST(RanksOf, BesideToldLocalRanksNoneIsAssumed) {
+  v1::DescribeResponse description;
+  v1::ProcessRank& assumed = *description.add_sources()->add_ranks() = PlaceOf(1, 1);
+  assumed.set_local_rank_assumed(true);
+  EXPECT_THAT(RanksOf(description), SizeIs(1));
+  *description.add_sources()->add_ranks() = PlaceOf(0, 8);
+  *description.mutable_sources(1)->add_ranks() = PlaceOf(1, 9);
+  const std::vector<v1::ProcessRank> ranks = RanksOf(description);
+  ASSERT_THAT(ranks, SizeIs(2));
+  EXPECT_EQ(ranks[1].rank(), 9u);
 }
 
 TEST(Conclude, APodCountsIfAllItsWorkersDo) {

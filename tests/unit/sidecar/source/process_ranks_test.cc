@@ -13,10 +13,12 @@ Rank Local(int local_rank) { return RankOf(-1, local_rank, -1); }
 TEST(RankOf, AProcessThatTellsOnlyItsRankHasNoOther) {
   EXPECT_EQ(RankOf(-1, -1, 8), std::nullopt);
   EXPECT_EQ(RankOf(9, -1, 16)->local_rank(), 9u);
+  EXPECT_TRUE(RankOf(9, -1, 16)->local_rank_assumed());
   const Rank rank = RankOf(9, 1, 16);
   EXPECT_EQ(rank->local_rank(), 1u);
   EXPECT_EQ(rank->rank(), 9u);
   EXPECT_EQ(rank->world_size(), 16u);
+  EXPECT_FALSE(rank->local_rank_assumed());
   EXPECT_FALSE(Local(3)->has_rank());
 }
 
@@ -30,6 +32,17 @@ TEST(IsWanted, OnlyTheRanksThatThePlanAsksFor) {
   EXPECT_FALSE(IsWanted(plan, Local(9))) << "its rank in the job is not known";
   plan.add_local_ranks(0);
   EXPECT_FALSE(IsWanted(plan, RankOf(9, 1, 16)));
+}
+
+// Regression: local rank 0 of each pod was rank 0 of the job where processes tell only that.
+TEST(IsWanted, AnAssumedLocalRankIsNotMeant) {
+  v1::CapturePlan plan;
+  plan.add_local_ranks(0);
+  EXPECT_TRUE(IsWanted(plan, RankOf(8, 0, 16)));
+  EXPECT_FALSE(IsWanted(plan, RankOf(0, -1, 16)));
+  plan.clear_local_ranks();
+  plan.add_ranks(0);
+  EXPECT_TRUE(IsWanted(plan, RankOf(0, -1, 16)));
 }
 
 TEST(GroupByRank, ProcessesOfOneRankAreOneWorker) {
@@ -47,6 +60,23 @@ TEST(GroupByRank, EachLocalRankIsAWorkerAndOthersJoinTheFirst) {
   EXPECT_EQ(groups[0].rank->local_rank(), 1u);
   EXPECT_THAT(groups[0].members, ElementsAre(1, 2));
   EXPECT_THAT(groups[1].members, ElementsAre(0, 3));
+}
+
+TEST(GroupByRank, ProcessesThatTellOnlyTheirRanksAreWorkersByThem) {
+  const auto groups = GroupByRank({}, {RankOf(9, -1, 16), RankOf(8, -1, 16)});
+  ASSERT_THAT(groups, SizeIs(2));
+  EXPECT_EQ(groups[0].rank->rank(), 8u);
+  EXPECT_THAT(groups[0].members, ElementsAre(1));
+}
+
+// Regression: the process with rank 1 of the job was recorded as one with that of local rank 1.
+TEST(GroupByRank, BesideToldLocalRanksNoneIsAssumed) {
+  const auto groups =
+      GroupByRank({}, {RankOf(1, -1, 16), RankOf(8, 0, 16), RankOf(9, 1, 16), RankOf(9, -1, 16)});
+  ASSERT_THAT(groups, SizeIs(2));
+  EXPECT_EQ(groups[0].rank->rank(), 8u);
+  EXPECT_THAT(groups[0].members, ElementsAre(0, 1));
+  EXPECT_THAT(groups[1].members, ElementsAre(2, 3)) << "one rank of the job is one worker";
 }
 
 TEST(GroupByRank, OneTraceIfThePlanAsksForIt) {
