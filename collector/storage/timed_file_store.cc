@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,8 +20,8 @@
 namespace strobe::storage {
 namespace {
 
-// The interval for checking the cancellation.
-constexpr Nanos kSlice = std::chrono::milliseconds(20);
+// The longest single wait, because a condition variable cannot wait until MonoTime::max().
+constexpr Nanos kMaxSingleWait = std::chrono::hours(1);
 
 std::atomic<int> g_left_behind{0};
 
@@ -43,14 +44,18 @@ class Operation {
     return absl::OkStatus();
   }
   void Done() {
-    MutexLock lock(&mutex_);
-    done_ = true;
-    if (left_) --g_left_behind;
+    {
+      MutexLock lock(&mutex_);
+      done_ = true;
+      if (left_) --g_left_behind;
+    }
+    wake_.Cancel();
   }
+  // Waits until the operation is done, which it returns, or wake() is cancelled.
   bool WaitFor(Nanos duration) {
+    (void)wake_.WaitFor(duration);
     MutexLock lock(&mutex_);
-    return mutex_.AwaitFor(duration,
-                           [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; });
+    return done_;
   }
   // Stops waiting if a limit was reached and returns the reason. OK if there is time left or the
   // operation is done.
@@ -64,6 +69,8 @@ class Operation {
     cancel_.Cancel();
     return why;
   }
+  // To be cancelled with the waiter.
+  Cancellation& wake() { return wake_; }
   // The cancellation for the thread's FileStore.
   const Cancellation& cancel() const { return cancel_; }
 
@@ -78,7 +85,7 @@ class Operation {
 
   const StoreLimits limits_;  // The cancellation in it belongs to the waiter.
   const std::string root_, what_;
-  Cancellation cancel_;
+  Cancellation cancel_, wake_;
   Mutex mutex_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
   bool left_ ABSL_GUARDED_BY(mutex_) = false;
@@ -109,8 +116,10 @@ Result Run(const std::string& root, const StoreLimits& limits, std::string what,
   } catch (const std::system_error& error) {
     return absl::UnavailableError(StrCat("cannot start a thread: ", error.what()));
   }
+  std::optional<CancellationLink> link;
+  if (limits.cancellation != nullptr) link.emplace(*limits.cancellation, shared->operation.wake());
   while (!shared->operation.WaitFor(
-      std::clamp(limits.deadline - SystemClock().MonoNow(), Nanos{0}, kSlice))) {
+      std::clamp(limits.deadline - SystemClock().MonoNow(), Nanos{0}, kMaxSingleWait))) {
     const absl::Status why = shared->operation.Leave();
     if (why.ok()) continue;
     if (absl::IsDeadlineExceeded(why))

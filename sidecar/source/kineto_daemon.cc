@@ -21,7 +21,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Nanos kOpenEvery = seconds(2);
-// While a process has not read its answer, while one has an order, and otherwise.
+// While a process has not read its answer, which no event tells, while one has an order, and
+// otherwise.
 constexpr Nanos kLookForReading = milliseconds(10), kLookForOrders = milliseconds(100),
                 kLookIdle = seconds(1);
 constexpr Nanos kLookForEnded = milliseconds(250);

@@ -23,7 +23,8 @@ namespace {
 using session::Recording;
 using std::chrono::milliseconds;
 
-constexpr Nanos kTurn = milliseconds(20), kLookForTraces = milliseconds(100);
+// Traces are written by other processes, which tell nobody when they are finished.
+constexpr Nanos kLookForTraces = milliseconds(100);
 // Part of the lead, because a question may come late.
 constexpr Nanos kLeadMargin = milliseconds(300);
 constexpr std::size_t kConverters = 2;
@@ -322,16 +323,21 @@ std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan, const C
         {.outcome = Outcome::kNoSource, .message = "no PyTorch process contacts Kineto's daemon"});
   }
   bool stopped = false;
-  for (Nanos since_look = kLookForTraces; !capture.decided(); since_look += kTurn) {
-    if (cancel.WaitFor(kTurn)) capture.Cancel();
+  Cancellation end;
+  const CancellationLink cancels(cancel, end), terminates(terminate, end);
+  MonoTime next_look = clock_.MonoNow();
+  while (!capture.decided()) {
+    // Once it is terminated, only a cancellation is awaited.
+    (void)(terminate.cancelled() ? cancel : end).WaitFor(times.UntilNextLook());
+    if (cancel.cancelled()) capture.Cancel();
     times.Look();
     if (terminate.cancelled()) {
       times.StopNow();
       capture.Withdraw();
     }
     if (times.UntilStop() == Nanos{0} && !std::exchange(stopped, true)) collecting();
-    if (since_look < kLookForTraces) continue;
-    since_look = Nanos{0};
+    if (clock_.MonoNow() < next_look) continue;
+    next_look = clock_.MonoNow() + kLookForTraces;
     capture.Look();
     if (times.UntilDeadline() == Nanos{0}) capture.GiveUp();
   }
