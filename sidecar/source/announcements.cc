@@ -12,6 +12,7 @@
 #include <set>
 #include <tuple>
 
+#include "agent/wire/file_lock.h"
 #include "collector/storage/beneath.h"
 #include "common/base/file_descriptor.h"
 #include "common/base/plain_text.h"
@@ -65,10 +66,18 @@ std::string BaseName(const std::string& path) { return path.substr(path.rfind('/
 // A live program keeps its announcement locked, so a lock that can be taken means that the program
 // is gone. This does not hold for a file that has no name any more: a live program has replaced it,
 // and may have released its lock.
-bool IsAbandoned(const FileDescriptor& file) {
+bool HasName(const FileDescriptor& file) {
   struct stat info {};
-  return flock(file.get(), LOCK_SH | LOCK_NB) == 0 && fstat(file.get(), &info) == 0 &&
-         info.st_nlink > 0;
+  return fstat(file.get(), &info) == 0 && info.st_nlink > 0;
+}
+bool IsAbandoned(const FileDescriptor& file) {
+  return flock(file.get(), LOCK_SH | LOCK_NB) == 0 && HasName(file);
+}
+// The same for a program that left the first lock to a child, which C code forked.
+bool IsLeftToChild(const Announcement& process, const FileDescriptor& file) {
+  if (!process.process_lock) return false;
+  struct flock lock = wire::ByteLock(F_WRLCK, 0);
+  return fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK && HasName(file);
 }
 
 absl::StatusOr<Announcement> ReadOne(std::string_view name, const FileDescriptor& file) {
@@ -188,6 +197,7 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   process.listens = PortsIn(object, "listens");
   process.socket = LineOf(object, "socket");
   if (!IsFileName(process.socket)) return Wrong("socket is not a file name");
+  process.process_lock = object.value("process_lock", json(false)) == json(true);
   process.kineto = LineOf(object, "kineto");
   process.refuses = object.value("refuses", json(false)) == json(true);
   process.steps = LineOf(object, "steps");
@@ -211,12 +221,12 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
     if (!name.ends_with(kSuffix) || !IsFileName(name)) continue;
     const absl::StatusOr<FileDescriptor> file = storage::OpenFileIn(fd, entry->d_name);
     if (!file.ok()) continue;
-    if (IsAbandoned(*file)) {
+    absl::StatusOr<Announcement> process = ReadOne(name, *file);
+    if (IsAbandoned(*file) || (process.ok() && IsLeftToChild(*process, *file))) {
       (void)unlinkat(fd.get(), entry->d_name, 0);
       dead.insert(std::string(name.substr(0, name.size() - kSuffix.size())));
       continue;
     }
-    absl::StatusOr<Announcement> process = ReadOne(name, *file);
     if (process.ok()) processes.push_back(*std::move(process));
     if (processes.size() == kMaxProcessFiles) break;
   }

@@ -35,7 +35,9 @@ struct Announcement {
   bool refuses = false;
   std::vector<std::uint16_t> listens{};  // TCP ports on which the process listens.
   bool stepped = false;                  // It has told a training step.
-  bool trains = true;                    // False for launchers and for workers of data loaders.
+  // It holds a second lock on its announcement, which a forked child does not inherit.
+  bool process_lock = false;
+  bool trains = true;   // False for launchers and for workers of data loaders.
   bool beside = false;  // Another framework of the same process announced itself too.
 
   // "<program> <pid>", as for other rows of processes; with the framework if there are several.

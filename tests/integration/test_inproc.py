@@ -724,6 +724,39 @@ def test_a_forked_child_writes_into_no_file_of_its_own(python_package, tmp_path)
     assert said == "0"
 
 
+def test_a_child_that_c_code_forked_does_not_stand_for_its_parent(python_package, tmp_path):
+    """It keeps the announcement's flock, and Python does not know of it. The second lock is not inherited."""
+    said = package_python(python_package, tmp_path, """
+        import ctypes, fcntl, os, signal, time
+        from strobe._inproc.announce import Directory
+
+        def is_free(lock):
+            with open(os.environ["STROBE_DIR"] + "/agent/1-2.process", "r+b") as file:
+                try:
+                    lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    return False
+                return True
+
+        told, tell = os.pipe()
+        program = os.fork()
+        if program == 0:
+            os.setpgid(0, 0)
+            directory = Directory(os.environ["STROBE_DIR"], "1-2")
+            directory.announce("1-2.process", {})
+            if ctypes.PyDLL(None).fork() != 0:
+                os.write(tell, b"x")
+            time.sleep(60)
+        os.read(told, 1)
+        print(is_free(fcntl.flock), is_free(fcntl.lockf))
+        os.kill(program, signal.SIGKILL)
+        os.waitpid(program, 0)
+        print(is_free(fcntl.flock), is_free(fcntl.lockf))
+        os.killpg(program, signal.SIGKILL)
+    """)
+    assert said.split("\n") == ["False False", "False True"]
+
+
 def test_other_import_hooks_see_tensorflow(python_package, tmp_path):
     said = package_python(python_package, tmp_path, """
         import sys

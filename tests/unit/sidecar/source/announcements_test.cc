@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -194,6 +195,38 @@ TEST_F(ReadAnnouncementsTest, ThoseOfKilledProcessesAreRemoved) {
     std::ofstream(directory_ + "/" + name) << "x";
   EXPECT_TRUE(ReadAnnouncements(directory_).empty());
   EXPECT_THAT(Names(), testing::ElementsAre("t@1-7-99.json", "t@1-78.sock"));
+}
+
+// Regression: a child that C code forked kept its dead parent alive.
+TEST_F(ReadAnnouncementsTest, AForkedChildDoesNotStandForItsParent) {
+  const std::string path = directory_ + "/42-777.process";
+  std::string text = kTorch;
+  text.insert(text.rfind('}'), ", \"process_lock\": true");
+  std::ofstream(path) << text;
+  const FileDescriptor inherited(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(flock(inherited.get(), LOCK_EX | LOCK_NB), 0);
+  int to_parent[2], to_child[2];
+  ASSERT_EQ(pipe2(to_parent, O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(to_child, O_CLOEXEC), 0);
+  char byte = 0;
+  const pid_t program = fork();
+  if (program == 0) {
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    if (fcntl(inherited.get(), F_SETLK, &whole) != 0) _exit(1);
+    (void)!write(to_parent[1], &byte, 1);
+    (void)!read(to_child[0], &byte, 1);
+    _exit(0);
+  }
+  ASSERT_EQ(read(to_parent[0], &byte, 1), 1);
+  EXPECT_EQ(ReadAnnouncements(directory_).size(), 1u);
+  (void)!write(to_child[1], &byte, 1);
+  int status = 1;
+  ASSERT_EQ(waitpid(program, &status, 0), program);
+  ASSERT_EQ(status, 0);
+  EXPECT_NE(flock(FileDescriptor(open(path.c_str(), O_RDONLY)).get(), LOCK_SH | LOCK_NB), 0);
+  EXPECT_TRUE(ReadAnnouncements(directory_).empty());
+  EXPECT_TRUE(Names().empty());
 }
 
 TEST_F(ReadAnnouncementsTest, OnlyALockThatCanBeTakenMeansDeath) {

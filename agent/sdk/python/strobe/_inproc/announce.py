@@ -1,7 +1,8 @@
 """The files of this process in the agent directory: announcements (`*.process`) and traces.
 
 An announcement is locked (flock) as long as the program lives, so that a sidecar in another PID namespace can tell a live program from one
-that was killed. The kernel releases the lock at exit and exec; a forked child closes its copy.
+that was killed. The kernel releases the lock at exit and exec; a forked child closes its copy. A child that C code forked cannot, so there
+is a second lock (lockf), which no child inherits.
 """
 
 import fcntl
@@ -46,7 +47,8 @@ class Directory:
         try:
             os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            data = json.dumps({"format": FORMAT, **content}).encode() + b"\n"
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            data = json.dumps({"format": FORMAT, "process_lock": True, **content}).encode() + b"\n"
             if os.write(fd, data) != len(data):
                 raise OSError("the volume is full")
             os.rename(hidden, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
