@@ -50,8 +50,11 @@ std::optional<Harm> HarmRule::Judge(const JobSigns& signs, MonoTime now) {
 
 std::optional<Harm> HarmRule::JudgeMemory(const JobSigns& signs) {
   if (signs.memory_limit == 0) return std::nullopt;
-  const auto percent = static_cast<std::uint32_t>(100.0 * static_cast<double>(signs.memory_used) /
-                                                  static_cast<double>(signs.memory_limit));
+  // A program may tell anything.
+  constexpr double kMaxPercent = 1e6;
+  const auto percent = static_cast<std::uint32_t>(std::min(
+      100.0 * static_cast<double>(signs.memory_used) / static_cast<double>(signs.memory_limit),
+      kMaxPercent));
   memory_peak_ = std::max(memory_peak_, percent);
   if (limits_.memory_percent == 0 || percent < limits_.memory_percent) return std::nullopt;
   return Harm{

@@ -18,6 +18,7 @@
 #include "agent/wire/ticks.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "sidecar/source/announcements.h"
 
 namespace strobe {
@@ -85,13 +86,13 @@ void ForEachFailure(int file, const Sink& sink) {
 }
 
 FailedProgram Explain(const wire::Failure& failure) {
-  std::array<char, sizeof failure.program + 1> name{};
-  std::copy_n(failure.program, sizeof failure.program, name.begin());
+  // The kernel cuts a program's name within a character.
+  const std::string_view program(failure.program, strnlen(failure.program, sizeof failure.program));
   const auto step = static_cast<FailureStep>(failure.step);
   const auto error = static_cast<int>(failure.error);
   std::array<char, wire::kContainerBytes + 1> container{};
   std::copy_n(failure.container, wire::kContainerBytes, container.begin());
-  return {container.data(), StrCat(name.data(), " ", failure.pid),
+  return {container.data(), StrCat(CutUtf8(program, sizeof failure.program), " ", failure.pid),
           StrCat(What(step), ": ", std::generic_category().message(error), Remedy(step, error))};
 }
 
@@ -235,7 +236,9 @@ void AgentDirectory::RemoveFinishedTraces() const {
 
 // Reserves space in advance, so that programs can write to it on a full volume.
 void AgentDirectory::ReserveFailures() const {
-  const int file = openat(lock_, "failures", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  // Anybody may have created it, also as a FIFO, which would block.
+  const int file =
+      openat(lock_, "failures", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (file < 0) return;
   fchmod(file, 0666);
   fallocate(file, 0, 0, wire::kMaxFailures * sizeof(wire::Failure));
@@ -251,8 +254,9 @@ void AgentDirectory::Order(const wire::Orders& orders) const {
     unlinkat(lock_, "orders", 0);
     return;
   }
+  unlinkat(lock_, "orders.new", 0);  // Whatever anybody has put there.
   const int file =
-      openat(lock_, "orders.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+      openat(lock_, "orders.new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
   const bool written =
       file >= 0 && fchmod(file, 0644) == 0 && write(file, &orders, sizeof orders) == sizeof orders;
   if (file >= 0) close(file);

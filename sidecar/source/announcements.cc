@@ -17,6 +17,7 @@
 #include "common/base/file_descriptor.h"
 #include "common/base/plain_text.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "sidecar/source/json_fields.h"
 
 namespace strobe {
@@ -174,7 +175,7 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
     return Wrong("format is not 1; use the Python package and the sidecar of the same release");
   Announcement process;
   if (const std::size_t at = name.find('@'); at != std::string_view::npos)
-    process.container = name.substr(0, at);
+    process.container = CutUtf8(WithoutControls(name.substr(0, at)), kMaxText);
   const auto pid = NumberField<std::uint32_t>(object, "pid");
   const auto began = NumberField<std::uint64_t>(object, "began");
   if (!pid || *pid == 0 || !began) return Wrong("pid or begin is missing");

@@ -6,16 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "common/base/file_descriptor.h"
 #include "common/base/strings.h"
 #include "sidecar/source/kineto_socket.h"
 
@@ -60,11 +62,16 @@ absl::Status PrepareKinetoDirectory(const std::string& directory) {
   // each other's files; the sidecar can, because it owns the directory.
   if (error || chmod(directory.c_str(), 01777) != 0)
     return absl::UnavailableError(StrCat(directory, " cannot be created and shared"));
-  const fs::path hidden = fs::path(directory) / StrCat(".", kConfiguration);
-  std::ofstream(hidden) << "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n";
-  fs::rename(hidden, fs::path(directory) / kConfiguration, error);
-  if (error) return absl::UnavailableError(StrCat(directory, ": ", error.message()));
-  return absl::OkStatus();
+  const std::string path = StrCat(directory, "/", kConfiguration),
+                    hidden = StrCat(directory, "/.", kConfiguration);
+  (void)unlink(hidden.c_str());  // Whatever anybody has put there.
+  const FileDescriptor file(
+      open(hidden.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+  const int written =
+      file.get() < 0 ? errno : WriteAll(file.get(), "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n");
+  if (written == 0 && rename(hidden.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  return absl::UnavailableError(
+      StrCat(directory, ": ", std::generic_category().message(written != 0 ? written : errno)));
 }
 
 std::string NewKinetoTrace(const std::string& directory) {

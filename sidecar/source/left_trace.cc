@@ -56,7 +56,16 @@ absl::StatusOr<std::string> ReadAll(const FileDescriptor& file, std::uint64_t ma
 absl::StatusOr<std::string> ReadTrace(const FileDescriptor& file, const LeftTrace& left,
                                       std::uint64_t max_bytes, kineto::ReadReport& report) {
   if (left.format != kKineto) return ReadAll(file, max_bytes);
-  return kineto::ReadTraceFile([&](std::span<char> room) { return ReadSome(file, room); }, report,
+  std::uint64_t read = 0;
+  const auto more = [&](std::span<char> room) -> absl::StatusOr<std::size_t> {
+    // The file may grow, and may be compressed to a thousandth of what it contains.
+    if (std::max(read, report.bytes) > max_bytes)
+      return absl::ResourceExhaustedError("its trace has no end");
+    ASSIGN_OR_RETURN(const std::size_t bytes, ReadSome(file, room));
+    read += bytes;
+    return bytes;
+  };
+  return kineto::ReadTraceFile(more, report,
                                {.began_ns = left.started_ns, .ended_ns = left.stopped_ns});
 }
 

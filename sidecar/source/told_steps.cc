@@ -18,6 +18,8 @@ static_assert(session::kToldLoopBytes == wire::kLoopNameBytes);
 
 // Beyond that, a time is forged: the machine has not run for so long.
 constexpr std::uint64_t kMaxMonotonicNs = std::uint64_t{1} << 60;
+// A longer step is forged too. Sums of the steps that are compared do not overflow.
+constexpr std::uint64_t kMaxToldStepNs = 24 * 3'600'000'000'000;
 constexpr std::int64_t kMaxStepNumber = std::int64_t{1} << 60;
 
 std::string NameOf(const wire::StepLoop& loop) {
@@ -84,7 +86,8 @@ void AddEndedSteps(const wire::StepLoop& loop, std::string_view program,
   const std::uint64_t known_until_ns = told_until_ns;
   std::size_t ended = 0;
   wire::ForEachStep(loop, [&](const wire::ToldStep& step) {
-    if (!IsPlausible(step) || step.ended_ns < step.began_ns || step.ended_ns <= known_until_ns)
+    if (!IsPlausible(step) || step.ended_ns < step.began_ns ||
+        step.ended_ns - step.began_ns > kMaxToldStepNs || step.ended_ns <= known_until_ns)
       return;
     ++ended;
     told_until_ns = std::max(told_until_ns, step.ended_ns);

@@ -40,6 +40,11 @@ TEST(HarmRule, MemoryNearItsLimitIsHarm) {
   EXPECT_FALSE(harm->keep) << "collecting takes memory too";
 }
 
+TEST(HarmRule, AForgedUseIsAboveTheLimitToo) {
+  HarmRule rule({.memory_percent = 95});
+  EXPECT_TRUE(rule.Judge({.memory_used = ~0ull, .memory_limit = 1}, kBegin));
+}
+
 TEST(HarmRule, WithoutALimitNothingIsNearIt) {
   HarmRule rule({.memory_percent = 95});
   EXPECT_FALSE(rule.Judge({.memory_used = 1ull << 50}, kBegin));

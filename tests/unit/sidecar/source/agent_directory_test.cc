@@ -1,7 +1,10 @@
 #include "sidecar/source/agent_directory.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,9 +12,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "agent/recorder/failure_log.h"
 #include "agent/recorder/orders.h"
+#include "common/base/file_descriptor.h"
+#include "common/base/mutex.h"
+#include "common/base/utf8.h"
 
 namespace strobe {
 namespace {
@@ -93,6 +100,47 @@ TEST_F(AgentDirectoryTest, OrdersReachProgramsThatBeginLater) {
   agent::Obey(agent::ReadOrders(path_), program);
   EXPECT_EQ(program.header()->control, 0u);
   EXPECT_FALSE(fs::exists(path_ + "/orders"));
+}
+
+// Regression: a FIFO in the place of a file stopped the sidecar for ever.
+TEST_F(AgentDirectoryTest, IsNotStoppedByWhatOthersPutThere) {
+  fs::create_directories(path_);
+  const std::string failures = path_ + "/failures", orders_draft = path_ + "/orders.new";
+  ASSERT_EQ(mkfifo(failures.c_str(), 0666), 0);
+  Notification owned;
+  bool hung = false;
+  std::thread rescue([&] {
+    hung = !owned.WaitFor(std::chrono::seconds(10));
+    if (hung) close(open(failures.c_str(), O_RDONLY | O_NONBLOCK));
+  });
+  const auto owner = AgentDirectory::Own(path_);
+  owned.Notify();
+  rescue.join();
+  ASSERT_TRUE(owner.ok());
+  EXPECT_FALSE(hung);
+  ASSERT_EQ(mkfifo(orders_draft.c_str(), 0666), 0);
+  const FileDescriptor reader(open(orders_draft.c_str(), O_RDWR | O_CLOEXEC));
+  wire::Orders orders = NoOrders();
+  orders.devices = 1;
+  (*owner)->Order(orders);
+  EXPECT_TRUE(fs::is_regular_file(path_ + "/orders"));
+  EXPECT_EQ(agent::ReadOrders(path_).devices, 1u);
+}
+
+// Regression: the operator could not read what the sidecar told of it.
+TEST_F(AgentDirectoryTest, ANameThatTheKernelCutIsText) {
+  const auto owner = AgentDirectory::Own(path_);
+  ASSERT_TRUE(owner.ok());
+  char before[16] = {};
+  prctl(PR_GET_NAME, before);
+  prctl(PR_SET_NAME, "train-fourteen\u00e9");
+  agent::LogFailure(path_, wire::FailureStep::kReserve, ENOSPC);
+  prctl(PR_SET_NAME, before);
+  const auto failures = (*owner)->Failures(0);
+  agent::ForgetFailure();
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_TRUE(IsUtf8(failures[0].label)) << failures[0].label;
+  EXPECT_THAT(failures[0].label, HasSubstr("train-fourteen"));
 }
 
 TEST_F(AgentDirectoryTest, TellsOfProcessesThatCouldNotJoinWhileTheyLive) {

@@ -109,6 +109,12 @@ TEST(PlaceIn, WhatTheProcessAnnouncedElseWhatItsRingFileTells) {
   EXPECT_EQ(PlaceIn(*header, PlacesOf({process}))->rank(), 7u) << "another process had its ID";
 }
 
+TEST(ParseAnnouncement, AContainerIsTextWhateverTheFileIsCalled) {
+  const auto process = ParseAnnouncement("a\xff\n@42-777.process", kTorch);
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_EQ(process->container, "a\ufffd ");
+}
+
 TEST(ParseAnnouncement, RefusesWhatNoReleaseWrites) {
   for (const std::string& text :
        {std::string("[]"), std::string("{"), std::string(""), std::string(100'000, '['),

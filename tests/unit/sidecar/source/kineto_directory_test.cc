@@ -45,6 +45,16 @@ TEST_F(KinetoDirectoryTest, IsForEverybodyAndHasTheIntervalBeforeTrainersStart) 
   EXPECT_EQ(line, "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1");
 }
 
+// Regression: after a restart, the sidecar wrote through a link that a trainer had left.
+TEST_F(KinetoDirectoryTest, WritesThroughNoLinkOfATrainer) {
+  const std::string kept = Write("kept");
+  for (const char* name : {".libkineto.conf", "libkineto.conf"})
+    fs::create_symlink(directory_ / kept, directory_ / name);
+  ASSERT_TRUE(PrepareKinetoDirectory(directory_).ok());
+  EXPECT_EQ(fs::file_size(directory_ / kept), 1u);
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(directory_ / "libkineto.conf")));
+}
+
 TEST_F(KinetoDirectoryTest, NamesAreNotRepeated) {
   EXPECT_NE(NewKinetoTrace("/d"), NewKinetoTrace("/d"));
   EXPECT_TRUE(NewKinetoTrace("/d").starts_with("/d/strobe-"));

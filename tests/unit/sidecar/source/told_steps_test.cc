@@ -72,6 +72,15 @@ TEST(AddEndedSteps, TellsEachStepOnceAndThatSomeMayBeMissing) {
   EXPECT_EQ(late.steps.size(), wire::kStepMarks);
 }
 
+TEST(AddEndedSteps, AStepOfYearsIsForged) {
+  const auto header = std::make_unique<wire::FileHeader>();
+  std::uint64_t until = 0;
+  wire::EndStep(*header, wire::BeginStep(*header, "train", 1, 1000), std::uint64_t{1} << 59);
+  session::JobSigns signs;
+  AddEndedSteps(header->step_loops[0], "train.py 7", until, signs);
+  EXPECT_TRUE(signs.steps.empty());
+}
+
 TEST(AddToldSteps, WhateverAProgramWritesIsBounded) {
   const auto header = std::make_unique<wire::FileHeader>();
   std::memset(static_cast<void*>(header->step_loops.data()), 0xff, sizeof header->step_loops);
