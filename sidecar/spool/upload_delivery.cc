@@ -304,7 +304,7 @@ bool UploadDelivery::AbortUpload(const std::string& logdir, const std::string& k
   const auto store = OpenStore(
       stores_, logdir, {.deadline = clock_.MonoNow() + kAbortTry, .cancellation = &stopping_});
   if (!store.ok() || (*store)->uploads() == nullptr) return true;
-  return !absl::IsCancelled((*store)->uploads()->Abort(key, id));
+  return (*store)->uploads()->Abort(key, id).ok() || !stopping_.cancelled();
 }
 
 void UploadDelivery::RunKept() {

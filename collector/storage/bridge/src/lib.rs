@@ -8,6 +8,7 @@ mod parquet_file;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void, CString};
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -33,7 +34,18 @@ type Visitor = unsafe extern "C" fn(*mut c_void, *const c_char, usize, u64, c_in
 pub struct Store {
     opened: Opened,
     // Dropped last, so that connections end before the threads that serve them.
-    runtime: Arc<Runtime>,
+    threads: Arc<Threads>,
+}
+
+/// The threads that serve stores. The system's resolver of names cannot be cancelled and hangs while no name server
+/// answers, so their end does not wait for it.
+struct Threads(ManuallyDrop<Runtime>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        // SAFETY: it is taken only here, and nothing uses it afterwards.
+        unsafe { ManuallyDrop::take(&mut self.0) }.shutdown_timeout(Duration::from_millis(100));
+    }
 }
 
 #[repr(C)]
@@ -44,11 +56,11 @@ pub struct Call {
 }
 
 /// The threads exist as long as a store is open, so an idle sidecar has none.
-fn runtime() -> Result<Arc<Runtime>, Failure> {
-    static SHARED: Mutex<Weak<Runtime>> = Mutex::new(Weak::new());
+fn threads() -> Result<Arc<Threads>, Failure> {
+    static SHARED: Mutex<Weak<Threads>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(runtime) = shared.upgrade() {
-        return Ok(runtime);
+    if let Some(threads) = shared.upgrade() {
+        return Ok(threads);
     }
     // An error means that there is one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -59,9 +71,9 @@ fn runtime() -> Result<Arc<Runtime>, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Failure::new(INTERNAL, format!("cannot start threads: {e}")))?;
-    let runtime = Arc::new(built);
-    *shared = Arc::downgrade(&runtime);
-    Ok(runtime)
+    let threads = Arc::new(Threads(ManuallyDrop::new(built)));
+    *shared = Arc::downgrade(&threads);
+    Ok(threads)
 }
 
 impl Store {
@@ -75,7 +87,7 @@ impl Store {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        self.runtime.block_on(async {
+        self.threads.0.block_on(async {
             tokio::select! {
                 biased;
                 result = work => result,
@@ -122,11 +134,11 @@ pub unsafe extern "C" fn strobe_store_open(
     guarded(error, || {
         let flat = texts(options, options_size)?;
         let options: HashMap<_, _> = flat.chunks_exact(2).map(|kv| (kv[0].to_owned(), kv[1].to_owned())).collect();
-        let runtime = runtime()?;
-        let entered = runtime.enter();
+        let threads = threads()?;
+        let entered = threads.0.enter();
         let opened = open::open(text(scheme)?, text(bucket)?, options)?;
         drop(entered);
-        *store = Box::into_raw(Box::new(Store { opened, runtime }));
+        *store = Box::into_raw(Box::new(Store { opened, threads }));
         Ok(())
     })
 }
