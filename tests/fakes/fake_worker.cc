@@ -43,6 +43,7 @@ class FakeWorker final : public Worker {
                         description.add_containers(name);
                       for (const v1::StepPace& pace : s->steps) *description.add_steps() = pace;
                       source.set_ready(s->source_ready);
+                      for (const v1::ProcessRank& rank : s->ranks) *source.add_ranks() = rank;
                       if (!s->source_ready) source.set_detail("nothing is listening");
                       const auto known = s->reports.find(capture_id);
                       if (known != s->reports.end()) *description.mutable_report() = known->second;

@@ -906,6 +906,21 @@ TEST_F(CaptureAttemptTest, APreflightRecordsNothingAndLeavesNothing) {
   EXPECT_NE(fleet_["a"].published[0].run(), fleet_["b"].published[0].run());
 }
 
+TEST_F(CaptureAttemptTest, APreflightCallsNoRankALocalRankThatIsNotToldAsOne) {
+  spec_.preflight_only = true;
+  v1::ProcessRank rank;
+  rank.set_local_rank(5);
+  fleet_["a"].ranks = {rank};
+  rank.set_local_rank_assumed(true);
+  fleet_["b"].ranks = {rank};
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(1s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone);
+  const AttemptResult result = *attempt->progress().result;
+  EXPECT_THAT(result.workers[0].sources, ElementsAre("Framework at localhost:9012, local ranks 5"));
+  EXPECT_THAT(result.workers[1].sources, ElementsAre("Framework at localhost:9012, ranks 5"));
+}
+
 TEST_F(CaptureAttemptTest, APreflightTellsEachWorkersOwnCause) {
   spec_.preflight_only = true;
   spec_.ready_timeout = 30s;
