@@ -1,6 +1,7 @@
 #include "sidecar/source/framework_answers.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "collector/analysis/judge.h"
@@ -12,6 +13,7 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 #include "sidecar/source/process_reports.h"
+#include "sidecar/source/profile_answer.h"
 
 namespace strobe {
 namespace {
@@ -180,9 +182,14 @@ FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
   if (!call.status.ok()) {
     answer.verdict =
         JudgeCallFailure(call.status.error_code(), call.status.error_message(), address);
-  } else if (call.response.has_xspace()) {
-    answer.trace = std::move(*call.response.mutable_xspace());
-    call.response.Clear();
+    return answer;
+  }
+  absl::StatusOr<std::optional<std::string>> xspace = TakeXSpace(call.response);
+  if (!xspace.ok()) {
+    answer.verdict = {Outcome::kProfilerStartFailed,
+                      StrCat(answer.who, ": ", xspace.status().message())};
+  } else if (*xspace) {
+    answer.trace = **std::move(xspace);
   } else {
     answer.verdict = TakeSharedTrace(shared, call.request.session_id(), answer.trace);
     if (answer.verdict.outcome != Outcome::kOk)

@@ -48,8 +48,9 @@ AnswerLimit LimitOf(const v1::CapturePlan& plan, std::size_t processes) {
   };
   if (plan.max_bytes() > 0)
     lower(plan.max_bytes() + kAround, plan.max_bytes(), " (maxBytesPerWorker)");
-  // An answer is in memory twice: as received from the network, and as a string.
-  const std::uint64_t room = MemoryRoom(2 * processes);
+  // One trace is in memory once; see TakeXSpace. A quarter more is for what is read and freed
+  // meanwhile. Several are joined, which copies them.
+  const std::uint64_t room = processes == 1 ? MemoryRoom(1) / 5 * 4 : MemoryRoom(2 * processes);
   lower(room, room, ", which is what remains of the sidecar's memory limit");
   return limit;
 }

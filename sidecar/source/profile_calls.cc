@@ -1,5 +1,7 @@
 #include "sidecar/source/profile_calls.h"
 
+#include <grpcpp/generic/generic_stub.h>
+
 #include <chrono>
 #include <utility>
 
@@ -8,6 +10,12 @@
 namespace strobe {
 
 using tensorflow::ProfilerService;
+
+namespace {
+
+constexpr char kProfileMethod[] = "/tensorflow.ProfilerService/Profile";
+
+}  // namespace
 
 std::shared_ptr<grpc::Channel> ConnectToProfiler(const std::string& address, int max_bytes) {
   grpc::ChannelArguments arguments;
@@ -33,14 +41,16 @@ ProfileCalls::ProfileCalls(const std::vector<std::shared_ptr<grpc::Channel>>& ch
     MutexLock lock(&mutex_);
     pending_ = calls_.size();
   }
-  for (const auto& call : calls_) {
-    call->stub->async()->Profile(&call->context, &call->request, &call->response,
-                                 [this, raw = call.get()](grpc::Status status) {
-                                   MutexLock lock(&mutex_);
-                                   raw->ended_ns = MonotonicNow();
-                                   raw->status = std::move(status);
-                                   --pending_;
-                                 });
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    Call& call = *calls_[i];
+    grpc::TemplatedGenericStub<tensorflow::ProfileRequest, grpc::ByteBuffer> stub(channels[i]);
+    stub.UnaryCall(&call.context, kProfileMethod, grpc::StubOptions(), &call.request,
+                   &call.response, [this, &call](grpc::Status status) {
+                     MutexLock lock(&mutex_);
+                     call.ended_ns = MonotonicNow();
+                     call.status = std::move(status);
+                     --pending_;
+                   });
   }
 }
 

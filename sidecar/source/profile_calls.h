@@ -1,6 +1,7 @@
 // Runs the Profile calls of one capture.
 #pragma once
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
 #include <memory>
@@ -26,7 +27,9 @@ class ProfileCalls {
     std::unique_ptr<tensorflow::ProfilerService::Stub> stub;
     grpc::ClientContext context;
     tensorflow::ProfileRequest request;
-    tensorflow::ProfileResponse response;
+    // A serialized ProfileResponse; see TakeXSpace. If gRPC parsed it, the trace would be in memory
+    // twice.
+    grpc::ByteBuffer response;
     grpc::Status status;
     std::int64_t ended_ns = 0;  // When it ended, by MonotonicNow.
   };
