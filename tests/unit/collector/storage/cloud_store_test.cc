@@ -40,12 +40,12 @@ namespace {
 TEST(CloudStore, IsClosedWithoutWaitingForTheResolver) {
   g_silent_resolver.on = true;
   Cancellation cancellation;
-  auto store = OpenCloudStore(*Logdir::Parse("s3://bucket/logs"),
-                              {{"aws_endpoint", "http://store.invalid:1"},
-                               {"aws_region", "none"},
-                               {"aws_skip_signature", "true"},
-                               {"allow_http", "true"}},
-                              {.cancellation = &cancellation});
+  auto store = storage::OpenCloudStore(*Logdir::Parse("s3://bucket/logs"),
+                                       {{"aws_endpoint", "http://store.invalid:1"},
+                                        {"aws_region", "none"},
+                                        {"aws_skip_signature", "true"},
+                                        {"allow_http", "true"}},
+                                       {.cancellation = &cancellation});
   ASSERT_TRUE(store.ok()) << store.status();
   std::thread user([&] {
     g_silent_resolver.asked.WaitFor(std::chrono::seconds(20));
