@@ -4,6 +4,7 @@ Pods have network namespaces of their own, because the daemon's abstract name is
 """
 
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import time
 import pytest
 
 from tests.integration.test_unchanged import check_operators as compare_operators, host_stats, trace_of
-from tests.support.inproc import TORCH_PYTHON
+from tests.support.inproc import TORCH_PYTHON, torch_package
 from tests.support.kineto import BUSY_MACHINE, DAEMON, DROPPED, Pod, await_phase, client_socket, kill, kineto_rows, question, result
 from tests.support.mounts import small_file_system
 from tests.support.network import own_network
@@ -380,11 +381,9 @@ def test_a_full_volume_is_told(pod):
         pod.group.stop()
 
 
-def test_a_program_that_is_killed_is_told(pod):
-    pod.start_sidecar()
-    trainer = pod.trainer()
+def check_that_a_kill_is_told(pod, trainer):
     pod.await_clients(1)
-    process = pod.begin("--duration", "1900ms")
+    process = pod.begin("--duration", "1900ms", run="killed")
     wait_until(pod.leftovers, 20, "the recording to be accepted")
     time.sleep(1.5)
     kill(trainer.process)
@@ -393,6 +392,55 @@ def test_a_program_that_is_killed_is_told(pod):
     assert pod.leftovers() == []
     worker = pod.capture(run="after")
     assert worker["outcome"] == "NoSource", "a later capture does not wait for it"
+
+
+def test_a_program_that_is_killed_is_told(pod):
+    pod.start_sidecar()
+    check_that_a_kill_is_told(pod, pod.trainer())
+
+
+@pytest.fixture(scope="module")
+def libtorch(tmp_path_factory):
+    """A directory with a training loop that links the wheel's libraries, and with the library that docs/how-to/kineto.md makes."""
+    place, package = tmp_path_factory.mktemp("libtorch"), torch_package()
+    (place / "kineto_init.c").write_text(re.search(r"```c\n(.*?)```", (ROOT / "docs/how-to/kineto.md").read_text(), re.DOTALL)[1])
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", place / "kineto_init.so", place / "kineto_init.c"], check=True)
+    source, loop = ROOT / "tests/e2e/libtorch_loop.cc", place / "libtorch_loop"
+    flags = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-isystem", package / "include"]
+    subprocess.run(["ccache", "g++", *flags, "-c", source, "-o", f"{loop}.o"], check=True)
+    libraries = [f"-L{package / 'lib'}", f"-Wl,-rpath,{package / 'lib'}", "-ltorch_cpu", "-lc10"]
+    subprocess.run(["g++", f"{loop}.o", "-o", loop, *libraries], check=True)
+    return place
+
+
+def libtorch_trainer(pod, libtorch, name, *flags, **env):
+    trainer = pod.trainer(name, command=[libtorch / "libtorch_loop", pod.dir / name / "notes.0", *flags], **env)
+    assert trainer.operators()["aten::mm"] == 2, "PyTorch counted what the source says"
+    return trainer
+
+
+def test_a_program_without_python_is_captured_if_it_calls_kineto(pod, libtorch):
+    pod.start_sidecar()
+    silent = libtorch_trainer(pod, libtorch, "silent")
+    trainer = libtorch_trainer(pod, libtorch, "train", "ask")
+    pod.await_clients(1)
+    assert list(pod.sources()[0]) == [f"torch {trainer.process.pid}"]
+    worker = pod.capture()
+    assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
+    assert [row["name"] for row in kineto_rows(worker)] == [f"torch {trainer.process.pid}"], "the other program does not ask"
+    check_operators(pod, trainer, worker)
+    assert silent.trains()
+    check_that_a_kill_is_told(pod, trainer)
+
+
+def test_an_unchanged_program_without_python_is_captured_if_a_library_is_preloaded(pod, libtorch):
+    pod.start_sidecar()
+    trainer = libtorch_trainer(pod, libtorch, "train", LD_PRELOAD=str(libtorch / "kineto_init.so"))
+    pod.await_clients(1)
+    worker = pod.capture()
+    assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
+    check_operators(pod, trainer, worker)
+    assert trainer.trains()
 
 
 def test_another_daemon_is_left_in_peace(pod):

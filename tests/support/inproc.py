@@ -14,10 +14,15 @@ TORCH_PYTHON = BUILD / "torch/bin/python"
 MS = 1_000_000
 
 
+def torch_package():
+    """PyTorch's directory, with its headers (include) and libraries (lib)."""
+    (package,) = (BUILD / "torch/lib").glob("python3*/site-packages/torch")
+    return package
+
+
 def records_memory():
     """Whether this PyTorch has the fix of its issue 166121: memory of all threads needs a reporter for the whole process."""
-    (library,) = (BUILD / "torch/lib").glob("python3*/site-packages/torch/lib/libc10.so")
-    return b"GlobalMemoryReportingInfo" in library.read_bytes()
+    return b"GlobalMemoryReportingInfo" in (torch_package() / "lib/libc10.so").read_bytes()
 
 
 ToldStep = collections.namedtuple("ToldStep", "number began_ns ended_ns")  # Wall-clock time; the end is None while it runs.
