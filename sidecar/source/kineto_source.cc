@@ -289,10 +289,10 @@ std::vector<v1::Source> KinetoSource::Probe(Nanos) {
     if (ranks[i]) *sources.back().add_ranks() = *ranks[i];
   }
   if (!sources.empty() || !daemon_.clients().empty()) return sources;
-  return {SourceOf(
-      kDaemon,
-      "no PyTorch process contacts it; they need KINETO_USE_DAEMON=1 when they import torch",
-      false)};
+  return {SourceOf(kDaemon,
+                   "no PyTorch process contacts it; they need KINETO_USE_DAEMON=1 when they import "
+                   "torch or, without Python, call torch::global_kineto_init()",
+                   false)};
 }
 
 Nanos KinetoSource::lead() const {

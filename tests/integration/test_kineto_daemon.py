@@ -392,6 +392,7 @@ def check_that_a_kill_is_told(pod, trainer):
     assert pod.leftovers() == []
     worker = pod.capture(run="after")
     assert worker["outcome"] == "NoSource", "a later capture does not wait for it"
+    assert "torch::global_kineto_init()" in worker["message"], "nor for a program without Python that never asked"
 
 
 def test_a_program_that_is_killed_is_told(pod):
