@@ -39,11 +39,11 @@ TEST(LoadRun, TracesTooFarApartForOneClockAreTold) {
 // Regression: such times and a worker's shift were added with overflow.
 TEST(LoadRun, EventsAtTheEndsOfTimeStayOnTheClock) {
   constexpr std::int64_t kZeroNs = 1'790'000'000'000'000'000, kDayNs = 86'400'000'000'000;
-  constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max() - 10;
+  constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max() - 10;
   xplane::PlaneBuilder host(xplane::kHostPlane);
   host.BeginLine(1, "main", 0);
   std::int64_t number = 0;
-  for (const std::int64_t at : {-kEnd, std::int64_t{0}, kEnd}) {
+  for (const std::int64_t at : {-kFar, std::int64_t{0}, kFar}) {
     host.AddEvent(host.EventId("train"), at, 1000);
     host.AddEventStat(host.StatId("step_num"), number++);
   }

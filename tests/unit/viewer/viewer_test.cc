@@ -578,7 +578,7 @@ bool IsMapped(const std::string& path) {
 // Regression: it was kept until another run was opened.
 TEST_F(ManyRunsTest, ARunThatWasEvictedWhileSomebodyWaitedIsFreedOnceTheyHaveTheirAnswer) {
   shelf_.folder().Write();
-  Page answer;
+  http::Page answer;
   std::thread waiting([&] {
     answer = viewer_.Answer({"/data/plugin/profile/hosts", "run=file", "localhost"});
   });

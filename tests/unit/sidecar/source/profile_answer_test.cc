@@ -58,7 +58,9 @@ TEST(TakeXSpace, AnAnswerThatIsCutIsRefusedOrHasTheWholeTrace) {
   for (std::size_t length = 0; length < answer.size(); ++length) {
     grpc::ByteBuffer received = Received(std::string_view(answer).substr(0, length), 16);
     const auto xspace = TakeXSpace(received);
-    if (xspace.ok()) EXPECT_EQ(*xspace, std::nullopt) << length;
+    if (xspace.ok()) {
+      EXPECT_EQ(*xspace, std::nullopt) << length;
+    }
   }
 }
 
