@@ -49,7 +49,7 @@ TEST(XprofData, TheLeastResolutionsHaveOneBinOfAllEvents) {
   const LoadedRun run = MadeRun({host.Encode()});
   for (const char* resolution : {"1e-9", "1e-14", "1e-300", "5e-324"}) {
     const absl::StatusOr<std::string> text =
-        XprofData(run, Query(StrCat("host=w0&resolution=", resolution)));
+        XprofData(run, http::Query(StrCat("host=w0&resolution=", resolution)));
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_EQ(json::parse(*text)["returnedEventsSize"], 1) << resolution;
   }
