@@ -583,6 +583,65 @@ def test_under_gevent_it_is_a_thread_all_the_same(python_package, tmp_path):
     assert said == "True 2 []"
 
 
+def test_under_gevent_locks_are_those_of_threads(python_package, tmp_path):
+    """gevent's would make a thread that waits for one begin an event loop, and its identifiers are those of greenlets."""
+    said = package_python(python_package, tmp_path, """
+        import _thread, functools, sys, threading, types
+        saved = {}
+        def replace(module, name):
+            saved[module.__name__, name] = original = getattr(module, name)
+            @functools.wraps(original)
+            def replaced(*arguments, **options):
+                if sys._getframe(1).f_globals["__name__"].startswith("strobe._inproc"):
+                    raise RuntimeError("gevent's was called")
+                return original(*arguments, **options)
+            setattr(module, name, replaced)
+        for name in ("allocate_lock", "get_ident"):
+            replace(_thread, name)
+        for name in ("Lock", "RLock", "Condition", "get_ident"):
+            replace(threading, name)
+        monkey = types.ModuleType("gevent.monkey")
+        monkey.get_original = lambda module, name: saved.get((module, name)) or getattr(sys.modules[module], name)
+        sys.modules["gevent.monkey"] = monkey
+        import strobe_bootstrap
+        strobe_bootstrap._load()._after_fork()
+        from types import SimpleNamespace
+        from strobe._inproc import steps, switch_interval
+        from strobe._inproc.own_thread import OwnThread, new_lock
+        from strobe._inproc.step_gate import StepGate
+        from strobe._inproc.turn import Turn
+
+        turn, order, is_taken, is_wanted, errors = Turn(), [], new_lock(), new_lock(), []
+        def capture():
+            assert turn.take(is_wanted.release) and turn.is_ours()
+            is_taken.release()
+            is_wanted.acquire()
+            order.append("ours ends")
+            turn.release()
+        is_taken.acquire()
+        is_wanted.acquire()
+        OwnThread(capture, "capture", errors.append).start()
+        is_taken.acquire()
+        turn.program_begins()
+        order.append("the program's begins")
+
+        began = []
+        recorder = SimpleNamespace(turn=turn, start=lambda at: began.append(turn.is_ours()))
+        gate = StepGate(SimpleNamespace(loop="train", first=1, count=1), recorder, lambda: None)
+        gate.begin("train", 1)
+        gate.close()
+        for _ in range(2):
+            steps.steps_of("torch").begin("train", 1)
+            steps._Optimizers(steps.steps_of("torch"))(None, None, None)
+            with switch_interval.short_switch_interval():
+                pass
+            steps.forget()
+            switch_interval.forget()
+        print(order, began, gate.error, steps.steps_of("torch").loops, errors)
+    """)
+    assert said == "['ours ends', \"the program's begins\"] [True] None {} []"
+
+
 def test_a_program_that_closes_all_descriptors_keeps_its_own(python_package, tmp_path):
     """As daemons do. Its files then have the numbers of ours, in it and in its children."""
     said = package_python(python_package, tmp_path, """

@@ -10,12 +10,13 @@ import os
 import sys
 import threading
 import time
+from _thread import RLock  # That of `threading` may be gevent's.
 
 FRAMEWORKS = ("torch", "jax", "tensorflow")
 # How long a program waits at its end for us at most. Kubernetes kills a pod 30 s after it has asked it to end, and the program may have more to do.
 _SECONDS_TO_END = 10.0
 
-_lock = threading.RLock()  # A signal handler of the program, which may import a framework, can interrupt bootstrap() in the same thread.
+_lock = RLock()  # A signal handler of the program, which may import a framework, can interrupt bootstrap() in the same thread.
 _owner = 0  # The process that has the service. A forked child has none.
 _expected = set()  # Frameworks to announce once they are usable.
 _service = None
@@ -81,7 +82,7 @@ def _after_fork():
     """A forked child has no service: the thread is gone, and the announcement is the parent's."""
     global _lock, _owner, _service
     try:
-        _lock = threading.RLock()
+        _lock = RLock()
         service, _service, _owner = _service, None, -1
         _expected.clear()
         if service is not None:

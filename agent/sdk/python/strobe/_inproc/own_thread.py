@@ -1,7 +1,8 @@
-"""Threads of ours beside those of the program.
+"""Threads of ours beside those of the program, and the locks by which the two meet.
 
 They are not in the lists of `threading`, because programs wait at their end for all threads in them. Under gevent they are threads all the same:
-its replacements would run our code in the program's thread, where a capture would stop everything else.
+its replacements would run our code in the program's thread, where a capture would stop everything else. Its locks would make our threads wait in
+event loops of their own, so that each lock that such a thread takes is one of `new_lock`.
 """
 
 import ctypes
@@ -19,7 +20,8 @@ def original(module, name):
     return monkey.get_original(module, name)
 
 
-_start, _lock = original("_thread", "start_new_thread"), original("_thread", "allocate_lock")
+_start, new_lock = original("_thread", "start_new_thread"), original("_thread", "allocate_lock")
+thread_id = original("_thread", "get_ident")  # gevent's tells the greenlet.
 
 
 class OwnThread:
@@ -30,7 +32,7 @@ class OwnThread:
 
     def __init__(self, run, name, tell):
         self._work = run, name, tell
-        self._ended = _lock()
+        self._ended = new_lock()
 
     def start(self):
         faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGSYS}

@@ -1,8 +1,7 @@
 """Starts a recording at the boundary of a step, in the program's own thread: nothing of the step runs before it."""
 
-import threading
-
 from .failure import is_the_programs
+from .own_thread import new_lock
 from .request import Refused
 
 
@@ -15,7 +14,7 @@ class StepGate:
         self.began = None  # The step at which the recording began.
         self.ended = False  # The last step has ended, or the recording could not begin.
         self.error = None
-        self._lock = threading.Lock()  # Held while the recording is started; for good once the gate is closed.
+        self._lock = new_lock()  # Held while the recording is started; for good once the gate is closed.
 
     def begin(self, loop, number):
         if loop != self.loop or self.ended or number < self.first:

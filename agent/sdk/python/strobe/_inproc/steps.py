@@ -6,9 +6,9 @@ begins at a step sets a gate, which the hooks call at every boundary.
 
 import functools
 import sys
-import threading
 
 from .failure import is_the_programs
+from .own_thread import new_lock
 from .step_marks import LoopMarks, StepMarks
 
 TORCH_LOOP = "ProfilerStep"  # Kineto's name for steps.
@@ -61,7 +61,7 @@ class Steps:
             return self.marks.add(name)
 
 
-_naming = threading.Lock()  # Held while a loop gets its marks, and while marks move.
+_naming = new_lock()  # Held while a loop gets its marks, and while marks move.
 _steps = {}  # By framework.
 _optimizers = []  # The one hook of PyTorch's optimizers, if it is there.
 _annotator = None  # enter(number) and leave(), called around PyTorch's steps, which have no annotation of their own.
@@ -80,9 +80,9 @@ def forget():
     """Called in a forked child, where nobody would release a lock that another thread of the parent held."""
     global _naming
     set_annotator(None)
-    _naming = threading.Lock()
+    _naming = new_lock()
     for optimizers in _optimizers:
-        optimizers.lock = threading.Lock()
+        optimizers.lock = new_lock()
     for steps in _steps.values():
         steps.forget()
 
@@ -149,7 +149,7 @@ class _Optimizers:
         self.steps = steps
         self.number = 0
         self.stepped = set()
-        self.lock = threading.Lock()
+        self.lock = new_lock()
 
     def __call__(self, optimizer, arguments, options):
         try:

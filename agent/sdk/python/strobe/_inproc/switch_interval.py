@@ -2,11 +2,12 @@
 
 import contextlib
 import sys
-import threading
+
+from .own_thread import new_lock
 
 _SHORT = 0.0002
 
-_lock = threading.Lock()
+_lock = new_lock()
 _users = 0  # Recordings of several frameworks may begin at the same instant.
 _before = _changed = 0.0
 
@@ -32,7 +33,7 @@ def short_switch_interval():
 def forget():
     """Called in a forked child, which has no recording."""
     global _lock, _users
-    _lock = threading.Lock()
+    _lock = new_lock()
     if _users > 0 and sys.getswitchinterval() == _changed:
         sys.setswitchinterval(_before)
     _users = 0

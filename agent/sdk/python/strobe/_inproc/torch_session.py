@@ -3,10 +3,10 @@
 import json
 import os
 import sys
-import threading
 import time
 
 from .exits import skip_destructors
+from .own_thread import thread_id
 from .recorder import Recorder, intercept
 from .request import Refused
 from .steps import TORCH_LOOP, set_annotator
@@ -23,11 +23,11 @@ class _StepAnnotations:
     def enter(self, number):
         annotation = self.record_function(f"{TORCH_LOOP}#{number}")
         annotation.__enter__()
-        self.open = annotation, threading.get_ident()
+        self.open = annotation, thread_id()
 
     def leave(self):
         opened, self.open = self.open, None
-        if opened is not None and opened[1] == threading.get_ident():
+        if opened is not None and opened[1] == thread_id():
             opened[0].__exit__(None, None, None)
 
 

@@ -1,7 +1,8 @@
 """Whose turn it is to profile: the program's own session wins at once, and a capture of ours ends first."""
 
 import contextlib
-import threading
+
+from .own_thread import new_lock, thread_id
 
 # How long the program waits at most until our recording has stopped, which takes seconds, for a large one minutes. A program that went on
 # earlier could never profile itself again (JAX), or would get an error.
@@ -12,8 +13,8 @@ class Turn:
     """One per framework. Ours is held by the service's thread; any other thread is the program."""
 
     def __init__(self):
-        self._changed = threading.Condition(threading.Lock())
-        self._ours = False
+        self._lock = new_lock()
+        self._ours = None  # While the turn is ours, a lock that is held until it ends. No Condition: gevent replaces what that waits with.
         self._program = 0  # Sessions of the program that the wrappers saw begin and not end.
         self._wake = None
         self.demanded = False  # The program wants to profile while we hold the turn.
@@ -21,21 +22,23 @@ class Turn:
 
     def take(self, wake):
         """Takes the turn for a capture, unless the program profiles. `wake` is called, from any thread, when the program demands it."""
-        with self._changed:
+        with self._lock:
             if self._program > 0:
                 return False
-            self._ours, self._wake, self.demanded, self.thread = True, wake, False, threading.get_ident()
+            self._ours, self._wake, self.demanded, self.thread = new_lock(), wake, False, thread_id()
+            self._ours.acquire()
             return True
 
     def release(self):
-        with self._changed:
-            self._ours, self._wake, self.demanded, self.thread = False, None, False, None
-            self._changed.notify_all()
+        with self._lock:
+            ours, self._ours, self._wake, self.demanded, self.thread = self._ours, None, None, False, None
+        if ours is not None:
+            ours.release()
 
     @contextlib.contextmanager
     def lent(self):
         """A context in which the calling thread, one of the program's, acts for the capture."""
-        ours, self.thread = self.thread, threading.get_ident()
+        ours, self.thread = self.thread, thread_id()
         try:
             yield
         finally:
@@ -43,20 +46,23 @@ class Turn:
 
     def is_ours(self):
         """Whether the calling thread is the one that captures, whose own calls the wrappers let pass."""
-        return self.thread == threading.get_ident()
+        return self.thread == thread_id()
 
     def program_begins(self):
         """Called before a session of the program. Waits until ours has ended."""
-        with self._changed:
+        with self._lock:
             self._program += 1
-            if self._ours:
-                self.demanded = True
-                try:
-                    self._wake()
-                except Exception:
-                    pass
-                self._changed.wait_for(lambda: not self._ours, _LONGEST_WAIT_S)
+            ours, wake = self._ours, self._wake
+            if ours is None:
+                return
+            self.demanded = True
+        try:
+            wake()
+        except Exception:
+            pass
+        if ours.acquire(timeout=_LONGEST_WAIT_S):
+            ours.release()  # Others of the program may wait too.
 
     def program_ends(self):
-        with self._changed:
+        with self._lock:
             self._program = 0
