@@ -1,4 +1,4 @@
-"""Measures captures of eight unchanged JAX programs, and of eight with TensorFlow, whose every step holds Python's lock for 18 ms in a call of C,
+"""Measures captures of eight unchanged JAX programs, and of eight with TensorFlow and `import strobe`, whose every step holds Python's lock for 18 ms in a call of C,
 against the same programs with a profiler server that was started by hand."""
 
 import statistics
@@ -83,9 +83,10 @@ def tell_bars(name, ours, by_hand):
 def run(directory):
     load()
     site, rows = package(directory), []
-    for framework, written in (("jax", "JAX"), ("tensorflow", "TensorFlow")):
+    for framework, written, ours in (("jax", "JAX", "unchanged, with Strobe's package"),
+                                     ("tensorflow", "TensorFlow", "with Strobe's package and `import strobe`")):
         sides = []
-        for name, path in (("unchanged, with Strobe's package", site), ("server started by hand", "")):
+        for name, path in ((ours, site), ("server started by hand", "")):
             # One group at a time: sixteen programs would be more than the machine has room for.
             place = directory / f"{framework}-{'ours' if path else 'theirs'}"
             with Group(place / "logs") as group:
