@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tests.support.inproc import MS, TORCH_PYTHON, Client, Trainer, is_locked, kineto_events, records_memory
+from tests.support.inproc import MS, TORCH_PYTHON, Client, Trainer, is_locked, kineto_events, records_memory, told_steps
 from tests.support.mounts import small_file_system
 from tests.support.processes import PYTHON, ROOT, start_ticks, wait_until
 
@@ -318,6 +318,92 @@ def test_exits_are_as_without_us(trainer, phase):
     assert not [path for path in trainer.agent.iterdir() if not path.name.endswith(".json") and not path.name.endswith(".rings")]
 
 
+FORKING = """
+import multiprocessing, os, sys, time, torch
+from torch.utils.data import DataLoader
+def train():
+    weight = torch.nn.Parameter(torch.ones(64))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    while True:
+        weight.exp().sum().backward()
+        optimizer.step()
+        time.sleep(0.002)
+context = multiprocessing.get_context("fork")
+if sys.argv[1] == "profiles":
+    with torch.autograd.profiler.profile():
+        torch.ones(1)
+trainer = context.Process(target=train, name="rank")
+trainer.start()  # At once: our thread loads its modules at this moment.
+loader = iter(DataLoader(list(range(1000)), num_workers=1, multiprocessing_context=context))
+next(loader)
+print("ready", trainer.pid, flush=True)
+trainer.join()
+print("joined", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_forked_child_that_trains_is_recorded(group, tmp_path, python_package):
+    """A worker of a data loader is not."""
+    program = tmp_path / "forking.py"
+    program.write_text(FORKING)
+    trainer = Trainer(group, tmp_path, python_package, command=[TORCH_PYTHON, program, "trains"])
+    wait_until(lambda: len(trainer.announcements()) == 2, 60, "parent and child")
+    child, = (a for a in trainer.announcements() if a["multiprocessing"])
+    assert child["multiprocessing"] == {"name": "rank", "daemon": False} and child["parent_pid"] == trainer.process.pid
+    client = trainer.client(child)
+    client.capture(duration_ms=200)
+    done = client.until("done")
+    names = {name for name, _, _ in kineto_events(trainer.agent / done["file"])}
+    assert {"aten::exp", "aten::sum"} <= names, names
+    assert len(told_steps(trainer.agent / f"{child['pid']}-{child['began']}.process")["ProfilerStep"]) == 16
+    os.kill(child["pid"], signal.SIGTERM)
+    trainer.process.wait_for("joined", 20)
+    assert [is_locked(path) for path in trainer.agent.glob("*.process")].count(True) == 1 == sum(a["pid"] == trainer.process.pid for a in trainer.announcements())
+
+
+def test_a_forked_child_of_a_program_that_has_profiled_is_left_alone(group, tmp_path, python_package):
+    """It has Kineto's state without its threads."""
+    program = tmp_path / "forking.py"
+    program.write_text(FORKING)
+    trainer = Trainer(group, tmp_path, python_package, command=[TORCH_PYTHON, program, "profiles"])
+    trainer.announced()
+    time.sleep(2)
+    assert len(trainer.announcements()) == 1
+
+
+def test_a_program_forks_between_two_things_that_our_thread_does(python_package, tmp_path):
+    """A child would wait for ever for a module that our thread was just loading, and would keep a locked file open that it was just making."""
+    said = package_python(python_package, tmp_path, """
+        import os, sys, threading, time
+        import strobe_bootstrap
+        inproc = strobe_bootstrap._load()
+        class Slow:  # An import of our thread's that takes long.
+            def find_spec(self, name, path=None, target=None):
+                if name == "strobe._inproc.service":
+                    begun.set()
+                    time.sleep(0.3)
+        begun = threading.Event()
+        sys.meta_path.insert(0, Slow())
+        strobe_bootstrap.start()
+        begun.wait()
+        child = os.fork()
+        if child == 0:
+            threading.Timer(10, os._exit, (3,)).start()
+            import strobe._inproc.service
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), inproc._forker)
+        inproc._busy.acquire()  # As a thread that hangs.
+        inproc._SECONDS_TO_FORK = 0.1
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        print(os.waitpid(child, 0)[1], inproc._busy.locked())
+        inproc._busy.release()
+    """)
+    assert said == "0 None\n0 True"
+
+
 @pytest.mark.parametrize("recording", [False, True])
 def test_a_forked_child_is_not_announced(trainer, recording):
     """Nor does its end hang in Kineto's destructors, as it does in a process that used torch.profiler."""
@@ -517,7 +603,7 @@ def test_a_server_stays_only_if_it_is_closed_to_others(python_package, tmp_path,
         if {refused}:
             sockets._libc = types.SimpleNamespace(getsockopt=libc.getsockopt, getsockname=libc.getsockname, shutdown=libc.shutdown, setsockopt=setsockopt)
         service.is_usable, service.recorder_for = lambda name: True, lambda name, directory: Recorder()
-        service.Service(os.environ["STROBE_DIR"], {{{framework!r}}})._look()
+        service.Service(os.environ["STROBE_DIR"], {{{framework!r}}}, None)._look()
         agent = os.environ["STROBE_DIR"] + "/agent/"
         (file,) = [name for name in os.listdir(agent) if name.endswith(".process")]
         with open(agent + file) as announcement:
@@ -896,5 +982,11 @@ def test_launchers_and_helpers_are_known_by_their_command(python_package, tmp_pa
                         "python -m train torchrun", "train"):
             print(int(is_launcher(command.split())), end="")
         print(int(is_launcher(["python", "-c", "from multiprocessing.forkserver import main; main(3)"])))
+        import multiprocessing
+        def tell():
+            print(*(int(is_launcher(f"python {command}".split())) for command in ("-m torch.distributed.run", "/x/torch/_inductor/compile_worker/__main__.py")))
+        child = multiprocessing.get_context("fork").Process(target=tell)
+        child.start()
+        child.join()
     """)
-    assert said == "111100001"
+    assert said.split("\n") == ["111100001", "0 1"]

@@ -15,9 +15,12 @@ from _thread import RLock  # That of `threading` may be gevent's.
 FRAMEWORKS = ("torch", "jax", "tensorflow")
 # How long a program waits at its end for us at most. Kubernetes kills a pod 30 s after it has asked it to end, and the program may have more to do.
 _SECONDS_TO_END = 10.0
+_SECONDS_TO_FORK = 1.0  # How long a program that forks waits at most. It usually waits for nothing.
 
 _lock = RLock()  # A signal handler of the program, which may import a framework, can interrupt bootstrap() in the same thread.
-_owner = 0  # The process that has the service. A forked child has none.
+_owner = 0  # The process that has the service. A forked child has none until it trains.
+_busy = None  # A lock that the service's thread holds while it loads modules and opens files.
+_forker = None  # The thread that holds it, because it forks.
 _expected = set()  # Frameworks to announce once they are usable.
 _service = None
 _thread = None
@@ -33,7 +36,7 @@ def bootstrap(framework=None):
 
     Idempotent. Never raises, never imports a framework, and does nothing without $STROBE_DIR or with STROBE_BOOTSTRAP=off.
     """
-    global _owner, _thread
+    global _busy, _owner, _thread
     try:
         # Once the main thread has ended, _at_exit is not called any more.
         if not is_on() or not threading.main_thread().is_alive():
@@ -44,16 +47,16 @@ def bootstrap(framework=None):
                 if _service is not None:
                     _service.look_again()
                 return
+            from .own_thread import OwnThread, new_lock
+
             if _owner == 0:
-                os.register_at_fork(after_in_child=_after_fork)
+                os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)
                 atexit.register(_at_exit)
-            _owner = os.getpid()
+            _owner, _busy = os.getpid(), new_lock()
             if framework == "torch":  # All ranks must count from the first step, which the thread might miss.
                 from .steps import count
 
                 count(framework)
-            from .own_thread import OwnThread
-
             _thread = OwnThread(_run, "strobe-inproc", _tell)
             _thread.start()
     except Exception as error:  # The program must not notice.
@@ -71,22 +74,52 @@ def _tell(error):
 
 def _run():
     global _service
-    from .service import Service
+    with _busy:
+        from .service import Service
 
-    _service = Service(os.environ["STROBE_DIR"], _expected)
+        _service = Service(os.environ["STROBE_DIR"], _expected, _busy)
     if not _ending:
         _service.run()
 
 
-def _after_fork():
-    """A forked child has no service: the thread is gone, and the announcement is the parent's."""
-    global _lock, _owner, _service
+def _before_fork():
+    """Waits until the thread is between two things: the child would wait for ever for a module that was just being loaded, and would keep a file
+    open, with its lock, that was just being made."""
+    global _forker
     try:
+        from .own_thread import thread_id
+
+        if _owner == os.getpid() and _busy.acquire(timeout=_SECONDS_TO_FORK):
+            _forker = thread_id()
+    except Exception:
+        pass
+
+
+def _after_fork_in_parent():
+    global _forker
+    from .own_thread import thread_id
+
+    if _forker == thread_id():
+        _forker = None
+        _busy.release()
+
+
+def _after_fork():
+    """A forked child has no service: the thread is gone, and the announcement is the parent's. One that trains gets its own, one that loads data
+    gets none."""
+    global _forker, _lock, _owner, _service
+    try:
+        from .own_thread import thread_id
+
         _lock = RLock()
         service, _service, _owner = _service, None, -1
+        whole, _forker = _forker == thread_id(), None
         _expected.clear()
         if service is not None:
             service.forget()
+        steps = sys.modules.get("strobe._inproc.steps")  # There with PyTorch.
+        if whole and steps is not None and (service is None or service.can_begin_in_child()):
+            steps.await_training(bootstrap)
     except Exception:
         pass
 

@@ -78,11 +78,15 @@ def _program_of(command):
 def is_launcher(command):
     """Whether this trains nothing: torchrun, accelerate and deepspeed, which start workers, and helpers that PyTorch and Python start."""
     kind, what = _program_of(command)
+    if kind == "" and "/torch/_inductor/compile_worker/" in what:
+        return True
+    if multiprocessing_child() is not None:  # A forked child has its parent's command, and trains.
+        return False
     if kind == "m":
         return what in _LAUNCHER_MODULES
-    if kind == "c":  # Forked children have the same command, and train.
-        return "multiprocessing.forkserver" in what and multiprocessing_child() is None
-    return os.path.basename(what) in _LAUNCHERS or "/torch/_inductor/compile_worker/" in what
+    if kind == "c":
+        return "multiprocessing.forkserver" in what
+    return os.path.basename(what) in _LAUNCHERS
 
 
 def multiprocessing_child():

@@ -67,6 +67,10 @@ class Recorder:
         """Called at the program's exit. Leaks the session, because destroying it would stop it."""
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.session))
 
+    def can_begin_in_child(self):
+        """Whether a forked child may record with a recorder of its own."""
+        return True
+
     def after_fork(self):
         """Called in a forked child, which has no service. Whatever is left of a session must do nothing there."""
         self.turn = Turn()

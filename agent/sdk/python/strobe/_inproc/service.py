@@ -22,8 +22,9 @@ _SECONDS_OF_RANKS = 300.0
 class Service:
     """Runs in one thread, which also serves the first framework. Further ones have threads of their own."""
 
-    def __init__(self, root, expected):
+    def __init__(self, root, expected, busy):
         self.expected = expected  # Shared with bootstrap(), which adds to it.
+        self.busy = busy  # A lock, held while something is loaded or opened; see _before_fork.
         self.exiting = False
         self.directory = Directory(root, stem())
         self.services = []  # One for each framework, in the order in which they were announced. The first one is there before its framework.
@@ -39,7 +40,8 @@ class Service:
     def run(self):
         try:
             while not self.exiting:
-                self._look()
+                with self.busy:
+                    self._look()
                 self.first.serve(self._delay if self._is_awaiting() else None)
         except Exiting:
             self.first.recorder.leave()
@@ -150,6 +152,10 @@ class Service:
         self.exiting = True
         for service in list(self.services):
             service.end()
+
+    def can_begin_in_child(self):
+        """Whether a forked child may have a service of its own."""
+        return all(service.recorder is None or service.recorder.can_begin_in_child() for service in self.services)
 
     def forget(self):
         """Called in a forked child."""

@@ -64,6 +64,7 @@ class Steps:
 _naming = new_lock()  # Held while a loop gets its marks, and while marks move.
 _steps = {}  # By framework.
 _optimizers = []  # The one hook of PyTorch's optimizers, if it is there.
+_begin = None  # In a forked child that has not trained yet: bootstrap().
 _annotator = None  # enter(number) and leave(), called around PyTorch's steps, which have no annotation of their own.
 
 
@@ -74,6 +75,12 @@ def steps_of(framework):
 def set_annotator(annotator):
     global _annotator
     _annotator = annotator
+
+
+def await_training(begin):
+    """Lets a forked child begin the service at its first step of an optimizer. Nothing else tells a trainer from a loader of data."""
+    global _begin
+    _begin = begin
 
 
 def forget():
@@ -152,7 +159,11 @@ class _Optimizers:
         self.lock = new_lock()
 
     def __call__(self, optimizer, arguments, options):
+        global _begin
         try:
+            begin, _begin = _begin, None
+            if begin is not None:
+                begin("torch")
             with self.lock:
                 if self.stepped and id(optimizer) not in self.stepped:
                     self.stepped.add(id(optimizer))

@@ -43,7 +43,8 @@ class TorchRecorder(Recorder):
         self.refuses = self._all_threads() is None  # Every capture. The sidecar may record the process by Kineto's protocol.
         if self.refuses:
             self.note = "PyTorch before 2.7 records only the thread that starts its profiler: captures are refused"
-        self.used = False
+        self.used = False  # By a capture.
+        self.profiled = False  # By a capture or by the program.
         self._yield_to_program()
 
     def _all_threads(self):
@@ -57,6 +58,7 @@ class TorchRecorder(Recorder):
     def _yield_to_program(self):
         """The program's sessions begin and end by these functions, and so do ours, in our thread."""
         def begins():
+            self.profiled = True
             if not self.turn.is_ours():
                 self.turn.program_begins()
 
@@ -156,6 +158,10 @@ class TorchRecorder(Recorder):
         """Stops a recording, for which the program waits: PyTorch's destructors crash if the process ends while it records."""
         if self.recording:
             self._stop()
+
+    def can_begin_in_child(self):
+        """Not once Kineto has run: a child has its state, but not its threads."""
+        return not self.profiled and "KINETO_USE_DAEMON" not in os.environ
 
     def after_fork(self):
         recording = self.recording
