@@ -1,5 +1,5 @@
-"""Measures captures of eight unchanged JAX programs, and of eight with TensorFlow and `import strobe`, whose every step holds Python's lock for 18 ms in a call of C,
-against the same programs with a profiler server that was started by hand."""
+"""Measures captures of eight unchanged JAX programs, and of eight with TensorFlow and `import strobe`, whose every step holds Python's lock for
+18 ms in a call of C, against the same programs with a profiler server that was started by hand."""
 
 import statistics
 
