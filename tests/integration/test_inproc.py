@@ -324,7 +324,8 @@ from torch.utils.data import DataLoader
 def train():
     weight = torch.nn.Parameter(torch.ones(64))
     optimizer = torch.optim.SGD([weight], lr=0.1)
-    while True:
+    parent = os.getppid()
+    while os.getppid() == parent:
         weight.exp().sum().backward()
         optimizer.step()
         time.sleep(0.002)
@@ -944,6 +945,29 @@ def test_an_exception_of_a_signal_handler_is_the_programs(python_package, tmp_pa
         print(isinstance(holder.Session(), holder.Session), isinstance(3, holder.Session), issubclass(Session, holder.Session))
     """)
     assert said.split("\n") == ["limit", "began", "True False True"]
+
+
+def test_a_session_that_a_signal_handler_prevents_leaves_captures_possible(python_package, tmp_path):
+    """The program waits for our recording to stop, and its time limit passes meanwhile."""
+    said = package_python(python_package, tmp_path, """
+        import signal
+        from strobe._inproc.own_thread import OwnThread, new_lock
+        from strobe._inproc.turn import Turn
+        turn, taken = Turn(), new_lock()
+        def limit(*_):
+            raise TimeoutError
+        signal.signal(signal.SIGALRM, limit)
+        taken.acquire()
+        OwnThread(lambda: (turn.take(lambda: signal.setitimer(signal.ITIMER_REAL, 0.1)), taken.release()), "capture", print).start()
+        taken.acquire()
+        try:
+            turn.program_begins()
+        except TimeoutError:
+            print("limit")
+        turn.release()
+        print(turn.take(None))
+    """)
+    assert said == "limit\nTrue"
 
 
 def test_ranks_are_those_of_the_framework_else_of_the_launcher(python_package, tmp_path):

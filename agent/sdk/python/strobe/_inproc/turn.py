@@ -60,8 +60,13 @@ class Turn:
             wake()
         except Exception:
             pass
-        if ours.acquire(timeout=_LONGEST_WAIT_S):
-            ours.release()  # Others of the program may wait too.
+        try:
+            if ours.acquire(timeout=_LONGEST_WAIT_S):
+                ours.release()  # Others of the program may wait too.
+        except BaseException:  # A signal handler of the program raised it, such as a time limit's: the session does not begin.
+            with self._lock:
+                self._program = max(0, self._program - 1)
+            raise
 
     def program_ends(self):
         with self._lock:
