@@ -15,7 +15,7 @@ from _thread import RLock  # That of `threading` may be gevent's.
 FRAMEWORKS = ("torch", "jax", "tensorflow")
 # How long a program waits at its end for us at most. Kubernetes kills a pod 30 s after it has asked it to end, and the program may have more to do.
 _SECONDS_TO_END = 10.0
-_SECONDS_TO_FORK = 1.0  # How long a program that forks waits at most. It usually waits for nothing.
+_SECONDS_TO_FORK = 5.0  # How long a program that forks waits at most. It usually waits for nothing.
 
 _lock = RLock()  # A signal handler of the program, which may import a framework, can interrupt bootstrap() in the same thread.
 _owner = 0  # The process that has the service. A forked child has none until it trains.
