@@ -27,7 +27,7 @@ class ReadShares {
  private:
   struct Share {
     MonoTime asked{};  // When it asked last.
-    double taken = 0;  // Of the shared half, in this second.
+    double taken = 0;  // How many reads it had of the shared half in this second.
   };
 
   const double shared_per_second_;

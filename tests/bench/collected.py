@@ -21,7 +21,7 @@ from tests.support.stores import Versity, strobe_env
 
 MIB = int(os.environ.get("STROBE_TRACE_MIB", "1024"))
 ROUNDS = 3
-EVENT_BYTES = 29  # Of make_xspace's traces of this size.
+EVENT_BYTES = 29  # Each event of make_xspace takes so much in traces of this size.
 LEAD, DURATION = 2_000_000_000, 1_000_000_000  # The profiler server puts its answer together meanwhile.
 SECONDS = 300
 

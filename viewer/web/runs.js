@@ -124,8 +124,7 @@ addEventListener("hashchange", () => location.reload());
 
 async function start() {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.dataset.theme =
-    recall("theme") ?? (dark ? "dark" : "light");
+  document.documentElement.dataset.theme = recall("theme") ?? (dark ? "dark" : "light");
   const { q, run } = linked();
   $("search-text").value = q;
   search();

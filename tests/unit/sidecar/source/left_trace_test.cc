@@ -45,7 +45,7 @@ TEST_F(LeftTraceTest, WhatIsReadIsBoundedAlsoIfItIsCompressed) {
   const std::string plain = PathOf("plain");
   std::ofstream(plain) << R"({"traceEvents": [)" << std::string(16 << 20, ' ') << "]}";
   const FileDescriptor file(open(plain.c_str(), O_RDONLY | O_CLOEXEC));
-  ASSERT_TRUE(GzipFile(file, PathOf("a.pt.trace.json"), "", {.max_bytes = kMax}).ok());
+  ASSERT_TRUE(GzipFile(file, PathOf("a.pt.trace.json"), "", {.max_bytes = 2 * kMax}).ok());
   const FrameworkAnswer answer = Take(kMax);
   EXPECT_EQ(answer.verdict.outcome, Outcome::kTruncated) << answer.verdict.message;
   EXPECT_TRUE(answer.trace.empty());
