@@ -20,7 +20,7 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 
 // After so many bytes, freed memory is returned to the system. The allocator would keep it.
-constexpr std::size_t kTrimEvery = std::size_t{64} << 20;
+constexpr std::size_t kTrimEvery = std::size_t{16} << 20;
 
 // Reads slices and frees each after it has been read.
 class SliceStream : public google::protobuf::io::ZeroCopyInputStream {
