@@ -241,6 +241,44 @@ def test_tensorflow_with_one_import(group, tmp_path, python_package, protos):
     assert trainer.process.popen.wait(30) == 0
 
 
+def test_tensorflows_session_takes_the_tracers_that_were_asked_for(group, tmp_path, python_package, protos):
+    """From 2.20 on, a session ignores levels that are Python's ints, and warns of each in the program's output."""
+    trainer = Trainer(group, tmp_path, python_package, framework="tensorflow", env={"STROBE_HOST_NETWORK": "true"})
+    assert trainer.announced("tensorflow")["channel"] == "session"
+
+    def recorded(host, python):
+        from tensorflow import xplane_pb2
+
+        client = trainer.client()
+        client.capture(framework="tensorflow", tracers={"host": host, "device": 0, "python": python})
+        space = xplane_pb2.XSpace.FromString((trainer.agent / client.until("done")["file"]).read_bytes())
+        names = {plane.event_metadata[event.metadata_id].name for plane in space.planes for line in plane.lines for event in line.events}
+        return "train" in names, any(name.startswith("$framework_loop.py") for name in names)
+
+    assert recorded(host=2, python=0) == (True, False)
+    assert recorded(host=2, python=1) == (True, True)
+    assert recorded(host=0, python=0) == (False, False)
+    assert "expects an" not in trainer.process.output()
+    # A program that ends while it records leaves no folder of the session behind.
+    client = trainer.client()
+    client.capture(framework="tensorflow", ahead_ms=0, duration_ms=60_000)
+    client.until("recording")
+    trainer.order("sys.exit(0)", wait=False)
+    assert trainer.process.popen.wait(40) == 0 and not list(trainer.agent.glob(".*")), trainer.process.output()
+
+
+def test_nothing_is_imported_while_tensorflow_is_found(tmp_path, python_package):
+    """Python holds its import lock meanwhile, and a thread of the program that waits for it may itself be waited for."""
+    package = tmp_path / "paths/tensorflow"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("import time; time.sleep(0.5)  # The service's thread begins.\n")
+    code = ("import strobe, sys, threading; before = set(sys.modules); import tensorflow; "
+            "print(sorted(set(sys.modules) - before), sys.modules['strobe._inproc']._service is not None)")
+    said = subprocess.run([PLAIN_PYTHON, "-c", code], capture_output=True, text=True, timeout=60, env={
+        **os.environ, "PYTHONPATH": f"{python_package}:{tmp_path / 'paths'}", "STROBE_DIR": str(tmp_path)})
+    assert said.stdout == "['tensorflow'] True\n", said
+
+
 NETWORKS = textwrap.dedent("""
     set -e
     ip link set lo up

@@ -176,4 +176,9 @@ def bootstrap_imported():
         if framework in sys.modules:
             bootstrap(framework)
     if "tensorflow" not in sys.modules and not any(type(finder).__name__ == "_Finder" for finder in sys.meta_path):
+        # Python calls finders with its import lock held. If the service were loaded then, or while another finder of the program imports
+        # something, as that of setuptools does for `distutils`, two threads could wait for each other for ever.
+        from .own_thread import OwnThread  # noqa: F401
+        from .service import Service  # noqa: F401
+
         sys.meta_path.insert(0, _Finder())

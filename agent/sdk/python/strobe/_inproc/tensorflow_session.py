@@ -11,6 +11,20 @@ from .request import Refused
 _FOLDER = "-tensorflow"  # The end of the names of TensorFlow's folders, and of the announcements of a second framework.
 
 
+class _Level:
+    """A number that TensorFlow reads as one: from 2.20 on its sessions ignore options that are Python's own ints, with a warning for each."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+def _levels(host, device, python):
+    return {"host_tracer_level": _Level(host), "device_tracer_level": _Level(device), "python_tracer_level": _Level(python)}
+
+
 class TensorFlowRecorder(Recorder):
     format, suffix = "xspace", "xplane.pb"
     place = 2
@@ -43,7 +57,7 @@ class TensorFlowRecorder(Recorder):
 
     def is_free(self):
         try:
-            self.make_session().start("", {"host_tracer_level": 0, "device_tracer_level": 0, "python_tracer_level": 0})
+            self.make_session().start("", _levels(0, 0, 0))
         except Exception as error:
             return "nother profil" not in str(error)
         return True  # The session ends here, with its last reference, and writes nothing.
@@ -62,7 +76,7 @@ class TensorFlowRecorder(Recorder):
         shutil.rmtree(self.folder, ignore_errors=True)
         os.mkdir(self.folder, 0o755)
         self.session = self.make_session()
-        self.options = {"host_tracer_level": request.host, "device_tracer_level": request.device, "python_tracer_level": request.python}
+        self.options = _levels(request.host, request.device, request.python)
 
     def start(self, start_ns):
         try:
@@ -92,3 +106,8 @@ class TensorFlowRecorder(Recorder):
             self.session = None
             if self.folder:
                 shutil.rmtree(self.folder, ignore_errors=True)
+
+    def leave(self):
+        super().leave()
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
