@@ -205,19 +205,21 @@ def test_no_second_operator_is_installed_for_a_namespace_that_has_one(plane):
     def install(release, *values, check=True):
         return helm(release, "install", release, ROOT / "helm/strobe", "--create-namespace", "--no-hooks", *values, check=check)
 
-    installed = []
+    admin, installed = Kubectl(plane.kubeconfig), []
+    for name in ("of-ml", "of-web"):
+        admin.run("create", "namespace", name)
     try:
         install("first")
         installed.append("first")
-        for values in ([], ["--set", "watchNamespace=ml"]):
+        for values in ([], ["--set", "watchNamespace=of-ml"]):
             refused = install("second", *values, check=False)
             assert refused.returncode != 0, refused.stdout
             assert "the operator first-strobe-operator in namespace of-first already serves all namespaces" in refused.stderr, refused.stderr
-        helm("first", "upgrade", "first", ROOT / "helm/strobe", "--no-hooks", "--set", "watchNamespace=ml")
-        for values in ([], ["--set", "watchNamespace=ml"]):
+        helm("first", "upgrade", "first", ROOT / "helm/strobe", "--no-hooks", "--set", "watchNamespace=of-ml")
+        for values in ([], ["--set", "watchNamespace=of-ml"]):
             refused = install("second", *values, check=False)
-            assert refused.returncode != 0 and "already serves ml" in refused.stderr, refused.stderr
-        install("second", "--set", "watchNamespace=web")
+            assert refused.returncode != 0 and "already serves of-ml" in refused.stderr, refused.stderr
+        install("second", "--set", "watchNamespace=of-web")
         installed.append("second")
     finally:
         for release in installed:
