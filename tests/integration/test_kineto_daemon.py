@@ -296,6 +296,7 @@ def before_2_7(**options):
         raise TypeError
     return original(**options)
 torch._C._profiler._ExperimentalConfig = before_2_7
+torch.__version__ = os.environ["AS_VERSION"]
 del os.environ["STROBE_BOOTSTRAP"]
 import strobe_bootstrap
 strobe_bootstrap.start("torch")
@@ -304,11 +305,21 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def trainer_as_before_2_7(pod, package, **env):
+def trainer_as_before_2_7(pod, package, version="2.6.0", **env):
     command = [TORCH_PYTHON, "-c", AS_BEFORE_2_7, ROOT / "tests/e2e/torch_loop.py", pod.dir / "train/notes", pod.dir / "train/orders"]
-    trainer = pod.trainer(package=package, command=command, STROBE_BOOTSTRAP="off", **env)
-    assert trainer.announced()["refuses"], trainer.announced()
+    trainer = pod.trainer(package=package, command=command, STROBE_BOOTSTRAP="off", AS_VERSION=version, **env)
+    assert trainer.announced()["refuses"] == (version == "2.6.0"), trainer.announced()
     return trainer
+
+
+def test_versions_that_kineto_would_crash_are_refused(pod, python_package):
+    pod.start_sidecar()
+    trainer = trainer_as_before_2_7(pod, python_package, version="2.3.1+cu121")
+    wait_until(lambda: any(source.ready for source in pod.sources()[0].values()), 20, "a source")
+    worker = pod.capture()
+    assert worker["outcome"] == "VersionMismatch" and "PyTorch 2.3.1" in worker["message"], worker
+    assert kineto_rows(worker) == [], worker
+    assert trainer.trains()
 
 
 def test_an_announced_process_that_cannot_record_itself_is_recorded_by_kineto(pod, python_package):

@@ -13,6 +13,19 @@ from .steps import TORCH_LOOP, set_annotator
 from .torch_unlocked import empty, save
 
 
+# Older versions crash at the end of the program if Kineto's daemon recorded it (seen with 2.3.1, every time).
+_OLDEST_FOR_KINETO = (2, 5)
+
+
+def _version(torch):
+    """PyTorch's version as two numbers; newer than any if it has another form."""
+    try:
+        major, minor = str(torch.__version__).split(".")[:2]
+        return int(major), int(minor)
+    except (AttributeError, ValueError):
+        return sys.maxsize, 0
+
+
 class _StepAnnotations:
     """Annotates steps as torch.profiler does. Called in the program's threads."""
 
@@ -40,9 +53,11 @@ class TorchRecorder(Recorder):
         super().__init__()
         self.torch = sys.modules["torch"]
         self.autograd = sys.modules["torch.autograd.profiler"]
-        self.refuses = self._all_threads() is None  # Every capture. The sidecar may record the process by Kineto's protocol.
-        if self.refuses:
+        # Whether this recorder refuses every capture and the sidecar may record the process by Kineto's protocol.
+        self.refuses = False
+        if self._all_threads() is None:
             self.note = "PyTorch before 2.7 records only the thread that starts its profiler: captures are refused"
+            self.refuses = _version(self.torch) >= _OLDEST_FOR_KINETO
         self.used = False  # By a capture.
         self.profiled = False  # By a capture or by the program.
         self._yield_to_program()
