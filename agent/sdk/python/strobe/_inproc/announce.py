@@ -14,6 +14,15 @@ from .descriptors import Descriptor
 FORMAT = 1
 
 
+def _lock_for_process(fd):
+    """Takes the lock that no child inherits; False on file systems that have none."""
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 class Directory:
     """$STROBE_DIR/agent, and the names in it that belong to this process."""
 
@@ -47,8 +56,7 @@ class Directory:
         try:
             os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            data = json.dumps({"format": FORMAT, "process_lock": True, **content}).encode() + b"\n"
+            data = json.dumps({"format": FORMAT, "process_lock": _lock_for_process(fd), **content}).encode() + b"\n"
             if os.write(fd, data) != len(data):
                 raise OSError("the volume is full")
             os.rename(hidden, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
