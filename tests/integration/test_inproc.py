@@ -324,7 +324,7 @@ from torch.utils.data import DataLoader
 def train():
     weight = torch.nn.Parameter(torch.ones(64))
     optimizer = torch.optim.SGD([weight], lr=0.1)
-    parent = os.getppid()
+    parent = multiprocessing.parent_process().pid
     while os.getppid() == parent:
         weight.exp().sum().backward()
         optimizer.step()
