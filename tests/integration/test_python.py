@@ -196,7 +196,8 @@ def test_both_profilers_count_from_one_zero(rig, python_package):
     assert len(ours) > 20 and 0 <= ours[0][0] < 10e12, "from the trace's start, not from 1970"
     slack = 50e6  # 50 us, in ps: the two libraries read two clocks.
     inside = sum(any(begin - slack <= o[0] and o[1] <= end + slack for begin, end in theirs) for o in ours)
-    assert inside >= len(ours) - 3, (len(ours), inside)
+    # The two recordings do not begin and end with the same event, and a thread that is preempted between two readings is no fault.
+    assert inside >= 0.95 * len(ours) - 3, (len(ours), inside)
 
 
 def test_a_program_captures_itself(python, protos, tmp_path):
