@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -70,21 +71,24 @@ absl::Status WriteStatsJson(const std::vector<WorkerTrace>& traces, const Sink& 
 
 bool WantsJson(std::string_view out) { return out.ends_with(".json") || out.ends_with(".json.gz"); }
 
-absl::Status WriteIndex(const std::vector<OpenTrace>& opened, const AlignedTraces& traces,
-                        const Sink& sink) {
+absl::Status WriteIndex(const ConvertFlags& flags, const std::vector<OpenTrace>& opened,
+                        const AlignedTraces& traces, const Sink& sink) {
   if (opened.size() != 1)
     return absl::InvalidArgumentError(
         StrCat("an index can be made from only one trace, but the run has ", opened.size(),
                "; give one .xplane.pb file (strobe view makes those of a whole run)"));
   return index::BuildIndex(
       opened[0].bytes(), traces.workers[0].space,
-      {.threads = std::thread::hardware_concurrency(), .check = [&] { return opened[0].Check(); }},
+      {.threads = std::thread::hardware_concurrency(),
+       .spill_directory =
+           flags.out == "-" ? "" : std::filesystem::absolute(flags.out).parent_path().string(),
+       .check = [&] { return opened[0].Check(); }},
       sink);
 }
 
 absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& opened,
                    const AlignedTraces& traces, const Sink& sink) {
-  if (flags.to == "index") return WriteIndex(opened, traces, sink);
+  if (flags.to == "index") return WriteIndex(flags, opened, traces, sink);
   // A single JSON trace is written as the XSpace that opening it has made.
   if (flags.to == "xplane" && opened.size() == 1 && kineto::IsTraceFileName(flags.place))
     return sink(opened[0].bytes());

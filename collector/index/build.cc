@@ -27,6 +27,7 @@ class Builder {
 
   absl::Status Run(const Sink& sink) {
     RETURN_IF_ERROR(Derive());
+    OpenSpill();
     CollectLines();
     RETURN_IF_ERROR(ReadLines());
     LayOut();
@@ -40,6 +41,15 @@ class Builder {
     ASSIGN_OR_RETURN(derived_space_, xplane::Space::Read(derived_));
     derived_bytes_ = {derived_, trace_.size()};
     return absl::OkStatus();
+  }
+
+  void OpenSpill() {
+    std::uint64_t events = 0;
+    for (const xplane::Plane& plane : space_.planes) events += plane.events();
+    if (options_.spill_directory.empty() || events < options_.min_spilled_events) return;
+    // Without it, the index is made in memory.
+    if (auto spill = Spill::Create(options_.spill_directory); spill.ok())
+      spill_ = *std::move(spill);
   }
 
   void CollectLines() {
@@ -60,7 +70,7 @@ class Builder {
     names_.push_back(std::make_unique<NameIds>(plane, texts_));
     for (const xplane::Line& line : plane.lines) {
       if (line.events == 0) continue;
-      lines_.push_back({&plane, &line, names_.back().get(), &source, index, derived});
+      lines_.push_back({&plane, &line, names_.back().get(), &source, index, derived, spill_.get()});
       texts_.Id(line.name);
     }
   }
@@ -164,7 +174,7 @@ class Builder {
     std::vector<LineEnds> ends;
     for (LineWork& work : lines_) ends.push_back({&work.ends, work.first_track});
     const auto tracks = static_cast<std::uint32_t>(tracks_.size());
-    JoinedLinks links = JoinLines(ends, tracks, options_.threads);
+    JoinedLinks links = JoinLines(ends, tracks, options_.threads, kMaxEndsAtOnce, spill_.get());
     outs_ = std::move(links.outs);
     ins_ = std::move(links.ins);
     for (LinkBlock& block : ins_.blocks) block.data += outs_.data.size();
@@ -261,6 +271,7 @@ class Builder {
   std::vector<std::size_t> derived_from_;  // See DeriveLines.
   xplane::Space derived_space_;
   EventBytes derived_bytes_;
+  std::unique_ptr<Spill> spill_;  // Null if everything is in memory.
   Texts texts_;
   std::vector<std::unique_ptr<NameIds>> names_;
   // Buffers for a line's events, one per thread, that are used again. Allocating that much memory

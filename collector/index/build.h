@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -21,6 +22,11 @@ struct BuildOptions {
   std::atomic<std::uint64_t>* done = nullptr;
   // When it becomes true, building ends with Cancelled. May be null.
   const std::atomic<bool>* stop = nullptr;
+  // A directory for a file without a name, in which the index of a large trace is made, so that it
+  // may be larger than the memory. Empty if there is none.
+  std::string spill_directory{};
+  // A large trace has so many events.
+  std::uint64_t min_spilled_events = std::uint64_t{1} << 25;
   // Called at the end. Its error becomes the result, such as that the trace's file was changed
   // while it was read. May be empty.
   std::function<absl::Status()> check = nullptr;

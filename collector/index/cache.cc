@@ -61,8 +61,10 @@ absl::Status BuildInto(const Cache& cache, const std::string& path, std::string_
   fs::create_directories(cache.directory, error);
   NewFile file(path);
   RETURN_IF_ERROR(file.Write(""));
-  RETURN_IF_ERROR(
-      BuildIndex(trace, space, options, [&](std::string_view piece) { return file.Write(piece); }));
+  BuildOptions with_spill = options;
+  with_spill.spill_directory = cache.directory;
+  RETURN_IF_ERROR(BuildIndex(trace, space, with_spill,
+                             [&](std::string_view piece) { return file.Write(piece); }));
   RETURN_IF_ERROR(file.Finish());
   Prune(cache);
   return absl::OkStatus();

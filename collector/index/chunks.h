@@ -9,24 +9,46 @@
 #include <utility>
 #include <vector>
 
+#include "collector/index/spill.h"
+
 namespace strobe::index {
+
+// Frees a chunk's room, or gives it back to where it is from.
+struct FreeChunk {
+  Spill* spill = nullptr;
+  void operator()(char* bytes) const {
+    if (spill != nullptr)
+      spill->Give(bytes);
+    else
+      delete[] bytes;
+  }
+};
 
 class Chunk {
  public:
-  explicit Chunk(std::size_t room) : bytes_(std::make_unique_for_overwrite<char[]>(room)) {}
+  explicit Chunk(std::size_t room) : bytes_(new char[room]) {}
+  // Has room for Spill::kPiece bytes, in the spill's file unless that is null or full.
+  explicit Chunk(Spill* spill)
+      : bytes_(spill == nullptr ? nullptr : spill->Take(), FreeChunk{spill}) {
+    if (bytes_ == nullptr) bytes_ = {new char[Spill::kPiece], FreeChunk()};
+  }
 
   char* data() { return bytes_.get(); }
   std::string_view view() const { return {bytes_.get(), size_}; }
   void resize(std::size_t size) { size_ = size; }
 
  private:
-  std::unique_ptr<char[]> bytes_;
+  std::unique_ptr<char[], FreeChunk> bytes_;
   std::size_t size_ = 0;
 };
 
 class Chunks {
  public:
   static constexpr std::size_t kRoom = 64;
+
+  Chunks() = default;
+  // With `spill`, which may be null, full chunks are in its file.
+  explicit Chunks(Spill* spill) : spill_(spill) {}
 
   // Where to write a record of at most kRoom bytes. A record never spans two chunks.
   char* Room() {
@@ -58,8 +80,6 @@ class Chunks {
   }
 
  private:
-  static constexpr std::size_t kChunk = 128 << 10;
-
   std::size_t InLast() const {
     return chunks_.empty() ? 0 : static_cast<std::size_t>(at_ - chunks_.back().view().data());
   }
@@ -70,10 +90,11 @@ class Chunks {
   }
   void AddChunk() {
     EndChunk();
-    at_ = chunks_.emplace_back(kChunk).data();
-    end_ = at_ + kChunk;
+    at_ = chunks_.emplace_back(spill_).data();
+    end_ = at_ + Spill::kPiece;
   }
 
+  Spill* spill_ = nullptr;
   std::vector<Chunk> chunks_;
   char *at_ = nullptr, *end_ = nullptr;  // The room of the last chunk.
   std::uint64_t full_ = 0;               // Bytes in all chunks but the last.

@@ -85,7 +85,7 @@ class LineReader {
   }
 
   std::uint32_t AddTrack(std::uint32_t lane, std::uint32_t depth) {
-    TrackWriter& track = work_.tracks.emplace_back();
+    TrackWriter& track = work_.tracks.emplace_back(work_.spill);
     track.track.lane = lane;
     track.track.depth = depth;
     track.track.overlapping = lane + 1 == xplane::kMaxLanes || depth + 1 == kMaxDepth;

@@ -55,10 +55,11 @@ struct LineWork {
   const EventBytes* source = nullptr;
   std::uint32_t plane_index = 0;
   std::uint32_t derived = 0;  // See Row::derived.
+  Spill* spill = nullptr;     // For what becomes of the line; may be null.
 
   // What ReadLine fills in.
   std::deque<TrackWriter> tracks{};
-  PackedEnds ends{};                    // Their tracks are counted from the line's first.
+  PackedEnds ends{spill};               // Their tracks are counted from the line's first.
   std::vector<std::uint64_t> counts{};  // Events by text.
   std::int64_t begin_ps = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ps = std::numeric_limits<std::int64_t>::min();

@@ -47,6 +47,7 @@ void ReverseLinks(std::vector<Link>& links) {
 // Encodes lists of links that come sorted.
 class LinkEncoder {
  public:
+  explicit LinkEncoder(Spill* spill) { lists_.data = Chunks(spill); }
   void Add(const Link& link) {
     if (lists_.first_block.size() <= link.track) BeginTrack(link.track);
     if (in_track_++ % kBlockEvents == 0) {
@@ -83,7 +84,7 @@ class LinkEncoder {
 // Sorted links, packed, until they are merged with others.
 class PackedLinks {
  public:
-  explicit PackedLinks(const std::vector<Link>& links) {
+  PackedLinks(const std::vector<Link>& links, Spill* spill) : bytes_(spill) {
     Link last;
     for (const Link& link : links) {
       char* at = bytes_.Room();
@@ -115,7 +116,7 @@ class LinkCursor {
 
   void Advance() {
     while (reader_.done()) {  // A link never spans two chunks.
-      if (next_ > 0) chunks_[next_ - 1] = Chunk(0);
+      if (next_ > 0) chunks_[next_ - 1] = Chunk(std::size_t{0});
       if (next_ == chunks_.size()) {
         done_ = true;
         return;
@@ -138,19 +139,19 @@ class LinkCursor {
   bool done_ = false;
 };
 
-LinkLists Encode(const std::vector<Link>& links, std::uint32_t tracks) {
-  LinkEncoder encoder;
+LinkLists Encode(const std::vector<Link>& links, std::uint32_t tracks, Spill* spill) {
+  LinkEncoder encoder(spill);
   for (const Link& link : links) encoder.Add(link);
   return encoder.Finish(tracks);
 }
 
-LinkLists Merge(std::vector<PackedLinks> runs, std::uint32_t tracks) {
+LinkLists Merge(std::vector<PackedLinks> runs, std::uint32_t tracks, Spill* spill) {
   std::vector<LinkCursor> cursors;
   for (PackedLinks& run : runs) {
     cursors.emplace_back(std::move(run));
     if (cursors.back().done()) cursors.pop_back();
   }
-  LinkEncoder encoder;
+  LinkEncoder encoder(spill);
   while (!cursors.empty()) {  // They are few, so that a heap would not be faster.
     const auto least = std::min_element(cursors.begin(), cursors.end());
     encoder.Add(least->link());
@@ -208,7 +209,7 @@ void JoinEnds(std::vector<LinkEnd>& ends, std::size_t threads, std::vector<Link>
 }
 
 JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, std::size_t threads,
-                      std::size_t at_once) {
+                      std::size_t at_once, Spill* spill) {
   std::size_t size = 0;
   for (const LineEnds& line : lines) size += line.ends->size();
   const std::size_t passes =
@@ -231,19 +232,19 @@ JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, 
     JoinEnds(ends, threads, links);
     SortLinks(links, threads);
     if (passes == 1)
-      joined.outs = Encode(links, tracks);
+      joined.outs = Encode(links, tracks, spill);
     else
-      outs.emplace_back(links);
+      outs.emplace_back(links, spill);
     ReverseLinks(links);
     SortLinks(links, threads);
     if (passes == 1)
-      joined.ins = Encode(links, tracks);
+      joined.ins = Encode(links, tracks, spill);
     else
-      ins.emplace_back(links);
+      ins.emplace_back(links, spill);
   }
   if (passes == 1) return joined;
-  joined.outs = Merge(std::move(outs), tracks);
-  joined.ins = Merge(std::move(ins), tracks);
+  joined.outs = Merge(std::move(outs), tracks, spill);
+  joined.ins = Merge(std::move(ins), tracks, spill);
   return joined;
 }
 

@@ -31,8 +31,13 @@ class PackedEnds {
     return static_cast<unsigned>(id * 0x9e3779b97f4a7c15 >> 60);
   }
 
+  PackedEnds() : PackedEnds(nullptr) {}
+  explicit PackedEnds(Spill* spill) : spill_(spill) { parts_.push_back({.bytes = Chunks(spill)}); }
+
   // Called before the first Add if the line has enough events for parts to be worth their memory.
-  void Split() { parts_.resize(kParts); }
+  void Split() {
+    while (parts_.size() < kParts) parts_.push_back({.bytes = Chunks(spill_)});
+  }
   void Add(const LinkEnd& end);
   std::size_t size() const { return size_; }
   void Shrink();
@@ -45,7 +50,8 @@ class PackedEnds {
     Chunks bytes{};
     LinkEnd last{};
   };
-  std::vector<Part> parts_{1};
+  Spill* spill_;
+  std::vector<Part> parts_;
   std::size_t size_ = 0;
 };
 
@@ -77,8 +83,9 @@ struct LineEnds {
 };
 // An end is 16 bytes and a link as many, so that this bounds the memory beside the packed ends.
 inline constexpr std::size_t kMaxEndsAtOnce = std::size_t{2} << 20;
-// Joins the ends of all lines, about `at_once` of them at a time, and frees them.
+// Joins the ends of all lines, about `at_once` of them at a time, and frees them. With `spill`, the
+// links are in its file.
 JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, std::size_t threads,
-                      std::size_t at_once = kMaxEndsAtOnce);
+                      std::size_t at_once = kMaxEndsAtOnce, Spill* spill = nullptr);
 
 }  // namespace strobe::index

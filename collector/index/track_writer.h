@@ -12,6 +12,10 @@ namespace strobe::index {
 
 class TrackWriter {
  public:
+  TrackWriter() = default;
+  // With `spill`, which may be null, the encoded events are in its file.
+  explicit TrackWriter(Spill* spill) : data(spill) {}
+
   // Adds an event. Events come in the order of their begins. `name` is a text's number, `place` the
   // offset of the event's bytes in the trace.
   void Add(std::int64_t begin_ps, std::int64_t end_ps, std::uint32_t name, std::uint64_t place);

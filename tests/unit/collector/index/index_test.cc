@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <cstring>
 #include <map>
 #include <random>
 #include <set>
 
+#include "collector/index/build.h"
+#include "collector/index/spill.h"
 #include "collector/index/window.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/edit.h"
@@ -103,6 +106,42 @@ TEST(Index, ArrowsLeadBothWays) {
   made.index.ForEachLink(made.index.tracks()[row_of("pool").first_track], false, 0, 1,
                          [&](const LinkTarget& link) { taken.insert(link.other); });
   EXPECT_THAT(taken, testing::ElementsAre(1u, 2u));
+}
+
+// What a large trace's index is made in must not show in it.
+TEST(Index, IsTheSameWhetherItWasMadeInMemoryOrInAFile) {
+  const std::string trace = Job(200'000);  // Several chunks.
+  const absl::StatusOr<xplane::Space> space = xplane::Space::Read(trace);
+  ASSERT_TRUE(space.ok());
+  const auto build = [&](const std::string& directory) {
+    std::string bytes;
+    const absl::Status built = BuildIndex(
+        trace, *space, {.threads = 2, .spill_directory = directory, .min_spilled_events = 1},
+        [&](std::string_view piece) {
+          bytes += piece;
+          return absl::OkStatus();
+        });
+    EXPECT_TRUE(built.ok()) << built;
+    return bytes;
+  };
+  const std::string in_memory = build("");
+  EXPECT_EQ(build("/tmp"), in_memory);
+  EXPECT_EQ(build("/nowhere"), in_memory) << "it is only made in another way";
+}
+
+TEST(Spill, GivesRoomAndTakesItBack) {
+  const auto spill = Spill::Create("/tmp");
+  ASSERT_TRUE(spill.ok()) << spill.status();
+  std::set<char*> pieces;
+  for (int i = 0; i < 300; ++i) {
+    char* piece = (*spill)->Take();
+    ASSERT_NE(piece, nullptr);
+    std::memset(piece, i, Spill::kPiece);
+    EXPECT_TRUE(pieces.insert(piece).second) << "given out twice";
+  }
+  char* last = *pieces.rbegin();
+  (*spill)->Give(last);
+  EXPECT_EQ((*spill)->Take(), last);
 }
 
 // Process b also has launches with the ids 1 to 10, of kernels that were not recorded.
