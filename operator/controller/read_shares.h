@@ -1,6 +1,6 @@
-// Limits the reads of the API server that alerts and signs cause. Half of the rate is for whoever
-// comes first; the other half is shared by the namespaces that have asked lately, and by one more.
-// So a storm in one namespace leaves reads for the others. Not safe for concurrent use.
+// Limits the reads of the API server that alerts and signs cause. Any namespace may use one half of
+// the rate. The namespaces that have asked lately share the other half, and one share is kept free,
+// so that a storm in one namespace leaves reads for the others. Not safe for concurrent use.
 #pragma once
 #include <cstddef>
 #include <map>

@@ -64,16 +64,19 @@ std::vector<std::uint16_t> PortsIn(const json& object, const char* key) {
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// A live program keeps its announcement locked, so a lock that can be taken means that the program
-// is gone. This does not hold for a file that has no name any more: a live program has replaced it,
-// and may have released its lock.
+// False if a live program has replaced the file. Its locks then tell nothing, because the program
+// may have released them.
 bool HasName(const FileDescriptor& file) {
   struct stat info {};
   return fstat(file.get(), &info) == 0 && info.st_nlink > 0;
 }
+
+// A live program keeps its announcement locked, so a lock that can be taken means that the program
+// is gone.
 bool IsAbandoned(const FileDescriptor& file) {
   return flock(file.get(), LOCK_SH | LOCK_NB) == 0 && HasName(file);
 }
+
 // The same for a program that left the first lock to a child, which C code forked.
 bool IsLeftToChild(const Announcement& process, const FileDescriptor& file) {
   if (!process.process_lock) return false;

@@ -31,7 +31,8 @@ struct Announcement {
   std::string steps{};    // The name of the file that tells its steps; empty if there is none.
   // The socket by which its Kineto asks a daemon, as KinetoClient::socket; empty if not known.
   std::string kineto{};
-  // It refuses every capture over `socket`, because its framework's version cannot be recorded so.
+  // It refuses every capture over `socket`, because its framework's version cannot be recorded so,
+  // and Kineto's daemon may record it instead.
   bool refuses = false;
   std::vector<std::uint16_t> listens{};  // TCP ports on which the process listens.
   bool stepped = false;                  // It has told a training step.

@@ -6,18 +6,17 @@ nothing but the bytes.
 
 import sys
 import time
-from concurrent import futures
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.e2e.big_profiler import add_times, serve, wait_for_start  # noqa: E402
 
 
 def environment(xplane, start_ns, stop_ns):
     """An encoded XSpace with the times of a recording."""
     space = xplane.XSpace(hostnames=["ready"])
-    plane = space.planes.add(name="Task Environment")
-    for number, (name, value) in enumerate((("profile_start_time", start_ns), ("profile_stop_time", stop_ns)), 1):
-        plane.stat_metadata[number].id = number
-        plane.stat_metadata[number].name = name
-        plane.stats.add(metadata_id=number, uint64_value=value)
+    add_times(space, start_ns, stop_ns)
     return space.SerializeToString()
 
 
@@ -37,10 +36,7 @@ def main():
     from tensorflow import xplane_pb2
 
     def profile(request, _):
-        start = max(request.opts.start_timestamp_ns, time.time_ns())
-        while time.time_ns() < start:
-            time.sleep(0.0005)
-        began = time.time_ns()
+        began = wait_for_start(request)
         stop = began + request.opts.duration_ms * 1_000_000
         # An encoded ProfileResponse, put together while it records: two encoded XSpaces, one after the other, are one with the planes of both.
         head = environment(xplane_pb2, began, stop)
@@ -53,16 +49,12 @@ def main():
         context.abort(grpc.StatusCode.INTERNAL, "there are no snapshots")
 
     method = grpc.unary_unary_rpc_method_handler
-    server = grpc.server(futures.ThreadPoolExecutor(4), options=[("grpc.max_send_message_length", -1)])
-    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("tensorflow.ProfilerService", {
+    methods = grpc.method_handlers_generic_handler("tensorflow.ProfilerService", {
         "Profile": method(profile, request_deserializer=wire.ProfileRequest.FromString),
         "Terminate": method(lambda *_: b""),
         "GetSnapshot": method(refuse),
-    })])
-    server.add_insecure_port(f"127.0.0.1:{port}")
-    server.start()
-    print("ready", flush=True)
-    server.wait_for_termination()
+    })
+    serve(port, lambda server: server.add_generic_rpc_handlers([methods]))
 
 
 if __name__ == "__main__":

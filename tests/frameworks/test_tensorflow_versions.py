@@ -1,4 +1,4 @@
-"""Older versions of TensorFlow: recorded, whoever brings Strobe's part into the program, and unharmed. CI has no time for it.
+"""Tests that older versions of TensorFlow are recorded and unharmed, both with `import strobe` and with the agent. CI has no time for it.
 
     tests/frameworks/tensorflow_version 2.18.1
     build/venv/bin/python -m pytest tests/frameworks/test_tensorflow_versions.py

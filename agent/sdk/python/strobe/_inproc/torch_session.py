@@ -6,6 +6,7 @@ import sys
 import time
 
 from .exits import skip_destructors
+from .frameworks import release, version
 from .own_thread import thread_id
 from .recorder import Recorder, intercept
 from .request import Refused
@@ -14,16 +15,7 @@ from .torch_unlocked import empty, save
 
 
 # Older versions crash at the end of the program if Kineto's daemon recorded it (seen with 2.3.1, every time).
-_OLDEST_FOR_KINETO = (2, 5)
-
-
-def _version(torch):
-    """PyTorch's version as two numbers; newer than any if it has another form."""
-    try:
-        major, minor = str(torch.__version__).split(".")[:2]
-        return int(major), int(minor)
-    except (AttributeError, ValueError):
-        return sys.maxsize, 0
+_OLDEST_FOR_KINETO = (2, 5, 0)
 
 
 class _StepAnnotations:
@@ -57,7 +49,7 @@ class TorchRecorder(Recorder):
         self.refuses = False
         if self._all_threads() is None:
             self.note = "PyTorch before 2.7 records only the thread that starts its profiler: captures are refused"
-            self.refuses = _version(self.torch) >= _OLDEST_FOR_KINETO
+            self.refuses = release(version("torch")) >= _OLDEST_FOR_KINETO
         self.used = False  # By a capture.
         self.profiled = False  # By a capture or by the program.
         self._yield_to_program()
