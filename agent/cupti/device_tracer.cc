@@ -1,5 +1,7 @@
 #include "agent/cupti/device_tracer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -17,7 +19,11 @@ using wire::DevicePhase;
 using wire::DeviceStep;
 using wire::RecordType;
 
-constexpr int kMaxFlushes = 3;
+// Buffers that CUPTI has not returned when everything is switched off are asked for so often, at
+// these intervals. A call of the program that was running then writes its record when it ends; the
+// launch of a large graph takes milliseconds, and longer while the device's queue is full.
+constexpr int kMaxFlushes = 250;
+constexpr useconds_t kFlushAgainAfterUs = 1000;
 
 struct Kind {
   CUpti_ActivityKind kind;
@@ -137,14 +143,19 @@ std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
           cupti_.register_callbacks(&DeviceTracer::GiveBuffer, &DeviceTracer::TakeBuffer);
       result != CUPTI_SUCCESS)
     return Failure{DeviceStep::kRegisterCallbacks, result};
+  // CUPTI counts what it has dropped since it was last asked, so also what it dropped of the
+  // program's own profiler.
+  std::size_t dropped_before = 0;
+  cupti_.dropped_records(nullptr, 0, &dropped_before);
   // This runs after all kinds are disabled. A forced flush also returns unfinished records of work
   // that still runs. It returns success in any case: if it fails, records are missing but nothing
   // stays enabled.
   undo_.emplace_back([this] {
     flushed_ = cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    // A CUDA call that was running while its kind was disabled fills one more buffer.
-    for (int i = 0; i < kMaxFlushes && flushed_ == CUPTI_SUCCESS && RecordsAreOut(); ++i)
+    for (int i = 0; i < kMaxFlushes && flushed_ == CUPTI_SUCCESS && RecordsAreOut(); ++i) {
+      usleep(kFlushAgainAfterUs);
       flushed_ = cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    }
     return CUPTI_SUCCESS;
   });
   for (const Kind& kind : kKinds) {

@@ -154,7 +154,7 @@ DeviceVerdict JudgeDevice(const DeviceStatus& status) {
     return {Outcome::kEventsDropped,
             StrCat(status.buffers_lost,
                    " buffers of device records are missing: another profiler in the process took "
-                   "over CUPTI during the capture")};
+                   "over CUPTI during the capture, or a call of CUDA did not end with it")};
   }
   if (status.lost > 0) {
     return {Outcome::kEventsDropped, StrCat(status.lost,

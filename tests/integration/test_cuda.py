@@ -126,6 +126,8 @@ FAULTS = [
     ("flush_ms=8000", "EventsDropped", "did not return its last records"),
     ("flush=999", "EventsDropped", "CUPTI_ERROR_UNKNOWN"),
     ("after_unsubscribe=1", "Ok", ""),
+    ("busy_ms=100", "Ok", ""),
+    ("dropped=3", "Ok", ""),
     ("foreign=1", "Ok", ""),  # Buffers that are not the agent's are left alone.
     ("unsubscribe=999", "ProfilerStartFailed", "could not be disabled"),
 ]

@@ -155,6 +155,51 @@ def test_the_programs_own_trace_ends_a_session_of_the_server(trainer, protos, tm
     assert "stopped" in trainer.process.output() and trainer.trains()
 
 
+# What XLA's profiler does when a session ends on an NVIDIA GPU. This machine has none, so JAX is made to say that it uses one.
+ON_A_GPU = """
+import ctypes
+from jax._src import xla_bridge
+xla_bridge._backends['cuda'] = xla_bridge._backends['cpu']
+ctypes.CDLL({driver!r})
+cupti = ctypes.CDLL({cupti!r})
+"""
+DETACH = "print('finalize', cupti.cuptiFinalize(), flush=True)"
+
+
+@pytest.mark.parametrize("through", ["server", "session"])
+@pytest.mark.parametrize("generation", ["12", "13"])
+def test_the_end_of_a_recording_does_not_detach_cupti(trainer, through, generation):
+    trainer.announced()
+    trainer.order(ON_A_GPU.format(driver=str(BIN / "fakes/libcuda.so.1"), cupti=str(BIN / f"fakes/{generation}/libcupti.so.{generation}")))
+    trainer.order(DETACH)
+    assert trainer.process.output().count("detached") == 1
+    client = trainer.client()
+    if through == "server":
+        client.ask(op="hold", id="test", start_ns=time.time_ns(), duration_ns=1000 * MS)
+        assert client.read()["state"] == "held"
+    else:
+        client.capture(duration_ms=100)
+        client.until("recording")
+    trainer.order(DETACH)
+    client.close()
+    trainer.order(DETACH)
+    output = trainer.process.output()
+    assert output.count("finalize 0") == 3 and output.count("detached") == 1 and trainer.trains(), output
+
+
+def test_a_recording_that_could_detach_cupti_is_refused(trainer):
+    trainer.announced()
+    trainer.order(ON_A_GPU.format(driver=str(BIN / "fakes/libcuda.so.1"), cupti=str(BIN / "fakes/13/libcupti.so.13")))
+    trainer.order("from strobe._inproc import cupti_detach; cupti_detach._RETURN_SUCCESS = {}")
+    client = trainer.client()
+    client.capture(duration_ms=100)
+    last = client.last()
+    assert last["outcome"] == "ProfilerStartFailed" and "STROBE_BOOTSTRAP=off" in last["message"], last
+    client = trainer.client()
+    client.ask(op="hold", id="test", start_ns=time.time_ns(), duration_ns=100 * MS)
+    assert client.last()["outcome"] == "ProfilerStartFailed" and trainer.trains()
+
+
 @pytest.mark.parametrize("through", ["server", "session"])
 def test_the_end_of_the_program_does_not_wait_for_a_capture(trainer, protos, through):
     announcement = trainer.announced()

@@ -8,6 +8,9 @@
 //   late_ms=<n>            Full buffers are handed back n ms late.
 //   flush_ms=<n>           Each flush takes n ms longer.
 //   jump_ns=<n>            After a second, the clock jumps n ns ahead.
+//   busy_ms=<n>            For n ms after a kind was disabled, a call of the program writes into the
+//                          last buffer, which no flush hands back meanwhile.
+//   dropped=<n>            n records were dropped before the agent came.
 //   after_unsubscribe=1    A last buffer is handed back after cuptiUnsubscribe has returned.
 //   steal_ms=<n>           n ms after the first kind was enabled, another profiler registers its
 //                          callbacks and gets all buffers from then on.
@@ -99,10 +102,11 @@ struct State {
   std::deque<Buffer> full;
   bool worker = false;
   std::uint64_t filled = 0, handed_back = 0;  // Numbers of buffers since the start.
-  std::size_t dropped = 0;
+  std::size_t dropped = static_cast<std::size_t>(Fault("dropped"));
 };
 
 std::atomic<std::uint64_t> enabled{0};
+std::atomic<std::uint64_t> busy_until{0};
 std::atomic<int> subscriber{0};
 
 State& TheState() {
@@ -375,6 +379,15 @@ CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle) {
   }
   return CUPTI_SUCCESS;
 }
+// Says so, because the real one can end a program that trains.
+CUptiResult CUPTIAPI cuptiFinalize() {
+  MustLive("cuptiFinalize");
+  std::fprintf(stderr, "fake CUPTI: detached\n");
+  enabled = 0;
+  subscriber = 0;
+  SetHook(nullptr);
+  return CUPTI_SUCCESS;
+}
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
                                                     CUpti_BuffersCallbackCompleteFunc complete) {
   MustLive("cuptiActivityRegisterCallbacks");
@@ -405,6 +418,8 @@ CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
   const CUptiResult fault = Result("disable:" + std::to_string(kind));
   if (fault != CUPTI_SUCCESS) return fault;
   if (enabled.fetch_and(~(1ull << kind)) == 1ull << kind) SetHook(nullptr);
+  if (const long ms = Fault("busy_ms"); ms > 0)
+    busy_until = NowNs() + static_cast<std::uint64_t>(ms) * 1'000'000;
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
@@ -419,7 +434,8 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
   State& state = TheState();
   std::unique_lock<std::mutex> lock(state.mutex);
   const bool forced = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
-  if (state.filling.used > 0 && (forced || state.filling.complete_at <= NowNs())) {
+  if (state.filling.used > 0 && NowNs() >= busy_until &&
+      (forced || state.filling.complete_at <= NowNs())) {
     ++state.filled;
     state.full.push_back(state.filling);
     state.filling = {};

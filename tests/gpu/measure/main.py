@@ -30,9 +30,10 @@ def _steps():
         ("look-back", steps_driver.look_back, 40),
         ("jax-agent", of(f.agent, framework="jax"), 80), ("jax-framework", of(f.framework, name="jax"), 100),
         ("torch-framework", of(f.framework, name="torch"), 100), ("torch-agent", of(f.agent, framework="torch"), 80),
+        ("jax-small", of(f.small, framework="jax"), 70), ("torch-small", of(f.small, framework="torch"), 80),
+        ("permission", steps_machine.permission, 30), ("beginner", steps_driver.beginner, 30), ("mig", steps_machine.mig, 20), ("mps", steps_machine.mps, 40),
         ("jax-cost", of(f.cost, framework="jax"), 110), ("torch-cost", of(f.cost, framework="torch"), 120),
         ("jax-two-profilers", of(f.two_profilers, framework="jax"), 70), ("torch-two-profilers", of(f.two_profilers, framework="torch"), 80),
-        ("permission", steps_machine.permission, 30), ("beginner", steps_driver.beginner, 30), ("mig", steps_machine.mig, 20), ("mps", steps_machine.mps, 40),
     ]
 
 
@@ -90,6 +91,7 @@ def main():
     parser = argparse.ArgumentParser(prog="tests/gpu/run", description="Measures Strobe on this machine's GPU.")
     steps = _steps()
     parser.add_argument("--steps", help="comma list of: " + ", ".join(name for name, *_ in steps))
+    parser.add_argument("--seconds", type=int, default=BUDGET_SECONDS, help="no step is begun or goes on after these (default %(default)s, which is the most)")
     arguments = parser.parse_args()
     wanted = arguments.steps.split(",") if arguments.steps else [name for name, *_ in steps]
     unknown = set(wanted) - {name for name, *_ in steps}
@@ -102,7 +104,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="sg", ignore_cleanup_errors=True) as directory:
         Path(directory).chmod(0o755)  # Programs of other users have their folders in there.
         setup = Setup(Path(directory))
-        end = time.monotonic() + setup.patience * BUDGET_SECONDS
+        end = time.monotonic() + setup.patience * min(arguments.seconds, BUDGET_SECONDS)
         for name, function, most in steps:
             if name not in wanted:
                 continue

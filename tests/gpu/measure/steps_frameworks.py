@@ -1,6 +1,7 @@
 """JAX and PyTorch programs that know nothing of Strobe: what is recorded, what it costs, and what happens beside their own profilers."""
 
 import json
+import random
 import statistics
 import time
 from pathlib import Path
@@ -13,6 +14,11 @@ from .rig import Rig, told, window_ns
 STEPS = 50
 COST_BAR = 2.0  # Percent of a step while recording.
 NOISE = 1.0  # Percent that two processes of the same program may differ by.
+# Small enough that the GPU's clock does not fall while it computes, so that the same kernels take the same time again.
+STEADY = {"STROBE_GPU_MODEL": "8,1024,512"}
+# So many small kernels that the program's launches, and not the GPU, take the time of a step.
+MANY_SMALL = {"STROBE_GPU_MODEL": "60,256,256"}
+CAPTURES_WHILE_TRAINING = 3
 LEAD_SECONDS = {"jax": 2.5, "torch": 4.5}  # From the begin of a capture to its window; PyTorch prepares two seconds ahead with CUDA.
 
 
@@ -43,8 +49,7 @@ def _told_work(same, what):
 
 
 def _compared(rig, trainer, what):
-    """The same steps by the framework's own profiler and by Strobe."""
-    own = trainer.ask(f"profile {STEPS} {rig.folder}/own", 90)
+    """The same steps by Strobe and by the framework's own profiler: in this order, because Kineto keeps CUPTI once it had it."""
     rig.begin(3)
     rig.wait_window()
     ran = trainer.ask(f"steps {STEPS}", 60)
@@ -53,6 +58,7 @@ def _compared(rig, trainer, what):
     if ran["began_ns"] < begin or ran["ended_ns"] > end:
         raise Failed(f"the steps ran {(ran['began_ns'] - begin) / 1e9:+.2f} to {(ran['ended_ns'] - begin) / 1e9:+.2f} s after the begin of a window of "
                      f"{(end - begin) / 1e9:.0f} s; {told(manifest['worker'])}")
+    own = trainer.ask(f"profile {STEPS} {rig.folder}/own", 90)
     found = rig.recording()
     same = same_work(found.kernels, own_kernels(own))
     worker = manifest["worker"]
@@ -65,14 +71,14 @@ def agent(setup, framework):
     """The agent with CUPTI against the framework's own profiler, which cannot record at the same time: CUPTI has one subscriber."""
     python = _python(setup, framework)
     with Rig(setup, f"{framework}-agent") as rig:
-        return _compared(rig, rig.trainer(framework, python, _by_agent(rig)), f"agent and {framework}'s own profiler")
+        return _compared(rig, rig.trainer(framework, python, {**_by_agent(rig), **STEADY, **setup.trainer}), f"agent and {framework}'s own profiler")
 
 
 def framework(setup, name):
     """An unchanged program through Strobe's part in it, which the agent starts: no PYTHONPATH, as in GPU pods."""
     python = _python(setup, name)
     with Rig(setup, f"{name}-framework") as rig:
-        trainer = rig.trainer(name, python, rig.agent_env())
+        trainer = rig.trainer(name, python, {**rig.agent_env(), **STEADY, **setup.trainer})
         told_of, planes, good = [], set(), True
         time.sleep(2.5)  # The agent's thread looks once a second whether a framework was imported.
         for _ in range(3):
@@ -92,48 +98,94 @@ def _median(chunks, begin=0, end=1 << 63):
     return statistics.median(inside) if inside else None
 
 
-def _turn(setup, rig, alone, ours, framework, number):
-    """One turn of each way to run, in an order that changes."""
-    seconds, seen = setup.seconds(1.5), {}
+def _turn(setup, rig, programs, framework, number):
+    """One turn of each way to run, in an order that changes. A GPU that has computed for a while is slower than one that has rested: before each way it
+    rests as long, and computes as long as a capture needs from its begin to its window."""
+    alone, other, ours = programs
+    seconds, lead, seen = setup.seconds(1.2), LEAD_SECONDS[framework], {}
+
+    def run(program):
+        began = time.time_ns()
+        chunks = program.ask(f"run {lead + seconds}", 60)["chunks"]
+        return _median(chunks, began + round(lead * 1e9))
 
     def record():
         before = time.time_ns()
-        ours.send(f"run {LEAD_SECONDS[framework] + seconds + 1}")
+        ours.send(f"run {lead + seconds + 1}")
         manifest = rig.capture(seconds)
         chunks, worker = ours.answer(90)["chunks"], manifest["worker"]
         begin, end = window_ns(manifest)
         seen["Strobe records"] = _median(chunks, begin, end) if worker["outcome"] in ("Ok", "LateStart") else None
         seen["Strobe prepares"] = _median(chunks, before, begin)
 
-    ways = [lambda: seen.update(alone=_median(alone.ask(f"run {seconds}", 60)["chunks"])),
-            lambda: seen.update({"nobody records": _median(ours.ask(f"run {seconds}", 60)["chunks"])}), record,
-            lambda: seen.update({"its own profiler records": _median(alone.ask(f"profile-run {seconds} {rig.folder}/own{number}", 120)["chunks"])})]
-    for way in ways[number % 4:] + ways[:number % 4]:
+    def own():
+        alone.ask(f"run {lead}", 60)
+        seen["its own profiler records"] = _median(alone.ask(f"profile-run {seconds} {rig.folder}/own{number}", 120)["chunks"])
+
+    ways = [lambda: seen.update(alone=run(alone)), lambda: seen.update({"another one alone": run(other)}),
+            lambda: seen.update({"nobody records": run(ours)}), record, own]
+    random.Random(number).shuffle(ways)
+    for way in ways:
+        time.sleep(setup.seconds(1))
         way()
     return seen
 
 
 def cost(setup, framework):
-    """Time of a step: alone, with Strobe while nobody records, while Strobe records, and while the framework's own profiler does."""
+    """Time of a step: alone, in a second process like it, with Strobe while nobody records, while Strobe records, and while the framework's own profiler
+    does."""
     python = _python(setup, framework)
     with Rig(setup, f"{framework}-cost") as rig:
-        env = _by_agent(rig) if framework == "jax" else rig.agent_env()
-        alone, ours = rig.trainer(framework, python), rig.trainer(framework, python, env)
+        programs = [rig.trainer(framework, python), rig.trainer(framework, python), rig.trainer(framework, python, rig.agent_env())]
         time.sleep(2.5)
-        turns = []
-        while len(turns) < 4 and (len(turns) < 2 or setup.left() > 25):
-            turns.append(_turn(setup, rig, alone, ours, framework, len(turns)))
+        turns, longest = [], 0.0
+        while len(turns) < 4 and (not turns or setup.left() > longest + 2):
+            began = time.monotonic()
+            turns.append(_turn(setup, rig, programs, framework, len(turns)))
+            longest = max(longest, time.monotonic() - began)
         (rig.folder / "turns.json").write_text(json.dumps(turns, indent=1))
         base = statistics.median(turn["alone"] for turn in turns)
         figures = {}
-        for name in ("nobody records", "Strobe prepares", "Strobe records", "its own profiler records"):
+        for name in ("another one alone", "nobody records", "Strobe prepares", "Strobe records", "its own profiler records"):
             values = [percent(turn[name], turn["alone"]) for turn in turns if turn.get(name)]
             figures[name] = statistics.median(values) if values else None
-        text = ", ".join(f"{name} {value:+.2f} %" if value is not None else f"{name}: no value" for name, value in figures.items())
         recording_costs, idle_costs = figures["Strobe records"], figures["nobody records"]
-        return judge(f"step {base:.1f} us alone; {text}; medians of {len(turns)} turns",
+        return judge(f"step {base:.1f} us alone; {_percents(figures)}; medians of {len(turns)} turns",
                      (recording_costs is not None and recording_costs <= COST_BAR, f"more than {COST_BAR} % while recording, or never recorded"),
                      (idle_costs is not None and idle_costs <= NOISE, f"more than {NOISE} % while nobody records"))
+
+
+def _percents(figures):
+    return ", ".join(f"{name} {value:+.2f} %" if value is not None else f"{name}: no value" for name, value in figures.items())
+
+
+def _ratio(ours, other, seconds, times):
+    """How much longer a step of the one takes than one of the other, while nobody records. They take turns, so that both have the same machine."""
+    seen = [[_median(program.ask(f"run {seconds}", 60)["chunks"]) for program in (ours, other)] for _ in range(times)]
+    return statistics.median(us[0] / us[1] for us in seen), statistics.median(us[1] for us in seen)
+
+
+def small(setup, framework):
+    """Captures of a program that launches many small kernels without a pause: it lives on, and what its steps cost while and after it is recorded. A
+    second process like it is never recorded."""
+    python = _python(setup, framework)
+    with Rig(setup, f"{framework}-small") as rig:
+        other, ours = rig.trainer(framework, python, {**MANY_SMALL, **setup.trainer}), rig.trainer(framework, python, {**rig.agent_env(), **MANY_SMALL, **setup.trainer})
+        time.sleep(2.5)
+        seconds, lead = setup.seconds(1), LEAD_SECONDS[framework]
+        before, base = _ratio(ours, other, setup.seconds(0.6), 3)
+        figures, outcomes, messages = {}, [], set()
+        for number in range(CAPTURES_WHILE_TRAINING):
+            ours.send(f"run {lead + seconds + 1}")
+            manifest = rig.capture(seconds)
+            during = _median(ours.answer(90)["chunks"], *window_ns(manifest))
+            after, now = _ratio(ours, other, setup.seconds(0.6), 2)
+            outcomes.append(manifest["worker"]["outcome"])
+            messages.add(told(manifest["worker"]))
+            figures[f"during {number + 1}"] = percent(during / now, before) if during else None
+            figures[f"after {number + 1}"] = percent(after, before)
+        return judge(f"step {base:.1f} us of one that is never recorded, {before:.3f} times that before the first capture; {_percents(figures)}; "
+                     f"{'; '.join(sorted(messages))}", (all(outcome == "Ok" for outcome in outcomes), "a capture is not Ok"))
 
 
 def _own_first(rig, trainer):
@@ -162,7 +214,7 @@ def two_profilers(setup, framework):
     """CUPTI has one subscriber: who comes second is told so by name, and the program trains on."""
     python = _python(setup, framework)
     with Rig(setup, f"{framework}-two") as rig:
-        trainer = rig.trainer(framework, python, _by_agent(rig) if framework == "jax" else rig.agent_env())
+        trainer = rig.trainer(framework, python, {**rig.agent_env(), **STEADY, **setup.trainer})
         time.sleep(2.5)
         worker, error, kept = _own_first(rig, trainer)
         second, errors, second_kept = _strobe_first(rig, trainer)

@@ -43,6 +43,7 @@ class Capture:
             if message is not None or not self.recorder.turn.take(self.service.channel.wake):
                 raise Refused("Busy", message or "the program profiles itself")
             try:
+                self.recorder.make_safe()
                 self._hold() if self.request.op == "hold" else self._record_steps() if self.request.step else self._record()
             except Exiting:
                 raise

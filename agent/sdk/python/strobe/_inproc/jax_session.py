@@ -4,6 +4,7 @@ import os
 import sys
 import time
 
+from .cupti_detach import keep_cupti_attached
 from .frameworks import release
 from .recorder import Recorder, intercept, original_of
 from .request import Refused
@@ -63,6 +64,10 @@ class JaxRecorder(Recorder):
         except (AttributeError, KeyError, TypeError):
             return False
 
+    def make_safe(self):
+        if self.uses_devices():
+            keep_cupti_attached()
+
     def prepare(self, request, start_ns):
         if self.note is not None and not request.may_stall:
             raise Refused("VersionMismatch", f"jaxlib {self.version} would pause training for up to several seconds at the end of a recording; jaxlib 0.8.2 does "
@@ -78,6 +83,7 @@ class JaxRecorder(Recorder):
         self.session = self.make_session(self.options)
         self.recording = True
         self.started_ns = time.time_ns()
+        self.make_safe()  # Again, for a copy of CUPTI that the session has found elsewhere.
 
     def _stop(self):
         session, self.session, self.recording = self.session, None, False

@@ -33,6 +33,9 @@ class Recorder:
         """Whether the program uses accelerators through this framework. Must not touch any."""
         return False
 
+    def make_safe(self):
+        """Does what must be done before a session of the framework's profiler, by whichever channel, so that its end does not harm the program. May raise Refused."""
+
     def prepare_ahead_ns(self):
         """How long before the instant prepare() is called. What is prepared costs the program something."""
         return 10**8

@@ -5,6 +5,7 @@ import shutil
 import sys
 import time
 
+from .cupti_detach import keep_cupti_attached
 from .recorder import Recorder, intercept, original_of
 from .request import Refused
 
@@ -69,6 +70,10 @@ class TensorFlowRecorder(Recorder):
         except (AttributeError, KeyError):
             return False
 
+    def make_safe(self):
+        if self.uses_devices():
+            keep_cupti_attached()
+
     def prepare(self, request, start_ns):
         # A session gives its trace only as a file below a folder, which must be named when the session starts.
         name = f".{self.directory.stem}{_FOLDER}"
@@ -87,6 +92,7 @@ class TensorFlowRecorder(Recorder):
             raise
         self.started_ns = time.time_ns()
         self.recording = True
+        self.make_safe()  # Again, for a copy of CUPTI that the session has found elsewhere.
 
     def _stop(self):
         self.recording = False

@@ -1,0 +1,70 @@
+"""Keeps CUPTI attached when XLA's profiler ends a session, because its way to detach it can end the program.
+
+XLA ends each session with cuptiFinalize, from whatever thread ends it, and has no option that leaves the call out. NVIDIA allows the call only where no
+thread is within CUDA. While a program trains, it loses its CUDA context soon after ("CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_ILLEGAL_ADDRESS"; issue 40260
+of jax-ml/jax): on an H100 with JAX 0.11.2, programs of many small kernels died of the first or second session that ended while they trained. Without the
+call, none died, and a step took as long as before.
+
+So this process's copy of cuptiFinalize is replaced by one that returns CUPTI_SUCCESS, before the first session of ours. It stays so, because the program
+may train whenever a later session ends, also one of its own.
+"""
+
+import ctypes
+import glob
+import os
+import platform
+import re
+import sys
+
+from .request import Refused
+
+# Machine code of "return 0", eight bytes, so that one store replaces it.
+_RETURN_SUCCESS = {"x86_64": b"\x31\xc0\xc3\x90\x90\x90\x90\x90", "aarch64": b"\x00\x00\x80\x52\xc0\x03\x5f\xd6"}
+
+_kept = set()  # Paths of the copies that are done.
+
+
+def keep_cupti_attached():
+    """Does so for each copy of CUPTI in this process; XLA's own is loaded if it is not there yet. Raises Refused if the system does not permit it."""
+    with open("/proc/self/maps", "rb") as file:
+        loaded = {os.fsdecode(path) for path in re.findall(rb"(/[^\n]*/libcu(?:da|pti)\.so[^\n]*)", file.read())}
+    if not any(os.path.basename(path).startswith("libcuda.so") for path in loaded):
+        return  # The devices are not NVIDIA's.
+    copies = [path for path in loaded if os.path.basename(path).startswith("libcupti.so")]
+    for path in copies or _candidates():
+        if path in _kept:
+            continue
+        try:
+            finalize = ctypes.CDLL(path).cuptiFinalize
+        except (OSError, AttributeError):
+            continue
+        _replace(ctypes.cast(finalize, ctypes.c_void_p).value, path)
+        _kept.add(path)
+        if not copies:
+            return  # XLA finds this one by its name.
+
+
+def _candidates():
+    """Where XLA looks for CUPTI: that of the Python wheels, then the loader's search path."""
+    generation = 13 if any(name.startswith("jax_plugins.xla_cuda13") for name in list(sys.modules)) else 12
+    for folder in list(sys.path):
+        yield from glob.glob(os.path.join(glob.escape(folder), "nvidia", "*", "lib", f"libcupti.so.{generation}"))
+    yield f"libcupti.so.{generation}"
+
+
+def _replace(address, path):
+    code = _RETURN_SUCCESS.get(platform.machine())
+    try:
+        if code is None or address % len(code) != 0:
+            raise OSError(f"unknown code on {platform.machine()}")
+        # The kernel writes here although the page may not be written, to this process's copy of it, and tells the processors.
+        memory = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            os.pwrite(memory, code, address)
+        finally:
+            os.close(memory)
+        if ctypes.string_at(address, len(code)) != code:
+            raise OSError("it was not written")
+    except OSError as error:
+        raise Refused("ProfilerStartFailed", f"XLA's profiler could end this program: it would detach CUPTI while the program trains, and {path} could not be kept from it "
+                      f"({error}); with STROBE_BOOTSTRAP=off in the program's environment, the agent records its devices instead") from None
