@@ -8,9 +8,8 @@
 //   late_ms=<n>            Full buffers are handed back n ms late.
 //   flush_ms=<n>           Each flush takes n ms longer.
 //   jump_ns=<n>            After a second, the clock jumps n ns ahead.
-//   busy_ms=<n>            For n ms after a kind was disabled, a call of the program writes into
-//   the
-//                          last buffer, which no flush hands back meanwhile.
+//   busy_ms=<n>            For n ms after a kind was disabled, a call of the program writes to the
+//                          last buffer, and no flush hands that back.
 //   dropped=<n>            n records were dropped before the agent came.
 //   after_unsubscribe=1    A last buffer is handed back after cuptiUnsubscribe has returned.
 //   steal_ms=<n>           n ms after the first kind was enabled, another profiler registers its
