@@ -14,6 +14,7 @@
 #include "collector/analysis/event_stats.h"
 #include "collector/analysis/steps.h"
 #include "collector/analysis/verdict.h"
+#include "collector/digest/device_lines.h"
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -66,11 +67,22 @@ struct Inspected {
   Processes processes{};
 };
 
+// Of a device, the lines that show each piece of its work once: others repeat it under the names of
+// the program's scopes, or show what CUPTI did. Of a host, all lines.
+analysis::LinePredicate LinesThatTakeTime(const xplane::Plane& plane) {
+  if (!digest::IsDevicePlane(plane)) return {};
+  return [lines = digest::DeviceLines(plane)](const xplane::Line& line) {
+    const digest::LineRole role = lines.RoleOf(line);
+    return role == digest::LineRole::kWork || role == digest::LineRole::kNestedWork;
+  };
+}
+
 absl::StatusOr<Inspected> Inspect(const WorkerTrace& trace, const InspectFlags& flags) {
   Inspected result{.worker = trace.worker, .shift_ns = trace.shift_ns};
   for (const xplane::Plane& plane : trace.space.planes) {
     if (!Contains(plane.name, flags.plane)) continue;
-    ASSIGN_OR_RETURN(analysis::PlaneStats stats, analysis::ComputeStats(plane));
+    ASSIGN_OR_RETURN(analysis::PlaneStats stats,
+                     analysis::ComputeStats(plane, LinesThatTakeTime(plane)));
     result.planes.push_back(std::move(stats));
     result.lines.push_back(plane.lines.size());
   }

@@ -56,7 +56,8 @@ void CountLine(const xplane::Plane& plane, const std::vector<Placed>& events,
 
 }  // namespace
 
-absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane) {
+absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane,
+                                        const LinePredicate& has_kinds) {
   PlaneStats stats{.plane = plane.name};
   std::unordered_map<std::int64_t, EventStats> kinds;
   for (const xplane::Line& line : plane.lines) {
@@ -66,6 +67,7 @@ absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane) {
       stats.begin_ps = first ? event.begin_ps : std::min(stats.begin_ps, event.begin_ps);
       stats.end_ps = first ? event.end_ps : std::max(stats.end_ps, event.end_ps);
     }
+    if (has_kinds && !has_kinds(line)) continue;
     CountLine(plane, events, kinds);
     // Some profilers write one aggregated event with a number of occurrences instead of single
     // ones.

@@ -1,6 +1,7 @@
 // Counts and times of each kind of event. A kind is all events of a plane that share a name.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -26,8 +27,11 @@ struct PlaneStats {
   std::vector<EventStats> kinds{};  // The kind with the most self time first.
 };
 
-// Computes the statistics of one plane. Texts refer to the plane's bytes. DataLoss when the plane
-// is damaged.
-absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane);
+using LinePredicate = std::function<bool(const xplane::Line&)>;
+
+// Computes the statistics of one plane. Kinds are those of the lines of which `has_kinds` is true,
+// of all lines if it is empty. Texts refer to the plane's bytes. DataLoss when the plane is damaged.
+absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane,
+                                        const LinePredicate& has_kinds = {});
 
 }  // namespace strobe::analysis

@@ -38,6 +38,23 @@ TEST(EventStats, SelfIsTotalLessWhatRanInside) {
   EXPECT_EQ(leaf.self_ps, 5);
 }
 
+TEST(EventStats, KindsMayBeThoseOfSomeLines) {
+  xplane::PlaneBuilder plane("/device:GPU:0");
+  plane.BeginLine(1, "work", 0);
+  plane.AddEvent(plane.EventId("kernel"), 10, 30);
+  plane.BeginLine(2, "scopes", 0);
+  plane.AddEvent(plane.EventId("scope"), 0, 100);
+  const std::string bytes = plane.Encode();
+  const auto space = xplane::Space::Read(bytes);
+  const auto stats = ComputeStats(space->planes[0],
+                                  [](const xplane::Line& line) { return line.name == "work"; });
+  ASSERT_TRUE(stats.ok());
+  EXPECT_EQ(stats->events, 2u);
+  EXPECT_EQ(stats->end_ps, 100);
+  ASSERT_EQ(stats->kinds.size(), 1u);
+  EXPECT_EQ(stats->kinds[0].name, "kernel");
+}
+
 TEST(Steps, AreAnnotationsWithANumber) {
   xplane::PlaneBuilder plane(xplane::kHostPlane);
   plane.BeginLine(1, "main", 5);
