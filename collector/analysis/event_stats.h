@@ -30,7 +30,8 @@ struct PlaneStats {
 using LinePredicate = std::function<bool(const xplane::Line&)>;
 
 // Computes the statistics of one plane. Kinds are those of the lines of which `has_kinds` is true,
-// of all lines if it is empty. Texts refer to the plane's bytes. DataLoss when the plane is damaged.
+// of all lines if it is empty. Texts refer to the plane's bytes. DataLoss when the plane is
+// damaged.
 absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane,
                                         const LinePredicate& has_kinds = {});
 

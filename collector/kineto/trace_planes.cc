@@ -348,7 +348,7 @@ void TracePlanes::AddMetadata(const TraceEvent& event) {
   }
   const bool stream = text.starts_with("stream ");
   if (event.name == "thread_name") {
-    (stream ? streams_ : threads_)[key].name = std::move(text);
+    NameThread(key, std::move(text), stream);
     return;
   }
   if (event.name == "thread_sort_index" && arg != nullptr)
@@ -357,6 +357,28 @@ void TracePlanes::AddMetadata(const TraceEvent& event) {
   std::string value = StrCat("pid ", event.pid, event.tid.empty() ? "" : " tid ", event.tid);
   for (const Member& member : event.args) value += StrCat(" ", member.key, "=", member.value.text);
   metadata_.emplace_back(event.name, std::move(value));
+}
+
+// Kineto may tell two names of a thread: its own, and that of the thread which asked Kineto, such
+// as the main thread or, in a capture, Strobe's, which runs no operators.
+void TracePlanes::NameThread(const std::pair<std::string, std::string>& key, std::string name,
+                             bool stream) {
+  if (stream) {
+    streams_[key].name = std::move(name);
+    return;
+  }
+  const auto in_brackets = [](std::string_view text) {
+    const std::size_t open = text.find(" (");
+    return open == std::string_view::npos ? std::string_view() : text.substr(open);
+  };
+  const auto main = threads_.find({key.first, key.first});
+  const bool is_ours = in_brackets(name).starts_with(" (strobe-");
+  const bool is_mains = key.first != key.second && main != threads_.end() &&
+                        in_brackets(main->second.name) == in_brackets(name);
+  ThreadInfo& thread = threads_[key];
+  if ((is_ours || is_mains) && !thread.name.empty()) return;
+  if (is_ours) name.resize(name.size() - in_brackets(name).size());
+  thread.name = std::move(name);
 }
 
 }  // namespace strobe::kineto

@@ -89,6 +89,7 @@ class TracePlanes {
   void AddCounter(const TraceEvent& event);
   void AddMemory(const TraceEvent& event);
   void AddMetadata(const TraceEvent& event);
+  void NameThread(const std::pair<std::string, std::string>& key, std::string name, bool stream);
 
   ReadReport& report_;
   NameTable table_{};

@@ -46,8 +46,8 @@ TEST(EventStats, KindsMayBeThoseOfSomeLines) {
   plane.AddEvent(plane.EventId("scope"), 0, 100);
   const std::string bytes = plane.Encode();
   const auto space = xplane::Space::Read(bytes);
-  const auto stats = ComputeStats(space->planes[0],
-                                  [](const xplane::Line& line) { return line.name == "work"; });
+  const auto stats =
+      ComputeStats(space->planes[0], [](const xplane::Line& line) { return line.name == "work"; });
   ASSERT_TRUE(stats.ok());
   EXPECT_EQ(stats->events, 2u);
   EXPECT_EQ(stats->end_ps, 100);

@@ -13,6 +13,7 @@
 #include "collector/xplane/flows.h"
 #include "collector/xplane/space.h"
 #include "collector/xplane/summary.h"
+#include "common/base/strings.h"
 
 namespace strobe::kineto {
 namespace {
@@ -153,6 +154,26 @@ constexpr std::string_view kKineto = R"json({
 })json";
 
 }  // namespace
+
+TEST(TraceFile, AThreadHasItsOwnNameIfKinetoTellsTwo) {
+  constexpr std::pair<int, std::string_view> kTold[] = {
+      {1, "python3"},       {2, "python3"},       {2, "pt_autograd_0"}, {3, "pt_autograd_1"},
+      {3, "strobe-inproc"}, {4, "strobe-inproc"}, {5, "python3"}};
+  std::string events;
+  for (const auto& [tid, name] : kTold)
+    events += StrCat(R"({"ph": "M", "name": "thread_name", "pid": 1, "tid": )", tid,
+                     R"(, "args": {"name": "thread )", tid, " (", name, ")\"}},");
+  for (int tid = 1; tid <= 5; ++tid)
+    events += StrCat(R"({"ph": "X", "name": "op", "ts": 1, "dur": 1, "pid": 1, "tid": )", tid,
+                     tid < 5 ? "}," : "}");
+  const Converted trace = Convert(StrCat(R"({"traceEvents": [)", events, "]}"));
+  ASSERT_TRUE(trace.status.ok()) << trace.status;
+  std::vector<std::string> lines;
+  for (const xplane::Line& line : trace.space.planes[0].lines) lines.emplace_back(line.name);
+  EXPECT_THAT(lines,
+              UnorderedElementsAre("thread 1 (python3)", "thread 2 (pt_autograd_0)",
+                                   "thread 3 (pt_autograd_1)", "thread 4", "thread 5 (python3)"));
+}
 
 TEST(TraceFile, KinetosEventsBecomeThePlanesOfXla) {
   const Converted trace = Convert(kKineto);
