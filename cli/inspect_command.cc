@@ -67,8 +67,8 @@ struct Inspected {
   Processes processes{};
 };
 
-// Of a device, the lines that show each piece of its work once: others repeat it under the names of
-// the program's scopes, or show what CUPTI did. Of a host, all lines.
+// The lines of a device that show each piece of its work once: others repeat it under the names of
+// the program's scopes, or show what CUPTI did. All lines of a host.
 analysis::LinePredicate LinesThatTakeTime(const xplane::Plane& plane) {
   if (!digest::IsDevicePlane(plane)) return {};
   return [lines = digest::DeviceLines(plane)](const xplane::Line& line) {
