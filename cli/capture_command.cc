@@ -77,8 +77,7 @@ int RunCapture(const CaptureFlags& flags) {
       ParseCaptureFlags(flags, targets->size(), clock.WallNow());
   if (!spec.ok()) return Complain(spec.status());
   if (flags.server_saves || !flags.worker_list.empty())
-    return RunServerSaves(*spec, *targets, flags.worker_list, flags.host_tracing_on_old_servers,
-                          clock);
+    return RunServerSaves(*spec, *targets, flags.worker_list, flags.risks, clock);
 
   const absl::StatusOr<storage::StorageConfig> config =
       storage::ReadStorageConfig(flags.storage_config);
@@ -86,7 +85,7 @@ int RunCapture(const CaptureFlags& flags) {
   const Interrupts interrupts(kCancel);
   storage::Stores stores(*config, storage::UrlOptions::kAll);
   GrpcWorkerConnector sidecars(clock, PlaintextCredentials);
-  MixedConnector workers(clock, stores, sidecars, flags.host_tracing_on_old_servers);
+  MixedConnector workers(clock, stores, sidecars, flags.risks);
   ThreadExecutor executor;
   ReportThread reporter(clock);
   ProgressText line(flags.quiet);

@@ -294,9 +294,13 @@ void AddStockServerFlags(CLI::App& command, CaptureFlags& flags) {
       "stock profiler servers only: each server writes its trace to the logdir itself; "
       "the skew cannot be measured then");
   command.add_flag(
-      "--host-tracing-on-old-servers", flags.host_tracing_on_old_servers,
+      "--host-tracing-on-old-servers", flags.risks.host_tracing_on_old_servers,
       "stock profiler servers only: also record host annotations through servers from before 2026; "
       "this crashes trainers with jaxlib 0.5.0 to 0.8.3 and without TensorFlow");
+  command.add_flag(
+      "--gpu-tracing-by-servers", flags.risks.gpu_tracing_by_servers,
+      "stock profiler servers only: also record NVIDIA GPUs through servers of this machine; the "
+      "end of such a recording can take the GPU from the program");
   command.add_option("--worker-list", flags.worker_list,
                      "Cloud TPU only: comma-separated list of the slice's workers; the master "
                      "named by --workers profiles them");

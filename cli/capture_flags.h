@@ -9,6 +9,7 @@
 #include "common/base/capture_defaults.h"
 #include "operator/core/capture_spec.h"
 #include "operator/core/tracer_levels.h"
+#include "sidecar/source/server_risks.h"
 
 namespace strobe {
 
@@ -29,7 +30,7 @@ struct CaptureFlags {
   std::vector<std::uint32_t> ranks{}, local_ranks{};
   unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;  // 0 = no limit.
   bool insecure_plaintext = false, server_saves = false, quiet = false;
-  bool host_tracing_on_old_servers = false;
+  ServerRisks risks;
 };
 
 void AddCaptureFlags(CLI::App& command, CaptureFlags& flags);

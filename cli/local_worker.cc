@@ -20,9 +20,8 @@ namespace {
 class LocalSidecar {
  public:
   LocalSidecar(const Clock& clock, StoreOpener& stores, ProbeTurns& turns, DeferredDeleter& deleter,
-               const Target& target, bool host_tracing_on_old_servers)
-      : source_(clock, {.addresses = {target.address},
-                        .host_tracing_on_old_servers = host_tracing_on_old_servers}),
+               const Target& target, const ServerRisks& risks)
+      : source_(clock, {.addresses = {target.address}, .risks = risks}),
         delivery_(clock, stores, nullptr),
         runner_(clock, source_, delivery_),
         service_(target.file, clock, runner_, source_, stores) {
@@ -55,13 +54,13 @@ class LocalSidecar {
 class MixedWorker final : public Worker, public std::enable_shared_from_this<MixedWorker> {
  public:
   MixedWorker(const Clock& clock, StoreOpener& stores, ProbeTurns& turns, DeferredDeleter& deleter,
-              Target target, bool host_tracing_on_old_servers, std::shared_ptr<Worker> sidecar)
+              Target target, const ServerRisks& risks, std::shared_ptr<Worker> sidecar)
       : clock_(clock),
         stores_(stores),
         turns_(turns),
         deleter_(deleter),
         target_(std::move(target)),
-        host_tracing_on_old_servers_(host_tracing_on_old_servers),
+        risks_(risks),
         remote_(std::move(sidecar)) {}
 
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
@@ -104,8 +103,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
   void CheckStock(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) {
     {
       MutexLock lock(&mutex_);
-      local_ = std::make_unique<LocalSidecar>(clock_, stores_, turns_, deleter_, target_,
-                                              host_tracing_on_old_servers_);
+      local_ = std::make_unique<LocalSidecar>(clock_, stores_, turns_, deleter_, target_, risks_);
     }
     // The probe measured this machine's clock. That is the trainer's clock only if it runs here
     // too.
@@ -126,7 +124,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
   ProbeTurns& turns_;
   DeferredDeleter& deleter_;
   const Target target_;
-  const bool host_tracing_on_old_servers_;
+  const ServerRisks risks_;
   const std::shared_ptr<Worker> remote_;
   Mutex mutex_;
   std::unique_ptr<LocalSidecar> local_ ABSL_GUARDED_BY(mutex_);  // Set once.
@@ -135,8 +133,8 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 }  // namespace
 
 std::shared_ptr<Worker> MixedConnector::Connect(const Target& target) {
-  return deleter_.Own(new MixedWorker(clock_, stores_, turns_, deleter_, target,
-                                      host_tracing_on_old_servers_, sidecars_.Connect(target)));
+  return deleter_.Own(new MixedWorker(clock_, stores_, turns_, deleter_, target, risks_,
+                                      sidecars_.Connect(target)));
 }
 
 }  // namespace strobe

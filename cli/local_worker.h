@@ -7,27 +7,25 @@
 #include "operator/core/ports.h"
 #include "operator/workers/deferred_deleter.h"
 #include "operator/workers/probe_turns.h"
+#include "sidecar/source/server_risks.h"
 
 namespace strobe {
 
 // Connects to workers whose kind is not known. Each one is first asked as a sidecar, through
 // `sidecars`; if it answers Unimplemented, it is treated as a stock profiler server. All references
-// must outlive every worker. For `host_tracing_on_old_servers` see FrameworkOptions.
+// must outlive every worker. For `risks` see ServerRisks.
 class MixedConnector final : public WorkerConnector {
  public:
   MixedConnector(const Clock& clock, StoreOpener& stores, WorkerConnector& sidecars,
-                 bool host_tracing_on_old_servers)
-      : clock_(clock),
-        stores_(stores),
-        sidecars_(sidecars),
-        host_tracing_on_old_servers_(host_tracing_on_old_servers) {}
+                 const ServerRisks& risks)
+      : clock_(clock), stores_(stores), sidecars_(sidecars), risks_(risks) {}
   std::shared_ptr<Worker> Connect(const Target& target) override;
 
  private:
   const Clock& clock_;
   StoreOpener& stores_;
   WorkerConnector& sidecars_;
-  const bool host_tracing_on_old_servers_;
+  const ServerRisks risks_;
   ProbeTurns turns_;
   DeferredDeleter deleter_;  // Last: its destructor waits for calls, which use the rest.
 };

@@ -17,6 +17,7 @@
 #include "operator/core/start_plan.h"
 #include "sidecar/source/profile_call.h"
 #include "sidecar/source/server_age.h"
+#include "sidecar/source/server_risks.h"
 #include "tensorflow/profiler_analysis.grpc.pb.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
 
@@ -70,17 +71,18 @@ std::chrono::system_clock::time_point DeadlineOf(const CaptureSpec& spec, WallTi
 // The connections to the servers, and how old each server is. Asking that takes time, so that it is
 // done before the start is chosen.
 struct Servers {
+  ServerRisks risks{};
   std::vector<std::shared_ptr<grpc::Channel>> channels{};
   std::vector<ServerAge> ages{};
 };
 
 Servers Connect(const CaptureSpec& spec, const std::vector<Target>& targets,
-                bool host_tracing_on_old_servers) {
-  Servers servers;
+                const ServerRisks& risks) {
+  Servers servers{.risks = risks};
   for (const Target& target : targets)
     servers.channels.push_back(
         grpc::CreateChannel(target.address, grpc::InsecureChannelCredentials()));
-  if (spec.tracers.host() == 0 || host_tracing_on_old_servers)
+  if (spec.tracers.host() == 0 || risks.host_tracing_on_old_servers)
     servers.ages.resize(targets.size(), ServerAge::kSince2026);
   else
     servers.ages = AskAges(servers.channels, DeadlineIn(seconds(2)));
@@ -95,12 +97,18 @@ Saved ProfileOne(const CaptureSpec& spec, const Target& target, const Servers& s
   tensorflow::ProfileRequest request = RequestFor(spec, target, start, attempt);
   const bool old = servers.ages[index] != ServerAge::kSince2026;
   if (old) request.mutable_opts()->set_host_tracer_level(0);
+  const bool spares_gpus =
+      request.opts().device_tracer_level() > 0 && SparesGpus(servers.risks, target.address);
+  if (spares_gpus) request.mutable_opts()->set_device_tracer_level(0);
   tensorflow::ProfileResponse response;
   const grpc::Status status = stub->Profile(&context, request, &response);
   if (status.ok() && old)
     return {Outcome::kVersionMismatch, StrCat("profiler server at ", target.address, ": ",
                                               WhyNoHostTracing(servers.ages[index]))};
-  return Judge(status, response.empty_trace(), target);
+  Saved saved = Judge(status, response.empty_trace(), target);
+  if (spares_gpus && saved.message.empty())
+    saved.message = StrCat("profiler server at ", target.address, " ", kWhyNoGpus);
+  return saved;
 }
 
 std::vector<Saved> ProfileAll(const CaptureSpec& spec, const std::vector<Target>& targets,
@@ -137,14 +145,12 @@ std::vector<Saved> ProfileThroughMaster(const CaptureSpec& spec, const Target& m
 }  // namespace
 
 int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets,
-                   const std::string& worker_list, bool host_tracing_on_old_servers,
-                   const Clock& clock) {
+                   const std::string& worker_list, const ServerRisks& risks, const Clock& clock) {
   std::vector<Saved> saved;
   std::size_t ok = 0, wanted = 0;
   int attempt = 1;
   for (;; ++attempt) {
-    const Servers servers =
-        worker_list.empty() ? Connect(spec, targets, host_tracing_on_old_servers) : Servers{};
+    const Servers servers = worker_list.empty() ? Connect(spec, targets, risks) : Servers{};
     const WallTime start = clock.WallNow() + std::max<Nanos>(spec.delay.value_or(Nanos{0}),
                                                              std::chrono::milliseconds(300));
     saved = worker_list.empty()

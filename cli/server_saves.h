@@ -8,14 +8,14 @@
 
 #include "common/base/clock.h"
 #include "operator/core/capture_spec.h"
+#include "sidecar/source/server_risks.h"
 
 namespace strobe {
 
 // Returns the exit code, as RunCapture does. If `worker_list` is not empty, the first target is a
-// master that profiles the workers in the list. For `host_tracing_on_old_servers` see
-// FrameworkOptions; it does not matter for a master, whose workers the TPU's runtime profiles.
+// master that profiles the workers in the list. `risks` do not matter for a master, whose workers
+// the TPU's runtime profiles.
 int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets,
-                   const std::string& worker_list, bool host_tracing_on_old_servers,
-                   const Clock& clock);
+                   const std::string& worker_list, const ServerRisks& risks, const Clock& clock);
 
 }  // namespace strobe

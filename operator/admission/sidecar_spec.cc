@@ -140,6 +140,8 @@ void AddOptions(bool host_network, int compat_port, const NamespaceLimits& limit
   AddFlightRecorder(limits, wishes, arguments);
   if (!wishes.Get("host-tracing-on-old-servers", "", IsTrue, "\"true\"").empty())
     arguments.push_back("--host-tracing-on-old-servers");
+  if (!wishes.Get("gpu-tracing-by-servers", "", IsTrue, "\"true\"").empty())
+    arguments.push_back("--gpu-tracing-by-servers");
   if (!wishes.Get("allow-stalls", "", IsTrue, "\"true\"").empty())
     arguments.push_back("--allow-stalls");
   AddKineto(host_network, wishes, arguments);

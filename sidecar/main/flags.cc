@@ -84,10 +84,14 @@ void AddSourceFlags(CLI::App& app, SidecarFlags& flags) {
                  "directory that the trainer sees at the same path; needed only for profiler "
                  "servers from before 2025-09")
       ->envname("STROBE_SHARED_DIR");
-  app.add_flag("--host-tracing-on-old-servers", flags.host_tracing_on_old_servers,
+  app.add_flag("--host-tracing-on-old-servers", flags.risks.host_tracing_on_old_servers,
                "also record host annotations through profiler servers from before 2026; this "
                "crashes a trainer with jaxlib 0.5.0 to 0.8.3 that cannot import TensorFlow")
       ->envname("STROBE_HOST_TRACING_ON_OLD_SERVERS");
+  app.add_flag("--gpu-tracing-by-servers", flags.risks.gpu_tracing_by_servers,
+               "also record NVIDIA GPUs through profiler servers of programs that did not announce "
+               "themselves; the end of such a recording can take the GPU from the program")
+      ->envname("STROBE_GPU_TRACING_BY_SERVERS");
   app.add_flag(
          "--allow-stalls", flags.allow_stalls,
          "also record programs with a jaxlib before 0.8.2, whose training pauses for up to several "

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "sidecar/source/server_risks.h"
 
 namespace CLI {
 class App;
@@ -24,7 +25,7 @@ struct SidecarFlags {
 
   std::vector<std::string> framework = {"localhost:9012"};
   std::string shared_dir;
-  bool host_tracing_on_old_servers = false;
+  ServerRisks risks;
   bool allow_stalls = false;
   std::string kineto_daemon, kineto_max_duration = "2s";
   bool kineto_socket_files = false;

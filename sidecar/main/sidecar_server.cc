@@ -80,7 +80,7 @@ SidecarServer::SidecarServer(SidecarFlags flags, storage::StorageConfig storage,
           std::move(storage),
           flags_.trust_logdir_options ? storage::UrlOptions::kAll : storage::UrlOptions::kHarmless,
           CountRetries(metrics_)),
-      framework_(clock_, {flags_.framework, flags_.shared_dir, flags_.host_tracing_on_old_servers,
+      framework_(clock_, {flags_.framework, flags_.shared_dir, flags_.risks,
                           flags_.agent_only_parent ? "" : flags_.agent_dir}),
       agent_(
           agent_directory == nullptr

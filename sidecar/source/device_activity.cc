@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 namespace strobe {
 namespace {
@@ -100,6 +102,35 @@ std::uint64_t DeviceActivity::ForgetBefore(std::uint64_t device_ns, std::uint64_
     clocks.erase(clocks.begin(), clocks.end() - 1);
   }
   return events;
+}
+
+std::uint64_t DeviceActivity::MistimedKernels() const {
+  constexpr std::uint64_t kTolerance = 100'000;  // ns; on an H100, kernels begin 5 us after.
+  std::unordered_map<std::uint32_t, std::uint64_t> launched;  // When, by correlation.
+  for (const wire::CallRecord& call : calls) launched.emplace(call.correlation, call.begin);
+  const auto has_times = [](const wire::KernelRecord& kernel) {
+    return kernel.begin != 0 && kernel.end >= kernel.begin;
+  };
+  // Correlations count up, and begin again at 0 some time.
+  const auto is_after = [](std::uint32_t a, std::uint32_t b) {
+    return static_cast<std::int32_t>(a - b) > 0;
+  };
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> newest;
+  for (const wire::KernelRecord& kernel : kernels) {
+    if (!has_times(kernel)) continue;
+    const auto [it, fresh] =
+        newest.try_emplace({kernel.device, kernel.context, kernel.stream}, kernel.correlation);
+    if (!fresh && is_after(kernel.correlation, it->second)) it->second = kernel.correlation;
+  }
+  return static_cast<std::uint64_t>(
+      std::count_if(kernels.begin(), kernels.end(), [&](const wire::KernelRecord& kernel) {
+        if (has_times(kernel)) {
+          const auto launch = launched.find(kernel.correlation);
+          return launch != launched.end() && kernel.begin + kTolerance < launch->second;
+        }
+        const auto last = newest.find({kernel.device, kernel.context, kernel.stream});
+        return last != newest.end() && is_after(last->second, kernel.correlation);
+      }));
 }
 
 std::string_view DeviceActivity::Text(std::uint32_t number) const {

@@ -33,6 +33,12 @@ struct DeviceActivity {
   // the last; what they took is added to `budget`. Returns how many events that were.
   std::uint64_t ForgetBefore(std::uint64_t device_ns, std::uint64_t& budget);
 
+  // How many kernels have times that cannot be true: they begin before their launch did, or have
+  // ended by what came after them on their stream and have no times. CUPTI tells such times where
+  // it has lost the device's clock or its own memory on the device
+  // (https://github.com/pytorch/pytorch/issues/192021).
+  std::uint64_t MistimedKernels() const;
+
   // The text with this number; "?" if it was overwritten before it was read.
   std::string_view Text(std::uint32_t number) const;
 };

@@ -156,6 +156,12 @@ DeviceVerdict JudgeDevice(const DeviceStatus& status) {
                    " buffers of device records are missing: another profiler in the process took "
                    "over CUPTI during the capture, or a call of CUDA did not end with it")};
   }
+  if (status.mistimed > 0) {
+    return {Outcome::kEventsDropped,
+            StrCat(status.mistimed,
+                   " kernels are missing or misplaced: CUPTI told no time for them, or one before "
+                   "their launch")};
+  }
   if (status.lost > 0) {
     return {Outcome::kEventsDropped, StrCat(status.lost,
                                             " device records are missing: the program produced "

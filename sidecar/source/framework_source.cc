@@ -60,11 +60,13 @@ using Holds = std::vector<std::unique_ptr<InprocHold>>;
 std::vector<tensorflow::ProfileRequest> RequestsFor(const v1::CapturePlan& plan,
                                                     const std::vector<ServerAge>& ages,
                                                     const Holds& holds,
+                                                    const std::vector<bool>& spares_gpus,
                                                     const std::string& shared_dir) {
   std::vector<tensorflow::ProfileRequest> requests;
   for (std::size_t i = 0; i < ages.size(); ++i) {
     tensorflow::ProfileRequest request = MakeProfileRequest(plan, i, shared_dir);
     if (ages[i] != ServerAge::kSince2026) request.mutable_opts()->set_host_tracer_level(0);
+    if (spares_gpus[i]) request.mutable_opts()->set_device_tracer_level(0);
     if (holds[i] != nullptr && !holds[i]->leads()) {
       request.mutable_opts()->set_device_tracer_level(0);
       request.mutable_opts()->set_python_tracer_level(0);
@@ -234,7 +236,7 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
     channels.push_back(ConnectToProfiler(address, limit.bytes));
   // Without host annotations, old servers are safe.
   std::vector<ServerAge> ages(channels.size(), ServerAge::kSince2026);
-  if (plan.tracers().host() > 0 && !options_.host_tracing_on_old_servers)
+  if (plan.tracers().host() > 0 && !options_.risks.host_tracing_on_old_servers)
     ages = LearnAges(servers, channels, std::max(times.UntilStart() - kLatestSend, kMinAsk));
   // After a server has received the request, it cannot be cancelled before the start.
   if (cancel.WaitFor(std::max(times.UntilStart() - kProfilerSendAhead, Nanos{0}))) {
@@ -254,10 +256,14 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
   for (const auto& hold : holds) {
     if (hold != nullptr) hold->Await(std::max(answered_by - clock_.MonoNow(), Nanos{0}));
   }
-  ProfileCalls calls(
-      channels,
-      RequestsFor(session::OnClockSetBy(times.set(), plan), ages, holds, options_.shared_dir),
-      times.UntilDeadline());
+  std::vector<bool> spares_gpus;
+  for (const auto& [address, process] : servers)
+    spares_gpus.push_back(!process && plan.tracers().device() > 0 &&
+                          SparesGpus(options_.risks, address));
+  ProfileCalls calls(channels,
+                     RequestsFor(session::OnClockSetBy(times.set(), plan), ages, holds, spares_gpus,
+                                 options_.shared_dir),
+                     times.UntilDeadline());
   const std::int64_t stopped_ns = Await(calls, times, holds, cancel, terminate, collecting);
 
   const SharedTraces shared{
@@ -269,6 +275,7 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
     FrameworkAnswer& answer =
         answers.emplace_back(TakeAnswer(*calls.calls()[i], servers[i].address, shared));
     answer.age = ages[i];
+    if (spares_gpus[i]) answer.note = StrCat(answer.who, " ", kWhyNoGpus);
     answer.rank = servers[i].rank();
     if (holds[i] != nullptr && holds[i]->rank()) answer.rank = holds[i]->rank();
     // A server tells nothing of its stop, so that this is the time until its answer was here.

@@ -12,6 +12,7 @@
 #include "sidecar/session/ports.h"
 #include "sidecar/source/announcements.h"
 #include "sidecar/source/server_age.h"
+#include "sidecar/source/server_risks.h"
 
 namespace strobe {
 
@@ -21,9 +22,7 @@ struct FrameworkOptions {
   // A directory that has the same path in sidecar and trainer, for servers from before 2025-09,
   // which cannot return the trace in their answer. If it is empty, such servers are refused.
   std::string shared_dir{};
-  // Request host annotations also from servers from before 2026, although that can crash their
-  // process.
-  bool host_tracing_on_old_servers = false;
+  ServerRisks risks{};
   // The agent directory, where processes announce servers that Strobe started in them; empty =
   // none. An address of `addresses` on which such a process listens is not asked: the process is
   // recorded as it announced.

@@ -161,6 +161,7 @@ ProgramFacts RecordedProgram::Facts() {
                      .lost = lost(),
                      .cut = Cut(),
                      .device = devices_.status()};
+  facts.device.mistimed = devices_.activity().MistimedKernels();
   facts.ended_cleanly = !facts.lives && from.ended.load(std::memory_order_acquire) != 0;
   // It ended after it was last seen to run, whatever its header contains.
   facts.ended_ns =

@@ -163,6 +163,7 @@ TEST(Inject, AnnotationsChooseAndNonsenseIsPassedOver) {
                                     {"strobe.dev/storage-secret", "s3-keys"},
                                     {"strobe.dev/flight-recorder", "10s"},
                                     {"strobe.dev/host-tracing-on-old-servers", "true"},
+                                    {"strobe.dev/gpu-tracing-by-servers", "true"},
                                     {"strobe.dev/allow-stalls", "true"},
                                     {"strobe.dev/compat-port", "9471"},
                                     {"strobe.dev/port", "99999"},
@@ -171,10 +172,10 @@ TEST(Inject, AnnotationsChooseAndNonsenseIsPassedOver) {
   const Json patched = pod.patch(injection.patch);
   const Json& sidecar = Sidecar(patched);
   EXPECT_THAT(sidecar["args"],
-              testing::IsSupersetOf<Json>({"--framework=localhost:9012,localhost:9013",
-                                           "--flight-recorder=10s", "--host-tracing-on-old-servers",
-                                           "--allow-stalls", "--compat-listen=127.0.0.1:9471",
-                                           "--listen=[::]:9470"}));
+              testing::IsSupersetOf<Json>(
+                  {"--framework=localhost:9012,localhost:9013", "--flight-recorder=10s",
+                   "--host-tracing-on-old-servers", "--gpu-tracing-by-servers", "--allow-stalls",
+                   "--compat-listen=127.0.0.1:9471", "--listen=[::]:9470"}));
   EXPECT_EQ(sidecar["envFrom"][0]["secretRef"]["name"], "s3-keys");
   EXPECT_EQ(sidecar["resources"]["limits"]["memory"], "1Gi");
   EXPECT_EQ(sidecar["resources"]["requests"]["cpu"], "50m");

@@ -69,6 +69,31 @@ TEST(DeviceActivity, KeepsADeviceThatIsDescribedAgainOnce) {
   EXPECT_EQ(activity.devices.size(), 2u);
 }
 
+TEST(DeviceActivity, CountsKernelsWithTimesThatCannotBeTrue) {
+  constexpr std::uint64_t kMs = 1'000'000;
+  DeviceActivity activity;
+  activity.calls = {{.begin = 10 * kMs, .end = 11 * kMs, .correlation = 1},
+                    {.begin = 20 * kMs, .end = 21 * kMs, .correlation = 2},
+                    {.begin = 30 * kMs, .end = 31 * kMs, .correlation = 3}};
+  const auto kernel = [&](std::uint64_t begin, std::uint64_t end, std::uint32_t correlation,
+                          std::uint32_t stream) {
+    activity.kernels.push_back(
+        {.begin = begin, .end = end, .stream = stream, .correlation = correlation});
+  };
+  kernel(10 * kMs - 90'000, 12 * kMs, 1, 7);  // Clocks differ by so much.
+  kernel(20 * kMs, 22 * kMs, 2, 7);
+  kernel(0, 0, 3, 7);   // It still ran when recording ended.
+  kernel(1, 2, 99, 7);  // Nobody knows when it was launched.
+  EXPECT_EQ(activity.MistimedKernels(), 1u) << "99 is after 3 on its stream";
+  activity.kernels.pop_back();
+  EXPECT_EQ(activity.MistimedKernels(), 0u);
+  kernel(5 * kMs, 6 * kMs, 2, 8);
+  EXPECT_EQ(activity.MistimedKernels(), 1u) << "before its launch";
+  kernel(0, 0, 1, 8);
+  kernel(40 * kMs, 39 * kMs, 1, 8);
+  EXPECT_EQ(activity.MistimedKernels(), 3u) << "what came after it on its stream has ended";
+}
+
 TEST(DeviceClock, GoesThroughEveryMoment) {
   const DeviceClock clock({{1000, 50}, {2000, 250}, {4000, 450}});
   EXPECT_EQ(clock.Ticks(1000), 50u);

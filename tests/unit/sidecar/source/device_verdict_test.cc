@@ -32,6 +32,13 @@ TEST(DeviceVerdict, EachPhaseHasItsOutcome) {
   EXPECT_EQ(outcome(DevicePhase::kFlushed, 3), Outcome::kEventsDropped);
 }
 
+TEST(DeviceVerdict, KernelsWithWrongTimesAreMissing) {
+  const DeviceVerdict verdict = JudgeDevice(
+      {.answered = true, .uses_cuda = true, .phase = DevicePhase::kFlushed, .mistimed = 7});
+  EXPECT_EQ(verdict.outcome, Outcome::kEventsDropped);
+  EXPECT_THAT(verdict.message, HasSubstr("7 kernels are missing or misplaced"));
+}
+
 TEST(DeviceVerdict, ResultsAreNamedAndExplained) {
   const auto verdict = [](std::uint32_t result) {
     return JudgeDevice({.answered = true,

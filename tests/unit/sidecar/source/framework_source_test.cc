@@ -30,7 +30,7 @@ class FrameworkSourceTest : public testing::Test {
     return plan;
   }
   Recording Record(std::vector<std::string> addresses, const std::string& shared = "") {
-    FrameworkSource source(clock_, {std::move(addresses), shared, trust_});
+    FrameworkSource source(clock_, {std::move(addresses), shared, risks_});
     source.Probe(5s);  // The operator probes before it plans.
     return std::move(source.Record(Plan(), cancel_, terminate_, [this] { ++collecting_; }).front());
   }
@@ -39,7 +39,7 @@ class FrameworkSourceTest : public testing::Test {
   }
 
   SteppedClock clock_;
-  bool trust_ = false;
+  ServerRisks risks_{.nvidia_driver = "/nonexistent"};
   FakeProfilerServer server_;
   Cancellation cancel_, terminate_;
   int collecting_ = 0;
@@ -110,6 +110,24 @@ TEST_F(FrameworkSourceTest, WhatIsNoTraceCostsOnlyItself) {
 }
 
 // Servers that cannot return the trace in their answer, and can write only to a shared directory.
+// XLA's profiler may take the GPU from a program that trains; see docs/explanation/harm.md.
+TEST_F(FrameworkSourceTest, DoesNotAskForTheGpusOfAProgramThatDidNotAnnounceItself) {
+  const auto asks = [this](const std::string& driver, bool allowed) {
+    risks_ = {.gpu_tracing_by_servers = allowed, .nvidia_driver = driver};
+    FrameworkSource source(clock_, {{server_.address()}, "", risks_});
+    v1::CapturePlan plan = Plan();
+    plan.mutable_tracers()->set_device(1);
+    const Recording recording = std::move(source.Record(plan, cancel_, terminate_, [] {}).front());
+    const bool asked = server_.asked().opts().device_tracer_level() == 1;
+    const std::string note = recording.processes.at(0).note();
+    EXPECT_EQ(note.find("--gpu-tracing-by-servers") == std::string::npos, asked) << note;
+    return asked;
+  };
+  EXPECT_TRUE(asks("/nonexistent", false));
+  EXPECT_FALSE(asks("/proc/self/maps", false));
+  EXPECT_TRUE(asks("/proc/self/maps", true));
+}
+
 class OldServerTest : public FrameworkSourceTest {
  protected:
   OldServerTest() {
@@ -131,7 +149,7 @@ class OldServerTest : public FrameworkSourceTest {
 };
 
 TEST_F(OldServerTest, AnswersThroughTheSharedDirectory) {
-  trust_ = true;
+  risks_.host_tracing_on_old_servers = true;
   const Recording recording = Record({old_.address()}, shared_);
   EXPECT_EQ(recording.outcome, Outcome::kOk) << recording.message;
   EXPECT_EQ(xplane::Summarize(recording.xspace)->events, 1u);
@@ -167,7 +185,7 @@ TEST_F(OldServerTest, IsFineWithoutThem) {
 
 TEST_F(OldServerTest, IsAskedWhereSomebodyAnswersForIt) {
   old_.writes_file = false;
-  trust_ = true;
+  risks_.host_tracing_on_old_servers = true;
   EXPECT_EQ(Record({old_.address()}).outcome, Outcome::kOk);
   EXPECT_EQ(old_.asked().opts().host_tracer_level(), 2u);
 }

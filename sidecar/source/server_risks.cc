@@ -1,0 +1,14 @@
+#include "sidecar/source/server_risks.h"
+
+#include <unistd.h>
+
+#include "common/base/ip_text.h"
+
+namespace strobe {
+
+bool SparesGpus(const ServerRisks& risks, std::string_view address) {
+  return !risks.gpu_tracing_by_servers && IsLoopback(address) &&
+         access(risks.nvidia_driver.c_str(), F_OK) == 0;
+}
+
+}  // namespace strobe
