@@ -803,7 +803,7 @@ def test_steps_that_do_not_begin_in_time_are_a_late_start(python_package, tmp_pa
         steps = steps_of("jax")
         def capture():
             lines, calls = [], []
-            recorder = SimpleNamespace(turn=Turn(), note=None, busy=lambda: None, prepare=lambda *of: calls.append("prepare"),
+            recorder = SimpleNamespace(turn=Turn(), note=None, busy=lambda: None, make_safe=lambda: None, prepare=lambda *of: calls.append("prepare"),
                                        start=lambda at: calls.append("start"), discard=lambda: calls.append("discard"))
             connection = SimpleNamespace(buffer=b"", say=lambda **fields: lines.append(fields) or True, close=lambda: calls.append("close"))
             channel = SimpleNamespace(wake=lambda: None, wait=lambda seconds, active: time.sleep(seconds))
