@@ -454,7 +454,7 @@ def test_a_capture_goes_through_a_port_that_is_closed_to_others(group, tmp_path,
     group.start("sidecar", [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{sidecar}", "--framework", f"127.0.0.1:{port}",
                             "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
     done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{sidecar}", "--logdir", tmp_path / "logdir",
-                           "--duration", "300ms", "--output", "json", "--attempts", "1", "--quiet"], capture_output=True, text=True, timeout=60)
+                           "--duration", "300ms", "--guard", "1s", "--output", "json", "--attempts", "1", "--quiet"], capture_output=True, text=True, timeout=60)
     (worker,) = json.loads(done.stdout)["workers"]
     assert worker["outcome"] == "Ok" and worker["processes"][0]["name"] == f"127.0.0.1:{port}", worker
     assert trainer.trains()
