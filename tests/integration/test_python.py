@@ -282,7 +282,7 @@ def test_bad_values_while_recording(rig, protos, python_package, group):
             with strobe.Trace("unicode", text="\\u00e4"):
                 time.sleep(0.005)
     """)
-    # Long texts fill the usual ring in half a second, for which a busy machine may leave the sidecar without a processor.
+    # Long texts fill the usual ring in a second, for which a busy machine may leave the sidecar without a processor.
     environment = {"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package), "STROBE_RING_KB": "16384"}
     process = group.start("bad-program", [PYTHON, "-c", program], env=environment).wait_for("ready", 20)
     assert rig.sidecar().capture()["workers"][0]["outcome"] == "Ok"
