@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -185,6 +186,26 @@ def test_the_end_of_a_recording_does_not_detach_cupti(trainer, through, generati
     trainer.order(DETACH)
     output = trainer.process.output()
     assert output.count("finalize 0") == 3 and output.count("detached") == 1 and trainer.trains(), output
+
+
+def test_cupti_that_xla_will_only_load_is_not_detached_either(trainer, tmp_path):
+    trainer.announced()
+    wheel = tmp_path / "site/nvidia/cuda_cupti/lib/libcupti.so.12"
+    wheel.parent.mkdir(parents=True)
+    shutil.copy(BIN / "fakes/12/libcupti.so.12", wheel)
+    trainer.order(f"""
+import ctypes
+from jax._src import xla_bridge
+xla_bridge._backends['cuda'] = xla_bridge._backends['cpu']
+ctypes.CDLL({str(BIN / "fakes/libcuda.so.1")!r})
+sys.path.append({str(tmp_path / "site")!r})
+""")
+    client = trainer.client()
+    client.capture(duration_ms=100)
+    assert client.until("done")
+    trainer.order(f"cupti = ctypes.CDLL({str(wheel)!r}); {DETACH}")
+    output = trainer.process.output()
+    assert "finalize 0" in output and "detached" not in output, output
 
 
 def test_a_recording_that_could_detach_cupti_is_refused(trainer):

@@ -10,9 +10,7 @@ may train whenever a later session ends, also one of its own.
 """
 
 import ctypes
-import glob
 import os
-import platform
 import re
 import sys
 
@@ -46,17 +44,20 @@ def keep_cupti_attached():
 
 def _candidates():
     """Where XLA looks for CUPTI: that of the Python wheels, then the loader's search path."""
-    generation = 13 if any(name.startswith("jax_plugins.xla_cuda13") for name in list(sys.modules)) else 12
+    name = f"libcupti.so.{13 if any(module.startswith('jax_plugins.xla_cuda13') for module in list(sys.modules)) else 12}"
     for folder in list(sys.path):
-        yield from glob.glob(os.path.join(glob.escape(folder), "nvidia", "*", "lib", f"libcupti.so.{generation}"))
-    yield f"libcupti.so.{generation}"
+        wheels = os.path.join(str(folder), "nvidia")
+        if os.path.isdir(wheels):
+            yield from (os.path.join(wheels, wheel, "lib", name) for wheel in os.listdir(wheels))
+    yield name
 
 
 def _replace(address, path):
-    code = _RETURN_SUCCESS.get(platform.machine())
+    machine = os.uname().machine
+    code = _RETURN_SUCCESS.get(machine)
     try:
         if code is None or address % len(code) != 0:
-            raise OSError(f"unknown code on {platform.machine()}")
+            raise OSError(f"unknown code on {machine}")
         # The kernel writes here although the page may not be written, to this process's copy of it, and tells the processors.
         memory = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
         try:
