@@ -98,7 +98,8 @@ def test_the_server_is_recorded_by_a_client_of_this_machine(trainer, protos):
     _, answer = ask_server(protos, trainer.announced()["address"], 500, start)
     xspace = answer.result().xspace
     data = xspace if isinstance(xspace, bytes) else xspace.SerializeToString()
-    check_steps(trainer, data, start + 50 * MS, start + 450 * MS)
+    _, began = steps_in(data)  # A busy machine begins late.
+    check_steps(trainer, data, max(start, began) + 50 * MS, start + 450 * MS)
 
 
 def test_the_programs_own_server_is_still_possible(trainer):

@@ -39,7 +39,7 @@ class FrameworkSourceTest : public testing::Test {
   }
 
   SteppedClock clock_;
-  ServerRisks risks_{.nvidia_driver = "/nonexistent"};
+  ServerRisks risks_{.nvidia_driver = "/no/driver"};
   FakeProfilerServer server_;
   Cancellation cancel_, terminate_;
   int collecting_ = 0;
@@ -109,7 +109,6 @@ TEST_F(FrameworkSourceTest, WhatIsNoTraceCostsOnlyItself) {
   EXPECT_EQ(xplane::Summarize(recording.xspace)->events, 1u);
 }
 
-// Servers that cannot return the trace in their answer, and can write only to a shared directory.
 // XLA's profiler may take the GPU from a program that trains; see docs/explanation/harm.md.
 TEST_F(FrameworkSourceTest, DoesNotAskForTheGpusOfAProgramThatDidNotAnnounceItself) {
   const auto asks = [this](const std::string& driver, bool allowed) {
@@ -123,11 +122,12 @@ TEST_F(FrameworkSourceTest, DoesNotAskForTheGpusOfAProgramThatDidNotAnnounceItse
     EXPECT_EQ(note.find("--gpu-tracing-by-servers") == std::string::npos, asked) << note;
     return asked;
   };
-  EXPECT_TRUE(asks("/nonexistent", false));
+  EXPECT_TRUE(asks("/no/driver", false));
   EXPECT_FALSE(asks("/proc/self/maps", false));
   EXPECT_TRUE(asks("/proc/self/maps", true));
 }
 
+// Servers that cannot return the trace in their answer, and can write only to a shared directory.
 class OldServerTest : public FrameworkSourceTest {
  protected:
   OldServerTest() {
