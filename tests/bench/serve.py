@@ -12,6 +12,7 @@ from tests.bench import bars
 from tests.bench.viewer import ROWS, WIDTH
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.processes import BIN, Group, cpu_seconds, memory
+from tests.support.rights import await_right
 from tests.support.serving import Serve, serve_config
 
 USERS, RUNS, SECONDS, PAUSE = 50, 4, 20, 0.25  # A user moves the view four times a second.
@@ -72,6 +73,7 @@ def run(directory):
         admin.create_namespace("team")
         admin.run("create", "role", "runs", "--verb=get", "--resource=profilerequests.strobe.dev")
         admin.run("create", "rolebinding", "runs", "--role=runs", "--group=team")
+        await_right(admin, "get", "profilerequests.strobe.dev", groups=["team"])
         config = serve_config([{"url": str(logdir), "namespace": "team"}], accessCache="30s", cache={"directory": str(directory / "serve-cache")})
         serve = Serve(group, "serve", directory, config, plane.kubeconfig)
         rows = []

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.operator import WIDE_GUARD, await_reasons, condition
 from tests.support.processes import wait_until
+from tests.support.rights import withdraw
 from tests.support.secure import ChartOperator, SecureSidecar, grant_creating
 
 
@@ -116,7 +117,7 @@ def test_runs_are_started_skipped_and_kept_as_the_spec_says(operator, group, kub
     assert patch(kubectl, "llm", {"suspend": True}).returncode == 0
     wait_until(lambda: condition({"status": status(kubectl, "llm")}, "Suspended")["status"] == "True", 15, "the suspension")
     assert "nextScheduleTime" not in status(kubectl, "llm")
-    kubectl.run("delete", "rolebinding", "jane")
+    withdraw(kubectl, "jane")
     assert patch(kubectl, "llm", {"suspend": False}).returncode == 0
     skip = wait_until(lambda: (found := status(kubectl, "llm").get("lastSkip")) and found["reason"] == "NotAllowed" and found, 30, "a run that is not allowed")
     assert 'user "jane" may not profile' in skip["message"]

@@ -17,6 +17,7 @@ import pytest
 from tests.support.control_plane import Kubectl
 from tests.support.ports import free_port
 from tests.support.processes import BIN, BUILD, ROOT, wait_until
+from tests.support.rights import await_bindings, grant, user_named
 from tests.support.serving import Nginx, Proxies, Serve, serve_config
 from tests.support.tls import issue
 from tests.support.traces import write_run
@@ -51,19 +52,16 @@ def kubeconfig(plane, tmp_path_factory):
     plane.write_kubeconfig(path, "strobe-serve")
     api, group = "rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
     admin = Kubectl(plane.kubeconfig)
-    admin.apply(
+    right = (
         {"apiVersion": api, "kind": "ClusterRole", "metadata": {"name": "serve"},
          "rules": [{"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]}]},
         {"apiVersion": api, "kind": "ClusterRoleBinding", "metadata": {"name": "serve"},
          "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "serve"},
-         "subjects": [{"apiGroup": group, "kind": "User", "name": "strobe-serve"}]},
-        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}} for team in ("team-a", "team-b")))
-    for team, subject in (("team-a", {"kind": "User", "name": "jane"}), ("team-b", {"kind": "Group", "name": "b-team"})):
-        Kubectl(plane.kubeconfig, team).apply(
-            {"apiVersion": api, "kind": "Role", "metadata": {"name": "runs"},
-             "rules": [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests"], "verbs": ["get"]}]},
-            {"apiVersion": api, "kind": "RoleBinding", "metadata": {"name": "runs"},
-             "roleRef": {"apiGroup": group, "kind": "Role", "name": "runs"}, "subjects": [{"apiGroup": group, **subject}]})
+         "subjects": [user_named("strobe-serve")]})
+    admin.apply(*right, *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}} for team in ("team-a", "team-b")))
+    await_bindings(admin, *right)
+    for team, subject in (("team-a", user_named("jane")), ("team-b", {"apiGroup": group, "kind": "Group", "name": "b-team"})):
+        grant(Kubectl(plane.kubeconfig, team), "runs", [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests"], "verbs": ["get"]}], subject)
     return path
 
 
@@ -72,7 +70,6 @@ def serve(session_group, logdirs, kubeconfig, tmp_path_factory):
     directory = tmp_path_factory.mktemp("serve")
     serve = Serve(session_group, "serve", directory, serve_config(logdirs, hosts=["strobe.example.com"], cache={"directory": str(directory / "cache")}),
                   kubeconfig)
-    # The API server's authorizer learns of new roles a moment after they were made.
     wait_until(lambda: f"team-a/{ALPHA}" in serve.runs("jane"), 20, "jane sees her runs")
     wait_until(lambda: serve.runs("bob", "b-team") == [f"team-b/{BRAVO}"], 20, "bob sees his runs")
     return serve

@@ -18,6 +18,7 @@ from tests.support.metrics import total
 from tests.support.operator import WIDE_GUARD, condition
 from tests.support.ports import free_port
 from tests.support.processes import wait_until
+from tests.support.rights import withdraw
 from tests.support.secure import ChartOperator, SecureSidecar, grant_creating, make_pod
 from tests.support.sign_rig import SlowableWorker, finished, holds_onset, runs_of, sign_trigger, warm_up
 
@@ -181,7 +182,7 @@ def test_an_alert_is_captured_once_whatever_the_operator_does(operator, group, k
     assert status["alerts"]["taken"] == 1, "also what a killed operator had not written yet"
     wait_until(lambda: {event["reason"] for event in kubectl.get("events.events.k8s.io")["items"] if event["regarding"]["kind"] == "ProfileTrigger"}
                >= {"CaptureStarted", "AlertSkipped"}, 20, "the events")
-    kubectl.run("delete", "rolebinding", "jane")
+    withdraw(kubectl, "jane")
     kubectl.run("delete", "profilerequests", "-l", "strobe.dev/trigger=fixed")
     operator.process.kill()  # Forgets that it has captured this job lately.
     operator.start().wait_ready()

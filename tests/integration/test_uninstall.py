@@ -9,6 +9,7 @@ from tests.support.control_plane import Kubectl
 from tests.support.installation import SPACE, annotated_pod, as_jane, helm, install, node, operator_log, store  # noqa: F401  Fixtures.
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.processes import BIN, wait_until
+from tests.support.rights import await_right
 
 CRDS = ("profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev", "profiletriggers.strobe.dev")
 TRAINERS = ("busy", "armed", "reclaimed", "idle")
@@ -38,6 +39,7 @@ def set_up(node, store):
     admin.run("create", "namespace", SPACE, check=False)
     install(node, store, "--set", "policy.maxConcurrent=4")
     admin.run("create", "rolebinding", "jane", "--clusterrole=strobe-profiler", "--user=jane", "-n", "ml", check=False)
+    await_right(admin, "profile", "pods", user="jane", namespace="ml")
 
 
 def request(name, logdir, trainer, **spec):

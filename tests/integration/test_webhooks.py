@@ -14,34 +14,29 @@ import pytest
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.processes import Group, high_water, wait_until
+from tests.support.rights import grant, user_named, withdraw
 from tests.support.secure import SecureOperator, allow, pod
 from tests.support.tls import issue, make_authority
 
 
-def grant(kubectl, name, subject, pods=None):
+def grant_requests(kubectl, name, subject, pods=None):
     """Grants the right to create requests. `pods`: None = no right to profile, [] = all pods, else their names."""
     rules = [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests"], "verbs": ["create", "get", "patch", "update"]}]
     if pods is not None:
         rules.append({"apiGroups": [""], "resources": ["pods"], "verbs": ["profile"], **({"resourceNames": pods} if pods else {})})
-    kubectl.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name}, "rules": rules},
-                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name},
-                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}, "subjects": [subject]})
-
-
-def user(name):
-    return {"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}
+    grant(kubectl, name, rules, subject)
 
 
 def test_who_may_profile_whom(secure, kubectl, plane):
     """Impersonates users, groups and service accounts with and without the right to profile."""
     secure()
     allow(kubectl, "/logs")
-    grant(kubectl, "all", user("all"), [])
-    grant(kubectl, "one", user("one"), ["pod-a", "pod-b"])
-    grant(kubectl, "none", user("none"))
-    grant(kubectl, "team", {"kind": "Group", "name": "team", "apiGroup": "rbac.authorization.k8s.io"}, [])
+    grant_requests(kubectl, "all", user_named("all"), [])
+    grant_requests(kubectl, "one", user_named("one"), ["pod-a", "pod-b"])
+    grant_requests(kubectl, "none", user_named("none"))
+    grant_requests(kubectl, "team", {"kind": "Group", "name": "team", "apiGroup": "rbac.authorization.k8s.io"}, [])
     kubectl.run("create", "serviceaccount", "robot")
-    grant(kubectl, "robot", {"kind": "ServiceAccount", "name": "robot", "namespace": kubectl.namespace}, [])
+    grant_requests(kubectl, "robot", {"kind": "ServiceAccount", "name": "robot", "namespace": kubectl.namespace}, [])
     selector = {"selector": {"matchLabels": {"app": "x"}}}
     robot = f"system:serviceaccount:{kubectl.namespace}:robot"
     for who, groups, target, allowed in [
@@ -90,7 +85,7 @@ def test_a_request_is_held_only_while_there_is_something_to_clean_up(secure, kub
 def test_nobody_else_says_who_asked(secure, kubectl):
     secure()
     allow(kubectl, "/logs")
-    grant(kubectl, "jane", user("jane"), [])
+    grant_requests(kubectl, "jane", user_named("jane"), [])
     request = profile_request("r", "/logs")
     request["metadata"]["annotations"] = {"strobe.dev/requester": json.dumps({"username": "system:admin", "groups": ["system:masters"]}), "mine": "x"}
     kubectl.create(request, user="jane", groups=["g"], check=True)
@@ -179,10 +174,10 @@ def test_a_policy_gives_the_logdir_of_requests_that_name_none(secure, kubectl, m
 def test_a_request_that_waited_is_checked_again(secure, kubectl, make_workers, logdir):
     secure(insecurePlaintext=True)
     allow(kubectl, logdir)
-    grant(kubectl, "jane", user("jane"), [])
+    grant_requests(kubectl, "jane", user_named("jane"), [])
     kubectl.create(profile_request("r", logdir), user="jane", check=True)
     wait_until(lambda: condition(kubectl.get("profreq", "r"), "Succeeded")["reason"] == "NoTargets", 15, "waiting for pods")
-    kubectl.run("delete", "rolebinding", "jane")
+    withdraw(kubectl, "jane")
     make_workers(1, kubectl)
     refused = condition(wait_finished(kubectl, "r"), "Succeeded")
     assert refused["reason"] == "NotAllowed" and "may not profile" in refused["message"]
@@ -251,7 +246,7 @@ def test_a_sealed_request_survives_a_restart_and_kubectl(secure, kubectl, logdir
     request["spec"]["ttlAfterFinished"] = "1h"
     kubectl.apply(request)
     operator.start().wait_ready()
-    grant(kubectl, "jane", user("jane"), [])
+    grant_requests(kubectl, "jane", user_named("jane"), [])
 
     def replaced():
         made = json.loads(kubectl.run("get", "profreq", "look", "-o", "json").stdout)

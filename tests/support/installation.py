@@ -13,6 +13,7 @@ from .metrics import total
 from .node import V4, Node, host_program, in_url
 from .operator import condition, profile_request, wait_finished
 from .processes import BIN, PYTHON, ROOT, TOOLS, Group, wait_until
+from .rights import await_right
 from .stores import Versity
 from .tls import issue
 
@@ -106,6 +107,7 @@ def profiled_namespace(node, store, name):
     team = Kubectl(node.kubeconfig, name)
     team.create_namespace(name)
     team.run("create", "rolebinding", "jane", "--clusterrole=strobe-profiler", "--user=jane")
+    await_right(team, "profile", "pods", user="jane")
     team.run("create", "secret", "generic", "traces", *(f"--from-literal={key}={value}" for key, value in store.env.items()))
     return team
 

@@ -10,7 +10,8 @@ from .control_plane import Kubectl
 from .metrics import total
 from .operator import Operator
 from .ports import free_port
-from .processes import BIN, ROOT, TOOLS, wait_until
+from .processes import BIN, ROOT, TOOLS
+from .rights import grant, user_named
 from .tls import issue
 from .workers import mark_running
 
@@ -151,13 +152,7 @@ def grant_creating(kubectl, user, resource, profile):
     """Lets the user create and change objects of this resource, and perhaps profile pods."""
     rules = [{"apiGroups": ["strobe.dev"], "resources": [resource], "verbs": ["create", "get", "patch"]}]
     rules += [{"apiGroups": [""], "resources": ["pods"], "verbs": ["profile"]}] if profile else []
-    kubectl.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user}, "rules": rules},
-                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": user},
-                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
-                   "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]})
-    # The API server learns of new roles by a watch, and so a little later.
-    for verb, what in [("patch", f"{resource}.strobe.dev")] + [("profile", "pods")] * profile:
-        wait_until(lambda: kubectl.run("auth", "can-i", verb, what, f"--as={user}", check=False).stdout.strip() == "yes", 30, f"{user} may {verb} {what}")  # noqa: B023
+    grant(kubectl, user, rules, user_named(user))
 
 
 def pod(name="p", labels=None, annotations=None, **spec):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 
 from .processes import BIN, ROOT, TOOLS
+from .rights import await_right
 
 
 class Viewing:
@@ -43,3 +44,4 @@ def grant_viewing(kubectl, user):
     (role,) = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", page, re.DOTALL)
     kubectl.run("apply", "-f", "-", stdin=role)
     kubectl.run("create", "rolebinding", "viewer", "--role=strobe-viewer", f"--user={user}")
+    await_right(kubectl, "create", "jobs.batch", user=user)
