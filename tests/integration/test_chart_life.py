@@ -9,6 +9,7 @@ import pytest
 from tests.support.control_plane import Kubectl
 from tests.support.operator import await_reasons, condition, profile_request, wait_finished
 from tests.support.processes import BIN, ROOT, TOOLS, wait_until
+from tests.support.rights import await_bindings
 from tests.support.secure import ChartOperator, SecureSidecar, account_kubeconfig, chart_objects
 
 # Argo CD applies in both ways, Flux and Helm 4 on the server.
@@ -148,6 +149,7 @@ def hook(plane):
         rights.extend(o for o in objects if "Role" in o["kind"])
         for right in rights:
             kubectl(right).apply(right)
+        await_bindings(Kubectl(plane.kubeconfig), *rights)
         (container,) = job["spec"]["template"]["spec"]["containers"]
         place = ["--dir", ROOT / "helm/strobe/crds"] if container["args"] == ["apply-crds"] else []
         done = subprocess.run([BIN / "strobe-operator", "--kubeconfig", account_kubeconfig(plane, name), *container["args"], *place],

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.processes import BIN, ROOT, TOOLS, wait_until
+from tests.support.rights import await_right
 from tests.support.secure import ChartOperator, account_kubeconfig
 
 CHART, SPACE = ROOT / "helm/strobe", "strobe-system"
@@ -59,6 +60,7 @@ def run_job(admin, plane):
     """Does what a node does with the job of the CRDs: runs its program with the rights of its account, and says that it is complete."""
     job = wait_until(lambda: found(admin, "job", "strobe-crds"), 60, "the job")
     spec = job["spec"]["template"]["spec"]
+    await_right(admin, "create", "customresourcedefinitions.apiextensions.k8s.io", user=f"system:serviceaccount:{SPACE}:{spec['serviceAccountName']}", namespace="")
     done = subprocess.run([BIN / "strobe-operator", "--kubeconfig", account_kubeconfig(plane, spec["serviceAccountName"]), *spec["containers"][0]["args"],
                            "--dir", ROOT / "helm/strobe/crds"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout

@@ -12,6 +12,7 @@ from tests.support.agent_rig import AgentRig, events
 from tests.support.operator import Operator, condition, profile_request, wait_finished
 from tests.support.ports import free_port
 from tests.support.processes import ROOT, high_water, memory, wait_until
+from tests.support.rights import await_bindings, user_named
 from tests.support.secure import chart_objects, make_pod
 from tests.support.tls import issue
 
@@ -156,9 +157,11 @@ def limited(plane, kubectl, group, tmp_path):
     plane.write_kubeconfig(kubeconfig, kubectl.namespace)
     (role,) = [o for o in chart_objects("--set", "rbac.readJobs=false") if o["kind"] == "ClusterRole" and o["metadata"]["name"] == "strobe-operator"]
     role["metadata"]["name"] = f"operator-{kubectl.namespace}"
-    kubectl.apply(role, {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": role["metadata"]["name"]},
-                         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role["metadata"]["name"]},
-                         "subjects": [{"kind": "User", "name": kubectl.namespace, "apiGroup": "rbac.authorization.k8s.io"}]})
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": role["metadata"]["name"]},
+               "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role["metadata"]["name"]},
+               "subjects": [user_named(kubectl.namespace)]}
+    kubectl.apply(role, binding)
+    await_bindings(kubectl, role, binding)
     return Operator(group, kubeconfig, flags=["--no-leader-election"], config={"watch": {"namespace": kubectl.namespace}}).start().wait_ready()
 
 

@@ -11,7 +11,7 @@ from .metrics import total
 from .operator import Operator
 from .ports import free_port
 from .processes import BIN, ROOT, TOOLS
-from .rights import grant, user_named
+from .rights import await_bindings, grant, user_named
 from .tls import issue
 from .workers import mark_running
 
@@ -116,6 +116,10 @@ class ChartOperator(Operator):
         self.admin.run("create", "namespace", self.SPACE, check=False)
         self.each_space("apply", *flags)
         return self
+
+    def start(self):
+        await_bindings(self.admin, *self.objects)
+        return super().start()
 
     def each_space(self, verb, *flags, check=True):
         """Runs kubectl with the objects of each namespace, and returns what it writes. kubectl accepts only objects of one namespace."""
