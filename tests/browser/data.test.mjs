@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { count, exact, firstLines } from "../../viewer/web/format.js";
-import { AXE, idle, launch, listen, open, press, shot, text } from "./page.mjs";
+import { AXE, idle, launch, listen, open, press, refuse, shot, text } from "./page.mjs";
 
 const URL_ = process.env.STROBE_VIEW;
 let browser, page;
@@ -179,12 +179,7 @@ test("an XLA op opens the graph of its module", async () => {
 
 test("a graph that cannot be had says why", async () => {
   await selectKernel();
-  await page.setRequestInterception(true);
-  page.on("request", (request) =>
-    request.url().includes("/api/graph")
-      ? request.respond({ status: 500, body: "the HLO of jit_step cannot be read\n" })
-      : request.continue(),
-  );
+  await refuse(page, "graph", "the HLO of jit_step cannot be read\n");
   await clickButton("fusion.3 in jit_step");
   await page.waitForFunction(
     () => document.getElementById("notice").textContent === "the HLO of jit_step cannot be read",

@@ -12,6 +12,7 @@ import {
   pixelsOf,
   pointOf,
   press,
+  refuse,
   rowNamed,
   shot,
   text,
@@ -56,10 +57,7 @@ async function reopen(url = URL_) {
   page = await open(browser, url);
 }
 
-/**
- * Holds back all questions to these parts of the API until release() is called. It does so in the
- * page: while Chromium lets us intercept its requests, a worker that starts may never get its own.
- */
+/** Holds back all questions to these parts of the API until release() is called. */
 async function holdQuestions(...names) {
   await page.evaluate((held) => {
     const ask = globalThis.fetch;
@@ -89,21 +87,6 @@ async function holdQuestions(...names) {
       await idle(page);
     },
   };
-}
-
-/** Has the page get a refusal for all questions to this part of the API. */
-async function refuse(name, body) {
-  await page.evaluate(
-    (refused, text) => {
-      const ask = globalThis.fetch;
-      globalThis.fetch = (url, options) =>
-        new URL(url, globalThis.location).pathname === refused
-          ? Promise.resolve(new Response(text, { status: 500 }))
-          : ask(url, options);
-    },
-    `/api/${name}`,
-    body,
-  );
 }
 
 async function until(isSo) {
@@ -352,26 +335,27 @@ test("an error about the tiles of the run before is not told", async () => {
 
 test("the list names the run that is shown when another one cannot be opened", async () => {
   const shown = await page.$eval("#run", (node) => node.value);
-  await refuse("run", "the bucket says no");
+  await refuse(page, "run", "the bucket says no");
   await page.select("#run", ONE_WORKER);
   await textIs("notice", "the bucket says no");
   assert.equal(await page.$eval("#run", (node) => node.value), shown);
 });
 
 test("a search is given up when its text changes", async () => {
-  let held = null;
-  const givenUp = new Promise((resolve) => {
-    page.on("requestfailed", (request) => request === held && resolve());
-  });
-  await page.setRequestInterception(true);
-  page.on("request", (request) => {
-    if (!held && /\/api\/find\?.*in=all/.test(request.url())) held = request;
-    else request.continue();
+  await page.evaluate(() => {
+    const ask = globalThis.fetch;
+    globalThis.fetch = (url, options) => {
+      if (globalThis.held || !/^\/api\/find\?.*in=all/.test(url)) return ask(url, options);
+      globalThis.held = options.signal;
+      return new Promise((_, reject) => {
+        options.signal.onabort = () => reject(options.signal.reason);
+      });
+    };
   });
   await page.type("#find-text", "kernel_1");
-  await until(() => held);
+  await page.waitForFunction(() => globalThis.held);
   await page.type("#find-text", "2");
-  await givenUp;
+  await page.waitForFunction(() => globalThis.held.aborted);
 });
 
 test("keys are for the timeline also when the list of runs has the focus", async () => {
@@ -523,7 +507,7 @@ test("Ctrl and a box add to a box that is still being summed", async () => {
 test("a box that cannot be summed leaves selected what is shown", async () => {
   await clickAt("python", 0, 12 * MS);
   await selected("train");
-  await refuse("select", "the trace was changed");
+  await refuse(page, "select", "the trace was changed");
   await boxOver(1.9 * MS, 7.9 * MS);
   await textIs("notice", "the trace was changed");
   assert.equal((await state("selected"))[0]?.name, "train");
@@ -533,7 +517,7 @@ test("a box that cannot be summed leaves selected what is shown", async () => {
 test("an error is not taken for the end of a row", async () => {
   await clickAt("python", 0, 12 * MS);
   await selected("train");
-  await refuse("event", "the trace was changed");
+  await refuse(page, "event", "the trace was changed");
   await page.keyboard.press("ArrowRight");
   await textIs("notice", "the trace was changed");
 });

@@ -81,6 +81,26 @@ export const rowNamed = (page, name, worker = 0) =>
     worker,
   );
 
+/**
+ * Has the page get this answer for all questions to this part of the API. Here and where questions
+ * are held it is done in the page, not by Puppeteer's interception of requests: when Chromium tells
+ * of a web worker's request after it has paused it, Puppeteer lets it go on in the wrong session,
+ * and it never does.
+ */
+export async function refuse(page, name, body) {
+  await page.evaluate(
+    (refused, text) => {
+      const ask = globalThis.fetch;
+      globalThis.fetch = (url, options) =>
+        new URL(url, globalThis.location).pathname === refused
+          ? Promise.resolve(new Response(text, { status: 500 }))
+          : ask(url, options);
+    },
+    `/api/${name}`,
+    body,
+  );
+}
+
 /** The point on the page at which a row's track shows the time `ps`. */
 export async function pointOf(page, row, track, ps) {
   return page.evaluate(
