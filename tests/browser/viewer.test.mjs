@@ -508,6 +508,19 @@ test("works without WebGL", async () => {
   }
 });
 
+// Regression: the coarsest tiles were asked for twice where they suit the zoom, as here.
+test("no tile of the first view is asked for twice", async () => {
+  const tiles = [];
+  page.on(
+    "request",
+    (request) => request.url().includes("/api/tiles") && tiles.push(request.url()),
+  );
+  await page.reload();
+  await idle(page);
+  assert.ok(tiles.length > 0);
+  assert.deepEqual(tiles, [...new Set(tiles)]);
+});
+
 test("data is loaded on demand, and a coarse picture stands in until it is there", async () => {
   const tiles = () => page.asked.filter((url) => url.includes("/api/tiles")).length;
   // Steps lie there at any zoom, so it does not matter how far the page zooms on a slow machine.

@@ -100,14 +100,15 @@ export class TileStore {
     const inside = (index) =>
       index * tileSpan(level) < (this.last + 1) * tileSpan(this.coarsest) &&
       (index + 1) * tileSpan(level) > this.first * tileSpan(this.coarsest);
+    const finer = level < this.coarsest; // Otherwise the tiles are among those above.
     this.lacking = 0;
     for (let index = from; index <= to; ++index) {
       if (!inside(index)) continue;
-      add(level, index);
+      if (finer) add(level, index);
       for (const row of rows) if (!this.rows[row].has(`${level}:${index}`)) ++this.lacking;
     }
     // The neighbours on both sides: users go there next.
-    for (const index of [from - 1, to + 1]) if (inside(index)) add(level, index);
+    for (const index of [from - 1, to + 1]) if (finer && inside(index)) add(level, index);
     for (const question of questions) {
       if (this.waiting.size >= MAX_REQUESTS) return;
       this.ask(question);
