@@ -1,5 +1,6 @@
 // The same step on all workers: who began first, who last, how long each took.
 #pragma once
+#include <cstddef>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -7,10 +8,15 @@
 
 namespace strobe::viewer {
 
-// JSON {steps}: in the order of their begins, each with the begin and end of every worker that ran
-// it and the spread of both. Steps of several workers are the same when name and number are. Times
-// are picoseconds on the run's clock. All traces are read for the first answer, which the run
-// keeps. DataLoss when a trace is damaged.
+inline constexpr std::size_t kMaxComparedSteps = 1000;
+
+// JSON {count, times, steps}. `count` is the number of steps; steps of several workers are the same
+// when name and number are. `times` has, of all workers' times for a step, the `medianPs`, `p95Ps`,
+// `leastPs` and `mostPs`; it is null without steps. `steps` are in the order of their begins, each
+// with the begin and end of every worker that ran it and the spread of both. Of many, those are
+// left out that took least time from the first begin to the last end: there are at most
+// kMaxComparedSteps, and fewer if many workers ran them. Times are picoseconds on the run's clock.
+// All traces are read for the first answer, which the run keeps. DataLoss when a trace is damaged.
 absl::StatusOr<std::string> CompareSteps(const LoadedRun& run);
 
 }  // namespace strobe::viewer

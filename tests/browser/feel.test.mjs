@@ -681,6 +681,29 @@ test("what could not be loaded is asked for again", async () => {
   await page.waitForFunction(() => globalThis.strobe.missing === 0 && globalThis.strobe.idle);
 });
 
+for (const [name, loads] of [
+  ["cannot be loaded", false],
+  ["fails later", true],
+]) {
+  test(`tiles are decoded in the page when its worker ${name}`, async () => {
+    await page.evaluateOnNewDocument((isFound) => {
+      globalThis.Worker = class extends Worker {
+        constructor(url, options) {
+          super(isFound ? url : "/nothing-is-here.js", options);
+          globalThis.decoder = this;
+        }
+      };
+    }, loads);
+    await page.reload();
+    await idle(page);
+    if (loads) await page.evaluate(() => globalThis.decoder.dispatchEvent(new Event("error")));
+    page.troubles.length = 0; // The browser notes the missing file.
+    await hold(page, "w", 900);
+    await page.waitForFunction(() => globalThis.strobe.missing === 0 && globalThis.strobe.idle);
+    assert.deepEqual(page.troubles, []);
+  });
+}
+
 // ---- Small things -------------------------------------------------------------------------------
 
 test("arguments that XLA uses itself are not shown", async () => {

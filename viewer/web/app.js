@@ -322,8 +322,8 @@ async function toggleComparison() {
   if (panel.shows("compare")) return panel.hide("compare");
   if (!run) return notices.tell("The run is being read.");
   try {
-    const { steps } = await run.api.get("steps");
-    if (!isLate()) panel.compare(run.description, steps);
+    const compared = await run.api.get("steps");
+    if (!isLate()) panel.compare(run.description, compared);
   } catch (error) {
     if (!isLate()) notices.tell(error.message);
   }

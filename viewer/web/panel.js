@@ -190,11 +190,12 @@ export class Panel {
     this.show(kind, title, table("Events in the order of their begins", heads, rows), next);
   }
 
-  /** All workers side by side; `steps` as /api/steps answers. */
-  compare({ workers }, steps) {
+  /** All workers side by side; `compared` as /api/steps answers. */
+  compare({ workers }, compared) {
     const nodes = [workerTable(workers)];
+    const { steps } = compared;
     if (steps.length > 0)
-      nodes.push(element("p", summaryOf(steps), "note"), this.stepTable(workers, steps));
+      nodes.push(element("p", summaryOf(compared), "note"), this.stepTable(workers, steps));
     else nodes.push(element("p", NO_STEPS, "note"));
     this.show("compare", "Workers and steps", ...nodes);
   }
@@ -279,14 +280,11 @@ function workerTable(workers) {
 }
 
 /** How long workers took for a step. */
-function summaryOf(steps) {
-  const all = steps
-    .flatMap((step) => step.workers.map((part) => part.endPs - part.beginPs))
-    .sort((a, b) => a - b);
-  const at = (share) => time(all[Math.min(all.length - 1, Math.floor(share * all.length))]);
-  const middle = `median ${at(0.5)}, p95 ${at(0.95)}`;
-  const ends = `shortest ${time(all[0])}, longest ${time(all.at(-1))}`;
-  return `${count(steps.length)} steps. Step time: ${middle}, ${ends}`;
+function summaryOf({ count: all, times, steps }) {
+  const middle = `median ${time(times.medianPs)}, p95 ${time(times.p95Ps)}`;
+  const ends = `shortest ${time(times.leastPs)}, longest ${time(times.mostPs)}`;
+  const listed = steps.length < all ? ` The ${count(steps.length)} longest are listed.` : "";
+  return `${count(all)} steps. Step time: ${middle}, ${ends}.${listed}`;
 }
 
 export function element(tag, text, className = "") {

@@ -28,7 +28,11 @@ export function unitOf(level) {
 }
 
 function startWorker() {
-  return new Worker("/decoder.js", { type: "module" });
+  const worker = new Worker("/decoder.js", { type: "module" });
+  worker.onerror = () => {
+    worker.failed = true; // Before a store has it.
+  };
+  return worker;
 }
 // The decoder of the first run. It starts while the server still reads the run.
 let spare = startWorker();
@@ -46,7 +50,7 @@ export class TileStore {
     // Indexes of the tiles of that level.
     this.first = Math.floor(description.beginPs / tileSpan(this.coarsest));
     this.last = Math.floor(description.endPs / tileSpan(this.coarsest));
-    this.waiting = new Map(); // Requests under way, {level, index, rows} by number.
+    this.waiting = new Map(); // Requests under way, {level, index, rows, url} by number.
     this.asked = new Set(); // The tiles that they ask for, "row:level:index".
     this.number = 0; // The number of the latest request.
     this.items = 0; // Counts the items of all tiles in memory.
@@ -57,12 +61,20 @@ export class TileStore {
     this.worker = spare ?? startWorker();
     spare = null;
     this.worker.onmessage = ({ data }) => this.take(data);
-    this.worker.onerror = () => this.failed("the page's own worker could not be started");
+    this.worker.onerror = () => this.goOnAlone();
+    if (this.worker.failed) this.goOnAlone();
   }
 
   close() {
     this.closed = true;
+    this.worker?.terminate();
+  }
+
+  /** The worker could not be loaded, or has failed: the page decodes by itself from now on. */
+  goOnAlone() {
     this.worker.terminate();
+    this.worker = null;
+    for (const [id, { url }] of this.waiting) this.decode(id, url);
   }
 
   /** The tile, or null when it is not loaded. */
@@ -122,26 +134,31 @@ export class TileStore {
 
   ask({ level, index, rows }) {
     const id = ++this.number;
-    this.waiting.set(id, { level, index, rows });
-    for (const row of rows) this.asked.add(`${row}:${level}:${index}`);
     const url = this.api.url("tiles", {
       rows: ranges(rows),
       begin: index * tileSpan(level),
       level,
       slots: TILE_SLOTS,
     });
+    this.waiting.set(id, { level, index, rows, url });
+    for (const row of rows) this.asked.add(`${row}:${level}:${index}`);
     // The first tiles are decoded here: the worker may not have started yet.
-    if (id === 1)
-      fetchTiles(url).then(
-        (tiles) => this.take({ id, ...tiles }),
-        (error) => this.take({ id, error: error.message }),
-      );
+    if (id === 1 || !this.worker) this.decode(id, url);
     else this.worker.postMessage({ id, url });
   }
 
+  /** Fetches and decodes in the page's own thread, which delays frames. */
+  decode(id, url) {
+    fetchTiles(url).then(
+      (tiles) => this.take({ id, ...tiles }),
+      (error) => this.take({ id, error: error.message }),
+    );
+  }
+
   take({ id, rows, texts, error }) {
-    if (this.closed) return;
-    const { level, index, rows: asked } = this.waiting.get(id);
+    const request = this.waiting.get(id);
+    if (this.closed || !request) return; // It was decoded twice: by the worker and, when that failed, here.
+    const { level, index, rows: asked } = request;
     this.waiting.delete(id);
     for (const row of asked) this.asked.delete(`${row}:${level}:${index}`);
     if (error) {

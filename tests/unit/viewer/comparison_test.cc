@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tests/unit/viewer/made_run.h"
@@ -23,6 +24,29 @@ TEST(CompareSteps, TracesAreReadOnceAndAFailureIsNotKept) {
   ASSERT_TRUE(again.ok()) << "a trace was read again: " << again.status();
   EXPECT_EQ(*again, *first);
   std::swap(content, whole);  // The run refers to these bytes.
+}
+
+// The second worker takes longer for each step, so that the workers are the further apart the
+// higher a step's number is.
+TEST(CompareSteps, OfManyTheLongestAreListedAndAllAreCounted) {
+  const LoadedRun run = MadeRun(TwoWorkers(1500));
+  const absl::StatusOr<std::string> answer = CompareSteps(run);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  const auto compared = nlohmann::json::parse(*answer);
+  EXPECT_EQ(compared["count"], 1500);
+  const auto& steps = compared["steps"];
+  ASSERT_EQ(steps.size(), kMaxComparedSteps);
+  EXPECT_EQ(steps.front()["number"], 500);
+  EXPECT_EQ(steps.back()["number"], 1499);
+  constexpr std::int64_t kMs = 1'000'000'000;
+  EXPECT_EQ(compared["times"]["leastPs"], 39 * kMs);
+  EXPECT_EQ(compared["times"]["mostPs"], 69 * kMs);
+  EXPECT_EQ(compared["times"]["medianPs"], 69 * kMs) << "the first of the longer half";
+}
+
+TEST(CompareSteps, WithoutStepsThereAreNoTimes) {
+  const LoadedRun run = MadeRun(TwoWorkers(0));
+  EXPECT_EQ(*CompareSteps(run), R"({"count":0,"times":null,"steps":[]})");
 }
 
 }  // namespace
