@@ -132,19 +132,19 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
 }
 
 int PrintJob(const FleetFlags& flags) {
-  cluster::FleetWishes wishes = flags.job;
-  wishes.logdir = flags.place;
-  wishes.out = flags.out;
-  wishes.stats = !flags.no_stats;
-  wishes.hopeless_exit_codes = {kExitWrongFlags, cluster::kExitBadRuns};
-  const absl::StatusOr<nlohmann::ordered_json> job = cluster::MakeFleetJob(wishes);
+  cluster::FleetJobOptions options = flags.job;
+  options.logdir = flags.place;
+  options.out = flags.out;
+  options.stats = !flags.no_stats;
+  options.hopeless_exit_codes = {kExitWrongFlags, cluster::kExitBadRuns};
+  const absl::StatusOr<nlohmann::ordered_json> job = cluster::MakeFleetJob(options);
   if (!job.ok()) return Complain(job.status());
   std::cout << job->dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   return kExitOk;
 }
 
 void AddJobFlags(CLI::App& command, FleetFlags& flags) {
-  cluster::FleetWishes& job = flags.job;
+  cluster::FleetJobOptions& job = flags.job;
   const std::string group = "Job (with --image, nothing is converted here)";
   command
       .add_option("--image", job.image,

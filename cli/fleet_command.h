@@ -12,7 +12,7 @@ struct FleetFlags {
   std::string place{}, out{}, to = "parquet", storage_config{}, scratch{};
   bool no_stats = false, quiet = false;
   FleetShare share{};
-  cluster::FleetWishes job{};
+  cluster::FleetJobOptions job{};
 };
 
 void AddFleetFlags(CLI::App& command, FleetFlags& flags);

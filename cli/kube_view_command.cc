@@ -174,18 +174,18 @@ absl::Status KeepForwarding(const KubeViewFlags& flags, const std::string& run,
 }
 
 absl::Status View(const KubeViewFlags& flags, Kubectl& kubectl) {
-  cluster::ViewerWishes wishes{.name = "strobe-view-" + RandomLetters(6),
-                               .run = flags.what,
-                               .image = flags.image,
-                               .service_account = flags.service_account,
-                               .memory = flags.memory};
-  ASSIGN_OR_RETURN(wishes.deadline, ParseDuration(flags.deadline));
+  cluster::ViewerJobOptions options{.name = "strobe-view-" + RandomLetters(6),
+                                    .run = flags.what,
+                                    .image = flags.image,
+                                    .service_account = flags.service_account,
+                                    .memory = flags.memory};
+  ASSIGN_OR_RETURN(options.deadline, ParseDuration(flags.deadline));
   ASSIGN_OR_RETURN(const Nanos timeout, ParseDuration(flags.timeout));
   std::optional<ProfileRequest> request;
   if (!Contains(flags.what, "/")) {
     ASSIGN_OR_RETURN(request, cluster::GetRequest(kubectl, flags.what));
-    wishes.run = request->status.run;
-    if (wishes.run.empty()) {
+    options.run = request->status.run;
+    if (options.run.empty()) {
       return absl::FailedPreconditionError(StrCat(
           flags.what, " has no run: ", cluster::ResultText(*request, SystemClock().WallNow())));
     }
@@ -195,17 +195,17 @@ absl::Status View(const KubeViewFlags& flags, Kubectl& kubectl) {
   ASSIGN_OR_RETURN(const nlohmann::json pods, cluster::ParseJson(list));
   const nlohmann::json pod = cluster::ChoosePod(pods, request ? request->target : TargetSpec{});
   ASSIGN_OR_RETURN(const nlohmann::ordered_json job,
-                   cluster::MakeViewerJob(wishes, pod, request ? &*request : nullptr));
+                   cluster::MakeViewerJob(options, pod, request ? &*request : nullptr));
   const Interrupts interrupts(/*termination=*/1, /*hangup=*/true);
   ProgressText progress(flags.quiet);
-  progress.Show(StrCat("the viewer: creating its Job ", wishes.name));
-  ViewerInCluster viewer(kubectl, wishes.name);
+  progress.Show(StrCat("the viewer: creating its Job ", options.name));
+  ViewerInCluster viewer(kubectl, options.name);
   RETURN_IF_ERROR(viewer.Create(job.dump()));
   const absl::StatusOr<std::string> running = AwaitPod(viewer, timeout, interrupts, progress);
   progress.Clear();
   if (absl::IsAborted(running.status())) return absl::OkStatus();
   RETURN_IF_ERROR(running.status());
-  return KeepForwarding(flags, wishes.run, *running, viewer, interrupts, kubectl);
+  return KeepForwarding(flags, options.run, *running, viewer, interrupts, kubectl);
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ Finding SilentOperatorFinding(const std::string& waited) {
 
 std::vector<Finding> RequestFindings(const ProfileRequest& request) {
   const RequestStatus& status = request.status;
-  const Condition* end = FindCondition(status, "Succeeded");
+  const Condition* end = FindCondition(status, condition::kSucceeded);
   if (end == nullptr) return {};
   std::vector<Finding> findings = {{Level::kOk, "operator", "it has asked the workers", ""}};
   if (status.attempt == 0) {
@@ -160,7 +160,7 @@ std::vector<Finding> RequestFindings(const ProfileRequest& request) {
     findings.push_back(EarlyEndFinding(*end));
     return findings;
   }
-  const Condition* accepted = FindCondition(status, "Accepted");
+  const Condition* accepted = FindCondition(status, condition::kAccepted);
   findings.push_back({Level::kOk, "policy", "the capture is allowed", ""});
   findings.push_back({Level::kOk, "target", accepted == nullptr ? "" : accepted->message, ""});
   std::set<std::string> versions;

@@ -24,11 +24,11 @@ struct FleetVolumes {
   Json volumes = Json::array(), mounts = Json::array();
 };
 
-absl::StatusOr<FleetVolumes> VolumesOf(const FleetWishes& wishes) {
+absl::StatusOr<FleetVolumes> VolumesOf(const FleetJobOptions& options) {
   FleetVolumes made;
-  made.volumes.push_back({{"name", "scratch"}, {"emptyDir", {{"sizeLimit", wishes.disk}}}});
+  made.volumes.push_back({{"name", "scratch"}, {"emptyDir", {{"sizeLimit", options.disk}}}});
   made.mounts.push_back({{"name", "scratch"}, {"mountPath", kScratch}});
-  for (const std::string& claim : wishes.claims) {
+  for (const std::string& claim : options.claims) {
     const std::size_t colon = claim.find(':');
     if (colon == 0 || colon == std::string::npos || claim.substr(colon + 1, 1) != "/")
       return absl::InvalidArgumentError(
@@ -42,11 +42,11 @@ absl::StatusOr<FleetVolumes> VolumesOf(const FleetWishes& wishes) {
 }
 
 // Both places must mean the same in every pod.
-absl::StatusOr<bool> UsesAzure(const FleetWishes& wishes) {
+absl::StatusOr<bool> UsesAzure(const FleetJobOptions& options) {
   bool azure = false;
-  for (const std::string& place : {wishes.logdir, wishes.out}) {
+  for (const std::string& place : {options.logdir, options.out}) {
     ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(place));
-    if (logdir.scheme() == "file" && wishes.claims.empty())
+    if (logdir.scheme() == "file" && options.claims.empty())
       return absl::InvalidArgumentError(
           StrCat(place,
                  " is a path, for which the pods need a volume; give its claim and where to mount "
@@ -56,59 +56,59 @@ absl::StatusOr<bool> UsesAzure(const FleetWishes& wishes) {
   return azure;
 }
 
-Json CommandOf(const FleetWishes& wishes) {
+Json CommandOf(const FleetJobOptions& options) {
   Json command = {kFleetProgram,
                   "fleet",
-                  wishes.logdir,
+                  options.logdir,
                   "--to=parquet",
-                  StrCat("--out=", wishes.out),
-                  StrCat("--of=", wishes.workers),
+                  StrCat("--out=", options.out),
+                  StrCat("--of=", options.workers),
                   StrCat("--scratch=", kScratch)};
-  if (!wishes.stats) command.push_back("--no-stats");
+  if (!options.stats) command.push_back("--no-stats");
   return command;
 }
 
-Json FleetContainerOf(const FleetWishes& wishes, Json mounts) {
+Json FleetContainerOf(const FleetJobOptions& options, Json mounts) {
   Json container = {
       {"name", kFleetContainer},
-      {"image", wishes.image},
-      {"command", CommandOf(wishes)},
+      {"image", options.image},
+      {"command", CommandOf(options)},
       {"resources",
        {{"requests",
-         {{"cpu", wishes.cpu}, {"memory", wishes.memory}, {"ephemeral-storage", wishes.disk}}},
-        {"limits", {{"memory", wishes.memory}, {"ephemeral-storage", wishes.disk}}}}},
+         {{"cpu", options.cpu}, {"memory", options.memory}, {"ephemeral-storage", options.disk}}},
+        {"limits", {{"memory", options.memory}, {"ephemeral-storage", options.disk}}}}},
       // The restricted Pod Security Standard.
       {"securityContext",
        {{"allowPrivilegeEscalation", false},
         {"capabilities", {{"drop", {"ALL"}}}},
         {"readOnlyRootFilesystem", true}}},
       {"volumeMounts", std::move(mounts)}};
-  if (!wishes.secrets.empty()) {
+  if (!options.secrets.empty()) {
     container["envFrom"] = Json::array();
-    for (const std::string& secret : wishes.secrets)
+    for (const std::string& secret : options.secrets)
       container["envFrom"].push_back({{"secretRef", {{"name", secret}}}});
   }
   return container;
 }
 
-Json FailurePolicy(const FleetWishes& wishes) {
+Json FailurePolicy(const FleetJobOptions& options) {
   Json evicted = {{"action", "Ignore"},
                   {"onPodConditions", {{{"type", "DisruptionTarget"}, {"status", "True"}}}}};
   Json hopeless = {{"action", "FailIndex"},
                    {"onExitCodes",
                     {{"containerName", kFleetContainer},
                      {"operator", "In"},
-                     {"values", wishes.hopeless_exit_codes}}}};
+                     {"values", options.hopeless_exit_codes}}}};
   return {{"rules", Json::array({std::move(evicted), std::move(hopeless)})}};
 }
 
 }  // namespace
 
-absl::StatusOr<Json> MakeFleetJob(const FleetWishes& wishes) {
-  ASSIGN_OR_RETURN(const bool azure, UsesAzure(wishes));
-  ASSIGN_OR_RETURN(FleetVolumes volumes, VolumesOf(wishes));
+absl::StatusOr<Json> MakeFleetJob(const FleetJobOptions& options) {
+  ASSIGN_OR_RETURN(const bool azure, UsesAzure(options));
+  ASSIGN_OR_RETURN(FleetVolumes volumes, VolumesOf(options));
   const Json labels = {{kAppNameLabel, "strobe-fleet"},
-                       {"app.kubernetes.io/instance", wishes.name}};
+                       {"app.kubernetes.io/instance", options.name}};
   Json pod_labels = labels;
   // Without it, Azure gives a service account's pods no token.
   if (azure) pod_labels["azure.workload.identity/use"] = "true";
@@ -117,19 +117,19 @@ absl::StatusOr<Json> MakeFleetJob(const FleetWishes& wishes) {
                {"terminationGracePeriodSeconds", kGraceSeconds},
                {"securityContext",
                 {{"runAsNonRoot", true}, {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
-               {"containers", {FleetContainerOf(wishes, std::move(volumes.mounts))}},
+               {"containers", {FleetContainerOf(options, std::move(volumes.mounts))}},
                {"volumes", std::move(volumes.volumes)}};
-  if (!wishes.service_account.empty()) spec["serviceAccountName"] = wishes.service_account;
-  const std::uint32_t at_once = wishes.at_once == 0 ? wishes.workers : wishes.at_once;
+  if (!options.service_account.empty()) spec["serviceAccountName"] = options.service_account;
+  const std::uint32_t at_once = options.at_once == 0 ? options.workers : options.at_once;
   return Json{{"apiVersion", "batch/v1"},
               {"kind", "Job"},
-              {"metadata", {{"name", wishes.name}, {"labels", labels}}},
+              {"metadata", {{"name", options.name}, {"labels", labels}}},
               {"spec",
                {{"completionMode", "Indexed"},
-                {"completions", wishes.workers},
+                {"completions", options.workers},
                 {"parallelism", at_once},
                 {"backoffLimitPerIndex", kTriesAgain},
-                {"podFailurePolicy", FailurePolicy(wishes)},
+                {"podFailurePolicy", FailurePolicy(options)},
                 {"ttlSecondsAfterFinished", kKeepSeconds},
                 {"template",
                  {{"metadata",

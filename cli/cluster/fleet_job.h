@@ -10,7 +10,7 @@ namespace strobe::cluster {
 
 inline constexpr int kExitBadRuns = 3;  // strobe fleet found damaged traces in some runs.
 
-struct FleetWishes {
+struct FleetJobOptions {
   std::string name = "strobe-fleet";
   std::string image{};
   std::string logdir{}, out{};  // URLs, or absolute paths in a volume of `claims`.
@@ -28,7 +28,7 @@ struct FleetWishes {
 
 // An Indexed Job, each index of which runs `strobe fleet` for its share of the runs. A pod that is
 // evicted is replaced without counting as a failure; a share with a damaged run is not repeated.
-// InvalidArgument says what is wrong with the wishes.
-absl::StatusOr<nlohmann::ordered_json> MakeFleetJob(const FleetWishes& wishes);
+// InvalidArgument says what is wrong with the options.
+absl::StatusOr<nlohmann::ordered_json> MakeFleetJob(const FleetJobOptions& options);
 
 }  // namespace strobe::cluster

@@ -77,7 +77,7 @@ std::string StateLine(const WorkersInState& in) {
 
 // What it does now, in one line; empty once it is finished.
 std::string Headline(const ProfileRequest& request, WallTime now) {
-  const Condition* found = FindCondition(request.status, "Succeeded");
+  const Condition* found = FindCondition(request.status, condition::kSucceeded);
   if (found == nullptr) return "the operator has not processed it yet";
   const Condition& state = *found;
   if (state.status != ConditionStatus::kUnknown) return "";
@@ -99,7 +99,7 @@ std::string Headline(const ProfileRequest& request, WallTime now) {
 }  // namespace
 
 bool Succeeded(const ProfileRequest& request) {
-  const Condition* succeeded = FindCondition(request.status, "Succeeded");
+  const Condition* succeeded = FindCondition(request.status, condition::kSucceeded);
   return succeeded != nullptr && succeeded->status == ConditionStatus::kTrue;
 }
 
@@ -112,7 +112,7 @@ std::string ProgressText(const ProfileRequest& request, WallTime now) {
 std::string ResultText(const ProfileRequest& request, WallTime now) {
   std::string headline = Headline(request, now);
   if (!headline.empty()) return headline;
-  const Condition& end = *FindCondition(request.status, "Succeeded");
+  const Condition& end = *FindCondition(request.status, condition::kSucceeded);
   return end.message.empty() ? end.reason : StrCat(end.reason, ": ", end.message);
 }
 
@@ -129,7 +129,7 @@ std::string VerdictText(const ProfileRequest& request) {
   }
   if (!status.skew.empty()) text += StrCat("skew: ", SkewText(status), "\n");
   if (!status.steps_loop.empty()) text += StepsText(status) + "\n";
-  const Condition* synchronized = FindCondition(status, "Synchronized");
+  const Condition* synchronized = FindCondition(status, condition::kSynchronized);
   if (synchronized != nullptr && status.attempt > 0 && !synchronized->message.empty())
     text +=
         StrCat("synchronized: ", synchronized->status == ConditionStatus::kTrue ? "yes, " : "no, ",
@@ -158,7 +158,7 @@ std::vector<std::vector<std::string>> RequestRows(std::vector<ProfileRequest> re
   if (all_namespaces) rows[0].insert(rows[0].begin(), "NAMESPACE");
   for (const ProfileRequest& request : requests) {
     const RequestStatus& status = request.status;
-    const Condition* state = FindCondition(status, "Succeeded");
+    const Condition* state = FindCondition(status, condition::kSucceeded);
     rows.push_back({request.name, state == nullptr ? "-" : state->reason, Workers(status),
                     Or(status.skew, "-"), status.bytes == 0 ? "-" : RoundedQuantity(status.bytes),
                     AgeText(now - request.created), Or(status.run, "-")});

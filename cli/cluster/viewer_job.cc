@@ -97,17 +97,17 @@ Json SecurityContextOf(const PlainJson& sidecar) {
   return context;
 }
 
-Json Container(const ViewerWishes& wishes, const PlainJson& sidecar, Json mounts) {
+Json Container(const ViewerJobOptions& options, const PlainJson& sidecar, Json mounts) {
   Json container = {
       {"name", "viewer"},
-      {"image", wishes.image.empty() ? TextOf(sidecar, "image") : wishes.image},
+      {"image", options.image.empty() ? TextOf(sidecar, "image") : options.image},
       {"command",
-       {kProgram, "view", wishes.run, StrCat("--listen=127.0.0.1:", kViewerPort),
+       {kProgram, "view", options.run, StrCat("--listen=127.0.0.1:", kViewerPort),
         StrCat("--cache=", kCache), StrCat("--end-when-idle=", kIdle)}},
       {"env", EnvironmentOf(sidecar)},
       {"resources",
        {{"requests", {{"cpu", "100m"}, {"memory", "256Mi"}, {"ephemeral-storage", "64Mi"}}},
-        {"limits", {{"cpu", "4"}, {"memory", wishes.memory}, {"ephemeral-storage", "5Gi"}}}}},
+        {"limits", {{"cpu", "4"}, {"memory", options.memory}, {"ephemeral-storage", "5Gi"}}}}},
       {"securityContext", SecurityContextOf(sidecar)},
       // The pod's status then tells why the viewer failed, so that the command needs no log.
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
@@ -128,13 +128,13 @@ Json PodSecurityContext(const PlainJson& spec) {
   return context;
 }
 
-Json Template(const ViewerWishes& wishes, const PlainJson& pod) {
+Json Template(const ViewerJobOptions& options, const PlainJson& pod) {
   const PlainJson& spec = Member(pod, "spec");
   const PlainJson& sidecar = SidecarOf(spec);
   Volumes volumes = VolumesOf(spec, sidecar);
   // A mesh's proxy would never let the Job end, and needs none of the viewer's traffic.
   Json labels = {
-      {kViewerLabel, wishes.name}, {kInjectLabel, "false"}, {"sidecar.istio.io/inject", "false"}};
+      {kViewerLabel, options.name}, {kInjectLabel, "false"}, {"sidecar.istio.io/inject", "false"}};
   // Azure gives an identity only to pods with this label.
   const std::string azure = "azure.workload.identity/use";
   if (const std::string use = TextOf(Member(Member(pod, "metadata"), "labels"), azure);
@@ -145,10 +145,10 @@ Json Template(const ViewerWishes& wishes, const PlainJson& pod) {
                {"enableServiceLinks", false},
                {"terminationGracePeriodSeconds", 5},
                {"securityContext", PodSecurityContext(spec)},
-               {"containers", {Container(wishes, sidecar, std::move(volumes.mounts))}},
+               {"containers", {Container(options, sidecar, std::move(volumes.mounts))}},
                {"volumes", std::move(volumes.volumes)}};
-  const std::string account =
-      wishes.service_account.empty() ? TextOf(spec, "serviceAccountName") : wishes.service_account;
+  const std::string account = options.service_account.empty() ? TextOf(spec, "serviceAccountName")
+                                                              : options.service_account;
   if (!account.empty()) made["serviceAccountName"] = account;
   if (const PlainJson& secrets = Member(spec, "imagePullSecrets"); !secrets.is_null())
     made["imagePullSecrets"] = secrets;
@@ -212,16 +212,16 @@ PlainJson ChoosePod(const PlainJson& list, const TargetSpec& target) {
   return best == nullptr ? PlainJson() : *best;
 }
 
-absl::StatusOr<Json> MakeViewerJob(const ViewerWishes& wishes, const PlainJson& pod,
+absl::StatusOr<Json> MakeViewerJob(const ViewerJobOptions& options, const PlainJson& pod,
                                    const ProfileRequest* request) {
-  if (pod.is_null() && wishes.image.empty()) {
+  if (pod.is_null() && options.image.empty()) {
     return absl::FailedPreconditionError(
         "no pod of this namespace has Strobe's sidecar, whose image and storage settings the "
         "viewer would use; give an image with --image and an identity with --service-account");
   }
-  Json metadata = {{"name", wishes.name},
+  Json metadata = {{"name", options.name},
                    {"labels",
-                    {{kViewerLabel, wishes.name},
+                    {{kViewerLabel, options.name},
                      {kAppNameLabel, "strobe-viewer"},
                      {"app.kubernetes.io/managed-by", "kubectl-strobe"}}}};
   if (request != nullptr) {
@@ -230,7 +230,7 @@ absl::StatusOr<Json> MakeViewerJob(const ViewerWishes& wishes, const PlainJson& 
                                     {"name", request->name},
                                     {"uid", request->uid}}};
   }
-  const auto deadline = std::chrono::duration_cast<std::chrono::seconds>(wishes.deadline).count();
+  const auto deadline = std::chrono::duration_cast<std::chrono::seconds>(options.deadline).count();
   return Json{{"apiVersion", "batch/v1"},
               {"kind", "Job"},
               {"metadata", std::move(metadata)},
@@ -238,7 +238,7 @@ absl::StatusOr<Json> MakeViewerJob(const ViewerWishes& wishes, const PlainJson& 
                {{"backoffLimit", 0},
                 {"activeDeadlineSeconds", std::max<std::int64_t>(deadline, 1)},
                 {"ttlSecondsAfterFinished", kKeepFailedSeconds},
-                {"template", Template(wishes, pod)}}}};
+                {"template", Template(options, pod)}}}};
 }
 
 ViewerState StateOf(const PlainJson& objects, const PlainJson& events) {

@@ -17,7 +17,7 @@ namespace strobe::cluster {
 // reaches it.
 inline constexpr int kViewerPort = 6016;
 
-struct ViewerWishes {
+struct ViewerJobOptions {
   std::string name{};             // The Job's name.
   std::string run{};              // URL of the run or the logdir.
   std::string image{};            // Empty = the image of the sidecar.
@@ -35,9 +35,9 @@ nlohmann::json ChoosePod(const nlohmann::json& list, const TargetSpec& target);
 
 // The Job to create. The viewer gets what the pod's sidecar has to reach the logdir: image, storage
 // settings, volumes (read-only), user, service account and pull secrets. `pod` may be null if
-// `wishes` has an image. The request, if there is one, owns the Job. FailedPrecondition says what
+// `options` has an image. The request, if there is one, owns the Job. FailedPrecondition says what
 // is missing.
-absl::StatusOr<nlohmann::ordered_json> MakeViewerJob(const ViewerWishes& wishes,
+absl::StatusOr<nlohmann::ordered_json> MakeViewerJob(const ViewerJobOptions& options,
                                                      const nlohmann::json& pod,
                                                      const ProfileRequest* request);
 

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 // The spec without the fields that do not change what runs do: a user who only changes those, for
 // example to suspend a schedule, does not become its requester.
-Json WishesOf(const Json& object) {
+Json RunSpecOf(const Json& object) {
   Json spec = kube::Member(object, "spec");
   if (!spec.is_object()) return spec;
   for (const char* field :
@@ -27,7 +27,8 @@ Json WishesOf(const Json& object) {
 }
 
 bool AsksForOtherRuns(const AdmissionRequest& request) {
-  return request.operation == "CREATE" || WishesOf(request.object) != WishesOf(request.old_object);
+  return request.operation == "CREATE" ||
+         RunSpecOf(request.object) != RunSpecOf(request.old_object);
 }
 
 // An example of the runs that the creator would start, with what is known before one is due.

@@ -177,46 +177,46 @@ std::vector<Variable> KinetoVariables(const Json& container, bool host_network,
 }
 
 // What the trainers' containers get.
-struct TrainerWishes {
+struct TrainerOptions {
   bool alone = true;  // Only one container trains.
   bool python = false, kineto = false, host_network = false;
   std::string ports_to_close{};  // See SidecarSpec.
 };
 
-void AddToTrainer(const Json& container, std::size_t index, const TrainerWishes& wishes,
+void AddToTrainer(const Json& container, std::size_t index, const TrainerOptions& options,
                   const std::string& volume, Patch& patch, std::vector<std::string>& warnings) {
   const std::string path = StrCat("/spec/containers/", index);
   const std::string name = TextOf(container, "name");
   std::vector<Variable> variables = {{"STROBE_DIR", kSharedPath}};
-  if (!wishes.alone) variables.push_back({"STROBE_CONTAINER", name});
+  if (!options.alone) variables.push_back({"STROBE_CONTAINER", name});
   // There the whole node shares the loopback, so no profiler server may be opened on it.
-  if (wishes.host_network)
+  if (options.host_network)
     variables.push_back({"STROBE_HOST_NETWORK", "true",
                          "other programs of the node may reach its profiler server"});
   const bool maybe_cuda = kube::DevicesOf(container).maybe_cuda;
   if (maybe_cuda)
     variables.push_back({"CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so")});
-  if (wishes.python) {
+  if (options.python) {
     variables.push_back({.name = "PYTHONPATH",
                          .value = StrCat(kSharedPath, "/python"),
                          .otherwise = "unmodified trainers are not found",
                          .is_list = true});
   }
-  if (!wishes.ports_to_close.empty()) {
-    variables.push_back({"STROBE_CLOSE_PROFILER_PORT", wishes.ports_to_close});
-    if (!maybe_cuda && !wishes.python) {
+  if (!options.ports_to_close.empty()) {
+    variables.push_back({"STROBE_CLOSE_PROFILER_PORT", options.ports_to_close});
+    if (!maybe_cuda && !options.python) {
       warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ", name,
                                 " has no CUDA; there it needs strobe.dev/python: \"true\""));
     }
-    if (wishes.host_network) {
+    if (options.host_network) {
       warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ", name,
                                 " is on the host's network, where other programs of the node "
                                 "still reach these ports over its loopback"));
     }
   }
   const bool mounts_instead = MountsInstead(container, volume);
-  if (wishes.kineto && !mounts_instead) {
-    const std::vector<Variable> more = KinetoVariables(container, wishes.host_network, warnings);
+  if (options.kineto && !mounts_instead) {
+    const std::vector<Variable> more = KinetoVariables(container, options.host_network, warnings);
     variables.insert(variables.end(), more.begin(), more.end());
   }
   for (const Variable& variable : variables) {
@@ -326,8 +326,8 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
   const std::vector<std::size_t> trainers = Trainers(pod, injection.warnings);
   std::vector<std::string> names;
   for (const std::size_t index : trainers) names.push_back(TextOf(containers[index], "name"));
-  std::vector<std::string> wishes_warnings;
-  SidecarSpec made = MakeSidecar(pod, settings, context, volumes, names, wishes_warnings);
+  std::vector<std::string> sidecar_warnings;
+  SidecarSpec made = MakeSidecar(pod, settings, context, volumes, names, sidecar_warnings);
   const Json& inits = Member(spec, "initContainers");
   const std::optional<std::size_t> native = Find(inits, kSidecarContainer);
   const Json& there = SidecarOf(spec);
@@ -367,17 +367,17 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
       if (!Find(Member(spec, "imagePullSecrets"), secret))
         patch.Append("/spec/imagePullSecrets", {{"name", secret}});
     }
-    injection.warnings.insert(injection.warnings.end(), wishes_warnings.begin(),
-                              wishes_warnings.end());
+    injection.warnings.insert(injection.warnings.end(), sidecar_warnings.begin(),
+                              sidecar_warnings.end());
   }
   const Json& annotations = Member(Member(pod, "metadata"), "annotations");
-  const TrainerWishes wishes{.alone = trainers.size() == 1,
-                             .python = TextOf(annotations, kPythonAnnotation) == "true",
-                             .kineto = TextOf(annotations, kKinetoAnnotation) == "true",
-                             .host_network = UsesHostNetwork(spec),
-                             .ports_to_close = made.ports_to_close};
+  const TrainerOptions options{.alone = trainers.size() == 1,
+                               .python = TextOf(annotations, kPythonAnnotation) == "true",
+                               .kineto = TextOf(annotations, kKinetoAnnotation) == "true",
+                               .host_network = UsesHostNetwork(spec),
+                               .ports_to_close = made.ports_to_close};
   for (const std::size_t index : trainers)
-    AddToTrainer(containers[index], index, wishes, volumes.shared, patch, injection.warnings);
+    AddToTrainer(containers[index], index, options, volumes.shared, patch, injection.warnings);
   const Json& metadata = Member(pod, "metadata");
   if (TextOf(Member(metadata, "labels"), kInjectedLabel).empty())
     patch.Set("/metadata/labels", kInjectedLabel, "true");

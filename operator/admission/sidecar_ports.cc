@@ -74,11 +74,11 @@ std::vector<int> RandomPorts(const InjectionSettings& settings, const std::strin
 }
 
 // The annotation's port; 0 if there is none that can be used.
-int WishedPort(Wishes& wishes, const char* name, Ports& ports) {
-  const std::string wish = wishes.Get(name, "", IsPort, "a port");
-  if (wish.empty()) return 0;
-  if (ports.Take(std::stoi(wish))) return std::stoi(wish);
-  wishes.Ignore(name, wish, "is a port that something else in this pod uses");
+int ChosenPort(PodAnnotations& annotations, const char* name, Ports& ports) {
+  const std::string port = annotations.Get(name, "", IsPort, "a port");
+  if (port.empty()) return 0;
+  if (ports.Take(std::stoi(port))) return std::stoi(port);
+  annotations.Ignore(name, port, "is a port that something else in this pod uses");
   return 0;
 }
 
@@ -88,11 +88,11 @@ bool UsesHostNetwork(const Json& spec) { return Member(spec, "hostNetwork") == J
 
 SidecarPorts ChoosePorts(const Json& spec, const InjectionSettings& settings,
                          const std::string& framework_ports, const std::string& seed,
-                         Wishes& wishes) {
+                         PodAnnotations& annotations) {
   Ports taken(spec);
   SidecarPorts ports;
   ports.framework = FrameworkAddresses(framework_ports, taken);
-  const int captures = WishedPort(wishes, "port", taken);
+  const int captures = ChosenPort(annotations, "port", taken);
   const bool host = UsesHostNetwork(spec);
   if (captures != 0)
     ports.captures = {captures};
@@ -100,9 +100,9 @@ SidecarPorts ChoosePorts(const Json& spec, const InjectionSettings& settings,
     ports.captures = RandomPorts(settings, seed, taken);
   else
     ports.captures = {taken.TakeFrom(kWorkerPort)};
-  ports.metrics = WishedPort(wishes, "metrics-port", taken);
+  ports.metrics = ChosenPort(annotations, "metrics-port", taken);
   if (ports.metrics == 0 && !host) ports.metrics = taken.TakeFrom(settings.metrics_port);
-  ports.compat = WishedPort(wishes, "compat-port", taken);
+  ports.compat = ChosenPort(annotations, "compat-port", taken);
   return ports;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "operator/admission/inject.h"
-#include "operator/admission/wishes.h"
+#include "operator/admission/pod_annotations.h"
 
 namespace strobe {
 
@@ -29,7 +29,7 @@ struct SidecarPorts {
 // in pkg/scheduler/util/utils.go of Kubernetes 1.34). `seed` makes the choices of pods differ.
 SidecarPorts ChoosePorts(const nlohmann::json& spec, const InjectionSettings& settings,
                          const std::string& framework_ports, const std::string& seed,
-                         Wishes& wishes);
+                         PodAnnotations& annotations);
 
 // The ports that the container declares: the fixed ones.
 nlohmann::json DeclaredPorts(const SidecarPorts& ports);

@@ -59,16 +59,16 @@ struct Asked {
 // limits of CPU and memory that equal its requests (ComputePodQOS in
 // pkg/apis/core/v1/helper/qos/qos.go of Kubernetes 1.34). Therefore only the pod's own annotations
 // can ask for that, and not settings that are about all pods.
-Asked WhatIsAsked(const Json& spec, const InjectionSettings& settings, Wishes& wishes,
+Asked WhatIsAsked(const Json& spec, const InjectionSettings& settings, PodAnnotations& annotations,
                   std::vector<std::string>& warnings) {
   Asked asked;
   asked.guaranteed = !HasPodLevelResources(spec) && IsGuaranteed(spec);
-  const std::string cpu = wishes.Get(
+  const std::string cpu = annotations.Get(
       "cpu", "", [](const std::string& text) { return IsZero(text) || IsCpu(text); },
       "0 or at least 1m, such as 100m");
   const std::string memory =
-      wishes.Get("memory", "", IsSidecarMemory, "at least 32Mi, such as 512Mi");
-  std::string request = wishes.Get(
+      annotations.Get("memory", "", IsSidecarMemory, "at least 32Mi, such as 512Mi");
+  std::string request = annotations.Get(
       "memory-request", "",
       [](const std::string& text) { return ParseQuantity(text).value_or(-1) >= 0; },
       "a quantity such as 128Mi, or 0");
@@ -80,11 +80,11 @@ Asked WhatIsAsked(const Json& spec, const InjectionSettings& settings, Wishes& w
         "therefore Burstable instead of Guaranteed, and its containers get no CPUs of their own");
   }
   if (!request.empty() && asked.guaranteed) {
-    wishes.Ignore("memory-request", request,
-                  "must be 0 in a Guaranteed pod, where requests equal limits");
+    annotations.Ignore("memory-request", request,
+                       "must be 0 in a Guaranteed pod, where requests equal limits");
     request.clear();
   } else if (ParseQuantity(request).value_or(0) > ParseQuantity(asked.memory_limit).value_or(0)) {
-    wishes.Ignore("memory-request", request, "must be at most the sidecar's memory limit");
+    annotations.Ignore("memory-request", request, "must be at most the sidecar's memory limit");
     request.clear();
   }
   asked.cpu = cpu.empty() ? settings.cpu : cpu;
@@ -94,7 +94,7 @@ Asked WhatIsAsked(const Json& spec, const InjectionSettings& settings, Wishes& w
 }
 
 // What is asked for of one resource, as quantities.
-struct Wish {
+struct Preference {
   std::string request{}, limit{};  // Empty = none.
   double least = 0;                // A sidecar with less cannot work.
 };
@@ -102,25 +102,25 @@ struct Wish {
 // What is asked for of one resource, and where the namespace and the settings let it lie.
 struct Part {
   const char* resource = "";
-  Wish wish{};
+  Preference preference{};
   ResourceRange range{};
 };
 
 Part CpuPart(const Json& spec, const InjectionSettings& settings, const Asked& asked,
              ResourceRange range) {
-  Wish wish{.request = asked.cpu, .least = kMinCpu};
+  Preference preference{.request = asked.cpu, .least = kMinCpu};
   if (settings.always_limit_cpu && !range.demanded) {
     range.demanded = true;
     // Container resources that nobody but a policy asks for must not make the API server refuse the
     // pod: requests add up to at most the pod's own, and no limit exceeds the pod's own.
     if (HasPodLevelResources(spec)) {
-      wish.request = "0";
+      preference.request = "0";
       const Json& own = Member(Member(Member(spec, "resources"), "limits"), "cpu");
       range.max_limit = std::min(range.max_limit, kube::AmountOf(own).value_or(range.max_limit));
     }
   }
-  if (range.demanded && !asked.guaranteed) wish.limit = settings.cpu_limit;
-  return {"cpu", std::move(wish), range};
+  if (range.demanded && !asked.guaranteed) preference.limit = settings.cpu_limit;
+  return {"cpu", std::move(preference), range};
 }
 
 // Returns `quantity` itself if it equals the amount, so that people see what they wrote; otherwise
@@ -133,18 +133,19 @@ std::string TextFor(double amount, const std::string& quantity, bool cores) {
 
 // Chooses request and limit of one resource. Returns false if nothing fits. A sidecar with no
 // request and no limit may use what others leave.
-bool Choose(const std::string& resource, const Wish& wish, const ResourceRange& range,
+bool Choose(const std::string& resource, const Preference& preference, const ResourceRange& range,
             bool guaranteed, Json& requests, Json& limits) {
   const auto amount = [](const std::string& text) { return ParseQuantity(text).value_or(0); };
   std::optional<ChosenAmounts> chosen = ChooseAmounts(
-      range, amount(wish.request),
-      wish.limit.empty() ? std::nullopt : std::optional(amount(wish.limit)), guaranteed);
+      range, amount(preference.request),
+      preference.limit.empty() ? std::nullopt : std::optional(amount(preference.limit)),
+      guaranteed);
   if (!chosen) return false;
-  const bool bounded = chosen->limit || !IsZero(wish.request);
-  if (bounded && chosen->limit.value_or(chosen->request) < wish.least) return false;
+  const bool bounded = chosen->limit || !IsZero(preference.request);
+  if (bounded && chosen->limit.value_or(chosen->request) < preference.least) return false;
   const bool cores = resource == "cpu";
-  requests[resource] = TextFor(chosen->request, wish.request, cores);
-  if (chosen->limit) limits[resource] = TextFor(*chosen->limit, wish.limit, cores);
+  requests[resource] = TextFor(chosen->request, preference.request, cores);
+  if (chosen->limit) limits[resource] = TextFor(*chosen->limit, preference.limit, cores);
   // Equal amounts get equal texts, because people compare them.
   if (chosen->limit && *chosen->limit == chosen->request) requests[resource] = limits[resource];
   return true;
@@ -187,14 +188,14 @@ void AddStorage(const Json& spec, const ResourceRange& range, SidecarResources& 
 }  // namespace
 
 SidecarResources ChooseResources(const Json& spec, const InjectionSettings& settings,
-                                 const NamespaceLimits& limits, Wishes& wishes,
+                                 const NamespaceLimits& limits, PodAnnotations& annotations,
                                  std::vector<std::string>& warnings) {
   SidecarResources made;
-  made.spool_size = StrCat(
-      ParseBytes(wishes.Get("spool-size", settings.spool_size, IsBytes, "a quantity such as 2Gi"))
-          .value_or(0));
+  made.spool_size = StrCat(ParseBytes(annotations.Get("spool-size", settings.spool_size, IsBytes,
+                                                      "a quantity such as 2Gi"))
+                               .value_or(0));
   const RangesOf ranges(spec, limits);
-  const Asked asked = WhatIsAsked(spec, settings, wishes, warnings);
+  const Asked asked = WhatIsAsked(spec, settings, annotations, warnings);
   made.cannot = ranges.WhyRefused();
   if (!made.cannot.empty()) return made;
   const std::string& most = asked.memory_limit;
@@ -202,11 +203,11 @@ SidecarResources ChooseResources(const Json& spec, const InjectionSettings& sett
   // could only exceed them. A LimitRange or a policy demands values of the containers nevertheless.
   const bool pod_level = HasPodLevelResources(spec);
   Json requests = Json::object(), bounds = Json::object();
-  for (const auto& [resource, wish, range] :
+  for (const auto& [resource, preference, range] :
        {CpuPart(spec, settings, asked, ranges("cpu")),
         Part{"memory", {asked.memory, most, kMinSidecarMemory}, ranges("memory")}}) {
     if (pod_level && !range.demanded) continue;
-    if (!Choose(resource, wish, range, asked.guaranteed, requests, bounds))
+    if (!Choose(resource, preference, range, asked.guaranteed, requests, bounds))
       made.cannot = CannotFit(resource);
   }
   if (!made.cannot.empty()) return made;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "operator/admission/inject.h"
-#include "operator/admission/wishes.h"
+#include "operator/admission/pod_annotations.h"
 #include "operator/core/namespace_limits.h"
 
 namespace strobe {
@@ -20,7 +20,7 @@ struct SidecarResources {
 // into what its ResourceQuotas have left. Values that they or the settings demand and that are not
 // asked for, such as a CPU limit, are added.
 SidecarResources ChooseResources(const nlohmann::json& spec, const InjectionSettings& settings,
-                                 const NamespaceLimits& limits, Wishes& wishes,
+                                 const NamespaceLimits& limits, PodAnnotations& annotations,
                                  std::vector<std::string>& warnings);
 
 }  // namespace strobe

@@ -12,10 +12,10 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "operator/admission/annotation_values.h"
+#include "operator/admission/pod_annotations.h"
 #include "operator/admission/sidecar_defaults.h"
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_resources.h"
-#include "operator/admission/wishes.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/pod_containers.h"
@@ -48,11 +48,11 @@ constexpr std::array<std::string_view, 14> kTakenPaths = {
 
 // The pod's annotation takes precedence over the namespace's policies, and these over the settings.
 Json SecurityContext(const InjectionSettings& settings, const NamespaceLimits& limits,
-                     Wishes& wishes) {
-  const std::string user =
-      wishes.Get("user", "", IsUser, "UID or UID:GID of a user that is not root, such as 1000");
+                     PodAnnotations& annotations) {
+  const std::string user = annotations.Get(
+      "user", "", IsUser, "UID or UID:GID of a user that is not root, such as 1000");
   if (user.empty() && !limits.users_differ.empty())
-    wishes.Warn(StrCat(limits.users_differ, "; the sidecar runs as the chart's user"));
+    annotations.Warn(StrCat(limits.users_differ, "; the sidecar runs as the chart's user"));
   Json context = {{"allowPrivilegeEscalation", false},
                   {"capabilities", {{"drop", {"ALL"}}}},
                   {"readOnlyRootFilesystem", true},
@@ -81,8 +81,9 @@ bool IsFreePath(const std::string& path) {
 }
 
 // Mounts one of the pod's volumes, such as NFS, as a logdir: "volume:/mount/path".
-void AddLogdirVolume(const Json& spec, Wishes& wishes, const SidecarVolumes& ours, Json& mounts) {
-  const std::string wish = wishes.Get(
+void AddLogdirVolume(const Json& spec, PodAnnotations& annotations, const SidecarVolumes& ours,
+                     Json& mounts) {
+  const std::string value = annotations.Get(
       "logdir-volume", "",
       [&](const std::string& text) {
         const std::size_t colon = text.find(":/");
@@ -91,60 +92,61 @@ void AddLogdirVolume(const Json& spec, Wishes& wishes, const SidecarVolumes& our
                volume != ours.shared && volume != ours.spool && volume != ours.token;
       },
       "NAME:/PATH of one of the pod's volumes");
-  if (wish.empty()) return;
-  const std::size_t colon = wish.find(':');
-  const std::string path = WithoutSlashes(wish.substr(colon + 1));
+  if (value.empty()) return;
+  const std::size_t colon = value.find(':');
+  const std::string path = WithoutSlashes(value.substr(colon + 1));
   const std::vector<std::string> parts = Split(path, '/');
   if (path.empty() || path.find(':') != std::string::npos || path.size() > 1024 ||
       std::find(parts.begin(), parts.end(), "..") != parts.end()) {
-    return wishes.Ignore("logdir-volume", wish, "has a path where nothing can be mounted");
+    return annotations.Ignore("logdir-volume", value, "has a path where nothing can be mounted");
   }
   if (!IsFreePath(path))
-    return wishes.Ignore("logdir-volume", wish, "has a path that the sidecar uses itself");
-  mounts.push_back({{"name", wish.substr(0, colon)}, {"mountPath", path}});
+    return annotations.Ignore("logdir-volume", value, "has a path that the sidecar uses itself");
+  mounts.push_back({{"name", value.substr(0, colon)}, {"mountPath", path}});
 }
 
 bool IsTrue(const std::string& text) { return text == "true"; }
 
-void AddKineto(bool host_network, Wishes& wishes, Json& arguments) {
-  const std::string most = wishes.Get("kineto-max-duration", "", IsKinetoDuration,
-                                      "a duration from 1ms to 10m, such as 5s");
-  if (wishes.Get("kineto-daemon", "", IsTrue, "\"true\"").empty()) return;
+void AddKineto(bool host_network, PodAnnotations& annotations, Json& arguments) {
+  const std::string most = annotations.Get("kineto-max-duration", "", IsKinetoDuration,
+                                           "a duration from 1ms to 10m, such as 5s");
+  if (annotations.Get("kineto-daemon", "", IsTrue, "\"true\"").empty()) return;
   arguments.push_back(StrCat("--kineto-daemon=", kKinetoPath));
   // Pods with the host's network would share the abstract name.
   if (host_network) arguments.push_back("--kineto-socket-files");
   if (!most.empty()) arguments.push_back(StrCat("--kineto-max-duration=", most));
 }
 
-void AddFlightRecorder(const NamespaceLimits& limits, Wishes& wishes, Json& arguments) {
+void AddFlightRecorder(const NamespaceLimits& limits, PodAnnotations& annotations,
+                       Json& arguments) {
   const std::string reach =
-      wishes.Get("flight-recorder", "", IsLookBack, "a duration such as 10s, at most 10m");
+      annotations.Get("flight-recorder", "", IsLookBack, "a duration such as 10s, at most 10m");
   if (!reach.empty()) arguments.push_back(StrCat("--flight-recorder=", reach));
-  const std::string devices = wishes.Get(kFlightRecorderDevices, "", IsTrue, "\"true\"");
+  const std::string devices = annotations.Get(kFlightRecorderDevices, "", IsTrue, "\"true\"");
   if (devices.empty()) return;
   if (reach.empty())
-    return wishes.Ignore(kFlightRecorderDevices, devices, "needs strobe.dev/flight-recorder");
+    return annotations.Ignore(kFlightRecorderDevices, devices, "needs strobe.dev/flight-recorder");
   if (!limits.flight_recorder_devices) {
-    return wishes.Ignore(kFlightRecorderDevices, devices,
-                         "needs a ProfilePolicy of the namespace with "
-                         "sidecar.flightRecorderDevices: true; ask an administrator for it");
+    return annotations.Ignore(kFlightRecorderDevices, devices,
+                              "needs a ProfilePolicy of the namespace with "
+                              "sidecar.flightRecorderDevices: true; ask an administrator for it");
   }
   arguments.push_back("--flight-recorder-devices");
 }
 
-void AddOptions(bool host_network, int compat_port, const NamespaceLimits& limits, Wishes& wishes,
-                Json& arguments) {
-  const std::string rate =
-      wishes.Get("upload-rate", "", IsUploadRate, "bytes per second such as 100MB, at least 1MB");
+void AddOptions(bool host_network, int compat_port, const NamespaceLimits& limits,
+                PodAnnotations& annotations, Json& arguments) {
+  const std::string rate = annotations.Get("upload-rate", "", IsUploadRate,
+                                           "bytes per second such as 100MB, at least 1MB");
   if (!rate.empty()) arguments.push_back(StrCat("--upload-rate=", rate));
-  AddFlightRecorder(limits, wishes, arguments);
-  if (!wishes.Get("host-tracing-on-old-servers", "", IsTrue, "\"true\"").empty())
+  AddFlightRecorder(limits, annotations, arguments);
+  if (!annotations.Get("host-tracing-on-old-servers", "", IsTrue, "\"true\"").empty())
     arguments.push_back("--host-tracing-on-old-servers");
-  if (!wishes.Get("gpu-tracing-by-servers", "", IsTrue, "\"true\"").empty())
+  if (!annotations.Get("gpu-tracing-by-servers", "", IsTrue, "\"true\"").empty())
     arguments.push_back("--gpu-tracing-by-servers");
-  if (!wishes.Get("allow-stalls", "", IsTrue, "\"true\"").empty())
+  if (!annotations.Get("allow-stalls", "", IsTrue, "\"true\"").empty())
     arguments.push_back("--allow-stalls");
-  AddKineto(host_network, wishes, arguments);
+  AddKineto(host_network, annotations, arguments);
   // Stock clients present no certificate, so only clients within the pod may connect.
   if (compat_port != 0) arguments.push_back(StrCat("--compat-listen=127.0.0.1:", compat_port));
 }
@@ -206,17 +208,17 @@ Json StartupProbe() {
 
 // Whether the sidecar is a native one. A pod that may complete needs that: an ordinary container
 // does not end, so the pod would never complete.
-bool IsNative(const Json& spec, const InjectionSettings& settings, Wishes& wishes) {
-  const std::string wish = wishes.Get(
+bool IsNative(const Json& spec, const InjectionSettings& settings, PodAnnotations& annotations) {
+  const std::string value = annotations.Get(
       "injection-mode", "",
       [](const std::string& text) { return text == "native" || text == "container"; },
       "native or container");
   const bool completes = TextOf(spec, "restartPolicy") != "Always";
-  if (wish == "container" && completes)
-    wishes.Ignore("injection-mode", wish,
-                  "needs restartPolicy: Always, or the pod never completes");
+  if (value == "container" && completes)
+    annotations.Ignore("injection-mode", value,
+                       "needs restartPolicy: Always, or the pod never completes");
   if (completes) return true;
-  return wish.empty() ? settings.mode == InjectionMode::kNative : wish == "native";
+  return value.empty() ? settings.mode == InjectionMode::kNative : value == "native";
 }
 
 // True if the pod asks the cluster's DNS. On the host's network ClusterFirst means the node's DNS
@@ -228,7 +230,8 @@ bool ResolvesServices(const Json& spec) {
 }
 
 Json Arguments(const Json& spec, const InjectionSettings& settings, const SidecarPorts& ports,
-               const NamespaceLimits& limits, const std::string& spool_size, Wishes& wishes) {
+               const NamespaceLimits& limits, const std::string& spool_size,
+               PodAnnotations& annotations) {
   std::vector<std::string> captures;
   for (const int port : ports.captures) captures.push_back(StrCat(port));
   Json arguments = {StrCat("--listen=[::]:", Join(captures, ","))};
@@ -239,7 +242,7 @@ Json Arguments(const Json& spec, const InjectionSettings& settings, const Sideca
         StrCat("--spool-size=", spool_size), StrCat("--started-file=", kStartedFile),
         StrCat("--grace=", GraceSeconds(spec)), StrCat("--log-level=", settings.log_level)})
     arguments.push_back(argument);
-  AddOptions(UsesHostNetwork(spec), ports.compat, limits, wishes, arguments);
+  AddOptions(UsesHostNetwork(spec), ports.compat, limits, annotations, arguments);
   return arguments;
 }
 
@@ -248,23 +251,26 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                         const std::vector<std::string>& trainers,
                         std::vector<std::string>& warnings) {
   const Json& spec = Member(pod, "spec");
-  Wishes wishes(pod, warnings);
+  PodAnnotations annotations(pod, warnings);
   SidecarSpec made;
-  made.native = IsNative(spec, settings, wishes);
-  SidecarResources resources = ChooseResources(spec, settings, context.limits, wishes, warnings);
+  made.native = IsNative(spec, settings, annotations);
+  SidecarResources resources =
+      ChooseResources(spec, settings, context.limits, annotations, warnings);
   if (!resources.cannot.empty()) {
     made.cannot = std::move(resources.cannot);
     return made;
   }
-  const std::string framework_ports = wishes.Get("framework-port", StrCat(settings.framework_port),
-                                                 IsPorts, "a port, or several with commas");
-  const SidecarPorts ports = ChoosePorts(spec, settings, framework_ports, context.seed, wishes);
+  const std::string framework_ports = annotations.Get(
+      "framework-port", StrCat(settings.framework_port), IsPorts, "a port, or several with commas");
+  const SidecarPorts ports =
+      ChoosePorts(spec, settings, framework_ports, context.seed, annotations);
   if (ports.captures.size() > 1)
     made.host_ports = ports.captures;
   else
     made.served_ports = ports.captures;
   if (ports.metrics != 0) made.served_ports.push_back(ports.metrics);
-  Json arguments = Arguments(spec, settings, ports, context.limits, resources.spool_size, wishes);
+  Json arguments =
+      Arguments(spec, settings, ports, context.limits, resources.spool_size, annotations);
   // With several trainers, programs are distinguished by their environment.
   if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));
   Json environment = {
@@ -282,8 +288,8 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
     environment.push_back({{"name", "STROBE_ROOTS"}, {"value", context.roots}});
     mounts.push_back({{"name", volumes.token}, {"mountPath", kTokenPath}, {"readOnly", true}});
   }
-  AddLogdirVolume(spec, wishes, volumes, mounts);
-  const std::string secret = wishes.Get(
+  AddLogdirVolume(spec, annotations, volumes, mounts);
+  const std::string secret = annotations.Get(
       "storage-secret", settings.storage_secret,
       [](const std::string& name) { return IsSafeName(name); }, "the name of a Secret");
 
@@ -291,9 +297,9 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   // A request that the namespace's limits already determined is kept.
   if (Member(Member(resources.resources, "requests"), "ephemeral-storage").is_null())
     RequestDisk(settings, resources.resources);
-  made.agent_memory = wishes.Get("agent-memory", settings.agent_memory, IsAgentMemory,
-                                 "at least 32Mi, such as 512Mi");
-  if (!wishes.Get("close-profiler-port", "", IsTrue, "\"true\"").empty())
+  made.agent_memory = annotations.Get("agent-memory", settings.agent_memory, IsAgentMemory,
+                                      "at least 32Mi, such as 512Mi");
+  if (!annotations.Get("close-profiler-port", "", IsTrue, "\"true\"").empty())
     made.ports_to_close = framework_ports;
   made.container = {{"name", kSidecarContainer},
                     {"image", settings.image},
@@ -301,7 +307,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                     {"env", std::move(environment)},
                     {"ports", DeclaredPorts(ports)},
                     {"resources", std::move(resources.resources)},
-                    {"securityContext", SecurityContext(settings, context.limits, wishes)},
+                    {"securityContext", SecurityContext(settings, context.limits, annotations)},
                     {"volumeMounts", std::move(mounts)}};
   if (made.native) {
     made.container["restartPolicy"] = "Always";

@@ -415,7 +415,7 @@ absl::StatusOr<std::map<std::string, std::string>> RequestReconciler::EvidenceOf
 // Records the event once per attempt: the status remembers it.
 void RequestReconciler::TellArmed(const ProfileRequest& request, std::size_t armed,
                                   std::size_t matched, int number) {
-  const Condition* started = FindCondition(request.status, "Started");
+  const Condition* started = FindCondition(request.status, condition::kStarted);
   if (armed == 0 || (started != nullptr && started->status == ConditionStatus::kTrue)) return;
   deps_.cluster.RecordEvent(request, false, "CaptureArmed", "Arm",
                             StrCat(armed, " of ", matched, " workers armed, attempt ", number));

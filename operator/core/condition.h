@@ -21,6 +21,16 @@ struct Condition {
   bool operator==(const Condition&) const = default;
 };
 
+// The types of conditions. What each says is in docs/reference.
+namespace condition {
+inline constexpr char kAccepted[] = "Accepted";
+inline constexpr char kStarted[] = "Started";
+inline constexpr char kSynchronized[] = "Synchronized";
+inline constexpr char kSucceeded[] = "Succeeded";
+inline constexpr char kReady[] = "Ready";
+inline constexpr char kSuspended[] = "Suspended";
+}  // namespace condition
+
 // Null if there is no condition of this type.
 const Condition* FindCondition(const std::vector<Condition>& conditions, std::string_view type);
 

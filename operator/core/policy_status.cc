@@ -8,7 +8,6 @@
 namespace strobe {
 namespace {
 
-constexpr char kReady[] = "Ready";
 constexpr std::size_t kMaxMessageBytes = 1024;
 // Stands for any namespace.
 constexpr char kSomeNamespace[] = "some-namespace";
@@ -47,7 +46,7 @@ Condition Judge(const ProfilePolicy& policy) {
 
 std::vector<Condition> PolicyConditions(const ProfilePolicy& policy, WallTime now) {
   Condition ready = Judge(policy);
-  ready.type = kReady;
+  ready.type = condition::kReady;
   ready.observed_generation = policy.generation;
   SetSince(policy.conditions, now, ready);
   return {std::move(ready)};

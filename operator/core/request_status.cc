@@ -223,7 +223,7 @@ const Condition* FindCondition(const RequestStatus& status, std::string_view typ
 }
 
 bool IsFinished(const RequestStatus& status) {
-  const Condition* succeeded = FindCondition(status, "Succeeded");
+  const Condition* succeeded = FindCondition(status, condition::kSucceeded);
   return succeeded != nullptr && succeeded->status != kUnknown;
 }
 
@@ -232,10 +232,10 @@ RequestStatus PendingStatus(const ProfileRequest& request, const std::string& re
   RequestStatus status = Begin(request);
   // Between two attempts the retry time says that the earlier one has ended: it must be kept.
   status.retry_time = request.status.retry_time;
-  Set(request, "Accepted", kFalse, reason, message, now, status);
-  Set(request, "Started", kUnknown, "Pending", "", now, status);
-  Set(request, "Synchronized", kUnknown, "Pending", "", now, status);
-  Set(request, "Succeeded", kUnknown, reason, message, now, status);
+  Set(request, condition::kAccepted, kFalse, reason, message, now, status);
+  Set(request, condition::kStarted, kUnknown, "Pending", "", now, status);
+  Set(request, condition::kSynchronized, kUnknown, "Pending", "", now, status);
+  Set(request, condition::kSucceeded, kUnknown, reason, message, now, status);
   Set(request, "Failed", kUnknown, "Pending", "", now, status);
   return status;
 }
@@ -266,21 +266,21 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
       progress.phase == Phase::kPreflight && progress.plan && progress.plan->instant <= now;
   const bool started = (taken_over || progress.phase >= Phase::kDelay) && progress.armed > 0;
   if (started && progress.plan) status.start_time = WholeSeconds(progress.plan->instant);
-  Set(request, "Accepted", kTrue, "Valid", AcceptedWords(progress.matched, progress.workers_note),
-      now, status);
+  Set(request, condition::kAccepted, kTrue, "Valid",
+      AcceptedWords(progress.matched, progress.workers_note), now, status);
   if (started)
-    Set(request, "Started", kTrue, "Armed",
+    Set(request, condition::kStarted, kTrue, "Armed",
         StrCat(progress.armed, " of ", progress.matched, " workers armed",
                WhichStep(progress.plan)),
         now, status);
   else
-    Set(request, "Started", kUnknown, "Preflight", "", now, status);
-  Set(request, "Synchronized", kUnknown, "InProgress", "", now, status);
+    Set(request, condition::kStarted, kUnknown, "Preflight", "", now, status);
+  Set(request, condition::kSynchronized, kUnknown, "InProgress", "", now, status);
   const std::string count = StrCat("attempt ", attempt, " of ", request.capture.attempts);
   if (progress.waits_for.empty())
-    Set(request, "Succeeded", kUnknown, ReasonOf(progress.phase), count, now, status);
+    Set(request, condition::kSucceeded, kUnknown, ReasonOf(progress.phase), count, now, status);
   else
-    Set(request, "Succeeded", kUnknown, "WaitingForReadiness",
+    Set(request, condition::kSucceeded, kUnknown, "WaitingForReadiness",
         StrCat(count, "; ", progress.waits_for), now, status);
   Set(request, "Failed", kUnknown, "InProgress", "", now, status);
   return status;
@@ -291,12 +291,12 @@ RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& re
   RequestStatus status = Begin(request);
   FillResult(request, result, status);
   status.retry_time = WholeSeconds(retry);
-  Set(request, "Accepted", kTrue, "Valid",
+  Set(request, condition::kAccepted, kTrue, "Valid",
       AcceptedWords(result.workers.size(), result.workers_note), now, status);
-  Set(request, "Started", result.armed > 0 ? kTrue : kFalse,
+  Set(request, condition::kStarted, result.armed > 0 ? kTrue : kFalse,
       result.armed > 0 ? "Armed" : result.reason, "", now, status);
-  Set(request, "Synchronized", kUnknown, "InProgress", result.sync_message, now, status);
-  Set(request, "Succeeded", kUnknown, "Retrying",
+  Set(request, condition::kSynchronized, kUnknown, "InProgress", result.sync_message, now, status);
+  Set(request, condition::kSucceeded, kUnknown, "Retrying",
       StrCat("attempt ", result.attempt, " of ", request.capture.attempts,
              " failed: ", result.message),
       now, status);
@@ -309,20 +309,21 @@ RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult&
   RequestStatus status = Begin(request);
   FillResult(request, result, status);
   status.completion_time = WholeSeconds(now);
-  Set(request, "Accepted", kTrue, "Valid",
+  Set(request, condition::kAccepted, kTrue, "Valid",
       AcceptedWords(result.workers.size(), result.workers_note), now, status);
   const bool preflight_only = request.capture.preflight_only;
-  Set(request, "Started", result.armed > 0 ? kTrue : kFalse,
+  Set(request, condition::kStarted, result.armed > 0 ? kTrue : kFalse,
       result.armed > 0 ? "Armed"
       : preflight_only ? "PreflightOnly"
                        : result.reason,
       StrCat(result.armed, " of ", result.workers.size(), " workers armed"), now, status);
-  Set(request, "Synchronized", result.synchronized ? kTrue : kFalse, result.sync_reason,
+  Set(request, condition::kSynchronized, result.synchronized ? kTrue : kFalse, result.sync_reason,
       result.sync_message, now, status);
   std::string message = result.message;
   if (!result.manifest_error.empty())
     message += StrCat("; the manifest could not be written: ", result.manifest_error);
-  Set(request, "Succeeded", result.succeeded ? kTrue : kFalse, result.reason, message, now, status);
+  Set(request, condition::kSucceeded, result.succeeded ? kTrue : kFalse, result.reason, message,
+      now, status);
   Set(request, "Failed", result.succeeded ? kFalse : kTrue, result.reason,
       result.succeeded ? "" : message, now, status);
   return status;
@@ -332,10 +333,10 @@ RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& re
                             const std::string& message, WallTime now) {
   RequestStatus status = Begin(request);
   status.completion_time = WholeSeconds(now);
-  Set(request, "Accepted", kFalse, reason, message, now, status);
-  Set(request, "Started", kFalse, reason, "", now, status);
-  Set(request, "Synchronized", kFalse, reason, "", now, status);
-  Set(request, "Succeeded", kFalse, reason, message, now, status);
+  Set(request, condition::kAccepted, kFalse, reason, message, now, status);
+  Set(request, condition::kStarted, kFalse, reason, "", now, status);
+  Set(request, condition::kSynchronized, kFalse, reason, "", now, status);
+  Set(request, condition::kSucceeded, kFalse, reason, message, now, status);
   Set(request, "Failed", kTrue, reason, message, now, status);
   return status;
 }

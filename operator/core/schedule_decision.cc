@@ -29,7 +29,7 @@ void SetScheduleCondition(const ProfileSchedule& schedule, std::string type, boo
 }
 
 bool WasSuspended(const ScheduleStatus& status) {
-  const Condition* suspended = FindCondition(status.conditions, "Suspended");
+  const Condition* suspended = FindCondition(status.conditions, condition::kSuspended);
   return suspended != nullptr && suspended->status == ConditionStatus::kTrue;
 }
 
@@ -181,7 +181,8 @@ ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
       schedule.invalid.empty()
           ? ScheduleTimes::Make(schedule.timing, schedule.created, schedule.uid)
           : absl::InvalidArgumentError(ToAbsl(schedule.invalid));
-  SetScheduleCondition(schedule, "Ready", times.ok(), times.ok() ? "Valid" : "InvalidSpec",
+  SetScheduleCondition(schedule, condition::kReady, times.ok(),
+                       times.ok() ? "Valid" : "InvalidSpec",
                        times.ok() ? "runs are started when they are due"
                                   : StrCat("no runs are started: ", MessageOf(times.status())),
                        now, status);
@@ -196,7 +197,7 @@ ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
   decision.look_again = retention.look_again;
   if (!times.ok()) return decision;
   SetScheduleCondition(
-      schedule, "Suspended", schedule.suspend, schedule.suspend ? "Suspended" : "Active",
+      schedule, condition::kSuspended, schedule.suspend, schedule.suspend ? "Suspended" : "Active",
       schedule.suspend ? "no runs are started: suspend is true" : "suspend is false", now, status);
   if (schedule.suspend) return decision;
   status.decided_until = DecidedUntil(schedule, timing, now, decision);

@@ -31,9 +31,9 @@ void SetTriggerConditions(const ProfileTrigger& trigger, WallTime now, TriggerSt
                  status.conditions);
   };
   const bool good = trigger.invalid.empty();
-  put("Ready", good, good ? "Valid" : "InvalidSpec",
+  put(condition::kReady, good, good ? "Valid" : "InvalidSpec",
       good ? WhatStarts(trigger) : StrCat("no captures are started: ", trigger.invalid));
-  put("Suspended", trigger.suspend, trigger.suspend ? "Suspended" : "Active",
+  put(condition::kSuspended, trigger.suspend, trigger.suspend ? "Suspended" : "Active",
       trigger.suspend ? "no captures are started: suspend is true" : "suspend is false");
 }
 

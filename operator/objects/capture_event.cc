@@ -22,11 +22,11 @@ Json CaptureEvent(const ProfileRequest& request, const RequestStatus& status,
                  {"ok", status.ok},
                  {"empty", status.empty},
                  {"failed", status.failed}}}};
-  if (const Condition* end = FindCondition(status.conditions, "Succeeded")) {
+  if (const Condition* end = FindCondition(status.conditions, condition::kSucceeded)) {
     data["reason"] = end->reason;
     data["message"] = end->message;
   }
-  if (const Condition* synchronized = FindCondition(status.conditions, "Synchronized")) {
+  if (const Condition* synchronized = FindCondition(status.conditions, condition::kSynchronized)) {
     data["synchronized"] = synchronized->status == ConditionStatus::kTrue;
     data["synchronization"] = synchronized->message;
   }
@@ -55,7 +55,7 @@ Json GrafanaAnnotation(const ProfileRequest& request, const RequestStatus& statu
                        std::string_view result, const std::string& source, WallTime now) {
   const auto millis = [](WallTime time) { return ToUnixNanos(time) / 1'000'000; };
   const WallTime begin = status.start_time.value_or(now);
-  const Condition* end = FindCondition(status.conditions, "Succeeded");
+  const Condition* end = FindCondition(status.conditions, condition::kSucceeded);
   std::string text = StrCat("Capture ", request.ns, "/", request.name, ": ", result);
   if (end != nullptr && !end->message.empty()) text += StrCat(": ", end->message);
   if (!status.report.empty()) text += StrCat("\n", status.report);

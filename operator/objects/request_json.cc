@@ -291,7 +291,7 @@ std::optional<WallTime> PendingSince(const Json& object) {
   const Json& attempt = Member(status, "attempt");
   if (attempt.is_number() && attempt > 0) return std::nullopt;
   const Json& conditions = Member(status, "conditions");
-  const std::optional<std::size_t> succeeded = FindBy(conditions, "type", "Succeeded");
+  const std::optional<std::size_t> succeeded = FindBy(conditions, "type", condition::kSucceeded);
   if (succeeded && TextOf(conditions[*succeeded], "status") != "Unknown") return std::nullopt;
   return metadata.is_object() ? ReadTime(metadata, "creationTimestamp") : std::nullopt;
 }

@@ -157,7 +157,7 @@ CreatedRun ParseRun(const Json& request) {
   run.deleting = !Member(metadata, "deletionTimestamp").is_null();
   run.cancelling = Member(Member(request, "spec"), "cancel") == true;
   const Json& conditions = Member(status, "conditions");
-  const std::optional<std::size_t> ended = FindBy(conditions, "type", "Succeeded");
+  const std::optional<std::size_t> ended = FindBy(conditions, "type", condition::kSucceeded);
   const std::string value = ended ? TextOf(conditions[*ended], "status") : "Unknown";
   if (value == "True")
     run.state = RunState::kSucceeded;

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The metadata and spec of runs, with the schedule's own wishes.
+// The metadata and spec of runs, with what the schedule itself asks for.
 absl::Status ReadTemplate(const Json& spec, ProfileSchedule& schedule) {
   RETURN_IF_ERROR(CheckTemplateLabels(spec));
   Json run = ReadTemplateOf(spec);

@@ -10,17 +10,17 @@ using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
 
-FleetWishes Stored() {
+FleetJobOptions Stored() {
   return {.image = "r/strobe:1", .logdir = "s3://b/logs", .out = "s3://b/tables", .workers = 3};
 }
 
-Json Made(const FleetWishes& wishes) { return Json(*MakeFleetJob(wishes)); }
+Json Made(const FleetJobOptions& options) { return Json(*MakeFleetJob(options)); }
 
 Json ContainerOf(const Json& job) { return job["spec"]["template"]["spec"]["containers"][0]; }
 
 TEST(MakeFleetJob, EachIndexRunsTheSameCommand) {
-  FleetWishes wishes = Stored();
-  const Json job = Made(wishes);
+  FleetJobOptions options = Stored();
+  const Json job = Made(options);
   EXPECT_EQ(job["spec"]["completionMode"], "Indexed");
   EXPECT_EQ(job["spec"]["completions"], 3);
   EXPECT_EQ(job["spec"]["parallelism"], 3);
@@ -28,35 +28,35 @@ TEST(MakeFleetJob, EachIndexRunsTheSameCommand) {
   EXPECT_THAT(command,
               testing::ElementsAre("/opt/strobe/bin/strobe", "fleet", "s3://b/logs", "--to=parquet",
                                    "--out=s3://b/tables", "--of=3", "--scratch=/scratch"));
-  wishes.stats = false;
-  wishes.at_once = 2;
-  EXPECT_EQ(Made(wishes)["spec"]["parallelism"], 2);
-  EXPECT_THAT(std::vector<std::string>(ContainerOf(Made(wishes))["command"]),
+  options.stats = false;
+  options.at_once = 2;
+  EXPECT_EQ(Made(options)["spec"]["parallelism"], 2);
+  EXPECT_THAT(std::vector<std::string>(ContainerOf(Made(options))["command"]),
               Contains("--no-stats"));
 }
 
 TEST(MakeFleetJob, EvictionsDoNotCountAndHopelessSharesEnd) {
-  FleetWishes wishes = Stored();
-  wishes.hopeless_exit_codes = {2, kExitBadRuns};
-  const Json spec = Made(wishes)["spec"];
+  FleetJobOptions options = Stored();
+  options.hopeless_exit_codes = {2, kExitBadRuns};
+  const Json spec = Made(options)["spec"];
   EXPECT_GT(spec["backoffLimitPerIndex"], 0);
   const Json& rules = spec["podFailurePolicy"]["rules"];
   EXPECT_EQ(rules[0]["action"], "Ignore");
   EXPECT_EQ(rules[0]["onPodConditions"][0]["type"], "DisruptionTarget");
   EXPECT_EQ(rules[1]["action"], "FailIndex");
   EXPECT_EQ(rules[1]["onExitCodes"]["values"], Json({2, 3}));
-  EXPECT_EQ(rules[1]["onExitCodes"]["containerName"], ContainerOf(Made(wishes))["name"]);
+  EXPECT_EQ(rules[1]["onExitCodes"]["containerName"], ContainerOf(Made(options))["name"]);
 }
 
 TEST(MakeFleetJob, PodsHaveWhatTheyNeedToReachTheirPlaces) {
-  FleetWishes wishes = Stored();
-  EXPECT_FALSE(ContainerOf(Made(wishes)).contains("envFrom"));
-  EXPECT_FALSE(Made(wishes)["spec"]["template"]["spec"].contains("serviceAccountName"));
-  wishes.service_account = "traces";
-  wishes.secrets = {"keys"};
-  wishes.logdir = "/nfs/logs";
-  wishes.claims = {"shared:/nfs"};
-  const Json job = Made(wishes);
+  FleetJobOptions options = Stored();
+  EXPECT_FALSE(ContainerOf(Made(options)).contains("envFrom"));
+  EXPECT_FALSE(Made(options)["spec"]["template"]["spec"].contains("serviceAccountName"));
+  options.service_account = "traces";
+  options.secrets = {"keys"};
+  options.logdir = "/nfs/logs";
+  options.claims = {"shared:/nfs"};
+  const Json job = Made(options);
   EXPECT_EQ(job["spec"]["template"]["spec"]["serviceAccountName"], "traces");
   EXPECT_EQ(ContainerOf(job)["envFrom"][0]["secretRef"]["name"], "keys");
   EXPECT_EQ(ContainerOf(job)["volumeMounts"][1]["mountPath"], "/nfs");
@@ -66,16 +66,16 @@ TEST(MakeFleetJob, PodsHaveWhatTheyNeedToReachTheirPlaces) {
     return made["spec"]["template"]["metadata"]["labels"].contains("azure.workload.identity/use");
   };
   EXPECT_FALSE(has_azure_label(job));
-  wishes.out = "az://c/tables";
-  EXPECT_TRUE(has_azure_label(Made(wishes)));
+  options.out = "az://c/tables";
+  EXPECT_TRUE(has_azure_label(Made(options)));
 }
 
 TEST(MakeFleetJob, WhatPodsCouldNotReachIsRefused) {
   const auto refused = [](const std::string& logdir, std::vector<std::string> claims) {
-    FleetWishes wishes = Stored();
-    wishes.logdir = logdir;
-    wishes.claims = std::move(claims);
-    const auto job = MakeFleetJob(wishes);
+    FleetJobOptions options = Stored();
+    options.logdir = logdir;
+    options.claims = std::move(claims);
+    const auto job = MakeFleetJob(options);
     EXPECT_TRUE(absl::IsInvalidArgument(job.status())) << logdir;
     return std::string(job.status().message());
   };

@@ -46,8 +46,8 @@ constexpr char kPod[] = R"({
 
 Json Pod() { return Json::parse(kPod); }
 
-Json Made(const Json& pod, ViewerWishes wishes = {.name = "v", .run = "s3://b/run"}) {
-  return Json(*MakeViewerJob(wishes, pod, nullptr));
+Json Made(const Json& pod, ViewerJobOptions options = {.name = "v", .run = "s3://b/run"}) {
+  return Json(*MakeViewerJob(options, pod, nullptr));
 }
 
 std::vector<std::string> Names(const Json& list) {

@@ -16,14 +16,15 @@ struct SidecarChoice {
   std::vector<std::string> warnings{};
 };
 
-SidecarChoice ChooseFor(const Json& resources, const Json& annotations,
+SidecarChoice ChooseFor(const Json& resources, const Json& values,
                         const InjectionSettings& settings = {},
                         const NamespaceLimits& limits = {}) {
   const Json spec = {{"containers", {{{"name", "train"}, {"resources", resources}}}}};
-  const Json pod = {{"metadata", {{"annotations", annotations}}}};
+  const Json pod = {{"metadata", {{"annotations", values}}}};
   SidecarChoice choice;
-  Wishes wishes(pod, choice.warnings);
-  const SidecarResources made = ChooseResources(spec, settings, limits, wishes, choice.warnings);
+  PodAnnotations annotations(pod, choice.warnings);
+  const SidecarResources made =
+      ChooseResources(spec, settings, limits, annotations, choice.warnings);
   choice.requests = made.resources.value("requests", Json());
   choice.limits = made.resources.value("limits", Json());
   choice.cannot = made.cannot;
@@ -98,8 +99,8 @@ TEST(SidecarResources, ADemandedCpuLimitStaysWithinThePodsOwnResources) {
   const auto made = [&settings](const Json& own) {
     const Json spec = {{"containers", {{{"name", "train"}}}}, {"resources", own}};
     std::vector<std::string> warnings;
-    Wishes wishes(Json::object(), warnings);
-    return ChooseResources(spec, settings, {}, wishes, warnings).resources;
+    PodAnnotations annotations(Json::object(), warnings);
+    return ChooseResources(spec, settings, {}, annotations, warnings).resources;
   };
   EXPECT_EQ(made({{"limits", {{"cpu", "500m"}, {"memory", "8Gi"}}}}),
             Json({{"requests", {{"cpu", "0"}}}, {"limits", {{"cpu", "500m"}}}}));

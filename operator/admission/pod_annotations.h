@@ -13,9 +13,9 @@
 namespace strobe {
 
 // Collects warnings about invalid values.
-class Wishes {
+class PodAnnotations {
  public:
-  Wishes(const nlohmann::json& pod, std::vector<std::string>& warnings)
+  PodAnnotations(const nlohmann::json& pod, std::vector<std::string>& warnings)
       : annotations_(kube::Member(kube::Member(pod, "metadata"), "annotations")),
         warnings_(warnings) {}
 
