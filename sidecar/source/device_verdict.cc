@@ -136,7 +136,7 @@ DeviceVerdict JudgeDevice(const DeviceStatus& status) {
               "no libcupti.so.12 or .13 that matches the driver was found; add CUPTI to the image, "
               "or set STROBE_CUPTI to its path"};
     case DevicePhase::kFramework:
-      return {Outcome::kOk, "its devices were recorded by its own profiler server"};
+      return {Outcome::kOk, "its devices were left to its own profiler server"};
     case DevicePhase::kKineto:
       return {Outcome::kDeviceTraceMissing,
               "PyTorch's own profiler (Kineto) is in this process, and recording devices at the "
