@@ -24,7 +24,10 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using tcp = asio::ip::tcp;
 
-constexpr std::chrono::seconds kDeadline{10};  // For the first request, a body, or an answer.
+constexpr std::chrono::seconds kDeadline{10};  // For the first request, a body, or a head.
+// The slowest connection that gets a long answer whole. Slower ones are closed, so that clients
+// that hardly read cannot hold connections.
+constexpr std::size_t kMinBytesPerSecond = 50'000;
 // How long a connection may stay idle between two requests.
 constexpr std::chrono::seconds kIdle{90};
 // How long, and for how many bytes, a refused client may go on sending.
@@ -37,6 +40,11 @@ constexpr std::size_t kMinBodyLimit = 1024;
 // How many bytes of a BodySource each connection holds in memory while it sends them.
 constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
 constexpr std::chrono::milliseconds kPieceRetry{50};
+
+// How long bytes of an answer may take to be sent.
+std::chrono::seconds SendDeadline(std::size_t bytes) {
+  return kDeadline + std::chrono::seconds(bytes / kMinBytesPerSecond);
+}
 
 // A reservation of the memory that the bodies of all connections may take together.
 class BodyReservation {
@@ -277,7 +285,7 @@ class Connection final : public WaitingConnection,
     response_.body() = std::move(page.body);
     response_.prepare_payload();
     if (head) response_.body().clear();
-    Socket().expires_after(kDeadline);
+    Socket().expires_after(SendDeadline(response_.body().size()));
     http::async_write(stream_, response_,
                       [self = this->shared_from_this()](beast::error_code error, std::size_t) {
                         if (error) return;
@@ -328,7 +336,7 @@ class Connection final : public WaitingConnection,
   void WritePiece(std::size_t bytes) {
     if (bytes == 0) return;  // The last reference to the connection goes, which closes it.
     pieces_->Offer(bytes);
-    Socket().expires_after(kDeadline);
+    Socket().expires_after(SendDeadline(bytes));
     http::async_write(stream_, pieces_->serializer,
                       [self = this->shared_from_this()](beast::error_code error, std::size_t) {
                         if (error && error != http::error::need_buffer) return;

@@ -222,6 +222,32 @@ TEST(HttpServer, EndsWhileSlowAnswersAreAwaited) {
   for (const int client : clients) close(client);
 }
 
+TEST(HttpServer, ALongAnswerMayTakeALongTime) {
+  const std::string body(8 << 20, 'x');
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/long", [&](const Request&) {
+                                                                       return Page{200, body};
+                                                                     }}});
+  const int client = Dial((*server)->port());
+  const int few = 64 << 10;  // What the client's system reads ahead.
+  setsockopt(client, SOL_SOCKET, SO_RCVBUF, &few, sizeof(few));
+  const std::string request = "GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  ASSERT_GT(write(client, request.data(), request.size()), 0);
+  std::size_t got = 0;
+  std::vector<char> buffer(256 << 10);
+  // Longer than the deadline of an answer without a body.
+  for (int i = 0; i < 24; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    const ssize_t bytes = read(client, buffer.data(), buffer.size());
+    ASSERT_GT(bytes, 0) << "after " << got << " bytes";
+    got += static_cast<std::size_t>(bytes);
+  }
+  ASSERT_LT(got, body.size()) << "the answer was sent too early to tell";
+  for (ssize_t bytes = 1; bytes > 0; got += static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)))
+    bytes = read(client, buffer.data(), buffer.size());
+  EXPECT_GT(got, body.size());
+  close(client);
+}
+
 TEST(HttpServer, TakesBodiesUpToItsBound) {
   const auto server =
       HttpServer::Start({.listen = "127.0.0.1:0", .max_body_bytes = 2000},
