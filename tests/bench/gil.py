@@ -12,7 +12,8 @@ from tests.support.ports import free_port
 from tests.support.processes import BIN, PYTHON, ROOT, Group
 from tests.support.step_rig import recorded_steps
 
-WORKERS, CAPTURES = 8, 25
+WORKERS, ROUNDS, CAPTURES_EACH = 8, 5, 8
+CAPTURES = ROUNDS * CAPTURES_EACH
 # Functions of a PyDLL run without releasing Python's lock.
 HOLD = "import ctypes\nwithout = train\ndef train(number):\n    ctypes.PyDLL(None).usleep(18000)\n    without(number)\n"
 
@@ -50,24 +51,30 @@ def is_covered(worker, manifest, path):
 
 
 class Side:
-    """The captures of one of the two groups of programs."""
+    """The captures of one of the two kinds of programs."""
 
-    def __init__(self, group, directory, package, framework):
-        self.workers = [Worker(group, directory / str(i), package, framework) for i in range(WORKERS)]
-        self.logdir = directory / "logdir"
+    def __init__(self, package, framework):
+        self.package, self.framework = package, framework
         self.late, self.skew, self.ok, self.covered = [], [], 0, 0
 
-    def capture(self, run):
-        manifest = capture(self.workers, self.logdir, run)
+    def measure(self, directory):
+        """Captures a new group of programs several times."""
+        with Group(directory / "logs") as group:
+            workers = [Worker(group, directory / str(i), self.package, self.framework) for i in range(WORKERS)]
+            for i in range(CAPTURES_EACH):
+                self.capture(workers, directory / "logdir", f"r{i}")
+
+    def capture(self, workers, logdir, run):
+        manifest = capture(workers, logdir, run)
         asked = int(manifest["instantNs"]) - int(manifest["guardNs"])
         starts = [int(row["startedNs"]) for row in manifest["workers"]]
         if all(starts):
             self.late += [(start - asked) / 1e6 for start in starts]
             self.skew.append((max(starts) - min(starts)) / 1e6)
-        for worker, row in zip(self.workers, manifest["workers"]):
+        for worker, row in zip(workers, manifest["workers"]):
             if row["outcome"] == "Ok":
                 self.ok += 1
-                self.covered += is_covered(worker, manifest, self.logdir / "plugins/profile" / run / worker.file)
+                self.covered += is_covered(worker, manifest, logdir / "plugins/profile" / run / worker.file)
 
     def row(self, name):
         late, skew = (f"{statistics.median(values):.2f} / {max(values):.2f}" for values in (self.late, self.skew))
@@ -85,19 +92,15 @@ def run(directory):
     site, rows = package(directory), []
     for framework, written, ours in (("jax", "JAX", "unchanged, with Strobe's package"),
                                      ("tensorflow", "TensorFlow", "with Strobe's package and `import strobe`")):
-        sides = []
-        for name, path in ((ours, site), ("server started by hand", "")):
-            # One group at a time: sixteen programs would be more than the machine has room for.
-            place = directory / f"{framework}-{'ours' if path else 'theirs'}"
-            with Group(place / "logs") as group:
-                side = Side(group, place, path, framework)
-                for i in range(CAPTURES):
-                    side.capture(f"r{i}")
-            rows.append(side.row(f"{written}, {name}"))
-            sides.append(side)
+        sides = [Side(site, framework), Side("", framework)]
+        for number in range(ROUNDS):
+            # One group at a time: sixteen programs would be more than the machine has room for. Each is first in every other round.
+            for side in sides if number % 2 == 0 else sides[::-1]:
+                side.measure(directory / f"{framework}-{number}-{'ours' if side.package else 'theirs'}")
+        rows += [side.row(f"{written}, {name}") for side, name in zip(sides, (ours, "server started by hand"))]
         tell_bars(written, *sides)
     return "\n".join([
         "### Eight JAX and eight TensorFlow programs that hold Python's lock for 18 ms in each step\n",
-        f"{CAPTURES} captures of {DURATION} each way; milliseconds, p50 / max, from the traces' own start times.\n",
+        f"{CAPTURES} captures of {DURATION} each way, of {ROUNDS} groups of programs in turns; milliseconds, p50 / max, from the traces' own start times.\n",
         "| programs | start after it was asked for | skew | ended Ok | of these, with every step of the window, by the programs' own notes |",
         "|---|---|---|---|---|", *rows, ""])
