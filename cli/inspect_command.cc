@@ -16,8 +16,10 @@
 #include "collector/analysis/verdict.h"
 #include "collector/digest/device_lines.h"
 #include "common/base/duration.h"
+#include "common/base/plain_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe {
 namespace {
@@ -26,6 +28,9 @@ using Json = nlohmann::ordered_json;
 using convert::AlignedTraces;
 using convert::OpenTrace;
 using convert::WorkerTrace;
+
+// A name of an event may be a whole program of XLA.
+constexpr std::size_t kMaxNameBytes = 300;
 
 std::string Time(std::int64_t ps) { return FormatDuration(Nanos{ps / 1000}); }
 
@@ -112,17 +117,18 @@ Inspected Missing(const v1::ManifestWorker& worker) {
 }
 
 void Print(const Inspected& worker, std::size_t top, std::size_t workers, std::ostream& out) {
-  out << worker.worker;
+  out << WithoutControls(worker.worker);
   if (workers > 1 && worker.has_trace)
     out << "   begins " << FormatDuration(Nanos{worker.shift_ns}) << " after the first";
   out << "\n";
   const analysis::Judgement& judged = worker.verdict.judgement;
   const OutcomeInfo& outcome = Describe(judged.outcome);
   out << "verdict: " << outcome.name;
-  if (!judged.message.empty()) out << ", " << judged.message;
+  if (!judged.message.empty()) out << ", " << WithoutControls(judged.message);
   out << "\n";
   if (judged.outcome != Outcome::kOk) out << "what to do: " << outcome.remedy << "\n";
-  for (const std::string& evidence : worker.verdict.evidence) out << "  " << evidence << "\n";
+  for (const std::string& evidence : worker.verdict.evidence)
+    out << "  " << WithoutControls(evidence) << "\n";
   if (WorthShowing(worker.processes, judged.outcome) || SaidMore(worker.processes))
     out << "\n" << ProcessTable(worker.processes);
   if (!worker.has_trace) return;
@@ -150,12 +156,12 @@ void Print(const Inspected& worker, std::size_t top, std::size_t workers, std::o
       const analysis::EventStats& kind = plane.kinds[i];
       rows.push_back({Time(kind.self_ps), Time(kind.total_ps), StrCat(kind.count),
                       Time(kind.total_ps / static_cast<std::int64_t>(kind.count)),
-                      std::string(kind.name)});
+                      CutUtf8(kind.name, kMaxNameBytes)});
     }
     out << "\n" << AlignRows(rows);
     if (plane.kinds.size() > top) out << "... " << plane.kinds.size() - top << " more kinds\n";
   }
-  for (const std::string& problem : worker.problems) out << "\n" << problem;
+  for (const std::string& problem : worker.problems) out << "\n" << WithoutControls(problem);
   if (!worker.problems.empty()) out << "\n";
 }
 

@@ -7,6 +7,7 @@
 #include "cli/process_table.h"
 #include "collector/logdir/logdir.h"
 #include "common/base/duration.h"
+#include "common/base/plain_text.h"
 #include "common/base/strings.h"
 
 namespace strobe {
@@ -16,8 +17,11 @@ std::string FormatWithError(Nanos value, const std::optional<Nanos>& error) {
                : std::string("not measured");
 }
 
-std::string AlignRows(const std::vector<Row>& rows) {
+std::string AlignRows(std::vector<Row> rows) {
   std::vector<std::size_t> widths;
+  for (Row& row : rows) {
+    for (std::string& cell : row) cell = WithoutControls(cell);
+  }
   for (const Row& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());

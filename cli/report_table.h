@@ -15,8 +15,9 @@ using Row = std::vector<std::string>;
 // The heading of a table of workers.
 inline const Row kWorkerHeading = {"WORKER", "OUTCOME", "LATENESS", "CLOCK OFFSET",
                                    "EVENTS", "BYTES",   "MESSAGE"};
-// Text with the columns of all rows aligned, three spaces apart. Rows may differ in length.
-std::string AlignRows(const std::vector<Row>& rows);
+// Text with the columns of all rows aligned, three spaces apart. Rows may differ in length. Control
+// characters in cells become spaces.
+std::string AlignRows(std::vector<Row> rows);
 
 // "12ms +-300us", or "not measured" without an error.
 std::string FormatWithError(Nanos value, const std::optional<Nanos>& error);

@@ -15,21 +15,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxParts = 200'000;  // In one answer: about 16 MB.
 
-// One worker's share of a step.
-struct Part {
-  std::uint32_t worker = 0;
-  std::int64_t begin_ps = 0, end_ps = 0;
-};
-
-// A step of all workers that ran it. Names point into the traces, which stay open.
-struct Compared {
-  std::string_view name;
-  std::int64_t number = 0, begin_ps = 0, end_ps = 0;
-  std::vector<Part> parts{};
-};
-
-absl::StatusOr<std::vector<Compared>> ReadSteps(const LoadedRun& run) {
-  std::map<std::pair<std::string_view, std::int64_t>, std::vector<Part>> steps;
+absl::StatusOr<std::vector<ComparedStep>> ReadSteps(const LoadedRun& run) {
+  std::map<std::pair<std::string_view, std::int64_t>, std::vector<StepPart>> steps;
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
     const Worker& worker = run.workers[i];
     ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(worker.trace.bytes()));
@@ -41,20 +28,20 @@ absl::StatusOr<std::vector<Compared>> ReadSteps(const LoadedRun& run) {
       steps[{step.name, step.number}].push_back(
           {i, on_clock(step.begin_ps), on_clock(step.end_ps)});
   }
-  std::vector<Compared> all;
+  std::vector<ComparedStep> all;
   all.reserve(steps.size());
   for (auto& [key, parts] : steps) {
-    const auto begin = std::ranges::min(parts, {}, &Part::begin_ps).begin_ps;
-    const auto end = std::ranges::max(parts, {}, &Part::end_ps).end_ps;
-    all.push_back({key.first, key.second, begin, end, std::move(parts)});
+    const auto begin = std::ranges::min(parts, {}, &StepPart::begin_ps).begin_ps;
+    const auto end = std::ranges::max(parts, {}, &StepPart::end_ps).end_ps;
+    all.push_back({std::string(key.first), key.second, begin, end, std::move(parts)});
   }
   return all;
 }
 
-Json TimesOf(const std::vector<Compared>& steps) {
+Json TimesOf(const std::vector<ComparedStep>& steps) {
   std::vector<std::int64_t> times;
-  for (const Compared& step : steps) {
-    for (const Part& part : step.parts) times.push_back(part.end_ps - part.begin_ps);
+  for (const ComparedStep& step : steps) {
+    for (const StepPart& part : step.parts) times.push_back(part.end_ps - part.begin_ps);
   }
   if (times.empty()) return nullptr;
   std::ranges::sort(times);
@@ -64,25 +51,46 @@ Json TimesOf(const std::vector<Compared>& steps) {
           {"mostPs", times.back()}};
 }
 
-// Leaves the longest steps, in the order of their begins.
-void KeepLongest(std::vector<Compared>& steps) {
-  std::ranges::stable_sort(steps, std::greater<>(),
-                           [](const Compared& step) { return step.end_ps - step.begin_ps; });
+// The longest steps, in the order of their begins.
+std::vector<const ComparedStep*> Longest(const std::vector<ComparedStep>& steps) {
+  std::vector<const ComparedStep*> longest;
+  longest.reserve(steps.size());
+  for (const ComparedStep& step : steps) longest.push_back(&step);
+  std::ranges::stable_sort(longest, std::greater<>(),
+                           [](const ComparedStep* step) { return step->end_ps - step->begin_ps; });
   std::size_t kept = 0, parts = 0;
   while (kept < std::min(steps.size(), kMaxComparedSteps)) {
-    parts += steps[kept].parts.size();
+    parts += longest[kept]->parts.size();
     if (parts > kMaxParts && kept > 0) break;
     ++kept;
   }
-  steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(kept), steps.end());
-  std::ranges::stable_sort(steps, {}, &Compared::begin_ps);
+  longest.resize(kept);
+  std::ranges::stable_sort(longest, {}, &ComparedStep::begin_ps);
+  return longest;
 }
 
-Json ToJson(const Compared& step) {
-  const auto [first, last] = std::ranges::minmax_element(step.parts, {}, &Part::begin_ps);
-  const auto [soonest, latest] = std::ranges::minmax_element(step.parts, {}, &Part::end_ps);
+// The name of the steps that take most of the workers' time. `steps` are ordered by name.
+std::string_view MainLoopOf(const std::vector<ComparedStep>& steps) {
+  std::string_view main, loop;
+  double most = -1, taken = 0;
+  for (const ComparedStep& step : steps) {
+    if (step.name != loop) taken = 0;
+    loop = step.name;
+    for (const StepPart& part : step.parts)
+      taken += static_cast<double>(part.end_ps) - static_cast<double>(part.begin_ps);
+    if (taken > most) {
+      most = taken;
+      main = loop;
+    }
+  }
+  return main;
+}
+
+Json ToJson(const ComparedStep& step) {
+  const auto [first, last] = std::ranges::minmax_element(step.parts, {}, &StepPart::begin_ps);
+  const auto [soonest, latest] = std::ranges::minmax_element(step.parts, {}, &StepPart::end_ps);
   Json workers = Json::array();
-  for (const Part& part : step.parts)
+  for (const StepPart& part : step.parts)
     workers.push_back(
         {{"worker", part.worker}, {"beginPs", part.begin_ps}, {"endPs", part.end_ps}});
   return {{"name", step.name},
@@ -97,23 +105,39 @@ Json ToJson(const Compared& step) {
           {"workers", std::move(workers)}};
 }
 
-absl::StatusOr<std::string> Compare(const LoadedRun& run) {
-  ASSIGN_OR_RETURN(std::vector<Compared> steps, ReadSteps(run));
-  Json answer = {{"count", steps.size()}, {"times", TimesOf(steps)}, {"steps", Json::array()}};
-  KeepLongest(steps);
-  for (const Compared& step : steps) answer["steps"].push_back(ToJson(step));
-  return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string ToText(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Calls answer(steps) with all steps of the run, ordered by name and number.
+template <typename Answer>
+absl::StatusOr<std::string> WithSteps(const LoadedRun& run, const Answer& answer) {
+  LazySteps& steps = *run.steps;
+  MutexLock lock(&steps.mutex);
+  if (!steps.all) {
+    ASSIGN_OR_RETURN(steps.all, ReadSteps(run));
+  }
+  return ToText(answer(*steps.all));
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> CompareSteps(const LoadedRun& run) {
-  LazyAnswer& steps = *run.steps;
-  MutexLock lock(&steps.mutex);
-  if (steps.text.empty()) {
-    ASSIGN_OR_RETURN(steps.text, Compare(run));
-  }
-  return steps.text;
+  return WithSteps(run, [](const std::vector<ComparedStep>& steps) {
+    Json answer = {{"count", steps.size()}, {"times", TimesOf(steps)}, {"steps", Json::array()}};
+    for (const ComparedStep* step : Longest(steps)) answer["steps"].push_back(ToJson(*step));
+    return answer;
+  });
+}
+
+absl::StatusOr<std::string> FindComparedStep(const LoadedRun& run, std::int64_t number) {
+  return WithSteps(run, [number](const std::vector<ComparedStep>& steps) {
+    const std::string_view loop = MainLoopOf(steps);
+    const auto found = std::ranges::find_if(steps, [&](const ComparedStep& step) {
+      return step.number == number && step.name == loop;
+    });
+    return Json{{"step", found == steps.end() ? Json(nullptr) : ToJson(*found)}};
+  });
 }
 
 }  // namespace strobe::viewer

@@ -1,6 +1,7 @@
 // The same step on all workers: who began first, who last, how long each took.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -18,5 +19,9 @@ inline constexpr std::size_t kMaxComparedSteps = 1000;
 // kMaxComparedSteps, and fewer if many workers ran them. Times are picoseconds on the run's clock.
 // All traces are read for the first answer, which the run keeps. DataLoss when a trace is damaged.
 absl::StatusOr<std::string> CompareSteps(const LoadedRun& run);
+
+// JSON {step}: the step of this number as CompareSteps has it, or null. Of several loops, it is
+// that of the loop that takes most of the workers' time, whose steps the report compares.
+absl::StatusOr<std::string> FindComparedStep(const LoadedRun& run, std::int64_t number);
 
 }  // namespace strobe::viewer

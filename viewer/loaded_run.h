@@ -9,10 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "collector/convert/align.h"
 #include "collector/index/cache.h"
-#include "common/base/mutex.h"
+#include "viewer/compared_step.h"
 
 namespace strobe::viewer {
 
@@ -51,12 +50,6 @@ std::string_view TensorCoreLine(std::string_view line);
 // overflow.
 inline constexpr std::int64_t kMaxTimePs = std::int64_t{1} << 61;
 
-// An answer that is made when it is first asked for.
-struct LazyAnswer {
-  Mutex mutex{};
-  std::string text ABSL_GUARDED_BY(mutex){};  // Empty until then.
-};
-
 struct LoadedRun {
   std::string name{};
   std::vector<Worker> workers{};
@@ -84,8 +77,8 @@ struct LoadedRun {
   // The place in `rows` of a worker's row.
   std::uint32_t NumberOf(std::uint32_t worker, std::uint32_t row) const;
 
-  std::vector<std::vector<std::uint32_t>> numbers{};  // NumberOf, by worker and row.
-  std::unique_ptr<LazyAnswer> steps = std::make_unique<LazyAnswer>();  // See comparison.h.
+  std::vector<std::vector<std::uint32_t>> numbers{};                 // NumberOf, by worker and row.
+  std::unique_ptr<LazySteps> steps = std::make_unique<LazySteps>();  // See comparison.h.
 };
 
 // Shared by the thread that loads a run and those that watch or stop it.

@@ -288,8 +288,11 @@ absl::StatusOr<http::Page> ActivityPage(const LoadedRun& run, const http::Query&
       {"beginPs", activity.begin_ps}, {"slotPs", activity.slot_ps}, {"bands", activity.bands}});
 }
 
-absl::StatusOr<http::Page> StepsPage(const LoadedRun& run, const http::Query&) {
-  ASSIGN_OR_RETURN(std::string json, CompareSteps(run));
+absl::StatusOr<http::Page> StepsPage(const LoadedRun& run, const http::Query& query) {
+  constexpr auto kAny = std::numeric_limits<std::int64_t>::max();
+  ASSIGN_OR_RETURN(const std::int64_t number, query.Integer("number", 0, -kAny, kAny));
+  ASSIGN_OR_RETURN(std::string json,
+                   query.Has("number") ? FindComparedStep(run, number) : CompareSteps(run));
   return JsonPage(std::move(json));
 }
 

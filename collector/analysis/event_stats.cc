@@ -1,15 +1,25 @@
 #include "collector/analysis/event_stats.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 
 #include "collector/xplane/lanes.h"
+#include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 
 namespace strobe::analysis {
 namespace {
 
 using xplane::Placed;
+
+// Adds events; neither their number nor their times overflow, whatever a trace claims.
+void Add(std::uint64_t count, std::int64_t total_ps, std::int64_t self_ps, EventStats& stats) {
+  constexpr std::uint64_t kMaxCount = std::numeric_limits<std::int64_t>::max();
+  stats.count += std::min(count, kMaxCount - stats.count);
+  stats.total_ps = AddSaturated(stats.total_ps, total_ps);
+  stats.self_ps = AddSaturated(stats.self_ps, self_ps);
+}
 
 void Count(const xplane::Plane& plane, const Placed& event, std::int64_t self_ps,
            std::unordered_map<std::int64_t, EventStats>& kinds) {
@@ -20,9 +30,7 @@ void Count(const xplane::Plane& plane, const Placed& event, std::int64_t self_ps
     stats.name = plane.NameOf(event.event);
     stats.min_ps = length;
   }
-  ++stats.count;
-  stats.total_ps += length;
-  stats.self_ps += self_ps;
+  Add(1, length, self_ps, stats);
   stats.min_ps = std::min(stats.min_ps, length);
   stats.max_ps = std::max(stats.max_ps, length);
 }
@@ -41,7 +49,7 @@ void CountLine(const xplane::Plane& plane, const std::vector<Placed>& events,
     lane.pop_back();
     const std::int64_t length = open.event->end_ps - open.event->begin_ps;
     Count(plane, *open.event, std::max<std::int64_t>(length - open.inside_ps, 0), kinds);
-    if (!lane.empty()) lane.back().inside_ps += length;
+    if (!lane.empty()) lane.back().inside_ps = AddSaturated(lane.back().inside_ps, length);
   };
   for (const Placed& event : events) {
     if (event.lane >= lanes.size()) lanes.resize(event.lane + 1);
@@ -75,9 +83,8 @@ absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane,
       if (event.occurrences <= 0) return;
       auto [it, fresh] = kinds.try_emplace(event.name_id);
       if (fresh) it->second.name = plane.NameOf(event);
-      it->second.count += static_cast<std::uint64_t>(event.occurrences);
-      it->second.total_ps += event.duration_ps;
-      it->second.self_ps += event.duration_ps;
+      Add(static_cast<std::uint64_t>(event.occurrences), event.duration_ps, event.duration_ps,
+          it->second);
     }));
   }
   for (const auto& [id, kind] : kinds) stats.kinds.push_back(kind);

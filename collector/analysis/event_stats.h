@@ -14,7 +14,7 @@ namespace strobe::analysis {
 
 struct EventStats {
   std::string_view name{};
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;  // At most 2^63 - 1.
   // Picoseconds. Self time is the total minus the time of events nested inside, on the same line.
   std::int64_t total_ps = 0, self_ps = 0, min_ps = 0, max_ps = 0;
 };

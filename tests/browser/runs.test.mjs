@@ -1,6 +1,7 @@
 // Tests the list of runs and a run's details by keyboard and mouse. The runs are from
 // tests/integration/test_run_list.py.
 import assert from "node:assert/strict";
+import { createServer, request } from "node:http";
 import { after, before, beforeEach, test } from "node:test";
 import { AXE, launch, listen, shot, text } from "./page.mjs";
 
@@ -239,6 +240,45 @@ test("Perfetto's own page gets the traces from the browser", async () => {
     [],
     "the page asks nobody else",
   );
+});
+
+test("all of it works behind a proxy that serves it below a path", async () => {
+  const base = "/tools/strobe";
+  const proxy = createServer((asked, answered) => {
+    if (!asked.url.startsWith(`${base}/`)) return answered.writeHead(404).end();
+    const { host, port } = new URL(URL_);
+    const path = asked.url.slice(base.length);
+    const options = { host: "127.0.0.1", port, path, headers: { ...asked.headers, host } };
+    request(options, (answer) => {
+      answered.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(answered);
+    }).end();
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => proxy.on("listening", resolve));
+  try {
+    const origin = `http://127.0.0.1:${proxy.address().port}`;
+    await page.close();
+    page = await listen(browser);
+    await page.goto(`${origin}${base}/`);
+    await rows(100);
+    await page.$eval("#runs tbody tr a", (link) => link.click());
+    await page.waitForFunction(() => globalThis.strobe?.tab, { polling: 20 });
+    await page.click("#tab-timeline");
+    await page.waitForFunction(() => globalThis.strobe.painted && globalThis.strobe.missing === 0, {
+      polling: 20,
+    });
+    await page.click("#tab-overview");
+    await page.waitForSelector("#overview .headline");
+    await page.click("#list");
+    await rows(100);
+    assert.equal(new URL(page.url()).pathname, `${base}/runs.html`);
+    const outside = page.asked.filter((url) => !url.startsWith(`${origin}${base}/`));
+    assert.deepEqual(outside, []);
+    assert.deepEqual(page.troubles, []);
+  } finally {
+    proxy.close();
+    proxy.closeAllConnections();
+  }
 });
 
 test("both themes can be read by everybody", async () => {

@@ -9,7 +9,7 @@ export class Api {
     const query = new URLSearchParams({ run: this.run });
     for (const [name, value] of Object.entries(parameters))
       query.set(name, typeof value === "number" ? whole(value) : value);
-    return `/api/${path}?${query}`;
+    return `api/${path}?${query}`;
   }
 
   /**

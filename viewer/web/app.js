@@ -104,7 +104,7 @@ async function start() {
   const about = new Api("").get("runs");
   try {
     // Without a name, the list may be shown instead of a run.
-    if (!link.run && (await about).opensList) return location.replace("/runs.html");
+    if (!link.run && (await about).opensList) return location.replace("runs.html");
     // The run is asked for at once: without a name the server takes the first one.
     const opened = openRun(link.run, link);
     const landing = new Landing(() => tabs.show(OVERVIEW));

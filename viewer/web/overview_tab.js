@@ -21,7 +21,7 @@ export class OverviewTab {
       const [{ Overview }, answer] = await Promise.all([
         import("./overview.js"),
         askReport(api, ALWAYS, (progress) => this.progress(api, progress)),
-        loadStyle("/overview.css"),
+        loadStyle("overview.css"),
       ]);
       if (api !== this.api || !answer) return;
       this.shown = new Overview(this.section, answer, this.actions);

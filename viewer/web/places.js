@@ -8,7 +8,6 @@ export class Places {
     this.selection = selection;
     this.search = search;
     this.notices = notices;
-    this.steps = null; // {api, steps}: the answer to /api/steps, and the Api of its run.
   }
 
   /** {worker, step, find}: a name, a number and a text, each of which may be missing. */
@@ -31,7 +30,8 @@ export class Places {
     const { run } = this.view;
     let found;
     try {
-      found = await this.stepNumbered(step);
+      // Of the loop that takes most of the time: the report compares the steps of that one.
+      found = (await run.api.get("steps", { number: step })).step;
     } catch (error) {
       // Whether the trace has the step is not known.
       if (run === this.view.run) this.notices.tell(error.message);
@@ -45,19 +45,6 @@ export class Places {
     const margin = (endPs - beginPs) * 0.05 + MIN_SPAN;
     this.selection.shades = [{ begin: beginPs, end: endPs }];
     this.view.set(beginPs - margin, endPs + margin);
-  }
-
-  /** The step of the loop that takes most of the time: the report compares the steps of that one. */
-  async stepNumbered(step) {
-    const { api } = this.view.run;
-    if (this.steps?.api !== api) this.steps = { api, ...(await api.get("steps")) };
-    const taken = new Map();
-    for (const { name, workers } of this.steps.steps) {
-      const sum = workers.reduce((total, { beginPs, endPs }) => total + endPs - beginPs, 0);
-      taken.set(name, (taken.get(name) ?? 0) + sum);
-    }
-    const [loop] = [...taken].sort((a, b) => b[1] - a[1])[0] ?? [];
-    return this.steps.steps.find(({ name, number }) => name === loop && number === step);
   }
 
   /** Brings the rows of a worker to the top. */

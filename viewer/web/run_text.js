@@ -34,5 +34,5 @@ export function skew(ns, errorNs) {
 
 /** The page that shows the run; `tab`: "overview" or "timeline", or what the run begins with. */
 export function pageOf(name, tab = "") {
-  return `/#${new URLSearchParams(tab ? { run: name, tab } : { run: name })}`;
+  return `./#${new URLSearchParams(tab ? { run: name, tab } : { run: name })}`;
 }

@@ -28,7 +28,7 @@ export function unitOf(level) {
 }
 
 function startWorker() {
-  const worker = new Worker("/decoder.js", { type: "module" });
+  const worker = new Worker("decoder.js", { type: "module" });
   worker.onerror = () => {
     worker.failed = true; // Before a store has it.
   };

@@ -35,6 +35,11 @@ std::string Render(const std::string& logdir, std::vector<WorkerResult> workers)
   return RenderTable(spec, result);
 }
 
+TEST(AlignRows, NamesFromATraceCannotMoveTheCursor) {
+  EXPECT_EQ(AlignRows({{"SELF", "EVENT"}, {"1ms", "evil\033]0;x\a\nverdict: Ok"}}),
+            "SELF   EVENT\n1ms    evil ]0;x  verdict: Ok\n");
+}
+
 TEST(AlignRows, AlignsColumnsAndLeavesNoSpacesAtTheEnd) {
   EXPECT_EQ(AlignRows({{"A", "LONGER", "C"}, {"wide one", "x", ""}, {"only"}}),
             "A          LONGER   C\n"

@@ -44,6 +44,35 @@ TEST(CompareSteps, OfManyTheLongestAreListedAndAllAreCounted) {
   EXPECT_EQ(compared["times"]["medianPs"], 69 * kMs) << "the first of the longer half";
 }
 
+TEST(FindComparedStep, FindsAlsoTheStepsThatAreNotListed) {
+  const LoadedRun run = MadeRun(TwoWorkers(1500));
+  const auto step = [&run](std::int64_t number) {
+    return nlohmann::json::parse(*FindComparedStep(run, number))["step"];
+  };
+  EXPECT_EQ(step(3)["number"], 3);
+  EXPECT_EQ(step(3)["workers"].size(), 2u);
+  EXPECT_EQ(step(1499)["number"], 1499);
+  EXPECT_EQ(step(1500), nullptr);
+  EXPECT_EQ(step(-1), nullptr);
+}
+
+// The evaluation's steps are the longer ones, and take less time together.
+TEST(FindComparedStep, IsOfTheLoopThatTakesMostOfTheTime) {
+  constexpr std::int64_t kMs = 1'000'000'000;
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "main", 0);
+  for (std::int64_t i = 0; i < 20; ++i) {
+    host.AddEvent(host.EventId("train"), i * 10 * kMs, 10 * kMs);
+    host.AddEventStat(host.StatId("step_num"), i);
+  }
+  for (std::int64_t i = 0; i < 2; ++i) {
+    host.AddEvent(host.EventId("eval"), (200 + i * 50) * kMs, 50 * kMs);
+    host.AddEventStat(host.StatId("step_num"), i);
+  }
+  const LoadedRun run = MadeRun({host.Encode()});
+  EXPECT_EQ(nlohmann::json::parse(*FindComparedStep(run, 1))["step"]["name"], "train");
+}
+
 TEST(CompareSteps, WithoutStepsThereAreNoTimes) {
   const LoadedRun run = MadeRun(TwoWorkers(0));
   EXPECT_EQ(*CompareSteps(run), R"({"count":0,"times":null,"steps":[]})");

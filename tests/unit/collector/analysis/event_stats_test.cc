@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "collector/analysis/steps.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
+#include "collector/xplane/wire.h"
 
 namespace strobe::analysis {
 namespace {
@@ -53,6 +56,26 @@ TEST(EventStats, KindsMayBeThoseOfSomeLines) {
   EXPECT_EQ(stats->end_ps, 100);
   ASSERT_EQ(stats->kinds.size(), 1u);
   EXPECT_EQ(stats->kinds[0].name, "kernel");
+}
+
+// Some profilers write a number of occurrences instead of single events.
+TEST(EventStats, ManyOccurrencesDoNotOverflow) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  std::string aggregate, line, plane, bytes;
+  wire::AppendVarintField(1, 1, aggregate);      // metadata_id
+  wire::AppendVarintField(3, kMost, aggregate);  // duration_ps
+  wire::AppendVarintField(5, kMost, aggregate);  // num_occurrences
+  for (int i = 0; i < 3; ++i) wire::AppendBytesField(4, aggregate, line);
+  wire::AppendBytesField(2, "/device:TPU:0", plane);
+  wire::AppendBytesField(3, line, plane);
+  wire::AppendBytesField(1, plane, bytes);
+  const auto space = xplane::Space::Read(bytes);
+  ASSERT_TRUE(space.ok()) << space.status();
+  const auto stats = ComputeStats(space->planes[0]);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  ASSERT_EQ(stats->kinds.size(), 1u);
+  EXPECT_EQ(stats->kinds[0].count, kMost);
+  EXPECT_EQ(stats->kinds[0].total_ps, static_cast<std::int64_t>(kMost));
 }
 
 TEST(Steps, AreAnnotationsWithANumber) {

@@ -12,5 +12,11 @@ TEST(WithoutControls, LeavesNothingThatMovesACursor) {
   EXPECT_EQ(WithoutControls(""), "");
 }
 
+TEST(WithoutControls, LeavesNothingThatTurnsTextAround) {
+  EXPECT_EQ(WithoutControls("a\u202eb\u2066c\u2069d"), "a b c d");
+  EXPECT_EQ(WithoutControls("\u2029\u202f\u2065\u206a\u4e2d"), "\u2029\u202f\u2065\u206a\u4e2d");
+  EXPECT_EQ(WithoutControls("\xe2\x80"), "\xe2\x80") << "a character that is cut";
+}
+
 }  // namespace
 }  // namespace strobe
