@@ -345,7 +345,7 @@ test("a search is given up when its text changes", async () => {
   await page.evaluate(() => {
     const ask = globalThis.fetch;
     globalThis.fetch = (url, options) => {
-      if (globalThis.held || !/^\/api\/find\?.*in=all/.test(url)) return ask(url, options);
+      if (globalThis.held || !/^api\/find\?.*in=all/.test(url)) return ask(url, options);
       globalThis.held = options.signal;
       return new Promise((_, reject) => {
         options.signal.onabort = () => reject(options.signal.reason);
