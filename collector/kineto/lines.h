@@ -49,7 +49,7 @@ struct Line {
   // lines of their own. Each of its events then says which thread it belongs to.
   bool shared = false;
 
-  // All times are in picoseconds since the first event's time. The line's events count from
+  // All times are in picoseconds since TracePlanes' origin. The line's events count from
   // `origin_ps`, a whole number of nanoseconds.
   std::int64_t origin_ps = 0;
   bool begun = false;            // The origin is known.

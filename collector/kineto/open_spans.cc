@@ -110,6 +110,7 @@ void TracePlanes::AddAsync(const TraceEvent& event) {
 }
 
 void TracePlanes::Finish() {
+  if (!begun_) BeginTimes();
   Write();
   for (const std::unique_ptr<Line>& line : lines_.all()) {
     for (; !line->open.empty(); line->open.pop_back())

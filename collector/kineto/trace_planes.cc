@@ -33,6 +33,20 @@ bool IsOfProfiler(const TraceEvent& event) {
 }  // namespace
 
 void TracePlanes::Add(const TraceEvent& event) {
+  if (begun_ || event.phase == 'M') return Take(event);
+  first_.Keep(event);
+  if (first_.full()) BeginTimes();
+}
+
+// Decides from which time all times count, and takes the events that waited for it.
+void TracePlanes::BeginTimes() {
+  begun_ = true;
+  origin_us_ = first_.MedianUs();
+  for (const TraceEvent& event : first_.events()) Take(event);
+  first_.Clear();
+}
+
+void TracePlanes::Take(const TraceEvent& event) {
   ++report_.events;
   if (!IsOfProfiler(event)) ++report_.recorded;
   switch (event.phase) {
@@ -70,10 +84,7 @@ void TracePlanes::Add(const TraceEvent& event) {
 // nullopt, and counted, if the event has no usable time.
 std::optional<std::int64_t> TracePlanes::TimeOf(const TraceEvent& event) {
   const std::optional<Micros> time = ParseMicros(event.ts.text);
-  if (time && !origin_us_) {
-    origin_us_ = time->us;
-    begin_ps_ = end_ps_ = time->ps;
-  }
+  if (time && !origin_us_) origin_us_ = time->us;
   const std::optional<std::int64_t> ps = time ? time->PsSince(*origin_us_) : std::nullopt;
   // Half of what 64 bits hold, so that the difference of two times always fits.
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max() / 2;
@@ -82,6 +93,7 @@ std::optional<std::int64_t> TracePlanes::TimeOf(const TraceEvent& event) {
     --report_.events;
     return std::nullopt;
   }
+  if (!std::exchange(timed_, true)) begin_ps_ = end_ps_ = *ps;
   begin_ps_ = std::min(begin_ps_, *ps);
   end_ps_ = std::max(end_ps_, *ps);
   return ps;

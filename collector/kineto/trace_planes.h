@@ -11,6 +11,7 @@
 
 #include "collector/kineto/device_work.h"
 #include "collector/kineto/event_bytes.h"
+#include "collector/kineto/first_events.h"
 #include "collector/kineto/lines.h"
 #include "collector/kineto/micros.h"
 #include "collector/kineto/names.h"
@@ -67,6 +68,8 @@ class TracePlanes {
   };
   enum Direction : std::uint64_t { kIn = 1, kOut = 2, kBoth = 3 };
 
+  void BeginTimes();
+  void Take(const TraceEvent& event);
   std::optional<std::int64_t> TimeOf(const TraceEvent& event);
   Line& LineOf(const TraceEvent& event, EventKind& kind);
   void BeginEvent(const TraceEvent& event, Line& line, std::int64_t begin_ps);
@@ -103,7 +106,11 @@ class TracePlanes {
   std::vector<std::pair<std::string, std::string>> metadata_;
   std::size_t metadata_bytes_ = 0;
 
+  // The first event's time may be an impossible one, from which all others would be too far away.
+  FirstEvents first_;
+  bool begun_ = false;  // The first events have been taken.
   std::optional<std::int64_t> origin_us_;
+  bool timed_ = false;  // An event with a usable time was taken.
   std::int64_t begin_ps_ = 0, end_ps_ = 0;
   std::optional<Micros> window_begin_;
 

@@ -424,6 +424,28 @@ TEST(TraceFile, EventsMayComeInAnyOrder) {
   for (const xplane::Line& line : trace.space.planes.front().lines) EXPECT_GE(line.timestamp_ns, 0);
 }
 
+// Regression: all times counted from the first one, and every other event was too far away from it.
+TEST(TraceFile, AnImpossibleTimeOfTheFirstEventCostsNoOtherEvent) {
+  const auto event = [](std::string_view name, std::string_view ts) {
+    return StrCat(R"({"ph":"X","name":")", name, R"(","pid":1,"tid":1,"ts":)", ts, R"(,"dur":1},)");
+  };
+  const std::string zero = event("zero", "0"), far = event("far", "999999999999999999");
+  const std::string two = event("a", "1767225600000000.5") + event("b", "1767225600000020");
+  const std::string last = event("c", "1767225600000030");
+  // The last file has more events than are kept to judge by.
+  std::string many = zero + two + last;
+  for (int i = 0; i < 200; ++i) many += event("more", "1767225600000030");
+  for (std::string events : {zero + two + last, zero + far + two + last, many}) {
+    events.pop_back();
+    const Converted trace = ConvertEvents(events);
+    EXPECT_THAT(trace.events, testing::IsSupersetOf({"/host:CPU | 1 | a @0 +1000000",
+                                                     "/host:CPU | 1 | b @19500000 +1000000",
+                                                     "/host:CPU | 1 | c @29500000 +1000000"}));
+    EXPECT_THAT(trace.space.warnings, ElementsAre(HasSubstr("no time, or an impossible one")));
+    EXPECT_EQ(xplane::TimeZero(trace.space).value_or(-1), 1'767'225'600'000'000'500);
+  }
+}
+
 TEST(TraceFile, ArrowsThatFitNoEventBecomeEvents) {
   const Converted trace = ConvertEvents(R"(
     {"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":9},
