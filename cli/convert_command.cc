@@ -56,9 +56,9 @@ absl::Status WriteStats(const std::vector<WorkerTrace>& traces, const Sink& sink
   return absl::OkStatus();
 }
 
-absl::Status WriteStatsJson(const std::vector<WorkerTrace>& traces, const Sink& sink) {
+absl::Status WriteStatsJson(const AlignedTraces& traces, const Sink& sink) {
   Json workers = Json::array();
-  for (const WorkerTrace& trace : traces) {
+  for (const WorkerTrace& trace : traces.workers) {
     Json planes = Json::array();
     for (const xplane::Plane& plane : trace.space.planes) {
       ASSIGN_OR_RETURN(const analysis::PlaneStats stats, analysis::ComputeStats(plane));
@@ -66,6 +66,9 @@ absl::Status WriteStatsJson(const std::vector<WorkerTrace>& traces, const Sink& 
     }
     workers.push_back({{"worker", trace.worker}, {"planes", std::move(planes)}});
   }
+  for (const convert::LeftOut& worker : traces.left_out)
+    workers.push_back(
+        {{"worker", worker.worker}, {"planes", Json::array()}, {"problem", worker.why}});
   return sink(workers.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
@@ -92,11 +95,10 @@ absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& open
   // A single JSON trace is written as the XSpace that opening it has made.
   if (flags.to == "xplane" && opened.size() == 1 && kineto::IsTraceFileName(flags.place))
     return sink(opened[0].bytes());
-  if (flags.to == "xplane") return convert::WriteMergedSpace(traces.workers, traces.zero_ns, sink);
+  if (flags.to == "xplane") return convert::WriteMergedSpace(traces, sink);
   if (flags.to == "perfetto") return convert::WritePerfettoTrace(traces.workers, sink);
   if (flags.to == "stats")
-    return WantsJson(flags.out) ? WriteStatsJson(traces.workers, sink)
-                                : WriteStats(traces.workers, sink);
+    return WantsJson(flags.out) ? WriteStatsJson(traces, sink) : WriteStats(traces.workers, sink);
   return convert::WriteChromeTrace(traces.workers, sink);
 }
 
@@ -105,6 +107,7 @@ absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
                    OpenTraces(flags.place, flags.storage_config));
   const absl::StatusOr<AlignedTraces> traces = convert::AlignTraces(opened);
   RETURN_IF_ERROR(convert::Unchanged(opened, traces.status()));
+  Warn(traces->left_out);
   if (flags.to == "parquet") {
     if (flags.out == "-")
       return absl::InvalidArgumentError("tables are several files; give a directory with --out");

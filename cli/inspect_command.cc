@@ -116,6 +116,17 @@ Inspected Missing(const v1::ManifestWorker& worker) {
   return result;
 }
 
+// A worker whose trace is damaged.
+Inspected Unreadable(const convert::LeftOut& worker) {
+  Inspected result{.worker = worker.worker, .has_trace = false};
+  result.verdict.judgement.outcome =
+      Outcome::kWorkerLost;  // The likely cause, with the fitting remedy.
+  result.verdict.judgement.message = worker.why;
+  result.verdict.evidence.emplace_back("its trace is damaged and is not shown");
+  result.problems.push_back(StrCat("error: ", worker.why));
+  return result;
+}
+
 void Print(const Inspected& worker, std::size_t top, std::size_t workers, std::ostream& out) {
   out << WithoutControls(worker.worker);
   if (workers > 1 && worker.has_trace)
@@ -199,14 +210,28 @@ Json ToJson(const Inspected& worker) {
 
 absl::StatusOr<std::vector<Inspected>> InspectAll(const std::vector<OpenTrace>& traces,
                                                   const InspectFlags& flags) {
-  ASSIGN_OR_RETURN(const AlignedTraces aligned, convert::AlignTraces(traces));
+  ASSIGN_OR_RETURN(AlignedTraces aligned, convert::AlignTraces(traces));
   const std::optional<v1::Manifest> manifest = FindManifest(flags.place, flags.storage_config);
   std::vector<Inspected> workers;
   std::set<std::string> with_trace;
   for (const WorkerTrace& trace : aligned.workers) {
-    ASSIGN_OR_RETURN(Inspected worker, Inspect(trace, flags));
+    absl::StatusOr<Inspected> worker = Inspect(trace, flags);
+    if (absl::IsDataLoss(worker.status()) && aligned.workers.size() > 1) {
+      aligned.left_out.push_back({.worker = trace.worker, .why = MessageOf(worker.status())});
+      continue;
+    }
+    RETURN_IF_ERROR(worker.status());
     with_trace.insert(trace.worker);
-    workers.push_back(std::move(worker));
+    workers.push_back(*std::move(worker));
+  }
+  if (workers.empty() && !aligned.left_out.empty()) {
+    const convert::LeftOut& first = aligned.left_out.front();
+    return absl::DataLossError(StrCat(first.worker, ": ", first.why));
+  }
+  Warn(aligned.left_out);
+  for (const convert::LeftOut& worker : aligned.left_out) {
+    with_trace.insert(worker.worker);
+    workers.push_back(Unreadable(worker));
   }
   if (!manifest) return workers;
   for (const v1::ManifestWorker& worker : manifest->workers()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 
 #include "cli/trace_json.h"
 #include "collector/kineto/trace_file.h"
@@ -27,6 +28,15 @@ absl::StatusOr<OpenTrace> OpenFile(const std::string& path) {
   absl::StatusOr<MappedFile> file = MappedFile::Open(path);
   if (!file.ok()) return file.status();
   return OpenTrace{WorkerOf(path), path, *std::move(file)};
+}
+
+// A trace among others that cannot be read.
+OpenTrace Damaged(const std::string& file, absl::Status why) {
+  OpenTrace trace{
+      .worker = kineto::IsTraceFileName(file) ? WorkerOfTraceJson(file) : WorkerOf(file),
+      .damage = std::move(why)};
+  trace.content = std::make_unique<const std::string>();
+  return trace;
 }
 
 // Whether a file in a folder holds a worker's trace as JSON. Other JSON files, such as the
@@ -60,9 +70,11 @@ absl::StatusOr<std::vector<OpenTrace>> OpenFolder(const std::string& folder) {
   std::vector<OpenTrace> traces;
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListFolder(folder));
   for (const std::string& path : paths) {
-    ASSIGN_OR_RETURN(OpenTrace trace, OpenFile(path));
-    trace.run = fs::path(path).parent_path().filename().native();
-    traces.push_back(std::move(trace));
+    absl::StatusOr<OpenTrace> trace = OpenFile(path);
+    if (absl::IsDataLoss(trace.status())) trace = Damaged(path, trace.status());
+    RETURN_IF_ERROR(trace.status());
+    trace->run = fs::path(path).parent_path().filename().native();
+    traces.push_back(*std::move(trace));
   }
   return traces;
 }
@@ -81,6 +93,7 @@ absl::StatusOr<OpenTrace> OpenObject(std::shared_ptr<ObjectStore> store, const s
   if (IsTraceJson(key)) {
     absl::StatusOr<OpenTrace> trace = ReadTraceJson(key, object.memory.bytes());
     RETURN_IF_ERROR(object.memory.Check());  // Checked first, because it explains all other errors.
+    if (absl::IsDataLoss(trace.status())) return Damaged(key, trace.status());
     return trace;
   }
   // Without a version, the trace is identified by its content.
@@ -159,6 +172,10 @@ absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
   std::sort(traces.begin(), traces.end(),
             [](const OpenTrace& a, const OpenTrace& b) { return a.worker < b.worker; });
   return traces;
+}
+
+void Warn(const std::vector<convert::LeftOut>& left_out) {
+  for (const convert::LeftOut& worker : left_out) std::cerr << worker.Warning() << "\n";
 }
 
 std::optional<v1::Manifest> FindManifest(const std::string& place,

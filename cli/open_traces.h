@@ -29,10 +29,13 @@ struct TraceReading {
 // or .json.gz), a folder with such files (*.trace.json), a run, or a logdir, of which the newest
 // run is opened. The result is sorted by worker and not empty. InvalidArgument and NotFound tell
 // what to give instead. XSpaces in a store are fetched where they are read; JSON is converted at
-// once.
+// once. What is damaged among several traces is returned with its `damage`.
 absl::StatusOr<std::vector<convert::OpenTrace>> OpenTraces(const std::string& place,
                                                            const std::string& storage_config,
                                                            const TraceReading& reading = {});
+
+// Tells the user on stderr which workers are left out.
+void Warn(const std::vector<convert::LeftOut>& left_out);
 
 // Whether this local folder directly contains traces.
 bool HasTraces(const std::string& folder);

@@ -30,13 +30,15 @@ namespace {
 constexpr std::size_t kMaxJsonOps = 1000;
 
 absl::StatusOr<Digest> DigestOf(const convert::OpenTrace& trace) {
+  RETURN_IF_ERROR(trace.damage);
   ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(trace.bytes()));
   return ComputeDigest(space, trace.worker);
 }
 
-// Digests the traces, in their order. A trace is read only while it is summed up, so that the
-// memory does not depend on their number.
-absl::StatusOr<std::vector<Digest>> DigestAll(const std::vector<convert::OpenTrace>& traces) {
+// Digests the traces, in their order, without those that are damaged, unless all are. A trace is
+// read only while it is summed up, so that the memory does not depend on their number.
+absl::StatusOr<std::vector<Digest>> DigestAll(const std::vector<convert::OpenTrace>& traces,
+                                              std::vector<convert::LeftOut>& left_out) {
   std::vector<Digest> digests(traces.size());
   std::vector<absl::Status> statuses(traces.size());
   const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
@@ -45,12 +47,22 @@ absl::StatusOr<std::vector<Digest>> DigestAll(const std::vector<convert::OpenTra
     if (digest.ok())
       digests[i] = *std::move(digest);
     else
-      statuses[i] =
-          absl::Status(digest.status().code(),
-                       ToAbsl(StrCat(traces[i].worker, ": ", MessageOf(digest.status()))));
+      statuses[i] = digest.status();
   });
-  for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
-  return digests;
+  std::vector<Digest> read;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    if (statuses[i].ok()) {
+      read.push_back(std::move(digests[i]));
+    } else if (absl::IsDataLoss(statuses[i])) {
+      left_out.push_back({i, traces[i].worker, MessageOf(statuses[i])});
+    } else {
+      return absl::Status(statuses[i].code(),
+                          ToAbsl(StrCat(traces[i].worker, ": ", MessageOf(statuses[i]))));
+    }
+  }
+  if (read.empty() && !left_out.empty())
+    return absl::DataLossError(StrCat(left_out.front().worker, ": ", left_out.front().why));
+  return read;
 }
 
 // A run whose digests were read and merged. The digests are freed once the report is computed,
@@ -59,19 +71,37 @@ struct MergedRun {
   std::vector<Digest> digests{};
   report::Job job{};
   report::StragglerReport stragglers{};
+  std::vector<convert::LeftOut> left_out{};
 };
 
 absl::StatusOr<MergedRun> ReadAndMerge(const std::string& place,
                                        const std::string& storage_config) {
   ASSIGN_OR_RETURN(const std::vector<convert::OpenTrace> traces, OpenTraces(place, storage_config));
-  absl::StatusOr<std::vector<Digest>> digests = DigestAll(traces);
+  MergedRun run;
+  absl::StatusOr<std::vector<Digest>> digests = DigestAll(traces, run.left_out);
   RETURN_IF_ERROR(convert::Unchanged(traces, digests.status()));
-  MergedRun run{.digests = *std::move(digests)};
+  Warn(run.left_out);
+  run.digests = *std::move(digests);
   report::DigestMerger merger;
   for (const Digest& digest : run.digests) merger.Add(digest);
-  run.job = merger.Finish();
+  run.job = merger.Finish(traces.size());
   run.stragglers = report::FindStragglers(run.job);
   return run;
+}
+
+void AddMissing(const std::vector<convert::LeftOut>& left_out, ReportDocument& page) {
+  if (left_out.empty()) return;
+  DocumentSection section{.heading = "Missing workers", .list = true};
+  for (const convert::LeftOut& worker : left_out) section.lines.push_back(worker.Warning());
+  page.sections.push_back(std::move(section));
+}
+
+// As in report.json.
+nlohmann::ordered_json MissingJson(const std::vector<convert::LeftOut>& left_out) {
+  nlohmann::ordered_json missing = nlohmann::ordered_json::array();
+  for (const convert::LeftOut& worker : left_out)
+    missing.push_back({{"worker", worker.worker}, {"why", worker.why}});
+  return missing;
 }
 
 PageOptions PageOptionsOf(const ReportFlags& flags) {
@@ -90,19 +120,24 @@ std::string Written(const nlohmann::ordered_json& json) {
 
 absl::StatusOr<std::string> ReportOne(const ReportFlags& flags) {
   ASSIGN_OR_RETURN(const MergedRun run, ReadAndMerge(flags.place, flags.storage_config));
-  if (flags.output != "json")
-    return Written(RunPage(flags.place, run.digests, run.job, run.stragglers, PageOptionsOf(flags)),
-                   flags.output);
+  if (flags.output != "json") {
+    ReportDocument page =
+        RunPage(flags.place, run.digests, run.job, run.stragglers, PageOptionsOf(flags));
+    AddMissing(run.left_out, page);
+    return Written(page, flags.output);
+  }
   nlohmann::ordered_json workers = nlohmann::ordered_json::array();
   for (const Digest& digest : run.digests) workers.push_back(DigestToJson(digest));
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   json["stragglers"] = StragglersToJson(run.job, run.stragglers);
   json["workers"] = std::move(workers);
+  json["missing"] = MissingJson(run.left_out);
   return Written(json);
 }
 
 struct SummedUpRun {
   NamedRun named{};
+  std::vector<convert::LeftOut> left_out{};
   report::RunSummary summary{};
 };
 
@@ -110,6 +145,7 @@ absl::StatusOr<SummedUpRun> SumUp(const std::string& place, const std::string& s
   ASSIGN_OR_RETURN(const MergedRun run, ReadAndMerge(place, storage_config));
   return SummedUpRun{
       .named = {.place = place, .headline = report::Headline(run.job, run.stragglers)},
+      .left_out = run.left_out,
       .summary = report::SummarizeRun(run.digests)};
 }
 
@@ -117,14 +153,19 @@ absl::StatusOr<std::string> ReportTwo(const ReportFlags& flags) {
   ASSIGN_OR_RETURN(const SummedUpRun before, SumUp(flags.place, flags.storage_config));
   ASSIGN_OR_RETURN(const SummedUpRun after, SumUp(flags.other, flags.storage_config));
   const report::RunComparison comparison = report::CompareRuns(before.summary, after.summary);
-  if (flags.output != "json")
-    return Written(ComparisonPage(before.named, after.named, comparison, PageOptionsOf(flags)),
-                   flags.output);
+  if (flags.output != "json") {
+    ReportDocument page =
+        ComparisonPage(before.named, after.named, comparison, PageOptionsOf(flags));
+    AddMissing(before.left_out, page);
+    AddMissing(after.left_out, page);
+    return Written(page, flags.output);
+  }
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   nlohmann::ordered_json& told = json["comparison"] = ComparisonToJson(comparison, kMaxJsonOps);
   for (const auto& [key, run] : {std::pair("before", &before), std::pair("after", &after)}) {
     told[key]["place"] = run->named.place;
     told[key]["stragglers"] = run->named.headline;
+    told[key]["missing"] = MissingJson(run->left_out);
   }
   return Written(json);
 }

@@ -53,6 +53,7 @@ inline constexpr std::int64_t kMaxTimePs = std::int64_t{1} << 61;
 struct LoadedRun {
   std::string name{};
   std::vector<Worker> workers{};
+  std::vector<convert::LeftOut> left_out{};  // Told in `warnings` too.
   // Devices before hosts, derived lines before the others, threads of pools behind other threads.
   std::vector<RowRef> rows{};
   std::uint64_t events = 0;
@@ -88,6 +89,7 @@ struct Progress {
 };
 
 // Aligns the traces and opens their indexes; traces without one are indexed with `threads` threads.
+// Damaged traces are left out with a warning. DataLoss if all are damaged, and if a file changed.
 absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTrace> traces,
                                   const index::Cache& cache, std::size_t threads,
                                   Progress& progress);

@@ -30,6 +30,7 @@ absl::StatusOr<std::string> MakeReport(const LoadedRun& run, Nanos patience,
                                        const Cancellation& stop, std::atomic<std::size_t>& done) {
   const auto give_up = std::chrono::steady_clock::now() + patience;
   report::RunReport report;
+  for (const convert::LeftOut& worker : run.left_out) report.AddMissing(worker.worker, worker.why);
   for (const Worker& worker : run.workers) {
     if (stop.cancelled()) return absl::CancelledError("the report is not needed any more");
     if (std::chrono::steady_clock::now() >= give_up) {

@@ -78,24 +78,34 @@ absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace) {
   return ReadFromZero(trace, xplane::Depth::kLines, zero);
 }
 
+std::string LeftOut::Warning() const { return StrCat(worker, " is not shown: ", why); }
+
 absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
                                           xplane::Depth depth) {
   AlignedTraces aligned;
   std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
-  for (const OpenTrace& trace : traces) {
-    const auto named = [&](const absl::Status& status) {
-      return absl::Status(status.code(), ToAbsl(StrCat(trace.worker, ": ", MessageOf(status))));
-    };
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    const OpenTrace& trace = traces[i];
     std::int64_t zero = 0;
-    absl::StatusOr<xplane::Space> space = ReadFromZero(trace.bytes(), depth, zero);
-    if (!space.ok()) return named(space.status());
     WorkerTrace worker{.worker = trace.worker};
-    if (const absl::Status clock = ReadCapture(*space, worker); !clock.ok()) return named(clock);
+    absl::StatusOr<xplane::Space> space =
+        trace.damage.ok() ? ReadFromZero(trace.bytes(), depth, zero) : trace.damage;
+    const absl::Status status = space.ok() ? ReadCapture(*space, worker) : space.status();
+    if (absl::IsDataLoss(status)) {
+      aligned.left_out.push_back({i, trace.worker, MessageOf(status)});
+      continue;
+    }
+    if (!status.ok())
+      return absl::Status(status.code(), ToAbsl(StrCat(trace.worker, ": ", MessageOf(status))));
     // A trace that does not tell its start is shown from the zero of all traces.
     worker.shift_ns = zero == 0 ? 0 : zero - worker.clock_offset_ns;
     if (worker.shift_ns != 0) earliest = std::min(earliest, worker.shift_ns);
     worker.space = *std::move(space);
     aligned.workers.push_back(std::move(worker));
+  }
+  if (aligned.workers.empty() && !aligned.left_out.empty()) {
+    const LeftOut& first = aligned.left_out.front();
+    return absl::DataLossError(StrCat(first.worker, ": ", first.why));
   }
   for (WorkerTrace& trace : aligned.workers) {
     trace.shift_ns = trace.shift_ns == 0 ? 0 : trace.shift_ns - earliest;

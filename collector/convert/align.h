@@ -23,6 +23,8 @@ struct OpenTrace {
   // Names an object and its version, so that it is known again without being read; else empty.
   std::string identity{};
   std::string run{};  // The run's name, or that of the folder; empty for a single file.
+  // DataLoss if the file cannot be read as a trace; its content is empty then.
+  absl::Status damage{};
 
   std::string_view bytes() const {
     if (const auto* file = std::get_if<MappedFile>(&content)) return file->bytes();
@@ -42,16 +44,27 @@ struct OpenTrace {
 // traces, because a changed file explains every other error.
 absl::Status Unchanged(const std::vector<OpenTrace>& traces, absl::Status result);
 
+// A trace that is damaged, beside others that can be read.
+struct LeftOut {
+  std::size_t trace = 0;  // Its place among the traces.
+  std::string worker{}, why{};
+
+  // "c is not shown: malformed protobuf at byte 59"
+  std::string Warning() const;
+};
+
 struct AlignedTraces {
-  std::vector<convert::WorkerTrace> workers{};
+  std::vector<convert::WorkerTrace> workers{};  // In the order of the traces.
+  std::vector<LeftOut> left_out{};
   // The Unix time from which the workers' shifts count, in ns; 0 when no trace tells its start.
   std::int64_t zero_ns = 0;
 };
 
 // Reads the traces and puts them on one clock: each trace begins at its worker's start minus the
 // clock offset that its capture measured. A trace that begins more than a day after the first one
-// gets a warning. The result refers to the bytes of `traces`. DataLoss, with the worker's name,
-// when a trace is damaged.
+// gets a warning. The result refers to the bytes of `traces`. Damaged traces are left out, because
+// a worker that was killed while it wrote must not hide the others. DataLoss, with the worker's
+// name, when all are damaged.
 absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
                                           xplane::Depth depth = xplane::Depth::kLines);
 

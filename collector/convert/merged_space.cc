@@ -8,11 +8,10 @@
 
 namespace strobe::convert {
 
-absl::Status WriteMergedSpace(std::span<const WorkerTrace> traces, std::int64_t zero_ns,
-                              const Sink& sink) {
+absl::Status WriteMergedSpace(const AlignedTraces& traces, const Sink& sink) {
   std::int64_t id = 0;
   std::string piece;
-  for (const WorkerTrace& trace : traces) {
+  for (const WorkerTrace& trace : traces.workers) {
     for (const xplane::Plane& plane : trace.space.planes) {
       // These planes hold times on the worker's own clock. One plane for all is written below.
       if (plane.name.starts_with(xplane::kTaskEnvironmentPlane) ||
@@ -30,9 +29,13 @@ absl::Status WriteMergedSpace(std::span<const WorkerTrace> traces, std::int64_t 
       wire::AppendBytesField(xplane::kWarningsField, StrCat(trace.worker, ": ", text), piece);
     RETURN_IF_ERROR(sink(piece));
   }
+  piece.clear();
+  for (const LeftOut& worker : traces.left_out)
+    wire::AppendBytesField(xplane::kWarningsField, worker.Warning(), piece);
+  RETURN_IF_ERROR(sink(piece));
   xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
-  if (zero_ns != 0)
-    environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(zero_ns));
+  if (traces.zero_ns != 0)
+    environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(traces.zero_ns));
   return sink(environment.Encode());
 }
 

@@ -199,6 +199,45 @@ def test_what_cannot_be_read_or_written_is_said(tmp_path, jax_trace):
     assert not [p for p in tmp_path.iterdir() if "partial" in p.name], "nothing half-written is left"
 
 
+def test_a_damaged_worker_does_not_hide_the_others(tmp_path, jax_trace, space_of):
+    """One truncated trace used to hide the whole run."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for worker in "ab":
+        shutil.copy(jax_trace, folder / f"{worker}.xplane.pb")
+    (folder / "c.xplane.pb").write_bytes(jax_trace.read_bytes()[:-7])
+    told = "c is not shown: malformed protobuf at byte"
+
+    def with_warning(*arguments):
+        done = strobe(*arguments)
+        assert done.stderr.count(told) == 1, done.stderr
+        return done.stdout
+
+    assert "verdict: WorkerLost, malformed protobuf" in with_warning("inspect", folder)
+    workers = {worker["worker"]: worker for worker in json.loads(with_warning("inspect", folder, "--output", "json"))}
+    assert list(workers) == ["a", "b", "c"] and workers["a"]["planes"] and not workers["c"]["planes"]
+    assert workers["c"]["problems"][0].startswith("error: malformed protobuf")
+    assert "Missing workers:\n  c is not shown" in with_warning("report", folder)
+    (missing,) = json.loads(with_warning("report", folder, "--output", "json"))["missing"]
+    assert missing["worker"] == "c" and missing["why"].startswith("malformed protobuf")
+    assert "c is not shown" in with_warning("report", folder, folder / "a.xplane.pb")
+    assert {row.split(",")[0] for row in with_warning("convert", folder, "--to", "stats", "-o", "-").splitlines()[1:]} == {'"a"', '"b"'}
+    with_warning("convert", folder, "--to", "stats", "-o", tmp_path / "stats.json")
+    assert [worker.get("problem", "")[:9] for worker in json.loads((tmp_path / "stats.json").read_text())] == ["", "", "malformed"]
+    with_warning("merge", folder, "-o", tmp_path / "all.xplane.pb")
+    assert any(text.startswith(told) for text in space_of(tmp_path / "all.xplane.pb").warnings)
+    # JSON that is no trace is left out too. What is named itself fails, and so does a run without a good trace.
+    jsons = tmp_path / "jsons"
+    jsons.mkdir()
+    (jsons / "good.trace.json").write_text('[{"ph":"X","name":"op","pid":1,"tid":1,"ts":1,"dur":1}]')
+    (jsons / "bad.trace.json").write_text("no trace")
+    assert "bad is not shown: " in strobe("inspect", jsons).stderr
+    (jsons / "good.trace.json").unlink()
+    for place in (folder / "c.xplane.pb", jsons, jsons / "bad.trace.json"):
+        for command in (["inspect", place], ["report", place], ["convert", place, "-o", tmp_path / "none.json"]):
+            assert strobe(*command, check=False).returncode == 1, command
+
+
 @pytest.fixture(scope="module")
 def big_trace(tmp_path_factory):
     """Large enough that reading it takes a while."""

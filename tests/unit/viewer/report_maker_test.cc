@@ -53,6 +53,26 @@ TEST(MakeReport, WorkersThatAreNotReadInTimeAreMissing) {
   EXPECT_EQ(report["missing"][0]["why"], "there was no time left to read its trace");
 }
 
+// Regression: one damaged trace hid the whole run.
+TEST(MakeReport, DamagedWorkersAreMissingAndTold) {
+  std::vector<std::string> traces = TwoWorkers();
+  traces.insert(traces.begin(), traces[0].substr(0, traces[0].size() - 5));
+  const LoadedRun run = MadeRun(traces);
+  ASSERT_EQ(run.workers.size(), 2u);
+  EXPECT_EQ(run.workers[0].name, "w1");
+  EXPECT_FALSE(run.rows.empty());
+  const json told = json::parse(DescribeRun(run));
+  EXPECT_THAT(told["warnings"][0].get<std::string>(),
+              HasSubstr("w0 is not shown: malformed protobuf at byte"));
+  const Cancellation stop;
+  std::atomic<std::size_t> done{0};
+  const auto made = MakeReport(run, kReportDeadline, stop, done);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const json report = json::parse(*made);
+  EXPECT_EQ(report["missingWorkers"], 1);
+  EXPECT_EQ(report["missing"][0]["worker"], "w0");
+}
+
 TEST(MakeReport, IsRefusedOfATraceThatWasChanged) {
   const std::string path =
       (std::filesystem::temp_directory_path() / StrCat("strobe-report-", getpid())).native();

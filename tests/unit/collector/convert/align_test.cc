@@ -71,6 +71,26 @@ TEST(AlignTraces, StartsAndOffsetsThatNoClockHasAreNotKnown) {
   }
 }
 
+// Regression: one damaged trace hid the whole run.
+TEST(AlignTraces, LeavesOutDamagedTraces) {
+  std::vector<OpenTrace> traces;
+  traces.push_back(StartedAt("a", kJanuary));
+  traces.front().content = std::make_unique<const std::string>("no trace");
+  traces.push_back(StartedAt("b", kJanuary));
+  traces.push_back({.worker = "c", .damage = absl::DataLossError("no JSON")});
+  const AlignedTraces aligned = Aligned(traces);
+  ASSERT_EQ(aligned.workers.size(), 1u);
+  EXPECT_EQ(aligned.workers[0].worker, "b");
+  ASSERT_EQ(aligned.left_out.size(), 2u);
+  EXPECT_THAT(aligned.left_out[0].Warning(), HasSubstr("a is not shown: malformed protobuf"));
+  EXPECT_EQ(aligned.left_out[1].Warning(), "c is not shown: no JSON");
+  EXPECT_EQ(aligned.left_out[1].trace, 2u);
+  traces.erase(traces.begin() + 1);
+  const absl::Status none = AlignTraces(traces).status();
+  EXPECT_TRUE(absl::IsDataLoss(none)) << none;
+  EXPECT_THAT(std::string(none.message()), HasSubstr("a: malformed protobuf"));
+}
+
 TEST(AlignTraces, DoesNotWarnOfWorkersThatBeganLate) {
   std::vector<OpenTrace> traces;
   traces.push_back(StartedAt("a", kJanuary));
