@@ -34,10 +34,13 @@ struct Group {
   PlaneNames names;
 };
 
+struct Line;
+
 // An event that has begun and not ended. Its bytes lack the duration.
 struct OpenSpan {
   std::string bytes{};
   std::int64_t begin_ps = 0;
+  Line* line = nullptr;
 };
 
 struct Line {

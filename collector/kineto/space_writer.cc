@@ -97,11 +97,23 @@ std::string SpaceWriter::LineName(const Line& line, bool tell_process) const {
   std::string name = line.tid;
   if (line.kind == LineKind::kAsync) name = StrCat("async ", line.category);
   const auto thread = source_.threads().find({pid, line.tid});
-  if (thread != source_.threads().end() && !thread->second.name.empty()) name = thread->second.name;
+  if (thread != source_.threads().end() && !thread->second.name.empty()) {
+    name = thread->second.name;
+  } else if (const auto stream = source_.streams().find({pid, line.tid});
+             stream != source_.streams().end() && !HasStream(pid, line.tid)) {
+    name = stream->second.name;  // The program itself calls its thread "stream ...".
+  }
   if (!tell_process) return name;
   const auto process = source_.processes().find(pid);
   const bool named = process != source_.processes().end() && !process->second.empty();
   return StrCat(named ? process->second : "", named ? " " : "", pid, "/", name);
+}
+
+bool SpaceWriter::HasStream(std::string_view pid, std::string_view tid) const {
+  const auto& lines = source_.lines().all();
+  return std::any_of(lines.begin(), lines.end(), [&](const std::unique_ptr<Line>& line) {
+    return line->group->device && line->group->pid == pid && line->tid == tid;
+  });
 }
 
 std::int64_t SpaceWriter::SortIndex(const Line& line) const {

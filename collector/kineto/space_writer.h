@@ -53,6 +53,8 @@ class SpaceWriter {
 
   std::string PlaneName(const Group& group);
   std::string LineName(const Line& line, bool tell_process) const;
+  // Whether a GPU of this number has a stream of this number.
+  bool HasStream(std::string_view pid, std::string_view tid) const;
   std::int64_t SortIndex(const Line& line) const;
   void Place(std::string_view name, Plane& plane);
   void AddEnvironment(const FileMembers& members, const ReadReport& report,

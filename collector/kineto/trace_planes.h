@@ -85,7 +85,8 @@ class TracePlanes {
   void BeginSpan(const TraceEvent& event);
   void EndSpan(const TraceEvent& event);
   void AddAsync(const TraceEvent& event);
-  void Close(OpenSpan& span, std::int64_t end_ps, const TraceEvent* end, Line& line);
+  void EndAsync(const TraceEvent& event, std::int64_t end_ps);
+  void Close(OpenSpan& span, std::int64_t end_ps, const TraceEvent* end);
   bool Keep(Line& line, std::int64_t begin_ps, std::vector<OpenSpan>& open);
   void AddFlow(const TraceEvent& event);
   std::uint64_t FlowId(std::string_view category, std::string_view id);
@@ -116,11 +117,7 @@ class TracePlanes {
 
   EventBytes bytes_;
   Pending pending_;
-  struct AsyncSpans {
-    Line* line = nullptr;
-    std::vector<OpenSpan> open{};
-  };
-  std::unordered_map<std::string, AsyncSpans> async_;
+  std::unordered_map<std::string, std::vector<OpenSpan>> async_;  // See AsyncKey.
   std::size_t open_bytes_ = 0;
 };
 

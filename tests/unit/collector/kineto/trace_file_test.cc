@@ -345,6 +345,40 @@ TEST(TraceFile, AsynchronousEventsGetALinePerCategory) {
   EXPECT_EQ(trace.report.unread(), 0u);
 }
 
+// Regression: the end in another process was not found, and the event lasted until the trace's end.
+TEST(TraceFile, AsynchronousEventsMayEndInAnotherProcess) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"b","cat":"net","name":"id","id":"0x5","pid":1,"tid":1,"ts":10},
+    {"ph":"b","cat":"net","name":"global","id2":{"global":"0x6"},"pid":1,"tid":1,"ts":10},
+    {"ph":"b","cat":"net","name":"local","id2":{"local" : "0x7"},"pid":1,"tid":1,"ts":10},
+    {"ph":"b","cat":"net","name":"local","id2":{"local" : "0x7"},"pid":2,"tid":1,"ts":11},
+    {"ph":"b","cat":"io","name":"own","id":"0x8","pid":1,"tid":1,"ts":10},
+    {"ph":"b","cat":"io","name":"own","id":"0x8","pid":2,"tid":1,"ts":11},
+    {"ph":"e","cat":"net","name":"id","id":"0x5","pid":2,"tid":1,"ts":20},
+    {"ph":"e","cat":"net","name":"global","id2":{"global":"0x6"},"pid":2,"tid":1,"ts":20},
+    {"ph":"e","cat":"net","name":"local","id2":{"local" : "0x7"},"pid":1,"tid":1,"ts":20},
+    {"ph":"e","cat":"net","name":"local","id2":{"local" : "0x7"},"pid":2,"tid":1,"ts":31},
+    {"ph":"e","cat":"io","name":"own","id":"0x8","pid":1,"tid":1,"ts":20},
+    {"ph":"e","cat":"io","name":"own","id":"0x8","pid":2,"tid":1,"ts":31},
+    {"ph":"X","name":"last","pid":1,"tid":1,"ts":1000,"dur":1})");
+  EXPECT_EQ(trace.report.unread() + trace.report.unfinished, 0u);
+  EXPECT_THAT(trace.events,
+              testing::IsSupersetOf({HasSubstr("1/async net | id @0 +10000000"),
+                                     HasSubstr("1/async net | global @0 +10000000"),
+                                     HasSubstr("1/async net | local @0 +10000000"),
+                                     HasSubstr("2/async net | local @1000000 +20000000"),
+                                     HasSubstr("1/async io | own @0 +10000000"),
+                                     HasSubstr("2/async io | own @1000000 +20000000")}));
+}
+
+// Regression: the name counted as that of a stream of a GPU.
+TEST(TraceFile, AThreadMayBeNamedAsAStream) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"X","cat":"cpu_op","name":"op","pid":1,"tid":1,"ts":10,"dur":1},
+    {"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"stream worker"}})");
+  EXPECT_THAT(trace.events, ElementsAre("/host:CPU | stream worker | op @0 +1000000 cat=cpu_op"));
+}
+
 TEST(TraceFile, WhatKinetoSaysOfItselfIsNotRecorded) {
   constexpr char kItself[] = R"json(
     {"ph":"X","cat":"Trace","name":"PyTorch Profiler (0)","pid":"Spans","tid":"x","ts":1,"dur":9},
