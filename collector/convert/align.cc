@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/summary.h"
 #include "common/base/status_macros.h"
@@ -43,16 +44,23 @@ constexpr std::int64_t kSameRunNanos = 86'400'000'000'000;
 constexpr std::string_view kOtherRun =
     "the trace begins more than a day after the first one: they seem to be of different runs";
 
-// Some profilers write Unix times into lines, others times since the profiler's start. Makes all of
-// them count from the trace's zero.
+// The least of the lines' time stamps that are Unix times; 0 if there are none.
+std::int64_t LeastUnixTime(const xplane::Space& space) {
+  std::int64_t least = 0;
+  for (const xplane::Plane& plane : space.planes) {
+    for (const xplane::Line& line : plane.lines) {
+      if (!xplane::IsUnixTime(line.timestamp_ns) || line.timestamp_ns > kMaxNanos) continue;
+      least = least == 0 ? line.timestamp_ns : std::min(least, line.timestamp_ns);
+    }
+  }
+  return least;
+}
+
+// Makes Unix times of lines count from the trace's zero, as other time stamps do.
 void CountFromZero(std::int64_t zero, xplane::Space& space) {
-  // Three years. A larger time stamp must be a Unix time, because no recording lasts that long.
-  constexpr std::int64_t kMinUnixNanos = 100'000'000'000'000'000;
   for (xplane::Plane& plane : space.planes) {
     for (xplane::Line& line : plane.lines) {
-      if (line.timestamp_ns < kMinUnixNanos) continue;
-      if (zero == 0) zero = line.timestamp_ns;
-      line.timestamp_ns -= zero;
+      if (xplane::IsUnixTime(line.timestamp_ns)) line.timestamp_ns -= zero;
     }
   }
 }
@@ -62,6 +70,13 @@ absl::StatusOr<xplane::Space> ReadFromZero(std::string_view trace, xplane::Depth
   ASSIGN_OR_RETURN(xplane::Space space, xplane::Space::Read(trace, depth));
   ASSIGN_OR_RETURN(zero, xplane::TimeZero(space));
   if (zero < 0 || zero > kMaxNanos) zero = 0;  // Not told.
+  if (zero == 0 && depth == xplane::Depth::kPlanes) {
+    // Only the lines may tell.
+    ASSIGN_OR_RETURN(const xplane::Space lines, xplane::Space::Read(trace));
+    zero = LeastUnixTime(lines);
+  } else if (zero == 0) {
+    zero = LeastUnixTime(space);
+  }
   CountFromZero(zero, space);
   return space;
 }
@@ -98,6 +113,7 @@ absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
     if (!status.ok())
       return absl::Status(status.code(), ToAbsl(StrCat(trace.worker, ": ", MessageOf(status))));
     // A trace that does not tell its start is shown from the zero of all traces.
+    worker.zero_ns = zero;
     worker.shift_ns = zero == 0 ? 0 : zero - worker.clock_offset_ns;
     if (worker.shift_ns != 0) earliest = std::min(earliest, worker.shift_ns);
     worker.space = *std::move(space);

@@ -68,7 +68,8 @@ struct AlignedTraces {
 absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
                                           xplane::Depth depth = xplane::Depth::kLines);
 
-// Reads one trace. As in AlignTraces, its lines' time stamps count from the trace's zero.
+// Reads one trace. As in AlignTraces, its lines' time stamps count from the trace's zero:
+// the profiler's start, or the least Unix time of its lines if the trace does not tell the start.
 absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace);
 
 }  // namespace strobe::convert

@@ -19,7 +19,9 @@ absl::Status WriteMergedSpace(const AlignedTraces& traces, const Sink& sink) {
         continue;
       piece.clear();
       RETURN_IF_ERROR(xplane::AppendPlane(
-          plane.bytes, {.tag = trace.worker, .shift_ns = trace.shift_ns, .id = ++id}, piece));
+          plane.bytes,
+          {.tag = trace.worker, .shift_ns = trace.shift_ns, .id = ++id, .zero_ns = trace.zero_ns},
+          piece));
       RETURN_IF_ERROR(sink(piece));
     }
     piece.clear();

@@ -19,6 +19,9 @@ struct WorkerTrace {
   xplane::Space space{};
   // From the zero of all traces to the zero of this one, in ns, with the clock offset corrected.
   std::int64_t shift_ns = 0;
+  // The zero of this trace, as a Unix time on the worker's clock in ns; 0 when it does not tell.
+  // The time stamps of `space` count from it, also where the trace's bytes have Unix times.
+  std::int64_t zero_ns = 0;
   std::int64_t clock_offset_ns = 0;  // Worker clock minus operator clock, in ns.
   // Half-width of the offset's error interval; nullopt: not measured.
   std::optional<std::int64_t> clock_error_ns{};

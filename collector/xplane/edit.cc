@@ -20,7 +20,7 @@ using wire::Reader;
 // therefore replaces it, and the original bytes stay unchanged.
 
 // Appends a line with its time stamp moved.
-absl::Status AppendShiftedLine(std::string_view line, std::int64_t shift_ns, std::string& to) {
+absl::Status AppendShiftedLine(std::string_view line, const PlaneChange& change, std::string& to) {
   std::int64_t timestamp = 0;
   Reader reader(line);
   while (reader.Next()) {
@@ -28,9 +28,12 @@ absl::Status AppendShiftedLine(std::string_view line, std::int64_t shift_ns, std
   }
   RETURN_IF_ERROR(reader.status());
   std::string moved;
+  const std::int64_t zero_ns = IsUnixTime(timestamp) ? change.zero_ns : 0;
   // Unsigned arithmetic, in which hostile numbers wrap without undefined behaviour.
-  AppendVarintField(3, static_cast<std::uint64_t>(timestamp) + static_cast<std::uint64_t>(shift_ns),
-                    moved);
+  const std::uint64_t shifted = static_cast<std::uint64_t>(timestamp) -
+                                static_cast<std::uint64_t>(zero_ns) +
+                                static_cast<std::uint64_t>(change.shift_ns);
+  if (shifted != static_cast<std::uint64_t>(timestamp)) AppendVarintField(3, shifted, moved);
   wire::AppendVarint(3 << 3 | 2, to);
   wire::AppendVarint(line.size() + moved.size(), to);
   to.append(line).append(moved);
@@ -48,15 +51,16 @@ bool HasHostname(std::string_view xspace) {
 }  // namespace
 
 absl::Status AppendPlane(std::string_view plane, const PlaneChange& change, std::string& to) {
-  const auto& [tag, shift_ns, id] = change;
+  const auto& [tag, shift_ns, id, zero_ns] = change;
+  const bool moves = shift_ns != 0 || zero_ns != 0;
   std::string_view name;
   std::string changed;
   Reader reader(plane);
   while (reader.Next()) {
     if (reader.field() == 2) name = reader.bytes();
-    if (shift_ns == 0) continue;
+    if (!moves) continue;
     if (reader.field() == 3)
-      RETURN_IF_ERROR(AppendShiftedLine(reader.bytes(), shift_ns, changed));
+      RETURN_IF_ERROR(AppendShiftedLine(reader.bytes(), change, changed));
     else
       changed.append(reader.raw());
   }
@@ -64,7 +68,7 @@ absl::Status AppendPlane(std::string_view plane, const PlaneChange& change, std:
   std::string rename;
   if (!tag.empty()) AppendBytesField(2, StrCat(name, " [", tag, "]"), rename);
   if (id) AppendVarintField(1, static_cast<std::uint64_t>(*id), rename);
-  const std::string_view body = shift_ns == 0 ? plane : std::string_view(changed);
+  const std::string_view body = moves ? std::string_view(changed) : plane;
   wire::AppendVarint(1 << 3 | 2, to);
   wire::AppendVarint(body.size() + rename.size(), to);
   to.append(body).append(rename);
@@ -85,14 +89,16 @@ std::string EncodeStatPlane(std::string_view name,
 
 namespace {
 
-// Returns the XSpace with every line's time stamp moved by `shift_ns`.
-absl::StatusOr<std::string> ShiftLines(std::string_view xspace, std::int64_t shift_ns) {
+// Returns the XSpace, whose times count from `zero_ns`, with every line moved by `shift_ns`.
+absl::StatusOr<std::string> ShiftLines(std::string_view xspace, std::int64_t shift_ns,
+                                       std::int64_t zero_ns) {
   std::string shifted;
   shifted.reserve(xspace.size());
   Reader reader(xspace);
   while (reader.Next()) {
     if (reader.field() == 1)
-      RETURN_IF_ERROR(AppendPlane(reader.bytes(), {.shift_ns = shift_ns}, shifted));
+      RETURN_IF_ERROR(
+          AppendPlane(reader.bytes(), {.shift_ns = shift_ns, .zero_ns = zero_ns}, shifted));
     else
       shifted.append(reader.raw());
   }
@@ -110,7 +116,7 @@ absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::stri
   if (whole_zero > 0 && part_zero > 0) later = part_zero - whole_zero;
   std::string joined;
   if (later < 0) {
-    ASSIGN_OR_RETURN(joined, ShiftLines(whole, -later));
+    ASSIGN_OR_RETURN(joined, ShiftLines(whole, -later, whole_zero));
   }
   std::string& to = later < 0 ? joined : whole;
   const std::size_t before = to.size();
@@ -122,8 +128,11 @@ absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::stri
         if (!has_hostname) to.append(reader.raw());
         has_hostname = true;
       } else if (reader.field() == 1) {
-        RETURN_IF_ERROR(AppendPlane(
-            reader.bytes(), {.tag = tag, .shift_ns = std::max<std::int64_t>(later, 0)}, to));
+        RETURN_IF_ERROR(AppendPlane(reader.bytes(),
+                                    {.tag = tag,
+                                     .shift_ns = std::max<std::int64_t>(later, 0),
+                                     .zero_ns = later > 0 ? part_zero : 0},
+                                    to));
       } else {
         to.append(reader.raw());
       }

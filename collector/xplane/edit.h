@@ -19,11 +19,18 @@ using StatValue = std::variant<std::int64_t, std::string>;
 std::string EncodeStatPlane(std::string_view name,
                             const std::vector<std::pair<std::string, StatValue>>& stats);
 
+// Some profilers write Unix times into lines, others times since the profiler's start. A time stamp
+// from three years on must be a Unix time, because no recording lasts that long.
+constexpr bool IsUnixTime(std::int64_t timestamp_ns) {
+  return timestamp_ns >= 100'000'000'000'000'000;
+}
+
 struct PlaneChange {
   // Appended to the plane's name: "<plane> [<tag>]".
   std::string_view tag{};
   std::int64_t shift_ns = 0;  // Added to every line's time stamp, in ns.
   std::optional<std::int64_t> id{};
+  std::int64_t zero_ns = 0;  // Subtracted from time stamps that are Unix times.
 };
 // Applies the change to a plane and appends it as a field of an XSpace. DataLoss if the bytes are
 // not a plane; a part of it may have been appended then.

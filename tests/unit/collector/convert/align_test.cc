@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "collector/convert/merged_space.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
+#include "collector/xplane/summary.h"
 
 namespace strobe::convert {
 namespace {
@@ -68,6 +70,67 @@ TEST(AlignTraces, StartsAndOffsetsThatNoClockHasAreNotKnown) {
     EXPECT_EQ(worker.shift_ns, 0) << worker.worker;
     EXPECT_EQ(worker.clock_offset_ns, 0) << worker.worker;
     EXPECT_FALSE(worker.clock_error_ns.has_value()) << worker.worker;
+  }
+}
+
+// A trace of two lines with these time stamps. Its profiler does not tell when it started.
+OpenTrace WithLinesAt(std::string_view worker, std::int64_t first_ns, std::int64_t second_ns) {
+  xplane::PlaneBuilder plane("/host:CPU");
+  for (const std::int64_t begin_ns : {first_ns, second_ns}) {
+    plane.BeginLine(begin_ns, "line", begin_ns);
+    plane.AddEvent(plane.EventId("op"), 0, 1000);
+  }
+  OpenTrace trace{.worker = std::string(worker)};
+  trace.content = std::make_unique<const std::string>(plane.Encode());
+  return trace;
+}
+
+// Regression: the first line was every worker's zero, so that all workers began at the same time
+// and earlier lines had negative times.
+TEST(AlignTraces, TheLeastUnixTimeOfItsLinesIsATracesZero) {
+  std::vector<OpenTrace> traces;
+  traces.push_back(WithLinesAt("a", kJanuary + 5000, kJanuary));
+  traces.push_back(WithLinesAt("b", kJanuary + kHour, kJanuary + kHour + 7000));
+  const AlignedTraces aligned = Aligned(traces);
+  EXPECT_EQ(aligned.zero_ns, kJanuary);
+  EXPECT_EQ(aligned.workers[0].shift_ns, 0);
+  EXPECT_EQ(aligned.workers[1].shift_ns, kHour);
+  EXPECT_EQ(aligned.workers[0].space.planes[0].lines[0].timestamp_ns, 5000);
+  EXPECT_EQ(aligned.workers[0].space.planes[0].lines[1].timestamp_ns, 0);
+  EXPECT_EQ(aligned.workers[1].space.planes[0].lines[0].timestamp_ns, 0);
+  // The viewer does not read the lines.
+  const auto planes = AlignTraces(traces, xplane::Depth::kPlanes);
+  ASSERT_TRUE(planes.ok()) << planes.status();
+  EXPECT_EQ(planes->workers[1].shift_ns, kHour);
+  EXPECT_EQ(planes->zero_ns, kJanuary);
+}
+
+// Regression: workers were shifted whose lines had Unix times, which count from no worker's start.
+TEST(WriteMergedSpace, UnixTimesOfLinesCountFromTheRunsZero) {
+  for (const bool told : {false, true}) {
+    std::vector<OpenTrace> traces;
+    for (const std::int64_t start : {kJanuary, kJanuary + kHour}) {
+      OpenTrace trace = WithLinesAt("w", start + (told ? 500 : 0), start + 5000);
+      if (told)
+        trace.content = std::make_unique<const std::string>(
+            std::string(trace.bytes()) + std::string(StartedAt("w", start).bytes()));
+      traces.push_back(std::move(trace));
+    }
+    const AlignedTraces aligned = Aligned(traces);
+    std::string merged;
+    ASSERT_TRUE(WriteMergedSpace(aligned, [&](std::string_view piece) {
+                  merged += piece;
+                  return absl::OkStatus();
+                }).ok());
+    const auto space = xplane::Space::Read(merged);
+    ASSERT_TRUE(space.ok()) << space.status();
+    std::vector<std::int64_t> stamps;
+    for (const xplane::Plane& plane : space->planes) {
+      for (const xplane::Line& line : plane.lines) stamps.push_back(line.timestamp_ns);
+    }
+    const std::int64_t first = told ? 500 : 0;
+    EXPECT_THAT(stamps, ElementsAre(first, 5000, kHour + first, kHour + 5000));
+    EXPECT_EQ(xplane::TimeZero(*space).value_or(-1), kJanuary);
   }
 }
 

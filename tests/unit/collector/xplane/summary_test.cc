@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "collector/xplane/builder.h"
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
 #include "tests/fakes/fake_trace.h"
@@ -100,6 +101,33 @@ TEST(AppendXSpace, KeepsAbsoluteTimesWhoeverStartedFirst) {
   EXPECT_EQ(joined(trace(1000, 7), trace(1200, 5)), std::pair(std::int64_t{7}, std::int64_t{205}));
   EXPECT_EQ(joined(trace(1200, 5), trace(1000, 7)), std::pair(std::int64_t{205}, std::int64_t{7}));
   EXPECT_EQ(joined(trace(1000, 5), trace(1000, 7)), std::pair(std::int64_t{5}, std::int64_t{7}));
+}
+
+// Regression: they were shifted as times since the profiler's start.
+TEST(AppendXSpace, UnixTimesOfLinesStayTheSameTimes) {
+  constexpr std::int64_t kUnix = 1'767'225'600'000'000'000;
+  const auto part = [](std::int64_t start_ns) {
+    PlaneBuilder host("/host:CPU");
+    host.BeginLine(1, "line", start_ns + 500);
+    host.AddEvent(host.EventId("op"), 0, 1000);
+    PlaneBuilder environment(kTaskEnvironmentPlane);
+    environment.AddPlaneStat(kProfileStart, start_ns);
+    return host.Encode() + environment.Encode();
+  };
+  for (const std::int64_t later : {7000, -7000}) {
+    std::string whole = part(kUnix);
+    ASSERT_TRUE(AppendXSpace(part(kUnix + later), "b", whole).ok());
+    const absl::StatusOr<Space> space = Space::Read(whole);
+    ASSERT_TRUE(space.ok()) << space.status();
+    const std::int64_t zero = TimeZero(*space).value_or(0);
+    std::vector<std::int64_t> times;
+    for (const auto& plane : space->planes) {
+      // Readers take large time stamps for Unix times.
+      for (const auto& line : plane.lines)
+        times.push_back(line.timestamp_ns - (IsUnixTime(line.timestamp_ns) ? kUnix : kUnix - zero));
+    }
+    EXPECT_THAT(times, ElementsAre(500, later + 500));
+  }
 }
 
 TEST(AppendXSpace, LeavesTheWholeAsItWasWhenThePartIsDamaged) {
