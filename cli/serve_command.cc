@@ -94,9 +94,12 @@ http::Page Healthy(const http::Request&) { return {200, "ok\n"}; }
 
 absl::StatusOr<std::unique_ptr<http::HttpServer>> StartServer(const ServeConfig& config,
                                                               const IdentityFiles& files,
+                                                              const viewer::Viewer& viewer,
                                                               viewer::Gate& gate) {
   http::HttpOptions options{.listen = config.listen, .max_connections = kMaxConnections};
-  options.is_slow = [&gate](const http::Request& request) { return gate.IsSlow(request); };
+  options.is_slow = [&](const http::Request& request) {
+    return gate.IsSlow(request) || viewer.MayAskStore(request);
+  };
   options.slow_threads = kSlowThreads;
   options.max_slow_waiting = kMaxSlowWaiting;
   options.headers = {config.identity.user, config.identity.groups};
@@ -139,7 +142,7 @@ absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
                                                      {{"/healthz", Healthy}}));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<http::HttpServer> server,
-                   StartServer(config, *files, gate));
+                   StartServer(config, *files, viewer, gate));
   const std::string host = config.listen.substr(0, config.listen.rfind(':'));
   std::cout << "Serving " << urls.size() << " logdirs at "
             << (config.tls.enabled() ? "https://" : "http://") << host << ":" << server->port()

@@ -16,6 +16,8 @@
 namespace strobe {
 namespace {
 
+constexpr int kSlowThreads = 4;
+
 // Returns when a signal ends the program, or when the last request is older than `idle`.
 void AwaitEnd(const EndingSignals& ending, std::optional<Nanos> idle,
               const std::atomic<MonoTime>& last_request) {
@@ -58,7 +60,12 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
     };
   };
   absl::StatusOr<std::unique_ptr<http::HttpServer>> server = http::HttpServer::Start(
-      {.listen = flags.listen, .is_slow = viewer::Viewer::IsSlow},
+      {.listen = flags.listen,
+       .is_slow =
+           [&](const http::Request& request) {
+             return viewer::Viewer::IsSlow(request) || viewer.MayAskStore(request);
+           },
+       .slow_threads = kSlowThreads},
       {{"/healthz", noted([](const http::Request&) {
           return http::Page{200, "ok\n"};
         })}},

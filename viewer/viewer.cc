@@ -249,6 +249,21 @@ bool Viewer::IsSlow(const http::Request& request) {
   return request.path == "/api/find" && http::Query(request.query).Text("in") == "all";
 }
 
+bool Viewer::MayAskStore(const http::Request& request) const {
+  const bool opens = request.path == "/api/run";
+  if (!opens && FindRunApi(request.path) == nullptr) return false;
+  const http::Query query(request.query);
+  const std::string& name = query.Text("run");
+  const std::string logdir = name.empty() ? library_.place() : library_.LogdirOf(name);
+  if (logdir.find("://") == std::string::npos || logdir.starts_with("file://")) return false;
+  const bool reads_traces = request.path == "/api/event" || request.path == "/api/graph" ||
+                            (request.path == "/api/find" && query.Text("in") == "texts");
+  MutexLock lock(&mutex_);
+  const bool is_open = std::ranges::any_of(
+      opened_, [&](const Opened& opened) { return opened.run == name && opened.given; });
+  return reads_traces || !is_open;
+}
+
 absl::StatusOr<http::Page> Viewer::Runs(const http::Query&, const catalog::Visible& visible) {
   ASSIGN_OR_RETURN(std::vector<std::string> runs, VisibleRuns(visible, kMaxChoices + 1));
   const bool list = library_.has_catalog() && !library_.names_a_run() &&

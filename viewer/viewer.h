@@ -45,6 +45,10 @@ class Viewer {
   // being read, for those that ask the store for a run's objects, such as its report, and for
   // searches, sums and comparisons that may read every event.
   static bool IsSlow(const http::Request& request);
+  // True for requests that may wait for an object store: of runs in one, those that open a run, and
+  // those that read its traces and not only their indexes. One store that does not answer must not
+  // keep others from the runs that are open.
+  bool MayAskStore(const http::Request& request) const;
 
  private:
   using Run = std::shared_ptr<const LoadedRun>;
@@ -99,7 +103,7 @@ class Viewer {
   Library& library_;
   const ViewerOptions options_;
   Reports reports_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   // The one that was asked for last at the end.
   std::vector<Opened> opened_ ABSL_GUARDED_BY(mutex_);
   // Loaders that were evicted, until they have ended: the store that they ask may answer late.

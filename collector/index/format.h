@@ -24,7 +24,7 @@
 namespace strobe::index {
 
 inline constexpr std::array<char, 8> kMagic = {'S', 'T', 'R', 'O', 'B', 'E', 'I', 'X'};
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::uint32_t kBlockEvents = 64;
 
 enum Section : std::uint32_t {

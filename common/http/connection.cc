@@ -25,8 +25,7 @@ namespace http = beast::http;
 using tcp = asio::ip::tcp;
 
 constexpr std::chrono::seconds kDeadline{10};  // For the first request, a body, or a head.
-// The slowest connection that gets a long answer whole. Slower ones are closed, so that clients
-// that hardly read cannot hold connections.
+// Slower connections do not get a long answer whole, so that they cannot be held.
 constexpr std::size_t kMinBytesPerSecond = 50'000;
 // How long a connection may stay idle between two requests.
 constexpr std::chrono::seconds kIdle{90};
@@ -347,8 +346,7 @@ class Connection final : public WaitingConnection,
   void EndSource() {
     const bool keep = pieces_->response.keep_alive();
     pieces_.reset();
-    if (keep) return Keep();
-    End();
+    keep ? Keep() : End();
   }
 
   // Reads and discards what the client is still sending. Closing a socket with unread bytes resets

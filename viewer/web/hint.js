@@ -22,6 +22,7 @@ export class Hint {
     this.view = view;
     this.place = null;
     this.known = null; // {run, event}: what /api/event answered last.
+    this.asking = null; // Gives the latest question up.
     this.asked = ""; // The item that the server was asked about last, so that it is asked once.
     this.timer = 0;
   }
@@ -59,7 +60,9 @@ export class Hint {
     const { run } = this.view;
     const slop = unitOf(this.view.level());
     const question = { row, track, at: (begin + end) / 2, slop, here: 1 };
-    const event = await run.api.get("event", question).catch(() => null);
+    this.asking?.abort(); // What the pointer has left.
+    this.asking = new AbortController();
+    const event = await run.api.get("event", question, this.asking.signal).catch(() => null);
     if (!event || run !== this.view.run) return;
     this.known = { run, event };
     if (this.place) this.show(this.place);

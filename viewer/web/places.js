@@ -30,7 +30,7 @@ export class Places {
     const { run } = this.view;
     let found;
     try {
-      // Of the loop that takes most of the time: the report compares the steps of that one.
+      // The server looks in the loop that takes most of the time, whose steps the report compares.
       found = (await run.api.get("steps", { number: step })).step;
     } catch (error) {
       // Whether the trace has the step is not known.

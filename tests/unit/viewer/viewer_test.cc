@@ -457,6 +457,54 @@ TEST_F(ViewerTest, ManyAskAtOnceAndRunsComeAndGo) {
 }
 
 // Runs that are read once the test lets them be.
+class StoredShelf final : public Library {
+ public:
+  explicit StoredShelf(std::string logdir) : logdir_(std::move(logdir)) {}
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
+    return std::vector<std::string>{"run"};
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
+    std::vector<convert::OpenTrace> traces;
+    traces.push_back({"w0", "", std::make_unique<const std::string>(Trace(kInstantNs))});
+    return traces;
+  }
+  std::string place() const override { return logdir_; }
+  std::string LogdirOf(const std::string&) const override { return logdir_; }
+
+ private:
+  const std::string logdir_;
+};
+
+// Regression: four questions about events of a store that did not answer kept everybody waiting.
+TEST(Viewer, TilesOfAnOpenRunWaitForNoStore) {
+  StoredShelf shelf("s3://bucket/logs");
+  Viewer viewer(shelf, ViewerOptions{});
+  const auto asks = [&viewer](const char* path, const char* query = "run=run") {
+    return viewer.MayAskStore({path, query, "localhost"});
+  };
+  EXPECT_TRUE(asks("/api/run"));
+  EXPECT_TRUE(asks("/api/tiles")) << "the run is not open";
+  while (
+      json::parse(viewer.Answer({"/api/run", "run=run", "localhost"}).body).contains("loading")) {
+  }
+  EXPECT_FALSE(asks("/api/run"));
+  EXPECT_FALSE(asks("/api/tiles"));
+  EXPECT_FALSE(asks("/api/find", "run=run&q=x"));
+  EXPECT_TRUE(asks("/api/find", "run=run&q=x&in=texts"));
+  EXPECT_TRUE(asks("/api/event"));
+  EXPECT_TRUE(asks("/api/graph"));
+  EXPECT_TRUE(asks("/api/tiles", "run=other"));
+  EXPECT_FALSE(asks("/app.js"));
+}
+
+TEST(Viewer, LocalRunsAskNoStore) {
+  for (const char* logdir : {"file:///logs", "/logs"}) {
+    StoredShelf shelf(logdir);
+    const Viewer viewer(shelf, ViewerOptions{});
+    EXPECT_FALSE(viewer.MayAskStore({"/api/event", "run=run", "localhost"})) << logdir;
+  }
+}
+
 class HeldShelf final : public Library {
  public:
   absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
