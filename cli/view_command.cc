@@ -16,7 +16,7 @@
 namespace strobe {
 namespace {
 
-constexpr int kSlowThreads = 4;
+constexpr int kViewSlowThreads = 4;
 
 // Returns when a signal ends the program, or when the last request is older than `idle`.
 void AwaitEnd(const EndingSignals& ending, std::optional<Nanos> idle,
@@ -65,7 +65,7 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
            [&](const http::Request& request) {
              return viewer::Viewer::IsSlow(request) || viewer.MayAskStore(request);
            },
-       .slow_threads = kSlowThreads},
+       .slow_threads = kViewSlowThreads},
       {{"/healthz", noted([](const http::Request&) {
           return http::Page{200, "ok\n"};
         })}},

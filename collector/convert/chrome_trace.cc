@@ -7,20 +7,25 @@
 #include <unordered_map>
 
 #include "collector/convert/json_text.h"
+#include "collector/convert/kind_stats.h"
 #include "collector/xplane/flows.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe::convert {
 namespace {
 
+using namespace std::string_view_literals;  // A literal's length is then known to the compiler.
 using xplane::Placed;
 using xplane::Plane;
 using xplane::Stat;
 
 constexpr std::size_t kChromePieceBytes = 1 << 20;  // Handed to the sink at once.
+// A text that a trace has once per name, such as an HLO instruction, is written with each event.
+constexpr std::size_t kMaxKindTextBytes = 1000;
 // JavaScript reads numbers as doubles, which hold integers exactly up to here. Larger ones are
 // written as text.
 constexpr std::uint64_t kExactInDouble = 1ull << 53;
@@ -84,7 +89,7 @@ class ChromeWriter {
   explicit ChromeWriter(const Sink& sink) : sink_(sink) { out_.reserve(kChromePieceBytes + 4096); }
 
   absl::Status Write(std::span<const WorkerTrace> traces) {
-    out_ += "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+    out_ += "{\"displayTimeUnit\":\"ns\",\"traceEvents\":["sv;
     for (std::size_t number = 0; number < traces.size(); ++number) {
       const WorkerTrace& trace = traces[number];
       shift_ns_ = trace.shift_ns;
@@ -97,7 +102,7 @@ class ChromeWriter {
         RETURN_IF_ERROR(WritePlane(plane, xplane::FlowReader(plane, number)));
       }
     }
-    out_ += "\n]}\n";
+    out_ += "\n]}\n"sv;
     return sink_(out_);
   }
 
@@ -111,14 +116,15 @@ class ChromeWriter {
     out_ += StrCat("{\"ph\":\"M\",\"pid\":", pid, ",\"tid\":", tid, ",\"name\":\"", what,
                    "\",\"args\":{\"name\":");
     AppendJsonText(name, out_);
-    out_ += "}}";
+    out_ += "}}"sv;
   }
 
   absl::Status WritePlane(const Plane& plane, const xplane::FlowReader& flows) {
-    names_.clear();
-    for (const auto& [id, name] : plane.event_names) AppendJsonText(name.shown(), names_[id]);
+    kinds_.clear();
     keys_.clear();
     for (const auto& [id, name] : plane.stat_names) AppendJsonText(name, keys_[id]);
+    long_name_id_ = plane.StatId(kLongName);
+    if (long_name_id_ == 0) AppendJsonText(kLongName, keys_[0]);
     std::int64_t tid = 0;
     for (const xplane::Line& line : plane.lines) {
       ASSIGN_OR_RETURN(const std::vector<Placed> events, xplane::PlaceEvents(line));
@@ -141,50 +147,94 @@ class ChromeWriter {
 
   void Head(std::string_view phase, std::string_view name, std::int64_t tid, std::int64_t at_ps) {
     Begin();
-    out_ += "{\"ph\":\"";
+    out_ += "{\"ph\":\""sv;
     out_ += phase;
-    out_ += "\",\"pid\":";
+    out_ += "\",\"pid\":"sv;
     AppendNumber(pid_, out_);
-    out_ += ",\"tid\":";
+    out_ += ",\"tid\":"sv;
     AppendNumber(tid, out_);
-    out_ += ",\"name\":";
+    out_ += ",\"name\":"sv;
     out_ += name;
-    out_ += ",\"ts\":";
+    out_ += ",\"ts\":"sv;
     AppendMicros(at_ps, shift_ns_, out_);
+  }
+
+  // What all events of a name share, quoted and escaped once.
+  struct Kind {
+    std::string name{};
+    std::vector<std::pair<std::int64_t, std::string>> members{};  // In "args", by the stat's name.
+  };
+
+  const Kind& KindOf(const Plane& plane, const xplane::Event& event) {
+    const auto [found, added] = kinds_.try_emplace(event.name_id);
+    Kind& kind = found->second;
+    if (!added) return kind;
+    AppendJsonText(plane.NameOf(event), kind.name);
+    if (const auto name = plane.event_names.find(event.name_id); name != plane.event_names.end()) {
+      ForEachStatOfKind(plane, name->second, long_name_id_, [&](Stat stat) {
+        std::string cut;
+        if (const auto* text = std::get_if<std::string_view>(&stat.value)) {
+          cut = CutUtf8(*text, kMaxKindTextBytes);
+          stat.value = std::string_view(cut);
+        }
+        AppendMember(stat, kind.members.emplace_back(stat.name_id, "").second);
+      });
+    }
+    return kind;
+  }
+
+  void AppendMember(const Stat& stat, std::string& out) const {
+    const auto key = keys_.find(stat.name_id);
+    out += key == keys_.end() ? std::string_view("\"?\"") : std::string_view(key->second);
+    out.push_back(':');
+    AppendValue(stat, out);
   }
 
   absl::Status Span(const Plane& plane, const Placed& event, std::int64_t tid,
                     const xplane::FlowReader& flows) {
-    const auto name = names_.find(event.event.name_id);
-    Head("X", name == names_.end() ? "\"?\"" : std::string_view(name->second), tid, event.begin_ps);
-    out_ += ",\"dur\":";
+    const Kind& kind = KindOf(plane, event.event);
+    Head("X", kind.name, tid, event.begin_ps);
+    out_ += ",\"dur\":"sv;
     AppendMicros(event.end_ps - event.begin_ps, 0, out_);
     const std::size_t before = out_.size();
     char separator = '{';
-    out_ += ",\"args\":";
+    out_ += ",\"args\":"sv;
+    own_.Clear();
     RETURN_IF_ERROR(ForEachStat(plane, event.event, [&](const Stat& stat) {
       out_.push_back(separator);
       separator = ',';
-      const auto key = keys_.find(stat.name_id);
-      out_ += key == keys_.end() ? std::string_view("\"?\"") : std::string_view(key->second);
-      out_.push_back(':');
-      AppendValue(stat, out_);
+      AppendMember(stat, out_);
+      if (!kind.members.empty()) own_.Add(stat.name_id);
     }));
+    for (const auto& [name_id, member] : kind.members) {
+      if (own_.Has(name_id)) continue;
+      out_.push_back(separator);
+      separator = ',';
+      out_ += member;
+    }
     if (separator == '{')
       out_.resize(before);
     else
       out_.push_back('}');
     out_.push_back('}');
     if (!flows.any()) return absl::OkStatus();
-    return flows.Read(event.event, [&](std::uint64_t id, bool incoming) {
-      Arrow(incoming ? "f" : "s", id, tid, event.begin_ps);
-    });
+    ends_.clear();
+    RETURN_IF_ERROR(flows.Read(event.event, [&](std::uint64_t id, bool incoming) {
+      for (auto& [known, phase] : ends_) {
+        if (known != id) continue;
+        if (phase != (incoming ? "f" : "s")) phase = "t";  // The middle of a flow, in one piece.
+        return;
+      }
+      ends_.emplace_back(id, incoming ? "f" : "s");
+    }));
+    for (const auto& [id, phase] : ends_) Arrow(phase, id, tid, event.begin_ps);
+    return absl::OkStatus();
   }
 
   void Arrow(std::string_view phase, std::uint64_t id, std::int64_t tid, std::int64_t at_ps) {
     Head(phase, "\"flow\"", tid, at_ps);
     // As text, because a double cannot hold 64 bits.
-    out_ += ",\"cat\":\"flow\",\"id\":\"0x";
+    out_ += ",\"cat\":\"flow\",\"id\":\"0x"sv;
     std::array<char, 16> digits;
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), id, 16).ptr;
     out_.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
@@ -198,13 +248,12 @@ class ChromeWriter {
       if (!value && stat.Number()) value = stat;
     }));
     if (!value) return absl::OkStatus();
-    const auto name = names_.find(event.event.name_id);
-    Head("C", name == names_.end() ? "\"?\"" : std::string_view(name->second), 0, event.begin_ps);
-    out_ += ",\"args\":{";
+    Head("C", KindOf(plane, event.event).name, 0, event.begin_ps);
+    out_ += ",\"args\":{"sv;
     AppendJsonText(plane.NameOf(*value), out_);
     out_.push_back(':');
     AppendValue(*value, out_);
-    out_ += "}}";
+    out_ += "}}"sv;
     return absl::OkStatus();
   }
 
@@ -212,8 +261,12 @@ class ChromeWriter {
   std::string out_;
   bool first_ = true;
   std::int64_t pid_ = 0;
-  // Names of the present plane's events and stats, quoted and escaped once.
-  std::unordered_map<std::int64_t, std::string> names_, keys_;
+  // The present plane's kinds of events and names of stats, quoted and escaped once.
+  std::unordered_map<std::int64_t, Kind> kinds_;
+  std::unordered_map<std::int64_t, std::string> keys_;
+  std::int64_t long_name_id_ = 0;
+  OwnStats own_;  // The present event's; as its ends of arrows, id and phase.
+  std::vector<std::pair<std::uint64_t, std::string_view>> ends_;
   std::int64_t shift_ns_ = 0;  // That of the present trace.
 };
 

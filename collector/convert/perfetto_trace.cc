@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "collector/convert/kind_stats.h"
 #include "collector/xplane/flows.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
@@ -39,8 +40,15 @@ constexpr std::uint32_t kAnnotations = 4, kType = 9, kNameIid = 10, kTrack = 11,
 constexpr std::uint64_t kBegins = 1, kEnds = 2, kInstant = 3, kCounterValue = 4;
 }  // namespace event
 namespace annotation {
-constexpr std::uint32_t kNameIid = 1, kUint = 3, kInt = 4, kDouble = 5, kString = 6;
+constexpr std::uint32_t kNameIid = 1, kUint = 3, kInt = 4, kDouble = 5, kString = 6,
+                        kStringIid = 17;
 }
+namespace interned {
+constexpr std::uint32_t kEventNames = 2, kAnnotationNames = 3, kStrings = 29;
+}
+// Ids of interned names follow those of the plane; 0 is none, and 1 is left for kLongName.
+constexpr std::int64_t kLongNameId = -1;
+std::uint64_t InternedId(std::int64_t name_id) { return static_cast<std::uint64_t>(name_id) + 2; }
 constexpr std::uint64_t kStateCleared = 1, kStateNeeded = 2;
 
 void AppendFixed64Field(std::uint32_t field, std::uint64_t value, std::string& out) {
@@ -49,6 +57,24 @@ void AppendFixed64Field(std::uint32_t field, std::uint64_t value, std::string& o
   std::memcpy(raw, &value, sizeof value);
   out.append(raw, sizeof raw);
 }
+
+// The ids that a lane has written. Memory is taken for those that it uses.
+class WrittenIds {
+ public:
+  // False if it was there.
+  bool Insert(std::uint64_t id) {
+    if (id >= kFew) return many_.insert(id).second;
+    if (few_.size() <= id) few_.resize(id + 1);
+    if (few_[id]) return false;
+    few_[id] = true;
+    return true;
+  }
+
+ private:
+  static constexpr std::uint64_t kFew = 1 << 14;
+  std::vector<bool> few_{};
+  std::unordered_set<std::uint64_t> many_{};
+};
 
 class PerfettoWriter {
  public:
@@ -71,6 +97,10 @@ class PerfettoWriter {
         AppendVarintField(descriptor::kUuid, process, track);
         AppendBytesField(descriptor::kProcess, about, track);
         Descriptor(track);
+        kinds_.clear();
+        texts_ = 0;
+        long_name_id_ = plane.StatId(kLongName);
+        if (long_name_id_ == 0) long_name_id_ = kLongNameId;
         const xplane::FlowReader flows(plane, number);
         for (const xplane::Line& line : plane.lines) {
           RETURN_IF_ERROR(line.name == xplane::kCounterLine ? WriteCounters(plane, line, process)
@@ -87,6 +117,14 @@ class PerfettoWriter {
     std::uint64_t sequence = 0;
     std::vector<std::int64_t> open{};  // When the open slices end, in ps; the innermost is last.
     bool started = false;
+    WrittenIds event_names{}, stat_names{}, texts{};
+  };
+  // What all events of a name share.
+  struct KindStat {
+    std::int64_t name_id = 0;
+    std::string annotation{};
+    std::uint64_t text_id = 0;  // If its value is a text: by which it is interned; otherwise 0.
+    std::string_view text{};
   };
 
   void Packet() { AppendBytesField(1, packet_, out_), packet_.clear(); }
@@ -133,38 +171,51 @@ class PerfettoWriter {
     AppendVarintField(descriptor::kParent, process, track);
     AppendBytesField(descriptor::kCounter, "", track);
     Descriptor(track);
-    StartSequence("", lane);
+    StartSequence(lane);
     return lane;
   }
 
-  // The names that the events of a lane use.
-  static std::string Interned(const Plane& plane, const std::vector<Placed>& events,
-                              std::uint32_t index) {
-    std::string interned;
-    const auto intern = [&](std::uint32_t field, std::int64_t id, std::string_view name) {
-      std::string entry;
-      AppendVarintField(1, static_cast<std::uint64_t>(id) + 1, entry);
-      AppendBytesField(2, name, entry);
-      AppendBytesField(field, entry, interned);
-    };
-    std::unordered_set<std::int64_t> used;
-    for (const Placed& event : events) {
-      if (event.lane == index && used.insert(event.event.name_id).second)
-        intern(2, event.event.name_id, plane.NameOf(event.event));
-    }
-    for (const auto& [id, name] : plane.stat_names) intern(3, id, name);
-    return interned;
+  // Adds a text to the next packet, which is the first one to use it.
+  void Intern(std::uint32_t field, std::uint64_t id, std::string_view text) {
+    entry_.clear();
+    AppendVarintField(1, id, entry_);
+    AppendBytesField(2, text, entry_);
+    AppendBytesField(field, entry_, interned_);
+  }
+  void InternStatName(const Plane& plane, std::int64_t name_id, Lane& lane) {
+    const std::uint64_t id = InternedId(name_id);
+    if (!lane.stat_names.Insert(id)) return;
+    Intern(interned::kAnnotationNames, id,
+           name_id == kLongNameId ? kLongName : plane.NameOf(Stat{.name_id = name_id}));
   }
 
-  // Writes what the packets of a lane refer to: names, and its track as the default.
-  void StartSequence(std::string_view interned, Lane& lane) {
+  const std::vector<KindStat>& KindOf(const Plane& plane, const xplane::Event& event) {
+    const auto [found, added] = kinds_.try_emplace(event.name_id);
+    std::vector<KindStat>& stats = found->second;
+    const auto name = added ? plane.event_names.find(event.name_id) : plane.event_names.end();
+    if (name == plane.event_names.end()) return stats;
+    ForEachStatOfKind(plane, name->second, long_name_id_, [&](const Stat& stat) {
+      KindStat& made = stats.emplace_back(KindStat{.name_id = stat.name_id});
+      if (const auto* text = std::get_if<std::string_view>(&stat.value)) {
+        made.text_id = ++texts_;
+        made.text = *text;
+        AppendVarintField(annotation::kNameIid, InternedId(stat.name_id), made.annotation);
+        AppendVarintField(annotation::kStringIid, made.text_id, made.annotation);
+      } else {
+        AppendAnnotation(stat, made.annotation);
+      }
+    });
+    return stats;
+  }
+
+  // Writes what the packets of a lane refer to: its track, as the default.
+  void StartSequence(Lane& lane) {
     lane.started = true;
     std::string track, defaults;
     AppendVarintField(event::kTrack, lane.track, track);
     AppendBytesField(11, track, defaults);
     AppendVarintField(packet::kSequence, lane.sequence, packet_);
     AppendVarintField(packet::kFlags, kStateCleared, packet_);
-    AppendBytesField(packet::kInterned, interned, packet_);
     AppendBytesField(packet::kDefaults, defaults, packet_);
     Packet();
   }
@@ -174,6 +225,8 @@ class PerfettoWriter {
     const std::int64_t at_ns = std::max<std::int64_t>(SharedNanos(at_ps, shift_ns_), 0);
     AppendVarintField(packet::kTimestamp, static_cast<std::uint64_t>(at_ns), packet_);
     AppendVarintField(packet::kSequence, lane.sequence, packet_);
+    if (!interned_.empty()) AppendBytesField(packet::kInterned, interned_, packet_);
+    interned_.clear();
     AppendBytesField(packet::kTrackEvent, what, packet_);
     AppendVarintField(packet::kFlags, kStateNeeded, packet_);
     Packet();
@@ -195,14 +248,16 @@ class PerfettoWriter {
       while (lanes.size() <= placed.lane)
         lanes.push_back(NewLane(line, lanes.empty() ? 0 : lanes[0].track));
       Lane& lane = lanes[placed.lane];
-      if (!lane.started) StartSequence(Interned(plane, events, placed.lane), lane);
+      if (!lane.started) StartSequence(lane);
       CloseUntil(lane, placed.depth);
       what_.clear();
       const bool instant = placed.begin_ps == placed.end_ps;
       AppendVarintField(event::kType, instant ? event::kInstant : event::kBegins, what_);
-      AppendVarintField(event::kNameIid, static_cast<std::uint64_t>(placed.event.name_id) + 1,
-                        what_);
-      RETURN_IF_ERROR(AppendStats(plane, placed));
+      const std::uint64_t name = InternedId(placed.event.name_id);
+      if (lane.event_names.Insert(name))
+        Intern(interned::kEventNames, name, plane.NameOf(placed.event));
+      AppendVarintField(event::kNameIid, name, what_);
+      RETURN_IF_ERROR(AppendStats(plane, placed, lane));
       if (flows.any()) RETURN_IF_ERROR(AppendFlows(flows, placed));
       Emit(lane, placed.begin_ps, what_);
       if (!instant) lane.open.push_back(placed.end_ps);
@@ -234,21 +289,36 @@ class PerfettoWriter {
     return absl::OkStatus();
   }
 
-  absl::Status AppendStats(const Plane& plane, const Placed& placed) {
-    return ForEachStat(plane, placed.event, [&](const Stat& stat) {
+  absl::Status AppendStats(const Plane& plane, const Placed& placed, Lane& lane) {
+    const std::vector<KindStat>& kind = KindOf(plane, placed.event);
+    own_.Clear();
+    RETURN_IF_ERROR(ForEachStat(plane, placed.event, [&](const Stat& stat) {
+      InternStatName(plane, stat.name_id, lane);
       annotation_.clear();
-      AppendVarintField(annotation::kNameIid, static_cast<std::uint64_t>(stat.name_id) + 1,
-                        annotation_);
-      if (const auto* signed_value = std::get_if<std::int64_t>(&stat.value))
-        AppendVarintField(annotation::kInt, static_cast<std::uint64_t>(*signed_value), annotation_);
-      else if (const auto* natural = std::get_if<std::uint64_t>(&stat.value))
-        AppendVarintField(annotation::kUint, *natural, annotation_);
-      else if (const auto* number = std::get_if<double>(&stat.value))
-        AppendDoubleField(annotation::kDouble, *number, annotation_);
-      else if (const auto* text = std::get_if<std::string_view>(&stat.value))
-        AppendBytesField(annotation::kString, *text, annotation_);
+      AppendAnnotation(stat, annotation_);
       AppendBytesField(event::kAnnotations, annotation_, what_);
-    });
+      if (!kind.empty()) own_.Add(stat.name_id);
+    }));
+    for (const KindStat& stat : kind) {
+      if (own_.Has(stat.name_id)) continue;
+      InternStatName(plane, stat.name_id, lane);
+      if (stat.text_id != 0 && lane.texts.Insert(stat.text_id))
+        Intern(interned::kStrings, stat.text_id, stat.text);
+      AppendBytesField(event::kAnnotations, stat.annotation, what_);
+    }
+    return absl::OkStatus();
+  }
+
+  static void AppendAnnotation(const Stat& stat, std::string& out) {
+    AppendVarintField(annotation::kNameIid, InternedId(stat.name_id), out);
+    if (const auto* signed_value = std::get_if<std::int64_t>(&stat.value))
+      AppendVarintField(annotation::kInt, static_cast<std::uint64_t>(*signed_value), out);
+    else if (const auto* natural = std::get_if<std::uint64_t>(&stat.value))
+      AppendVarintField(annotation::kUint, *natural, out);
+    else if (const auto* number = std::get_if<double>(&stat.value))
+      AppendDoubleField(annotation::kDouble, *number, out);
+    else if (const auto* text = std::get_if<std::string_view>(&stat.value))
+      AppendBytesField(annotation::kString, *text, out);
   }
 
   absl::Status AppendFlows(const xplane::FlowReader& flows, const Placed& placed) {
@@ -267,7 +337,13 @@ class PerfettoWriter {
   }
 
   const Sink& sink_;
-  std::string out_, packet_, what_, annotation_;
+  std::string out_, packet_, what_, annotation_, entry_;
+  std::string interned_;  // What the next packet introduces.
+  // The kinds of the present plane's events, and how many texts their stats have.
+  std::unordered_map<std::int64_t, std::vector<KindStat>> kinds_;
+  std::uint64_t texts_ = 0;
+  std::int64_t long_name_id_ = 0;
+  OwnStats own_;                                    // The present event's.
   std::vector<std::uint64_t> outgoing_, incoming_;  // Flows of the present event.
   std::int64_t shift_ns_ = 0;                       // That of the present trace.
   std::uint64_t pid_ = 0, tid_ = 0, uuid_ = 0, sequence_ = 1;

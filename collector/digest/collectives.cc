@@ -11,7 +11,7 @@
 namespace strobe::digest {
 namespace {
 
-constexpr std::array<std::string_view, 10> kCollectiveStats = {"Collective name",
+constexpr std::array<std::string_view, 11> kCollectiveStats = {"Collective name",
                                                                "Process Group Name",
                                                                "Process Group Description",
                                                                "Group size",
@@ -20,7 +20,8 @@ constexpr std::array<std::string_view, 10> kCollectiveStats = {"Collective name"
                                                                "Out msg nelems",
                                                                "dtype",
                                                                "Seq",
-                                                               "hlo_op"};
+                                                               "hlo_op",
+                                                               "long_name"};
 constexpr std::size_t kMaxRanks = 65536;
 
 // "[0, 8, 16]": its numbers. Empty if it is cut or anything else: PyTorch writes "..." for the rest
@@ -114,6 +115,9 @@ absl::StatusOr<CollectiveStats::Told> CollectiveStats::Read(std::string_view eve
         break;
       case kHloOp:
         told.hlo_op = TextOfStat(plane_, stat);
+        break;
+      case kLongName:
+        told.long_name = TextOfStat(plane_, stat);
         break;
       default:
         break;

@@ -37,6 +37,7 @@ class CollectiveStats {
 
   struct Told {
     std::string_view group{}, description{}, ranks{}, hlo_op{};
+    std::string_view long_name{};  // The text of the HLO instruction, if the event has it.
     std::uint32_t size = 0;
     std::uint64_t bytes = 0;
     std::int64_t sequence = -1;
@@ -56,6 +57,7 @@ class CollectiveStats {
     kDtype,
     kSequence,
     kHloOp,
+    kLongName,
     kStats
   };
   const xplane::Plane& plane_;

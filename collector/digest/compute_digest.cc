@@ -290,6 +290,8 @@ bool MayHaveCollectives(const xplane::Space& space) {
         const auto* text = std::get_if<std::string_view>(&stat.value);
         if (stat.name_id == category_id && text != nullptr) category = *text;
       });
+      // The events may tell it instead.
+      if (category_id != 0 && category.empty()) return true;
       for (const bool is_hlo : {false, true}) {
         if (is_communication(ClassifyDeviceWork(name.shown(), category, is_hlo).kind)) return true;
       }

@@ -1,7 +1,10 @@
 #include "collector/digest/device_events.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "collector/digest/device_lines.h"
 #include "collector/digest/work_line.h"
@@ -16,6 +19,17 @@ using xplane::Line;
 using xplane::Plane;
 
 class DeviceReader;
+
+// A stat's number; 0 if it has none. XProf's JSON has numbers as text.
+std::uint64_t NaturalOf(const Plane& plane, const RawStat& stat) {
+  if (stat.is_integer) return static_cast<std::uint64_t>(std::max<std::int64_t>(stat.value, 0));
+  const std::string_view text = TextOfStat(plane, stat);
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  if (read.ec != std::errc() || read.ptr != end || number < 0) return 0;
+  return static_cast<std::uint64_t>(number);
+}
 
 // The events of a line as work. Most profilers write them sorted; otherwise all are read at once.
 class LineSource : public WorkSource {
@@ -69,9 +83,11 @@ class DeviceReader {
 
   absl::StatusOr<TimeSweep> Run(const SweepPlan& plan);
 
+  // Valid until the next call.
   const EventKind& KindOf(const xplane::Event& event) {
-    return kinds_.Find(event.name_id,
-                       [&](const xplane::EventName* name) { return MakeKind(name); });
+    const EventKind& kind =
+        kinds_.Find(event.name_id, [&](const xplane::EventName* name) { return MakeKind(name); });
+    return kind.events_tell ? AsEventTells(kind, event) : kind;
   }
   // Adds an event to all sums but those of the sweep.
   absl::Status Count(const xplane::Event& event, const EventKind& kind, const Times& times,
@@ -79,6 +95,8 @@ class DeviceReader {
 
  private:
   EventKind MakeKind(const xplane::EventName* name);
+  const EventKind& AsEventTells(const EventKind& kind, const xplane::Event& event);
+  void Classify(std::string_view shown, std::string_view category, EventKind& kind);
   absl::StatusOr<TimeSweep> SweepOnce(const SweepPlan& plan);
   bool LaunchedLate(const Work& work, const TimeSweep& sweep) const;
   absl::Status ReadScopes(const Line& line);
@@ -91,6 +109,9 @@ class DeviceReader {
   Gathered& gathered_;
   DigestDevice& device_;
   EventKinds kinds_, scopes_;
+  EventKind told_{};  // That of the newest event which told its own.
+  // Events of one name may tell different categories: in JSON, programs share the names.
+  std::map<std::pair<std::int64_t, std::string_view>, EventKind> by_category_{};
   const CollectiveStats stats_;
   // Ids of stats.
   const std::int64_t category_id_, flops_id_, bytes_id_, allocated_id_, correlation_;
@@ -152,22 +173,59 @@ absl::Status LineSource::Restart() {
 EventKind DeviceReader::MakeKind(const xplane::EventName* name) {
   EventKind kind{.name = name};
   std::string_view category;
+  bool told = false;
   if (name != nullptr) {
     // A damaged stat of a name tells nothing; the events themselves can be read.
     (void)plane_.ForEachKindStat(*name, [&](const xplane::Stat& stat) {
       const std::int64_t natural = std::max<std::int64_t>(stat.Integer().value_or(0), 0);
       if (stat.name_id == 0) return;
+      told |=
+          stat.name_id == flops_id_ || stat.name_id == bytes_id_ || stat.name_id == category_id_;
       if (stat.name_id == flops_id_) kind.flops = static_cast<std::uint64_t>(natural);
       if (stat.name_id == bytes_id_) kind.bytes_accessed = static_cast<std::uint64_t>(natural);
       const auto* text = std::get_if<std::string_view>(&stat.value);
       if (stat.name_id == category_id_ && text != nullptr) category = *text;
     });
   }
-  const std::string_view shown = name == nullptr ? std::string_view("?") : name->shown();
+  kind.events_tell = !told && (flops_id_ != 0 || bytes_id_ != 0 || category_id_ != 0);
+  Classify(name == nullptr ? std::string_view("?") : name->shown(), category, kind);
+  return kind;
+}
+
+void DeviceReader::Classify(std::string_view shown, std::string_view category, EventKind& kind) {
   if (!lines_.coarse()) kind.work = ClassifyDeviceWork(shown, category, lines_.is_hlo());
   if (kind.work.contains_others) kind.flops = kind.bytes_accessed = 0;
   kind.op = gathered_.ops.Find(shown, kind.work.kind);
-  return kind;
+}
+
+// Returns the kind of an event whose name tells nothing of the work.
+const EventKind& DeviceReader::AsEventTells(const EventKind& kind, const xplane::Event& event) {
+  std::string_view category;
+  std::uint64_t flops = 0, bytes_accessed = 0;
+  const auto wanted = [&](std::int64_t id) {
+    return id != 0 && (id == category_id_ || id == flops_id_ || id == bytes_id_);
+  };
+  xplane::Event ignored;
+  // A damaged event is reported when it is counted.
+  (void)ReadEvent(event.bytes, ignored, wanted, [&](const RawStat& stat) {
+    if (stat.name_id == category_id_) category = TextOfStat(plane_, stat);
+    if (stat.name_id == flops_id_) flops = NaturalOf(plane_, stat);
+    if (stat.name_id == bytes_id_) bytes_accessed = NaturalOf(plane_, stat);
+  });
+  if (category.empty() && flops == 0 && bytes_accessed == 0) return kind;
+  told_ = kind;
+  if (!category.empty()) {
+    const auto [found, added] = by_category_.try_emplace({event.name_id, category}, kind);
+    if (added)
+      Classify(kind.name == nullptr ? std::string_view("?") : kind.name->shown(), category,
+               found->second);
+    told_ = found->second;
+  }
+  if (!told_.work.contains_others) {
+    told_.flops = flops;
+    told_.bytes_accessed = bytes_accessed;
+  }
+  return told_;
 }
 
 absl::Status DeviceReader::Count(const xplane::Event& event, const EventKind& kind,
@@ -205,7 +263,8 @@ absl::Status DeviceReader::Count(const xplane::Event& event, const EventKind& ki
     return absl::OkStatus();  // The other line shows all of it.
   ASSIGN_OR_RETURN(const CollectiveStats::Told told, stats_.Read(event.bytes));
   if (kind.name == nullptr) return absl::OkStatus();
-  gathered_.collectives.Add(kind.name->shown(), kind.name->name, work, told, number_, times);
+  const std::string_view hlo = told.long_name.empty() ? kind.name->name : told.long_name;
+  gathered_.collectives.Add(kind.name->shown(), hlo, work, told, number_, times);
   return absl::OkStatus();
 }
 

@@ -85,6 +85,8 @@ struct EventKind {
   WorkClass work{};
   std::uint64_t flops = 0, bytes_accessed = 0;  // What one event takes.
   const xplane::EventName* name = nullptr;      // nullptr: the trace does not name it.
+  // The events themselves may tell what their work is, as in JSON; see DeviceReader.
+  bool events_tell = false;
 };
 
 // The kinds of one plane's events, by the id of their name. `make(const EventName*)` makes one.

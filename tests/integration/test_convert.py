@@ -14,6 +14,7 @@ import pytest
 from tests.support.agent_rig import AgentRig
 from tests.support.perfetto import perfetto
 from tests.support.processes import BIN
+from tests.support.traces import worker_trace
 
 
 def strobe(*arguments, check=True):
@@ -74,6 +75,26 @@ def test_perfettos_engine_reads_the_json_too(jax_trace, tmp_path, space_of):
     expected = sum(len(line.events) for plane in space_of(jax_trace).planes for line in plane.lines)
     (count,), errors = perfetto(tmp_path / "t.json", "select count(*) from slice", "select name, value from stats where severity = 'error' and value > 0")
     assert count == [expected] and errors == []
+
+
+def test_what_all_events_of_a_name_share_reaches_the_exports(tmp_path, protos):
+    """TPUs store an operation's category and figures once per name; a report of the JSON says what one of the XPlane says."""
+    trace = tmp_path / "worker.xplane.pb"
+    trace.write_bytes(worker_trace().SerializeToString())
+    (tmp_path / "json").mkdir()
+    strobe("convert", trace, "--to", "chrome", "-o", tmp_path / "json" / "worker.trace.json")
+    strobe("convert", trace, "--to", "perfetto", "-o", tmp_path / "t.pftrace")
+    rows, errors = perfetto(
+        tmp_path / "t.pftrace",
+        "select s.name, a.key, a.display_value, count(*) from args a join slice s using (arg_set_id) "
+        "where a.key in ('debug.hlo_category', 'debug.flops') group by 1, 2, 3 order by 2",
+        "select name, value from stats where severity = 'error' and value > 0")
+    assert rows == [["fusion.1", "debug.flops", "6000000000", 5], ["fusion.1", "debug.hlo_category", "fusion", 5]] and errors == []
+    of_xplane, of_json = (json.loads(strobe("report", path, "--output", "json").stdout)["workers"][0] for path in (trace, tmp_path / "json" / "worker.trace.json"))
+    assert of_json["time"]["computeNs"] > 0 and of_json["time"] == of_xplane["time"]
+    for worker in (of_xplane, of_json):
+        tpu = next(device for device in worker["devices"] if device["name"] == "/device:TPU:0")
+        assert (tpu["flops"], tpu["bytesAccessed"]) == (5 * 6_000_000_000, 5 * 1_500_000)
 
 
 def test_ties_and_overlaps_are_all_kept(tmp_path, protos):

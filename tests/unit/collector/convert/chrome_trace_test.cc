@@ -10,6 +10,7 @@
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "common/base/strings.h"
+#include "tests/unit/collector/kind_plane.h"
 
 namespace strobe::convert {
 namespace {
@@ -70,6 +71,47 @@ TEST(ChromeTrace, KeepsEveryDigitAndEveryEvent) {
   ASSERT_EQ(flows.size(), 2u);
   EXPECT_EQ(flows[0]["id"], flows[1]["id"]);
   EXPECT_EQ(by_name["memory"]["args"]["bytes"], 77);
+}
+
+// The format has no place for what all events of a name share.
+TEST(ChromeTrace, EveryEventTellsWhatItsKindTells) {
+  const std::string bytes = PlaneWithKinds();
+  std::vector<Json> spans;
+  const Json events = Convert({{"w", *xplane::Space::Read(bytes), 0}})["traceEvents"];
+  for (const Json& event : events) {
+    if (event["ph"] == "X") spans.push_back(event);
+  }
+  ASSERT_EQ(spans.size(), 4u);
+  for (const std::size_t first : {0u, 2u}) {
+    EXPECT_EQ(spans[first]["name"], "fusion.1");
+    EXPECT_EQ(spans[first]["args"], Json({{"long_name", "%fusion.1 = f32[8] fusion()"},
+                                          {"hlo_category", "loop fusion"},
+                                          {"flops", "1152921504606846976"},
+                                          {"bytes_accessed", 5}}));
+  }
+  EXPECT_EQ(spans[1]["args"]["hlo_category"], "all-reduce fusion");
+  EXPECT_EQ(spans[1]["args"]["bytes_accessed"], 9);
+  EXPECT_EQ(spans[3]["args"]["hlo_category"], "all-reduce fusion");
+  EXPECT_EQ(spans[3]["args"]["bytes_accessed"], 7) << "the event's own";
+  EXPECT_EQ(spans[3]["args"].size(), 3u);
+}
+
+// Two ends at one place would be two events to a reader.
+TEST(ChromeTrace, TheMiddleOfAFlowIsOneEnd) {
+  xplane::PlaneBuilder host("/host:CPU");
+  host.BeginLine(1, "main", 0);
+  for (const std::int64_t direction : {2, 3, 1}) {
+    host.AddEvent(host.EventId("event"), direction * 1'000'000, 1000);
+    host.AddEventStat(host.StatId("flow"), std::int64_t{5 << 2 | direction});
+  }
+  const std::string bytes = host.Encode();
+  std::vector<std::string> ends;
+  const Json events = Convert({{"w", *xplane::Space::Read(bytes), 0}})["traceEvents"];
+  for (const Json& event : events) {
+    if (event["name"] == "flow")
+      ends.push_back(StrCat(event["ph"].get<std::string>(), event["ts"].get<int>()));
+  }
+  EXPECT_THAT(ends, testing::ElementsAre("f1", "s2", "t3"));
 }
 
 TEST(ChromeTrace, WorkersStandSideBySideOnOneClock) {

@@ -10,6 +10,8 @@
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/wire.h"
+#include "common/base/strings.h"
+#include "tests/unit/collector/kind_plane.h"
 
 namespace strobe::convert {
 namespace {
@@ -72,6 +74,81 @@ std::vector<Shown> Shows(const std::vector<WorkerTrace>& traces) {
     }
   }
   return all;
+}
+
+std::string Written(const std::string& trace) {
+  std::string written;
+  EXPECT_TRUE(
+      WritePerfettoTrace({{{"w", *xplane::Space::Read(trace), 0}}}, [&](std::string_view piece) {
+        written += piece;
+        return absl::OkStatus();
+      }).ok());
+  return written;
+}
+
+// Resolves what packets refer to, as Perfetto does: from the packets before, of their sequence.
+std::vector<std::map<std::string, std::string>> ArgumentsOf(const std::string& written) {
+  std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint64_t>, std::string> interned;
+  std::vector<std::map<std::string, std::string>> all;
+  for (Reader packets(written); packets.Next();) {
+    const std::string_view packet = packets.bytes();
+    const std::uint64_t sequence = NumberOf(packet, 10);
+    for (Reader entries(BytesOf(packet, 12)); entries.Next();) {
+      const std::tuple key(sequence, entries.field(), NumberOf(entries.bytes(), 1));
+      EXPECT_TRUE(interned.emplace(key, BytesOf(entries.bytes(), 2)).second) << "written twice";
+    }
+    if (NumberOf(BytesOf(packet, 11), 9) != 1) continue;  // Not the begin of an event.
+    std::map<std::string, std::string>& arguments = all.emplace_back();
+    for (Reader fields(BytesOf(packet, 11)); fields.Next();) {
+      if (fields.field() == 10) arguments[""] = interned.at({sequence, 2, fields.value()});
+      if (fields.field() != 4) continue;
+      const std::string_view argument = fields.bytes();
+      std::string& value = arguments[interned.at({sequence, 3, NumberOf(argument, 1)})];
+      EXPECT_EQ(value, "") << "two arguments of one name";
+      for (Reader values(argument); values.Next();) {
+        if (values.field() == 3 || values.field() == 4) value = StrCat(values.value());
+        if (values.field() == 6) value = values.bytes();
+        if (values.field() == 17) value = interned.at({sequence, 29, values.value()});
+      }
+    }
+  }
+  return all;
+}
+
+// The format has no place for what all events of a name share.
+TEST(PerfettoTrace, EveryEventTellsWhatItsKindTells) {
+  const auto all = ArgumentsOf(Written(PlaneWithKinds()));
+  using Arguments = std::map<std::string, std::string>;
+  const Arguments first = {{"", "fusion.1"},
+                           {"long_name", "%fusion.1 = f32[8] fusion()"},
+                           {"hlo_category", "loop fusion"},
+                           {"flops", "1152921504606846976"},
+                           {"bytes_accessed", "5"}};
+  Arguments second = {{"", "fusion.2"},
+                      {"long_name", "%fusion.2 = f32[8] fusion(), replica_groups={{0,1}}"},
+                      {"hlo_category", "all-reduce fusion"},
+                      {"bytes_accessed", "9"}};
+  Arguments last = second;
+  last["bytes_accessed"] = "7";  // The event's own.
+  EXPECT_THAT(all, ElementsAre(first, second, first, last));
+}
+
+// Traces from JSON keep texts beside the names of stats, many per lane.
+TEST(PerfettoTrace, LanesWriteOnlyTheNamesThatTheyUse) {
+  xplane::PlaneBuilder host("/host:CPU");
+  constexpr std::int64_t kLines = 50, kEvents = 100;
+  for (std::int64_t line = 0; line < kLines; ++line) {
+    host.BeginLine(line, StrCat("thread ", line), 0);
+    for (std::int64_t i = 0; i < kEvents; ++i) {
+      host.AddEvent(host.EventId("aten::add"), i * 2000, 1000);
+      host.AddEventStat(host.StatId("Input Dims"), xplane::Ref{StrCat("[[", line, ", ", i, "]]")});
+    }
+  }
+  const std::string trace = host.Encode(), written = Written(trace);
+  EXPECT_LT(written.size(), 2 * trace.size());
+  const auto all = ArgumentsOf(written);
+  ASSERT_EQ(all.size(), static_cast<std::size_t>(kLines * kEvents));
+  EXPECT_EQ(all.back().at("Input Dims"), "[[49, 99]]");
 }
 
 TEST(PerfettoTrace, EveryCounterHasATrackOfItsOwn) {

@@ -12,6 +12,7 @@
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "common/base/strings.h"
+#include "tests/unit/collector/kind_plane.h"
 
 namespace strobe {
 namespace {
@@ -106,6 +107,12 @@ TEST(MayHaveCollectives, NamesTell) {
   EXPECT_TRUE(may("/host:CPU", "gloo:all_reduce"));
   EXPECT_FALSE(may("/device:GPU:0", "gemm"));
   EXPECT_FALSE(may("/host:CPU", "train"));
+  PlaneBuilder tpu("/device:TPU:0");
+  tpu.BeginLine(1, "XLA Ops", 0);
+  AddPieces(tpu, {{"fusion.1", 0, 1}});
+  tpu.AddEventStat(tpu.StatId("hlo_category"), std::string_view("all-reduce fusion"));
+  const std::string bytes = tpu.Encode();
+  EXPECT_TRUE(MayHaveCollectives(*xplane::Space::Read(bytes))) << "an event may tell it";
 }
 
 TEST(ComputeDigest, WithoutARecordedSpanTakesThatOfTheEvents) {
@@ -283,6 +290,51 @@ TEST(ComputeDigest, ReadsTheLinesOfTpus) {
   EXPECT_EQ(group.name, "{{0,1},{2,3}}");
   EXPECT_EQ(digest.collectives[0].kind, CollectiveKind::kAllReduce);
   EXPECT_FALSE(digest.devices[0].coarse);
+}
+
+// XPlanes tell what an operation does once per name; in JSON, each event does.
+TEST(ComputeDigest, TakesFromEventsWhatTheirNamesDoNotTell) {
+  const Digest of_kinds = DigestOf(PlaneWithKinds() + Recorded(200));
+  PlaneBuilder tpu("/device:TPU:0", 1);
+  tpu.BeginLine(1, "XLA Ops", 0);
+  const auto add = [&](std::string_view name, std::int64_t begin, std::int64_t end,
+                       std::string_view category, std::string_view long_name) {
+    tpu.AddEvent(tpu.EventId(name), begin * kUs, (end - begin) * kUs);
+    tpu.AddEventStat(tpu.StatId("hlo_category"), Ref{category});
+    tpu.AddEventStat(tpu.StatId("long_name"), long_name);
+  };
+  for (const std::int64_t at : {0, 100}) {
+    add("fusion.1", at, at + 60, "loop fusion", "%fusion.1 = f32[8] fusion()");
+    // More than JavaScript's numbers hold, and XProf's numbers, come as text.
+    tpu.AddEventStat(tpu.StatId("flops"), std::string_view("1152921504606846976"));
+    tpu.AddEventStat(tpu.StatId("bytes_accessed"), std::int64_t{5});
+    add("fusion.2", at + 60, at + 90, "all-reduce fusion", "replica_groups={{0,1}}");
+    tpu.AddEventStat(tpu.StatId("bytes_accessed"), std::int64_t{9});
+  }
+  const Digest of_events = DigestOf(tpu.Encode() + Recorded(200));
+  EXPECT_EQ(of_events.time, Micros(200, 120, 60, 60, 0, 0, 20));
+  EXPECT_EQ(of_events.time, of_kinds.time);
+  EXPECT_EQ(FindOp(of_events, "fusion.2")->kind, WorkKind::kCommunication);
+  EXPECT_EQ(of_events.devices[0].flops, std::uint64_t{1} << 61);
+  EXPECT_EQ(of_events.devices[0].flops, of_kinds.devices[0].flops);
+  EXPECT_EQ(of_events.devices[0].bytes_accessed, 28u);
+  EXPECT_EQ(of_events.devices[0].bytes_accessed, of_kinds.devices[0].bytes_accessed);
+  ASSERT_EQ(of_events.collectives.size(), 2u);
+  EXPECT_EQ(of_events.communicators[of_events.collectives[0].communicator].name, "{{0,1}}");
+}
+
+// Programs share names: what is "fusion.2" in one may do something else in another.
+TEST(ComputeDigest, EventsOfOneNameMayDiffer) {
+  PlaneBuilder tpu("/device:TPU:0", 1);
+  tpu.BeginLine(1, "XLA Ops", 0);
+  for (const std::int64_t at : {0, 100}) {
+    tpu.AddEvent(tpu.EventId("fusion.2"), at * kUs, 10 * kUs);
+    tpu.AddEventStat(tpu.StatId("hlo_category"),
+                     std::string_view(at == 0 ? "loop fusion" : "all-reduce fusion"));
+    tpu.AddEvent(tpu.EventId("copy.3"), (at + 20) * kUs, 5 * kUs);
+  }
+  const Digest digest = DigestOf(tpu.Encode() + Recorded(200));
+  EXPECT_EQ(digest.time, Micros(200, 10, 10, 10, 10, 10, 170));
 }
 
 std::string SparseCore(int number) {
