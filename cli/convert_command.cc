@@ -111,6 +111,12 @@ absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
   if (flags.to == "parquet") {
     if (flags.out == "-")
       return absl::InvalidArgumentError("tables are several files; give a directory with --out");
+    if (!traces->left_out.empty()) {
+      return absl::DataLossError(
+          StrCat("the trace of ", traces->left_out.front().worker,
+                 " is damaged, and tables without it would look like those of a smaller run; to "
+                 "make them of the others, name their files"));
+    }
     const absl::Status status = WriteTableFiles(*traces, opened.front().run, flags.out,
                                                 {.stats = !flags.no_stats}, written);
     return convert::Unchanged(opened, status);

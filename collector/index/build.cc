@@ -172,9 +172,17 @@ class Builder {
 
   void JoinFlows() {
     std::vector<LineEnds> ends;
-    for (LineWork& work : lines_) ends.push_back({&work.ends, work.first_track});
+    std::vector<const TrackWriter*> writers;
+    for (LineWork& work : lines_) {
+      ends.push_back({&work.ends, work.first_track});
+      for (const TrackWriter& track : work.tracks) writers.push_back(&track);
+    }
     const auto tracks = static_cast<std::uint32_t>(tracks_.size());
-    JoinedLinks links = JoinLines(ends, tracks, options_.threads, kMaxEndsAtOnce, spill_.get());
+    const auto begin_of = [&writers](std::uint32_t track, std::uint32_t ordinal) {
+      return writers[track]->BeginOf(ordinal);
+    };
+    JoinedLinks links =
+        JoinLines(ends, tracks, options_.threads, begin_of, kMaxEndsAtOnce, spill_.get());
     outs_ = std::move(links.outs);
     ins_ = std::move(links.ins);
     for (LinkBlock& block : ins_.blocks) block.data += outs_.data.size();

@@ -11,22 +11,64 @@
 namespace strobe::index {
 namespace {
 
+bool SameEvent(const LinkEnd& a, const LinkEnd& b) {
+  return (a.track & ~LinkEnd::kIncoming) == (b.track & ~LinkEnd::kIncoming) &&
+         a.ordinal == b.ordinal;
+}
+
+void AddLink(const LinkEnd& from, const LinkEnd& to, std::vector<Link>& links) {
+  if (SameEvent(from, to)) return;
+  links.push_back({from.track, from.ordinal, to.track & ~LinkEnd::kIncoming, to.ordinal});
+}
+
+void SortByBegin(std::span<LinkEnd> ends, const BeginOf& begin_of) {
+  std::vector<std::pair<std::int64_t, LinkEnd>> timed;
+  timed.reserve(ends.size());
+  for (const LinkEnd& end : ends)
+    timed.emplace_back(begin_of(end.track & ~LinkEnd::kIncoming, end.ordinal), end);
+  std::stable_sort(timed.begin(), timed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < ends.size(); ++i) ends[i] = timed[i].second;
+}
+
+// Links each consumer with the latest producer before it. Both sides come sorted by begin.
+void JoinWithLatest(std::span<const LinkEnd> outs, std::span<const LinkEnd> ins,
+                    const BeginOf& begin_of, std::vector<Link>& links) {
+  std::size_t before = 0;  // The producers that begin before the consumer, or with it.
+  for (const LinkEnd& to : ins) {
+    const std::int64_t begin = begin_of(to.track & ~LinkEnd::kIncoming, to.ordinal);
+    while (before < outs.size() && begin_of(outs[before].track, outs[before].ordinal) <= begin)
+      ++before;
+    std::size_t i = std::max<std::size_t>(before, 1) - 1;
+    if (i > 0 && SameEvent(outs[i], to)) --i;
+    AddLink(outs[i], to, links);
+  }
+}
+
 // Links the ends of one id. Sorting puts the outgoing ends before the incoming ones, because
 // kIncoming is the highest bit of a track.
-void JoinGroup(std::span<LinkEnd> group, std::vector<Link>& links) {
+void JoinGroup(std::span<LinkEnd> group, const BeginOf& begin_of, std::vector<Link>& links) {
   std::sort(group.begin(), group.end(), [](const LinkEnd& a, const LinkEnd& b) {
     return std::tie(a.track, a.ordinal) < std::tie(b.track, b.ordinal);
   });
-  const auto ins = static_cast<std::size_t>(
-      std::find_if(group.begin(), group.end(), [](const LinkEnd& e) { return e.incoming(); }) -
-      group.begin());
-  const std::size_t incoming = group.size() - ins;
-  if (ins == 0 || incoming == 0) return;
-  for (std::size_t i = 0; i < std::max(ins, incoming); ++i) {
-    const LinkEnd& from = group[std::min(i, ins - 1)];
-    const LinkEnd& to = group[ins + std::min(i, incoming - 1)];
-    links.push_back({from.track, from.ordinal, to.track & ~LinkEnd::kIncoming, to.ordinal});
+  const auto split =
+      std::find_if(group.begin(), group.end(), [](const LinkEnd& e) { return e.incoming(); });
+  const std::span<LinkEnd> outs(group.begin(), split), ins(split, group.end());
+  if (outs.empty() || ins.empty()) return;
+  if (outs.size() == 1 || ins.size() == 1) {
+    for (std::size_t i = 0; i < std::max(outs.size(), ins.size()); ++i)
+      AddLink(outs[std::min(i, outs.size() - 1)], ins[std::min(i, ins.size() - 1)], links);
+    return;
   }
+  const bool has_middle = std::ranges::any_of(outs, [&](const LinkEnd& out) {
+    return std::ranges::binary_search(
+        ins, std::pair(out.track | LinkEnd::kIncoming, out.ordinal), {},
+        [](const LinkEnd& e) { return std::pair(e.track, e.ordinal); });
+  });
+  SortByBegin(outs, begin_of);
+  SortByBegin(ins, begin_of);
+  if (has_middle || outs.size() != ins.size()) return JoinWithLatest(outs, ins, begin_of, links);
+  for (std::size_t i = 0; i < outs.size(); ++i) AddLink(outs[i], ins[i], links);
 }
 
 // Orders links by track and ordinal.
@@ -198,18 +240,19 @@ void PackedEnds::Unpack(unsigned first, unsigned last, std::uint32_t first_track
   }
 }
 
-void JoinEnds(std::vector<LinkEnd>& ends, std::size_t threads, std::vector<Link>& links) {
+void JoinEnds(std::vector<LinkEnd>& ends, std::size_t threads, const BeginOf& begin_of,
+              std::vector<Link>& links) {
   SortByKey(ends, threads, [](const LinkEnd& end) { return end.id; });
   links.clear();
   links.reserve(ends.size() / 2);  // Exact when every id has two ends, which is the usual case.
   for (std::size_t begin = 0, end = 0; begin < ends.size(); begin = end) {
     while (end < ends.size() && ends[end].id == ends[begin].id) ++end;
-    JoinGroup(std::span(ends).subspan(begin, end - begin), links);
+    JoinGroup(std::span(ends).subspan(begin, end - begin), begin_of, links);
   }
 }
 
 JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, std::size_t threads,
-                      std::size_t at_once, Spill* spill) {
+                      const BeginOf& begin_of, std::size_t at_once, Spill* spill) {
   std::size_t size = 0;
   for (const LineEnds& line : lines) size += line.ends->size();
   const std::size_t passes =
@@ -229,7 +272,7 @@ JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, 
     ends.reserve(size * (begin(pass + 1) - begin(pass)) / PackedEnds::kParts * 33 / 32);
     for (const LineEnds& line : lines)
       line.ends->Unpack(begin(pass), begin(pass + 1), line.first_track, ends);
-    JoinEnds(ends, threads, links);
+    JoinEnds(ends, threads, begin_of, links);
     SortLinks(links, threads);
     if (passes == 1)
       joined.outs = Encode(links, tracks, spill);

@@ -2,6 +2,7 @@
 // launch, to the event that does it; viewers draw it as an arrow.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -60,11 +61,19 @@ struct Link {
   std::uint32_t other_track = 0, other_ordinal = 0;  // The event that it leads to or comes from.
 };
 
+// When an event begins.
+using BeginOf = std::function<std::int64_t(std::uint32_t track, std::uint32_t ordinal)>;
+
 // Links the ends that share an id, from producer to consumer. With one end on a side, it is linked
-// with every end of the other side. With several on both, the first is linked with the first, the
-// second with the second, and so on. Ends without a partner are left out. Sorts `ends` and
-// overwrites `links`; the next call can use the memory of both again.
-void JoinEnds(std::vector<LinkEnd>& ends, std::size_t threads, std::vector<Link>& links);
+// with every end of the other side. With as many on both, which is an id that is used again, the
+// first to begin is linked with the first, the second with the second, and so on: clocks of devices
+// may be off, so that a consumer seems to begin before its producer. Otherwise, and if an event has
+// both ends because it is in the middle of a flow, each consumer is linked with the latest producer
+// that begins before it, or else with the first one. No event is linked with itself. Ends without a
+// partner are left out. Sorts `ends` and overwrites `links`; the next call can use the memory of
+// both again.
+void JoinEnds(std::vector<LinkEnd>& ends, std::size_t threads, const BeginOf& begin_of,
+              std::vector<Link>& links);
 
 // Lists of links for the tracks [0, tracks).
 struct LinkLists {
@@ -86,6 +95,7 @@ inline constexpr std::size_t kMaxEndsAtOnce = std::size_t{2} << 20;
 // Joins the ends of all lines, about `at_once` of them at a time, and frees them. With `spill`, the
 // links are in its file.
 JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, std::size_t threads,
-                      std::size_t at_once = kMaxEndsAtOnce, Spill* spill = nullptr);
+                      const BeginOf& begin_of, std::size_t at_once = kMaxEndsAtOnce,
+                      Spill* spill = nullptr);
 
 }  // namespace strobe::index

@@ -51,6 +51,26 @@ void TrackWriter::AddValue(std::int64_t at_ps, std::uint32_t name, std::uint64_t
   Add(at_ps, at_ps, name, place);
 }
 
+std::int64_t TrackWriter::BeginOf(std::uint32_t ordinal) const {
+  const Block& block = blocks[ordinal / kBlockEvents];
+  std::uint64_t skipped = block.data - blocks.front().data;
+  auto begin = static_cast<std::uint64_t>(block.begin_ps);
+  std::uint32_t left = ordinal % kBlockEvents + 1;
+  for (const std::string_view chunk : data.all()) {  // A block may span two, an event does not.
+    if (skipped >= chunk.size()) {
+      skipped -= chunk.size();
+      continue;
+    }
+    for (VarintReader reader(chunk.substr(skipped)); !reader.done();) {
+      begin += reader.Next();
+      for (int other = 0; other < 3; ++other) reader.Next();  // Duration, name and place.
+      if (--left == 0) return static_cast<std::int64_t>(begin);
+    }
+    skipped = 0;
+  }
+  return static_cast<std::int64_t>(begin);
+}
+
 void TrackWriter::Finish() {
   constexpr std::size_t kFew = 32;  // Read at once; coarser levels would save nothing.
   track.events = events_;

@@ -23,6 +23,8 @@ class TrackWriter {
   void AddValue(std::int64_t at_ps, std::uint32_t name, std::uint64_t place, double value);
 
   std::uint32_t events() const { return events_; }
+  // When an event begins, which is read from its block.
+  std::int64_t BeginOf(std::uint32_t ordinal) const;
 
   // Ends the encoding; afterwards the members below are complete.
   void Finish();

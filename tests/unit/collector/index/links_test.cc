@@ -12,9 +12,12 @@ namespace {
 
 constexpr std::uint32_t kIn = LinkEnd::kIncoming;
 
+// In these tests, an event of any track begins at its ordinal.
+std::int64_t ByOrdinal(std::uint32_t /*track*/, std::uint32_t ordinal) { return ordinal; }
+
 std::multiset<std::array<std::uint32_t, 4>> Join(std::vector<LinkEnd> ends) {
   std::vector<Link> links;
-  JoinEnds(ends, 2, links);
+  JoinEnds(ends, 2, ByOrdinal, links);
   std::multiset<std::array<std::uint32_t, 4>> joined;
   for (const Link& l : links) joined.insert({l.track, l.ordinal, l.other_track, l.other_ordinal});
   return joined;
@@ -31,6 +34,33 @@ TEST(Links, OneLeadsToMany) {
 TEST(Links, NumbersThatAreUsedAgainPairInTheOrderOfTime) {
   EXPECT_THAT(Join({{5, 0, 20}, {5, 1 | kIn, 2}, {5, 0, 10}, {5, 1 | kIn, 1}}),
               UnorderedElementsAre(Four{0, 10, 1, 1}, Four{0, 20, 1, 2}));
+}
+
+// Regression: ends were paired by their tracks' numbers.
+TEST(Links, NumbersThatAreUsedAgainOnOtherTracksPairInTheOrderOfTime) {
+  EXPECT_THAT(Join({{5, 2, 10}, {5, 4 | kIn, 20}, {5, 1, 30}, {5, 3 | kIn, 40}}),
+              UnorderedElementsAre(Four{2, 10, 4, 20}, Four{1, 30, 3, 40}));
+}
+
+// A device's clock may be off: the second consumer seems to begin before its producer.
+TEST(Links, NumbersThatAreUsedAgainPairAlsoIfAClockIsOff) {
+  EXPECT_THAT(Join({{5, 0, 10}, {5, 1 | kIn, 20}, {5, 0, 30}, {5, 1 | kIn, 29}}),
+              UnorderedElementsAre(Four{0, 10, 1, 20}, Four{0, 30, 1, 29}));
+}
+
+TEST(Links, TheMiddleOfAFlowLeadsFromItsBeginToItsEnd) {
+  const auto flow = UnorderedElementsAre(Four{1, 100, 0, 200}, Four{0, 200, 2, 300});
+  EXPECT_THAT(Join({{5, 1, 100}, {5, 0 | kIn, 200}, {5, 0, 200}, {5, 2 | kIn, 300}}), flow);
+  EXPECT_THAT(Join({{5, 0, 200}, {5, 2 | kIn, 300}, {5, 0 | kIn, 200}, {5, 1, 100}}), flow);
+  // The flow may have no end, and an event may be alone.
+  EXPECT_THAT(Join({{5, 1, 100}, {5, 0 | kIn, 200}, {5, 0, 200}}),
+              UnorderedElementsAre(Four{1, 100, 0, 200}));
+  EXPECT_THAT(Join({{5, 0 | kIn, 200}, {5, 0, 200}}), testing::IsEmpty());
+}
+
+TEST(Links, EachConsumerHasTheLatestProducerBeforeIt) {
+  EXPECT_THAT(Join({{5, 0, 10}, {5, 1 | kIn, 11}, {5, 2 | kIn, 12}, {5, 0, 20}, {5, 1 | kIn, 21}}),
+              UnorderedElementsAre(Four{0, 10, 1, 11}, Four{0, 10, 2, 12}, Four{0, 20, 1, 21}));
 }
 
 std::string Bytes(const LinkLists& lists) {
@@ -55,7 +85,7 @@ TEST(JoinLines, GivesTheSameInPartsAsInOne) {
       }
       lines.push_back({&packed[line], line * 3});
     }
-    JoinedLinks joined = JoinLines(lines, kLines * 3, 2, at_once);
+    JoinedLinks joined = JoinLines(lines, kLines * 3, 2, ByOrdinal, at_once);
     EXPECT_EQ(joined.outs.first_block.size(), kLines * 3 + 1);
     return joined;
   };
