@@ -345,9 +345,9 @@ def test_a_recording_that_misses_the_work_is_saved_and_says_why(python_package, 
     warned = 'import warnings\nwarnings.showwarning = lambda message, *_: print("warned:", message)\n'
     told = run_as("strobe", warned + IMPORT + EMPTY, "ours", tmp_path, python_package)
     assert annotations(tmp_path / "ours") == []
-    assert told.startswith("warned: ") and "NoHostEvents" in told, told
     inspected = subprocess.run([BIN / "strobe", "inspect", "ours/plugins/profile/" + told.splitlines()[-1], "--output", "json"], cwd=tmp_path,
                                capture_output=True, text=True, check=True)
+    assert told.startswith("warned: ") and "NoHostEvents" in told, (told, inspected.stdout)
     (worker,) = json.loads(inspected.stdout)
     assert worker["verdict"]["outcome"] == "NoHostEvents" and worker["verdict"]["remedy"] and worker["verdict"]["evidence"], worker["verdict"]
 
