@@ -29,6 +29,8 @@ constexpr Nanos kAskFor = kProfilerSendAhead;
 constexpr Nanos kLatestSend = milliseconds(100);
 constexpr Nanos kMinAsk = milliseconds(50);
 constexpr Nanos kConnectFor = milliseconds(50);  // For connections on the loopback.
+// For the answers of processes to be held, of which a busy one waits for its interpreter's lock.
+constexpr Nanos kHoldFor = milliseconds(120);
 // How long a server's age is remembered in case it becomes too busy to answer. It does not change
 // while the container runs.
 constexpr Nanos kBelieveFor = std::chrono::minutes(10);
@@ -252,14 +254,14 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
   }
   // Waits only after all have been asked: each may answer late, while a thread of its program holds
   // the interpreter's lock.
-  const MonoTime answered_by = clock_.MonoNow() + kConnectFor;
+  const MonoTime answered_by = clock_.MonoNow() + kHoldFor;
   for (const auto& hold : holds) {
     if (hold != nullptr) hold->Await(std::max(answered_by - clock_.MonoNow(), Nanos{0}));
   }
   std::vector<bool> spares_gpus;
-  for (const auto& [address, process] : servers)
-    spares_gpus.push_back(!process && plan.tracers().device() > 0 &&
-                          SparesGpus(options_.risks, address));
+  for (std::size_t i = 0; i < servers.size(); ++i)
+    spares_gpus.push_back(plan.tracers().device() > 0 && !(holds[i] && holds[i]->safe()) &&
+                          SparesGpus(options_.risks, servers[i].address));
   ProfileCalls calls(channels,
                      RequestsFor(session::OnClockSetBy(times.set(), plan), ages, holds, spares_gpus,
                                  options_.shared_dir),
@@ -275,7 +277,10 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
     FrameworkAnswer& answer =
         answers.emplace_back(TakeAnswer(*calls.calls()[i], servers[i].address, shared));
     answer.age = ages[i];
-    if (spares_gpus[i]) answer.note = StrCat(answer.who, " ", kWhyNoGpus);
+    if (spares_gpus[i])
+      answer.note = holds[i]
+                        ? StrCat(answer.who, " was asked for no devices: ", holds[i]->why_unsafe())
+                        : StrCat(answer.who, " ", kWhyNoGpus);
     answer.rank = servers[i].rank();
     if (holds[i] != nullptr && holds[i]->rank()) answer.rank = holds[i]->rank();
     // A server tells nothing of its stop, so that this is the time until its answer was here.

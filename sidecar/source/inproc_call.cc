@@ -238,7 +238,11 @@ void InprocHold::Read() {
     const json object = json::parse(*line, nullptr, /*allow_exceptions=*/false);
     if (!object.is_object()) continue;
     if (Rank rank = TakeRank(object)) rank_ = std::move(rank);
-    wanted_ = wanted_ || TextField(object, "state", kMaxMessage) == "yield";
+    const std::string state = TextField(object, "state", kMaxMessage);
+    wanted_ = wanted_ || state == "yield";
+    safe_ = safe_ || (state == "held" && object.value("safe", json(false)) == json(true));
+    if (state == "refused" || state == "failed")
+      why_unsafe_ = TextField(object, "message", kMaxMessage);
     leads_ = leads_ && object.value("leads", json(true)) != json(false);
   }
 }

@@ -66,7 +66,7 @@ InprocAnswer CallProcess(const std::string& directory, const Announcement& proce
 // have it back at any time: programs that begin a session of their own wait until ours has ended.
 class InprocHold {
  public:
-  // Asks the process. One that refuses, or does not answer, is recorded all the same.
+  // Asks the process. One that refuses, or does not answer, is recorded all the same, but see safe.
   InprocHold(const std::string& directory, const Announcement& process,
              const v1::CapturePlan& plan);
   ~InprocHold();
@@ -81,6 +81,10 @@ class InprocHold {
   // Whether the server may record devices and Python calls. Another framework of the process does
   // if not, and two profilers would disturb each other.
   bool leads() const { return leads_; }
+  // Whether the process has seen to it that the end of a recording of NVIDIA's GPUs does not harm
+  // it. If not, `why_unsafe` has its reason, if it gave one.
+  bool safe() const { return safe_; }
+  const std::string& why_unsafe() const { return why_unsafe_; }
   // The place of the process in its job, as it knows it now; none if it did not answer.
   const Rank& rank() const { return rank_; }
 
@@ -92,6 +96,8 @@ class InprocHold {
   const bool asked_;
   bool wanted_ = false;
   bool leads_ = true;
+  bool safe_ = false;
+  std::string why_unsafe_ = "the process did not answer in time";
   Rank rank_{};
 };
 

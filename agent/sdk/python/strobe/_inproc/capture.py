@@ -114,7 +114,8 @@ class Capture:
     def _hold(self):
         """The sidecar records through the framework's server. This process only says when the program wants its profiler back."""
         request = self.request
-        if not self.connection.say(state="held", leads=self.service.leads(), **ranks()):
+        # The sidecar asks for NVIDIA's devices only if it knows that make_safe() has returned.
+        if not self.connection.say(state="held", safe=True, leads=self.service.leads(), **ranks()):
             return
         self._wait(max(request.start_ns, time.time_ns()) + request.duration_ns + _HOLD_NS)
         if self.early == "demand":

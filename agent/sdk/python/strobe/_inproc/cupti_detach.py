@@ -7,6 +7,9 @@ call, none died, and a step took as long as before.
 
 So this process's copy of cuptiFinalize is replaced by one that returns CUPTI_SUCCESS, before the first session of ours. It stays so, because the program
 may train whenever a later session ends, also one of its own.
+
+With CUDA 12, XLA does not disable the recording of kernels when a session ends, and counts on cuptiFinalize to end it (DisableActivityTracing in
+cupti_tracer.cc). Without the call, CUPTI would ask for buffers that XLA has freed, so there neither is safe, and our sessions are refused.
 """
 
 import ctypes
@@ -19,13 +22,14 @@ from .request import Refused
 # Machine code of "return 0", eight bytes, so that one store replaces it.
 _RETURN_SUCCESS = {"x86_64": b"\x31\xc0\xc3\x90\x90\x90\x90\x90", "aarch64": b"\x00\x00\x80\x52\xc0\x03\x5f\xd6"}
 
+_OLDEST_CUPTI = 130000  # CUPTI_API_VERSION of CUDA 13.0.
+
 _kept = set()  # Paths of the copies that are done.
 
 
 def keep_cupti_attached():
     """Does so for each copy of CUPTI in this process; XLA's own is loaded if it is not there yet. Raises Refused if the system does not permit it."""
-    with open("/proc/self/maps", "rb") as file:
-        loaded = {os.fsdecode(path) for path in re.findall(rb"(/[^\n]*/libcu(?:da|pti)\.so[^\n]*)", file.read())}
+    loaded = {os.fsdecode(path) for path in re.findall(rb"(/[^\n]*/libcu(?:da|pti)\.so[^\n]*)", _mappings())}
     if not any(os.path.basename(path).startswith("libcuda.so") for path in loaded):
         return  # The devices are not NVIDIA's.
     copies = [path for path in loaded if os.path.basename(path).startswith("libcupti.so")]
@@ -33,9 +37,12 @@ def keep_cupti_attached():
         if path in _kept:
             continue
         try:
-            finalize = ctypes.CDLL(path).cuptiFinalize
+            library = ctypes.CDLL(path)
+            finalize = library.cuptiFinalize
         except (OSError, AttributeError):
             continue
+        if _version(library) < _OLDEST_CUPTI:
+            raise _refused(f"with CUDA 12 it counts on detaching CUPTI ({path})")
         _replace(ctypes.cast(finalize, ctypes.c_void_p).value, path)
         _kept.add(path)
         if not copies:
@@ -67,5 +74,36 @@ def _replace(address, path):
         if ctypes.string_at(address, len(code)) != code:
             raise OSError("it was not written")
     except OSError as error:
-        raise Refused("ProfilerStartFailed", f"XLA's profiler could end this program: it would detach CUPTI while the program trains, and {path} could not be kept from it "
-                      f"({error}); with STROBE_BOOTSTRAP=off in the program's environment, the agent records its devices instead") from None
+        raise _refused(f"it would detach CUPTI while the program trains, and {path} could not be kept from it ({error})") from None
+
+
+def _refused(why):
+    return Refused("ProfilerStartFailed", f"XLA's profiler could end this program: {why}; with STROBE_BOOTSTRAP=off in the program's environment, the agent "
+                   "records its devices instead")
+
+
+def _version(library):
+    version = ctypes.c_uint32(0)
+    try:
+        library.cuptiGetVersion(ctypes.byref(version))
+    except AttributeError:
+        pass
+    return version.value
+
+
+def _mappings():
+    """The content of /proc/self/maps. The kernel gives it a page at a time: the interpreter's lock is kept, because a busy program would keep us waiting for
+    it after each page, for a quarter of a second in all."""
+    read = ctypes.PyDLL(None).read
+    read.restype, read.argtypes = ctypes.c_ssize_t, (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+    page = ctypes.create_string_buffer(1 << 14)
+    file = os.open("/proc/self/maps", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        pieces = []
+        while True:
+            size = read(file, page, len(page))
+            if size <= 0:
+                return b"".join(pieces)
+            pieces.append(page[:size])
+    finally:
+        os.close(file)
