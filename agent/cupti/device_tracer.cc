@@ -154,6 +154,7 @@ std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
     flushed_ = cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     for (int i = 0; i < kMaxFlushes && flushed_ == CUPTI_SUCCESS && RecordsAreOut(); ++i) {
       usleep(kFlushAgainAfterUs);
+      if (let_go_) break;  // The program is ending, and CUPTI's destructors may run.
       flushed_ = cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     }
     return CUPTI_SUCCESS;

@@ -386,6 +386,7 @@ void TracePlanes::NameThread(const std::pair<std::string, std::string>& key, std
   const auto main = threads_.find({key.first, key.first});
   const bool is_ours = in_brackets(name).starts_with(" (strobe-");
   const bool is_mains = key.first != key.second && main != threads_.end() &&
+                        !in_brackets(name).empty() &&
                         in_brackets(main->second.name) == in_brackets(name);
   ThreadInfo& thread = threads_[key];
   if ((is_ours || is_mains) && !thread.name.empty()) return;

@@ -175,6 +175,17 @@ TEST(TraceFile, AThreadHasItsOwnNameIfKinetoTellsTwo) {
                                    "thread 3 (pt_autograd_1)", "thread 4", "thread 5 (python3)"));
 }
 
+// Traces of other programs have names without brackets, of which the last one counts.
+TEST(TraceFile, AThreadThatIsRenamedHasItsLastName) {
+  const Converted trace = Convert(R"({"traceEvents": [
+    {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "main"}},
+    {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "worker"}},
+    {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "trainer"}},
+    {"ph": "X", "name": "op", "ts": 1, "dur": 1, "pid": 1, "tid": 2}]})");
+  ASSERT_TRUE(trace.status.ok()) << trace.status;
+  EXPECT_EQ(trace.space.planes[0].lines[0].name, "trainer");
+}
+
 TEST(TraceFile, KinetosEventsBecomeThePlanesOfXla) {
   const Converted trace = Convert(kKineto);
   ASSERT_TRUE(trace.status.ok()) << trace.status;
