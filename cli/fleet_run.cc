@@ -129,10 +129,7 @@ class FleetConversion {
     const absl::StatusOr<convert::AlignedTraces> traces = convert::AlignTraces(opened);
     RETURN_IF_ERROR(convert::Unchanged(opened, traces.status()));
     // Tables that lack a worker would look like those of a smaller run.
-    if (!traces->left_out.empty()) {
-      const convert::LeftOut& worker = traces->left_out.front();
-      return absl::DataLossError(StrCat(worker.worker, ": ", worker.why));
-    }
+    if (!traces->left_out.empty()) return traces->left_out.front().Error();
     row_.workers = traces->workers.size();
     report::RunReport report;
     const auto digested = [&](const Digest& digest) {

@@ -217,17 +217,14 @@ absl::StatusOr<std::vector<Inspected>> InspectAll(const std::vector<OpenTrace>& 
   for (const WorkerTrace& trace : aligned.workers) {
     absl::StatusOr<Inspected> worker = Inspect(trace, flags);
     if (absl::IsDataLoss(worker.status()) && aligned.workers.size() > 1) {
-      aligned.left_out.push_back({.worker = trace.worker, .why = MessageOf(worker.status())});
+      aligned.left_out.push_back({trace.worker, MessageOf(worker.status())});
       continue;
     }
     RETURN_IF_ERROR(worker.status());
     with_trace.insert(trace.worker);
     workers.push_back(*std::move(worker));
   }
-  if (workers.empty() && !aligned.left_out.empty()) {
-    const convert::LeftOut& first = aligned.left_out.front();
-    return absl::DataLossError(StrCat(first.worker, ": ", first.why));
-  }
+  if (workers.empty() && !aligned.left_out.empty()) return aligned.left_out.front().Error();
   Warn(aligned.left_out);
   for (const convert::LeftOut& worker : aligned.left_out) {
     with_trace.insert(worker.worker);

@@ -54,14 +54,13 @@ absl::StatusOr<std::vector<Digest>> DigestAll(const std::vector<convert::OpenTra
     if (statuses[i].ok()) {
       read.push_back(std::move(digests[i]));
     } else if (absl::IsDataLoss(statuses[i])) {
-      left_out.push_back({i, traces[i].worker, MessageOf(statuses[i])});
+      left_out.push_back({traces[i].worker, MessageOf(statuses[i])});
     } else {
       return absl::Status(statuses[i].code(),
                           ToAbsl(StrCat(traces[i].worker, ": ", MessageOf(statuses[i]))));
     }
   }
-  if (read.empty() && !left_out.empty())
-    return absl::DataLossError(StrCat(left_out.front().worker, ": ", left_out.front().why));
+  if (read.empty() && !left_out.empty()) return left_out.front().Error();
   return read;
 }
 

@@ -107,7 +107,7 @@ Saved ProfileOne(const CaptureSpec& spec, const Target& target, const Servers& s
                                               WhyNoHostTracing(servers.ages[index]))};
   Saved saved = Judge(status, response.empty_trace(), target);
   if (spares_gpus && saved.message.empty())
-    saved.message = StrCat("profiler server at ", target.address, " ", kWhyNoGpus);
+    saved.message = SparedNote(StrCat("profiler server at ", target.address));
   return saved;
 }
 

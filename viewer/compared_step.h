@@ -23,10 +23,15 @@ struct ComparedStep {
   std::vector<StepPart> parts{};          // One or more.
 };
 
+struct ComparedSteps {
+  std::vector<ComparedStep> all{};  // Ordered by name and number.
+  std::string main_loop{};          // The name of the steps that take most of the workers' time.
+};
+
 // The steps of a run, which are read when they are first asked for.
 struct LazySteps {
   Mutex mutex{};
-  std::optional<std::vector<ComparedStep>> all ABSL_GUARDED_BY(mutex){};
+  std::optional<ComparedSteps> steps ABSL_GUARDED_BY(mutex){};
 };
 
 }  // namespace strobe::viewer

@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxParts = 200'000;  // In one answer: about 16 MB.
 
-absl::StatusOr<std::vector<ComparedStep>> ReadSteps(const LoadedRun& run) {
+absl::StatusOr<ComparedSteps> ReadSteps(const LoadedRun& run) {
+  std::vector<analysis::Step> all;
   std::map<std::pair<std::string_view, std::int64_t>, std::vector<StepPart>> steps;
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
     const Worker& worker = run.workers[i];
@@ -24,18 +25,19 @@ absl::StatusOr<std::vector<ComparedStep>> ReadSteps(const LoadedRun& run) {
     const auto on_clock = [&worker](std::int64_t ps) {
       return std::clamp(ps, -kMaxTimePs, kMaxTimePs) + worker.shift_ps;
     };
+    all.insert(all.end(), found.begin(), found.end());
     for (const analysis::Step& step : found)
       steps[{step.name, step.number}].push_back(
           {i, on_clock(step.begin_ps), on_clock(step.end_ps)});
   }
-  std::vector<ComparedStep> all;
-  all.reserve(steps.size());
+  ComparedSteps compared{.main_loop = std::string(analysis::MainLoop(all))};
+  compared.all.reserve(steps.size());
   for (auto& [key, parts] : steps) {
     const auto begin = std::ranges::min(parts, {}, &StepPart::begin_ps).begin_ps;
     const auto end = std::ranges::max(parts, {}, &StepPart::end_ps).end_ps;
-    all.push_back({std::string(key.first), key.second, begin, end, std::move(parts)});
+    compared.all.push_back({std::string(key.first), key.second, begin, end, std::move(parts)});
   }
-  return all;
+  return compared;
 }
 
 Json TimesOf(const std::vector<ComparedStep>& steps) {
@@ -69,23 +71,6 @@ std::vector<const ComparedStep*> Longest(const std::vector<ComparedStep>& steps)
   return longest;
 }
 
-// The name of the steps that take most of the workers' time. `steps` are ordered by name.
-std::string_view MainLoopOf(const std::vector<ComparedStep>& steps) {
-  std::string_view main, loop;
-  double most = -1, taken = 0;
-  for (const ComparedStep& step : steps) {
-    if (step.name != loop) taken = 0;
-    loop = step.name;
-    for (const StepPart& part : step.parts)
-      taken += static_cast<double>(part.end_ps) - static_cast<double>(part.begin_ps);
-    if (taken > most) {
-      most = taken;
-      main = loop;
-    }
-  }
-  return main;
-}
-
 Json ToJson(const ComparedStep& step) {
   const auto [first, last] = std::ranges::minmax_element(step.parts, {}, &StepPart::begin_ps);
   const auto [soonest, latest] = std::ranges::minmax_element(step.parts, {}, &StepPart::end_ps);
@@ -109,34 +94,34 @@ std::string ToText(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Calls answer(steps) with all steps of the run, ordered by name and number.
+// Calls answer(steps) with the steps of the run.
 template <typename Answer>
 absl::StatusOr<std::string> WithSteps(const LoadedRun& run, const Answer& answer) {
-  LazySteps& steps = *run.steps;
-  MutexLock lock(&steps.mutex);
-  if (!steps.all) {
-    ASSIGN_OR_RETURN(steps.all, ReadSteps(run));
+  LazySteps& lazy = *run.steps;
+  MutexLock lock(&lazy.mutex);
+  if (!lazy.steps) {
+    ASSIGN_OR_RETURN(lazy.steps, ReadSteps(run));
   }
-  return ToText(answer(*steps.all));
+  return ToText(answer(*lazy.steps));
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> CompareSteps(const LoadedRun& run) {
-  return WithSteps(run, [](const std::vector<ComparedStep>& steps) {
-    Json answer = {{"count", steps.size()}, {"times", TimesOf(steps)}, {"steps", Json::array()}};
-    for (const ComparedStep* step : Longest(steps)) answer["steps"].push_back(ToJson(*step));
+  return WithSteps(run, [](const ComparedSteps& steps) {
+    Json answer = {
+        {"count", steps.all.size()}, {"times", TimesOf(steps.all)}, {"steps", Json::array()}};
+    for (const ComparedStep* step : Longest(steps.all)) answer["steps"].push_back(ToJson(*step));
     return answer;
   });
 }
 
 absl::StatusOr<std::string> FindComparedStep(const LoadedRun& run, std::int64_t number) {
-  return WithSteps(run, [number](const std::vector<ComparedStep>& steps) {
-    const std::string_view loop = MainLoopOf(steps);
-    const auto found = std::ranges::find_if(steps, [&](const ComparedStep& step) {
-      return step.number == number && step.name == loop;
+  return WithSteps(run, [number](const ComparedSteps& steps) {
+    const auto found = std::ranges::find_if(steps.all, [&](const ComparedStep& step) {
+      return step.number == number && step.name == steps.main_loop;
     });
-    return Json{{"step", found == steps.end() ? Json(nullptr) : ToJson(*found)}};
+    return Json{{"step", found == steps.all.end() ? Json(nullptr) : ToJson(*found)}};
   });
 }
 

@@ -91,18 +91,6 @@ absl::StatusOr<index::StoredIndex> Build(const convert::OpenTrace& trace,
   return index::BuildStored(cache, trace.bytes(), space, options, warning);
 }
 
-// By worker of the aligned traces: its place among all traces.
-std::vector<std::size_t> PlacesOf(const std::vector<convert::OpenTrace>& traces,
-                                  const std::vector<convert::LeftOut>& left_out) {
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < traces.size(); ++i) {
-    if (std::none_of(left_out.begin(), left_out.end(),
-                     [i](const convert::LeftOut& worker) { return worker.trace == i; }))
-      places.push_back(i);
-  }
-  return places;
-}
-
 // The worker's shift in ps. The run's clock cannot hold traces that begin further apart than
 // kMaxTimePs, so those are moved together, with a warning.
 std::int64_t ShiftOf(const convert::WorkerTrace& worker, std::vector<std::string>& warnings) {
@@ -159,19 +147,17 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
   run.begin_ps = std::numeric_limits<std::int64_t>::max();
   run.end_ps = std::numeric_limits<std::int64_t>::min();
   run.left_out = std::move(aligned.left_out);
-  const std::vector<std::size_t> places = PlacesOf(traces, run.left_out);
-  for (std::size_t place = 0; place < places.size(); ++place) {
+  for (convert::WorkerTrace& from : aligned.workers) {
     if (progress.stop) return absl::CancelledError("the run is not needed any more");
-    const std::size_t i = places[place];
-    convert::WorkerTrace& from = aligned.workers[place];
+    const std::size_t i = from.trace;
     std::string warning;
     const index::Source source = index::SourceOf(traces[i].bytes(), traces[i].identity);
     absl::StatusOr<index::StoredIndex> stored =
         index::OpenStored(cache, BesideOf(traces[i]), source, warning);
     if (!stored.ok()) stored = Build(traces[i], source, cache, threads, progress, warning);
-    const bool last = place + 1 == places.size() && run.workers.empty();
-    if (absl::IsDataLoss(stored.status()) && traces[i].Check().ok() && !last) {
-      run.left_out.push_back({i, from.worker, MessageOf(stored.status())});
+    const bool is_only_one_left = run.workers.empty() && &from == &aligned.workers.back();
+    if (absl::IsDataLoss(stored.status()) && traces[i].Check().ok() && !is_only_one_left) {
+      run.left_out.push_back({from.worker, MessageOf(stored.status())});
       continue;
     }
     if (!stored.ok())

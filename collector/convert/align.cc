@@ -95,6 +95,8 @@ absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace) {
 
 std::string LeftOut::Warning() const { return StrCat(worker, " is not shown: ", why); }
 
+absl::Status LeftOut::Error() const { return absl::DataLossError(StrCat(worker, ": ", why)); }
+
 absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
                                           xplane::Depth depth) {
   AlignedTraces aligned;
@@ -102,12 +104,12 @@ absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
   for (std::size_t i = 0; i < traces.size(); ++i) {
     const OpenTrace& trace = traces[i];
     std::int64_t zero = 0;
-    WorkerTrace worker{.worker = trace.worker};
+    WorkerTrace worker{.worker = trace.worker, .trace = i};
     absl::StatusOr<xplane::Space> space =
         trace.damage.ok() ? ReadFromZero(trace.bytes(), depth, zero) : trace.damage;
     const absl::Status status = space.ok() ? ReadCapture(*space, worker) : space.status();
     if (absl::IsDataLoss(status)) {
-      aligned.left_out.push_back({i, trace.worker, MessageOf(status)});
+      aligned.left_out.push_back({trace.worker, MessageOf(status)});
       continue;
     }
     if (!status.ok())
@@ -119,10 +121,7 @@ absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
     worker.space = *std::move(space);
     aligned.workers.push_back(std::move(worker));
   }
-  if (aligned.workers.empty() && !aligned.left_out.empty()) {
-    const LeftOut& first = aligned.left_out.front();
-    return absl::DataLossError(StrCat(first.worker, ": ", first.why));
-  }
+  if (aligned.workers.empty() && !aligned.left_out.empty()) return aligned.left_out.front().Error();
   for (WorkerTrace& trace : aligned.workers) {
     trace.shift_ns = trace.shift_ns == 0 ? 0 : trace.shift_ns - earliest;
     if (trace.shift_ns > kSameRunNanos) trace.space.warnings.push_back(kOtherRun);

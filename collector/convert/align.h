@@ -46,11 +46,12 @@ absl::Status Unchanged(const std::vector<OpenTrace>& traces, absl::Status result
 
 // A trace that is damaged, beside others that can be read.
 struct LeftOut {
-  std::size_t trace = 0;  // Its place among the traces.
   std::string worker{}, why{};
 
   // "c is not shown: malformed protobuf at byte 59"
   std::string Warning() const;
+  // DataLoss, for where it cannot be left out.
+  absl::Status Error() const;
 };
 
 struct AlignedTraces {

@@ -1,5 +1,6 @@
 #include "collector/convert/chrome_trace.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -199,15 +200,15 @@ class ChromeWriter {
     const std::size_t before = out_.size();
     char separator = '{';
     out_ += ",\"args\":"sv;
-    own_.Clear();
+    own_.clear();
     RETURN_IF_ERROR(ForEachStat(plane, event.event, [&](const Stat& stat) {
       out_.push_back(separator);
       separator = ',';
       AppendMember(stat, out_);
-      if (!kind.members.empty()) own_.Add(stat.name_id);
+      if (!kind.members.empty()) own_.push_back(stat.name_id);
     }));
     for (const auto& [name_id, member] : kind.members) {
-      if (own_.Has(name_id)) continue;
+      if (std::ranges::find(own_, name_id) != own_.end()) continue;
       out_.push_back(separator);
       separator = ',';
       out_ += member;
@@ -265,7 +266,8 @@ class ChromeWriter {
   std::unordered_map<std::int64_t, Kind> kinds_;
   std::unordered_map<std::int64_t, std::string> keys_;
   std::int64_t long_name_id_ = 0;
-  OwnStats own_;  // The present event's; as its ends of arrows, id and phase.
+  // The present event's own stats, by name, and its ends of arrows, id and phase.
+  std::vector<std::int64_t> own_;
   std::vector<std::pair<std::uint64_t, std::string_view>> ends_;
   std::int64_t shift_ns_ = 0;  // That of the present trace.
 };

@@ -1,7 +1,6 @@
 // Stats that a trace stores once per event name and that apply to all events with it. The other
 // formats have no place for them, so that every event gets them.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -13,30 +12,9 @@ namespace strobe::convert {
 // XProf's name for the argument that holds an event's full name if a shorter one is shown.
 inline constexpr std::string_view kLongName = "long_name";
 
-// The stats that an event has of its own. They win over those of its kind.
-class OwnStats {
- public:
-  void Clear() {
-    seen_ = 0;
-    ids_.clear();
-  }
-  void Add(std::int64_t name_id) {
-    seen_ |= BitOf(name_id);
-    ids_.push_back(name_id);
-  }
-  bool Has(std::int64_t name_id) const {
-    return (seen_ & BitOf(name_id)) != 0 &&
-           std::find(ids_.begin(), ids_.end(), name_id) != ids_.end();
-  }
-
- private:
-  static std::uint64_t BitOf(std::int64_t name_id) { return std::uint64_t{1} << (name_id & 63); }
-  std::uint64_t seen_ = 0;  // Answers most questions without a search.
-  std::vector<std::int64_t> ids_{};
-};
-
 // Calls `visit(const Stat&)` for the stats of a kind and, if a shorter name is shown, for its full
 // name, with the name id `long_name_id`. Of two stats with the same name, the last one is visited.
+// An event's own stats win over them.
 template <typename Visit>
 void ForEachStatOfKind(const xplane::Plane& plane, const xplane::EventName& kind,
                        std::int64_t long_name_id, const Visit& visit) {

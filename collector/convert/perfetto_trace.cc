@@ -291,16 +291,16 @@ class PerfettoWriter {
 
   absl::Status AppendStats(const Plane& plane, const Placed& placed, Lane& lane) {
     const std::vector<KindStat>& kind = KindOf(plane, placed.event);
-    own_.Clear();
+    own_.clear();
     RETURN_IF_ERROR(ForEachStat(plane, placed.event, [&](const Stat& stat) {
       InternStatName(plane, stat.name_id, lane);
       annotation_.clear();
       AppendAnnotation(stat, annotation_);
       AppendBytesField(event::kAnnotations, annotation_, what_);
-      if (!kind.empty()) own_.Add(stat.name_id);
+      if (!kind.empty()) own_.push_back(stat.name_id);
     }));
     for (const KindStat& stat : kind) {
-      if (own_.Has(stat.name_id)) continue;
+      if (std::ranges::find(own_, stat.name_id) != own_.end()) continue;
       InternStatName(plane, stat.name_id, lane);
       if (stat.text_id != 0 && lane.texts.Insert(stat.text_id))
         Intern(interned::kStrings, stat.text_id, stat.text);
@@ -343,7 +343,7 @@ class PerfettoWriter {
   std::unordered_map<std::int64_t, std::vector<KindStat>> kinds_;
   std::uint64_t texts_ = 0;
   std::int64_t long_name_id_ = 0;
-  OwnStats own_;                                    // The present event's.
+  std::vector<std::int64_t> own_;                   // The present event's own stats, by name.
   std::vector<std::uint64_t> outgoing_, incoming_;  // Flows of the present event.
   std::int64_t shift_ns_ = 0;                       // That of the present trace.
   std::uint64_t pid_ = 0, tid_ = 0, uuid_ = 0, sequence_ = 1;

@@ -28,6 +28,7 @@ struct WorkerTrace {
   // The time that the capture asked for, as Unix times on the operator's clock, in ns; both 0 when
   // the trace does not tell.
   std::int64_t window_begin_ns = 0, window_end_ns = 0;
+  std::size_t trace = 0;  // The place of its trace among those that were aligned.
 };
 
 // Moves a time of a trace to the clock that all traces share, in whole ns, rounded down. In ps it

@@ -21,27 +21,30 @@ void AddLink(const LinkEnd& from, const LinkEnd& to, std::vector<Link>& links) {
   links.push_back({from.track, from.ordinal, to.track & ~LinkEnd::kIncoming, to.ordinal});
 }
 
-void SortByBegin(std::span<LinkEnd> ends, const BeginOf& begin_of) {
-  std::vector<std::pair<std::int64_t, LinkEnd>> timed;
+struct TimedEnd {
+  std::int64_t begin_ps = 0;
+  LinkEnd end{};
+};
+
+// The ends, sorted by the begins of their events.
+std::vector<TimedEnd> ByBegin(std::span<const LinkEnd> ends, const BeginOf& begin_of) {
+  std::vector<TimedEnd> timed;
   timed.reserve(ends.size());
   for (const LinkEnd& end : ends)
-    timed.emplace_back(begin_of(end.track & ~LinkEnd::kIncoming, end.ordinal), end);
-  std::stable_sort(timed.begin(), timed.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < ends.size(); ++i) ends[i] = timed[i].second;
+    timed.push_back({begin_of(end.track & ~LinkEnd::kIncoming, end.ordinal), end});
+  std::ranges::stable_sort(timed, {}, &TimedEnd::begin_ps);
+  return timed;
 }
 
-// Links each consumer with the latest producer before it. Both sides come sorted by begin.
-void JoinWithLatest(std::span<const LinkEnd> outs, std::span<const LinkEnd> ins,
-                    const BeginOf& begin_of, std::vector<Link>& links) {
+// Links each consumer with the latest producer before it.
+void JoinWithLatest(const std::vector<TimedEnd>& outs, const std::vector<TimedEnd>& ins,
+                    std::vector<Link>& links) {
   std::size_t before = 0;  // The producers that begin before the consumer, or with it.
-  for (const LinkEnd& to : ins) {
-    const std::int64_t begin = begin_of(to.track & ~LinkEnd::kIncoming, to.ordinal);
-    while (before < outs.size() && begin_of(outs[before].track, outs[before].ordinal) <= begin)
-      ++before;
+  for (const TimedEnd& to : ins) {
+    while (before < outs.size() && outs[before].begin_ps <= to.begin_ps) ++before;
     std::size_t i = std::max<std::size_t>(before, 1) - 1;
-    if (i > 0 && SameEvent(outs[i], to)) --i;
-    AddLink(outs[i], to, links);
+    if (i > 0 && SameEvent(outs[i].end, to.end)) --i;
+    AddLink(outs[i].end, to.end, links);
   }
 }
 
@@ -65,10 +68,9 @@ void JoinGroup(std::span<LinkEnd> group, const BeginOf& begin_of, std::vector<Li
         ins, std::pair(out.track | LinkEnd::kIncoming, out.ordinal), {},
         [](const LinkEnd& e) { return std::pair(e.track, e.ordinal); });
   });
-  SortByBegin(outs, begin_of);
-  SortByBegin(ins, begin_of);
-  if (has_middle || outs.size() != ins.size()) return JoinWithLatest(outs, ins, begin_of, links);
-  for (std::size_t i = 0; i < outs.size(); ++i) AddLink(outs[i], ins[i], links);
+  const std::vector<TimedEnd> from = ByBegin(outs, begin_of), to = ByBegin(ins, begin_of);
+  if (has_middle || from.size() != to.size()) return JoinWithLatest(from, to, links);
+  for (std::size_t i = 0; i < from.size(); ++i) AddLink(from[i].end, to[i].end, links);
 }
 
 // Orders links by track and ordinal.

@@ -278,9 +278,7 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
         answers.emplace_back(TakeAnswer(*calls.calls()[i], servers[i].address, shared));
     answer.age = ages[i];
     if (spares_gpus[i])
-      answer.note = holds[i]
-                        ? StrCat(answer.who, " was asked for no devices: ", holds[i]->why_unsafe())
-                        : StrCat(answer.who, " ", kWhyNoGpus);
+      answer.note = SparedNote(answer.who, holds[i] ? holds[i]->why_unsafe() : kMayLoseGpus);
     answer.rank = servers[i].rank();
     if (holds[i] != nullptr && holds[i]->rank()) answer.rank = holds[i]->rank();
     // A server tells nothing of its stop, so that this is the time until its answer was here.

@@ -21,11 +21,11 @@ struct ServerRisks {
 // this machine, which has NVIDIA's driver. TPUs are on machines without one.
 bool SparesGpus(const ServerRisks& risks, std::string_view address);
 
-// The reason, for people.
-inline constexpr std::string_view kWhyNoGpus =
-    "was asked for no devices: the end of such a recording can take an NVIDIA GPU from the "
-    "program. "
-    "Let the program announce itself (strobe.dev/python, or the agent), or allow it with "
-    "--gpu-tracing-by-servers";
+// Why a program that did not announce itself is spared.
+inline constexpr std::string_view kMayLoseGpus =
+    "the end of such a recording can take an NVIDIA GPU from the program. Let the program announce "
+    "itself (strobe.dev/python, or the agent), or allow it with --gpu-tracing-by-servers";
+// For people: that `who` was spared.
+std::string SparedNote(std::string_view who, std::string_view why = kMayLoseGpus);
 
 }  // namespace strobe
