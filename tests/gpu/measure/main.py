@@ -32,6 +32,7 @@ def _steps():
         ("torch-framework", of(f.framework, name="torch"), 100), ("torch-agent", of(f.agent, framework="torch"), 80),
         ("jax-small", of(f.small, framework="jax"), 70), ("torch-small", of(f.small, framework="torch"), 80),
         ("permission", steps_machine.permission, 30), ("beginner", steps_driver.beginner, 30), ("mig", steps_machine.mig, 20), ("mps", steps_machine.mps, 40),
+        ("jax-look-back", of(f.look_back, framework="jax"), 90), ("torch-look-back", of(f.look_back, framework="torch"), 90),
         ("jax-cost", of(f.cost, framework="jax"), 110), ("torch-cost", of(f.cost, framework="torch"), 120),
         ("jax-two-profilers", of(f.two_profilers, framework="jax"), 70), ("torch-two-profilers", of(f.two_profilers, framework="torch"), 80),
     ]

@@ -188,6 +188,27 @@ def small(setup, framework):
                      f"{'; '.join(sorted(messages))}", (all(outcome == "Ok" for outcome in outcomes), "a capture is not Ok"))
 
 
+def look_back(setup, framework):
+    """What it costs a program of many small kernels that its GPU is recorded at all times, beside two that know nothing of Strobe."""
+    python = _python(setup, framework)
+    with Rig(setup, f"{framework}-look-back", ("--flight-recorder=2s", "--flight-recorder-devices")) as rig:
+        model = {**MANY_SMALL, **setup.trainer}
+        other, third = (rig.trainer(framework, python, model) for _ in range(2))
+        ours = rig.trainer(framework, python, {**_by_agent(rig), **model})
+        ours.ask("run 7", 60)  # Recording begins five seconds after CUDA.
+        cost, base = _ratio(ours, other, setup.seconds(0.8), 4)
+        noise, _ = _ratio(third, other, setup.seconds(0.8), 2)
+        ours.send("run 4")
+        time.sleep(2)
+        manifest = rig.capture(setup.seconds(1))
+        ours.answer(60)
+        begin, _ = window_ns(manifest)
+        found = rig.recording()
+        before = sum(kernel.begin_ps < (begin - found.start_ns) * 1000 for kernel in found.kernels)
+        return judge(f"step {base:.1f} us, {percent(cost, 1):+.1f} % with look-back, {percent(noise, 1):+.1f} % in a second program without; "
+                     f"{before} kernels from before the capture; {told(manifest['worker'])}", (before > 0, "nothing from before the capture was recorded"))
+
+
 def _own_first(rig, trainer):
     """Strobe asks while the program profiles itself."""
     started = trainer.ask(f"own-start {rig.folder}/first", 60)
