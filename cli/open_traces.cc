@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <set>
 
 #include "cli/trace_json.h"
 #include "collector/kineto/trace_file.h"
 #include "collector/storage/stored_memory.h"
+#include "common/base/fnv.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -150,6 +152,20 @@ absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
 bool HasTraces(const std::string& folder) {
   const absl::StatusOr<std::vector<std::string>> paths = ListFolder(folder);
   return paths.ok() && !paths->empty();
+}
+
+absl::StatusOr<std::string> StampOfTraces(ObjectStore& store, const std::string& run) {
+  ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(store, RunPrefix(run)));
+  std::vector<std::string> keys;
+  for (const StoredObject& object : objects) keys.push_back(object.key);
+  const std::vector<std::string> traces = TracesAmong(keys);
+  const std::set<std::string_view> wanted(traces.begin(), traces.end());
+  std::string text;
+  for (const StoredObject& object : objects) {
+    if (wanted.contains(object.key))
+      text += StrCat(object.key, " ", object.bytes, " ", object.version, "\n");
+  }
+  return StrCat(Fnv1a(text));
 }
 
 absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open) {

@@ -40,6 +40,9 @@ void Warn(const std::vector<convert::LeftOut>& left_out);
 // Whether this local folder directly contains traces.
 bool HasTraces(const std::string& folder);
 
+// A text that is another one after traces of the run were added, replaced or removed.
+absl::StatusOr<std::string> StampOfTraces(ObjectStore& store, const std::string& run);
+
 // The names of the logdir's runs, newest first. NotFound when there are none.
 absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open);
 

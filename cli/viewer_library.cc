@@ -79,6 +79,10 @@ class RunsOfLogdirs final : public viewer::Library {
     ASSIGN_OR_RETURN(const Found found, FindPlace(run));
     return OpenTraces(WithOptions(found.place->place.logdir, found.run), storage_config_, reading_);
   }
+  absl::StatusOr<std::string> StampOf(const std::string& run) override {
+    ASSIGN_OR_RETURN(const viewer::StoredRun stored, Store(run));
+    return StampOfTraces(*stored.store, stored.run);
+  }
   std::string place() const override {
     std::string text;
     for (const OpenPlace& place : places_)

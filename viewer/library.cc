@@ -20,6 +20,8 @@ absl::Status Library::Find(const std::string& run) {
   return absl::NotFoundError(StrCat("there is no run ", run.substr(0, 200)));
 }
 
+absl::StatusOr<std::string> Library::StampOf(const std::string& /*run*/) { return std::string(); }
+
 absl::StatusOr<StoredRun> Library::Store(const std::string& /*run*/) {
   return absl::NotFoundError("this is no run of a logdir");
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "collector/xplane/names.h"
+#include "common/base/fnv.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/pools.h"
@@ -117,6 +118,16 @@ void AddWindow(const convert::WorkerTrace& worker, LoadedRun& run) {
   run.window_end_ps = first ? end : std::max(run.window_end_ps, end);
 }
 
+// The same for the same traces in every process, because links hold it.
+std::string VersionOf(const std::vector<Worker>& workers) {
+  std::string text = StrCat(index::kVersion);
+  for (const Worker& worker : workers) {
+    const index::Source& source = worker.index().header().source;
+    text += StrCat("\n", worker.name, " ", source.size, " ", source.mark);
+  }
+  return StrCat(Fnv1a(text));
+}
+
 }  // namespace
 
 std::string_view TensorCoreLine(std::string_view line) {
@@ -196,6 +207,7 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
       run.rows.push_back({worker, row, std::move(pools[row])});
     }
   }
+  run.version = VersionOf(run.workers);
   return run;
 }
 
@@ -234,6 +246,7 @@ std::string DescribeRun(const LoadedRun& run) {
   if (run.window_begin_ps < run.window_end_ps)
     window = {{"beginPs", run.window_begin_ps}, {"endPs", run.window_end_ps}};
   const Json json = {{"run", run.name},
+                     {"version", run.version},
                      {"beginPs", run.begin_ps},
                      {"endPs", run.end_ps},
                      {"window", std::move(window)},

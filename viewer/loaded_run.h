@@ -52,6 +52,8 @@ inline constexpr std::int64_t kMaxTimePs = std::int64_t{1} << 61;
 
 struct LoadedRun {
   std::string name{};
+  // Another text if rows and events may have other numbers, because the run has other traces.
+  std::string version{};
   std::vector<Worker> workers{};
   std::vector<convert::LeftOut> left_out{};  // Told in `warnings` too.
   // Devices before hosts, derived lines before the others, threads of pools behind other threads.

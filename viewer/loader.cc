@@ -23,9 +23,15 @@ bool Loader::has_ended() {
   return done_;
 }
 
+std::string Loader::stamp() {
+  MutexLock lock(&mutex_);
+  return stamp_;
+}
+
 void Loader::Run(Library& library, const index::Cache& cache, const std::string& run) {
   const absl::Status unwanted = absl::CancelledError("the run is not needed any more");
   absl::StatusOr<std::shared_ptr<const LoadedRun>> loaded = unwanted;
+  std::string stamp = library.StampOf(run).value_or("");
   absl::StatusOr<std::vector<convert::OpenTrace>> traces = library.Open(run);
   if (!traces.ok()) {
     loaded = traces.status();
@@ -40,6 +46,7 @@ void Loader::Run(Library& library, const index::Cache& cache, const std::string&
   if (progress_.stop) loaded = unwanted;
   MutexLock lock(&mutex_);
   loaded_ = std::move(loaded);
+  stamp_ = std::move(stamp);
   done_ = true;
 }
 

@@ -27,6 +27,8 @@ class Loader {
   // The run; null if it is still loading after `wait`; an error when it cannot be loaded.
   absl::StatusOr<std::shared_ptr<const LoadedRun>> Get(Nanos wait);
   const Progress& progress() const { return progress_; }
+  // The library's stamp of the run from before it was read; empty while it is still loading.
+  std::string stamp();
 
  private:
   void Run(Library& library, const index::Cache& cache, const std::string& run);
@@ -34,6 +36,7 @@ class Loader {
   Progress progress_;
   Mutex mutex_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string stamp_ ABSL_GUARDED_BY(mutex_){};
   absl::StatusOr<std::shared_ptr<const LoadedRun>> loaded_ ABSL_GUARDED_BY(mutex_){nullptr};
   std::thread thread_;  // Last, because it uses the other members.
 };

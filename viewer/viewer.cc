@@ -29,6 +29,8 @@ constexpr Nanos kPageWait = std::chrono::milliseconds(100);
 constexpr Nanos kXprofWait = std::chrono::seconds(60);
 // A run that is being read is given up for another one if nobody has asked for it for this long.
 constexpr Nanos kPatience = std::chrono::seconds(5);
+// A run that is open is not compared with its files more often, however many pages open it.
+constexpr Nanos kFresh = std::chrono::seconds(2);
 
 // Answers from a run's objects in the store. `folder` is for files that exist only meanwhile.
 using FileApi = absl::StatusOr<http::Page> (*)(Library& library, const std::string& run,
@@ -54,6 +56,7 @@ http::Page ErrorPage(const absl::Status& status) {
   int code = 500;
   if (absl::IsInvalidArgument(status)) code = 400;
   if (absl::IsNotFound(status)) code = 404;
+  if (absl::IsAborted(status)) code = 409;
   if (absl::IsUnavailable(status)) code = 503;
   return {.status = code, .body = MessageOf(status) + "\n"};
 }
@@ -187,7 +190,7 @@ std::shared_ptr<Loader> Viewer::TryLoaderOf(const std::string& run) {
   }
   ended = TakeEnded();
   if (evicted_.size() > options_.max_open) return nullptr;
-  opened_.push_back({run, std::make_shared<Loader>(library_, options_.cache, run), now});
+  opened_.push_back({run, std::make_shared<Loader>(library_, options_.cache, run), now, now});
   return opened_.back().loader;
 }
 
@@ -204,6 +207,21 @@ void Viewer::NoteGiven(const std::shared_ptr<Loader>& loader) {
   MutexLock lock(&mutex_);
   for (Opened& opened : opened_)
     if (opened.loader == loader) opened.given = true;
+}
+
+bool Viewer::IsStale(const std::string& run, const std::shared_ptr<Loader>& loader) {
+  {
+    MutexLock lock(&mutex_);
+    const auto opened = std::ranges::find(opened_, loader, &Opened::loader);
+    const MonoTime now = options_.clock->MonoNow();
+    if (opened == opened_.end() || now - opened->checked < kFresh) return false;
+    opened->checked = now;
+  }
+  const std::string before = loader->stamp();
+  if (before.empty()) return false;
+  // A store that does not answer keeps nobody from what is open.
+  const absl::StatusOr<std::string> now = library_.StampOf(run);
+  return now.ok() && *now != before;
 }
 
 void Viewer::Forget(const std::shared_ptr<Loader>& loader) {
@@ -228,6 +246,10 @@ absl::StatusOr<http::Page> Viewer::AskRun(RunApi api, const http::Request& reque
   const std::shared_ptr<Loader> loader = LoaderOf(name, wait);
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, wait));
   if (run == nullptr) return absl::UnavailableError("the run is being read; ask again");
+  if (const std::string& version = query.Text("version");
+      !version.empty() && version != run->version)
+    return absl::AbortedError(
+        "the run has other traces than when this page opened it; reload the page");
   return Checked(*run, loader, api(*run, query, request.is_gone));
 }
 
@@ -261,7 +283,7 @@ bool Viewer::MayAskStore(const http::Request& request) const {
   MutexLock lock(&mutex_);
   const bool is_open = std::ranges::any_of(
       opened_, [&](const Opened& opened) { return opened.run == name && opened.given; });
-  return reads_traces || !is_open;
+  return opens || reads_traces || !is_open;
 }
 
 absl::StatusOr<http::Page> Viewer::Runs(const http::Query&, const catalog::Visible& visible) {
@@ -282,8 +304,13 @@ absl::StatusOr<http::Page> Viewer::Runs(const http::Query&, const catalog::Visib
 absl::StatusOr<http::Page> Viewer::Describe(const http::Query& query,
                                             const catalog::Visible& visible) {
   ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
-  const std::shared_ptr<Loader> loader = LoaderOf(name, kPageWait);
-  ASSIGN_OR_RETURN(const Run run, Loaded(loader, kPageWait));
+  std::shared_ptr<Loader> loader = LoaderOf(name, kPageWait);
+  ASSIGN_OR_RETURN(Run run, Loaded(loader, kPageWait));
+  if (run != nullptr && IsStale(name, loader)) {
+    Forget(loader);
+    loader = LoaderOf(name, kPageWait);
+    ASSIGN_OR_RETURN(run, Loaded(loader, kPageWait));
+  }
   if (run != nullptr) return Checked(*run, loader, DescriptionPage(*run));
   static const Progress kNotBegun;
   const Progress& progress = loader != nullptr ? loader->progress() : kNotBegun;

@@ -56,6 +56,7 @@ class Viewer {
     std::string run{};
     std::shared_ptr<Loader> loader{};
     MonoTime asked{};    // When it was asked for last.
+    MonoTime checked{};  // When it was read, or found to have the same traces as before.
     bool given = false;  // Somebody has got it.
   };
 
@@ -81,8 +82,12 @@ class Viewer {
   // loader is forgotten.
   absl::StatusOr<Run> Loaded(const std::shared_ptr<Loader>& loader, Nanos wait);
   void NoteGiven(const std::shared_ptr<Loader>& loader);
+  // Whether traces of a run that is open were added, replaced or removed since it was read. Asks
+  // the library at most every few seconds.
+  bool IsStale(const std::string& run, const std::shared_ptr<Loader>& loader);
   void Forget(const std::shared_ptr<Loader>& loader);
   // Answers from the run that the query names. Unavailable if it is still being read after `wait`.
+  // Aborted if the query is about another `version` of it, whose rows had other numbers.
   absl::StatusOr<http::Page> AskRun(RunApi api, const http::Request& request,
                                     const catalog::Visible& visible, Nanos wait);
   // The page, or DataLoss when the run's files were changed since they were opened: the page may be

@@ -522,6 +522,33 @@ test("an error is not taken for the end of a row", async () => {
   await textIs("notice", "the trace was changed");
 });
 
+test("a link keeps its event, but not once the run has other traces", async () => {
+  await clickAt("python", 0, 12 * MS);
+  await selected("train");
+  await page.waitForFunction(() => /event=/.test(location.hash) && /v=\d/.test(location.hash));
+  const link = page.url();
+  await reopen(link);
+  await selected("train");
+  await reopen(link.replace(/([#&])v=\d+/, "$1v=1"));
+  await page.waitForFunction(() =>
+    /other traces/.test(document.getElementById("notice").textContent),
+  );
+  assert.deepEqual(await state("selected"), []);
+});
+
+test("a page of the traces of before is told to reload", async () => {
+  await page.evaluate(() => {
+    const ask = globalThis.fetch;
+    globalThis.fetch = (url, options) =>
+      ask(String(url).replace(/([?&]version=)\d+/, "$11"), options);
+  });
+  await clickAt("python", 0, 12 * MS);
+  await page.waitForFunction(() =>
+    /reload the page/.test(document.getElementById("notice").textContent),
+  );
+  page.troubles.length = 0; // The browser notes the refusals.
+});
+
 // ---- Time ---------------------------------------------------------------------------------------
 
 test("the strip shows the whole run, and its frame moves and zooms the view", async () => {

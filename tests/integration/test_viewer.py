@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import straggler_run
-from tests.support.processes import BIN, BUILD, ROOT
+from tests.support.processes import BIN, BUILD, ROOT, wait_until
 from tests.support.stores import Versity, strobe_env
 from tests.support.traces import MS, US, PlaneWriter, hlo_proto, write_run
 from tests.support.viewer import View
@@ -378,12 +378,22 @@ def test_runs_in_object_storage(session_group, logdir, tmp_path):
     (tmp_path / "s3").mkdir(exist_ok=True)
     server.start()
     run = "plugins/profile/2026_11_21_10_00_00"
-    for worker in ("worker-0", "worker-1"):
+
+    def store(worker):
         server.write(f"logs/{run}/{worker}.xplane.pb", (logdir / run / f"{worker}.xplane.pb").read_bytes())
+
+    store("worker-0")
     view = View(session_group, "s3", f"s3://{server.bucket}/logs", "--cache", "none", env=strobe_env(server))
     runs = view.json("/api/runs")
     assert (runs["place"], runs["runs"], runs["opensList"]) == (f"s3://{server.bucket}/logs", ["2026_11_21_10_00_00"], False)
-    assert [w["name"] for w in view.loaded()["workers"]] == ["worker-0", "worker-1"]
+    before = view.loaded()
+    assert [w["name"] for w in before["workers"]] == ["worker-0"]
+    store("worker-1")
+    after = wait_until(lambda: (run := view.loaded())["version"] != before["version"] and run, 20, "the second worker's trace")
+    assert [w["name"] for w in after["workers"]] == ["worker-0", "worker-1"]
+    question = "/api/event?row=0&track=0&ordinal=0&version="
+    assert view.json(question + after["version"])
+    assert view.refused(question + before["version"]) == (409, "the run has other traces than when this page opened it; reload the page\n")
 
 
 def test_mistakes_on_the_command_line_are_explained(tmp_path):

@@ -4,9 +4,11 @@ export class Api {
   /** `run`: the name of the run that is asked about; empty for the server's first. */
   constructor(run) {
     this.run = run;
+    this.version = ""; // What the server calls the run's traces, once it has read them.
   }
   url(path, parameters = {}) {
     const query = new URLSearchParams({ run: this.run });
+    if (this.version) query.set("version", this.version);
     for (const [name, value] of Object.entries(parameters))
       query.set(name, typeof value === "number" ? whole(value) : value);
     return `api/${path}?${query}`;

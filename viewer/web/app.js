@@ -146,16 +146,17 @@ async function openRun(name, link = {}) {
   marks.clear();
   flows.hideEvent();
   flows.clearBundles();
+  tellProblems(description);
   restore(link);
   strip.load();
-  tellProblems(description);
   if (tabs.current === OVERVIEW) overview.open(view.run.api);
 }
 
 /** Shows the part of the run that a link names. */
 function restore(link) {
   const { layout, description } = view.run;
-  const pins = new Set(link.pins ?? []);
+  const isOfThese = !link.version || link.version === description.version;
+  const pins = new Set(isOfThese ? link.pins : []);
   layout.pinned = [...pins].filter((row) => row >= 0 && row < description.rows.length);
   $("row-filter").value = link.filter ?? "";
   resizeWindow();
@@ -169,7 +170,11 @@ function restore(link) {
   for (let i = 0; i + 1 < (link.marks?.length ?? 0); i += 2)
     marks.add({ begin: link.marks[i], end: link.marks[i + 1] });
   if (link.find && !place) search.restore(link.find, link.regex);
-  if (link.event?.length === 3) {
+  if (!isOfThese)
+    notices.tell(
+      "This run has other traces than when the link was made: its event and its pinned rows are not shown.",
+    );
+  if (isOfThese && link.event?.length === 3) {
     const [row, track, ordinal] = link.event;
     selection.select({ row, track, ordinal });
   }
@@ -202,6 +207,7 @@ function settled() {
     return history.replaceState(null, "", linkTo(view.run.api.run, { tab: OVERVIEW }));
   writeLink({
     run: view.run.api.run,
+    version: view.run.description.version,
     view,
     top: view.top,
     pins: view.run.layout.pinned,

@@ -19,6 +19,7 @@ export class Loading {
       if (!answer.loading) {
         this.bar.hidden = true;
         api.run = answer.run; // Without a name, the server has chosen one.
+        api.version = answer.version;
         return { api, description: answer };
       }
       this.show(answer);

@@ -2,8 +2,9 @@
 
 /**
  * The view that the page's URL names:
- * {run, tab, worker, step, begin, end, top, pins, filter, find, regex, event, marks}. What it does
- * not name is empty; step, begin and end are undefined then.
+ * {run, tab, worker, step, begin, end, top, version, pins, filter, find, regex, event, marks}. What
+ * it does not name is empty; step, begin and end are undefined then. Numbers of pinned rows and of
+ * the event are those of one `version` of the run.
  */
 export function readLink() {
   const hash = new URLSearchParams(location.hash.slice(1));
@@ -21,6 +22,7 @@ export function readLink() {
     begin,
     end,
     top: numbers("top")[0] ?? 0,
+    version: hash.get("v") ?? "",
     pins: numbers("pins"),
     filter: hash.get("rows") ?? "",
     find: hash.get("find") ?? "",
@@ -45,11 +47,12 @@ export function linkTo(run, place) {
   return `#${hash}`;
 }
 
-export function writeLink({ run, view, top, pins, filter, find, regex, event, marks }) {
+export function writeLink({ run, version, view, top, pins, filter, find, regex, event, marks }) {
   const hash = new URLSearchParams();
   if (run) hash.set("run", run);
   hash.set("t", `${Math.round(view.begin)},${Math.round(view.end)}`);
   if (top > 0) hash.set("top", Math.round(top));
+  if (pins.length || event) hash.set("v", version);
   if (pins.length) hash.set("pins", pins.join(","));
   if (filter) hash.set("rows", filter);
   if (find) hash.set("find", find);

@@ -17,6 +17,7 @@
 #include "common/base/strings.h"
 #include "tests/fakes/simulated_time.h"
 #include "tests/unit/viewer/made_run.h"
+#include "tests/unit/viewer/two_workers.h"
 #include "viewer/details.h"
 #include "viewer/selection.h"
 
@@ -487,7 +488,7 @@ TEST(Viewer, TilesOfAnOpenRunWaitForNoStore) {
   while (
       json::parse(viewer.Answer({"/api/run", "run=run", "localhost"}).body).contains("loading")) {
   }
-  EXPECT_FALSE(asks("/api/run"));
+  EXPECT_TRUE(asks("/api/run")) << "its traces are listed again";
   EXPECT_FALSE(asks("/api/tiles"));
   EXPECT_FALSE(asks("/api/find", "run=run&q=x"));
   EXPECT_TRUE(asks("/api/find", "run=run&q=x&in=texts"));
@@ -661,6 +662,104 @@ TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {
   }
   folder.Write();
   EXPECT_EQ(get("/api/event", event).status, 200) << "cured by whoever wrote it again";
+}
+
+// A run whose workers store their traces one after the other.
+class ArrivingRun final : public Library {
+ public:
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
+    return std::vector<std::string>{"run"};
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
+    ++opened;
+    std::vector<convert::OpenTrace> traces;
+    for (int worker = 0; worker < workers; ++worker)
+      traces.push_back({StrCat("w", worker), "",
+                        std::make_unique<const std::string>(StepsTrace(worker, 40, 8))});
+    return traces;
+  }
+  absl::StatusOr<std::string> StampOf(const std::string&) override {
+    ++listed;
+    if (!store.ok()) return store;
+    return StrCat(workers);
+  }
+  std::string place() const override { return "s3://bucket/logs"; }
+
+  int workers = 1;
+  absl::Status store{};
+  std::atomic<int> opened{0}, listed{0};
+};
+
+class ChangedRunTest : public testing::Test {
+ protected:
+  json Open() {
+    for (;;) {
+      const http::Page page = viewer_.Answer({"/api/run", "run=run", "localhost"});
+      EXPECT_EQ(page.status, 200) << page.body;
+      const json run = json::parse(page.body, nullptr, false);
+      if (!run.contains("loading")) return run;
+    }
+  }
+  http::Page AskEvent(const std::string& version) {
+    return viewer_.Answer(
+        {"/api/event", "run=run&row=0&track=0&ordinal=0&version=" + version, "localhost"});
+  }
+
+  ArrivingRun library_;
+  const std::shared_ptr<SimulatedTime> clock_ = std::make_shared<SimulatedTime>();
+  Viewer viewer_{library_, {.clock = clock_}};
+};
+
+TEST_F(ChangedRunTest, TracesThatWereAddedAreShownToWhoOpensTheRunThen) {
+  const json before = Open();
+  EXPECT_EQ(before["workers"].size(), 1u);
+  library_.workers = 2;
+  clock_->Advance(std::chrono::seconds(3));
+  const json after = Open();
+  EXPECT_EQ(after["workers"].size(), 2u);
+  EXPECT_NE(after["version"], before["version"]);
+}
+
+TEST_F(ChangedRunTest, APageOfTheTracesOfBeforeIsRefusedNumbersOfOtherRows) {
+  const std::string before = Open()["version"];
+  EXPECT_EQ(AskEvent(before).status, 200);
+  library_.workers = 2;
+  clock_->Advance(std::chrono::seconds(3));
+  const std::string after = Open()["version"];
+  const http::Page refused = AskEvent(before);
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(refused.body, HasSubstr("reload the page"));
+  EXPECT_EQ(AskEvent(after).status, 200);
+  EXPECT_EQ(AskEvent("").status, 200) << "a program that asks for no version";
+}
+
+TEST_F(ChangedRunTest, TheSameTracesHaveTheSameVersionInAnotherServer) {
+  Viewer other{library_, {.clock = clock_}};
+  const std::string version = Open()["version"];
+  http::Page page;
+  do {
+    page = other.Answer({"/api/run", "run=run", "localhost"});
+  } while (json::parse(page.body, nullptr, false).contains("loading"));
+  EXPECT_EQ(json::parse(page.body)["version"], version);
+}
+
+TEST_F(ChangedRunTest, AnOpenRunIsListedOnceInAWhileAndReadOnce) {
+  Open();
+  const int listed = library_.listed;
+  for (int i = 0; i < 5; ++i) Open();
+  EXPECT_EQ(library_.listed, listed) << "it was just read";
+  clock_->Advance(std::chrono::seconds(3));
+  for (int i = 0; i < 5; ++i) Open();
+  EXPECT_EQ(library_.listed, listed + 1);
+  EXPECT_EQ(library_.opened, 1);
+}
+
+TEST_F(ChangedRunTest, AStoreThatDoesNotAnswerKeepsNobodyFromWhatIsOpen) {
+  Open();
+  library_.workers = 2;
+  library_.store = absl::UnavailableError("connection refused");
+  clock_->Advance(std::chrono::seconds(3));
+  EXPECT_EQ(Open()["workers"].size(), 1u);
 }
 
 }  // namespace
