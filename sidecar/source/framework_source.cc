@@ -259,9 +259,12 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
     if (hold != nullptr) hold->Await(std::max(answered_by - clock_.MonoNow(), Nanos{0}));
   }
   std::vector<bool> spares_gpus;
-  for (std::size_t i = 0; i < servers.size(); ++i)
-    spares_gpus.push_back(plan.tracers().device() > 0 && !(holds[i] && holds[i]->safe()) &&
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    // A process whose devices another framework of it records is not asked for them anyway.
+    const bool asks = plan.tracers().device() > 0 && (!holds[i] || holds[i]->leads());
+    spares_gpus.push_back(asks && !(holds[i] && holds[i]->safe()) &&
                           SparesGpus(options_.risks, servers[i].address));
+  }
   ProfileCalls calls(channels,
                      RequestsFor(session::OnClockSetBy(times.set(), plan), ages, holds, spares_gpus,
                                  options_.shared_dir),

@@ -241,8 +241,9 @@ void InprocHold::Read() {
     const std::string state = TextField(object, "state", kMaxMessage);
     wanted_ = wanted_ || state == "yield";
     safe_ = safe_ || (state == "held" && object.value("safe", json(false)) == json(true));
-    if (state == "refused" || state == "failed")
-      why_unsafe_ = TextField(object, "message", kMaxMessage);
+    if (const std::string why = TextField(object, "message", kMaxMessage);
+        !why.empty() && (state == "held" || state == "refused" || state == "failed"))
+      why_unsafe_ = why;
     leads_ = leads_ && object.value("leads", json(true)) != json(false);
   }
 }

@@ -791,6 +791,32 @@ def test_a_trace_that_the_end_of_the_program_took_is_no_failure(python_package, 
     assert said == "['stopped']"
 
 
+def test_a_clock_that_is_set_back_does_not_lengthen_a_recording(python_package, tmp_path):
+    said = package_python(python_package, tmp_path, """
+        import json, time
+        from types import SimpleNamespace
+        from strobe._inproc import capture
+        from strobe._inproc.request import parse
+        from strobe._inproc.turn import Turn
+        calls, lines, back = [], [], [0]
+        def start(at):
+            recorder.started_ns, back[0] = time.time_ns(), 3_600_000_000_000
+        capture.time = SimpleNamespace(time_ns=lambda: time.time_ns() - back[0], monotonic_ns=time.monotonic_ns, monotonic=time.monotonic)
+        recorder = SimpleNamespace(turn=Turn(), note=None, busy=lambda: None, make_safe=lambda: None, prepare=lambda *of: None, start=start, started_ns=0,
+                                   stopped_ns=0, stop_took_ns=0, stop=lambda: calls.append("stop"), discard=lambda: calls.append("discard"),
+                                   prepare_ahead_ns=lambda: 0, wake_ahead_ns=0, suffix="json")
+        # The client goes away when the recording has stopped.
+        connection = SimpleNamespace(buffer=b"", say=lambda **fields: lines.append(fields["state"]) or fields["state"] != "stopped", close=lambda: None)
+        channel = SimpleNamespace(wake=lambda: None, wait=lambda seconds, active: time.sleep(seconds))
+        service = SimpleNamespace(channel=channel, exiting=False, leads=lambda: True, would_disturb=lambda: None)
+        request = parse(json.dumps({"op": "capture", "start_ns": time.time_ns() + 50_000_000, "duration_ns": 100_000_000}).encode(), ["jax"])
+        began = time.monotonic()
+        capture.Capture(request, recorder, connection, service).run()
+        print(lines, calls, 0.1 < time.monotonic() - began < 20)
+    """)
+    assert said == "['prepared', 'recording', 'stopped'] ['stop', 'discard'] True"
+
+
 def test_steps_that_do_not_begin_in_time_are_a_late_start(python_package, tmp_path):
     """The message says where the process is, and a step that begins afterwards starts nothing."""
     said = package_python(python_package, tmp_path, """

@@ -1,8 +1,18 @@
 #include "sidecar/source/framework_source.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "collector/xplane/summary.h"
+#include "common/base/file_descriptor.h"
 #include "tests/fakes/fake_profiler_server.h"
 #include "tests/fakes/stepped_clock.h"
 
@@ -12,6 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using session::Recording;
 using testing::HasSubstr;
+using testing::Not;
 
 // The delay that a busy machine may cause.
 constexpr Nanos kGuard = 1s;
@@ -125,6 +136,85 @@ TEST_F(FrameworkSourceTest, DoesNotAskForTheGpusOfAProgramThatDidNotAnnounceItse
   EXPECT_TRUE(asks("/no/driver", false));
   EXPECT_FALSE(asks("/proc/self/maps", false));
   EXPECT_TRUE(asks("/proc/self/maps", true));
+}
+
+// A process that announced the server, and answers to a hold with a line that a test writes.
+class AnnouncedServerTest : public FrameworkSourceTest {
+ protected:
+  AnnouncedServerTest() : directory_(mkdtemp(name_.data())) {
+    const std::string path = directory_ + "/42-777.process";
+    std::ofstream(path) << R"({"format": 1, "pid": 42, "began": 777, "framework": "jax",)"
+                        << R"("version": "0.10.2", "channel": "server", "address": ")"
+                        << "127.0.0.1" << server_.address().substr(server_.address().find(':'))
+                        << R"(", "socket": "42.sock", "program": "t.py",)"
+                        << R"("rank": null, "local_rank": null, "world_size": null, "steps": null,)"
+                        << R"("is_launcher": false, "multiprocessing": null})";
+    lock_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));  // It lives.
+    EXPECT_EQ(flock(lock_.get(), LOCK_EX), 0);
+    listener_ = FileDescriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string socket_path = directory_ + "/42.sock";
+    std::memcpy(address.sun_path, socket_path.c_str(), socket_path.size());
+    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(listener_.get(), 1), 0);
+    const timeval patience{20, 0};  // So that a test that fails ends.
+    setsockopt(listener_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+  ~AnnouncedServerTest() override { std::filesystem::remove_all(directory_); }
+
+  // The row of the process, which answers with `line`, and not at all if it is empty.
+  v1::ProcessReport RowOf(const std::string& line) {
+    risks_ = {.nvidia_driver = "/proc/self/maps"};
+    FrameworkSource source(clock_, {{}, "", risks_, directory_});
+    v1::CapturePlan plan = Plan();
+    plan.mutable_tracers()->set_device(1);
+    std::thread process([&] {
+      const FileDescriptor client(accept(listener_.get(), nullptr, nullptr));
+      char asked[10'000];
+      EXPECT_GT(recv(client.get(), asked, sizeof asked, 0), 0);
+      if (!line.empty()) (void)send(client.get(), line.data(), line.size(), MSG_NOSIGNAL);
+      while (recv(client.get(), asked, sizeof asked, 0) > 0) continue;  // Until it is released.
+    });
+    const Recording recording = std::move(source.Record(plan, cancel_, terminate_, [] {}).front());
+    process.join();
+    EXPECT_EQ(recording.outcome, Outcome::kOk) << recording.message;
+    return recording.processes.at(0);
+  }
+  bool asked_for_devices() { return server_.asked().opts().device_tracer_level() == 1; }
+
+  std::string name_ = "/tmp/strobe-announced-XXXXXX";
+  const std::string directory_;
+  FileDescriptor lock_, listener_;
+};
+
+TEST_F(AnnouncedServerTest, IsAskedForGpusOnceTheProcessSaysThatItIsSafe) {
+  EXPECT_EQ(RowOf("{\"state\": \"held\", \"leads\": true, \"safe\": true}\n").note(), "");
+  EXPECT_TRUE(asked_for_devices());
+}
+
+TEST_F(AnnouncedServerTest, IsNotAskedForGpusOtherwiseAndSaysWhy) {
+  const std::string refused =
+      R"({"state": "refused", "outcome": "ProfilerStartFailed", "message": "CUDA 12"})";
+  EXPECT_THAT(RowOf(refused + "\n").note(), HasSubstr("was asked for no devices: CUDA 12"));
+  EXPECT_FALSE(asked_for_devices());
+  EXPECT_THAT(RowOf(R"({"state": "held", "safe": false, "message": "it used none"})"
+                    "\n")
+                  .note(),
+              HasSubstr("was asked for no devices: it used none"));
+  EXPECT_FALSE(asked_for_devices());
+  EXPECT_THAT(RowOf("").note(), HasSubstr("did not answer in time"));
+  EXPECT_FALSE(asked_for_devices());
+  // An older package does not tell whether it is safe.
+  EXPECT_THAT(RowOf("{\"state\": \"held\", \"leads\": true}\n").note(), HasSubstr("devices"));
+  EXPECT_FALSE(asked_for_devices());
+}
+
+TEST_F(AnnouncedServerTest, IsNotSparedWhatAnotherFrameworkOfTheProcessRecords) {
+  const std::string note =
+      RowOf("{\"state\": \"held\", \"leads\": false, \"safe\": false}\n").note();
+  EXPECT_THAT(note, Not(HasSubstr("was asked for no devices")));
+  EXPECT_FALSE(asked_for_devices());
 }
 
 // Servers that cannot return the trace in their answer, and can write only to a shared directory.

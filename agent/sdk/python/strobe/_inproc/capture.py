@@ -70,10 +70,10 @@ class Capture:
     def _fail(self, outcome, message):
         self.connection.say(state="failed", outcome=outcome, message=message[:500])
 
-    def _wait(self, until_ns):
+    def _wait(self, until_ns, clock_ns=time.time_ns):
         """Waits until an instant, or until something ends the capture early, which becomes `early`. Sleeps without the interpreter's lock."""
         while self.early is None:
-            left = until_ns - time.time_ns()
+            left = until_ns - clock_ns()
             if left <= _SPIN_FREE_NS:
                 if left > 0:
                     _sleep(left / 1e9)
@@ -114,14 +114,16 @@ class Capture:
     def _hold(self):
         """The sidecar records through the framework's server. This process only says when the program wants its profiler back."""
         request = self.request
-        # The sidecar asks for NVIDIA's devices only if it knows that make_safe() has returned.
-        if not self.connection.say(state="held", safe=True, leads=self.service.leads(), **ranks()):
+        # The sidecar asks for NVIDIA's devices only if make_safe() has done what they need. It does nothing for a program that uses none, which may begin to
+        # use them before the server's session ends.
+        ready = {"safe": True} if self.recorder.uses_devices() else {"safe": False, "message": "it used none when the recording was prepared"}
+        if not self.connection.say(state="held", leads=self.service.leads(), **ready, **ranks()):
             return
-        self._wait(max(request.start_ns, time.time_ns()) + request.duration_ns + _HOLD_NS)
+        self._wait(time.monotonic_ns() + max(request.start_ns - time.time_ns(), 0) + request.duration_ns + _HOLD_NS, time.monotonic_ns)
         if self.early == "demand":
             self.connection.say(state="yield", outcome="Truncated", message="the program started a profiler session of its own")
             self.early = None
-            self._wait(time.time_ns() + _YIELD_NS)  # The client releases when the server's session has ended.
+            self._wait(time.monotonic_ns() + _YIELD_NS, time.monotonic_ns)  # The client releases when the server's session has ended.
         if self.early != "release":
             self._await_free()
 
@@ -142,9 +144,11 @@ class Capture:
         self._wait(start_ns - recorder.wake_ahead_ns - 10 * _SPIN_FREE_NS)
         if self.early is not None:
             return self._end_before_start()
+        # By the clock that nobody sets: if the other one is set back, the recording would go on for as long.
+        ends_ns = start_ns + request.duration_ns + time.monotonic_ns() - time.time_ns()
         self._start(start_ns)
         self._say_recording()
-        self._wait(start_ns + request.duration_ns)
+        self._wait(ends_ns, time.monotonic_ns)
         self._stop()
 
     def _prepare(self, start_ns):

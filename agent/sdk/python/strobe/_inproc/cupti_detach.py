@@ -49,6 +49,11 @@ def keep_cupti_attached():
             return  # XLA finds this one by its name.
 
 
+def keeps_cupti():
+    """Whether a copy of CUPTI is kept attached. Whoever loads it by its name gets that one."""
+    return bool(_kept)
+
+
 def _candidates():
     """Where XLA looks for CUPTI: that of the Python wheels, then the loader's search path."""
     name = f"libcupti.so.{13 if any(module.startswith('jax_plugins.xla_cuda13') for module in list(sys.modules)) else 12}"

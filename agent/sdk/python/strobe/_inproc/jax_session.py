@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from .cupti_detach import keep_cupti_attached
+from .cupti_detach import keep_cupti_attached, keeps_cupti
 from .frameworks import release
 from .recorder import Recorder, intercept, original_of
 from .request import Refused
@@ -83,7 +83,8 @@ class JaxRecorder(Recorder):
         self.session = self.make_session(self.options)
         self.recording = True
         self.started_ns = time.time_ns()
-        self.make_safe()  # Again, for a copy of CUPTI that the session has found elsewhere.
+        if not keeps_cupti():
+            self.make_safe()  # Again, for a copy of CUPTI that the session has found elsewhere.
 
     def _stop(self):
         session, self.session, self.recording = self.session, None, False

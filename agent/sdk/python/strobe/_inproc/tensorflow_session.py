@@ -5,7 +5,7 @@ import shutil
 import sys
 import time
 
-from .cupti_detach import keep_cupti_attached
+from .cupti_detach import keep_cupti_attached, keeps_cupti
 from .recorder import Recorder, intercept, original_of
 from .request import Refused
 
@@ -92,7 +92,8 @@ class TensorFlowRecorder(Recorder):
             raise
         self.started_ns = time.time_ns()
         self.recording = True
-        self.make_safe()  # Again, for a copy of CUPTI that the session has found elsewhere.
+        if not keeps_cupti():
+            self.make_safe()  # Again, for a copy of CUPTI that the session has found elsewhere.
 
     def _stop(self):
         self.recording = False
