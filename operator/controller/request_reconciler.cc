@@ -227,7 +227,7 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTargets(const std::string
   return Refuse(request, why.reason, why.message);
 }
 
-// None: no other capture comes first on any of the workers.
+// Returns nothing if no other capture comes first on any of the workers.
 RequestReconciler::MaybeResult RequestReconciler::AwaitTurn(const std::string& key,
                                                             const ProfileRequest& request,
                                                             const std::vector<Target>& targets,
