@@ -8,7 +8,7 @@
 
 namespace strobe {
 
-// "rank0.pt.trace.json.gz": "rank0".
+// Returns a file's name without its folder and endings: "rank0" for "rank0.pt.trace.json.gz".
 std::string WorkerOfTraceJson(std::string_view file);
 
 // Converts the file at `path`. What could not be read is told on stderr.

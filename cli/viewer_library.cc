@@ -136,7 +136,8 @@ class RunsOfLogdirs final : public viewer::Library {
   static absl::Status NoRun(const std::string& run) {
     return absl::NotFoundError(StrCat("there is no run ", run.substr(0, 200)));
   }
-  // The runs that the list knows: one logdir that refuses or does not answer hides no other.
+  // Returns the names of the catalog's runs. A logdir that refuses, or does not answer, does not
+  // hide the runs of the others.
   absl::StatusOr<std::vector<std::string>> KnownRuns(const catalog::Visible& visible,
                                                      std::size_t most) {
     catalog()->AwaitListed(kFirstList);

@@ -10,7 +10,8 @@
 namespace strobe::viewer {
 namespace {
 
-// "%fusion.1 = f32[2]{0} fusion(...)" and "fusion.1": "fusion.1".
+// Returns the name with which an instruction begins: "fusion.1" for both "fusion.1" and
+// "%fusion.1 = f32[2]{0} fusion(...)".
 std::string_view InstructionName(std::string_view text) {
   if (text.starts_with('%')) text.remove_prefix(1);
   return text.substr(0, text.find(' '));
@@ -52,7 +53,8 @@ absl::StatusOr<std::optional<HloOp>> HloOpOf(const LoadedRun& run, std::uint32_t
                                                                "Sparse Core Ops"};
   const std::string_view line = run.LineOf(row);
   const bool op_line = std::find(kOpLines.begin(), kOpLines.end(), line) != kOpLines.end();
-  // Full names begin with the instruction's; what is shown may be something shorter.
+  // The event's full name begins with the instruction's name. The name that is shown may be
+  // shorter.
   if (op.instruction.empty() && op_line && kind != plane.event_names.end())
     op.instruction = InstructionName(kind->second.name);
   if (op.instruction.empty()) return std::nullopt;

@@ -14,9 +14,10 @@ struct HloOp {
   std::optional<std::int64_t> program{};  // The id of the compiled program.
 };
 
-// From the event's arguments (`hlo_op`, `hlo_module`, `program_id`) or, for lines of XLA ops, from
-// its name and the module that ran at the time on the same device. None when the event is no XLA
-// op. `row` is a place in LoadedRun::rows, and `event` one of its events.
+// Returns the HLO op that an event stands for, by its arguments (`hlo_op`, `hlo_module`,
+// `program_id`) or, on lines of XLA ops, by its name and the module that ran on the same device at
+// `middle_ps`, the middle of the event on the run's clock. None if it is no XLA op. `row` is an
+// index into LoadedRun::rows, and `event` one of that row's events.
 absl::StatusOr<std::optional<HloOp>> HloOpOf(const LoadedRun& run, std::uint32_t row,
                                              const xplane::Plane& plane, const xplane::Event& event,
                                              std::int64_t middle_ps);

@@ -37,7 +37,7 @@ using FileApi = absl::StatusOr<http::Page> (*)(Library& library, const std::stri
                                                const http::Request& request,
                                                const std::string& folder);
 
-// Null for any other path.
+// Returns what answers at `path` from a run's objects; null if nothing does.
 FileApi FindFileApi(std::string_view path) {
   static const std::map<std::string_view, FileApi> kApis = {
       {"/api/manifest", [](Library& library, const std::string& run, const http::Request&,

@@ -82,7 +82,7 @@ absl::StatusOr<Asked> ReadAsked(const LoadedRun& run, const http::Query& query) 
 // Writes the answer: Head, then rows, spans and counters, then Tail.
 class Writer {
  public:
-  // No span and no counter's value is begun behind `max_bytes`.
+  // Once the answer has `max_bytes`, further spans and values of counters are left out.
   explicit Writer(const LoadedRun& run, std::size_t max_bytes = kMaxXprofBytes)
       : run_(run), max_bytes_(max_bytes) {}
 

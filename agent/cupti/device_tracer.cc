@@ -19,9 +19,10 @@ using wire::DevicePhase;
 using wire::DeviceStep;
 using wire::RecordType;
 
-// Buffers that CUPTI has not returned when everything is switched off are asked for so often, at
-// these intervals. A call of the program that was running then writes its record when it ends; the
-// launch of a large graph takes milliseconds, and longer while the device's queue is full.
+// After everything is switched off, CUPTI is flushed at most so many times more, at this interval,
+// until it has returned all buffers. A call of the program that was running then writes its record
+// when it ends; the launch of a large graph takes milliseconds, and longer while the device's queue
+// is full.
 constexpr int kMaxFlushes = 250;
 constexpr useconds_t kFlushAgainAfterUs = 1000;
 

@@ -63,7 +63,9 @@ constexpr int kWholeFile = 257;  // Py_file_input.
 constexpr int kNoArguments = 4;  // METH_NOARGS.
 constexpr std::size_t kMaxSource = 32 << 10;
 constexpr long kFirstPauseNs = 2'000'000, kMaxPauseNs = 999'999'999;
-constexpr int kMaxWaits = 1000;  // For the main thread: 2 s.
+// Pauses of kFirstPauseNs, 2 s in all: for how long our thread waits for the main thread, and the
+// interpreter's end for our thread.
+constexpr int kMaxWaits = 1000;
 
 enum class Answer { kNotYet, kPending, kFound };
 

@@ -58,9 +58,9 @@ class RingReader {
     position_ = head > words_ && head <= kMaxPosition ? NextBlock(head - words_) : 0;
     next_ = 0;
   }
-  // Goes back to the oldest record that the ring still has, or to the one at the position `from` if
-  // that is later. True if records from there on were overwritten. They do not count as lost. Stays
-  // `spare` words away from what is overwritten next.
+  // Goes to the record at the position `from` or, if the ring does not have that any more, to the
+  // oldest that it has. Returns whether the record at `from` is gone; records that are missed so do
+  // not count as lost. The oldest `spare` words, which are overwritten next, are left out.
   bool SkipToOldest(std::uint64_t from = 0, std::uint64_t spare = 0) {
     const std::uint64_t head = header_->head.load(std::memory_order_acquire);
     const std::uint64_t held = words_ - std::min(words_, spare);

@@ -8,8 +8,8 @@
 
 namespace strobe::cluster {
 
-// The spec.target for `names` or for `selector`, of which exactly one must be given: either one
-// job, or pods. A kind may be written as kubectl takes it: "job", "jobs", "Job",
+// Makes the spec.target. Exactly one of `names` and `selector` must be given; `names` are either
+// one job, or pods. A kind may be written as kubectl takes it: "job", "jobs", "Job",
 // "jobs.batch.volcano.sh", "sts". InvalidArgument says what to write instead.
 absl::StatusOr<nlohmann::ordered_json> TargetOf(const std::vector<std::string>& names,
                                                 const std::string& selector);

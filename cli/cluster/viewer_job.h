@@ -29,8 +29,9 @@ struct ViewerJobOptions {
 // The arguments with which kubectl lists the pods that Strobe has injected.
 std::vector<std::string> InjectedPodArguments();
 
-// The pod whose sidecar the viewer resembles, from a list of injected pods: one of the target's if
-// there is one, otherwise any; of several, the newest. JSON null without any.
+// Chooses, from a list of injected pods, the one from whose sidecar the viewer takes its image and
+// settings: the newest pod of the target or, if the list has none of these, the newest of all. JSON
+// null if the list is empty.
 nlohmann::json ChoosePod(const nlohmann::json& list, const TargetSpec& target);
 
 // The Job to create. The viewer gets what the pod's sidecar has to reach the logdir: image, storage

@@ -27,7 +27,7 @@ inline const Visible kAllVisible{.all = true};
 struct LogdirRuns {
   std::string logdir{};  // Its URL.
   std::vector<EntryRef> entries{};
-  std::size_t left_out = 0;  // Older runs, beyond the bound.
+  std::size_t left_out = 0;  // 0 unless ScanLimits left out older runs; not their exact number.
   std::string problem{};     // Why the runs could not be listed or read completely.
   bool listed = false;       // It has been listed at least once.
   bool busy = false;         // Manifests are still being read.

@@ -113,7 +113,8 @@ struct DigestCollective {
   // that began to record at different times start counting at different collectives; times and
   // steps tell by how many they differ.
   std::uint32_t ordinal = 0;
-  std::uint32_t device = 0;   // In Digest::devices; kNoDevice = told by the host only.
+  // An index into Digest::devices; kNoDevice if only the host's events tell of the call.
+  std::uint32_t device = 0;
   std::int64_t begin_ns = 0;  // When this worker arrived.
   std::int64_t end_ns = 0;
   std::uint64_t bytes = 0;  // 0 = not told.

@@ -9,7 +9,7 @@
 namespace strobe::kineto {
 namespace {
 
-// The types of work are in the order of their bits.
+// XLA's types of work. The index of a type is the number of its bit.
 constexpr std::array<std::string_view, 7> kTypes = {
     "Compute", "MemcpyH2D", "MemcpyD2H", "MemcpyD2D", "MemcpyP2P", "MemcpyOther", "Memset"};
 
@@ -20,7 +20,7 @@ const JsonValue* Find(const TraceEvent& event, std::string_view key) {
   return nullptr;
 }
 
-// "[1, 2, 3]": "1,2,3". Empty if it is anything else.
+// Returns "1,2,3" for "[1, 2, 3]"; empty for any other value.
 std::string Dimensions(const JsonValue* value) {
   std::string text;
   if (value == nullptr || value->kind != JsonValue::Kind::kNested || value->text.size() > 64)

@@ -51,8 +51,8 @@ bool FindShift(std::span<const MergedCall> calls, std::span<const MergedCall> re
       votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   shift = most->first;
   if (votes.size() == 1 || !compare_times) return true;
-  // A call near the border of two steps may count to either, so the times decide which calls are
-  // the same.
+  // Workers may assign a call near the border of two steps to different steps, and then their votes
+  // differ. The shift with the smallest median difference of end times wins.
   constexpr std::size_t kMaxCandidates = 8;
   std::int64_t best = EndDistance(calls, reference, shift);
   std::size_t tried = 0;

@@ -29,7 +29,7 @@ struct OpChange {
   std::string name{};
   Change self{};  // How its self time in a step changed, in the mean of the workers.
   double before_calls = 0, after_calls = 0;
-  std::size_t before_workers = 0, after_workers = 0;  // On how many it was found.
+  std::size_t before_workers = 0, after_workers = 0;  // The numbers of workers that ran it.
   OpVerdict verdict = OpVerdict::kNotDecidable;
 };
 

@@ -67,8 +67,8 @@ class DepthFirst {
  private:
   enum State : std::uint8_t { kNew, kOpen, kDone };
   struct Frame {
-    std::uint32_t unit, member;  // The member is a place in Units::members.
-    std::size_t next;            // In what the member waits for.
+    std::uint32_t unit, member;  // `member` is an index into Units::members.
+    std::size_t next;            // An index into what the member waits for: what is visited next.
   };
 
   void Open(std::uint32_t unit) {

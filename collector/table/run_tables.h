@@ -35,9 +35,8 @@ struct TableOptions {
   const Cancellation* stop = nullptr;
 };
 
-// Traces are read once (again for steps and for collectives) and not kept: memory is bounded by a
-// group of rows. DataLoss with the worker's name when a trace is damaged, otherwise the output's
-// error.
+// Reads each trace once for each table, and keeps none: memory is bounded by a group of rows.
+// DataLoss with the worker's name when a trace is damaged, otherwise the output's error.
 absl::Status WriteRunTables(const convert::AlignedTraces& traces, const TableOptions& options,
                             const OpenOutput& open);
 

@@ -19,8 +19,8 @@ class NewFile {
   // After an error, all further calls return it too.
   absl::Status Write(std::string_view piece);
   absl::Status Finish();
-  // Like Finish, and a crash of the machine leaves the whole file or the one that was there before.
-  // After this has succeeded, it leaves the whole file.
+  // Like Finish, and withstands a crash of the machine: there is then the former file or, always
+  // after success, the whole new one.
   absl::Status FinishDurably();
 
  private:

@@ -25,7 +25,7 @@ namespace http = beast::http;
 using tcp = asio::ip::tcp;
 
 constexpr std::chrono::seconds kDeadline{10};  // For the first request, a body, or a head.
-// Slower connections do not get a long answer whole, so that they cannot be held.
+// A client that reads a long answer more slowly is cut off: it could hold the connection for ever.
 constexpr std::size_t kMinBytesPerSecond = 50'000;
 // How long a connection may stay idle between two requests.
 constexpr std::chrono::seconds kIdle{90};

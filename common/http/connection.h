@@ -24,7 +24,8 @@ class WaitingConnection {
   virtual ~WaitingConnection() = default;
   // Both may be called from any thread.
   virtual void Close() = 0;
-  virtual void CloseIfIdle() = 0;  // If it was answered, and has sent no more since then.
+  // Closes the connection if it waits for its next request, and nothing of that has arrived.
+  virtual void CloseIfIdle() = 0;
 };
 
 // What a server's connections have in common. It outlives the last of them.

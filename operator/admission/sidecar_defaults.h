@@ -9,8 +9,8 @@
 
 namespace strobe {
 
-// Adds the installation's variables, and the mounts of its files with the variables that lead to
-// them. Returns the volumes for the mounts.
+// Adds the installation's environment variables, mounts its files, and adds variables with the
+// paths of these. Returns the volumes for the mounts.
 std::vector<nlohmann::json> AddDefaults(const InjectionSettings& settings,
                                         const SidecarVolumes& names, nlohmann::json& environment,
                                         nlohmann::json& mounts);

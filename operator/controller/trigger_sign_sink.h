@@ -31,7 +31,7 @@ inline constexpr Nanos kTellWithoutTriggers = std::chrono::minutes(2),
 
 class TriggerSignSink final : public SignSink {
  public:
-  // All outlive it.
+  // All must outlive the TriggerSignSink.
   TriggerSignSink(const Clock& clock, TriggerCluster& cluster, const TriggerTable& triggers,
                   TriggerSink& sink, TriggerMetrics& metrics);
 

@@ -26,7 +26,7 @@ namespace strobe {
 
 class TriggerSink final : public AlertSink {
  public:
-  // All outlive it.
+  // All must outlive the TriggerSink.
   struct Dependencies {
     const Clock& clock;
     TriggerCluster& cluster;

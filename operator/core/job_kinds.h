@@ -13,7 +13,7 @@ struct JobRef {
 
 struct JobKind {
   enum class Pods {
-    kLabelled,   // Each pod has the label, with the job's name.
+    kLabelled,   // Each pod has JobKind::label, whose value is the job's name.
     kOwned,      // The job owns its pods directly.
     kOfAnother,  // They are pods of another object, which the job's own object names.
   };

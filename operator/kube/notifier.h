@@ -29,9 +29,10 @@ struct Receiver {
   bool grafana = false;      // Gets annotations instead of CloudEvents.
 };
 
-// The receiver at a URL by http or https. Files of the directory are used if they are there, and
-// read again later: `token` (a bearer token, only by https), `signing-key` and `ca.crt`. An empty
-// directory has none. InvalidArgument names what is wrong with the URL.
+// Makes the receiver for an http or https URL. Of the files `token` (a bearer token), `signing-key`
+// and `ca.crt` in `directory`, those that exist now are used, and read again later; there is none
+// if `directory` is empty. InvalidArgument says what is wrong with the URL: with a token it must be
+// https.
 absl::StatusOr<Receiver> MakeReceiver(const Clock& clock, const std::string& url,
                                       const std::string& directory);
 

@@ -23,7 +23,8 @@ struct FrameworkAnswer {
   Rank rank{};                    // The place of the process in its job.
   std::string note{};             // What the process says about its recording.
   std::int64_t stop_took_ns = 0;  // How long its profiler needed to stop; 0 = it does not say.
-  // Another framework of its process is recorded too, so that this one may have nothing to tell.
+  // Another framework of the same process announced itself too. An empty trace of this one is then
+  // no fault.
   bool beside = false;
   // The trace has only what the profiler says of itself.
   bool nothing_recorded = false;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kTypeBytes = 32;
 constexpr std::size_t kHeaderBytes = sizeof(std::uint64_t) + kTypeBytes;
-// Kineto sends at most 11 process ids.
+// A generous limit: Kineto sends at most 11 process IDs.
 constexpr std::int32_t kMaxPids = 64;
 constexpr std::int32_t kActivities = 2;  // The bit of a poll that asks for a recording.
 

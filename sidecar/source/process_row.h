@@ -31,8 +31,8 @@ struct ProgramFacts {
   bool lives = true;         // True if it runs at the end of the capture.
   std::int64_t seen_ns = 0;  // The last time when it was known to run.
   std::int64_t gone_ns = 0;  // The first time when it was known to have ended.
-  // True if it ended before the capture, which reaches back to its last records. last_record_ns is
-  // the end of the last of these.
+  // True if it ended before the capture, but the capture reaches back to its last records.
+  // last_record_ns is then the end of the newest one.
   bool ended_before = false;
   std::int64_t last_record_ns = 0;
   bool ended_cleanly = false;

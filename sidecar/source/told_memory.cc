@@ -11,7 +11,8 @@ namespace strobe {
 namespace {
 
 constexpr Nanos kAskForMemoryEvery = std::chrono::seconds(5);
-// Long enough for one reading, which the thread makes at its start.
+// How long a program is asked to run the thread that reads its memory use. One reading is enough,
+// and the thread makes it when it starts.
 constexpr std::uint64_t kAttendNs = 40'000'000;
 constexpr std::uint64_t kFreshMemoryNs = 10'000'000'000;
 

@@ -1,4 +1,5 @@
-"""A trainer and the sidecar of its pod, configured as by injection: one profiler server, which is not there, and the agent directory."""
+"""A trainer and its pod's sidecar, which is configured as by injection: with the agent directory, and the address of a profiler server on which none
+listens."""
 
 import json
 import subprocess
@@ -69,7 +70,7 @@ def await_phase(process, phase):
 
 
 def framework_rows(worker):
-    """The rows that tell of frameworks: {framework: row}, or {"server": row} for the one with a profiler server."""
+    """Returns the rows of frameworks, by framework. The row of a profiler server has the key "server"."""
     rows = [row for row in worker["processes"] if row["source"] == "SOURCE_FRAMEWORK"]
     return {row["name"].rpartition("(")[2].rstrip(")") if "(" in row["name"] else "server": row for row in rows}
 

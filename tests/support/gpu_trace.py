@@ -63,7 +63,7 @@ def make(rank, steps=STEPS, per_step=60):
 
 
 def write(folder):
-    """The traces of all ranks; returns their digest, by which a record names them."""
+    """Writes the traces of all ranks into the folder. Returns their SHA-256, by which a record names them."""
     whole = hashlib.sha256()
     for rank in range(RANKS):
         text = json.dumps(make(rank))

@@ -57,7 +57,7 @@ class Registry:
         name = f"{self.name}/{image}"
         self.node.ctr("images", "tag", f"docker.io/library/{image}", name)
         self.node.ctr("images", "push", "--hosts-dir", self.node.registries, "--user", f"{self.user}:{self.password}", name)
-        # containerd keeps the image's content while any name refers to it; the kubelet's part of containerd adds one.
+        # containerd keeps the image's content while any name refers to it, and its CRI plugin adds a name of its own.
         listed = [line.split() for line in self.node.ctr("images", "ls").stdout.splitlines()[1:]]
         (digest,) = [line[2] for line in listed if line[0] == name]
         self.node.ctr("images", "rm", "--sync", *(line[0] for line in listed if line[2] == digest))

@@ -1,4 +1,4 @@
-"""Waits for what an API server lets users do: it learns of roles and bindings by a watch, on a busy machine some time after it has taken them."""
+"""Waits until an API server applies roles and bindings. It learns of them by a watch, which on a busy machine lags behind their creation."""
 
 from .processes import wait_until
 

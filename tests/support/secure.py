@@ -211,7 +211,8 @@ class SecureSidecar:
 
 
 def make_pod(kubectl, name, port, labels=None, index=0, host_ports=None):
-    """Creates a Pod object with a loopback address whose sidecar listens on the port, or on one of the ports as on the host's network."""
+    """Creates a Pod object with a loopback address. Its spec has the sidecar's port. With `host_ports`, as for a pod on the host's network, its annotation
+    has the ports of which the sidecar uses one instead."""
     ports = {} if host_ports else {"ports": [{"name": "strobe", "containerPort": port}]}
     status = {"strobe.dev/status": json.dumps({"containers": ["trainer"], "ports": host_ports})} if host_ports else {}
     kubectl.apply({

@@ -75,7 +75,7 @@ export class Overview {
     return link;
   }
 
-  /** The same link once more, on a number. The keyboard reaches the place by the first one. */
+  /** A further link of a table's row to the row's place. Tab skips it, because the first one leads there too. */
   also(text, place) {
     const link = this.link(text, place, "also");
     link.tabIndex = -1;

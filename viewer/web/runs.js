@@ -59,9 +59,9 @@ function failed(error) {
 function told({ logdirs }) {
   const problems = logdirs.filter(({ problem, leftOut }) => problem || leftOut);
   $("problems").replaceChildren(
-    ...problems.map(({ logdir, problem, leftOut }) => {
+    ...problems.map(({ logdir, problem }) => {
       const line = document.createElement("li");
-      line.textContent = `${logdir}: ${problem || `the oldest ${leftOut} runs are left out`}`;
+      line.textContent = `${logdir}: ${problem || "its oldest runs are left out"}`;
       return line;
     }),
   );

@@ -162,8 +162,8 @@ export class Search {
   }
 
   /**
-   * The server's answer; from the other end of the run (`wrapped`) if no hit is left. `where`: what
-   * is searched; see FindIn in viewer/find.h.
+   * Asks the server for hits in this direction. If none is left, asks again from the other end of the
+   * run, and the answer has `wrapped`. `where`: what is searched; see FindIn in viewer/find.h.
    */
   async ask(direction, where, counted = true) {
     const { api, description } = this.view.run;

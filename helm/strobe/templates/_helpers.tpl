@@ -57,7 +57,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- default (printf "%s-authority" .Release.Namespace) .Values.tls.authorityNamespace }}
 {{- end }}
 
-{{/* Expressions of a namespaceSelector, as JSON: the one namespace that is looked at, when it is one. */}}
+{{/* Expressions of a namespaceSelector, as JSON: only the namespace watchNamespace, or none if that is not set. */}}
 {{- define "strobe.watched" -}}
 {{- with .Values.watchNamespace }}{{ list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" (list .)) | toJson }}{{ else }}[]{{ end }}
 {{- end }}

@@ -144,7 +144,7 @@ class Capture:
         self._wait(start_ns - recorder.wake_ahead_ns - 10 * _SPIN_FREE_NS)
         if self.early is not None:
             return self._end_before_start()
-        # By the clock that nobody sets: if the other one is set back, the recording would go on for as long.
+        # By the monotonic clock: a wall clock that is set back would lengthen the recording by as much.
         ends_ns = start_ns + request.duration_ns + time.monotonic_ns() - time.time_ns()
         self._start(start_ns)
         self._say_recording()

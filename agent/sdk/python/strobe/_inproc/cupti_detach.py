@@ -46,7 +46,7 @@ def keep_cupti_attached():
         _replace(ctypes.cast(finalize, ctypes.c_void_p).value, path)
         _kept.add(path)
         if not copies:
-            return  # XLA finds this one by its name.
+            return  # XLA loads CUPTI by its name and gets this copy, so that the other places do not matter.
 
 
 def keeps_cupti():

@@ -27,7 +27,7 @@ thread_id = original("_thread", "get_ident")  # gevent's tells the greenlet.
 class OwnThread:
     """Runs a function, and gives an error of it to `tell`.
 
-    It takes no signal from a program that blocks it, to wait for it. Only what a fault in the thread itself raises is left.
+    The thread blocks all signals except those of a fault of its own. Otherwise it could get a signal that the program blocks in order to wait for it.
     """
 
     def __init__(self, run, name, tell):

@@ -107,7 +107,8 @@ def intercept(holder, name, before, failed=None):
 
 
 def _class_like(original, make):
-    """A class that is called as make(), and is `original` in all else. Those of extension modules cannot be changed, nor always derived from."""
+    """Returns a class that passes as `original`, but a call of it returns make(...). Classes of extension modules cannot be changed, and some cannot be
+    derived from."""
 
     class Like(type):
         def __call__(cls, *arguments, **options):

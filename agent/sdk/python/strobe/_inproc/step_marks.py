@@ -10,8 +10,8 @@ from time import monotonic_ns
 MAX_LOOPS = 4
 _MAGIC = int.from_bytes(b"STROBES2", "little")
 _NAME_BYTES, _MARKS = 48, 16
-# Places in words of eight bytes. A loop has, in this order, an identifier, the number of steps that began, a name and marks; a mark has the step's
-# number, begin and end.
+# Offsets and sizes in words of eight bytes. A loop has, in this order, an identifier, the number of steps that began, a name and marks; a mark has the
+# step's number, begin and end. _END counts from the begin of its mark; _MARK is the size of a mark.
 _COUNT, _NAME, _FIRST_MARK, _MARK, _END = 1, 2, 2 + _NAME_BYTES // 8, 3, 2
 _LOOP = _FIRST_MARK + _MARK * _MARKS
 _pack_mark = struct.Struct("@qqq").pack_into  # Copies each word as a whole.

@@ -88,7 +88,8 @@ class TorchRecorder(Recorder):
         return cuda is not None and cuda.is_initialized()
 
     def _keep_cupti(self):
-        """Keeps PyTorch from tearing CUPTI down, as torch.profiler does: before 12.6, its next use would crash a program with CUDA graphs."""
+        """Keeps PyTorch from detaching CUPTI, by the variables that torch.profiler sets too: with CUDA before 12.6, CUPTI's next use would crash a program
+        with CUDA graphs."""
         inductor = sys.modules.get("torch._inductor.config")
         cuda = [int(part) for part in (self.torch.version.cuda or "0.0").split(".")[:2]]
         if inductor is not None and inductor.triton.cudagraphs and cuda < [12, 6]:
