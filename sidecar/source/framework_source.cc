@@ -282,6 +282,8 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
     answer.age = ages[i];
     if (spares_gpus[i])
       answer.note = SparedNote(answer.who, holds[i] ? holds[i]->why_unsafe() : kMayLoseGpus);
+    else if (holds[i] != nullptr && plan.tracers().device() > 0)
+      answer.note = holds[i]->note();
     answer.rank = servers[i].rank();
     if (holds[i] != nullptr && holds[i]->rank()) answer.rank = holds[i]->rank();
     // A server tells nothing of its stop, so that this is the time until its answer was here.

@@ -244,6 +244,7 @@ void InprocHold::Read() {
     if (const std::string why = TextField(object, "message", kMaxMessage);
         !why.empty() && (state == "held" || state == "refused" || state == "failed"))
       why_unsafe_ = why;
+    if (state == "held") note_ = TextField(object, "note", kMaxMessage);
     leads_ = leads_ && object.value("leads", json(true)) != json(false);
   }
 }

@@ -85,6 +85,8 @@ class InprocHold {
   // it. If not, `why_unsafe` has its reason, if it gave one.
   bool safe() const { return safe_; }
   const std::string& why_unsafe() const { return why_unsafe_; }
+  // What the process says of its recording, for people; may be empty.
+  const std::string& note() const { return note_; }
   // The place of the process in its job, as it knows it now; none if it did not answer.
   const Rank& rank() const { return rank_; }
 
@@ -97,6 +99,7 @@ class InprocHold {
   bool wanted_ = false;
   bool leads_ = true;
   bool safe_ = false;
+  std::string note_{};
   std::string why_unsafe_ = "the process did not answer in time";
   Rank rank_{};
 };

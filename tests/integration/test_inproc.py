@@ -802,7 +802,7 @@ def test_a_clock_that_is_set_back_does_not_lengthen_a_recording(python_package, 
         def start(at):
             recorder.started_ns, back[0] = time.time_ns(), 3_600_000_000_000
         capture.time = SimpleNamespace(time_ns=lambda: time.time_ns() - back[0], monotonic_ns=time.monotonic_ns, monotonic=time.monotonic)
-        recorder = SimpleNamespace(turn=Turn(), note=None, busy=lambda: None, make_safe=lambda: None, prepare=lambda *of: None, start=start, started_ns=0,
+        recorder = SimpleNamespace(turn=Turn(), note=None, stays=None, busy=lambda: None, make_safe=lambda: None, prepare=lambda *of: None, start=start, started_ns=0,
                                    stopped_ns=0, stop_took_ns=0, stop=lambda: calls.append("stop"), discard=lambda: calls.append("discard"),
                                    prepare_ahead_ns=lambda: 0, wake_ahead_ns=0, suffix="json")
         # The client goes away when the recording has stopped.
@@ -829,7 +829,7 @@ def test_steps_that_do_not_begin_in_time_are_a_late_start(python_package, tmp_pa
         steps = steps_of("jax")
         def capture():
             lines, calls = [], []
-            recorder = SimpleNamespace(turn=Turn(), note=None, busy=lambda: None, make_safe=lambda: None, prepare=lambda *of: calls.append("prepare"),
+            recorder = SimpleNamespace(turn=Turn(), note=None, stays=None, busy=lambda: None, make_safe=lambda: None, prepare=lambda *of: calls.append("prepare"),
                                        start=lambda at: calls.append("start"), discard=lambda: calls.append("discard"))
             connection = SimpleNamespace(buffer=b"", say=lambda **fields: lines.append(fields) or True, close=lambda: calls.append("close"))
             channel = SimpleNamespace(wake=lambda: None, wait=lambda seconds, active: time.sleep(seconds))

@@ -178,9 +178,10 @@ def test_the_end_of_a_recording_does_not_detach_cupti(trainer, through):
     if through == "server":
         client.ask(op="hold", id="test", start_ns=time.time_ns(), duration_ns=1000 * MS)
         held = client.read()
-        assert held["state"] == "held" and held["safe"] is True
+        assert held["state"] == "held" and held["safe"] is True and "CUPTI stays attached" in held["note"]
     else:
         client.capture(duration_ms=100)
+        assert "CUPTI stays attached" in client.until("prepared")["note"]
         client.until("recording")
     trainer.order(DETACH)
     client.close()

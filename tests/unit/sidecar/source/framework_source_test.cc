@@ -191,6 +191,11 @@ class AnnouncedServerTest : public FrameworkSourceTest {
 TEST_F(AnnouncedServerTest, IsAskedForGpusOnceTheProcessSaysThatItIsSafe) {
   EXPECT_EQ(RowOf("{\"state\": \"held\", \"leads\": true, \"safe\": true}\n").note(), "");
   EXPECT_TRUE(asked_for_devices());
+  EXPECT_EQ(RowOf(R"({"state": "held", "safe": true, "note": "CUPTI stays attached"})"
+                  "\n")
+                .note(),
+            "CUPTI stays attached");
+  EXPECT_TRUE(asked_for_devices());
 }
 
 TEST_F(AnnouncedServerTest, IsNotAskedForGpusOtherwiseAndSaysWhy) {

@@ -117,7 +117,9 @@ class Capture:
         # The sidecar asks for NVIDIA's devices only if make_safe() has done what they need. It does nothing for a program that uses none, which may begin to
         # use them before the server's session ends.
         ready = {"safe": True} if self.recorder.uses_devices() else {"safe": False, "message": "it used none when the recording was prepared"}
-        if not self.connection.say(state="held", leads=self.service.leads(), **ready, **ranks()):
+        leads = self.service.leads()
+        note = {"note": self.recorder.stays} if leads and self.recorder.stays else {}
+        if not self.connection.say(state="held", leads=leads, **ready, **note, **ranks()):
             return
         self._wait(time.monotonic_ns() + max(request.start_ns - time.time_ns(), 0) + request.duration_ns + _HOLD_NS, time.monotonic_ns)
         if self.early == "demand":
@@ -154,7 +156,7 @@ class Capture:
     def _prepare(self, start_ns):
         leads = self.service.leads()
         self.recorder.prepare(self.request if leads else alone_on_host(self.request), start_ns)
-        notes = [note for note in (self.recorder.note, None if leads else why_alone_on_host(self.request)) if note]
+        notes = [note for note in (self.recorder.note, self.recorder.stays, None if leads else why_alone_on_host(self.request)) if note]
         note = {"note": "; ".join(notes)} if notes else {}
         if not self.connection.say(state="prepared", **ranks(), **note):
             self.early = "cancel"

@@ -3,7 +3,7 @@
 XLA ends each session with cuptiFinalize, from whatever thread ends it, and has no option that leaves the call out. NVIDIA allows the call only where no
 thread is within CUDA. While a program trains, it loses its CUDA context soon after ("CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_ILLEGAL_ADDRESS"; issue 40260
 of jax-ml/jax): on an H100 with JAX 0.11.2, programs of many small kernels died of the first or second session that ended while they trained. Without the
-call, none died, and a step took as long as before.
+call, none died; steps of such programs then took up to half as long again, until the program restarted.
 
 So this process's copy of cuptiFinalize is replaced by one that returns CUPTI_SUCCESS, before the first session of ours. It stays so, because the program
 may train whenever a later session ends, also one of its own.
@@ -23,6 +23,10 @@ from .request import Refused
 _RETURN_SUCCESS = {"x86_64": b"\x31\xc0\xc3\x90\x90\x90\x90\x90", "aarch64": b"\x00\x00\x80\x52\xc0\x03\x5f\xd6"}
 
 _OLDEST_CUPTI = 130000  # CUPTI_API_VERSION of CUDA 13.0.
+
+# For the client of a capture.
+STAYS_ATTACHED = ("CUPTI stays attached after a recording of GPUs, because detaching it could end a program that trains: until the program restarts, "
+                  "launches of kernels may take longer")
 
 _kept = set()  # Paths of the copies that are done.
 

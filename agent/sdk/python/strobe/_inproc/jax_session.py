@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from .cupti_detach import keep_cupti_attached, keeps_cupti
+from .cupti_detach import STAYS_ATTACHED, keep_cupti_attached, keeps_cupti
 from .frameworks import release
 from .recorder import Recorder, intercept, original_of
 from .request import Refused
@@ -67,6 +67,7 @@ class JaxRecorder(Recorder):
     def make_safe(self):
         if self.uses_devices():
             keep_cupti_attached()
+            self.stays = STAYS_ATTACHED if keeps_cupti() else None
 
     def prepare(self, request, start_ns):
         if self.note is not None and not request.may_stall:

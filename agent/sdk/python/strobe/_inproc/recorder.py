@@ -11,6 +11,7 @@ from .turn import Turn
 class Recorder:
     format = suffix = ""
     note = None  # For the client: what a capture costs a trainer with this version.
+    stays = None  # For the client: what a recording leaves in the program.
     wake_ahead_ns = 0  # start() is called this much ahead of the instant.
     takes_devices = False  # Its profiler keeps devices from others in the process (CUPTI has one subscriber), even if it records none.
     place = 0  # If several frameworks of a process use devices, or none does, the one with the lowest place records them.

@@ -5,7 +5,7 @@ import shutil
 import sys
 import time
 
-from .cupti_detach import keep_cupti_attached, keeps_cupti
+from .cupti_detach import STAYS_ATTACHED, keep_cupti_attached, keeps_cupti
 from .recorder import Recorder, intercept, original_of
 from .request import Refused
 
@@ -73,6 +73,7 @@ class TensorFlowRecorder(Recorder):
     def make_safe(self):
         if self.uses_devices():
             keep_cupti_attached()
+            self.stays = STAYS_ATTACHED if keeps_cupti() else None
 
     def prepare(self, request, start_ns):
         # A session gives its trace only as a file below a folder, which must be named when the session starts.
