@@ -90,13 +90,22 @@ absl::StatusOr<ProfileRequest> AwaitEnd(const ProfileRequest& created, const Int
   return last;
 }
 
+// Whether the API server has answered that it created nothing. The name may then be that of
+// somebody else's request.
+bool WasRefused(const absl::Status& created) {
+  return absl::IsAlreadyExists(created) || absl::IsInvalidArgument(created) ||
+         absl::IsPermissionDenied(created) || absl::IsUnauthenticated(created) ||
+         absl::IsNotFound(created) || absl::IsFailedPrecondition(created);
+}
+
 absl::StatusOr<ProfileRequest> CreateAndFollow(const KubeCaptureFlags& flags,
                                                nlohmann::ordered_json object,
                                                cluster::Kubectl& kubectl) {
   const std::string name = SetName(object);
   const Interrupts interrupts;
   const absl::StatusOr<std::string> text = CreateObject(kubectl, object.dump(), {"--output=json"});
-  if (!text.ok() && interrupts.count() > 0) return CancelUnanswered(name, kubectl);
+  if (!text.ok() && interrupts.count() > 0 && !WasRefused(text.status()))
+    return CancelUnanswered(name, kubectl);
   RETURN_IF_ERROR(text.status());
   ASSIGN_OR_RETURN(const ProfileRequest created, cluster::ParseRequestText(*text));
   if (!flags.quiet) std::cerr << kRequestsDefinition << "/" << created.name << " created\n";
@@ -114,8 +123,11 @@ absl::StatusOr<ProfileRequest> CreateAndFollow(const KubeCaptureFlags& flags,
   return ended;
 }
 
-absl::StatusOr<int> Capture(const KubeCaptureFlags& flags, cluster::Kubectl& kubectl) {
-  ASSIGN_OR_RETURN(const nlohmann::ordered_json base, ReadFrom(kubectl, flags.from));
+absl::StatusOr<int> Capture(const KubeCaptureFlags& flags) {
+  cluster::KubectlProcess reader(flags.connection.Arguments());
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json base, ReadFrom(reader, flags.from));
+  const ConnectionFlags connection = InNamespaceOf(base, flags.connection);
+  cluster::KubectlProcess kubectl(connection.Arguments());
   ASSIGN_OR_RETURN(const nlohmann::ordered_json request, cluster::RequestOf(flags.request, base));
   const bool dry = !flags.dry_run.empty() && flags.dry_run != "none";
   if (dry || !flags.waits()) {
@@ -126,15 +138,14 @@ absl::StatusOr<int> Capture(const KubeCaptureFlags& flags, cluster::Kubectl& kub
   const int code = cluster::Succeeded(ended) ? kExitOk : kExitFailed;
   if (!flags.open || ended.status.run.empty()) return code;
   const int shown =
-      RunKubeView({.connection = flags.connection, .what = ended.name, .quiet = flags.quiet});
+      RunKubeView({.connection = connection, .what = ended.name, .quiet = flags.quiet});
   return std::max(code, shown);
 }
 
 }  // namespace
 
 int RunKubeCapture(const KubeCaptureFlags& flags) {
-  cluster::KubectlProcess kubectl(flags.connection.Arguments());
-  const absl::StatusOr<int> code = Capture(flags, kubectl);
+  const absl::StatusOr<int> code = Capture(flags);
   if (code.ok()) return *code;
   const int failed = Complain(code.status());
   return absl::IsAborted(code.status()) ? kExitInterrupted : failed;

@@ -110,17 +110,18 @@ absl::Status AskWorkers(const nlohmann::ordered_json& request, Nanos timeout,
   return absl::OkStatus();
 }
 
-absl::Status Check(const KubeCheckFlags& flags, cluster::Kubectl& kubectl,
-                   std::vector<Finding>& findings) {
+absl::Status Check(const KubeCheckFlags& flags, std::vector<Finding>& findings) {
   ASSIGN_OR_RETURN(const Nanos timeout, ParseDuration(flags.timeout));
   // Checks the flags before asking the cluster, so that a wrong one is reported at once.
   if (flags.from.empty()) RETURN_IF_ERROR(cluster::RequestOf(flags.request, nullptr).status());
+  cluster::KubectlProcess reader(flags.connection.Arguments());
   ASSIGN_OR_RETURN(const std::string resources,
-                   cluster::Output(kubectl, {"api-resources", StrCat("--api-group=", kApiGroup),
-                                             "--output=name"}));
+                   cluster::Output(reader, {"api-resources", StrCat("--api-group=", kApiGroup),
+                                            "--output=name"}));
   findings.push_back(cluster::InstallationFinding(resources));
   if (!cluster::AllPassed(findings)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const nlohmann::ordered_json base, ReadFrom(kubectl, flags.from));
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json base, ReadFrom(reader, flags.from));
+  cluster::KubectlProcess kubectl(InNamespaceOf(base, flags.connection).Arguments());
   ASSIGN_OR_RETURN(nlohmann::ordered_json request, cluster::RequestOf(flags.request, base));
   cluster::MakePreflight(request);
   ASSIGN_OR_RETURN(const std::vector<Finding> access, AskForAccess(kubectl));
@@ -132,9 +133,8 @@ absl::Status Check(const KubeCheckFlags& flags, cluster::Kubectl& kubectl,
 }  // namespace
 
 int RunKubeCheck(const KubeCheckFlags& flags) {
-  cluster::KubectlProcess kubectl(flags.connection.Arguments());
   std::vector<Finding> findings;
-  const absl::Status checked = Check(flags, kubectl, findings);
+  const absl::Status checked = Check(flags, findings);
   if (!checked.ok()) return Complain(checked);
   std::cout << (flags.output == "json" ? cluster::FindingsJson(findings)
                                        : cluster::FindingsText(findings));

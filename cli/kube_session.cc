@@ -39,4 +39,10 @@ absl::StatusOr<nlohmann::ordered_json> ReadFrom(cluster::Kubectl& kubectl,
   return json;
 }
 
+ConnectionFlags InNamespaceOf(const nlohmann::ordered_json& object, ConnectionFlags connection) {
+  const auto ns = nlohmann::ordered_json::json_pointer("/metadata/namespace");
+  if (object.contains(ns) && object[ns].is_string()) connection.ns = object[ns];
+  return connection;
+}
+
 }  // namespace strobe

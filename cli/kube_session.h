@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/cluster/kubectl.h"
+#include "cli/kube_flags.h"
 
 namespace strobe {
 
@@ -15,6 +16,10 @@ absl::StatusOr<std::string> CreateObject(cluster::Kubectl& kubectl, const std::s
 
 // The object in the file of --from as JSON; null without one.
 absl::StatusOr<nlohmann::ordered_json> ReadFrom(cluster::Kubectl& kubectl, const std::string& file);
+
+// The same connection, to the namespace of the object if that has one: what is created from a file
+// must be found again where the file puts it.
+ConnectionFlags InNamespaceOf(const nlohmann::ordered_json& object, ConnectionFlags connection);
 
 // Letters that make a name unique, without vowels, so that they spell nothing.
 std::string RandomLetters(int count);

@@ -91,9 +91,12 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::StopCapture(
     // A capture that has just been cancelled still writes its last objects; reclaiming them must
     // come after that.
     if (!done && patient) return ReconcileResult{kCancelLook};
-    if (done && !live->counted) {
+    // It ended, or waited for its next attempt, which will not come.
+    const bool waited = live->retry && !IsFinished(request.status);
+    if (done && (!live->counted || waited)) {
+      if (!live->counted) deps_.CountAttempt(request, progress);
       live->counted = true;
-      deps_.CountAttempt(request, progress);
+      live->retry.reset();
       deps_.CountEnd(request, CaptureEnd::kCancelled);
       deps_.TellEnded(request.ns, request.capture);
     }

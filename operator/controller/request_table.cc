@@ -62,8 +62,9 @@ void RequestTable::EndTry(const std::string& key, int number) {
     MutexLock lock(&mutex_);
     const auto live = live_.find(key);
     const auto waiting = waiting_.find(key);
+    // A preflight is no capture: others must not wait until it has ended.
     if (live != live_.end() && live->second->number == number)
-      woken = line_.Begin(key);
+      woken = live->second->spec.preflight_only ? line_.Leave(key) : line_.Begin(key);
     else if (waiting != waiting_.end() && waiting->second.held)
       woken = line_.Wait(key);
     else

@@ -148,6 +148,35 @@ def test_ctrl_c_cancels_a_request_whose_creation_is_not_answered_yet(kubectl, op
     assert kubectl.get("profreq", name)["spec"]["cancel"] is True
 
 
+def test_a_request_is_followed_in_the_namespace_that_its_file_names(kubectl, operator, make_workers, plugin, logdir, tmp_path):
+    """It was watched in the context's namespace, where it is not: "the request was deleted"."""
+    train(kubectl, make_workers(1))
+    plugin.connection.remove(f"--namespace={kubectl.namespace}")
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps({"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileRequest", "metadata": {"name": "filed", "namespace": kubectl.namespace},
+                                "spec": {"target": {"jobRef": {"kind": "Job", "name": "llm"}}, "logdir": str(logdir)}}))
+    out, _ = plugin.run("check", "--from", file)
+    assert "ok       worker worker-0: sidecar " in out and requests(kubectl) == []
+    out, err = plugin.run("capture", "--from", file, *QUICK)
+    assert "AllWorkersOk" in out and requests(kubectl) == ["filed"], (out, err)
+
+
+def test_ctrl_c_cancels_no_request_that_was_there_before(kubectl, operator, make_workers, plugin, logdir, tmp_path):
+    train(kubectl, make_workers(1))
+    plugin.run("capture", "job/llm", "--delay=10m", f"--logdir={logdir}", "--name=nightly", "--no-wait")
+    refused = tmp_path / "kubectl"
+    refused.write_text(f'#!/bin/sh\ntrap "" INT\ncase "$*" in *create*) touch {tmp_path}/asked; sleep 2;; esac\nexec {TOOLS}/kubectl "$@"\n')
+    refused.chmod(0o755)
+    process = subprocess.Popen([BIN / "kubectl-strobe", "capture", "job/llm", f"--logdir={logdir}", "--name=nightly", *plugin.connection], text=True,
+                               env={**PATH, "PATH": f"{tmp_path}:{PATH['PATH']}"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    wait_until(lambda: (tmp_path / "asked").exists(), 30, "it is being created")
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0 and "already exists" in err, err
+    assert kubectl.get("profreq", "nightly")["spec"]["cancel"] is False
+    plugin.run("cancel", "nightly")
+
+
 def test_without_waiting_it_prints_what_kubectl_prints(kubectl, operator, plugin, logdir, tmp_path):
     out, _ = plugin.run("capture", "job/llm", f"--logdir={logdir}", "--steps=5", "--at-step=*100", "--dry-run=server", "-o", "json")
     spec = json.loads(out)["spec"]

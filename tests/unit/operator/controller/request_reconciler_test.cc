@@ -685,6 +685,39 @@ TEST_F(RequestReconcilerTest, ACaptureWhoseRequestVanishesIsCancelled) {
   EXPECT_THAT(gatekeeper.ended, testing::ElementsAre("team"));
 }
 
+// Regression: a request that was deleted between two attempts left no trace in the namespace's
+// history, so that the next capture had not to wait for minInterval.
+TEST_F(RequestReconcilerTest, ADeletionBetweenTwoAttemptsIsTheEndOfACapture) {
+  FakeGatekeeper gatekeeper;
+  RestartGuardedBy(gatekeeper);
+  fleet_["b"].refusal = v1::BUSY;
+  Loop(1s);
+  ASSERT_EQ(Get("Succeeded").reason, "Retrying");
+  EXPECT_THAT(gatekeeper.ended, IsEmpty());
+  cluster_.Delete();
+  Loop(2s);
+  EXPECT_FALSE(cluster_.exists);
+  EXPECT_THAT(gatekeeper.ended, testing::ElementsAre("team"));
+  EXPECT_THAT(metrics_.results, testing::ElementsAre("Cancelled"));
+  EXPECT_EQ(metrics_.attempts, 1);
+}
+
+TEST_F(RequestReconcilerTest, ACancellationBetweenTwoAttemptsIsToldOnceAlsoIfADeletionFollows) {
+  FakeGatekeeper gatekeeper;
+  RestartGuardedBy(gatekeeper);
+  fleet_["b"].refusal = v1::BUSY;
+  Loop(1s);
+  cluster_.request.cancel = true;
+  Change();
+  Loop(1s);
+  ASSERT_EQ(Get("Succeeded").reason, "Cancelled");
+  cluster_.Delete();
+  Loop(2s);
+  EXPECT_FALSE(cluster_.exists);
+  EXPECT_THAT(gatekeeper.ended, testing::ElementsAre("team"));
+  EXPECT_THAT(metrics_.results, testing::ElementsAre("Cancelled"));
+}
+
 TEST_F(RequestReconcilerTest, EndsAreToldBeyondTheRequestsLife) {
   FakeGatekeeper gatekeeper;
   RestartGuardedBy(gatekeeper);
@@ -974,6 +1007,18 @@ TEST_F(RequestReconcilerTest, APreflightTellsEachWorkerAndCountsNowhere) {
   EXPECT_EQ(metrics_.attempts, 0);
   EXPECT_THAT(gatekeeper.ended, IsEmpty()) << "minInterval counts captures only";
   EXPECT_THAT(cluster_.request.finalizers, IsEmpty());
+}
+
+// Regression: a preflight was one of the captures that maxConcurrent allows.
+TEST_F(RequestReconcilerTest, APreflightKeepsNoCaptureWaiting) {
+  FakeGatekeeper gatekeeper;
+  gatekeeper.most = 1;
+  RestartGuardedBy(gatekeeper);
+  fleet_["a"].dead = true;  // It is asked for some seconds.
+  AddRival("capture", 1ms).requester = Requester{.username = "jane"};
+  cluster_.request.capture.preflight_only = true;
+  Loop(1s);
+  EXPECT_THAT(gatekeeper.asked, testing::ElementsAre("jane 0", "jane 0"));
 }
 
 TEST_F(RequestReconcilerTest, APreflightWithoutAnySidecarTellsAllWorkers) {
