@@ -117,7 +117,7 @@ RequestReconciler::MaybeResult RequestReconciler::HoldBack(const std::string& ke
   if (verdict.kind == PolicyVerdict::Kind::kRefused)
     return Refuse(request, "NotAllowed", verdict.message);
   if (verdict.kind == PolicyVerdict::Kind::kWait) return Hold(key, request, earlier, verdict);
-  table_.SetAllowed(key, request, number);
+  table_.SetAllowed(key, request, number, verdict.max_duration);
   return std::nullopt;
 }
 
@@ -179,6 +179,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
     }
   }
   CaptureSpec spec = request.capture;
+  spec.max_steps_time = table_.MaxDurationOf(key, request, number);
   spec.min_workers = *least;
   spec.workers_note = CountWords(*selection);
   spec.expected_workers = selection->expected;

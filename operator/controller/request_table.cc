@@ -103,9 +103,18 @@ std::optional<MonoTime> RequestTable::AllowedAt(const std::string& key,
   return WaitingOf(key, request, number).allowed;
 }
 
-void RequestTable::SetAllowed(const std::string& key, const ProfileRequest& request, int number) {
+void RequestTable::SetAllowed(const std::string& key, const ProfileRequest& request, int number,
+                              std::optional<Nanos> max_duration) {
   MutexLock lock(&mutex_);
-  WaitingOf(key, request, number).allowed = clock_.MonoNow();
+  Waiting& waiting = WaitingOf(key, request, number);
+  waiting.allowed = clock_.MonoNow();
+  waiting.max_duration = max_duration;
+}
+
+std::optional<Nanos> RequestTable::MaxDurationOf(const std::string& key,
+                                                 const ProfileRequest& request, int number) {
+  MutexLock lock(&mutex_);
+  return WaitingOf(key, request, number).max_duration;
 }
 
 Nanos RequestTable::Pace(const std::string& key, const ProfileRequest& request) {

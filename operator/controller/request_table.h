@@ -71,7 +71,11 @@ class RequestTable {
   // When the gatekeeper allowed attempt `number` last; none = not yet.
   std::optional<MonoTime> AllowedAt(const std::string& key, const ProfileRequest& request,
                                     int number);
-  void SetAllowed(const std::string& key, const ProfileRequest& request, int number);
+  // `max_duration`: what the policy that allows the attempt allows to record; none = no limit.
+  void SetAllowed(const std::string& key, const ProfileRequest& request, int number,
+                  std::optional<Nanos> max_duration);
+  std::optional<Nanos> MaxDurationOf(const std::string& key, const ProfileRequest& request,
+                                     int number);
   // How long to wait before looking again for something that nobody announces.
   Nanos Pace(const std::string& key, const ProfileRequest& request);
 
@@ -93,6 +97,7 @@ class RequestTable {
     int number = 1;
     MonoTime since{};
     std::optional<MonoTime> allowed{};
+    std::optional<Nanos> max_duration{};
     bool held = false;
   };
   Waiting& WaitingOf(const std::string& key, const ProfileRequest& request, int number)

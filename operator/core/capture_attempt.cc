@@ -183,8 +183,9 @@ absl::Status CaptureAttempt::PlanSteps() {
     ready.push_back(&member);
     paces.push_back(member.pace);
   }
+  const Nanos longest = std::min(state_.spec.max_steps_time.value_or(kMaxStepsTime), kMaxStepsTime);
   const absl::StatusOr<StepPlan> steps =
-      PlanStep(*state_.spec.steps, state_.Now(), plan.instant, paces);
+      PlanStep(*state_.spec.steps, state_.Now(), plan.instant, paces, longest);
   if (absl::IsNotFound(steps.status())) {
     plan.no_steps = MessageOf(steps.status());
     return absl::OkStatus();

@@ -63,6 +63,8 @@ struct CaptureSpec {
   Nanos look_back{0};
   // None = the window is given by time. If the workers tell no steps, it is given by time too.
   std::optional<StepsWanted> steps{};
+  // The longest time that may be recorded for steps, by policy; none = kMaxStepsTime.
+  std::optional<Nanos> max_steps_time{};
   // When to start: after `delay`, or at `at`. At most one is set; none = as soon as is safe.
   std::optional<Nanos> delay{};
   std::optional<WallTime> at{};

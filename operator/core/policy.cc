@@ -67,7 +67,7 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
                    " must pass between captures (minInterval)"),
             left};
   }
-  return {};
+  return {.max_duration = policy.max_duration};
 }
 
 // What the policies that match a namespace give to requests or sidecars that ask for nothing

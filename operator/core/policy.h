@@ -58,6 +58,8 @@ struct PolicyVerdict {
   std::string message{};  // Names the policy and what it allows; empty when allowed.
   // kWait: after how long to judge again; none = when a capture of the namespace ends.
   std::optional<Nanos> wait{};
+  // kAllowed: the longest time that the policy allows to record; none = it has no limit.
+  std::optional<Nanos> max_duration{};
 };
 
 // A request is allowed when one of the policies that match the namespace allows all of it, and

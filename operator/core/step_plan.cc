@@ -83,7 +83,8 @@ absl::Status Refuse(const WorkerPace& worker, const StepsWanted& wanted, std::st
 
 // The worker's part of the plan. FailedPrecondition if the steps are not within the limits.
 absl::StatusOr<ExpectedSteps> Expect(const StepPlan& plan, const WorkerPace& worker,
-                                     const std::vector<LoopPace>& paces, WallTime now) {
+                                     const std::vector<LoopPace>& paces, WallTime now,
+                                     Nanos longest) {
   ExpectedSteps expected{WallTime::max(), now};
   for (const LoopPace& pace : paces) {
     expected.begin = std::min(expected.begin, BeginOf(plan.first, pace, 1, now));
@@ -94,10 +95,10 @@ absl::StatusOr<ExpectedSteps> Expect(const StepPlan& plan, const WorkerPace& wor
                                                   FormatDuration(wait), "; at most ",
                                                   FormatDuration(kMaxStepWait), " is allowed"));
     }
-    if (const Nanos length = Times(plan.count, pace.period); length > kMaxStepsTime) {
+    if (const Nanos length = Times(plan.count, pace.period); length > longest) {
       return absl::FailedPreconditionError(
           StrCat(worker.worker, ": ", plan.count, " steps take about ", FormatDuration(length),
-                 "; at most ", FormatDuration(kMaxStepsTime), " can be recorded; request fewer"));
+                 "; at most ", FormatDuration(longest), " can be recorded; request fewer"));
     }
   }
   return expected;
@@ -106,7 +107,7 @@ absl::StatusOr<ExpectedSteps> Expect(const StepPlan& plan, const WorkerPace& wor
 }  // namespace
 
 absl::StatusOr<StepPlan> PlanStep(const StepsWanted& wanted, WallTime now, WallTime soonest,
-                                  std::span<const WorkerPace> workers) {
+                                  std::span<const WorkerPace> workers, Nanos longest) {
   if (workers.empty()) return absl::InvalidArgumentError("no worker is ready");
   StepPlan plan{.count = wanted.count};
   ASSIGN_OR_RETURN(plan.loop, CommonLoop(workers));
@@ -131,14 +132,17 @@ absl::StatusOr<StepPlan> PlanStep(const StepsWanted& wanted, WallTime now, WallT
                : wanted.from == StepsWanted::From::kMultipleOf ? RoundUp(first, wanted.number)
                                                                : first;
   plan.begin = WallTime::max();
-  WallTime end = now;
+  WallTime end = now, last_begin = now;
   for (std::size_t i = 0; i < workers.size(); ++i) {
-    ASSIGN_OR_RETURN(const ExpectedSteps expected, Expect(plan, workers[i], paces[i], now));
+    ASSIGN_OR_RETURN(const ExpectedSteps expected,
+                     Expect(plan, workers[i], paces[i], now, longest));
     plan.expected.push_back(expected);
     plan.begin = std::min(plan.begin, expected.begin);
+    last_begin = std::max(last_begin, expected.begin);
     end = std::max(end, expected.end);
   }
   plan.by = end + Times(kMaxSlower, end - now) + kSlack;
+  if (longest < kMaxStepsTime) plan.by = std::min(plan.by, std::max(end, last_begin + longest));
   return plan;
 }
 

@@ -26,6 +26,9 @@ struct WorkerPace {
   std::vector<LoopPace> loops{};
 };
 
+inline constexpr Nanos kMaxStepWait = std::chrono::minutes(55);
+inline constexpr Nanos kMaxStepsTime = std::chrono::minutes(10);
+
 // When a worker is expected to record its steps, on the operator's clock.
 struct ExpectedSteps {
   WallTime begin{}, end{};
@@ -45,11 +48,10 @@ struct StepPlan {
 // `soonest`: no worker may reach the first step before it, so that all can be armed. NotFound: the
 // workers tell no steps, or none of the same loop, so that a step means nothing to all of them.
 // FailedPrecondition, naming the worker: it is beyond the step that is asked for, or will not reach
-// it within kMaxStepWait at its pace, or the steps take longer than kMaxStepsTime.
+// it within kMaxStepWait at its pace, or the steps take longer than `longest`, which is at most
+// kMaxStepsTime. A worker that becomes slower is not recorded much longer than `longest` either.
 absl::StatusOr<StepPlan> PlanStep(const StepsWanted& wanted, WallTime now, WallTime soonest,
-                                  std::span<const WorkerPace> workers);
-
-inline constexpr Nanos kMaxStepWait = std::chrono::minutes(55);
-inline constexpr Nanos kMaxStepsTime = std::chrono::minutes(10);
+                                  std::span<const WorkerPace> workers,
+                                  Nanos longest = kMaxStepsTime);
 
 }  // namespace strobe

@@ -685,6 +685,23 @@ TEST_F(RequestReconcilerTest, ACaptureWhoseRequestVanishesIsCancelled) {
   EXPECT_THAT(gatekeeper.ended, testing::ElementsAre("team"));
 }
 
+TEST_F(RequestReconcilerTest, APolicyBoundsTheTimeThatStepsTake) {
+  FakeGatekeeper gatekeeper;
+  gatekeeper.verdict = PolicyVerdict{.max_duration = 10s};
+  RestartGuardedBy(gatekeeper);
+  for (const char* worker : {"a", "b"}) {
+    v1::StepPace& pace = fleet_[worker].steps.emplace_back();
+    pace.set_loop("train");
+    pace.set_number(10);
+    pace.set_began_ns(ToUnixNanos(time_.WallNow()));
+    pace.set_period_ns(Nanos(100ms).count());
+  }
+  cluster_.request.capture.steps = StepsWanted{.count = 1000};
+  Loop(5s);
+  EXPECT_EQ(Get("Succeeded").reason, "StepOutOfReach");
+  EXPECT_THAT(Get("Succeeded").message, HasSubstr("at most 10s can be recorded"));
+}
+
 // Regression: a request that was deleted between two attempts left no trace in the namespace's
 // history, so that the next capture had not to wait for minInterval.
 TEST_F(RequestReconcilerTest, ADeletionBetweenTwoAttemptsIsTheEndOfACapture) {

@@ -141,6 +141,8 @@ TEST(Policy, LimitsAreNamed) {
               HasSubstr("duration 11s is longer than 10s (maxDuration)"));
   capture.duration = seconds(10);
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).kind, Kind::kAllowed);
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).max_duration, seconds(10))
+      << "steps are bounded once their pace is known";
   policy.max_bytes = 1000;
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).kind, Kind::kRefused);
   capture.max_bytes = 1001;

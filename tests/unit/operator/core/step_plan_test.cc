@@ -44,6 +44,16 @@ TEST(PlanStep, AMultipleIsRoundedUp) {
   EXPECT_EQ(plan->first, 150);
 }
 
+// Regression: with `steps`, a policy's maxDuration bounded nothing.
+TEST(PlanStep, AShorterLimitBoundsTheStepsAndTheTimeUntilTheyMustHaveEnded) {
+  const std::vector<WorkerPace> workers = {Worker("a", 100, 100ms), Worker("b", 90, 200ms)};
+  const auto plan = PlanStep({.count = 5}, kPaceNow, kPaceNow + 1s, workers, 2s);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->by, plan->expected[1].begin + 2s);
+  EXPECT_THAT(Refusal(PlanStep({.count = 11}, kPaceNow, kPaceNow + 1s, workers, 2s)),
+              HasSubstr("b: 11 steps take about 2.2s; at most 2s can be recorded"));
+}
+
 TEST(PlanStep, AStepThatHasPassedIsRefusedByName) {
   const std::vector<WorkerPace> workers = {Worker("a", 100, 100ms), Worker("b", 130, 100ms)};
   EXPECT_EQ(Refusal(PlanStep({From::kNumber, 130, 1}, kPaceNow, kPaceNow + 1s, workers)),
