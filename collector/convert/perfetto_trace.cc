@@ -28,8 +28,19 @@ constexpr std::size_t kPerfettoPieceBytes = 1 << 20;  // Handed to the sink at o
 // Field numbers and values of Perfetto's protos. Written by hand, because only these few are
 // needed.
 namespace packet {
-constexpr std::uint32_t kTimestamp = 8, kSequence = 10, kTrackEvent = 11, kInterned = 12,
-                        kFlags = 13, kDefaults = 59, kDescriptor = 60;
+constexpr std::uint32_t kClocks = 6, kTimestamp = 8, kSequence = 10, kTrackEvent = 11,
+                        kInterned = 12, kFlags = 13, kDefaults = 59, kDescriptor = 60;
+}
+// A clock of a sequence whose times are differences from the one before: absolute times take ten
+// bytes each.
+namespace clock {
+constexpr std::uint32_t kId = 1, kTime = 2, kIncremental = 3;
+constexpr std::uint32_t kField = 58;    // Names a packet's clock, in the packet or in its defaults.
+constexpr std::uint64_t kBootTime = 6;  // That of the file, unless it says otherwise.
+constexpr std::uint64_t kOfSequence = 64;  // The first id that means another clock in each one.
+}  // namespace clock
+namespace defaults {
+constexpr std::uint32_t kEvent = 11;
 }
 namespace descriptor {
 constexpr std::uint32_t kUuid = 1, kName = 2, kProcess = 3, kThread = 4, kParent = 5, kCounter = 8;
@@ -117,6 +128,7 @@ class PerfettoWriter {
     std::uint64_t sequence = 0;
     std::vector<std::int64_t> open{};  // When the open slices end, in ps; the innermost is last.
     bool started = false;
+    std::int64_t last_ns = 0;  // The time of its last packet.
     WrittenIds event_names{}, stat_names{}, texts{};
   };
   // What all events of a name share.
@@ -171,7 +183,6 @@ class PerfettoWriter {
     AppendVarintField(descriptor::kParent, process, track);
     AppendBytesField(descriptor::kCounter, "", track);
     Descriptor(track);
-    StartSequence(lane);
     return lane;
   }
 
@@ -208,22 +219,44 @@ class PerfettoWriter {
     return stats;
   }
 
-  // Writes what the packets of a lane refer to: its track, as the default.
-  void StartSequence(Lane& lane) {
+  // Perfetto's times are unsigned, so that earlier events are shown at zero.
+  std::int64_t TimeOf(std::int64_t at_ps) const {
+    return std::max<std::int64_t>(SharedNanos(at_ps, shift_ns_), 0);
+  }
+
+  // Writes what the packets of a lane refer to: its track and its clock, as the defaults.
+  void StartSequence(Lane& lane, std::int64_t first_ps) {
     lane.started = true;
-    std::string track, defaults;
+    lane.last_ns = TimeOf(first_ps);
+    std::string track, given, clocks;
     AppendVarintField(event::kTrack, lane.track, track);
-    AppendBytesField(11, track, defaults);
+    AppendBytesField(defaults::kEvent, track, given);
+    AppendVarintField(clock::kField, clock::kOfSequence, given);
+    for (const std::uint64_t id : {clock::kBootTime, clock::kOfSequence}) {
+      entry_.clear();
+      AppendVarintField(clock::kId, id, entry_);
+      AppendVarintField(clock::kTime, static_cast<std::uint64_t>(lane.last_ns), entry_);
+      if (id == clock::kOfSequence) AppendVarintField(clock::kIncremental, 1, entry_);
+      AppendBytesField(1, entry_, clocks);
+    }
+    AppendBytesField(packet::kClocks, clocks, packet_);
     AppendVarintField(packet::kSequence, lane.sequence, packet_);
     AppendVarintField(packet::kFlags, kStateCleared, packet_);
-    AppendBytesField(packet::kDefaults, defaults, packet_);
+    AppendBytesField(packet::kDefaults, given, packet_);
     Packet();
   }
 
-  void Emit(const Lane& lane, std::int64_t at_ps, std::string_view what) {
-    // Perfetto's times are unsigned, so that earlier events are shown at zero.
-    const std::int64_t at_ns = std::max<std::int64_t>(SharedNanos(at_ps, shift_ns_), 0);
-    AppendVarintField(packet::kTimestamp, static_cast<std::uint64_t>(at_ns), packet_);
+  void Emit(Lane& lane, std::int64_t at_ps, std::string_view what) {
+    const std::int64_t at_ns = TimeOf(at_ps);
+    if (at_ns >= lane.last_ns) {
+      AppendVarintField(packet::kTimestamp, static_cast<std::uint64_t>(at_ns - lane.last_ns),
+                        packet_);
+      lane.last_ns = at_ns;
+    } else {
+      // Only where events share the last lane although they do not nest.
+      AppendVarintField(packet::kTimestamp, static_cast<std::uint64_t>(at_ns), packet_);
+      AppendVarintField(clock::kField, clock::kBootTime, packet_);
+    }
     AppendVarintField(packet::kSequence, lane.sequence, packet_);
     if (!interned_.empty()) AppendBytesField(packet::kInterned, interned_, packet_);
     interned_.clear();
@@ -248,7 +281,7 @@ class PerfettoWriter {
       while (lanes.size() <= placed.lane)
         lanes.push_back(NewLane(line, lanes.empty() ? 0 : lanes[0].track));
       Lane& lane = lanes[placed.lane];
-      if (!lane.started) StartSequence(lane);
+      if (!lane.started) StartSequence(lane, placed.begin_ps);
       CloseUntil(lane, placed.depth);
       what_.clear();
       const bool instant = placed.begin_ps == placed.end_ps;
@@ -279,7 +312,10 @@ class PerfettoWriter {
       if (!value) continue;
       const std::string_view name = plane.NameOf(placed.event);
       const auto [counter, added] = counters.try_emplace(name);
-      if (added) counter->second = NewCounter(name, process);
+      if (added) {
+        counter->second = NewCounter(name, process);
+        StartSequence(counter->second, placed.begin_ps);
+      }
       what_.clear();
       AppendVarintField(event::kType, event::kCounterValue, what_);
       AppendDoubleField(event::kDoubleCounter, *value, what_);

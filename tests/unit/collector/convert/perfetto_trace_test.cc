@@ -5,9 +5,11 @@
 #include <bit>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "collector/xplane/builder.h"
+#include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/wire.h"
 #include "common/base/strings.h"
@@ -44,6 +46,29 @@ std::uint64_t NumberOf(std::string_view message, std::uint32_t field) {
   return number;
 }
 
+// Tells when packets are, as Perfetto does: a sequence may have a clock of its own, whose times are
+// differences from the one before. Field numbers are those of Perfetto's protos.
+class PacketClocks {
+ public:
+  std::uint64_t TimeOf(std::string_view packet) {
+    const std::uint64_t sequence = NumberOf(packet, 10);
+    for (Reader clocks(BytesOf(packet, 6)); clocks.Next();) {
+      if (NumberOf(clocks.bytes(), 1) != 64) continue;
+      EXPECT_EQ(NumberOf(clocks.bytes(), 3), 1u) << "it is incremental";
+      own_[sequence] = NumberOf(clocks.bytes(), 2);
+    }
+    if (const std::string_view defaults = BytesOf(packet, 59); !defaults.empty())
+      clock_[sequence] = NumberOf(defaults, 58);
+    const std::uint64_t given = NumberOf(packet, 58), time = NumberOf(packet, 8);
+    const std::uint64_t clock = given != 0 ? given : clock_[sequence];
+    EXPECT_TRUE(BytesOf(packet, 11).empty() || clock == 6 || own_.contains(sequence));
+    return clock == 64 ? own_[sequence] += time : time;
+  }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> clock_, own_;
+};
+
 // Reads the packets. Field numbers are those of Perfetto's protos.
 std::vector<Shown> Shows(const std::vector<WorkerTrace>& traces) {
   std::string written;
@@ -53,9 +78,10 @@ std::vector<Shown> Shows(const std::vector<WorkerTrace>& traces) {
               }).ok());
   std::map<std::uint64_t, std::string> tracks, of_sequence;
   std::vector<Shown> all;
+  PacketClocks clocks;
   for (Reader packets(written); packets.Next();) {
     const std::string_view packet = packets.bytes();
-    const std::uint64_t sequence = NumberOf(packet, 10);
+    const std::uint64_t sequence = NumberOf(packet, 10), at_ns = clocks.TimeOf(packet);
     if (const std::string_view track = BytesOf(packet, 60); !track.empty()) {
       const std::string_view thread = BytesOf(track, 4);
       tracks[NumberOf(track, 1)] = thread.empty() ? BytesOf(track, 2) : BytesOf(thread, 5);
@@ -64,8 +90,7 @@ std::vector<Shown> Shows(const std::vector<WorkerTrace>& traces) {
       of_sequence[sequence] = tracks[NumberOf(BytesOf(defaults, 11), 11)];
     const std::string_view event = BytesOf(packet, 11);
     if (event.empty()) continue;
-    Shown& shown =
-        all.emplace_back(Shown{.track = of_sequence[sequence], .at_ns = NumberOf(packet, 8)});
+    Shown& shown = all.emplace_back(Shown{.track = of_sequence[sequence], .at_ns = at_ns});
     for (Reader reader(event); reader.Next();) {
       if (reader.field() == 9) shown.type = reader.value();
       if (reader.field() == 44) shown.value = std::bit_cast<double>(reader.value());
@@ -230,6 +255,21 @@ TEST(PerfettoTrace, TracesMayBeginMonthsApart) {
     times.push_back(shown.at_ns);
   constexpr auto kMonths = static_cast<std::uint64_t>(kMonthsNs);
   EXPECT_THAT(times, ElementsAre(0, 1, 3, kMonths - 1, kMonths + 1, kMonths + 3));
+}
+
+TEST(PerfettoTrace, EventsThatShareALaneWithoutNestingKeepTheirTimes) {
+  constexpr std::int64_t kEvents = xplane::kMaxLanes + 10, kLong = 5000;
+  xplane::PlaneBuilder host("/host:CPU");
+  host.BeginLine(1, "main", 0);
+  std::multiset<std::uint64_t> expected, times;
+  for (std::int64_t i = 0; i < kEvents; ++i) {
+    host.AddEvent(host.EventId("event"), 1000 * i, 1000 * kLong);
+    expected.insert({static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(i + kLong)});
+  }
+  const std::string bytes = host.Encode();
+  for (const Shown& shown : Shows({{"w", *xplane::Space::Read(bytes), 0}}))
+    times.insert(shown.at_ns);
+  EXPECT_EQ(times, expected);
 }
 
 }  // namespace
