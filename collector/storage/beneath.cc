@@ -71,7 +71,7 @@ absl::StatusOr<FileDescriptor> OpenFileIn(const FileDescriptor& folder, const st
   return file;
 }
 
-absl::StatusOr<std::vector<FolderEntry>> ReadFolder(const FileDescriptor& folder) {
+absl::StatusOr<std::vector<FolderEntry>> ReadFolder(const FileDescriptor& folder, Names names) {
   // Opens a new descriptor, because reading moves its position and closedir closes it.
   FileDescriptor own(openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* const directory = own.get() < 0 ? nullptr : fdopendir(own.get());
@@ -80,7 +80,8 @@ absl::StatusOr<std::vector<FolderEntry>> ReadFolder(const FileDescriptor& folder
   std::vector<FolderEntry> entries;
   errno = 0;
   while (const dirent* found = readdir(directory)) {
-    if (found->d_name[0] == '.') continue;
+    const std::string_view name = found->d_name;
+    if (name == "." || name == ".." || name.starts_with('.') != (names == Names::kHidden)) continue;
     struct stat status = {};
     if (fstatat(folder.get(), found->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
         (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))

@@ -28,7 +28,9 @@ struct FolderEntry {
   std::uint64_t bytes = 0;
   std::int64_t changed_ns = 0;  // When it was written last, in Unix time.
 };
-// Lists a folder without hidden names.
-absl::StatusOr<std::vector<FolderEntry>> ReadFolder(const FileDescriptor& folder);
+enum class Names { kShown, kHidden };  // Hidden names begin with a dot.
+// Lists the entries of a folder that have such names.
+absl::StatusOr<std::vector<FolderEntry>> ReadFolder(const FileDescriptor& folder,
+                                                    Names names = Names::kShown);
 
 }  // namespace strobe::storage

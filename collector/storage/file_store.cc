@@ -22,7 +22,8 @@ namespace strobe::storage {
 namespace {
 
 constexpr std::uint64_t kStep = 1 << 20;
-constexpr int kDeepest = 64;  // Limit on nested folders.
+constexpr int kDeepest = 64;             // Limit on nested folders.
+constexpr char kPartial[] = ".partial";  // What the names of hidden files end with.
 
 // A key's opened folder and its file name.
 struct Place {
@@ -47,11 +48,11 @@ absl::StatusOr<Place> Find(const std::string& root, std::string_view key, Missin
 
 // Returns the name of the hidden file. A hash replaces a name that would be too long in it.
 std::string HiddenName(const std::string& name) {
-  std::string hidden = StrCat(".", name, ".partial");
+  std::string hidden = StrCat(".", name, kPartial);
   if (hidden.size() <= NAME_MAX) return hidden;
   Sha256 hash;
   hash.Update(name);
-  return StrCat(".", hash.Hex(), ".partial");
+  return StrCat(".", hash.Hex(), kPartial);
 }
 
 // Opens and locks the hidden file for writing. An existing entry is removed if it is not a regular
@@ -78,6 +79,29 @@ absl::StatusOr<FileDescriptor> OpenHidden(const Place& place, const std::string&
     unlinkat(place.folder.get(), hidden.c_str(), 0);
   }
   return absl::UnavailableError(StrCat("another process interferes with ", place.path()));
+}
+
+// A viewer usually runs as another user. File systems that give all files one owner, such as SMB,
+// have modes of their own and refuse to change them.
+absl::Status LetOthersRead(const FileDescriptor& file, const Place& place) {
+  constexpr mode_t kMode = 0644;
+  if (fchmod(file.get(), kMode) == 0) return absl::OkStatus();
+  const int error = errno;
+  if (error == EPERM || error == ENOTSUP || error == ENOSYS || error == EINVAL)
+    return absl::OkStatus();
+  return FileError(error, "change the mode of", place.path());
+}
+
+// Removes hidden files whose writer was killed. A file that is being written is locked.
+void RemoveAbandoned(const FileDescriptor& folder) {
+  const absl::StatusOr<std::vector<FolderEntry>> entries = ReadFolder(folder, Names::kHidden);
+  if (!entries.ok()) return;
+  for (const FolderEntry& entry : *entries) {
+    if (entry.is_folder || !entry.name.ends_with(kPartial)) continue;
+    const absl::StatusOr<FileDescriptor> file = OpenFileIn(folder, entry.name);
+    if (file.ok() && flock(file->get(), LOCK_EX | LOCK_NB) == 0)
+      unlinkat(folder.get(), entry.name.c_str(), 0);
+  }
 }
 
 // Gives the hidden file its final name. With create_only, only if the name is free.
@@ -144,9 +168,7 @@ absl::Status FileStore::Put(std::string_view key, const ByteSource& bytes,
   ASSIGN_OR_RETURN(const FileDescriptor file, OpenHidden(place, hidden));
   absl::Status status;
   if (ftruncate(file.get(), 0) != 0) status = FileError(errno, "empty", place.path());
-  // A viewer usually runs as another user.
-  if (status.ok() && fchmod(file.get(), 0644) != 0)
-    status = FileError(errno, "change the mode of", place.path());
+  if (status.ok()) status = LetOthersRead(file, place);
   std::vector<char> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), kStep)));
   for (std::uint64_t done = 0; status.ok() && done < bytes.size();) {
     const std::span<char> some(buffer.data(), static_cast<std::size_t>(std::min<std::uint64_t>(
@@ -234,7 +256,15 @@ absl::Status FileStore::Delete(std::span<const std::string> keys) {
     if (place->parent.empty()) continue;
     // Removes the folder if it is empty now; rmdir refuses others.
     const absl::StatusOr<Place> folder = Find(root_, place->parent, Missing::kIsAnError);
-    if (folder.ok()) unlinkat(folder->folder.get(), folder->name.c_str(), AT_REMOVEDIR);
+    if (!folder.ok()) continue;
+    const auto remove = [&] {
+      return unlinkat(folder->folder.get(), folder->name.c_str(), AT_REMOVEDIR) == 0;
+    };
+    if (remove() || (errno != ENOTEMPTY && errno != EEXIST)) continue;
+    const absl::StatusOr<std::vector<FolderEntry>> others = ReadFolder(place->folder);
+    if (!others.ok() || !others->empty()) continue;
+    RemoveAbandoned(place->folder);
+    remove();
   }
   return absl::OkStatus();
 }

@@ -1,11 +1,12 @@
 // Limits the rate of uploads, to leave bandwidth for the training job.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "absl/base/thread_annotations.h"
 #include "collector/logdir/byte_source.h"
-#include "common/base/cancellation.h"
+#include "collector/logdir/object_store.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
@@ -14,12 +15,16 @@ namespace strobe::storage {
 // A rate in bytes per second that all users share. Safe for concurrent use.
 class Pace {
  public:
-  // The minimal rate. Requests to stores time out if they are slower than a quarter of it.
+  // The minimal rate.
   static constexpr std::uint64_t kMinRate = 1'000'000;
 
   explicit Pace(std::uint64_t bytes_per_second) : bytes_per_second_(bytes_per_second) {}
-  // Returns how long to wait before sending `bytes` more. Unused time is not saved.
-  Nanos Claim(std::uint64_t bytes, MonoTime now);
+  // Returns how long to wait before sending `bytes` more. None, and nothing is claimed, if that is
+  // after `latest`. Unused time is not saved.
+  std::optional<Nanos> Claim(std::uint64_t bytes, MonoTime now, MonoTime latest);
+  // Waits until `bytes` more may be sent. DeadlineExceeded, at once, if that is after the limits'
+  // deadline; Cancelled if that happens meanwhile.
+  absl::Status WaitFor(std::uint64_t bytes, const Clock& clock, const StoreLimits& limits);
 
  private:
   const std::uint64_t bytes_per_second_;
@@ -27,20 +32,21 @@ class Pace {
   MonoTime free_ ABSL_GUARDED_BY(mutex_){};  // When all claimed bytes have been sent.
 };
 
-// A ByteSource that is read no faster than the pace allows. All arguments must outlive it.
+// A ByteSource that is read no faster than the pace allows. All arguments but the limits must
+// outlive it. For stores that read a little at a time, and whose calls take as long as they must.
 class PacedBytes final : public ByteSource {
  public:
-  PacedBytes(const ByteSource& bytes, Pace& pace, const Clock& clock, const Cancellation* cancel)
-      : bytes_(bytes), pace_(pace), clock_(clock), cancel_(cancel) {}
+  PacedBytes(const ByteSource& bytes, Pace& pace, const Clock& clock, const StoreLimits& limits)
+      : bytes_(bytes), pace_(pace), clock_(clock), limits_(limits) {}
   std::uint64_t size() const override { return bytes_.size(); }
-  // Waits as the pace demands. Cancelled if `cancel` is set meanwhile.
+  // Waits as the pace demands; see Pace::WaitFor.
   absl::Status Read(std::uint64_t offset, std::span<char> into) const override;
 
  private:
   const ByteSource& bytes_;
   Pace& pace_;
   const Clock& clock_;
-  const Cancellation* const cancel_;
+  const StoreLimits limits_;
 };
 
 }  // namespace strobe::storage

@@ -22,6 +22,16 @@ std::string Element(std::string_view text, std::string_view tag) {
   return end == std::string_view::npos ? "" : std::string(text.substr(from, end - from));
 }
 
+// Returns what the server answered, with the status line. The rest of a message has the URL and the
+// object's key, which may contain any word.
+std::string_view AnswerIn(std::string_view message) {
+  for (const std::string_view mark : {"status code: ", "error response: "}) {
+    if (const std::size_t at = message.find(mark); at != std::string_view::npos)
+      return message.substr(at + mark.size());
+  }
+  return "";
+}
+
 // Returns the code and message of the store's XML answer, or else the library's message.
 std::string StoreWords(const StoreFailure& failure) {
   const std::string code = Element(failure.message, "Code");
@@ -62,12 +72,18 @@ constexpr std::array<std::string_view, 5> kThrottled = {
 // object.
 constexpr std::array<std::string_view, 2> kConflicts = {"ConditionalRequestConflict",
                                                         "OperationAborted"};
+// Codes of 400 answers to a request that did not arrive whole.
+constexpr std::array<std::string_view, 4> kBroken = {"RequestTimeout", "IncompleteBody",
+                                                     "BadDigest", "XAmzContentSHA256Mismatch"};
 constexpr std::array<std::string_view, 4> kFull = {"QuotaExceeded", "EntityTooLarge",
                                                    "InsufficientStorage", "XMinioStorageFull"};
 // Parts of messages about metadata and token services, where the credential chains look.
 constexpr std::array<std::string_view, 6> kCredentials = {
     "token request",    "computeMetadata",           "latest/meta-data",
     "latest/api/token", "AssumeRoleWithWebIdentity", "metadata/identity"};
+
+// What the library says of an answer that leads to another region and does not name it.
+constexpr std::string_view kOtherRegion = "redirect without LOCATION";
 
 constexpr std::array<std::string_view, 2> kUntrusted = {"UnknownIssuer", "invalid peer cert"};
 
@@ -95,11 +111,15 @@ absl::StatusCode CodeOf(const StoreFailure& failure) {
     default:
       break;
   }
-  if (IsAnyOf(text, kClock)) return absl::StatusCode::kFailedPrecondition;
-  if (IsAnyOf(text, kExpired)) return absl::StatusCode::kUnauthenticated;
-  if (status == 429 || IsAnyOf(text, kThrottled)) return absl::StatusCode::kUnavailable;
-  if (status == 409 && IsAnyOf(text, kConflicts)) return absl::StatusCode::kUnavailable;
-  if (status == 507 || IsAnyOf(text, kFull)) return absl::StatusCode::kResourceExhausted;
+  const std::string_view answer = AnswerIn(text);
+  if (IsAnyOf(answer, kClock) || Contains(text, kOtherRegion))
+    return absl::StatusCode::kFailedPrecondition;
+  if (IsAnyOf(answer, kExpired)) return absl::StatusCode::kUnauthenticated;
+  if (status == 429 || IsAnyOf(answer, kThrottled)) return absl::StatusCode::kUnavailable;
+  if (status == 409 && IsAnyOf(answer, kConflicts)) return absl::StatusCode::kUnavailable;
+  if (status == 400 && std::ranges::find(kBroken, Element(answer, "Code")) != kBroken.end())
+    return absl::StatusCode::kUnavailable;
+  if (status == 507 || IsAnyOf(answer, kFull)) return absl::StatusCode::kResourceExhausted;
   if (status == 501) return absl::StatusCode::kFailedPrecondition;
   if (status >= 500 || status == 408) return absl::StatusCode::kUnavailable;
   // Azure's uploads are their blocks, and these are gone: they were committed and the answer was
@@ -125,8 +145,11 @@ absl::StatusCode CodeOf(const StoreFailure& failure) {
 }
 
 std::string_view Hint(absl::StatusCode code, const StoreFailure& failure) {
-  if (IsAnyOf(failure.message, kClock)) return "; this machine's clock is wrong; set it by NTP";
-  if (Contains(failure.message, "NoSuchBucket") || Contains(failure.message, "ContainerNotFound"))
+  if (Contains(failure.message, kOtherRegion))
+    return "; the bucket is probably in another region; set region";
+  const std::string_view answer = AnswerIn(failure.message);
+  if (IsAnyOf(answer, kClock)) return "; this machine's clock is wrong; set it by NTP";
+  if (Contains(answer, "NoSuchBucket") || Contains(answer, "ContainerNotFound"))
     return "; create the bucket or correct the logdir";
   if (code == absl::StatusCode::kUnauthenticated || IsAnyOf(failure.message, kCredentials))
     return "; there are no valid credentials; see docs/how-to/storage.md for how to give the pod "

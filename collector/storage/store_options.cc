@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "absl/strings/ascii.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
@@ -44,12 +45,24 @@ std::string KnownFor(std::string_view scheme) {
   return Join(names, ", ");
 }
 
+// The library puts these into the names of servers, without looking at them.
+bool IsPartOfAHostName(std::string_view value) {
+  constexpr std::size_t kMaxLabel = 63;
+  return value.size() <= kMaxLabel && std::ranges::all_of(value, [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-';
+         });
+}
+
 absl::Status SetOption(std::string_view scheme, const Option& option, const std::string& value,
                        OptionMap& target) {
   const bool is_flag = option.name == "path_style" || option.name == "anonymous";
   if (is_flag && value != "true" && value != "false")
     return absl::InvalidArgumentError(StrCat(option.name, " must be true or false"));
   if (value.empty()) return absl::InvalidArgumentError(StrCat(option.name, " is empty"));
+  if ((option.name == "region" || option.name == "account") && !IsPartOfAHostName(value)) {
+    return absl::InvalidArgumentError(StrCat(
+        option.name, " \"", value, "\" may have letters, digits and dashes only, at most 63"));
+  }
   std::string set = value;
   if (option.name == "path_style") set = value == "true" ? "false" : "true";
   if (option.name == "endpoint") {

@@ -142,7 +142,10 @@ class PartsUpload {
         offset = index * state_.part_bytes;
         id = state_.id;
       }
-      const absl::StatusOr<std::string> part = uploads_.Part(key_, id, index, bytes_, offset, size);
+      const absl::Status paced = options_.pace ? options_.pace(size) : absl::OkStatus();
+      const absl::StatusOr<std::string> part =
+          paced.ok() ? uploads_.Part(key_, id, index, bytes_, offset, size)
+                     : absl::StatusOr<std::string>(paced);
       MutexLock lock(&mutex_);
       status_.Update(part.status());
       if (!part.ok()) return;
@@ -223,6 +226,7 @@ absl::Status Upload(ObjectStore& store, std::string_view key, const ByteSource& 
   if (store.uploads() != nullptr && ShapeOf(bytes.size()).part_bytes > 0) {
     RETURN_IF_ERROR(UploadInParts(store, key, bytes, options));
   } else {
+    if (options.pace) RETURN_IF_ERROR(options.pace(bytes.size()));
     const absl::Status status =
         store.Put(key, bytes, {.sha256 = options.sha256, .create_only = true});
     if (absl::IsAlreadyExists(status)) {

@@ -32,6 +32,9 @@ struct UploadOptions {
   UploadState resume{};
   // Called for every change, one call at a time.
   std::function<void(const UploadState&)> save = nullptr;
+  // Waits until so many bytes more may be sent; an error ends the upload. Called by several
+  // threads, before each request, because requests have a time limit of their own.
+  std::function<absl::Status(std::uint64_t bytes)> pace = nullptr;
   // Called with the number of uploaded bytes and the total, one call at a time.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress = nullptr;
 };

@@ -1,7 +1,9 @@
 #include "collector/storage/file_store.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <limits.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +34,19 @@ class FileStoreTest : public testing::Test {
   std::string name_ = "/tmp/strobe-store-XXXXXX";
   std::string root_;
 };
+
+// Regression: such a run could not be removed, and was listed although it had no trace.
+TEST_F(FileStoreTest, WhatAKilledWriterLeftGoesWithTheLastObject) {
+  FileStore store(root_);
+  for (const bool written : {false, true}) {
+    ASSERT_TRUE(Put(store, "run/a", "a").ok());
+    std::ofstream(root_ + "/run/.b.partial") << "half";
+    const FileDescriptor writer(open((root_ + "/run/.b.partial").c_str(), O_WRONLY | O_CLOEXEC));
+    if (written) ASSERT_EQ(flock(writer.get(), LOCK_EX | LOCK_NB), 0);
+    EXPECT_EQ(*DeleteBelow(store, "run/"), 1u);
+    EXPECT_EQ(fs::exists(root_ + "/run"), written) << "somebody writes it now";
+  }
+}
 
 TEST_F(FileStoreTest, WritesReadsListsAndDeletes) {
   FileStore store(root_);

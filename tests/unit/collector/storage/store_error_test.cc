@@ -68,6 +68,44 @@ TEST(ToStatus, TellsTheClassesOfFailuresApart) {
             Code::kPermissionDenied);
 }
 
+// Regression: captures into runs with such names were retried for hours, because the run was free.
+TEST(ToStatus, TheNameOfAnObjectIsNoAnswer) {
+  for (const char* name : {"SlowDown-42", "Throttling", "QuotaExceeded", "ExpiredToken",
+                           "RequestTimeTooSkewed", "NoSuchBucket", "OperationAborted"}) {
+    const StoreFailure missing = {STROBE_STORE_NOT_FOUND, 404,
+                                  StrCat("Object at location plugins/profile/", name,
+                                         "/x not found: Error performing HEAD "
+                                         "https://h/b/plugins/profile/",
+                                         name,
+                                         "/x in 2ms - Server returned non-2xx status "
+                                         "code: 404 Not Found: ")};
+    const absl::Status status = ToStatus(missing, "read x");
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << name;
+    EXPECT_THAT(MessageOf(status), Not(HasSubstr("; "))) << "no hint";
+    StoreFailure there = S3Answer(STROBE_STORE_EXISTS, 412, "PreconditionFailed", "there");
+    there.message.insert(0, StrCat("Object at location ", name, " already exists: "));
+    EXPECT_EQ(ToStatus(there, "write x").code(), absl::StatusCode::kAlreadyExists) << name;
+  }
+}
+
+TEST(ToStatus, ARequestThatDidNotArriveWholeIsWorthAnotherTry) {
+  for (const char* code :
+       {"RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch"})
+    EXPECT_EQ(ToStatus(S3Answer(STROBE_STORE_OTHER, 400, code, "no"), "write x").code(),
+              absl::StatusCode::kUnavailable)
+        << code;
+}
+
+TEST(ToStatus, ABucketInAnotherRegionIsNamedAsSuch) {
+  const absl::Status status = ToStatus(
+      {STROBE_STORE_OTHER, 0,
+       "Generic S3 error: Error performing PUT https://h/b/k in 2ms - Received redirect without "
+       "LOCATION, this normally indicates an incorrectly configured region"},
+      "write x");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(status), HasSubstr("set region"));
+}
+
 TEST(ToStatus, SaysWhatTheStoreSaidAndWhatToDo) {
   const absl::Status status =
       ToStatus(S3Answer(STROBE_STORE_NOT_FOUND, 404, "NoSuchBucket", "The bucket does not exist"),

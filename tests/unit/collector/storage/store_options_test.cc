@@ -74,6 +74,16 @@ TEST(ResolveStoreOptions, ForeignUrlsCannotSendOurIdentityElsewhere) {
   EXPECT_EQ(Complaint("s3://b?region=eu&path_style=true", UrlOptions::kHarmless), "");
 }
 
+// The library makes the names of servers of them, also of those that get the pod's identity.
+TEST(ResolveStoreOptions, RegionAndAccountNameNoServer) {
+  for (const char* url : {"s3://b?region=evil.example/", "s3://b?region=a%40evil",
+                          "az://c?account=evil.example/", "az://c?account=a.b"})
+    EXPECT_THAT(Complaint(url, UrlOptions::kHarmless), HasSubstr("letters, digits and dashes"))
+        << url;
+  EXPECT_EQ(Complaint("s3://b?region=ap-southeast-2"), "");
+  EXPECT_EQ(Complaint("az://c?account=devstoreaccount1"), "");
+}
+
 TEST(ResolveStoreOptions, NamesWhatIsWrong) {
   EXPECT_EQ(Complaint("gs://b/x?region=eu"),
             "logdir gs://b/x: there is no option \"region\" for gs://; there are endpoint, "
