@@ -229,10 +229,12 @@ http::Page SidecarServer::Metrics() {
 
 bool SidecarServer::Stop() {
   LogInfo("ending", {{"grace_seconds", StrCat(flags_.grace_seconds)}});
-  if (!runner_.Drain(std::chrono::seconds(flags_.grace_seconds), kRecordingPatience))
-    LogWarning("a capture did not end in time");
+  const Nanos grace = std::chrono::seconds(flags_.grace_seconds);
+  const MonoTime began = clock_.MonoNow();
+  if (!runner_.Drain(grace, kRecordingPatience)) LogWarning("a capture did not end in time");
   runner_.Suspend();
   runner_.Drain(kSuspendPatience);
+  delivery_.LastTry(grace - (clock_.MonoNow() - began));
   delivery_.Stop();
   // Ends the Watch streams only now, so that clients get the last report of their capture first.
   worker_.Stop();

@@ -16,12 +16,16 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+// A store that hangs must not hold the worker for as long as the client waits.
+constexpr Nanos kMaxUpload = std::chrono::minutes(10);
+
 // Delivers the trace to where the client wants it: into the response, or to the object `key`,
 // <session_id>/<host>.xplane.pb, under the client's repository_root.
 class ClientDelivery final : public session::Delivery {
  public:
-  ClientDelivery(StoreOpener& stores, bool emit, std::string root, std::string key)
-      : stores_(stores), emit_(emit), root_(std::move(root)), key_(std::move(key)) {}
+  ClientDelivery(const Clock& clock, StoreOpener& stores, bool emit, std::string root,
+                 std::string key)
+      : clock_(clock), stores_(stores), emit_(emit), root_(std::move(root)), key_(std::move(key)) {}
 
   absl::Status Room(const v1::CapturePlan&) override { return absl::OkStatus(); }
   // The plan asks for one trace.
@@ -51,13 +55,16 @@ class ClientDelivery final : public session::Delivery {
       for (std::size_t i = 1; i < pieces.size(); ++i) xspace.append(*pieces[i]);
       return std::string("response");
     }
-    ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store,
-                     OpenStore(stores_, root_, {.cancellation = &cancel}));
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<ObjectStore> store,
+        OpenStore(stores_, root_,
+                  {.deadline = clock_.MonoNow() + kMaxUpload, .cancellation = &cancel}));
     const std::vector<std::string_view> views = session::ViewsOf(pieces);
     RETURN_IF_ERROR(storage::Upload(*store, key_, MemoryBytes(views), {.sha256 = report.sha256()}));
     return StrCat(root_, "/", key_);
   }
 
+  const Clock& clock_;
   StoreOpener& stores_;
   const bool emit_;
   const std::string root_, key_;
@@ -122,7 +129,7 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
                        Nanos(std::max<Nanos>(seconds(60), milliseconds(duration_ms))).count());
 
   // As in stock servers, a relative root begins at the server's working directory.
-  ClientDelivery delivery(stores_, request->emit_xspace(),
+  ClientDelivery delivery(clock_, stores_, request->emit_xspace(),
                           AbsolutePlace(request->repository_root()),
                           StrCat(request->session_id(), "/", host, kTraceSuffix));
   const v1::ArmResponse armed = runner_.Arm(plan, &delivery);

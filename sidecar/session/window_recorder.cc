@@ -85,7 +85,8 @@ std::vector<Recording> WindowRecorder::Record(LiveCapture& live, Stopwatch& watc
   std::optional<JobGuard> guard;
   if (monitor_ != nullptr) {
     AwaitStart(source_.lead() + JobGuard::kLookBefore, live, plan);
-    guard.emplace(clock_, *monitor_, plan,
+    // The monitor compares the plan's deadline with the wall clock as it is now.
+    guard.emplace(clock_, *monitor_, OnClockSetBy(live.steps().Since(), plan),
                   [&](const Harm& harm) { live.Abort(harm, clock_.MonoNow()); });
   }
   const MonoTime start = AwaitStart(source_.lead(), live, plan);

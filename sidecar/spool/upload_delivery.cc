@@ -28,6 +28,9 @@ constexpr Nanos kMaxWait = minutes(10);
 // Limits for one attempt in the background, and for aborting an upload.
 constexpr Nanos kBackgroundTry = minutes(10);
 constexpr Nanos kAbortTry = seconds(5);
+// An attempt in the background has more time for a trace than this rate takes. Some stores keep
+// nothing of an attempt that is cut.
+constexpr std::uint64_t kSlowestRate = storage::Pace::kMinRate;
 // Traces of one capture that are uploaded at the same time.
 constexpr std::size_t kUploadsAtOnce = 4;
 
@@ -64,6 +67,19 @@ UploadDelivery::~UploadDelivery() {
 void UploadDelivery::Stop() {
   stopping_.Cancel();
   MutexLock lock(&mutex_);  // Unlocking wakes the thread.
+}
+
+void UploadDelivery::LastTry(Nanos within) {
+  if (within <= Nanos{0}) return;
+  const MonoTime now = clock_.MonoNow();
+  MutexLock lock(&mutex_);
+  for (auto& [id, kept] : kept_) kept.next = std::min(kept.next, now);
+  ++last_tries_;
+  const auto tried = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::all_of(kept_.begin(), kept_.end(),
+                       [&](const auto& kept) { return kept.second.next > now; });
+  };
+  mutex_.AwaitFor(within, tried);
 }
 
 absl::Status UploadDelivery::Room(const v1::CapturePlan& plan) {
@@ -117,18 +133,38 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
                    {{"capture", report.capture_id()}, {"error", MessageOf(saved)}});
     };
   }
-  const absl::Status status = UploadPaced(*store, key, bytes, limits.cancellation, options);
+  if (!spooled) {
+    RETURN_IF_ERROR(UploadOnce(*store, plan.logdir(), key, bytes, limits, report.sha256()));
+    return logdir.UrlOf(key);
+  }
+  const absl::Status status = UploadPaced(*store, key, bytes, limits, options);
   if (status.ok()) return logdir.UrlOf(key);
   // An upload that is not in the journal is never resumed.
-  if (spooled && spool_->LoadUpload(trace.id).id != id) (void)AbortUpload(plan.logdir(), key, id);
+  if (spool_->LoadUpload(trace.id).id != id) (void)AbortUpload(plan.logdir(), key, id);
+  return status;
+}
+
+// Aborts the upload itself if it fails: the limits of `store`, which often are why it failed, leave
+// no time for that.
+absl::Status UploadDelivery::UploadOnce(ObjectStore& store, const std::string& logdir,
+                                        const std::string& key, const ByteSource& bytes,
+                                        const StoreLimits& limits, const std::string& sha256) {
+  std::string id;
+  absl::Status status =
+      UploadPaced(store, key, bytes, limits,
+                  {.sha256 = sha256, .save = [&](const auto& state) { id = state.id; }});
+  if (!status.ok()) (void)AbortUpload(logdir, key, id);
   return status;
 }
 
 absl::Status UploadDelivery::UploadPaced(ObjectStore& store, const std::string& key,
-                                         const ByteSource& bytes, const Cancellation* cancel,
-                                         const storage::UploadOptions& options) {
+                                         const ByteSource& bytes, const StoreLimits& limits,
+                                         storage::UploadOptions options) {
   if (!pace_) return storage::Upload(store, key, bytes, options);
-  return storage::Upload(store, key, storage::PacedBytes(bytes, *pace_, clock_, cancel), options);
+  if (store.uploads() == nullptr)
+    return storage::Upload(store, key, storage::PacedBytes(bytes, *pace_, clock_, limits), options);
+  options.pace = [&](std::uint64_t more) { return pace_->WaitFor(more, clock_, limits); };
+  return storage::Upload(store, key, bytes, options);
 }
 
 absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const SpooledTrace& trace,
@@ -140,6 +176,14 @@ absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const SpooledTrace& tr
   v1::Report with_checksum = *trace.report;
   ASSIGN_OR_RETURN(*with_checksum.mutable_sha256(), storage::HashBytes(*bytes));
   return UploadNow({trace.id, &with_checksum}, *bytes, limits, true);
+}
+
+// An operator that has no report after the deadline cancels the capture. Nobody asked to discard
+// the trace then: it is kept as if the store had not accepted it in time.
+absl::StatusOr<std::string> UploadDelivery::KeptAfter(MonoTime deadline,
+                                                      absl::StatusOr<std::string> url) const {
+  if (!absl::IsCancelled(url.status()) || clock_.MonoNow() < deadline) return url;
+  return absl::DeadlineExceededError("the capture's deadline has passed");
 }
 
 std::vector<bool> UploadDelivery::Store(const v1::Report& report,
@@ -181,7 +225,8 @@ std::vector<absl::StatusOr<std::string>> UploadDelivery::Deliver(
   std::vector<absl::StatusOr<std::string>> urls(files.size(), std::string());
   ParallelFor(files.size(), kUploadsAtOnce, [&](std::size_t i) {
     if (stored[i]) {
-      urls[i] = UploadSpooled(files[i], LimitsOf(report.plan(), cancel));
+      const StoreLimits limits = LimitsOf(report.plan(), cancel);
+      urls[i] = KeptAfter(limits.deadline, UploadSpooled(files[i], limits));
     } else if (!traces[i].empty()) {
       const std::vector<std::string_view> views = session::ViewsOf(traces[i]);
       urls[i] = UploadNow(files[i], MemoryBytes(views), LimitsOf(report.plan(), cancel), false);
@@ -202,10 +247,12 @@ std::vector<absl::StatusOr<std::string>> UploadDelivery::Resume(const v1::Report
   const std::vector<SpooledTrace> traces = TracesOf(report);
   std::vector<absl::StatusOr<std::string>> urls(traces.size(), std::string());
   ParallelFor(traces.size(), kUploadsAtOnce, [&](std::size_t i) {
-    if (spool_->HasTrace(traces[i].id))
-      urls[i] = UploadSpooled(traces[i], ResumeLimitsOf(report.plan(), cancel));
-    else if (traces[i].report->bytes() > 0)
+    if (spool_->HasTrace(traces[i].id)) {
+      const StoreLimits limits = ResumeLimitsOf(report.plan(), cancel);
+      urls[i] = KeptAfter(limits.deadline, UploadSpooled(traces[i], limits));
+    } else if (traces[i].report->bytes() > 0) {
       urls[i] = absl::DataLossError("the sidecar was restarted and the trace was lost");
+    }
   });
   return urls;
 }
@@ -241,8 +288,7 @@ absl::StatusOr<std::string> UploadDelivery::UploadOriginal(const v1::CapturePlan
                    OpenStore(stores_, plan.logdir(), limits));
   ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
   std::string name = session::OriginalName(plan.worker(), original);
-  RETURN_IF_ERROR(
-      UploadPaced(*store, RunPrefix(run) + name, *bytes, limits.cancellation, {.sha256 = sha256}));
+  RETURN_IF_ERROR(UploadOnce(*store, plan.logdir(), RunPrefix(run) + name, *bytes, limits, sha256));
   return name;
 }
 
@@ -312,8 +358,9 @@ void UploadDelivery::RunKept() {
     std::optional<Kept> due;
     {
       MutexLock lock(&mutex_);
-      const auto changed = [this, count = kept_.size()]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return stopping_.cancelled() || kept_.size() != count;
+      const auto changed = [this, count = kept_.size(),
+                            tries = last_tries_]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_.cancelled() || kept_.size() != count || last_tries_ != tries;
       };
       const auto soonest = std::min_element(
           kept_.begin(), kept_.end(),
@@ -344,7 +391,8 @@ void UploadDelivery::TryKept(Kept kept) {
     if (Drop(trace)) forget();
     return;
   }
-  const auto url = UploadSpooled(trace, {.deadline = clock_.MonoNow() + kBackgroundTry,
+  const Nanos transfer = seconds(kept.report.bytes() / kSlowestRate);
+  const auto url = UploadSpooled(trace, {.deadline = clock_.MonoNow() + kBackgroundTry + transfer,
                                          .patience = seconds(5),
                                          .cancellation = &stopping_});
   if (url.ok()) {

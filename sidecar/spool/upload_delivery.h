@@ -41,6 +41,9 @@ class UploadDelivery final : public session::Delivery {
   UploadDelivery(const UploadDelivery&) = delete;
   UploadDelivery& operator=(const UploadDelivery&) = delete;
 
+  // Tries once more to upload the traces that are kept, and waits for that: the pod may end, and
+  // they with it. Blocks for `within` at most.
+  void LastTry(Nanos within);
   // Ends, at once, what is done in the background or aborted at a store. A later process with the
   // same spool does the rest.
   void Stop();
@@ -70,7 +73,12 @@ class UploadDelivery final : public session::Delivery {
 
   // Uploads at the rate that UploadLimits allows.
   absl::Status UploadPaced(ObjectStore& store, const std::string& key, const ByteSource& bytes,
-                           const Cancellation* cancel, const storage::UploadOptions& options);
+                           const StoreLimits& limits, storage::UploadOptions options);
+  // Uploads bytes that are nowhere else, so that the upload is never resumed.
+  absl::Status UploadOnce(ObjectStore& store, const std::string& logdir, const std::string& key,
+                          const ByteSource& bytes, const StoreLimits& limits,
+                          const std::string& sha256);
+  absl::StatusOr<std::string> KeptAfter(MonoTime deadline, absl::StatusOr<std::string> url) const;
   absl::StatusOr<std::string> UploadNow(const SpooledTrace& trace, const ByteSource& bytes,
                                         const StoreLimits& limits, bool spooled);
   absl::StatusOr<std::string> UploadSpooled(const SpooledTrace& trace, const StoreLimits& limits);
@@ -104,6 +112,7 @@ class UploadDelivery final : public session::Delivery {
 
   Mutex mutex_;
   std::map<std::string, Kept> kept_ ABSL_GUARDED_BY(mutex_);
+  int last_tries_ ABSL_GUARDED_BY(mutex_) = 0;  // How often LastTry was called.
   Cancellation stopping_;
   std::thread thread_;  // Declared last: the thread uses the members above. Runs only with a spool.
 };

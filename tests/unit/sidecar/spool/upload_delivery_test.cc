@@ -281,6 +281,23 @@ class LimitedStores final : public StoreOpener {
   MemoryStores stores_;
 };
 
+// The limits of the store that uploads are often why an upload in parts failed.
+TEST_F(UploadDeliveryTest, AnUploadFromMemoryThatFailsIsAbortedWithATimeOfItsOwn) {
+  LimitedStores stores(bucket_);
+  UploadDelivery delivery(clock_, stores, nullptr);
+  const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
+  v1::Report report = Report("a", pieces);
+  bucket_.before = [&](const std::string& call) {
+    if (call != "commit") return absl::OkStatus();
+    cancel_.Cancel();
+    return absl::CancelledError("cancelled");
+  };
+  EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
+  EXPECT_EQ(bucket_.OpenUploads(), 0u);
+  EXPECT_NE(stores.last.cancellation, &cancel_);
+  EXPECT_EQ(bucket_.Count("abort"), 1u);
+}
+
 constexpr Nanos kBackToThe70s = -50 * 365 * 24h;
 
 // Regression: if a machine took its time for 1970 when it had just started, the worker was Busy for
@@ -330,6 +347,49 @@ TEST_F(UploadDeliveryTest, ACancelledCaptureLeavesNothing) {
   delivery.Ended(report);
   EXPECT_FALSE(spool_->HasTrace("a"));
   EXPECT_EQ(bucket_.OpenUploads(), 0u);
+}
+
+// Regression: an operator that had no report after the deadline cancelled the capture, and the only
+// copy of the trace was removed.
+TEST_F(UploadDeliveryTest, ACancellationAfterTheDeadlineKeepsTheTrace) {
+  const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  for (const bool late : {false, true}) {
+    v1::Report report = Report(late ? "late" : "early", pieces);
+    if (late) report.mutable_plan()->set_deadline_ns(ToUnixNanos(clock_.WallNow()));
+    bucket_.before = [](const std::string& call) {
+      return call == "commit" ? absl::CancelledError("cancelled") : absl::OkStatus();
+    };
+    const absl::Status status =
+        delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().status();
+    EXPECT_EQ(status.code(),
+              late ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kCancelled);
+  }
+}
+
+TEST_F(UploadDeliveryTest, TracesThatAreKeptGetOneMoreTryBeforeTheEnd) {
+  std::atomic<bool> away{true};
+  bucket_.before = [&](const std::string&) {
+    return away ? absl::PermissionDeniedError("not now") : absl::OkStatus();
+  };
+  UploadDelivery delivery(clock_, stores_, spool_.get(), {.first_wait = 1h});
+  delivery.LastTry(10s);
+  const std::vector<std::string> pieces = {"trace"};
+  for (const char* id : {"a", "b"}) {
+    v1::Report report = Report(id, pieces);
+    EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
+    report.set_state(v1::DONE);
+    report.set_outcome(v1::UPLOAD_FAILED);
+    delivery.Ended(report);
+  }
+  const MonoTime began = clock_.MonoNow();
+  delivery.LastTry(10s);
+  EXPECT_LT(clock_.MonoNow() - began, 9s) << "each was tried, in vain";
+  EXPECT_TRUE(spool_->HasTrace("a") && spool_->HasTrace("b"));
+  away = false;
+  delivery.LastTry(10s);
+  EXPECT_EQ(bucket_.Bytes(Key("a")) + bucket_.Bytes(Key("b")), "tracetrace");
+  EXPECT_FALSE(spool_->HasTrace("a") || spool_->HasTrace("b"));
 }
 
 // Regression: the sidecar did not serve before all such uploads were aborted, five seconds each
