@@ -237,6 +237,37 @@ def test_a_requester_cannot_be_forged_while_the_webhook_is_away(secure, kubectl,
     assert condition(wait_finished(kubectl, "sealed"), "Succeeded")["reason"] == "NotAdmitted"
 
 
+def test_who_asked_stays_known_while_the_operator_is_down(secure, kubectl, logdir):
+    """The webhooks are registered and do not answer. A seal that was obtained from the port before could otherwise be put into an object."""
+    operator = secure(insecurePlaintext=True)
+    allow(kubectl, logdir)
+    template = {"spec": {"target": {"selector": {"matchLabels": {"app": "nobody"}}}, "logdir": str(logdir), "duration": "1s"}}
+    schedule = {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileSchedule", "metadata": {"name": "s"}, "spec": {"schedule": "0 6 * * *", "template": template}}
+    trigger = {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileTrigger", "metadata": {"name": "t"},
+               "spec": {"alerts": {"matchLabels": {"alertname": "Slow"}}, "template": {"spec": {k: v for k, v in template["spec"].items() if k != "target"}}}}
+    kubectl.create(profile_request("r", logdir, selector={"app": "nobody"}), schedule, trigger, check=True)
+    grant(kubectl, "jane", [{"apiGroups": ["strobe.dev"], "resources": ["*"], "verbs": ["*"]}], user_named("jane"))
+    operator.process.kill()
+
+    def patch(kind, name, change):
+        return kubectl.run("patch", kind, name, "--type=merge", "--as=jane", "-p", json.dumps(change), check=False)
+
+    for kind, name, webhook in (("profreq", "r", "keep-requests"), ("profsched", "s", "change-schedules"), ("proftrig", "t", "change-triggers")):
+        for value in (json.dumps(ADMIN), None):
+            refused = patch(kind, name, {"metadata": {"annotations": {"strobe.dev/requester": value}}})
+            assert refused.returncode != 0 and f'failed calling webhook "{webhook}.strobe.dev"' in refused.stderr, (kind, value, refused.stderr)
+        assert patch(kind, name, {"metadata": {"annotations": {"mine": "x"}, "labels": {"mine": "x"}}}).returncode == 0
+    for kind, name in (("profsched", "s"), ("proftrig", "t")):
+        for change in ({"template": {"spec": {"duration": "2s"}}}, {"template": {"spec": {"tracers": {"host": "Verbose"}}}}, {"sample": {"workers": 1}}):
+            refused = patch(kind, name, {"spec": change})
+            assert refused.returncode != 0 and "failed calling webhook" in refused.stderr, (kind, change, refused.stderr)
+        for change in ({"suspend": True}, {"successfulRunsHistoryLimit": 2, "failedRunsHistoryLimit": 2}, {"keepFor": "48h"}):
+            assert patch(kind, name, {"spec": change}).returncode == 0, (kind, change)
+    assert patch("profreq", "r", {"spec": {"cancel": True}}).returncode == 0
+    for kind, name in (("profreq", "r"), ("profsched", "s"), ("proftrig", "t")):
+        kubectl.run("delete", kind, name, "--as=jane", "--timeout=10s")
+
+
 def test_a_sealed_request_survives_a_restart_and_kubectl(secure, kubectl, logdir):
     operator = secure(insecurePlaintext=True)
     allow(kubectl, logdir)
