@@ -29,6 +29,10 @@ class SystemClock final : public Clock {
 inline std::int64_t ToUnixNanos(WallTime time) { return time.time_since_epoch().count(); }
 inline WallTime FromUnixNanos(std::int64_t nanos) { return WallTime{Nanos{nanos}}; }
 
+// How far wall clocks of one cluster may differ. A time of the past that is further ahead than this
+// was written by a clock that was wrong.
+inline constexpr Nanos kClocksDiffer = std::chrono::minutes(1);
+
 // Returns the deadline `duration` from now, as a gRPC time point.
 inline std::chrono::system_clock::time_point DeadlineIn(Nanos duration) {
   return std::chrono::system_clock::now() +

@@ -77,7 +77,9 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& 
   // Attempt `status.attempt` has ended, and the next one is due at the retry time.
   if (request.cancel) return EndCancelled(request, "cancelled between two attempts");
   const Nanos left = *request.status.retry_time - deps_.clock.WallNow();
-  if (left > Nanos{0}) return ReconcileResult{left};
+  // A clock that was ahead wrote a time that is further away than any wait.
+  const bool possible = left <= kMaxRetryWait + kClocksDiffer;
+  if (left > Nanos{0} && possible) return ReconcileResult{left};
   return Begin(key, request, std::max(request.status.attempt, 1) + 1);
 }
 
@@ -267,7 +269,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::StartAttempt(const std::strin
   live->told = deps_.clock.MonoNow();
   live->spec = std::move(spec);
   ASSIGN_OR_RETURN(const std::optional<ProfileRequest> held, AddFinalizer(key, request));
-  if (!held) return ReconcileResult{Nanos{0}};
+  if (!held) return absl::AbortedError("the request was changed meanwhile");
   // The attempt's number must be in the status before any worker is armed: an operator that takes
   // over looks for this capture at the sidecars instead of starting another.
   AttemptProgress preflight;

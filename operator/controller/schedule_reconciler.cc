@@ -25,9 +25,8 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
     if (refusal) {
       decision.status = Skipped(std::move(decision.status), decision.due->time, refusal->reason,
                                 refusal->message);
+      decision.cancel.clear();
     } else {
-      for (const CreatedRun& run : decision.cancel)
-        RETURN_IF_ERROR(cluster_.CancelRun(schedule, run));
       decision.status = Started(std::move(decision.status), *decision.due);
     }
   }
@@ -43,6 +42,7 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
     cluster_.RecordEvent(schedule, true, "ClockWentBack", "Schedule",
                          "the operator's clock was ahead; times that it had passed come again");
   }
+  for (const CreatedRun& run : decision.cancel) RETURN_IF_ERROR(cluster_.CancelRun(schedule, run));
   for (const CreatedRun& run : decision.remove) RETURN_IF_ERROR(cluster_.DeleteRun(schedule, run));
   return ReconcileResult{Sooner(decision.look_again, cluster_.KeepSealed(schedule))};
 }

@@ -6,7 +6,9 @@ namespace strobe {
 namespace {
 
 constexpr Nanos kFirstDelay = std::chrono::milliseconds(5);
-constexpr Nanos kMaxDelay = std::chrono::seconds(1000);
+// Shorter than in client-go (1000 s): when an API server that was away is back, whatever failed
+// meanwhile goes on soon.
+constexpr Nanos kMaxDelay = std::chrono::seconds(30);
 
 }  // namespace
 

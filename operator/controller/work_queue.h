@@ -35,7 +35,7 @@ class WorkQueue {
   // Adds the key after `delay`. A key has one timer, the earliest that was asked for; processing
   // the key removes it.
   void AddAfter(const std::string& key, Nanos delay);
-  // Adds the key after a delay that doubles with every call, from 5 ms to 1000 s, until Forget.
+  // Adds the key after a delay that doubles with every call, from 5 ms to 30 s, until Forget.
   void AddRateLimited(const std::string& key);
   void Forget(const std::string& key);
 

@@ -34,6 +34,11 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
     return Refused(policy, StrCat("duration ", FormatDuration(capture.duration), " is longer than ",
                                   FormatDuration(*policy.max_duration), " (maxDuration)"));
   }
+  if (policy.max_duration && capture.guard && *capture.guard > *policy.max_duration) {
+    return Refused(policy,
+                   StrCat("start.guard ", FormatDuration(*capture.guard), " is longer than ",
+                          FormatDuration(*policy.max_duration), " (maxDuration)"));
+  }
   if (policy.max_bytes && (capture.max_bytes == 0 || capture.max_bytes > *policy.max_bytes)) {
     return Refused(policy, StrCat("maxBytesPerWorker must be given and at most ",
                                   FormatQuantity(*policy.max_bytes)));

@@ -62,6 +62,10 @@ struct PolicyVerdict {
   std::optional<Nanos> max_duration{};
 };
 
+// Whether a capture can have ended at `end`. If not, a clock that was ahead wrote the time, and it
+// would delay captures until then.
+inline bool CanHaveEnded(WallTime end, WallTime now) { return end <= now + kClocksDiffer; }
+
 // A request is allowed when one of the policies that match the namespace allows all of it, and
 // refused when no policy matches. kWait: the obstacle will pass by itself. kUsedUp: `automatic`,
 // which is set when a schedule or trigger is about to start the capture, has used up what a policy

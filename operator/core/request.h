@@ -63,6 +63,8 @@ struct RequestStatus {
   std::string steps_loop{}, steps_spread{};  // Empty = not known.
   std::int64_t first_step = 0, last_step = 0;
   std::string reached_back{};  // Empty = the capture was not to reach back.
+  // How long workers recorded, in all attempts that have ended; none = none has.
+  std::optional<Nanos> recorded{};
   std::string clock_pod{}, clock_offset{}, clock_error{};
   std::string report{};  // The report's headline; empty = there is none.
   std::uint64_t bytes = 0;

@@ -166,7 +166,19 @@ void FillSteps(const AttemptResult& result, RequestStatus& status) {
   if (result.steps->spread) status.steps_spread = FormatDuration(result.steps->spread->achieved);
 }
 
+// How long workers recorded in all attempts, with that of `result`.
+Nanos RecordedInAll(const ProfileRequest& request, const AttemptResult& result) {
+  const RequestStatus& before = request.status;
+  const Nanos earlier = before.recorded.value_or(Nanos{0});
+  // Its end may be known already, because an answer to the write of the status was lost.
+  const bool counted = before.attempt == result.attempt && before.recorded &&
+                       (before.retry_time || IsFinished(before));
+  if (counted || result.armed == 0) return earlier;
+  return earlier + result.duration.value_or(request.capture.duration);
+}
+
 void FillResult(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {
+  status.recorded = RecordedInAll(request, result);
   status.attempt = result.attempt;
   status.matched = result.workers.size();
   status.expected = result.expected_workers;
@@ -346,8 +358,8 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
     return std::tie(s.observed_generation, s.run, s.viewer, s.start_time, s.completion_time,
                     s.retry_time, s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok,
                     s.empty, s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread,
-                    s.reached_back, s.first_step, s.last_step, s.clock_pod, s.clock_offset,
-                    s.clock_error, s.report, s.bytes, s.preflight, s.progress);
+                    s.reached_back, s.recorded, s.first_step, s.last_step, s.clock_pod,
+                    s.clock_offset, s.clock_error, s.report, s.bytes, s.preflight, s.progress);
   };
   return key(a) == key(b) && a.conditions == b.conditions &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),

@@ -20,7 +20,7 @@ std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& re
   const std::size_t wanted = spec.min_workers == 0 ? result.workers.size() : spec.min_workers;
   if (curable < wanted) return std::nullopt;
   return std::min<Nanos>(std::chrono::seconds(1) * (1 << std::min(result.attempt - 1, 5)),
-                         std::chrono::seconds(30));
+                         kMaxRetryWait);
 }
 
 }  // namespace strobe

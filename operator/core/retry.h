@@ -7,8 +7,11 @@
 
 namespace strobe {
 
-// How long to wait before the next attempt: 1 s, doubled with each attempt, up to 30 s. None when
-// the capture succeeded, was cancelled, or no attempt is left, or another one cannot succeed.
+inline constexpr Nanos kMaxRetryWait = std::chrono::seconds(30);
+
+// How long to wait before the next attempt: 1 s, doubled with each attempt, up to kMaxRetryWait.
+// None when the capture succeeded, was cancelled, or no attempt is left, or another one cannot
+// succeed.
 std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result);
 
 }  // namespace strobe

@@ -49,7 +49,9 @@ struct CreatedRun {
   bool deleting = false;
   WallTime created{};
   std::string job{};  // What it records, as budgets name it.
-  Nanos recorded{};   // At most this: its duration for each attempt.
+  // How long it recorded, and, while it is under way, will record. Steps that are still to be
+  // recorded count as the spec's duration, because nobody knows yet how long they take.
+  Nanos recorded{};
   std::uint64_t bytes = 0;
 };
 

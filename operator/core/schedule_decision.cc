@@ -150,8 +150,8 @@ std::optional<RunRefusal> WhyNotStarted(const ProfileSchedule& schedule,
 }
 
 // Decides on the newest time that has passed; older ones were missed.
-void DecideDue(const ProfileSchedule& schedule, const ScheduleTimes::Passed& passed,
-               const std::vector<CreatedRun>& runs, WallTime now, ScheduleDecision& decision) {
+void DecideDue(const ProfileSchedule& schedule, const ScheduleTimes::Passed& passed, WallTime now,
+               ScheduleDecision& decision) {
   ScheduleStatus& status = decision.status;
   const WallTime due = *passed.last;
   status = Missed(std::move(status), passed.before_last.value_or(due), passed.count - 1);
@@ -162,10 +162,16 @@ void DecideDue(const ProfileSchedule& schedule, const ScheduleTimes::Passed& pas
     return;
   }
   decision.due = DueRun{due, RunNameOf(schedule.name, due), status.started};
-  if (schedule.concurrency != ConcurrencyPolicy::kReplace) return;
-  for (const ActiveRun& active : status.active) {
+}
+
+// Decided from the runs that exist, so that a run whose cancellation failed is cancelled later.
+void DecideReplaced(const std::vector<CreatedRun>& runs, ScheduleDecision& decision) {
+  WallTime newest = decision.due ? decision.due->time : WallTime{};
+  for (const ActiveRun& active : decision.status.active) newest = std::max(newest, active.time);
+  for (const ActiveRun& active : decision.status.active) {
     const CreatedRun* run = FindRun(runs, active.name);
-    if (run != nullptr && !run->cancelling && !run->deleting) decision.cancel.push_back(*run);
+    if (active.time < newest && run != nullptr && !run->cancelling && !run->deleting)
+      decision.cancel.push_back(*run);
   }
 }
 
@@ -203,7 +209,8 @@ ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
   status.decided_until = DecidedUntil(schedule, timing, now, decision);
   status.timing = timing;
   if (const ScheduleTimes::Passed passed = times->Between(*status.decided_until, now); passed.last)
-    DecideDue(schedule, passed, runs, now, decision);
+    DecideDue(schedule, passed, now, decision);
+  if (schedule.concurrency == ConcurrencyPolicy::kReplace) DecideReplaced(runs, decision);
   status.next_schedule = times->Next(std::max(*status.decided_until, now));
   if (status.next_schedule) {
     decision.look_again = std::min<Nanos>(

@@ -14,8 +14,10 @@ namespace strobe {
 struct ScheduleDecision {
   // The status to write once everything below was done, except for `due`; see Started and Skipped.
   ScheduleStatus status{};
-  std::optional<DueRun> due{};       // To be started, unless it is refused.
-  std::vector<CreatedRun> cancel{};  // Active runs to cancel, to make room for the due run.
+  std::optional<DueRun> due{};  // To be started, unless it is refused.
+  // Active runs to cancel, because a newer one replaces them: the due run, unless it is refused, or
+  // one that was started before.
+  std::vector<CreatedRun> cancel{};
   std::vector<CreatedRun> remove{};  // See retention.h.
   std::vector<std::string> gone{};   // Active runs that somebody has deleted.
   bool clock_went_back = false;      // Back by so much that times are decided again.

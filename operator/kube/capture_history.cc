@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "operator/core/policy.h"
 #include "operator/objects/dump.h"
 #include "operator/objects/json_fields.h"
 
@@ -30,7 +31,7 @@ void CaptureHistory::Ended(const std::string& ns, WallTime when, std::optional<N
   {
     MutexLock lock(&mutex_);
     WallTime& end = ends_[ns];
-    end = std::max(end, when);
+    end = CanHaveEnded(end, clock_.WallNow()) ? std::max(end, when) : when;
     const auto by_age = [](const auto& a, const auto& b) { return a.second < b.second; };
     // Bounds the memory and the ConfigMap; the oldest ends matter least for minInterval.
     while (ends_.size() > kMaxNamespaces)
@@ -55,7 +56,8 @@ absl::StatusOr<std::optional<WallTime>> CaptureHistory::LastEnd(const std::strin
   RETURN_IF_ERROR(Load(within));
   MutexLock lock(&mutex_);
   const auto found = ends_.find(ns);
-  return found == ends_.end() ? std::nullopt : std::optional(found->second);
+  if (found == ends_.end() || !CanHaveEnded(found->second, clock_.WallNow())) return std::nullopt;
+  return found->second;
 }
 
 void CaptureHistory::Reload() {
@@ -86,7 +88,8 @@ absl::Status CaptureHistory::Load(Nanos within) {
   if (!stored.is_object()) return absl::OkStatus();
   for (const auto& [name, time] : stored.items()) {
     const std::optional<WallTime> end = ReadTime(stored, name.c_str());
-    if (end && (ends_.size() < kMaxNamespaces || ends_.contains(name)))
+    if (end && CanHaveEnded(*end, clock_.WallNow()) &&
+        (ends_.size() < kMaxNamespaces || ends_.contains(name)))
       ends_[name] = std::max(ends_[name], *end);
   }
   return absl::OkStatus();

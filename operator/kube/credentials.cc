@@ -41,6 +41,18 @@ absl::StatusOr<FileOrData> Value(const YAML::Node& node, const std::string& fiel
   return value;
 }
 
+// Refuses what would change who the caller is, or whom it talks to, and is not carried out here. If
+// it were ignored, a user who impersonates somebody would act as himself.
+absl::Status CheckFields(const YAML::Node& node, const char* kind,
+                         std::initializer_list<const char*> unsupported, const char* remedy) {
+  for (const char* field : unsupported) {
+    if (node[field] && !node[field].IsNull())
+      return absl::InvalidArgumentError(
+          StrCat("field ", field, " of a ", kind, " is not supported; ", remedy));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Credentials> FromYaml(const YAML::Node& root, const std::filesystem::path& beside) {
   const YAML::Node current = root["current-context"];
   if (!current || current.as<std::string>().empty())
@@ -60,6 +72,9 @@ absl::StatusOr<Credentials> FromYaml(const YAML::Node& root, const std::filesyst
     return absl::InvalidArgumentError(
         "insecure-skip-tls-verify is not supported; give certificate-authority");
   }
+  RETURN_IF_ERROR(CheckFields(cluster, "cluster", {"proxy-url", "tls-server-name"},
+                              "give a server that can be reached directly and has its name in its "
+                              "certificate"));
   const YAML::Node user = Named(root["users"], context["user"].as<std::string>(""), "user");
   if (!user) return credentials;
   if (user["exec"] || user["auth-provider"]) {
@@ -67,6 +82,9 @@ absl::StatusOr<Credentials> FromYaml(const YAML::Node& root, const std::filesyst
         "users with exec or auth-provider are not supported; use a token, tokenFile or client "
         "certificate");
   }
+  RETURN_IF_ERROR(CheckFields(
+      user, "user", {"as", "as-uid", "as-groups", "as-user-extra", "username", "password"},
+      "use a token, tokenFile or client certificate of that user"));
   ASSIGN_OR_RETURN(credentials.certificate, Value(user, "client-certificate", beside));
   ASSIGN_OR_RETURN(credentials.key, Value(user, "client-key", beside));
   if (user["tokenFile"])

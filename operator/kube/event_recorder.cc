@@ -93,8 +93,11 @@ void EventRecorder::Send(const Event& event) {
       StrCat(event.regarding.uid, "|", event.warning ? 1 : 0, "|", event.reason, "|", event.action);
   const std::string note = CutUtf8(event.note, kMaxNote);
   if (Count(key, note, now)) return;
+  // What stands before a dot of a name must end with a letter or a digit.
+  std::string object = event.regarding.name.substr(0, 200);
+  while (object.ends_with('-') || object.ends_with('.')) object.pop_back();
   const std::string name =
-      StrCat(event.regarding.name.substr(0, 200), ".",
+      StrCat(object, ".",
              // The time and a serial number make the name unique.
              absl::StrFormat("%x%04x", ToUnixNanos(clock_.WallNow()), serial_++ & 0xffff));
   const std::string collection =

@@ -265,9 +265,10 @@ KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) c
     if (!other.ok() || other->name == request.name || other->status.attempt == 0 ||
         other->capture.preflight_only)
       continue;
-    if (other->status.completion_time)
-      others.last_end = std::max(others.last_end, other->status.completion_time);
-    else if (!other->status.retry_time)
+    const std::optional<WallTime>& end = other->status.completion_time;
+    if (end && CanHaveEnded(*end, clock_.WallNow()))
+      others.last_end = std::max(others.last_end, end);
+    else if (!end && !other->status.retry_time)
       ++others.active;
   }
   return others;
@@ -312,9 +313,11 @@ absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::RecentLabels(const std::s
   std::erase_if(labels_, [now](const auto& entry) { return now - entry.second.read > kGlanceAge; });
   if (const auto found = labels_.find(ns); found != labels_.end()) return found->second.value;
   if (!MayReadAgain(now)) return absl::UnavailableError("the namespace could not be read");
-  ASSIGN_OR_RETURN(Labels labels, ReadLabels(ns, now + kGlanceLimit));
-  failed_.reset();
-  return (labels_[ns] = {std::move(labels), now}).value;
+  absl::StatusOr<Labels> labels = ReadLabels(ns, now + kGlanceLimit);
+  // A namespace that is gone says nothing about the others.
+  if (labels.ok() || absl::IsNotFound(labels.status())) failed_.reset();
+  RETURN_IF_ERROR(labels.status());
+  return (labels_[ns] = {*std::move(labels), now}).value;
 }
 
 }  // namespace strobe::kube

@@ -55,13 +55,16 @@ Json GrafanaAnnotation(const ProfileRequest& request, const RequestStatus& statu
                        std::string_view result, const std::string& source, WallTime now) {
   const auto millis = [](WallTime time) { return ToUnixNanos(time) / 1'000'000; };
   const WallTime begin = status.start_time.value_or(now);
+  // The status has the sum of all attempts, and the start of the last one.
+  const Nanos recorded =
+      status.attempt == 1 && status.recorded ? *status.recorded : request.capture.duration;
   const Condition* end = FindCondition(status.conditions, condition::kSucceeded);
   std::string text = StrCat("Capture ", request.ns, "/", request.name, ": ", result);
   if (end != nullptr && !end->message.empty()) text += StrCat(": ", end->message);
   if (!status.report.empty()) text += StrCat("\n", status.report);
   if (!status.viewer.empty()) text += StrCat("\n", status.viewer);
   return {{"time", millis(begin)},
-          {"timeEnd", millis(status.start_time ? begin + request.capture.duration : begin)},
+          {"timeEnd", millis(status.start_time ? begin + recorded : begin)},
           {"tags", {"strobe", source, request.ns, result}},
           {"text", text}};
 }

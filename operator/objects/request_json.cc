@@ -211,6 +211,8 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.last_step = steps.value("last", std::int64_t{0});
   status.steps_spread = steps.value("spread", "");
   status.reached_back = object.value("reachedBack", "");
+  // A text that is no duration is as good as none.
+  (void)ReadDuration(object, "recorded", status.recorded);
   const Json clock = object.value("clock", Json::object());
   status.clock_pod = clock.value("pod", "");
   status.clock_offset = clock.value("offset", "");
@@ -323,6 +325,7 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
     json["steps"]["last"] = status.last_step;
   }
   if (!status.reached_back.empty()) json["reachedBack"] = status.reached_back;
+  if (status.recorded) json["recorded"] = FormatDuration(*status.recorded);
   if (!status.clock_pod.empty()) {
     json["clock"] = Texts({{"pod", status.clock_pod},
                            {"offset", status.clock_offset},

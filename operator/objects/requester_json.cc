@@ -22,7 +22,8 @@ Json ContentOf(const Json& object) {
   const Json spec = object.value("spec", Json::object());
   const Json target = spec.value("target", Json::object());
   Json content = Json::object();
-  for (const char* field : {"logdir", "run", "duration", "reclaimPolicy", "maxBytesPerWorker"})
+  for (const char* field :
+       {"logdir", "run", "duration", "reclaimPolicy", "maxBytesPerWorker", "steps", "lookBack"})
     if (spec.contains(field)) content[field] = spec[field];
   for (const char* field : {"selector", "jobRef", "pods", "container"})
     if (target.contains(field)) content["target"][field] = target[field];

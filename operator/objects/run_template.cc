@@ -175,8 +175,14 @@ CreatedRun ParseRun(const Json& request) {
   // A run that has not ended counts as one attempt at least: it will record.
   if (run.state == RunState::kUnfinished) attempts = std::max<std::int64_t>(attempts, 1);
   const absl::StatusOr<Nanos> duration = ParseDuration(TextOf(Member(request, "spec"), "duration"));
-  run.recorded = std::clamp<std::int64_t>(attempts, 0, kMaxCountedAttempts) *
-                 (duration.ok() ? *duration : CaptureSpec().duration);
+  const Nanos each = duration.ok() ? *duration : CaptureSpec().duration;
+  const absl::StatusOr<Nanos> recorded = ParseDuration(TextOf(status, "recorded"));
+  // The status has no such field before an attempt has ended.
+  if (!recorded.ok())
+    run.recorded = std::clamp<std::int64_t>(attempts, 0, kMaxCountedAttempts) * each;
+  else
+    run.recorded = std::clamp<Nanos>(*recorded, Nanos{0}, kBudgetDay) +
+                   (run.state == RunState::kUnfinished ? each : Nanos{0});
   return run;
 }
 

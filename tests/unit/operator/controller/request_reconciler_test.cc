@@ -399,6 +399,18 @@ TEST_F(RequestReconcilerTest, ARestartBetweenAttemptsGoesOnWithTheNext) {
   EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
 }
 
+TEST_F(RequestReconcilerTest, AClockThatWasAheadDelaysNoAttempt) {
+  fleet_["b"].refusal = v1::BUSY;
+  Loop(1s);
+  ASSERT_TRUE(cluster_.request.status.retry_time.has_value());
+  *cluster_.request.status.retry_time += 24h;
+  Restart();
+  fleet_["b"].refusal = v1::OUTCOME_UNSPECIFIED;
+  Loop(10s);
+  EXPECT_EQ(cluster_.request.status.attempt, 2);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+}
+
 TEST_F(RequestReconcilerTest, WaitsALittleForPodsAndThenRefuses) {
   cluster_.request.capture.ready_timeout = 30s;
   const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});

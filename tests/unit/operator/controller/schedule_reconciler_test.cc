@@ -236,6 +236,29 @@ TEST_F(ScheduleReconcilerTest, ReplaceCancelsTheRunBefore) {
   EXPECT_EQ(status.cancelled, 1);
 }
 
+TEST_F(ScheduleReconcilerTest, ReplaceCancelsTheRunBeforeAlsoIfAnyCallFails) {
+  ProfileSchedule schedule = api_.schedule();
+  schedule.concurrency = ConcurrencyPolicy::kReplace;
+  api_.Put(schedule);
+  cluster_.CatchUp();
+  api_.length = 100h;
+  Reconcile();
+  time_.Advance(1h);
+  Reconcile();
+  for (int call = 1; call <= 3; ++call) {  // The start, the write of the status, the cancellation.
+    time_.Advance(1h);
+    api_.EndRuns(time_.WallNow());
+    cluster_.EndAt(call, call == 1);
+    EXPECT_FALSE(reconciler_.Reconcile("ml/s").ok());
+    EXPECT_TRUE(cluster_.ended());
+    cluster_.EndAt(-1, false);
+    Reconcile();
+    EXPECT_THAT(Reconcile().active, SizeIs(1)) << "call " << call;
+    EXPECT_EQ(api_.schedule().status.cancelled, call);
+  }
+  EXPECT_EQ(api_.schedule().status.started, 4);
+}
+
 TEST_F(ScheduleReconcilerTest, AScheduleThatIsGoneOrBeingDeletedStartsNothing) {
   EXPECT_TRUE(reconciler_.Reconcile("ml/other").ok());
   ProfileSchedule schedule = api_.schedule();

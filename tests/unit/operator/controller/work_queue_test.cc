@@ -65,6 +65,17 @@ TEST(WorkQueue, SaysWhatHappens) {
   EXPECT_EQ(counts.works, std::vector<Nanos>{3s});
 }
 
+TEST(WorkQueue, AKeyThatFailsForLongIsTriedTwiceAMinute) {
+  SimulatedTime time;
+  WorkQueue queue(time);
+  for (int i = 0; i < 40; ++i) {
+    queue.AddRateLimited("a");
+    time.Advance(30s);
+    ASSERT_EQ(queue.Get(), "a") << i;
+    queue.Done("a");
+  }
+}
+
 TEST(WorkQueue, LaterComesLater) {
   const SystemClock clock;
   WorkQueue queue(clock);

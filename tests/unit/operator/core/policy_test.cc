@@ -143,6 +143,11 @@ TEST(Policy, LimitsAreNamed) {
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).kind, Kind::kAllowed);
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).max_duration, seconds(10))
       << "steps are bounded once their pace is known";
+  capture.guard = seconds(11);
+  EXPECT_THAT(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).message,
+              HasSubstr("start.guard 11s is longer than 10s (maxDuration)"));
+  capture.guard = seconds(10);
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).kind, Kind::kAllowed);
   policy.max_bytes = 1000;
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).kind, Kind::kRefused);
   capture.max_bytes = 1001;

@@ -69,6 +69,30 @@ TEST(RequestStatus, HasTheReportsHeadlineCutToItsLimit) {
   EXPECT_EQ(FinishedStatus(Request(), result, kStatusNow).report.size(), 512u);
 }
 
+TEST(RequestStatus, SumsWhatAllAttemptsRecorded) {
+  ProfileRequest request = Request();
+  request.capture.duration = 2s;
+  AttemptResult result = Result(2, Outcome::kBusy);
+  result.armed = 0;
+  request.status = RetryStatus(request, result, kStatusNow + 1s, kStatusNow);
+  EXPECT_EQ(request.status.recorded, 0s) << "no worker was to record";
+  result.attempt = 2;
+  result.armed = 2;
+  request.status = RetryStatus(request, result, kStatusNow + 1s, kStatusNow);
+  EXPECT_EQ(request.status.recorded, 2s);
+  // The answer to the write was lost, and the same end is told once more.
+  EXPECT_EQ(RetryStatus(request, result, kStatusNow + 1s, kStatusNow).recorded, 2s);
+  request.status = ActiveStatus(request, 3, {}, kStatusNow);
+  EXPECT_EQ(request.status.recorded, 2s);
+  result.attempt = 3;
+  result.duration = 700ms;
+  const RequestStatus finished = FinishedStatus(request, result, kStatusNow);
+  EXPECT_EQ(finished.recorded, 2700ms);
+  EXPECT_FALSE(SameStatus(request.status, finished));
+  request.status = finished;
+  EXPECT_EQ(FinishedStatus(request, result, kStatusNow).recorded, 2700ms);
+}
+
 TEST(RequestStatus, TransitionTimeMovesOnlyWithTheStatus) {
   ProfileRequest request = Request();
   AttemptProgress progress;

@@ -49,6 +49,19 @@ TEST_F(CredentialsTest, SaysWhatItCannotUse) {
   EXPECT_THAT(std::string(Load("{exec: {command: x}}").status().message()), HasSubstr("exec"));
   EXPECT_THAT(std::string(Load("{token: t}", "http://1.2.3.4").status().message()),
               HasSubstr("plain http"));
+  for (const char* field : {"as: bob", "as-groups: [team]", "username: u", "password: p"}) {
+    EXPECT_THAT(std::string(Load(StrCat("{token: t, ", field, "}")).status().message()),
+                HasSubstr(StrCat(
+                    "field ", std::string_view(field).substr(0, std::string_view(field).find(':')),
+                    " of a user is not supported")));
+  }
+  for (const char* field : {"proxy-url", "tls-server-name"}) {
+    // The server's value ends, and another field begins.
+    EXPECT_THAT(
+        std::string(
+            Load("{token: t}", StrCat("https://1.2.3.4', ", field, ": 'x")).status().message()),
+        HasSubstr(StrCat("field ", field, " of a cluster is not supported")));
+  }
   EXPECT_FALSE(LoadKubeconfig("/nowhere").ok());
   EXPECT_FALSE(LoadKubeconfig(Write("bad", "a: [")).ok());
   EXPECT_THAT(std::string(LoadKubeconfig(Write("none", "a: b")).status().message()),

@@ -48,5 +48,22 @@ TEST(EventRecorder, AnotherNoteIsAnEventUntilThereAreTooMany) {
               i <= 10 ? StrCat("POST note ", i) : StrCat("PATCH x", i - 9));
 }
 
+TEST(EventRecorder, ALongNameIsCutToAName) {
+  SimulatedTime time;
+  const auto transport = std::make_shared<ScriptedTransport>();
+  std::string name;
+  transport->OnUnary([&](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
+    name = Json::parse(request.body)["metadata"]["name"];
+    return HttpResponse{200, "{}", {}};
+  });
+  Client client(time, transport);
+  {
+    EventRecorder events(time, client, "test");
+    const std::string cut_at_a_dash = StrCat(std::string(198, 'a'), "-", ".", "tail");
+    events.Record({{"v1", "Pod", "ml", cut_at_a_dash, "uid"}, false, "Began", "Begin", "n"});
+  }
+  EXPECT_THAT(name, testing::MatchesRegex("a{198}[.][0-9a-f]+"));
+}
+
 }  // namespace
 }  // namespace strobe::kube

@@ -113,6 +113,8 @@ TEST_F(KubeGatekeeperTest, ASealIsOfNoUseToAnotherRequest) {
                                    {"/spec/target/pods", {"p", "q"}},
                                    {"/spec/target/selector", {{"matchLabels", {{"a", "b"}}}}},
                                    {"/spec/run", "of-a-colleague"},
+                                   {"/spec/steps", {{"count", 900}}},
+                                   {"/spec/lookBack", "10m"},
                                    {"/spec/reclaimPolicy", "Delete"}})
     EXPECT_THAT(with(place, value), HasSubstr("not as Strobe's webhook")) << place;
   // Fields that users may change, and fields that a later schema may add.
@@ -162,6 +164,22 @@ TEST_F(KubeGatekeeperTest, MinIntervalHoldsWhenTheRequestIsGoneAndTheOperatorAno
   EXPECT_EQ(Judge(next).kind, PolicyVerdict::Kind::kWait);
   time_.Advance(6min);
   EXPECT_EQ(Judge(next).kind, PolicyVerdict::Kind::kAllowed);
+}
+
+TEST_F(KubeGatekeeperTest, AnEndThatAClockWroteThatWasAheadHoldsNothingBack) {
+  policy_["minInterval"] = "5m";
+  EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kAllowed);
+  gatekeeper_.CaptureEnded("ml", Now() + 24h);
+  Json other = Stored(Now(), Now());
+  other["metadata"]["name"] = "ended";
+  other["status"] = {{"attempt", 1}, {"completionTime", FormatRfc3339(Now() + 24h)}};
+  requests_.Put(std::make_shared<const Json>(other));
+  EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kAllowed);
+  CaptureHistory history(time_, client_, {"strobe-system", "state"});
+  KubeGatekeeper next(time_, client_, requests_, history, Options());
+  EXPECT_EQ(Judge(next).kind, PolicyVerdict::Kind::kAllowed);
+  next.CaptureEnded("ml", Now());
+  EXPECT_EQ(Judge(next).kind, PolicyVerdict::Kind::kWait) << "the true end counts";
 }
 
 TEST_F(KubeGatekeeperTest, WhereNoPolicyAsksNothingIsWrittenDown) {

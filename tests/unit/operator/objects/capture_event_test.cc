@@ -53,6 +53,10 @@ TEST_F(CaptureEventTest, AnAnnotationCoversWhatWasRecorded) {
   EXPECT_EQ(annotation["timeEnd"], 1'002'000);
   EXPECT_EQ(annotation["tags"], (nlohmann::json{"strobe", "cluster-a", "team", "Succeeded"}));
   EXPECT_EQ(annotation["text"], "Capture team/look: Succeeded: 2 of 2\nrank 1 holds up 1 other");
+  status_.attempt = 1;
+  status_.recorded = 500ms;
+  annotation = GrafanaAnnotation(request_, status_, "Succeeded", "cluster-a", now_);
+  EXPECT_EQ(annotation["timeEnd"], 1'000'500) << "it was ended early";
   status_.start_time.reset();
   annotation = GrafanaAnnotation(request_, status_, "Failed", "cluster-a", now_);
   EXPECT_EQ(annotation["time"], 2'000'000);

@@ -186,6 +186,7 @@ TEST(StatusToJson, RoundTrips) {
   status.attempt = 1;
   status.matched = status.ok = 8;
   status.expected = 8;
+  status.recorded = 2s;
   status.skew = "12us";
   status.skew_error = "3us";
   status.clock_pod = "p";

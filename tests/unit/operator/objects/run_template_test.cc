@@ -26,6 +26,15 @@ TEST(ParseAutomaticRun, ReadsWhatBudgetsCount) {
   ASSERT_TRUE(run);
   EXPECT_EQ(run->job, "Pod/a,b");
   EXPECT_EQ(run->recorded, 10s) << "two attempts";
+  const auto recorded = [](const char* patch) {
+    return ParseAutomaticRun(RunObject(patch))->recorded;
+  };
+  EXPECT_EQ(recorded(R"({"status": {"recorded": "90s"}})"), 90s) << "steps take as long as they do";
+  EXPECT_EQ(recorded(R"({"status": {"recorded": "90s", "conditions": null}})"), 95s)
+      << "another attempt comes";
+  EXPECT_EQ(recorded(R"({"status": {"recorded": "-5s"}})"), 10s) << "no duration";
+  EXPECT_EQ(recorded(R"({"status": {"recorded": "9999h"}})"), 24h);
+  EXPECT_EQ(recorded(R"({"status": {"recorded": 5}})"), 10s);
   EXPECT_EQ(run->bytes, 700u);
   EXPECT_EQ(FormatRfc3339(run->created), "2024-11-01T00:00:00Z");
   EXPECT_EQ(run->state, RunState::kFailed);
