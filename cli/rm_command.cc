@@ -10,9 +10,8 @@
 namespace strobe {
 namespace {
 
-bool Confirmed(std::size_t runs, const Logdir& logdir) {
-  std::cerr << "Delete " << runs << (runs == 1 ? " run" : " runs") << " from " << logdir.url()
-            << "? [y/N] " << std::flush;
+bool Confirmed(const std::vector<std::string>& runs, const Logdir& logdir) {
+  std::cerr << DeletionQuestion(runs, logdir.url()) << std::flush;
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "Y" || answer == "yes";
@@ -42,9 +41,7 @@ void AddRmFlags(CLI::App& command, RmFlags& flags) {
                   "URL of a run, or a logdir with --run, --older-than or --all")
       ->required();
   AddRunChoiceFlags(command, flags.choice);
-  command.add_option("--older-than", flags.choice.older_than,
-                     "all runs that are older than this duration, such as 720h, by the time at the "
-                     "start of their names");
+  AddOlderThanFlag(command, flags.choice);
   command.add_flag("--yes", flags.yes, "do not ask for confirmation");
   command.add_flag("--dry-run", flags.dry_run, "only print which runs would be deleted");
   AddStorageConfigFlag(command, flags.storage_config);
@@ -72,7 +69,7 @@ int RunRm(const RmFlags& flags) {
   }
   if (!flags.yes && isatty(STDIN_FILENO) != 1)
     return Complain(absl::InvalidArgumentError("there is no terminal to ask on; pass --yes"));
-  if (!flags.yes && !Confirmed(runs->size(), open->place.logdir)) return kExitFailed;
+  if (!flags.yes && !Confirmed(*runs, open->place.logdir)) return kExitFailed;
   return Delete(*open, *runs);
 }
 

@@ -1,6 +1,7 @@
 // Chooses the runs of a logdir that a command works on.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,15 @@ namespace strobe {
 struct RunChoice {
   std::vector<std::string> runs{};  // --run; may name runs that do not exist.
   bool all = false;                 // --all.
-  std::string
-      older_than{};  // --older-than: all runs whose name begins with a time before this age.
+  // --older-than: all runs whose name begins with a time before this age. An empty text is a
+  // mistake, such as a shell's variable that is not set, and chooses nothing.
+  std::optional<std::string> older_than{};
 };
 
 // Adds --run and --all.
 void AddRunChoiceFlags(CLI::App& command, RunChoice& choice);
+// Adds --older-than.
+void AddOlderThanFlag(CLI::App& command, RunChoice& choice);
 
 // Returns the names of the chosen runs, each of them once: first the ones that are named, then the
 // ones that are found. `named` is the run that the place itself names, as in ParseRunPlace, or
@@ -27,5 +31,9 @@ void AddRunChoiceFlags(CLI::App& command, RunChoice& choice);
 // wrong; otherwise the store's error.
 absl::StatusOr<std::vector<std::string>> ChooseRuns(ObjectStore& store, const std::string& named,
                                                     const RunChoice& choice, WallTime now);
+
+// What to ask before `runs` are deleted from the logdir at `url`: their number and their names, of
+// which many are only counted.
+std::string DeletionQuestion(const std::vector<std::string>& runs, const std::string& url);
 
 }  // namespace strobe

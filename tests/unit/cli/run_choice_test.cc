@@ -61,6 +61,46 @@ TEST_F(ChooseRunsTest, OnlyARunWithATimeInItsNameHasAnAge) {
   EXPECT_THAT(*Choose("", {.older_than = "720h"}), IsEmpty());
 }
 
+// Regression: a run named "175b" was taken for older than any time, because "1" is before "2026".
+TEST_F(ChooseRunsTest, ANameThatOnlyBeginsWithADigitHasNoAge) {
+  for (const char* run : {"13b_final", "175b", "100_steps", "1e-4_lr", "0_baseline", "2025",
+                          "2025_13_01_00_00_00_x", "2025_01_01_00_00_00x", "2025_01_01_00_00"})
+    EXPECT_TRUE(PutText(store_, TraceKey(run, "w0"), "x").ok());
+  EXPECT_THAT(*Choose("", {.older_than = "1h"}), ElementsAre("2026_11_20_08_00_00_old"));
+}
+
+// JAX and TensorBoard name runs with their local time.
+TEST_F(ChooseRunsTest, ATimeAloneMayBeLocal) {
+  for (const char* run : {"2026_11_20_22_30_00", "2026_11_20_16_31_00", "2026_11_20_16_29_00"})
+    EXPECT_TRUE(PutText(store_, TraceKey(run, "w0"), "x").ok());
+  EXPECT_THAT(*Choose("", {.older_than = "2h"}),
+              ElementsAre("2026_11_20_16_29_00", "2026_11_20_08_00_00_old"));
+}
+
+// Regression: `strobe rm LOGDIR --all --older-than "$AGE" --yes` deleted everything without AGE.
+TEST_F(ChooseRunsTest, AnEmptyAgeIsRefused) {
+  CLI::App command;
+  RunChoice choice;
+  AddRunChoiceFlags(command, choice);
+  AddOlderThanFlag(command, choice);
+  command.parse(std::vector<std::string>{"", "--older-than", "--all"});  // Parsed from the end.
+  const auto runs = Choose("", choice);
+  EXPECT_EQ(runs.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(runs.status().message()), HasSubstr("--older-than: "));
+}
+
+TEST(DeletionQuestion, NamesTheRunsAndCountsManyMore) {
+  EXPECT_EQ(DeletionQuestion({"2026_11_20_08_00_00_old"}, "s3://b/logs"),
+            "Delete 1 run from s3://b/logs?\n  2026_11_20_08_00_00_old\n[y/N] ");
+  EXPECT_THAT(DeletionQuestion({"a", "b\x1b[2J"}, "s3://b/logs"),
+              HasSubstr("  a\n  b [2J\n[y/N] "));
+  const std::vector<std::string> many(22, "run");
+  const std::string text = DeletionQuestion(many, "s3://b/logs");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 22);
+  EXPECT_THAT(text, HasSubstr("Delete 22 runs from"));
+  EXPECT_THAT(text, HasSubstr("\n  and 2 more; --dry-run lists all of them\n"));
+}
+
 TEST_F(ChooseRunsTest, SomethingMustBeChosen) {
   const auto runs = Choose("", {});
   EXPECT_EQ(runs.status().code(), absl::StatusCode::kInvalidArgument);
