@@ -21,7 +21,7 @@ namespace {
 constexpr int kExitInterrupted = 130;  // As shells tell that Ctrl-C ended a command.
 
 // Creates the request and prints what kubectl prints.
-absl::Status CreateOnly(const KubeCaptureFlags& flags, const std::string& object,
+absl::Status CreateOnly(const KubeCaptureFlags& flags, const nlohmann::ordered_json& object,
                         cluster::Kubectl& kubectl) {
   std::vector<std::string> arguments;
   if (!flags.dry_run.empty()) arguments.push_back(StrCat("--dry-run=", flags.dry_run));
@@ -103,7 +103,7 @@ absl::StatusOr<ProfileRequest> CreateAndFollow(const KubeCaptureFlags& flags,
                                                cluster::Kubectl& kubectl) {
   const std::string name = SetName(object);
   const Interrupts interrupts;
-  const absl::StatusOr<std::string> text = CreateObject(kubectl, object.dump(), {"--output=json"});
+  const absl::StatusOr<std::string> text = CreateObject(kubectl, object, {"--output=json"});
   if (!text.ok() && interrupts.count() > 0 && !WasRefused(text.status()))
     return CancelUnanswered(name, kubectl);
   RETURN_IF_ERROR(text.status());
@@ -131,7 +131,7 @@ absl::StatusOr<int> Capture(const KubeCaptureFlags& flags) {
   ASSIGN_OR_RETURN(const nlohmann::ordered_json request, cluster::RequestOf(flags.request, base));
   const bool dry = !flags.dry_run.empty() && flags.dry_run != "none";
   if (dry || !flags.waits()) {
-    RETURN_IF_ERROR(CreateOnly(flags, request.dump(), kubectl));
+    RETURN_IF_ERROR(CreateOnly(flags, request, kubectl));
     return kExitOk;
   }
   ASSIGN_OR_RETURN(const ProfileRequest ended, CreateAndFollow(flags, request, kubectl));

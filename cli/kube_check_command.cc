@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<Finding>> AskForAccess(cluster::Kubectl& kubectl) {
   nlohmann::ordered_json list = {{"apiVersion", "v1"}, {"kind", "List"}};
   for (nlohmann::ordered_json& review : cluster::AccessReviews(ns))
     list["items"].push_back(std::move(review));
-  ASSIGN_OR_RETURN(const std::string text, CreateObject(kubectl, list.dump(), {"--output=json"}));
+  ASSIGN_OR_RETURN(const std::string text, CreateObject(kubectl, list, {"--output=json"}));
   return cluster::AccessFindings(cluster::ParseJsonObjects(text));
 }
 
@@ -87,7 +87,7 @@ std::optional<ProfileRequest> AwaitPreflight(const ProfileRequest& created, Nano
 
 absl::Status AskWorkers(const nlohmann::ordered_json& request, Nanos timeout,
                         cluster::Kubectl& kubectl, std::vector<Finding>& findings) {
-  const absl::StatusOr<std::string> text = CreateObject(kubectl, request.dump(), {"--output=json"});
+  const absl::StatusOr<std::string> text = CreateObject(kubectl, request, {"--output=json"});
   if (!text.ok()) {
     findings.push_back(cluster::RefusalFinding(text.status()));
     return absl::OkStatus();

@@ -9,11 +9,15 @@
 
 namespace strobe {
 
-absl::StatusOr<std::string> CreateObject(cluster::Kubectl& kubectl, const std::string& objects,
+absl::StatusOr<std::string> CreateObject(cluster::Kubectl& kubectl,
+                                         const nlohmann::ordered_json& object,
                                          const std::vector<std::string>& flags) {
   std::vector<std::string> arguments = {"create", "--filename=-"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
-  ASSIGN_OR_RETURN(cluster::KubectlResult result, cluster::Complete(kubectl, arguments, objects));
+  // The object contains what the user typed, which may be no UTF-8.
+  const std::string text =
+      object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  ASSIGN_OR_RETURN(cluster::KubectlResult result, cluster::Complete(kubectl, arguments, text));
   std::cerr << result.err;
   return std::move(result.out);
 }

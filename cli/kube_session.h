@@ -11,7 +11,8 @@ namespace strobe {
 
 // Creates the object and returns it as the API server stored it. Warnings of webhooks go to stderr.
 // `flags` are more arguments for kubectl, such as --dry-run=server.
-absl::StatusOr<std::string> CreateObject(cluster::Kubectl& kubectl, const std::string& objects,
+absl::StatusOr<std::string> CreateObject(cluster::Kubectl& kubectl,
+                                         const nlohmann::ordered_json& object,
                                          const std::vector<std::string>& flags);
 
 // The object in the file of --from as JSON; null without one.

@@ -50,7 +50,7 @@ class ViewerInCluster {
               << "in a minute: " << MessageOf(deleted) << "\n";
   }
 
-  absl::Status Create(const std::string& job) {
+  absl::Status Create(const nlohmann::ordered_json& job) {
     const absl::Status created = CreateObject(kubectl_, job, {}).status();
     // Without an answer, the Job may have been created.
     exists_ = created.ok() || absl::IsUnavailable(created) || absl::IsDeadlineExceeded(created);
@@ -200,7 +200,7 @@ absl::Status View(const KubeViewFlags& flags, Kubectl& kubectl) {
   ProgressText progress(flags.quiet);
   progress.Show(StrCat("the viewer: creating its Job ", options.name));
   ViewerInCluster viewer(kubectl, options.name);
-  RETURN_IF_ERROR(viewer.Create(job.dump()));
+  RETURN_IF_ERROR(viewer.Create(job));
   const absl::StatusOr<std::string> running = AwaitPod(viewer, timeout, interrupts, progress);
   progress.Clear();
   if (absl::IsAborted(running.status())) return absl::OkStatus();

@@ -1,4 +1,5 @@
 #include <iostream>
+#include <utility>
 
 #include "cli/common_flags.h"
 #include "cli/logdir_commands.h"
@@ -10,12 +11,17 @@ namespace strobe {
 namespace {
 
 // Prints objects as they are listed, because a logdir may have millions of them.
-int ListObjects(const OpenPlace& open) {
+int ListObjects(const OpenPlace& open, bool json) {
   const std::string prefix = open.place.run.empty() ? "" : RunPrefix(open.place.run);
-  const absl::Status status = open.store->List(prefix, [](const StoredObject& object) {
-    std::cout << object.bytes << '\t' << object.key << '\n';
+  std::string_view before = "[";
+  const absl::Status status = open.store->List(prefix, [&](const StoredObject& object) {
+    if (json)
+      std::cout << std::exchange(before, ",") << "\n  " << ObjectJson(object);
+    else
+      std::cout << object.bytes << '\t' << object.key << '\n';
     return static_cast<bool>(std::cout);
   });
+  if (json && status.ok()) std::cout << (before == "[" ? "[]\n" : "\n]\n");
   std::cout.flush();
   return status.ok() ? kExitOk : Complain(status);
 }
@@ -57,7 +63,7 @@ void AddLsFlags(CLI::App& command, LsFlags& flags) {
 int RunLs(const LsFlags& flags) {
   const absl::StatusOr<OpenPlace> open = OpenRunPlace(flags.place, flags.storage_config);
   if (!open.ok()) return Complain(open.status());
-  if (flags.objects) return ListObjects(*open);
+  if (flags.objects) return ListObjects(*open, flags.output == "json");
   if (!open->place.run.empty()) return ListOneRun(flags, *open);
   absl::StatusOr<std::vector<std::string>> names = ListRuns(*open->store);
   if (!names.ok()) return Complain(names.status());

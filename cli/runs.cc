@@ -131,7 +131,13 @@ std::string RunsJson(const Logdir& logdir, const std::vector<RunSummary>& runs) 
     if (!run.problem.empty()) entry["problem"] = run.problem;
     list.push_back(std::move(entry));
   }
-  return list.dump(2) + "\n";
+  // Names of folders may be any bytes.
+  return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string ObjectJson(const StoredObject& object) {
+  const nlohmann::ordered_json entry = {{"key", object.key}, {"bytes", object.bytes}};
+  return entry.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& objects) {

@@ -39,6 +39,8 @@ std::vector<RunSummary> ReadRuns(ObjectStore& store, const std::vector<std::stri
 // A line for each run.
 std::string RunsTable(const std::vector<RunSummary>& runs);
 std::string RunsJson(const Logdir& logdir, const std::vector<RunSummary>& runs);
+// One object of a logdir, on one line.
+std::string ObjectJson(const StoredObject& object);
 // A line for each worker of one run, and one for each of its objects.
 std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& objects);
 

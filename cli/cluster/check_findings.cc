@@ -218,7 +218,8 @@ std::string FindingsJson(const std::vector<Finding>& findings) {
                     {"message", finding.message},
                     {"remedy", finding.remedy}});
   }
-  return Json{{"passed", AllPassed(findings)}, {"findings", std::move(list)}}.dump(2) + "\n";
+  const Json all = {{"passed", AllPassed(findings)}, {"findings", std::move(list)}};
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace strobe::cluster

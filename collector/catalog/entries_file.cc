@@ -17,7 +17,8 @@ constexpr int kFormat = 3;
 constexpr std::size_t kDigestLine = 65;  // The last line: 64 digits and the line's end.
 
 std::string HeadingOf(std::string_view logdir) {
-  return Json{{"strobe", "runs"}, {"format", kFormat}, {"logdir", std::string(logdir)}}.dump();
+  const Json heading = {{"strobe", "runs"}, {"format", kFormat}, {"logdir", std::string(logdir)}};
+  return heading.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Json ToLine(const RunEntry& entry) {

@@ -126,6 +126,18 @@ TEST_F(RunsTest, JsonLeavesOutWhatIsNotKnown) {
     EXPECT_FALSE(runs[1].contains(unknown)) << unknown;
 }
 
+// Regression: one such folder in a logdir ended the command with an exception.
+TEST_F(RunsTest, JsonReplacesWhatIsNoUtf8) {
+  const json runs = json::parse(RunsJson(*Logdir::Parse("/logs"), {{.run = "caf\xe9"}}));
+  EXPECT_EQ(runs[0]["run"], "caf\uFFFD");
+}
+
+TEST(ObjectJson, IsOnOneLine) {
+  EXPECT_EQ(ObjectJson({"plugins/profile/r/w0.xplane.pb", 1000}),
+            R"({"key":"plugins/profile/r/w0.xplane.pb","bytes":1000})");
+  EXPECT_EQ(json::parse(ObjectJson({"caf\xe9", 1}))["key"], "caf\uFFFD");
+}
+
 TEST_F(RunsTest, OneRunShowsItsWorkersAndObjects) {
   Write(ManifestKey("2026_b"), kManifest);
   const std::string text = RunTable(ReadRun(store_, "2026_b"), {{TraceKey("2026_b", "w0"), 1000}});

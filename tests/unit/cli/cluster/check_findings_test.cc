@@ -98,5 +98,10 @@ TEST(RequestFindings, ARequestThatWasRefusedTellsWhoCanHelp) {
   EXPECT_THAT(text("NoTargets", "no pods"), HasSubstr("label its pod template, or the namespace,"));
 }
 
+TEST(FindingsJson, ReplacesWhatIsNoUtf8) {
+  const std::vector<Finding> findings = {{Finding::Level::kFailed, "caf\xe9", "m", "r"}};
+  EXPECT_THAT(FindingsJson(findings), HasSubstr("\"subject\": \"caf\uFFFD\""));
+}
+
 }  // namespace
 }  // namespace strobe::cluster
