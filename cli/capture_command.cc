@@ -76,8 +76,7 @@ int RunCapture(const CaptureFlags& flags) {
   const absl::StatusOr<CaptureSpec> spec =
       ParseCaptureFlags(flags, targets->size(), clock.WallNow());
   if (!spec.ok()) return Complain(spec.status());
-  if (flags.server_saves || !flags.worker_list.empty())
-    return RunServerSaves(*spec, *targets, flags.worker_list, flags.risks, clock);
+  if (flags.saved_by_servers()) return RunServerSaves(flags, *spec, *targets, clock);
 
   const absl::StatusOr<storage::StorageConfig> config =
       storage::ReadStorageConfig(flags.storage_config);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <initializer_list>
 #include <limits>
 #include <span>
 
@@ -93,6 +94,34 @@ absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
+// What servers that save for themselves cannot be asked for is refused: dropped silently, it would
+// leave the user with another recording than the one that was asked for.
+absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec) {
+  struct Flag {
+    std::string_view name;
+    bool given;
+  };
+  for (const Flag& flag : std::initializer_list<Flag>{
+           {"--steps", spec.steps.has_value()},
+           {"--look-back", spec.look_back > Nanos{0}},
+           {"--ready-timeout", spec.ready_timeout > Nanos{0}},
+           {"--guard", spec.guard.has_value()},
+           {"--max-skew", spec.max_skew.has_value()},
+           {"--on-late-start Discard", spec.on_late_start == OnLateStart::kDiscard},
+           {"--ranks", !flags.ranks.empty()},
+           {"--local-ranks", !flags.local_ranks.empty()},
+           {"--max-bytes-per-worker", spec.max_bytes > 0},
+           {"--abort-slowdown", spec.abort_slowdown_percent > 0},
+       }) {
+    if (flag.given)
+      return absl::InvalidArgumentError(
+          StrCat(flag.name, " cannot be combined with ",
+                 flags.server_saves ? "--server-saves" : "--worker-list",
+                 ": servers that save their traces themselves do not know of it"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::size_t workers,
@@ -131,6 +160,7 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
   spec.max_bytes = flags.max_bytes;
   spec.abort_memory_percent = flags.abort_memory;
   spec.abort_slowdown_percent = flags.abort_slowdown;
+  if (flags.saved_by_servers()) RETURN_IF_ERROR(CheckServerSaves(flags, spec));
   return spec;
 }
 
@@ -335,7 +365,8 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
       "/nfs/logs --duration 2s\n"
       "  strobe capture --insecure-plaintext --workers grpc://localhost:9012 --logdir /tmp/logs   "
       "# a stock profiler server\n"
-      "Ctrl-C ends the recording early and keeps it. Pressed again, it cancels the capture.\n"
+      "Ctrl-C ends the recording early and keeps it. Pressed again, it cancels the capture; with "
+      "--worker-list\nit does so at once.\n"
       "Exit code: 0 enough workers have a trace in the logdir, 1 they do not, 2 a flag is wrong.");
 }
 

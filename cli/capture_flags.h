@@ -31,6 +31,9 @@ struct CaptureFlags {
   unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;  // 0 = no limit.
   bool insecure_plaintext = false, server_saves = false, quiet = false;
   ServerRisks risks;
+
+  // Whether the traces do not pass through this process.
+  bool saved_by_servers() const { return server_saves || !worker_list.empty(); }
 };
 
 void AddCaptureFlags(CLI::App& command, CaptureFlags& flags);

@@ -5,17 +5,20 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
-#include <thread>
+#include <utility>
 
 #include "cli/common_flags.h"
+#include "cli/interrupts.h"
+#include "cli/open_place.h"
 #include "cli/runs.h"
 #include "collector/logdir/logdir.h"
-#include "common/base/duration.h"
-#include "common/base/guard.h"
-#include "common/base/parallel.h"
+#include "common/base/mutex.h"
+#include "common/base/plain_text.h"
 #include "common/base/strings.h"
+#include "operator/core/attempt_result.h"
 #include "operator/core/start_plan.h"
 #include "sidecar/source/profile_call.h"
+#include "sidecar/source/profile_calls.h"
 #include "sidecar/source/server_age.h"
 #include "sidecar/source/server_risks.h"
 #include "tensorflow/profiler_analysis.grpc.pb.h"
@@ -26,9 +29,23 @@ namespace {
 
 using std::chrono::seconds;
 
+// The first Ctrl-C ends the recording and keeps it; the second one, or SIGTERM, cancels it.
+constexpr int kCancelCalls = 2;
+// How often calls that run look for interrupts.
+constexpr Nanos kLookInterval = std::chrono::milliseconds(20);
+
 struct Saved {
   Outcome outcome = Outcome::kUnknown;
   std::string message{};
+};
+
+// What the attempts have in common.
+struct SaveSession {
+  const CaptureFlags& flags;
+  const CaptureSpec& spec;
+  const std::vector<Target>& targets;
+  const Clock& clock;
+  const Interrupts& interrupts;
 };
 
 std::string RepositoryRoot(const CaptureSpec& spec) {
@@ -63,9 +80,11 @@ Saved Judge(const grpc::Status& status, bool empty, const Target& target) {
   return {Outcome::kOk, ""};
 }
 
-std::chrono::system_clock::time_point DeadlineOf(const CaptureSpec& spec, WallTime start) {
-  return std::chrono::time_point_cast<std::chrono::system_clock::duration>(
-      start + spec.duration + CollectBudget(spec.duration));
+// How long a call may take that records at `start`.
+Nanos TimeLeft(const SaveSession& session, WallTime start) {
+  const CaptureSpec& spec = session.spec;
+  return start - session.clock.WallNow() + spec.duration +
+         spec.collect_timeout.value_or(CollectBudget(spec.duration));
 }
 
 // The connections to the servers, and how old each server is. Asking that takes time, so that it is
@@ -76,106 +95,167 @@ struct Servers {
   std::vector<ServerAge> ages{};
 };
 
-Servers Connect(const CaptureSpec& spec, const std::vector<Target>& targets,
-                const ServerRisks& risks) {
+Servers Connect(const SaveSession& session) {
+  const ServerRisks& risks = session.flags.risks;
   Servers servers{.risks = risks};
-  for (const Target& target : targets)
+  for (const Target& target : session.targets)
     servers.channels.push_back(
         grpc::CreateChannel(target.address, grpc::InsecureChannelCredentials()));
-  if (spec.tracers.host() == 0 || risks.host_tracing_on_old_servers)
-    servers.ages.resize(targets.size(), ServerAge::kSince2026);
+  if (session.spec.tracers.host() == 0 || risks.host_tracing_on_old_servers)
+    servers.ages.resize(session.targets.size(), ServerAge::kSince2026);
   else
     servers.ages = AskAges(servers.channels, DeadlineIn(seconds(2)));
   return servers;
 }
 
-Saved ProfileOne(const CaptureSpec& spec, const Target& target, const Servers& servers,
-                 WallTime start, int attempt, std::size_t index) {
-  const auto stub = tensorflow::ProfilerService::NewStub(servers.channels[index]);
-  grpc::ClientContext context;
-  context.set_deadline(DeadlineOf(spec, start));
-  tensorflow::ProfileRequest request = RequestFor(spec, target, start, attempt);
-  const bool old = servers.ages[index] != ServerAge::kSince2026;
-  if (old) request.mutable_opts()->set_host_tracer_level(0);
-  const bool spares_gpus =
-      request.opts().device_tracer_level() > 0 && SparesGpus(servers.risks, target.address);
-  if (spares_gpus) request.mutable_opts()->set_device_tracer_level(0);
+bool IsOldServer(const Servers& servers, std::size_t index) {
+  return servers.ages[index] != ServerAge::kSince2026;
+}
+
+// Waits until all calls have ended, and carries out the user's interrupts.
+void AwaitCalls(ProfileCalls& calls, const Interrupts& interrupts) {
+  bool terminated = false;
+  while (!calls.WaitFor(kLookInterval)) {
+    if (interrupts.count() >= kCancelCalls)
+      calls.TryCancel();
+    else if (interrupts.count() > 0 && !std::exchange(terminated, true))
+      calls.Terminate();
+  }
+}
+
+Saved JudgeCall(const SaveSession& session, const Servers& servers, ProfileCalls::Call& call,
+                std::size_t index) {
   tensorflow::ProfileResponse response;
-  const grpc::Status status = stub->Profile(&context, request, &response);
-  if (status.ok() && old)
-    return {Outcome::kVersionMismatch, StrCat("profiler server at ", target.address, ": ",
-                                              WhyNoHostTracing(servers.ages[index]))};
+  grpc::Status status = call.status;
+  if (status.ok())
+    status = grpc::SerializationTraits<tensorflow::ProfileResponse>::Deserialize(&call.response,
+                                                                                 &response);
+  const Target& target = session.targets[index];
+  const std::string server = StrCat("profiler server at ", target.address);
+  if (status.ok() && IsOldServer(servers, index))
+    return {Outcome::kVersionMismatch, StrCat(server, ": ", WhyNoHostTracing(servers.ages[index]))};
   Saved saved = Judge(status, response.empty_trace(), target);
-  if (spares_gpus && saved.message.empty())
-    saved.message = SparedNote(StrCat("profiler server at ", target.address));
+  const bool spared =
+      session.spec.tracers.device() > 0 && call.request.opts().device_tracer_level() == 0;
+  if (spared && saved.message.empty()) saved.message = SparedNote(server);
   return saved;
 }
 
-std::vector<Saved> ProfileAll(const CaptureSpec& spec, const std::vector<Target>& targets,
-                              const Servers& servers, WallTime start, int attempt) {
-  std::vector<Saved> saved(targets.size());
-  ParallelFor(targets.size(), targets.size(), [&](std::size_t i) {
-    saved[i] = {Outcome::kProfilerStartFailed, "strobe failed; please report it"};
-    (void)RunGuarded("profile",
-                     [&] { saved[i] = ProfileOne(spec, targets[i], servers, start, attempt, i); });
-  });
+std::vector<Saved> ProfileAll(const SaveSession& session, const Servers& servers, WallTime start,
+                              int attempt) {
+  std::vector<tensorflow::ProfileRequest> requests;
+  for (std::size_t i = 0; i < session.targets.size(); ++i) {
+    const Target& target = session.targets[i];
+    tensorflow::ProfileRequest request = RequestFor(session.spec, target, start, attempt);
+    tensorflow::ProfileOptions& options = *request.mutable_opts();
+    if (IsOldServer(servers, i)) options.set_host_tracer_level(0);
+    if (options.device_tracer_level() > 0 && SparesGpus(servers.risks, target.address))
+      options.set_device_tracer_level(0);
+    requests.push_back(std::move(request));
+  }
+  ProfileCalls calls(servers.channels, std::move(requests), TimeLeft(session, start));
+  AwaitCalls(calls, session.interrupts);
+  std::vector<Saved> saved;
+  for (std::size_t i = 0; i < session.targets.size(); ++i)
+    saved.push_back(JudgeCall(session, servers, *calls.calls()[i], i));
   return saved;
 }
 
-std::vector<Saved> ProfileThroughMaster(const CaptureSpec& spec, const Target& master,
-                                        const std::string& worker_list, WallTime start,
-                                        int attempt) {
+// A master cannot be asked to end a session early, so that any interrupt cancels it.
+std::vector<Saved> ProfileThroughMaster(const SaveSession& session, WallTime start, int attempt) {
+  const Target& master = session.targets.front();
   const auto stub = tensorflow::ProfileAnalysis::NewStub(
       grpc::CreateChannel(master.address, grpc::InsecureChannelCredentials()));
   tensorflow::NewProfileSessionRequest request;
-  *request.mutable_request() = RequestFor(spec, master, start, attempt);
-  request.set_repository_root(RepositoryRoot(spec));
-  request.set_session_id(RunOfAttempt(spec.run, attempt));
-  for (const std::string& host : Split(worker_list, ',')) request.add_hosts(host);
+  *request.mutable_request() = RequestFor(session.spec, master, start, attempt);
+  request.set_repository_root(RepositoryRoot(session.spec));
+  request.set_session_id(RunOfAttempt(session.spec.run, attempt));
+  for (const std::string& host : Split(session.flags.worker_list, ',')) request.add_hosts(host);
   grpc::ClientContext context;
-  context.set_deadline(DeadlineOf(spec, start));
+  context.set_deadline(DeadlineIn(TimeLeft(session, start)));
   tensorflow::NewProfileSessionResponse response;
-  const grpc::Status status = stub->NewSession(&context, request, &response);
-  if (status.ok() && !response.error_message().empty()) {
-    return {{Outcome::kProfilerStartFailed, response.error_message()}};
+  grpc::Status status;
+  Notification ended;
+  stub->async()->NewSession(&context, &request, &response, [&](grpc::Status answer) {
+    status = std::move(answer);
+    ended.Notify();
+  });
+  while (!ended.WaitFor(kLookInterval)) {
+    if (session.interrupts.count() > 0) context.TryCancel();
   }
+  if (status.ok() && !response.error_message().empty())
+    return {{Outcome::kProfilerStartFailed, response.error_message()}};
   return {Judge(status, response.empty_trace(), master)};
+}
+
+AttemptResult SaveOnce(const SaveSession& session, int attempt) {
+  const CaptureSpec& spec = session.spec;
+  const bool through_master = !session.flags.worker_list.empty();
+  const Servers servers = through_master ? Servers{} : Connect(session);
+  const WallTime start = session.clock.WallNow() + std::max<Nanos>(spec.delay.value_or(Nanos{0}),
+                                                                   std::chrono::milliseconds(300));
+  const std::vector<Saved> saved = through_master ? ProfileThroughMaster(session, start, attempt)
+                                                  : ProfileAll(session, servers, start, attempt);
+  AttemptResult result{.attempt = attempt,
+                       .capture_id = CaptureId(spec, attempt),
+                       .run = RunOfAttempt(spec.run, attempt),
+                       .plan = StartPlan{.instant = start}};
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    WorkerResult worker{.target = session.targets[i]};
+    worker.outcome = saved[i].outcome;
+    worker.message = saved[i].message;
+    if (worker.outcome == Outcome::kOk) ++result.ok;
+    result.cancelled = result.cancelled || worker.outcome == Outcome::kCancelled;
+    result.workers.push_back(std::move(worker));
+  }
+  result.succeeded = result.ok >= std::min(spec.min_workers, saved.size());
+  result.message = result.succeeded
+                       ? StrCat(result.ok, "/", saved.size(), " workers Ok")
+                       : StrCat("no trace event was collected from ", saved.size() - result.ok,
+                                " of ", saved.size(), " workers");
+  return result;
+}
+
+bool IsCurable(const AttemptResult& result) {
+  return std::any_of(result.workers.begin(), result.workers.end(),
+                     [](const WorkerResult& worker) { return Describe(worker.outcome).retryable; });
+}
+
+std::string SavedTable(const CaptureSpec& spec, const AttemptResult& result) {
+  std::string text;
+  for (const WorkerResult& worker : result.workers)
+    text += StrCat(worker.target.name, "   ", Name(worker.outcome), "   ",
+                   WithoutControls(worker.message), "\n");
+  return StrCat(text, "each server saved its own trace below ", RepositoryRoot(spec), "/",
+                result.run, "\nskew: not measured (the traces did not pass through here)\n");
 }
 
 }  // namespace
 
-int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets,
-                   const std::string& worker_list, const ServerRisks& risks, const Clock& clock) {
-  std::vector<Saved> saved;
-  std::size_t ok = 0, wanted = 0;
-  int attempt = 1;
-  for (;; ++attempt) {
-    const Servers servers = worker_list.empty() ? Connect(spec, targets, risks) : Servers{};
-    const WallTime start = clock.WallNow() + std::max<Nanos>(spec.delay.value_or(Nanos{0}),
-                                                             std::chrono::milliseconds(300));
-    saved = worker_list.empty()
-                ? ProfileAll(spec, targets, servers, start, attempt)
-                : ProfileThroughMaster(spec, targets.front(), worker_list, start, attempt);
-    ok = static_cast<std::size_t>(std::count_if(
-        saved.begin(), saved.end(), [](const Saved& s) { return s.outcome == Outcome::kOk; }));
-    wanted = std::min(spec.min_workers, saved.size());
-    const bool curable = std::any_of(saved.begin(), saved.end(),
-                                     [](const Saved& s) { return Describe(s.outcome).retryable; });
-    if (ok >= wanted || attempt >= spec.attempts || !curable) break;
-    std::cerr << "attempt " << attempt << ": " << ok << " of " << saved.size()
-              << " workers Ok; again\n";
-    std::this_thread::sleep_for(seconds(1));
+int RunServerSaves(const CaptureFlags& flags, const CaptureSpec& spec,
+                   const std::vector<Target>& targets, const Clock& clock) {
+  const Interrupts interrupts(kCancelCalls);
+  const SaveSession session{flags, spec, targets, clock, interrupts};
+  AttemptResult result;
+  for (int attempt = 1;; ++attempt) {
+    result = SaveOnce(session, attempt);
+    const bool done = result.succeeded || attempt >= spec.attempts || !IsCurable(result);
+    if (done || interrupts.count() > 0) break;
+    if (!flags.quiet)
+      std::cerr << "attempt " << attempt << ": " << result.ok << " of " << result.workers.size()
+                << " workers Ok; again\n";
+    PauseOneSecond(interrupts, 0);
+    if (interrupts.count() > 0) break;
   }
-  for (std::size_t i = 0; i < saved.size(); ++i) {
-    std::cout << targets[i].name << "   " << Name(saved[i].outcome) << "   " << saved[i].message
-              << "\n";
+  if (flags.output == "json") {
+    const absl::StatusOr<std::string> json = ManifestJson(ComposeManifest(spec, result));
+    if (!json.ok()) return Complain(json.status());
+    std::cout << *json;
+  } else {
+    std::cout << SavedTable(spec, result);
   }
-  std::cout << "each server saved its own trace below " << RepositoryRoot(spec) << "/"
-            << RunOfAttempt(spec.run, attempt)
-            << "\nskew: not measured (the traces did not pass through here)\n";
-  if (ok >= wanted) return kExitOk;
-  std::cerr << "Unavailable: no trace event was collected from " << saved.size() - ok << " of "
-            << saved.size() << " workers\n";
+  if (result.succeeded) return kExitOk;
+  std::cerr << (result.cancelled ? "Cancelled: " : "Unavailable: ") << result.message << "\n";
   return kExitFailed;
 }
 

@@ -3,19 +3,19 @@
 // for each worker. Skew and coverage are not known, because the traces do not pass through this
 // process.
 #pragma once
-#include <string>
 #include <vector>
 
+#include "cli/capture_flags.h"
 #include "common/base/clock.h"
 #include "operator/core/capture_spec.h"
-#include "sidecar/source/server_risks.h"
 
 namespace strobe {
 
-// Returns the exit code, as RunCapture does. If `worker_list` is not empty, the first target is a
-// master that profiles the workers in the list. `risks` do not matter for a master, whose workers
-// the TPU's runtime profiles.
-int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets,
-                   const std::string& worker_list, const ServerRisks& risks, const Clock& clock);
+// Returns the exit code, as RunCapture does. With a --worker-list, the first target is a master
+// that profiles the workers in the list. `flags.risks` do not matter for a master, whose workers
+// the TPU's runtime profiles. The manifest of --output json is only printed, and has what is known
+// here.
+int RunServerSaves(const CaptureFlags& flags, const CaptureSpec& spec,
+                   const std::vector<Target>& targets, const Clock& clock);
 
 }  // namespace strobe

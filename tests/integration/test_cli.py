@@ -67,6 +67,22 @@ def test_servers_save_for_themselves_when_asked(trainers, logdir):
     assert result.returncode == 1 and "Unavailable: no trace event was collected" in result.stderr
 
 
+def test_servers_that_save_are_told_as_json_and_interrupted(trainers, logdir):
+    """--output json printed text, Ctrl-C killed the command, and flags that such servers do not know were dropped."""
+    address = f"localhost:{trainers[0].profiler_port}"
+    process = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", logdir, "--server-saves",
+                                "--duration", "5m", "--run", "r", "--output", "json", "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)  # The servers' age is asked first.
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 0 and errors == "", errors
+    manifest = json.loads(out)
+    assert manifest["result"] == "Succeeded" and [worker["outcome"] for worker in manifest["workers"]] == ["Ok"], manifest
+    assert not manifest.get("skewKnown") and next((logdir / "plugins/profile/r").glob("*.xplane.pb")).stat().st_size > 0
+    refused = capture("--workers", address, "--logdir", logdir, "--server-saves", "--steps", "3")
+    assert refused.returncode == 2 and "--steps cannot be combined with --server-saves" in refused.stderr
+
+
 def test_a_tpu_master_profiles_the_worker_list(protos, logdir):
     """Cloud TPU's own protocol: one NewSession call to the master, which forwards it to the workers."""
     from concurrent.futures import ThreadPoolExecutor

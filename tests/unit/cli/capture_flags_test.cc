@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <utility>
+#include <vector>
 
 namespace strobe {
 namespace {
@@ -121,6 +122,40 @@ TEST(AddCaptureFlags, TakesLevelsByNameAndByNumber) {
   for (const char* bad : {"--host-tracer-level 4", "--host-tracer-level Off",
                           "--device-tracer-level Info", "--python-tracer-level 2"})
     EXPECT_THROW(app.parse(needed + bad), CLI::ValidationError) << bad;
+}
+
+// Regression: these flags were dropped without a word when servers save their traces themselves.
+TEST(ParseCaptureFlags, RefusesWhatServersThatSaveCannotDo) {
+  for (const auto& [name, give] : std::vector<std::pair<const char*, void (*)(CaptureFlags&)>>{
+           {"--steps", [](CaptureFlags& flags) { flags.steps = 3; }},
+           {"--look-back", [](CaptureFlags& flags) { flags.look_back = "1s"; }},
+           {"--ready-timeout", [](CaptureFlags& flags) { flags.ready_timeout = "1s"; }},
+           {"--guard", [](CaptureFlags& flags) { flags.guard = "7ms"; }},
+           {"--max-skew", [](CaptureFlags& flags) { flags.max_skew = "2ms"; }},
+           {"--on-late-start", [](CaptureFlags& flags) { flags.on_late_start = "Discard"; }},
+           {"--ranks", [](CaptureFlags& flags) { flags.ranks = {0}; }},
+           {"--local-ranks", [](CaptureFlags& flags) { flags.local_ranks = {0}; }},
+           {"--max-bytes-per-worker", [](CaptureFlags& flags) { flags.max_bytes = 1000; }},
+           {"--abort-slowdown", [](CaptureFlags& flags) { flags.abort_slowdown = 50; }},
+       }) {
+    CaptureFlags flags = Flags();
+    give(flags);
+    EXPECT_TRUE(ParseCaptureFlags(flags, 1, kAskedAt).ok()) << name;
+    flags.server_saves = true;
+    const auto saves = ParseCaptureFlags(flags, 1, kAskedAt);
+    EXPECT_EQ(saves.status().code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(saves.status().message()), HasSubstr(name));
+    EXPECT_THAT(std::string(saves.status().message()), HasSubstr("--server-saves"));
+    flags.server_saves = false;
+    flags.worker_list = "10.0.0.2";
+    EXPECT_THAT(std::string(ParseCaptureFlags(flags, 1, kAskedAt).status().message()),
+                HasSubstr("--worker-list"));
+  }
+  CaptureFlags flags = Flags();
+  flags.server_saves = true;
+  flags.delay = "2s";
+  flags.collect_timeout = "1m";
+  EXPECT_TRUE(ParseCaptureFlags(flags, 1, kAskedAt).ok());
 }
 
 TEST(AddCaptureFlags, LimitsAreQuantitiesAndPercentages) {
