@@ -1,9 +1,6 @@
 #include "cli/trace_json.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <iostream>
 #include <memory>
@@ -40,8 +37,7 @@ std::string WorkerOfTraceJson(std::string_view file) {
 }
 
 absl::StatusOr<convert::OpenTrace> OpenTraceJson(const std::string& path) {
-  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return absl::ErrnoToStatus(errno, path);
+  ASSIGN_OR_RETURN(const FileDescriptor file, OpenRegularFile(path));
   return Open(path, [&](std::span<char> room) { return ReadSome(file, room); });
 }
 

@@ -1,10 +1,23 @@
 #include "common/base/file_descriptor.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
+#include "common/base/strings.h"
+
 namespace strobe {
+
+absl::StatusOr<FileDescriptor> OpenRegularFile(const std::string& path) {
+  // O_NONBLOCK, because opening a FIFO would otherwise wait for a writer.
+  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return absl::ErrnoToStatus(errno, path);
+  struct stat status = {};
+  if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    return absl::InvalidArgumentError(StrCat(path, " is not a regular file"));
+  return file;
+}
 
 int WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {

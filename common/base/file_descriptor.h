@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -29,6 +30,10 @@ class FileDescriptor {
  private:
   int fd_ = -1;
 };
+
+// Opens a regular file for reading. InvalidArgument if it is something else, such as a FIFO, which
+// would wait for a writer, or a device, which may never end.
+absl::StatusOr<FileDescriptor> OpenRegularFile(const std::string& path);
 
 // Writes all the bytes. Returns 0, or the number of the error (errno).
 int WriteAll(int fd, std::string_view bytes);

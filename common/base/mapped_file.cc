@@ -1,48 +1,33 @@
 #include "common/base/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
+#include "common/base/file_descriptor.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace strobe {
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  // O_NONBLOCK, because opening a FIFO would otherwise wait for a writer.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return absl::ErrnoToStatus(errno, path);
+  ASSIGN_OR_RETURN(const FileDescriptor opened, OpenRegularFile(path));
   struct stat status = {};
+  if (fstat(opened.get(), &status) != 0) return absl::ErrnoToStatus(errno, path);
   MappedFile file;
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(fd);
-    return absl::InvalidArgumentError(StrCat(path, " is not a regular file"));
-  }
   file.path_ = path;
   file.device_ = status.st_dev;
   file.inode_ = status.st_ino;
   file.size_ = static_cast<std::size_t>(status.st_size);
   if (file.size_ > 0) {
-    void* data = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) {
-      const int error = errno;
-      close(fd);
-      return absl::ErrnoToStatus(error, path);
-    }
+    void* data = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, opened.get(), 0);
+    if (data == MAP_FAILED) return absl::ErrnoToStatus(errno, path);
     madvise(data, file.size_, MADV_SEQUENTIAL);
     file.data_ = static_cast<const char*>(data);
-    absl::StatusOr<ForeignMemory> guard = ForeignMemory::Guard(data, file.size_, false);
-    if (!guard.ok()) {
-      close(fd);
-      return guard.status();
-    }
-    file.guard_ = *std::move(guard);
+    ASSIGN_OR_RETURN(file.guard_, ForeignMemory::Guard(data, file.size_, false));
   }
-  close(fd);
   return file;
 }
 
