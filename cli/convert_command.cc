@@ -102,37 +102,66 @@ absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& open
   return convert::WriteChromeTrace(traces.workers, sink);
 }
 
+absl::Status WriteAsTables(const ConvertFlags& flags, const std::vector<OpenTrace>& opened,
+                           const AlignedTraces& traces, std::uint64_t& written) {
+  if (flags.out == "-")
+    return absl::InvalidArgumentError("tables are several files; give a directory with --out");
+  if (!traces.left_out.empty()) {
+    return absl::DataLossError(
+        StrCat("the trace of ", traces.left_out.front().worker,
+               " is damaged, and tables without it would look like those of a smaller run; to "
+               "make them of the others, name their files"));
+  }
+  return WriteTableFiles(traces, opened.front().run, flags.out, {.stats = !flags.no_stats},
+                         written);
+}
+
+absl::Status WriteOutFile(const ConvertFlags& flags, const std::vector<OpenTrace>& opened,
+                          const AlignedTraces& traces, std::uint64_t& written) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, OutputFile::Create(flags.out));
+  const absl::Status status =
+      Write(flags, opened, traces, [&](std::string_view piece) { return file->Write(piece); });
+  RETURN_IF_ERROR(convert::Unchanged(opened, status));
+  return file->Finish(written);
+}
+
+// OK also when the output cannot be written: main tells the user, unless a reader such as `head`
+// has read enough.
+absl::Status PrintTraces(const ConvertFlags& flags, const std::vector<OpenTrace>& opened,
+                         const AlignedTraces& traces) {
+  const absl::Status status = Write(flags, opened, traces, [](std::string_view piece) {
+    std::cout.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+    return std::cout ? absl::OkStatus() : absl::CancelledError("the output cannot be written");
+  });
+  return std::cout ? status : absl::OkStatus();
+}
+
+// Writes the traces without those that are damaged, which it adds to `traces.left_out`.
+absl::Status WriteWhole(const ConvertFlags& flags, const std::vector<OpenTrace>& opened,
+                        AlignedTraces& traces, std::uint64_t& written) {
+  if (flags.to == "parquet") return WriteAsTables(flags, opened, traces, written);
+  const bool several = traces.workers.size() > 1;
+  // What is printed cannot be taken back, and a merge copies events without reading them.
+  const bool checked =
+      several && (flags.out == "-" || OutputFile::IsDirect(flags.out) || flags.to == "xplane");
+  if (checked) RETURN_IF_ERROR(convert::LeaveOutDamaged(traces).status());
+  if (flags.out == "-") return PrintTraces(flags, opened, traces);
+  const absl::Status status = WriteOutFile(flags, opened, traces, written);
+  if (checked || !several || !absl::IsDataLoss(status)) return status;
+  // Only now, because reading everything twice takes time.
+  RETURN_IF_ERROR(convert::Unchanged(opened, absl::OkStatus()));
+  ASSIGN_OR_RETURN(const std::size_t damaged, convert::LeaveOutDamaged(traces));
+  return damaged == 0 ? status : WriteOutFile(flags, opened, traces, written);
+}
+
 absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
   ASSIGN_OR_RETURN(const std::vector<OpenTrace> opened,
                    OpenTraces(flags.place, flags.storage_config));
-  const absl::StatusOr<AlignedTraces> traces = convert::AlignTraces(opened);
+  absl::StatusOr<AlignedTraces> traces = convert::AlignTraces(opened);
   RETURN_IF_ERROR(convert::Unchanged(opened, traces.status()));
+  const absl::Status status = WriteWhole(flags, opened, *traces, written);
   Warn(traces->left_out);
-  if (flags.to == "parquet") {
-    if (flags.out == "-")
-      return absl::InvalidArgumentError("tables are several files; give a directory with --out");
-    if (!traces->left_out.empty()) {
-      return absl::DataLossError(
-          StrCat("the trace of ", traces->left_out.front().worker,
-                 " is damaged, and tables without it would look like those of a smaller run; to "
-                 "make them of the others, name their files"));
-    }
-    const absl::Status status = WriteTableFiles(*traces, opened.front().run, flags.out,
-                                                {.stats = !flags.no_stats}, written);
-    return convert::Unchanged(opened, status);
-  }
-  if (flags.out == "-") {
-    const absl::Status status = Write(flags, opened, *traces, [](std::string_view piece) {
-      std::cout.write(piece.data(), static_cast<std::streamsize>(piece.size()));
-      return std::cout ? absl::OkStatus() : absl::DataLossError("cannot write to the output");
-    });
-    return convert::Unchanged(opened, status);
-  }
-  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, OutputFile::Create(flags.out));
-  const absl::Status status =
-      Write(flags, opened, *traces, [&](std::string_view piece) { return file->Write(piece); });
-  RETURN_IF_ERROR(convert::Unchanged(opened, status));
-  return file->Finish(written);
+  return convert::Unchanged(opened, status);
 }
 
 // What convert and merge have in common. `about` comes before the exit codes.

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <thread>
+#include <utility>
 
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/summary.h"
+#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -81,6 +84,20 @@ absl::StatusOr<xplane::Space> ReadFromZero(std::string_view trace, xplane::Depth
   return space;
 }
 
+absl::Status CheckEvents(const xplane::Space& space) {
+  absl::Status damage;
+  for (const xplane::Plane& plane : space.planes) {
+    for (const xplane::Line& line : plane.lines) {
+      const absl::Status status = xplane::ForEachEvent(line, [&](const xplane::Event& event) {
+        if (damage.ok()) damage = xplane::ForEachStat(plane, event, [](const xplane::Stat&) {});
+      });
+      RETURN_IF_ERROR(damage);
+      RETURN_IF_ERROR(status);
+    }
+  }
+  return damage;
+}
+
 }  // namespace
 
 absl::Status Unchanged(const std::vector<OpenTrace>& traces, absl::Status result) {
@@ -128,6 +145,23 @@ absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
   }
   if (earliest != std::numeric_limits<std::int64_t>::max()) aligned.zero_ns = earliest;
   return aligned;
+}
+
+absl::StatusOr<std::size_t> LeaveOutDamaged(AlignedTraces& traces) {
+  std::vector<absl::Status> checked(traces.workers.size());
+  ParallelFor(checked.size(), std::max(1u, std::thread::hardware_concurrency()),
+              [&](std::size_t i) { checked[i] = CheckEvents(traces.workers[i].space); });
+  std::vector<WorkerTrace> whole;
+  for (std::size_t i = 0; i < checked.size(); ++i) {
+    WorkerTrace& worker = traces.workers[i];
+    if (checked[i].ok())
+      whole.push_back(std::move(worker));
+    else
+      traces.left_out.push_back({worker.worker, MessageOf(checked[i])});
+  }
+  traces.workers = std::move(whole);
+  if (traces.workers.empty() && !traces.left_out.empty()) return traces.left_out.front().Error();
+  return checked.size() - traces.workers.size();
 }
 
 }  // namespace strobe::convert

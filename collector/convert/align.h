@@ -69,6 +69,11 @@ struct AlignedTraces {
 absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
                                           xplane::Depth depth = xplane::Depth::kLines);
 
+// Leaves out the workers with a damaged event as well, which AlignTraces does not notice. Returns
+// how many there were. DataLoss, with the worker's name, when all are damaged. Reads all events and
+// takes time; memory that was changed or could not be fetched looks damaged, see Unchanged.
+absl::StatusOr<std::size_t> LeaveOutDamaged(AlignedTraces& traces);
+
 // Reads one trace. As in AlignTraces, its lines' time stamps count from the trace's zero:
 // the profiler's start, or the least Unix time of its lines if the trace does not tell the start.
 absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace);

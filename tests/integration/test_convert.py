@@ -259,6 +259,48 @@ def test_a_damaged_worker_does_not_hide_the_others(tmp_path, jax_trace, space_of
             assert strobe(*command, check=False).returncode == 1, command
 
 
+def test_a_damaged_event_leaves_out_only_its_worker(tmp_path, jax_trace, space_of):
+    """It was found only while it was written, and ended the conversion of the whole run."""
+    from tensorflow import xplane_pb2
+
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for worker in "ab":
+        shutil.copy(jax_trace, folder / f"{worker}.xplane.pb")
+    space = xplane_pb2.XSpace()
+    plane = space.planes.add(name="/host:CPU")
+    plane.event_metadata[1].name, plane.stat_metadata[2].name = "op", "note"
+    plane.lines.add(name="thread").events.add(metadata_id=1).stats.add(metadata_id=2, str_value="some text")
+    damaged = bytearray(space.SerializeToString())
+    damaged[damaged.index(b"some text") - 1] = 0x7F  # The text's length.
+    (folder / "c.xplane.pb").write_bytes(damaged)
+    for to, out in (("chrome", "t.json"), ("chrome", "-"), ("perfetto", "t.pftrace"), ("stats", "-"), ("xplane", "all.xplane.pb")):
+        done = strobe("convert", folder, "--to", to, "-o", out if out == "-" else tmp_path / out)
+        assert done.stderr.count("c is not shown: malformed protobuf at byte") == 1, (to, done.stderr)
+    assert len(json.loads((tmp_path / "t.json").read_text())["traceEvents"]) > 300
+    assert not [plane.name for plane in space_of(tmp_path / "all.xplane.pb").planes if plane.name.endswith("[c]")]
+    assert strobe("convert", folder / "c.xplane.pb", "-o", tmp_path / "none.json", check=False).returncode == 1
+
+
+def test_a_reader_that_has_gone_is_no_failure(jax_trace):
+    process = subprocess.Popen([BIN / "strobe", "convert", jax_trace, "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.read(1) == b"{"
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0 and process.stderr.read() == b""
+
+
+def test_standard_output_by_its_name_is_written_and_not_replaced(tmp_path, jax_trace):
+    with open(tmp_path / "t.json", "w") as out:
+        subprocess.run([BIN / "strobe", "convert", jax_trace, "-o", "/dev/stdout"], stdout=out, timeout=60, check=True)
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"] and os.path.islink("/dev/stdout")
+
+
+def test_a_pipe_in_a_runs_folder_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "a.trace.json")
+    done = strobe("convert", tmp_path, "-o", tmp_path / "t.json", check=False)
+    assert done.returncode != 0 and "is not a regular file" in done.stderr
+
+
 @pytest.fixture(scope="module")
 def big_trace(tmp_path_factory):
     """Large enough that reading it takes a while."""

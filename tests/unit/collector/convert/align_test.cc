@@ -105,6 +105,40 @@ TEST(AlignTraces, TheLeastUnixTimeOfItsLinesIsATracesZero) {
   EXPECT_EQ(planes->zero_ns, kJanuary);
 }
 
+// A trace with two events, of which the second one has a stat. Its last byte is of that stat's
+// text.
+OpenTrace WithAStat(std::string_view worker) {
+  xplane::PlaneBuilder plane("/host:CPU");
+  plane.BeginLine(1, "line", kJanuary);
+  plane.AddEvent(plane.EventId("op"), 0, 1000);
+  plane.AddEvent(plane.EventId("op"), 2000, 1000);
+  plane.AddEventStat(plane.StatId("note"), "text");
+  OpenTrace trace{.worker = std::string(worker)};
+  trace.content = std::make_unique<const std::string>(plane.Encode());
+  return trace;
+}
+
+// Regression: one damaged event ended the conversion of the whole run.
+TEST(LeaveOutDamaged, FindsWhatIsDeepWithinEvents) {
+  std::vector<OpenTrace> traces;
+  for (const char* worker : {"a", "b", "c"}) traces.push_back(WithAStat(worker));
+  std::string damaged(traces[1].bytes());
+  damaged[damaged.find("text") - 1] = '\x7f';  // The length of the text.
+  traces[1].content = std::make_unique<const std::string>(damaged);
+  AlignedTraces aligned = Aligned(traces);
+  EXPECT_EQ(aligned.workers.size(), 3u) << "the lines are whole";
+  EXPECT_EQ(*LeaveOutDamaged(aligned), 1u);
+  ASSERT_EQ(aligned.left_out.size(), 1u);
+  EXPECT_THAT(aligned.left_out[0].Warning(), HasSubstr("b is not shown: malformed protobuf"));
+  EXPECT_EQ(aligned.workers[1].worker, "c");
+  EXPECT_EQ(aligned.workers[1].trace, 2u);
+  EXPECT_EQ(*LeaveOutDamaged(aligned), 0u);
+  aligned = Aligned(traces);
+  aligned.workers.erase(aligned.workers.begin());
+  aligned.workers.pop_back();
+  EXPECT_TRUE(absl::IsDataLoss(LeaveOutDamaged(aligned).status())) << "nothing is left";
+}
+
 // Regression: workers were shifted whose lines had Unix times, which count from no worker's start.
 TEST(WriteMergedSpace, UnixTimesOfLinesCountFromTheRunsZero) {
   for (const bool told : {false, true}) {
