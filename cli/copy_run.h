@@ -26,4 +26,10 @@ struct CopyTotals {
 absl::StatusOr<CopyTotals> CopyRun(ObjectStore& from, ObjectStore& to, const std::string& run,
                                    const std::function<void(CopyProgress)>& progress);
 
+// Whether CopyRun failed because of the run, so that other runs may still be copied, and not
+// because of a logdir.
+inline bool IsFaultOfRun(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsAlreadyExists(status);
+}
+
 }  // namespace strobe

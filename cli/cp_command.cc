@@ -8,6 +8,7 @@
 #include "cli/copy_run.h"
 #include "cli/logdir_commands.h"
 #include "cli/open_place.h"
+#include "cli/progress_text.h"
 #include "cli/report_table.h"
 #include "common/base/strings.h"
 
@@ -18,10 +19,8 @@ namespace {
 class ProgressBar {
  public:
   ProgressBar(std::string label, bool quiet)
-      : label_(std::move(label)), show_(!quiet && isatty(STDERR_FILENO) == 1) {}
-  ~ProgressBar() {
-    if (show_) std::cerr << "\r\033[K";
-  }
+      : label_(std::move(label)), show_(!quiet && isatty(STDERR_FILENO) == 1), line_(!show_) {}
+  ~ProgressBar() { line_.Clear(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
@@ -37,17 +36,17 @@ class ProgressBar {
     const std::chrono::duration<double> took = now - began_;
     const auto rate = static_cast<std::uint64_t>(static_cast<double>(progress.done) /
                                                  std::max(took.count(), 0.1));
-    std::cerr << "\r\033[K[" << std::string(filled, '=') << (filled < kWidth ? ">" : "")
-              << std::string(kWidth - filled - (filled < kWidth ? 1 : 0), ' ') << "] "
-              << absl::StrFormat("%3.0f%%", 100 * part) << "  " << FormatBytes(progress.done)
-              << " of " << FormatBytes(progress.all) << "  " << FormatBytes(rate) << "/s  "
-              << label_ << std::flush;
+    const std::string empty(kWidth - filled - (filled < kWidth ? 1 : 0), ' ');
+    line_.Show(StrCat("[", std::string(filled, '='), filled < kWidth ? ">" : "", empty, "] ",
+                      absl::StrFormat("%3.0f%%", 100 * part), "  ", FormatBytes(progress.done),
+                      " of ", FormatBytes(progress.all), "  ", FormatBytes(rate), "/s  ", label_));
   }
 
  private:
   const SystemClock clock_;
   const std::string label_;
   const bool show_;
+  ProgressText line_;
   const MonoTime began_ = clock_.MonoNow();
   MonoTime shown_{};
 };
@@ -86,6 +85,7 @@ int RunCp(const CpFlags& flags) {
       ChooseRuns(*from->store, from->place.run, flags.choice, SystemClock().WallNow());
   if (!runs.ok()) return Complain(runs.status());
   if (runs->empty()) std::cerr << "nothing to copy\n";
+  int code = kExitOk;
   for (const std::string& run : *runs) {
     absl::StatusOr<CopyTotals> totals;
     {
@@ -93,13 +93,18 @@ int RunCp(const CpFlags& flags) {
       totals = CopyRun(*from->store, *to->store, run,
                        [&](const CopyProgress& progress) { bar.Show(progress); });
     }
-    if (!totals.ok()) return Complain(totals.status());
+    if (!totals.ok()) {
+      // The other runs may be better.
+      code = Complain(totals.status());
+      if (IsFaultOfRun(totals.status())) continue;
+      return code;
+    }
     if (!flags.quiet) {
       std::cout << to->place.logdir.RunUrl(run) << ": " << totals->objects << " objects, "
                 << FormatBytes(totals->bytes) << "\n";
     }
   }
-  return kExitOk;
+  return code;
 }
 
 }  // namespace strobe

@@ -125,11 +125,15 @@ def versity(session_group, tmp_path_factory):
 
 def test_damage_is_noticed(versity, make_workers, tmp_path):
     worker, = make_workers(1, sidecar_env=versity.env)
-    versity.strobe("capture", "--insecure-plaintext", "--workers", worker.address, "--logdir", versity.url, "--run", "hurt", "--quiet")
-    key = next(k for k in versity.server.objects() if k.endswith(".xplane.pb"))
+    for run in ("hurt", "good"):
+        versity.strobe("capture", "--insecure-plaintext", "--workers", worker.address, "--logdir", versity.url, "--run", run, "--quiet")
+    key = next(k for k in versity.server.objects() if k.endswith(".xplane.pb") and "/hurt/" in k)
     versity.server.write(key, versity.server.read(key)[:-1] + b"?")
     hurt = versity.strobe("cp", f"{versity.url}/plugins/profile/hurt", tmp_path / "back", check=False)
     assert hurt.returncode == 1 and "DataLoss" in hurt.stderr and "checksum" in hurt.stderr
+    every = versity.strobe("cp", versity.url, tmp_path / "every", "--all", check=False)
+    assert every.returncode == 1 and "checksum" in every.stderr
+    assert (tmp_path / "every/plugins/profile/good/strobe.json").is_file(), "a damaged run does not keep the others from being copied"
     versity.strobe("rm", versity.url, "--all", "--yes")
 
 
@@ -236,6 +240,8 @@ def test_ls_is_quick_and_short_on_many_runs(versity, tmp_path):
     everything = versity.strobe("ls", versity.url, "--all", "--output", "json")
     assert len(json.loads(everything.stdout)) == 250
     assert len(versity.strobe("ls", versity.url, "--objects").stdout.splitlines()) == 250
+    objects = json.loads(versity.strobe("ls", versity.url, "--objects", "--output", "json").stdout)
+    assert len(objects) == 250 and objects[0].keys() == {"key", "bytes"}
     would = versity.strobe("rm", versity.url, "--older-than", "1h", "--dry-run").stdout
     assert would.count("would delete") in (0, 250)  # Depends on today's date.
     versity.strobe("rm", versity.url, "--all", "--yes")
