@@ -98,7 +98,8 @@ int RunCapture(const CaptureFlags& flags) {
     if (!flags.quiet)
       std::cerr << "attempt " << attempt << ": " << result->message << "; again in "
                 << FormatDuration(*wait) << "\n";
-    usleep(static_cast<useconds_t>(*wait / std::chrono::microseconds(1)));
+    Pause(*wait, interrupts, 0);
+    if (interrupts.count() > 0) break;  // This attempt's failure is what the user is told.
   }
   line.Clear();
   if (flags.output == "json") {

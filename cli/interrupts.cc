@@ -26,8 +26,14 @@ Interrupts::Interrupts(int termination, bool hangup) {
 
 int Interrupts::count() const { return g_interrupts; }
 
+void Pause(Nanos duration, const Interrupts& interrupts, int known) {
+  const SystemClock clock;
+  const MonoTime end = clock.MonoNow() + duration;
+  while (clock.MonoNow() < end && interrupts.count() <= known) usleep(50'000);
+}
+
 void PauseOneSecond(const Interrupts& interrupts, int known) {
-  for (int i = 0; i < 20 && interrupts.count() <= known; ++i) usleep(50'000);
+  Pause(std::chrono::seconds(1), interrupts, known);
 }
 
 }  // namespace strobe

@@ -1,5 +1,6 @@
 // The user's wish to stop, as commands that wait see it.
 #pragma once
+#include "common/base/clock.h"
 
 namespace strobe {
 
@@ -14,7 +15,8 @@ class Interrupts {
   int count() const;
 };
 
-// Waits a second, or until more than `known` interrupts have come.
+// Waits this long, or until more than `known` interrupts have come.
+void Pause(Nanos duration, const Interrupts& interrupts, int known);
 void PauseOneSecond(const Interrupts& interrupts, int known);
 
 }  // namespace strobe

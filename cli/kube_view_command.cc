@@ -152,6 +152,10 @@ absl::Status Forward(const KubeViewFlags& flags, const std::string& run, const s
                                   line, beat));
   if (interrupts.count() > 0) return absl::OkStatus();
   const absl::Status ended = cluster::StatusOf(result);
+  // Once shown, the port was this command's own and may soon be free again.
+  if (!forwarding.shown && cluster::CannotListen(MessageOf(ended)))
+    return absl::FailedPreconditionError(
+        StrCat(MessageOf(ended), "; give another --port, or none for a free one"));
   return ended.ok() ? absl::UnavailableError("the connection to the viewer was lost") : ended;
 }
 

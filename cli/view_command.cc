@@ -109,9 +109,11 @@ void AddViewFlags(CLI::App& command, ViewFlags& flags) {
       "folder that keeps the index of each trace, so that the trace opens at once the next time; "
       "none = keep indexes in memory only [$XDG_CACHE_HOME/strobe or ~/.cache/strobe, at most 16 "
       "GiB]");
-  command.add_option("--allow-host", flags.hosts,
-                     "a host name, in addition to localhost, that browsers may use for this "
-                     "server; can be repeated");
+  command
+      .add_option("--allow-host", flags.hosts,
+                  "a host name, in addition to localhost, that browsers may use for this server; "
+                  "can be repeated")
+      ->allow_extra_args(false);  // The next word may be the place.
   command
       .add_option("--xprof", flags.xprof,
                   "address of an XProf server for the same logdir, such as http://localhost:8791; "

@@ -267,4 +267,8 @@ std::optional<int> ForwardedPort(std::string_view line) {
   return port;
 }
 
+bool CannotListen(std::string_view message) {
+  return ContainsIgnoreCase(message, "unable to listen on");
+}
+
 }  // namespace strobe::cluster

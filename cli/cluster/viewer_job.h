@@ -56,4 +56,8 @@ ViewerState StateOf(const nlohmann::json& objects, const nlohmann::json& events)
 // 6016".
 std::optional<int> ForwardedPort(std::string_view line);
 
+// Whether `kubectl port-forward` failed with this message because it cannot use the local port that
+// it was given: another program listens on it, or it is one of the system's.
+bool CannotListen(std::string_view message);
+
 }  // namespace strobe::cluster

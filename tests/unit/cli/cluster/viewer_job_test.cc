@@ -196,5 +196,12 @@ TEST(ForwardedPort, IsThatOfIpv4) {
   EXPECT_EQ(ForwardedPort("Handling connection for 40217"), std::nullopt);
 }
 
+TEST(CannotListen, IsTheLocalPortsFault) {
+  EXPECT_TRUE(CannotListen("error: unable to listen on any of the requested ports: [{8080 6016}]"));
+  EXPECT_TRUE(CannotListen("Unable to listen on port 8080: Listeners failed to create"));
+  EXPECT_FALSE(CannotListen("error: lost connection to pod"));
+  EXPECT_FALSE(CannotListen("unable to connect to the server"));
+}
+
 }  // namespace
 }  // namespace strobe::cluster
