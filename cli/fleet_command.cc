@@ -1,16 +1,13 @@
 #include "cli/fleet_command.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <thread>
 
 #include "cli/common_flags.h"
 #include "cli/fleet_run.h"
 #include "cli/open_place.h"
-#include "common/base/ending_signals.h"
+#include "cli/stop_at_signal.h"
 #include "common/base/plain_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -20,25 +17,6 @@ namespace {
 
 // After a signal, what was written of a run must be deleted within this time.
 constexpr auto kUndoTime = std::chrono::seconds(15);
-
-// Cancels at SIGTERM and SIGINT. A second signal ends the process.
-class StopAtSignal {
- public:
-  StopAtSignal()
-      : thread_([this](const std::stop_token& token) {
-          while (!token.stop_requested()) {
-            if (!signals_.WaitFor(std::chrono::milliseconds(100))) continue;
-            if (stop_.cancelled()) _exit(kExitFailed);
-            stop_.Cancel();
-          }
-        }) {}
-  const Cancellation& stop() const { return stop_; }
-
- private:
-  const EndingSignals signals_;
-  Cancellation stop_;
-  std::jthread thread_;  // Last, because it uses the others.
-};
 
 // A folder of this process, which is removed at the end.
 class ScratchRoot {

@@ -5,9 +5,9 @@
 
 #include "cli/common_flags.h"
 #include "cli/open_place.h"
+#include "cli/stop_at_signal.h"
 #include "cli/viewer_library.h"
 #include "common/base/duration.h"
-#include "common/base/ending_signals.h"
 #include "common/base/ip_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -19,11 +19,10 @@ namespace {
 constexpr int kViewSlowThreads = 4;
 
 // Returns when a signal ends the program, or when the last request is older than `idle`.
-void AwaitEnd(const EndingSignals& ending, std::optional<Nanos> idle,
+void AwaitEnd(const Cancellation& stop, std::optional<Nanos> idle,
               const std::atomic<MonoTime>& last_request) {
-  if (!idle) return ending.Wait();
-  while (!ending.WaitFor(std::chrono::seconds(1))) {
-    if (SystemClock().MonoNow() - last_request.load() > *idle) return;
+  while (!stop.WaitFor(std::chrono::seconds(1))) {
+    if (idle && SystemClock().MonoNow() - last_request.load() > *idle) return;
   }
 }
 
@@ -34,12 +33,13 @@ bool OnlyRun(viewer::Library& library) {
   return runs.ok() && runs->size() == 1;
 }
 
-absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
+absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
   std::optional<Nanos> idle;
   if (!flags.end_when_idle.empty()) {
     ASSIGN_OR_RETURN(idle, ParseDuration(flags.end_when_idle));
   }
   Cancellation ended;
+  const CancellationLink stops(stop, ended);
   viewer::ViewerOptions options;
   options.hosts = flags.hosts;
   options.xprof = flags.xprof;
@@ -83,7 +83,7 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
   // Reads the first run while the user opens the browser, unless a run is chosen there first.
   const bool one = library->names_a_run() || OnlyRun(*library);
   if (one) viewer.Answer({.path = "/api/run", .host = "localhost"});
-  AwaitEnd(ending, idle, last_request);
+  AwaitEnd(stop, idle, last_request);
   ended.Cancel();  // Ends requests that wait for a store.
   return absl::OkStatus();
 }
@@ -145,9 +145,10 @@ void AddViewFlags(CLI::App& command, ViewFlags& flags) {
 }
 
 int RunView(const ViewFlags& flags) {
-  const EndingSignals ending;  // First, because threads inherit which signals are blocked.
-  const absl::Status status = Serve(flags, ending);
-  return status.ok() ? kExitOk : Complain(status);
+  const StopAtSignal signals;
+  const absl::Status status = Serve(flags, signals.stop());
+  // What ended because of the signal is no failure.
+  return status.ok() || signals.stop().cancelled() ? kExitOk : Complain(status);
 }
 
 }  // namespace strobe

@@ -193,7 +193,8 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const std::vector<s
   std::vector<OpenPlace> open;
   std::set<std::string> urls;
   for (const std::string& text : places) {
-    ASSIGN_OR_RETURN(OpenPlace place, OpenRunPlace(text, options.storage_config));
+    ASSIGN_OR_RETURN(OpenPlace place,
+                     OpenRunPlace(text, options.storage_config, {.cancellation = options.ended}));
     if (places.size() > 1 && !place.place.run.empty())
       return absl::InvalidArgumentError(
           StrCat("\"", text, "\" is a run; give it alone, or several logdirs"));
