@@ -296,6 +296,77 @@ def test_bad_values_while_recording(rig, protos, python_package, group):
     assert process.running()
 
 
+# Records without a sidecar: sets the word `control` of the program's ring file, as one would.
+RECORD = textwrap.dedent("""
+    import glob, mmap, os, strobe
+    (path,) = glob.glob(f"{os.environ['STROBE_DIR']}/agent/{os.getpid()}-*.rings")
+    with open(path, "r+b") as file:
+        mmap.mmap(file.fileno(), 4096)[256] = 1
+    assert strobe.active()
+""")
+
+
+@pytest.mark.parametrize("handler, told", [("raise SystemExit(3)", "SystemExit(3)"), ("raise KeyboardInterrupt", "KeyboardInterrupt()"),
+                                           ("raise TimeoutError('too long')", "TimeoutError('too long')")])
+def test_what_a_signal_handler_raises_while_an_annotation_is_written_reaches_the_program(python, tmp_path, handler, told):
+    """str() of a value is code in which a signal handler may run. The record is kept, and what comes after the value is not asked for."""
+    out = python(RECORD + textwrap.dedent(f"""
+        import signal, sys
+        told = []
+        sys.unraisablehook = lambda error: told.append(error.exc_value)
+
+        def on_signal(*_):
+            {handler}
+
+        class Loss:
+            def __str__(self):
+                os.kill(os.getpid(), signal.SIGTERM)
+                return "1" * sum(1 for _ in range(10))
+
+        signal.signal(signal.SIGTERM, on_signal)
+        later = []
+        later_loss = type("Later", (), {{"__str__": lambda self: later.append(1) or "late"}})()
+        for prepare in (lambda: strobe.Trace("train", loss=Loss(), later=later_loss).__enter__().__exit__(None, None, None),
+                        lambda: strobe.scope("train", loss=Loss(), later=later_loss)):
+            try:
+                prepare()
+                print("swallowed")
+            except BaseException as error:
+                print(repr(error))
+        assert not told and not later, (told, later)
+        with strobe.Trace("after"):
+            pass
+        with open(path, "rb") as file:
+            whole = file.read(1 << 20)
+        assert b"train#loss=<unprintable>#" in whole and b"after" in whole
+    """), STROBE_DIR=str(tmp_path)).stdout
+    assert out.splitlines() == [told, told]
+
+
+def test_a_signal_while_a_thread_is_named_reaches_the_program(python, tmp_path):
+    out = python(RECORD + textwrap.dedent("""
+        import signal, threading
+
+        def on_signal(*_):
+            raise SystemExit(3)
+
+        signal.signal(signal.SIGTERM, on_signal)
+        usual = threading.enumerate
+        threading.enumerate = lambda: os.kill(os.getpid(), signal.SIGTERM) or usual()
+        prepared = strobe.scope("prepared")
+        for scope in (strobe.Trace("train"), prepared):
+            try:
+                with scope:
+                    print("entered")
+            except SystemExit as error:
+                print(repr(error))
+        threading.enumerate = usual
+        with strobe.Trace("after"), prepared:
+            print("recorded")
+    """), STROBE_DIR=str(tmp_path)).stdout
+    assert out.splitlines() == ["SystemExit(3)", "SystemExit(3)", "recorded"]
+
+
 def test_forked_children_record_for_themselves(rig, protos, python_package, group):
     program = textwrap.dedent("""
         import os, time, strobe

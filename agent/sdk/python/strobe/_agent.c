@@ -28,15 +28,65 @@ void StrobeFindAgent(void) {
 
 PyObject* strobe_name_of_thread;
 
-void StrobeNameThread(void) {
+PyObject* StrobeNameThread(void) {
   static __thread int named;
-  if (named) return;
+  if (named) return NULL;
   named = 1;
-  if (strobe_agent->size < offsetof(strobe_agent_api, name_thread) + sizeof strobe_agent->name_thread) return;
+  if (strobe_agent->size < offsetof(strobe_agent_api, name_thread) + sizeof strobe_agent->name_thread) return NULL;
   PyObject* name = PyObject_CallObject(strobe_name_of_thread, NULL);
+  PyObject* raised = name == NULL ? StrobeTakeRaised(strobe_name_of_thread) : NULL;
   PyObject* bytes = name == NULL || name == Py_None ? NULL : PyUnicode_AsUTF8String(name);
   if (bytes != NULL) strobe_agent->name_thread(PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes));
-  PyErr_Clear();
+  PyErr_Clear(); /* A name with surrogates. */
   Py_XDECREF(bytes);
   Py_XDECREF(name);
+  if (raised != NULL) named = 0;
+  return raised;
+}
+
+/* Asks the function that answers this for strobe/_inproc too. Returns -1 with an exception set on
+ * failure. */
+static int IsOfASignalHandler(PyObject* error) {
+  PyObject* module = PyImport_ImportModule("strobe._inproc.failure");
+  PyObject* answer = module == NULL ? NULL : PyObject_CallMethod(module, "is_the_programs", "O", error);
+  const int is = answer == NULL ? -1 : PyObject_IsTrue(answer);
+  Py_XDECREF(answer);
+  Py_XDECREF(module);
+  return is;
+}
+
+/* Takes the exception that is set as one object, which has the trace. */
+static PyObject* TakeException(void) {
+  PyObject *type, *error, *trace;
+  PyErr_Fetch(&type, &error, &trace);
+  PyErr_NormalizeException(&type, &error, &trace);
+  if (trace != NULL) PyException_SetTraceback(error, trace);
+  Py_XDECREF(trace);
+  Py_XDECREF(type);
+  return error;
+}
+
+PyObject* StrobeTakeRaised(PyObject* object) {
+  PyObject* error = TakeException();
+  if (!PyErr_GivenExceptionMatches(error, PyExc_Exception)) return error;
+  const int is_the_programs = IsOfASignalHandler(error);
+  if (is_the_programs > 0) return error;
+  if (is_the_programs < 0) { /* Another signal may have come meanwhile. */
+    PyObject* later = TakeException();
+    if (!PyErr_GivenExceptionMatches(later, PyExc_Exception)) {
+      Py_DECREF(error);
+      return later;
+    }
+    Py_DECREF(later);
+  }
+  StrobeRaise(error);
+  PyErr_WriteUnraisable(object);
+  return NULL;
+}
+
+PyObject* StrobeRaise(PyObject* raised) {
+  PyObject* type = (PyObject*)Py_TYPE(raised);
+  Py_INCREF(type);
+  PyErr_Restore(type, raised, PyException_GetTraceback(raised));
+  return NULL;
 }

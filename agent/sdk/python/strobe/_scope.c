@@ -37,15 +37,17 @@ static void PreparedFree(PyObject* object) {
   Py_DECREF(type);
 }
 
-/* Out of memory means that this time is not recorded. */
-static void Note(Prepared* scope) {
-  Entered* note = PyMem_Malloc(sizeof *note);
-  if (note == NULL) return;
-  StrobeNameThread();
+/* Out of memory means that this time is not recorded. Returns an exception that the program must get,
+ * or NULL. */
+static PyObject* Note(Prepared* scope) {
+  PyObject* raised = StrobeNameThread();
+  Entered* note = raised == NULL ? PyMem_Malloc(sizeof *note) : NULL;
+  if (note == NULL) return raised;
   Py_INCREF(scope);
   *note = (Entered){innermost, scope, strobe_agent->now()};
   innermost = note;
   __atomic_fetch_add(&entered, 1, __ATOMIC_RELAXED);
+  return NULL;
 }
 
 /* Generators may leave scopes in another order than they entered them. */
@@ -64,7 +66,8 @@ static void Record(Prepared* scope) {
 static PyObject* ScopeEnter(PyObject* object, PyObject* unused) {
   (void)unused;
   Prepared* scope = (Prepared*)object;
-  if (Active(scope->level)) Note(scope);
+  PyObject* raised = Active(scope->level) ? Note(scope) : NULL;
+  if (raised != NULL) return StrobeRaise(raised);
   Py_RETURN_NONE;
 }
 
@@ -121,13 +124,17 @@ PyObject* StrobeScope(PyObject* module, PyObject* args, PyObject* kwargs) {
   Prepared* scope = PyObject_New(Prepared, prepared_type);
   if (scope == NULL) return NULL;
   Text text;
-  StrobeMakeText(name, kwargs, NULL, &text);
+  PyObject* raised = StrobeMakeText(name, kwargs, NULL, &text);
   scope->level = level;
   scope->size = text.size;
   scope->text = PyMem_Malloc(text.size);
   if (scope->text != NULL) memcpy(scope->text, text.bytes, text.size);
   StrobeFreeText(&text);
-  PyObject* object = scope->text == NULL ? PyErr_NoMemory() : MakeObject((PyObject*)scope);
+  PyObject* object = NULL;
+  if (raised != NULL)
+    StrobeRaise(raised);
+  else
+    object = scope->text == NULL ? PyErr_NoMemory() : MakeObject((PyObject*)scope);
   Py_DECREF(scope);
   return object;
 }

@@ -55,37 +55,43 @@ static int AppendObject(Text* text, PyObject* object) {
   return utf8 != NULL;
 }
 
-/* Appends str(object), or "<unprintable>" when that fails. */
-static void AppendValue(Text* text, PyObject* object) {
-  if (AppendObject(text, object)) return;
-  PyErr_WriteUnraisable(object);
+/* Appends str(object), or "<unprintable>" when that fails. Returns an exception that the program must
+ * get, or NULL. */
+static PyObject* AppendValue(Text* text, PyObject* object) {
+  if (AppendObject(text, object)) return NULL;
+  PyObject* raised = StrobeTakeRaised(object);
   const char unprintable[] = "<unprintable>";
   Append(text, unprintable, sizeof unprintable - 1);
+  return raised;
 }
 
-static void AppendMetadata(Text* text, PyObject* metadata, PyObject* hidden_by, char* separator) {
-  PyObject *key, *value;
+/* Returns an exception that the program must get, or NULL. After one, no more of the program's code
+ * runs. */
+static PyObject* AppendMetadata(Text* text, PyObject* metadata, PyObject* hidden_by, char* separator) {
+  PyObject *key, *value, *raised = NULL;
   Py_ssize_t position = 0;
-  while (metadata != NULL && PyDict_Next(metadata, &position, &key, &value)) {
+  while (raised == NULL && metadata != NULL && PyDict_Next(metadata, &position, &key, &value)) {
     if (hidden_by != NULL && PyDict_GetItem(hidden_by, key) != NULL) continue;
     Append(text, separator, 1);
     *separator = ',';
-    AppendValue(text, key);
-    Append(text, "=", 1);
     /* str() may run any code, which may drop the dict's reference. */
     Py_INCREF(value);
-    AppendValue(text, value);
+    raised = AppendValue(text, key);
+    Append(text, "=", 1);
+    if (raised == NULL) raised = AppendValue(text, value);
     Py_DECREF(value);
   }
+  return raised;
 }
 
-void StrobeMakeText(PyObject* name, PyObject* metadata, PyObject* more, Text* text) {
+PyObject* StrobeMakeText(PyObject* name, PyObject* metadata, PyObject* more, Text* text) {
   char separator = '#';
   StartText(text);
-  AppendValue(text, name);
-  AppendMetadata(text, metadata, more, &separator);
-  AppendMetadata(text, more, NULL, &separator);
-  if (separator != ',') return;
+  PyObject* raised = AppendValue(text, name);
+  if (raised == NULL) raised = AppendMetadata(text, metadata, more, &separator);
+  if (raised == NULL) raised = AppendMetadata(text, more, NULL, &separator);
+  if (separator != ',') return raised;
   if (text->size == text->room) --text->size; /* The agent sees by the last '#' that this is metadata. */
   Append(text, "#", 1);
+  return raised;
 }

@@ -137,11 +137,12 @@ static PyObject* TraceEnter(PyObject* object, PyObject* unused) {
     PyErr_SetString(PyExc_RuntimeError, "Trace.__init__ was not called");
     return NULL;
   }
-  self->entered = 1;
   if (Active(self->level)) {
-    StrobeNameThread();
+    PyObject* raised = StrobeNameThread();
+    if (raised != NULL) return StrobeRaise(raised);
     self->begin = strobe_agent->now();
   }
+  self->entered = 1;
   if (self->is_step) BeginStep(self);
   Py_INCREF(object);
   return object;
@@ -150,11 +151,12 @@ static PyObject* TraceEnter(PyObject* object, PyObject* unused) {
 static PyObject* TraceExit(PyObject* object, PyObject* const* args, Py_ssize_t count) {
   (void)args, (void)count;
   Trace* self = (Trace*)object;
+  PyObject* raised = NULL;
   if (self->begin != 0) {
     const uint64_t begin = self->begin, end = strobe_agent->now();
     self->begin = 0;
     Text text;
-    StrobeMakeText(self->name, self->metadata, self->more, &text);
+    raised = StrobeMakeText(self->name, self->metadata, self->more, &text);
     strobe_agent->scope((int)self->level, begin, end, text.bytes, text.size);
     StrobeFreeText(&text);
   }
@@ -162,6 +164,7 @@ static PyObject* TraceExit(PyObject* object, PyObject* const* args, Py_ssize_t c
   self->told = 0;
   self->entered = 0;
   Py_CLEAR(self->more);
+  if (raised != NULL) return StrobeRaise(raised);
   Py_RETURN_NONE;
 }
 
@@ -243,7 +246,8 @@ static const char trace_doc[] =
     "step, by which XProf groups a capture. metadata: keys and values, which str() turns into text.\n"
     "This text must not contain '#', and may contain commas only within quotes or brackets. Name and\n"
     "metadata have up to 64 KiB; more is cut, and the capture's report says so. str() is called only\n"
-    "while a capture runs, and an error in it goes to sys.unraisablehook.\n\n"
+    "while a capture runs, and an error in it goes to sys.unraisablehook. What is no Exception, such as\n"
+    "SystemExit, and what a signal handler raises reach the program once the scope is recorded.\n\n"
     ">>> with Trace(\"call\", function_name=\"f\") as call:\n"
     "...     call.set_metadata(in_cache=True)\n"
     ">>> @Trace(\"load\")\n"

@@ -18,14 +18,25 @@
 STROBE_INTERNAL extern const strobe_agent_api* strobe_agent;
 /* Loads the agent once $STROBE_DIR is set: the agent reads it only the first time. */
 STROBE_INTERNAL void StrobeFindAgent(void);
-/* Gives the calling thread its Python name in traces, once. */
-STROBE_INTERNAL void StrobeNameThread(void);
+/* Gives the calling thread its Python name in traces, once. Returns an exception that the program
+ * must get, or NULL; see StrobeTakeRaised. */
+STROBE_INTERNAL PyObject* StrobeNameThread(void);
 /* The Python function that returns the calling thread's name, or None for the main thread. */
 STROBE_INTERNAL extern PyObject* strobe_name_of_thread;
 
 static inline int Active(uint32_t level) {
   return __atomic_load_n(strobe_agent->control, __ATOMIC_RELAXED) >= level;
 }
+
+/* ---- exceptions */
+
+/* Takes the exception that is set. If the program raised it by a signal handler, or if it is no
+ * Exception (such as SystemExit and KeyboardInterrupt), the program must get it: returns it, for
+ * StrobeRaise once the record is written. Tells any other to sys.unraisablehook, as one of
+ * `object`, and returns NULL. */
+STROBE_INTERNAL PyObject* StrobeTakeRaised(PyObject* object);
+/* Raises what StrobeTakeRaised returned, and returns NULL. */
+STROBE_INTERNAL PyObject* StrobeRaise(PyObject* raised);
 
 /* ---- text */
 
@@ -41,8 +52,10 @@ typedef struct {
 /* Writes "name#key=value,...#" for an annotation. `metadata` and `more` are dicts or NULL; a key of
  * `more` hides the same key of `metadata`. What str() cannot write becomes "<unprintable>", and its
  * error goes to sys.unraisablehook: the error is reported, but a program does not fail only because
- * it is recorded. */
-STROBE_INTERNAL void StrobeMakeText(PyObject* name, PyObject* metadata, PyObject* more, Text* text);
+ * it is recorded. Returns an exception that the program must get, or NULL; the text is valid in
+ * either case. */
+STROBE_INTERNAL PyObject* StrobeMakeText(PyObject* name, PyObject* metadata, PyObject* more,
+                                         Text* text);
 STROBE_INTERNAL void StrobeFreeText(Text* text);
 
 /* ---- scope() */
