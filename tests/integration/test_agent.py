@@ -1,6 +1,7 @@
 """Annotated programs, recorded through the agent without a profiler server or a framework."""
 
 import json
+import shutil
 import subprocess
 import time
 
@@ -141,6 +142,16 @@ def test_a_killed_program_leaves_what_it_recorded(rig):
     # The program makes 1000 scopes a second. The tolerance of 1 s allows for a busy machine that delays the program.
     assert 0 <= killed_ns - last < 1_000_000_000, (killed_ns - last) / 1e6
     assert len(found) > 100
+
+
+@pytest.mark.parametrize("variable, folder", [("CUDA_INJECTION64_PATH", "elsewhere"), ("STROBE_DIR", "strobe/lib")])
+def test_a_program_shares_the_agent_that_cuda_loads(rig, tmp_path, variable, folder):
+    """CUPTI refuses the second of two agents in a process. CUDA's driver loads that of the pod in $STROBE_DIR/lib, or one that the user chose."""
+    (tmp_path / folder).mkdir()
+    agent = shutil.copy(BIN / "libstrobe_agent.so", tmp_path / folder)
+    program = rig.program(1, 100, env={"CUDA_INJECTION64_PATH": agent} if variable == "CUDA_INJECTION64_PATH" else None)
+    with open(f"/proc/{program.pid}/maps") as maps:
+        assert {line.split()[-1] for line in maps if "libstrobe_agent" in line} == {str(agent)}
 
 
 def test_the_sidecar_may_be_restarted(rig):

@@ -2,14 +2,16 @@
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 import textwrap
 from collections import Counter
 
 import pytest
 
 from tests.support.ports import free_port
-from tests.support.processes import PYTHON, wait_until
+from tests.support.processes import BIN, BUILD, PYTHON, ROOT, wait_until
 from tests.support.agent_rig import AgentRig, events
 
 
@@ -368,6 +370,42 @@ def test_a_signal_while_a_thread_is_named_reaches_the_program(python, tmp_path):
 
 
 def test_forked_children_record_for_themselves(rig, protos, python_package, group):
+@pytest.fixture
+def pod(python_package, tmp_path):
+    """$STROBE_DIR as the sidecar's container fills it: the agent, and the package without one."""
+    directory = tmp_path / "pod"
+    unpack = "import sys, pathlib, target; target.python_package(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))"
+    subprocess.run([sys.executable, "-c", unpack, BUILD / "wheels", directory / "python"], check=True, env={**os.environ, "PYTHONPATH": str(ROOT / "tools")})
+    (directory / "lib").mkdir()
+    shutil.copy(BIN / "libstrobe_agent.so", directory / "lib")
+    return directory
+
+
+def test_the_package_of_a_pod_finds_the_pods_agent(python, pod):
+    """It has no agent of its own: annotations were lost without a word."""
+    assert not (pod / "python/strobe/lib").exists()
+    out = python(RECORD + textwrap.dedent("""
+        with strobe.Trace("recorded"):
+            pass
+        with open(path, "rb") as file:
+            print(strobe.__file__, b"recorded" in file.read(1 << 20))
+    """), STROBE_DIR=str(pod), PYTHONPATH=str(pod / "python")).stdout
+    assert out.split() == [str(pod / "python/strobe/__init__.py"), "True"]
+
+
+@pytest.mark.parametrize("agent", ["lib/libstrobe_agent.so", "elsewhere/libstrobe_agent.so"])
+def test_a_program_with_the_wheel_shares_the_agent_that_cuda_loads(python, pod, agent):
+    """CUPTI refuses the second of two agents in a process, and every capture of GPUs was Busy. CUDA's driver loads its agent by this path."""
+    (pod / "elsewhere").mkdir()
+    shutil.copy(BIN / "libstrobe_agent.so", pod / "elsewhere")
+    out = python(f"""
+        import ctypes, os, strobe
+        ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"], mode=os.RTLD_NOW | os.RTLD_LOCAL).strobe_agent_api_v1()
+        print(len(os.listdir({str(pod / "agent")!r})))
+    """, STROBE_DIR=str(pod), CUDA_INJECTION64_PATH=str(pod / agent)).stdout
+    assert out == "1\n"
+
+
     program = textwrap.dedent("""
         import os, time, strobe
         name = "parent" if os.fork() else "child"

@@ -42,6 +42,9 @@ inline const strobe_agent_api kNoAgent = {
     [](const char*, std::size_t, std::int64_t) -> std::uint64_t { return 0; },
     [](std::uint64_t) {}};
 
+// A process must have only one agent, because CUPTI has only one subscriber. So the agent that
+// CUDA's driver loads comes first, and the pod's, which is the same file in injected pods, before
+// others.
 inline const strobe_agent_api* FindAgent() {
   using Get = const strobe_agent_api* (*)();
   auto* get = reinterpret_cast<Get>(dlsym(RTLD_DEFAULT, "strobe_agent_api_v1"));
@@ -50,10 +53,16 @@ inline const strobe_agent_api* FindAgent() {
     if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
       get = reinterpret_cast<Get>(dlsym(library, "strobe_agent_api_v1"));
   };
-  const char* path = std::getenv("STROBE_AGENT");
-  const char* dir = std::getenv("STROBE_DIR");
-  try_open(path != nullptr ? path : "");
-  try_open(dir != nullptr ? std::string(dir) + "/lib/libstrobe_agent.so" : "");
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  const std::string name = "/libstrobe_agent.so", cuda = variable("CUDA_INJECTION64_PATH");
+  if (cuda.size() > name.size() && cuda.compare(cuda.size() - name.size(), name.size(), name) == 0)
+    try_open(cuda);
+  const std::string dir = variable("STROBE_DIR");
+  if (!dir.empty()) try_open(dir + "/lib" + name);
+  try_open(variable("STROBE_AGENT"));
   if (get == nullptr) return &kNoAgent;
   const strobe_agent_api* found = get();
   return found->version >= 1 ? found : &kNoAgent;

@@ -12,8 +12,10 @@ While no capture runs, nothing is recorded and the cost is negligible. The envir
 import os as _os
 from pathlib import Path as _Path
 
-# The extension loads the agent from this path. A value that the user has set takes precedence.
-_os.environ.setdefault("STROBE_AGENT", str(_Path(__file__).resolve().parent / "lib" / "libstrobe_agent.so"))
+# The extension loads the agent of the pod ($STROBE_DIR/lib), or else the one at $STROBE_AGENT. The package has one if pip installed it.
+_own_agent = _Path(__file__).resolve().parent / "lib" / "libstrobe_agent.so"
+if _own_agent.exists():
+    _os.environ.setdefault("STROBE_AGENT", str(_own_agent))
 
 from . import _inproc, client, profiler, server  # noqa: E402
 from ._capture import Profile, start, stop  # noqa: E402

@@ -3,7 +3,9 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const uint32_t kOff = 0;
 static uint64_t NoClock(void) { return 0; }
@@ -13,16 +15,31 @@ static void NoScope(int level, uint64_t begin, uint64_t end, const char* text, s
 static const strobe_agent_api kNoAgent = {1, sizeof(strobe_agent_api), &kOff, NoClock, NoScope};
 const strobe_agent_api* strobe_agent = &kNoAgent;
 
+typedef const strobe_agent_api* (*Get)(void);
+
+static Get LoadFrom(const char* path) {
+  void* library = path == NULL ? NULL : dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+  return library == NULL ? NULL : (Get)dlsym(library, "strobe_agent_api_v1");
+}
+
+/* The agent that CUDA's driver loads, or NULL if it loads none. */
+static const char* AgentOfCuda(void) {
+  const char* path = getenv("CUDA_INJECTION64_PATH");
+  const char* name = path == NULL ? NULL : strrchr(path, '/');
+  return name != NULL && strcmp(name, "/libstrobe_agent.so") == 0 ? path : NULL;
+}
+
+/* The order is that of strobe/trace_me.h: a process must have only one agent, because CUPTI has only
+ * one subscriber. */
 void StrobeFindAgent(void) {
   const char* dir = getenv("STROBE_DIR");
   if (dir == NULL || *dir == '\0') return;
-  typedef const strobe_agent_api* (*Get)(void);
+  char of_pod[4096];
+  const int size = snprintf(of_pod, sizeof of_pod, "%s/lib/libstrobe_agent.so", dir);
   Get get = (Get)dlsym(RTLD_DEFAULT, "strobe_agent_api_v1");
-  const char* path = getenv("STROBE_AGENT");
-  if (get == NULL && path != NULL) {
-    void* library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    if (library != NULL) get = (Get)dlsym(library, "strobe_agent_api_v1");
-  }
+  if (get == NULL) get = LoadFrom(AgentOfCuda());
+  if (get == NULL && size > 0 && (size_t)size < sizeof of_pod) get = LoadFrom(of_pod);
+  if (get == NULL) get = LoadFrom(getenv("STROBE_AGENT"));
   if (get != NULL && get()->version >= 1) strobe_agent = get();
 }
 
