@@ -60,13 +60,13 @@ std::uint32_t EnvironmentNumber(const char* name, std::uint32_t otherwise) {
   return number > 0 && number < 1 << 24 ? static_cast<std::uint32_t>(number) : otherwise;
 }
 
-// Creates the ring file, with smaller rings if the usual ones do not fit. The address space may be
-// limited (RLIMIT_AS).
+// Creates the ring file, with smaller rings if the usual ones do not fit. The address space and the
+// size of files may be limited (RLIMIT_AS, RLIMIT_FSIZE).
 RingFile::Created CreateSomeSize(const std::string& directory, RingFileShape shape,
                                  std::string_view forked_from) {
   RingFile::Created created = RingFile::Create(directory, shape, forked_from);
   for (const std::uint32_t rings : {64u, 8u}) {
-    if (created.file || created.step != wire::FailureStep::kMap) break;
+    if (created.file || (created.step != wire::FailureStep::kMap && created.error != EFBIG)) break;
     shape.max_rings = rings;
     shape.ring_words = std::min<std::uint64_t>(shape.ring_words, 1u << 14);
     shape.device_words = std::min<std::uint64_t>(shape.device_words, 1u << 18);

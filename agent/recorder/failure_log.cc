@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "agent/wire/file_lock.h"
+#include "agent/wire/file_size.h"
 #include "agent/wire/ring_file.h"
 #include "agent/wire/ticks.h"
 
@@ -35,7 +36,8 @@ bool Add(int file, const wire::Failure& failure) {
     while (at < end && pread(file, &there, sizeof there, at) == kSize &&
            there.magic == wire::kFailureMagic)
       at += kSize;
-    written = at < end && pwrite(file, &failure, sizeof failure, at) == kSize;
+    written = at < end && wire::FileMayHave(static_cast<std::uint64_t>(at + kSize)) &&
+              pwrite(file, &failure, sizeof failure, at) == kSize;
     if (written) wire::TryLockByte(file, F_WRLCK, at);
   }
   wire::UnlockByte(file, wire::kFailureGuardByte);

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "agent/wire/file_lock.h"
+#include "agent/wire/file_size.h"
 #include "agent/wire/job_ranks.h"
 #include "agent/wire/ticks.h"
 
@@ -172,6 +173,10 @@ RingFile::Created RingFile::Create(const std::string& directory, const RingFileS
   if (!file.Identify(status)) return failed(FailureStep::kCreate);
   fchmod(file.fd_,
          0666);  // The sidecar usually runs as another user; the volume belongs to the pod.
+  if (!FileMayHave(size)) {
+    errno = EFBIG;
+    return failed(FailureStep::kCreate);
+  }
   if (ftruncate(file.fd_, static_cast<off_t>(size)) != 0 ||
       !TryLockByte(file.fd_, F_WRLCK, kLifeByte))
     return failed(FailureStep::kCreate);

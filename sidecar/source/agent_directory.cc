@@ -56,6 +56,7 @@ std::string_view What(FailureStep step) {
 
 std::string_view Remedy(FailureStep step, int error) {
   if (step == FailureStep::kMap) return "; raise the program's address-space limit (ulimit -v)";
+  if (error == EFBIG) return "; raise the program's limit on the size of files (ulimit -f)";
   if (error == ENOSPC || error == EDQUOT)
     return "; enlarge the shared volume and restart the program";
   if (error == EACCES || error == EROFS || error == EPERM)

@@ -144,6 +144,15 @@ def test_a_killed_program_leaves_what_it_recorded(rig):
     assert len(found) > 100
 
 
+def test_a_program_whose_files_are_limited_has_smaller_rings(rig):
+    """Files larger than the limit raise SIGXFSZ, which ended programs that load the agent."""
+    program = rig.program(1, 100, wrap=["bash", "-c", 'ulimit -f 100000; exec "$@"', "limited"])
+    assert rig.rings.stat().st_size < 100_000 << 10
+    with open(rig.rings, "rb") as file:
+        assert int.from_bytes(file.read(24)[20:], "little") == 64, "max_rings of agent/wire/layout.h"
+    assert program.running()
+
+
 @pytest.mark.parametrize("variable, folder", [("CUDA_INJECTION64_PATH", "elsewhere"), ("STROBE_DIR", "strobe/lib")])
 def test_a_program_shares_the_agent_that_cuda_loads(rig, tmp_path, variable, folder):
     """CUPTI refuses the second of two agents in a process. CUDA's driver loads that of the pod in $STROBE_DIR/lib, or one that the user chose."""

@@ -25,8 +25,8 @@ class AgentRig:
             "STROBE_DIR": str(self.dir), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), **(env or {})}).wait_for("ready", 20))
         return self.programs[-1]
 
-    def program(self, *arguments, env=None):
-        return self.start([BIN / "annotated_program", *arguments], env)
+    def program(self, *arguments, env=None, wrap=()):
+        return self.start([*wrap, BIN / "annotated_program", *arguments], env)
 
     def noting(self, *modes, per_second=200, notes="notes.txt", env=None):
         """Starts a program that notes its own steps; see tests/support/oracle.py."""

@@ -225,6 +225,21 @@ TEST_F(RingFileTest, WithoutAddressSpaceItSaysSo) {
   EXPECT_TRUE(fs::is_empty(directory_)) << "nothing is left behind";
 }
 
+TEST_F(RingFileTest, AFileBeyondTheLimitIsRefusedAndRaisesNoSignal) {
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit little{1u << 20, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+  const RingFile::Created large = RingFile::Create(directory_, {});
+  const RingFile::Created small =
+      RingFile::Create(directory_, {.max_rings = 1, .ring_words = 4096, .device_words = 4096});
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_FALSE(large.file) << "SIGXFSZ would have ended this process";
+  EXPECT_EQ(large.step, FailureStep::kCreate);
+  EXPECT_EQ(large.error, EFBIG);
+  EXPECT_TRUE(small.file);
+}
+
 // A record whose content is derived from its number, so that the reader can verify it.
 void WriteProof(RingWriter& writer, std::uint64_t number) {
   writer.Scope(1, number, number * 3,
