@@ -125,6 +125,8 @@ class Agent {
     agent::ForgetAttendance();
     agent::ForgetFailure();
     if (!file_) return;
+    // The end of this thread must not release the ring, which the parent's thread still uses.
+    pthread_setspecific(at_thread_end_, nullptr);
     // CUDA does not survive a fork once it was initialized. If the child initializes it again,
     // CUDA's driver calls InitializeInjection.
     parent_used_cuda_ = parent_used_cuda_ || file_.header()->uses_cuda.load() != 0;

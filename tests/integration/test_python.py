@@ -369,7 +369,6 @@ def test_a_signal_while_a_thread_is_named_reaches_the_program(python, tmp_path):
     assert out.splitlines() == ["SystemExit(3)", "SystemExit(3)", "recorded"]
 
 
-def test_forked_children_record_for_themselves(rig, protos, python_package, group):
 @pytest.fixture
 def pod(python_package, tmp_path):
     """$STROBE_DIR as the sidecar's container fills it: the agent, and the package without one."""
@@ -406,6 +405,7 @@ def test_a_program_with_the_wheel_shares_the_agent_that_cuda_loads(python, pod, 
     assert out == "1\n"
 
 
+def test_forked_children_record_for_themselves(rig, protos, python_package, group):
     program = textwrap.dedent("""
         import os, time, strobe
         name = "parent" if os.fork() else "child"
@@ -420,6 +420,33 @@ def test_a_program_with_the_wheel_shares_the_agent_that_cuda_loads(python, pod, 
     lines = {name: line for line, name, *_ in events(rig.space())}
     assert set(lines) == {"parent", "child"} and lines["parent"] != lines["child"]
     subprocess.run(["pkill", "-KILL", "-P", str(parent.pid)])
+
+
+def test_a_fork_by_a_thread_leaves_the_ring_to_its_thread(python, tmp_path):
+    """In the child, the end of the thread must not release the ring in the parent's file: the parent's next thread would write into it too."""
+    out = python(RECORD + textwrap.dedent("""
+        import threading
+
+        def work():
+            with strobe.Trace("first"):
+                pass
+            pid = os.fork()
+            if pid == 0:
+                return  # The child ends with this thread.
+            os.waitpid(pid, 0)
+            other = threading.Thread(target=strobe.Trace("other")(lambda: None))
+            other.start()
+            other.join()
+            with strobe.Trace("second"):
+                pass
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        with open(path, "rb") as file:
+            print(int.from_bytes(file.read(516)[512:], "little"))  # `rings` of agent/wire/layout.h
+    """), STROBE_DIR=str(tmp_path)).stdout
+    assert out == "2\n"
 
 
 def test_a_program_profiles_itself_with_nothing_around_it(python, tmp_path):
