@@ -17,6 +17,8 @@ namespace strobe::agent {
 namespace {
 
 int log = -1;  // Stays open during the process's life, because closing it releases the lock.
+// The file that `log` refers to, unless the program has closed it and uses its number again.
+struct stat logged = {};
 
 bool Add(int file, const wire::Failure& failure) {
   constexpr auto kSize = static_cast<off_t>(sizeof failure);
@@ -29,6 +31,7 @@ bool Add(int file, const wire::Failure& failure) {
   struct stat status = {};
   bool written = false;
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    logged = status;
     // Uses the first free record. Its space is reserved, so this works on a full volume too.
     off_t at = 0;
     wire::Failure there = {};
@@ -69,7 +72,10 @@ void LogFailure(const std::string& directory, wire::FailureStep step, int error)
 }
 
 void ForgetFailure() {
-  if (log >= 0) close(log);
+  struct stat status = {};
+  if (log >= 0 && fstat(log, &status) == 0 && status.st_dev == logged.st_dev &&
+      status.st_ino == logged.st_ino)
+    close(log);
   log = -1;
 }
 
