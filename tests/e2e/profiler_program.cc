@@ -1,5 +1,7 @@
-// profiler_program FILE WHAT: uses strobe/profiler.h as users do. WHAT: all, continuous, errors.
+// profiler_program FILE WHAT: uses strobe/profiler.h as users do. WHAT: all, continuous, errors,
+// nan.
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -103,6 +105,18 @@ void MakeMistakes(const std::string& file) {
   say(profiler::dump());
 }
 
+void CountWhatIsNoNumber(const std::string& file) {
+  profiler::Config config;
+  config.filename = file;
+  Must(profiler::set_config(config));
+  Must(profiler::set_state("run"));
+  profiler::Domain domain("training");
+  profiler::Counter loss(domain, "loss", 1.5);
+  loss.set_value(std::nan(""));
+  loss.set_value(-HUGE_VAL);
+  Must(profiler::dump());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -110,5 +124,6 @@ int main(int argc, char** argv) {
   if (std::strcmp(argv[2], "all") == 0) UseEverything(argv[1]);
   if (std::strcmp(argv[2], "continuous") == 0) DumpContinuously(argv[1]);
   if (std::strcmp(argv[2], "errors") == 0) MakeMistakes(argv[1]);
+  if (std::strcmp(argv[2], "nan") == 0) CountWhatIsNoNumber(argv[1]);
   return 0;
 }

@@ -52,6 +52,33 @@ def test_continuous_dump_writes_while_it_runs(tmp_path):
     assert len(json.loads(file.read_text())["traceEvents"]) == 1000
 
 
+def readable(file):
+    """The counters' values in a file that a strict parser takes, as browsers have one."""
+    def refuse(word):
+        raise AssertionError(f"{word} is not JSON")
+
+    return [value for e in json.loads(file.read_text(), parse_constant=refuse)["traceEvents"] if e["ph"] == "C" for value in e["args"].values()]
+
+
+def test_a_counter_that_is_no_number_leaves_the_file_readable(tmp_path):
+    file = tmp_path / "profile.json"
+    run("nan", file)
+    assert readable(file) == [1.5, None, None]
+
+
+def test_a_python_counter_that_is_no_number_leaves_the_file_readable(python_package, tmp_path):
+    run_python("""
+        from strobe import profiler
+        profiler.set_config(filename="profile.json")
+        profiler.set_state("run")
+        loss = profiler.Domain("training").new_counter("loss", 1.5)
+        loss.set_value(float("nan"))
+        loss -= float("inf")
+        profiler.dump()
+    """, tmp_path, python_package)
+    assert readable(tmp_path / "profile.json") == [1.5, None, None]
+
+
 def test_mistakes_are_explained(tmp_path):
     assert run("errors", tmp_path / "p.json").splitlines() == [
         "filename must be the path of a file", "dump_period must be a number of seconds from 0.1 to 3600", "state must be run or stop, not walk",

@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -203,8 +204,10 @@ class State {
                       static_cast<double>(event.length_ns) / 1e3);
         file << numbers;
       } else if (event.kind == 'C') {
-        std::snprintf(numbers, sizeof numbers, ":%.17g}", event.value);
-        file << ",\"args\":{" << JsonText(event.name) << numbers;
+        std::snprintf(numbers, sizeof numbers, "%.17g", event.value);
+        // JSON knows neither NaN nor infinity: readers would refuse the whole file.
+        file << ",\"args\":{" << JsonText(event.name) << ':'
+             << (std::isfinite(event.value) ? numbers : "null") << '}';
       } else {
         constexpr char kScopes[] = {'p', 't', 'g', 't', 't'};
         file << ",\"s\":\"" << kScopes[static_cast<int>(event.scope)] << '"';
@@ -448,7 +451,7 @@ class Event final : public Duration {
   const itt::Event itt_;
 };
 
-// A value over time. Safe for concurrent use.
+// A value over time. Safe for concurrent use. The file has null for NaN and infinity.
 class Counter {
  public:
   Counter(const Domain& domain, std::string name, double value = 0)

@@ -25,6 +25,7 @@ tasks, frames, events, counters, markers and pauses.
 
 import atexit
 import json
+import math
 import os
 import threading
 import time
@@ -217,7 +218,8 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
         if kind == "X":
             event["dur"] = duration / 1000
         elif kind == "C":
-            event["args"] = {name: detail}
+            # JSON knows neither NaN nor infinity, which a diverging loss becomes: readers would refuse the whole file.
+            event["args"] = {name: None if isinstance(detail, float) and not math.isfinite(detail) else detail}
         else:
             event["s"] = detail
         out.append(event)
@@ -373,7 +375,7 @@ class Event(_Duration):
 
 
 class Counter:
-    """A value over time."""
+    """A value over time. The file has null for NaN and infinity."""
 
     def __init__(self, domain: Domain, name: str, value: Optional[float] = None):
         self.name, self.domain = name, domain
