@@ -1,5 +1,9 @@
 // profiler_program FILE WHAT: uses strobe/profiler.h as users do. WHAT: all, continuous, errors,
-// nan.
+// nan, fork.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -117,6 +121,42 @@ void CountWhatIsNoNumber(const std::string& file) {
   Must(profiler::dump());
 }
 
+// Threads hold the profiler's locks most of the time while the program forks. Prints how many
+// children hung, and how many believed that the profiler still ran.
+void ForkWhileThreadsMeasure(const std::string& file) {
+  profiler::Config config;
+  config.filename = file;
+  config.continuous_dump = true;
+  Must(profiler::set_config(config));
+  Must(profiler::set_state("run"));
+  profiler::Domain domain("training");
+  profiler::Counter images(domain, "images");
+  std::atomic<bool> ended{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (!ended) images += 1;
+    });
+  }
+  int hung = 0, ran = 0;
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      images += 1;
+      _exit(strobe::profiler::internal::State::The().recording() ? 1 : 0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    hung += WIFSIGNALED(status);
+    ran += WIFEXITED(status) && WEXITSTATUS(status) == 1;
+  }
+  ended = true;
+  for (std::thread& thread : threads) thread.join();
+  Must(profiler::set_state("stop"));
+  std::printf("%d hung, %d ran\n", hung, ran);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -125,5 +165,6 @@ int main(int argc, char** argv) {
   if (std::strcmp(argv[2], "continuous") == 0) DumpContinuously(argv[1]);
   if (std::strcmp(argv[2], "errors") == 0) MakeMistakes(argv[1]);
   if (std::strcmp(argv[2], "nan") == 0) CountWhatIsNoNumber(argv[1]);
+  if (std::strcmp(argv[2], "fork") == 0) ForkWhileThreadsMeasure(argv[1]);
   return 0;
 }

@@ -79,6 +79,43 @@ def test_a_python_counter_that_is_no_number_leaves_the_file_readable(python_pack
     assert readable(tmp_path / "profile.json") == [1.5, None, None]
 
 
+def test_forked_children_do_not_wait_for_threads_that_they_lack(tmp_path):
+    """A thread of the parent may hold a lock during the fork, such as that of a data loader's process."""
+    assert run("fork", tmp_path / "profile.json") == "0 hung, 0 ran\n"
+
+
+def test_forked_children_of_python_do_not_wait_for_threads_that_they_lack(python_package, tmp_path):
+    out = run_python("""
+        import os, signal
+        from strobe import profiler
+
+        class Forks(float):
+            # Forks while the counter adds it.
+
+            def __radd__(self, other):
+                with profiler._state.lock:
+                    self.child = os.fork()
+                if not self.child:
+                    signal.alarm(10)
+                    images.set_value(5)
+                    with domain.new_task("child"):
+                        pass
+                    os._exit(profiler._state.running)
+                return other + 1
+
+        profiler.set_config(filename="profile.json", continuous_dump=True)
+        profiler.set_state("run")
+        domain = profiler.Domain("training")
+        images = domain.new_counter("images", 0)
+        forks = Forks(1)
+        images += forks
+        print(os.waitstatus_to_exitcode(os.waitpid(forks.child, 0)[1]))
+        profiler.set_state("stop")
+    """, tmp_path, python_package)
+    assert out == "0\n"
+    assert readable(tmp_path / "profile.json") == [0, 1], "the parent's measurements"
+
+
 def test_mistakes_are_explained(tmp_path):
     assert run("errors", tmp_path / "p.json").splitlines() == [
         "filename must be the path of a file", "dump_period must be a number of seconds from 0.1 to 3600", "state must be run or stop, not walk",

@@ -19,9 +19,11 @@
 //   profiler::dump();
 //   std::cout << profiler::dumps();
 #pragma once
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -31,6 +33,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -114,9 +117,18 @@ class State {
   static constexpr std::size_t kMaxEvents = 1'000'000;
 
   static State& The() {
-    static State& state =
-        *new State;  // Never destroyed: objects may measure until the process ends.
+    static State& state = *[] {
+      auto* made = new State;  // Never destroyed: objects may measure until the process ends.
+      pthread_atfork(nullptr, nullptr, [] { The().StopAtOnce(); });
+      return made;
+    }();
     return state;
+  }
+
+  // The lock of an object at this address. It is here, and not in the object, so that a forked
+  // child gets new ones. There are several, so that few objects share one.
+  std::mutex& LockOf(const void* object) {
+    return locks_[reinterpret_cast<std::uintptr_t>(object) / 64 % locks_.size()];
   }
 
   bool recording() const { return recording_.load(std::memory_order_relaxed); }
@@ -234,6 +246,14 @@ class State {
  private:
   State() = default;
 
+  // For a forked child. The threads that may have held locks, or have been changing members, are
+  // not in it. The members are not destroyed, because they may be incomplete.
+  void StopAtOnce() {
+    Config config = config_;
+    new (this) State;
+    config_ = std::move(config);
+  }
+
   void DumpAgainAndAgain() {
     std::unique_lock<std::mutex> lock(mutex_);
     const std::chrono::duration<double> period(config_.dump_period);
@@ -244,9 +264,10 @@ class State {
     }
   }
 
-  std::mutex changing_;  // Serializes calls of set_state.
-  std::mutex writing_;   // Serializes writes of the file.
-  std::mutex mutex_;     // Guards the members below.
+  std::array<std::mutex, 16> locks_;  // See LockOf.
+  std::mutex changing_;               // Serializes calls of set_state.
+  std::mutex writing_;                // Serializes writes of the file.
+  std::mutex mutex_;                  // Guards the members below.
   std::condition_variable stopped_;
   Config config_;
   bool running_ = false;
@@ -265,7 +286,7 @@ inline Status set_config(Config config) {
 }
 
 // Starts ("run") or stops ("stop") measuring. Starting forgets what was measured before; stopping
-// writes the file when continuous_dump is on.
+// writes the file when continuous_dump is on. In a forked child it is stopped.
 inline Status set_state(std::string_view state) { return internal::State::The().SetState(state); }
 
 // Stops measuring until resume().
@@ -459,11 +480,11 @@ class Counter {
     set_value(value);
   }
   void set_value(double value) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(Lock());
     Set(value);
   }
   void increment(double delta = 1) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(Lock());
     Set(value_ + delta);
   }
   void decrement(double delta = 1) { increment(-delta); }
@@ -476,11 +497,12 @@ class Counter {
     return *this;
   }
   double value() const {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(Lock());
     return value_;
   }
 
  private:
+  std::mutex& Lock() const { return internal::State::The().LockOf(this); }
   void Set(double value) {
     value_ = value;
     itt_.Set(value);
@@ -493,7 +515,6 @@ class Counter {
   const Domain& domain_;
   const std::string name_;
   const itt::Counter itt_;
-  mutable std::mutex mutex_;
   double value_ = 0;
 };
 

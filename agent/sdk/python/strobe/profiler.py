@@ -48,15 +48,20 @@ class _State:
     """The configuration, the state and the measurements."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.filename = "profile.json"
         self.flags = dict.fromkeys(_FLAGS, False)
         self.dump_period = 1.0
+        self.stop_at_once()
+        self.forget()
+
+    def stop_at_once(self) -> None:
+        """Also for a forked child: the threads that may have held locks, and the one that writes the file, are not in it."""
+        self.lock = threading.RLock()  # A signal handler may measure while its thread holds it.
+        self.counting = threading.RLock()  # While a counter changes, by code of the program that may change another.
         self.running = self.paused = False
         self.recording = False  # running and not paused; read without the lock.
         self.dumper: Optional[threading.Thread] = None
         self.wake = threading.Event()
-        self.forget()
 
     def forget(self) -> None:
         self.events: List[Tuple[str, str, str, int, int, int, Any]] = []  # kind, category, name, thread, begin ns, duration ns, detail
@@ -82,6 +87,7 @@ class _State:
 
 
 _state = _State()
+os.register_at_fork(after_in_child=_state.stop_at_once)
 
 
 def set_config(**options: Any) -> None:
@@ -132,7 +138,7 @@ def _check_process(process: str) -> None:
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
-    """Starts ("run") or stops ("stop") measuring. Starting forgets what was measured before."""
+    """Starts ("run") or stops ("stop") measuring. Starting forgets what was measured before. In a forked child it is stopped."""
     _check_process(profile_process)
     if state not in ("run", "stop"):
         raise ValueError(f"state must be 'run' or 'stop', not {state!r}")
@@ -379,7 +385,6 @@ class Counter:
 
     def __init__(self, domain: Domain, name: str, value: Optional[float] = None):
         self.name, self.domain = name, domain
-        self._lock = threading.Lock()
         self._value: float = 0
         self._itt = itt.counter(domain.name, name) if itt else None
         if value is not None:
@@ -389,11 +394,11 @@ class Counter:
         return self.name
 
     def set_value(self, value: float) -> None:
-        with self._lock:
+        with _state.counting:
             self._set(value)
 
     def increment(self, delta: float = 1) -> None:
-        with self._lock:
+        with _state.counting:
             self._set(self._value + delta)
 
     def decrement(self, delta: float = 1) -> None:
