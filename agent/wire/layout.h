@@ -101,7 +101,8 @@ struct FileHeader {
   std::uint64_t device_words;  // Words of data in the device ring; a power of two and whole blocks.
   std::uint64_t born_ns;       // CLOCK_MONOTONIC when the program began, or was forked.
   std::uint32_t parent_pid;    // The parent of the process, whether traced or not.
-  // When the process started, in the kernel's ticks since boot; 0 if not known. An exec keeps it.
+  // When the process started, in the kernel's ticks since boot, of which these are the low 32 bits;
+  // 0 if not known. An exec keeps it.
   // After a restart of a container, the same process ID has a different value.
   std::uint32_t process_began;
   // The process's place in its job; see JobRanks.

@@ -141,7 +141,9 @@ std::string Announcement::label() const {
                 beside ? StrCat(" (", framework, ")") : "");
 }
 
-std::string ProcessName(std::uint32_t pid, std::uint64_t began) { return StrCat(pid, "-", began); }
+std::string ProcessName(std::uint32_t pid, std::uint64_t began) {
+  return StrCat(pid, "-", static_cast<std::uint32_t>(began));
+}
 
 Rank Announcement::place() const {
   const auto known = [](const std::optional<std::uint32_t>& number) {

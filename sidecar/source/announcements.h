@@ -13,7 +13,8 @@
 
 namespace strobe {
 
-// Equal for the announcement and the ring file of one process: "<pid>-<began>".
+// Equal for the announcement and the ring file of one process: "<pid>-<began>". Only the low half
+// of `began` counts, because ring files have no more; machines need more after 497 days.
 std::string ProcessName(std::uint32_t pid, std::uint64_t began);
 
 struct Announcement {

@@ -107,6 +107,8 @@ TEST(PlaceIn, WhatTheProcessAnnouncedElseWhatItsRingFileTells) {
   EXPECT_EQ(PlaceIn(*header, PlacesOf({silent}))->rank(), 7u);
   header->process_began = 778;
   EXPECT_EQ(PlaceIn(*header, PlacesOf({process}))->rank(), 7u) << "another process had its ID";
+  const Announcement late = *ParseAnnouncement("x", With("began", "4294968074"));
+  EXPECT_EQ(PlaceIn(*header, PlacesOf({late}))->rank(), 3u) << "497 days after the machine's start";
 }
 
 TEST(ParseAnnouncement, AContainerIsTextWhateverTheFileIsCalled) {
