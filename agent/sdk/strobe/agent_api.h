@@ -21,7 +21,8 @@ typedef struct strobe_agent_api {
   uint64_t (*now)(void);
   /* Records a finished scope of the calling thread. `begin` and `end` are values of `now`. Metadata
    * follows the name: "name#key=value,key=value#". Text beyond 64 KiB is cut, and the capture's
-   * report says how often. Never blocks. */
+   * report says how often. Never blocks. Do not call it in a signal handler: one that interrupts a
+   * call on its own thread would damage the thread's records. */
   void (*scope)(int level, uint64_t begin, uint64_t end, const char* text, size_t size);
   /* A bit mask. Record a scope with a mask only if the two have a bit in common. Read it
    * atomically, like `control`. */

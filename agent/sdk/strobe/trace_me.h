@@ -119,7 +119,8 @@ inline std::string TraceMeEncode(std::string_view name, std::initializer_list<Tr
   return text;
 }
 
-// A scope of the calling thread, from construction to Stop() or destruction.
+// A scope of the calling thread, from construction to Stop() or destruction. Do not use it in
+// signal handlers; see agent_api.h.
 class TraceMe {
  public:
   // True if a capture records scopes of this level. A scope with a mask other than 0 is recorded
