@@ -20,7 +20,10 @@ class Texts {
 
   // Forgets which texts were written, so that each is written again. Numbers are not reused, so
   // that none has two meanings in a ring.
-  void Forget() { known_.clear(); }
+  void Forget() {
+    std::unordered_map<const void*, Known>().swap(known_);  // clear() would keep the buckets.
+    bytes_ = 0;
+  }
 
   // The number of `text`; 0 for null. CUPTI returns the same pointer for the same text, but reuses
   // pointers after a module was unloaded, so the bytes are compared as well.
@@ -28,6 +31,7 @@ class Texts {
 
  private:
   static constexpr std::size_t kMax = 65'536;
+  static constexpr std::size_t kMaxBytes = 16 << 20;
 
   struct Known {
     std::string text;
@@ -36,6 +40,7 @@ class Texts {
   };
   const std::uint64_t again_after_;
   std::unordered_map<const void*, Known> known_;
+  std::size_t bytes_ = 0;  // The sum of the sizes of their texts.
   std::uint32_t last_ = 0;
 };
 

@@ -199,6 +199,10 @@ void DeviceTracer::Disarm() {
   WriteClock();
   const bool off = SwitchOff();
   if (let_go_) return;
+  {
+    std::lock_guard<std::mutex> lock(writing_);
+    texts_->Forget();  // The program gets its memory back.
+  }
   file_->header()->device_buffers_lost.fetch_add(CountLostBuffers(), std::memory_order_relaxed);
   if (!off)
     Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});

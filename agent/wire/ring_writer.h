@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "agent/wire/cut_name.h"
 #include "agent/wire/layout.h"
 
 namespace strobe::wire {
@@ -71,13 +72,20 @@ class RingWriter {
     for (std::size_t i = 0; i < words.size(); ++i) Put(out + 1 + i, words[i]);
     Publish(1 + words.size(), HasNumber(type) ? 1 : 0);
   }
-  // Defines the text of `number`. Text beyond kMaxTextBytes bytes is cut.
+  // Defines the text of `number`. A text beyond kMaxTextBytes bytes is cut; see cut_name.h.
   void Text(std::uint32_t number, std::string_view text) {
-    const std::size_t size = std::min(text.size(), kMaxTextBytes);
-    const std::size_t words = kTextFixedWords + (size + 7) / 8;
+    std::array<char, kMaxTextBytes> shortened;
+    if (text.size() > kMaxTextBytes) {
+      const std::array<char, kCutEndBytes> end = CutEnd(text);
+      const std::size_t size = WholeCharacters(text, kMaxTextBytes - end.size());
+      std::memcpy(shortened.data(), text.data(), size);
+      std::memcpy(shortened.data() + size, end.data(), end.size());
+      text = {shortened.data(), size + end.size()};
+    }
+    const std::size_t words = kTextFixedWords + (text.size() + 7) / 8;
     std::atomic<std::uint64_t>* out = Claim(words, RecordType::kText, 0);
-    Put(out + 1, static_cast<std::uint64_t>(size) << 32 | number);
-    PutText(out + kTextFixedWords, text.data(), size);
+    Put(out + 1, static_cast<std::uint64_t>(text.size()) << 32 | number);
+    PutText(out + kTextFixedWords, text.data(), text.size());
     Publish(words, 0);
   }
   // The number of words written so far.

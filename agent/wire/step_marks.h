@@ -8,15 +8,14 @@
 #include <cstring>
 #include <string_view>
 
+#include "agent/wire/cut_name.h"
 #include "agent/wire/layout.h"
 
 namespace strobe::wire {
 
-// FNV-1a; never 0.
+// Never 0.
 constexpr std::uint64_t LoopId(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : name.substr(0, kLoopNameBytes))
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  const std::uint64_t hash = HashOf(name.substr(0, kLoopNameBytes));
   return hash == 0 ? 1 : hash;
 }
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "agent/wire/cut_name.h"
+
 namespace strobe {
 namespace {
 
@@ -102,6 +104,12 @@ std::uint64_t DeviceActivity::ForgetBefore(std::uint64_t device_ns, std::uint64_
     clocks.erase(clocks.begin(), clocks.end() - 1);
   }
   return events;
+}
+
+std::uint64_t DeviceActivity::CutNames() const {
+  return static_cast<std::uint64_t>(std::count_if(texts.begin(), texts.end(), [](const auto& text) {
+    return wire::IsCut(text.second, wire::kMaxTextBytes);
+  }));
 }
 
 std::uint64_t DeviceActivity::MistimedKernels() const {

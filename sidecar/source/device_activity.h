@@ -39,6 +39,9 @@ struct DeviceActivity {
   // (https://github.com/pytorch/pytorch/issues/192021).
   std::uint64_t MistimedKernels() const;
 
+  // How many names were cut because they are too long; see wire::IsCut.
+  std::uint64_t CutNames() const;
+
   // The text with this number; "?" if it was overwritten before it was read.
   std::string_view Text(std::uint32_t number) const;
 };

@@ -21,6 +21,7 @@ struct DeviceStatus {
   std::uint64_t lost = 0;          // Records for which CUPTI had no buffer.
   std::uint64_t buffers_lost = 0;  // Buffers with records that CUPTI did not return.
   std::uint64_t mistimed = 0;      // See DeviceActivity::MistimedKernels.
+  std::uint64_t cut_names = 0;     // See DeviceActivity::CutNames.
 };
 
 // With kOk, the message, if any, tells why there is nothing to record. kDeviceTraceMissing means

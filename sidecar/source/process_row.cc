@@ -173,6 +173,12 @@ ProcessVerdict JudgeProgram(const ProgramFacts& facts, const CaptureTimes& times
                " annotations were truncated: their name and metadata exceed ",
                wire::kMaxScopeText >> 10, " KiB"));
   }
+  if (facts.device.cut_names > 0) {
+    verdict.warnings.push_back(StrCat(facts.label, ": ", facts.device.cut_names,
+                                      " names of the GPUs' work were truncated: they exceed ",
+                                      wire::kMaxTextBytes,
+                                      " bytes, and end with a hash of the whole name"));
+  }
   JudgeDevices(facts, times, expects_device, row, verdict);
   return verdict;
 }

@@ -162,6 +162,7 @@ ProgramFacts RecordedProgram::Facts() {
                      .cut = Cut(),
                      .device = devices_.status()};
   facts.device.mistimed = devices_.activity().MistimedKernels();
+  facts.device.cut_names = devices_.activity().CutNames();
   facts.ended_cleanly = !facts.lives && from.ended.load(std::memory_order_acquire) != 0;
   // It ended after it was last seen to run, whatever its header contains.
   facts.ended_ns =

@@ -182,6 +182,30 @@ TEST(Ring, CutsTheMetadataOfATextThatIsTooLongAndCountsIt) {
   EXPECT_EQ(reader.cut(), 3u);
 }
 
+TEST(Ring, NamesThatAreCutStayDifferent) {
+  Ring ring;
+  RingReader reader = ring.Reader();
+  RingWriter writer = ring.Writer();
+  const std::string name = LongText(kMaxTextBytes);
+  writer.Text(1, name);
+  writer.Text(2, name + "Ee");
+  writer.Text(3, name + "Ei");
+  std::vector<std::string> names;
+  reader.DrainRecords(
+      ring.buffer, [&](RecordType, std::uint8_t, std::span<const std::uint64_t> payload) {
+        names.emplace_back(reinterpret_cast<const char*>(payload.data() + 1), payload[0] >> 32);
+      });
+  ASSERT_EQ(names.size(), 3u);
+  EXPECT_EQ(names[0], name);
+  EXPECT_NE(names[1], names[2]);
+  for (const std::string& cut : {names[1], names[2]}) {
+    EXPECT_THAT(cut, testing::SizeIs(kMaxTextBytes));
+    EXPECT_THAT(cut, testing::StartsWith(name.substr(0, kMaxTextBytes - kCutEndBytes) + "..."));
+    EXPECT_TRUE(IsCut(cut, kMaxTextBytes));
+  }
+  EXPECT_FALSE(IsCut(name, kMaxTextBytes));
+}
+
 TEST(Ring, ALongTextOfWhichPartsWereOverwrittenIsLost) {
   Ring ring;
   RingReader reader = ring.Reader();

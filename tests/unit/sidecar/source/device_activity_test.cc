@@ -6,6 +6,8 @@
 #include <bit>
 #include <limits>
 
+#include "agent/wire/cut_name.h"
+
 namespace strobe {
 namespace {
 
@@ -67,6 +69,16 @@ TEST(DeviceActivity, KeepsADeviceThatIsDescribedAgainOnce) {
     EXPECT_TRUE(Add(activity, RecordType::kDevice, other, budget));
   }
   EXPECT_EQ(activity.devices.size(), 2u);
+}
+
+TEST(DeviceActivity, CountsNamesThatWereCut) {
+  const std::string whole(wire::kMaxTextBytes, 'x'), begin(whole.size() - wire::kCutEndBytes, 'x');
+  DeviceActivity activity;
+  activity.texts = {{1, whole},
+                    {2, begin + "...0123456789abcdef"},
+                    {3, begin.substr(2) + "...0123456789abcdef"},
+                    {4, "short...0123456789abcdef"}};
+  EXPECT_EQ(activity.CutNames(), 2u);
 }
 
 TEST(DeviceActivity, CountsKernelsWithTimesThatCannotBeTrue) {

@@ -160,6 +160,14 @@ TEST(ProcessRow, DamageAndLossAreTold) {
   EXPECT_THAT(Row(facts).message(), HasSubstr("truncated"));
 }
 
+TEST(ProcessRow, NamesThatWereCutAreTold) {
+  ProgramFacts facts = Good();
+  EXPECT_THAT(JudgeProgram(facts, kTimes, false).warnings, testing::IsEmpty());
+  facts.device.cut_names = 3;
+  EXPECT_THAT(JudgeProgram(facts, kTimes, false).warnings,
+              testing::ElementsAre(HasSubstr("3 names of the GPUs' work were truncated")));
+}
+
 TEST(ProcessRow, DevicesLeftOutOnPurposeMatterOnlyWhereTheyAreExpected) {
   ProgramFacts facts = Good();
   facts.device = {.uses_cuda = true, .refusal = wire::DeviceRefusal::kSwitchedOff};
