@@ -81,8 +81,9 @@ class Agent {
     if (const char* dir = std::getenv("STROBE_DIR"); dir != nullptr && *dir != '\0') {
       directory_ = std::string(dir) + "/agent";
       shape_.ring_words = EnvironmentNumber("STROBE_RING_KB", 512) * 128ull;
-      // chmod makes the directory writable for all users of the pod, whatever the umask is.
-      if (mkdir(directory_.c_str(), 0777) == 0) chmod(directory_.c_str(), 0777);
+      // chmod makes the directory writable for all users of the pod, whatever the umask is. It is
+      // sticky, so that nobody removes or replaces what others put there.
+      if (mkdir(directory_.c_str(), 0777) == 0) chmod(directory_.c_str(), 01777);
       if (const int error = pthread_key_create(&at_thread_end_, &Agent::LeaveRing); error != 0)
         agent::LogFailure(directory_, wire::FailureStep::kThreadKey, error);
       else

@@ -32,8 +32,9 @@ constexpr int kMaxGenerations = 64;
 
 absl::StatusOr<int> OpenDirectory(const std::string& path) {
   std::error_code error;
-  // Programs of all users of the pod create files here.
-  if (fs::create_directories(path, error)) chmod(path.c_str(), 0777);
+  // Programs of all users of the pod create files here. Only the owner, which is this sidecar,
+  // removes those of others.
+  if (fs::create_directories(path, error)) chmod(path.c_str(), 01777);
   const int directory = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return absl::ErrnoToStatus(errno, path);
   return directory;

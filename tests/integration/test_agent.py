@@ -144,6 +144,11 @@ def test_a_killed_program_leaves_what_it_recorded(rig):
     assert len(found) > 100
 
 
+def test_nobody_removes_files_of_others_from_a_directory_of_the_agent(rig):
+    rig.program(1, 100)
+    assert rig.rings.parent.stat().st_mode & 0o7777 == 0o1777
+
+
 def test_a_program_whose_files_are_limited_has_smaller_rings(rig):
     """Files larger than the limit raise SIGXFSZ, which ended programs that load the agent."""
     program = rig.program(1, 100, wrap=["bash", "-c", 'ulimit -f 100000; exec "$@"', "limited"])

@@ -43,6 +43,13 @@ class AgentDirectoryTest : public testing::Test {
   const std::string path_ = root_ + "/deep/agent";
 };
 
+TEST_F(AgentDirectoryTest, NobodyElseRemovesFilesFromADirectoryThatItMade) {
+  struct stat info = {};
+  ASSERT_TRUE(AgentDirectory::Own(path_).ok());
+  ASSERT_EQ(stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 01777u);
+}
+
 TEST_F(AgentDirectoryTest, HasOneOwner) {
   auto owner = AgentDirectory::Own(path_);
   ASSERT_TRUE(owner.ok()) << owner.status();
