@@ -10,6 +10,7 @@
 #include "cli/open_place.h"
 #include "cli/progress_text.h"
 #include "cli/report_table.h"
+#include "cli/stop_at_signal.h"
 #include "common/base/strings.h"
 
 namespace strobe {
@@ -73,7 +74,10 @@ void AddCpFlags(CLI::App& command, CpFlags& flags) {
 }
 
 int RunCp(const CpFlags& flags) {
-  const absl::StatusOr<OpenPlace> from = OpenRunPlace(flags.from, flags.storage_config);
+  // A signal ends the reading. The target still works then, to remove what is not complete.
+  const StopAtSignal signals;
+  const absl::StatusOr<OpenPlace> from =
+      OpenRunPlace(flags.from, flags.storage_config, {.cancellation = &signals.stop()});
   if (!from.ok()) return Complain(from.status());
   const absl::StatusOr<OpenPlace> to = OpenRunPlace(flags.to, flags.storage_config);
   if (!to.ok()) return Complain(to.status());

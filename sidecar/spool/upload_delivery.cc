@@ -72,9 +72,12 @@ void UploadDelivery::Stop() {
 void UploadDelivery::LastTry(Nanos within) {
   if (within <= Nanos{0}) return;
   const MonoTime now = clock_.MonoNow();
+  {
+    MutexLock lock(&mutex_);  // Unlocking wakes the thread.
+    for (auto& [id, kept] : kept_) kept.next = std::min(kept.next, now);
+    ++last_tries_;
+  }
   MutexLock lock(&mutex_);
-  for (auto& [id, kept] : kept_) kept.next = std::min(kept.next, now);
-  ++last_tries_;
   const auto tried = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::all_of(kept_.begin(), kept_.end(),
                        [&](const auto& kept) { return kept.second.next > now; });

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.support.ports import free_port
-from tests.support.processes import BIN, ROOT
+from tests.support.processes import BIN, ROOT, wait_until
 from tests.support.step_rig import TRY_AGAIN
 
 
@@ -140,6 +140,20 @@ def test_interrupting_a_recording_keeps_it(make_workers, logdir):
 
 def strobe(*arguments):
     return subprocess.run([BIN / "strobe", *arguments], capture_output=True, text=True)
+
+
+def test_interrupting_a_copy_leaves_nothing_half_written(tmp_path):
+    run = tmp_path / "from/plugins/profile/r"
+    run.mkdir(parents=True)
+    with open(run / "w0.xplane.pb", "wb") as trace:
+        trace.truncate(2 << 30)
+    process = subprocess.Popen([BIN / "strobe", "cp", run, tmp_path / "to"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    half = tmp_path / "to/plugins/profile/r/.w0.xplane.pb.partial"
+    wait_until(lambda: half.exists() and half.stat().st_size > 0, 60, "the copy")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1 and errors.startswith("Cancelled: "), errors
+    assert [path for path in (tmp_path / "to").rglob("*") if path.is_file()] == []
 
 
 def test_the_outcomes_page_is_made_from_the_table():

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <thread>
 
+#include "common/base/file_descriptor.h"
 #include "tests/fakes/flush_watch.h"
 
 namespace strobe::storage {
@@ -42,7 +43,7 @@ TEST_F(FileStoreTest, WhatAKilledWriterLeftGoesWithTheLastObject) {
     ASSERT_TRUE(Put(store, "run/a", "a").ok());
     std::ofstream(root_ + "/run/.b.partial") << "half";
     const FileDescriptor writer(open((root_ + "/run/.b.partial").c_str(), O_WRONLY | O_CLOEXEC));
-    if (written) ASSERT_EQ(flock(writer.get(), LOCK_EX | LOCK_NB), 0);
+    ASSERT_EQ(flock(writer.get(), written ? LOCK_EX : LOCK_UN), 0);
     EXPECT_EQ(*DeleteBelow(store, "run/"), 1u);
     EXPECT_EQ(fs::exists(root_ + "/run"), written) << "somebody writes it now";
   }
