@@ -24,7 +24,7 @@ std::string Element(std::string_view text, std::string_view tag) {
 
 // Returns what the server answered, with the status line. The rest of a message has the URL and the
 // object's key, which may contain any word.
-std::string_view AnswerIn(std::string_view message) {
+std::string_view AnswerOf(std::string_view message) {
   for (const std::string_view mark : {"status code: ", "error response: "}) {
     if (const std::size_t at = message.find(mark); at != std::string_view::npos)
       return message.substr(at + mark.size());
@@ -111,7 +111,7 @@ absl::StatusCode CodeOf(const StoreFailure& failure) {
     default:
       break;
   }
-  const std::string_view answer = AnswerIn(text);
+  const std::string_view answer = AnswerOf(text);
   if (IsAnyOf(answer, kClock) || Contains(text, kOtherRegion))
     return absl::StatusCode::kFailedPrecondition;
   if (IsAnyOf(answer, kExpired)) return absl::StatusCode::kUnauthenticated;
@@ -147,7 +147,7 @@ absl::StatusCode CodeOf(const StoreFailure& failure) {
 std::string_view Hint(absl::StatusCode code, const StoreFailure& failure) {
   if (Contains(failure.message, kOtherRegion))
     return "; the bucket is probably in another region; set region";
-  const std::string_view answer = AnswerIn(failure.message);
+  const std::string_view answer = AnswerOf(failure.message);
   if (IsAnyOf(answer, kClock)) return "; this machine's clock is wrong; set it by NTP";
   if (Contains(answer, "NoSuchBucket") || Contains(answer, "ContainerNotFound"))
     return "; create the bucket or correct the logdir";

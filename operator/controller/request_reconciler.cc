@@ -77,9 +77,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& 
   // Attempt `status.attempt` has ended, and the next one is due at the retry time.
   if (request.cancel) return EndCancelled(request, "cancelled between two attempts");
   const Nanos left = *request.status.retry_time - deps_.clock.WallNow();
-  // A clock that was ahead wrote a time that is further away than any wait.
-  const bool possible = left <= kMaxRetryWait + kClocksDiffer;
-  if (left > Nanos{0} && possible) return ReconcileResult{left};
+  // A time that is further away than any wait was written by a clock that was ahead.
+  if (left > Nanos{0} && left <= kMaxRetryWait + kClocksDiffer) return ReconcileResult{left};
   return Begin(key, request, std::max(request.status.attempt, 1) + 1);
 }
 
@@ -268,15 +267,14 @@ absl::StatusOr<ReconcileResult> RequestReconciler::StartAttempt(const std::strin
   live->targets = targets;
   live->told = deps_.clock.MonoNow();
   live->spec = std::move(spec);
-  ASSIGN_OR_RETURN(const std::optional<ProfileRequest> held, AddFinalizer(key, request));
-  if (!held) return absl::AbortedError("the request was changed meanwhile");
+  ASSIGN_OR_RETURN(const ProfileRequest held, AddFinalizer(key, request));
   // The attempt's number must be in the status before any worker is armed: an operator that takes
   // over looks for this capture at the sidecars instead of starting another.
   AttemptProgress preflight;
   preflight.matched = targets.size();
   preflight.workers_note = live->spec.workers_note;
   preflight.expected_workers = live->spec.expected_workers;
-  RETURN_IF_ERROR(Write(*held, ActiveStatus(*held, number, preflight, live->began)));
+  RETURN_IF_ERROR(Write(held, ActiveStatus(held, number, preflight, live->began)));
   live->attempt = CaptureAttempt::Start(
       {deps_.clock, deps_.executor, deps_.workers, true, deps_.reporter}, live->spec, number,
       std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
@@ -285,15 +283,15 @@ absl::StatusOr<ReconcileResult> RequestReconciler::StartAttempt(const std::strin
 }
 
 // With the finalizer a deletion waits until the capture is cancelled. Returns the request as the
-// write left it; none when somebody changed it meanwhile.
-absl::StatusOr<std::optional<ProfileRequest>> RequestReconciler::AddFinalizer(
-    const std::string& key, const ProfileRequest& request) {
-  if (HasFinalizer(request) || request.deleting) return std::optional(request);
+// write left it; Aborted when somebody changed it meanwhile.
+absl::StatusOr<ProfileRequest> RequestReconciler::AddFinalizer(const std::string& key,
+                                                               const ProfileRequest& request) {
+  if (HasFinalizer(request) || request.deleting) return request;
   RETURN_IF_ERROR(deps_.cluster.SetFinalizers(request, WithFinalizer(request)));
   ASSIGN_OR_RETURN(ProfileRequest held, deps_.cluster.GetRequest(key));
   if (held.uid != request.uid || held.deleting || !HasFinalizer(held))
-    return std::optional<ProfileRequest>();
-  return std::optional(std::move(held));
+    return absl::AbortedError("the request was changed meanwhile");
+  return held;
 }
 
 absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key,

@@ -53,8 +53,8 @@ class RequestReconciler {
   absl::StatusOr<ReconcileResult> StartAttempt(const std::string& key,
                                                const ProfileRequest& request, int number,
                                                std::vector<Target> targets, CaptureSpec spec);
-  absl::StatusOr<std::optional<ProfileRequest>> AddFinalizer(const std::string& key,
-                                                             const ProfileRequest& request);
+  absl::StatusOr<ProfileRequest> AddFinalizer(const std::string& key,
+                                              const ProfileRequest& request);
   absl::StatusOr<ReconcileResult> Follow(const std::string& key, const ProfileRequest& request,
                                          LiveCapture& live);
   absl::StatusOr<ReconcileResult> ShowProgress(const ProfileRequest& request,
