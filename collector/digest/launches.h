@@ -43,7 +43,7 @@ class LaunchRun {
   // The first launch with this key.
   std::optional<Launch> Find(std::uint64_t key) const;
   std::size_t size() const { return size_; }
-  // Of a run with launches.
+  // Only for a run with launches.
   std::uint64_t first_key() const { return blocks_.front().first.key; }
   std::uint64_t last_key() const { return last_.key; }
 
