@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 #include "collector/storage/beneath.h"
@@ -92,16 +93,9 @@ absl::Status LetOthersRead(const FileDescriptor& file, const Place& place) {
   return FileError(error, "change the mode of", place.path());
 }
 
-// Removes hidden files whose writer was killed. A file that is being written is locked.
-void RemoveAbandoned(const FileDescriptor& folder) {
-  const absl::StatusOr<std::vector<FolderEntry>> entries = ReadFolder(folder, Names::kHidden);
-  if (!entries.ok()) return;
-  for (const FolderEntry& entry : *entries) {
-    if (entry.is_folder || !entry.name.ends_with(kPartial)) continue;
-    const absl::StatusOr<FileDescriptor> file = OpenFileIn(folder, entry.name);
-    if (file.ok() && flock(file->get(), LOCK_EX | LOCK_NB) == 0)
-      unlinkat(folder.get(), entry.name.c_str(), 0);
-  }
+// False if it is not empty, or cannot be removed for another reason.
+bool RemoveFolder(const Place& folder) {
+  return unlinkat(folder.folder.get(), folder.name.c_str(), AT_REMOVEDIR) == 0;
 }
 
 // Gives the hidden file its final name. With create_only, only if the name is free.
@@ -246,6 +240,7 @@ absl::StatusOr<std::vector<std::string>> FileStore::ListDirectories(std::string_
 }
 
 absl::Status FileStore::Delete(std::span<const std::string> keys) {
+  std::set<std::string> left;  // Folders that had something in them after their last object.
   for (const std::string& key : keys) {
     if (cancelled()) return absl::CancelledError("cancelled");
     const absl::StatusOr<Place> place = Find(root_, key, Missing::kIsAnError);
@@ -256,17 +251,31 @@ absl::Status FileStore::Delete(std::span<const std::string> keys) {
     if (place->parent.empty()) continue;
     // Removes the folder if it is empty now; rmdir refuses others.
     const absl::StatusOr<Place> folder = Find(root_, place->parent, Missing::kIsAnError);
-    if (!folder.ok()) continue;
-    const auto remove = [&] {
-      return unlinkat(folder->folder.get(), folder->name.c_str(), AT_REMOVEDIR) == 0;
-    };
-    if (remove() || (errno != ENOTEMPTY && errno != EEXIST)) continue;
-    const absl::StatusOr<std::vector<FolderEntry>> others = ReadFolder(place->folder);
-    if (!others.ok() || !others->empty()) continue;
-    RemoveAbandoned(place->folder);
-    remove();
+    if (!folder.ok() || RemoveFolder(*folder))
+      left.erase(place->parent);
+    else
+      left.insert(place->parent);
   }
+  for (auto parent = left.rbegin(); parent != left.rend(); ++parent) RemoveAbandoned(*parent);
   return absl::OkStatus();
+}
+
+// Listed once per folder and not after each object: a run may have thousands.
+void FileStore::RemoveAbandoned(const std::string& parent) {
+  const absl::StatusOr<FileDescriptor> folder = OpenFolder(root_, parent, Missing::kIsAnError);
+  const absl::StatusOr<Place> place = Find(root_, parent, Missing::kIsAnError);
+  if (!folder.ok() || !place.ok()) return;
+  const absl::StatusOr<std::vector<FolderEntry>> shown = ReadFolder(*folder);
+  const absl::StatusOr<std::vector<FolderEntry>> hidden = ReadFolder(*folder, Names::kHidden);
+  if (!shown.ok() || !shown->empty() || !hidden.ok()) return;
+  for (const FolderEntry& entry : *hidden) {
+    if (entry.is_folder || !entry.name.ends_with(kPartial)) continue;
+    // A file that is being written is locked.
+    const absl::StatusOr<FileDescriptor> file = OpenFileIn(*folder, entry.name);
+    if (file.ok() && flock(file->get(), LOCK_EX | LOCK_NB) == 0)
+      unlinkat(folder->get(), entry.name.c_str(), 0);
+  }
+  RemoveFolder(*place);
 }
 
 }  // namespace strobe::storage

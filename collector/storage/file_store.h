@@ -32,6 +32,8 @@ class FileStore final : public ObjectStore {
   absl::Status Delete(std::span<const std::string> keys) override;
 
  private:
+  // Removes a folder that only has hidden files, if their writers were killed, with these.
+  void RemoveAbandoned(const std::string& parent);
   bool cancelled() const { return cancellation_ != nullptr && cancellation_->cancelled(); }
 
   const std::string root_;

@@ -122,24 +122,21 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
   ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store, stores_.Open(logdir, limits));
   ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
   const std::string key = TraceKey(run, plan.worker());
-  storage::UploadOptions options{.sha256 = report.sha256()};
-  std::string id;
-  bool warned = false;
-  if (spooled) {
-    options.resume = spool_->LoadUpload(trace.id);
-    options.save = [&](storage::UploadState state) {
-      state.key = key;
-      id = state.id;
-      const absl::Status saved = spool_->SaveUpload(trace.id, state);
-      if (!saved.ok() && !std::exchange(warned, true))
-        LogWarning("the journal of an upload cannot be written; the upload continues without it",
-                   {{"capture", report.capture_id()}, {"error", MessageOf(saved)}});
-    };
-  }
   if (!spooled) {
     RETURN_IF_ERROR(UploadOnce(*store, plan.logdir(), key, bytes, limits, report.sha256()));
     return logdir.UrlOf(key);
   }
+  std::string id;
+  bool warned = false;
+  storage::UploadOptions options{.sha256 = report.sha256(), .resume = spool_->LoadUpload(trace.id)};
+  options.save = [&](storage::UploadState state) {
+    state.key = key;
+    id = state.id;
+    const absl::Status saved = spool_->SaveUpload(trace.id, state);
+    if (!saved.ok() && !std::exchange(warned, true))
+      LogWarning("the journal of an upload cannot be written; the upload continues without it",
+                 {{"capture", report.capture_id()}, {"error", MessageOf(saved)}});
+  };
   const absl::Status status = UploadPaced(*store, key, bytes, limits, options);
   if (status.ok()) return logdir.UrlOf(key);
   // An upload that is not in the journal is never resumed.
