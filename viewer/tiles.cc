@@ -5,15 +5,16 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "collector/index/varint.h"
 #include "collector/index/window.h"
+#include "collector/xplane/varint.h"
+#include "collector/xplane/wire.h"
 #include "common/base/parallel.h"
 
 namespace strobe::viewer {
 namespace {
 
-using index::PutVarint;
-using index::ZigZag;
+using wire::AppendVarint;
+using wire::ZigZag;
 
 constexpr std::uint32_t kUnitBits = 6;  // A slot has 2^6 units.
 
@@ -71,14 +72,14 @@ std::string EncodeTiles(const LoadedRun& run, const TileRequest& request) {
   std::unordered_map<std::string_view, std::uint32_t> text_ids;
   std::vector<std::string_view> texts;
   std::string head;
-  PutVarint(1, head);
-  PutVarint(all.size(), head);
+  AppendVarint(1, head);
+  AppendVarint(all.size(), head);
   for (const TrackItems& track : all) {
-    PutVarint(track.row, head);
-    PutVarint(track.track, head);
-    PutVarint(track.counter ? 1 : 0, head);
-    PutVarint(track.counter ? track.samples.size() : track.items.size(), head);
-    PutVarint(ZigZag(track.phase), head);
+    AppendVarint(track.row, head);
+    AppendVarint(track.track, head);
+    AppendVarint(track.counter ? 1 : 0, head);
+    AppendVarint(track.counter ? track.samples.size() : track.items.size(), head);
+    AppendVarint(ZigZag(track.phase), head);
     const auto at = [&](std::int64_t ps) {
       return (std::clamp(ps, track.window.begin_ps, track.window.end_ps) - track.window.begin_ps) >>
              unit;
@@ -88,24 +89,24 @@ std::string EncodeTiles(const LoadedRun& run, const TileRequest& request) {
       const std::int64_t begin = at(item.begin_ps), end = at(item.end_ps);
       const bool from_before = item.begin_ps < track.window.begin_ps;
       const bool goes_on = item.end_ps > track.window.end_ps;
-      PutVarint(ZigZag(begin - before), begins);
+      AppendVarint(ZigZag(begin - before), begins);
       before = begin;
-      PutVarint(
+      AppendVarint(
           static_cast<std::uint64_t>(end - begin) * 4 + (from_before ? 1 : 0) + (goes_on ? 2 : 0),
           lengths);
       const std::string_view name = track.index->Text(item.name);
       const auto [text, added] =
           text_ids.try_emplace(name, static_cast<std::uint32_t>(texts.size()));
       if (added) texts.push_back(name);
-      PutVarint(text->second, names);
-      PutVarint(item.count, counts);
+      AppendVarint(text->second, names);
+      AppendVarint(item.count, counts);
       // The page draws few heights, and sixteen values compress better than 256.
       busy.push_back(static_cast<char>(std::lround(item.busy * 15) * 17));
     }
     before = 0;
     for (const index::Sample& sample : track.samples) {
       const std::int64_t when = at(sample.at_ps);
-      PutVarint(ZigZag(when - before), times);
+      AppendVarint(ZigZag(when - before), times);
       before = when;
       for (const double value : {sample.least, sample.most, sample.last}) {
         char bytes[sizeof value];
@@ -114,9 +115,9 @@ std::string EncodeTiles(const LoadedRun& run, const TileRequest& request) {
       }
     }
   }
-  PutVarint(texts.size(), head);
+  AppendVarint(texts.size(), head);
   for (const std::string_view text : texts) {
-    PutVarint(text.size(), head);
+    AppendVarint(text.size(), head);
     head += text;
   }
   return head + begins + lengths + names + counts + busy + times + values;

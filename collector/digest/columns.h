@@ -150,11 +150,4 @@ inline constexpr std::array<Column<DigestDevice>, 7> kDeviceFields = {{
     ColumnOf<DigestDevice, &DigestDevice::peak_bytes>(9, Coding::kAny),
 }};
 
-inline std::uint64_t ZigZag(std::int64_t value) {
-  return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
-}
-inline std::int64_t FromZigZag(std::uint64_t value) {
-  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
-}
-
 }  // namespace strobe::digest

@@ -2,6 +2,7 @@
 
 #include "collector/digest/columns.h"
 #include "collector/digest/encode.h"
+#include "collector/xplane/varint.h"
 #include "collector/xplane/wire.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -26,10 +27,10 @@ absl::Status Uncode(digest::Coding coding, std::int64_t coded, std::int64_t& bef
   value = coded;
   switch (coding) {
     case digest::Coding::kDelta:
-      value = before = AddSaturated(before, digest::FromZigZag(static_cast<std::uint64_t>(coded)));
+      value = before = AddSaturated(before, wire::UnZigZag(static_cast<std::uint64_t>(coded)));
       return absl::OkStatus();
     case digest::Coding::kSigned:
-      value = digest::FromZigZag(static_cast<std::uint64_t>(coded));
+      value = wire::UnZigZag(static_cast<std::uint64_t>(coded));
       return absl::OkStatus();
     case digest::Coding::kDuration:
       return coded < 0 ? Broken("a negative duration") : absl::OkStatus();
@@ -162,17 +163,17 @@ absl::Status DecodeScalar(const wire::Reader& reader, Digest& digest) {
       digest.zero_ns = reader.signed_value();
       break;
     case 7:
-      digest.clock_offset_ns = digest::FromZigZag(reader.value());
+      digest.clock_offset_ns = wire::UnZigZag(reader.value());
       break;
     case 8:
       if (reader.signed_value() < 0) return Broken("a negative error");
       digest.clock_error_ns = reader.signed_value();
       break;
     case 9:
-      digest.begin_ns = digest::FromZigZag(reader.value());
+      digest.begin_ns = wire::UnZigZag(reader.value());
       break;
     case 10:
-      digest.end_ns = digest::FromZigZag(reader.value());
+      digest.end_ns = wire::UnZigZag(reader.value());
       break;
     case 11:
       digest.events = reader.value();

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "collector/digest/columns.h"
+#include "collector/xplane/varint.h"
 #include "collector/xplane/wire.h"
 #include "common/base/utf8.h"
 
@@ -22,9 +23,9 @@ std::uint64_t Coded(Coding coding, std::int64_t value, std::int64_t& before) {
     const std::uint64_t delta =
         static_cast<std::uint64_t>(value) - static_cast<std::uint64_t>(before);
     before = value;
-    return ZigZag(static_cast<std::int64_t>(delta));
+    return wire::ZigZag(static_cast<std::int64_t>(delta));
   }
-  return coding == Coding::kSigned ? ZigZag(value) : static_cast<std::uint64_t>(value);
+  return coding == Coding::kSigned ? wire::ZigZag(value) : static_cast<std::uint64_t>(value);
 }
 
 // The rows as columns. A column of zeros is left out.
@@ -118,11 +119,11 @@ std::string EncodeHead(const Digest& digest) {
   if (digest.world_size) wire::AppendVarintField(4, *digest.world_size, bytes);
   AppendPart(5, CutUtf8(digest.host, 256), bytes);
   wire::AppendVarintField(6, static_cast<std::uint64_t>(digest.zero_ns), bytes);
-  wire::AppendVarintField(7, ZigZag(digest.clock_offset_ns), bytes);
+  wire::AppendVarintField(7, wire::ZigZag(digest.clock_offset_ns), bytes);
   if (digest.clock_error_ns)
     wire::AppendVarintField(8, static_cast<std::uint64_t>(*digest.clock_error_ns), bytes);
-  wire::AppendVarintField(9, ZigZag(digest.begin_ns), bytes);
-  wire::AppendVarintField(10, ZigZag(digest.end_ns), bytes);
+  wire::AppendVarintField(9, wire::ZigZag(digest.begin_ns), bytes);
+  wire::AppendVarintField(10, wire::ZigZag(digest.end_ns), bytes);
   wire::AppendVarintField(11, digest.events, bytes);
   AppendPart(12, EncodeFields(digest.knows, kKnowsFields), bytes);
   AppendPart(13, EncodeFields(digest.time, kBreakdownFields), bytes);

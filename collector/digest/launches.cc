@@ -3,22 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "collector/digest/columns.h"
 #include "collector/xplane/wire.h"
 
 namespace strobe::digest {
 namespace {
-
-// Reads what wire::AppendVarint wrote.
-std::uint64_t TakeVarint(const std::string& from, std::size_t& at) {
-  std::uint64_t value = 0;
-  for (unsigned shift = 0; at < from.size(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(from[at++]);
-    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) break;
-  }
-  return value;
-}
 
 bool HasSmallerKey(const Launch& a, const Launch& b) { return a.key < b.key; }
 
@@ -29,7 +17,7 @@ void LaunchRun::Append(const Launch& launch) {
     blocks_.push_back({launch, packed_.size()});
   } else {
     wire::AppendVarint(launch.key - last_.key, packed_);
-    wire::AppendVarint(ZigZag(launch.begin_ps - last_.begin_ps), packed_);
+    wire::AppendVarint(wire::ZigZag(launch.begin_ps - last_.begin_ps), packed_);
   }
   last_ = launch;
   ++size_;
@@ -41,21 +29,20 @@ void LaunchRun::Close() {
 }
 
 void LaunchRun::Cursor::EnterBlock() {
-  valid_ = block_ < run_->blocks_.size();
-  if (!valid_) return;
-  index_ = block_ * kBlockLaunches;
-  launch_ = run_->blocks_[block_].first;
-  at_ = run_->blocks_[block_].at;
+  if (!valid()) return;
+  const Block& block = run_->blocks_[block_];
+  left_ = std::min(kBlockLaunches, run_->size_ - block_ * kBlockLaunches);
+  launch_ = block.first;
+  others_ = wire::VarintReader(std::string_view(run_->packed_).substr(block.at));
 }
 
 void LaunchRun::Cursor::Next() {
-  ++index_;
-  if (index_ % kBlockLaunches == 0 || index_ == run_->size_) {
+  if (--left_ == 0) {
     ++block_;
     return EnterBlock();
   }
-  launch_.key += TakeVarint(run_->packed_, at_);
-  launch_.begin_ps += FromZigZag(TakeVarint(run_->packed_, at_));
+  launch_.key += others_.Next();
+  launch_.begin_ps += wire::UnZigZag(others_.Next());
 }
 
 std::optional<Launch> LaunchRun::Find(std::uint64_t key) const {

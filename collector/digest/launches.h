@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "collector/xplane/varint.h"
+
 namespace strobe::digest {
 
 struct Launch {
@@ -23,7 +25,7 @@ class LaunchRun {
     explicit Cursor(const LaunchRun& run, std::size_t block = 0) : run_(&run), block_(block) {
       EnterBlock();
     }
-    bool valid() const { return valid_; }
+    bool valid() const { return block_ < run_->blocks_.size(); }
     const Launch& launch() const { return launch_; }
     void Next();
 
@@ -31,8 +33,8 @@ class LaunchRun {
     void EnterBlock();
 
     const LaunchRun* run_;
-    std::size_t block_, index_ = 0, at_ = 0;
-    bool valid_ = false;
+    std::size_t block_, left_ = 0;  // `left_`: the launches of the block from this one on.
+    wire::VarintReader others_{std::string_view()};
     Launch launch_{};
   };
 

@@ -123,12 +123,13 @@ void Index::ForEachLink(const Track& track, bool incoming, std::uint64_t from, s
                                 [](const LinkBlock& b, std::uint64_t o) { return b.ordinal < o; });
   if (block != all.begin()) --block;
   for (; block != all.end() && block->ordinal < to; ++block) {
-    VarintReader reader(link_data_.substr(std::min<std::uint64_t>(block->data, link_data_.size())));
+    wire::VarintReader reader(
+        link_data_.substr(std::min<std::uint64_t>(block->data, link_data_.size())));
     LinkTarget link{.ordinal = block->ordinal};
     for (std::uint32_t i = 0; i < std::min(block->links, kBlockEvents); ++i) {
       link.ordinal += static_cast<std::uint32_t>(reader.Next());
       link.track = static_cast<std::uint32_t>(reader.Next());
-      link.other += static_cast<std::uint32_t>(UnZigZag(reader.Next()));
+      link.other += static_cast<std::uint32_t>(wire::UnZigZag(reader.Next()));
       if (link.ordinal >= from && link.ordinal < to && link.track < tracks_.size()) visit(link);
     }
   }

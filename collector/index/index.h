@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "collector/index/format.h"
-#include "collector/index/varint.h"
+#include "collector/xplane/varint.h"
 
 namespace strobe::index {
 
@@ -71,7 +71,7 @@ class Index {
   // Calls `visit(const Entry&)` for each event of a block, in order.
   template <typename Visit>
   void ForEachEntry(const Block& block, const Visit& visit) const {
-    VarintReader reader(
+    wire::VarintReader reader(
         event_data_.substr(std::min<std::uint64_t>(block.data, event_data_.size())));
     Entry entry{.place = block.place};
     auto begin = static_cast<std::uint64_t>(block.begin_ps);
@@ -81,7 +81,7 @@ class Index {
       entry.duration_ps = static_cast<std::int64_t>(
           std::min(reader.Next(), static_cast<std::uint64_t>(kMaxEntryPs)));
       entry.name = static_cast<std::uint32_t>(reader.Next());
-      entry.place += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
+      entry.place += static_cast<std::uint64_t>(wire::UnZigZag(reader.Next()));
       visit(entry);
     }
   }

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "collector/index/sort_by_key.h"
-#include "collector/index/varint.h"
+#include "collector/xplane/varint.h"
 
 namespace strobe::index {
 namespace {
@@ -101,9 +101,9 @@ class LinkEncoder {
     }
     ++lists_.blocks.back().links;
     char* at = lists_.data.Room();
-    PutVarint(link.ordinal - ordinal_, at);
-    PutVarint(link.other_track, at);
-    PutVarint(ZigZag(link.other_ordinal - other_), at);
+    wire::PutVarint(link.ordinal - ordinal_, at);
+    wire::PutVarint(link.other_track, at);
+    wire::PutVarint(wire::ZigZag(link.other_ordinal - other_), at);
     lists_.data.Wrote(at);
     ordinal_ = link.ordinal;
     other_ = link.other_ordinal;
@@ -132,10 +132,10 @@ class PackedLinks {
     Link last;
     for (const Link& link : links) {
       char* at = bytes_.Room();
-      PutVarint(link.track - last.track, at);
-      PutVarint(link.track == last.track ? link.ordinal - last.ordinal : link.ordinal, at);
-      PutVarint(link.other_track, at);
-      PutVarint(ZigZag(std::int64_t{link.other_ordinal} - last.other_ordinal), at);
+      wire::PutVarint(link.track - last.track, at);
+      wire::PutVarint(link.track == last.track ? link.ordinal - last.ordinal : link.ordinal, at);
+      wire::PutVarint(link.other_track, at);
+      wire::PutVarint(wire::ZigZag(std::int64_t{link.other_ordinal} - last.other_ordinal), at);
       bytes_.Wrote(at);
       last = link;
     }
@@ -165,20 +165,20 @@ class LinkCursor {
         done_ = true;
         return;
       }
-      reader_ = VarintReader(chunks_[next_++].view());
+      reader_ = wire::VarintReader(chunks_[next_++].view());
     }
     const auto track = static_cast<std::uint32_t>(reader_.Next());
     const auto ordinal = static_cast<std::uint32_t>(reader_.Next());
     link_.ordinal = track == 0 ? link_.ordinal + ordinal : ordinal;
     link_.track += track;
     link_.other_track = static_cast<std::uint32_t>(reader_.Next());
-    link_.other_ordinal += static_cast<std::uint32_t>(UnZigZag(reader_.Next()));
+    link_.other_ordinal += static_cast<std::uint32_t>(wire::UnZigZag(reader_.Next()));
   }
 
  private:
   std::vector<Chunk> chunks_;
   std::size_t next_ = 0;
-  VarintReader reader_{std::string_view()};
+  wire::VarintReader reader_{std::string_view()};
   Link link_{};
   bool done_ = false;
 };
@@ -210,10 +210,10 @@ LinkLists Merge(std::vector<PackedLinks> runs, std::uint32_t tracks, Spill* spil
 void PackedEnds::Add(const LinkEnd& end) {
   Part& part = parts_[parts_.size() == 1 ? 0 : PartOf(end.id)];
   char* at = part.bytes.Room();
-  PutVarint(ZigZag(static_cast<std::int64_t>(end.id - part.last.id)), at);
+  wire::PutVarint(wire::ZigZag(static_cast<std::int64_t>(end.id - part.last.id)), at);
   const std::uint64_t track = end.track & ~LinkEnd::kIncoming;
-  PutVarint(track << 1 | (end.incoming() ? 1 : 0), at);
-  PutVarint(ZigZag(std::int64_t{end.ordinal} - part.last.ordinal), at);
+  wire::PutVarint(track << 1 | (end.incoming() ? 1 : 0), at);
+  wire::PutVarint(wire::ZigZag(std::int64_t{end.ordinal} - part.last.ordinal), at);
   part.bytes.Wrote(at);
   part.last = end;
   ++size_;
@@ -229,12 +229,12 @@ void PackedEnds::Unpack(unsigned first, unsigned last, std::uint32_t first_track
   for (unsigned i = whole ? 0 : first; i < (whole ? 1 : last); ++i) {
     LinkEnd end;
     for (const std::string_view chunk : parts_[i].bytes.all()) {
-      for (VarintReader reader(chunk); !reader.done();) {
-        end.id += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
+      for (wire::VarintReader reader(chunk); !reader.done();) {
+        end.id += static_cast<std::uint64_t>(wire::UnZigZag(reader.Next()));
         const std::uint64_t track = reader.Next();
         end.track = first_track + static_cast<std::uint32_t>(track >> 1);
         if ((track & 1) != 0) end.track |= LinkEnd::kIncoming;
-        end.ordinal += static_cast<std::uint32_t>(UnZigZag(reader.Next()));
+        end.ordinal += static_cast<std::uint32_t>(wire::UnZigZag(reader.Next()));
         if (const unsigned part = PartOf(end.id); part >= first && part < last) ends.push_back(end);
       }
     }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collector/index/varint.h"
+#include "collector/xplane/varint.h"
 
 namespace strobe::index {
 
@@ -17,10 +17,11 @@ void TrackWriter::Add(std::int64_t begin_ps, std::int64_t end_ps, std::uint32_t 
   const std::int64_t duration = end_ps - begin_ps;
   char* at = data.Room();
   // Unsigned, because a hostile trace may have events further apart than 63 bits can tell.
-  PutVarint(static_cast<std::uint64_t>(begin_ps) - static_cast<std::uint64_t>(last_begin_), at);
-  PutVarint(static_cast<std::uint64_t>(duration), at);
-  PutVarint(name, at);
-  PutVarint(ZigZag(static_cast<std::int64_t>(place - last_place_)), at);
+  wire::PutVarint(static_cast<std::uint64_t>(begin_ps) - static_cast<std::uint64_t>(last_begin_),
+                  at);
+  wire::PutVarint(static_cast<std::uint64_t>(duration), at);
+  wire::PutVarint(name, at);
+  wire::PutVarint(wire::ZigZag(static_cast<std::int64_t>(place - last_place_)), at);
   data.Wrote(at);
   last_begin_ = begin_ps;
   last_place_ = place;
@@ -61,7 +62,7 @@ std::int64_t TrackWriter::BeginOf(std::uint32_t ordinal) const {
       skipped -= chunk.size();
       continue;
     }
-    for (VarintReader reader(chunk.substr(skipped)); !reader.done();) {
+    for (wire::VarintReader reader(chunk.substr(skipped)); !reader.done();) {
       begin += reader.Next();
       for (int other = 0; other < 3; ++other) reader.Next();  // Duration, name and place.
       if (--left == 0) return static_cast<std::int64_t>(begin);

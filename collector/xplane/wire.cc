@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "collector/xplane/varint.h"
 #include "common/base/strings.h"
 
 namespace strobe::wire {
@@ -83,11 +84,10 @@ absl::Status Reader::AppendIntegers(std::vector<std::int64_t>& values) const {
 }
 
 void AppendVarint(std::uint64_t value, std::string& out) {
-  while (value >= 0x80) {
-    out.push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  out.push_back(static_cast<char>(value));
+  char bytes[kMaxVarint];
+  char* end = bytes;
+  PutVarint(value, end);
+  out.append(bytes, static_cast<std::size_t>(end - bytes));
 }
 
 void AppendVarintField(std::uint32_t field, std::uint64_t value, std::string& out) {

@@ -10,9 +10,9 @@
 #include <set>
 #include <thread>
 
-#include "collector/index/varint.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
+#include "collector/xplane/varint.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "tests/fakes/simulated_time.h"
@@ -164,7 +164,7 @@ TEST_F(ViewerTest, TilesHoldEveryEventOnce) {
       const http::Page page =
           Get("/api/tiles", StrCat("rows=0-2&begin=", begin, "&level=", level, "&slots=", slots));
       ASSERT_EQ(page.status, 200);
-      index::VarintReader reader(page.body);
+      wire::VarintReader reader(page.body);
       EXPECT_EQ(reader.Next(), 1u);
       std::vector<std::uint64_t> items;
       for (std::uint64_t tracks = reader.Next(); tracks > 0; --tracks) {

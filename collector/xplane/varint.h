@@ -1,11 +1,11 @@
-// Variable-length integers, 7 bits per byte, as the index's blocks store them. Reading never passes
-// the end; a number that is cut off reads as 0.
+// Variable-length integers, 7 bits per byte, without the fields of a message around them. Reading
+// never passes the end; a number that is cut off reads as 0.
 #pragma once
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
-namespace strobe::index {
+namespace strobe::wire {
 
 inline constexpr std::size_t kMaxVarint = 10;  // Bytes.
 
@@ -16,13 +16,6 @@ inline constexpr std::size_t kMaxVarint = 10;  // Bytes.
   for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>(value | 0x80);
   *to++ = static_cast<char>(value);
   at = to;
-}
-
-inline void PutVarint(std::uint64_t value, std::string& out) {
-  char bytes[kMaxVarint];
-  char* end = bytes;
-  PutVarint(value, end);
-  out.append(bytes, static_cast<std::size_t>(end - bytes));
 }
 
 class VarintReader {
@@ -55,4 +48,4 @@ inline std::int64_t UnZigZag(std::uint64_t value) {
   return static_cast<std::int64_t>(value >> 1 ^ (0 - (value & 1)));
 }
 
-}  // namespace strobe::index
+}  // namespace strobe::wire
