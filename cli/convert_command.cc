@@ -17,6 +17,7 @@
 #include "collector/convert/perfetto_trace.h"
 #include "collector/index/build.h"
 #include "collector/kineto/trace_file.h"
+#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -69,7 +70,7 @@ absl::Status WriteStatsJson(const AlignedTraces& traces, const Sink& sink) {
   for (const convert::LeftOut& worker : traces.left_out)
     workers.push_back(
         {{"worker", worker.worker}, {"planes", Json::array()}, {"problem", worker.why}});
-  return sink(workers.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return sink(JsonText(workers, 2) + "\n");
 }
 
 bool WantsJson(std::string_view out) { return out.ends_with(".json") || out.ends_with(".json.gz"); }

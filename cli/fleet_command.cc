@@ -8,6 +8,7 @@
 #include "cli/fleet_run.h"
 #include "cli/open_place.h"
 #include "cli/stop_at_signal.h"
+#include "common/base/json_text.h"
 #include "common/base/plain_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -117,7 +118,7 @@ int PrintJob(const FleetFlags& flags) {
   options.hopeless_exit_codes = {kExitWrongFlags, cluster::kExitBadRuns};
   const absl::StatusOr<nlohmann::ordered_json> job = cluster::MakeFleetJob(options);
   if (!job.ok()) return Complain(job.status());
-  std::cout << job->dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+  std::cout << JsonText(*job, 2) << "\n";
   return kExitOk;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/report_table.h"
 #include "common/base/fnv.h"
+#include "common/base/json_text.h"
 #include "common/base/plain_text.h"
 #include "common/base/sha256.h"
 #include "common/base/strings.h"
@@ -80,7 +81,7 @@ std::string FleetRunJson(const FleetRun& run) {
                      {"seconds", run.seconds},
                      {"headline", run.headline},
                      {"problem", CutUtf8(run.problem, kMaxProblemBytes)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json) + "\n";
 }
 
 absl::StatusOr<FleetRun> ReadFleetRun(std::string_view text) {

@@ -16,6 +16,7 @@
 #include "collector/analysis/verdict.h"
 #include "collector/digest/device_lines.h"
 #include "common/base/duration.h"
+#include "common/base/json_text.h"
 #include "common/base/plain_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -277,7 +278,7 @@ int RunInspect(const InspectFlags& flags) {
     Json all = Json::array();
     for (const Inspected& worker : *workers) all.push_back(ToJson(worker));
     // The profiled program chose the names. JSON must be UTF-8, so that other bytes are replaced.
-    out << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    out << JsonText(all, 2) << "\n";
   } else if (workers.ok()) {
     for (std::size_t i = 0; i < workers->size(); ++i) {
       if (i > 0) out << "\n";

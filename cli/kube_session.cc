@@ -4,6 +4,7 @@
 #include <random>
 #include <string_view>
 
+#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -15,8 +16,7 @@ absl::StatusOr<std::string> CreateObject(cluster::Kubectl& kubectl,
   std::vector<std::string> arguments = {"create", "--filename=-"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   // The object contains what the user typed, which may be no UTF-8.
-  const std::string text =
-      object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const std::string text = JsonText(object);
   ASSIGN_OR_RETURN(cluster::KubectlResult result, cluster::Complete(kubectl, arguments, text));
   std::cerr << result.err;
   return std::move(result.out);

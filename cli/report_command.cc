@@ -19,6 +19,7 @@
 #include "collector/report/run_summary.h"
 #include "collector/report/straggler_json.h"
 #include "collector/report/stragglers.h"
+#include "common/base/json_text.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -113,9 +114,7 @@ std::string Written(const ReportDocument& page, const std::string& output) {
   return output == "markdown" ? RenderMarkdown(page) : RenderText(page);
 }
 
-std::string Written(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
+std::string Written(const nlohmann::ordered_json& json) { return JsonText(json, 2) + "\n"; }
 
 absl::StatusOr<std::string> ReportOne(const ReportFlags& flags) {
   ASSIGN_OR_RETURN(const MergedRun run, ReadAndMerge(flags.place, flags.storage_config));

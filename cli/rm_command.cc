@@ -17,20 +17,27 @@ bool Confirmed(const std::vector<std::string>& runs, const Logdir& logdir) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
+// A run that cannot be deleted does not keep the others, unless its store does not answer.
 int Delete(const OpenPlace& open, const std::vector<std::string>& runs) {
-  bool complete = true;
+  std::size_t deleted_runs = 0;
   for (const std::string& run : runs) {
     const absl::StatusOr<std::uint64_t> deleted = DeleteBelow(*open.store, RunPrefix(run));
-    if (!deleted.ok()) return Complain(deleted.status());
     const std::string url = open.place.logdir.RunUrl(run);
-    if (*deleted == 0) {
-      complete = false;
+    if (!deleted.ok()) {
+      Complain(deleted.status());
+      if (absl::IsUnavailable(deleted.status()) || absl::IsDeadlineExceeded(deleted.status()))
+        break;
+    } else if (*deleted == 0) {
       Complain(absl::NotFoundError(StrCat("there is no run ", url)));
     } else {
+      ++deleted_runs;
       std::cout << "deleted " << url << ", " << *deleted << " objects\n";
     }
   }
-  return complete ? kExitOk : kExitFailed;
+  if (deleted_runs == runs.size()) return kExitOk;
+  if (runs.size() > 1)
+    std::cerr << "deleted " << deleted_runs << " of " << runs.size() << " runs\n";
+  return kExitFailed;
 }
 
 }  // namespace

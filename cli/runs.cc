@@ -6,6 +6,7 @@
 #include "cli/report_table.h"
 #include "collector/catalog/report_headline.h"
 #include "common/base/duration.h"
+#include "common/base/json_text.h"
 #include "common/base/message_json.h"
 #include "common/base/name_rules.h"
 #include "common/base/parallel.h"
@@ -132,12 +133,12 @@ std::string RunsJson(const Logdir& logdir, const std::vector<RunSummary>& runs) 
     list.push_back(std::move(entry));
   }
   // Names of folders may be any bytes.
-  return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(list, 2) + "\n";
 }
 
 std::string ObjectJson(const StoredObject& object) {
   const nlohmann::ordered_json entry = {{"key", object.key}, {"bytes", object.bytes}};
-  return entry.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return JsonText(entry);
 }
 
 std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& objects) {

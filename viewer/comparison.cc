@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collector/analysis/steps.h"
+#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 
 namespace strobe::viewer {
@@ -90,9 +91,7 @@ Json ToJson(const ComparedStep& step) {
           {"workers", std::move(workers)}};
 }
 
-std::string ToText(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string ToText(const Json& json) { return JsonText(json); }
 
 // Calls answer(steps) with the steps of the run.
 template <typename Answer>

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collector/analysis/hlo_module.h"
+#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/arrows.h"
@@ -177,7 +178,7 @@ absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t num
         arrow.to.row == number && arrow.to.track == track && arrow.to.ordinal == ordinal;
     json[incoming ? "in" : "out"].push_back(Brief(run, incoming ? arrow.from : arrow.to));
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonText(json);
 }
 
 }  // namespace strobe::viewer

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "collector/analysis/hlo_module.h"
+#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -102,7 +103,7 @@ absl::StatusOr<std::string> DrawGraph(const LoadedRun& run, const GraphRequest& 
                      {"centre", centre.instruction},
                      {"nodes", std::move(nodes)},
                      {"edges", std::move(edges)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonText(json);
 }
 
 }  // namespace strobe::viewer

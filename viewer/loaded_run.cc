@@ -9,6 +9,7 @@
 
 #include "collector/xplane/names.h"
 #include "common/base/fnv.h"
+#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/pools.h"
@@ -255,7 +256,7 @@ std::string DescribeRun(const LoadedRun& run) {
                      {"workers", std::move(workers)},
                      {"rows", std::move(rows)},
                      {"warnings", run.warnings}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonText(json);
 }
 
 }  // namespace strobe::viewer

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/activity.h"
@@ -323,9 +324,7 @@ http::Page JsonPage(std::string text) {
   return {.body = std::move(text), .content_type = "application/json", .compress = true};
 }
 
-http::Page JsonPage(const Json& json) {
-  return JsonPage(json.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
+http::Page JsonPage(const Json& json) { return JsonPage(JsonText(json)); }
 
 http::Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(run)); }
 

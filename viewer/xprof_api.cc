@@ -10,6 +10,7 @@
 #include "collector/convert/json_text.h"
 #include "collector/index/window.h"
 #include "collector/xplane/names.h"
+#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/details.h"
@@ -249,8 +250,7 @@ absl::StatusOr<std::string> OneEvent(const LoadedRun& run, const http::Query& qu
   const Track& asked = index.tracks()[run.RowOf(ref).first_track + track];
   Writer writer(run);
   writer.Head(false, 1, 0);
-  writer.Span(row, track, ordinal, index.EntryAt(asked, ordinal).value_or(Entry{}),
-              args.dump(-1, ' ', false, Json::error_handler_t::replace));
+  writer.Span(row, track, ordinal, index.EntryAt(asked, ordinal).value_or(Entry{}), JsonText(args));
   writer.Tail();
   return writer.Take();
 }
@@ -309,7 +309,7 @@ absl::StatusOr<std::string> XprofData(const LoadedRun& run, const http::Query& q
 std::string XprofHosts(const LoadedRun& run) {
   Json hosts = Json::array();
   for (const Worker& worker : run.workers) hosts.push_back({{"hostname", worker.name}});
-  return hosts.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonText(hosts);
 }
 
 }  // namespace strobe::viewer

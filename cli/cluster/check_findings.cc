@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "common/base/json_text.h"
 #include "common/base/outcome.h"
 #include "common/base/strings.h"
 #include "operator/core/names.h"
@@ -219,7 +220,7 @@ std::string FindingsJson(const std::vector<Finding>& findings) {
                     {"remedy", finding.remedy}});
   }
   const Json all = {{"passed", AllPassed(findings)}, {"findings", std::move(list)}};
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(all, 2) + "\n";
 }
 
 }  // namespace strobe::cluster

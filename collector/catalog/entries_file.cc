@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/base/json_text.h"
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -18,7 +19,7 @@ constexpr std::size_t kDigestLine = 65;  // The last line: 64 digits and the lin
 
 std::string HeadingOf(std::string_view logdir) {
   const Json heading = {{"strobe", "runs"}, {"format", kFormat}, {"logdir", std::string(logdir)}};
-  return heading.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonText(heading);
 }
 
 Json ToLine(const RunEntry& entry) {
@@ -128,7 +129,7 @@ absl::Status WriteEntries(const LogdirRuns& runs,
   };
   for (const EntryRef& entry : runs.entries) {
     // Texts from a store's listing may be anything.
-    piece += ToLine(*entry).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    piece += JsonText(ToLine(*entry)) + "\n";
     if (piece.size() > 1u << 20) RETURN_IF_ERROR(flush());
   }
   RETURN_IF_ERROR(flush());

@@ -8,6 +8,7 @@
 #include "collector/digest/digest_json.h"
 #include "collector/report/headline.h"
 #include "collector/report/straggler_json.h"
+#include "common/base/json_text.h"
 #include "common/base/saturated.h"
 #include "common/base/strings.h"
 
@@ -164,9 +165,7 @@ MadeReport RunReport::Finish(std::string_view capture_id, std::string_view run,
       {"workersLeftOut", added_ - rows_.size()},
       {"missing", std::move(missing)},
       {"missingWorkers", missing_count_}};
-  const auto dump = [&json] {
-    return json.dump(-1, ' ', false, RunJson::error_handler_t::replace) + "\n";
-  };
+  const auto dump = [&json] { return JsonText(json) + "\n"; };
   made.json = dump();
   if (made.json.size() <= max_bytes) return made;
   // The lists go, because the headline and the stragglers are what a report is read for.

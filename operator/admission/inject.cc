@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "common/base/json_text.h"
 #include "common/base/sha256.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -10,7 +11,6 @@
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_spec.h"
 #include "operator/core/names.h"
-#include "operator/objects/dump.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/pod_containers.h"
 #include "operator/objects/pod_json.h"
@@ -20,7 +20,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-using kube::Dump;
 using kube::Find;
 using kube::FindBy;
 using kube::Member;
@@ -347,7 +346,7 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
   }
   AddVolumes(spec, volumes, made.agent_memory, !settings.enrollment.empty(), patch);
   Sha256 hash;
-  hash.Update(Dump(made.container));
+  hash.Update(JsonText(made.container));
   for (Json& volume : made.volumes) {
     const std::string name = TextOf(volume, "name");
     // A sidecar from before the settings changed does not need the volume.
@@ -385,7 +384,7 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
     Json status = {
         {"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}};
     if (!made.host_ports.empty()) status["ports"] = made.host_ports;
-    patch.Set("/metadata/annotations", kStatusAnnotation, Dump(status));
+    patch.Set("/metadata/annotations", kStatusAnnotation, JsonText(status));
     BypassMesh(pod, settings, made, patch);
   }
   injection.patch = patch.Take();

@@ -1,10 +1,10 @@
 #include "operator/admission/review.h"
 
 #include "absl/strings/escaping.h"
+#include "common/base/json_text.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
-#include "operator/objects/dump.h"
 
 namespace strobe {
 namespace {
@@ -104,11 +104,11 @@ std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer) 
   }
   if (!answer.patch.empty()) {
     response["patchType"] = "JSONPatch";
-    response["patch"] = absl::Base64Escape(kube::Dump(answer.patch));
+    response["patch"] = absl::Base64Escape(JsonText(answer.patch));
   }
-  return kube::Dump({{"apiVersion", "admission.k8s.io/v1"},
-                     {"kind", "AdmissionReview"},
-                     {"response", std::move(response)}});
+  return JsonText({{"apiVersion", "admission.k8s.io/v1"},
+                   {"kind", "AdmissionReview"},
+                   {"response", std::move(response)}});
 }
 
 }  // namespace strobe

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "common/base/json_text.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/core/policy.h"
-#include "operator/objects/dump.h"
 #include "operator/objects/json_fields.h"
 
 namespace strobe::kube {
@@ -42,7 +42,7 @@ void CaptureHistory::Ended(const std::string& ns, WallTime when, std::optional<N
     }
   }
   const absl::Status written =
-      client_.MergePatch(Path(), {{"data", {{kField, Dump(ends)}}}}, kWriteLimit).status();
+      client_.MergePatch(Path(), {{"data", {{kField, JsonText(ends)}}}}, kWriteLimit).status();
   if (!written.ok()) {
     LogWarning(
         "the end of a capture could not be stored; minInterval may be forgotten by "

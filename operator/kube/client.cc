@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
-#include "operator/objects/dump.h"
 #include "operator/objects/json_members.h"
 
 namespace strobe::kube {
@@ -110,23 +110,23 @@ absl::StatusOr<Json> Client::Get(const std::string& path, Nanos within) {
 }
 
 absl::StatusOr<Json> Client::Create(const std::string& path, const Json& object, Nanos within) {
-  return SendJson({.method = "POST", .path = path, .body = Dump(object)}, within);
+  return SendJson({.method = "POST", .path = path, .body = JsonText(object)}, within);
 }
 
 absl::StatusOr<Json> Client::Replace(const std::string& path, const Json& object, Nanos within) {
-  return SendJson({.method = "PUT", .path = path, .body = Dump(object)}, within);
+  return SendJson({.method = "PUT", .path = path, .body = JsonText(object)}, within);
 }
 
 absl::StatusOr<Json> Client::MergePatch(const std::string& path, const Json& patch, Nanos within) {
   return SendJson({.method = "PATCH",
                    .path = StrCat(path, "?fieldManager=", kFieldManager),
-                   .body = Dump(patch),
+                   .body = JsonText(patch),
                    .content_type = "application/merge-patch+json"},
                   within);
 }
 
 absl::StatusOr<Json> Client::Apply(const std::string& path, const Json& object, Nanos within) {
-  return ApplyYaml(path, Dump(object), within);
+  return ApplyYaml(path, JsonText(object), within);
 }
 
 absl::StatusOr<Json> Client::ApplyYaml(const std::string& path, const std::string& yaml,
@@ -139,7 +139,7 @@ absl::StatusOr<Json> Client::ApplyYaml(const std::string& path, const std::strin
 }
 
 absl::Status Client::Delete(const std::string& path, const Json& options, Nanos within) {
-  return Send({.method = "DELETE", .path = path, .body = Dump(options)}, within).status();
+  return Send({.method = "DELETE", .path = path, .body = JsonText(options)}, within).status();
 }
 
 }  // namespace strobe::kube

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "common/base/guard.h"
+#include "common/base/json_text.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
-#include "operator/objects/dump.h"
 
 namespace strobe::kube {
 namespace {
@@ -118,7 +118,7 @@ bool LeaderElector::TryOnce() {
   const auto took = [this](absl::StatusOr<Json> written) {
     if (!written.ok()) return false;
     lease_ = *std::move(written);
-    seen_record_ = Dump(lease_["spec"]);
+    seen_record_ = JsonText(lease_["spec"]);
     changed_at_ = clock_.MonoNow();
     return true;
   };
@@ -143,8 +143,8 @@ bool LeaderElector::TryOnce() {
   }
   lease_ = *std::move(found);
   const Json spec = lease_.value("spec", Json::object());
-  if (Dump(spec) != seen_record_) {
-    seen_record_ = Dump(spec);
+  if (JsonText(spec) != seen_record_) {
+    seen_record_ = JsonText(spec);
     changed_at_ = clock_.MonoNow();
   }
   const Json holder_value = spec.value("holderIdentity", Json());

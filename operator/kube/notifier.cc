@@ -8,12 +8,12 @@
 #include "absl/strings/escaping.h"
 #include "common/base/guard.h"
 #include "common/base/hmac.h"
+#include "common/base/json_text.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/kube/cpprest_transport.h"
 #include "operator/objects/capture_event.h"
-#include "operator/objects/dump.h"
 
 namespace strobe::kube {
 namespace {
@@ -129,7 +129,7 @@ Notifier::~Notifier() {
 void Notifier::Ended(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) {
   const auto compose = receiver_.grafana ? GrafanaAnnotation : CaptureEvent;
   Send(CaptureEventId(request),
-       Dump(compose(request, status, strobe::Name(end), source_, clock_.WallNow())));
+       JsonText(compose(request, status, strobe::Name(end), source_, clock_.WallNow())));
 }
 
 void Notifier::Send(std::string id, std::string body) {

@@ -5,12 +5,12 @@
 
 #include "common/base/duration.h"
 #include "common/base/guard.h"
+#include "common/base/json_text.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/url_text.h"
 #include "operator/kube/line_splitter.h"
-#include "operator/objects/dump.h"
 
 namespace strobe::kube {
 namespace {
@@ -203,7 +203,7 @@ absl::Status Reflector::TakeEvent(std::string_view line) {
   Json& object = event["object"];
   if (type == "ERROR") {
     const int code = object.value("code", 500);
-    return ToStatus({.status = code < 400 ? 500 : code, .body = Dump(object)});
+    return ToStatus({.status = code < 400 ? 500 : code, .body = JsonText(object)});
   }
   if (type == "BOOKMARK") {
     version_ = object.value("metadata", Json::object()).value("resourceVersion", version_);

@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "operator/core/names.h"
-#include "operator/objects/dump.h"
 #include "operator/objects/json_fields.h"
 
 namespace strobe::kube {
@@ -65,8 +65,8 @@ SealedAdmission AdmissionOf(const Json& object, const std::string& ns, const Req
   SealedAdmission admission;
   admission.ns = ns;
   admission.name = generated.empty() ? metadata.value("name", "") : generated + "*";
-  admission.requester = Dump(RequesterToJson(requester));
-  admission.content = Dump(content);
+  admission.requester = JsonText(RequesterToJson(requester));
+  admission.content = JsonText(content);
   admission.at = std::chrono::floor<std::chrono::seconds>(at);
   return admission;
 }
@@ -77,7 +77,7 @@ std::string Annotation(const SealedAdmission& admission, const Requester& reques
   json[kSealed] = FormatRfc3339(admission.at);
   json[kSeal] = MakeSeal(key, admission);
   if (!uid.empty()) json[kSealedUid] = uid;
-  return Dump(json);
+  return JsonText(json);
 }
 
 // `content` returns what the seal covers of the object; it is given the UID in the annotation.
@@ -148,7 +148,7 @@ std::string Resealed(const std::string& annotation, const SealedAdmission& admis
   Json json = Json::parse(annotation, nullptr, false);
   if (!json.is_object()) return annotation;
   json[kSeal] = MakeSeal(key, admission);
-  return Dump(json);
+  return JsonText(json);
 }
 
 }  // namespace strobe::kube

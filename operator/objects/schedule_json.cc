@@ -2,12 +2,12 @@
 
 #include <utility>
 
+#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "operator/core/label_selector.h"
 #include "operator/core/names.h"
 #include "operator/core/request.h"
 #include "operator/objects/condition_json.h"
-#include "operator/objects/dump.h"
 #include "operator/objects/json_fields.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/request_json.h"
@@ -23,7 +23,7 @@ absl::Status ReadTemplate(const Json& spec, ProfileSchedule& schedule) {
   RETURN_IF_ERROR(CheckTemplateLabels(spec));
   Json run = ReadTemplateOf(spec);
   RETURN_IF_ERROR(ApplySample(spec, run, schedule.rotates));
-  schedule.run_json = Dump(run);
+  schedule.run_json = JsonText(run);
   return absl::OkStatus();
 }
 

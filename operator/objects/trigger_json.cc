@@ -3,12 +3,12 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "operator/core/label_selector.h"
 #include "operator/core/names.h"
 #include "operator/objects/budget_json.h"
 #include "operator/objects/condition_json.h"
-#include "operator/objects/dump.h"
 #include "operator/objects/json_fields.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/selector_json.h"
@@ -107,7 +107,7 @@ absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
   trigger.duration = CaptureSpec().duration;
   if (const absl::Status read = ReadDuration(run["spec"], "duration", trigger.duration); !read.ok())
     return absl::InvalidArgumentError(StrCat("template.spec.", MessageOf(read)));
-  trigger.run_json = Dump(run);
+  trigger.run_json = JsonText(run);
   return absl::OkStatus();
 }
 

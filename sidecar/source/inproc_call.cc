@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/base/file_descriptor.h"
+#include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "sidecar/source/json_fields.h"
@@ -112,9 +113,7 @@ json RequestOf(const char* op, const v1::CapturePlan& plan, const Announcement& 
           {"tell_memory", plan.abort_memory_percent() > 0}};
 }
 
-std::string RequestLine(const json& request) {
-  return request.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-}
+std::string RequestLine(const json& request) { return JsonText(request) + "\n"; }
 
 std::string NameOf(const Announcement& process) {
   return StrCat(process.framework, " in ", process.label());

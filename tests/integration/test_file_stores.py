@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.support.mounts import small_file_system
 from tests.support.processes import BIN, wait_until
 from tests.support.workers import Worker
 
@@ -156,3 +157,18 @@ def test_removing_a_run_that_is_a_link_removes_nothing_else(tmp_path, victim):
         subprocess.run([BIN / "strobe", "rm", place, "--all", "--yes"], capture_output=True, text=True, timeout=30)
     listed = subprocess.run([BIN / "strobe", "ls", tmp_path / "logs"], capture_output=True, text=True, timeout=30)
     assert "linked" not in listed.stdout
+
+
+def test_a_run_that_cannot_be_deleted_does_not_keep_the_others(tmp_path):
+    runs = tmp_path / "logs/plugins/profile"
+    for name in ("first", "kept", "last"):
+        (runs / name).mkdir(parents=True)
+    with small_file_system(runs / "kept", "64k") as mounted:
+        if not mounted:
+            pytest.skip("mounts are not allowed here")
+        for name in ("first", "kept", "last"):
+            (runs / name / "w0.xplane.pb").write_bytes(b"x")
+        subprocess.run(["mount", "-o", "remount,ro", runs / "kept"], check=True)
+        done = subprocess.run([BIN / "strobe", "rm", tmp_path / "logs", "--all", "--yes"], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 1 and done.stderr.endswith("deleted 2 of 3 runs\n") and "kept" in done.stderr, done.stderr
+        assert done.stdout.count("deleted ") == 2 and os.listdir(runs) == ["kept"], done.stdout
