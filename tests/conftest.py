@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,15 @@ from tests.support.workers import SharedTrainers, Worker
 _numbers = itertools.count()
 # For the programs in Go that tests start: collecting garbage so often takes a third of a short kubectl's processor time.
 os.environ.setdefault("GOGC", "400")
+
+
+def pytest_sessionfinish():
+    """Notes the processor seconds of this suite and of the programs that it started and awaited, for tests/tools/times.py."""
+    if folder := os.environ.get("STROBE_PROCESSOR_TIMES"):
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        path = Path(folder) / Path(sys.argv[-1]).stem.replace("test_", "integration.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{sum(part.ru_utime + part.ru_stime for part in used):.0f}\n")
 
 
 @pytest.fixture(scope="session")

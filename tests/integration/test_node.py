@@ -59,7 +59,7 @@ def test_a_job_is_captured_and_completes(installed, team, store, tmp_path):
         assert pod["metadata"]["labels"]["strobe.dev/injected"] == "true"
     for pod in pods:
         wait_until(lambda: "ready 9012" in team.run("logs", pod["metadata"]["name"], "-c", "train", check=False).stdout, 90, "training")
-    as_jane(team, profile_request("first-look", f"{store.url}/ml", target={"jobRef": {"kind": "Job", "name": "llm"}}, duration="1s"))
+    as_jane(team, profile_request("first-look", f"{store.url}/ml", target={"jobRef": {"kind": "Job", "name": "llm"}}, duration="1s", start={"guard": "1s"}))
     waited = team.run("wait", "--as=jane", "--for=condition=Succeeded", "profreq/first-look", "--timeout=90s", check=False)
     request = team.get("profreq", "first-look")
     assert waited.returncode == 0, json.dumps(request.get("status"), indent=1) + operator_log(node) + team.run("logs", pods[0]["metadata"]["name"], "-c", "strobe-sidecar").stdout

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Prints how long each suite of a ctest run took, and which took longer than CONTRIBUTING's section
-"Time" allows: times.py JUNIT_FILE. Never fails, because machines differ."""
+"""Prints how long each suite of a ctest run took, with the processor seconds of its programs, and which took longer than CONTRIBUTING's section
+"Time" allows: times.py JUNIT_FILE. Processor seconds are those that tests/conftest.py noted in STROBE_PROCESSOR_TIMES, without programs that
+nobody awaited. Never fails, because machines differ."""
 
+import os
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -26,14 +28,21 @@ def times(junit):
     return found
 
 
+def processor_times(folder):
+    """Processor seconds by suite."""
+    return {path.name: float(path.read_text()) for path in Path(folder).glob("*")} if folder else {}
+
+
 def main(junit):
     usual, allowed = budgets((ROOT / "CONTRIBUTING.md").read_text())
     taken = sorted(times(junit).items(), key=lambda item: -item[1])
-    print(f"\n{'suite':32}{'seconds':>9}{'budget':>9}")
+    processor = processor_times(os.environ.get("STROBE_PROCESSOR_TIMES"))
+    print(f"\n{'suite':32}{'seconds':>9}{'budget':>9}{'processor':>11}")
     for suite, seconds in taken:
         budget = allowed.get(suite, usual)
-        print(f"{suite:32}{seconds:9.0f}{budget:9}{'   over its budget' if seconds > budget else ''}")
-    print(f"{'sum':32}{sum(seconds for _, seconds in taken):9.0f}")
+        used = f"{processor[suite]:11.0f}" if suite in processor else f"{'-':>11}"
+        print(f"{suite:32}{seconds:9.0f}{budget:9}{used}{'   over its budget' if seconds > budget else ''}")
+    print(f"{'sum':32}{sum(seconds for _, seconds in taken):9.0f}{'':9}{sum(processor.values()):11.0f}")
     for suite in sorted(allowed.keys() - dict(taken).keys()):
         print(f"CONTRIBUTING.md has a budget for {suite}, which did not run")
 
