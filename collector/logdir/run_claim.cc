@@ -19,13 +19,6 @@ std::string NumberedRun(std::string_view run, int number) {
   return number == 1 ? std::string(run) : StrCat(run, "_", number);
 }
 
-// FNV-1a, because all versions of Strobe must compute the same name.
-std::string HashedRun(std::string_view run, std::string_view capture_id) {
-  std::uint32_t hash = 2166136261u;
-  for (const char c : capture_id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  return StrCat(run, "_", absl::StrFormat("%08x", hash));
-}
-
 enum class Owner { kNobody, kUs, kOther };
 
 // Whose claim a run has. kNobody means only that there is no claim.
@@ -64,13 +57,20 @@ absl::StatusOr<Owner> OwnerOf(ObjectStore& store, std::string_view run,
 
 std::string ClaimKey(std::string_view run) { return RunPrefix(run) + "strobe.capture"; }
 
+// FNV-1a, because all versions of Strobe must compute the same name.
+std::string UnclaimedRun(std::string_view run, std::string_view capture_id) {
+  std::uint32_t hash = 2166136261u;
+  for (const char c : capture_id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return StrCat(run, "_", absl::StrFormat("%08x", hash));
+}
+
 absl::StatusOr<std::string> ClaimRun(ObjectStore& store, std::string_view run,
                                      std::string_view capture_id) {
   const std::array<std::string_view, 1> pieces = {capture_id};
   for (int number = 1, races = 0; number <= kMaxRunNumber && races < kMaxRaces;) {
     const std::string name = NumberedRun(run, number);
     const absl::StatusOr<Owner> owner = OwnerOf(store, name, capture_id);
-    if (absl::IsPermissionDenied(owner.status())) return HashedRun(run, capture_id);
+    if (absl::IsPermissionDenied(owner.status())) return UnclaimedRun(run, capture_id);
     RETURN_IF_ERROR(owner.status());
     if (*owner == Owner::kUs) return name;
     if (*owner == Owner::kOther) {
@@ -99,7 +99,7 @@ absl::StatusOr<std::string> FindClaimedRun(ObjectStore& store, std::string_view 
     unclaimed += owner == Owner::kNobody ? 1 : 0;
   }
   // A capture whose workers may write but not read the logdir has no claim; its run has this name.
-  const std::string hashed = HashedRun(run, capture_id);
+  const std::string hashed = UnclaimedRun(run, capture_id);
   ASSIGN_OR_RETURN(const bool used, IsUsed(store, hashed));
   if (used) return hashed;
   return absl::NotFoundError(StrCat("capture ", capture_id, " has not claimed run ", run));

@@ -18,10 +18,14 @@ inline constexpr int kMaxRunNumber = 1000;
 // The key of a run's claim: ".../strobe.capture".
 std::string ClaimKey(std::string_view run);
 
+// The run of a capture whose workers may write but not read the logdir, which therefore claim none:
+// the name ends with a hash of the capture's id.
+std::string UnclaimedRun(std::string_view run, std::string_view capture_id);
+
 // Claims a run for the capture and returns its name. If the capture has claimed one already,
 // returns that. A directory that has objects but no claim belongs to another tool. An identity that
-// may not read the logdir claims nothing; it gets a name that ends with a hash of the capture's id.
-// AlreadyExists after kMaxRunNumber names. `capture_id` is not empty.
+// may not read the logdir claims nothing; it gets UnclaimedRun. AlreadyExists after kMaxRunNumber
+// names. `capture_id` is not empty.
 absl::StatusOr<std::string> ClaimRun(ObjectStore& store, std::string_view run,
                                      std::string_view capture_id);
 

@@ -258,9 +258,10 @@ absl::Status Spool::SaveUpload(const std::string& trace_id, const storage::Uploa
 storage::UploadState Spool::LoadUpload(const std::string& trace_id) const {
   v1::UploadProgress progress;
   storage::UploadState state;
-  if (!ReadFile(PathOf(trace_id, kUpload), progress) || progress.part_bytes() == 0) return state;
-  state.id = progress.id();
+  if (!ReadFile(PathOf(trace_id, kUpload), progress)) return state;
   state.key = progress.key();
+  if (progress.part_bytes() == 0) return state;
+  state.id = progress.id();
   state.part_bytes = progress.part_bytes();
   state.parts.assign(progress.parts().begin(), progress.parts().end());
   return state;

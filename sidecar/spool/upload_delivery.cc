@@ -140,8 +140,21 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
   const absl::Status status = UploadPaced(*store, key, bytes, limits, options);
   if (status.ok()) return logdir.UrlOf(key);
   // An upload that is not in the journal is never resumed.
-  if (spool_->LoadUpload(trace.id).id != id) (void)AbortUpload(plan.logdir(), key, id);
+  const storage::UploadState journal = spool_->LoadUpload(trace.id);
+  if (journal.id != id) (void)AbortUpload(plan.logdir(), key, id);
+  if (journal.key.empty()) (void)spool_->SaveUpload(trace.id, {.key = key});
   return status;
+}
+
+// Whether the run was deleted after an earlier attempt had claimed it.
+bool UploadDelivery::RunIsGone(const SpooledTrace& trace, const StoreLimits& limits) {
+  const v1::CapturePlan& plan = trace.report->plan();
+  const std::string key = spool_->LoadUpload(trace.id).key;
+  if (key.empty() || key == TraceKey(UnclaimedRun(plan.run(), plan.capture_id()), plan.worker()))
+    return false;
+  const auto store = OpenStore(stores_, plan.logdir(), limits);
+  return store.ok() &&
+         absl::IsNotFound(FindClaimedRun(**store, plan.run(), plan.capture_id()).status());
 }
 
 // Aborts the upload itself if it fails: the limits of `store`, which often are why it failed, leave
@@ -392,9 +405,15 @@ void UploadDelivery::TryKept(Kept kept) {
     return;
   }
   const Nanos transfer = seconds(kept.report.bytes() / kSlowestRate);
-  const auto url = UploadSpooled(trace, {.deadline = clock_.MonoNow() + kBackgroundTry + transfer,
-                                         .patience = seconds(5),
-                                         .cancellation = &stopping_});
+  const StoreLimits limits = {.deadline = clock_.MonoNow() + kBackgroundTry + transfer,
+                              .patience = seconds(5),
+                              .cancellation = &stopping_};
+  if (RunIsGone(trace, limits)) {
+    LogInfo("the run of a kept trace was deleted, and the trace with it", {{"capture", capture}});
+    if (Drop(trace)) forget();
+    return;
+  }
+  const auto url = UploadSpooled(trace, limits);
   if (url.ok()) {
     LogInfo("a kept trace was uploaded", {{"capture", capture}, {"url", *url}});
     spool_->RemoveTrace(kept.id);

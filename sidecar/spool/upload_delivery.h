@@ -1,6 +1,6 @@
 // Writes traces to their plan's logdir: first to the spool, then to the store. A trace that the
 // store does not accept before the capture's deadline stays in the spool and is retried in the
-// background.
+// background, unless its run is deleted meanwhile.
 #pragma once
 #include <functional>
 #include <map>
@@ -81,6 +81,7 @@ class UploadDelivery final : public session::Delivery {
   absl::StatusOr<std::string> KeptAfter(MonoTime deadline, absl::StatusOr<std::string> url) const;
   absl::StatusOr<std::string> UploadNow(const SpooledTrace& trace, const ByteSource& bytes,
                                         const StoreLimits& limits, bool spooled);
+  bool RunIsGone(const SpooledTrace& trace, const StoreLimits& limits);
   absl::StatusOr<std::string> UploadSpooled(const SpooledTrace& trace, const StoreLimits& limits);
   // Writes the traces and their report to the spool, and tells which of them it has. Their memory
   // is released.

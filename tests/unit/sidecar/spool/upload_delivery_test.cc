@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "collector/logdir/run_claim.h"
 #include "common/base/sha256.h"
 #include "tests/fakes/memory_store.h"
 #include "tests/fakes/stepped_clock.h"
@@ -264,6 +265,34 @@ TEST_F(UploadDeliveryTest, AKeptTraceDoesNotDependOnTheWallClock) {
   while (arrived + dropped == 0) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(arrived, 1);
   EXPECT_EQ(dropped, 0);
+}
+
+// Regression: the retry claimed the run again, and the trace lay in the logdir without its
+// manifest.
+TEST_F(UploadDeliveryTest, AKeptTraceEndsWithItsRun) {
+  std::atomic<int> arrived{0};
+  UploadDelivery delivery(clock_, stores_, spool_.get(), {.first_wait = 1h},
+                          {.late = [&] { ++arrived; }});
+  const std::vector<std::string> pieces = {"trace"};
+  int puts = 0;  // The first one of each capture claims its run.
+  bucket_.before = [&](const std::string& call) {
+    const bool trace = call == "put" && ++puts % 2 == 0;
+    return trace ? absl::PermissionDeniedError("not now") : absl::OkStatus();
+  };
+  for (const char* id : {"a", "b"}) {
+    v1::Report report = Report(id, pieces);
+    EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
+    report.set_state(v1::DONE);
+    report.set_outcome(v1::UPLOAD_FAILED);
+    delivery.Ended(report);
+  }
+  bucket_.before = nullptr;
+  const auto store = stores_.Open(*Logdir::Parse("s3://b/logs"), {});
+  ASSERT_EQ(DeleteBelow(**store, RunPrefix("run-a")).value_or(0), 1u) << "its claim";
+  delivery.LastTry(10s);
+  EXPECT_FALSE(spool_->HasTrace("a") || spool_->HasTrace("b"));
+  EXPECT_EQ(bucket_.Bytes(Key("a")) + bucket_.Bytes(Key("b")), "trace");
+  EXPECT_EQ(arrived, 1);
 }
 
 // Remembers the limits of the last store.
