@@ -5,9 +5,9 @@
 
 namespace strobe {
 
-// Serializes a value of any of nlohmann's types and replaces invalid UTF-8, for which its own dump()
-// throws. Use it for all values that contain text from outside. `indent`: spaces per level; with
-// kOneLine there are neither spaces nor line breaks.
+// Serializes a value of any of nlohmann's types and replaces invalid UTF-8, for which its own
+// dump() throws. Use it for all values that contain text from outside. `indent`: spaces per level;
+// with kOneLine there are neither spaces nor line breaks.
 inline constexpr int kOneLine = -1;
 
 template <typename Json = nlohmann::json>

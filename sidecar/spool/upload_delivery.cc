@@ -10,7 +10,6 @@
 #include "collector/storage/file_bytes.h"
 #include "collector/storage/upload.h"
 #include "common/base/duration.h"
-#include "common/base/guard.h"
 #include "common/base/log.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
@@ -38,7 +37,12 @@ constexpr std::size_t kUploadsAtOnce = 4;
 
 UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* spool,
                                UploadLimits limits, UploadEvents events)
-    : clock_(clock), stores_(stores), spool_(spool), limits_(limits), events_(std::move(events)) {
+    : clock_(clock),
+      stores_(stores),
+      spool_(spool),
+      limits_(limits),
+      events_(std::move(events)),
+      kept_(clock, [this](KeptTrace kept) { return TryKept(std::move(kept)); }) {
   if (limits_.bytes_per_second > 0) pace_.emplace(limits_.bytes_per_second);
   if (spool_ == nullptr) return;
   for (const v1::Report& report : spool_->recovered()) {
@@ -56,34 +60,17 @@ UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* s
         RemoveOrKeep(trace, left);
     }
   }
-  thread_ = std::thread([this] { RunThread("kept_traces", [this] { RunKept(); }); });
+  kept_.Start();
 }
 
-UploadDelivery::~UploadDelivery() {
-  Stop();
-  if (thread_.joinable()) thread_.join();
-}
+UploadDelivery::~UploadDelivery() { Stop(); }
 
 void UploadDelivery::Stop() {
   stopping_.Cancel();
-  MutexLock lock(&mutex_);  // Unlocking wakes the thread.
+  kept_.Stop();
 }
 
-void UploadDelivery::LastTry(Nanos within) {
-  if (within <= Nanos{0}) return;
-  const MonoTime now = clock_.MonoNow();
-  {
-    MutexLock lock(&mutex_);  // Unlocking wakes the thread.
-    for (auto& [id, kept] : kept_) kept.next = std::min(kept.next, now);
-    ++last_tries_;
-  }
-  MutexLock lock(&mutex_);
-  const auto tried = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return std::all_of(kept_.begin(), kept_.end(),
-                       [&](const auto& kept) { return kept.second.next > now; });
-  };
-  mutex_.AwaitFor(within, tried);
-}
+void UploadDelivery::LastTry(Nanos within) { kept_.AttemptAll(within); }
 
 absl::Status UploadDelivery::Room(const v1::CapturePlan& plan) {
   if (spool_ == nullptr) return absl::OkStatus();
@@ -329,23 +316,16 @@ void UploadDelivery::Keep(const SpooledTrace& trace, Nanos keep) {
              {{"capture", trace.report->capture_id()},
               {"file", spool_->TracePath(trace.id)},
               {"until", FormatRfc3339(clock_.WallNow() + keep)}});
-  MutexLock lock(&mutex_);
-  kept_[trace.id] = {.id = trace.id,
-                     .report = *trace.report,
-                     .next = clock_.MonoNow() + limits_.first_wait,
-                     .wait = limits_.first_wait,
-                     .until = clock_.MonoNow() + keep};
+  kept_.Add({.id = trace.id,
+             .report = *trace.report,
+             .next = clock_.MonoNow() + limits_.first_wait,
+             .wait = limits_.first_wait,
+             .until = clock_.MonoNow() + keep});
 }
 
 void UploadDelivery::DropLater(const SpooledTrace& trace) {
   if (!spool_->HasTrace(trace.id)) return;
-  MutexLock lock(&mutex_);
-  kept_[trace.id] = {.id = trace.id,
-                     .report = *trace.report,
-                     .next = clock_.MonoNow(),
-                     .wait = {},
-                     .until = {},
-                     .unwanted = true};
+  kept_.Add({.id = trace.id, .report = *trace.report, .next = clock_.MonoNow(), .unwanted = true});
 }
 
 bool UploadDelivery::Drop(const SpooledTrace& trace) {
@@ -366,43 +346,12 @@ bool UploadDelivery::AbortUpload(const std::string& logdir, const std::string& k
   return (*store)->uploads()->Abort(key, id).ok() || !stopping_.cancelled();
 }
 
-void UploadDelivery::RunKept() {
-  while (!stopping_.cancelled()) {
-    std::optional<Kept> due;
-    {
-      MutexLock lock(&mutex_);
-      const auto changed = [this, count = kept_.size(),
-                            tries = last_tries_]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return stopping_.cancelled() || kept_.size() != count || last_tries_ != tries;
-      };
-      const auto soonest = std::min_element(
-          kept_.begin(), kept_.end(),
-          [](const auto& a, const auto& b) { return a.second.next < b.second.next; });
-      if (soonest == kept_.end()) {
-        mutex_.Await(changed);
-        continue;
-      }
-      const Nanos left = soonest->second.next - clock_.MonoNow();
-      if (left > Nanos{0}) {
-        mutex_.AwaitFor(left, changed);
-        continue;
-      }
-      due = soonest->second;
-    }
-    TryKept(*std::move(due));
-  }
-}
-
-void UploadDelivery::TryKept(Kept kept) {
+std::optional<KeptTrace> UploadDelivery::TryKept(KeptTrace kept) {
   const std::string& capture = kept.report.capture_id();
-  const auto forget = [&] {
-    MutexLock lock(&mutex_);
-    kept_.erase(kept.id);
-  };
   const SpooledTrace trace{kept.id, &kept.report};
   if (kept.unwanted) {
-    if (Drop(trace)) forget();
-    return;
+    if (Drop(trace)) return std::nullopt;
+    return kept;
   }
   const Nanos transfer = seconds(kept.report.bytes() / kSlowestRate);
   const StoreLimits limits = {.deadline = clock_.MonoNow() + kBackgroundTry + transfer,
@@ -410,32 +359,30 @@ void UploadDelivery::TryKept(Kept kept) {
                               .cancellation = &stopping_};
   if (RunIsGone(trace, limits)) {
     LogInfo("the run of a kept trace was deleted, and the trace with it", {{"capture", capture}});
-    if (Drop(trace)) forget();
-    return;
+    if (Drop(trace)) return std::nullopt;
+    return kept;
   }
   const auto url = UploadSpooled(trace, limits);
   if (url.ok()) {
     LogInfo("a kept trace was uploaded", {{"capture", capture}, {"url", *url}});
     spool_->RemoveTrace(kept.id);
     if (events_.late) events_.late();
-    return forget();
+    return std::nullopt;
   }
-  if (stopping_.cancelled()) return;
+  if (stopping_.cancelled()) return kept;
   if (clock_.MonoNow() > kept.until) {
     LogError("a kept trace could not be uploaded in time and is discarded",
              {{"capture", capture}, {"error", MessageOf(url.status())}});
-    if (!Drop(trace)) return;
+    if (!Drop(trace)) return kept;
     if (events_.dropped) events_.dropped();
-    return forget();
+    return std::nullopt;
   }
   LogWarning("a kept trace still cannot be uploaded", {{"capture", capture},
                                                        {"error", MessageOf(url.status())},
                                                        {"again_in", FormatDuration(kept.wait)}});
   kept.next = clock_.MonoNow() + kept.wait;
   kept.wait = std::min(kept.wait * 2, kMaxWait);
-  MutexLock lock(&mutex_);
-  const std::string id = kept.id;
-  kept_[id] = std::move(kept);
+  return kept;
 }
 
 }  // namespace strobe

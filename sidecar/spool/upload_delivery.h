@@ -3,17 +3,15 @@
 // background, unless its run is deleted meanwhile.
 #pragma once
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
-#include <thread>
+#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "collector/logdir/object_store.h"
 #include "collector/storage/pace.h"
 #include "common/base/clock.h"
-#include "common/base/mutex.h"
 #include "sidecar/session/ports.h"
+#include "sidecar/spool/kept_traces.h"
 #include "sidecar/spool/spool.h"
 
 namespace strobe {
@@ -62,15 +60,6 @@ class UploadDelivery final : public session::Delivery {
   void Ended(const v1::Report& report) override;
 
  private:
-  struct Kept {
-    std::string id;     // The trace's id; see SpooledTrace.
-    v1::Report report;  // The report of that trace alone.
-    MonoTime next{};
-    Nanos wait{};
-    MonoTime until{};       // Monotonic, so that setting the wall clock discards no trace.
-    bool unwanted = false;  // It is discarded instead of being uploaded.
-  };
-
   // Uploads at the rate that UploadLimits allows.
   absl::Status UploadPaced(ObjectStore& store, const std::string& key, const ByteSource& bytes,
                            const StoreLimits& limits, storage::UploadOptions options);
@@ -101,8 +90,7 @@ class UploadDelivery final : public session::Delivery {
   // Aborts an upload in parts, unless the id is empty or the store cannot be reached. False if Stop
   // came first.
   bool AbortUpload(const std::string& logdir, const std::string& key, const std::string& id);
-  void RunKept();
-  void TryKept(Kept kept);
+  std::optional<KeptTrace> TryKept(KeptTrace kept);
 
   const Clock& clock_;
   StoreOpener& stores_;
@@ -111,11 +99,9 @@ class UploadDelivery final : public session::Delivery {
   std::optional<storage::Pace> pace_;
   const UploadEvents events_;
 
-  Mutex mutex_;
-  std::map<std::string, Kept> kept_ ABSL_GUARDED_BY(mutex_);
-  int last_tries_ ABSL_GUARDED_BY(mutex_) = 0;  // How often LastTry was called.
   Cancellation stopping_;
-  std::thread thread_;  // Declared last: the thread uses the members above. Runs only with a spool.
+  KeptTraces
+      kept_;  // Declared last: its thread uses the members above, and runs only with a spool.
 };
 
 }  // namespace strobe

@@ -271,7 +271,8 @@ def test_what_is_beyond_the_limit_is_said(python_package, tmp_path):
     done = subprocess.run([PYTHON, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PYTHONPATH": str(python_package)})
     (worker,) = json.loads(done.stdout)["workers"]
-    assert worker["outcome"] == "Ok" and any("3 annotations were truncated" in note for note in worker["notes"]), worker
+    # A start at once has no guard, so that it may be late on a busy machine.
+    assert worker["outcome"] in ("Ok", "LateStart") and any("3 annotations were truncated" in note for note in worker["notes"]), worker
     events = annotations(tmp_path / "logdir")
     assert [name for name, *_ in events] == ["doc huge"] * 3, "the name is never damaged"
     text = events[0][1]["text"]
