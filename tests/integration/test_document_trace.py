@@ -259,7 +259,7 @@ def test_threads_have_the_names_that_python_gives_them(traces):
     assert line.startswith("loader-1/")
 
 
-def test_what_is_beyond_the_limit_is_said(python_package, tmp_path):
+def test_what_is_beyond_the_limit_is_said(python_package, protos, tmp_path):
     program = textwrap.dedent("""
         import json, strobe
         strobe.start("logdir")
