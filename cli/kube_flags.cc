@@ -35,7 +35,7 @@ constexpr Passed kPassed[] = {
 
 constexpr char kExitCodes[] =
     "Exit code: 0 enough workers have a trace in the logdir, 1 they do not, 2 a flag or a field is "
-    "wrong.";
+    "wrong, 130 the command was interrupted.";
 
 // The flags that describe a capture.
 void AddRequestFlags(CLI::App& command, cluster::CaptureRequestFlags& flags, std::string& from) {

@@ -8,6 +8,7 @@
 #include "common/base/strings.h"
 #include "operator/controller/finalizer.h"
 #include "operator/controller/target_pods.h"
+#include "operator/core/names.h"
 
 namespace strobe {
 namespace {
@@ -32,6 +33,17 @@ bool MayPass(const absl::Status& status) {
 // began had been admitted.
 bool WantsReclaim(const ProfileRequest& request) {
   return request.reclaim && request.status.attempt > 0;
+}
+
+// The sidecars of other jobs in the request's namespace. They delete only what carries the capture's
+// id, and what a directory holds only the job's own pods can see.
+absl::StatusOr<std::vector<Target>> OtherSidecars(Cluster& cluster, const ProfileRequest& request) {
+  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request.capture.logdir);
+  if (!logdir.ok() || logdir->scheme() == "file") return std::vector<Target>();
+  TargetSpec injected;
+  injected.selector = StrCat(kInjectedLabel, "=true");
+  ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(cluster, request.ns, injected));
+  return SelectTargets(injected, found.query, found.pods).targets;
 }
 
 }  // namespace
@@ -157,9 +169,12 @@ absl::StatusOr<std::shared_ptr<RunReclaim>> RequestCleanup::StartReclaim(
   TargetSpec any = request.target;
   any.sample = false;
   any.container.clear();
-  return RunReclaim::Start({deps_.clock, deps_.executor, deps_.workers},
-                           SelectTargets(any, found.query, found.pods).targets, std::move(runs),
-                           [enqueue = deps_.enqueue, key] { enqueue(key); });
+  Selection chosen = SelectTargets(any, found.query, found.pods);
+  if (chosen.usable() == 0) {
+    ASSIGN_OR_RETURN(chosen.targets, OtherSidecars(deps_.cluster, request));
+  }
+  return RunReclaim::Start({deps_.clock, deps_.executor, deps_.workers}, std::move(chosen.targets),
+                           std::move(runs), [enqueue = deps_.enqueue, key] { enqueue(key); });
 }
 
 void RequestCleanup::AfterDeletion(const std::string& key, const LiveCapture* live) {

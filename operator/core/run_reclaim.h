@@ -69,7 +69,7 @@ class RunReclaim : public OwnedTasks::Owner {
   std::vector<std::shared_ptr<Worker>> there_{};  // They answered and have not been tried yet.
   std::shared_ptr<Worker> worker_{};              // The one that deletes now.
   std::size_t run_ = 0;                           // The run that is deleted now.
-  absl::Status last_ = absl::UnavailableError("no sidecar of its pods is left to delete them");
+  absl::Status last_ = absl::UnavailableError("no sidecar is left to delete them");
   bool finished_ = false;
 
   mutable Mutex mutex_;

@@ -36,7 +36,7 @@ class FakeCluster final : public Cluster {
                                                 const PodQuery& query) override {
     ++lists;
     if (!list.ok()) return list;
-    std::vector<PodInfo> found = pods;
+    std::vector<PodInfo> found = query.selector == "strobe.dev/injected=true" ? others : pods;
     std::erase_if(found, [&](const PodInfo& pod) {
       const std::vector<std::string>& names = query.names;
       return !names.empty() && std::find(names.begin(), names.end(), pod.name) == names.end();
@@ -82,7 +82,8 @@ class FakeCluster final : public Cluster {
   ProfileRequest request;
   std::map<std::string, ProfileRequest> rivals;  // By name; their writes are not counted.
   std::vector<PodInfo> pods;
-  absl::Status list{};  // The error that ListPods returns, if not OK.
+  std::vector<PodInfo> others{};  // With an injected sidecar, of any job.
+  absl::Status list{};            // The error that ListPods returns, if not OK.
   absl::StatusOr<JobShape> job = JobShape{.unknown = "nobody asked"};
   int lists = 0;
   std::vector<std::string> events;
@@ -652,6 +653,29 @@ TEST_F(RequestReconcilerTest, ARunThatIsToBeReclaimedHoldsItsRequest) {
   EXPECT_EQ(fleet_["a"].reclaimed[0].capture_id(), "uid-1");
   EXPECT_EQ(fleet_["a"].reclaimed[0].run(), "run");
 }
+
+// Jobs often end before their requests are deleted.
+class EndedJobTest : public RequestReconcilerTest, public testing::WithParamInterface<const char*> {
+};
+
+TEST_P(EndedJobTest, IsReclaimedBySidecarsOfOtherJobsIfTheyCanSeeItsRun) {
+  const std::string logdir = GetParam();
+  const bool seen = logdir != "/logs";
+  cluster_.request.reclaim = true;
+  cluster_.request.capture.logdir = logdir;
+  Loop(10s);
+  ASSERT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  cluster_.others = {cluster_.pods[0]};
+  cluster_.others[0].name = "other";
+  cluster_.pods.clear();
+  cluster_.Delete();
+  Loop(1s);
+  EXPECT_FALSE(cluster_.exists);
+  EXPECT_THAT(fleet_["other"].reclaimed, SizeIs(seen ? 1 : 0));
+  EXPECT_EQ(testing::Matches(Contains("ReclaimFailed"))(cluster_.events), !seen);
+}
+
+INSTANTIATE_TEST_SUITE_P(Logdirs, EndedJobTest, testing::Values("s3://b/logs", "/logs"));
 
 TEST_F(RequestReconcilerTest, ReclaimsTheAttemptsThatItBeganAndNoOther) {
   cluster_.request.reclaim = true;

@@ -31,7 +31,7 @@ class Directory:
         self.stem = stem
         try:
             os.mkdir(self.path)
-            os.chmod(self.path, 0o777)  # For all users of the pod, as when the agent creates it.
+            os.chmod(self.path, 0o1777)  # For all users of the pod, and sticky, as when the agent creates it.
         except FileExistsError:
             pass
         # A path through this descriptor is short enough for a Unix socket, and stays valid if the program changes its root.
