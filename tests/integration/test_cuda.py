@@ -272,7 +272,7 @@ def test_a_program_that_ends_hands_its_last_kernels_over(rig):
 def test_a_dead_sidecar_does_not_leave_cupti_armed(rig):
     program = rig.cuda_program(100, 5)
     rig.sidecar()
-    capture = rig.begin_capture(duration="1s")
+    capture = rig.begin_capture(duration="20s")  # It is killed while it records.
 
     wait_until(lambda: rig.header()["device_phase"] == 4, 10, "armed")
     rig.process.kill()
