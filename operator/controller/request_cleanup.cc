@@ -35,8 +35,8 @@ bool WantsReclaim(const ProfileRequest& request) {
   return request.reclaim && request.status.attempt > 0;
 }
 
-// The sidecars of other jobs in the request's namespace. They delete only what carries the capture's
-// id, and what a directory holds only the job's own pods can see.
+// The sidecars of other jobs in the request's namespace. They delete only what carries the
+// capture's id, and what a directory holds only the job's own pods can see.
 absl::StatusOr<std::vector<Target>> OtherSidecars(Cluster& cluster, const ProfileRequest& request) {
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request.capture.logdir);
   if (!logdir.ok() || logdir->scheme() == "file") return std::vector<Target>();

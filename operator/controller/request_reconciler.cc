@@ -15,7 +15,6 @@
 #include "operator/core/pod_evidence.h"
 #include "operator/core/request_status.h"
 #include "operator/core/retry.h"
-#include "operator/core/viewer_link.h"
 
 namespace strobe {
 namespace {
@@ -50,6 +49,7 @@ bool Resumes(const ProfileRequest& request, int number) {
 RequestReconciler::RequestReconciler(Dependencies dependencies)
     : deps_(std::move(dependencies)),
       table_(deps_.clock, deps_.metrics, deps_.enqueue),
+      end_(deps_),
       cleanup_(deps_, table_, [this](const std::string& key, const ProfileRequest& request) {
         return Begin(key, request, request.status.attempt).status();
       }) {}
@@ -68,14 +68,17 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& 
     live = nullptr;
   }
   if (request.deleting) return cleanup_.BeforeDeletion(key, request);
-  if (IsFinished(request.status)) return cleanup_.AfterEnd(key, request);
+  if (IsFinished(request.status)) {
+    if (live != nullptr) end_.TellIfUntold(request, *live);
+    return cleanup_.AfterEnd(key, request);
+  }
   if (live != nullptr) return Follow(key, request, *live);
-  if (!request.invalid.empty()) return Refuse(request, "InvalidSpec", request.invalid);
+  if (!request.invalid.empty()) return end_.Refuse(request, "InvalidSpec", request.invalid);
   if (request.cancel && request.status.attempt == 0)
-    return EndCancelled(request, "cancelled before it began");
+    return end_.Cancelled(request, "cancelled before it began");
   if (!request.status.retry_time) return Begin(key, request, std::max(request.status.attempt, 1));
   // Attempt `status.attempt` has ended, and the next one is due at the retry time.
-  if (request.cancel) return EndCancelled(request, "cancelled between two attempts");
+  if (request.cancel) return end_.Cancelled(request, "cancelled between two attempts");
   const Nanos left = *request.status.retry_time - deps_.clock.WallNow();
   // A time that is further away than any wait was written by a clock that was ahead.
   if (left > Nanos{0} && left <= kMaxRetryWait + kClocksDiffer) return ReconcileResult{left};
@@ -95,6 +98,11 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
     ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held,
                      HoldBack(key, request, number, earlier, Nanos::max()));
     if (held) return *held;
+  } else if (request.capture.steps && request.requester) {
+    // How long its steps may be recorded was known only to the operator before this one.
+    ASSIGN_OR_RETURN(const PolicyVerdict verdict,
+                     deps_.gatekeeper->Judge(request, *request.requester, earlier, kJudgeLimit));
+    table_.SetAllowed(key, request, number, verdict.max_duration);
   }
   return Launch(key, request, number, earlier);
 }
@@ -107,7 +115,7 @@ RequestReconciler::MaybeResult RequestReconciler::HoldBack(const std::string& ke
                                                            const EarlierCaptures& earlier,
                                                            Nanos max_age) {
   ASSIGN_OR_RETURN(const std::string unknown, deps_.gatekeeper->WhyNotAdmitted(request));
-  if (!unknown.empty() || !request.requester) return Refuse(request, "NotAdmitted", unknown);
+  if (!unknown.empty() || !request.requester) return end_.Refuse(request, "NotAdmitted", unknown);
   // Glance() is cheap, so it comes first: many requests may wait, and each asks again and again.
   if (const std::optional<PolicyVerdict> verdict = deps_.gatekeeper->Glance(request, earlier))
     return Hold(key, request, earlier, *verdict);
@@ -116,7 +124,7 @@ RequestReconciler::MaybeResult RequestReconciler::HoldBack(const std::string& ke
   ASSIGN_OR_RETURN(const PolicyVerdict verdict,
                    deps_.gatekeeper->Judge(request, *request.requester, earlier, kJudgeLimit));
   if (verdict.kind == PolicyVerdict::Kind::kRefused)
-    return Refuse(request, "NotAllowed", verdict.message);
+    return end_.Refuse(request, "NotAllowed", verdict.message);
   if (verdict.kind == PolicyVerdict::Kind::kWait) return Hold(key, request, earlier, verdict);
   table_.SetAllowed(key, request, number, verdict.max_duration);
   return std::nullopt;
@@ -127,8 +135,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Hold(const std::string& key,
                                                         const EarlierCaptures& earlier,
                                                         const PolicyVerdict& verdict) {
   if (request.capture.preflight_only)
-    return Refuse(request, "WaitingForPolicy",
-                  StrCat("a capture would have to wait: ", verdict.message));
+    return end_.Refuse(request, "WaitingForPolicy",
+                       StrCat("a capture would have to wait: ", verdict.message));
   table_.SetHeld(key);
   RETURN_IF_ERROR(Write(
       request, PendingStatus(request, "WaitingForPolicy", verdict.message, deps_.clock.WallNow())));
@@ -143,13 +151,13 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
                                                           const ProfileRequest& request, int number,
                                                           const EarlierCaptures& earlier) {
   if (const absl::StatusOr<PodQuery> query = QueryFor(request.target); !query.ok())
-    return Refuse(request, "UnknownJobKind", MessageOf(query.status()));
+    return end_.Refuse(request, "UnknownJobKind", MessageOf(query.status()));
   const bool resumes = Resumes(request, number);
   const Nanos waited = deps_.clock.MonoNow() - table_.WaitsSince(key, request, number);
   absl::StatusOr<Selection> selection = Select(
       request, /*patient=*/!resumes && !request.capture.preflight_only && waited < kTargetPatience);
   if (absl::IsInvalidArgument(selection.status()))
-    return Refuse(request, "InvalidTarget", MessageOf(selection.status()));
+    return end_.Refuse(request, "InvalidTarget", MessageOf(selection.status()));
   if (absl::IsPermissionDenied(selection.status())) {
     RETURN_IF_ERROR(
         Write(request, PendingStatus(request, "CannotListPods", MessageOf(selection.status()),
@@ -160,7 +168,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
   const absl::StatusOr<std::size_t> least =
       ResolveMinWorkers(request.min_workers, selection->targets.size());
   if (!least.ok())
-    return Refuse(request, "InvalidMinWorkers", StrCat("minWorkers: ", MessageOf(least.status())));
+    return end_.Refuse(request, "InvalidMinWorkers",
+                       StrCat("minWorkers: ", MessageOf(least.status())));
   ASSIGN_OR_RETURN(const std::optional<ReconcileResult> waits,
                    AwaitTargets(key, request, number, *selection, *least));
   if (waits) {
@@ -208,7 +217,7 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTargets(const std::string
   if (request.capture.preflight_only) {
     if (!selection.targets.empty()) return std::nullopt;  // Each tells why it cannot record.
     const PendingReason why = WhyPending(selection);
-    return Refuse(request, why.reason, why.message);
+    return end_.Refuse(request, why.reason, why.message);
   }
   if (usable > 0 && (usable >= wanted || Resumes(request, number))) return std::nullopt;
   // The time for which a job is suspended does not count as waiting.
@@ -226,7 +235,7 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTargets(const std::string
   }
   // With some usable workers the attempt begins; the outcomes of the missing ones end it.
   if (usable > 0) return std::nullopt;
-  return Refuse(request, why.reason, why.message);
+  return end_.Refuse(request, why.reason, why.message);
 }
 
 // Returns nothing if no other capture comes first on any of the workers.
@@ -302,13 +311,17 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
   if (progress.phase != Phase::kDone) return ShowProgress(request, progress, live);
   if (!live.counted) CountEnd(key, request, progress, live);
   const AttemptResult& result = *progress.result;
-  if (!live.retry) return Finish(request, result);
-  if (request.cancel) return EndCancelled(request, "cancelled between two attempts");
+  if (!live.retry) return end_.Finish(request, result, live);
+  if (request.cancel) return end_.Cancelled(request, "cancelled between two attempts");
   const WallTime now = deps_.clock.WallNow();
   const WallTime due = std::chrono::ceil<seconds>(*live.retry);  // As precise as the status.
-  if (now >= due) return Begin(key, request, live.number + 1);
+  const Nanos left = due - now;
+  // The next attempt replaces the status, which must have what this one recorded.
+  const bool written = request.status.retry_time && request.status.attempt == live.number;
+  if (written && (left <= Nanos{0} || left > kMaxRetryWait + kClocksDiffer))
+    return Begin(key, request, live.number + 1);
   RETURN_IF_ERROR(Write(request, RetryStatus(request, result, due, now)));
-  return ReconcileResult{due - now};
+  return ReconcileResult{std::max(left, Nanos{0})};
 }
 
 absl::StatusOr<ReconcileResult> RequestReconciler::ShowProgress(const ProfileRequest& request,
@@ -356,55 +369,6 @@ void RequestReconciler::CountEnd(const std::string& key, const ProfileRequest& r
   live.retry = deps_.clock.WallNow() + *wait;
   deps_.cluster.RecordEvent(request, true, "AttemptFailed", "Retry",
                             StrCat("attempt ", result.attempt, ": ", result.message));
-}
-
-absl::StatusOr<ReconcileResult> RequestReconciler::Finish(const ProfileRequest& request,
-                                                          const AttemptResult& result) {
-  const CaptureEnd end = result.succeeded   ? CaptureEnd::kSucceeded
-                         : result.cancelled ? CaptureEnd::kCancelled
-                                            : CaptureEnd::kFailed;
-  const bool records = !request.capture.preflight_only;
-  // Before the status: a user who sees the end may delete the request at once.
-  deps_.TellEnded(request.ns, request.capture);
-  RequestStatus status = FinishedStatus(request, result, deps_.clock.WallNow());
-  status.viewer = ViewerLink(deps_.viewer_url, status.run, request.ns, request.name);
-  RETURN_IF_ERROR(Write(request, status));
-  deps_.cluster.RecordEvent(request, end != CaptureEnd::kSucceeded,
-                            StrCat(records ? "Capture" : "Preflight", Name(end)), "Finish",
-                            StrCat(result.message, "; ", result.sync_message,
-                                   status.viewer.empty() ? "" : "; see ", status.viewer));
-  if (!status.report.empty())
-    deps_.cluster.RecordEvent(request, false, "JobReport", "Report", status.report);
-  deps_.CountEnd(request, end);
-  deps_.Notify(request, status, end);
-  // What is left to do for a finished request follows from the status that was written just now.
-  return ReconcileResult{Nanos{0}};
-}
-
-absl::StatusOr<ReconcileResult> RequestReconciler::Refuse(const ProfileRequest& request,
-                                                          const std::string& reason,
-                                                          const std::string& message) {
-  return EndWithoutCapture(request, CaptureEnd::kFailed, reason, message);
-}
-
-absl::StatusOr<ReconcileResult> RequestReconciler::EndCancelled(const ProfileRequest& request,
-                                                                const std::string& message) {
-  return EndWithoutCapture(request, CaptureEnd::kCancelled, std::string(Name(Outcome::kCancelled)),
-                           message);
-}
-
-absl::StatusOr<ReconcileResult> RequestReconciler::EndWithoutCapture(const ProfileRequest& request,
-                                                                     CaptureEnd end,
-                                                                     const std::string& reason,
-                                                                     const std::string& message) {
-  // The request has had an attempt, so it may have recorded something.
-  if (request.status.attempt > 0) deps_.TellEnded(request.ns, request.capture);
-  const RequestStatus status = RefusedStatus(request, reason, message, deps_.clock.WallNow());
-  RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, status));
-  deps_.cluster.RecordEvent(request, end != CaptureEnd::kCancelled, reason, "Refuse", message);
-  deps_.CountEnd(request, end);
-  deps_.Notify(request, status, end);
-  return ReconcileResult{Nanos{0}};
 }
 
 absl::StatusOr<std::map<std::string, std::string>> RequestReconciler::EvidenceOf(

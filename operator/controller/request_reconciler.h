@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "operator/controller/ports.h"
 #include "operator/controller/request_cleanup.h"
+#include "operator/controller/request_end.h"
 #include "operator/controller/request_table.h"
 #include "operator/core/policy.h"
 #include "operator/core/targets.h"
@@ -62,15 +63,6 @@ class RequestReconciler {
   Nanos PaceOf(const RequestStatus& former, RequestStatus status) const;
   void CountEnd(const std::string& key, const ProfileRequest& request,
                 const AttemptProgress& progress, LiveCapture& live);
-  absl::StatusOr<ReconcileResult> Finish(const ProfileRequest& request,
-                                         const AttemptResult& result);
-  absl::StatusOr<ReconcileResult> Refuse(const ProfileRequest& request, const std::string& reason,
-                                         const std::string& message);
-  absl::StatusOr<ReconcileResult> EndCancelled(const ProfileRequest& request,
-                                               const std::string& message);
-  absl::StatusOr<ReconcileResult> EndWithoutCapture(const ProfileRequest& request, CaptureEnd end,
-                                                    const std::string& reason,
-                                                    const std::string& message);
   absl::StatusOr<std::map<std::string, std::string>> EvidenceOf(const ProfileRequest& request,
                                                                 const LiveCapture& live);
   void TellArmed(const ProfileRequest& request, std::size_t armed, std::size_t matched, int number);
@@ -78,6 +70,7 @@ class RequestReconciler {
 
   const Dependencies deps_;
   RequestTable table_;
+  const RequestEnd end_;
   RequestCleanup cleanup_;
 };
 

@@ -35,6 +35,7 @@ struct LiveCapture {
   bool counted = false;             // The end of the attempt has been counted and told.
   MonoTime told{};                  // When the status was written last.
   bool told_armed = false;          // The status says that workers are armed.
+  bool told_end = false;            // The request's end has been told.
   std::optional<WallTime> retry{};  // When the next attempt is due.
 };
 

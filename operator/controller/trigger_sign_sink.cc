@@ -14,6 +14,9 @@ constexpr std::size_t kKnownWorkers = 4096;
 // How fast pods that are not known yet are read. A sidecar that is refused calls again.
 constexpr double kPodReadsPerSecond = 50, kPodReadBurst = 200;
 constexpr Nanos kPodReadLimit = std::chrono::seconds(5);
+// How long a worker is not believed that spoke for a pod which is not its own. Its certificate
+// proves only its UID, and it would spend the reads of the namespace that it names.
+constexpr Nanos kDistrust = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -26,7 +29,8 @@ TriggerSignSink::TriggerSignSink(const Clock& clock, TriggerCluster& cluster,
       sink_(sink),
       metrics_(metrics),
       reads_(kPodReadsPerSecond, kPodReadBurst, clock.MonoNow()),
-      workers_(kKnownWorkers) {}
+      workers_(kKnownWorkers),
+      liars_(kKnownWorkers) {}
 
 absl::StatusOr<SignOrders> TriggerSignSink::Take(const WorkerSigns& told, MonoTime until) {
   if (!sink_.IsOpen()) return absl::UnavailableError("the triggers are not known yet");
@@ -55,13 +59,19 @@ absl::StatusOr<TriggerSignSink::Worker> TriggerSignSink::Find(const WorkerSigns&
   {
     MutexLock lock(&mutex_);
     if (const Worker* known = workers_.Find(key)) return *known;
+    const MonoTime* lied = liars_.Find(told.uid);
+    if (lied != nullptr && clock_.MonoNow() - *lied < kDistrust)
+      return absl::PermissionDeniedError("it has spoken for another pod");
     if (!reads_.Take(told.ns, clock_.MonoNow()))
       return absl::UnavailableError("too many workers at once");
   }
   absl::StatusOr<PodInfo> pod =
       cluster_.ReadPod(told.ns, told.pod, std::min(until - clock_.MonoNow(), kPodReadLimit));
-  if (absl::IsNotFound(pod.status()) || (pod.ok() && pod->uid != told.uid))
+  if (absl::IsNotFound(pod.status()) || (pod.ok() && pod->uid != told.uid)) {
+    MutexLock lock(&mutex_);
+    liars_.Put(told.uid, clock_.MonoNow());
     return absl::PermissionDeniedError("there is no such pod");
+  }
   RETURN_IF_ERROR(pod.status());
   auto worker = std::make_shared<const SignWorker>(SignWorkerOf(*pod));
   MutexLock lock(&mutex_);

@@ -57,6 +57,7 @@ class TriggerSignSink final : public SignSink {
   Mutex mutex_;
   ReadShares reads_ ABSL_GUARDED_BY(mutex_);
   RecentMap<Worker> workers_ ABSL_GUARDED_BY(mutex_);  // By namespace, name and UID of the pod.
+  RecentMap<MonoTime> liars_ ABSL_GUARDED_BY(mutex_);  // When a UID spoke for another pod.
   RankPace paces_ ABSL_GUARDED_BY(mutex_);
 };
 

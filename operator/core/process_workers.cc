@@ -10,9 +10,20 @@
 namespace strobe {
 namespace {
 
+// What all workers of a pod have in common: without its report and its ranks, because a hostile
+// sidecar makes both as large as it may, and each worker would have a copy.
+WorkerResult CommonOf(const WorkerResult& pod) {
+  WorkerResult common = pod;
+  common.report.Clear();
+  common.ranks.clear();
+  common.ranks.shrink_to_fit();
+  return common;
+}
+
 // The worker that is one process of `pod`.
-WorkerResult WorkerOf(const WorkerResult& pod, const v1::ProcessRank& rank) {
-  WorkerResult worker = pod;
+WorkerResult WorkerOf(const WorkerResult& pod, const WorkerResult& common,
+                      const v1::ProcessRank& rank) {
+  WorkerResult worker = common;
   worker.target.name = StrCat(pod.target.name, "/", rank.local_rank());
   worker.target.file = StrCat(pod.target.file, ".", rank.local_rank());
   worker.local_rank = static_cast<int>(rank.local_rank());
@@ -33,8 +44,9 @@ bool IsWanted(const Target& target, const v1::ProcessRank& rank) {
 }
 
 void Split(const WorkerResult& pod, std::vector<WorkerResult>& workers) {
+  const WorkerResult common = CommonOf(pod);
   for (const v1::Report& report : pod.report.workers()) {
-    WorkerResult& worker = workers.emplace_back(WorkerOf(pod, report.rank()));
+    WorkerResult& worker = workers.emplace_back(WorkerOf(pod, common, report.rank()));
     // What the operator knows of the pod, such as that it is lost, is true of all its processes.
     if (pod.outcome == static_cast<Outcome>(pod.report.outcome())) {
       worker.outcome = static_cast<Outcome>(report.outcome());
@@ -47,8 +59,12 @@ void Split(const WorkerResult& pod, std::vector<WorkerResult>& workers) {
   if (pod.report.workers_size() > 0) return;
   const std::size_t before = workers.size();
   const bool lost = pod.report.url().empty() && pod.ranks.size() > 1;
+  v1::Report report = pod.report;
   for (const v1::ProcessRank& rank : pod.ranks) {
-    if (lost && IsWanted(pod.target, rank)) workers.push_back(WorkerOf(pod, rank));
+    if (!lost || !IsWanted(pod.target, rank)) continue;
+    workers.push_back(WorkerOf(pod, common, rank));
+    workers.back().report = report;
+    report.clear_processes();  // The first worker keeps the pod's, for the same reason.
   }
   if (workers.size() == before) workers.push_back(pod);
 }
@@ -80,7 +96,10 @@ std::vector<v1::ProcessRank> RanksOf(const v1::DescribeResponse& description) {
   }
   std::vector<v1::ProcessRank> list;
   // Beside processes that tell their local rank, others are no workers of their own.
-  for (auto& [local_rank, rank] : told.empty() ? assumed : told) list.push_back(std::move(rank));
+  for (auto& [local_rank, rank] : told.empty() ? assumed : told) {
+    if (list.size() == kMaxWorkersOfPod) break;
+    list.push_back(std::move(rank));
+  }
   return list;
 }
 

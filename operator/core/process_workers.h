@@ -6,7 +6,10 @@
 
 namespace strobe {
 
-// The ranks that a sidecar told in preflight, by local rank and without repetitions.
+inline constexpr std::size_t kMaxWorkersOfPod = 64;
+
+// The ranks that a sidecar told in preflight, by local rank and without repetitions; the first
+// kMaxWorkersOfPod of them.
 std::vector<v1::ProcessRank> RanksOf(const v1::DescribeResponse& description);
 
 // Replaces each worker whose sidecar recorded several local ranks by one worker for each of them:

@@ -166,19 +166,20 @@ void FillSteps(const AttemptResult& result, RequestStatus& status) {
   if (result.steps->spread) status.steps_spread = FormatDuration(result.steps->spread->achieved);
 }
 
-// How long workers recorded in all attempts, with that of `result`.
-Nanos RecordedInAll(const ProfileRequest& request, const AttemptResult& result) {
+// Adds what `result` recorded to what the attempts before it recorded and wrote.
+void AddToAll(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {
   const RequestStatus& before = request.status;
-  const Nanos earlier = before.recorded.value_or(Nanos{0});
+  status.recorded = before.recorded.value_or(Nanos{0});
   // Its end may be known already, because an answer to the write of the status was lost.
   const bool counted = before.attempt == result.attempt && before.recorded &&
                        (before.retry_time || IsFinished(before));
-  if (counted || result.armed == 0) return earlier;
-  return earlier + result.duration.value_or(request.capture.duration);
+  if (counted) return;
+  status.bytes = before.bytes + result.bytes;
+  if (result.armed > 0) *status.recorded += result.duration.value_or(request.capture.duration);
 }
 
 void FillResult(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {
-  status.recorded = RecordedInAll(request, result);
+  AddToAll(request, result, status);
   status.attempt = result.attempt;
   status.matched = result.workers.size();
   status.expected = result.expected_workers;
@@ -186,7 +187,6 @@ void FillResult(const ProfileRequest& request, const AttemptResult& result, Requ
   status.ok = result.ok;
   status.empty = result.empty;
   status.failed = result.workers.size() - std::min(result.workers.size(), result.ok + result.empty);
-  status.bytes = result.bytes;
   status.run = result.bytes > 0 ? RunUrl(request, result.run) : "";
   if (result.plan && result.armed > 0) status.start_time = WholeSeconds(result.plan->instant);
   status.skew = result.skew ? FormatDuration(result.skew->achieved) : "";

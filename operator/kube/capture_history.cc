@@ -27,7 +27,7 @@ std::string CaptureHistory::Path() const {
 }
 
 void CaptureHistory::Ended(const std::string& ns, WallTime when, std::optional<Nanos> keep) {
-  Json ends = Json::object();
+  std::uint64_t version = 0;
   {
     MutexLock lock(&mutex_);
     WallTime& end = ends_[ns];
@@ -36,19 +36,43 @@ void CaptureHistory::Ended(const std::string& ns, WallTime when, std::optional<N
     // Bounds the memory and the ConfigMap; the oldest ends matter least for minInterval.
     while (ends_.size() > kMaxNamespaces)
       ends_.erase(std::min_element(ends_.begin(), ends_.end(), by_age));
-    if (!keep || options_.config_map.empty()) return;
-    for (const auto& [name, time] : ends_) {
-      if (time + *keep > clock_.WallNow()) ends[name] = FormatRfc3339(time);
-    }
+    version = ++version_;
   }
-  const absl::Status written =
-      client_.MergePatch(Path(), {{"data", {{kField, JsonText(ends)}}}}, kWriteLimit).status();
+  if (!keep || options_.config_map.empty()) return;
+  // One write at a time, so that the last one has all ends.
+  MutexLock writing(&writing_);
+  const absl::Status written = Store(version, *keep);
   if (!written.ok()) {
     LogWarning(
         "the end of a capture could not be stored; minInterval may be forgotten by "
         "the next operator",
         {{"config_map", options_.config_map}, {"error", MessageOf(written)}});
   }
+}
+
+absl::Status CaptureHistory::Store(std::uint64_t version, Nanos keep) {
+  bool loaded = false;
+  {
+    MutexLock lock(&mutex_);
+    if (stored_ >= version) return absl::OkStatus();  // Another thread has stored this end, too.
+    loaded = loaded_.has_value();
+  }
+  // The ConfigMap is replaced by what is known here, which must have the ends that an operator
+  // before this one has stored.
+  if (!loaded) RETURN_IF_ERROR(Load(kWriteLimit));
+  Json ends = Json::object();
+  {
+    MutexLock lock(&mutex_);
+    version = version_;
+    for (const auto& [name, time] : ends_) {
+      if (time + keep > clock_.WallNow()) ends[name] = FormatRfc3339(time);
+    }
+  }
+  RETURN_IF_ERROR(
+      client_.MergePatch(Path(), {{"data", {{kField, JsonText(ends)}}}}, kWriteLimit).status());
+  MutexLock lock(&mutex_);
+  stored_ = version;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<WallTime>> CaptureHistory::LastEnd(const std::string& ns,

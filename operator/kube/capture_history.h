@@ -2,6 +2,7 @@
 // can restart, so the times are also stored in a ConfigMap of the operator's namespace. Safe for
 // concurrent use.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,14 +36,19 @@ class CaptureHistory {
 
  private:
   absl::Status Load(Nanos within);
+  // Stores the ends unless those of `version` are stored already.
+  absl::Status Store(std::uint64_t version, Nanos keep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
   std::string Path() const;
 
   const Clock& clock_;
   Client& client_;
   const Options options_;
+  Mutex writing_;  // Held during a write; acquired before mutex_.
   Mutex mutex_;
   std::map<std::string, WallTime> ends_ ABSL_GUARDED_BY(mutex_);
   std::optional<MonoTime> loaded_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;  // Grows with each end.
+  std::uint64_t stored_ ABSL_GUARDED_BY(mutex_) = 0;   // The version that was stored last.
 };
 
 }  // namespace strobe::kube

@@ -89,13 +89,14 @@ class FakeCluster final : public Cluster {
   std::vector<std::string> events;
   int writes = 0;
   std::function<void(int)> after_write;
+  absl::Status answer{};          // What the next write that takes effect seems to be.
   std::function<void()> changed;  // Called by Delete, as a watch would.
 
  private:
   absl::Status Written() {
     ++writes;
     if (after_write) after_write(writes);
-    return absl::OkStatus();
+    return std::exchange(answer, absl::OkStatus());
   }
 };
 
@@ -655,8 +656,8 @@ TEST_F(RequestReconcilerTest, ARunThatIsToBeReclaimedHoldsItsRequest) {
 }
 
 // Jobs often end before their requests are deleted.
-class EndedJobTest : public RequestReconcilerTest, public testing::WithParamInterface<const char*> {
-};
+class EndedJobTest : public RequestReconcilerTest,
+                     public testing::WithParamInterface<const char*> {};
 
 TEST_P(EndedJobTest, IsReclaimedBySidecarsOfOtherJobsIfTheyCanSeeItsRun) {
   const std::string logdir = GetParam();
@@ -736,6 +737,30 @@ TEST_F(RequestReconcilerTest, APolicyBoundsTheTimeThatStepsTake) {
   Loop(5s);
   EXPECT_EQ(Get("Succeeded").reason, "StepOutOfReach");
   EXPECT_THAT(Get("Succeeded").message, HasSubstr("at most 10s can be recorded"));
+  // Regression: the next operator took the attempt up without the bound.
+  cluster_.request.status = {};
+  cluster_.request.status.attempt = 1;
+  cluster_.request.finalizers = {kFinalizer};
+  RestartGuardedBy(gatekeeper);
+  Loop(5s);
+  EXPECT_EQ(Get("Succeeded").reason, "StepOutOfReach");
+}
+
+// Regression: nobody was told.
+TEST_F(RequestReconcilerTest, AnEndWhoseWriteSeemedToFailIsToldOnce) {
+  cluster_.after_write = [this](int) {
+    const bool ended = FindCondition(cluster_.request.status, "Succeeded") != nullptr &&
+                       IsFinished(cluster_.request.status) && metrics_.results.empty();
+    if (ended) cluster_.answer = absl::UnavailableError("the answer was lost");
+  };
+  const MonoTime end = time_.MonoNow() + 20s;
+  while (time_.MonoNow() < end) {
+    time_.Advance(10ms);
+    (void)reconciler_->Reconcile("team/look");
+  }
+  ASSERT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_THAT(metrics_.results, testing::ElementsAre("Succeeded"));
+  EXPECT_THAT(cluster_.events, Contains("CaptureSucceeded").Times(1));
 }
 
 // Regression: a request that was deleted between two attempts left no trace in the namespace's

@@ -779,10 +779,22 @@ TEST_F(TriggerSignSinkTest, WorkersWithoutEndAskTheApiServerABoundedNumberOfTime
   const int before = api_.reads;
   for (int i = 0; i < 5000; ++i) {
     const absl::Status status =
-        Tell({.ns = "ml", .pod = StrCat("invented-", i), .uid = "u"}).status();
+        Tell({.ns = "ml", .pod = StrCat("invented-", i), .uid = StrCat("u", i)}).status();
     EXPECT_TRUE(absl::IsPermissionDenied(status) || absl::IsUnavailable(status));
   }
   EXPECT_LE(api_.reads - before, 200);
+}
+
+// Regression: it spent the reads of the namespace that it named.
+TEST_F(TriggerSignSinkTest, AWorkerThatSpeaksForOtherPodsIsNotBelievedForAWhile) {
+  const int before = api_.reads;
+  for (int i = 0; i < 5000; ++i) {
+    EXPECT_TRUE(absl::IsPermissionDenied(
+        Tell({.ns = "ml", .pod = StrCat("invented-", i), .uid = "uid-llm-0"}).status()));
+  }
+  EXPECT_EQ(api_.reads - before, 1);
+  time_.Advance(31s);
+  EXPECT_TRUE(Tell(Told("llm-0")).ok());
 }
 
 }  // namespace

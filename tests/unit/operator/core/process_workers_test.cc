@@ -98,6 +98,30 @@ TEST(SplitByProcess, APodThatIsLostIsLostWithAllProcesses) {
   EXPECT_EQ(workers[3].outcome, Outcome::kWorkerLost);
 }
 
+// Regression: 4,096 workers with 4,096 ranks and a copy of the pod's report each, from an answer of
+// 40 KB.
+TEST(SplitByProcess, WhatASidecarTellsIsNotMultiplied) {
+  v1::DescribeResponse description;
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    v1::Source& source = *description.add_sources();
+    for (std::uint32_t j = 0; j < 64; ++j) *source.add_ranks() = PlaceOf(64 * i + j, 64 * i + j);
+  }
+  WorkerResult pod = RecordedPod("a", 0);
+  pod.report.clear_url();
+  pod.report.add_processes()->set_message(std::string(1000, 'x'));
+  pod.ranks = RanksOf(description);
+  std::vector<WorkerResult> workers = {pod};
+  SplitByProcess(workers);
+  ASSERT_THAT(workers, SizeIs(kMaxWorkersOfPod));
+  std::size_t processes = 0, ranks = 0;
+  for (const WorkerResult& worker : workers) {
+    processes += static_cast<std::size_t>(worker.report.processes_size());
+    ranks += worker.ranks.capacity();
+  }
+  EXPECT_EQ(processes, 1u);
+  EXPECT_EQ(ranks, kMaxWorkersOfPod);
+}
+
 TEST(SplitByProcess, OfALostPodOnlyTheProcessesThatWereAskedFor) {
   std::vector<WorkerResult> workers = {RecordedPod("b", 1)};
   workers[0].report.Clear();

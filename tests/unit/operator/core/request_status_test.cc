@@ -69,6 +69,23 @@ TEST(RequestStatus, HasTheReportsHeadlineCutToItsLimit) {
   EXPECT_EQ(FinishedStatus(Request(), result, kStatusNow).report.size(), 512u);
 }
 
+// Regression: bytesPerDay knew only those of the last attempt, and each attempt has a run of its
+// own.
+TEST(RequestStatus, SumsTheBytesOfAllAttempts) {
+  ProfileRequest request = Request();
+  AttemptResult result = Result(2, Outcome::kBusy);
+  result.armed = 2;
+  result.bytes = 100;
+  request.status = RetryStatus(request, result, kStatusNow + 1s, kStatusNow);
+  request.status = RetryStatus(request, result, kStatusNow + 1s, kStatusNow);
+  EXPECT_EQ(request.status.bytes, 100u) << "the same attempt counts once";
+  request.status = ActiveStatus(request, 2, {}, kStatusNow);
+  EXPECT_EQ(request.status.bytes, 100u);
+  result.attempt = 2;
+  result.bytes = 20;
+  EXPECT_EQ(FinishedStatus(request, result, kStatusNow).bytes, 120u);
+}
+
 TEST(RequestStatus, SumsWhatAllAttemptsRecorded) {
   ProfileRequest request = Request();
   request.capture.duration = 2s;
