@@ -87,7 +87,7 @@ absl::StatusOr<Json> Client::SendJson(HttpRequest request, Nanos within) {
 }
 
 absl::StatusOr<Json> Client::GetItems(const std::string& path,
-                                      const std::function<void(const Json&)>& item, Nanos within) {
+                                      const std::function<void(Json&)>& item, Nanos within) {
   const HttpRequest request{.method = "GET", .path = path};
   ASSIGN_OR_RETURN(const std::string text, Send(request, within));
   // The list is {"metadata": {...}, "items": [{...}, ...]}; only items are objects at the second

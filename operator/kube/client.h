@@ -30,10 +30,10 @@ class Client {
          RequestObserver observer = nullptr);
 
   absl::StatusOr<Json> Get(const std::string& path, Nanos within = kCallLimit);
-  // Calls `item` for the items of a list one by one, so that only one of them is in memory as JSON.
+  // Calls `item` for the items of a list one by one, so that only one of them is in memory as JSON;
+  // it may move the item out.
   // Returns the list without its items.
-  absl::StatusOr<Json> GetItems(const std::string& path,
-                                const std::function<void(const Json&)>& item,
+  absl::StatusOr<Json> GetItems(const std::string& path, const std::function<void(Json&)>& item,
                                 Nanos within = kCallLimit);
   absl::StatusOr<Json> Create(const std::string& path, const Json& object,
                               Nanos within = kCallLimit);

@@ -13,6 +13,9 @@
 namespace strobe::kube {
 namespace {
 
+// A pod may have more than a megabyte, and a page is in memory as a whole.
+constexpr char kPage[] = "?limit=100";
+
 bool WantsInjection(const Json& object) {
   return TextOf(Member(Member(object, "metadata"), "labels"), kInjectLabel) == "true";
 }
@@ -48,7 +51,7 @@ absl::Status ForEachPod(Client& client, const PodScope& scope,
       scope.ns.empty() ? "/api/v1/pods" : StrCat("/api/v1/namespaces/", scope.ns, "/pods");
   std::string next;
   do {
-    std::string path = base + (scope.cached ? "?resourceVersion=0" : "?limit=500");
+    std::string path = base + (scope.cached ? "?resourceVersion=0" : kPage);
     if (!scope.selector.empty()) path += StrCat("&labelSelector=", UrlEncode(scope.selector));
     if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
     ASSIGN_OR_RETURN(const Json list, client.GetItems(path, pod));

@@ -108,16 +108,16 @@ absl::Status Reflector::TakeList() {
       path += StrCat("&continue=", UrlEncode(next));
     else if (!from_quorum_)
       path += "&resourceVersion=0";
-    absl::StatusOr<Json> list = client_.Get(path);
-    if (!list.ok()) return list.status();
-    const Json metadata = list->value("metadata", Json::object());
-    version = metadata.value("resourceVersion", "");
-    next = metadata.value("continue", "");
-    for (Json& item : (*list)["items"]) {
-      if (!HasName(item)) continue;
+    // Each object is trimmed before the next one is parsed: a list from the server's cache has all
+    // of them, whatever the limit.
+    ASSIGN_OR_RETURN(const Json list, client_.GetItems(path, [&](Json& item) {
+      if (!HasName(item)) return;
       Trim(item);
       objects.push_back(std::make_shared<const Json>(std::move(item)));
-    }
+    }));
+    const Json metadata = list.value("metadata", Json::object());
+    version = metadata.value("resourceVersion", "");
+    next = metadata.value("continue", "");
   } while (!next.empty() && !stop_.is_set());
   version_ = version;
   listed_ = true;
