@@ -754,6 +754,50 @@ TEST_F(ChangedRunTest, AnOpenRunIsListedOnceInAWhileAndReadOnce) {
   EXPECT_EQ(library_.opened, 1);
 }
 
+TEST_F(ChangedRunTest, XprofsPageBeginsWithTheTracesThatAreThereThen) {
+  const auto workers = [&] {
+    return json::parse(viewer_.Answer({"/data/plugin/profile/hosts", "run=run", "localhost"}).body)
+        .size();
+  };
+  EXPECT_EQ(workers(), 1u);
+  library_.workers = 2;
+  clock_->Advance(std::chrono::seconds(3));
+  const std::string data = "/data/plugin/profile/data", tag = "run=run&tag=trace_viewer@";
+  for (const char* more : {"&event_name=x&unique_id=0.0.0", "&start_time_ms=0.001"})
+    EXPECT_EQ(viewer_.Answer({data, tag + more, "localhost"}).status, 200);
+  EXPECT_EQ(library_.opened, 1) << "a page that shows the run already";
+  EXPECT_EQ(workers(), 2u);
+}
+
+TEST_F(ChangedRunTest, AReportIsOfTheTracesThatAreThereThen) {
+  const auto workers = [&] {
+    for (;;) {
+      const json answer =
+          json::parse(viewer_.Answer({"/api/report", "run=run&make=always", "localhost"}).body);
+      if (answer["state"] == "computed") return answer["report"]["workers"].size();
+      EXPECT_THAT(answer["state"], testing::AnyOf("loading", "computing"));
+    }
+  };
+  EXPECT_EQ(workers(), 1u);
+  library_.workers = 2;
+  clock_->Advance(std::chrono::seconds(3));
+  EXPECT_EQ(workers(), 2u);
+}
+
+TEST_F(ChangedRunTest, AListingThatFailedWhenTheRunWasReadIsMadeUpFor) {
+  library_.store = absl::UnavailableError("connection refused");
+  EXPECT_EQ(Open()["workers"].size(), 1u);
+  library_.workers = 2;
+  clock_->Advance(std::chrono::seconds(3));
+  EXPECT_EQ(Open()["workers"].size(), 1u);
+  library_.store = absl::OkStatus();
+  clock_->Advance(std::chrono::seconds(3));
+  EXPECT_EQ(Open()["workers"].size(), 2u);
+  clock_->Advance(std::chrono::seconds(3));
+  Open();
+  EXPECT_EQ(library_.opened, 2) << "read again only once";
+}
+
 TEST_F(ChangedRunTest, AStoreThatDoesNotAnswerKeepsNobodyFromWhatIsOpen) {
   Open();
   library_.workers = 2;
