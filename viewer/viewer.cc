@@ -240,9 +240,31 @@ absl::StatusOr<Viewer::Run> Viewer::Loaded(const std::shared_ptr<Loader>& loader
   return run;
 }
 
+bool Viewer::EvictOldest() {
+  std::vector<std::shared_ptr<Loader>> ended;  // Destroyed after the lock, as in TryLoaderOf.
+  MutexLock lock(&mutex_);
+  const auto place = std::ranges::find_if(opened_, &Opened::given);
+  if (place == opened_.end()) return false;
+  evicted_.push_back(std::move(place->loader));
+  opened_.erase(place);
+  ended = TakeEnded();
+  return true;
+}
+
 absl::StatusOr<Viewer::Current> Viewer::Open(const std::string& name, Nanos wait) {
   Current current{LoaderOf(name, wait), nullptr};
-  ASSIGN_OR_RETURN(current.run, Loaded(current.loader, wait));
+  absl::StatusOr<Run> run = Loaded(current.loader, wait);
+  // Mappings and open files are bounded for the whole process, and other runs may have them.
+  while (absl::IsResourceExhausted(run.status()) && EvictOldest()) {
+    current.loader = LoaderOf(name, wait);
+    run = Loaded(current.loader, wait);
+  }
+  if (absl::IsResourceExhausted(run.status()))
+    return absl::ResourceExhaustedError(ToAbsl(
+        StrCat(MessageOf(run.status()),
+               "; try again when fewer runs are being read, or copy the run with strobe cp and "
+               "open the copy with strobe view")));
+  ASSIGN_OR_RETURN(current.run, std::move(run));
   return current;
 }
 

@@ -90,7 +90,11 @@ class Viewer {
   // the library at most every few seconds.
   bool IsStale(const std::string& run, const std::shared_ptr<Loader>& loader);
   void Forget(const std::shared_ptr<Loader>& loader);
-  // The run as far as it was read after `wait`.
+  // Evicts the run that was asked for longest ago of those that somebody has got. False if there is
+  // none.
+  bool EvictOldest();
+  // The run as far as it was read after `wait`. Others are evicted if there is no room for it in
+  // the process.
   absl::StatusOr<Current> Open(const std::string& name, Nanos wait);
   // The same; a run whose traces are others now is read again.
   absl::StatusOr<Current> OpenFresh(const std::string& name, Nanos wait);

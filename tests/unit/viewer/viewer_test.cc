@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -641,6 +643,52 @@ TEST_F(ManyRunsTest, ARunThatWasEvictedWhileSomebodyWaitedIsFreedOnceTheyHaveThe
   EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_FALSE(IsMapped(shelf_.folder().trace()));
   for (const char* run : {"b", "c"}) shelf_.Let(run);
+}
+
+// Runs of one file each, of which the process has room for two at the same time.
+class TightShelf final : public Library {
+ public:
+  TightShelf() { std::filesystem::create_directories(path_); }
+  ~TightShelf() override { std::filesystem::remove_all(path_); }
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
+    return std::vector<std::string>{"a", "b", "c", "large"};
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
+    const auto mapped = std::ranges::count_if(
+        std::array{"a", "b", "c"}, [&](const char* other) { return IsMapped(PathOf(other)); });
+    if (mapped >= 2 || run == "large")
+      return absl::ResourceExhaustedError("too many memory-mapped files are open");
+    std::ofstream(PathOf(run), std::ios::binary) << Trace(1'790'000'000'000'000'000);
+    std::vector<convert::OpenTrace> traces;
+    traces.push_back({"w0", PathOf(run), *MappedFile::Open(PathOf(run))});
+    return traces;
+  }
+  std::string place() const override { return path_; }
+  std::string PathOf(const std::string& run) const { return StrCat(path_, "/", run); }
+
+ private:
+  const std::string path_ =
+      (std::filesystem::temp_directory_path() / StrCat("strobe-tight-", getpid())).native();
+};
+
+// Regression: the third was refused for ever, although the runs that had the room were only kept in
+// case that somebody asks for them again.
+TEST(ViewerOfFiles, ARunForWhichTheProcessHasNoRoomEvictsTheOldest) {
+  TightShelf shelf;
+  Viewer viewer(shelf, {.max_open = 8});
+  const auto open = [&](const std::string& run) {
+    http::Page page;
+    do page = viewer.Answer({"/api/run", "run=" + run, "localhost"});
+    while (page.status == 200 && json::parse(page.body).contains("loading"));
+    return page;
+  };
+  for (const char* run : {"a", "b", "a", "c"}) EXPECT_EQ(open(run).status, 200) << run;
+  EXPECT_TRUE(IsMapped(shelf.PathOf("a")));
+  EXPECT_FALSE(IsMapped(shelf.PathOf("b"))) << "it was asked for longest ago";
+  const http::Page refused = open("large");
+  EXPECT_EQ(refused.status, 500);
+  EXPECT_THAT(refused.body, HasSubstr("too many memory-mapped files are open; try again"));
+  for (const char* run : {"a", "b"}) EXPECT_EQ(open(run).status, 200) << run;
 }
 
 TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {
