@@ -8,6 +8,7 @@
 #include "cli/trace_json.h"
 #include "collector/kineto/trace_file.h"
 #include "collector/storage/stored_memory.h"
+#include "common/base/file_stamp.h"
 #include "common/base/fnv.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -166,6 +167,16 @@ absl::StatusOr<std::string> StampOfTraces(ObjectStore& store, const std::string&
       text += StrCat(object.key, " ", object.bytes, " ", object.version, "\n");
   }
   return StrCat(Fnv1a(text));
+}
+
+absl::StatusOr<std::string> StampOfTraces(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> paths{path};
+  if (!fs::is_regular_file(path, error)) {
+    ASSIGN_OR_RETURN(paths, ListFolder(path));
+    std::sort(paths.begin(), paths.end());
+  }
+  return StampOfFiles(paths);
 }
 
 absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open) {

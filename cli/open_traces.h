@@ -42,6 +42,8 @@ bool HasTraces(const std::string& folder);
 
 // A text that is another one after traces of the run were added, replaced or removed.
 absl::StatusOr<std::string> StampOfTraces(ObjectStore& store, const std::string& run);
+// The same for a file, or for the traces directly in a folder.
+absl::StatusOr<std::string> StampOfTraces(const std::string& path);
 
 // The names of the logdir's runs, newest first. NotFound when there are none.
 absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open);

@@ -34,6 +34,7 @@ class OneRun final : public viewer::Library {
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
     return OpenTraces(path_, storage_config_);
   }
+  absl::StatusOr<std::string> StampOf(const std::string&) override { return StampOfTraces(path_); }
   std::string place() const override { return path_; }
 
  private:

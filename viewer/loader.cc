@@ -23,7 +23,7 @@ bool Loader::has_ended() {
   return done_;
 }
 
-std::string Loader::stamp() {
+std::optional<std::string> Loader::stamp() {
   MutexLock lock(&mutex_);
   return stamp_;
 }
@@ -31,7 +31,8 @@ std::string Loader::stamp() {
 void Loader::Run(Library& library, const index::Cache& cache, const std::string& run) {
   const absl::Status unwanted = absl::CancelledError("the run is not needed any more");
   absl::StatusOr<std::shared_ptr<const LoadedRun>> loaded = unwanted;
-  std::string stamp = library.StampOf(run).value_or("");
+  std::optional<std::string> stamp;
+  if (absl::StatusOr<std::string> now = library.StampOf(run); now.ok()) stamp = *std::move(now);
   absl::StatusOr<std::vector<convert::OpenTrace>> traces = library.Open(run);
   if (!traces.ok()) {
     loaded = traces.status();

@@ -1,6 +1,7 @@
 // Loads a run on a thread of its own, so that the page can show progress.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -27,8 +28,9 @@ class Loader {
   // The run; null if it is still loading after `wait`; an error when it cannot be loaded.
   absl::StatusOr<std::shared_ptr<const LoadedRun>> Get(Nanos wait);
   const Progress& progress() const { return progress_; }
-  // The library's stamp of the run from before it was read; empty while it is still loading.
-  std::string stamp();
+  // The library's stamp of the run from before it was read; none while it is still loading, and if
+  // the library could not be asked for it.
+  std::optional<std::string> stamp();
 
  private:
   void Run(Library& library, const index::Cache& cache, const std::string& run);
@@ -36,7 +38,7 @@ class Loader {
   Progress progress_;
   Mutex mutex_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
-  std::string stamp_ ABSL_GUARDED_BY(mutex_){};
+  std::optional<std::string> stamp_ ABSL_GUARDED_BY(mutex_){};
   absl::StatusOr<std::shared_ptr<const LoadedRun>> loaded_ ABSL_GUARDED_BY(mutex_){nullptr};
   std::thread thread_;  // Last, because it uses the other members.
 };

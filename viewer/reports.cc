@@ -79,9 +79,11 @@ http::Page LoadingReportPage(const std::string& run, const StoredReport& stored)
 
 std::optional<std::string> Reports::ProblemOf(const std::string& run) {
   MutexLock lock(&mutex_);
-  for (const Entry& entry : entries_)
-    if (entry.run == run) return entry.problem;
   const MonoTime now = clock_->MonoNow();
+  // A capture may have stored its report since somebody got the one that was computed.
+  for (const Entry& entry : entries_)
+    if (entry.run == run && !entry.given && now - entry.asked <= kReportPatience)
+      return entry.problem;
   for (const Waiting& waiting : waiting_)
     if (waiting.run == run && now - waiting.asked <= kReportPatience) return waiting.problem;
   return std::nullopt;
@@ -112,6 +114,7 @@ std::optional<Reports::Entry> Reports::TryEntryOf(const std::string& name,
                             [&](const Entry& entry) { return entry.run == name; });
   if (place != entries_.end() && place->sources == sources) {
     place->asked = now;
+    place->problem = problem;
     std::rotate(place, place + 1, entries_.end());
     return entries_.back();
   }
@@ -132,8 +135,11 @@ std::optional<Reports::Entry> Reports::TryEntryOf(const std::string& name,
 
 void Reports::NoteGiven(const std::shared_ptr<ReportMaker>& maker) {
   MutexLock lock(&mutex_);
-  for (Entry& entry : entries_)
-    if (entry.maker == maker) entry.given = true;
+  for (Entry& entry : entries_) {
+    if (entry.maker != maker) continue;
+    entry.given = true;
+    std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.run == entry.run; });
+  }
 }
 
 http::Page Reports::Answer(const std::string& name, const std::shared_ptr<const LoadedRun>& run,

@@ -41,8 +41,8 @@ class Reports {
       : most_(most), clock_(std::move(clock)), make_(std::move(make)) {}
 
   // Why the stored report of a run could not be shown when the store was asked for it; empty if
-  // there is none. Nothing if the store is to be asked, because no report is computed, and nobody
-  // waits for one.
+  // there is none. Nothing if the store is to be asked, because nobody waits for a report that is
+  // computed.
   std::optional<std::string> ProblemOf(const std::string& run);
   // Remembers a problem while somebody waits until the run's report can be computed.
   void NoteProblem(const std::string& run, const std::string& problem);

@@ -351,4 +351,9 @@ RunApi FindXprofApi(std::string_view path) {
   return nullptr;
 }
 
+bool BeginsXprofPage(std::string_view path, const http::Query& query) {
+  if (FindXprofApi(path) == nullptr) return false;
+  return !query.Has("unique_id") && !query.Has("start_time_ms") && !query.Has("search_prefix");
+}
+
 }  // namespace strobe::viewer

@@ -22,6 +22,10 @@ RunApi FindRunApi(std::string_view path);
 // The same for XProf's page, such as "/data/plugin/profile/data".
 RunApi FindXprofApi(std::string_view path);
 
+// Whether XProf's page asks this to show a run. It asks others for more of what it shows
+// already, with numbers of rows that would mean others once the run has other traces.
+bool BeginsXprofPage(std::string_view path, const http::Query& query);
+
 // What "/api/run" answers once the run is read.
 http::Page DescriptionPage(const LoadedRun& run);
 

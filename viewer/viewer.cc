@@ -217,8 +217,9 @@ bool Viewer::IsStale(const std::string& run, const std::shared_ptr<Loader>& load
     if (opened == opened_.end() || now - opened->checked < kFresh) return false;
     opened->checked = now;
   }
-  const std::string before = loader->stamp();
-  if (before.empty()) return false;
+  // Without a stamp from before it was read, nobody knows, so that it is read again.
+  const std::optional<std::string> before = loader->stamp();
+  if (before == "") return false;
   // A store that does not answer keeps nobody from what is open.
   const absl::StatusOr<std::string> now = library_.StampOf(run);
   return now.ok() && *now != before;
@@ -239,12 +240,49 @@ absl::StatusOr<Viewer::Run> Viewer::Loaded(const std::shared_ptr<Loader>& loader
   return run;
 }
 
+bool Viewer::EvictOldest() {
+  std::vector<std::shared_ptr<Loader>> ended;  // Destroyed after the lock, as in TryLoaderOf.
+  MutexLock lock(&mutex_);
+  const auto place = std::ranges::find_if(opened_, &Opened::given);
+  if (place == opened_.end()) return false;
+  evicted_.push_back(std::move(place->loader));
+  opened_.erase(place);
+  ended = TakeEnded();
+  return true;
+}
+
+absl::StatusOr<Viewer::Current> Viewer::Open(const std::string& name, Nanos wait) {
+  Current current{LoaderOf(name, wait), nullptr};
+  absl::StatusOr<Run> run = Loaded(current.loader, wait);
+  // Mappings and open files are bounded for the whole process, and other runs may have them.
+  while (absl::IsResourceExhausted(run.status()) && EvictOldest()) {
+    current.loader = LoaderOf(name, wait);
+    run = Loaded(current.loader, wait);
+  }
+  if (absl::IsResourceExhausted(run.status()))
+    return absl::ResourceExhaustedError(ToAbsl(
+        StrCat(MessageOf(run.status()),
+               "; try again when fewer runs are being read, or copy the run with strobe cp and "
+               "open the copy with strobe view")));
+  ASSIGN_OR_RETURN(current.run, std::move(run));
+  return current;
+}
+
+absl::StatusOr<Viewer::Current> Viewer::OpenFresh(const std::string& name, Nanos wait) {
+  ASSIGN_OR_RETURN(Current current, Open(name, wait));
+  if (current.run == nullptr || !IsStale(name, current.loader)) return current;
+  Forget(current.loader);
+  current = {};  // Freed before the run is read again.
+  return Open(name, wait);
+}
+
 absl::StatusOr<http::Page> Viewer::AskRun(RunApi api, const http::Request& request,
                                           const catalog::Visible& visible, Nanos wait) {
   const http::Query query(request.query);
   ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
-  const std::shared_ptr<Loader> loader = LoaderOf(name, wait);
-  ASSIGN_OR_RETURN(const Run run, Loaded(loader, wait));
+  const bool begins = BeginsXprofPage(request.path, query);
+  ASSIGN_OR_RETURN(const Current current, begins ? OpenFresh(name, wait) : Open(name, wait));
+  const auto& [loader, run] = current;
   if (run == nullptr) return absl::UnavailableError("the run is being read; ask again");
   if (const std::string& version = query.Text("version");
       !version.empty() && version != run->version)
@@ -304,13 +342,8 @@ absl::StatusOr<http::Page> Viewer::Runs(const http::Query&, const catalog::Visib
 absl::StatusOr<http::Page> Viewer::Describe(const http::Query& query,
                                             const catalog::Visible& visible) {
   ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
-  std::shared_ptr<Loader> loader = LoaderOf(name, kPageWait);
-  ASSIGN_OR_RETURN(Run run, Loaded(loader, kPageWait));
-  if (run != nullptr && IsStale(name, loader)) {
-    Forget(loader);
-    loader = LoaderOf(name, kPageWait);
-    ASSIGN_OR_RETURN(run, Loaded(loader, kPageWait));
-  }
+  ASSIGN_OR_RETURN(const Current current, OpenFresh(name, kPageWait));
+  const auto& [loader, run] = current;
   if (run != nullptr) return Checked(*run, loader, DescriptionPage(*run));
   static const Progress kNotBegun;
   const Progress& progress = loader != nullptr ? loader->progress() : kNotBegun;
@@ -330,8 +363,9 @@ absl::StatusOr<http::Page> Viewer::Report(const http::Query& query,
   else
     stored.problem = *problem;
   if (making == Making::kNever || !stored.report.is_null()) return StoredReportPage(name, stored);
-  const std::shared_ptr<Loader> loader = LoaderOf(name, kPageWait);
-  ASSIGN_OR_RETURN(const Run run, Loaded(loader, kPageWait));
+  ASSIGN_OR_RETURN(const Current current,
+                   problem ? Open(name, kPageWait) : OpenFresh(name, kPageWait));
+  const auto& [loader, run] = current;
   if (run == nullptr) {
     reports_.NoteProblem(name, stored.problem);
     return LoadingReportPage(name, stored);

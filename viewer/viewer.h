@@ -52,6 +52,10 @@ class Viewer {
 
  private:
   using Run = std::shared_ptr<const LoadedRun>;
+  struct Current {
+    std::shared_ptr<Loader> loader{};  // Null if the run has to wait for others.
+    Run run{};                         // Null if it is still being read.
+  };
   struct Opened {
     std::string run{};
     std::shared_ptr<Loader> loader{};
@@ -86,6 +90,14 @@ class Viewer {
   // the library at most every few seconds.
   bool IsStale(const std::string& run, const std::shared_ptr<Loader>& loader);
   void Forget(const std::shared_ptr<Loader>& loader);
+  // Evicts the run that was asked for longest ago of those that somebody has got. False if there is
+  // none.
+  bool EvictOldest();
+  // The run as far as it was read after `wait`. Others are evicted if there is no room for it in
+  // the process.
+  absl::StatusOr<Current> Open(const std::string& name, Nanos wait);
+  // The same; a run whose traces are others now is read again.
+  absl::StatusOr<Current> OpenFresh(const std::string& name, Nanos wait);
   // Answers from the run that the query names. Unavailable if it is still being read after `wait`.
   // Aborted if the query is about another `version` of it, whose rows had other numbers.
   absl::StatusOr<http::Page> AskRun(RunApi api, const http::Request& request,

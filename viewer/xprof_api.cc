@@ -5,12 +5,14 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "collector/convert/json_text.h"
 #include "collector/index/window.h"
 #include "collector/xplane/names.h"
 #include "common/base/json_text.h"
+#include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/details.h"
@@ -29,6 +31,13 @@ using Json = nlohmann::ordered_json;
 constexpr std::uint32_t kPerHost = 1000, kFirstOther = 701;
 constexpr double kPsPerMs = 1e9;
 constexpr std::uint32_t kMaxSearchHits = 10'000;
+
+// The bins' edges around a time: no event of a bin that is asked for in part is left out.
+std::int64_t Floor(std::int64_t ps, std::uint32_t level) { return ps >> level << level; }
+std::int64_t Ceiling(std::int64_t ps, std::uint32_t level) {
+  const std::int64_t floor = Floor(ps, level);
+  return floor == ps ? ps : AddSaturated(floor, std::int64_t{1} << level);
+}
 
 // What a query asks for.
 struct Asked {
@@ -221,8 +230,11 @@ void ForEachVisible(const Worker& worker, const Track& track, const Asked& asked
   const Index& index = worker.index();
   const std::int64_t begin = asked.begin_ps - worker.shift_ps, end = asked.end_ps - worker.shift_ps;
   if (!asked.all) {
-    const std::int64_t from = begin >> asked.level << asked.level;
-    for (const index::Item& item : Look(index, track, {from, end, asked.level})) {
+    const index::Window window{Floor(begin, asked.level), Ceiling(end, asked.level), asked.level};
+    std::optional<std::uint32_t> last;
+    for (const index::Item& item : Look(index, track, window)) {
+      // The others of a bin with a long event are named like it.
+      if (std::exchange(last, item.ordinal) == item.ordinal) continue;
       if (const auto entry = index.EntryAt(track, item.ordinal)) visit(item.ordinal, *entry);
     }
     return;

@@ -549,6 +549,21 @@ test("a page of the traces of before is told to reload", async () => {
   page.troubles.length = 0; // The browser notes the refusals.
 });
 
+test("a page that is looked at again tells that more traces have arrived", async () => {
+  await page.evaluate(() => {
+    const ask = globalThis.fetch;
+    globalThis.fetch = async (url, options) => {
+      const answer = await ask(url, options);
+      if (!/api\/run\?/.test(url)) return answer;
+      return Response.json({ ...(await answer.json()), version: "1" });
+    };
+    document.dispatchEvent(new Event("visibilitychange"));
+  });
+  await page.waitForFunction(() =>
+    /More traces have arrived/.test(document.getElementById("notice").textContent),
+  );
+});
+
 // ---- Time ---------------------------------------------------------------------------------------
 
 test("the strip shows the whole run, and its frame moves and zooms the view", async () => {

@@ -1,5 +1,6 @@
 // Ties the page together: makes its parts, opens runs, draws frames.
 import { Api } from "./api.js";
+import { watchArrivals } from "./arrivals.js";
 import { Flows } from "./flows.js";
 import { count, firstLines, time } from "./format.js";
 import { Graph } from "./graph.js";
@@ -361,6 +362,7 @@ addEventListener("online", () => view.redraw()); // Asks again for what is missi
 addEventListener("keydown", () => (document.body.dataset.input = "keyboard"));
 addEventListener("pointerdown", () => (document.body.dataset.input = "pointer"));
 addEventListener("hashchange", () => location.reload());
+watchArrivals(view, (text) => notices.tell(text));
 
 // For tests, and for pages that embed this one: what is shown, and whether more is on its way.
 globalThis.strobe = {

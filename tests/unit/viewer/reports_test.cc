@@ -142,6 +142,27 @@ TEST_F(ReportsTest, APageThatWaitsDoesNotHaveTheStoreAskedAgain) {
   EXPECT_EQ(library_.stores, 2);
 }
 
+// Regression: one that was computed before the capture stored its report hid it for ever.
+TEST_F(ReportsTest, AReportThatIsStoredLaterIsShownInsteadOfTheComputedOne) {
+  EXPECT_EQ(Made("always")["state"], "computed");
+  EXPECT_EQ(Made("always")["state"], "computed") << "somebody else has come to get it";
+  Put(kStoredText);
+  const json answer = Ask("always");
+  EXPECT_EQ(answer["state"], "stored");
+  EXPECT_EQ(answer["report"]["headline"], "rank 5 holds up 7 others");
+}
+
+TEST_F(ReportsTest, AnErrorOfTheStoreIsToldOnlyWhileItLasts) {
+  library_.bucket.before = [](const std::string&) {
+    return absl::UnavailableError("connection refused");
+  };
+  EXPECT_THAT(Made("always")["problem"].get<std::string>(), HasSubstr("connection refused"));
+  library_.bucket.before = nullptr;
+  const json answer = Ask("always");
+  EXPECT_EQ(answer["state"], "computed");
+  EXPECT_EQ(answer["problem"], "");
+}
+
 TEST_F(ReportsTest, AStoreThatRefusesIsTold) {
   library_.bucket.before = [](const std::string&) {
     return absl::PermissionDeniedError("the bucket says no");

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -643,6 +645,52 @@ TEST_F(ManyRunsTest, ARunThatWasEvictedWhileSomebodyWaitedIsFreedOnceTheyHaveThe
   for (const char* run : {"b", "c"}) shelf_.Let(run);
 }
 
+// Runs of one file each, of which the process has room for two at the same time.
+class TightShelf final : public Library {
+ public:
+  TightShelf() { std::filesystem::create_directories(path_); }
+  ~TightShelf() override { std::filesystem::remove_all(path_); }
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
+    return std::vector<std::string>{"a", "b", "c", "large"};
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
+    const auto mapped = std::ranges::count_if(
+        std::array{"a", "b", "c"}, [&](const char* other) { return IsMapped(PathOf(other)); });
+    if (mapped >= 2 || run == "large")
+      return absl::ResourceExhaustedError("too many memory-mapped files are open");
+    std::ofstream(PathOf(run), std::ios::binary) << Trace(1'790'000'000'000'000'000);
+    std::vector<convert::OpenTrace> traces;
+    traces.push_back({"w0", PathOf(run), *MappedFile::Open(PathOf(run))});
+    return traces;
+  }
+  std::string place() const override { return path_; }
+  std::string PathOf(const std::string& run) const { return StrCat(path_, "/", run); }
+
+ private:
+  const std::string path_ =
+      (std::filesystem::temp_directory_path() / StrCat("strobe-tight-", getpid())).native();
+};
+
+// Regression: the third was refused for ever, although the runs that had the room were only kept in
+// case that somebody asks for them again.
+TEST(ViewerOfFiles, ARunForWhichTheProcessHasNoRoomEvictsTheOldest) {
+  TightShelf shelf;
+  Viewer viewer(shelf, {.max_open = 8});
+  const auto open = [&](const std::string& run) {
+    http::Page page;
+    do page = viewer.Answer({"/api/run", "run=" + run, "localhost"});
+    while (page.status == 200 && json::parse(page.body).contains("loading"));
+    return page;
+  };
+  for (const char* run : {"a", "b", "a", "c"}) EXPECT_EQ(open(run).status, 200) << run;
+  EXPECT_TRUE(IsMapped(shelf.PathOf("a")));
+  EXPECT_FALSE(IsMapped(shelf.PathOf("b"))) << "it was asked for longest ago";
+  const http::Page refused = open("large");
+  EXPECT_EQ(refused.status, 500);
+  EXPECT_THAT(refused.body, HasSubstr("too many memory-mapped files are open; try again"));
+  for (const char* run : {"a", "b"}) EXPECT_EQ(open(run).status, 200) << run;
+}
+
 TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {
   Folder folder;
   folder.Write();
@@ -752,6 +800,50 @@ TEST_F(ChangedRunTest, AnOpenRunIsListedOnceInAWhileAndReadOnce) {
   for (int i = 0; i < 5; ++i) Open();
   EXPECT_EQ(library_.listed, listed + 1);
   EXPECT_EQ(library_.opened, 1);
+}
+
+TEST_F(ChangedRunTest, XprofsPageBeginsWithTheTracesThatAreThereThen) {
+  const auto workers = [&] {
+    return json::parse(viewer_.Answer({"/data/plugin/profile/hosts", "run=run", "localhost"}).body)
+        .size();
+  };
+  EXPECT_EQ(workers(), 1u);
+  library_.workers = 2;
+  clock_->Advance(std::chrono::seconds(3));
+  const std::string data = "/data/plugin/profile/data", tag = "run=run&tag=trace_viewer@";
+  for (const char* more : {"&event_name=x&unique_id=0.0.0", "&start_time_ms=0.001"})
+    EXPECT_EQ(viewer_.Answer({data, tag + more, "localhost"}).status, 200);
+  EXPECT_EQ(library_.opened, 1) << "a page that shows the run already";
+  EXPECT_EQ(workers(), 2u);
+}
+
+TEST_F(ChangedRunTest, AReportIsOfTheTracesThatAreThereThen) {
+  const auto workers = [&] {
+    for (;;) {
+      const json answer =
+          json::parse(viewer_.Answer({"/api/report", "run=run&make=always", "localhost"}).body);
+      if (answer["state"] == "computed") return answer["report"]["workers"].size();
+      EXPECT_THAT(answer["state"], testing::AnyOf("loading", "computing"));
+    }
+  };
+  EXPECT_EQ(workers(), 1u);
+  library_.workers = 2;
+  clock_->Advance(std::chrono::seconds(3));
+  EXPECT_EQ(workers(), 2u);
+}
+
+TEST_F(ChangedRunTest, AListingThatFailedWhenTheRunWasReadIsMadeUpFor) {
+  library_.store = absl::UnavailableError("connection refused");
+  EXPECT_EQ(Open()["workers"].size(), 1u);
+  library_.workers = 2;
+  clock_->Advance(std::chrono::seconds(3));
+  EXPECT_EQ(Open()["workers"].size(), 1u);
+  library_.store = absl::OkStatus();
+  clock_->Advance(std::chrono::seconds(3));
+  EXPECT_EQ(Open()["workers"].size(), 2u);
+  clock_->Advance(std::chrono::seconds(3));
+  Open();
+  EXPECT_EQ(library_.opened, 2) << "read again only once";
 }
 
 TEST_F(ChangedRunTest, AStoreThatDoesNotAnswerKeepsNobodyFromWhatIsOpen) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "collector/xplane/builder.h"
@@ -53,6 +55,35 @@ TEST(XprofData, TheLeastResolutionsHaveOneBinOfAllEvents) {
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_EQ(json::parse(*text)["returnedEventsSize"], 1) << resolution;
   }
+}
+
+// Regression: the short events of a bin were told as a second one like the long event among them,
+// and those that began in the last bin, which the run fills in part, were not told.
+TEST(XprofData, EveryBinIsToldAndNoEventTwice) {
+  constexpr int kGroups = 100;
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "main", 0);
+  for (int i = 0; i < kGroups; ++i) {
+    host.AddEvent(host.EventId("short"), i * 10'000, 10);
+    host.AddEvent(host.EventId("short"), i * 10'000 + 20, 10);
+    host.AddEvent(host.EventId("long"), i * 10'000 + 40, 9'000);
+  }
+  host.AddEvent(host.EventId("last"), kGroups * 10'000 + 50'000, 0);
+  const LoadedRun run = MadeRun({host.Encode()});
+  // Bins of 4096 ps, so that no long event fits into one.
+  const absl::StatusOr<std::string> text = XprofData(run, http::Query("host=w0&resolution=200"));
+  ASSERT_TRUE(text.ok()) << text.status();
+  const json data = json::parse(*text);
+  std::set<std::string> uids;
+  std::map<std::string, int> names;
+  for (const json& event : data["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    EXPECT_TRUE(uids.insert(event["args"]["uid"]).second) << event;
+    ++names[event["name"]];
+  }
+  EXPECT_EQ(names["long"], kGroups);
+  EXPECT_EQ(names["last"], 1);
+  EXPECT_EQ(data["returnedEventsSize"], uids.size());
 }
 
 TEST(XprofData, AnAnswerThatIsFullCountsWhatItLeavesOut) {
