@@ -57,7 +57,8 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      "The tracer's buffers overflowed; the message says how many events are missing.",
      "Shorten the duration or lower the tracer levels."},
     {Outcome::kTruncated, "Truncated", false, false, false, 55,
-     "The trace is larger than the allowed size, or the program's own profiler ended the recording.",
+     "The trace is larger than the allowed size, or the program's own profiler ended the "
+     "recording.",
      "The message says which. If it is too large, shorten the duration, lower the tracer levels or "
      "raise maxBytesPerWorker."},
     {Outcome::kSpoolFull, "SpoolFull", true, false, false, 65,
