@@ -89,14 +89,16 @@ void Add(const HostTime& from, HostTime& to) {
 
 class Digester {
  public:
-  Digester(const xplane::Space& space, const Cancellation* stop, Digest& digest)
-      : space_(space), digest_(digest), host_(gathered_, ComputesOnHost(space)) {
+  Digester(const xplane::Space& space, const Cancellation* stop,
+           std::optional<std::int64_t> zero_ns, Digest& digest)
+      : space_(space), zero_ns_(zero_ns), digest_(digest), host_(gathered_, ComputesOnHost(space)) {
     gathered_.stop = stop;
   }
 
   absl::Status Run() {
     ASSIGN_OR_RETURN(const xplane::TraceSummary summary, xplane::Summarize(space_));
-    ASSIGN_OR_RETURN(digest_.zero_ns, xplane::TimeZero(space_));
+    ASSIGN_OR_RETURN(const std::int64_t told_zero_ns, xplane::TimeZero(space_));
+    digest_.zero_ns = zero_ns_.value_or(told_zero_ns);
     RETURN_IF_ERROR(ReadIdentity(space_, digest_));
     recorded_ = RecordedSpan(summary, digest_.zero_ns);
     for (const xplane::Plane& plane : space_.planes) {
@@ -270,6 +272,7 @@ class Digester {
   }
 
   const xplane::Space& space_;
+  const std::optional<std::int64_t> zero_ns_;
   Digest& digest_;
   Gathered gathered_{};
   HostEvents host_;
@@ -280,9 +283,10 @@ class Digester {
 }  // namespace
 
 absl::StatusOr<Digest> ComputeDigest(const xplane::Space& space, std::string_view worker,
-                                     const Cancellation* stop) {
+                                     const Cancellation* stop,
+                                     std::optional<std::int64_t> zero_ns) {
   Digest digest{.worker = CutUtf8(worker, digest::Names::kMaxBytes)};
-  Digester digester(space, stop, digest);
+  Digester digester(space, stop, zero_ns, digest);
   RETURN_IF_ERROR(digester.Run());
   return digest;
 }

@@ -530,6 +530,17 @@ TEST(ComputeDigest, ReadsClockAndRankOfTheCapture) {
   EXPECT_EQ(digest.clock_error_ns, 9);
 }
 
+// XProf's JSON tells no start. Its lines may have Unix times, as convert::ReadSpace finds out.
+TEST(ComputeDigest, TakesTheZeroThatTheLinesTold) {
+  constexpr std::int64_t kZero = 1'790'000'000'000'000'000;
+  const std::string trace = Gpu();
+  const xplane::Space space = *xplane::Space::Read(trace);
+  EXPECT_EQ(ComputeDigest(space, "w")->zero_ns, 0);
+  const absl::StatusOr<Digest> digest = ComputeDigest(space, "w", nullptr, kZero);
+  EXPECT_EQ(digest->zero_ns, kZero);
+  EXPECT_EQ(digest->end_ns, 40 * kUsNs) << "times count from it";
+}
+
 TEST(ComputeDigest, ReadsFlopsAndMemory) {
   PlaneBuilder host(xplane::kHostPlane), gpu("/device:GPU:0", 1);
   gpu.AddPlaneStat("memory_size", std::int64_t{1000});
