@@ -274,6 +274,11 @@ class DigestMerger::Merged {
     if (!unmeasured.empty() && parts_.size() > 1)
       tell("the clocks of ", unmeasured.size(), " workers are not measured (", SomeOf(unmeasured),
            "): who arrived last where they took part is not known");
+    const auto unplaced = names([](const Part& part) { return !part.worker.on_common_clock; });
+    if (!unplaced.empty() && parts_.size() > 1)
+      tell("the traces of ", SomeOf(unplaced),
+           " do not say at which time they began: how long they waited, or others for them, is not "
+           "known");
     const auto cut = names([](const Part& part) { return part.cut; });
     if (!cut.empty())
       tell("the digests of ", SomeOf(cut),

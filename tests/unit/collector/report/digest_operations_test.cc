@@ -122,6 +122,19 @@ TEST(DigestMerger, JoinsCallsOfKnownKindsAlsoWhenThereMayBeNoFurtherOnes) {
   EXPECT_THAT(job.unknown, Contains(HasSubstr("1 calls could not be joined")));
 }
 
+// The trace of the other is JSON without a base time.
+TEST(DigestMerger, AWorkerWhoseTraceTellsNoTimeWaitsForNobodyAndIsNamed) {
+  Digest untold = WorkerWithCalls(1);
+  untold.zero_ns = 0;
+  const Job job = MergeAll({WorkerWithCalls(0), untold});
+  EXPECT_FALSE(job.workers[1].on_common_clock);
+  EXPECT_THAT(job.unknown,
+              Contains(HasSubstr("the traces of rank 1 do not say at which time they began")));
+  const Arrivals arrivals = ComputeArrivals(job);
+  EXPECT_EQ(arrivals.workers[0].calls, 8u) << "calls are joined by their order";
+  EXPECT_EQ(arrivals.workers[0].waited_ns + arrivals.workers[1].waited_ns, 0);
+}
+
 TEST(DigestMerger, LimitsCallsAndSaysSo) {
   DigestMerger merger({.calls = 60});  // The six have 60, and 30 steps.
   for (std::uint32_t rank = 0; rank < 6; ++rank) merger.Add(WorkerWithCalls(rank));
