@@ -32,8 +32,9 @@ constexpr std::size_t kMaxJsonOps = 1000;
 
 absl::StatusOr<Digest> DigestOf(const convert::OpenTrace& trace) {
   RETURN_IF_ERROR(trace.damage);
-  ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(trace.bytes()));
-  return ComputeDigest(space, trace.worker);
+  std::int64_t zero_ns = 0;
+  ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(trace.bytes(), zero_ns));
+  return ComputeDigest(space, trace.worker, nullptr, zero_ns);
 }
 
 // Digests the traces, in their order, without those that are damaged, unless all are. A trace is

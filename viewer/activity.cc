@@ -102,7 +102,8 @@ Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t ban
   std::vector<Section> groups;
   for (std::size_t i = 0; i < sections.size(); i += each)
     groups.push_back({sections[i].first, sections[std::min(i + each, sections.size()) - 1].last});
-  const std::int64_t needed = ((run.end_ps - activity.begin_ps) >> level) + 1;
+  const std::int64_t needed =
+      std::max<std::int64_t>(((run.end_ps - activity.begin_ps) >> level) + 1, 1);
   const auto used = static_cast<std::uint32_t>(std::min<std::int64_t>(needed, slots));
   activity.bands.resize(groups.size());
   ParallelFor(groups.size(), 2, [&](std::size_t i) {

@@ -57,11 +57,12 @@ Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked) {
                asked.host_level == 0u ? "; tracers.host is Disabled, so no annotation was recorded"
                                       : ""));
   }
-  bool device_plane = false, device_events = false;
+  bool device_plane = false, device_events = false, device_values = false;
   for (const xplane::PlaneSummary& plane : trace.planes) {
     if (!plane.name.starts_with(xplane::kDevicePrefix)) continue;
     device_plane = true;
-    device_events = device_events || plane.events > 0;
+    device_events = device_events || plane.events > plane.values;
+    device_values = device_values || plane.values > 0;
   }
   if (asked.expects_device && !device_plane) {
     return judged(Outcome::kDeviceTraceMissing,
@@ -69,7 +70,8 @@ Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked) {
   }
   if (device_plane && !device_events) {
     return judged(Outcome::kNoDeviceActivity,
-                  StrCat("the trace's device planes have no event", WindowWords(asked)));
+                  StrCat("the trace's device planes have no event",
+                         device_values ? " but values of counters" : "", WindowWords(asked)));
   }
   if (!covers) return judged(Outcome::kLateStart, gap);
   if (const std::string* text = FindText(trace.warnings, "events dropped")) {

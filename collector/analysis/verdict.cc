@@ -82,7 +82,10 @@ void AddPlanes(const TraceSummary& trace, std::vector<std::string>& evidence) {
     if (is_device) {
       ++devices;
       device += plane.events;
-      if (plane.events == 0) evidence.push_back(StrCat(plane.name, " has no event"));
+      if (plane.events == plane.values)
+        evidence.push_back(StrCat(plane.name, plane.events == 0
+                                                  ? " has no event"
+                                                  : " has no event but values of counters"));
     } else {
       host += plane.events;
     }

@@ -107,7 +107,11 @@ absl::Status Unchanged(const std::vector<OpenTrace>& traces, absl::Status result
 
 absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace) {
   std::int64_t zero = 0;
-  return ReadFromZero(trace, xplane::Depth::kLines, zero);
+  return ReadSpace(trace, zero);
+}
+
+absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace, std::int64_t& zero_ns) {
+  return ReadFromZero(trace, xplane::Depth::kLines, zero_ns);
 }
 
 std::string LeftOut::Warning() const { return StrCat(worker, " is not shown: ", why); }

@@ -77,5 +77,7 @@ absl::StatusOr<std::size_t> LeaveOutDamaged(AlignedTraces& traces);
 // Reads one trace. As in AlignTraces, its lines' time stamps count from the trace's zero:
 // the profiler's start, or the least Unix time of its lines if the trace does not tell the start.
 absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace);
+// Sets `zero_ns` to that zero, a Unix time; 0 if the trace tells neither.
+absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace, std::int64_t& zero_ns);
 
 }  // namespace strobe::convert

@@ -89,14 +89,16 @@ void Add(const HostTime& from, HostTime& to) {
 
 class Digester {
  public:
-  Digester(const xplane::Space& space, const Cancellation* stop, Digest& digest)
-      : space_(space), digest_(digest), host_(gathered_, ComputesOnHost(space)) {
+  Digester(const xplane::Space& space, const Cancellation* stop,
+           std::optional<std::int64_t> zero_ns, Digest& digest)
+      : space_(space), zero_ns_(zero_ns), digest_(digest), host_(gathered_, ComputesOnHost(space)) {
     gathered_.stop = stop;
   }
 
   absl::Status Run() {
     ASSIGN_OR_RETURN(const xplane::TraceSummary summary, xplane::Summarize(space_));
-    ASSIGN_OR_RETURN(digest_.zero_ns, xplane::TimeZero(space_));
+    ASSIGN_OR_RETURN(const std::int64_t told_zero_ns, xplane::TimeZero(space_));
+    digest_.zero_ns = zero_ns_.value_or(told_zero_ns);
     RETURN_IF_ERROR(ReadIdentity(space_, digest_));
     recorded_ = RecordedSpan(summary, digest_.zero_ns);
     for (const xplane::Plane& plane : space_.planes) {
@@ -114,7 +116,7 @@ class Digester {
  private:
   static bool ComputesOnHost(const xplane::Space& space) {
     return std::none_of(space.planes.begin(), space.planes.end(), [](const xplane::Plane& plane) {
-      return IsDevicePlane(plane) && plane.events() > 0;
+      return IsDevicePlane(plane) && HasWork(plane);
     });
   }
 
@@ -167,29 +169,35 @@ class Digester {
       DigestDevice device;
       const auto number = static_cast<std::uint32_t>(digest_.devices.size());
       ASSIGN_OR_RETURN(const TimeSweep sweep, ReadDevice(plane, number, gathered_, plan, device));
-      AddDevice(plan, sweep, std::move(device));
+      AddDevice(plan, sweep, std::move(device), CountsInMeans(plane));
     }
-    if (digest_.devices.empty() && !host_.work().empty()) {
+    // Host work is gathered only if no device has any.
+    if (!host_.work().empty()) {
       DigestDevice device;
       const TimeSweep sweep = ReadHostWork(host_.work(), plan, device);
-      AddDevice(plan, sweep, std::move(device));
+      AddDevice(plan, sweep, std::move(device), true);
       digest_.knows.host_device = true;
     }
     digest_.knows.device =
-        std::any_of(digest_.devices.begin(), digest_.devices.end(), CountsInMeans);
+        std::any_of(in_means_.begin(), in_means_.end(), [](bool counts) { return counts; });
     return absl::OkStatus();
   }
 
-  // SparseCores are listed, but an idle one does not make its TPU less busy.
-  static bool CountsInMeans(const DigestDevice& device) { return !IsSparseCore(device.name); }
+  // SparseCores are listed, but an idle one does not make its TPU less busy. Neither does a device
+  // that the program does not use make those less busy that it does.
+  static bool CountsInMeans(const xplane::Plane& plane) {
+    return !IsSparseCore(plane.name) && HasWork(plane);
+  }
 
-  void AddDevice(const SweepPlan& plan, const TimeSweep& sweep, DigestDevice device) {
+  void AddDevice(const SweepPlan& plan, const TimeSweep& sweep, DigestDevice device,
+                 bool counts_in_means) {
     const Times whole = Whole();
     const auto [time, host] =
         sweep.Between(plan.NumberOf(whole.begin_ps), plan.NumberOf(whole.end_ps));
     device.time = time;
     digest_.devices.push_back(std::move(device));
-    if (!CountsInMeans(digest_.devices.back())) return;
+    in_means_.push_back(counts_in_means);
+    if (!counts_in_means) return;
     Add(host, digest_.host_time);
     for (DigestStep& step : digest_.steps) {
       const auto [step_time, step_host] =
@@ -209,10 +217,11 @@ class Digester {
     digest_.begin_ns = span.begin_ps / 1000;
     digest_.end_ns = span.end_ps / 1000;
     std::int64_t devices = 0;
-    for (DigestDevice& device : digest_.devices) {
+    for (std::size_t i = 0; i < digest_.devices.size(); ++i) {
+      DigestDevice& device = digest_.devices[i];
       device.time.span_ns = digest_.end_ns - digest_.begin_ns;
       SetIdle(device.time);
-      if (!CountsInMeans(device)) continue;
+      if (!in_means_[i]) continue;
       Add(device.time, digest_.time);
       ++devices;
     }
@@ -263,18 +272,21 @@ class Digester {
   }
 
   const xplane::Space& space_;
+  const std::optional<std::int64_t> zero_ns_;
   Digest& digest_;
   Gathered gathered_{};
   HostEvents host_;
   std::optional<Times> recorded_{};
+  std::vector<bool> in_means_{};  // For each of digest_.devices.
 };
 
 }  // namespace
 
 absl::StatusOr<Digest> ComputeDigest(const xplane::Space& space, std::string_view worker,
-                                     const Cancellation* stop) {
+                                     const Cancellation* stop,
+                                     std::optional<std::int64_t> zero_ns) {
   Digest digest{.worker = CutUtf8(worker, digest::Names::kMaxBytes)};
-  Digester digester(space, stop, digest);
+  Digester digester(space, stop, zero_ns, digest);
   RETURN_IF_ERROR(digester.Run());
   return digest;
 }

@@ -63,4 +63,12 @@ LineRole DeviceLines::RoleOf(const xplane::Line& line) const {
   return other ? LineRole::kNone : LineRole::kWork;
 }
 
+bool HasWork(const xplane::Plane& plane) {
+  const DeviceLines lines(plane);
+  return std::any_of(plane.lines.begin(), plane.lines.end(), [&](const xplane::Line& line) {
+    const LineRole role = lines.RoleOf(line);
+    return line.events > 0 && (role == LineRole::kWork || role == LineRole::kNestedWork);
+  });
+}
+
 }  // namespace strobe::digest

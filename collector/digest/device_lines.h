@@ -40,4 +40,8 @@ class DeviceLines {
   bool streams_ = false, ops_ = false, modules_ = false, async_ = false;
 };
 
+// Does the plane tell of work that ran on its device? One that holds nothing, or only how much
+// memory is allocated there, may be of a device that the program does not use.
+bool HasWork(const xplane::Plane& plane);
+
 }  // namespace strobe::digest

@@ -16,7 +16,8 @@ inline constexpr std::size_t kMaxDigestBytes = 256 << 10;
 
 // How a device spent a span of time. The parts that are not hidden behind others add up to it:
 //   span = compute + exposed_communication + exposed_copies + idle
-// For a worker with several devices it is the mean over them, without SparseCores.
+// For a worker with several devices it is the mean over them, without SparseCores and devices on
+// which nothing ran.
 struct Breakdown {
   std::int64_t span_ns = 0;
   std::int64_t compute_ns = 0;                // At least one computation ran.
@@ -154,8 +155,8 @@ struct DigestOp {
 
 // What the trace can tell at all. Where a flag is false, the zeros of that quantity mean nothing.
 struct DigestKnows {
-  bool device = false;    // It has a device plane, or operations of a runtime on the host; see
-                          // `host_device`.
+  bool device = false;    // It tells of work on a device, or of operations of a runtime on the
+                          // host; see `host_device`.
   bool launches = false;  // Work on devices is joined with its launch: host_bound_ns.
   bool input = false;     // It has events of a known input pipeline: input_ns, input_stall_ns.
   bool garbage_collection = false;  // It has events of a garbage collector.
@@ -193,7 +194,7 @@ struct Digest {
   std::uint64_t events = 0;  // In the trace.
 
   DigestKnows knows{};
-  Breakdown time{};  // The mean over the devices, without SparseCores.
+  Breakdown time{};  // The mean over the devices, as Breakdown says.
   HostTime host_time{};
   std::vector<std::string> names{};  // Each once.
   std::vector<DigestStep> steps{};   // By begin.

@@ -22,6 +22,7 @@ std::string PathOf(const Cache& cache, const Source& source) {
 }
 
 // Deletes the least recently used indexes beyond the limit, and parts that a killed process left.
+// An index that is larger than the limit is deleted instead of all others, for which there is room.
 void Prune(const Cache& cache) {
   struct Found {
     fs::path path;
@@ -39,7 +40,8 @@ void Prune(const Cache& cache) {
     const std::uint64_t size = gone ? 0 : it->file_size(gone);
     if (gone) continue;
     const std::string& path = it->path().native();
-    if (path.ends_with(".part") && now - used > std::chrono::hours(1)) {
+    const bool left_behind = path.ends_with(".part") && now - used > std::chrono::hours(1);
+    if (left_behind || (path.ends_with(kEnding) && size > cache.max_bytes)) {
       fs::remove(it->path(), gone);
     } else if (path.ends_with(kEnding)) {
       found.push_back({it->path(), used, size});
@@ -65,9 +67,7 @@ absl::Status BuildInto(const Cache& cache, const std::string& path, std::string_
   with_spill.spill_directory = cache.directory;
   RETURN_IF_ERROR(BuildIndex(trace, space, with_spill,
                              [&](std::string_view piece) { return file.Write(piece); }));
-  RETURN_IF_ERROR(file.Finish());
-  Prune(cache);
-  return absl::OkStatus();
+  return file.Finish();
 }
 
 // Whether the cache caused the error. An error of the trace would occur again in memory, and a
@@ -128,7 +128,16 @@ absl::StatusOr<StoredIndex> BuildStored(const Cache& cache, std::string_view tra
     const Source source = options.source ? *options.source : SourceOf(trace);
     const std::string path = PathOf(cache, source);
     const absl::Status built = BuildInto(cache, path, trace, space, options);
-    if (built.ok()) return StoredIndex::Open(path, source);
+    if (built.ok()) {
+      absl::StatusOr<StoredIndex> stored = StoredIndex::Open(path, source);
+      std::error_code error;
+      if (const auto size = fs::file_size(path, error); !error && size > cache.max_bytes)
+        warning = StrCat("the index is not kept: it has ", size,
+                         " bytes, the whole cache may have ", cache.max_bytes);
+      // Only now, because it may delete this file. What is open can still be read.
+      Prune(cache);
+      return stored;
+    }
     if (!IsCacheFailure(built)) return built;
     warning = StrCat("the index is kept in memory only: ", MessageOf(built));
   }

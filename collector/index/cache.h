@@ -37,7 +37,8 @@ class StoredIndex {
 struct Cache {
   // The folder that indexes are kept in; empty = they stay in memory.
   std::string directory{};
-  // When the folder's indexes take more, the least recently used ones are deleted.
+  // When the folder's indexes take more, the least recently used ones are deleted. An index that
+  // takes more by itself is not kept.
   std::uint64_t max_bytes = 16ull << 30;
 };
 
@@ -52,7 +53,8 @@ absl::StatusOr<StoredIndex> OpenStored(const Cache& cache, const std::string& be
                                        const Source& source, std::string& warning);
 
 // Makes the index of `trace` and stores it in the cache. When the cache cannot be written, the
-// index stays in memory and `warning` says why. Errors are those of BuildIndex.
+// index stays in memory and `warning` says why, as it does when the index is too large to be kept.
+// Errors are those of BuildIndex.
 absl::StatusOr<StoredIndex> BuildStored(const Cache& cache, std::string_view trace,
                                         const xplane::Space& space, const BuildOptions& options,
                                         std::string& warning);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace strobe::index {
@@ -56,16 +57,28 @@ absl::StatusOr<Index> Index::Open(std::string_view bytes) {
       Take(bytes, at[kEventData], index.event_data_) &&
       Take(bytes, at[kLinkData], index.link_data_) && Take(bytes, at[kDerived], index.derived_);
   if (!whole) return absl::DataLossError("the index is truncated or damaged");
-  for (const Row& row : index.rows_) {
-    if (row.plane >= index.planes_.size() || row.first_track > index.tracks_.size() ||
-        row.tracks > index.tracks_.size() - row.first_track)
+  RETURN_IF_ERROR(index.CheckTables());
+  return index;
+}
+
+absl::Status Index::CheckTables() const {
+  if (header_.begin_ps > header_.end_ps)
+    return absl::DataLossError("the index is damaged: it ends before it begins");
+  // If rows shared tracks, a small file could ask for the work of rows times tracks.
+  std::uint64_t next = 0;
+  for (const Row& row : rows_) {
+    if (row.plane >= planes_.size() || row.first_track < next || row.first_track > tracks_.size() ||
+        row.tracks > tracks_.size() - row.first_track)
       return absl::DataLossError("the index is damaged: a row lies outside");
+    next = std::uint64_t{row.first_track} + row.tracks;
   }
-  for (const Track& track : index.tracks_) {
-    if (track.row >= index.rows_.size())
+  for (std::size_t i = 0; i < tracks_.size(); ++i) {
+    const std::uint32_t row = tracks_[i].row;
+    if (row >= rows_.size() || i < rows_[row].first_track ||
+        i - rows_[row].first_track >= rows_[row].tracks)
       return absl::DataLossError("the index is damaged: a track lies outside");
   }
-  return index;
+  return absl::OkStatus();
 }
 
 std::string_view Index::Text(std::uint32_t id) const {

@@ -112,6 +112,8 @@ class Index {
                    const std::function<void(const LinkTarget&)>& visit) const;
 
  private:
+  // DataLoss unless it ends after it began and its rows and tracks belong to each other.
+  absl::Status CheckTables() const;
   template <typename T>
   static std::span<const T> Part(std::span<const T> all, std::uint64_t first, std::uint64_t count) {
     if (first > all.size()) return {};

@@ -14,26 +14,27 @@ namespace {
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
 struct Latest {
-  std::uint32_t last = 0, second = 0;  // Operations.
+  std::uint32_t last = 0;  // An operation.
   std::int64_t last_ns = kNever, second_ns = kNever;
-  std::size_t members = 0;
+  std::size_t members = 0, comparable = 0;  // All, and those on the common clock.
 };
 
-// The two latest members of each collective.
-std::vector<Latest> LatestOf(const JobStep& step) {
+// The two latest members of each collective, of those on the common clock. If there is none, the
+// last one is any.
+std::vector<Latest> LatestOf(const Job& job, const JobStep& step) {
   std::vector<Latest> latest(step.collectives.size());
   for (std::uint32_t i = 0; i < step.operations.size(); ++i) {
     const Operation& operation = step.operations[i];
     if (operation.collective == kAlone) continue;
     Latest& two = latest[operation.collective];
-    ++two.members;
-    if (two.members == 1 || operation.begin_ns > two.last_ns) {
-      two.second = two.last;
+    if (two.members++ == 0) two.last = i;
+    if (!job.workers[operation.worker].on_common_clock) continue;
+    ++two.comparable;
+    if (two.comparable == 1 || operation.begin_ns > two.last_ns) {
       two.second_ns = two.last_ns;
       two.last = i;
       two.last_ns = operation.begin_ns;
-    } else if (two.members == 2 || operation.begin_ns > two.second_ns) {
-      two.second = i;
+    } else if (two.comparable == 2 || operation.begin_ns > two.second_ns) {
       two.second_ns = operation.begin_ns;
     }
   }
@@ -61,25 +62,30 @@ std::vector<std::optional<std::int64_t>> LatestPossible(const Job& job, const Jo
 
 }  // namespace
 
+std::int64_t WaitOf(const Job& job, const Operation& operation, const Operation& last) {
+  const bool comparable =
+      job.workers[operation.worker].on_common_clock && job.workers[last.worker].on_common_clock;
+  return comparable ? AddSaturated(last.begin_ns, -operation.begin_ns) : 0;
+}
+
 std::vector<std::optional<LastArrival>> LastArrivals(const Job& job, const JobStep& step) {
-  const std::vector<Latest> latest = LatestOf(step);
+  const std::vector<Latest> latest = LatestOf(job, step);
   const auto possible = LatestPossible(job, step, latest);
   std::vector<std::optional<LastArrival>> arrivals(latest.size());
   for (std::size_t i = 0; i < latest.size(); ++i) {
     const Latest& two = latest[i];
     if (two.members < 2) continue;
-    arrivals[i] = {.last = two.last,
-                   .ahead_ns = AddSaturated(two.last_ns, -two.second_ns),
-                   .members = two.members};
-    if (!possible[i]) continue;
+    arrivals[i] = {.last = two.last, .members = two.members};
+    if (two.comparable >= 2) arrivals[i]->ahead_ns = AddSaturated(two.last_ns, -two.second_ns);
+    if (!possible[i] || two.comparable < two.members) continue;
     const auto error = job.workers[step.operations[two.last].worker].clock_error_ns;
     arrivals[i]->error_ns = AddSaturated(AddSaturated(*possible[i], -two.second_ns), *error);
   }
   for (const Operation& operation : step.operations) {
     if (operation.collective == kAlone || !arrivals[operation.collective]) continue;
-    std::int64_t& waited = arrivals[operation.collective]->waited_ns;
-    waited = AddSaturated(waited,
-                          AddSaturated(latest[operation.collective].last_ns, -operation.begin_ns));
+    LastArrival& arrival = *arrivals[operation.collective];
+    arrival.waited_ns =
+        AddSaturated(arrival.waited_ns, WaitOf(job, operation, step.operations[arrival.last]));
   }
   return arrivals;
 }
@@ -96,9 +102,8 @@ Arrivals ComputeArrivals(const Job& job) {
       if (operation.collective == kAlone || !arrivals[operation.collective]) continue;
       const LastArrival& arrival = *arrivals[operation.collective];
       ++result.workers[operation.worker].calls;
-      waited[operation.worker] =
-          AddSaturated(waited[operation.worker],
-                       AddSaturated(step.operations[arrival.last].begin_ns, -operation.begin_ns));
+      waited[operation.worker] = AddSaturated(
+          waited[operation.worker], WaitOf(job, operation, step.operations[arrival.last]));
     }
     for (std::size_t i = 0; i < arrivals.size(); ++i) {
       if (!arrivals[i]) continue;

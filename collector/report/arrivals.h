@@ -19,11 +19,15 @@ struct LastArrival {
   std::optional<std::int64_t> error_ns{};
   // The sum of the waits of all members, in ns: what each of their devices lost.
   std::int64_t waited_ns = 0;
-  std::size_t members = 0;
+  std::size_t members = 0;  // All of them, also those that are on no common clock.
 
   // Is it known who was last?
   bool decided() const { return error_ns && ahead_ns > *error_ns; }
 };
+
+// How long an operation waited for the one that arrived last at its collective, in ns; 0 if one of
+// their workers is on no common clock.
+std::int64_t WaitOf(const Job& job, const Operation& operation, const Operation& last);
 
 // Returns one for each collective of the step; nullopt for those with fewer than two members.
 std::vector<std::optional<LastArrival>> LastArrivals(const Job& job, const JobStep& step);

@@ -95,25 +95,32 @@ class DigestMerger::Merged {
     std::uint32_t size = 0;  // The communicator's size; 0 = not told.
   };
 
-  // nullopt if there are too many keys.
+  // nullopt if it would be one key too many. Calls of known keys are always joined.
   std::optional<std::uint32_t> KeyOf(const Digest& digest, const DigestCollective& call) {
     static const DigestCommunicator kUnnamed;
-    if (keys_.size() >= kMaxKeys) return std::nullopt;
     const DigestCommunicator& communicator = call.communicator < digest.communicators.size()
                                                  ? digest.communicators[call.communicator]
                                                  : kUnnamed;
-    const auto [group, new_group] = communicators_.try_emplace(
-        IdentityOf(communicator), static_cast<std::uint32_t>(communicators_.size()));
-    if (new_group) communicator_names_.push_back(CutUtf8(communicator.name, kMaxNameBytes));
+    const std::string identity = IdentityOf(communicator);
     const std::string name = CutUtf8(digest.names[call.name], kMaxNameBytes);
-    const auto [entry, fresh] =
-        key_of_.try_emplace({group->second, name}, static_cast<std::uint32_t>(keys_.size()));
-    if (fresh)
-      keys_.push_back({.communicator = group->second,
-                       .name = name,
-                       .waits = Waits(call.kind),
-                       .size = communicator.size});
-    return entry->second;
+    const auto known = communicators_.find(identity);
+    const auto group = known != communicators_.end()
+                           ? known->second
+                           : static_cast<std::uint32_t>(communicators_.size());
+    if (const auto entry = key_of_.find({group, name}); entry != key_of_.end())
+      return entry->second;
+    if (keys_.size() >= kMaxKeys) return std::nullopt;
+    if (known == communicators_.end()) {
+      communicators_.emplace(identity, group);
+      communicator_names_.push_back(CutUtf8(communicator.name, kMaxNameBytes));
+    }
+    const auto key = static_cast<std::uint32_t>(keys_.size());
+    key_of_.emplace(std::pair(group, name), key);
+    keys_.push_back({.communicator = group,
+                     .name = name,
+                     .waits = Waits(call.kind),
+                     .size = communicator.size});
+    return key;
   }
 
   void AddCalls(const Digest& digest) {
@@ -267,6 +274,11 @@ class DigestMerger::Merged {
     if (!unmeasured.empty() && parts_.size() > 1)
       tell("the clocks of ", unmeasured.size(), " workers are not measured (", SomeOf(unmeasured),
            "): who arrived last where they took part is not known");
+    const auto unplaced = names([](const Part& part) { return !part.worker.on_common_clock; });
+    if (!unplaced.empty() && parts_.size() > 1)
+      tell("the traces of ", SomeOf(unplaced),
+           " do not say at which time they began: how long they waited, or others for them, is not "
+           "known");
     const auto cut = names([](const Part& part) { return part.cut; });
     if (!cut.empty())
       tell("the digests of ", SomeOf(cut),

@@ -55,10 +55,12 @@ std::array<std::int64_t, kCauses> OwnTime(const Digest& digest, const DigestStep
     at(Cause::kCopies) = ClampedDuration(step.time.exposed_copies_ns);
     at(Cause::kInput) = ClampedDuration(step.host.input_stall_ns);
     at(Cause::kHost) = ClampedDuration(step.host.host_bound_ns);
-    // Devices also idle while the host waits for others in a call of its own.
-    idle = ClampedDuration(step.time.idle_ns) -
-           TimeInCalls(digest, step,
-                       [](const DigestCollective& call) { return call.device == kNoDevice; });
+    idle = ClampedDuration(step.time.idle_ns);
+    // Devices also idle while the host waits for others in a call of its own. Where the host is the
+    // device, its calls are communication, not idle time.
+    if (!digest.knows.host_device)
+      idle -= TimeInCalls(digest, step,
+                          [](const DigestCollective& call) { return call.device == kNoDevice; });
   } else {
     idle = step.end_ns - step.begin_ns -
            TimeInCalls(digest, step, [](const DigestCollective&) { return true; });
@@ -79,7 +81,9 @@ std::int64_t CommonTime(const Digest& digest, std::int64_t time_ns) {
 }
 
 JobWorker WorkerOf(const Digest& digest) {
-  JobWorker worker{.name = CutUtf8(digest.worker, kMaxWorkerBytes), .rank = digest.rank};
+  JobWorker worker{.name = CutUtf8(digest.worker, kMaxWorkerBytes),
+                   .rank = digest.rank,
+                   .on_common_clock = digest.zero_ns != 0};
   if (digest.clock_error_ns && digest.zero_ns != 0)
     worker.clock_error_ns = ClampedDuration(*digest.clock_error_ns);
   const auto tells = [&](Cause cause, bool value) {

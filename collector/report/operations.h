@@ -28,6 +28,9 @@ struct JobWorker {
   std::uint32_t replica = 0;  // Its number among the workers of the stage (the data-parallel rank).
   // Half-width of the error interval of the worker's clock, in ns; nullopt: not measured.
   std::optional<std::int64_t> clock_error_ns{};
+  // False: the trace does not tell at which time it began. Its times are on no common clock, so
+  // that its waits for others, and theirs for it, are not known.
+  bool on_common_clock = true;
   // False where the worker's trace cannot tell this kind of time, so that a zero means nothing.
   std::array<bool, kCauses> tells{true, true, true, true, true, true};
 };

@@ -54,7 +54,9 @@ std::vector<std::uint32_t> StepsOfMap(const Arrivals& arrivals) {
 // The waits of all workers of a step, in the order of Job::workers.
 std::vector<std::optional<StepWait>> WaitsOf(const Job& job, const JobStep& step) {
   std::vector<std::optional<StepWait>> waits(job.workers.size());
-  for (const WorkerStep& worker : step.workers) waits[worker.worker].emplace();
+  for (const WorkerStep& worker : step.workers) {
+    if (job.workers[worker.worker].on_common_clock) waits[worker.worker].emplace();
+  }
   const std::vector<std::optional<LastArrival>> arrivals = LastArrivals(job, step);
   for (std::uint32_t i = 0; i < step.operations.size(); ++i) {
     const Operation& operation = step.operations[i];
@@ -64,8 +66,7 @@ std::vector<std::optional<StepWait>> WaitsOf(const Job& job, const JobStep& step
     // The last to arrive waits for nobody, whatever the clocks say.
     if (!wait || last == i) continue;
     const Operation& latest = step.operations[last];
-    wait->waited_ns =
-        AddSaturated(wait->waited_ns, AddSaturated(latest.begin_ns, -operation.begin_ns));
+    wait->waited_ns = AddSaturated(wait->waited_ns, WaitOf(job, operation, latest));
     const auto own = job.workers[operation.worker].clock_error_ns;
     const auto other = job.workers[latest.worker].clock_error_ns;
     if (!own || !other || !wait->error_ns)

@@ -23,7 +23,8 @@ struct WaitMap {
   std::vector<std::uint32_t> workers{};
   // Those in Job::steps in which workers waited longest, by number.
   std::vector<std::uint32_t> steps{};
-  // By worker and step; nullopt: the worker did not take part in the step.
+  // By worker and step; nullopt: the worker did not take part in the step, or is on no common
+  // clock.
   std::vector<std::vector<std::optional<StepWait>>> waits{};
   std::size_t workers_left_out = 0, steps_left_out = 0;
 };

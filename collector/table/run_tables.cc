@@ -43,7 +43,7 @@ absl::Status WriteCollectives(const convert::WorkerTrace& trace, std::int64_t ze
                               CollectiveCount& count) {
   Digest digest{.worker = trace.worker};
   if (options.digested || MayHaveCollectives(trace.space)) {
-    ASSIGN_OR_RETURN(digest, ComputeDigest(trace.space, trace.worker, options.stop));
+    ASSIGN_OR_RETURN(digest, ComputeDigest(trace.space, trace.worker, options.stop, trace.zero_ns));
   }
   if (options.digested) options.digested(digest);
   count = {.told = digest.collectives.size(), .left_out = digest.cuts.collectives};

@@ -49,8 +49,12 @@ absl::StatusOr<TraceSummary> Summarize(const Space& space) {
       summary.started_ns = std::max(summary.started_ns, times.started);
       summary.stopped_ns = Earlier(summary.stopped_ns, times.stopped);
     }
-    summary.planes.push_back({std::string(plane.name), plane.lines.size(), plane.events()});
-    summary.events += summary.planes.back().events;
+    PlaneSummary& added = summary.planes.emplace_back(
+        PlaneSummary{std::string(plane.name), plane.lines.size(), plane.events()});
+    for (const Line& line : plane.lines) {
+      if (line.name == kCounterLine) added.values += line.events;
+    }
+    summary.events += added.events;
   }
   summary.errors.assign(space.errors.begin(), space.errors.end());
   summary.warnings.assign(space.warnings.begin(), space.warnings.end());

@@ -15,6 +15,7 @@ struct PlaneSummary {
   std::string name;
   std::uint64_t lines = 0;
   std::uint64_t events = 0;
+  std::uint64_t values = 0;  // The events that are values of counters: nothing ran then.
 };
 
 struct TraceSummary {

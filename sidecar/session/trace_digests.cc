@@ -26,14 +26,15 @@ constexpr int kPoliteness = 10;                    // The thread's nice value.
 absl::StatusOr<std::string> EncodedDigest(const TracePieces& trace, const std::string& worker,
                                           std::size_t max_bytes, const Cancellation& stop) {
   if (trace.empty()) return absl::NotFoundError("there is no trace");
-  ASSIGN_OR_RETURN(xplane::Space space, convert::ReadSpace(*trace.front()));
+  std::int64_t zero_ns = 0;
+  ASSIGN_OR_RETURN(xplane::Space space, convert::ReadSpace(*trace.front(), zero_ns));
   if (stop.cancelled()) return absl::CancelledError("another capture has begun");
   // The Strobe plane is a piece of its own.
   for (std::size_t i = 1; i < trace.size(); ++i) {
     ASSIGN_OR_RETURN(xplane::Space more, xplane::Space::Read(*trace[i], xplane::Depth::kLines));
     std::move(more.planes.begin(), more.planes.end(), std::back_inserter(space.planes));
   }
-  ASSIGN_OR_RETURN(const Digest digest, ComputeDigest(space, worker, &stop));
+  ASSIGN_OR_RETURN(const Digest digest, ComputeDigest(space, worker, &stop, zero_ns));
   return EncodeDigest(digest, max_bytes);
 }
 

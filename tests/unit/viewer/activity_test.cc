@@ -27,5 +27,17 @@ TEST(Activity, PoolsOfThreadsHaveBandsOfTheirOwn) {
   EXPECT_EQ(activity.bands[1][late], 0u) << "only the pool's threads are idle";
 }
 
+// No index says so that can be opened.
+TEST(Activity, ARunThatEndsBeforeItBeginsHasOneSlot) {
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "python", 0);
+  host.AddEvent(host.EventId("work"), 0, 1000);
+  LoadedRun run = MadeRun({host.Encode()});
+  run.end_ps = run.begin_ps - 1'000'000;
+  const Activity activity = ActivityOf(run, 64, 8);
+  ASSERT_EQ(activity.bands.size(), 1u);
+  EXPECT_EQ(activity.bands[0].size(), 1u);
+}
+
 }  // namespace
 }  // namespace strobe::viewer

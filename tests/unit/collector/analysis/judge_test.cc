@@ -58,7 +58,11 @@ TEST(JudgeTrace, LooksAtDevices) {
   EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kDeviceTraceMissing);
   trace.planes.push_back({"/device:GPU:0", 1, 0});
   EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kNoDeviceActivity);
-  trace.planes.back().events = 1;
+  trace.planes.back().events = trace.planes.back().values = 1;
+  EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kNoDeviceActivity);
+  EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).message,
+            "the trace's device planes have no event but values of counters in a window of 1s");
+  trace.planes.back().events = 2;
   EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kOk);
   trace.warnings = {"Detected GPU events dropped on host"};
   EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kEventsDropped);

@@ -16,7 +16,7 @@ constexpr std::int64_t kVerdictStart = 1'790'000'000'000'000'000, kSecond = 1'00
 struct Given {
   std::int64_t late_ns = 0;
   int steps = 3, kernels = 5;
-  bool device = true, ours = true, expects_device = false;
+  bool device = true, ours = true, expects_device = false, counter = false;
   std::string outcome = "Ok", message{};
   std::int64_t memory_percent = 0, step_before_ns = 0, step_during_ns = 0;
 };
@@ -31,6 +31,10 @@ Verdict Judge(const Given& given, bool expects_device = false) {
   }
   gpu.BeginLine(1, "Stream #1(Compute)", 0);
   for (int i = 0; i < given.kernels; ++i) gpu.AddEvent(gpu.EventId("kernel"), i * 1000, 500);
+  if (given.counter) {
+    gpu.BeginLine(2, xplane::kCounterLine, 0);
+    gpu.AddEvent(gpu.EventId("Total Allocated"), 1000, 0);
+  }
   environment.AddPlaneStat(xplane::kProfileStart,
                            static_cast<std::uint64_t>(kVerdictStart + given.late_ns));
   environment.AddPlaneStat(xplane::kProfileStop,
@@ -92,6 +96,9 @@ TEST(JudgeSpace, NamesTheCause) {
   Verdict verdict = Judge({.kernels = 0});
   EXPECT_EQ(verdict.judgement.outcome, Outcome::kNoDeviceActivity);
   EXPECT_THAT(verdict.evidence, Contains("/device:GPU:0 has no event"));
+  verdict = Judge({.kernels = 0, .counter = true}, true);
+  EXPECT_EQ(verdict.judgement.outcome, Outcome::kNoDeviceActivity);
+  EXPECT_THAT(verdict.evidence, Contains("/device:GPU:0 has no event but values of counters"));
   verdict = Judge({.device = false}, true);
   EXPECT_EQ(verdict.judgement.outcome, Outcome::kDeviceTraceMissing);
   EXPECT_THAT(verdict.evidence, Contains("3 events on hosts, no device plane"));

@@ -139,6 +139,19 @@ TEST(LeaveOutDamaged, FindsWhatIsDeepWithinEvents) {
   EXPECT_TRUE(absl::IsDataLoss(LeaveOutDamaged(aligned).status())) << "nothing is left";
 }
 
+TEST(ReadSpace, TellsTheZeroFromWhichItsLinesCount) {
+  std::int64_t zero_ns = 0;
+  const OpenTrace lines = WithLinesAt("w", kJanuary, kJanuary + 5000);
+  auto space = ReadSpace(lines.bytes(), zero_ns);
+  ASSERT_TRUE(space.ok()) << space.status();
+  EXPECT_EQ(zero_ns, kJanuary);
+  EXPECT_EQ(space->planes[0].lines[1].timestamp_ns, 5000);
+  EXPECT_EQ(xplane::TimeZero(*space).value_or(-1), 0) << "no plane tells it";
+  const OpenTrace untold = WithLinesAt("w", 0, 5000);
+  ASSERT_TRUE(ReadSpace(untold.bytes(), zero_ns).ok());
+  EXPECT_EQ(zero_ns, 0);
+}
+
 // Regression: workers were shifted whose lines had Unix times, which count from no worker's start.
 TEST(WriteMergedSpace, UnixTimesOfLinesCountFromTheRunsZero) {
   for (const bool told : {false, true}) {

@@ -470,6 +470,43 @@ TEST(ComputeDigest, TakesOperationsOnTheHostForWorkIfThereIsNoDevice) {
   EXPECT_EQ(digest.collectives[0].device, kNoDevice);
 }
 
+// A plane of a device on which memory was allocated and nothing ran.
+std::string UnusedGpu(int number) {
+  PlaneBuilder gpu(StrCat("/device:GPU:", number), 100 + number);
+  gpu.BeginLine(1, xplane::kCounterLine, 0);
+  gpu.AddEvent(gpu.EventId("Total Allocated"), 0, 0);
+  gpu.AddEventStat(gpu.StatId("Total Allocated"), std::int64_t{512});
+  return gpu.Encode();
+}
+
+TEST(ComputeDigest, ADeviceOnWhichNothingRanDoesNotMakeTheOthersLessBusy) {
+  PlaneBuilder host(xplane::kHostPlane), gpu("/device:GPU:3", 1), empty("/device:GPU:1", 2);
+  host.BeginLine(1, "main", 0);
+  host.AddEvent(host.EventId("train"), 0, 100 * kUs);
+  host.AddEventStat(host.StatId("step_num"), std::int64_t{7});
+  gpu.BeginLine(7, "Stream #7(Compute)", 0);
+  AddPieces(gpu, {{"gemm", 0, 80}});
+  const Digest digest =
+      DigestOf(host.Encode() + UnusedGpu(0) + empty.Encode() + gpu.Encode() + Recorded(100));
+  EXPECT_EQ(digest.time, Micros(100, 80, 0, 0, 0, 0, 20));
+  EXPECT_EQ(digest.steps[0].time, digest.time);
+  ASSERT_EQ(digest.devices.size(), 3u);
+  EXPECT_EQ(digest.devices[0].peak_memory_bytes, 512u) << "they are listed all the same";
+  EXPECT_TRUE(digest.knows.device);
+}
+
+TEST(ComputeDigest, TakesTheHostsWorkIfNothingRanOnAnyDevice) {
+  PlaneBuilder host(xplane::kHostPlane), empty("/device:GPU:1", 2);
+  host.BeginLine(1, "pool", 0);
+  AddPieces(host, {{"dot.2", 30, 50}});
+  host.AddEventStat(host.StatId("hlo_op"), Ref{"dot.2"});
+  for (const std::string& device : {empty.Encode(), UnusedGpu(0)}) {
+    const Digest digest = DigestOf(device + host.Encode() + Recorded(100));
+    EXPECT_TRUE(digest.knows.host_device);
+    EXPECT_EQ(digest.time, Micros(100, 20, 0, 0, 0, 0, 80));
+  }
+}
+
 TEST(ComputeDigest, WithoutAnyWorkKnowsOnlySteps) {
   PlaneBuilder host(xplane::kHostPlane);
   host.BeginLine(1, "python", 0);
@@ -493,6 +530,17 @@ TEST(ComputeDigest, ReadsClockAndRankOfTheCapture) {
   EXPECT_EQ(digest.clock_error_ns, 9);
 }
 
+// XProf's JSON tells no start. Its lines may have Unix times, as convert::ReadSpace finds out.
+TEST(ComputeDigest, TakesTheZeroThatTheLinesTold) {
+  constexpr std::int64_t kZero = 1'790'000'000'000'000'000;
+  const std::string trace = Gpu();
+  const xplane::Space space = *xplane::Space::Read(trace);
+  EXPECT_EQ(ComputeDigest(space, "w")->zero_ns, 0);
+  const absl::StatusOr<Digest> digest = ComputeDigest(space, "w", nullptr, kZero);
+  EXPECT_EQ(digest->zero_ns, kZero);
+  EXPECT_EQ(digest->end_ns, 40 * kUsNs) << "times count from it";
+}
+
 TEST(ComputeDigest, ReadsFlopsAndMemory) {
   PlaneBuilder host(xplane::kHostPlane), gpu("/device:GPU:0", 1);
   gpu.AddPlaneStat("memory_size", std::int64_t{1000});
@@ -508,6 +556,7 @@ TEST(ComputeDigest, ReadsFlopsAndMemory) {
     host.AddEventStat(host.StatId("flops"), std::int64_t{42});
   }
   const Digest digest = DigestOf(host.Encode() + gpu.Encode());
+  EXPECT_FALSE(digest.knows.device) << "nothing ran on it";
   EXPECT_EQ(digest.devices[0].peak_memory_bytes, 700u);
   EXPECT_EQ(digest.devices[0].memory_bytes, 1000u);
   EXPECT_EQ(digest.devices[0].peak_flops, 2'500'000'000'000u);

@@ -117,6 +117,19 @@ TEST_F(CacheTest, KeepsWithinItsBound) {
   EXPECT_EQ(Files(), 1u);
 }
 
+TEST_F(CacheTest, AnIndexThatIsLargerThanTheCacheCanBeReadButIsNotKept) {
+  ASSERT_TRUE(Get(Trace(10)).ok());
+  cache_.max_bytes = fs::file_size(fs::directory_iterator(cache_.directory)->path()) + 100;
+  const auto stored = Get(Trace(100'000));
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  EXPECT_EQ(stored->index().header().events, 100'000u);
+  EXPECT_TRUE(stored->Check().ok());
+  EXPECT_NE(warning_.find("the index is not kept"), std::string::npos) << warning_;
+  EXPECT_EQ(Files(), 1u);
+  EXPECT_TRUE(Get(Trace(10)).ok());
+  EXPECT_EQ(done_, 0u) << "the small one is still there";
+}
+
 TEST_F(CacheTest, WhoeverStopsLeavesNothing) {
   const std::string trace = Trace(10);
   const std::atomic<bool> stop{true};

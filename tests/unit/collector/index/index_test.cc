@@ -195,6 +195,32 @@ TEST(Index, IsRefusedWhenItIsNone) {
   EXPECT_FALSE(Index::Open({reinterpret_cast<const char*>(other.data()), made.size}).ok());
 }
 
+// What opens an index whose tables were changed by `change` says.
+template <typename T, typename Change>
+absl::Status OpenChanged(const MadeIndex& made, std::uint64_t offset, const Change& change) {
+  std::vector<std::uint64_t> words = made.words;
+  change(reinterpret_cast<T*>(reinterpret_cast<char*>(words.data()) + offset));
+  return Index::Open({reinterpret_cast<const char*>(words.data()), made.size}).status();
+}
+
+TEST(Index, TablesThatCannotBeAreRefused) {
+  const MadeIndex made(Job(10));
+  const auto& at = made.index.header().extents;
+  ASSERT_EQ(made.index.rows().size(), 3u);
+  EXPECT_TRUE(OpenChanged<Row>(made, at[kRows].offset, [](Row*) {}).ok());
+  EXPECT_TRUE(absl::IsDataLoss(
+      OpenChanged<Header>(made, 0, [](Header* header) { header->begin_ps = header->end_ps + 1; })));
+  EXPECT_TRUE(absl::IsDataLoss(OpenChanged<Row>(made, at[kRows].offset, [](Row* rows) {
+    rows[1].first_track = rows[0].first_track;
+  }))) << "two rows with the same tracks";
+  EXPECT_TRUE(absl::IsDataLoss(OpenChanged<Row>(made, at[kRows].offset, [](Row* rows) {
+    rows[0].tracks = 3;
+  }))) << "a row with those of all";
+  EXPECT_TRUE(absl::IsDataLoss(OpenChanged<Track>(made, at[kTracks].offset, [](Track* tracks) {
+    tracks[0].row = 2;
+  }))) << "a track of a row that does not have it";
+}
+
 TEST(Index, AnotherTraceHasAnotherSource) {
   EXPECT_EQ(SourceOf(Job(10)), SourceOf(Job(10)));
   EXPECT_NE(SourceOf(Job(10)), SourceOf(Job(11)));

@@ -54,5 +54,28 @@ TEST(ComputeArrivals, AnyMemberWhoCouldHaveBeenLaterLeavesItOpen) {
   }
 }
 
+// Regression: the time since 1970 counted as a wait.
+TEST(ComputeArrivals, WaitsAreKnownOnlyOnACommonClock) {
+  Job job = ThreeArrive(1, 1);
+  job.workers[2].on_common_clock = false;
+  auto last = LastArrivals(job, job.steps[0])[0];
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->last, 1u) << "the last of those that can be compared";
+  EXPECT_EQ(last->waited_ns, 30);
+  EXPECT_EQ(last->members, 3u);
+  EXPECT_FALSE(last->decided());
+  Arrivals arrivals = ComputeArrivals(job);
+  EXPECT_THAT(arrivals.waited_ns, testing::ElementsAre(testing::ElementsAre(30, 0, 0)));
+  EXPECT_EQ(arrivals.calls[0].waited_ns, 30);
+  EXPECT_EQ(arrivals.calls[0].undecided, 1u);
+  job.workers[1].on_common_clock = job.workers[0].on_common_clock = false;
+  last = LastArrivals(job, job.steps[0])[0];
+  ASSERT_TRUE(last);
+  EXPECT_FALSE(last->decided());
+  arrivals = ComputeArrivals(job);
+  EXPECT_THAT(arrivals.waited_ns, testing::ElementsAre(testing::ElementsAre(0, 0, 0)));
+  EXPECT_EQ(arrivals.calls[0].undecided, 1u);
+}
+
 }  // namespace
 }  // namespace strobe::report

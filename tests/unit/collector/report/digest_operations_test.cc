@@ -98,6 +98,43 @@ TEST(DigestMerger, DoesNotJoinWhatCannotBeTheSame) {
   EXPECT_EQ(groups.communicators.size(), 2u);
 }
 
+// A worker whose step has one call of each of `kinds`, a nanosecond after the other.
+Digest WorkerWithKinds(std::uint32_t rank, const std::vector<std::string>& kinds) {
+  Digest digest = WorkerWithCalls(rank);
+  digest.steps = {{.number = 1, .begin_ns = 0, .end_ns = 100'000}};
+  digest.collectives.clear();
+  for (const std::string& kind : kinds) {
+    const auto at = static_cast<std::int64_t>(digest.collectives.size());
+    digest.collectives.push_back({.name = static_cast<std::uint32_t>(digest.names.size()),
+                                  .begin_ns = at,
+                                  .end_ns = 50'000 + at});
+    digest.names.push_back(kind);
+  }
+  return digest;
+}
+
+TEST(DigestMerger, JoinsCallsOfKnownKindsAlsoWhenThereMayBeNoFurtherOnes) {
+  std::vector<std::string> kinds;
+  for (int i = 0; i < 20'000; ++i) kinds.push_back(StrCat("call", i));
+  const Job job = MergeAll({WorkerWithKinds(0, kinds), WorkerWithKinds(1, {"call7", "another"})});
+  const Arrivals arrivals = ComputeArrivals(job);
+  EXPECT_EQ(arrivals.workers[1].calls, 1u);
+  EXPECT_THAT(job.unknown, Contains(HasSubstr("1 calls could not be joined")));
+}
+
+// The trace of the other is JSON without a base time.
+TEST(DigestMerger, AWorkerWhoseTraceTellsNoTimeWaitsForNobodyAndIsNamed) {
+  Digest untold = WorkerWithCalls(1);
+  untold.zero_ns = 0;
+  const Job job = MergeAll({WorkerWithCalls(0), untold});
+  EXPECT_FALSE(job.workers[1].on_common_clock);
+  EXPECT_THAT(job.unknown,
+              Contains(HasSubstr("the traces of rank 1 do not say at which time they began")));
+  const Arrivals arrivals = ComputeArrivals(job);
+  EXPECT_EQ(arrivals.workers[0].calls, 8u) << "calls are joined by their order";
+  EXPECT_EQ(arrivals.workers[0].waited_ns + arrivals.workers[1].waited_ns, 0);
+}
+
 TEST(DigestMerger, LimitsCallsAndSaysSo) {
   DigestMerger merger({.calls = 60});  // The six have 60, and 30 steps.
   for (std::uint32_t rank = 0; rank < 6; ++rank) merger.Add(WorkerWithCalls(rank));

@@ -50,6 +50,17 @@ TEST(ComputeWaitMap, TellsWhoWaitedInWhichStepAndHowSureThatIs) {
   EXPECT_EQ(map.waits[2][0]->error_ns, 0) << "who arrives last waits for nobody";
 }
 
+TEST(ComputeWaitMap, TellsNothingOfWorkersOnNoCommonClock) {
+  Job job = LastArrivesLate(3, 1);
+  job.workers[2].on_common_clock = false;
+  job.workers[2].clock_error_ns.reset();
+  const WaitMap map = ComputeWaitMap(job, ComputeArrivals(job));
+  EXPECT_FALSE(map.waits[2][0]);
+  ASSERT_TRUE(map.waits[0][0] && map.waits[1][0]);
+  EXPECT_EQ(map.waits[0][0]->waited_ns, 0);
+  EXPECT_EQ(map.waits[1][0]->waited_ns, 0);
+}
+
 TEST(ComputeWaitMap, OfALargeJobTheWorkersThatLoseMostAreKept) {
   const Job job = LastArrivesLate(2000, 300);
   const WaitMap map = ComputeWaitMap(job, ComputeArrivals(job));
