@@ -10,15 +10,14 @@ namespace {
 
 constexpr std::size_t kNetworkBytes = 8;
 
-// Returns the first 64 bits of an IPv6 address, and any other text unchanged.
-std::string NetworkOf(const std::string& source) {
-  std::array<char, sizeof(in6_addr)> address{};
-  const std::string without_zone = source.substr(0, source.find('%'));
-  if (inet_pton(AF_INET6, without_zone.c_str(), address.data()) != 1) return source;
-  return std::string(address.data(), kNetworkBytes);
-}
-
 }  // namespace
+
+std::string NetworkOf(const std::string& address) {
+  std::array<char, sizeof(in6_addr)> bytes{};
+  const std::string without_zone = address.substr(0, address.find('%'));
+  if (inet_pton(AF_INET6, without_zone.c_str(), bytes.data()) != 1) return address;
+  return std::string(bytes.data(), kNetworkBytes);
+}
 
 SourceLimiter::Source& SourceLimiter::Find(const std::string& source) {
   const MonoTime now = clock_.MonoNow();

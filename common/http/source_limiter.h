@@ -15,9 +15,13 @@
 
 namespace strobe::http {
 
+// What counts as one address: the first 64 bits of an IPv6 address, because one machine may use all
+// of that network, and any other text unchanged.
+std::string NetworkOf(const std::string& address);
+
 class SourceLimiter {
  public:
-  // An IPv6 network of 64 bits counts as one address, because one machine may use all of it.
+  // An address here is a network; see above.
   struct Limits {
     double per_second = 50, burst = 200;  // Per address.
     int at_once = 4;                      // Per address.

@@ -191,7 +191,7 @@ class Webhooks {
         .enrollment_address = options_.enrollment_address ? options_.enrollment_address() : ""};
     std::string unknown;
     if (limits_ != nullptr) {
-      const auto limits = limits_->Read(request.ns, kLimitsLimit);
+      const auto limits = limits_->Read(request.ns, kLimitsLimit, request.caller);
       if (limits.ok())
         context.limits = **limits;
       else
@@ -228,8 +228,9 @@ class Webhooks {
     if (asked.method != "POST") return {405, "POST an AdmissionReview\n"};
     if (!asked.content_type.starts_with("application/json"))
       return {415, "the body must be application/json\n"};
-    const absl::StatusOr<AdmissionRequest> request = ParseReview(asked.body);
+    absl::StatusOr<AdmissionRequest> request = ParseReview(asked.body);
     if (!request.ok()) return {400, MessageOf(request.status()) + "\n"};
+    request->caller = http::NetworkOf(asked.source);
     AdmissionAnswer answered;
     try {
       answered = (this->*answer)(*request);
