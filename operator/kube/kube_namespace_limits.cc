@@ -23,6 +23,7 @@ constexpr Nanos kRememberFor = std::chrono::seconds(2);
 constexpr Nanos kRememberFailureFor = std::chrono::seconds(5);
 // What was read before is better than nothing when the namespace cannot be read now.
 constexpr Nanos kBetterThanNothing = std::chrono::seconds(30);
+constexpr std::size_t kMaxNamespace = 63;  // RFC 1123; names are remembered.
 constexpr std::size_t kMaxReadNamespaces = 256, kMaxEntries = 256;
 // How many threads may read, or wait for the read of another one. With the webhooks that judge they
 // are fewer than there are threads, so that a slow API server does not stop injection.
@@ -91,6 +92,7 @@ bool MustExist(const NamespaceLimits& limits) {
 
 absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read(
     const std::string& ns, Nanos within, const std::string& caller) {
+  if (ns.size() > kMaxNamespace) return absl::InvalidArgumentError("no namespace has such a name");
   const MonoTime now = clock_.MonoNow();
   {
     MutexLock lock(&mutex_);
