@@ -20,6 +20,7 @@ class TokenBucket {
     refilled_ = now;
   }
   bool empty() const { return tokens_ < 1; }
+  double tokens() const { return tokens_; }
   // Takes one token; false if there is none.
   bool Take() {
     if (empty()) return false;

@@ -9,50 +9,62 @@ namespace strobe::http {
 namespace {
 
 constexpr std::size_t kNetworkBytes = 8;
-
-// Returns the first 64 bits of an IPv6 address, and any other text unchanged.
-std::string NetworkOf(const std::string& source) {
-  std::array<char, sizeof(in6_addr)> address{};
-  const std::string without_zone = source.substr(0, source.find('%'));
-  if (inet_pton(AF_INET6, without_zone.c_str(), address.data()) != 1) return source;
-  return std::string(address.data(), kNetworkBytes);
-}
+constexpr double kShareOfAPart = 0.25;
+constexpr std::size_t kMaxPart = 64;  // Bounds the memory; no namespace's name is longer.
 
 }  // namespace
 
-SourceLimiter::Source& SourceLimiter::Find(const std::string& source) {
+std::string NetworkOf(const std::string& address) {
+  std::array<char, sizeof(in6_addr)> bytes{};
+  const std::string without_zone = address.substr(0, address.find('%'));
+  if (inet_pton(AF_INET6, without_zone.c_str(), bytes.data()) != 1) return address;
+  return std::string(bytes.data(), kNetworkBytes);
+}
+
+SourceLimiter::Source& SourceLimiter::Find(Sources& sources, const std::string& name,
+                                           double share) const {
   const MonoTime now = clock_.MonoNow();
-  const auto known = sources_.find(source);
-  if (known == sources_.end()) {
-    if (sources_.size() >= limits_.sources) {
+  const auto known = sources.find(name);
+  if (known == sources.end()) {
+    if (sources.size() >= limits_.sources) {
       // Forgets the source that was used least recently, preferably one without a running request.
       // Its bucket has had the most time to fill.
       const auto oldest =
-          std::min_element(sources_.begin(), sources_.end(), [](const auto& a, const auto& b) {
+          std::min_element(sources.begin(), sources.end(), [](const auto& a, const auto& b) {
             return std::pair(a.second.running > 0, a.second.bucket.refilled()) <
                    std::pair(b.second.running > 0, b.second.bucket.refilled());
           });
-      sources_.erase(oldest);
+      sources.erase(oldest);
     }
-    return sources_.emplace(source, Source{TokenBucket(limits_.per_second, limits_.burst, now)})
-        .first->second;
+    const TokenBucket full(limits_.per_second * share, limits_.burst * share, now);
+    return sources.emplace(name, Source{full}).first->second;
   }
   known->second.bucket.Refill(now);
   return known->second;
 }
 
-std::shared_ptr<void> SourceLimiter::Enter(const std::string& address) {
+std::shared_ptr<void> SourceLimiter::Enter(const std::string& address, const std::string& part) {
   const std::string source = NetworkOf(address);
+  const std::string name = source + "/" + part.substr(0, kMaxPart);
   MutexLock lock(&mutex_);
-  Source& asking = Find(source);
-  const int most = std::min(limits_.at_once, limits_.all_at_once - running_);
-  if (asking.running >= most || !asking.bucket.Take()) return nullptr;
+  Source& asking = Find(sources_, source, 1);
+  const int left = std::min(limits_.at_once, limits_.all_at_once - running_) - asking.running;
+  // What is refused here adds no part, so that an address cannot have those of others forgotten.
+  if (left <= 0 || asking.bucket.empty()) return nullptr;
+  Source* const sharing = part.empty() ? nullptr : &Find(parts_, name, kShareOfAPart);
+  if (sharing != nullptr) {
+    if (sharing->running >= left) return nullptr;
+    if (!sharing->bucket.Take() && asking.bucket.tokens() <= limits_.burst / 2) return nullptr;
+  }
+  (void)asking.bucket.Take();
   ++asking.running;
+  if (sharing != nullptr) ++sharing->running;
   ++running_;
-  return std::shared_ptr<void>(this, [this, source](void*) {
+  return std::shared_ptr<void>(this, [this, source, name](void*) {
     MutexLock leaving(&mutex_);
     --running_;
-    if (const auto left = sources_.find(source); left != sources_.end()) --left->second.running;
+    if (const auto gone = sources_.find(source); gone != sources_.end()) --gone->second.running;
+    if (const auto gone = parts_.find(name); gone != parts_.end()) --gone->second.running;
   });
 }
 

@@ -15,9 +15,13 @@
 
 namespace strobe::http {
 
+// What counts as one address: the first 64 bits of an IPv6 address, because one machine may use all
+// of that network, and any other text unchanged.
+std::string NetworkOf(const std::string& address);
+
 class SourceLimiter {
  public:
-  // An IPv6 network of 64 bits counts as one address, because one machine may use all of it.
+  // An address here is a network; see above.
   struct Limits {
     double per_second = 50, burst = 200;  // Per address.
     int at_once = 4;                      // Per address.
@@ -31,8 +35,12 @@ class SourceLimiter {
   explicit SourceLimiter(const Clock& clock) : SourceLimiter(clock, Limits()) {}
   SourceLimiter(const Clock& clock, Limits limits) : clock_(clock), limits_(limits) {}
 
-  // Returns an object to hold during the request, or null if a limit is reached.
-  std::shared_ptr<void> Enter(const std::string& address);
+  // Returns an object to hold during the request, or null if a limit is reached. `part` names for
+  // whom the address asks, such as the namespace whose objects an API server has reviewed. While
+  // half of the address's burst is left, a part has what it asks for. Below that it has a quarter
+  // of the rate and of the burst, so that one part cannot use up what the others need. It never has
+  // all that the address may have at once.
+  std::shared_ptr<void> Enter(const std::string& address, const std::string& part = "");
   // The same for a client that has proved who it is: only `all_at_once` limits it.
   std::shared_ptr<void> EnterKnown();
 
@@ -41,12 +49,16 @@ class SourceLimiter {
     TokenBucket bucket;
     int running = 0;
   };
-  Source& Find(const std::string& source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  using Sources = std::map<std::string, Source>;
+  // `share` of an address's rate and burst is what a new one of these sources gets.
+  Source& Find(Sources& sources, const std::string& name, double share) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
   const Limits limits_;
   Mutex mutex_;
-  std::map<std::string, Source> sources_ ABSL_GUARDED_BY(mutex_);
+  Sources sources_ ABSL_GUARDED_BY(mutex_);
+  Sources parts_ ABSL_GUARDED_BY(mutex_);  // By address and part.
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

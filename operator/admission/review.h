@@ -14,6 +14,7 @@ struct AdmissionRequest {
   nlohmann::json user{};           // UserInfo.
   nlohmann::json object{}, old_object{};
   bool dry_run = false;
+  std::string caller{};  // The network that sent the review, which is no part of it.
 };
 
 // The largest body that the API server may send: two objects of at most 3 MiB and the surrounding

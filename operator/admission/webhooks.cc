@@ -145,17 +145,6 @@ class Webhooks {
     return CheckCreator(kind, request, gatekeeper_, kJudgeLimit);
   }
 
-  // For webhooks that call the API server: limits the rate and the concurrency per client.
-  http::Page LimitedRespond(const http::Request& asked, bool fail_open,
-                            AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
-    const std::shared_ptr<void> allowed =
-        asked.certified ? limiter_.EnterKnown() : limiter_.Enter(asked.source);
-    // API servers retry after this time, within their own timeout.
-    if (allowed == nullptr)
-      return {429, "too many at once\n", "text/plain", {{"Retry-After", "1"}}};
-    return Respond(asked, fail_open, answer);
-  }
-
   // Returns a page that answers a review with `answer`. On an internal error it allows the object
   // if `fail_open` is set.
   http::HttpServer::Handler Page(std::string name, bool fail_open, bool costly,
@@ -164,10 +153,7 @@ class Webhooks {
       const MonoTime began = clock_.MonoNow();
       observer_.Asked(name);
       http::Page page{500, "internal error\n"};
-      (void)RunGuarded("webhook", [&] {
-        page =
-            costly ? LimitedRespond(asked, fail_open, answer) : Respond(asked, fail_open, answer);
-      });
+      (void)RunGuarded("webhook", [&] { page = Respond(asked, fail_open, costly, answer); });
       observer_.Answered(name, page.status, clock_.MonoNow() - began);
       return page;
     };
@@ -191,7 +177,7 @@ class Webhooks {
         .enrollment_address = options_.enrollment_address ? options_.enrollment_address() : ""};
     std::string unknown;
     if (limits_ != nullptr) {
-      const auto limits = limits_->Read(request.ns, kLimitsLimit);
+      const auto limits = limits_->Read(request.ns, kLimitsLimit, request.caller);
       if (limits.ok())
         context.limits = **limits;
       else
@@ -223,13 +209,24 @@ class Webhooks {
            SealHolds(keys, stamped->admission, stamped->seal);
   }
 
-  http::Page Respond(const http::Request& asked, bool fail_open,
+  // For webhooks that call the API server: limits the rate and the concurrency per client. All
+  // namespaces' objects come from the API server's address, so each has a part of it.
+  std::shared_ptr<void> EnterCostly(const http::Request& asked, const std::string& ns) {
+    return asked.certified ? limiter_.EnterKnown() : limiter_.Enter(asked.source, ns);
+  }
+
+  http::Page Respond(const http::Request& asked, bool fail_open, bool costly,
                      AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     if (asked.method != "POST") return {405, "POST an AdmissionReview\n"};
     if (!asked.content_type.starts_with("application/json"))
       return {415, "the body must be application/json\n"};
-    const absl::StatusOr<AdmissionRequest> request = ParseReview(asked.body);
+    absl::StatusOr<AdmissionRequest> request = ParseReview(asked.body);
     if (!request.ok()) return {400, MessageOf(request.status()) + "\n"};
+    request->caller = http::NetworkOf(asked.source);
+    const std::shared_ptr<void> allowed = costly ? EnterCostly(asked, request->ns) : nullptr;
+    // API servers retry after this time, within their own timeout.
+    if (costly && allowed == nullptr)
+      return {429, "too many at once\n", "text/plain", {{"Retry-After", "1"}}};
     AdmissionAnswer answered;
     try {
       answered = (this->*answer)(*request);

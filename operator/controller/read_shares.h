@@ -1,6 +1,7 @@
 // Limits the reads of the API server that alerts and signs cause. Any namespace may use one half of
 // the rate. The namespaces that have asked lately share the other half, and one share is kept free,
-// so that a storm in one namespace leaves reads for the others. Not safe for concurrent use.
+// so that a storm in one namespace leaves reads for the others. What the webhooks read is shared in
+// the same way, by those who call them. Not safe for concurrent use.
 #pragma once
 #include <cstddef>
 #include <map>

@@ -11,11 +11,34 @@ constexpr std::size_t kMaxTokenBytes = 16384;
 
 }  // namespace
 
-grpc::Status EnrollmentService::Enroll(grpc::ServerContext*, const v1::EnrollRequest* request,
+std::string AddressOfPeer(const std::string& peer) {
+  const std::size_t scheme = peer.find(':');
+  const std::size_t port = peer.rfind(':');
+  if (scheme == peer.npos || port <= scheme) return peer;
+  std::string address = peer.substr(scheme + 1, port - scheme - 1);
+  for (const std::string_view bracket : {"[", "%5B", "]", "%5D"}) {
+    if (const std::size_t at = address.find(bracket); at != address.npos)
+      address.erase(at, bracket.size());
+  }
+  return address;
+}
+
+grpc::Status EnrollmentService::Enroll(grpc::ServerContext* context,
+                                       const v1::EnrollRequest* request,
                                        v1::EnrollResponse* response) {
   grpc::Status status(grpc::StatusCode::INTERNAL, "");
-  (void)RunGuarded("enroll", [&] { status = Answer(*request, *response); });
+  (void)RunGuarded("enroll", [&] { status = EnrollFrom(context->peer(), *request, *response); });
   return status;
+}
+
+grpc::Status EnrollmentService::EnrollFrom(const std::string& peer,
+                                           const v1::EnrollRequest& request,
+                                           v1::EnrollResponse& response) {
+  const std::shared_ptr<void> allowed = limiter_.Enter(AddressOfPeer(peer));
+  if (allowed != nullptr) return Answer(request, response);
+  enrolled_("limited");
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+          "too many sidecars enroll from this address at once; try again"};
 }
 
 grpc::Status EnrollmentService::Answer(const v1::EnrollRequest& request,

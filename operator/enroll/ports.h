@@ -14,7 +14,8 @@ class TokenReviewer {
  public:
   virtual ~TokenReviewer() = default;
   // The pod that the token belongs to. Unauthenticated when the token is not valid for our audience
-  // or not bound to a pod; any other error means that the API server could not be asked.
+  // or not bound to a pod; any other error means that the API server could not be asked. It is not
+  // asked for what cannot be such a token.
   virtual absl::StatusOr<PodIdentity> Review(const std::string& token) = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "operator/kube/event_recorder.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -12,7 +13,6 @@
 namespace strobe::kube {
 namespace {
 
-constexpr std::size_t kQueue = 1000;
 constexpr std::size_t kMaxSeries = 4096;
 constexpr std::size_t kMaxNote = 1000;
 constexpr Nanos kSendLimit = std::chrono::seconds(10);
@@ -60,16 +60,13 @@ EventRecorder::~EventRecorder() {
 
 void EventRecorder::Record(Event event) {
   MutexLock lock(&mutex_);
-  if (queue_.size() >= kQueue) {
-    ++dropped_;
-    return;
-  }
-  queue_.push_back(std::move(event));
+  const std::string ns = event.regarding.ns;
+  if (!queue_.Push(ns, clock_.MonoNow(), std::move(event))) ++dropped_;
 }
 
 void EventRecorder::Run() {
   while (true) {
-    Event event;
+    std::optional<Event> event;
     {
       MutexLock lock(&mutex_);
       const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -77,10 +74,9 @@ void EventRecorder::Run() {
       };
       mutex_.Await(work);
       if (queue_.empty() || (stopping_ && clock_.MonoNow() > give_up_)) return;
-      event = std::move(queue_.front());
-      queue_.pop_front();
+      event = queue_.Pop(MonoTime::max());
     }
-    (void)RunGuarded("events", [&] { Send(event); });
+    (void)RunGuarded("events", [&] { Send(*event); });
   }
 }
 

@@ -1,10 +1,10 @@
 // Sends events (events.k8s.io/v1), which `kubectl describe` shows. Repetitions within six minutes
 // are counted in the series of one event. The note of an event cannot be changed: up to ten other
 // notes within six minutes become events of their own, and more are only counted. Never blocks its
-// caller; the queue is bounded, and events that do not fit are counted.
+// caller; the queue is bounded, namespaces take turns in it, and events that do not fit are
+// counted.
 #pragma once
 #include <atomic>
-#include <deque>
 #include <map>
 #include <string>
 #include <thread>
@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/base/token_bucket.h"
+#include "operator/core/fair_queue.h"
 #include "operator/kube/client.h"
 
 namespace strobe::kube {
@@ -34,6 +35,8 @@ Json EventToJson(const Event& event, const std::string& name, const std::string&
 
 class EventRecorder {
  public:
+  static constexpr std::size_t kQueue = 1000;
+
   EventRecorder(const Clock& clock, Client& client, std::string instance);
   ~EventRecorder();  // Sends queued events for at most two seconds.
   EventRecorder(const EventRecorder&) = delete;
@@ -61,7 +64,7 @@ class EventRecorder {
   std::uint64_t serial_ = 0;
   std::atomic<std::uint64_t> dropped_{0};
   Mutex mutex_;
-  std::deque<Event> queue_ ABSL_GUARDED_BY(mutex_);
+  FairQueue<Event> queue_ ABSL_GUARDED_BY(mutex_){kQueue};
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   MonoTime give_up_ ABSL_GUARDED_BY(mutex_){};
   std::thread thread_;

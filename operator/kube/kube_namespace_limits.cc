@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/guard.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -22,9 +23,11 @@ constexpr Nanos kRememberFor = std::chrono::seconds(2);
 constexpr Nanos kRememberFailureFor = std::chrono::seconds(5);
 // What was read before is better than nothing when the namespace cannot be read now.
 constexpr Nanos kBetterThanNothing = std::chrono::seconds(30);
+constexpr std::size_t kMaxNamespace = 63;  // RFC 1123; names are remembered.
 constexpr std::size_t kMaxReadNamespaces = 256, kMaxEntries = 256;
-// Fewer than the webhooks have threads, so that a slow API server does not stop injection.
-constexpr int kMaxReading = 3;
+// How many threads may read, or wait for the read of another one. With the webhooks that judge they
+// are fewer than there are threads, so that a slow API server does not stop injection.
+constexpr int kMaxWaiting = 6;
 
 // Reasons of waiting that do not pass by themselves (pkg/kubelet/images/types.go and
 // pkg/kubelet/container/sync_result.go of Kubernetes 1.34).
@@ -78,35 +81,87 @@ void AddIfStuck(const Json& pod, WallTime now, NamespaceLimits& limits) {
       {TextOf(Member(pod, "metadata"), "name"), TextOf(containers[*container], "image"), reason});
 }
 
+// True if no invented namespace could have these limits. A policy gives something only to
+// namespaces whose labels could be read.
+bool MustExist(const NamespaceLimits& limits) {
+  return !limits.rules.empty() || !limits.quotas.empty() || limits.sidecar_user ||
+         !limits.users_differ.empty() || limits.flight_recorder_devices;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read(
-    const std::string& ns, Nanos within) {
+    const std::string& ns, Nanos within, const std::string& caller) {
+  if (ns.size() > kMaxNamespace) return absl::InvalidArgumentError("no namespace has such a name");
   const MonoTime now = clock_.MonoNow();
   {
     MutexLock lock(&mutex_);
-    const auto found = known_.find(ns);
-    if (found != known_.end()) {
-      const Known& known = found->second;
-      if (now - known.read < (known.failure.ok() ? kRememberFor : kRememberFailureFor)) {
-        if (!known.failure.ok()) return known.failure;
-        return known.limits;
-      }
+    if (std::optional<Limits> remembered = Remembered(ns, now)) return *std::move(remembered);
+    Limits old = Old(ns, now);
+    const bool is_being_read = reading_.contains(ns);
+    if ((is_being_read && old.ok()) || !BeginWaiting(caller)) return old;
+    if (is_being_read) {
+      mutex_.AwaitFor(
+          within, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !reading_.contains(ns); });
+      EndWaiting(caller);
+      return Remembered(ns, clock_.MonoNow()).value_or(std::move(old));
     }
-    reads_.Refill(now);
-    if (reading_ >= kMaxReading || !reads_.Take()) {
-      if (found != known_.end() && found->second.limits != nullptr &&
-          now - found->second.read < kBetterThanNothing)
-        return found->second.limits;
-      return absl::ResourceExhaustedError("too many namespaces are being read already");
+    if (!TakeRead(ns, caller, now)) {
+      EndWaiting(caller);
+      return old;
     }
-    ++reading_;
+    reading_.insert(ns);
   }
-  auto limits = ReadNow(ns, now + within);
+  Limits limits = absl::InternalError("the namespace's limits could not be read");
+  (void)RunGuarded("namespace_limits", [&] { limits = ReadNow(ns, now + within); });
   MutexLock lock(&mutex_);
-  --reading_;
-  Remember(ns, {limits.status(), limits.ok() ? *limits : nullptr, clock_.MonoNow()});
+  reading_.erase(ns);
+  EndWaiting(caller);
+  Remember(ns, {limits.status(), limits.ok() ? *limits : nullptr, clock_.MonoNow(),
+                limits.ok() && MustExist(**limits)});
   return limits;
+}
+
+std::optional<KubeNamespaceLimits::Limits> KubeNamespaceLimits::Remembered(const std::string& ns,
+                                                                           MonoTime now) const {
+  const auto found = known_.find(ns);
+  if (found == known_.end()) return std::nullopt;
+  const Known& known = found->second;
+  if (now - known.read >= (known.failure.ok() ? kRememberFor : kRememberFailureFor))
+    return std::nullopt;
+  if (!known.failure.ok()) return known.failure;
+  return known.limits;
+}
+
+KubeNamespaceLimits::Limits KubeNamespaceLimits::Old(const std::string& ns, MonoTime now) const {
+  const auto found = known_.find(ns);
+  if (found != known_.end() && found->second.limits != nullptr &&
+      now - found->second.read < kBetterThanNothing)
+    return found->second.limits;
+  return absl::ResourceExhaustedError("too many namespaces are being read already");
+}
+
+bool KubeNamespaceLimits::TakeRead(const std::string& ns, const std::string& caller, MonoTime now) {
+  if (const auto found = known_.find(ns); found != known_.end() && found->second.exists) {
+    kept_.Refill(now);
+    if (kept_.Take()) return true;
+  }
+  return reads_.Take(caller, now);
+}
+
+bool KubeNamespaceLimits::BeginWaiting(const std::string& caller) {
+  const auto found = waiting_.find(caller);
+  const int own = found == waiting_.end() ? 0 : found->second;
+  // A caller has at most as many threads as are still free, so that there is room for another one.
+  if (own >= kMaxWaiting - all_waiting_) return false;
+  ++waiting_[caller];
+  ++all_waiting_;
+  return true;
+}
+
+void KubeNamespaceLimits::EndWaiting(const std::string& caller) {
+  --all_waiting_;
+  if (--waiting_[caller] == 0) waiting_.erase(caller);
 }
 
 absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::ReadNow(
@@ -173,9 +228,11 @@ absl::Status KubeNamespaceLimits::ReadPolicies(const std::string& ns, MonoTime d
 }
 
 void KubeNamespaceLimits::Remember(const std::string& ns, Known known) {
-  if (known_.size() >= kMaxReadNamespaces && !known_.contains(ns)) {
+  if (const auto before = known_.find(ns); before != known_.end()) {
+    known.exists |= before->second.exists;
+  } else if (known_.size() >= kMaxReadNamespaces) {
     known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
-      return a.second.read < b.second.read;
+      return std::pair(a.second.exists, a.second.read) < std::pair(b.second.exists, b.second.read);
     }));
   }
   known_[ns] = std::move(known);

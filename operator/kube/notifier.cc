@@ -128,14 +128,14 @@ Notifier::~Notifier() {
 
 void Notifier::Ended(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) {
   const auto compose = receiver_.grafana ? GrafanaAnnotation : CaptureEvent;
-  Send(CaptureEventId(request),
+  Send(request.ns, CaptureEventId(request),
        JsonText(compose(request, status, strobe::Name(end), source_, clock_.WallNow())));
 }
 
-void Notifier::Send(std::string id, std::string body) {
+void Notifier::Send(const std::string& ns, std::string id, std::string body) {
   MutexLock lock(&mutex_);
-  if (stopping_ || queue_.size() >= kQueue) return told_(Notified::kDropped);
-  queue_.emplace(clock_.MonoNow(), Pending{std::move(id), std::move(body)});
+  if (stopping_ || !queue_.Push(ns, clock_.MonoNow(), {ns, std::move(id), std::move(body)}))
+    told_(Notified::kDropped);
 }
 
 void Notifier::Run() {
@@ -149,16 +149,13 @@ std::optional<Notifier::Pending> Notifier::Next() {
   while (true) {
     const MonoTime now = clock_.MonoNow();
     if (stopping_ && (queue_.empty() || now >= give_up_)) return std::nullopt;
-    if (!queue_.empty() && (stopping_ || queue_.begin()->first <= now)) break;
-    const MonoTime due = queue_.empty() ? now + kLong : queue_.begin()->first;
+    if (std::optional<Pending> event = queue_.Pop(stopping_ ? MonoTime::max() : now)) return event;
+    const MonoTime due = queue_.due().value_or(now + kLong);
     const auto is_due = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return stopping_ || (!queue_.empty() && queue_.begin()->first < due);
+      return stopping_ || queue_.due().value_or(due) < due;
     };
     mutex_.AwaitFor(due - now, is_due);
   }
-  Pending event = std::move(queue_.begin()->second);
-  queue_.erase(queue_.begin());
-  return event;
 }
 
 void Notifier::Try(Pending event) {
@@ -191,8 +188,9 @@ void Notifier::Try(Pending event) {
     return told_(RetryDelay(1, answer) ? Notified::kUndelivered : Notified::kRefused);
   }
   MutexLock lock(&mutex_);
-  if (stopping_ || queue_.size() >= kQueue) return told_(Notified::kDropped);
-  queue_.emplace(clock_.MonoNow() + *wait, std::move(event));
+  const std::string ns = event.ns;
+  if (stopping_ || !queue_.Push(ns, clock_.MonoNow() + *wait, std::move(event)))
+    told_(Notified::kDropped);
 }
 
 }  // namespace strobe::kube

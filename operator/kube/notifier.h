@@ -1,10 +1,9 @@
 // Tells a receiver outside of the cluster how captures ended: one POST per event, signed, repeated
-// while the receiver cannot take it. The queue is bounded, and each event that is not delivered is
-// counted. Events in the queue are lost with the process, because the status of a request remains
-// the truth.
+// while the receiver cannot take it. The queue is bounded, namespaces take turns in it, and each
+// event that is not delivered is counted. Events in the queue are lost with the process, because
+// the status of a request remains the truth.
 #pragma once
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "operator/controller/ports.h"
+#include "operator/core/fair_queue.h"
 #include "operator/kube/credentials.h"
 #include "operator/kube/transport.h"
 
@@ -62,11 +62,11 @@ class Notifier final : public CaptureNotifier {
   Notifier& operator=(const Notifier&) = delete;
 
   void Ended(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) override;
-  void Send(std::string id, std::string body);
+  void Send(const std::string& ns, std::string id, std::string body);
 
  private:
   struct Pending {
-    std::string id{}, body{};
+    std::string ns{}, id{}, body{};
     int tries = 0;
   };
   void Run();
@@ -79,7 +79,7 @@ class Notifier final : public CaptureNotifier {
   const std::string source_;
   const Told told_;
   Mutex mutex_;
-  std::multimap<MonoTime, Pending> queue_ ABSL_GUARDED_BY(mutex_);  // By when each is due.
+  FairQueue<Pending> queue_ ABSL_GUARDED_BY(mutex_){kQueue};
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   MonoTime give_up_ ABSL_GUARDED_BY(mutex_){};
   std::thread thread_;  // Declared last: it uses the members above.

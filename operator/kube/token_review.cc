@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/core/names.h"
+#include "operator/kube/pod_token.h"
 
 namespace strobe::kube {
 namespace {
@@ -21,6 +22,8 @@ std::string First(const Json& extra, const char* key) {
 }  // namespace
 
 absl::StatusOr<PodIdentity> KubeTokenReviewer::Review(const std::string& token) {
+  if (!MayBeAccepted(token, kTokenAudience, clock_.WallNow()))
+    return absl::UnauthenticatedError("the token is none of a pod, or has expired");
   ASSIGN_OR_RETURN(const Json review,
                    client_.Create("/apis/authentication.k8s.io/v1/tokenreviews",
                                   {{"apiVersion", "authentication.k8s.io/v1"},

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "common/base/clock.h"
 #include "operator/enroll/ports.h"
 #include "operator/kube/client.h"
 
@@ -9,10 +10,11 @@ namespace strobe::kube {
 
 class KubeTokenReviewer final : public TokenReviewer {
  public:
-  explicit KubeTokenReviewer(Client& client) : client_(client) {}
+  KubeTokenReviewer(const Clock& clock, Client& client) : clock_(clock), client_(client) {}
   absl::StatusOr<PodIdentity> Review(const std::string& token) override;
 
  private:
+  const Clock& clock_;
   Client& client_;
 };
 

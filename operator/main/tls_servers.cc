@@ -30,8 +30,8 @@ constexpr Nanos kMaxEnrollIdle = std::chrono::seconds(10);
 TlsServers::TlsServers(Dependencies dependencies, std::function<void(absl::Status)> failed)
     : deps_(std::move(dependencies)),
       failed_(std::move(failed)),
-      reviewer_(deps_.client),
-      enrollment_service_(deps_.keeper, reviewer_,
+      reviewer_(deps_.clock, deps_.client),
+      enrollment_service_(deps_.clock, deps_.keeper, reviewer_,
                           [this](const std::string& result) { deps_.metrics.Enrolled(result); }),
       limits_(deps_.clock, deps_.client),
       service_address_(deps_.clock, deps_.client, deps_.ns, deps_.config.tls.service) {}

@@ -206,7 +206,7 @@ struct OperatorMetrics::Families {
                                      .Name("strobe_enrollments_total")
                                      .Help(
                                          "Sidecars that requested a certificate, by result (ok, "
-                                         "denied, invalid, failed).")
+                                         "denied, invalid, failed, limited).")
                                      .Register(registry);
   Family<Counter>& signs_refused =
       BuildCounter()
@@ -242,7 +242,7 @@ OperatorMetrics::OperatorMetrics() : families_(std::make_unique<Families>()) {
   // from 0. The series of namespaces cannot: which namespaces there are is not known.
   for (const char* result : {"delivered", "refused", "undelivered", "dropped"})
     families_->notifications.Add({{"result", result}});
-  for (const char* result : {"ok", "denied", "invalid", "failed"})
+  for (const char* result : {"ok", "denied", "invalid", "failed", "limited"})
     families_->enrollments.Add({{"result", result}});
   for (const char* reason : {"unauthenticated", "invalid", "busy"})
     families_->signs_refused.Add({{"reason", reason}});

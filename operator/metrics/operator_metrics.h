@@ -35,7 +35,7 @@ class OperatorMetrics final : public CaptureMetrics, public QueueObserver {
 
   // `result` is delivered, refused, undelivered or dropped.
   void Notified(const std::string& result);
-  // `result` is ok, denied, invalid or failed.
+  // `result` is ok, denied, invalid, failed or limited.
   void Enrolled(const std::string& result);
   // `reason` is unauthenticated, invalid or busy.
   void SignsRefused(const std::string& reason);

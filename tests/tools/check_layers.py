@@ -47,7 +47,7 @@ ARROWS = {
     "operator/config": ["common/base", "common/yaml"],
     "operator/workers": ["common/base", "common/grpc_tls", "common/tls", "operator/core"],
     "operator/report": ["collector/digest", "collector/report", "common/base", "operator/core"],
-    "operator/enroll": ["common/base", "common/grpc_tls", "common/tls"],
+    "operator/enroll": ["common/base", "common/grpc_tls", "common/http", "common/tls"],
     "operator/controller": ["collector/logdir", "common/base", "operator/core"],
     "operator/admission": ["common/base", "common/http", "operator/core", "operator/objects"],
     "operator/alerts": ["common/base", "common/http", "common/tls", "operator/core"],

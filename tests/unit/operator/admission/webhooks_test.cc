@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "common/base/mutex.h"
+#include "tests/fakes/simulated_time.h"
 
 namespace strobe {
 namespace {
@@ -44,7 +45,7 @@ class StuckGatekeeper final : public Gatekeeper {
   Notification let_go;
 };
 
-http::Request Review(const Json& object) {
+http::Request Review(const Json& object, const std::string& ns = "ml") {
   return {.method = "POST",
           .content_type = "application/json",
           .body = Json({{"apiVersion", "admission.k8s.io/v1"},
@@ -52,7 +53,7 @@ http::Request Review(const Json& object) {
                         {"request",
                          {{"uid", "1"},
                           {"operation", "CREATE"},
-                          {"namespace", "ml"},
+                          {"namespace", ns},
                           {"userInfo", {{"username", "jane"}}},
                           {"object", object}}}})
                       .dump()};
@@ -112,6 +113,33 @@ TEST(Webhooks, ARequestWithoutALogdirGetsTheDefault) {
   EXPECT_EQ(answer(Json::object())["status"]["message"], "give spec.logdir");
   gatekeeper.logdir = absl::UnavailableError("timeout");
   EXPECT_EQ(answer(Json::object())["status"]["code"], 500);
+}
+
+// All of them come from the API server's address.
+TEST(Webhooks, CreationsInOneNamespaceLeaveRoomForThoseInOthers) {
+  SimulatedTime time;
+  StuckGatekeeper gatekeeper;
+  Observer observer;
+  const auto pages = WebhookPages(time, {}, gatekeeper, observer);
+  const auto answered = [&](const std::string& ns, int reviews) {
+    const http::Request review = Review({{"metadata", {{"name", "look"}}}, {"spec", {}}}, ns);
+    int count = 0;
+    for (int i = 0; i < reviews; ++i) count += pages.at("/default-request")(review).status == 200;
+    return count;
+  };
+  EXPECT_EQ(answered("noisy", 1000), 100) << "half of the burst";
+  EXPECT_EQ(answered("quiet", 50), 50);
+  for (int second = 0; second < 10; ++second) {
+    time.Advance(1s);
+    EXPECT_LE(answered("noisy", 100), 50);
+    EXPECT_EQ(answered("quiet", 10), 10);
+  }
+  int alone = 0;
+  for (int second = 0; second < 10; ++second) {
+    time.Advance(1s);
+    alone += answered("noisy", 100);
+  }
+  EXPECT_GE(alone, 450) << "a namespace that is alone has the whole rate";
 }
 
 TEST(Webhooks, ASelectorThatTheApiServerWouldRefuseIsRefusedAtOnce) {

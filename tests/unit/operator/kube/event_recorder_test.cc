@@ -65,5 +65,34 @@ TEST(EventRecorder, ALongNameIsCutToAName) {
   EXPECT_THAT(name, testing::MatchesRegex("a{198}[.][0-9a-f]+"));
 }
 
+TEST(EventRecorder, AStormInOneNamespaceCostsAnotherNothing) {
+  SimulatedTime time;
+  const auto transport = std::make_shared<ScriptedTransport>();
+  Notification begun, go;
+  std::vector<std::string> asked;
+  transport->OnUnary([&](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
+    begun.Notify();
+    go.WaitFor(std::chrono::seconds(10));
+    asked.push_back(request.path);
+    return HttpResponse{200, "{}", {}};
+  });
+  Client client(time, transport);
+  {
+    EventRecorder events(time, client, "test");
+    const auto record = [&](const std::string& ns) {
+      events.Record({{"v1", "Pod", ns, "p", ns}, false, "Began", "Begin", "note"});
+    };
+    record("noisy");
+    begun.Wait();
+    for (std::size_t i = 0; i < EventRecorder::kQueue + 10; ++i) record("noisy");
+    EXPECT_EQ(events.dropped(), 10u);
+    record("quiet");
+    EXPECT_EQ(events.dropped(), 11u) << "of the noisy namespace";
+    go.Notify();
+  }
+  ASSERT_EQ(asked.size(), EventRecorder::kQueue + 1);
+  EXPECT_THAT(asked[1], testing::HasSubstr("/quiet/")) << "its turn comes next";
+}
+
 }  // namespace
 }  // namespace strobe::kube

@@ -85,7 +85,7 @@ TEST_F(NotifierTest, SignsAndRepeatsUntilItIsDelivered) {
   const auto notifier = Make({.data = "key\n"});
   std::atomic<int> asked = 0;
   server_->OnUnary([&](const HttpRequest&) { return Code(++asked < 2 ? 503 : 200); });
-  notifier->Send("one.ended", "{}");
+  notifier->Send("ml", "one.ended", "{}");
   Await(Notified::kDelivered, 1);
   const std::vector<HttpRequest> requests = server_->requests();
   ASSERT_EQ(requests.size(), 2u);
@@ -104,14 +104,14 @@ TEST_F(NotifierTest, AnEventThatIsRefusedHoldsUpNoOther) {
   server_->OnUnary([](const HttpRequest& request) {
     return Code(request.body == "bad" ? 400 : request.body == "later" ? 503 : 200);
   });
-  for (const char* body : {"later", "bad", "good"}) notifier->Send(body, body);
+  for (const char* body : {"later", "bad", "good"}) notifier->Send("ml", body, body);
   Await(Notified::kRefused, 1);
   Await(Notified::kDelivered, 1);
 }
 
 TEST_F(NotifierTest, NothingGoesOutUnsignedWhileTheKeyCannotBeRead) {
   const auto notifier = Make({.file = "/nowhere/signing-key"});
-  notifier->Send("one", "{}");
+  notifier->Send("ml", "one", "{}");
   std::this_thread::sleep_for(50ms);
   EXPECT_TRUE(server_->requests().empty());
 }
@@ -123,12 +123,31 @@ TEST_F(NotifierTest, TheQueueIsBoundedAndEachDropIsCounted) {
     go.WaitFor(10s);
     return absl::StatusOr<HttpResponse>(absl::UnavailableError("down"));
   });
-  for (std::size_t i = 0; i < Notifier::kQueue + 10; ++i) notifier->Send("x", "{}");
+  for (std::size_t i = 0; i < Notifier::kQueue + 10; ++i) notifier->Send("ml", "x", "{}");
   EXPECT_GE(told(Notified::kDropped), 9) << "one may be under way";
   go.Notify();
   notifier.reset();
   EXPECT_EQ(told(Notified::kDropped) + told(Notified::kUndelivered),
             static_cast<int>(Notifier::kQueue) + 10);
+}
+
+TEST_F(NotifierTest, AStormInOneNamespaceCostsAnotherNothing) {
+  auto notifier = Make();
+  Notification begun, go;
+  server_->OnUnary([&](const HttpRequest&) {
+    begun.Notify();
+    go.WaitFor(10s);
+    return Code(200);
+  });
+  notifier->Send("noisy", "x", "{}");
+  begun.Wait();
+  for (std::size_t i = 0; i < Notifier::kQueue + 10; ++i) notifier->Send("noisy", "x", "{}");
+  notifier->Send("quiet", "y", "quiet");
+  go.Notify();
+  Await(Notified::kDelivered, static_cast<int>(Notifier::kQueue) + 1);
+  const std::vector<HttpRequest> requests = server_->requests();
+  EXPECT_EQ(requests[1].body, "quiet") << "its turn comes next";
+  EXPECT_EQ(told(Notified::kDropped), 11);
 }
 
 }  // namespace
