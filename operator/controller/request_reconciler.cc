@@ -44,6 +44,10 @@ bool Resumes(const ProfileRequest& request, int number) {
   return request.status.attempt == number && !request.status.retry_time;
 }
 
+// Whether the next attempt is due, which should begin in `left`. A time that is further away than
+// any wait was written by a clock that was ahead.
+bool IsDue(Nanos left) { return left <= Nanos{0} || left > kMaxRetryWait + kClocksDiffer; }
+
 }  // namespace
 
 RequestReconciler::RequestReconciler(Dependencies dependencies)
@@ -80,8 +84,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& 
   // Attempt `status.attempt` has ended, and the next one is due at the retry time.
   if (request.cancel) return end_.Cancelled(request, "cancelled between two attempts");
   const Nanos left = *request.status.retry_time - deps_.clock.WallNow();
-  // A time that is further away than any wait was written by a clock that was ahead.
-  if (left > Nanos{0} && left <= kMaxRetryWait + kClocksDiffer) return ReconcileResult{left};
+  if (!IsDue(left)) return ReconcileResult{left};
   return Begin(key, request, std::max(request.status.attempt, 1) + 1);
 }
 
@@ -318,8 +321,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
   const Nanos left = due - now;
   // The next attempt replaces the status, which must have what this one recorded.
   const bool written = request.status.retry_time && request.status.attempt == live.number;
-  if (written && (left <= Nanos{0} || left > kMaxRetryWait + kClocksDiffer))
-    return Begin(key, request, live.number + 1);
+  if (written && IsDue(left)) return Begin(key, request, live.number + 1);
   RETURN_IF_ERROR(Write(request, RetryStatus(request, result, due, now)));
   return ReconcileResult{std::max(left, Nanos{0})};
 }

@@ -16,7 +16,6 @@ WorkerResult CommonOf(const WorkerResult& pod) {
   WorkerResult common = pod;
   common.report.Clear();
   common.ranks.clear();
-  common.ranks.shrink_to_fit();
   return common;
 }
 
@@ -44,6 +43,8 @@ bool IsWanted(const Target& target, const v1::ProcessRank& rank) {
 }
 
 void Split(const WorkerResult& pod, std::vector<WorkerResult>& workers) {
+  const bool lost = pod.report.url().empty() && pod.ranks.size() > 1;
+  if (pod.report.workers_size() == 0 && !lost) return workers.push_back(pod);
   const WorkerResult common = CommonOf(pod);
   for (const v1::Report& report : pod.report.workers()) {
     WorkerResult& worker = workers.emplace_back(WorkerOf(pod, common, report.rank()));
@@ -58,10 +59,9 @@ void Split(const WorkerResult& pod, std::vector<WorkerResult>& workers) {
   }
   if (pod.report.workers_size() > 0) return;
   const std::size_t before = workers.size();
-  const bool lost = pod.report.url().empty() && pod.ranks.size() > 1;
   v1::Report report = pod.report;
   for (const v1::ProcessRank& rank : pod.ranks) {
-    if (!lost || !IsWanted(pod.target, rank)) continue;
+    if (!IsWanted(pod.target, rank)) continue;
     workers.push_back(WorkerOf(pod, common, rank));
     workers.back().report = report;
     report.clear_processes();  // The first worker keeps the pod's, for the same reason.

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 // The API server's clock may differ from this one.
-constexpr Nanos kClocksDiffer = std::chrono::minutes(5);
+constexpr Nanos kLeeway = std::chrono::minutes(5);
 
 bool Names(const Json& audiences, std::string_view audience) {
   if (!audiences.is_array()) return audiences == audience;
@@ -32,7 +32,7 @@ bool MayBeAccepted(std::string_view token, std::string_view audience, WallTime n
   const Json claims = Json::parse(payload, nullptr, /*allow_exceptions=*/false);
   if (!claims.is_object() || !Names(claims.value("aud", Json()), audience)) return false;
   const Json expires = claims.value("exp", Json());
-  const auto earliest = std::chrono::duration<double>((now - kClocksDiffer).time_since_epoch());
+  const auto earliest = std::chrono::duration<double>((now - kLeeway).time_since_epoch());
   return expires.is_number() && expires.get<double>() > earliest.count();
 }
 

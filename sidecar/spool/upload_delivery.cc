@@ -349,16 +349,15 @@ bool UploadDelivery::AbortUpload(const std::string& logdir, const std::string& k
 std::optional<KeptTrace> UploadDelivery::TryKept(KeptTrace kept) {
   const std::string& capture = kept.report.capture_id();
   const SpooledTrace trace{kept.id, &kept.report};
-  if (kept.unwanted) {
-    if (Drop(trace)) return std::nullopt;
-    return kept;
-  }
   const Nanos transfer = seconds(kept.report.bytes() / kSlowestRate);
   const StoreLimits limits = {.deadline = clock_.MonoNow() + kBackgroundTry + transfer,
                               .patience = seconds(5),
                               .cancellation = &stopping_};
-  if (RunIsGone(trace, limits)) {
+  if (!kept.unwanted && RunIsGone(trace, limits)) {
     LogInfo("the run of a kept trace was deleted, and the trace with it", {{"capture", capture}});
+    kept.unwanted = true;
+  }
+  if (kept.unwanted) {
     if (Drop(trace)) return std::nullopt;
     return kept;
   }

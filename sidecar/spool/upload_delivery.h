@@ -100,8 +100,8 @@ class UploadDelivery final : public session::Delivery {
   const UploadEvents events_;
 
   Cancellation stopping_;
-  KeptTraces
-      kept_;  // Declared last: its thread uses the members above, and runs only with a spool.
+  // Declared last: its thread uses the members above, and runs only with a spool.
+  KeptTraces kept_;
 };
 
 }  // namespace strobe

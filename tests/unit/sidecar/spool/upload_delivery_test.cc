@@ -58,6 +58,15 @@ class UploadDeliveryTest : public testing::Test {
     report.set_state(v1::DONE);
     report.set_outcome(v1::CANCELLED);
   }
+  // Delivers "trace", which the store is to refuse, so that it is kept.
+  void KeepFailed(UploadDelivery& delivery, const std::string& id) {
+    const std::vector<std::string> pieces = {"trace"};
+    v1::Report report = Report(id, pieces);
+    EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
+    report.set_state(v1::DONE);
+    report.set_outcome(v1::UPLOAD_FAILED);
+    delivery.Ended(report);
+  }
   static std::string Key(const std::string& id) { return TraceKey("run-" + id, "w0"); }
 
   std::string name_ = "/tmp/strobe-delivery-XXXXXX";
@@ -273,19 +282,12 @@ TEST_F(UploadDeliveryTest, AKeptTraceEndsWithItsRun) {
   std::atomic<int> arrived{0};
   UploadDelivery delivery(clock_, stores_, spool_.get(), {.first_wait = 1h},
                           {.late = [&] { ++arrived; }});
-  const std::vector<std::string> pieces = {"trace"};
   int puts = 0;  // The first one of each capture claims its run.
   bucket_.before = [&](const std::string& call) {
     const bool trace = call == "put" && ++puts % 2 == 0;
     return trace ? absl::PermissionDeniedError("not now") : absl::OkStatus();
   };
-  for (const char* id : {"a", "b"}) {
-    v1::Report report = Report(id, pieces);
-    EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
-    report.set_state(v1::DONE);
-    report.set_outcome(v1::UPLOAD_FAILED);
-    delivery.Ended(report);
-  }
+  for (const char* id : {"a", "b"}) KeepFailed(delivery, id);
   bucket_.before = nullptr;
   const auto store = stores_.Open(*Logdir::Parse("s3://b/logs"), {});
   ASSERT_EQ(DeleteBelow(**store, RunPrefix("run-a")).value_or(0), 1u) << "its claim";
@@ -403,14 +405,7 @@ TEST_F(UploadDeliveryTest, TracesThatAreKeptGetOneMoreTryBeforeTheEnd) {
   };
   UploadDelivery delivery(clock_, stores_, spool_.get(), {.first_wait = 1h});
   delivery.LastTry(10s);
-  const std::vector<std::string> pieces = {"trace"};
-  for (const char* id : {"a", "b"}) {
-    v1::Report report = Report(id, pieces);
-    EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
-    report.set_state(v1::DONE);
-    report.set_outcome(v1::UPLOAD_FAILED);
-    delivery.Ended(report);
-  }
+  for (const char* id : {"a", "b"}) KeepFailed(delivery, id);
   const MonoTime began = clock_.MonoNow();
   delivery.LastTry(10s);
   EXPECT_LT(clock_.MonoNow() - began, 9s) << "each was tried, in vain";
