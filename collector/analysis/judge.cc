@@ -31,6 +31,14 @@ std::string CoverageGap(const xplane::TraceSummary& trace, const Window& window)
   return "";
 }
 
+// What could not be read of a file; null if all was. Such words are those of kineto::Warnings.
+const std::string* FindDamage(const xplane::TraceSummary& trace) {
+  for (const std::string_view words : {"malformed JSON", "more than 2 MiB", "the file is cut"}) {
+    if (const std::string* text = FindText(trace.warnings, words)) return text;
+  }
+  return nullptr;
+}
+
 // The window's length, for messages about missing events: often it was too short for a step.
 std::string WindowWords(const Asked& asked) {
   if (!asked.window) return "";
@@ -49,6 +57,8 @@ Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked) {
   if (const std::string* text = FindText(trace.errors, "INSUFFICIENT_PRIVILEGES")) {
     return judged(Outcome::kPermissionDenied, *text);
   }
+  const std::string* const damage = FindDamage(trace);
+  if (damage != nullptr && trace.events == 0) return judged(Outcome::kEventsDropped, *damage);
   if (trace.events == 0) {
     return judged(
         Outcome::kNoHostEvents,
@@ -77,6 +87,7 @@ Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked) {
   if (const std::string* text = FindText(trace.warnings, "events dropped")) {
     return judged(Outcome::kEventsDropped, *text);
   }
+  if (damage != nullptr) return judged(Outcome::kEventsDropped, *damage);
   return judged(Outcome::kOk, "");
 }
 

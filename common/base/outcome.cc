@@ -54,7 +54,8 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      "Update the sidecar, the operator or the framework to the version that the message names, or "
      "request less."},
     {Outcome::kEventsDropped, "EventsDropped", true, false, true, 20,
-     "The tracer's buffers overflowed; the message says how many events are missing.",
+     "The tracer's buffers overflowed, or a part of its file cannot be read; the message says how "
+     "many events are missing.",
      "Shorten the duration or lower the tracer levels."},
     {Outcome::kTruncated, "Truncated", false, false, false, 55,
      "The trace is larger than the allowed size, or the program's own profiler ended the "

@@ -68,5 +68,21 @@ TEST(JudgeTrace, LooksAtDevices) {
   EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kEventsDropped);
 }
 
+TEST(JudgeTrace, AFileThatCouldNotBeReadWholeIsNotOk) {
+  for (const char* warning :
+       {"1 event could not be read: malformed JSON, 118 bytes from byte 220 on",
+        "2 events could not be read: more than 2 MiB", "the file is cut: its end is missing"}) {
+    xplane::TraceSummary trace = Summary();
+    trace.warnings = {warning};
+    EXPECT_EQ(JudgeTrace(trace, {kWindow}).outcome, Outcome::kEventsDropped);
+    EXPECT_EQ(JudgeTrace(trace, {kWindow}).message, warning);
+    trace.events = trace.planes[0].events = 0;
+    EXPECT_EQ(JudgeTrace(trace, {kWindow}).message, warning) << "this is why there are none";
+  }
+  xplane::TraceSummary trace = Summary();
+  trace.warnings = {"30 events could not be read: no time, or an impossible one"};
+  EXPECT_EQ(JudgeTrace(trace, {kWindow}).outcome, Outcome::kOk);
+}
+
 }  // namespace
 }  // namespace strobe::analysis
