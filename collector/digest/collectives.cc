@@ -36,7 +36,7 @@ std::vector<std::uint32_t> RanksOf(std::string_view text) {
       if (read.ec != std::errc() || ranks.size() == kMaxRanks) return {};
       ranks.push_back(rank);
       at = read.ptr;
-    } else if (std::string_view("[], ").find(*at++) == std::string_view::npos) {
+    } else if (std::string_view("[], \t\r\n").find(*at++) == std::string_view::npos) {
       return {};
     }
   }

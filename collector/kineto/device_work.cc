@@ -20,18 +20,12 @@ const JsonValue* Find(const TraceEvent& event, std::string_view key) {
   return nullptr;
 }
 
-// Returns "1,2,3" for "[1, 2, 3]"; empty for any other value.
+// Returns "1,2,3" for "[1, 2, 3]", a list or a text; empty for any other value.
 std::string Dimensions(const JsonValue* value) {
-  std::string text;
-  if (value == nullptr || value->kind != JsonValue::Kind::kNested || value->text.size() > 64)
-    return text;
-  for (const char c : value->text.substr(1, value->text.size() - 2)) {
-    if ((c >= '0' && c <= '9') || c == ',')
-      text.push_back(c);
-    else if (c != ' ')
-      return "";
-  }
-  return std::count(text.begin(), text.end(), ',') == 2 ? text : "";
+  if (value == nullptr || value->text.size() > 128) return "";
+  const std::optional<std::vector<std::uint64_t>> sizes = NaturalsIn(value->text, 3);
+  if (!sizes || sizes->size() != 3) return "";
+  return StrCat((*sizes)[0], ",", (*sizes)[1], ",", (*sizes)[2]);
 }
 
 std::string Lower(std::string_view text) {

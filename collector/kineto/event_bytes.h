@@ -49,12 +49,15 @@ class EventBytes {
     End(at + head_size + text.size());
   }
 
-  std::string_view bytes() const { return {buffer_.data(), size_}; }
-  void Assign(std::string_view bytes) {
-    size_ = 0;
-    std::memcpy(Room(bytes.size() + 1), bytes.data(), bytes.size());
-    size_ = bytes.size();
+  // Adds fields that are encoded already.
+  void AddEncoded(std::string_view fields) {
+    char* const at = Room(fields.size() + 1);
+    std::memcpy(at, fields.data(), fields.size());
+    size_ += fields.size();
   }
+  void Clear() { size_ = 0; }
+
+  std::string_view bytes() const { return {buffer_.data(), size_}; }
 
  private:
   static constexpr char kStats = 4 << 3 | 2;

@@ -26,15 +26,27 @@ std::string_view KeyBefore(const char* key, const char* value) {
   return {key, static_cast<std::size_t>(end - key)};
 }
 
-// Replaces what JSON does not permit in texts, byte by byte, so that the size stays the same.
+// Replaces what JSON does not permit, byte by byte, so that the size stays the same: in texts, and
+// a comma behind the last member.
 void Repair(std::string& json) {
+  bool in_text = false, escaped = false;
+  std::size_t comma = std::string::npos;  // Nothing has followed it yet.
   for (std::size_t i = 0; i < json.size();) {
     const std::size_t size = Utf8CharacterSize(std::string_view(json).substr(i));
     if (size == 0)
       json[i] = '?';
     else if (static_cast<unsigned char>(json[i]) < 0x20)
       json[i] = ' ';
+    const char c = json[i];
     i += std::max<std::size_t>(size, 1);
+    if (in_text) {
+      in_text = escaped || c != '"';
+      escaped = !escaped && c == '\\';
+      continue;
+    }
+    if (comma != std::string::npos && (c == '}' || c == ']')) json[comma] = ' ';
+    if (c != ' ') comma = c == ',' ? i - 1 : std::string::npos;
+    in_text = c == '"';
   }
 }
 
@@ -42,6 +54,7 @@ void Repair(std::string& json) {
 
 bool EventReader::Begin(std::string_view json, ondemand::document& document) {
   has_escapes_ = std::memchr(json.data(), '\\', json.size()) != nullptr;
+  most_spaced_ = 2 * json.size();
   const simdjson::padded_string_view padded(json.data(), json.size(),
                                             json.size() + simdjson::SIMDJSON_PADDING);
   return parser_.iterate(padded).get(document) == simdjson::SUCCESS;
@@ -49,8 +62,19 @@ bool EventReader::Begin(std::string_view json, ondemand::document& document) {
 
 bool EventReader::Unescape(ondemand::value& value, JsonValue& read) {
   // A text such as half of a surrogate pair stays as it is in the file.
-  if (value.get_string().get(read.text) != simdjson::SUCCESS) ++repaired_;
+  if (value.get_string().get(read.text) != simdjson::SUCCESS) unescaped_ = true;
   return true;
+}
+
+// Readers of lists and objects meet one kind of white space, whatever the file has.
+void EventReader::SetNested(std::string_view json, JsonValue& read) {
+  read = {JsonValue::Kind::kNested, json};
+  if (IsEvenlySpaced(json)) return;
+  // All values of one event fit, so that the texts do not move.
+  if (spaced_.capacity() < most_spaced_) spaced_.reserve(most_spaced_);
+  const std::size_t begin = spaced_.size();
+  AppendEvenlySpaced(json, spaced_);
+  read.text = std::string_view(spaced_).substr(begin);
 }
 
 bool EventReader::ReadMember(ondemand::field& field, Member& member) {
@@ -69,15 +93,20 @@ bool EventReader::ReadMember(ondemand::field& field, Member& member) {
     }
     case '[':
     case '{': {
-      read.kind = JsonValue::Kind::kNested;
+      std::string_view json;
       if (token.front() == '{') {
         ondemand::object object;
-        return value.get_object().get(object) == simdjson::SUCCESS &&
-               object.raw_json().get(read.text) == simdjson::SUCCESS;
+        if (value.get_object().get(object) != simdjson::SUCCESS ||
+            object.raw_json().get(json) != simdjson::SUCCESS)
+          return false;
+      } else {
+        ondemand::array array;
+        if (value.get_array().get(array) != simdjson::SUCCESS ||
+            array.raw_json().get(json) != simdjson::SUCCESS)
+          return false;
       }
-      ondemand::array array;
-      return value.get_array().get(array) == simdjson::SUCCESS &&
-             array.raw_json().get(read.text) == simdjson::SUCCESS;
+      SetNested(TrimEnd(json), read);
+      return true;
     }
     case ']':
     case '}':
@@ -142,6 +171,8 @@ bool EventReader::SetField(const Member& member) {
 
 bool EventReader::ReadObject(ondemand::object& object) {
   event_.Clear();
+  spaced_.clear();
+  unescaped_ = false;
   for (auto result : object) {
     if (result.error() != simdjson::SUCCESS) return false;
     ondemand::field&& field = std::move(result).value_unsafe();
@@ -159,12 +190,16 @@ const TraceEvent* EventReader::ReadWhole(std::string_view json) {
 }
 
 const TraceEvent* EventReader::ReadOne(std::string_view json) {
-  if (const TraceEvent* event = ReadWhole(json)) return event;
-  copy_.assign(json);
-  Repair(copy_);
-  copy_.resize(json.size() + EventSplitter::kPadding, ' ');
-  const TraceEvent* event = ReadWhole(std::string_view(copy_).substr(0, json.size()));
-  if (event != nullptr) ++repaired_;
+  const TraceEvent* event = ReadWhole(json);
+  bool repaired = unescaped_;
+  if (event == nullptr) {
+    copy_.assign(json);
+    Repair(copy_);
+    copy_.resize(json.size() + EventSplitter::kPadding, ' ');
+    event = ReadWhole(std::string_view(copy_).substr(0, json.size()));
+    repaired = true;
+  }
+  if (event != nullptr && repaired) ++repaired_;
   return event;
 }
 

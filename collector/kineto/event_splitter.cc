@@ -1,30 +1,26 @@
 #include "collector/kineto/event_splitter.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <utility>
 
+#include "collector/kineto/json_space.h"
+
 namespace strobe::kineto {
 namespace {
 
-// Does a text in these bytes contain a line break? They begin outside of texts.
-bool HasBrokenText(std::string_view bytes) {
-  bool in_string = false, escaped = false;
-  for (const char c : bytes) {
-    if (in_string && c == '\n') return true;
-    if (c == '"' && !escaped) in_string = !in_string;
-    escaped = in_string && !escaped && c == '\\';
-  }
-  return false;
-}
-
-// The first line break inside of a text; 64 if there is none.
-unsigned FirstLineBreak(const char* block, std::uint64_t inside) {
-  for (unsigned i = 0; i < 64; ++i) {
-    if (block[i] == '\n' && (inside >> i & 1) != 0) return i;
-  }
-  return 64;
+// Whether an object's first key is one of an event's.
+bool BeginsAsEvent(std::string_view bytes) {
+  if (!bytes.starts_with('{')) return false;
+  bytes.remove_prefix(1);
+  while (!bytes.empty() && IsJsonSpace(bytes.front())) bytes.remove_prefix(1);
+  constexpr std::array<std::string_view, 8> kKeys = {R"("ph")",  R"("name")", R"("cat")",
+                                                     R"("pid")", R"("tid")",  R"("ts")",
+                                                     R"("dur")", R"("args")"};
+  return std::any_of(kKeys.begin(), kKeys.end(),
+                     [&](std::string_view key) { return bytes.starts_with(key); });
 }
 
 }  // namespace
@@ -92,20 +88,31 @@ EventSplitter::Found EventSplitter::Next() {
 // kEnd when the array or the file has ended.
 EventSplitter::Found EventSplitter::NextEvents() {
   events_.clear();
-  while (!array_ended_ && (input_ended_ ? scan_ < end_ : scan_ + 64 <= end_)) scan_ = Scan(scan_);
+  if (searching_) {
+    const Found found = Search();
+    if (searching_ || array_ended_) return found;
+  }
+  const std::size_t from = scan_;
+  while (!array_ended_ && !searching_ && (input_ended_ ? scan_ < end_ : scan_ + 64 <= end_)) {
+    if (burst_ > 0 && scan_ - from > burst_ && !events_.empty()) break;
+    scan_ = Scan(scan_);
+  }
+  burst_ = burst_ < kWindow ? 2 * burst_ : 0;
   scan_ = std::min(scan_, end_);
   if (!events_.empty()) return Found::kEvents;
   if (array_ended_) return Found::kEnd;
+  if (searching_) return NextEvents();
   const bool full = event_begin_ != kNone && end_ - event_begin_ > kMaxEventBytes;
-  if (event_begin_ != kNone && (full || input_ended_)) {
+  if (event_begin_ != kNone && (full || input_ended_) && !skipping_) {
     const std::string_view event(buffer_.get() + event_begin_, end_ - event_begin_);
-    if (!careful_ && HasBrokenText(event)) {
-      RereadFrom(static_cast<std::uint32_t>(event_begin_));
+    if (ScanObject(event).kind == Scanned::Kind::kBroken) {
+      StartSearch(event_begin_, event_begin_ + 1);
       return NextEvents();
     }
     if (full) Skip();
   }
   if (!input_ended_) return Found::kMoreNeeded;
+  array_open_ = true;
   cut_ = cut_ || depth_ > 0;
   event_begin_ = kNone;
   depth_ = 0;
@@ -117,15 +124,26 @@ std::size_t EventSplitter::Scan(std::size_t at) {
   const char* block = buffer_.get() + at;
   const BracketMasks masks = FindBrackets(block);
   const std::uint64_t inside = strings_.InString(masks);
-  const unsigned broken = careful_ ? FirstLineBreak(block, inside) : 64;
-  const std::uint64_t whole = broken == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << broken) - 1;
-  for (std::uint64_t left = (masks.opens | masks.closes) & ~inside & whole; left != 0;
-       left &= left - 1) {
+  // Between events are no texts, unless a quote is missing or there is one too many.
+  unsigned between = depth_ == 0 ? 0 : 64;  // Where the block's part between events begins.
+  const auto text_before = [&](unsigned end) {
+    const std::uint64_t behind = between == 64 ? 0 : ~std::uint64_t{0} << between;
+    return inside & behind & (end == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << end) - 1);
+  };
+  const auto stop = [&](std::uint64_t texts) {
+    const std::size_t damaged = at + static_cast<unsigned>(std::countr_zero(texts));
+    StartSearch(damaged, damaged);
+    return damaged;
+  };
+  for (std::uint64_t left = (masks.opens | masks.closes) & ~inside; left != 0; left &= left - 1) {
     const auto i = static_cast<unsigned>(std::countr_zero(left));
+    if (depth_ == 0) {
+      if (const std::uint64_t texts = text_before(i); texts != 0) return stop(texts);
+    }
     if ((masks.opens >> i & 1) != 0) {
       if (depth_++ == 0) event_begin_ = at + i;
     } else if (depth_ == 0) {
-      if (block[i] == ']' && !lost_) {
+      if (block[i] == ']') {
         array_ended_ = true;
         return at + i + 1;
       }
@@ -134,25 +152,16 @@ std::size_t EventSplitter::Scan(std::size_t at) {
       if (std::exchange(skipping_, false))
         ++too_large_;
       else
-        events_.push_back(
-            {static_cast<std::uint32_t>(event_begin_), static_cast<std::uint32_t>(at + i + 1)});
+        events_.push_back({static_cast<std::uint32_t>(event_begin_),
+                           static_cast<std::uint32_t>(at + i + 1), stray_brackets_});
       event_begin_ = kNone;
-      lost_ = false;
+      between = i + 1;
     }
   }
-  return broken == 64 ? at + 64 : EndBrokenText(at + broken + 1);
-}
-
-// A text lacks its closing quote, so the event that it is in is lost. The next event begins in one
-// of the next lines.
-std::size_t EventSplitter::EndBrokenText(std::size_t at) {
-  ++broken_;
-  lost_ = true;
-  strings_ = {};
-  depth_ = 0;
-  event_begin_ = kNone;
-  skipping_ = false;
-  return at;
+  if (depth_ == 0) {
+    if (const std::uint64_t texts = text_before(64); texts != 0) return stop(texts);
+  }
+  return at + 64;
 }
 
 void EventSplitter::Skip() {
@@ -160,14 +169,88 @@ void EventSplitter::Skip() {
   skipping_ = true;
 }
 
-void EventSplitter::RereadFrom(std::uint32_t begin) {
-  events_.clear();
-  careful_ = true;
+bool EventSplitter::Reread(const Extent& broken) {
+  burst_ = kFirstBurst;
+  for (std::size_t at = broken.begin + 1; at < broken.end; ++at) {
+    if (buffer_[at] != '{') continue;
+    const Scanned tried = Try(at);
+    if (!tried.IsEvent() && !IsOpen(tried)) continue;
+    stray_brackets_ = broken.stray_brackets;
+    StartSearch(broken.begin, broken.begin + 1);
+    return true;
+  }
+  AddDamage(offset_ + broken.begin, offset_ + broken.end);
+  return false;
+}
+
+void EventSplitter::StartSearch(std::size_t damaged, std::size_t from) {
+  searching_ = true;
+  damaged_at_ = offset_ + damaged;
+  try_again_at_ = 0;
   array_ended_ = skipping_ = false;
-  strings_ = {};
-  depth_ = 0;
   event_begin_ = kNone;
-  scan_ = begin;
+  depth_ = 0;
+  scan_ = from;
+}
+
+// Searches for the next event, or the end of the array. searching_ is false when it was found.
+EventSplitter::Found EventSplitter::Search() {
+  if (!input_ended_ && offset_ + end_ < try_again_at_) return Found::kMoreNeeded;
+  for (; scan_ < end_; ++scan_) {
+    const char c = buffer_[scan_];
+    if (c != '{' && c != ']') continue;
+    const Scanned tried = Try(scan_);
+    if (IsOpen(tried)) {
+      try_again_at_ = offset_ + end_ + (end_ - scan_);
+      return Found::kMoreNeeded;
+    }
+    if (c == '{' ? !tried.IsEvent() : tried.kind != Scanned::Kind::kOpen) {
+      if (BeginsAsEvent({buffer_.get() + scan_, end_ - scan_})) {
+        // One that is damaged as well.
+        AddDamage(damaged_at_, offset_ + scan_);
+        damaged_at_ = offset_ + scan_;
+      }
+      continue;
+    }
+    array_ended_ = c == ']';
+    EndSearch(scan_);
+    if (array_ended_) ++scan_;
+    return Found::kEnd;
+  }
+  if (!input_ended_) return Found::kMoreNeeded;
+  end_damaged_ = true;
+  EndSearch(end_);
+  return Found::kEnd;
+}
+
+// Tries whether an event, or the end of the file, is here.
+Scanned EventSplitter::Try(std::size_t at) {
+  // A hostile file could have every byte tried again and again.
+  constexpr std::uint64_t kPerByte = 16, kFree = 16 << 20;
+  if (tried_bytes_ > kFree + kPerByte * (offset_ + at)) return {};
+  const std::string_view bytes(buffer_.get() + at, std::min(end_ - at, kMaxEventBytes + 1));
+  const Scanned tried =
+      buffer_[at] == '{' ? ScanObject(bytes) : ScanEnd(bytes, {.bare = top_.bare()});
+  if (!IsOpen(tried)) tried_bytes_ += tried.size;
+  return tried;
+}
+
+// Whether more bytes are needed to know.
+bool EventSplitter::IsOpen(const Scanned& tried) const {
+  return tried.kind == Scanned::Kind::kOpen && !input_ended_ && tried.size <= kMaxEventBytes;
+}
+
+void EventSplitter::EndSearch(std::size_t at) {
+  searching_ = false;
+  burst_ = kFirstBurst;
+  strings_ = {};
+  scan_ = at;
+  AddDamage(damaged_at_, offset_ + at);
+}
+
+void EventSplitter::AddDamage(std::uint64_t begin, std::uint64_t end) {
+  if (damage_.pieces++ == 0) damage_.first_at = begin;
+  damage_.bytes += end - begin;
 }
 
 }  // namespace strobe::kineto

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "collector/kineto/micros.h"
+#include "collector/kineto/usual_times.h"
 
 namespace strobe::kineto {
 
@@ -22,12 +22,15 @@ void FirstEvents::Keep(const TraceEvent& event) {
       keep(member.value.text);
     }
   }
+  const std::optional<Micros> time = ParseMicros(kept.ts.text);
+  if (time && !MayBeLost(*time)) ++timed_;
 }
 
 std::optional<std::int64_t> FirstEvents::MedianUs() const {
   std::vector<std::int64_t> times;
   for (const TraceEvent& event : events_) {
-    if (const std::optional<Micros> time = ParseMicros(event.ts.text)) times.push_back(time->us);
+    const std::optional<Micros> time = ParseMicros(event.ts.text);
+    if (time && (timed_ == 0 || !MayBeLost(*time))) times.push_back(time->us);
   }
   if (times.empty()) return std::nullopt;
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
@@ -38,7 +41,7 @@ std::optional<std::int64_t> FirstEvents::MedianUs() const {
 void FirstEvents::Clear() {
   events_.clear();
   texts_.clear();
-  bytes_ = 0;
+  bytes_ = timed_ = 0;
 }
 
 }  // namespace strobe::kineto

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <span>
 #include <vector>
+
+#include "collector/kineto/stats.h"
 
 namespace strobe::kineto {
 namespace {
@@ -23,29 +24,14 @@ Flops Product(std::span<const std::uint64_t> factors) {
   return product;
 }
 
-std::string_view Nested(const TraceEvent& event, std::string_view key) {
+// A list, which some programs write as a text.
+std::string_view List(const TraceEvent& event, std::string_view key) {
   for (const Member& arg : event.args) {
-    if (arg.key == key && arg.value.kind == JsonValue::Kind::kNested) return arg.value.text;
+    const bool is_list =
+        arg.value.kind == JsonValue::Kind::kNested || arg.value.kind == JsonValue::Kind::kText;
+    if (arg.key == key && is_list) return arg.value.text;
   }
   return {};
-}
-
-// The natural numbers in "[1, 2]"; nullopt if there is anything else.
-std::optional<Shape> NumbersIn(std::string_view text) {
-  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return std::nullopt;
-  Shape numbers;
-  const char* at = text.data() + 1;
-  const char* const end = text.data() + text.size() - 1;
-  while (at != end) {
-    if (*at == ' ' || *at == ',') {
-      ++at;
-      continue;
-    }
-    const auto [stop, error] = std::from_chars(at, end, numbers.emplace_back());
-    if (error != std::errc() || numbers.size() > kMaxDimensions) return std::nullopt;
-    at = stop;
-  }
-  return numbers;
 }
 
 // The elements of a list whose elements are lists, such as "[[2, 3], []]", or texts in quotes.
@@ -54,7 +40,9 @@ std::vector<std::string_view> Elements(std::string_view list, char open, char cl
   if (!list.empty()) list.remove_prefix(1);
   while (elements.size() < kMaxInputs) {
     const std::size_t begin = list.find(open);
-    const std::size_t end = begin == std::string_view::npos ? begin : list.find(close, begin + 1);
+    std::size_t end = begin == std::string_view::npos ? begin : list.find(close, begin + 1);
+    while (close == '"' && end != std::string_view::npos && list[end - 1] == '\\')
+      end = list.find(close, end + 1);
     if (end == std::string_view::npos) break;
     elements.push_back(list.substr(begin, end + 1 - begin));
     list.remove_prefix(end + 1);
@@ -66,8 +54,8 @@ std::vector<std::string_view> Elements(std::string_view list, char open, char cl
 // tensors, which none of the operators takes, ends the result.
 std::vector<Shape> ShapesOf(const TraceEvent& event) {
   std::vector<Shape> shapes;
-  for (const std::string_view element : Elements(Nested(event, "Input Dims"), '[', ']')) {
-    std::optional<Shape> shape = NumbersIn(element);
+  for (const std::string_view element : Elements(List(event, "Input Dims"), '[', ']')) {
+    std::optional<Shape> shape = NaturalsIn(element, kMaxDimensions);
     if (!shape) break;
     shapes.push_back(*std::move(shape));
   }
@@ -85,13 +73,14 @@ Flops MatrixProduct(const Shape& a, const Shape& b, std::size_t dimensions) {
 // The values of an input that is a list of two numbers.
 std::optional<Shape> Pair(const std::vector<std::string_view>& inputs, std::size_t input) {
   if (inputs.size() <= input || inputs[input].size() < 2) return std::nullopt;
-  std::optional<Shape> pair = NumbersIn(inputs[input].substr(1, inputs[input].size() - 2));
+  std::optional<Shape> pair =
+      NaturalsIn(inputs[input].substr(1, inputs[input].size() - 2), kMaxDimensions);
   return pair && pair->size() == 2 ? pair : std::nullopt;
 }
 
 // Counts the convolution of images [n, c, h, w] with kernels [o, c / groups, h, w].
 Flops Convolution(const TraceEvent& event, const Shape& image, const Shape& kernel) {
-  const std::vector<std::string_view> inputs = Elements(Nested(event, "Concrete Inputs"), '"', '"');
+  const std::vector<std::string_view> inputs = Elements(List(event, "Concrete Inputs"), '"', '"');
   const std::optional<Shape> stride = Pair(inputs, 3), padding = Pair(inputs, 4),
                              dilation = Pair(inputs, 5);
   if (image.size() != 4 || kernel.size() != 4 || !stride || !padding || !dilation)

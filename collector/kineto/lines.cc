@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collector/xplane/space.h"
+#include "collector/xplane/wire.h"
 #include "common/base/strings.h"
 
 namespace strobe::kineto {
@@ -38,6 +40,52 @@ void Line::Append(std::string_view event) {
   events.Append({head.data(), size});
   events.Append(event);
   ++count;
+}
+
+void Line::LeaveOutAll() {
+  events = {};
+  count = 0;
+  begun = false;
+  first_ps = std::numeric_limits<std::int64_t>::max();
+  last_ps = end_ps = mark_ps = kNever;
+}
+
+Line::Changes Line::KeepUsual(const UsualTimes::Usual& usual, EventBytes& bytes) {
+  Changes changes;
+  const std::int64_t old_origin = origin_ps;
+  ByteChunks old = std::move(events);
+  LeaveOutAll();
+  const auto keep = [&](std::string_view encoded) {
+    xplane::Event event;
+    wire::Reader fields(encoded);
+    // The name and the time come first.
+    std::size_t head = 0;
+    for (int i = 0; i < 2 && fields.Next(); ++i) head += fields.raw().size();
+    if (!xplane::ParseEvent(encoded, event).ok()) return;
+    const std::int64_t begin = old_origin + event.offset_ps;
+    if (!usual.Has(begin)) {
+      ++changes.left_out;
+      return;
+    }
+    Begin(event.name_id, begin, bytes);
+    bytes.AddEncoded(encoded.substr(head));
+    if (begin + event.duration_ps > usual.latest_end_ps) {
+      ++changes.shortened;
+      bytes.AddDuration(0);  // Of two values the last one counts.
+    } else {
+      end_ps = std::max(end_ps, begin + event.duration_ps);
+    }
+    Append(bytes.bytes());
+  };
+  std::string left;
+  old.Drain([&](std::string_view piece) {
+    left += piece;
+    std::size_t read = 0;
+    for (wire::Reader reader(left); reader.Next(); read += reader.raw().size())
+      keep(reader.bytes());
+    left.erase(0, read);
+  });
+  return changes;
 }
 
 Line& Lines::Find(const LineKey& key) {

@@ -1,5 +1,6 @@
 // The lines of the planes that a trace file becomes: a thread, a stream, a process's counters, ...
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "collector/kineto/byte_chunks.h"
 #include "collector/kineto/event_bytes.h"
 #include "collector/kineto/names.h"
+#include "collector/kineto/usual_times.h"
 
 namespace strobe::kineto {
 
@@ -36,11 +38,13 @@ struct Group {
 
 struct Line;
 
-// An event that has begun and not ended. Its bytes lack the duration.
+// An event that has begun and not ended: its stats, and what its end may name.
 struct OpenSpan {
-  std::string bytes{};
-  std::int64_t begin_ps = 0;
+  std::string stats{};
+  std::int64_t begin_ps = 0, name_id = 0;
+  std::uint64_t name_hash = 0;
   Line* line = nullptr;
+  bool unfinished = false;  // Its end is not in the file.
 };
 
 struct Line {
@@ -61,12 +65,33 @@ struct Line {
   ByteChunks events{};
   std::vector<OpenSpan> open{};
 
+  // When the first and the last event begin, and when the last one ends.
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+  std::int64_t first_ps = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last_ps = kNever, end_ps = kNever;
+  // The time of the newest of the marks of beginnings and ends; see TracePlanes.
+  std::int64_t mark_ps = kNever;
+
   // Begins an event in `event`. The name is one of the group's.
   void Begin(std::int64_t name_id, std::int64_t begin_ps, EventBytes& event) {
     if (!std::exchange(begun, true)) origin_ps = begin_ps - (begin_ps % 1000 + 1000) % 1000;
     event.Begin(name_id, begin_ps - origin_ps);
+    first_ps = std::min(first_ps, begin_ps);
+    last_ps = std::max(last_ps, begin_ps);
+    end_ps = std::max(end_ps, begin_ps);
   }
   void Append(std::string_view event);
+
+  // Whether all events have usual times.
+  bool IsUsual(const UsualTimes::Usual& usual) const {
+    return usual.Has(first_ps) && usual.Has(last_ps) && end_ps <= usual.latest_end_ps;
+  }
+  void LeaveOutAll();
+  struct Changes {
+    std::uint64_t left_out = 0, shortened = 0;
+  };
+  // Leaves out the events that begin at other times. Those that end too late get no length.
+  Changes KeepUsual(const UsualTimes::Usual& usual, EventBytes& bytes);
 };
 
 // Which line an event belongs to. Texts are those of the event.

@@ -17,7 +17,10 @@ std::vector<std::string> Warnings(const ReadReport& report) {
   const auto add = [&](std::uint64_t number, std::string_view noun, std::string_view what) {
     if (number > 0) warnings.push_back(StrCat(Count(number, noun), what));
   };
-  add(report.malformed, "event", " could not be read: malformed JSON");
+  add(report.malformed, "event",
+      StrCat(" could not be read: malformed JSON, ", Count(report.malformed_bytes, "byte"),
+             report.malformed == 1 ? " from byte " : ", the first from byte ", report.malformed_at,
+             " on"));
   add(report.too_large, "event", " could not be read: more than 2 MiB");
   add(report.no_phase, "object", " could not be read: not an event, it has no phase");
   add(report.bad_time, "event", " could not be read: no time, or an impossible one");

@@ -14,8 +14,10 @@ struct ReadReport {
   std::uint64_t flows = 0, joined_flows = 0;  // Ends of arrows; those that correlation ids say too.
   std::uint64_t allocations = 0;              // Kineto's events of memory.
 
-  // Events that could not be read, and why.
+  // Events that could not be read, and why. Where one that is malformed hides the next ones, they
+  // count as one. `malformed_at` is the place of the first one in the JSON.
   std::uint64_t malformed = 0, too_large = 0, no_phase = 0, bad_time = 0;
+  std::uint64_t malformed_bytes = 0, malformed_at = 0;
   std::uint64_t unmatched_ends = 0;  // Ends of events whose beginning is not in the file.
 
   // Events that are there, but not as they were.

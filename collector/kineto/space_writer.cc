@@ -1,6 +1,9 @@
 #include "collector/kineto/space_writer.h"
 
+#include <simdjson.h>
+
 #include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
 
@@ -37,15 +40,53 @@ std::string Head(std::uint32_t field, std::uint64_t size) {
   return head;
 }
 
-// The Unix time of the events' time 0. Kineto writes it; older versions wrote Unix times into their
-// events, and other programs do not tell.
+// The integer that an object has under a key, which may be in quotes.
+std::optional<std::int64_t> IntegerIn(std::string_view json, std::string_view key) {
+  const simdjson::padded_string padded(json);
+  simdjson::ondemand::parser parser;
+  simdjson::ondemand::document document;
+  simdjson::ondemand::value value;
+  if (parser.iterate(padded).get(document) != simdjson::SUCCESS ||
+      document[key].get(value) != simdjson::SUCCESS)
+    return std::nullopt;
+  const std::string_view token = value.raw_json_token();
+  return Integer(Unquoted(token.substr(0, token.find_first_of(" \n"))));
+}
+
+// Where programs write the Unix time of their events' time 0, and in how many nanoseconds.
+struct BaseTime {
+  std::string_view member, key;  // An object and its key, or only a member.
+  std::int64_t unit_ns;
+};
+constexpr std::array<BaseTime, 4> kBaseTimes = {{
+    {"viztracer_metadata", "baseTimeNanoseconds", 1},
+    {"beginningOfTime", "", 1000},                   // Clang's and LLVM's -ftime-trace.
+    {"otherData", "profile_start_ts", 1'000'000},    // Bazel.
+    {"metadata", "clock-offset-since-epoch", 1000},  // Chrome.
+}};
+
+// The Unix time of the events' time 0. Kineto and some others write it; older versions wrote Unix
+// times into their events, and other programs do not tell.
 std::optional<std::int64_t> BaseNanos(const FileMembers& members, std::int64_t origin_us) {
   constexpr std::int64_t kMinUnixMicros = 1'000'000'000'000'000;  // 2001
   std::optional<std::int64_t> base;
   for (const auto& [key, value] : members) {
     if (key == "baseTimeNanoseconds") base = Integer(Unquoted(value));
   }
-  return base || origin_us < kMinUnixMicros ? base : 0;
+  if (base) return base;
+  if (origin_us >= kMinUnixMicros) return 0;
+  for (const auto& [key, value] : members) {
+    for (const BaseTime& known : kBaseTimes) {
+      if (key != known.member) continue;
+      const std::optional<std::int64_t> time =
+          known.key.empty() ? Integer(Unquoted(value)) : IntegerIn(value, known.key);
+      std::int64_t ns = 0;
+      // Others write 0 or the like there.
+      if (time && !__builtin_mul_overflow(*time, known.unit_ns, &ns) && ns / 1000 >= kMinUnixMicros)
+        base = ns;
+    }
+  }
+  return base;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "collector/kineto/stats.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -23,7 +24,35 @@ std::optional<Number> Parse(std::string_view text) {
 std::optional<std::int64_t> IntegerOf(const JsonValue& value) {
   if (value.kind != JsonValue::Kind::kScalar && value.kind != JsonValue::Kind::kText)
     return std::nullopt;
-  return Parse<std::int64_t>(value.text);
+  std::string_view text = value.text;
+  // Programs without integers write "3.0".
+  const std::size_t point = text.find('.');
+  if (point != 0 && point < text.size() - 1 &&
+      text.find_first_not_of('0', point + 1) == std::string_view::npos)
+    text = text.substr(0, point);
+  return Parse<std::int64_t>(text);
+}
+
+std::optional<std::vector<std::uint64_t>> NaturalsIn(std::string_view list, std::size_t most) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const auto trim = [&](std::string_view text) {
+    const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+    return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+  };
+  std::vector<std::uint64_t> numbers;
+  list = trim(list);
+  if (list.size() < 2 || list.front() != '[' || list.back() != ']') return std::nullopt;
+  list = trim(list.substr(1, list.size() - 2));
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    const auto number = IntegerOf({JsonValue::Kind::kScalar, trim(list.substr(0, comma))});
+    if (!number || *number < 0 || numbers.size() == most) return std::nullopt;
+    numbers.push_back(static_cast<std::uint64_t>(*number));
+    if (comma == list.size()) return numbers;
+    list.remove_prefix(comma + 1);
+  }
+  // An empty list, or a comma behind the last number.
+  return numbers;
 }
 
 void AddStat(const Member& member, PlaneNames& names, EventBytes& event) {

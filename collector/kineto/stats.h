@@ -1,6 +1,8 @@
 // Writes JSON members as stats.
 #pragma once
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "collector/kineto/event_bytes.h"
 #include "collector/kineto/names.h"
@@ -8,8 +10,11 @@
 
 namespace strobe::kineto {
 
-// The value as an integer, also if it is a number in quotes.
+// The value as an integer, also if it is a number in quotes, or written as "3.0".
 std::optional<std::int64_t> IntegerOf(const JsonValue& value);
+// The natural numbers in "[1, 2]", a list or a text, with any white space; nullopt if there is
+// anything else, or more than `most`.
+std::optional<std::vector<std::uint64_t>> NaturalsIn(std::string_view list, std::size_t most);
 
 // A member becomes a stat of the same name: integers and other numbers as such, all else as text.
 void AddStat(const Member& member, PlaneNames& names, EventBytes& event);

@@ -90,6 +90,11 @@ TopLevel::Found TopLevel::Read(const char*& at, const char* end) {
       key_.clear();
       escaped_ = false;
       state_ = State::kInKey;
+    } else if (c == '{' && after_events_ && (state_ == State::kKey || state_ == State::kDone)) {
+      // A bracket too many ended the array.
+      --at;
+      ++stray_bytes_;
+      found = Found::kEvents;
     } else if ((state_ == State::kKey || state_ == State::kComma) && c == '}') {
       state_ = State::kDone;
     } else if (state_ == State::kComma && c == ',') {

@@ -22,13 +22,18 @@ class TopLevel {
   // Reads on from `at`, which it advances.
   Found Read(const char*& at, const char* end);
   // Call it when the array of events has been read.
-  void EndEvents() { state_ = bare_ ? State::kDone : State::kComma; }
+  void EndEvents() {
+    state_ = bare_ ? State::kDone : State::kComma;
+    after_events_ = true;
+  }
 
   // The member's key without quotes, and its value, both as they are in the file.
   std::string_view key() const { return key_; }
   std::string_view value() const { return value_; }
   bool value_cut() const { return value_cut_; }
 
+  // Is the file an array, without an object around it?
+  bool bare() const { return bare_; }
   // Has the file's array or object begun, and has it ended?
   bool begun() const { return state_ != State::kBegin; }
   bool done() const { return state_ == State::kDone; }
@@ -45,6 +50,7 @@ class TopLevel {
 
   State state_ = State::kBegin;
   bool bare_ = false;  // The file is an array.
+  bool after_events_ = false;
   bool escaped_ = false, in_string_ = false;
   std::uint64_t depth_ = 0;
   std::string key_, value_;

@@ -10,7 +10,7 @@ struct JsonValue {
   enum class Kind : std::uint8_t { kNone, kText, kScalar, kNested };
 
   Kind kind = Kind::kNone;
-  // The text without quotes and escapes; otherwise the JSON as it is in the file.
+  // The text without quotes and escapes, or the JSON; that of lists and objects is evenly spaced.
   std::string_view text{};
 
   bool present() const { return kind != Kind::kNone; }

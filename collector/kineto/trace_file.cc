@@ -5,12 +5,22 @@
 #include "collector/kineto/event_reader.h"
 #include "collector/kineto/event_splitter.h"
 #include "collector/kineto/gunzip.h"
+#include "collector/kineto/json_space.h"
 #include "collector/kineto/trace_planes.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace strobe::kineto {
 namespace {
+
+// A member's value, with the same white space in every file.
+std::string Evenly(std::string_view value) {
+  const bool nested = value.starts_with('[') || value.starts_with('{');
+  std::string even;
+  if (!nested || IsEvenlySpaced(value)) return std::string(value);
+  AppendEvenlySpaced(value, even);
+  return even;
+}
 
 class TraceFileReader {
  public:
@@ -63,7 +73,8 @@ class TraceFileReader {
     const TopLevel& top = splitter_.top();
     member_bytes_ += top.key().size() + top.value().size();
     if (top.value_cut() || member_bytes_ > kMaxMemberBytes) ++report_.cut_values;
-    if (member_bytes_ <= kMaxMemberBytes) members_.emplace_back(top.key(), top.value());
+    if (member_bytes_ <= kMaxMemberBytes) members_.emplace_back(top.key(), Evenly(top.value()));
+    if (top.key() == "schemaVersion") planes_.ZeroIsLost();  // Kineto's.
   }
 
   // Parses the events at once. If one is malformed, the others are parsed one by one.
@@ -83,21 +94,23 @@ class TraceFileReader {
       const std::string_view json(buffer + extent.begin, extent.end - extent.begin);
       if (const TraceEvent* event = reader_.ReadOne(json)) {
         planes_.Add(*event);
-      } else if (json.find('\n') != std::string_view::npos && !splitter_.careful()) {
-        splitter_.RereadFrom(extent.begin);  // It is counted when it is read again.
+      } else if (splitter_.Reread(extent)) {
         return;
-      } else {
-        ++report_.malformed;
       }
     }
   }
 
   void Count() {
-    report_.malformed += splitter_.broken();
+    report_.malformed = splitter_.damage().pieces;
+    report_.malformed_bytes = splitter_.damage().bytes;
+    report_.malformed_at = splitter_.damage().first_at;
     report_.too_large = splitter_.too_large();
     report_.repaired = reader_.repaired();
     report_.stray_bytes = splitter_.stray_brackets() + splitter_.top().stray_bytes();
-    report_.cut = splitter_.cut() || !splitter_.top().done();
+    // Chrome permits that the array's end is missing.
+    const bool is_cut = splitter_.cut() || !splitter_.top().done() ||
+                        (report_.compressed_cut && splitter_.array_open());
+    report_.cut = is_cut && !splitter_.end_damaged();
   }
 
   ReadReport& report_;

@@ -38,14 +38,6 @@ void TracePlanes::Add(const TraceEvent& event) {
   if (first_.full()) BeginTimes();
 }
 
-// Decides from which time all times count, and takes the events that waited for it.
-void TracePlanes::BeginTimes() {
-  begun_ = true;
-  origin_us_ = first_.MedianUs();
-  for (const TraceEvent& event : first_.events()) Take(event);
-  first_.Clear();
-}
-
 void TracePlanes::Take(const TraceEvent& event) {
   ++report_.events;
   if (!IsOfProfiler(event)) ++report_.recorded;
@@ -81,24 +73,6 @@ void TracePlanes::Take(const TraceEvent& event) {
   }
 }
 
-// nullopt, and counted, if the event has no usable time.
-std::optional<std::int64_t> TracePlanes::TimeOf(const TraceEvent& event) {
-  const std::optional<Micros> time = ParseMicros(event.ts.text);
-  if (time && !origin_us_) origin_us_ = time->us;
-  const std::optional<std::int64_t> ps = time ? time->PsSince(*origin_us_) : std::nullopt;
-  // Half of what 64 bits hold, so that the difference of two times always fits.
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max() / 2;
-  if (!ps || *ps > kMax || *ps < -kMax) {
-    ++report_.bad_time;
-    --report_.events;
-    return std::nullopt;
-  }
-  if (!std::exchange(timed_, true)) begin_ps_ = end_ps_ = *ps;
-  begin_ps_ = std::min(begin_ps_, *ps);
-  end_ps_ = std::max(end_ps_, *ps);
-  return ps;
-}
-
 Line& TracePlanes::LineOf(const TraceEvent& event, EventKind& kind) {
   kind = KindOfCategory(event.category);
   if (kind != EventKind::kHost && kind != EventKind::kStreamNote && !NamesDevice(event))
@@ -113,10 +87,18 @@ Line& TracePlanes::LineOf(const TraceEvent& event, EventKind& kind) {
 }
 
 void TracePlanes::BeginEvent(const TraceEvent& event, Line& line, std::int64_t begin_ps) {
+  line.Begin(NameId(event, line), begin_ps, bytes_);
+  AddHead(event, line);
+}
+
+std::int64_t TracePlanes::NameId(const TraceEvent& event, const Line& line) {
+  return line.group->names.EventId(StepNumber(event.name) ? "ProfilerStep" : event.name);
+}
+
+// The stats that do not depend on the kind of the event.
+void TracePlanes::AddHead(const TraceEvent& event, const Line& line) {
   PlaneNames& names = line.group->names;
-  const std::optional<std::int64_t> step = StepNumber(event.name);
-  line.Begin(names.EventId(step ? "ProfilerStep" : event.name), begin_ps, bytes_);
-  if (step) {
+  if (const std::optional<std::int64_t> step = StepNumber(event.name)) {
     bytes_.AddInt(names.StatId("step_num"), *step);
     bytes_.AddInt(names.StatId("_r"), 1);  // The root of what ran during the step.
   }
@@ -152,7 +134,8 @@ void TracePlanes::AddStats(const TraceEvent& event, EventKind kind, Line& line) 
     if (!details || !InKernelDetails(arg)) AddStat(arg, names, bytes_);
   }
   if (IsWork(kind)) AddDetails(event, kind, line);
-  if (const auto flops = event.category == "cpu_op" ? FlopsOf(event) : std::nullopt)
+  const bool is_operator = event.category == "cpu_op" || event.category == "Operator";
+  if (const auto flops = is_operator ? FlopsOf(event) : std::nullopt)
     bytes_.AddUint(names.UseStat(flops_id_), *flops);
   if (!event.others.empty() || event.id.present()) AddMembers(event, line);
 }
@@ -200,7 +183,7 @@ void TracePlanes::AddSpan(const TraceEvent& event) {
     length = 0;
   }
   bytes_.AddDuration(*length);
-  end_ps_ = std::max(end_ps_, *begin + *length);
+  line.end_ps = std::max(line.end_ps, *begin + *length);
   pending_ = {.line = &line, .begin_ps = *begin};
   AddStats(event, kind, line);
   AddBoundFlow(event, line);
@@ -347,28 +330,55 @@ void TracePlanes::AddMetadata(const TraceEvent& event) {
   if (time && time->us > 0 && event.name == "process_name" && !window_begin_) window_begin_ = time;
   const Member* arg = event.args.empty() ? nullptr : &event.args.front();
   std::string text = event.args.empty() ? "" : std::string(arg->value.text);
-  metadata_bytes_ += event.name.size() + event.pid.size() + event.tid.size() + text.size() + 128;
-  if (metadata_bytes_ > kMaxMetadataBytes) {
+  const std::pair key(std::string(event.pid), std::string(event.tid));
+  const std::size_t key_bytes = event.pid.size() + event.tid.size() + kMetadataBytes;
+  if (event.name == "process_name") {
+    // Kineto gives a process and a device with the same number the same name.
+    return Rename(processes_, key.first, key_bytes, text.size(),
+                  [&](std::string& name) { name = std::move(text); });
+  }
+  if (event.name == "thread_name") {
+    const bool stream = text.starts_with("stream ");
+    return Rename(stream ? streams_ : threads_, key, key_bytes, text.size(),
+                  [&](ThreadInfo&) { NameThread(key, std::move(text), stream); });
+  }
+  if (event.name == "thread_sort_index" && arg != nullptr)
+    Rename(threads_, key, key_bytes, 0,
+           [&](ThreadInfo& thread) { thread.sort_index = IntegerOf(arg->value); });
+  // The rest is kept as it is, once.
+  std::string value = StrCat("pid ", event.pid, event.tid.empty() ? "" : " tid ", event.tid);
+  for (const Member& member : event.args) value += StrCat(" ", member.key, "=", member.value.text);
+  if (kept_metadata_.contains({event.name, value})) return;
+  const std::size_t bytes = event.name.size() + value.size() + kMetadataBytes;
+  if (metadata_bytes_ + bytes > kMaxMetadataBytes) {
     ++report_.cut_values;
     return;
   }
-  const std::pair key(std::string(event.pid), std::string(event.tid));
-  if (event.name == "process_name") {
-    // Kineto gives a process and a device with the same number the same name.
-    processes_[key.first] = std::move(text);
+  metadata_bytes_ += bytes;
+  kept_metadata_.insert(metadata_.emplace_back(event.name, std::move(value)));
+}
+
+// Calls `change(value)` for the value of the process or thread, if there is room for `most` bytes
+// of text and for what is new. A name that is told again takes no more memory.
+template <typename Map, typename Change>
+void TracePlanes::Rename(Map& map, const typename Map::key_type& key, std::size_t key_bytes,
+                         std::size_t most, const Change& change) {
+  const auto size_of = [](const auto& value) {
+    if constexpr (std::is_same_v<typename Map::mapped_type, std::string>)
+      return value.size();
+    else
+      return value.name.size();
+  };
+  const auto found = map.find(key);
+  const std::size_t before = found == map.end() ? 0 : size_of(found->second);
+  const std::size_t others = metadata_bytes_ - before + (found == map.end() ? key_bytes : 0);
+  if (others + most > kMaxMetadataBytes) {
+    ++report_.cut_values;
     return;
   }
-  const bool stream = text.starts_with("stream ");
-  if (event.name == "thread_name") {
-    NameThread(key, std::move(text), stream);
-    return;
-  }
-  if (event.name == "thread_sort_index" && arg != nullptr)
-    threads_[key].sort_index = IntegerOf(arg->value);
-  // The rest is kept as it is.
-  std::string value = StrCat("pid ", event.pid, event.tid.empty() ? "" : " tid ", event.tid);
-  for (const Member& member : event.args) value += StrCat(" ", member.key, "=", member.value.text);
-  metadata_.emplace_back(event.name, std::move(value));
+  typename Map::mapped_type& value = map[key];
+  change(value);
+  metadata_bytes_ = others + size_of(value);
 }
 
 // Kineto may tell two names of a thread: its own, and that of the thread which asked Kineto, such

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string>
 
+#include "common/base/strings.h"
+
 namespace strobe::kineto {
 namespace {
 
@@ -74,7 +76,8 @@ TEST(EventSplitter, FindsEventsAndMembers) {
                           R"(nested={"traceEvents": [1], "x": "}"})", R"(traceName="x")"));
   EXPECT_TRUE(splitter.top().done());
   EXPECT_FALSE(splitter.cut());
-  EXPECT_EQ(splitter.stray_brackets() + splitter.top().stray_bytes() + splitter.broken(), 0u);
+  EXPECT_EQ(splitter.stray_brackets() + splitter.top().stray_bytes() + splitter.damage().pieces,
+            0u);
 }
 
 TEST(EventSplitter, FindsTheSameInPiecesOfAnySize) {
@@ -131,24 +134,51 @@ TEST(EventSplitter, KeepsLargeEventsThatFit) {
 }
 
 TEST(EventSplitter, ReadsOnBehindALostQuote) {
-  EventSplitter splitter;
-  std::string file = "{\"traceEvents\": [\n{\"name\": \"a\"},\n{\"name\": \"lost, \"pid\": 1},\n";
-  for (int i = 0; i < 100; ++i) file += "{\"name\": \"" + std::to_string(i) + "\"},\n";
+  constexpr std::string_view kBegin = "{\"traceEvents\": [\n{\"ph\": \"X\"},\n";
+  constexpr std::string_view kLost = "{\"name\": \"lost, \"pid\": 1},\n";
+  std::string file = StrCat(kBegin, kLost);
+  for (int i = 0; i < 100; ++i) file += StrCat("{\"ph\": \"", i, "\"},\n");
   file += "{}]}\n";
-  const Split split = SplitFile(file, 1 << 20, splitter);
-  EXPECT_EQ(splitter.broken(), 1u);
-  EXPECT_EQ(split.events.size(), 102u);
-  EXPECT_EQ(split.events.front(), "{\"name\": \"a\"}");
-  EXPECT_EQ(split.events[1], "{\"name\": \"0\"}");
+  for (const std::size_t piece : {1, 7, 64, 1 << 20}) {
+    EventSplitter splitter;
+    const Split split = SplitFile(file, piece, splitter);
+    EXPECT_EQ(splitter.damage().pieces, 1u) << piece;
+    EXPECT_EQ(splitter.damage().first_at, kBegin.size());
+    EXPECT_EQ(splitter.damage().bytes, kLost.size());
+    EXPECT_EQ(split.events.size(), 102u);
+    EXPECT_EQ(split.events.front(), "{\"ph\": \"X\"}");
+    EXPECT_EQ(split.events[1], "{\"ph\": \"0\"}");
+    EXPECT_TRUE(splitter.top().done());
+  }
 }
 
-// Each line break would otherwise cause another pass over the rest.
-TEST(EventSplitter, ReadsManyLostQuotesInLinearTime) {
-  std::string file = "[";
-  for (int i = 0; i < 2'000'000; ++i) file += "{\"\n";
-  EventSplitter splitter;
-  EXPECT_THAT(SplitFile(file, 1 << 20, splitter).events, IsEmpty());
-  EXPECT_EQ(splitter.broken(), 2'000'000u);
+// Each candidate for the next event would otherwise be another pass over the rest.
+TEST(EventSplitter, ReadsMuchDamageInLinearTime) {
+  const auto repeated = [](std::string_view piece) {
+    std::string file = "[{\"a\": x\"y,";
+    while (file.size() < (8 << 20)) file += piece;
+    return file;
+  };
+  for (const std::string_view piece :
+       {"{\"\n", "{\"a\":", "{\"a\":[", "]", "[{},{\"a\":", "\",{\"ph\":\"", "}{\"ph\":1,\"a\":"}) {
+    EventSplitter splitter;
+    SplitFile(repeated(piece), 1 << 20, splitter);
+    EXPECT_GE(splitter.damage().pieces, 1u) << piece;
+  }
+}
+
+TEST(EventSplitter, ABracketTooManyEndsNothing) {
+  for (const std::string_view bracket : {"]", "}", "]}"}) {
+    for (const bool bare : {true, false}) {
+      EventSplitter splitter;
+      const Split split =
+          SplitFile(StrCat(bare ? "[" : "{\"traceEvents\": [", "{\"a\": 1}", bracket,
+                           ", {\"b\": [2]}, {\"c\": 3}", bare ? "]" : "], \"d\": 4}"),
+                    1 << 20, splitter);
+      EXPECT_THAT(split.events, ElementsAre("{\"a\": 1}", "{\"b\": [2]}", "{\"c\": 3}")) << bracket;
+      EXPECT_TRUE(splitter.top().done());
+    }
+  }
 }
 
 TEST(EventSplitter, CutsMembersThatAreTooLong) {

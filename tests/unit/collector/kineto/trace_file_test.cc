@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 #include <string>
 
+#include "absl/strings/str_join.h"
 #include "collector/analysis/derived_lines.h"
 #include "collector/analysis/steps.h"
 #include "collector/convert/align.h"
@@ -152,6 +157,194 @@ constexpr std::string_view kKineto = R"json({
   ],
   "traceName": "/tmp/x.json"
 })json";
+
+// What the trace says, without what depends on the order of the file: the order of events and of
+// stats, and the numbers of arrows.
+struct Said {
+  std::multiset<std::string> events{}, arrows{}, environment{};
+  std::vector<std::uint64_t> counts{};
+  bool operator==(const Said&) const = default;
+};
+
+Said SaidBy(const Converted& trace) {
+  Said said;
+  std::map<std::uint64_t, std::multiset<std::string>> ends;
+  for (const xplane::Plane& plane : trace.space.planes) {
+    for (const xplane::Line& line : plane.lines) {
+      EXPECT_TRUE(ForEachEvent(line, [&](const xplane::Event& event) {
+                    const std::string text =
+                        StrCat(plane.name, " | ", line.name, " | ", plane.NameOf(event), " @",
+                               line.timestamp_ns * 1000 + event.offset_ps, " +", event.duration_ps);
+                    std::multiset<std::string> stats;
+                    EXPECT_TRUE(ForEachStat(plane, event, [&](const xplane::Stat& stat) {
+                                  const std::string_view name = plane.NameOf(stat);
+                                  if (name != "flow") {
+                                    stats.insert(StrCat(name, "=", ValueText(stat)));
+                                    return;
+                                  }
+                                  const auto flow =
+                                      static_cast<std::uint64_t>(stat.Integer().value_or(0));
+                                  ends[flow >> 2].insert(StrCat(flow & 3, " ", text));
+                                }).ok());
+                    said.events.insert(StrCat(text, " ", absl::StrJoin(stats, " ")));
+                  }).ok());
+    }
+  }
+  for (const auto& [id, texts] : ends) said.arrows.insert(absl::StrJoin(texts, " / "));
+  for (const std::string& stat : PlaneStats(trace.space, "Task Environment"))
+    said.environment.insert(stat);
+  for (const std::string_view warning : trace.space.warnings) said.environment.emplace(warning);
+  const ReadReport& report = trace.report;
+  said.counts = {report.events,    report.spans,          report.recorded,   report.flows,
+                 report.malformed, report.unmatched_ends, report.unfinished, report.bad_time};
+  return said;
+}
+
+using Json = nlohmann::ordered_json;
+
+// Writes JSON with other white space, and with the members of its objects in another order.
+class OtherWriter {
+ public:
+  explicit OtherWriter(std::uint64_t seed) : random_(seed), style_(seed % 5) {}
+
+  std::string Write(const Json& json) {
+    text_.clear();
+    Append(json, 0);
+    return text_;
+  }
+  // Events in another order, but those behind which arrows stand.
+  Json Shuffled(const Json& events) {
+    std::vector<std::vector<Json>> groups;
+    for (const Json& event : events) {
+      const std::string phase = event.value("ph", "");
+      if (phase == "s" || phase == "t" || phase == "f")
+        groups.back().push_back(event);
+      else
+        groups.push_back({event});
+    }
+    std::shuffle(groups.begin(), groups.end(), random_);
+    Json shuffled = Json::array();
+    for (const std::vector<Json>& group : groups)
+      for (const Json& event : group) shuffled.push_back(event);
+    return shuffled;
+  }
+
+ private:
+  enum Place { kInside, kBeforeColon, kBehindSeparator };
+
+  void Space(Place place, std::size_t depth) {
+    constexpr std::array<std::string_view, 6> kSpaces = {"", " ", "\n", "\t", "\r\n", "   \n \t"};
+    const std::string indent(2 * depth, ' ');
+    if (style_ == 1 && place == kBehindSeparator) text_ += " ";
+    if (style_ == 2 && place != kBeforeColon) text_ += StrCat("\n", indent);
+    if (style_ == 3) text_ += "\t\r\n";
+    if (style_ == 4) text_ += kSpaces[random_() % kSpaces.size()];
+  }
+  void Append(const Json& json, std::size_t depth) {
+    if (!json.is_structured()) {
+      text_ += json.dump();
+      return;
+    }
+    text_ += json.is_object() ? "{" : "[";
+    std::vector<std::pair<std::string, Json>> members;
+    if (json.is_object())
+      for (const auto& [key, value] : json.items()) members.emplace_back(key, value);
+    else
+      for (const Json& value : json) members.emplace_back("", value);
+    if (json.is_object()) std::shuffle(members.begin(), members.end(), random_);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (i > 0) text_ += ",";
+      Space(i > 0 ? kBehindSeparator : kInside, depth + 1);
+      if (json.is_object()) {
+        text_ += Json(members[i].first).dump();
+        Space(kBeforeColon, depth + 1);
+        text_ += ":";
+        if (style_ != 0) text_ += " ";
+      }
+      Append(members[i].second, depth + 1);
+      if (style_ == 4) Space(kInside, depth + 1);
+    }
+    Space(kInside, depth);
+    text_ += json.is_object() ? "}" : "]";
+  }
+
+  std::mt19937_64 random_;
+  const std::uint64_t style_;
+  std::string text_{};
+};
+
+// With beginnings and ends that stand apart, counters, texts and lists of all kinds.
+constexpr std::string_view kApart = R"json({"traceEvents": [
+  {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "a b , c : [ d ]"}},
+  {"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": 2, "args": {"sort_index": 4}},
+  {"ph": "B", "name": "outer", "cat": "x", "pid": 1, "tid": 1, "ts": 10, "args": {"a": [1, {"b": "]  }"}]}},
+  {"ph": "B", "name": "inner", "cat": "x", "pid": 1, "tid": 1, "ts": 12.5},
+  {"ph": "E", "pid": 1, "tid": 1, "ts": 15, "args": {"c": [2, [3, 4]]}},
+  {"ph": "B", "name": "crossing", "pid": 1, "tid": 1, "ts": 16},
+  {"ph": "E", "name": "outer", "pid": 1, "tid": 1, "ts": 20},
+  {"ph": "E", "name": "crossing", "pid": 1, "tid": 1, "ts": 23},
+  {"ph": "B", "name": "open", "pid": 1, "tid": 2, "ts": 30},
+  {"ph": "E", "name": "alone", "pid": 1, "tid": 3, "ts": 31},
+  {"ph": "b", "name": "one", "cat": "n", "id": 1, "pid": 1, "tid": 1, "ts": 11},
+  {"ph": "b", "name": "two", "cat": "n", "id": 1, "pid": 1, "tid": 1, "ts": 13},
+  {"ph": "n", "name": "mark", "cat": "n", "id": 1, "pid": 1, "tid": 1, "ts": 14},
+  {"ph": "e", "name": "one", "cat": "n", "id": 1, "pid": 1, "tid": 1, "ts": 40, "args": {"d": []}},
+  {"ph": "e", "name": "two", "cat": "n", "id": 1, "pid": 1, "tid": 1, "ts": 42},
+  {"ph": "b", "name": "local", "cat": "n", "id2": {"local": "0x1"}, "pid": 1, "tid": 1, "ts": 17},
+  {"ph": "b", "name": "local", "cat": "n", "id2": {"local": "0x1"}, "pid": 2, "tid": 1, "ts": 18},
+  {"ph": "e", "name": "local", "cat": "n", "id2": {"local": "0x1"}, "pid": 1, "tid": 1, "ts": 50},
+  {"ph": "e", "name": "local", "cat": "n", "id2": {"local": "0x1"}, "pid": 2, "tid": 1, "ts": 53},
+  {"ph": "S", "name": "old", "cat": "o", "id": "7", "pid": 1, "tid": 1, "ts": 60},
+  {"ph": "T", "name": "old", "cat": "o", "id": "7", "pid": 1, "tid": 1, "ts": 61, "args": {"step": "a"}},
+  {"ph": "F", "name": "old", "cat": "o", "id": "7", "pid": 1, "tid": 1, "ts": 63},
+  {"ph": "C", "name": "memory", "pid": 1, "ts": 12, "args": {"used": 10, "free": 2.5}},
+  {"ph": "X", "name": "x", "pid": 1, "tid": 1, "ts": 70, "dur": 5, "args": {"l": [1.5, "a,b", null, true, [[]], {"k": {}}], "e": {}}},
+  {"ph": "i", "name": "i", "pid": 1, "tid": 1, "ts": 71, "s": "t"}
+  ], "metadata": {"list": [1, 2, {"a": ["b , c"]}]}, "displayTimeUnit": "ms"})json";
+
+// An event as many writers have them, of which each test damages some.
+std::string EventNumber(int number) {
+  return StrCat(R"({"ph": "X", "cat": "cpu_op", "name": "op)", number,
+                R"(", "pid": 1, "tid": 1, "ts": )", 1000 + 10 * number,
+                R"(, "dur": 5, "args": {"External id": )", number, R"(, "l": [1, {"m": 2}]}})");
+}
+
+// The numbers of the events that were read.
+std::set<int> NumbersOf(const Converted& trace) {
+  std::set<int> numbers;
+  for (const std::string& event : trace.events) {
+    const std::size_t at = event.find(" | op");
+    if (at != std::string::npos) numbers.insert(std::stoi(event.substr(at + 5)));
+  }
+  return numbers;
+}
+
+std::string Replaced(std::string text, std::string_view from, std::string_view to) {
+  text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
+struct DamageKind {
+  std::string_view name{};
+  std::string (*apply)(const std::string&){};
+};
+
+constexpr DamageKind kKinds[] = {
+    {"no opening quote of a key",
+     [](const std::string& e) { return Replaced(e, "\"tid\"", "tid\""); }},
+    {"no closing quote of a key",
+     [](const std::string& e) { return Replaced(e, "\"tid\"", "\"tid"); }},
+    {"no opening quote of a text", [](const std::string& e) { return Replaced(e, "\"op", "op"); }},
+    {"a quote too many",
+     [](const std::string& e) { return Replaced(e, "\"cpu_op\"", "\"cpu_op\"\""); }},
+    {"a path of Windows",
+     [](const std::string& e) { return Replaced(e, "\"cpu_op\"", R"("E:\dir\")"); }},
+    {"no brace at the end", [](const std::string& e) { return e.substr(0, e.size() - 1); }},
+    {"no bracket of a list", [](const std::string& e) { return Replaced(e, "]", ""); }},
+    {"a bracket too many", [](const std::string& e) { return Replaced(e, "]", "]]"); }},
+    {"no colon", [](const std::string& e) { return Replaced(e, "\"dur\":", "\"dur\""); }},
+    {"no comma", [](const std::string& e) { return Replaced(e, "1, \"ts\"", "1 \"ts\""); }},
+};
 
 }  // namespace
 
@@ -582,6 +775,287 @@ TEST(TraceFile, ThreadsAndProcessesWithoutNumberShareLines) {
   EXPECT_THAT(trace.events,
               Contains(AllOf(HasSubstr("others/others"), HasSubstr("pid=2999 tid=2999"))));
   EXPECT_LE(trace.space.Find("/host:CPU")->lines.size(), Lines::kMaxLines + 2 * Lines::kMaxGroups);
+}
+
+// Other white space and another order of members and of events change nothing.
+TEST(TraceFile, SaysTheSameInAnyWhiteSpaceAndOrder) {
+  for (const std::string_view file : {kKineto, kApart}) {
+    const Json json = Json::parse(file);
+    const Said said = SaidBy(Convert(file));
+    EXPECT_FALSE(said.events.empty());
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      OtherWriter writer(seed);
+      Json other = json;
+      // Half of them keep the order, so that a failure tells which of both it is about.
+      if (seed % 2 != 0) other["traceEvents"] = writer.Shuffled(json["traceEvents"]);
+      const std::string text = writer.Write(other);
+      const Said again = SaidBy(Convert(text, seed % 3 == 0 ? 61 : 1 << 20));
+      EXPECT_EQ(again.events, said.events) << seed << text;
+      EXPECT_EQ(again.arrows, said.arrows) << seed;
+      EXPECT_EQ(again.environment, said.environment) << seed;
+      EXPECT_EQ(again.counts, said.counts) << seed;
+    }
+  }
+}
+
+TEST(TraceFile, ListsAreReadInAnyWhiteSpace) {
+  const auto kernel = [](std::string_view grid, std::string_view block) {
+    return StrCat(
+        R"({"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":100,"dur":50,"args":{)",
+        R"("device":0,"stream":7,"registers per thread":80,"shared memory":6400,"grid":)", grid,
+        ",\"block\":", block, "}}");
+  };
+  constexpr std::string_view kDetails =
+      "kernel_details=regs:80 static_shared:6400 dynamic_shared:0 grid:2,4,64 block:8,32,1";
+  for (const std::string_view grid :
+       {"[2,4,64]", "[2, 4, 64]", "[\n  2,\n  4,\n  64\n]", "[\t2 ,4\r\n,64 ]", "\"[2, 4, 64]\"",
+        "\"[2,4,\\n 64]\"", "[2.0, 4.0, 64.0]"}) {
+    for (const std::string_view block : {"[8, 32, 1]", "[8, 32, 1]\n", "[8,32,1]\r\n\t"})
+      EXPECT_THAT(ConvertEvents(kernel(grid, block)).events, ElementsAre(HasSubstr(kDetails)))
+          << grid << block;
+  }
+  for (const std::string_view grid :
+       {"[2, 4]", "[2, 4, 64, 1]", "[2, 4, -1]", "[2, 4, 1.5]", "2", "\"\""})
+    EXPECT_THAT(ConvertEvents(kernel(grid, "[8, 32, 1]")).events,
+                ElementsAre(Not(HasSubstr("kernel_details"))))
+        << grid;
+  // PyTorch 1.8 names the category otherwise.
+  for (const std::string_view category : {"cpu_op", "Operator"}) {
+    const Converted trace = ConvertEvents(
+        StrCat(R"({"ph":"X","cat":")", category,
+               R"(","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":1,"args":{"Input Dims":[
+          [ 8,16 ],
+          [ 16,32 ]
+        ],"text":"[ 1,2 ]","in":["a , b","[ ]"]
+        }})"));
+    EXPECT_THAT(
+        trace.events,
+        ElementsAre(AllOf(HasSubstr("flops=8192u"), HasSubstr("Input Dims=[[8, 16], [16, 32]]"),
+                          HasSubstr("text=[ 1,2 ]"), HasSubstr(R"(in=["a , b", "[ ]"])"))));
+  }
+}
+
+// The file of a real report: the third of five events lacks a quote, and all are on one line.
+TEST(TraceFile, ALostQuoteCostsOneEvent) {
+  const Converted trace = Convert(
+      R"([{"name": "add", "ph": "X", "ts": 101.5, "dur": 134.5, "tid": 1, "pid": "CPU functions", "args": {}}, )"
+      R"({"name": "add", "ph": "s", "ts": 101.5, "tid": 1, "pid": "CPU functions", "id": 0, "cat": "cpu_to_cuda", "args": {}}, )"
+      R"({"name": "add", "ph": "f", "ts": 102.9, tid": 0, "pid": "CUDA functions", "id": 0, "cat": "cpu_to_cuda", "args": {}}, )"
+      R"({"name": "add", "ph": "X", "ts": 102.9, "dur": 134.1, "tid": 0, "pid": "CUDA functions", "args": {}}, )"
+      R"({"name": "mul", "ph": "X", "ts": 300, "dur": 5, "tid": 0, "pid": "CUDA functions", "args": {}}])");
+  EXPECT_EQ(trace.report.events, 4u);
+  EXPECT_THAT(trace.events, SizeIs(3));
+  EXPECT_FALSE(trace.report.cut);
+  EXPECT_THAT(trace.space.warnings,
+              ElementsAre("1 event could not be read: malformed JSON, 118 bytes from byte 220 on"));
+}
+
+TEST(TraceFile, DamageCostsOnlyTheDamagedEvents) {
+  constexpr int kEvents = 12;
+  const std::vector<std::set<int>> places = {{0}, {5}, {kEvents - 1}, {3, 7}, {3, 4}, {0, 1, 11}};
+  for (const DamageKind& kind : kKinds) {
+    for (const std::set<int>& damaged : places) {
+      for (const std::string_view separator : {", ", ",\n", ",", " ,\r\n\t"}) {
+        for (const bool bare : {false, true}) {
+          std::string file = bare ? "[" : R"({"deviceProperties": [{"id": 0}], "traceEvents": [)";
+          std::size_t first = 0;
+          std::set<int> whole;
+          for (int i = 0; i < kEvents; ++i) {
+            if (i == *damaged.begin()) first = file.size();
+            const bool broken = damaged.contains(i);
+            if (!broken) whole.insert(i);
+            file += broken ? kind.apply(EventNumber(i)) : EventNumber(i);
+            if (i + 1 < kEvents) file += separator;
+          }
+          file +=
+              bare ? "]" : R"(], "traceName": "t", "baseTimeNanoseconds": 1790857026000000000})";
+          const std::string what =
+              StrCat(kind.name, "; ", damaged.size(), " at ", *damaged.begin());
+          const Converted trace = Convert(file);
+          EXPECT_EQ(NumbersOf(trace), whole) << what << file;
+          EXPECT_EQ(trace.report.malformed, damaged.size()) << what;
+          EXPECT_EQ(trace.report.malformed_at, first) << what;
+          EXPECT_LT(trace.report.malformed_bytes, 150 * damaged.size()) << what;
+          EXPECT_FALSE(trace.report.cut) << what;
+          if (!bare) {
+            EXPECT_EQ(xplane::TimeZero(trace.space).value_or(-1) / 1'000'000'000, 1790857026)
+                << what;
+          }
+          EXPECT_EQ(Convert(file, 7).bytes, trace.bytes) << what;
+        }
+      }
+    }
+  }
+}
+
+// What is odd without hiding anything is repaired.
+TEST(TraceFile, OddBytesCostNoEvent) {
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string_view, std::string_view>>{{"\"op", "\"\\q op"},
+                                                                  {"\"op", "\"\x01\top"},
+                                                                  {"\"op", "\"\xff op"},
+                                                                  {"5}}", "5,}}"},
+                                                                  {"}]", "},]"},
+                                                                  {"2}", "2,\n}"},
+                                                                  {"[1,", "[NaN,"},
+                                                                  {"[1,", "[-inf,"}}) {
+    std::string event = EventNumber(5);
+    if (event.find(from) == std::string::npos) continue;
+    const Converted trace =
+        ConvertEvents(StrCat(EventNumber(4), ",", Replaced(event, from, to), ",", EventNumber(6)));
+    EXPECT_THAT(trace.events, SizeIs(3)) << to;
+    EXPECT_EQ(trace.report.malformed, 0u) << to;
+  }
+}
+
+TEST(TraceFile, LostTimesSpoilNothing) {
+  const auto op = [](std::string_view name, std::string_view ts) {
+    return StrCat(R"({"ph":"X","cat":"cpu_op","name":")", name, R"(","pid":1,"tid":1,"ts":)", ts,
+                  R"(,"dur":500},)");
+  };
+  // Since the boot, for 4 and 60 days and half a year, and Unix times.
+  for (const std::int64_t begin : {5'000'000'000, 345'600'000'000, 5'184'000'000'000,
+                                   15'552'000'000'000, 1'767'225'600'000'000}) {
+    for (const std::string_view lost : {"0", "0.000", "-1", "\"0\"", "-0.001"}) {
+      for (const int number : {1, 30, 300, 12'000}) {
+        std::string real, zeros;
+        for (int step = 0; step < 4; ++step)
+          real += StrCat(R"({"ph":"X","cat":"user_annotation","name":"ProfilerStep#)", step,
+                         R"(","pid":1,"tid":1,"ts":)", begin + step * 10'000, R"(,"dur":9900},)");
+        for (int i = 0; i < 40; ++i) real += op("real", std::to_string(begin + i * 1000));
+        for (int i = 0; i < number; ++i) zeros += op("lost", lost);
+        if (number == 12'000 && lost != "0") continue;  // More than are kept to judge by.
+        for (std::string events : {zeros + real, real + zeros}) {
+          events.pop_back();
+          const Converted trace =
+              Convert(StrCat(R"({"schemaVersion":1,"traceEvents":[)", events, "]}"));
+          const std::string what = StrCat(begin, " ", lost, " ", number);
+          EXPECT_THAT(trace.space.warnings,
+                      ElementsAre(StrCat(number, number == 1 ? " event" : " events",
+                                         " could not be read: no time, or an impossible one")))
+              << what;
+          EXPECT_THAT(trace.events, SizeIs(44)) << what;
+          EXPECT_EQ(trace.report.events, 44u);
+          EXPECT_EQ(trace.report.spans, 44u);
+          EXPECT_THAT(trace.events, Contains(HasSubstr(" @39000000000 +500000000"))) << what;
+          EXPECT_EQ(analysis::FindSteps(trace.space)->size(), 4u) << what;
+          for (const xplane::Line& line : trace.space.planes.front().lines)
+            EXPECT_EQ(line.timestamp_ns, 0) << what;
+        }
+      }
+    }
+  }
+}
+
+TEST(TraceFile, GarbageAmongTimesSpoilsNothing) {
+  std::string events;
+  for (int i = 0; i < 40; ++i) events += StrCat(EventNumber(i), ",");
+  const auto odd = [&](std::string_view event) { return ConvertEvents(StrCat(events, event)); };
+  for (const std::string_view ts : {"1e12", "999999999999", "4e12", "-300000000000", "9e17"}) {
+    for (const std::string_view phase : {"X", "B", "E", "i", "b", "e", "C"}) {
+      const Converted trace = odd(StrCat(R"({"ph":")", phase,
+                                         R"(","name":"far","cat":"c","id":1,"pid":1,"tid":1,"ts":)",
+                                         ts, R"(,"dur":1,"args":{"a":1}})"));
+      EXPECT_THAT(trace.space.warnings,
+                  ElementsAre(HasSubstr("1 event could not be read: no time")))
+          << ts << phase;
+      EXPECT_EQ(NumbersOf(trace).size(), 40u);
+      EXPECT_THAT(trace.events, SizeIs(40));
+    }
+  }
+  // A length that cannot be meant.
+  const Converted longest =
+      odd(R"({"ph":"X","name":"long","pid":1,"tid":1,"ts":1100,"dur":1e12,"args":{"a":1}})");
+  EXPECT_THAT(longest.events, Contains("/host:CPU | 1 | long @100000000 +0 a=1"));
+  EXPECT_THAT(longest.space.warnings,
+              ElementsAre(HasSubstr("1 event had a negative or unreadable")));
+  // 0 is a time like others in most files.
+  EXPECT_THAT(odd(R"({"ph":"X","name":"zero","pid":1,"tid":1,"ts":0,"dur":1})").space.warnings,
+              IsEmpty());
+}
+
+TEST(TraceFile, AsynchronousEventsEndByTheirName) {
+  const Converted trace = ConvertEvents(R"(
+    {"name": "parent", "cat": "p", "ph": "b", "ts": 0, "pid": 1, "tid": 1, "id": "1"},
+    {"name": "first", "cat": "p", "ph": "b", "ts": 10, "pid": 1, "tid": 1, "id": "1"},
+    {"name": "second", "cat": "p", "ph": "b", "ts": 20, "pid": 1, "tid": 1, "id": "1"},
+    {"name": "first", "cat": "p", "ph": "e", "ts": 40, "pid": 1, "tid": 1, "id": "1"},
+    {"name": "second", "cat": "p", "ph": "e", "ts": 90, "pid": 1, "tid": 1, "id": "1"},
+    {"name": "parent", "cat": "p", "ph": "e", "ts": 100, "pid": 1, "tid": 1, "id": "1"},
+    {"name": "other", "cat": "q", "ph": "S", "ts": 110, "pid": 1, "tid": 1, "id": "1"},
+    {"cat": "q", "ph": "F", "ts": 115, "pid": 1, "tid": 1, "id": "1"},
+    {"name": "unknown", "cat": "q", "ph": "b", "ts": 120, "pid": 1, "tid": 1, "id": "1"},
+    {"name": "nobody", "cat": "q", "ph": "e", "ts": 130, "pid": 1, "tid": 1, "id": "1"})");
+  EXPECT_THAT(
+      trace.events,
+      UnorderedElementsAre(
+          HasSubstr("| parent @0 +100000000"), HasSubstr("| first @10000000 +30000000"),
+          HasSubstr("| second @20000000 +70000000"), HasSubstr("| other @110000000 +5000000"),
+          HasSubstr("| unknown @120000000 +10000000 cat=q id=1 tid=1 finished=false")));
+  EXPECT_EQ(trace.report.unmatched_ends, 1u);
+}
+
+TEST(TraceFile, BeginningsAndEndsAreSortedByTime) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"E","pid":1,"tid":1,"ts":15,"args":{"b":2}},
+    {"ph":"E","name":"outer","pid":1,"tid":1,"ts":20},
+    {"ph":"B","name":"inner","pid":1,"tid":1,"ts":12},
+    {"ph":"B","name":"next","pid":1,"tid":1,"ts":20},
+    {"ph":"B","name":"outer","pid":1,"tid":1,"ts":10},
+    {"ph":"E","name":"next","pid":1,"tid":1,"ts":30})");
+  EXPECT_THAT(trace.events, UnorderedElementsAre("/host:CPU | 1 | inner @2000000 +3000000 b=2",
+                                                 "/host:CPU | 1 | outer @0 +10000000",
+                                                 "/host:CPU | 1 | next @10000000 +10000000"));
+  EXPECT_THAT(trace.space.warnings, IsEmpty());
+}
+
+// Regression: each repetition took room, and after 30,000 nothing was kept any more.
+TEST(TraceFile, RepeatedMetadataTakesNoRoom) {
+  std::string events;
+  for (int i = 0; i < 60'000; ++i)
+    events +=
+        StrCat(R"({"ph":"M","name":"process_name","pid":1,"args":{"name":"p"}},)",
+               R"({"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":")",
+               i % 2 == 0 ? "a" : "a longer name", R"("}},)",
+               R"({"ph":"M","name":"thread_sort_index","pid":1,"tid":1,"args":{"sort_index":3}},)",
+               R"({"ph":"M","name":"process_labels","pid":1,"args":{"labels":"CPU"}},)");
+  const Converted trace = ConvertEvents(
+      StrCat(events, R"({"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"last"}},)",
+             R"({"ph":"X","name":"x","pid":1,"tid":2,"ts":1,"dur":1})"));
+  EXPECT_THAT(trace.events, ElementsAre("/host:CPU | last | x @0 +1000000"));
+  EXPECT_THAT(trace.space.warnings, IsEmpty());
+  EXPECT_EQ(trace.report.cut_values, 0u);
+}
+
+TEST(TraceFile, TheWallClockIsFoundWhereProgramsWriteIt) {
+  const auto start = [](std::string_view members, std::string_view ts = "5.5") {
+    return xplane::TimeZero(
+               Convert(StrCat(R"({"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":)", ts,
+                              "}],", members, "}"))
+                   .space)
+        .value_or(-1);
+  };
+  constexpr std::int64_t kTime = 1'790'857'026'000'005'500;
+  EXPECT_EQ(
+      start(
+          R"("viztracer_metadata":{"version":"1.0","overflow":false,"baseTimeNanoseconds":1790857026000000000})"),
+      kTime);
+  EXPECT_EQ(start(R"("viztracer_metadata":{
+      "baseTimeNanoseconds" : "1790857026000000000"})"),
+            kTime);
+  EXPECT_EQ(start(R"("beginningOfTime":1790857026000000)"), kTime) << "Clang";
+  EXPECT_EQ(start(R"("otherData":{"bazel_version":"7","profile_start_ts":1790857026000})"), kTime);
+  EXPECT_EQ(
+      start(R"("metadata":{"clock-domain":"LINUX","clock-offset-since-epoch":"1790857026000000"})"),
+      kTime);
+  for (const std::string_view nothing :
+       {R"("metadata":{"clock-offset-since-epoch":"0"})", R"("metadata":[1790857026000000])",
+        R"("beginningOfTime":12)", R"("otherData":{"profile_start_ts":9223372036854775807})",
+        R"("otherData":{"a":{"profile_start_ts":1790857026000}})"})
+    EXPECT_EQ(start(nothing), 0) << nothing;
+  EXPECT_EQ(start(R"("beginningOfTime":1790857026000000)", "1790857026000000"),
+            1'790'857'026'000'000'000)
+      << "the events tell the time themselves";
 }
 
 TEST(TraceFile, ErrorsOfTheSourceAndTheSinkAreReturned) {
