@@ -40,6 +40,16 @@ std::string WithError(const analysis::Skew& difference) {
                                  : std::string(", clocks not measured"));
 }
 
+// Says of which recorded worker the clock was not measured afterwards.
+std::string UnmeasuredAfter(const std::vector<WorkerResult>& workers) {
+  const auto found = std::find_if(workers.begin(), workers.end(), [](const WorkerResult& worker) {
+    return worker.not_measured_after && !worker.report.url().empty();
+  });
+  return found == workers.end() ? ""
+                                : StrCat("; the clock of ", found->target.name,
+                                         " was not measured after the recording");
+}
+
 void JudgeStepsOnAll(AttemptResult& result) {
   result.synchronized = true;
   result.sync_reason = "AllCoverSteps";
@@ -47,7 +57,7 @@ void JudgeStepsOnAll(AttemptResult& result) {
   if (result.steps->spread && result.workers.size() > 1)
     result.sync_message +=
         StrCat("; the workers began it within ", WithError(*result.steps->spread),
-               ", which is the job's own pace");
+               ", which is the job's own pace", UnmeasuredAfter(result.workers));
 }
 
 void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
@@ -85,7 +95,8 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
     result.sync_message = "no worker recorded anything";
     return;
   }
-  const std::string skew = StrCat("skew ", WithError(*result.skew));
+  const std::string skew =
+      StrCat("skew ", WithError(*result.skew), UnmeasuredAfter(result.workers));
   if (spec.max_skew &&
       (!result.skew->error || result.skew->achieved + *result.skew->error > *spec.max_skew)) {
     result.sync_reason = "SkewTooLarge";
