@@ -205,6 +205,7 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   if (!IsFileName(process.socket)) return Wrong("socket is not a file name");
   process.process_lock = object.value("process_lock", json(false)) == json(true);
   process.kineto = LineOf(object, "kineto");
+  process.asks_kineto = object.value("asks_kineto", json(true)) != json(false);
   process.refuses = object.value("refuses", json(false)) == json(true);
   process.steps = LineOf(object, "steps");
   if (!process.steps.empty() && !IsFileName(process.steps))

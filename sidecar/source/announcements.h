@@ -32,6 +32,7 @@ struct Announcement {
   std::string steps{};    // The name of the file that tells its steps; empty if there is none.
   // The socket by which its Kineto asks a daemon, as KinetoClient::socket; empty if not known.
   std::string kineto{};
+  bool asks_kineto = true;  // Its Kineto asks a daemon, as far as is known.
   // It refuses every capture over `socket`, because its framework's version cannot be recorded so,
   // and Kineto's daemon may record it instead.
   bool refuses = false;

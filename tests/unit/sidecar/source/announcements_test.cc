@@ -81,6 +81,8 @@ TEST(ParseAnnouncement, KnowsTheSocketOfKineto) {
   std::string text = kTorch;
   text.insert(1, R"("kineto": "dynoconfigclient1", )");
   EXPECT_EQ(ParseAnnouncement("x", text)->kineto, "dynoconfigclient1");
+  EXPECT_TRUE(ParseAnnouncement("x", text)->asks_kineto) << "an older package does not tell";
+  EXPECT_FALSE(ParseAnnouncement("x", With("steps", R"(null, "asks_kineto": false)"))->asks_kineto);
   EXPECT_EQ(ParseAnnouncement("x", kTorch)->kineto, "");
 }
 
