@@ -153,7 +153,7 @@ class Digester {
     }
     std::sort(moments.begin(), moments.end());
     moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
-    return {std::move(moments), host_.input(), host_.collection()};
+    return {std::move(moments), host_.spans()};
   }
   // Returns the recorded span, or all of time if it is not known.
   Times Whole() const { return recorded_.value_or(Times{-kMaxPs, kMaxPs}); }
@@ -246,11 +246,11 @@ class Digester {
 
   void AddHostTimes() {
     const auto add = [&](std::int64_t begin_ns, std::int64_t end_ns, HostTime& host) {
-      host.input_ns = TimeWithin(host_.input(), begin_ns * 1000, end_ns * 1000) / 1000;
+      host.input_ns = TimeWithin(host_.spans().input, begin_ns * 1000, end_ns * 1000) / 1000;
       if (digest_.knows.device) return;
       host.input_stall_ns = host.input_ns;
       host.garbage_collection_ns =
-          TimeWithin(host_.collection(), begin_ns * 1000, end_ns * 1000) / 1000;
+          TimeWithin(host_.spans().collection, begin_ns * 1000, end_ns * 1000) / 1000;
     };
     add(digest_.begin_ns, digest_.end_ns, digest_.host_time);
     for (DigestStep& step : digest_.steps) add(step.begin_ns, step.end_ns, step.host);
@@ -259,8 +259,8 @@ class Digester {
   void Finish() {
     digest_.events = gathered_.events;
     digest_.knows.launches = !gathered_.launches.empty() && !digest_.knows.host_device;
-    digest_.knows.input = !host_.input().empty();
-    digest_.knows.garbage_collection = !host_.collection().empty();
+    digest_.knows.input = !host_.spans().input.empty();
+    digest_.knows.garbage_collection = !host_.spans().collection.empty();
     digest_.knows.steps = !digest_.steps.empty();
     digest_.ops = gathered_.ops.Top(
         kMaxDigestOps, [&](std::string_view name) { return gathered_.names.Find(name); });
