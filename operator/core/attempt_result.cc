@@ -202,6 +202,22 @@ PodCount CountPods(const CaptureSpec& spec, const std::vector<WorkerResult>& wor
   return count;
 }
 
+// What the workers tell of a job that has more processes than there are workers, although the
+// target is whole: the others may be in pods of another object, or may not have announced
+// themselves.
+std::string LargerJob(const AttemptResult& result) {
+  if (result.expected_workers != result.workers.size()) return "";
+  std::uint32_t size = 0;
+  for (const WorkerResult& worker : result.workers) {
+    const std::uint32_t told = worker.report.rank().world_size();
+    if (told == 0 || (size != 0 && told != size)) return "";
+    size = told;
+  }
+  return size > result.workers.size()
+             ? StrCat("; the processes tell that their job has ", size, " (WORLD_SIZE)")
+             : std::string();
+}
+
 }  // namespace
 
 std::optional<Nanos> LatenessOf(const WorkerResult& worker) {
@@ -271,7 +287,7 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
   }
   result.succeeded = true;
   result.reason = worst.empty() ? "AllWorkersOk" : "EnoughWorkersOk";
-  result.message = StrCat(count, cause());
+  result.message = StrCat(count, LargerJob(result), cause());
 }
 
 v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& result) {

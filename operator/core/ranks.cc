@@ -347,6 +347,16 @@ std::size_t ProcessesOf(const PodInfo& pod, const std::string& container) {
   return info == nullptr ? 1 : std::max<std::size_t>(info->processes, 1);
 }
 
+ExpectedProcesses ExpectedProcessesOf(const PodInfo& pod, const std::string& container) {
+  if (const int told = WrittenNumber(pod, kProcessesKey); told > 0) {
+    // The annotation counts the processes of all containers that train.
+    if (!container.empty() && pod.trainers.size() > 1) return {};
+    return {static_cast<std::size_t>(told), true};
+  }
+  const ContainerInfo* info = ContainerOf(pod, container);
+  return {info == nullptr ? 0 : info->certain_processes, false};
+}
+
 bool OnlyCoordinates(const PodInfo& pod, const JobShape* shape) {
   for (const char* key : {kReplicatedJobKey, kVolcanoTaskKey, kReplicaTypeKey, kJobRoleKey}) {
     if (const std::optional<bool> trains = Trains(shape, Lower(WrittenText(pod, key))))

@@ -35,6 +35,14 @@ std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
 // strobe.dev/processes says, or else the container's command; at least 1. `container` as above.
 std::size_t ProcessesOf(const PodInfo& pod, const std::string& container);
 
+// How many processes of the job must be found in the pod, among those of `container`, or of all
+// containers if it is empty. The annotation counts, or else a command that is clear.
+struct ExpectedProcesses {
+  std::size_t count = 0;  // 0 = not known.
+  bool annotated = false;
+};
+ExpectedProcesses ExpectedProcessesOf(const PodInfo& pod, const std::string& container);
+
 // Whether the pod's role is to coordinate, not to train: a Ray head, MPI's launcher, a parameter
 // server. What the shape says of the role counts first; it may be null.
 bool OnlyCoordinates(const PodInfo& pod, const JobShape* shape);

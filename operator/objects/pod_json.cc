@@ -127,6 +127,7 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
     info.devices = DevicesOf(container);
     info.env = ReadRankVariables(container, pod);
     info.processes = ProcessesOf(container);
+    info.certain_processes = CertainProcessesOf(container);
   }
 }
 

@@ -26,6 +26,8 @@ struct Announcement {
   std::string version{};
   std::string program{};
   std::optional<std::uint32_t> rank{}, local_rank{}, world_size{};
+  // How many processes its launcher started in its container, as that told it.
+  std::optional<std::uint32_t> local_world_size{};
   bool joined = false;  // Its framework has told the rank. Otherwise it is that of the environment.
   std::string address{};  // host:port of its profiler server on the loopback; empty if it has none.
   std::string socket{};   // The name, in the agent directory, of the socket that takes requests.

@@ -43,6 +43,10 @@ TEST(ParseAnnouncement, ReadsWhatAProcessTells) {
   EXPECT_EQ(process->framework, "torch");
   EXPECT_EQ(process->rank, 3u);
   EXPECT_EQ(process->local_rank, 1u);
+  EXPECT_EQ(process->local_world_size, std::nullopt);
+  EXPECT_EQ(
+      ParseAnnouncement("x", With("steps", R"(null, "local_world_size": 4)"))->local_world_size,
+      4u);
   EXPECT_TRUE(process->trains);
   EXPECT_EQ(process->address, "");
 }
