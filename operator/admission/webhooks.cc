@@ -203,7 +203,7 @@ class Webhooks {
                   const std::vector<std::string>& keys) const {
     const std::optional<kube::StampedRequester> stamped =
         kube::RequesterOf(request.object, request.ns);
-    return stamped &&
+    return stamped && stamped->creator.empty() &&
            kube::RequesterToJson(stamped->requester) == kube::RequesterToJson(requester) &&
            clock_.WallNow() - stamped->admission.at < kStampLife &&
            SealHolds(keys, stamped->admission, stamped->seal);

@@ -68,6 +68,10 @@ absl::StatusOr<std::string> Client::Send(HttpRequest request, Nanos within) {
     request.timeout = std::min<Nanos>(request.timeout, deadline - began);
     absl::StatusOr<HttpResponse> response = transport_->Unary(request);
     if (!response.ok()) return response.status();
+    if (response->date) {
+      server_less_mono_ns_ =
+          ToUnixNanos(*response->date) - clock_.MonoNow().time_since_epoch().count();
+    }
     if (observer_) observer_(request.method, response->status, clock_.MonoNow() - began);
     // Retries only if the server sends Retry-After, because only the server knows its load.
     const bool again = (response->status == 429 || response->status >= 500) &&
@@ -77,6 +81,12 @@ absl::StatusOr<std::string> Client::Send(HttpRequest request, Nanos within) {
     if (const absl::Status status = ToStatus(*response); !status.ok()) return status;
     return std::move(response->body);
   }
+}
+
+std::optional<WallTime> Client::ServerTime() const {
+  const std::int64_t known = server_less_mono_ns_;
+  if (known == 0) return std::nullopt;
+  return FromUnixNanos(known + clock_.MonoNow().time_since_epoch().count());
 }
 
 absl::StatusOr<Json> Client::SendJson(HttpRequest request, Nanos within) {

@@ -1,8 +1,11 @@
 // Sends requests to the API server, with JSON as input and output. Blocks. Safe for concurrent use.
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -51,6 +54,9 @@ class Client {
   absl::Status Delete(const std::string& path, const Json& options = Json::object(),
                       Nanos within = kCallLimit);
 
+  // The API server's time, as its last answer told it; none before the first.
+  std::optional<WallTime> ServerTime() const;
+
   // Ends all waits for retries, now and in the future. For the end of the process.
   void EndWaits() { ending_.Notify(); }
   Transport& transport() { return *transport_; }
@@ -62,6 +68,7 @@ class Client {
   const Clock& clock_;
   const std::shared_ptr<Transport> transport_;
   const RequestObserver observer_;
+  std::atomic<std::int64_t> server_less_mono_ns_ = 0;  // 0: not known.
   Stop ending_;
 };
 

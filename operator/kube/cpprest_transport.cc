@@ -7,6 +7,7 @@
 #include <charconv>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "common/base/ip_text.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
@@ -68,6 +69,16 @@ std::optional<Nanos> RetryAfterOf(const web::http::http_response& response) {
   return std::chrono::seconds(std::min(seconds, 60));
 }
 
+std::optional<WallTime> DateOf(const web::http::http_response& response) {
+  const auto header = response.headers().find("Date");
+  absl::Time time;
+  std::string error;
+  if (header == response.headers().end() ||
+      !absl::ParseTime("%a, %d %b %E4Y %H:%M:%S GMT", header->second, &time, &error))
+    return std::nullopt;
+  return FromUnixNanos(absl::ToUnixNanos(time));
+}
+
 // Removes the brackets around an IPv6 host: the library resolves the host as it is in the URI and
 // does not know brackets. It then writes the Host header without brackets as well, which Go's
 // servers accept. We set no header of our own, because the library would compare it with the
@@ -97,7 +108,8 @@ class CpprestTransport final : public Transport {
       unary_.request(message, cancel.get_token())
           .then([](web::http::http_response response) {
             return response.extract_utf8string(true).then([response](std::string body) {
-              return HttpResponse{response.status_code(), std::move(body), RetryAfterOf(response)};
+              return HttpResponse{response.status_code(), std::move(body), RetryAfterOf(response),
+                                  DateOf(response)};
             });
           })
           .then([pending](pplx::task<HttpResponse> task) {

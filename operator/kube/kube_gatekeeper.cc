@@ -12,11 +12,13 @@
 #include "operator/kube/policy_reads.h"
 #include "operator/objects/json_fields.h"
 #include "operator/objects/request_json.h"
+#include "operator/objects/requester_json.h"
 
 namespace strobe::kube {
 namespace {
 
 constexpr std::string_view kAgain = "; delete it and create it again";
+constexpr std::string_view kChange = ", or change what its runs do";
 // Up to this many pods are checked one by one; more require the right to all pods.
 constexpr std::size_t kFewNames = 16;
 // Access is checked again before each attempt, but with the requester's groups from when the
@@ -51,14 +53,16 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
 absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const RunCreator& creator) {
   if (!creator.requester) {
     return StrCat("the requester is not known: the ", NounOf(creator.kind),
-                  " was created while Strobe's webhook was not installed", kAgain);
+                  " was created while Strobe's webhook was not installed", kAgain, kChange);
   }
   const bool changed = !creator.sealed_uid.empty();
   if (changed && creator.sealed_uid != creator.uid) {
     return StrCat("annotation ", kRequesterAnnotation, " belongs to another ", NounOf(creator.kind),
-                  kAgain);
+                  kAgain, kChange);
   }
-  return WhyNotProved({creator.uid, creator.created, creator.admission, creator.seal, changed});
+  ASSIGN_OR_RETURN(std::string why, WhyNotProved({creator.uid, creator.created, creator.admission,
+                                                  creator.seal, changed, creator.admitted}));
+  return why.empty() ? why : StrCat(why, kChange);
 }
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped) {
@@ -69,6 +73,8 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped)
                   "the requester is not known",
                   kAgain);
   }
+  // All of the below was true once, and only the operator itself can have sealed that.
+  if (stamped.admitted) return std::string();
   // The seal of a change contains the object's UID; that of a creation cannot, so its time is
   // checked.
   if (!stamped.changed &&
@@ -80,7 +86,7 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped)
                   "operator and API server differ",
                   kAgain);
   }
-  ASSIGN_OR_RETURN(const bool installed, WereInstalledFor(stamped.uid, stamped.created));
+  ASSIGN_OR_RETURN(const bool installed, WereInstalledFor(stamped));
   if (!installed) return StrCat("it was created before Strobe's webhooks were installed", kAgain);
   return std::string();
 }
@@ -88,11 +94,12 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped)
 // Anyone who can reach the webhook's port can have anything sealed. But while the webhook
 // configuration exists, the API server has every request sealed again, with the requester that it
 // knows.
-absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const std::string& uid, WallTime created) {
+absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const Stamped& stamped) {
   if (options_.webhooks.empty()) return true;
+  const std::string sealed = StrCat(stamped.uid, " ", stamped.seal);
   {
     MutexLock lock(&mutex_);
-    if (installed_for_.contains(uid)) return true;
+    if (installed_for_.contains(sealed)) return true;
   }
   const absl::StatusOr<Json> webhooks = client_.Get(StrCat(
       "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/", options_.webhooks));
@@ -100,10 +107,10 @@ absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const std::string& uid, Wa
   RETURN_IF_ERROR(webhooks.status());
   const std::optional<WallTime> since =
       ReadTime(webhooks->value("metadata", Json::object()), "creationTimestamp");
-  if (!since || created < *since) return false;
+  if (!since || (stamped.changed ? stamped.admission.at : stamped.created) < *since) return false;
   MutexLock lock(&mutex_);
   if (installed_for_.size() >= kMaxRemembered) installed_for_.clear();
-  installed_for_.insert(uid);
+  installed_for_.insert(sealed);
   return true;
 }
 
@@ -119,18 +126,20 @@ absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& reques
 }
 
 absl::StatusOr<RunVerdict> KubeGatekeeper::JudgeRun(const ProfileRequest& run,
-                                                    const Requester& requester, Nanos within) {
+                                                    const RunCreator& creator, Nanos within) {
   const MonoTime deadline = clock_.MonoNow() + within;
-  ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(run, requester, deadline));
+  ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(run, *creator.requester, deadline));
   if (!refusal.empty()) return RunVerdict{{PolicyVerdict::Kind::kRefused, std::move(refusal), {}}};
   ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, ReadPolicies(deadline));
   ASSIGN_OR_RETURN(Labels labels, ReadLabels(run.ns, deadline));
   ASSIGN_OR_RETURN(const NamespaceFacts facts,
                    FactsOf(run, {}, policies, std::move(labels), deadline));
   const bool counted = BoundsOfSeries(policies, facts.labels).counted;
+  const Object present = requests_.Get(StrCat(run.ns, "/", run.name));
+  const bool exists =
+      present != nullptr && SealedCreatorOf(*present, options_.seal_keys()) == creator.uid;
   // An existing run was judged before; a run that only preflights records nothing.
-  if (!BoundsStarts(policies, facts) || run.capture.preflight_only ||
-      requests_.Get(StrCat(run.ns, "/", run.name)) != nullptr)
+  if (!BoundsStarts(policies, facts) || run.capture.preflight_only || exists)
     return RunVerdict{JudgeWith(policies, facts, run, nullptr), counted};
   // Alerts may come before the first list of requests has arrived.
   if (!requests_.filled()) return absl::UnavailableError("the requests are not known yet");

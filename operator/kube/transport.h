@@ -27,6 +27,7 @@ struct HttpResponse {
   int status = 0;
   std::string body{};
   std::optional<Nanos> retry_after{};
+  std::optional<WallTime> date{};  // The server's time, from the header Date.
 };
 
 // Ends streams and waits from another thread. Set once.

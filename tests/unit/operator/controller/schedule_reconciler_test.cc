@@ -79,7 +79,7 @@ class ScheduleClusterFake final : public ScheduleCluster {
   }
   std::optional<SeriesBounds> BoundsOf(const std::string&) override { return SeriesBounds{}; }
   absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
-                                                     const DueRun& due) override {
+                                                     DueRun& due) override {
     std::optional<RunRefusal> refusal;
     const absl::Status called = Call([&]() -> absl::Status {
       if (schedule.resource_version != api_.schedule().resource_version)

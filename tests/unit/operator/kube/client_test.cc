@@ -33,6 +33,16 @@ TEST_F(ClientTest, ComesBackWhenTheServerSays) {
   EXPECT_EQ((*client_.Get("/x"))["a"], 1);
 }
 
+TEST_F(ClientTest, TellsTheServersTime) {
+  EXPECT_EQ(client_.ServerTime(), std::nullopt);
+  const WallTime date = clock_.WallNow() - 24h;
+  server_->OnUnary([&](const HttpRequest&) { return HttpResponse{404, "{}", std::nullopt, date}; });
+  EXPECT_FALSE(client_.Get("/x").ok());
+  ASSERT_TRUE(client_.ServerTime());
+  EXPECT_GE(*client_.ServerTime(), date);
+  EXPECT_LT(*client_.ServerTime(), date + 1h);
+}
+
 // Otherwise a shared thread would sleep for a minute, up to ten times.
 TEST_F(ClientTest, ASleepThatDoesNotFitIntoTheCallIsLeftToTheCaller) {
   server_->OnUnary([](const HttpRequest&) { return Busy(60s); });
