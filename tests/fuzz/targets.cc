@@ -20,6 +20,7 @@
 #include "collector/index/build.h"
 #include "collector/kineto/trace_file.h"
 #include "collector/xplane/summary.h"
+#include "common/base/guard.h"
 #include "common/base/sha256.h"
 #include "operator/admission/inject.h"
 #include "operator/admission/review.h"
@@ -250,7 +251,10 @@ void Query(std::string_view bytes) {
   if (question < bytes.size()) request.query = bytes.substr(question + 1);
   while (viewer.Answer({"/api/run", "", "localhost"}).body.find("\"loading\"") != std::string::npos)
     ;
+  viewer.LoadOf(request, &catalog::kAllVisible);
   viewer.Answer(request);
+  // The viewer's own guard would hide them.
+  if (!CaughtExceptions().empty()) std::abort();
 }
 
 void Admission(std::string_view bytes) {
