@@ -65,10 +65,11 @@ std::vector<float> LookAtRow(const Worker& worker, const index::Row& row,
 
 std::vector<std::uint32_t> LookAtBand(const LoadedRun& run, const Section& band,
                                       const Activity& activity, std::uint32_t level,
-                                      std::uint32_t slots) {
+                                      std::uint32_t slots, const std::function<bool()>& is_gone) {
   std::vector<float> sums(slots);
   std::uint32_t rows = 0;
   for (std::uint32_t i = band.first; i < band.last; ++i) {
+    if (is_gone && is_gone()) break;
     const Worker& worker = run.WorkerOf(run.rows[i]);
     const index::Row& row = run.RowOf(run.rows[i]);
     if (row.kind == index::RowKind::kCounter || row.events == 0) continue;
@@ -91,7 +92,8 @@ std::vector<std::uint32_t> LookAtBand(const LoadedRun& run, const Section& band,
 
 }  // namespace
 
-Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t bands) {
+Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t bands,
+                    const std::function<bool()>& is_gone) {
   std::uint32_t level = 0;
   // One slot more than the run's length needs, because the first one begins before the run.
   while (((run.end_ps - run.begin_ps) >> level) + 2 > slots && level < 60) ++level;
@@ -107,7 +109,7 @@ Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t ban
   const auto used = static_cast<std::uint32_t>(std::min<std::int64_t>(needed, slots));
   activity.bands.resize(groups.size());
   ParallelFor(groups.size(), 2, [&](std::size_t i) {
-    activity.bands[i] = LookAtBand(run, groups[i], activity, level, used);
+    activity.bands[i] = LookAtBand(run, groups[i], activity, level, used, is_gone);
   });
   return activity;
 }

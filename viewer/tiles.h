@@ -19,9 +19,11 @@
 // between its slots and the window's.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "viewer/loaded_run.h"
 
 namespace strobe::viewer {
@@ -34,6 +36,9 @@ struct TileRequest {
 };
 inline constexpr std::uint32_t kMaxSlots = 4096, kMaxLevel = 56;
 
-std::string EncodeTiles(const LoadedRun& run, const TileRequest& request);
+// Cancelled once `is_gone`, which may be null; it is asked between tracks. InvalidArgument if the
+// answer would be too long.
+absl::StatusOr<std::string> EncodeTiles(const LoadedRun& run, const TileRequest& request,
+                                        const std::function<bool()>& is_gone);
 
 }  // namespace strobe::viewer

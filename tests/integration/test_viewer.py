@@ -316,6 +316,9 @@ def test_pages_from_elsewhere_get_nothing(view, session_group, logdir):
     for name in ("evil.example", "127.evil.example.", "localhost.evil.example"):
         status, body = view.refused("/api/runs", Host=name)
         assert status == 403 and "--allow-host" in body, name
+    for site in ("cross-site", "same-site"):
+        for path in ("/api/perfetto", "/api/runs", "/data/plugin/profile/runs"):
+            assert view.refused(path, **{"Sec-Fetch-Site": site})[0] == 403, (site, path)
     host = view.url.split("/")[2]
     for name in ("localhost", "127.0.0.1", "[::1]:80", host):
         assert view.get("/api/runs", Host=name)
