@@ -47,17 +47,19 @@ class StoredBody final : public http::BodySource {
 Json ToJson(const catalog::WorkerFacts& worker) {
   const Outcome outcome = OutcomeOfName(worker.outcome);
   const bool has_remedy = outcome != Outcome::kOk && outcome != Outcome::kUnknown;
-  return {{"name", worker.name},
-          {"pod", worker.pod},
-          {"rank", worker.rank},
-          {"outcome", worker.outcome},
-          {"message", worker.message},
-          {"remedy", has_remedy ? Describe(outcome).remedy : ""},
-          {"latenessNs", worker.started_ns == 0 ? Json() : Json(worker.lateness_ns)},
-          {"clockOffsetNs", worker.clock_offset_ns},
-          {"clockErrorNs", worker.clock_error_ns},
-          {"bytes", worker.bytes},
-          {"events", worker.events}};
+  return {
+      {"name", worker.name},
+      {"pod", worker.pod},
+      {"rank", worker.rank},
+      {"outcome", worker.outcome},
+      {"hasTrace", outcome == Outcome::kUnknown ? worker.bytes > 0 : Describe(outcome).has_trace},
+      {"message", worker.message},
+      {"remedy", has_remedy ? Describe(outcome).remedy : ""},
+      {"latenessNs", worker.started_ns == 0 ? Json() : Json(worker.lateness_ns)},
+      {"clockOffsetNs", worker.clock_offset_ns},
+      {"clockErrorNs", worker.clock_error_ns},
+      {"bytes", worker.bytes},
+      {"events", worker.events}};
 }
 
 void AddManifest(const absl::StatusOr<std::string>& text, Json& page) {

@@ -44,10 +44,11 @@ std::vector<TrackItems> TracksOf(const LoadedRun& run, const TileRequest& reques
     if (number >= run.rows.size()) continue;
     const Worker& worker = run.WorkerOf(run.rows[number]);
     const index::Row& row = run.RowOf(run.rows[number]);
-    const auto local = [&](std::int64_t at) {
-      return (at - worker.shift_ps) >> request.level << request.level;
-    };
-    const index::Window window{local(request.begin_ps), local(end_ps), request.level};
+    // All slots of the worker's clock that the window touches, also those that it cuts on both
+    // ends.
+    const auto slot = [&](std::int64_t at) { return (at - worker.shift_ps) >> request.level; };
+    const index::Window window{slot(request.begin_ps) << request.level,
+                               (slot(end_ps - 1) + 1) << request.level, request.level};
     for (std::uint32_t i = 0; i < row.tracks; ++i) {
       all.push_back({.row = number,
                      .track = i,

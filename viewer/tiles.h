@@ -16,7 +16,8 @@
 //     least, most and last value, as three little-endian 64-bit floats
 // Times of a track count from the window's begin plus the track's phase. Each worker's slots are
 // aligned on its own clock, so that its items do not depend on the shift; the phase is the distance
-// between its slots and the window's.
+// between its slots and the window's, 0 or less. A track holds all slots that the window touches:
+// if its phase is not 0, the first of them is also the last one of the window before.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -5,17 +5,18 @@
 
 #include "collector/kineto/flops.h"
 #include "collector/kineto/stats.h"
+#include "collector/xplane/names.h"
 #include "common/base/strings.h"
 
 namespace strobe::kineto {
 namespace {
 
-constexpr std::string_view kProfilerStep = "ProfilerStep#";
-
 // The number of "ProfilerStep#12".
 std::optional<std::int64_t> StepNumber(std::string_view name) {
-  if (!name.starts_with(kProfilerStep)) return std::nullopt;
-  return IntegerOf({JsonValue::Kind::kScalar, name.substr(kProfilerStep.size())});
+  if (!name.starts_with(xplane::kTorchStep)) return std::nullopt;
+  name.remove_prefix(xplane::kTorchStep.size());
+  if (!name.starts_with('#')) return std::nullopt;
+  return IntegerOf({JsonValue::Kind::kScalar, name.substr(1)});
 }
 
 const JsonValue* Other(const TraceEvent& event, std::string_view key) {
@@ -115,10 +116,11 @@ Line& TracePlanes::LineOf(const TraceEvent& event, EventKind& kind) {
 void TracePlanes::BeginEvent(const TraceEvent& event, Line& line, std::int64_t begin_ps) {
   PlaneNames& names = line.group->names;
   const std::optional<std::int64_t> step = StepNumber(event.name);
-  line.Begin(names.EventId(step ? "ProfilerStep" : event.name), begin_ps, bytes_);
+  line.Begin(names.EventId(step ? xplane::kTorchStep : event.name), begin_ps, bytes_);
   if (step) {
     bytes_.AddInt(names.StatId("step_num"), *step);
     bytes_.AddInt(names.StatId("_r"), 1);  // The root of what ran during the step.
+    AddTextStat(xplane::kOwnName, event.name, names, bytes_);
   }
   if (!event.category.empty())
     AddTextStat(names.UseStat(category_id_), event.category, names, bytes_);

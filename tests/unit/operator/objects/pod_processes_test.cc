@@ -24,6 +24,11 @@ TEST(ProcessesOf, GpuAndAutoMeanOneForEachAccelerator) {
 
 TEST(ProcessesOf, ReadsTheVariable) {
   EXPECT_EQ(ProcessesOf({{"env", {{{"name", "PET_NPROC_PER_NODE"}, {"value", "16"}}}}}), 16u);
+  EXPECT_EQ(ProcessesOf({{"env",
+                          {{{"name", "PET_NPROC_PER_NODE"}, {"value", "1"}},
+                           {{"name", "PET_NPROC_PER_NODE"}, {"value", "8"}}}}}),
+            8u)
+      << "the last one of a name counts";
 }
 
 TEST(CertainProcessesOf, OnlyOneNumberInTheCommandIsCertain) {
