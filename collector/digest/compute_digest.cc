@@ -114,10 +114,14 @@ class Digester {
   }
 
  private:
-  static bool ComputesOnHost(const xplane::Space& space) {
-    return std::none_of(space.planes.begin(), space.planes.end(), [](const xplane::Plane& plane) {
+  static bool AnyDeviceWorks(const xplane::Space& space) {
+    return std::any_of(space.planes.begin(), space.planes.end(), [](const xplane::Plane& plane) {
       return IsDevicePlane(plane) && HasWork(plane);
     });
+  }
+  // The host's share is never shown as all work of a program that uses a device.
+  static bool ComputesOnHost(const xplane::Space& space) {
+    return !AnyDeviceWorks(space) && !TellsOfDevice(space);
   }
 
   void AddSteps() {
@@ -178,6 +182,7 @@ class Digester {
       AddDevice(plan, sweep, std::move(device), true);
       digest_.knows.host_device = true;
     }
+    digest_.knows.device_untold = !AnyDeviceWorks(space_) && TellsOfDevice(space_);
     digest_.knows.device =
         std::any_of(in_means_.begin(), in_means_.end(), [](bool counts) { return counts; });
     return absl::OkStatus();
@@ -258,7 +263,7 @@ class Digester {
 
   void Finish() {
     digest_.events = gathered_.events;
-    digest_.knows.launches = !gathered_.launches.empty() && !digest_.knows.host_device;
+    digest_.knows.launches = gathered_.joins_launches && !digest_.knows.host_device;
     digest_.knows.input = !host_.spans().input.empty();
     digest_.knows.garbage_collection = !host_.spans().collection.empty();
     digest_.knows.steps = !digest_.steps.empty();
@@ -295,6 +300,7 @@ bool MayHaveCollectives(const xplane::Space& space) {
   const auto is_communication = [](WorkKind kind) { return kind == WorkKind::kCommunication; };
   for (const xplane::Plane& plane : space.planes) {
     const std::int64_t category_id = plane.StatId("hlo_category");
+    if (plane.StatId("Collective name") != 0) return true;
     for (const auto& [id, name] : plane.event_names) {
       std::string_view category;
       // A damaged stat of a name tells nothing, to the digest as well.

@@ -21,6 +21,7 @@ struct Gathered {
   Names names{};
   Collectives collectives{names};
   Launches launches{};
+  bool joins_launches = false;  // Some device's work names launches of its process.
   std::uint64_t events = 0;
   std::int64_t begin_ps = kMaxPs, end_ps = -kMaxPs;  // Span all events.
 
