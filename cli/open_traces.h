@@ -40,6 +40,10 @@ absl::StatusOr<std::vector<convert::OpenTrace>> OpenTraces(const std::string& pl
 // Tells the user on stderr which workers are left out.
 void Warn(const std::vector<convert::LeftOut>& left_out);
 
+// Whether the file is read as JSON, otherwise as an XSpace, by its first bytes. DataLoss if it is
+// neither.
+absl::StatusOr<bool> MayBeJson(const std::string& path);
+
 // Whether this local folder directly contains traces.
 bool HasTraces(const std::string& folder);
 
@@ -48,8 +52,8 @@ absl::StatusOr<std::string> StampOfTraces(ObjectStore& store, const std::string&
 // The same for a file, or for the traces directly in a folder.
 absl::StatusOr<std::string> StampOfTraces(const std::string& path);
 
-// The names of the logdir's runs, newest first. NotFound when there are none.
-absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open);
+// The name of the logdir's newest run. NotFound when there is none.
+absl::StatusOr<std::string> NewestRun(const OpenPlace& open);
 
 // The manifest of the run that OpenTraces would open. nullopt for a single file, for a run that
 // another tool wrote, and when the manifest cannot be read.

@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "collector/convert/align.h"
+#include "collector/xplane/file_kind.h"
 #include "common/base/byte_shares.h"
 #include "common/base/cancellation.h"
 #include "common/base/clock.h"
@@ -59,6 +60,9 @@ class JsonConversions {
 
 // Returns a file's name without its folder and endings: "rank0" for "rank0.pt.trace.json.gz".
 std::string WorkerOfTraceJson(std::string_view file);
+
+// The first bytes of a file, of which these are the first ones, without its compression by gzip.
+std::string PlainHead(std::string_view raw, std::size_t most = xplane::kHeadBytes);
 
 // Converts the file at `path`. What could not be read is told on stderr.
 absl::StatusOr<convert::OpenTrace> OpenTraceJson(const std::string& path);

@@ -132,11 +132,9 @@ absl::StatusOr<http::Page> ManifestPage(Library& library, const std::string& run
   ASSIGN_OR_RETURN(const StoredRun stored, library.Store(run));
   Json files = Json::array();
   bool more = false;
-  const std::string prefix = RunPrefix(stored.run);
-  RETURN_IF_ERROR(stored.store->List(prefix, [&](const StoredObject& object) {
+  RETURN_IF_ERROR(stored.store->List(RunPrefix(stored.run), [&](const StoredObject& object) {
     more = files.size() >= kMaxFiles;
-    if (!more)
-      files.push_back({{"name", object.key.substr(prefix.size())}, {"bytes", object.bytes}});
+    if (!more) files.push_back({{"name", std::string(object.name())}, {"bytes", object.bytes}});
     return !more;
   }));
   if (files.empty()) return absl::NotFoundError(StrCat("there is no run ", run.substr(0, 200)));

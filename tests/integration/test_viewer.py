@@ -433,9 +433,23 @@ def test_a_trace_is_read_once_and_damage_is_told(session_group, logdir, tmp_path
         View(session_group, "cached", run, "--cache", tmp_path / "cache").loaded()
     index, = (tmp_path / "cache").iterdir()
     trace = tmp_path / "cut.xplane.pb"
-    trace.write_bytes((run / "worker-0.xplane.pb").read_bytes()[:-5])
+    whole = (run / "worker-0.xplane.pb").read_bytes()
+    trace.write_bytes(whole[:-5])
+    at_once = subprocess.run([BIN / "strobe", "view", trace, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60)
+    assert (at_once.returncode, at_once.stdout) == (1, "") and "cut: malformed protobuf at byte" in at_once.stderr
+    trace.write_bytes(whole)
     view = View(session_group, "damaged", trace, "--cache", "none")
-    status, body = view.refused("/api/run")
+    view.loaded()
+    (tmp_path / "next").write_bytes(whole[:-5])
+    os.replace(tmp_path / "next", trace)
+
+    def refusal():
+        try:
+            view.get("/api/run")
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    status, body = wait_until(refusal, 20, "the damage")
     assert status == 500 and "cut: malformed protobuf at byte" in body
     # An index beside the trace is used only if it belongs to this trace.
     copy = tmp_path / "beside" / "w.xplane.pb"

@@ -59,6 +59,11 @@ class TwoLogdirs final : public Library {
   const catalog::Catalog* catalog() override { return catalog_.get(); }
   bool names_a_run() const override { return false; }
 
+  // Listings tell these keys too.
+  void Tell(const std::vector<std::string>& keys) {
+    for (MemoryBucket& bucket : buckets_) bucket.strays = keys;
+  }
+
   static constexpr const char* kLogdirs[2] = {"gs://a", "gs://b"};
 
  private:
@@ -115,6 +120,14 @@ TEST_F(RunFilesTest, TellsVerdictWorkersAndFiles) {
   EXPECT_EQ(about["manifest"]["workers"][1]["hasTrace"], true);
   EXPECT_EQ(about["manifest"]["workers"][2]["hasTrace"], false);
   EXPECT_EQ(about["files"][1], json({{"name", "w0.xplane.pb"}, {"bytes", 10}}));
+}
+
+// Regression: an empty object "RUN/" ended the viewer for all its users.
+TEST_F(RunFilesTest, KeysThatAreNoFilesAreNotShown) {
+  const std::string before = Get("/api/manifest", StrCat("run=gs://a/", kRun)).body;
+  library_.Tell(OddKeys(kRun));
+  EXPECT_EQ(Get("/api/manifest", StrCat("run=gs://a/", kRun)).body, before);
+  EXPECT_EQ(Get("/api/manifest", "run=gs://a/2027_console").status, 404);
 }
 
 TEST_F(RunFilesTest, FilesAreReadByRanges) {
