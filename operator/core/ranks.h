@@ -21,6 +21,9 @@ namespace strobe {
 // Whether ContainerInfo::env should contain this variable.
 bool IsRankVariable(std::string_view name);
 
+// Whether a label or annotation of a pod with this key tells its rank or its role.
+bool IsRankKey(std::string_view key);
+
 struct PodRank {
   int rank = -1;          // -1 = not known. No two pods have the same rank.
   bool replaced = false;  // The pod is ending or has ended, and another pod has its rank now.

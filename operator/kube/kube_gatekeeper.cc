@@ -7,12 +7,15 @@
 #include "common/base/strings.h"
 #include "operator/core/job_text.h"
 #include "operator/core/names.h"
+#include "operator/core/namespace_bounds.h"
 #include "operator/core/retention.h"
 #include "operator/kube/access_review.h"
 #include "operator/kube/policy_reads.h"
 #include "operator/objects/json_fields.h"
+#include "operator/objects/json_members.h"
 #include "operator/objects/request_json.h"
 #include "operator/objects/requester_json.h"
+#include "operator/objects/run_template.h"
 
 namespace strobe::kube {
 namespace {
@@ -184,6 +187,36 @@ absl::StatusOr<std::string> KubeGatekeeper::LogdirFor(const std::string& ns, Nan
   return DefaultLogdir(*policies, {.name = ns, .labels = *std::move(labels)});
 }
 
+std::string KubeGatekeeper::WhyNoMoreRequests(const std::string& ns) {
+  const ObjectCache::Use own = requests_.UseOf(ns);
+  if (own.open >= kMaxOpenRequests) {
+    return StrCat("namespace ", ns, " has ", own.open,
+                  " ProfileRequests that have not finished, and may have ", kMaxOpenRequests,
+                  "; wait for some, or delete them");
+  }
+  const std::size_t all = requests_.all().bytes;
+  const std::size_t most =
+      std::min(kMaxRequestBytes, kMaxAllRequestBytes - std::min(all, kMaxAllRequestBytes));
+  if (own.bytes <= most) return "";
+  return StrCat("the ProfileRequests of namespace ", ns, " take ", own.bytes >> 20,
+                " MiB of the operator's memory, and may take ", most >> 20,
+                " MiB; delete finished ones, or let them delete themselves with ttlAfterFinished");
+}
+
+absl::StatusOr<std::string> KubeGatekeeper::WhyNoMore(CreatorKind kind, const std::string& ns,
+                                                      Nanos within) {
+  // The server counts what it leaves out, which costs less than to list it.
+  std::size_t count = 0;
+  ASSIGN_OR_RETURN(const Json list, client_.GetItems(
+                                        StrCat(CreatorsPath(kind, ns), "?limit=1"),
+                                        [&](const Json&) { ++count; }, within));
+  const Json& more = Member(Member(list, "metadata"), "remainingItemCount");
+  if (more.is_number_unsigned()) count += more.get<std::size_t>();
+  if (count < kMaxCreators) return std::string();
+  return StrCat("namespace ", ns, " has ", count, " ", KindName(kind), "s, and may have ",
+                kMaxCreators);
+}
+
 absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
     const ProfileRequest& request, const EarlierCaptures& earlier,
     const std::vector<ProfilePolicy>& policies, Labels labels, MonoTime deadline) {
@@ -269,15 +302,18 @@ absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester, cons
 KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) const {
   Others others;
   for (const Object& object : requests_.InNamespace(request.ns)) {
-    const absl::StatusOr<ProfileRequest> other = ParseRequest(*object);
-    // A request that was refused, or only preflights, records nothing.
-    if (!other.ok() || other->name == request.name || other->status.attempt == 0 ||
-        other->capture.preflight_only)
+    // Not parsed as a whole, because there may be thousands. A request that was refused, or only
+    // preflights, records nothing.
+    const Json& status = Member(*object, "status");
+    const Json& attempt = Member(status, "attempt");
+    if (!attempt.is_number_integer() || attempt <= 0 ||
+        TextOf(Member(*object, "metadata"), "name") == request.name ||
+        Member(Member(*object, "spec"), "preflightOnly") == true)
       continue;
-    const std::optional<WallTime>& end = other->status.completion_time;
+    const std::optional<WallTime> end = ReadTime(status, "completionTime");
     if (end && CanHaveEnded(*end, clock_.WallNow()))
       others.last_end = std::max(others.last_end, end);
-    else if (!end && !other->status.retry_time)
+    else if (!end && !ReadTime(status, "retryTime"))
       ++others.active;
   }
   return others;

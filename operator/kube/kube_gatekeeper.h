@@ -61,6 +61,9 @@ class KubeGatekeeper final : public Gatekeeper {
   std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
                                       const EarlierCaptures& earlier) override;
   absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) override;
+  std::string WhyNoMoreRequests(const std::string& ns) override;
+  absl::StatusOr<std::string> WhyNoMore(CreatorKind kind, const std::string& ns,
+                                        Nanos within) override;
   void CaptureEnded(const std::string& ns, WallTime when) override;
 
  private:

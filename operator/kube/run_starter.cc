@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/core/names.h"
+#include "operator/core/namespace_bounds.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/request_json.h"
 #include "operator/objects/requester_json.h"
@@ -140,6 +141,8 @@ std::string RunStarter::WhyNotAdmitted(const RunCreator& creator) {
 
 RunStarter::MaybeRefusal RunStarter::Start(const RunCreator& creator, Json& run, Nanos within) {
   const MonoTime until = deps_.clock.MonoNow() + within;
+  if (std::optional<RunRefusal> refusal = WhyTooMany(creator.ns, run["metadata"]["name"]))
+    return refusal;
   if (deps_.gatekeeper == nullptr) return Create(creator, run, until);
   const std::string usual = run["metadata"]["name"];
   while (true) {
@@ -155,6 +158,21 @@ RunStarter::MaybeRefusal RunStarter::Start(const RunCreator& creator, Json& run,
     if ((*created)->reason != kNameTaken || name != usual || keys.empty()) return created;
     run["metadata"]["name"] = OtherRunName(usual, creator, keys.front());
   }
+}
+
+// A run that exists was started before, and this is another try.
+std::optional<RunRefusal> RunStarter::WhyTooMany(const std::string& ns, const std::string& name) {
+  const std::size_t open = deps_.requests.UseOf(ns).automatic;
+  if (deps_.requests.Get(StrCat(ns, "/", name)) != nullptr) return std::nullopt;
+  if (open >= kMaxOpenRuns) {
+    return RunRefusal{"TooManyRuns", StrCat("namespace ", ns, " has ", open,
+                                            " runs of schedules and triggers that have not "
+                                            "finished, which is the maximum")};
+  }
+  if (deps_.gatekeeper == nullptr) return std::nullopt;
+  std::string full = deps_.gatekeeper->WhyNoMoreRequests(ns);
+  if (full.empty()) return std::nullopt;
+  return RunRefusal{"TooManyRequests", std::move(full)};
 }
 
 // Judges and completes the run as the webhooks do for a request: they skip requests that the

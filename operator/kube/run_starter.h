@@ -71,6 +71,7 @@ class RunStarter {
  private:
   using MaybeRefusal = absl::StatusOr<std::optional<RunRefusal>>;
 
+  std::optional<RunRefusal> WhyTooMany(const std::string& ns, const std::string& name);
   MaybeRefusal Admit(const RunCreator& creator, MonoTime until, Json& run);
   MaybeRefusal Create(const RunCreator& creator, const Json& run, MonoTime until);
   absl::StatusOr<std::optional<Json>> Seal(const RunCreator& creator, const Json& object,

@@ -24,6 +24,9 @@ constexpr std::size_t kMaxOtherPorts = 7;
 constexpr std::size_t kMaxResourceBytes = 63;
 // Each kubelet gives its node both.
 constexpr std::array<const char*, 2> kSystemLabels = {"kubernetes.io/os", "beta.kubernetes.io/os"};
+// Far more than any pod has. Their writers may add as many as fit into etcd, and many pods are in
+// memory at once.
+constexpr std::size_t kMaxOwners = 16, kMaxContainers = 128;
 
 std::map<std::string, std::string> ReadMap(const Json& object, const char* field) {
   std::map<std::string, std::string> values;
@@ -50,6 +53,7 @@ bool IsSome(const Json& quantity) {
 void ReadStates(const Json& status, PodInfo& pod) {
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
     for (const Json& entry : status.value(list, Json::array())) {
+      if (pod.states.size() >= 2 * kMaxContainers) return;
       PodInfo::ContainerState& state = pod.states.emplace_back();
       state.name = entry.value("name", "");
       state.restarts = entry.value("restartCount", 0);
@@ -125,6 +129,7 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
   }
   for (const Json& container : spec.value("containers", Json::array())) {
     if (container.value("name", "") == kSidecarContainer) continue;
+    if (pod.containers.size() >= kMaxContainers) break;
     ContainerInfo& info = pod.containers.emplace_back();
     info.name = container.value("name", "");
     info.devices = DevicesOf(container);
@@ -154,6 +159,7 @@ void ReadTrainers(PodInfo& pod) {
       status == pod.annotations.end() ? Json() : Json::parse(status->second, nullptr, false);
   if (written.is_object()) {
     for (const Json& name : written.value("containers", Json::array())) {
+      if (pod.trainers.size() >= kMaxContainers) break;
       if (name.is_string() && FindContainer(pod, name) != nullptr) pod.trainers.push_back(name);
     }
   }
@@ -220,6 +226,7 @@ PodInfo ParsePod(const Json& object) {
     const auto label = pod.labels.find(kInjectLabel);
     pod.wants_injection = label != pod.labels.end() && label->second == "true";
     for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
+      if (pod.owners.size() >= kMaxOwners) break;
       pod.owners.push_back({owner.value("kind", ""), owner.value("name", "")});
     }
     const Json status = object.value("status", Json::object());
@@ -234,6 +241,14 @@ PodInfo ParsePod(const Json& object) {
     // The remaining fields stay empty. A pod without a port is reported as a pod without a sidecar.
   }
   return pod;
+}
+
+void KeepUsed(PodInfo& pod) {
+  for (auto* values : {&pod.labels, &pod.annotations}) {
+    std::erase_if(*values, [](const auto& entry) {
+      return !IsRankKey(entry.first) && entry.first != kNotInjectedAnnotation;
+    });
+  }
 }
 
 std::string WhyNeverInjected(const Json& object) {

@@ -1,6 +1,6 @@
 """Runs all benchmarks of `make bench`, each together with its peer:
 
-    python -m tests.bench.run [skew] [crowd] [stock] [shifted] [latency] [idle] [upload] [listing] [annotations] [digest] [kernels] [engine] [fleet] [gil] [index] [inproc] [kills] [kineto] [neighbour] [ranks] [serve] [steps] [stored] [collected] [stragglers] [tables] [trainer] [viewer] [catalog] [webhook] [alerts] [signs] [view] [scale]
+    python -m tests.bench.run [skew] [crowd] [stock] [shifted] [latency] [idle] [upload] [listing] [annotations] [digest] [kernels] [engine] [fleet] [gil] [index] [inproc] [kills] [kineto] [neighbour] [ranks] [serve] [steps] [stored] [collected] [stragglers] [tables] [trainer] [viewer] [catalog] [webhook] [alerts] [signs] [view] [scale] [large]
 
 Prints one table per benchmark and writes them to build/bench/results.md with a description of the
 machine. Tables show ratios and medians, because the machines are shared and noisy.
@@ -52,6 +52,7 @@ BENCHMARKS = {
     "signs": signs.run,
     "view": cluster_view.run,
     "scale": scale.run,
+    "large": scale.of_large_objects,
 }
 
 

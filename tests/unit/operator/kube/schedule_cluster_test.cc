@@ -6,6 +6,7 @@
 
 #include "common/base/strings.h"
 #include "operator/core/names.h"
+#include "operator/core/namespace_bounds.h"
 #include "operator/objects/request_json.h"
 #include "operator/objects/requester_json.h"
 #include "operator/objects/schedule_json.h"
@@ -348,6 +349,20 @@ TEST_F(ScheduleClusterTest, WhoeverTakesTheNameOfARunTakesNothingElse) {
   Stamp("another key");
   EXPECT_EQ(RefusalOf(StartRun()), "");
   EXPECT_FALSE(names.contains(due_.name)) << "it cannot be guessed";
+}
+
+TEST_F(ScheduleClusterTest, ANamespaceHasSoManyOpenRuns) {
+  const auto put = [this](const std::string& name) {
+    requests_.Put(std::make_shared<const Json>(
+        Json{{"metadata",
+              {{"namespace", "ml"}, {"name", name}, {"labels", {{"strobe.dev/trigger", "t"}}}}}}));
+  };
+  for (std::size_t i = 1; i < kMaxOpenRuns; ++i) put(StrCat(i));
+  EXPECT_EQ(RefusalOf(StartRun()), "");
+  put("another");
+  EXPECT_EQ(RefusalOf(StartRun()), "TooManyRuns");
+  put("s-20241101-000000");
+  EXPECT_EQ(RefusalOf(StartRun()), "") << "it is one of them";
 }
 
 TEST_F(ScheduleClusterTest, WhatNoOtherTryCuresIsARefusal) {
