@@ -2,8 +2,11 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <vector>
+
+#include "common/base/flag_failure.h"
 
 namespace strobe {
 
@@ -22,12 +25,17 @@ Command AddCommand(CLI::App& app, const char* name, const char* about,
   return {command, [flags, run] { return run(*flags); }};
 }
 
-// Runs the command that the user chose; `otherwise` if there is none.
-inline int RunChosen(const std::vector<Command>& commands, int otherwise) {
+// Runs the command that the user chose. Returns `wrong_flags` if there is none; if the command
+// itself does, tells where its flags are explained.
+inline int RunChosen(const std::vector<Command>& commands, int wrong_flags) {
   for (const Command& command : commands) {
-    if (*command.app) return command.run();
+    if (!*command.app) continue;
+    const int code = command.run();
+    if (code == wrong_flags && command.app->get_subcommands().empty())
+      std::cerr << WhereToRead(*command.app);
+    return code;
   }
-  return otherwise;
+  return wrong_flags;
 }
 
 }  // namespace strobe

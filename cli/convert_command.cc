@@ -16,7 +16,6 @@
 #include "collector/convert/merged_space.h"
 #include "collector/convert/perfetto_trace.h"
 #include "collector/index/build.h"
-#include "collector/kineto/trace_file.h"
 #include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -94,7 +93,8 @@ absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& open
                    const AlignedTraces& traces, const Sink& sink) {
   if (flags.to == "index") return WriteIndex(flags, opened, traces, sink);
   // A single JSON trace is written as the XSpace that opening it has made.
-  if (flags.to == "xplane" && opened.size() == 1 && kineto::IsTraceFileName(flags.place))
+  if (flags.to == "xplane" && opened.size() == 1 && std::filesystem::is_regular_file(flags.place) &&
+      std::holds_alternative<std::unique_ptr<const std::string>>(opened[0].content))
     return sink(opened[0].bytes());
   if (flags.to == "xplane") return convert::WriteMergedSpace(traces, sink);
   if (flags.to == "perfetto") return convert::WritePerfettoTrace(traces.workers, sink);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/base/thread_annotations.h"
 #include "cli/runs.h"
@@ -73,29 +74,64 @@ class Copy {
   std::uint64_t all_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// The folder above the key that is one of these keys too; empty if there is none.
+std::string FileAbove(std::string key, const std::set<std::string>& keys) {
+  for (std::size_t slash = key.rfind('/'); slash != std::string::npos; slash = key.rfind('/')) {
+    key.resize(slash);
+    if (keys.contains(key)) return key;
+  }
+  return "";
+}
+
+// Takes out empty objects "a" beside "a/b", which some tools write for a folder. Returns the keys
+// of the others.
+std::set<std::string> TakeOutFolders(std::vector<StoredObject>& objects) {
+  std::set<std::string> keys, folders;
+  for (const StoredObject& object : objects) keys.insert(object.key);
+  for (const std::string& key : keys) folders.insert(FileAbove(key, keys));
+  std::erase_if(objects, [&](const StoredObject& object) {
+    return object.bytes == 0 && folders.contains(object.key) && keys.erase(object.key) > 0;
+  });
+  return keys;
+}
+
 }  // namespace
 
 absl::StatusOr<CopyTotals> CopyRun(ObjectStore& from, ObjectStore& to, const std::string& run,
                                    const std::function<void(CopyProgress)>& progress) {
   ASSIGN_OR_RETURN(std::vector<StoredObject> objects, ListAll(from, RunPrefix(run)));
   if (objects.empty()) return absl::NotFoundError(StrCat("there is no run ", run));
+  const std::set<std::string> keys = TakeOutFolders(objects);
   CopyTotals totals{.objects = objects.size()};
   for (const StoredObject& object : objects) totals.bytes += object.bytes;
   Copy copy(from, to, progress);
   copy.Expect(ReadRun(from, run), totals.bytes);
 
-  std::vector<StoredObject> small, large, last;
+  std::vector<StoredObject> small, large, last, below;
   for (StoredObject& object : objects) {
-    auto& group = object.key == ManifestKey(run)   ? last
-                  : object.bytes <= kMaxSmallBytes ? small
-                                                   : large;
+    auto& group = !FileAbove(object.key, keys).empty() ? below
+                  : object.key == ManifestKey(run)     ? last
+                  : object.bytes <= kMaxSmallBytes     ? small
+                                                       : large;
     group.push_back(std::move(object));
   }
+  absl::Status left_out;
+  // An object that the target cannot have, because of its name, does not keep the others.
+  const auto check = [&](const StoredObject& object, const absl::Status& copied) {
+    const std::string file = FileAbove(object.key, keys);
+    if (copied.ok() || (file.empty() && !absl::IsInvalidArgument(copied))) return copied;
+    left_out.Update(absl::DataLossError(ToAbsl(
+        StrCat(object.key, " is not copied", file.empty() ? "" : StrCat(": ", file, " is a file"),
+               ": ", MessageOf(copied), "; all others are copied"))));
+    return absl::OkStatus();
+  };
   std::vector<absl::Status> statuses(small.size());
   ParallelFor(small.size(), kSmallAtOnce, [&](std::size_t i) { statuses[i] = copy.One(small[i]); });
-  for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
-  for (const StoredObject& object : large) RETURN_IF_ERROR(copy.One(object));
-  for (const StoredObject& object : last) RETURN_IF_ERROR(copy.One(object));
+  for (std::size_t i = 0; i < small.size(); ++i) RETURN_IF_ERROR(check(small[i], statuses[i]));
+  for (const auto* group : {&large, &last, &below}) {
+    for (const StoredObject& object : *group) RETURN_IF_ERROR(check(object, copy.One(object)));
+  }
+  RETURN_IF_ERROR(left_out);
   return totals;
 }
 

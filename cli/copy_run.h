@@ -21,7 +21,9 @@ struct CopyTotals {
 // there is a manifest, the run is complete. `progress` is called from several threads, one at a
 // time. Errors:
 //   NotFound       there is no such run
-//   DataLoss       a trace does not have the checksum that the manifest gives it
+//   DataLoss       a trace does not have the checksum that the manifest gives it; or the target
+//                  cannot have an object because of its name, such as "a/b" beside "a" in a folder,
+//                  and all others are copied
 //   AlreadyExists  the target has an object of that name with other bytes
 absl::StatusOr<CopyTotals> CopyRun(ObjectStore& from, ObjectStore& to, const std::string& run,
                                    const std::function<void(CopyProgress)>& progress);

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 
@@ -91,6 +92,10 @@ int RunCp(const CpFlags& flags) {
   if (runs->empty()) std::cerr << "nothing to copy\n";
   int code = kExitOk;
   for (const std::string& run : *runs) {
+    const bool named = run == from->place.run ||
+                       std::ranges::find(flags.choice.runs, run) != flags.choice.runs.end();
+    // A folder without files is no run.
+    if (!named && !HasFiles(*from->store, RunPrefix(run)).value_or(true)) continue;
     absl::StatusOr<CopyTotals> totals;
     {
       ProgressBar bar(run, flags.quiet);

@@ -50,6 +50,7 @@ absl::StatusOr<std::vector<std::string>> OwnRuns(const OpenPlace& from, const Fl
     return absl::InvalidArgumentError("give a logdir; strobe convert makes tables of a single run");
   ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*from.store));
   std::erase_if(runs, [&](const std::string& run) { return !IsOfShare(share, run); });
+  runs = FirstRuns(*from.store, runs, runs.size());
   return std::vector<std::string>(runs.rbegin(), runs.rend());
 }
 

@@ -33,9 +33,8 @@ std::string SecondsText(double seconds) { return absl::StrFormat("%.1f s", secon
 
 }  // namespace
 
-bool IsFleetTrace(std::string_view key) {
-  return key.ends_with(kTraceSuffix) || key.ends_with(".trace.json") ||
-         key.ends_with(".trace.json.gz");
+bool IsFleetTrace(const StoredObject& object) {
+  return IsSpaceName(object.name()) || IsTraceJsonName(object.name());
 }
 
 bool IsHopeless(const absl::Status& status) {
@@ -47,7 +46,7 @@ bool IsOfShare(const FleetShare& share, std::string_view run) {
 }
 
 std::string FleetIdentity(std::vector<StoredObject> objects, bool stats) {
-  std::erase_if(objects, [](const StoredObject& object) { return !IsFleetTrace(object.key); });
+  std::erase_if(objects, [](const StoredObject& object) { return !IsFleetTrace(object); });
   std::sort(objects.begin(), objects.end(),
             [](const StoredObject& a, const StoredObject& b) { return a.key < b.key; });
   Sha256 identity;

@@ -19,7 +19,7 @@ struct FleetShare {
 bool IsOfShare(const FleetShare& share, std::string_view run);
 
 // Whether this object is a trace.
-bool IsFleetTrace(std::string_view key);
+bool IsFleetTrace(const StoredObject& object);
 // Whether the error means that traces are damaged, so that trying again does not help.
 bool IsHopeless(const absl::Status& status);
 

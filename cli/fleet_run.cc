@@ -106,7 +106,7 @@ class FleetConversion {
     ASSIGN_OR_RETURN(std::vector<StoredObject> objects, ListAll(*places_.from, RunPrefix(run_)));
     traces_ = row_.trace_bytes = 0;
     for (const StoredObject& object : objects) {
-      if (!IsFleetTrace(object.key)) continue;
+      if (!IsFleetTrace(object)) continue;
       ++traces_;
       row_.trace_bytes += object.bytes;
     }

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <utility>
 
 #include "cli/common_flags.h"
@@ -67,9 +69,18 @@ int RunLs(const LsFlags& flags) {
   if (!open->place.run.empty()) return ListOneRun(flags, *open);
   absl::StatusOr<std::vector<std::string>> names = ListRuns(*open->store);
   if (!names.ok()) return Complain(names.status());
-  const std::size_t found = names->size();
-  if (!flags.all && found > flags.limit) names->resize(flags.limit);
-  const std::vector<RunSummary> runs = ReadRuns(*open->store, *names);
+  const std::size_t most = flags.all ? names->size() : flags.limit;
+  std::vector<RunSummary> runs;
+  std::size_t at = 0;
+  while (at < names->size() && runs.size() < most) {
+    const auto begin = names->begin() + static_cast<std::ptrdiff_t>(at);
+    const std::size_t some = std::min(most - runs.size(), names->size() - at);
+    std::vector<RunSummary> read =
+        ReadRuns(*open->store, {begin, begin + static_cast<std::ptrdiff_t>(some)});
+    std::erase_if(read, [](const RunSummary& run) { return run.empty; });
+    std::move(read.begin(), read.end(), std::back_inserter(runs));
+    at += some;
+  }
   if (flags.output == "json") {
     std::cout << RunsJson(open->place.logdir, runs);
   } else if (runs.empty()) {
@@ -77,8 +88,8 @@ int RunLs(const LsFlags& flags) {
   } else {
     std::cout << RunsTable(runs);
   }
-  if (found > runs.size())
-    std::cerr << found - runs.size() << " older runs are not shown; --all shows them\n";
+  if (at < names->size())
+    std::cerr << names->size() - at << " older runs are not shown; --all shows them\n";
   return kExitOk;
 }
 

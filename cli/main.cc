@@ -22,6 +22,7 @@
 #include "cli/trace_commands.h"
 #include "cli/view_command.h"
 #include "common/base/ending_signals.h"
+#include "common/base/flag_failure.h"
 #include "common/base/log.h"
 #include "common/base/version.h"
 #include "sidecar/main/sidecar_main.h"
@@ -107,6 +108,7 @@ int Run(CLI::App& app, const std::vector<Command>& commands, int argc, char** ar
               << " --help lists them\n";
     return kExitWrongFlags;
   }
+  app.failure_message(FlagFailure<CLI::App, CLI::Error>);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {  // Also thrown for --help and --version.

@@ -5,9 +5,10 @@
 #include <iostream>
 #include <set>
 
-#include "cli/trace_json.h"
 #include "collector/kineto/trace_file.h"
 #include "collector/storage/stored_memory.h"
+#include "collector/xplane/file_kind.h"
+#include "common/base/file_descriptor.h"
 #include "common/base/file_stamp.h"
 #include "common/base/fnv.h"
 #include "common/base/status_macros.h"
@@ -19,6 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using convert::OpenTrace;
 
+// The members of a trace that come before its events may be large.
+constexpr std::size_t kPlainHeadBytes = 1 << 20;
+
 std::string WorkerOf(std::string_view file) {
   const std::size_t slash = file.rfind('/');
   if (slash != std::string_view::npos) file.remove_prefix(slash + 1);
@@ -26,8 +30,24 @@ std::string WorkerOf(std::string_view file) {
   return std::string(file);
 }
 
+// The first bytes of a file.
+absl::StatusOr<std::string> HeadOf(const std::string& path, std::size_t most) {
+  ASSIGN_OR_RETURN(const FileDescriptor file, OpenRegularFile(path));
+  std::string head(most, '\0');
+  std::size_t size = 0;
+  while (size < head.size()) {
+    ASSIGN_OR_RETURN(const std::size_t got, ReadSome(file, std::span(head).subspan(size)));
+    if (got == 0) break;
+    size += got;
+  }
+  head.resize(size);
+  return head;
+}
+
+// What the file holds decides how it is read, whatever its name is.
 absl::StatusOr<OpenTrace> OpenFile(const std::string& path) {
-  if (kineto::IsTraceFileName(path)) return OpenTraceJson(path);
+  ASSIGN_OR_RETURN(const bool json, MayBeJson(path));
+  if (json) return OpenTraceJson(path);
   absl::StatusOr<MappedFile> file = MappedFile::Open(path);
   if (!file.ok()) return file.status();
   return OpenTrace{WorkerOf(path), path, *std::move(file)};
@@ -42,31 +62,62 @@ OpenTrace Damaged(const std::string& file, absl::Status why) {
   return trace;
 }
 
-// Whether a file in a folder holds a worker's trace as JSON. Other JSON files, such as the
-// manifest, may hold anything.
-bool IsTraceJson(std::string_view file) {
-  return file.ends_with(".trace.json") || file.ends_with(".trace.json.gz");
+// The traces among a folder's files, by their names in it. Some profilers write JSON beside their
+// XSpaces; it is then the same trace again.
+struct Found {
+  std::vector<std::string> names{};
+  // No name tells a trace. These are JSON files, each of which may be one: many people and tools
+  // call theirs rank0_trace.json or rank-0.json.gz.
+  bool plain_json = false;
+};
+
+Found TracesAmong(const std::vector<std::string>& files) {
+  std::vector<std::string> spaces, jsons, plain;
+  for (const std::string& file : files) {
+    if (IsSpaceName(file)) spaces.push_back(file);
+    if (IsTraceJsonName(file)) jsons.push_back(file);
+    const bool ours = file == "strobe.json" || file == "report.json";
+    if (kineto::IsTraceFileName(file) && file.find('/') == std::string::npos && !ours)
+      plain.push_back(file);
+  }
+  if (!spaces.empty()) return {std::move(spaces)};
+  if (!jsons.empty()) return {std::move(jsons)};
+  return {std::move(plain), true};
 }
 
-// The traces among a folder's files. Some profilers write JSON beside their XSpaces; it is then the
-// same trace again.
-std::vector<std::string> TracesAmong(const std::vector<std::string>& files) {
-  std::vector<std::string> spaces, jsons;
-  for (const std::string& file : files) {
-    if (file.ends_with(kTraceSuffix)) spaces.push_back(file);
-    if (IsTraceJson(file)) jsons.push_back(file);
+// Whether a JSON file whose name tells nothing holds events, by its first bytes.
+bool HoldsEvents(std::string_view raw) {
+  const std::string head = PlainHead(raw, kPlainHeadBytes);
+  if (!xplane::BeginsJson(head)) return false;
+  constexpr std::string_view kEvents = "\"traceEvents\"";
+  for (std::size_t at = head.find(kEvents); at != std::string::npos;
+       at = head.find(kEvents, at + 1)) {
+    const std::size_t behind = head.find_first_not_of(" \t\r\n", at + kEvents.size());
+    if (behind != std::string::npos && head[behind] == ':') return true;
   }
-  return spaces.empty() ? jsons : spaces;
+  return head.find_first_of("{[") == head.find('[') && Contains(head, "\"ph\"");
+}
+
+absl::StatusOr<Found> TracesIn(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error, unknown;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (!it->is_directory(unknown)) files.push_back(it->path().filename().native());
+  }
+  if (error) return absl::ErrnoToStatus(error.value(), folder);
+  return TracesAmong(files);
 }
 
 // The paths of the traces directly in a folder. None is no error.
 absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    files.push_back(it->path().native());
-  if (error) return absl::ErrnoToStatus(error.value(), folder);
-  return TracesAmong(files);
+  ASSIGN_OR_RETURN(const Found found, TracesIn(folder));
+  std::vector<std::string> paths;
+  for (const std::string& name : found.names) {
+    const std::string path = (fs::path(folder) / name).native();
+    if (!found.plain_json || HoldsEvents(HeadOf(path, kPlainHeadBytes).value_or("")))
+      paths.push_back(path);
+  }
+  return paths;
 }
 
 absl::StatusOr<std::vector<OpenTrace>> OpenFolder(const std::string& folder) {
@@ -85,16 +136,18 @@ absl::StatusOr<std::vector<OpenTrace>> OpenFolder(const std::string& folder) {
 // The run that the place names, or else the newest one.
 absl::StatusOr<std::string> RunOf(const OpenPlace& open) {
   if (!open.place.run.empty()) return open.place.run;
-  ASSIGN_OR_RETURN(const std::vector<std::string> runs, RunsOf(open));
-  return runs.front();
+  return NewestRun(open);
 }
 
+// `json` is null if conversions are not bounded.
 absl::StatusOr<OpenTrace> OpenObject(std::shared_ptr<ObjectStore> store, const std::string& url,
-                                     const std::string& key, std::shared_ptr<FetchPool> pool) {
+                                     const std::string& key, std::shared_ptr<FetchPool> pool,
+                                     JsonConversions::Run* json) {
   ASSIGN_OR_RETURN(storage::StoredMemory object,
                    storage::MapObject(std::move(store), key, std::move(pool)));
-  if (IsTraceJson(key)) {
-    absl::StatusOr<OpenTrace> trace = ReadTraceJson(key, object.memory.bytes());
+  if (kineto::IsTraceFileName(key)) {
+    absl::StatusOr<OpenTrace> trace = json != nullptr ? json->Convert(key, object.memory.bytes())
+                                                      : ReadTraceJson(key, object.memory.bytes());
     RETURN_IF_ERROR(object.memory.Check());  // Checked first, because it explains all other errors.
     if (absl::IsDataLoss(trace.status())) return Damaged(key, trace.status());
     return trace;
@@ -113,16 +166,26 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
   if (open.place.logdir.scheme() == "file" && !reading.files_through_store)
     return OpenFolder(StrCat(open.place.logdir.path(), "/", RunPrefix(run)));
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(*open.store, RunPrefix(run)));
-  std::vector<std::string> keys;
-  for (const StoredObject& object : objects) keys.push_back(object.key);
+  std::vector<std::string> names;
+  for (const StoredObject& object : objects) names.emplace_back(object.name());
   std::shared_ptr<FetchPool> pool = reading.pool;
   if (pool == nullptr) {
     ASSIGN_OR_RETURN(pool, FetchPool::Create({}));
   }
   const std::shared_ptr<ObjectStore> store = std::move(open.store);
+  std::optional<JsonConversions::Run> json;
+  if (reading.json != nullptr) json.emplace(reading.json, reading.cancellation);
   std::vector<OpenTrace> traces;
-  for (const std::string& key : TracesAmong(keys)) {
-    ASSIGN_OR_RETURN(OpenTrace trace, OpenObject(store, open.place.logdir.UrlOf(key), key, pool));
+  const Found found = TracesAmong(names);
+  for (const std::string& name : found.names) {
+    const std::string key = RunPrefix(run) + name;
+    if (found.plain_json) {
+      std::string head(kPlainHeadBytes, '\0');
+      ASSIGN_OR_RETURN(const std::size_t size, store->Read(key, 0, head));
+      if (!HoldsEvents(std::string_view(head).substr(0, size))) continue;
+    }
+    ASSIGN_OR_RETURN(OpenTrace trace, OpenObject(store, open.place.logdir.UrlOf(key), key, pool,
+                                                 json ? &*json : nullptr));
     trace.run = run;
     traces.push_back(std::move(trace));
   }
@@ -150,6 +213,14 @@ absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
 
 }  // namespace
 
+absl::StatusOr<bool> MayBeJson(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string head, HeadOf(path, xplane::kHeadBytes));
+  if (xplane::BeginsJson(head) || xplane::BeginsGzip(head)) return true;
+  if (const std::string why = xplane::WhyNoSpace(head); !why.empty())
+    return absl::DataLossError(ToAbsl(StrCat(path, ": ", why)));
+  return false;
+}
+
 bool HasTraces(const std::string& folder) {
   const absl::StatusOr<std::vector<std::string>> paths = ListFolder(folder);
   return paths.ok() && !paths->empty();
@@ -157,13 +228,13 @@ bool HasTraces(const std::string& folder) {
 
 absl::StatusOr<std::string> StampOfTraces(ObjectStore& store, const std::string& run) {
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(store, RunPrefix(run)));
-  std::vector<std::string> keys;
-  for (const StoredObject& object : objects) keys.push_back(object.key);
-  const std::vector<std::string> traces = TracesAmong(keys);
-  const std::set<std::string_view> wanted(traces.begin(), traces.end());
+  std::vector<std::string> names;
+  for (const StoredObject& object : objects) names.emplace_back(object.name());
+  const Found found = TracesAmong(names);
+  const std::set<std::string_view> wanted(found.names.begin(), found.names.end());
   std::string text;
   for (const StoredObject& object : objects) {
-    if (wanted.contains(object.key))
+    if (wanted.contains(object.name()))
       text += StrCat(object.key, " ", object.bytes, " ", object.version, "\n");
   }
   return StrCat(Fnv1a(text));
@@ -179,14 +250,20 @@ absl::StatusOr<std::string> StampOfTraces(const std::string& path) {
   return StampOfFiles(paths);
 }
 
-absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open) {
-  ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*open.store));
-  if (!runs.empty()) return runs;
+absl::StatusOr<std::string> NewestRun(const OpenPlace& open) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> folders, ListRuns(*open.store));
+  const std::vector<std::string> newest = FirstRuns(*open.store, folders, 1);
+  if (!newest.empty()) return newest.front();
   const Logdir& logdir = open.place.logdir;
   std::error_code error;
   if (logdir.scheme() == "file" && !fs::exists(logdir.path(), error))
     return absl::NotFoundError(StrCat("there is no directory ", logdir.path()));
-  return absl::NotFoundError(StrCat(logdir.url(), " has no runs; strobe capture makes one"));
+  const absl::StatusOr<Found> files = TracesIn(logdir.path());
+  const bool json = logdir.scheme() == "file" && files.ok() && !files->names.empty();
+  return absl::NotFoundError(StrCat(logdir.url(), " has no runs; strobe capture makes one",
+                                    json ? StrCat("; none of its ", files->names.size(),
+                                                  " .json files is a trace in Chrome's format")
+                                         : std::string()));
 }
 
 absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/open_place.h"
+#include "cli/trace_json.h"
 #include "collector/convert/align.h"
 #include "common/base/cancellation.h"
 #include "common/base/fetched_memory.h"
@@ -23,6 +24,8 @@ struct TraceReading {
   // mapping their files. No symbolic link is followed then: with a link, somebody who may write to
   // one logdir could show another logdir's traces.
   bool files_through_store = false;
+  // Bounds the conversions of JSON; null = they are not bounded, because their user pays for them.
+  std::shared_ptr<JsonConversions> json{};
 };
 
 // Opens the trace or traces at `place`: a .xplane.pb file, a trace in Chrome's JSON format (.json
@@ -37,6 +40,10 @@ absl::StatusOr<std::vector<convert::OpenTrace>> OpenTraces(const std::string& pl
 // Tells the user on stderr which workers are left out.
 void Warn(const std::vector<convert::LeftOut>& left_out);
 
+// Whether the file is read as JSON, otherwise as an XSpace, by its first bytes. DataLoss if it is
+// neither.
+absl::StatusOr<bool> MayBeJson(const std::string& path);
+
 // Whether this local folder directly contains traces.
 bool HasTraces(const std::string& folder);
 
@@ -45,8 +52,8 @@ absl::StatusOr<std::string> StampOfTraces(ObjectStore& store, const std::string&
 // The same for a file, or for the traces directly in a folder.
 absl::StatusOr<std::string> StampOfTraces(const std::string& path);
 
-// The names of the logdir's runs, newest first. NotFound when there are none.
-absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open);
+// The name of the logdir's newest run. NotFound when there is none.
+absl::StatusOr<std::string> NewestRun(const OpenPlace& open);
 
 // The manifest of the run that OpenTraces would open. nullopt for a single file, for a run that
 // another tool wrote, and when the manifest cannot be read.

@@ -1,6 +1,7 @@
 #include "cli/runs.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "cli/report_table.h"
@@ -56,6 +57,24 @@ absl::StatusOr<std::vector<std::string>> ListRuns(ObjectStore& store) {
   return runs;
 }
 
+std::vector<std::string> FirstRuns(ObjectStore& store, const std::vector<std::string>& folders,
+                                   std::size_t most) {
+  std::vector<std::string> runs;
+  for (std::size_t at = 0; at < folders.size() && runs.size() < most;) {
+    // The first folder usually has files, and is often the only one that is wanted.
+    const std::size_t some = std::min({most - runs.size(), kReaders, folders.size() - at});
+    std::array<bool, kReaders> keep{};
+    ParallelFor(some, kReaders, [&](std::size_t i) {
+      keep[i] = HasFiles(store, RunPrefix(folders[at + i])).value_or(true);
+    });
+    for (std::size_t i = 0; i < some; ++i) {
+      if (keep[i]) runs.push_back(folders[at + i]);
+    }
+    at += some;
+  }
+  return runs;
+}
+
 RunSummary ReadRun(ObjectStore& store, const std::string& run) {
   RunSummary summary{.run = run};
   const absl::StatusOr<std::string> text = GetText(store, ManifestKey(run), kMaxReadBytes);
@@ -72,12 +91,15 @@ RunSummary ReadRun(ObjectStore& store, const std::string& run) {
     summary.problem = MessageOf(text.status());
     return summary;
   }
+  summary.empty = absl::IsNotFound(text.status());
   const absl::Status listed = store.List(RunPrefix(run), [&](const StoredObject& object) {
     summary.bytes += object.bytes;
-    if (object.key.ends_with(kTraceSuffix)) ++summary.workers;
+    summary.empty = false;
+    if (IsSpaceName(object.name())) ++summary.workers;
     return true;
   });
   if (!listed.ok()) summary.problem = MessageOf(listed);
+  summary.empty = summary.empty && listed.ok();
   return summary;
 }
 
@@ -166,7 +188,7 @@ std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& obj
   }
   std::vector<Row> rows = {{"OBJECT", "BYTES"}};
   for (const StoredObject& object : objects)
-    rows.push_back({object.key.substr(RunPrefix(run.run).size()), FormatBytes(object.bytes)});
+    rows.push_back({std::string(object.name()), FormatBytes(object.bytes)});
   return StrCat(text, text.empty() ? "" : "\n", AlignRows(rows));
 }
 

@@ -26,10 +26,16 @@ struct RunSummary {
   std::uint64_t bytes = 0;  // Without a manifest: of all objects; else of the traces.
   std::string headline{};   // What its report says first; only ReadRuns reads it.
   std::string problem{};    // Why the run or its manifest could not be read.
+  bool empty = false;       // There is no file in its folder: it is no run.
 };
 
-// The names of all runs. The newest one is first, because names begin with their time.
+// The names of all folders of runs. The newest one is first, because names begin with their time.
+// A folder without files, which a console or a mounted bucket made, is no run; only FirstRuns
+// leaves it out, because that takes a request for each.
 absl::StatusOr<std::vector<std::string>> ListRuns(ObjectStore& store);
+// Returns the first `most` of the folders that have files, or that the store does not list.
+std::vector<std::string> FirstRuns(ObjectStore& store, const std::vector<std::string>& folders,
+                                   std::size_t most);
 // Reads the manifest of a run or, without a readable one, lists its objects. A failure becomes the
 // summary's problem.
 RunSummary ReadRun(ObjectStore& store, const std::string& run);

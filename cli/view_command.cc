@@ -8,9 +8,11 @@
 #include "cli/stop_at_signal.h"
 #include "cli/viewer_library.h"
 #include "common/base/duration.h"
+#include "common/base/guard.h"
 #include "common/base/ip_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "viewer/page_policy.h"
 #include "viewer/viewer.h"
 
 namespace strobe {
@@ -18,18 +20,44 @@ namespace {
 
 constexpr int kViewSlowThreads = 4;
 
-// Returns when a signal ends the program, or when the last request is older than `idle`.
-void AwaitEnd(const Cancellation& stop, std::optional<Nanos> idle,
-              const std::atomic<MonoTime>& last_request) {
-  while (!stop.WaitFor(std::chrono::seconds(1))) {
-    if (idle && SystemClock().MonoNow() - last_request.load() > *idle) return;
+// The run that is shown first. It is read while the user opens the browser.
+class FirstRun {
+ public:
+  // `alone`: there is nothing to show if it cannot be read.
+  FirstRun(viewer::Viewer& viewer, bool alone) : viewer_(viewer), alone_(alone) {}
+
+  // Begins to read it, and waits a little. An error if it is alone and turns out to be no trace.
+  absl::Status Read() {
+    constexpr int kFailed = 400, kBusy = 503;
+    if (known_) return absl::OkStatus();
+    const http::Page page = viewer_.Answer({.path = "/api/run", .host = "localhost"});
+    known_ = !alone_ || (page.status < kFailed && !page.body.starts_with("{\"loading\":true"));
+    if (!alone_ || page.status < kFailed || page.status == kBusy) return absl::OkStatus();
+    return absl::DataLossError(ToAbsl(page.body.substr(0, page.body.find('\n'))));
   }
+
+ private:
+  viewer::Viewer& viewer_;
+  const bool alone_;
+  bool known_ = false;
+};
+
+// Returns when a signal ends the program, when the last request is older than `idle`, or when there
+// is nothing to show.
+absl::Status AwaitEnd(const Cancellation& stop, std::optional<Nanos> idle,
+                      const std::atomic<MonoTime>& last_request, FirstRun* first) {
+  while (!stop.WaitFor(std::chrono::seconds(1))) {
+    if (first != nullptr) RETURN_IF_ERROR(first->Read());
+    if (idle && SystemClock().MonoNow() - last_request.load() > *idle) break;
+  }
+  return absl::OkStatus();
 }
 
 // True if there is nothing to choose from.
 bool OnlyRun(viewer::Library& library) {
   if (library.always_lists()) return false;
-  const absl::StatusOr<std::vector<std::string>> runs = library.Runs(catalog::kAllVisible, 2);
+  const absl::StatusOr<std::vector<std::string>> runs =
+      RunGuarded("view", [&] { return library.Runs(catalog::kAllVisible, 2); });
   return runs.ok() && runs->size() == 1;
 }
 
@@ -61,11 +89,12 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
   };
   absl::StatusOr<std::unique_ptr<http::HttpServer>> server = http::HttpServer::Start(
       {.listen = flags.listen,
-       .is_slow =
+       .work_of =
            [&](const http::Request& request) {
-             return viewer::Viewer::IsSlow(request) || viewer.MayAskStore(request);
+             return http::Work{viewer.LoadOf(request, &catalog::kAllVisible), request.source};
            },
-       .slow_threads = kViewSlowThreads},
+       .slow = {.threads = kViewSlowThreads},
+       .headers = {viewer::kFetchSite}},
       {{"/healthz", noted([](const http::Request&) {
           return http::Page{200, "ok\n"};
         })}},
@@ -74,18 +103,23 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
     return absl::Status(
         server.status().code(),
         ToAbsl(StrCat(MessageOf(server.status()), "; --listen 127.0.0.1:0 picks a free port")));
+  // A file, or a folder with files: no run of a logdir.
+  const bool alone = !library->has_catalog();
+  FirstRun first(viewer, alone);
+  constexpr int kTries = 5;  // Half a second, so that most of what is no trace is told at once.
+  for (int i = 0; alone && i < kTries; ++i) RETURN_IF_ERROR(first.Read());
   const std::string host = flags.listen.substr(0, flags.listen.rfind(':'));
   if (!IsLoopback(flags.listen))
     std::cerr << "strobe: everyone who can connect to " << flags.listen
               << " can read these traces\n";
   std::cout << "Showing " << library->place() << " at http://" << host << ":" << (*server)->port()
             << "/ (Ctrl-C ends)" << std::endl;
-  // Reads the first run while the user opens the browser, unless a run is chosen there first.
+  // Unless a run is chosen there first.
   const bool one = library->names_a_run() || OnlyRun(*library);
-  if (one) viewer.Answer({.path = "/api/run", .host = "localhost"});
-  AwaitEnd(stop, idle, last_request);
+  if (one) RETURN_IF_ERROR(first.Read());
+  const absl::Status end = AwaitEnd(stop, idle, last_request, alone ? &first : nullptr);
   ended.Cancel();  // Ends requests that wait for a store.
-  return absl::OkStatus();
+  return end;
 }
 
 std::string IsWebAddress(const std::string& url) {

@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxLogdirs = 64;                // Each has a thread.
+constexpr std::size_t kMaxLogdirs = 64;    // Each has a thread.
+constexpr std::size_t kCheckedRuns = 100;  // As many are known to have files in a list of runs.
 constexpr Nanos kFirstList = std::chrono::seconds(1);  // How long the first answer waits for it.
 constexpr Nanos kPagePatience = std::chrono::seconds(5);
 
@@ -60,20 +61,23 @@ class RunsOfLogdirs final : public viewer::Library {
                                                 std::size_t most) override {
     if (ListsAll()) return KnownRuns(visible, most);
     if (!visible.Has(places_.front().place.logdir.url())) return std::vector<std::string>{};
-    ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*places_.front().store));
-    const auto first = std::find(runs.begin(), runs.end(), places_.front().place.run);
-    if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
+    ASSIGN_OR_RETURN(std::vector<std::string> folders, ListRuns(*places_.front().store));
+    const auto first = std::find(folders.begin(), folders.end(), places_.front().place.run);
+    if (first != folders.end()) std::rotate(folders.begin(), first, first + 1);
+    // Those behind are not asked for, because each takes a request.
+    const std::size_t checked = std::min({most, folders.size(), kCheckedRuns});
+    std::vector<std::string> runs = FirstRuns(*places_.front().store, folders, checked);
+    if (runs.size() == checked && most > checked) {
+      const auto last = std::find(folders.begin(), folders.end(), runs.back());
+      runs.insert(runs.end(), last + 1, folders.end());
+    }
     if (runs.size() > most) runs.resize(most);
     return runs;
   }
   absl::Status Find(const std::string& run) override {
     const absl::StatusOr<Found> found = FindPlace(run);
     RETURN_IF_ERROR(found.status());
-    bool any = false;
-    RETURN_IF_ERROR(found->place->store->List(RunPrefix(found->run), [&any](const StoredObject&) {
-      any = true;
-      return false;
-    }));
+    ASSIGN_OR_RETURN(const bool any, HasFiles(*found->place->store, RunPrefix(found->run)));
     return any ? absl::OkStatus() : NoRun(run);
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
@@ -203,7 +207,7 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const std::vector<s
       return absl::InvalidArgumentError(StrCat("\"", text, "\" is given twice"));
     // With a single logdir, the error is shown on the command line; with several, in the list of
     // runs.
-    if (places.size() == 1) RETURN_IF_ERROR(RunsOf(place).status());
+    if (places.size() == 1) RETURN_IF_ERROR(NewestRun(place).status());
     if (place.place.logdir.scheme() != "file" && reading.pool == nullptr) {
       // All runs that are open share one bound.
       ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
@@ -218,7 +222,10 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const std::vector<s
 
 absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(const std::vector<ServedPlace>& places,
                                                             const LibraryOptions& options) {
-  TraceReading reading{.cancellation = options.ended, .files_through_store = true};
+  TraceReading reading{.cancellation = options.ended,
+                       .files_through_store = true,
+                       .json = std::make_shared<JsonConversions>(
+                           JsonConversions::Limits{}, std::make_shared<const SystemClock>())};
   ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
   std::vector<OpenPlace> open;
   std::vector<std::string> names;
@@ -250,9 +257,11 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const std::vector<s
   if (places.size() != 1) return OpenLogdirs(places, options);
   std::error_code error;
   std::string place = places.front();
-  if (fs::is_regular_file(place, error))
+  if (fs::is_regular_file(place, error)) {
+    RETURN_IF_ERROR(MayBeJson(place).status());
     return std::make_unique<OneRun>(fs::absolute(place).lexically_normal().native(),
                                     options.storage_config);
+  }
   if (fs::is_directory(place, error)) {
     place = fs::absolute(place).lexically_normal().native();
     while (place.size() > 1 && place.ends_with('/')) place.pop_back();

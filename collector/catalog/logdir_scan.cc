@@ -47,7 +47,7 @@ void Count(const StoredObject& object, FoundRuns& found, std::size_t max_runs,
     objects.manifest_mark = MarkOf(object.version);
   }
   if (file == "report.json") objects.report_bytes = object.bytes;
-  if (file.ends_with(kTraceSuffix) && file.find('/') == std::string_view::npos) ++objects.traces;
+  if (IsSpaceName(file)) ++objects.traces;
 }
 
 // Reads manifests on several threads, with a bound on their bytes together.

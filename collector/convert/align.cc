@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collector/xplane/edit.h"
+#include "collector/xplane/file_kind.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/summary.h"
 #include "common/base/parallel.h"
@@ -70,6 +71,8 @@ void CountFromZero(std::int64_t zero, xplane::Space& space) {
 
 absl::StatusOr<xplane::Space> ReadFromZero(std::string_view trace, xplane::Depth depth,
                                            std::int64_t& zero) {
+  const std::string why = xplane::WhyNoSpace(trace.substr(0, xplane::kHeadBytes));
+  if (!why.empty()) return absl::DataLossError(why);
   ASSIGN_OR_RETURN(xplane::Space space, xplane::Space::Read(trace, depth));
   ASSIGN_OR_RETURN(zero, xplane::TimeZero(space));
   if (zero < 0 || zero > kMaxNanos) zero = 0;  // Not told.

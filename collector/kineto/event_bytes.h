@@ -56,6 +56,10 @@ class EventBytes {
     size_ += fields.size();
   }
   void Clear() { size_ = 0; }
+  void Assign(std::string_view fields) {
+    Clear();
+    AddEncoded(fields);
+  }
 
   std::string_view bytes() const { return {buffer_.data(), size_}; }
 

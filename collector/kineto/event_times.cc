@@ -48,6 +48,7 @@ void TracePlanes::StartAgain(std::int64_t origin_us) {
   for (const std::unique_ptr<Line>& line : lines_.all()) line->LeaveOutAll();
   pending_.line = nullptr;
   marks_ = {};
+  flow_ends_ = {};
   marks_in_order_ = true;
   async_mark_ps_ = Line::kNever;
   times_ = {};

@@ -76,6 +76,12 @@ absl::StatusOr<std::size_t> Gunzip::Inflate(std::span<char> room) {
       s.damaged_ = s.damaged_ || s.in_member_;
       break;
     }
+    // Tapes and disks are filled with zeros behind the last file, which gzip ignores too.
+    if (!s.in_member_ && *s.z_.next_in == 0) {
+      ++s.z_.next_in;
+      --s.z_.avail_in;
+      continue;
+    }
     s.in_member_ = true;
     const int result = inflate(&s.z_, Z_NO_FLUSH);
     if (result == Z_STREAM_END) {

@@ -118,6 +118,7 @@ void TracePlanes::BeginSpan(const TraceEvent& event) {
   EventKind kind{};
   Line& line = LineOf(event, kind);
   bytes_.Clear();
+  pending_.begin_ps = *begin;
   AddHead(event, line);
   AddStats(event, kind, line);
   AddBoundFlow(event, line);
@@ -250,6 +251,10 @@ void TracePlanes::Finish() {
   for (const std::unique_ptr<Line>& line : lines_.all()) end_all(line->open);
   for (auto& [key, spans] : async_) end_all(spans);
   async_.clear();
+  flow_ends_.KeepUsual(usual_);
+  const FlowEnds::Counts flows = flow_ends_.Attach(lines_, {flow_id_, correlation_id_});
+  report_.joined_flows += flows.joined;
+  report_.loose_flows = flows.loose;
   // A window that begins longer than this before the first event is not the window of these events.
   constexpr std::int64_t kMaxWaitPs = 600'000'000'000'000;
   const std::optional<std::int64_t> window =

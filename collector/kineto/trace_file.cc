@@ -39,6 +39,10 @@ class TraceFileReader {
     report_.compressed_cut = input.damaged();
     planes_.Finish();
     Count();
+    if (has_samples_ && !has_others_)
+      return absl::DataLossError(
+          "the file holds only samples of stacks, no events with times; Chrome's DevTools or "
+          "https://www.speedscope.app open it");
     if (!splitter_.read_events())
       return absl::DataLossError("the file has no traceEvents: it is no trace in Chrome's format");
     return absl::OkStatus();
@@ -69,8 +73,16 @@ class TraceFileReader {
     }
   }
 
+  void Add(const TraceEvent& event) {
+    has_samples_ |= event.phase == 'P';
+    // Metadata and marks of one instant come with samples too.
+    has_others_ |= std::string_view("PMIiR").find(event.phase) == std::string_view::npos;
+    planes_.Add(event);
+  }
+
   void TakeMember() {
     const TopLevel& top = splitter_.top();
+    has_samples_ |= top.key() == "samples" && top.value().size() > 2;
     member_bytes_ += top.key().size() + top.value().size();
     if (top.value_cut() || member_bytes_ > kMaxMemberBytes) ++report_.cut_values;
     if (member_bytes_ <= kMaxMemberBytes) members_.emplace_back(top.key(), Evenly(top.value()));
@@ -86,14 +98,14 @@ class TraceFileReader {
     const char was_before = std::exchange(before, '['), was_behind = std::exchange(behind, ']');
     const std::string_view all(&before, events.back().end - events.front().begin + 2);
     const std::size_t read =
-        reader_.ReadArray(all, [this](const TraceEvent& event) { planes_.Add(event); });
+        reader_.ReadArray(all, [this](const TraceEvent& event) { Add(event); });
     before = was_before;
     behind = was_behind;
     for (std::size_t i = read; i < events.size(); ++i) {
       const EventSplitter::Extent extent = events[i];
       const std::string_view json(buffer + extent.begin, extent.end - extent.begin);
       if (const TraceEvent* event = reader_.ReadOne(json)) {
-        planes_.Add(*event);
+        Add(*event);
       } else if (splitter_.Reread(extent)) {
         return;
       }
@@ -119,6 +131,7 @@ class TraceFileReader {
   TracePlanes planes_{report_};
   FileMembers members_{};
   std::size_t member_bytes_ = 0;
+  bool has_samples_ = false, has_others_ = false;  // Were there any, and other events than marks?
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "collector/kineto/device_work.h"
 #include "collector/kineto/event_bytes.h"
 #include "collector/kineto/first_events.h"
+#include "collector/kineto/flow_ends.h"
 #include "collector/kineto/lines.h"
 #include "collector/kineto/micros.h"
 #include "collector/kineto/names.h"
@@ -50,6 +51,8 @@ class TracePlanes {
   const std::map<std::pair<std::string, std::string>, ThreadInfo>& streams() const {
     return streams_;
   }
+  // What the file calls processes that are devices, such as "GPU 0" or "NPU".
+  const std::map<std::string, std::string>& device_labels() const { return device_labels_; }
   // Other metadata: name and text.
   const std::deque<std::pair<std::string, std::string>>& metadata() const { return metadata_; }
 
@@ -66,11 +69,10 @@ class TracePlanes {
   // What an entry takes beside its texts.
   static constexpr std::size_t kMetadataBytes = 128;
 
-  // The newest event. Its arrows follow it in the file and are added when the next event begins.
+  // The newest event. Its arrows mostly follow it in the file, before the next event begins.
   struct Pending {
     Line* line = nullptr;
     std::int64_t begin_ps = 0;
-    bool has_flow = false;
     std::optional<std::int64_t> correlation{};
   };
   // A beginning or an end that stands apart. They are joined when all are known, because files may
@@ -82,7 +84,6 @@ class TracePlanes {
     std::uint32_t key_size = 0, body_size = 0;
     std::uint64_t phase = 0;
   };
-  enum Direction : std::uint64_t { kIn = 1, kOut = 2, kBoth = 3 };
 
   void BeginTimes();
   void Take(const TraceEvent& event);
@@ -90,6 +91,7 @@ class TracePlanes {
   Line& LineOf(const TraceEvent& event, EventKind& kind);
   void StartAgain(std::int64_t origin_us);
   static std::int64_t NameId(const TraceEvent& event, const Line& line);
+  Line& LineOfUnknown(const TraceEvent& event, LineKey key);
   void BeginEvent(const TraceEvent& event, Line& line, std::int64_t begin_ps);
   void AddHead(const TraceEvent& event, const Line& line);
   void AddStats(const TraceEvent& event, EventKind kind, Line& line);
@@ -113,7 +115,8 @@ class TracePlanes {
   void Close(const OpenSpan& span, std::int64_t end_ps, std::string_view args);
   void LeaveOutUnusual();
   void AddFlow(const TraceEvent& event);
-  std::uint64_t FlowId(std::string_view category, std::string_view id);
+  std::uint64_t FlowId(std::string_view category, std::string_view id, std::string_view pid);
+  void AddCorrelation(std::int64_t correlation, Line& line);
   void AddCounter(const TraceEvent& event);
   void AddMemory(const TraceEvent& event);
   void AddMetadata(const TraceEvent& event);
@@ -129,7 +132,7 @@ class TracePlanes {
                       correlation_id_ = table_.Id("correlation_id"), flow_id_ = table_.Id("flow"),
                       flops_id_ = table_.Id("flops");
   Lines lines_{table_};
-  std::map<std::string, std::string> processes_;
+  std::map<std::string, std::string> processes_, device_labels_;
   std::map<std::pair<std::string, std::string>, ThreadInfo> threads_, streams_;
   std::deque<std::pair<std::string, std::string>> metadata_;  // Its texts do not move.
   std::set<std::pair<std::string_view, std::string_view>> kept_metadata_;
@@ -149,7 +152,8 @@ class TracePlanes {
   Pending pending_;
   ByteChunks marks_;  // Each is followed by its key and its body.
   bool marks_in_order_ = true;
-  std::int64_t async_mark_ps_ = Line::kNever;                     // The time of the newest one.
+  std::int64_t async_mark_ps_ = Line::kNever;  // The time of the newest one.
+  FlowEnds flow_ends_;                         // Those that followed no event which they belong to.
   std::unordered_map<std::string, std::vector<OpenSpan>> async_;  // See AsyncKey.
 };
 

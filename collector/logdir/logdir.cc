@@ -129,6 +129,16 @@ std::string RunOfTraceUrl(std::string_view url) {
   return IsSafeName(url.substr(begin)) ? std::string(url.substr(begin)) : "";
 }
 
+bool IsSpaceName(std::string_view name) {
+  return name.size() > kTraceSuffix.size() && name.ends_with(kTraceSuffix) &&
+         name.find('/') == std::string_view::npos;
+}
+
+bool IsTraceJsonName(std::string_view name) {
+  return (name.ends_with(".trace.json") || name.ends_with(".trace.json.gz")) &&
+         name.find('/') == std::string_view::npos;
+}
+
 std::string RunPrefix(std::string_view run) { return StrCat(kRunsPrefix, run, "/"); }
 
 std::string TraceKey(std::string_view run, std::string_view worker) {

@@ -40,6 +40,11 @@ class Logdir {
 inline constexpr std::string_view kRunsPrefix = "plugins/profile/";
 inline constexpr std::string_view kTraceSuffix = ".xplane.pb";
 
+// Whether a file in a run's folder is a worker's trace, by its name below the folder: as an XSpace,
+// or as JSON. Other JSON files, such as the manifest, may hold anything.
+bool IsSpaceName(std::string_view name);
+bool IsTraceJsonName(std::string_view name);
+
 // Makes a relative path absolute, from the process's working directory, because Logdir::Parse
 // accepts no relative path. URLs, absolute paths and the empty text stay as they are.
 std::string AbsolutePlace(const std::string& place);

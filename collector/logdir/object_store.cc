@@ -7,6 +7,40 @@
 #include "common/base/strings.h"
 
 namespace strobe {
+namespace {
+
+bool IsNameOfEntry(std::string_view name) { return !name.empty() && name != "." && name != ".."; }
+
+// Whether the key can be the path of a file below the prefix.
+bool IsFileBelow(std::string_view prefix, std::string_view key) {
+  if (!key.starts_with(prefix)) return false;
+  for (key.remove_prefix(prefix.size());;) {
+    const std::size_t slash = key.find('/');
+    if (!IsNameOfEntry(key.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    key.remove_prefix(slash + 1);
+  }
+}
+
+}  // namespace
+
+absl::Status ObjectStore::List(std::string_view prefix, const Visitor& visit) {
+  return ListUnchecked(prefix, [&](StoredObject object) {
+    if (!IsFileBelow(prefix, object.key) || !CanRead(object.key)) return true;
+    object.name_begin = prefix.size();
+    return visit(std::move(object));
+  });
+}
+
+absl::StatusOr<std::vector<std::string>> ObjectStore::ListDirectories(std::string_view prefix) {
+  ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectoriesUnchecked(prefix));
+  std::erase_if(names, [this](const std::string& name) {
+    return !IsNameOfEntry(name) || name.find('/') != std::string::npos || !CanRead(name);
+  });
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
 
 absl::StatusOr<std::unique_ptr<ObjectStore>> OpenStore(StoreOpener& stores, std::string_view logdir,
                                                        const StoreLimits& limits) {
@@ -34,9 +68,13 @@ absl::StatusOr<std::string> GetText(ObjectStore& store, std::string_view key, st
 }
 
 absl::StatusOr<std::uint64_t> DeleteBelow(ObjectStore& store, std::string_view prefix) {
-  ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(store, prefix));
   std::vector<std::string> keys;
-  for (const StoredObject& object : objects) keys.push_back(object.key);
+  RETURN_IF_ERROR(store.ListUnchecked(prefix, [&](StoredObject object) {
+    if (object.key.starts_with(prefix)) keys.push_back(std::move(object.key));
+    return true;
+  }));
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   RETURN_IF_ERROR(store.Delete(keys));
   return keys.size();
 }
@@ -50,6 +88,15 @@ absl::StatusOr<std::vector<StoredObject>> ListAll(ObjectStore& store, std::strin
   std::sort(objects.begin(), objects.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
   return objects;
+}
+
+absl::StatusOr<bool> HasFiles(ObjectStore& store, std::string_view prefix) {
+  bool any = false;
+  RETURN_IF_ERROR(store.List(prefix, [&](const StoredObject&) {
+    any = true;
+    return false;
+  }));
+  return any;
 }
 
 }  // namespace strobe

@@ -1,5 +1,6 @@
 // The interface to the store that holds a logdir's objects.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +23,12 @@ struct StoredObject {
   // Differs after the object was replaced; empty if listing does not tell. May be another text than
   // ObjectInfo::version.
   std::string version{};
+  std::size_t name_begin = 0;
+
+  // The key below the prefix that List was given; not empty.
+  std::string_view name() const {
+    return std::string_view(key).substr(std::min(name_begin, key.size()));
+  }
 };
 
 struct ObjectInfo {
@@ -82,14 +89,25 @@ class ObjectStore {
   // an empty version, as from stores that do not tell versions, this cannot be noticed.
   virtual absl::StatusOr<std::size_t> ReadVersion(std::string_view key, const std::string& version,
                                                   std::uint64_t offset, std::span<char> into) = 0;
-  // Lists the objects below the prefix, which ends with '/' or is empty, in any order. An empty
-  // result is not an error. The visitor returns false to end the listing.
+  // Lists the files below the prefix, which ends with '/' or is empty, in any order. An empty
+  // result is not an error. The visitor returns false to end the listing. A bucket may also have
+  // keys that are no path of a file, such as "RUN/", which consoles and mounted buckets write for a
+  // folder, or "RUN//x"; they are left out here, like those that the store cannot read.
   using Visitor = std::function<bool(StoredObject)>;
-  virtual absl::Status List(std::string_view prefix, const Visitor& visit) = 0;
-  // Returns the names of the directories one level below the prefix.
-  virtual absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) = 0;
-  // Deletes objects. A missing object is not an error.
+  absl::Status List(std::string_view prefix, const Visitor& visit);
+  // Returns the names of the directories one level below the prefix, each once. There need not be
+  // a file in them.
+  absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix);
+  // Deletes objects, also those that List leaves out. A missing object is not an error.
   virtual absl::Status Delete(std::span<const std::string> keys) = 0;
+  // What the store itself lists, which nobody has checked: a key may be any text, and need not be
+  // below the prefix. For List and for deleting; everybody else calls List.
+  virtual absl::Status ListUnchecked(std::string_view prefix, const Visitor& visit) = 0;
+  // The same for ListDirectories.
+  virtual absl::StatusOr<std::vector<std::string>> ListDirectoriesUnchecked(
+      std::string_view prefix) = 0;
+  // Whether the store can read objects with such keys, if they exist.
+  virtual bool CanRead(std::string_view /*key*/) const { return true; }
   // Null if the store writes objects of every size with Put.
   virtual PartUploads* uploads() { return nullptr; }
 };
@@ -118,9 +136,11 @@ absl::StatusOr<std::unique_ptr<ObjectStore>> OpenStore(StoreOpener& stores, std:
 absl::Status PutText(ObjectStore& store, std::string_view key, std::string_view text);
 // Returns the whole object. OutOfRange if it has more than `most` bytes.
 absl::StatusOr<std::string> GetText(ObjectStore& store, std::string_view key, std::uint64_t most);
-// Deletes all objects below the prefix and returns their number.
+// Deletes all objects below the prefix, whatever their keys are, and returns their number.
 absl::StatusOr<std::uint64_t> DeleteBelow(ObjectStore& store, std::string_view prefix);
-// Returns all objects below the prefix, sorted by key.
+// Returns all files below the prefix, sorted by key.
 absl::StatusOr<std::vector<StoredObject>> ListAll(ObjectStore& store, std::string_view prefix);
+// Whether there is a file below the prefix.
+absl::StatusOr<bool> HasFiles(ObjectStore& store, std::string_view prefix);
 
 }  // namespace strobe

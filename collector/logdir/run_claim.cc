@@ -31,22 +31,12 @@ absl::StatusOr<Owner> ClaimOf(ObjectStore& store, std::string_view run,
   return *claim == capture_id ? Owner::kUs : Owner::kOther;
 }
 
-// Whether there is any object in the run.
-absl::StatusOr<bool> IsUsed(ObjectStore& store, std::string_view run) {
-  bool used = false;
-  RETURN_IF_ERROR(store.List(RunPrefix(run), [&](const StoredObject&) {
-    used = true;
-    return false;
-  }));
-  return used;
-}
-
 // Whose the run is, whether it is claimed or not.
 absl::StatusOr<Owner> OwnerOf(ObjectStore& store, std::string_view run,
                               std::string_view capture_id) {
   ASSIGN_OR_RETURN(Owner owner, ClaimOf(store, run, capture_id));
   if (owner != Owner::kNobody) return owner;
-  ASSIGN_OR_RETURN(const bool used, IsUsed(store, run));
+  ASSIGN_OR_RETURN(const bool used, HasFiles(store, RunPrefix(run)));
   if (!used) return Owner::kNobody;
   // Another worker of the capture may have claimed the run and written to it in between.
   ASSIGN_OR_RETURN(owner, ClaimOf(store, run, capture_id));
@@ -100,7 +90,7 @@ absl::StatusOr<std::string> FindClaimedRun(ObjectStore& store, std::string_view 
   }
   // A capture whose workers may write but not read the logdir has no claim; its run has this name.
   const std::string hashed = UnclaimedRun(run, capture_id);
-  ASSIGN_OR_RETURN(const bool used, IsUsed(store, hashed));
+  ASSIGN_OR_RETURN(const bool used, HasFiles(store, RunPrefix(hashed)));
   if (used) return hashed;
   return absl::NotFoundError(StrCat("capture ", capture_id, " has not claimed run ", run));
 }

@@ -78,17 +78,22 @@ class CloudStore final : public ObjectStore, public PartUploads {
     if (!status.ok()) return status;
     return got;
   }
-  absl::Status List(std::string_view prefix, const Visitor& visit) override {
+  absl::Status ListUnchecked(std::string_view prefix, const Visitor& visit) override {
     return ListWith(prefix, false, [&](const Listed& object) {
       return visit({.key = std::string(object.key),
                     .bytes = object.bytes,
                     .version = std::string(object.version)});
     });
   }
-  absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override {
+  absl::StatusOr<std::vector<std::string>> ListDirectoriesUnchecked(
+      std::string_view prefix) override {
     std::vector<std::string> names;
     RETURN_IF_ERROR(ListWith(prefix, true, [&](const Listed& object) {
-      if (object.is_prefix) names.emplace_back(object.key.substr(prefix.size()));
+      std::string_view name = object.key;
+      if (!object.is_prefix || !name.starts_with(prefix)) return true;
+      name.remove_prefix(prefix.size());
+      if (name.ends_with('/')) name.remove_suffix(1);
+      names.emplace_back(name);
       return true;
     }));
     return names;
@@ -108,6 +113,11 @@ class CloudStore final : public ObjectStore, public PartUploads {
     });
   }
 
+  // The crate refuses paths with control characters.
+  bool CanRead(std::string_view key) const override {
+    return std::none_of(key.begin(), key.end(),
+                        [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  }
   PartUploads* uploads() override { return this; }
   absl::StatusOr<std::string> Begin(std::string_view key, std::string_view sha256) override {
     char* id = nullptr;
@@ -195,27 +205,27 @@ class CloudStore final : public ObjectStore, public PartUploads {
   absl::Status ListWith(std::string_view prefix, bool shallow,
                         std::function<bool(const Listed&)> visit) const {
     struct Context {
-      std::size_t skip;
+      const std::string root;
       const std::function<bool(const Listed&)>& visit;
-    } context{root_.empty() ? 0 : root_.size() + 1, visit};
+    } context{Full(""), visit};
     std::string full = Full(prefix);
     while (full.ends_with('/')) full.pop_back();
     constexpr std::uint64_t kManyObjects = 1ull << 30;  // One call may take thousands of requests.
-    return Call(
-        "list", prefix, kManyObjects, [&](strobe_store_call call, strobe_store_error* error) {
-          return strobe_store_list(
-              store_, call, full.c_str(), shallow,
-              [](void* raw, const char* key, std::size_t size, std::uint64_t bytes, int is_prefix,
-                 const char* version, std::size_t version_size) {
-                const auto& target = *static_cast<Context*>(raw);
-                const std::string_view whole(key, size);
-                if (whole.size() <= target.skip) return 0;
-                const Listed object{
-                    whole.substr(target.skip), bytes, is_prefix != 0, {version, version_size}};
-                return target.visit(object) ? 0 : 1;
-              },
-              &context, error);
-        });
+    return Call("list", prefix, kManyObjects,
+                [&](strobe_store_call call, strobe_store_error* error) {
+                  return strobe_store_list(
+                      store_, call, full.c_str(), shallow,
+                      [](void* raw, const char* key, std::size_t size, std::uint64_t bytes,
+                         int is_prefix, const char* version, std::size_t version_size) {
+                        const auto& target = *static_cast<Context*>(raw);
+                        std::string_view below(key, size);
+                        if (!below.starts_with(target.root)) return 0;
+                        below.remove_prefix(target.root.size());
+                        const Listed object{below, bytes, is_prefix != 0, {version, version_size}};
+                        return target.visit(object) ? 0 : 1;
+                      },
+                      &context, error);
+                });
   }
 
   strobe_store* const store_;

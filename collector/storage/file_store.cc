@@ -121,6 +121,8 @@ absl::Status TakeName(const Place& place, const std::string& hidden, bool create
 absl::Status ListBelow(const FileDescriptor& folder, const std::string& prefix, int depth,
                        const ObjectStore::Visitor& visit, bool& more) {
   ASSIGN_OR_RETURN(const std::vector<FolderEntry> entries, ReadFolder(folder));
+  // As buckets tell an empty folder, so that it can be deleted.
+  if (entries.empty() && !prefix.empty()) more = visit({.key = prefix});
   for (const FolderEntry& entry : entries) {
     if (!more) break;
     if (!entry.is_folder) {
@@ -218,14 +220,15 @@ absl::StatusOr<std::size_t> FileStore::Read(std::string_view key, std::uint64_t 
   return got;
 }
 
-absl::Status FileStore::List(std::string_view prefix, const Visitor& visit) {
+absl::Status FileStore::ListUnchecked(std::string_view prefix, const Visitor& visit) {
   const absl::StatusOr<FileDescriptor> folder = OpenFolder(root_, prefix, Missing::kIsAnError);
   if (!folder.ok()) return MissingIsFine(folder.status());
   bool more = true;
   return ListBelow(*folder, std::string(prefix), 0, visit, more);
 }
 
-absl::StatusOr<std::vector<std::string>> FileStore::ListDirectories(std::string_view prefix) {
+absl::StatusOr<std::vector<std::string>> FileStore::ListDirectoriesUnchecked(
+    std::string_view prefix) {
   std::vector<std::string> names;
   const absl::StatusOr<FileDescriptor> folder = OpenFolder(root_, prefix, Missing::kIsAnError);
   if (!folder.ok()) {
@@ -243,6 +246,10 @@ absl::Status FileStore::Delete(std::span<const std::string> keys) {
   std::set<std::string> left;  // Folders that had something in them after their last object.
   for (const std::string& key : keys) {
     if (cancelled()) return absl::CancelledError("cancelled");
+    if (key.ends_with('/')) {
+      left.insert(key.substr(0, key.size() - 1));
+      continue;
+    }
     const absl::StatusOr<Place> place = Find(root_, key, Missing::kIsAnError);
     if (absl::IsNotFound(place.status())) continue;
     RETURN_IF_ERROR(place.status());

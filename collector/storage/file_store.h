@@ -26,8 +26,9 @@ class FileStore final : public ObjectStore {
                                           std::uint64_t offset, std::span<char> into) override {
     return Read(key, offset, into);
   }
-  absl::Status List(std::string_view prefix, const Visitor& visit) override;
-  absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override;
+  absl::Status ListUnchecked(std::string_view prefix, const Visitor& visit) override;
+  absl::StatusOr<std::vector<std::string>> ListDirectoriesUnchecked(
+      std::string_view prefix) override;
   // Also removes empty directories.
   absl::Status Delete(std::span<const std::string> keys) override;
 

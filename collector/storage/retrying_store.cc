@@ -85,22 +85,24 @@ class RetryingStore final : public ObjectStore, public PartUploads {
                                           std::uint64_t offset, std::span<char> into) override {
     return retry_([&] { return inner_->ReadVersion(key, version, offset, into); });
   }
-  absl::Status List(std::string_view prefix, const Visitor& visit) override {
+  absl::Status ListUnchecked(std::string_view prefix, const Visitor& visit) override {
     // A listing that fails is started again. Objects that the visitor has seen are skipped by their
     // keys, because others may have been deleted meanwhile and not every store sorts its listing.
     std::unordered_set<std::string> told;
     return retry_([&] {
-      return inner_->List(prefix, [&](StoredObject object) {
+      return inner_->ListUnchecked(prefix, [&](StoredObject object) {
         return !told.insert(object.key).second || visit(std::move(object));
       });
     });
   }
-  absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override {
-    return retry_([&] { return inner_->ListDirectories(prefix); });
+  absl::StatusOr<std::vector<std::string>> ListDirectoriesUnchecked(
+      std::string_view prefix) override {
+    return retry_([&] { return inner_->ListDirectoriesUnchecked(prefix); });
   }
   absl::Status Delete(std::span<const std::string> keys) override {
     return retry_([&] { return inner_->Delete(keys); });
   }
+  bool CanRead(std::string_view key) const override { return inner_->CanRead(key); }
   PartUploads* uploads() override { return inner_->uploads() == nullptr ? nullptr : this; }
 
   absl::StatusOr<std::string> Begin(std::string_view key, std::string_view sha256) override {

@@ -182,12 +182,12 @@ absl::StatusOr<std::size_t> TimedFileStore::Read(std::string_view key, std::uint
       });
 }
 
-absl::Status TimedFileStore::List(std::string_view prefix, const Visitor& visit) {
+absl::Status TimedFileStore::ListUnchecked(std::string_view prefix, const Visitor& visit) {
   return Run<absl::Status>(
       root_, limits_, StrCat("listing ", prefix),
       [prefix = std::string(prefix), &visit](FileStore& store, Operation& operation) {
         absl::Status awaited;
-        const absl::Status listed = store.List(prefix, [&](StoredObject object) {
+        const absl::Status listed = store.ListUnchecked(prefix, [&](StoredObject object) {
           bool more = false;
           awaited = operation.WithWaiter([&] { more = visit(std::move(object)); });
           return more;
@@ -196,11 +196,12 @@ absl::Status TimedFileStore::List(std::string_view prefix, const Visitor& visit)
       });
 }
 
-absl::StatusOr<std::vector<std::string>> TimedFileStore::ListDirectories(std::string_view prefix) {
+absl::StatusOr<std::vector<std::string>> TimedFileStore::ListDirectoriesUnchecked(
+    std::string_view prefix) {
   return Run<absl::StatusOr<std::vector<std::string>>>(
       root_, limits_, StrCat("listing ", prefix),
       [prefix = std::string(prefix)](FileStore& store, Operation&) {
-        return store.ListDirectories(prefix);
+        return store.ListDirectoriesUnchecked(prefix);
       });
 }
 

@@ -30,8 +30,9 @@ class TimedFileStore final : public ObjectStore {
                                           std::uint64_t offset, std::span<char> into) override {
     return Read(key, offset, into);
   }
-  absl::Status List(std::string_view prefix, const Visitor& visit) override;
-  absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override;
+  absl::Status ListUnchecked(std::string_view prefix, const Visitor& visit) override;
+  absl::StatusOr<std::vector<std::string>> ListDirectoriesUnchecked(
+      std::string_view prefix) override;
   absl::Status Delete(std::span<const std::string> keys) override;
 
   // The number of threads of this process that hang now.

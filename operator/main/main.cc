@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/ending_signals.h"
 #include "common/base/file_limit.h"
+#include "common/base/flag_failure.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -137,6 +138,7 @@ int main(int argc, char** argv) {
   const CLI::App* const apply = AddApplyCrds(app, flags);
   const CLI::App* const release = AddReleaseRequests(app, flags);
   const CLI::App* const check = AddCheck(app);
+  app.failure_message(FlagFailure<CLI::App, CLI::Error>);
   CLI11_PARSE(app, argc, argv);
   if (*apply || *release || *check) InitLog(LogLevel::kWarning, LogFormat::kText);
   if (*apply) ExitWith(ApplyCrds(flags.kubeconfig, flags.crds));

@@ -14,6 +14,7 @@
 #include "collector/storage/store_options.h"
 #include "common/base/ending_signals.h"
 #include "common/base/file_limit.h"
+#include "common/base/flag_failure.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
 #include "sidecar/main/flags.h"
@@ -92,6 +93,7 @@ int SidecarMain(int argc, char** argv) {
       "Example: strobe-sidecar --framework localhost:9999 --insecure-plaintext",
       "strobe-sidecar");
   AddFlags(app, flags);
+  app.failure_message(FlagFailure<CLI::App, CLI::Error>);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -93,12 +93,11 @@ bool IsDerivedFrom(std::string_view name, const std::set<std::string>& workers) 
 }
 
 absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::string_view capture_id) {
-  const std::string prefix = RunPrefix(run);
-  ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(store, prefix));
+  ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(store, RunPrefix(run)));
   std::vector<StoredObject> traces, originals;
   std::set<std::string> keys;
   for (const StoredObject& object : objects) {
-    if (object.key.ends_with(kTraceSuffix)) traces.push_back(object);
+    if (IsSpaceName(object.name())) traces.push_back(object);
     if (object.key.ends_with(session::kOriginalSuffix)) originals.push_back(object);
     keys.insert(object.key);
   }
@@ -115,13 +114,16 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
     if (capture == capture_id) our_texts.insert(key);
   }
   std::set<std::string> workers;
-  for (const std::string& key : our_traces)
-    workers.insert(key.substr(prefix.size(), key.size() - prefix.size() - kTraceSuffix.size()));
+  for (const StoredObject& trace : traces) {
+    std::string_view worker = trace.name();
+    worker.remove_suffix(kTraceSuffix.size());
+    if (our_traces.contains(trace.key)) workers.emplace(worker);
+  }
   const bool alone = our_traces.size() == traces.size() &&
                      our_texts.contains(ManifestKey(run)) == keys.contains(ManifestKey(run));
   Sorted sorted;
   for (const StoredObject& object : objects) {
-    const std::string_view name = std::string_view(object.key).substr(prefix.size());
+    const std::string_view name = object.name();
     const bool is_ours =
         our_traces.contains(object.key) || our_originals.contains(object.key) ||
         our_texts.contains(object.key) || IsDerivedFrom(name, workers) ||

@@ -14,6 +14,33 @@
 
 namespace strobe {
 
+// Keys that a store may tell in a listing of a run and that are nobody's file: the folder's own
+// object, as consoles, gcsfuse and s3fs write it, "//", "..", and what is not in the folder at all.
+inline std::vector<std::string> OddKeys(std::string_view run) {
+  const std::string prefix = RunPrefix(run);
+  std::vector<std::string> keys = {"",
+                                   "/",
+                                   ".",
+                                   "..",
+                                   "x",
+                                   "plugins",
+                                   "plugins/",
+                                   "plugins/profile",
+                                   std::string(kRunsPrefix),
+                                   StrCat(kRunsPrefix, "/"),
+                                   StrCat("/", prefix, "w.xplane.pb"),
+                                   "plugins//profile/w.xplane.pb"};
+  // Parts of the prefix, which are shorter than it.
+  for (std::size_t size = kRunsPrefix.size(); size < prefix.size(); ++size)
+    keys.push_back(prefix.substr(0, size));
+  for (const std::string_view name :
+       {"", "/", "//", "/w.xplane.pb", "//strobe.json", "a//w.xplane.pb", "./w.xplane.pb", "a/.",
+        "../other/w.xplane.pb", "..", ".", "a/", "a/b/", "a/../w.xplane.pb", "w.xplane.pb/",
+        "strobe.json/", "/strobe.capture", "strobe.capture//"})
+    keys.push_back(StrCat(prefix, name));
+  return keys;
+}
+
 // The content of a bucket, shared by the stores that are opened on it.
 struct MemoryBucket {
   struct Object {
@@ -30,6 +57,7 @@ struct MemoryBucket {
   std::vector<std::string> calls ABSL_GUARDED_BY(mutex);
   int serial ABSL_GUARDED_BY(mutex) = 0;
   bool keeps_sha256 = true;
+  std::vector<std::string> strays{};  // Every listing tells these keys, whatever its prefix.
   // Called before and after each call ("put", "stat", "part"...). An error from `before` is a call
   // that failed; an error from `after` is a call that took effect but whose answer was lost.
   std::function<absl::Status(const std::string&call)> before, after;
@@ -93,20 +121,23 @@ class MemoryStore final : public ObjectStore, public PartUploads {
     }));
     return got;
   }
-  absl::Status List(std::string_view prefix, const Visitor& visit) override {
+  absl::Status ListUnchecked(std::string_view prefix, const Visitor& visit) override {
     return Do("list", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
+      for (const std::string& key : bucket_.strays) {
+        if (!visit({.key = key})) return absl::OkStatus();
+      }
       for (const auto& [key, object] : bucket_.objects) {
         if (key.starts_with(prefix) && !visit({key, object.bytes.size(), object.version})) break;
       }
       return absl::OkStatus();
     });
   }
-  absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override {
+  absl::StatusOr<std::vector<std::string>> ListDirectoriesUnchecked(
+      std::string_view prefix) override {
     std::vector<std::string> names;
-    RETURN_IF_ERROR(List(prefix, [&](const StoredObject& object) {
-      const std::string rest = object.key.substr(prefix.size());
-      const std::size_t slash = rest.find('/');
-      if (slash != std::string::npos && (names.empty() || names.back() != rest.substr(0, slash)))
+    RETURN_IF_ERROR(ListUnchecked(prefix, [&](const StoredObject& object) {
+      const std::string rest = object.key.substr(std::min(prefix.size(), object.key.size()));
+      if (const std::size_t slash = rest.find('/'); slash != std::string::npos)
         names.push_back(rest.substr(0, slash));
       return true;
     }));
@@ -129,15 +160,16 @@ class MemoryStore final : public ObjectStore, public PartUploads {
     }));
     return id;
   }
-  absl::StatusOr<std::string> Part(std::string_view, const std::string& upload, std::size_t index,
-                                   const ByteSource& bytes, std::uint64_t offset,
+  absl::StatusOr<std::string> Part(std::string_view key, const std::string& upload,
+                                   std::size_t index, const ByteSource& bytes, std::uint64_t offset,
                                    std::size_t size) override {
     const std::string id = StrCat("part-", index);
     std::string all(size, '\0');
     RETURN_IF_ERROR(bytes.Read(offset, all));
     RETURN_IF_ERROR(Do("part", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
       const auto found = bucket_.uploads.find(upload);
-      if (found == bucket_.uploads.end()) return absl::NotFoundError("no such upload");
+      if (found == bucket_.uploads.end() || found->second.key != key)
+        return absl::NotFoundError("no such upload");
       found->second.parts[id] = std::move(all);
       return absl::OkStatus();
     }));
@@ -147,7 +179,8 @@ class MemoryStore final : public ObjectStore, public PartUploads {
                       std::span<const std::string> parts) override {
     return Do("commit", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
       const auto found = bucket_.uploads.find(upload);
-      if (found == bucket_.uploads.end()) return absl::NotFoundError("no such upload");
+      if (found == bucket_.uploads.end() || found->second.key != key)
+        return absl::NotFoundError("no such upload");
       if (bucket_.objects.contains(key)) return absl::AlreadyExistsError("there");
       MemoryBucket::Object object{"", found->second.sha256};
       for (const std::string& part : parts) object.bytes += found->second.parts.at(part);
@@ -156,9 +189,11 @@ class MemoryStore final : public ObjectStore, public PartUploads {
       return absl::OkStatus();
     });
   }
-  absl::Status Abort(std::string_view, const std::string& upload) override {
+  absl::Status Abort(std::string_view key, const std::string& upload) override {
     return Do("abort", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
-      bucket_.uploads.erase(upload);
+      std::erase_if(bucket_.uploads, [&](const auto& entry) {
+        return entry.first == upload && entry.second.key == key;
+      });
       return absl::OkStatus();
     });
   }

@@ -4,9 +4,11 @@ import contextlib
 import gzip
 import json
 import os
+import pickle
 import re
 import subprocess
 import urllib.request
+import zlib
 from collections import Counter, defaultdict
 
 import pytest
@@ -324,10 +326,79 @@ def test_a_text_of_two_gibibytes_takes_little_memory(tmp_path):
     assert "before" in out and "after" in out and "1 event could not be read: more than 2 MiB" in out
 
 
+def packet(*fields):
+    """A packet of a Perfetto trace: numbers below 128, and texts."""
+    content = b"".join(bytes([f << 3, v]) if isinstance(v, int) else bytes([f << 3 | 2, len(v)]) + v for f, v in fields)
+    return b"\x0a" + bytes([len(content)]) + content
+
+
+PERFETTO = packet((10, 1), (60, b"\x08\x01")) + packet((8, 100), (10, 1), (11, b"\x48\x01\x58\x01"))
+EVENT = b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2}'
+FILES_THAT_ARE_NO_TRACE = {
+    "README.md": ((ROOT / "README.md").read_bytes(), "this is text, neither JSON nor an XSpace"),
+    "empty.xplane.pb": (b"", "the file is empty"),
+    "empty.json": (b"", "the file is empty"),
+    "picture.png": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "this is a picture (PNG)"),
+    "perfetto.pftrace": (PERFETTO, "this is a Perfetto trace, not an XSpace; https://ui.perfetto.dev opens it"),
+    "perfetto.xplane.pb": (PERFETTO, "this is a Perfetto trace"),
+    "perfetto.json.gz": (gzip.compress(PERFETTO), "within the compression by gzip, this is a Perfetto trace"),
+    "space.xplane.pb.gz": (gzip.compress(b"\x0a\x0b\x12\x09/host:CPU"), "this is an XSpace compressed by gzip; gunzip it first"),
+    "events.json.zst": (b"\x28\xb5\x2f\xfd\x24\0\1\0\0", "compressed by zstd"),
+    "events.json": (b"\x28\xb5\x2f\xfd\x24\0\1\0\0", "compressed by zstd"),
+    "zlib.json.gz": (zlib.compress(b"[" + EVENT + b"]"), "compressed by zlib"),
+    "app.cpuprofile": (b'{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"samples":[1],"timeDeltas":[0]}', "only samples (a CPU profile of V8)"),
+    "samples.json": (b'{"traceEvents":[{"ph":"M","name":"process_name","pid":1,"args":{"name":"x"}},{"ph":"P","name":"sample","pid":1,"tid":1,"ts":5}]}', "only samples"),
+    "frames.json": (b'{"traceEvents":[],"stackFrames":{"1":{"name":"f"}},"samples":[{"cpu":0,"tid":1,"ts":1.0,"name":"cycles","sf":1,"weight":1}]}', "only samples"),
+    "stacks.txt": (b"main;train;step 42\nmain;train;load 7\n", "only samples (collapsed stacks)"),
+    "perf.txt": (b"python 42 [000] 1234.567890:  10101 cycles:\n\tffff native_write_msr\n\n", "only samples (the text of perf script)"),
+    "profile.speedscope.json": (b'{"$schema":"https://www.speedscope.app/file-format-schema.json","profiles":[]}', "https://www.speedscope.app opens it"),
+    "snapshot.pickle": (pickle.dumps({"segments": []}, protocol=4), "pickle of Python"),
+}
+
+
+@pytest.mark.parametrize("name, content", [
+    ("trace", EVENT), ("events.txt", EVENT), ("trace.gz", gzip.compress(EVENT)), ("trace.json.gz.1", gzip.compress(EVENT)),
+    ("padded.json.gz", gzip.compress(EVENT) + bytes(5000)), ("plain.json.gz", EVENT)])
+def test_what_the_file_holds_decides_and_not_its_name(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content if content[:1] != b"{" else b"[" + content + b"]")
+    if content[:2] == b"\x1f\x8b":
+        (tmp_path / name).write_bytes(gzip.compress(b"[" + EVENT + b"]") + content[len(gzip.compress(EVENT)):])
+    shown = strobe("inspect", tmp_path / name, "--output", "json")
+    worker, = json.loads(shown.stdout)
+    assert sum(plane["events"] for plane in worker["planes"]) == 1 and shown.stderr == ""
+
+
+def test_json_files_of_a_folder_that_are_not_named_as_traces(tmp_path):
+    """HTA and torchtitan write such names. What holds no events is left out, and better names are preferred."""
+    for rank in range(3):
+        events = {"schemaVersion": 1, "distributedInfo": {"rank": rank}, "filler": "x" * 100_000, "traceEvents": [json.loads(EVENT)]}
+        text = json.dumps(events).encode()
+        (tmp_path / f"rank-{rank}.json.gz").write_bytes(gzip.compress(text)) if rank else (tmp_path / "rank0_trace.json").write_bytes(text)
+    (tmp_path / "config.json").write_text('{"lr": 1e-4, "note": "traceEvents"}')
+    (tmp_path / "list.json").write_text("[1, 2]")
+    workers = json.loads(strobe("inspect", tmp_path, "--output", "json").stdout)
+    assert [(w["worker"], sum(p["events"] for p in w["planes"])) for w in workers] == [("rank-1", 1), ("rank-2", 1), ("rank0_trace", 1)]
+    (tmp_path / "best.trace.json").write_bytes(b"[" + EVENT + b"]")
+    assert [w["worker"] for w in json.loads(strobe("inspect", tmp_path, "--output", "json").stdout)] == ["best"]
+
+
 def test_what_is_no_trace_is_said(tmp_path):
     for content in (b"", b"hello", b"{}", b'{"a": [1, 2]}', b"\x1f\x8b\x08\x00garbage", bytes(range(256)) * 10):
         (tmp_path / "t.json").write_bytes(content)
         done = strobe("inspect", tmp_path / "t.json", check=False)
         assert done.returncode == 1 and "DataLoss" in done.stderr and "t.json" in done.stderr, content
+    for name, words in FILES_THAT_ARE_NO_TRACE.items():
+        content, why = words
+        (tmp_path / name).write_bytes(content)
+        for command in (["inspect"], ["report"], ["view", "--listen", "127.0.0.1:0"], ["convert", "--to", "stats", "-o", "-"]):
+            done = strobe(command[0], tmp_path / name, *command[1:], check=False)
+            assert done.returncode == 1 and (done.stdout == "" or command[0] == "view"), (name, command, done.stdout)
+            assert why in done.stderr and name.split(".")[0] in done.stderr, (name, command, done.stderr)
+    (tmp_path / "folder").mkdir()
+    for command in ("inspect", "view", "report"):
+        done = strobe(command, tmp_path / "folder", check=False)
+        assert done.returncode == 1 and "has no runs" in done.stderr, (command, done.stderr)
+    (tmp_path / "folder/package.json").write_text('{"name": "x"}')
+    assert "none of its 1 .json files is a trace" in strobe("view", tmp_path / "folder", check=False).stderr
     done = strobe("inspect", tmp_path / "none.json", check=False)
     assert done.returncode == 1 and "NotFound" in done.stderr

@@ -47,8 +47,8 @@ typedef struct {
  * the calling thread, before the function that received it returns. */
 typedef int (*strobe_store_reader)(void* context, uint64_t offset, uint8_t* into, size_t size);
 
-/* Receives an object, or with is_prefix a common prefix without its trailing slash. The version is
- * the object's ETag, or empty. Returns non-zero to end the listing. */
+/* Receives an object, or with is_prefix a common prefix. The key is as the store told it, whatever
+ * it is. The version is the object's ETag, or empty. Returns non-zero to end the listing. */
 typedef int (*strobe_store_visitor)(void* context, const char* key, size_t key_size, uint64_t bytes,
                                     int is_prefix, const char* version, size_t version_size);
 
@@ -77,7 +77,8 @@ int strobe_store_read(strobe_store* store, strobe_store_call call, const char* k
  * one level and the common prefixes of deeper objects. */
 int strobe_store_list(strobe_store* store, strobe_store_call call, const char* prefix, int shallow,
                       strobe_store_visitor visitor, void* context, strobe_store_error* error);
-/* A missing object is not an error. */
+/* A missing object is not an error. BAD_CONFIG if no request can name some of the objects, such as
+ * "a/../b"; the others are deleted. */
 int strobe_store_delete(strobe_store* store, strobe_store_call call, const char* const* keys,
                         size_t keys_size, strobe_store_error* error);
 

@@ -14,6 +14,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr char kTrace[] = "plugins/profile/r/w.xplane.pb";
+constexpr std::size_t kName = sizeof("plugins/profile/r/") - 1;
 
 FleetRun Row() {
   return {.run = "r=1/\x1b",
@@ -47,12 +48,16 @@ TEST(FleetShare, EachRunHasOneOwnerAndStaysWithIt) {
 
 TEST(FleetIdentity, ChangesWithTracesAndWithWhatIsMadeOfThem) {
   const std::vector<StoredObject> objects = {
-      {.key = kTrace, .bytes = 7, .version = "a"},
-      {.key = "plugins/profile/r/x.trace.json.gz", .bytes = 9, .version = "b"}};
+      {.key = kTrace, .bytes = 7, .version = "a", .name_begin = kName},
+      {.key = "plugins/profile/r/x.trace.json.gz",
+       .bytes = 9,
+       .version = "b",
+       .name_begin = kName}};
   const std::string identity = FleetIdentity(objects, true);
   EXPECT_EQ(FleetIdentity({objects[1], objects[0]}, true), identity) << "the order of a listing";
   std::vector<StoredObject> more = objects;
-  more.push_back({.key = "plugins/profile/r/report.json", .bytes = 3, .version = "c"});
+  more.push_back(
+      {.key = "plugins/profile/r/report.json", .bytes = 3, .version = "c", .name_begin = kName});
   EXPECT_EQ(FleetIdentity(more, true), identity) << "no trace";
   std::set<std::string> different = {identity, FleetIdentity(objects, false),
                                      FleetIdentity({objects[0]}, true)};

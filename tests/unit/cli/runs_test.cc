@@ -64,6 +64,39 @@ TEST_F(RunsTest, ListsTheNewestRunFirst) {
   EXPECT_THAT(*runs, ElementsAre("2026_b", "2025_a", "2024_c"));
 }
 
+TEST_F(RunsTest, AFolderWithoutFilesIsNoRun) {
+  Write(RunPrefix("2027_console"), "");
+  Write(RunPrefix("2027_mount") + "/", "");
+  for (const char* run : {"2025_a", "2026_b", "2024_c"}) Write(TraceKey(run, "w0"), "x");
+  const std::vector<std::string> folders = *ListRuns(store_);
+  EXPECT_EQ(folders.size(), 5u) << "rm deletes them too";
+  EXPECT_THAT(FirstRuns(store_, folders, 1), ElementsAre("2026_b"));
+  EXPECT_THAT(FirstRuns(store_, folders, 100), ElementsAre("2026_b", "2025_a", "2024_c"));
+  EXPECT_TRUE(ReadRun(store_, "2027_console").empty);
+  EXPECT_FALSE(ReadRun(store_, "2026_b").empty);
+  bucket_.before = [](const std::string&) { return absl::PermissionDeniedError("not you"); };
+  EXPECT_THAT(FirstRuns(store_, folders, 1), ElementsAre(folders[0]))
+      << "its problem is told later";
+  EXPECT_FALSE(ReadRun(store_, "2027_console").empty);
+}
+
+// Regression: ls of such a run ended with std::out_of_range.
+TEST_F(RunsTest, KeysThatAreNoFilesAreNotCountedAndNotShown) {
+  Write(TraceKey("2026_b", "w0"), "four");
+  Write(RunPrefix("2026_b") + "sub/w1.xplane.pb", "five5");
+  Write(RunPrefix("2026_b") + ".xplane.pb", "");
+  for (const std::string& key : OddKeys("2026_b")) Write(key, "odd");
+  bucket_.strays = OddKeys("2026_b");
+  const RunSummary run = ReadRun(store_, "2026_b");
+  EXPECT_EQ(run.workers, 1u) << "of a trace in another folder nobody tells the worker";
+  EXPECT_EQ(run.bytes, 9u);
+  const auto objects = ListAll(store_, RunPrefix("2026_b"));
+  EXPECT_THAT(RunTable(run, *objects), testing::EndsWith("OBJECT             BYTES\n"
+                                                         ".xplane.pb         0 B\n"
+                                                         "sub/w1.xplane.pb   5 B\n"
+                                                         "w0.xplane.pb       4 B\n"));
+}
+
 TEST_F(RunsTest, AManifestDescribesItsRun) {
   Write(ManifestKey("2026_b"), kManifest);
   const RunSummary run = ReadRun(store_, "2026_b");
@@ -140,7 +173,9 @@ TEST(ObjectJson, IsOnOneLine) {
 
 TEST_F(RunsTest, OneRunShowsItsWorkersAndObjects) {
   Write(ManifestKey("2026_b"), kManifest);
-  const std::string text = RunTable(ReadRun(store_, "2026_b"), {{TraceKey("2026_b", "w0"), 1000}});
+  const std::string text = RunTable(
+      ReadRun(store_, "2026_b"),
+      {{.key = TraceKey("2026_b", "w0"), .bytes = 1000, .name_begin = RunPrefix("2026_b").size()}});
   EXPECT_THAT(text, StartsWith("WORKER   OUTCOME     LATENESS   CLOCK OFFSET   EVENTS   BYTES"));
   EXPECT_THAT(text, HasSubstr("w0       Ok          -2ms       80us +-10us    5        1 kB\n"));
   EXPECT_THAT(text, HasSubstr("w1       LateStart   -          not measured   0        500 B   "

@@ -18,7 +18,8 @@ constexpr char kRun[] = "2026_11_21_10_00_00";
 // Another logdir's run says that it is of the same namespace: it decides nothing.
 constexpr char kManifest[] = R"({"request": "ml/look", "requester": "<b>jane</b>",
   "result": "Failed", "workers": [{"name": "w0", "outcome": "Ok", "bytes": "5"},
-    {"name": "w1", "outcome": "LateStart", "message": "late"}]})";
+    {"name": "w1", "outcome": "LateStart", "message": "late"},
+    {"name": "w2", "outcome": "WorkerLost"}]})";
 
 // The same run in two logdirs.
 class TwoLogdirs final : public Library {
@@ -57,6 +58,11 @@ class TwoLogdirs final : public Library {
   bool has_catalog() const override { return true; }
   const catalog::Catalog* catalog() override { return catalog_.get(); }
   bool names_a_run() const override { return false; }
+
+  // Listings tell these keys too.
+  void Tell(const std::vector<std::string>& keys) {
+    for (MemoryBucket& bucket : buckets_) bucket.strays = keys;
+  }
 
   static constexpr const char* kLogdirs[2] = {"gs://a", "gs://b"};
 
@@ -110,7 +116,18 @@ TEST_F(RunFilesTest, TellsVerdictWorkersAndFiles) {
   EXPECT_EQ(about["manifest"]["requester"], "<b>jane</b>") << "text; the page sets it as such";
   EXPECT_EQ(about["manifest"]["workers"][0]["remedy"], "");
   EXPECT_NE(about["manifest"]["workers"][1]["remedy"], "");
+  EXPECT_EQ(about["manifest"]["workers"][0]["hasTrace"], true);
+  EXPECT_EQ(about["manifest"]["workers"][1]["hasTrace"], true);
+  EXPECT_EQ(about["manifest"]["workers"][2]["hasTrace"], false);
   EXPECT_EQ(about["files"][1], json({{"name", "w0.xplane.pb"}, {"bytes", 10}}));
+}
+
+// Regression: an empty object "RUN/" ended the viewer for all its users.
+TEST_F(RunFilesTest, KeysThatAreNoFilesAreNotShown) {
+  const std::string before = Get("/api/manifest", StrCat("run=gs://a/", kRun)).body;
+  library_.Tell(OddKeys(kRun));
+  EXPECT_EQ(Get("/api/manifest", StrCat("run=gs://a/", kRun)).body, before);
+  EXPECT_EQ(Get("/api/manifest", "run=gs://a/2027_console").status, 404);
 }
 
 TEST_F(RunFilesTest, FilesAreReadByRanges) {

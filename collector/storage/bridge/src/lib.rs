@@ -2,6 +2,7 @@
 
 mod call;
 mod failure;
+mod names;
 mod open;
 mod parquet_file;
 
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use object_store::path::Path;
 use object_store::{
@@ -270,7 +272,7 @@ pub unsafe extern "C" fn strobe_store_list(
         let prefix = path(prefix)?;
         let prefix = Some(&prefix).filter(|prefix| !prefix.as_ref().is_empty());
         let visit = |path: &Path, bytes: u64, is_prefix: c_int, version: &str| {
-            let key = path.as_ref();
+            let key = names::decode(path.as_ref());
             let version = (version.as_ptr().cast(), version.len());
             visitor(context, key.as_ptr().cast(), key.len(), bytes, is_prefix, version.0, version.1) != 0
         };
@@ -305,25 +307,25 @@ pub unsafe extern "C" fn strobe_store_delete(
 ) -> c_int {
     guarded(error, || {
         let store = &*store;
-        let paths = texts(keys, keys_size)?
-            .into_iter()
-            .map(|key| Path::parse(key).map_err(|e| Failure::new(BAD_CONFIG, e.to_string())))
-            .collect::<Result<Vec<_>, _>>()?;
+        let paths = names::paths(&texts(keys, keys_size)?, store.opened.drops_last_slash);
         store.run(call, async {
             let deleted_one = |result: object_store::Result<Path>| match result {
                 Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
                 Err(error) => Err(Failure::from(error)),
             };
-            // A single key also takes one request, which S3 servers without DeleteObjects support.
-            if let [only] = paths.as_slice() {
-                return deleted_one(store.opened.objects.delete(only).await.map(|()| only.clone()));
-            }
-            let mut results = store.opened.objects.delete_stream(stream::iter(paths.into_iter().map(Ok)).boxed());
+            let mut results = store.opened.objects.delete_stream(stream::iter(paths.plain.into_iter().map(Ok)).boxed());
             while let Some(result) = results.next().await {
                 deleted_one(result)?;
             }
+            for path in paths.odd {
+                // The crate panics when it looks for the odd name of an object that S3 did not delete.
+                let result = AssertUnwindSafe(store.opened.objects.delete(&path)).catch_unwind().await;
+                let refused = |_| Failure::new(DENIED, format!("the store refuses to delete {path}"));
+                deleted_one(result.map_err(refused)?.map(|()| path.clone()))?;
+            }
             Ok(())
-        })
+        })?;
+        paths.refused.map_or(Ok(()), Err)
     })
 }
 

@@ -11,6 +11,7 @@ use object_store::multipart::MultipartStore;
 use object_store::{Certificate, ClientOptions, ObjectStore, RetryConfig};
 
 use crate::failure::{Failure, BAD_CONFIG};
+use crate::names::WholeNames;
 
 pub struct Opened {
     pub objects: Arc<dyn ObjectStore>,
@@ -20,6 +21,8 @@ pub struct Opened {
     pub commits: Arc<dyn MultipartStore>,
     /// True if a multipart upload can have metadata.
     pub upload_metadata: bool,
+    /// True if the crate leaves out a slash at the end of a path when it makes a URL of it.
+    pub drops_last_slash: bool,
 }
 
 fn bad(why: impl std::fmt::Display) -> Failure {
@@ -59,7 +62,8 @@ fn no_retries() -> RetryConfig {
 
 macro_rules! configured {
     ($builder:expr, $key:ty, $options:expr, $client:expr) => {{
-        let mut builder = $builder.with_client_options($client).with_retry(no_retries());
+        let mut builder =
+            $builder.with_client_options($client).with_retry(no_retries()).with_http_connector(WholeNames);
         for (key, value) in $options {
             let parsed: $key = key.parse().map_err(|_| bad(format!("unknown storage option \"{key}\"")))?;
             builder = builder.with_config(parsed, value);
@@ -81,7 +85,13 @@ pub fn open(scheme: &str, bucket: &str, mut options: HashMap<String, String>) ->
             };
             let store = Arc::new(build(client_options(ca_bundle)?)?);
             let commits = build(client_options(ca_bundle)?.with_default_headers(refuse_existing(IF_NONE_MATCH, "*")))?;
-            Ok(Opened { objects: store.clone(), uploads: store, commits: Arc::new(commits), upload_metadata: true })
+            Ok(Opened {
+                objects: store.clone(),
+                uploads: store,
+                commits: Arc::new(commits),
+                upload_metadata: true,
+                drops_last_slash: false,
+            })
         }
         "gs" => {
             let build = |client| -> Result<_, Failure> {
@@ -93,7 +103,13 @@ pub fn open(scheme: &str, bucket: &str, mut options: HashMap<String, String>) ->
             let store = Arc::new(build(client_options(ca_bundle)?)?);
             let never = refuse_existing(http::header::HeaderName::from_static("x-goog-if-generation-match"), "0");
             let commits = build(client_options(ca_bundle)?.with_default_headers(never))?;
-            Ok(Opened { objects: store.clone(), uploads: store, commits: Arc::new(commits), upload_metadata: true })
+            Ok(Opened {
+                objects: store.clone(),
+                uploads: store,
+                commits: Arc::new(commits),
+                upload_metadata: true,
+                drops_last_slash: false,
+            })
         }
         "az" => {
             let store = Arc::new(
@@ -103,7 +119,13 @@ pub fn open(scheme: &str, bucket: &str, mut options: HashMap<String, String>) ->
                     .map_err(bad)?,
             );
             // A shared key signs the condition, which the crate does not support here.
-            Ok(Opened { objects: store.clone(), uploads: store.clone(), commits: store, upload_metadata: false })
+            Ok(Opened {
+                objects: store.clone(),
+                uploads: store.clone(),
+                commits: store,
+                upload_metadata: false,
+                drops_last_slash: true,
+            })
         }
         _ => Err(bad(format!("unknown scheme {scheme}://"))),
     }

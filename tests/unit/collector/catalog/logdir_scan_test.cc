@@ -136,6 +136,23 @@ TEST_F(ScanTest, FindsNewRunsWithoutListingAllObjects) {
   EXPECT_EQ(runs_.entries.size(), 3u);
 }
 
+TEST_F(ScanTest, KeysThatAreNoFilesChangeNothing) {
+  Write(kOld, "old");
+  Write(kNew, "new");
+  Scan();
+  const std::vector<std::string> shown = Shown();
+  const RunObjects objects = runs_.entries[0]->objects;
+  for (const std::string& key : OddKeys(kNew)) ASSERT_TRUE(PutText(store_, key, "odd").ok());
+  ASSERT_TRUE(PutText(store_, RunPrefix("2027_console"), "").ok());
+  bucket_.strays = OddKeys(kNew);
+  runs_ = ScanNewRuns(store_, runs_, {}, nullptr);
+  EXPECT_EQ(Shown(), shown);
+  Scan();
+  EXPECT_EQ(Shown(), shown);
+  EXPECT_EQ(runs_.entries[0]->objects, objects);
+  EXPECT_EQ(runs_.problem, "");
+}
+
 TEST_F(ScanTest, GivesUpOnALogdirThatDeniesEveryManifest) {
   for (int i = 0; i < 300; ++i) Write(StrCat("run-", i), "x");
   bucket_.before = [](const std::string& call) {

@@ -81,6 +81,17 @@ TEST(Gunzip, DecompressesSeveralFilesInOne) {
   EXPECT_FALSE(result.damaged);
 }
 
+TEST(Gunzip, ZerosBehindTheFileArePadding) {
+  for (const std::size_t piece : {1, 100, 100'000}) {
+    const Result result =
+        Read(Compress("one, ") + std::string(700, '\0') + Compress("two") + std::string(9000, '\0'),
+             piece);
+    EXPECT_EQ(result.text, "one, two");
+    EXPECT_FALSE(result.damaged);
+  }
+  EXPECT_TRUE(Read(Compress("one") + std::string(10, '\0') + "garbage").damaged);
+}
+
 TEST(Gunzip, ReturnsWhatComesBeforeDamage) {
   const std::string whole = Compress(Sample());
   for (std::size_t size = 2; size < whole.size(); size += 97) {

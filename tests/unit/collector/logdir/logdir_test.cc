@@ -63,6 +63,17 @@ TEST(Logdir, RunsOfLongNamesStaySafeNames) {
   EXPECT_TRUE(run.ends_with("_8ffe93fd")) << "what tells runs apart is not what is cut";
 }
 
+TEST(TraceNames, NeedAWorkerAndLieDirectlyInTheFolder) {
+  EXPECT_TRUE(IsSpaceName("w.xplane.pb"));
+  EXPECT_TRUE(IsTraceJsonName("rank0.pt.trace.json"));
+  EXPECT_TRUE(IsTraceJsonName("rank0.trace.json.gz"));
+  for (const char* name :
+       {"", ".xplane.pb", "sub/w.xplane.pb", "w.xplane.pb/", "w.xplane.pbx", "w"})
+    EXPECT_FALSE(IsSpaceName(name)) << name;
+  for (const char* name : {"", "strobe.json", "sub/r.trace.json", "r.trace.json/"})
+    EXPECT_FALSE(IsTraceJsonName(name)) << name;
+}
+
 TEST(AbsolutePlace, OnlyARelativePathChanges) {
   const std::string here = std::filesystem::current_path().native();
   EXPECT_EQ(AbsolutePlace("logdir"), here + "/logdir");

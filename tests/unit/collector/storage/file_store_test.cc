@@ -129,6 +129,22 @@ TEST_F(FileStoreTest, BeginsAnewWhereAWriterWasKilled) {
   EXPECT_EQ(*GetText(store, "r/x", 100), "whole!");
 }
 
+// Regression: rm said that there was no such run, and the folder stayed.
+TEST_F(FileStoreTest, AnEmptyFolderIsNoFileAndCanBeDeleted) {
+  fs::create_directories(root_ + "/p/run/sub/deep");
+  fs::create_directories(root_ + "/p/empty");
+  std::ofstream(root_ + "/p/empty/.x.partial") << "half";
+  FileStore store(root_);
+  EXPECT_THAT(*store.ListDirectories("p/"), testing::ElementsAre("empty", "run"));
+  EXPECT_TRUE(ListAll(store, "")->empty());
+  EXPECT_FALSE(*HasFiles(store, "p/empty/"));
+  EXPECT_EQ(*DeleteBelow(store, "p/empty/"), 1u);
+  EXPECT_FALSE(fs::exists(root_ + "/p/empty"));
+  EXPECT_EQ(*DeleteBelow(store, "p/run/"), 1u);
+  EXPECT_FALSE(fs::exists(root_ + "/p/run/sub/deep"));
+  EXPECT_EQ(*DeleteBelow(store, "p/none/"), 0u);
+}
+
 TEST_F(FileStoreTest, TakesEveryNameThatTheFileSystemTakes) {
   FileStore store(root_);
   const std::string longest(NAME_MAX, 'n');

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "collector/logdir/run_claim.h"
 #include "common/base/strings.h"
 #include "sidecar/session/original.h"
 #include "sidecar/session/trace_report.h"
@@ -146,6 +147,27 @@ TEST_F(RunOwnerTest, AManifestIsWrittenOnceAndNeverOver) {
   EXPECT_TRUE(absl::IsAlreadyExists(again));
   EXPECT_THAT(MessageOf(again), HasSubstr("belongs to this capture"));
   EXPECT_EQ(bucket_.Bytes(ManifestKey("run")), ManifestOf("uid-1"));
+}
+
+// Regression: the folder's own object made reclaiming end with INTERNAL.
+TEST_F(RunOwnerTest, KeysThatAreNoFilesChangeNothing) {
+  for (const std::string& key : OddKeys("run")) ASSERT_TRUE(PutText(store_, key, "").ok());
+  bucket_.strays = OddKeys("run");
+  Write("w0.xplane.pb", TraceOf("uid-1"));
+  Write("w0.SSTABLE", "derived");
+  Write("ALL_HOSTS.op_stats.pb", "derived");
+  Write("strobe.json", ManifestOf("uid-1"));
+  const auto done = ReclaimRun(store_, "run", "uid-1");
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(done->deleted, 4u);
+  EXPECT_EQ(done->left, 0u);
+  EXPECT_THAT(Names(), IsEmpty());
+  EXPECT_EQ(ReclaimRun(store_, "run", "uid-1")->deleted, 0u);
+}
+
+TEST_F(RunOwnerTest, AFolderThatAConsoleMadeIsFree) {
+  Write("", "");
+  EXPECT_EQ(*ClaimRun(store_, "run", "uid-1"), "run");
 }
 
 TEST_F(RunOwnerTest, AManifestOfAnotherToolStays) {
