@@ -200,19 +200,19 @@ Said SaidBy(const Converted& trace) {
   return said;
 }
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Writes JSON with other white space, and with the members of its objects in another order.
 class OtherWriter {
  public:
   explicit OtherWriter(std::uint64_t seed) : random_(seed), style_(seed % 5) {}
 
-  std::string Write(const Json& json) {
+  std::string Write(const OrderedJson& json) {
     text_.clear();
     Append(json, 0);
     return text_;
   }
-  Json Shuffled(Json events) {
+  OrderedJson Shuffled(OrderedJson events) {
     std::shuffle(events.begin(), events.end(), random_);
     return events;
   }
@@ -228,23 +228,23 @@ class OtherWriter {
     if (style_ == 3) text_ += "\t\r\n";
     if (style_ == 4) text_ += kSpaces[random_() % kSpaces.size()];
   }
-  void Append(const Json& json, std::size_t depth) {
+  void Append(const OrderedJson& json, std::size_t depth) {
     if (!json.is_structured()) {
       text_ += json.dump();
       return;
     }
     text_ += json.is_object() ? "{" : "[";
-    std::vector<std::pair<std::string, Json>> members;
+    std::vector<std::pair<std::string, OrderedJson>> members;
     if (json.is_object())
       for (const auto& [key, value] : json.items()) members.emplace_back(key, value);
     else
-      for (const Json& value : json) members.emplace_back("", value);
+      for (const OrderedJson& value : json) members.emplace_back("", value);
     if (json.is_object()) std::shuffle(members.begin(), members.end(), random_);
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (i > 0) text_ += ",";
       Space(i > 0 ? kBehindSeparator : kInside, depth + 1);
       if (json.is_object()) {
-        text_ += Json(members[i].first).dump();
+        text_ += OrderedJson(members[i].first).dump();
         Space(kBeforeColon, depth + 1);
         text_ += ":";
         if (style_ != 0) text_ += " ";
@@ -767,12 +767,12 @@ TEST(TraceFile, ThreadsAndProcessesWithoutNumberShareLines) {
 // Other white space and another order of members and of events change nothing.
 TEST(TraceFile, SaysTheSameInAnyWhiteSpaceAndOrder) {
   for (const std::string_view file : {kKineto, kApart}) {
-    const Json json = Json::parse(file);
+    const OrderedJson json = OrderedJson::parse(file);
     const Said said = SaidBy(Convert(file));
     EXPECT_FALSE(said.events.empty());
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
       OtherWriter writer(seed);
-      Json other = json;
+      OrderedJson other = json;
       // Half of them keep the order, so that a failure tells which of both it is about.
       if (seed % 2 != 0) other["traceEvents"] = writer.Shuffled(json["traceEvents"]);
       const std::string text = writer.Write(other);
