@@ -290,6 +290,63 @@ def test_xprofs_and_our_own_json_come_back_as_planes(jax_trace, tmp_path, protos
     assert ours == counts and sum(counts.values()) > 100
 
 
+WILD = ROOT / "tests/fuzz/corpus/trace_json"
+
+
+def read_by_python(path):
+    data = path.read_bytes()
+    file = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    return file if isinstance(file, list) else file["traceEvents"]
+
+
+@pytest.mark.parametrize("name", [
+    "args-list.json", "ascend-trace_view.json", "async-by-name.json", "compact.trace.json", "empty-member.json.gz", "equal-begin.json",
+    "gzip-named.json", "id2-local.json", "indented.trace.json", "list-then-brace.trace.json", "list-then-newline.trace.json",
+    "lost-times.json", "lost-times-year.trace.json", "members.json.gz", "negative-times.json", "pid1.trace.json", "plain.json.gz",
+    "process-0.json", "xpu.trace.json"])
+def test_files_as_the_field_has_them(name, tmp_path, protos):
+    """Names and lengths of all spans, counted by Python's json. Times of 0 are lost ones in PyTorch's files."""
+    file = [event for event in read_by_python(WILD / name) if not (name.startswith("lost-times") and event["ts"] == 0)]
+    begun, counts = {}, Counter()
+    for event in sorted((e for e in file if "ts" in e), key=lambda e: float(e["ts"])):
+        key = str((event["pid"], event.get("tid"), event.get("name") if event["ph"] in "be" else None, event.get("id"), event.get("id2")))
+        if event["ph"] in "Bb":
+            begun.setdefault(key, []).append(event)
+        elif event["ph"] in "Ee":
+            begin = begun[key].pop()
+            counts[begin["name"], round(float(event["ts"]) * 1e6) - round(float(begin["ts"]) * 1e6)] += 1
+        elif event["ph"] == "X":
+            counts[re.sub("#.*", "", event["name"]), round(float(event["dur"]) * 1e6)] += 1
+    space = space_of(WILD / name, tmp_path / "t.xplane.pb")
+    ours = Counter((name, length) for _, line, name, _, length, stats in events_of(space) if line.name != "_counters_" and "ph" not in stats)
+    assert ours == counts and sum(counts.values()) > 0
+    lost = [warning for warning in space.warnings if "no time" in warning]
+    assert lost == (["30 events could not be read: no time, or an impossible one"] if name.startswith("lost-times") else [])
+
+
+@pytest.mark.parametrize("name, read, lost", [
+    ("lost-quote.json", 3, "malformed JSON, 118 bytes from byte 220 on"), ("windows-paths.json", 4, "malformed JSON"),
+    ("cut.json.gz", 2, "the file is cut"), ("bare-inf-nan.json", 6, None), ("nan-times.json", 3, None), ("garbage.json.gz", 6, None)])
+def test_what_is_missing_of_a_damaged_file_is_told(name, read, lost):
+    """Python's json reads none of them."""
+    (worker,) = json.loads(strobe("inspect", WILD / name, "--output", "json").stdout)
+    assert sum(plane["events"] for plane in worker["planes"]) == read
+    assert worker["verdict"]["outcome"] == ("EventsDropped" if lost else "Ok"), worker["verdict"]
+    assert (lost or "") in worker["verdict"].get("message", "")
+
+
+@pytest.mark.parametrize("changes", [{"indent": 2}, {"separators": (",", ":")}, {"indent": "\t", "sort_keys": True}, {"sort_keys": True}],
+                         ids=["indented", "compact", "tabs", "sorted"])
+def test_white_space_and_the_order_of_keys_change_nothing(torch_trace, changes, tmp_path):
+    trace, _ = torch_trace
+    shown = []
+    for path, how in ((tmp_path / "job.json", {}), (tmp_path / "other/job.json", changes)):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(json.loads(trace.read_text()), **how))
+        shown.append(json.loads(strobe("inspect", path, "--output", "json").stdout))
+    assert shown[0] == shown[1]
+
+
 def peak_of(*command):
     process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
