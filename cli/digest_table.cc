@@ -106,7 +106,11 @@ std::vector<std::string> Remarks(std::span<const Digest> digests) {
   const auto any = [&](auto is) { return std::any_of(digests.begin(), digests.end(), is); };
   if (any([](const Digest& d) { return d.knows.host_device; }))
     remarks.emplace_back("Without a device, operations on the host's threads count as its work.");
-  if (any([](const Digest& d) { return !d.knows.device; }))
+  if (any([](const Digest& d) { return d.knows.device_untold; }))
+    remarks.emplace_back(
+        "Some traces tell of a device, but not what ran on it: how it spent its time is not "
+        "known.");
+  if (any([](const Digest& d) { return !d.knows.device && !d.knows.device_untold; }))
     remarks.emplace_back(
         "Some traces show no work, neither of a device nor in operations on the host.");
   if (any([](const Digest& d) {

@@ -5,7 +5,6 @@
 #include <iostream>
 #include <set>
 
-#include "cli/trace_json.h"
 #include "collector/kineto/trace_file.h"
 #include "collector/storage/stored_memory.h"
 #include "collector/xplane/file_kind.h"
@@ -140,12 +139,15 @@ absl::StatusOr<std::string> RunOf(const OpenPlace& open) {
   return NewestRun(open);
 }
 
+// `json` is null if conversions are not bounded.
 absl::StatusOr<OpenTrace> OpenObject(std::shared_ptr<ObjectStore> store, const std::string& url,
-                                     const std::string& key, std::shared_ptr<FetchPool> pool) {
+                                     const std::string& key, std::shared_ptr<FetchPool> pool,
+                                     JsonConversions::Run* json) {
   ASSIGN_OR_RETURN(storage::StoredMemory object,
                    storage::MapObject(std::move(store), key, std::move(pool)));
   if (kineto::IsTraceFileName(key)) {
-    absl::StatusOr<OpenTrace> trace = ReadTraceJson(key, object.memory.bytes());
+    absl::StatusOr<OpenTrace> trace = json != nullptr ? json->Convert(key, object.memory.bytes())
+                                                      : ReadTraceJson(key, object.memory.bytes());
     RETURN_IF_ERROR(object.memory.Check());  // Checked first, because it explains all other errors.
     if (absl::IsDataLoss(trace.status())) return Damaged(key, trace.status());
     return trace;
@@ -171,6 +173,8 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
     ASSIGN_OR_RETURN(pool, FetchPool::Create({}));
   }
   const std::shared_ptr<ObjectStore> store = std::move(open.store);
+  std::optional<JsonConversions::Run> json;
+  if (reading.json != nullptr) json.emplace(reading.json, reading.cancellation);
   std::vector<OpenTrace> traces;
   const Found found = TracesAmong(names);
   for (const std::string& name : found.names) {
@@ -180,7 +184,8 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
       ASSIGN_OR_RETURN(const std::size_t size, store->Read(key, 0, head));
       if (!HoldsEvents(std::string_view(head).substr(0, size))) continue;
     }
-    ASSIGN_OR_RETURN(OpenTrace trace, OpenObject(store, open.place.logdir.UrlOf(key), key, pool));
+    ASSIGN_OR_RETURN(OpenTrace trace, OpenObject(store, open.place.logdir.UrlOf(key), key, pool,
+                                                 json ? &*json : nullptr));
     trace.run = run;
     traces.push_back(std::move(trace));
   }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/open_place.h"
+#include "cli/trace_json.h"
 #include "collector/convert/align.h"
 #include "common/base/cancellation.h"
 #include "common/base/fetched_memory.h"
@@ -23,6 +24,8 @@ struct TraceReading {
   // mapping their files. No symbolic link is followed then: with a link, somebody who may write to
   // one logdir could show another logdir's traces.
   bool files_through_store = false;
+  // Bounds the conversions of JSON; null = they are not bounded, because their user pays for them.
+  std::shared_ptr<JsonConversions> json{};
 };
 
 // Opens the trace or traces at `place`: a .xplane.pb file, a trace in Chrome's JSON format (.json

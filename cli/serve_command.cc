@@ -17,6 +17,7 @@
 #include "operator/core/names.h"
 #include "operator/kube/access_review.h"
 #include "operator/kube/cpprest_transport.h"
+#include "viewer/page_policy.h"
 #include "viewer/service/access.h"
 #include "viewer/service/gate.h"
 #include "viewer/service/service_config.h"
@@ -28,10 +29,19 @@ namespace {
 using viewer::ServeConfig;
 
 constexpr std::size_t kMaxConnections = 1024;
-// For answers that wait for the API server, and for searches and conversions of whole traces, which
-// never take all of these threads.
-constexpr int kSlowThreads = 16, kMaxHeavy = 8;
-constexpr std::size_t kMaxSlowWaiting = 256;
+// For answers that wait for the API server or a store, and for searches and conversions of whole
+// traces, which never take all of these threads. Those who look at tiles do not wait for them.
+constexpr http::WorkLimits kSlow{.threads = 16,
+                                 .each = 6,
+                                 .heavy = 8,
+                                 .heavy_each = 3,
+                                 .waiting = 256,
+                                 .waiting_each = 64,
+                                 .niceness = 10};
+constexpr http::WorkLimits kBrief{.threads = 4, .each = 3, .waiting = 256, .waiting_each = 64};
+// Memory of answers that are being sent; the longest tiles have 64 MiB.
+constexpr ByteShares::Limits kAnswers{.all = std::uint64_t{384} << 20,
+                                      .each = std::uint64_t{96} << 20};
 constexpr Nanos kReadFilesEvery = std::chrono::seconds(10);
 
 // Asks whether somebody may get the ProfileRequests of a namespace, with a SubjectAccessReview.
@@ -73,11 +83,21 @@ absl::StatusOr<std::vector<std::string>> UrlsOf(const ServeConfig& config) {
   return urls;
 }
 
-viewer::Gate::Options GateOptions(const ServeConfig& config) {
-  viewer::Gate::Options options{.identity = config.identity,
-                                .hosts = config.hosts,
-                                .is_heavy = viewer::Viewer::IsSlow,
-                                .max_heavy = kMaxHeavy};
+catalog::Visible SeenOf(const viewer::VisibleLogdirs& visible,
+                        const std::vector<std::string>& urls) {
+  catalog::Visible seen;
+  for (const std::size_t i : visible) seen.logdirs.insert(urls[i]);
+  return seen;
+}
+
+viewer::Gate::Options GateOptions(const ServeConfig& config, const std::vector<std::string>& urls,
+                                  const viewer::Viewer& viewer) {
+  viewer::Gate::Options options{.identity = config.identity, .hosts = config.hosts};
+  options.load_of = [&](const http::Request& request, const viewer::VisibleLogdirs* visible) {
+    if (visible == nullptr) return viewer.LoadOf(request, nullptr);
+    const catalog::Visible seen = SeenOf(*visible, urls);
+    return viewer.LoadOf(request, &seen);
+  };
   for (const viewer::ServedLogdir& logdir : config.logdirs) options.namespaces.push_back(logdir.ns);
   return options;
 }
@@ -87,6 +107,7 @@ viewer::ViewerOptions OptionsOf(const ServeConfig& config) {
   options.hosts = config.hosts;
   options.cache = {.directory = config.cache_directory, .max_bytes = config.cache_bytes};
   options.max_open = static_cast<std::size_t>(config.open_runs);
+  options.many_askers = true;
   return options;
 }
 
@@ -94,15 +115,13 @@ http::Page Healthy(const http::Request&) { return {200, "ok\n"}; }
 
 absl::StatusOr<std::unique_ptr<http::HttpServer>> StartServer(const ServeConfig& config,
                                                               const IdentityFiles& files,
-                                                              const viewer::Viewer& viewer,
                                                               viewer::Gate& gate) {
   http::HttpOptions options{.listen = config.listen, .max_connections = kMaxConnections};
-  options.is_slow = [&](const http::Request& request) {
-    return gate.IsSlow(request) || viewer.MayAskStore(request);
-  };
-  options.slow_threads = kSlowThreads;
-  options.max_slow_waiting = kMaxSlowWaiting;
-  options.headers = {config.identity.user, config.identity.groups};
+  options.work_of = [&gate](const http::Request& request) { return gate.WorkOf(request); };
+  options.slow = kSlow;
+  options.brief = kBrief;
+  options.answers = kAnswers;
+  options.headers = {config.identity.user, config.identity.groups, viewer::kFetchSite};
   options.identity = files.identity();
   if (!config.tls.client_authority.empty()) {
     options.client_authorities = [&files] { return files.client_authorities(); };
@@ -127,11 +146,9 @@ absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
   KubeJudge judge(client);
   viewer::Access access(clock, judge, {.remember = config.access_cache});
   viewer::Viewer viewer(*library, OptionsOf(config));
-  viewer::Gate gate(clock, access, GateOptions(config),
+  viewer::Gate gate(clock, access, GateOptions(config, urls, viewer),
                     [&](const http::Request& request, const viewer::VisibleLogdirs& visible) {
-                      catalog::Visible seen;
-                      for (const std::size_t i : visible) seen.logdirs.insert(urls[i]);
-                      return viewer.Answer(request, seen);
+                      return viewer.Answer(request, SeenOf(visible, urls));
                     });
   ASSIGN_OR_RETURN(
       const std::unique_ptr<IdentityFiles> files,
@@ -142,7 +159,7 @@ absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
                                                      {{"/healthz", Healthy}}));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<http::HttpServer> server,
-                   StartServer(config, *files, viewer, gate));
+                   StartServer(config, *files, gate));
   const std::string host = config.listen.substr(0, config.listen.rfind(':'));
   std::cout << "Serving " << urls.size() << " logdirs at "
             << (config.tls.enabled() ? "https://" : "http://") << host << ":" << server->port()

@@ -8,9 +8,11 @@
 #include "cli/stop_at_signal.h"
 #include "cli/viewer_library.h"
 #include "common/base/duration.h"
+#include "common/base/guard.h"
 #include "common/base/ip_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "viewer/page_policy.h"
 #include "viewer/viewer.h"
 
 namespace strobe {
@@ -54,7 +56,8 @@ absl::Status AwaitEnd(const Cancellation& stop, std::optional<Nanos> idle,
 // True if there is nothing to choose from.
 bool OnlyRun(viewer::Library& library) {
   if (library.always_lists()) return false;
-  const absl::StatusOr<std::vector<std::string>> runs = library.Runs(catalog::kAllVisible, 2);
+  const absl::StatusOr<std::vector<std::string>> runs =
+      RunGuarded("view", [&] { return library.Runs(catalog::kAllVisible, 2); });
   return runs.ok() && runs->size() == 1;
 }
 
@@ -86,11 +89,12 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
   };
   absl::StatusOr<std::unique_ptr<http::HttpServer>> server = http::HttpServer::Start(
       {.listen = flags.listen,
-       .is_slow =
+       .work_of =
            [&](const http::Request& request) {
-             return viewer::Viewer::IsSlow(request) || viewer.MayAskStore(request);
+             return http::Work{viewer.LoadOf(request, &catalog::kAllVisible), request.source};
            },
-       .slow_threads = kViewSlowThreads},
+       .slow = {.threads = kViewSlowThreads},
+       .headers = {viewer::kFetchSite}},
       {{"/healthz", noted([](const http::Request&) {
           return http::Page{200, "ok\n"};
         })}},

@@ -222,7 +222,10 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const std::vector<s
 
 absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(const std::vector<ServedPlace>& places,
                                                             const LibraryOptions& options) {
-  TraceReading reading{.cancellation = options.ended, .files_through_store = true};
+  TraceReading reading{.cancellation = options.ended,
+                       .files_through_store = true,
+                       .json = std::make_shared<JsonConversions>(
+                           JsonConversions::Limits{}, std::make_shared<const SystemClock>())};
   ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
   std::vector<OpenPlace> open;
   std::vector<std::string> names;

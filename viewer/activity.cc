@@ -31,12 +31,14 @@ std::vector<Section> SectionsOf(const LoadedRun& run) {
   return sections;
 }
 
-// Adds the time that an item fills to each slot that it touches.
-void AddItem(const index::Item& item, const index::Window& window, std::vector<float>& filled) {
-  const auto slot = static_cast<double>(std::int64_t{1} << window.level);
-  const double begin = std::max(0.0, static_cast<double>(item.begin_ps - window.begin_ps) / slot);
+// Adds the time that an item fills to each slot that it touches. The first slot begins at
+// `begin_ps`.
+void AddItem(const index::Item& item, std::int64_t begin_ps, std::uint32_t level,
+             std::vector<float>& filled) {
+  const auto slot = static_cast<double>(std::int64_t{1} << level);
+  const double begin = std::max(0.0, static_cast<double>(item.begin_ps - begin_ps) / slot);
   const double end = std::min(static_cast<double>(filled.size()),
-                              static_cast<double>(item.end_ps - window.begin_ps) / slot);
+                              static_cast<double>(item.end_ps - begin_ps) / slot);
   auto at = static_cast<std::size_t>(begin);
   if (at >= filled.size()) return;
   // Events of no length leave a trace too.
@@ -50,14 +52,19 @@ void AddItem(const index::Item& item, const index::Window& window, std::vector<f
 
 // The share of each slot that a row's outermost events fill. Events inside of them fill no further
 // time.
-std::vector<float> LookAtRow(const Worker& worker, const index::Row& row,
-                             const index::Window& window, std::uint32_t slots) {
+std::vector<float> LookAtRow(const Worker& worker, const index::Row& row, const Activity& activity,
+                             std::uint32_t level, std::uint32_t slots) {
   std::vector<float> filled(slots);
+  const std::int64_t begin_ps = activity.begin_ps - worker.shift_ps;
+  // The index needs whole slots of the worker's own clock: all that the run's slots touch.
+  const std::int64_t first = begin_ps >> level, step = std::int64_t{1} << level;
+  const std::int64_t last = (begin_ps + step * slots - 1) >> level;
+  const index::Window window{first << level, (last + 1) << level, level};
   for (std::uint32_t i = 0; i < row.tracks; ++i) {
     const index::Track& track = worker.index().tracks()[row.first_track + i];
     if (track.depth > 0) continue;
     for (const index::Item& item : Look(worker.index(), track, window))
-      AddItem(item, window, filled);
+      AddItem(item, begin_ps, level, filled);
   }
   for (float& share : filled) share = std::min(share, 1.0f);
   return filled;
@@ -65,18 +72,16 @@ std::vector<float> LookAtRow(const Worker& worker, const index::Row& row,
 
 std::vector<std::uint32_t> LookAtBand(const LoadedRun& run, const Section& band,
                                       const Activity& activity, std::uint32_t level,
-                                      std::uint32_t slots) {
+                                      std::uint32_t slots, const std::function<bool()>& is_gone) {
   std::vector<float> sums(slots);
   std::uint32_t rows = 0;
   for (std::uint32_t i = band.first; i < band.last; ++i) {
+    if (is_gone && is_gone()) break;
     const Worker& worker = run.WorkerOf(run.rows[i]);
     const index::Row& row = run.RowOf(run.rows[i]);
     if (row.kind == index::RowKind::kCounter || row.events == 0) continue;
     ++rows;
-    // In whole slots of the worker's own clock, as the index needs them.
-    const std::int64_t begin_ps = (activity.begin_ps - worker.shift_ps) >> level << level;
-    const index::Window window{begin_ps, begin_ps + activity.slot_ps * slots, level};
-    const std::vector<float> filled = LookAtRow(worker, row, window, slots);
+    const std::vector<float> filled = LookAtRow(worker, row, activity, level, slots);
     std::transform(sums.begin(), sums.end(), filled.begin(), sums.begin(), std::plus<>());
   }
   std::vector<std::uint32_t> shares;
@@ -91,7 +96,8 @@ std::vector<std::uint32_t> LookAtBand(const LoadedRun& run, const Section& band,
 
 }  // namespace
 
-Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t bands) {
+Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t bands,
+                    const std::function<bool()>& is_gone) {
   std::uint32_t level = 0;
   // One slot more than the run's length needs, because the first one begins before the run.
   while (((run.end_ps - run.begin_ps) >> level) + 2 > slots && level < 60) ++level;
@@ -107,7 +113,7 @@ Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t ban
   const auto used = static_cast<std::uint32_t>(std::min<std::int64_t>(needed, slots));
   activity.bands.resize(groups.size());
   ParallelFor(groups.size(), 2, [&](std::size_t i) {
-    activity.bands[i] = LookAtBand(run, groups[i], activity, level, used);
+    activity.bands[i] = LookAtBand(run, groups[i], activity, level, used, is_gone);
   });
   return activity;
 }

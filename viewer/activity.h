@@ -1,6 +1,7 @@
 // How busy each part of a whole run is: what the strip above the timeline shows.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "viewer/loaded_run.h"
@@ -20,6 +21,8 @@ struct Activity {
 };
 
 // At most `slots` slots (from kMinActivitySlots on) and `bands` bands. Counters are left out.
-Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t bands);
+// `is_gone`, which may be null, is asked between rows: once it is true, others are left out too.
+Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t bands,
+                    const std::function<bool()>& is_gone = nullptr);
 
 }  // namespace strobe::viewer

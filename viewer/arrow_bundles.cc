@@ -27,7 +27,7 @@ struct Range {
 class Ranges {
  public:
   Ranges(const LoadedRun& run, const BundleRequest& request)
-      : run_(run), place_(run.workers.size()) {
+      : run_(run), is_gone_(request.is_gone), place_(run.workers.size()) {
     for (const std::uint32_t number : request.rows) {
       if (number >= run.rows.size()) continue;
       const RowRef& ref = run.rows[number];
@@ -49,6 +49,7 @@ class Ranges {
   // Calls `visit(const Range&, const LinkTarget&, bool incoming)` once for each arrow.
   void ForEachArrow(const std::function<void(const Range&, const LinkTarget&, bool)>& visit) const {
     for (const Range& range : ranges_) {
+      if (is_gone_ && is_gone_()) return;
       const Index& index = run_.workers[range.worker].index();
       for (const bool incoming : {false, true}) {
         index.ForEachLink(index.tracks()[range.track], incoming, range.from, range.to,
@@ -78,6 +79,7 @@ class Ranges {
   }
 
   const LoadedRun& run_;
+  const std::function<bool()>& is_gone_;
   std::vector<Range> ranges_;
   // The place of each worker's tracks in `ranges_`, counted from 1; 0 = not asked for.
   std::vector<std::vector<std::uint32_t>> place_;

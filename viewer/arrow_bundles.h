@@ -2,6 +2,7 @@
 // are joined to a bundle.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "viewer/loaded_run.h"
@@ -15,6 +16,9 @@ struct BundleRequest {
   // joined. At most kMaxBundleLevel.
   std::uint32_t level = 0;
   std::uint32_t limit = 10'000;  // The most bundles; at least 1.
+  // Asked between tracks; once it is true, the arrows of further tracks are left out, because
+  // nobody waits for them. May be null.
+  std::function<bool()> is_gone{};
 };
 inline constexpr std::uint32_t kMaxBundleLevel = 62;
 

@@ -16,10 +16,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxParts = 200'000;  // In one answer: about 16 MB.
 
-absl::StatusOr<ComparedSteps> ReadSteps(const LoadedRun& run) {
+absl::StatusOr<ComparedSteps> ReadSteps(const LoadedRun& run,
+                                        const std::function<bool()>& is_gone) {
   std::vector<analysis::Step> all;
   std::map<std::pair<std::string_view, std::int64_t>, std::vector<StepPart>> steps;
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
+    if (is_gone && is_gone()) return absl::CancelledError("nobody waits for the steps any more");
     const Worker& worker = run.workers[i];
     ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(worker.trace.bytes()));
     ASSIGN_OR_RETURN(const std::vector<analysis::Step> found, analysis::FindSteps(space));
@@ -95,19 +97,21 @@ std::string ToText(const Json& json) { return JsonText(json); }
 
 // Calls answer(steps) with the steps of the run.
 template <typename Answer>
-absl::StatusOr<std::string> WithSteps(const LoadedRun& run, const Answer& answer) {
+absl::StatusOr<std::string> WithSteps(const LoadedRun& run, const std::function<bool()>& is_gone,
+                                      const Answer& answer) {
   LazySteps& lazy = *run.steps;
   MutexLock lock(&lazy.mutex);
   if (!lazy.steps) {
-    ASSIGN_OR_RETURN(lazy.steps, ReadSteps(run));
+    ASSIGN_OR_RETURN(lazy.steps, ReadSteps(run, is_gone));
   }
   return ToText(answer(*lazy.steps));
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> CompareSteps(const LoadedRun& run) {
-  return WithSteps(run, [](const ComparedSteps& steps) {
+absl::StatusOr<std::string> CompareSteps(const LoadedRun& run,
+                                         const std::function<bool()>& is_gone) {
+  return WithSteps(run, is_gone, [](const ComparedSteps& steps) {
     Json answer = {
         {"count", steps.all.size()}, {"times", TimesOf(steps.all)}, {"steps", Json::array()}};
     for (const ComparedStep* step : Longest(steps.all)) answer["steps"].push_back(ToJson(*step));
@@ -115,8 +119,9 @@ absl::StatusOr<std::string> CompareSteps(const LoadedRun& run) {
   });
 }
 
-absl::StatusOr<std::string> FindComparedStep(const LoadedRun& run, std::int64_t number) {
-  return WithSteps(run, [number](const ComparedSteps& steps) {
+absl::StatusOr<std::string> FindComparedStep(const LoadedRun& run, std::int64_t number,
+                                             const std::function<bool()>& is_gone) {
+  return WithSteps(run, is_gone, [number](const ComparedSteps& steps) {
     const auto found = std::ranges::find_if(steps.all, [&](const ComparedStep& step) {
       return step.number == number && step.name == steps.main_loop;
     });

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -18,10 +19,13 @@ inline constexpr std::size_t kMaxComparedSteps = 1000;
 // left out that took least time from the first begin to the last end: there are at most
 // kMaxComparedSteps, and fewer if many workers ran them. Times are picoseconds on the run's clock.
 // All traces are read for the first answer, which the run keeps. DataLoss when a trace is damaged.
-absl::StatusOr<std::string> CompareSteps(const LoadedRun& run);
+// `is_gone`, which may be null, is asked between traces: once it is true, Cancelled.
+absl::StatusOr<std::string> CompareSteps(const LoadedRun& run,
+                                         const std::function<bool()>& is_gone = nullptr);
 
 // JSON {step}: the step of this number as CompareSteps has it, or null. Of several loops, it is
 // that of the loop that takes most of the workers' time, whose steps the report compares.
-absl::StatusOr<std::string> FindComparedStep(const LoadedRun& run, std::int64_t number);
+absl::StatusOr<std::string> FindComparedStep(const LoadedRun& run, std::int64_t number,
+                                             const std::function<bool()>& is_gone = nullptr);
 
 }  // namespace strobe::viewer

@@ -82,7 +82,22 @@ std::vector<Place> PlacesOf(const LoadedRun& run, const FindRequest& request) {
   return places;
 }
 
-// Lowers the bound to the last hit of a track that has found enough.
+// The order of the answer.
+bool IsBefore(const FindRequest& request, const Hit& a, const Hit& b) {
+  const auto place = [](const Hit& hit) {
+    return std::tuple(hit.begin_ps, hit.row, hit.track, hit.ordinal);
+  };
+  return request.backwards ? place(b) < place(a) : place(a) < place(b);
+}
+
+// Sorts the hits, and drops those beyond the limit.
+void KeepFirst(const FindRequest& request, std::vector<Hit>& hits) {
+  std::sort(hits.begin(), hits.end(),
+            [&](const Hit& a, const Hit& b) { return IsBefore(request, a, b); });
+  if (hits.size() > request.limit) hits.resize(request.limit);
+}
+
+// Lowers the bound to the last of these hits, which are sorted, if they are enough.
 void LowerBound(SearchPlan& plan, const std::vector<Hit>& hits) {
   if (hits.empty() || hits.size() < plan.request.limit) return;
   std::int64_t known = plan.bound;
@@ -135,15 +150,12 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
     found.total += here->others;
     found.unread += here->unread;
     std::move(here->hits.begin(), here->hits.end(), std::back_inserter(found.hits));
+    if (found.hits.size() <= 2 * std::size_t{request.limit}) return;
+    KeepFirst(request, found.hits);
+    LowerBound(plan, found.hits);
   });
   RETURN_IF_ERROR(status);
-  const auto place = [](const Hit& hit) {
-    return std::tuple(hit.begin_ps, hit.row, hit.track, hit.ordinal);
-  };
-  std::sort(found.hits.begin(), found.hits.end(), [&](const Hit& a, const Hit& b) {
-    return request.backwards ? place(b) < place(a) : place(a) < place(b);
-  });
-  if (found.hits.size() > request.limit) found.hits.resize(request.limit);
+  KeepFirst(request, found.hits);
   for (Hit& hit : found.hits) RETURN_IF_ERROR(Explain(plan, hit));
   return found;
 }

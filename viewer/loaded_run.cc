@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "collector/xplane/names.h"
+#include "common/base/duration.h"
 #include "common/base/fnv.h"
 #include "common/base/json_text.h"
 #include "common/base/status_macros.h"
@@ -119,6 +120,95 @@ void AddWindow(const convert::WorkerTrace& worker, LoadedRun& run) {
   run.window_end_ps = first ? end : std::max(run.window_end_ps, end);
 }
 
+// The times of all of a worker's events, on the run's clock.
+struct WorkerTimes {
+  std::int64_t begin_ps = 0, end_ps = 0;
+  Worker* worker = nullptr;
+};
+
+WorkerTimes TimesOf(Worker& worker) {
+  const index::Header& header = worker.index().header();
+  const auto on_clock = [&worker](std::int64_t ps) {
+    return std::clamp(ps, -kMaxTimePs, kMaxTimePs) + worker.shift_ps;
+  };
+  return {on_clock(header.begin_ps), on_clock(header.end_ps), &worker};
+}
+
+std::string DurationText(std::int64_t ps) { return FormatDuration(Nanos{ps / 1000}); }
+
+// Workers of one capture record at the same time. Those that do not overlap with most of the others
+// are told.
+void TellApart(std::vector<WorkerTimes>& all) {
+  std::ranges::sort(all, {}, &WorkerTimes::begin_ps);
+  std::vector<std::pair<std::size_t, std::size_t>> groups;  // [first, last) of those that overlap.
+  std::int64_t end_ps = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i == 0 || all[i].begin_ps > end_ps) groups.emplace_back(i, i);
+    groups.back().second = i + 1;
+    end_ps = i == 0 ? all[i].end_ps : std::max(end_ps, all[i].end_ps);
+  }
+  const auto most = std::ranges::max_element(
+      groups, {}, [](const auto& group) { return group.second - group.first; });
+  if (most == groups.end()) return;
+  const auto [first, last] = *most;
+  const std::string others = last - first == 1 ? all[first].worker->name : "most of the others";
+  const std::int64_t begin = all[first].begin_ps;
+  const auto latest = std::max_element(
+      all.begin() + static_cast<std::ptrdiff_t>(first),
+      all.begin() + static_cast<std::ptrdiff_t>(last),
+      [](const WorkerTimes& a, const WorkerTimes& b) { return a.end_ps < b.end_ps; });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i >= first && i < last) continue;
+    const std::string apart =
+        i < first ? StrCat("ends ", DurationText(begin - all[i].end_ps), " before the begin of ")
+                  : StrCat("begins ", DurationText(all[i].begin_ps - latest->end_ps),
+                           " after the end of ");
+    all[i].worker->clock_problems.push_back(StrCat(
+        apart, others, ": its clock is wrong by as much, or it was recorded at another time"));
+  }
+}
+
+// The median of a worker's steps, in ps, as a row of steps tells it; 0 = it has none.
+std::int64_t StepLength(const index::Index& index) {
+  constexpr std::uint64_t kMaxSteps = 1000;
+  std::vector<std::int64_t> lengths;
+  for (const index::Row& row : index.rows()) {
+    if (row.tracks == 0 || TensorCoreLine(index.Text(row.name)) != "Steps") continue;
+    index.ForEachEntry(
+        index.tracks()[row.first_track], 0, kMaxSteps - lengths.size(),
+        [&](std::uint64_t, const index::Entry& entry) { lengths.push_back(entry.duration_ps); });
+    if (lengths.size() >= kMaxSteps) break;
+  }
+  if (lengths.empty()) return 0;
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::ranges::nth_element(lengths, middle);
+  return *middle;
+}
+
+// Tells the workers whose clock is known less well than what is to be compared.
+void TellVague(const std::vector<WorkerTimes>& all) {
+  for (const auto& [begin_ps, end_ps, worker] : all) {
+    if (!worker->clock_error_ns) continue;
+    const std::int64_t step_ps = StepLength(worker->index());
+    const std::int64_t least_ps = step_ps > 0 ? step_ps : end_ps - begin_ps;
+    if (*worker->clock_error_ns <= least_ps / 1000) continue;
+    worker->clock_problems.push_back(
+        StrCat("its clock is known only within ", FormatDuration(Nanos{*worker->clock_error_ns}),
+               step_ps > 0 ? ", and a step takes " : ", and it recorded ", DurationText(least_ps),
+               ": its times cannot be compared with those of others"));
+  }
+}
+
+void TellClockProblems(LoadedRun& run) {
+  std::vector<WorkerTimes> all;
+  for (Worker& worker : run.workers) {
+    if (worker.index().header().events > 0) all.push_back(TimesOf(worker));
+  }
+  if (all.size() < 2) return;
+  TellApart(all);
+  TellVague(all);
+}
+
 // The same for the same traces in every process, because links hold it.
 std::string VersionOf(const std::vector<Worker>& workers) {
   std::string text = StrCat(index::kVersion);
@@ -178,13 +268,8 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
     if (!warning.empty()) run.warnings.push_back(StrCat(from.worker, ": ", warning));
     const index::Header& header = stored->index().header();
     const std::int64_t shift_ps = ShiftOf(from, run.warnings);
-    if (header.events > 0) {
-      run.begin_ps =
-          std::min(run.begin_ps, std::clamp(header.begin_ps, -kMaxTimePs, kMaxTimePs) + shift_ps);
-      run.end_ps =
-          std::max(run.end_ps, std::clamp(header.end_ps, -kMaxTimePs, kMaxTimePs) + shift_ps);
-    }
-    run.events += header.events;
+    const std::uint64_t events = header.events;
+    run.events += events;
     AddWindow(from, run);
     ASSIGN_OR_RETURN(xplane::Space derived,
                      xplane::Space::Read(stored->index().derived(), xplane::Depth::kPlanes));
@@ -196,6 +281,10 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
                            .shift_ps = shift_ps,
                            .clock_offset_ns = from.clock_offset_ns,
                            .clock_error_ns = from.clock_error_ns});
+    if (events == 0) continue;
+    const WorkerTimes times = TimesOf(run.workers.back());
+    run.begin_ps = std::min(run.begin_ps, times.begin_ps);
+    run.end_ps = std::max(run.end_ps, times.end_ps);
   }
   for (const convert::LeftOut& worker : run.left_out) run.warnings.push_back(worker.Warning());
   if (run.events == 0) run.begin_ps = run.end_ps = 0;
@@ -208,12 +297,14 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
       run.rows.push_back({worker, row, std::move(pools[row])});
     }
   }
+  TellClockProblems(run);
   run.version = VersionOf(run.workers);
   return run;
 }
 
 std::string DescribeRun(const LoadedRun& run) {
-  Json workers = Json::array(), rows = Json::array();
+  Json workers = Json::array(), rows = Json::array(), left_out = Json::array();
+  for (const convert::LeftOut& worker : run.left_out) left_out.push_back(worker.worker);
   for (const Worker& worker : run.workers) {
     Json errors = Json::array();
     for (const std::string_view text : worker.space.errors) errors.push_back(text);
@@ -224,6 +315,7 @@ std::string DescribeRun(const LoadedRun& run) {
          {"shiftPs", worker.shift_ps},
          {"clockOffsetNs", worker.clock_offset_ns},
          {"clockErrorNs", worker.clock_error_ns ? Json(*worker.clock_error_ns) : Json()},
+         {"clockProblems", worker.clock_problems},
          {"problems", std::move(errors)}});
   }
   for (const RowRef& ref : run.rows) {
@@ -255,6 +347,7 @@ std::string DescribeRun(const LoadedRun& run) {
                      {"events", run.events},
                      {"workers", std::move(workers)},
                      {"rows", std::move(rows)},
+                     {"leftOut", std::move(left_out)},
                      {"warnings", run.warnings}};
   return JsonText(json);
 }

@@ -1,11 +1,22 @@
 #include "viewer/loader.h"
 
+#include <sys/resource.h>
+
 #include "common/base/guard.h"
 
 namespace strobe::viewer {
+namespace {
+
+// The nice value of the threads that load a run.
+constexpr int kLoaderPoliteness = 5;
+
+}  // namespace
 
 Loader::Loader(Library& library, const index::Cache& cache, std::string run)
     : thread_([this, &library, cache, run = std::move(run)] {
+        // The kernel changes this thread and those that it starts. Answers about other runs do not
+        // wait while all processors make the index of a large one.
+        (void)setpriority(PRIO_PROCESS, 0, kLoaderPoliteness);
         const absl::Status ran = RunGuarded("load", [&] { Run(library, cache, run); });
         if (ran.ok()) return;
         MutexLock lock(&mutex_);

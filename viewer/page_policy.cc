@@ -12,6 +12,15 @@ bool IsAllowedHost(const std::string& host, const std::vector<std::string>& host
   return IsLoopbackHost(name) || std::find(hosts.begin(), hosts.end(), name) != hosts.end();
 }
 
+bool IsAskedFromElsewhere(const http::Request& request) {
+  if (!request.path.starts_with("/api/") && !request.path.starts_with("/data/")) return false;
+  return std::any_of(request.headers.begin(), request.headers.end(), [](const auto& header) {
+    const auto& [name, value] = header;
+    // Without the header it is no browser, or an old one; "none" is an address that was typed in.
+    return name == kFetchSite && value != "same-origin" && value != "none";
+  });
+}
+
 void AddPolicy(http::Page& page) {
   page.headers.emplace_back("Content-Security-Policy",
                             "default-src 'none'; script-src 'self'; style-src 'self'; img-src "

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/json_reader.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -19,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kReportFormat = 1;
-constexpr int kMaxReportDepth = 8;  // A report needs five levels.
+constexpr std::size_t kMaxReportDepth = 8;  // A report needs five levels.
 constexpr std::size_t kMaxReportTextBytes = 1000;
 constexpr std::size_t kMaxReportRows = 2000;  // A report lists no more workers.
 constexpr std::size_t kMaxMapEntries = 256;   // Limits the rows of the wait map, and each row.
@@ -238,9 +239,7 @@ absl::StatusOr<Json> ReadReport(std::string_view text) {
     return absl::InvalidArgumentError(
         StrCat("it has ", text.size(), " bytes, more than any report"));
   // Deeper values are dropped where they begin, so that they take no memory.
-  const Json json = Json::parse(
-      text, [](int depth, Json::parse_event_t, Json&) { return depth <= kMaxReportDepth; },
-      /*allow_exceptions=*/false);
+  const Json json = ReadJson<Json>(text, {.max_depth = kMaxReportDepth});
   if (!json.is_object()) return absl::InvalidArgumentError("it is no JSON object");
   const double format = NumberOr(json, "format", 0);
   if (format != kReportFormat)

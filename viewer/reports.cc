@@ -105,7 +105,8 @@ bool Reports::Has(const std::string& name, const LoadedRun& run) {
 
 std::optional<Reports::Entry> Reports::TryEntryOf(const std::string& name,
                                                   const std::shared_ptr<const LoadedRun>& run,
-                                                  const std::string& problem) {
+                                                  const std::string& problem,
+                                                  const std::string& asker) {
   Entry evicted;  // Declared before the lock: its destructor waits for a thread.
   MutexLock lock(&mutex_);
   const MonoTime now = clock_->MonoNow();
@@ -115,11 +116,12 @@ std::optional<Reports::Entry> Reports::TryEntryOf(const std::string& name,
   if (place != entries_.end() && place->sources == sources) {
     place->asked = now;
     place->problem = problem;
+    place->askers.Note(asker);
     std::rotate(place, place + 1, entries_.end());
     return entries_.back();
   }
   if (place == entries_.end() && entries_.size() >= most_) {
-    place = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    place = ChooseEvicted(entries_, asker, [&](const Entry& entry) {
       return entry.given || now - entry.asked > kReportPatience;
     });
     if (place == entries_.end()) return std::nullopt;
@@ -129,7 +131,8 @@ std::optional<Reports::Entry> Reports::TryEntryOf(const std::string& name,
     entries_.erase(place);
   }
   entries_.push_back(
-      {name, problem, std::make_shared<ReportMaker>(run, make_), std::move(sources), now});
+      {name, {}, problem, std::make_shared<ReportMaker>(run, make_), std::move(sources), now});
+  entries_.back().askers.Note(asker);
   return entries_.back();
 }
 
@@ -143,13 +146,13 @@ void Reports::NoteGiven(const std::shared_ptr<ReportMaker>& maker) {
 }
 
 http::Page Reports::Answer(const std::string& name, const std::shared_ptr<const LoadedRun>& run,
-                           Making making, const StoredReport& stored) {
+                           Making making, const StoredReport& stored, const std::string& asker) {
   if (const std::string why = WhyNotMade(*run, making); !why.empty() && !Has(name, *run))
     return StatePage(name, "none", stored.problem, {{"why", why}});
-  std::optional<Entry> found = TryEntryOf(name, run, stored.problem);
+  std::optional<Entry> found = TryEntryOf(name, run, stored.problem, asker);
   if (!found) {
     std::this_thread::sleep_for(kReportWait);
-    found = TryEntryOf(name, run, stored.problem);
+    found = TryEntryOf(name, run, stored.problem, asker);
   }
   if (!found) {
     NoteProblem(name, stored.problem);

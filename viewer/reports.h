@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/http/http_server.h"
+#include "viewer/eviction.h"
 #include "viewer/loaded_run.h"
 #include "viewer/report_maker.h"
 
@@ -49,11 +50,12 @@ class Reports {
   // Waits a moment for the report of a run. A failure is forgotten, so that the next request tries
   // again; so is the report of traces that were replaced since.
   http::Page Answer(const std::string& name, const std::shared_ptr<const LoadedRun>& run,
-                    Making making, const StoredReport& stored);
+                    Making making, const StoredReport& stored, const std::string& asker);
 
  private:
   struct Entry {
     std::string run{};
+    Askers askers{};
     // Why the stored report cannot be shown; empty if it can be, or if there is none.
     std::string problem{};
     std::shared_ptr<ReportMaker> maker{};
@@ -73,7 +75,7 @@ class Reports {
   // others are being computed for somebody: they would evict one another for ever.
   std::optional<Entry> TryEntryOf(const std::string& name,
                                   const std::shared_ptr<const LoadedRun>& run,
-                                  const std::string& problem);
+                                  const std::string& problem, const std::string& asker);
   void NoteGiven(const std::shared_ptr<ReportMaker>& maker);
 
   const std::size_t most_;

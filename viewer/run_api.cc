@@ -32,28 +32,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMaxRows = 1024;
 constexpr std::int64_t kMaxNumber = std::numeric_limits<std::uint32_t>::max();
 
-// Reads numbers and ranges such as "3,5-9".
-absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const http::Query& query) {
-  std::vector<std::uint32_t> rows;
-  for (const std::string& part : Split(query.Text("rows"), ',')) {
-    std::uint32_t first = 0, last = 0;
-    const char* end = part.data() + part.size();
-    std::from_chars_result read = std::from_chars(part.data(), end, first);
-    last = first;
-    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
-      read = std::from_chars(read.ptr + 1, end, last);
-    if (read.ec != std::errc() || read.ptr != end || last < first || last - first >= kMaxRows ||
-        rows.size() + (last - first) >= kMaxRows)
-      return absl::InvalidArgumentError(
-          StrCat("rows: write up to ", kMaxRows, " numbers, such as 3,5-9"));
-    for (std::uint32_t row = first; row <= last; ++row) rows.push_back(row);
-  }
-  // Each row once: its answer may be large.
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  return rows;
-}
-
 struct Times {
   std::int64_t begin_ps = 0, end_ps = 0;
 };
@@ -156,7 +134,8 @@ absl::StatusOr<http::Page> HitsPage(const LoadedRun& run, FindRequest& request,
                        {"unread", found.unread}});
 }
 
-absl::StatusOr<http::Page> TilesPage(const LoadedRun& run, const http::Query& query) {
+absl::StatusOr<http::Page> TilesPage(const LoadedRun& run, const http::Query& query,
+                                     const AnswerMeans& means) {
   TileRequest request;
   ASSIGN_OR_RETURN(request.rows, ReadRows(query));
   ASSIGN_OR_RETURN(request.begin_ps, query.Integer("begin", 0, -kMaxTimePs, kMaxTimePs));
@@ -166,9 +145,9 @@ absl::StatusOr<http::Page> TilesPage(const LoadedRun& run, const http::Query& qu
   request.slots = static_cast<std::uint32_t>(slots);
   if (slots > kMaxTimePs >> level)
     return absl::InvalidArgumentError("slots: the window is longer than any trace");
-  return http::Page{.body = EncodeTiles(run, request),
-                    .content_type = "application/octet-stream",
-                    .compress = true};
+  ASSIGN_OR_RETURN(std::string tiles, EncodeTiles(run, request, means.is_gone));
+  return http::Page{
+      .body = std::move(tiles), .content_type = "application/octet-stream", .compress = true};
 }
 
 absl::StatusOr<http::Page> EventPage(const LoadedRun& run, const http::Query& query) {
@@ -191,12 +170,12 @@ absl::StatusOr<http::Page> EventPage(const LoadedRun& run, const http::Query& qu
 }
 
 absl::StatusOr<http::Page> FindPage(const LoadedRun& run, const http::Query& query,
-                                    const http::IsGone& is_gone) {
+                                    const AnswerMeans& means) {
   constexpr std::size_t kMaxTextBytes = 1000;
   FindRequest request{.text = query.Text("q"),
                       .regex = query.Text("regex") == "1",
                       .match_case = query.Text("case") == "1",
-                      .is_gone = is_gone};
+                      .is_gone = means.is_gone};
   if (request.text.empty() || request.text.size() > kMaxTextBytes)
     return absl::InvalidArgumentError(
         StrCat("q: write 1 to ", kMaxTextBytes, " bytes to look for"));
@@ -214,8 +193,9 @@ absl::StatusOr<http::Page> FindPage(const LoadedRun& run, const http::Query& que
   return HitsPage(run, request, query);
 }
 
-absl::StatusOr<http::Page> EventsPage(const LoadedRun& run, const http::Query& query) {
-  FindRequest request;
+absl::StatusOr<http::Page> EventsPage(const LoadedRun& run, const http::Query& query,
+                                      const AnswerMeans& means) {
+  FindRequest request{.is_gone = means.is_gone};
   ASSIGN_OR_RETURN(request.rows, ReadRows(query));
   if (!query.Text("after").empty()) {
     ASSIGN_OR_RETURN(request.after, ReadAfter(run, query));
@@ -223,10 +203,11 @@ absl::StatusOr<http::Page> EventsPage(const LoadedRun& run, const http::Query& q
   return HitsPage(run, request, query);
 }
 
-absl::StatusOr<http::Page> SelectPage(const LoadedRun& run, const http::Query& query) {
+absl::StatusOr<http::Page> SelectPage(const LoadedRun& run, const http::Query& query,
+                                      const AnswerMeans& means) {
   ASSIGN_OR_RETURN(const std::vector<SelectedBox> boxes, ReadBoxes(query));
   ASSIGN_OR_RETURN(const std::vector<SelectedEvent> events, ReadEvents(query));
-  const Selection selection = SumSelection(run, boxes, events);
+  const Selection selection = SumSelection(run, boxes, events, means.is_gone);
   Json names = Json::array();
   for (const NameSum& sum : selection.names)
     names.push_back({{"name", sum.name},
@@ -241,8 +222,9 @@ absl::StatusOr<http::Page> SelectPage(const LoadedRun& run, const http::Query& q
 
 Json ToJson(const Bundle::End& end) { return {end.row, end.track, end.at_ps}; }
 
-absl::StatusOr<http::Page> ArrowsPage(const LoadedRun& run, const http::Query& query) {
-  BundleRequest request;
+absl::StatusOr<http::Page> ArrowsPage(const LoadedRun& run, const http::Query& query,
+                                      const AnswerMeans& means) {
+  BundleRequest request{.is_gone = means.is_gone};
   ASSIGN_OR_RETURN(request.rows, ReadRows(query));
   ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
   request.begin_ps = times.begin_ps;
@@ -279,21 +261,24 @@ absl::StatusOr<http::Page> GraphPage(const LoadedRun& run, const http::Query& qu
   return JsonPage(std::move(json));
 }
 
-absl::StatusOr<http::Page> ActivityPage(const LoadedRun& run, const http::Query& query) {
+absl::StatusOr<http::Page> ActivityPage(const LoadedRun& run, const http::Query& query,
+                                        const AnswerMeans& means) {
   ASSIGN_OR_RETURN(const std::int64_t slots,
                    query.Integer("slots", 512, kMinActivitySlots, kMaxActivitySlots));
   ASSIGN_OR_RETURN(const std::int64_t bands, query.Integer("bands", 8, 1, kMaxBands));
-  const Activity activity =
-      ActivityOf(run, static_cast<std::uint32_t>(slots), static_cast<std::uint32_t>(bands));
+  const Activity activity = ActivityOf(run, static_cast<std::uint32_t>(slots),
+                                       static_cast<std::uint32_t>(bands), means.is_gone);
   return JsonPage(Json{
       {"beginPs", activity.begin_ps}, {"slotPs", activity.slot_ps}, {"bands", activity.bands}});
 }
 
-absl::StatusOr<http::Page> StepsPage(const LoadedRun& run, const http::Query& query) {
+absl::StatusOr<http::Page> StepsPage(const LoadedRun& run, const http::Query& query,
+                                     const AnswerMeans& means) {
   constexpr auto kAny = std::numeric_limits<std::int64_t>::max();
   ASSIGN_OR_RETURN(const std::int64_t number, query.Integer("number", 0, -kAny, kAny));
-  ASSIGN_OR_RETURN(std::string json,
-                   query.Has("number") ? FindComparedStep(run, number) : CompareSteps(run));
+  ASSIGN_OR_RETURN(std::string json, query.Has("number")
+                                         ? FindComparedStep(run, number, means.is_gone)
+                                         : CompareSteps(run, means.is_gone));
   return JsonPage(std::move(json));
 }
 
@@ -301,24 +286,51 @@ absl::StatusOr<http::Page> XprofHostsPage(const LoadedRun& run, const http::Quer
   return JsonPage(XprofHosts(run));
 }
 
-absl::StatusOr<http::Page> XprofDataPage(const LoadedRun& run, const http::Query& query) {
+absl::StatusOr<http::Page> XprofDataPage(const LoadedRun& run, const http::Query& query,
+                                         const AnswerMeans& means) {
   const std::string& tag = query.Text("tag");
   if (tag != "trace_viewer@" && tag != "trace_viewer")
     return absl::NotFoundError("only tag=trace_viewer@ is served here");
   if (query.Text("format") == "pb")
     return absl::InvalidArgumentError("format: only json is served here");
-  ASSIGN_OR_RETURN(std::string json, XprofData(run, query));
-  return JsonPage(std::move(json));
+  SpooledAnswer answer(means.scratch, means.asker, means.is_gone);
+  if (means.takes_gzip) answer.Compress();
+  RETURN_IF_ERROR(
+      WriteXprofData(run, query, [&](std::string_view piece) { return answer.Write(piece); }));
+  http::Page page{.content_type = "application/json"};
+  RETURN_IF_ERROR(answer.MoveInto(page));
+  return page;
 }
 
 // An answer that does not take long enough to be ended early.
 template <auto kPage>
 absl::StatusOr<http::Page> Short(const LoadedRun& run, const http::Query& query,
-                                 const http::IsGone&) {
+                                 const AnswerMeans&) {
   return kPage(run, query);
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const http::Query& query) {
+  std::vector<std::uint32_t> rows;
+  for (const std::string& part : Split(query.Text("rows"), ',')) {
+    std::uint32_t first = 0, last = 0;
+    const char* end = part.data() + part.size();
+    std::from_chars_result read = std::from_chars(part.data(), end, first);
+    last = first;
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
+      read = std::from_chars(read.ptr + 1, end, last);
+    if (read.ec != std::errc() || read.ptr != end || last < first || last - first >= kMaxRows ||
+        rows.size() + (last - first) >= kMaxRows)
+      return absl::InvalidArgumentError(
+          StrCat("rows: write up to ", kMaxRows, " numbers, such as 3,5-9"));
+    for (std::uint32_t row = first; row <= last; ++row) rows.push_back(row);
+  }
+  // Each row once: its answer may be large.
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
+}
 
 http::Page JsonPage(std::string text) {
   return {.body = std::move(text), .content_type = "application/json", .compress = true};
@@ -330,15 +342,11 @@ http::Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(r
 
 RunApi FindRunApi(std::string_view path) {
   static constexpr std::pair<std::string_view, RunApi> kApis[] = {
-      {"/api/activity", &Short<ActivityPage>},
-      {"/api/arrows", &Short<ArrowsPage>},
-      {"/api/event", &Short<EventPage>},
-      {"/api/events", &Short<EventsPage>},
-      {"/api/find", &FindPage},
-      {"/api/graph", &Short<GraphPage>},
-      {"/api/select", &Short<SelectPage>},
-      {"/api/steps", &Short<StepsPage>},
-      {"/api/tiles", &Short<TilesPage>},
+      {"/api/activity", &ActivityPage},  {"/api/arrows", &ArrowsPage},
+      {"/api/event", &Short<EventPage>}, {"/api/events", &EventsPage},
+      {"/api/find", &FindPage},          {"/api/graph", &Short<GraphPage>},
+      {"/api/select", &SelectPage},      {"/api/steps", &StepsPage},
+      {"/api/tiles", &TilesPage},
   };
   for (const auto& [known, api] : kApis)
     if (known == path) return api;
@@ -347,7 +355,7 @@ RunApi FindRunApi(std::string_view path) {
 
 RunApi FindXprofApi(std::string_view path) {
   if (path == "/data/plugin/profile/hosts") return &Short<XprofHostsPage>;
-  if (path == "/data/plugin/profile/data") return &Short<XprofDataPage>;
+  if (path == "/data/plugin/profile/data") return &XprofDataPage;
   return nullptr;
 }
 

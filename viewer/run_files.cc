@@ -1,23 +1,16 @@
 #include "viewer/run_files.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "collector/catalog/manifest_facts.h"
 #include "collector/convert/perfetto_trace.h"
-#include "common/base/file_descriptor.h"
 #include "common/base/name_rules.h"
 #include "common/base/outcome.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "viewer/run_api.h"
 
 namespace strobe::viewer {
 namespace {
@@ -51,58 +44,22 @@ class StoredBody final : public http::BodySource {
   const ByteRange range_;
 };
 
-// A file without a name, which is gone when it is closed.
-class NamelessFile final : public http::BodySource {
- public:
-  static absl::StatusOr<std::unique_ptr<NamelessFile>> Create(std::string folder) {
-    if (folder.empty()) {
-      const char* temporary = std::getenv("TMPDIR");
-      folder = temporary != nullptr && *temporary != '\0' ? temporary : "/tmp";
-    }
-    std::string name = StrCat(folder, "/perfetto-XXXXXX.part");
-    FileDescriptor file(::mkostemps(name.data(), 5, O_CLOEXEC));
-    if (file.get() < 0) return absl::ErrnoToStatus(errno, folder);
-    ::unlink(name.c_str());
-    return std::make_unique<NamelessFile>(std::move(file));
-  }
-  explicit NamelessFile(FileDescriptor file) : file_(std::move(file)) {}
-
-  absl::Status Write(std::string_view piece) {
-    if (size_ + piece.size() > kMaxPerfettoBytes)
-      return absl::InvalidArgumentError(
-          "the run is too large for Perfetto's page; strobe convert --to perfetto writes a file "
-          "for trace_processor");
-    if (const int error = WriteAll(file_.get(), piece); error != 0)
-      return absl::ErrnoToStatus(error, "the trace for Perfetto");
-    size_ += piece.size();
-    return absl::OkStatus();
-  }
-  std::uint64_t size() const override { return size_; }
-  absl::StatusOr<std::size_t> Read(std::uint64_t offset, std::span<char> into) override {
-    const ssize_t got = ::pread(file_.get(), into.data(), into.size(), static_cast<off_t>(offset));
-    if (got < 0) return absl::ErrnoToStatus(errno, "the trace for Perfetto");
-    return static_cast<std::size_t>(got);
-  }
-
- private:
-  FileDescriptor file_;
-  std::uint64_t size_ = 0;
-};
-
 Json ToJson(const catalog::WorkerFacts& worker) {
   const Outcome outcome = OutcomeOfName(worker.outcome);
   const bool has_remedy = outcome != Outcome::kOk && outcome != Outcome::kUnknown;
-  return {{"name", worker.name},
-          {"pod", worker.pod},
-          {"rank", worker.rank},
-          {"outcome", worker.outcome},
-          {"message", worker.message},
-          {"remedy", has_remedy ? Describe(outcome).remedy : ""},
-          {"latenessNs", worker.started_ns == 0 ? Json() : Json(worker.lateness_ns)},
-          {"clockOffsetNs", worker.clock_offset_ns},
-          {"clockErrorNs", worker.clock_error_ns},
-          {"bytes", worker.bytes},
-          {"events", worker.events}};
+  return {
+      {"name", worker.name},
+      {"pod", worker.pod},
+      {"rank", worker.rank},
+      {"outcome", worker.outcome},
+      {"hasTrace", outcome == Outcome::kUnknown ? worker.bytes > 0 : Describe(outcome).has_trace},
+      {"message", worker.message},
+      {"remedy", has_remedy ? Describe(outcome).remedy : ""},
+      {"latenessNs", worker.started_ns == 0 ? Json() : Json(worker.lateness_ns)},
+      {"clockOffsetNs", worker.clock_offset_ns},
+      {"clockErrorNs", worker.clock_error_ns},
+      {"bytes", worker.bytes},
+      {"events", worker.events}};
 }
 
 void AddManifest(const absl::StatusOr<std::string>& text, Json& page) {
@@ -221,16 +178,37 @@ absl::StatusOr<http::Page> FilePage(Library& library, const std::string& run,
 }
 
 absl::StatusOr<http::Page> PerfettoPage(Library& library, const std::string& run,
-                                        std::string folder) {
+                                        const AnswerMeans& means) {
   ASSIGN_OR_RETURN(const std::vector<convert::OpenTrace> traces, library.Open(run));
-  ASSIGN_OR_RETURN(std::unique_ptr<NamelessFile> file, NamelessFile::Create(std::move(folder)));
+  SpooledAnswer answer(means.scratch, means.asker, means.is_gone);
   const absl::StatusOr<convert::AlignedTraces> aligned = convert::AlignTraces(traces);
   absl::Status status = aligned.status();
   if (status.ok())
-    status = convert::WritePerfettoTrace(
-        aligned->workers, [&](std::string_view piece) { return file->Write(piece); });
+    status = convert::WritePerfettoTrace(aligned->workers, [&](std::string_view piece) {
+      if (answer.size() + piece.size() > kMaxPerfettoBytes)
+        return absl::InvalidArgumentError(
+            "the run is too large for Perfetto's page; strobe convert --to perfetto writes a file "
+            "for trace_processor");
+      return answer.Write(piece);
+    });
   RETURN_IF_ERROR(convert::Unchanged(traces, status));
-  return Download(StrCat(run.substr(run.rfind('/') + 1), ".pftrace"), std::move(file));
+  http::Page page = Download(StrCat(run.substr(run.rfind('/') + 1), ".pftrace"), nullptr);
+  RETURN_IF_ERROR(answer.MoveInto(page));
+  return page;
+}
+
+FileApi FindFileApi(std::string_view path) {
+  if (path == "/api/manifest")
+    return [](Library& library, const std::string& run, const http::Request&, const AnswerMeans&) {
+      return ManifestPage(library, run);
+    };
+  if (path == "/api/file")
+    return [](Library& library, const std::string& run, const http::Request& request,
+              const AnswerMeans&) { return FilePage(library, run, request); };
+  if (path == "/api/perfetto")
+    return [](Library& library, const std::string& run, const http::Request&,
+              const AnswerMeans& means) { return PerfettoPage(library, run, means); };
+  return nullptr;
 }
 
 }  // namespace strobe::viewer

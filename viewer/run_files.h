@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "common/http/http_server.h"
 #include "common/http/query.h"
 #include "viewer/library.h"
+#include "viewer/run_api.h"
 
 namespace strobe::viewer {
 
@@ -16,10 +18,16 @@ absl::StatusOr<http::Page> ManifestPage(Library& library, const std::string& run
 // "/api/file?file=": one of the run's files, or the part of it that the request's Range asks for.
 absl::StatusOr<http::Page> FilePage(Library& library, const std::string& run,
                                     const http::Request& request);
-// "/api/perfetto": all of the run's traces in Perfetto's format. They are converted into a file
-// without a name in `folder`, or in the folder for temporary files if it is empty.
+// "/api/perfetto": all of the run's traces in Perfetto's format.
 absl::StatusOr<http::Page> PerfettoPage(Library& library, const std::string& run,
-                                        std::string folder);
+                                        const AnswerMeans& means);
+
+// Answers from a run's objects in the store.
+using FileApi = absl::StatusOr<http::Page> (*)(Library& library, const std::string& run,
+                                               const http::Request& request,
+                                               const AnswerMeans& means);
+// What answers at `path`; null if nothing does.
+FileApi FindFileApi(std::string_view path);
 
 // The part of a file that a Range header asks for: the bytes from `begin` on, to before `end`.
 struct ByteRange {

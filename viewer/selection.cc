@@ -179,12 +179,14 @@ std::int64_t SelfTime(const Index& index, std::uint32_t track, const Entry& entr
 }
 
 Selection SumSelection(const LoadedRun& run, const std::vector<SelectedBox>& boxes,
-                       const std::vector<SelectedEvent>& events) {
+                       const std::vector<SelectedEvent>& events,
+                       const std::function<bool()>& is_gone) {
   Selection selection;
   std::unordered_map<std::string_view, NameSum> sums;
   selection.begin_ps = std::numeric_limits<std::int64_t>::max();
   selection.end_ps = std::numeric_limits<std::int64_t>::min();
   for (const auto& [place, wanted] : Collect(run, boxes, events)) {
+    if (is_gone && is_gone()) break;
     const RowRef& ref = run.rows[place.first];
     const std::int64_t shift_ps = run.WorkerOf(ref).shift_ps;
     const Index& index = run.WorkerOf(ref).index();

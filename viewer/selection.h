@@ -1,6 +1,7 @@
 // Sums of selected events, by name: those in boxes of rows and time, and single ones.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,11 @@ struct Selection {
 };
 
 // Sums the events of all boxes and `events`, each with its whole duration. An event that is
-// selected several times counts once.
+// selected several times counts once. `is_gone`, which may be null, is asked between tracks: once
+// it is true, others are left out.
 Selection SumSelection(const LoadedRun& run, const std::vector<SelectedBox>& boxes,
-                       const std::vector<SelectedEvent>& events);
+                       const std::vector<SelectedEvent>& events,
+                       const std::function<bool()>& is_gone = nullptr);
 
 // Self time of one event; `track` is a number within the index.
 std::int64_t SelfTime(const index::Index& index, std::uint32_t track, const index::Entry& entry);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <unordered_map>
 
 #include "collector/index/window.h"
@@ -17,6 +18,9 @@ using wire::AppendVarint;
 using wire::ZigZag;
 
 constexpr std::uint32_t kUnitBits = 6;  // A slot has 2^6 units.
+// The items of so many tracks are in memory at a time. What is written of them is much smaller.
+constexpr std::size_t kTracksAtOnce = 32;
+constexpr std::size_t kMaxTilesBytes = std::size_t{64} << 20;
 
 // What is told of one track. The columns of all tracks are joined when they are written.
 struct TrackItems {
@@ -30,7 +34,8 @@ struct TrackItems {
   std::vector<index::Sample> samples{};
 };
 
-std::vector<TrackItems> LookAtAll(const LoadedRun& run, const TileRequest& request) {
+// The tracks of the request's rows, without their items.
+std::vector<TrackItems> TracksOf(const LoadedRun& run, const TileRequest& request) {
   const std::uint32_t unit = request.level > kUnitBits ? request.level - kUnitBits : 0;
   const std::int64_t end_ps =
       request.begin_ps + (static_cast<std::int64_t>(request.slots) << request.level);
@@ -39,10 +44,11 @@ std::vector<TrackItems> LookAtAll(const LoadedRun& run, const TileRequest& reque
     if (number >= run.rows.size()) continue;
     const Worker& worker = run.WorkerOf(run.rows[number]);
     const index::Row& row = run.RowOf(run.rows[number]);
-    const auto local = [&](std::int64_t at) {
-      return (at - worker.shift_ps) >> request.level << request.level;
-    };
-    const index::Window window{local(request.begin_ps), local(end_ps), request.level};
+    // All slots of the worker's clock that the window touches, also those that it cuts on both
+    // ends.
+    const auto slot = [&](std::int64_t at) { return (at - worker.shift_ps) >> request.level; };
+    const index::Window window{slot(request.begin_ps) << request.level,
+                               (slot(end_ps - 1) + 1) << request.level, request.level};
     for (std::uint32_t i = 0; i < row.tracks; ++i) {
       all.push_back({.row = number,
                      .track = i,
@@ -53,20 +59,24 @@ std::vector<TrackItems> LookAtAll(const LoadedRun& run, const TileRequest& reque
                      .phase = (window.begin_ps + worker.shift_ps - request.begin_ps) >> unit});
     }
   }
-  ParallelFor(all.size(), 2, [&](std::size_t i) {
-    TrackItems& track = all[i];
+  return all;
+}
+
+void LookAt(std::span<TrackItems> tracks) {
+  ParallelFor(tracks.size(), 2, [&](std::size_t i) {
+    TrackItems& track = tracks[i];
     if (track.counter)
       track.samples = LookAtValues(*track.index, *track.asked, track.window);
     else
       track.items = Look(*track.index, *track.asked, track.window);
   });
-  return all;
 }
 
 }  // namespace
 
-std::string EncodeTiles(const LoadedRun& run, const TileRequest& request) {
-  const std::vector<TrackItems> all = LookAtAll(run, request);
+absl::StatusOr<std::string> EncodeTiles(const LoadedRun& run, const TileRequest& request,
+                                        const std::function<bool()>& is_gone) {
+  std::vector<TrackItems> all = TracksOf(run, request);
   const std::uint32_t unit = request.level > kUnitBits ? request.level - kUnitBits : 0;
   std::string begins, lengths, names, counts, busy, times, values;
   std::unordered_map<std::string_view, std::uint32_t> text_ids;
@@ -74,7 +84,12 @@ std::string EncodeTiles(const LoadedRun& run, const TileRequest& request) {
   std::string head;
   AppendVarint(1, head);
   AppendVarint(all.size(), head);
-  for (const TrackItems& track : all) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i % kTracksAtOnce == 0) {
+      if (is_gone && is_gone()) return absl::CancelledError("nobody waits for the tiles any more");
+      LookAt(std::span(all).subspan(i, std::min(kTracksAtOnce, all.size() - i)));
+    }
+    TrackItems& track = all[i];
     AppendVarint(track.row, head);
     AppendVarint(track.track, head);
     AppendVarint(track.counter ? 1 : 0, head);
@@ -114,13 +129,24 @@ std::string EncodeTiles(const LoadedRun& run, const TileRequest& request) {
         values.append(bytes, sizeof bytes);
       }
     }
+    track.items = {};
+    track.samples = {};
+    if (begins.size() + lengths.size() + names.size() + counts.size() + busy.size() + times.size() +
+            values.size() >
+        kMaxTilesBytes)
+      return absl::InvalidArgumentError(
+          "the window has too many items; ask for fewer rows or slots");
   }
   AppendVarint(texts.size(), head);
   for (const std::string_view text : texts) {
     AppendVarint(text.size(), head);
     head += text;
   }
-  return head + begins + lengths + names + counts + busy + times + values;
+  for (std::string* column : {&begins, &lengths, &names, &counts, &busy, &times, &values}) {
+    head += *column;
+    *column = {};
+  }
+  return head;
 }
 
 }  // namespace strobe::viewer

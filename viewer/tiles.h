@@ -16,12 +16,15 @@
 //     least, most and last value, as three little-endian 64-bit floats
 // Times of a track count from the window's begin plus the track's phase. Each worker's slots are
 // aligned on its own clock, so that its items do not depend on the shift; the phase is the distance
-// between its slots and the window's.
+// between its slots and the window's, 0 or less. A track holds all slots that the window touches:
+// if its phase is not 0, the first of them is also the last one of the window before.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "viewer/loaded_run.h"
 
 namespace strobe::viewer {
@@ -34,6 +37,9 @@ struct TileRequest {
 };
 inline constexpr std::uint32_t kMaxSlots = 4096, kMaxLevel = 56;
 
-std::string EncodeTiles(const LoadedRun& run, const TileRequest& request);
+// Cancelled once `is_gone`, which may be null; it is asked between tracks. InvalidArgument if the
+// answer would be too long.
+absl::StatusOr<std::string> EncodeTiles(const LoadedRun& run, const TileRequest& request,
+                                        const std::function<bool()>& is_gone);
 
 }  // namespace strobe::viewer

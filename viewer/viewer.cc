@@ -8,11 +8,13 @@
 #include <thread>
 #include <utility>
 
+#include "common/base/guard.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/assets.h"
 #include "viewer/catalog_api.h"
 #include "viewer/page_policy.h"
+#include "viewer/request_cost.h"
 #include "viewer/run_files.h"
 #include "viewer/stored_report.h"
 
@@ -32,24 +34,21 @@ constexpr Nanos kPatience = std::chrono::seconds(5);
 // A run that is open is not compared with its files more often, however many pages open it.
 constexpr Nanos kFresh = std::chrono::seconds(2);
 
-// Answers from a run's objects in the store. `folder` is for files that exist only meanwhile.
-using FileApi = absl::StatusOr<http::Page> (*)(Library& library, const std::string& run,
-                                               const http::Request& request,
-                                               const std::string& folder);
+// The room on the disk for answers that are being sent: a part of the cache's bytes, or as much
+// beside a cache in memory. Perfetto's traces are the longest, with up to 2 GiB.
+constexpr std::uint64_t kMaxScratchBytes = std::uint64_t{4} << 30;
 
-// Returns what answers at `path` from a run's objects; null if nothing does.
-FileApi FindFileApi(std::string_view path) {
-  static const std::map<std::string_view, FileApi> kApis = {
-      {"/api/manifest", [](Library& library, const std::string& run, const http::Request&,
-                           const std::string&) { return ManifestPage(library, run); }},
-      {"/api/file", [](Library& library, const std::string& run, const http::Request& request,
-                       const std::string&) { return FilePage(library, run, request); }},
-      {"/api/perfetto",
-       [](Library& library, const std::string& run, const http::Request&,
-          const std::string& folder) { return PerfettoPage(library, run, folder); }},
-  };
-  const auto found = kApis.find(path);
-  return found == kApis.end() ? nullptr : found->second;
+Scratch MakeScratch(const ViewerOptions& options) {
+  const std::uint64_t all = std::min(options.cache.max_bytes / 2, kMaxScratchBytes);
+  return {.folder = options.cache.directory,
+          .shares = std::make_shared<ByteShares>(
+              ByteShares::Limits{.all = all, .each = options.many_askers ? all / 2 : all})};
+}
+
+// Leaves the room for answers out of the cache's.
+ViewerOptions WithoutScratch(ViewerOptions options) {
+  options.cache.max_bytes -= std::min(options.cache.max_bytes / 2, kMaxScratchBytes);
+  return options;
 }
 
 http::Page ErrorPage(const absl::Status& status) {
@@ -65,7 +64,8 @@ http::Page ErrorPage(const absl::Status& status) {
 
 Viewer::Viewer(Library& library, ViewerOptions options)
     : library_(library),
-      options_(std::move(options)),
+      scratch_(MakeScratch(options)),
+      options_(WithoutScratch(std::move(options))),
       reports_(options_.max_open, options_.clock) {}
 
 http::Page Viewer::Answer(const http::Request& request, const catalog::Visible& visible) {
@@ -75,8 +75,12 @@ http::Page Viewer::Answer(const http::Request& request, const catalog::Visible& 
             .body =
                 "this server does not answer to that name; open it as localhost, or allow the "
                 "name with --allow-host\n"};
+  } else if (IsAskedFromElsewhere(request)) {
+    page = {.status = 403, .body = "pages of other sites get no data here\n"};
   } else {
-    absl::StatusOr<http::Page> answer = Route(request, visible);
+    absl::StatusOr<http::Page> answer = RunGuarded("viewer", [&] {
+      return Route({request, http::Query(request.query), visible});
+    });
     page = answer.ok() ? *std::move(answer) : ErrorPage(answer.status());
     FreeEvicted();
   }
@@ -84,10 +88,8 @@ http::Page Viewer::Answer(const http::Request& request, const catalog::Visible& 
   return page;
 }
 
-absl::StatusOr<http::Page> Viewer::Route(const http::Request& request,
-                                         const catalog::Visible& visible) {
-  using LibraryApi =
-      absl::StatusOr<http::Page> (Viewer::*)(const http::Query&, const catalog::Visible&);
+absl::StatusOr<http::Page> Viewer::Route(const Question& question) {
+  using LibraryApi = absl::StatusOr<http::Page> (Viewer::*)(const Question&);
   static const std::map<std::string_view, LibraryApi> kLibraryApis = {
       {"/api/runs", &Viewer::Runs},
       {"/api/run", &Viewer::Describe},
@@ -96,15 +98,15 @@ absl::StatusOr<http::Page> Viewer::Route(const http::Request& request,
       {"/data/plugin/profile/runs", &Viewer::XprofRuns},
       {"/data/plugin/profile/run_tools", &Viewer::XprofTools},
   };
-  const http::Query query(request.query);
+  const http::Request& request = question.request;
   if (const auto api = kLibraryApis.find(request.path); api != kLibraryApis.end())
-    return (this->*api->second)(query, visible);
-  if (const RunApi api = FindRunApi(request.path)) return AskRun(api, request, visible, Nanos{0});
-  if (const RunApi api = FindXprofApi(request.path))
-    return AskRun(api, request, visible, kXprofWait);
+    return (this->*api->second)(question);
+  if (const RunApi api = FindRunApi(request.path)) return AskRun(api, question, Nanos{0});
+  if (const RunApi api = FindXprofApi(request.path)) return AskRun(api, question, kXprofWait);
   if (const FileApi api = FindFileApi(request.path)) {
-    ASSIGN_OR_RETURN(const std::string run, RunOf(query, visible));
-    return api(library_, run, request, options_.cache.directory);
+    ASSIGN_OR_RETURN(const std::string run, RunOf(question));
+    return api(library_, run, request,
+               {request.is_gone, scratch_, request.asker, request.takes_gzip});
   }
   for (const Asset& asset : Assets()) {
     if (asset.path == request.path)
@@ -115,11 +117,12 @@ absl::StatusOr<http::Page> Viewer::Route(const http::Request& request,
   return absl::NotFoundError("no such page");
 }
 
-std::shared_ptr<Loader> Viewer::Known(const std::string& run) {
+std::shared_ptr<Loader> Viewer::Known(const std::string& run, const std::string& asker) {
   const auto known = std::find_if(opened_.begin(), opened_.end(),
                                   [&](const Opened& opened) { return opened.run == run; });
   if (known == opened_.end()) return nullptr;
   known->asked = options_.clock->MonoNow();
+  known->askers.Note(asker);
   std::rotate(known, known + 1, opened_.end());
   return opened_.back().loader;
 }
@@ -135,9 +138,9 @@ absl::StatusOr<std::vector<std::string>> Viewer::VisibleRuns(const catalog::Visi
   return library_.Runs(visible, most);
 }
 
-absl::StatusOr<std::string> Viewer::RunOf(const http::Query& query,
-                                          const catalog::Visible& visible) {
-  const std::string& name = query.Text("run");
+absl::StatusOr<std::string> Viewer::RunOf(const Question& question) {
+  const catalog::Visible& visible = question.visible;
+  const std::string& name = question.query.Text("run");
   if (name.empty()) {
     ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible, 1));
     if (!runs.empty()) return runs.front();
@@ -149,7 +152,7 @@ absl::StatusOr<std::string> Viewer::RunOf(const http::Query& query,
     return absl::NotFoundError(StrCat("there is no run ", name.substr(0, 200)));
   {
     MutexLock lock(&mutex_);
-    if (Known(name) != nullptr) return name;
+    if (Known(name, question.asker()) != nullptr) return name;
   }
   // Asks the store only if the run is not open, because that costs a request.
   RETURN_IF_ERROR(library_.Find(name));
@@ -174,14 +177,14 @@ void Viewer::FreeEvicted() {
   ended = TakeEnded();
 }
 
-std::shared_ptr<Loader> Viewer::TryLoaderOf(const std::string& run) {
+std::shared_ptr<Loader> Viewer::TryLoaderOf(const std::string& run, const std::string& asker) {
   // Declared before the lock, so that they are destroyed after it: that may unmap large files.
   std::vector<std::shared_ptr<Loader>> ended;
   MutexLock lock(&mutex_);
-  if (std::shared_ptr<Loader> known = Known(run)) return known;
+  if (std::shared_ptr<Loader> known = Known(run, asker)) return known;
   const MonoTime now = options_.clock->MonoNow();
   if (opened_.size() >= options_.max_open) {
-    const auto place = std::find_if(opened_.begin(), opened_.end(), [&](const Opened& opened) {
+    const auto place = ChooseEvicted(opened_, asker, [&](const Opened& opened) {
       return opened.given || now - opened.asked > kPatience;
     });
     if (place == opened_.end()) return nullptr;
@@ -190,15 +193,17 @@ std::shared_ptr<Loader> Viewer::TryLoaderOf(const std::string& run) {
   }
   ended = TakeEnded();
   if (evicted_.size() > options_.max_open) return nullptr;
-  opened_.push_back({run, std::make_shared<Loader>(library_, options_.cache, run), now, now});
+  opened_.push_back({run, {}, std::make_shared<Loader>(library_, options_.cache, run), now, now});
+  opened_.back().askers.Note(asker);
   return opened_.back().loader;
 }
 
-std::shared_ptr<Loader> Viewer::LoaderOf(const std::string& run, Nanos wait) {
-  std::shared_ptr<Loader> loader = TryLoaderOf(run);
+std::shared_ptr<Loader> Viewer::LoaderOf(const std::string& run, Nanos wait,
+                                         const std::string& asker) {
+  std::shared_ptr<Loader> loader = TryLoaderOf(run, asker);
   for (; loader == nullptr && wait > Nanos{0}; wait -= kPageWait) {
     std::this_thread::sleep_for(std::min(wait, kPageWait));
-    loader = TryLoaderOf(run);
+    loader = TryLoaderOf(run, asker);
   }
   return loader;
 }
@@ -240,10 +245,11 @@ absl::StatusOr<Viewer::Run> Viewer::Loaded(const std::shared_ptr<Loader>& loader
   return run;
 }
 
-bool Viewer::EvictOldest() {
+bool Viewer::EvictOne(const std::string& asker) {
   std::vector<std::shared_ptr<Loader>> ended;  // Destroyed after the lock, as in TryLoaderOf.
   MutexLock lock(&mutex_);
-  const auto place = std::ranges::find_if(opened_, &Opened::given);
+  const auto place =
+      ChooseEvicted(opened_, asker, [](const Opened& opened) { return opened.given; });
   if (place == opened_.end()) return false;
   evicted_.push_back(std::move(place->loader));
   opened_.erase(place);
@@ -251,12 +257,13 @@ bool Viewer::EvictOldest() {
   return true;
 }
 
-absl::StatusOr<Viewer::Current> Viewer::Open(const std::string& name, Nanos wait) {
-  Current current{LoaderOf(name, wait), nullptr};
+absl::StatusOr<Viewer::Current> Viewer::Open(const std::string& name, Nanos wait,
+                                             const std::string& asker) {
+  Current current{LoaderOf(name, wait, asker), nullptr};
   absl::StatusOr<Run> run = Loaded(current.loader, wait);
   // Mappings and open files are bounded for the whole process, and other runs may have them.
-  while (absl::IsResourceExhausted(run.status()) && EvictOldest()) {
-    current.loader = LoaderOf(name, wait);
+  while (absl::IsResourceExhausted(run.status()) && EvictOne(asker)) {
+    current.loader = LoaderOf(name, wait, asker);
     run = Loaded(current.loader, wait);
   }
   if (absl::IsResourceExhausted(run.status()))
@@ -268,27 +275,29 @@ absl::StatusOr<Viewer::Current> Viewer::Open(const std::string& name, Nanos wait
   return current;
 }
 
-absl::StatusOr<Viewer::Current> Viewer::OpenFresh(const std::string& name, Nanos wait) {
-  ASSIGN_OR_RETURN(Current current, Open(name, wait));
+absl::StatusOr<Viewer::Current> Viewer::OpenFresh(const std::string& name, Nanos wait,
+                                                  const std::string& asker) {
+  ASSIGN_OR_RETURN(Current current, Open(name, wait, asker));
   if (current.run == nullptr || !IsStale(name, current.loader)) return current;
   Forget(current.loader);
   current = {};  // Freed before the run is read again.
-  return Open(name, wait);
+  return Open(name, wait, asker);
 }
 
-absl::StatusOr<http::Page> Viewer::AskRun(RunApi api, const http::Request& request,
-                                          const catalog::Visible& visible, Nanos wait) {
-  const http::Query query(request.query);
-  ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
+absl::StatusOr<http::Page> Viewer::AskRun(RunApi api, const Question& question, Nanos wait) {
+  const auto& [request, query, visible] = question;
+  ASSIGN_OR_RETURN(const std::string name, RunOf(question));
   const bool begins = BeginsXprofPage(request.path, query);
-  ASSIGN_OR_RETURN(const Current current, begins ? OpenFresh(name, wait) : Open(name, wait));
+  ASSIGN_OR_RETURN(const Current current, begins ? OpenFresh(name, wait, question.asker())
+                                                 : Open(name, wait, question.asker()));
   const auto& [loader, run] = current;
   if (run == nullptr) return absl::UnavailableError("the run is being read; ask again");
   if (const std::string& version = query.Text("version");
       !version.empty() && version != run->version)
     return absl::AbortedError(
         "the run has other traces than when this page opened it; reload the page");
-  return Checked(*run, loader, api(*run, query, request.is_gone));
+  return Checked(*run, loader,
+                 api(*run, query, {request.is_gone, scratch_, request.asker, request.takes_gzip}));
 }
 
 absl::StatusOr<http::Page> Viewer::Checked(const LoadedRun& run,
@@ -301,12 +310,30 @@ absl::StatusOr<http::Page> Viewer::Checked(const LoadedRun& run,
   return page;
 }
 
-bool Viewer::IsSlow(const http::Request& request) {
-  if (FindXprofApi(request.path) != nullptr || FindFileApi(request.path) != nullptr) return true;
-  if (request.path == "/api/report" || request.path == "/api/select" ||
-      request.path == "/api/steps")
-    return true;
-  return request.path == "/api/find" && http::Query(request.query).Text("in") == "all";
+Viewer::Run Viewer::OpenedRun(const http::Query& query, const catalog::Visible& visible) const {
+  const std::string& name = query.Text("run");
+  if (!name.empty() && !MaySee(name, visible)) return nullptr;
+  std::shared_ptr<Loader> loader;
+  {
+    MutexLock lock(&mutex_);
+    const auto opened = std::ranges::find(opened_, name, &Opened::run);
+    if (opened == opened_.end()) return nullptr;
+    loader = opened->loader;
+  }
+  return loader->Get(Nanos{0}).value_or(nullptr);
+}
+
+http::Load Viewer::LoadOf(const http::Request& request, const catalog::Visible* visible) const {
+  using http::Load;
+  const std::string& path = request.path;
+  if (path == "/api/file") return Load::kWaits;
+  if (path == "/api/report" || FindXprofApi(path) || FindFileApi(path)) return Load::kHeavy;
+  if (FindRunApi(path)) {
+    const http::Query query(request.query);
+    const Run run = visible == nullptr ? nullptr : OpenedRun(query, *visible);
+    if (CostOf(path, query, run.get()) > kShortCost) return Load::kHeavy;
+  }
+  return MayAskStore(request) ? Load::kWaits : Load::kShort;
 }
 
 bool Viewer::MayAskStore(const http::Request& request) const {
@@ -324,7 +351,8 @@ bool Viewer::MayAskStore(const http::Request& request) const {
   return opens || reads_traces || !is_open;
 }
 
-absl::StatusOr<http::Page> Viewer::Runs(const http::Query&, const catalog::Visible& visible) {
+absl::StatusOr<http::Page> Viewer::Runs(const Question& question) {
+  const catalog::Visible& visible = question.visible;
   ASSIGN_OR_RETURN(std::vector<std::string> runs, VisibleRuns(visible, kMaxChoices + 1));
   const bool list = library_.has_catalog() && !library_.names_a_run() &&
                     (runs.size() > 1 || library_.always_lists());
@@ -339,10 +367,9 @@ absl::StatusOr<http::Page> Viewer::Runs(const http::Query&, const catalog::Visib
                        {"xprof", options_.xprof}});
 }
 
-absl::StatusOr<http::Page> Viewer::Describe(const http::Query& query,
-                                            const catalog::Visible& visible) {
-  ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
-  ASSIGN_OR_RETURN(const Current current, OpenFresh(name, kPageWait));
+absl::StatusOr<http::Page> Viewer::Describe(const Question& question) {
+  ASSIGN_OR_RETURN(const std::string name, RunOf(question));
+  ASSIGN_OR_RETURN(const Current current, OpenFresh(name, kPageWait, question.asker()));
   const auto& [loader, run] = current;
   if (run != nullptr) return Checked(*run, loader, DescriptionPage(*run));
   static const Progress kNotBegun;
@@ -351,10 +378,9 @@ absl::StatusOr<http::Page> Viewer::Describe(const http::Query& query,
       Json{{"loading", true}, {"done", progress.done.load()}, {"total", progress.total.load()}});
 }
 
-absl::StatusOr<http::Page> Viewer::Report(const http::Query& query,
-                                          const catalog::Visible& visible) {
-  ASSIGN_OR_RETURN(const Making making, MakingOf(query.Text("make")));
-  ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
+absl::StatusOr<http::Page> Viewer::Report(const Question& question) {
+  ASSIGN_OR_RETURN(const Making making, MakingOf(question.query.Text("make")));
+  ASSIGN_OR_RETURN(const std::string name, RunOf(question));
   StoredReport stored;
   // The store is not asked again while a page waits for the report that it did not have.
   const std::optional<std::string> problem = reports_.ProblemOf(name);
@@ -363,27 +389,27 @@ absl::StatusOr<http::Page> Viewer::Report(const http::Query& query,
   else
     stored.problem = *problem;
   if (making == Making::kNever || !stored.report.is_null()) return StoredReportPage(name, stored);
-  ASSIGN_OR_RETURN(const Current current,
-                   problem ? Open(name, kPageWait) : OpenFresh(name, kPageWait));
+  ASSIGN_OR_RETURN(const Current current, problem ? Open(name, kPageWait, question.asker())
+                                                  : OpenFresh(name, kPageWait, question.asker()));
   const auto& [loader, run] = current;
   if (run == nullptr) {
     reports_.NoteProblem(name, stored.problem);
     return LoadingReportPage(name, stored);
   }
-  return Checked(*run, loader, reports_.Answer(name, run, making, stored));
+  return Checked(*run, loader, reports_.Answer(name, run, making, stored, question.asker()));
 }
 
-absl::StatusOr<http::Page> Viewer::Catalog(const http::Query& query,
-                                           const catalog::Visible& visible) {
-  return CatalogPage(library_, query, visible);
+absl::StatusOr<http::Page> Viewer::Catalog(const Question& question) {
+  return CatalogPage(library_, question.query, question.visible);
 }
 
-absl::StatusOr<http::Page> Viewer::XprofRuns(const http::Query&, const catalog::Visible& visible) {
+absl::StatusOr<http::Page> Viewer::XprofRuns(const Question& question) {
+  const catalog::Visible& visible = question.visible;
   ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible, kAllRuns));
   return JsonPage(Json(runs));
 }
 
-absl::StatusOr<http::Page> Viewer::XprofTools(const http::Query&, const catalog::Visible&) {
+absl::StatusOr<http::Page> Viewer::XprofTools(const Question&) {
   return JsonPage(Json::array({"trace_viewer@"}));
 }
 

@@ -9,10 +9,12 @@
 #include "common/base/mutex.h"
 #include "common/http/http_server.h"
 #include "common/http/query.h"
+#include "viewer/eviction.h"
 #include "viewer/library.h"
 #include "viewer/loader.h"
 #include "viewer/reports.h"
 #include "viewer/run_api.h"
+#include "viewer/spooled_answer.h"
 
 namespace strobe::viewer {
 
@@ -24,6 +26,8 @@ struct ViewerOptions {
   std::vector<std::string> hosts{};
   // The address of an XProf server that shows the same runs, for links; may be empty.
   std::string xprof{};
+  // Several people ask, who share the room for long answers.
+  bool many_askers = false;
   // How many runs stay open, each with its traces mapped. Two are enough for one person to go back
   // and forth between them.
   std::size_t max_open = 2;
@@ -41,10 +45,10 @@ class Viewer {
   // do not exist for the asker.
   http::Page Answer(const http::Request& request,
                     const catalog::Visible& visible = catalog::kAllVisible);
-  // True for requests of XProf's page, which convert whole traces and wait for runs that are still
-  // being read, for those that ask the store for a run's objects, such as its report, and for
-  // searches, sums and comparisons that may read every event.
-  static bool IsSlow(const http::Request& request);
+  // What the answer takes, judged by what it may cost. kHeavy for requests of XProf's page, which
+  // wait for runs that are still being read, and for a run's manifest and report, which may be
+  // large. Null: it is not known what the asker may see, and any run is taken to be large.
+  http::Load LoadOf(const http::Request& request, const catalog::Visible* visible) const;
   // True for requests that may wait for an object store: of runs in one, those that open a run, and
   // those that read its traces and not only their indexes. One store that does not answer must not
   // keep others from the runs that are open.
@@ -56,32 +60,43 @@ class Viewer {
     std::shared_ptr<Loader> loader{};  // Null if the run has to wait for others.
     Run run{};                         // Null if it is still being read.
   };
+  struct Question {
+    const http::Request& request;
+    const http::Query query;
+    const catalog::Visible& visible;
+    const std::string& asker() const { return request.asker; }
+  };
   struct Opened {
     std::string run{};
+    Askers askers{};
     std::shared_ptr<Loader> loader{};
     MonoTime asked{};    // When it was asked for last.
     MonoTime checked{};  // When it was read, or found to have the same traces as before.
     bool given = false;  // Somebody has got it.
   };
 
-  absl::StatusOr<http::Page> Route(const http::Request& request, const catalog::Visible& visible);
+  absl::StatusOr<http::Page> Route(const Question& question);
   // The run that the query names, or else the first one that is visible. NotFound when there is
   // none, or it is not visible.
-  absl::StatusOr<std::string> RunOf(const http::Query& query, const catalog::Visible& visible);
+  absl::StatusOr<std::string> RunOf(const Question& question);
   bool MaySee(const std::string& run, const catalog::Visible& visible) const;
 
+  // The run that the query names if it is open and visible, else null.
+  Run OpenedRun(const http::Query& query, const catalog::Visible& visible) const;
+
   // The run's loader if there is one, else null. Makes it the one that is evicted last.
-  std::shared_ptr<Loader> Known(const std::string& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Loader> Known(const std::string& run, const std::string& asker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The run's loader; starts to read the run if nobody has. Null if the run has to wait: because
   // `max_open` others are being read for somebody, which would evict one another for ever, or
   // because more than `max_open` evicted ones have not ended yet.
-  std::shared_ptr<Loader> TryLoaderOf(const std::string& run);
+  std::shared_ptr<Loader> TryLoaderOf(const std::string& run, const std::string& asker);
   // Stops the evicted loaders for which nobody waits, and returns those that have ended.
   std::vector<std::shared_ptr<Loader>> TakeEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Frees the evicted loaders that the last request was waiting for.
   void FreeEvicted();
   // The same, null only if the run still has to wait after `wait`.
-  std::shared_ptr<Loader> LoaderOf(const std::string& run, Nanos wait);
+  std::shared_ptr<Loader> LoaderOf(const std::string& run, Nanos wait, const std::string& asker);
   // Null if the run is still being read after `wait`, or without a loader. After an error the
   // loader is forgotten.
   absl::StatusOr<Run> Loaded(const std::shared_ptr<Loader>& loader, Nanos wait);
@@ -90,18 +105,16 @@ class Viewer {
   // the library at most every few seconds.
   bool IsStale(const std::string& run, const std::shared_ptr<Loader>& loader);
   void Forget(const std::shared_ptr<Loader>& loader);
-  // Evicts the run that was asked for longest ago of those that somebody has got. False if there is
-  // none.
-  bool EvictOldest();
+  // Evicts a run that somebody has got, to make room for this asker. False if there is none.
+  bool EvictOne(const std::string& asker);
   // The run as far as it was read after `wait`. Others are evicted if there is no room for it in
   // the process.
-  absl::StatusOr<Current> Open(const std::string& name, Nanos wait);
+  absl::StatusOr<Current> Open(const std::string& name, Nanos wait, const std::string& asker);
   // The same; a run whose traces are others now is read again.
-  absl::StatusOr<Current> OpenFresh(const std::string& name, Nanos wait);
+  absl::StatusOr<Current> OpenFresh(const std::string& name, Nanos wait, const std::string& asker);
   // Answers from the run that the query names. Unavailable if it is still being read after `wait`.
   // Aborted if the query is about another `version` of it, whose rows had other numbers.
-  absl::StatusOr<http::Page> AskRun(RunApi api, const http::Request& request,
-                                    const catalog::Visible& visible, Nanos wait);
+  absl::StatusOr<http::Page> AskRun(RunApi api, const Question& question, Nanos wait);
   // The page, or DataLoss when the run's files were changed since they were opened: the page may be
   // wrong then, and the next request reads the run anew.
   absl::StatusOr<http::Page> Checked(const LoadedRun& run, const std::shared_ptr<Loader>& loader,
@@ -110,14 +123,15 @@ class Viewer {
   // The names of the first `most` runs that are visible.
   absl::StatusOr<std::vector<std::string>> VisibleRuns(const catalog::Visible& visible,
                                                        std::size_t most);
-  absl::StatusOr<http::Page> Runs(const http::Query& query, const catalog::Visible& visible);
-  absl::StatusOr<http::Page> Describe(const http::Query& query, const catalog::Visible& visible);
-  absl::StatusOr<http::Page> Report(const http::Query& query, const catalog::Visible& visible);
-  absl::StatusOr<http::Page> Catalog(const http::Query& query, const catalog::Visible& visible);
-  absl::StatusOr<http::Page> XprofRuns(const http::Query& query, const catalog::Visible& visible);
-  absl::StatusOr<http::Page> XprofTools(const http::Query& query, const catalog::Visible& visible);
+  absl::StatusOr<http::Page> Runs(const Question& question);
+  absl::StatusOr<http::Page> Describe(const Question& question);
+  absl::StatusOr<http::Page> Report(const Question& question);
+  absl::StatusOr<http::Page> Catalog(const Question& question);
+  absl::StatusOr<http::Page> XprofRuns(const Question& question);
+  absl::StatusOr<http::Page> XprofTools(const Question& question);
 
   Library& library_;
+  const Scratch scratch_;
   const ViewerOptions options_;
   Reports reports_;
   mutable Mutex mutex_;

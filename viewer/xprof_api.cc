@@ -93,24 +93,27 @@ absl::StatusOr<Asked> ReadAsked(const LoadedRun& run, const http::Query& query) 
 class Writer {
  public:
   // Once the answer has `max_bytes`, further spans and values of counters are left out.
-  explicit Writer(const LoadedRun& run, std::size_t max_bytes = kMaxXprofBytes)
-      : run_(run), max_bytes_(max_bytes) {}
-
-  std::string Take() { return std::move(out_); }
-  std::uint64_t spans() const { return spans_; }
-  std::uint64_t left_out() const { return left_out_; }  // Spans and values that did not fit.
-
-  void Head(bool filtered, std::uint64_t returned, std::uint64_t left_out) {
-    out_ += StrCat(
+  Writer(const LoadedRun& run, const convert::Sink& sink, std::size_t max_bytes = kMaxXprofBytes)
+      : run_(run), sink_(sink), max_bytes_(max_bytes) {
+    out_ = StrCat(
         "{\"displayTimeUnit\":\"ns\",\"metadata\":{\"highres-ticks\":true},\"codeLink\":"
-        "\"\",\"useNewBackend\":false,\"details\":[],\"returnedEventsSize\":",
-        returned, ",\"leftOutEventsSize\":", left_out,
-        ",\"filteredByVisibility\":", filtered ? "true" : "false", ",\"fullTimespan\":[",
+        "\"\",\"useNewBackend\":false,\"details\":[],\"fullTimespan\":[",
         DoubleText(static_cast<double>(run_.begin_ps) / kPsPerMs), ",",
         DoubleText(static_cast<double>(run_.end_ps) / kPsPerMs),
         "],\"showCounterMessage\":\"\",\"totalCounterEvents\":0,\"traceEvents\":[");
   }
-  void Tail() { out_ += "]}"; }
+
+  // The sink's first error. Nothing is written after it.
+  const absl::Status& status() const { return status_; }
+  std::uint64_t spans() const { return spans_; }
+
+  // The numbers of events stand at the end, because they are not known before.
+  absl::Status Finish(bool filtered) {
+    out_ += StrCat("],\"returnedEventsSize\":", spans_, ",\"leftOutEventsSize\":", left_out_,
+                   ",\"filteredByVisibility\":", filtered || left_out_ > 0 ? "true" : "false", "}");
+    Flush();
+    return status_;
+  }
 
   void Rows(const std::vector<bool>& workers) {
     std::uint32_t known = std::numeric_limits<std::uint32_t>::max();
@@ -182,11 +185,18 @@ class Writer {
     return (ref.worker + 1) * kPerHost + (device ? 1 : kFirstOther) + plane % 200;
   }
   void Begin() {
+    constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+    if (out_.size() >= kPieceBytes) Flush();
     if (std::exchange(some_, true)) out_ += ",";
+  }
+  void Flush() {
+    if (status_.ok()) status_ = sink_(out_);
+    written_ += out_.size();
+    out_.clear();
   }
   // Whether there is no room for one more span or value, which is counted then.
   bool LeavesOut() {
-    const bool full = out_.size() >= max_bytes_;
+    const bool full = written_ + out_.size() >= max_bytes_ || !status_.ok();
     if (full) ++left_out_;
     return full;
   }
@@ -208,19 +218,14 @@ class Writer {
   }
 
   const LoadedRun& run_;
+  const convert::Sink& sink_;
   const std::size_t max_bytes_;
-  std::string out_;
-  std::uint64_t spans_ = 0, left_out_ = 0;
+  absl::Status status_;
+  std::string out_;                         // What the sink has not got yet.
+  std::size_t written_ = 0;                 // What it has got.
+  std::uint64_t spans_ = 0, left_out_ = 0;  // Spans; spans and values that did not fit.
   bool some_ = false;  // An event was written, so that the next one needs a comma.
 };
-
-// The answer of what `body` holds.
-std::string Finish(const LoadedRun& run, Writer& body, bool filtered) {
-  Writer head(run);
-  head.Head(filtered || body.left_out() > 0, body.spans(), body.left_out());
-  body.Tail();
-  return head.Take() + body.Take();
-}
 
 // Calls visit(ordinal, entry) for the events of one track that are told: all, or the longest of
 // each bin.
@@ -246,7 +251,7 @@ void ForEachVisible(const Worker& worker, const Track& track, const Asked& asked
 }
 
 // Details of one event. XProf's page sends its name and times too, but the uid alone is exact.
-absl::StatusOr<std::string> OneEvent(const LoadedRun& run, const http::Query& query) {
+absl::Status OneEvent(const LoadedRun& run, const http::Query& query, const convert::Sink& sink) {
   std::uint32_t row = 0, track = 0, ordinal = 0;
   char behind = 0;
   const std::string& uid = query.Text("unique_id");
@@ -260,22 +265,20 @@ absl::StatusOr<std::string> OneEvent(const LoadedRun& run, const http::Query& qu
   const RowRef& ref = run.rows[row];
   const Index& index = run.WorkerOf(ref).index();
   const Track& asked = index.tracks()[run.RowOf(ref).first_track + track];
-  Writer writer(run);
-  writer.Head(false, 1, 0);
+  Writer writer(run, sink);
   writer.Span(row, track, ordinal, index.EntryAt(asked, ordinal).value_or(Entry{}), JsonText(args));
-  writer.Tail();
-  return writer.Take();
+  return writer.Finish(/*filtered=*/false);
 }
 
-absl::StatusOr<std::string> Search(const LoadedRun& run, const http::Query& query,
-                                   const Asked& asked, std::size_t max_bytes) {
+absl::Status Search(const LoadedRun& run, const http::Query& query, const Asked& asked,
+                    const convert::Sink& sink, std::size_t max_bytes) {
   FindRequest request{
       .text = query.Text("search_prefix"), .from_ps = run.begin_ps, .limit = kMaxSearchHits};
   // Only rows of the hosts that are asked for, because others could use up the limit.
   for (std::uint32_t number = 0; number < run.rows.size(); ++number)
     if (asked.workers[run.rows[number].worker]) request.rows.push_back(number);
   ASSIGN_OR_RETURN(const Found found, FindEvents(run, request));
-  Writer writer(run, max_bytes);
+  Writer writer(run, sink, max_bytes);
   writer.Rows(asked.workers);
   for (const Hit& hit : found.hits) {
     const RowRef& ref = run.rows[hit.row];
@@ -285,24 +288,24 @@ absl::StatusOr<std::string> Search(const LoadedRun& run, const http::Query& quer
     if (const auto entry = index.EntryAt(track, hit.ordinal))
       writer.Span(hit.row, hit.track, hit.ordinal, *entry, "");
   }
-  return Finish(run, writer, false);
+  return writer.Finish(/*filtered=*/false);
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> XprofData(const LoadedRun& run, const http::Query& query,
-                                      std::size_t max_bytes) {
-  if (query.Has("event_name") && query.Has("unique_id")) return OneEvent(run, query);
+absl::Status WriteXprofData(const LoadedRun& run, const http::Query& query,
+                            const convert::Sink& sink, std::size_t max_bytes) {
+  if (query.Has("event_name") && query.Has("unique_id")) return OneEvent(run, query, sink);
   ASSIGN_OR_RETURN(const Asked asked, ReadAsked(run, query));
-  if (!query.Text("search_prefix").empty()) return Search(run, query, asked, max_bytes);
-  Writer body(run, max_bytes);
+  if (!query.Text("search_prefix").empty()) return Search(run, query, asked, sink, max_bytes);
+  Writer body(run, sink, max_bytes);
   body.Rows(asked.workers);
   for (std::uint32_t number = 0; number < run.rows.size(); ++number) {
     const RowRef& ref = run.rows[number];
     if (!asked.workers[ref.worker]) continue;
     const Worker& worker = run.WorkerOf(ref);
     const index::Row& row = run.RowOf(ref);
-    for (std::uint32_t t = 0; t < row.tracks; ++t) {
+    for (std::uint32_t t = 0; t < row.tracks && body.status().ok(); ++t) {
       const Track& track = worker.index().tracks()[row.first_track + t];
       if (row.kind == index::RowKind::kCounter) {
         const index::Window window{asked.begin_ps - worker.shift_ps, asked.end_ps - worker.shift_ps,
@@ -315,7 +318,7 @@ absl::StatusOr<std::string> XprofData(const LoadedRun& run, const http::Query& q
       });
     }
   }
-  return Finish(run, body, !asked.all && body.spans() < run.events);
+  return body.Finish(!asked.all && body.spans() < run.events);
 }
 
 std::string XprofHosts(const LoadedRun& run) {

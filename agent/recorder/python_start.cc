@@ -16,6 +16,7 @@
 #include <ctime>
 
 #include "agent/recorder/quiet_thread.h"
+#include "agent/wire/file_lock.h"
 #include "agent/wire/ring_file.h"
 
 // A thread that waits for the interpreter's lock while the interpreter ends crashes some versions
@@ -75,7 +76,7 @@ std::atomic<bool> is_queued{false};   // The main thread has not yet done what i
 std::atomic<bool> is_working{false};  // Our thread is about to use the interpreter, or does.
 std::atomic<bool> is_ending{false};
 Python python{};
-char source_path[PATH_MAX], failure_path[PATH_MAX];
+char source_path[PATH_MAX], failure_path[PATH_MAX], unfinished_path[PATH_MAX];
 
 template <typename Symbol>
 bool Find(const char* name, Symbol*& symbol) {
@@ -104,13 +105,20 @@ void Sleep(long ns) {
   nanosleep(&time, nullptr);
 }
 
-// Reports a failure to the sidecar. Only the first one of a process is reported.
+// Reports a failure to the sidecar. Only the first one of a process is reported. The file stays
+// open and locked: by the lock, which no child inherits, the sidecar knows that the process runs.
 void Tell(const char* what) {
-  const int file = open(failure_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (access(failure_path, F_OK) == 0) return;
+  const int file =
+      open(unfinished_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (file < 0) return;
   fchmod(file, 0644);  // The sidecar usually runs as another user.
   dprintf(file, "%s: %s\n", source_path, what);
-  close(file);
+  struct flock lock = wire::ByteLock(F_WRLCK, 0);
+  (void)fcntl(file, F_SETLK, &lock);
+  const bool told = link(unfinished_path, failure_path) == 0;
+  unlink(unfinished_path);
+  if (!told) close(file);
 }
 
 bool ReadSource(char* text, std::size_t size) {
@@ -238,10 +246,13 @@ void* AwaitFramework(void*) {
 bool MakePaths(const char* directory) {
   const std::string container = wire::OwnContainer();
   const int source = std::snprintf(source_path, PATH_MAX, "%s/python/%s.py", directory, kModule);
-  const int failure =
-      std::snprintf(failure_path, PATH_MAX, "%s/agent/%s%s%d.failed", directory, container.c_str(),
-                    container.empty() ? "" : "@", static_cast<int>(getpid()));
-  return source < PATH_MAX && failure < PATH_MAX;
+  const auto failure = [&](char* path, const char* before, const char* after) {
+    return std::snprintf(path, PATH_MAX, "%s/agent/%s%s%s%d.failed%s", directory, before,
+                         container.c_str(), container.empty() ? "" : "@",
+                         static_cast<int>(getpid()), after);
+  };
+  return source < PATH_MAX && failure(failure_path, "", "") < PATH_MAX &&
+         failure(unfinished_path, ".", ".new") < PATH_MAX;
 }
 
 }  // namespace

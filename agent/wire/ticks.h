@@ -1,12 +1,15 @@
 // The cheapest clock that is consistent across all threads of a machine. C++ standard library only.
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include <ctime>
 
 #include "agent/wire/layout.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include <x86intrin.h>
 #endif
 
@@ -31,15 +34,32 @@ inline std::uint64_t Cycles() {
 #endif
 }
 
+#if defined(__x86_64__)
+// False if the kernel keeps time by something else than the processor's counter, because it has
+// found the counter to be unreliable, or because a hypervisor corrects it. True if that cannot be
+// read.
+inline bool KernelUsesCycles(
+    const char* path = "/sys/devices/system/clocksource/clocksource0/current_clocksource") {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return true;
+  char name[8] = {};
+  const ssize_t size = read(file, name, sizeof name - 1);
+  close(file);
+  return size <= 0 || std::strcmp(name, "tsc\n") == 0 || std::strcmp(name, "tsc") == 0;
+}
+#endif
+
 // Returns kCycles if the processor's counter has a constant rate on all cores and in all sleep
-// states.
+// states. It stays what it was when the program asked first.
 inline TickKind BestTicks() {
 #if defined(__x86_64__)
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kInvariant = 1u << 8;
-  if (__get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & kInvariant) != 0)
-    return TickKind::kCycles;
-  return TickKind::kMonotonicNs;
+  static const TickKind best = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    constexpr unsigned kInvariant = 1u << 8;
+    const bool invariant = __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & kInvariant) != 0;
+    return invariant && KernelUsesCycles() ? TickKind::kCycles : TickKind::kMonotonicNs;
+  }();
+  return best;
 #elif defined(__aarch64__)
   return TickKind::kCycles;
 #else

@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collector/analysis/steps.h"
@@ -32,7 +32,19 @@ struct Launch {
   std::optional<std::size_t> step{};  // The number of the step that it is in.
   std::int64_t begin_ps = 0, end_ps = 0;
 };
-using Launches = std::unordered_map<std::uint64_t, Launch>;  // By process and correlation id.
+// By process and correlation id, and by begin: a program may use an id again.
+using LaunchKey = std::pair<std::uint64_t, std::int64_t>;
+using Launches = std::vector<std::pair<LaunchKey, Launch>>;
+
+// The last launch with an id that begins no later than its work or, without one, the first.
+const Launch* FindLaunch(const Launches& launches, std::uint64_t id, std::int64_t work_begin_ps) {
+  const auto later =
+      std::upper_bound(launches.begin(), launches.end(), LaunchKey{id, work_begin_ps},
+                       [](const LaunchKey& key, const auto& launch) { return key < launch.first; });
+  if (later != launches.begin() && std::prev(later)->first.first == id)
+    return &std::prev(later)->second;
+  return later != launches.end() && later->first.first == id ? &later->second : nullptr;
+}
 
 // The step that contains a moment. Of several, the one that began last.
 std::optional<std::size_t> StepAt(const std::vector<Step>& steps, std::int64_t at_ps) {
@@ -58,12 +70,14 @@ absl::Status ReadLaunches(const xplane::Space& space, const std::vector<Step>& s
       for (const xplane::Placed& event : events) {
         RETURN_IF_ERROR(ForEachInteger(event.event, [&](std::int64_t name_id, std::int64_t value) {
           if (name_id == correlation && value != 0)
-            launches[process ^ static_cast<std::uint64_t>(value)] = {StepAt(steps, event.begin_ps),
-                                                                     event.begin_ps, event.end_ps};
+            launches.push_back({{process ^ static_cast<std::uint64_t>(value), event.begin_ps},
+                                {StepAt(steps, event.begin_ps), event.begin_ps, event.end_ps}});
         }));
       }
     }
   }
+  std::stable_sort(launches.begin(), launches.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   return absl::OkStatus();
 }
 
@@ -124,11 +138,11 @@ absl::StatusOr<std::vector<Work>> ReadWork(const Plane& plane, const Launches& l
       bool tells = false;
       RETURN_IF_ERROR(ForEachStat(plane, event.event, [&](const Stat& stat) {
         if (stat.name_id == correlation) {
-          const auto launch =
-              launches.find(process ^ static_cast<std::uint64_t>(stat.Integer().value_or(0)));
-          if (launch != launches.end() && launch->second.step) {
-            work.step = launch->second.step;
-            work.launch = &launch->second;
+          const auto id = process ^ static_cast<std::uint64_t>(stat.Integer().value_or(0));
+          const Launch* launch = FindLaunch(launches, id, event.begin_ps);
+          if (launch != nullptr && launch->step) {
+            work.step = launch->step;
+            work.launch = launch;
           }
         }
         const auto* text = std::get_if<std::string_view>(&stat.value);

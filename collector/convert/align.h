@@ -25,6 +25,7 @@ struct OpenTrace {
   std::string run{};  // The run's name, or that of the folder; empty for a single file.
   // DataLoss if the file cannot be read as a trace; its content is empty then.
   absl::Status damage{};
+  std::shared_ptr<void> held{};  // Gives back, at the trace's end, what was reserved for it.
 
   std::string_view bytes() const {
     if (const auto* file = std::get_if<MappedFile>(&content)) return file->bytes();

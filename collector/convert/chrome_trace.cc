@@ -9,6 +9,7 @@
 
 #include "collector/convert/json_text.h"
 #include "collector/convert/kind_stats.h"
+#include "collector/convert/link_ids.h"
 #include "collector/xplane/flows.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
@@ -94,6 +95,7 @@ class ChromeWriter {
     for (std::size_t number = 0; number < traces.size(); ++number) {
       const WorkerTrace& trace = traces[number];
       shift_ns_ = trace.shift_ns;
+      ASSIGN_OR_RETURN(links_, LinkIds::Of(trace.space, number));
       for (const Plane& plane : trace.space.planes) {
         if (plane.events() == 0) continue;
         ++pid_;
@@ -220,7 +222,7 @@ class ChromeWriter {
     out_.push_back('}');
     if (!flows.any()) return absl::OkStatus();
     ends_.clear();
-    RETURN_IF_ERROR(flows.Read(event.event, [&](std::uint64_t id, bool incoming) {
+    RETURN_IF_ERROR(links_.Read(flows, event.event, [&](std::uint64_t id, bool incoming) {
       for (auto& [known, phase] : ends_) {
         if (known != id) continue;
         if (phase != (incoming ? "f" : "s")) phase = "t";  // The middle of a flow, in one piece.
@@ -269,7 +271,9 @@ class ChromeWriter {
   // The present event's own stats, by name, and its ends of arrows, id and phase.
   std::vector<std::int64_t> own_;
   std::vector<std::pair<std::uint64_t, std::string_view>> ends_;
-  std::int64_t shift_ns_ = 0;  // That of the present trace.
+  // Of the present trace.
+  std::int64_t shift_ns_ = 0;
+  LinkIds links_{};
 };
 
 }  // namespace

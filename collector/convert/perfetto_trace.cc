@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "collector/convert/kind_stats.h"
+#include "collector/convert/link_ids.h"
 #include "collector/xplane/flows.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
@@ -95,6 +96,7 @@ class PerfettoWriter {
     for (std::size_t number = 0; number < traces.size(); ++number) {
       const WorkerTrace& trace = traces[number];
       shift_ns_ = trace.shift_ns;
+      ASSIGN_OR_RETURN(links_, LinkIds::Of(trace.space, number));
       for (const Plane& plane : trace.space.planes) {
         if (plane.events() == 0) continue;
         ++pid_;
@@ -360,7 +362,7 @@ class PerfettoWriter {
   absl::Status AppendFlows(const xplane::FlowReader& flows, const Placed& placed) {
     outgoing_.clear();
     incoming_.clear();
-    RETURN_IF_ERROR(flows.Read(placed.event, [&](std::uint64_t id, bool incoming) {
+    RETURN_IF_ERROR(links_.Read(flows, placed.event, [&](std::uint64_t id, bool incoming) {
       (incoming ? incoming_ : outgoing_).push_back(id);
     }));
     for (const std::uint64_t id : outgoing_) AppendFixed64Field(event::kFlowIds, id, what_);
@@ -381,7 +383,9 @@ class PerfettoWriter {
   std::int64_t long_name_id_ = 0;
   std::vector<std::int64_t> own_;                   // The present event's own stats, by name.
   std::vector<std::uint64_t> outgoing_, incoming_;  // Flows of the present event.
-  std::int64_t shift_ns_ = 0;                       // That of the present trace.
+  // Of the present trace.
+  std::int64_t shift_ns_ = 0;
+  LinkIds links_{};
   std::uint64_t pid_ = 0, tid_ = 0, uuid_ = 0, sequence_ = 1;
 };
 

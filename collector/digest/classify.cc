@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "collector/xplane/device_names.h"
 #include "common/base/strings.h"
 
 namespace strobe::digest {
@@ -46,9 +47,9 @@ constexpr std::array<std::string_view, 4> kHloContainers = {"while", "call", "co
 
 // Kernels that talk with other devices, besides those whose name begins with "nccl", by a part of
 // their name.
-constexpr std::array<std::string_view, 8> kPeerKernels = {
-    "ncclDevKernel", "ncclKernel", "ncclSymDevKernel",    "rccl",
-    "nvshmem",       "multimem_",  "cross_device_reduce", "shot_all_reduce"};
+constexpr std::array<std::string_view, 10> kPeerKernels = {
+    "ncclDevKernel", "ncclKernel",          "ncclSymDevKernel", "rccl",        "nvshmem",
+    "multimem_",     "cross_device_reduce", "shot_all_reduce",  "mscclKernel", "oneccl"};
 
 constexpr std::array<std::string_view, 14> kInputNames = {
     "input",      "input_pipeline", "data_loading", "data loading", "dataloader",
@@ -121,10 +122,10 @@ WorkClass ClassifyDeviceWork(std::string_view name, std::string_view category, b
   }
   if (is_hlo) return ClassifyHlo(OpcodeOf(name));
   WorkClass result;
-  if (EqualsIgnoringCase(name.substr(0, 6), "memcpy") ||
-      EqualsIgnoringCase(name.substr(0, 6), "memset") || name.starts_with("[CUDA mem")) {
+  if (xplane::MemoryWorkOf(name) != xplane::MemoryWork::kNone) {
     result.kind = WorkKind::kCopy;
   } else if (EqualsIgnoringCase(name.substr(0, 4), "nccl") ||
+             EqualsIgnoringCase(name.substr(0, 4), "hccl") || name.starts_with("hcom_") ||
              std::any_of(kPeerKernels.begin(), kPeerKernels.end(),
                          [&](std::string_view part) { return Contains(name, part); })) {
     result.kind = WorkKind::kCommunication;
@@ -133,6 +134,25 @@ WorkClass ClassifyDeviceWork(std::string_view name, std::string_view category, b
     // The arguments' types may contain words of other collectives.
     result.collective = CollectiveKindOf(name.substr(0, name.find('(')));
   }
+  return result;
+}
+
+WorkClass ClassifyByStats(const xplane::Plane& plane, const xplane::Line& line,
+                          const xplane::Event& event) {
+  WorkClass result;
+  if (xplane::HoldsOnlyMemoryWork(line.name)) result.kind = WorkKind::kCopy;
+  // A damaged event is reported when it is counted.
+  (void)ForEachStat(plane, event, [&](const xplane::Stat& stat) {
+    const std::string_view name = plane.NameOf(stat);
+    const auto* text = std::get_if<std::string_view>(&stat.value);
+    if (text == nullptr) return;
+    if (name == "memcpy_details" || EqualsIgnoringCase(name, "memset_details") ||
+        (name == "cat" && xplane::MemoryWorkOfCategory(*text) != xplane::MemoryWork::kNone) ||
+        (name == "direction" && xplane::MemoryWorkOf(*text) != xplane::MemoryWork::kNone))
+      result.kind = WorkKind::kCopy;
+    if (name == "Collective name")
+      result = {.kind = WorkKind::kCommunication, .collective = CollectiveKindOf(*text)};
+  });
   return result;
 }
 

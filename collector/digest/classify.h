@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "collector/digest/digest.h"
+#include "collector/xplane/space.h"
 
 namespace strobe::digest {
 
@@ -21,6 +22,11 @@ struct WorkClass {
 // `category` is XLA's stat hlo_category; empty if the event has none. `is_hlo`: the name is that of
 // an HLO instruction, such as "all-reduce.1", so that it tells the opcode.
 WorkClass ClassifyDeviceWork(std::string_view name, std::string_view category, bool is_hlo);
+
+// The same for an event whose name tells neither copies nor communication: by what its line holds,
+// its stats, and the category that its profiler gave it.
+WorkClass ClassifyByStats(const xplane::Plane& plane, const xplane::Line& line,
+                          const xplane::Event& event);
 
 // Classifies an event of a host thread as kInput, kGarbageCollection, kCommunication or kHost.
 WorkKind ClassifyHostEvent(std::string_view name);

@@ -124,13 +124,14 @@ inline constexpr std::array<Column<HostTime>, 4> kHostTimeFields = {{
     ColumnOf<HostTime, &HostTime::host_bound_ns>(4, Coding::kDuration),
 }};
 
-inline constexpr std::array<Column<DigestKnows>, 6> kKnowsFields = {{
+inline constexpr std::array<Column<DigestKnows>, 7> kKnowsFields = {{
     ColumnOf<DigestKnows, &DigestKnows::device>(1, Coding::kFlag),
     ColumnOf<DigestKnows, &DigestKnows::launches>(2, Coding::kFlag),
     ColumnOf<DigestKnows, &DigestKnows::input>(3, Coding::kFlag),
     ColumnOf<DigestKnows, &DigestKnows::garbage_collection>(4, Coding::kFlag),
     ColumnOf<DigestKnows, &DigestKnows::steps>(5, Coding::kFlag),
     ColumnOf<DigestKnows, &DigestKnows::host_device>(6, Coding::kFlag),
+    ColumnOf<DigestKnows, &DigestKnows::device_untold>(7, Coding::kFlag),
 }};
 
 inline constexpr std::array<Column<DigestCuts>, 4> kCutsFields = {{

@@ -114,10 +114,14 @@ class Digester {
   }
 
  private:
-  static bool ComputesOnHost(const xplane::Space& space) {
-    return std::none_of(space.planes.begin(), space.planes.end(), [](const xplane::Plane& plane) {
+  static bool AnyDeviceWorks(const xplane::Space& space) {
+    return std::any_of(space.planes.begin(), space.planes.end(), [](const xplane::Plane& plane) {
       return IsDevicePlane(plane) && HasWork(plane);
     });
+  }
+  // The host's share is never shown as all work of a program that uses a device.
+  static bool ComputesOnHost(const xplane::Space& space) {
+    return !AnyDeviceWorks(space) && !TellsOfDevice(space);
   }
 
   void AddSteps() {
@@ -153,7 +157,7 @@ class Digester {
     }
     std::sort(moments.begin(), moments.end());
     moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
-    return {std::move(moments), host_.input(), host_.collection()};
+    return {std::move(moments), host_.spans()};
   }
   // Returns the recorded span, or all of time if it is not known.
   Times Whole() const { return recorded_.value_or(Times{-kMaxPs, kMaxPs}); }
@@ -178,6 +182,7 @@ class Digester {
       AddDevice(plan, sweep, std::move(device), true);
       digest_.knows.host_device = true;
     }
+    digest_.knows.device_untold = !AnyDeviceWorks(space_) && TellsOfDevice(space_);
     digest_.knows.device =
         std::any_of(in_means_.begin(), in_means_.end(), [](bool counts) { return counts; });
     return absl::OkStatus();
@@ -246,11 +251,11 @@ class Digester {
 
   void AddHostTimes() {
     const auto add = [&](std::int64_t begin_ns, std::int64_t end_ns, HostTime& host) {
-      host.input_ns = TimeWithin(host_.input(), begin_ns * 1000, end_ns * 1000) / 1000;
+      host.input_ns = TimeWithin(host_.spans().input, begin_ns * 1000, end_ns * 1000) / 1000;
       if (digest_.knows.device) return;
       host.input_stall_ns = host.input_ns;
       host.garbage_collection_ns =
-          TimeWithin(host_.collection(), begin_ns * 1000, end_ns * 1000) / 1000;
+          TimeWithin(host_.spans().collection, begin_ns * 1000, end_ns * 1000) / 1000;
     };
     add(digest_.begin_ns, digest_.end_ns, digest_.host_time);
     for (DigestStep& step : digest_.steps) add(step.begin_ns, step.end_ns, step.host);
@@ -258,9 +263,9 @@ class Digester {
 
   void Finish() {
     digest_.events = gathered_.events;
-    digest_.knows.launches = !gathered_.launches.empty() && !digest_.knows.host_device;
-    digest_.knows.input = !host_.input().empty();
-    digest_.knows.garbage_collection = !host_.collection().empty();
+    digest_.knows.launches = gathered_.joins_launches && !digest_.knows.host_device;
+    digest_.knows.input = !host_.spans().input.empty();
+    digest_.knows.garbage_collection = !host_.spans().collection.empty();
     digest_.knows.steps = !digest_.steps.empty();
     digest_.ops = gathered_.ops.Top(
         kMaxDigestOps, [&](std::string_view name) { return gathered_.names.Find(name); });
@@ -295,6 +300,7 @@ bool MayHaveCollectives(const xplane::Space& space) {
   const auto is_communication = [](WorkKind kind) { return kind == WorkKind::kCommunication; };
   for (const xplane::Plane& plane : space.planes) {
     const std::int64_t category_id = plane.StatId("hlo_category");
+    if (plane.StatId("Collective name") != 0) return true;
     for (const auto& [id, name] : plane.event_names) {
       std::string_view category;
       // A damaged stat of a name tells nothing, to the digest as well.

@@ -84,9 +84,9 @@ class DeviceReader {
   absl::StatusOr<TimeSweep> Run(const SweepPlan& plan);
 
   // Valid until the next call.
-  const EventKind& KindOf(const xplane::Event& event) {
-    const EventKind& kind =
-        kinds_.Find(event.name_id, [&](const xplane::EventName* name) { return MakeKind(name); });
+  const EventKind& KindOf(const Line& line, const xplane::Event& event) {
+    const EventKind& kind = kinds_.Find(
+        event.name_id, [&](const xplane::EventName* name) { return MakeKind(name, line, event); });
     return kind.events_tell ? AsEventTells(kind, event) : kind;
   }
   // Adds an event to all sums but those of the sweep.
@@ -94,7 +94,7 @@ class DeviceReader {
                      const Line& line, LineRole role, Nesting& nesting);
 
  private:
-  EventKind MakeKind(const xplane::EventName* name);
+  EventKind MakeKind(const xplane::EventName* name, const Line& line, const xplane::Event& first);
   const EventKind& AsEventTells(const EventKind& kind, const xplane::Event& event);
   void Classify(std::string_view shown, std::string_view category, EventKind& kind);
   absl::StatusOr<TimeSweep> SweepOnce(const SweepPlan& plan);
@@ -126,7 +126,7 @@ bool LineSource::Read(Work& work) {
     xplane::Event event;
     status_.Update(xplane::ParseEvent(bytes_.bytes(), event));
     if (!status_.ok()) return false;
-    const EventKind& kind = reader_.KindOf(event);
+    const EventKind& kind = reader_.KindOf(line_, event);
     const Times times = TimesOf(origin_ps_, event);
     if (++read_ > counted_)
       status_.Update(reader_.Count(event, kind, times, line_, role_, nesting_));
@@ -170,7 +170,9 @@ absl::Status LineSource::Restart() {
   return status_;
 }
 
-EventKind DeviceReader::MakeKind(const xplane::EventName* name) {
+// `first`: the first event of the name, which stands for all of them.
+EventKind DeviceReader::MakeKind(const xplane::EventName* name, const Line& line,
+                                 const xplane::Event& first) {
   EventKind kind{.name = name};
   std::string_view category;
   bool told = false;
@@ -188,12 +190,18 @@ EventKind DeviceReader::MakeKind(const xplane::EventName* name) {
     });
   }
   kind.events_tell = !told && (flops_id_ != 0 || bytes_id_ != 0 || category_id_ != 0);
-  Classify(name == nullptr ? std::string_view("?") : name->shown(), category, kind);
+  const std::string_view shown = name == nullptr ? std::string_view("?") : name->shown();
+  if (!lines_.coarse() && !lines_.is_hlo() &&
+      ClassifyDeviceWork(shown, category, false).kind == WorkKind::kCompute)
+    kind.by_stats = ClassifyByStats(plane_, line, first);
+  Classify(shown, category, kind);
   return kind;
 }
 
 void DeviceReader::Classify(std::string_view shown, std::string_view category, EventKind& kind) {
   if (!lines_.coarse()) kind.work = ClassifyDeviceWork(shown, category, lines_.is_hlo());
+  if (kind.work.kind == WorkKind::kCompute && kind.by_stats.kind != WorkKind::kCompute)
+    kind.work = kind.by_stats;
   if (kind.work.contains_others) kind.flops = kind.bytes_accessed = 0;
   kind.op = gathered_.ops.Find(shown, kind.work.kind);
 }
@@ -279,7 +287,8 @@ bool DeviceReader::LaunchedLate(const Work& work, const TimeSweep& sweep) const 
     if (id == correlation_) correlation = value;
   });
   if (correlation == 0) return false;
-  const std::optional<std::int64_t> launch = gathered_.launches.BeginOf(process_, correlation);
+  const std::optional<std::int64_t> launch =
+      gathered_.launches.BeginOf(process_, correlation, work.times.begin_ps);
   return launch && *launch > sweep.idle_since_ps();
 }
 
@@ -315,6 +324,7 @@ absl::StatusOr<TimeSweep> DeviceReader::Run(const SweepPlan& plan) {
     ASSIGN_OR_RETURN(sweep, SweepOnce(plan));
   }
   device_.coarse = lines_.coarse();
+  gathered_.joins_launches |= correlation_ != 0 && gathered_.launches.Knows(process_);
   if (range_.begin_ps <= range_.end_ps) {
     device_.first_ns = range_.begin_ps / 1000;
     device_.last_ns = range_.end_ps / 1000;

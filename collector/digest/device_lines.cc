@@ -4,6 +4,7 @@
 #include <array>
 
 #include "collector/xplane/names.h"
+#include "common/base/strings.h"
 
 namespace strobe::digest {
 namespace {
@@ -23,7 +24,42 @@ LineRole RoleOfStream(std::string_view name) {
   name.remove_prefix(kStreamLine.size());
   const std::size_t behind = name.find_first_not_of("-0123456789");
   if (behind == std::string_view::npos || name[behind] == '(') return LineRole::kWork;
+  if (Contains(name, "(Compute") || Contains(name, "(Mem")) return LineRole::kWork;
   return name.ends_with(" gpu_user_annotation") ? LineRole::kScopes : LineRole::kNone;
+}
+
+// Whether a member of Kineto's files tells of a device: its properties, the name of a process, the
+// library with which ranks talk.
+bool IsSignOfDevice(std::string_view name, std::string_view text) {
+  if (name == "deviceProperties") return Contains(text, "{");
+  if (name == "process_labels") {
+    constexpr std::string_view kLabels = "labels=";
+    const std::size_t at = text.find(kLabels);
+    const std::string_view label =
+        at == std::string_view::npos ? "" : text.substr(at + kLabels.size());
+    constexpr std::array<std::string_view, 8> kDevices = {"GPU", "MTIA", "NPU", "HPU",
+                                                          "XPU", "MLU",  "TPU", "GCU"};
+    return std::any_of(kDevices.begin(), kDevices.end(),
+                       [&](std::string_view device) { return label.starts_with(device); });
+  }
+  if (name != "distributedInfo") return false;
+  constexpr std::array<std::string_view, 4> kLibraries = {"nccl", "hccl", "xccl", "cncl"};
+  return std::any_of(kLibraries.begin(), kLibraries.end(),
+                     [&](std::string_view library) { return Contains(text, library); });
+}
+
+bool IsRuntime(std::string_view category) {
+  constexpr std::array<std::string_view, 8> kVendors = {"cuda", "hip", "xpu",  "mtia",
+                                                        "mlu",  "gcu", "glow", "privateuse1"};
+  return (category.ends_with("_runtime") || category.ends_with("_driver")) &&
+         std::any_of(kVendors.begin(), kVendors.end(),
+                     [&](std::string_view vendor) { return category.starts_with(vendor); });
+}
+
+// Categories of what Kineto's plugins for Gaudi and MTIA record.
+bool IsCategoryOfDevice(std::string_view category) {
+  return category == "hpu_op" || category == "mtia_ccp_events" || category == "mtia_insight" ||
+         category == "async_npu";
 }
 
 }  // namespace
@@ -61,6 +97,27 @@ LineRole DeviceLines::RoleOf(const xplane::Line& line) const {
   const bool other =
       std::find(kOtherLines.begin(), kOtherLines.end(), line.name) != kOtherLines.end();
   return other ? LineRole::kNone : LineRole::kWork;
+}
+
+bool TellsOfDevice(const xplane::Space& space) {
+  bool tells = false;
+  for (const xplane::Plane& plane : space.planes) {
+    if (plane.name == xplane::kTaskEnvironmentPlane) {
+      // A damaged stat tells nothing.
+      (void)plane.ForEachStat([&](const xplane::Stat& stat) {
+        const auto* text = std::get_if<std::string_view>(&stat.value);
+        if (text != nullptr) tells = tells || IsSignOfDevice(plane.NameOf(stat), *text);
+      });
+    } else if (!plane.name.starts_with(xplane::kDevicePrefix)) {
+      // Calls of a device's runtime. Categories are among the names, because events refer to them.
+      const bool correlates = plane.StatId("correlation_id") != 0;
+      tells = tells ||
+              std::any_of(plane.stat_names.begin(), plane.stat_names.end(), [&](const auto& entry) {
+                return (correlates && IsRuntime(entry.second)) || IsCategoryOfDevice(entry.second);
+              });
+    }
+  }
+  return tells;
 }
 
 bool HasWork(const xplane::Plane& plane) {

@@ -40,6 +40,10 @@ class DeviceLines {
   bool streams_ = false, ops_ = false, modules_ = false, async_ = false;
 };
 
+// Does the trace tell that the program uses a device, although no plane may tell what ran there?
+// What ran on the host is then only a part of the program's work.
+bool TellsOfDevice(const xplane::Space& space);
+
 // Does the plane tell of work that ran on its device? One that holds nothing, or only how much
 // memory is allocated there, may be of a device that the program does not use.
 bool HasWork(const xplane::Plane& plane);

@@ -163,6 +163,8 @@ struct DigestKnows {
   bool steps = false;
   // The "device" is the host: operations of a runtime for CPUs, of which each thread is a line.
   bool host_device = false;
+  // The trace tells that there is a device, but not what ran on it: `device` is false.
+  bool device_untold = false;
 
   bool operator==(const DigestKnows&) const = default;
 };

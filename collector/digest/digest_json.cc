@@ -170,6 +170,7 @@ DigestJson DigestToJson(const Digest& digest) {
           {"knows",
            {{"device", digest.knows.device},
             {"hostDevice", digest.knows.host_device},
+            {"deviceUntold", digest.knows.device_untold},
             {"launches", digest.knows.launches},
             {"input", digest.knows.input},
             {"garbageCollection", digest.knows.garbage_collection},

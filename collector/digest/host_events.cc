@@ -56,6 +56,12 @@ EventKind KindOfHostEvent(const xplane::EventName* name, OpSums& ops) {
   return kind;
 }
 
+// PyTorch's own operators only hand communication over to another thread, and may wait for it.
+bool HandsOver(std::string_view name) {
+  return name.starts_with("c10d::") || name.starts_with("_c10d_functional::") ||
+         name == "record_param_comms";
+}
+
 }  // namespace
 
 void HostEvents::SpansOfLines::EndLine(bool has_steps) {
@@ -110,6 +116,7 @@ absl::Status HostEvents::ReadLine(const xplane::Plane& plane, const Ids& ids,
     const bool is_work =
         told.is_hlo || told.is_cpu_op || kind.work.kind == WorkKind::kCommunication;
     if (computes_ && is_work) AddWork(plane, event, kind, times, told.is_hlo, work);
+    if (!computes_ && is_work) AddCall(kind, plane.NameOf(event), times);
   }
   RETURN_IF_ERROR(reader.status());
   EndLine(std::move(work), steps_before);
@@ -153,8 +160,7 @@ void HostEvents::AddWork(const xplane::Plane& plane, const xplane::Event& event,
     what = ClassifyDeviceWork(name, "", /*is_hlo=*/true);
   else if (what.kind != WorkKind::kCommunication)
     what.kind = WorkKind::kCompute;
-  // PyTorch's own operators only hand communication over to another thread.
-  if (name.starts_with("c10d::") || name == "record_param_comms") return;
+  if (HandsOver(name)) return;
   if (what.kind == WorkKind::kInput) return;
   gathered_.ops[kind.op].kind = what.kind;
   if (what.kind == WorkKind::kCommunication)
@@ -164,6 +170,15 @@ void HostEvents::AddWork(const xplane::Plane& plane, const xplane::Event& event,
       work.back().times().begin_ps <= times.begin_ps && times.end_ps <= work.back().times().end_ps)
     return;
   work.emplace_back(times, what.kind);
+}
+
+// Notes a collective of the host beside a device, or an operator, which is the host's own work.
+void HostEvents::AddCall(const EventKind& kind, std::string_view name, const Times& times) {
+  const bool is_call = kind.work.kind == WorkKind::kCommunication;
+  if (is_call) gathered_.collectives.Add(name, "", kind.work, {}, kNoDevice, times);
+  Spans& spans = is_call ? calls_ : operators_.line;
+  if (spans.size() < kMaxSpans && (is_call || !HandsOver(name)))
+    spans.emplace_back(times.begin_ps, times.end_ps);
 }
 
 void HostEvents::EndLine(std::vector<HostWork> work, std::size_t steps_before) {
@@ -184,11 +199,15 @@ void HostEvents::EndLine(std::vector<HostWork> work, std::size_t steps_before) {
   const bool has_steps = steps_.size() > steps_before;
   input_.EndLine(has_steps);
   collection_.EndLine(has_steps);
+  operators_.EndLine(has_steps);
 }
 
 void HostEvents::Finish() {
   input_.Finish(!steps_.empty());
   collection_.Finish(!steps_.empty());
+  operators_.Finish(!steps_.empty());
+  Unite(calls_);
+  spans_ = {std::move(input_.all), std::move(collection_.all), Without(calls_, operators_.all)};
   std::stable_sort(steps_.begin(), steps_.end(), [](const FoundStep& a, const FoundStep& b) {
     return a.times.begin_ps < b.times.begin_ps;
   });

@@ -21,6 +21,7 @@ struct Gathered {
   Names names{};
   Collectives collectives{names};
   Launches launches{};
+  bool joins_launches = false;  // Some device's work names launches of its process.
   std::uint64_t events = 0;
   std::int64_t begin_ps = kMaxPs, end_ps = -kMaxPs;  // Span all events.
 
@@ -80,9 +81,10 @@ class HostEvents {
 
   std::vector<FoundStep>& steps() { return steps_; }  // Sorted by begin.
   std::uint64_t steps_left_out() const { return steps_left_out_; }
-  // United. On the threads that tell steps or, if none does, on all.
-  const Spans& input() const { return input_.all; }
-  const Spans& collection() const { return collection_.all; }
+  // United. Input and collection are those on the threads that tell steps or, if none does, on all.
+  // Calls are those of all threads, less what the threads with steps did meanwhile. Without a
+  // device, they are work instead.
+  const HostSpans& spans() const { return spans_; }
   // Returns the work of each line that has some, sorted by begin.
   const std::vector<std::vector<HostWork>>& work() const { return work_; }
 
@@ -100,6 +102,7 @@ class HostEvents {
   void AddStep(std::string_view loop, std::int64_t number, const Times& times);
   void AddWork(const xplane::Plane& plane, const xplane::Event& event, const EventKind& kind,
                const Times& times, bool is_hlo, std::vector<HostWork>& work);
+  void AddCall(const EventKind& kind, std::string_view name, const Times& times);
   void EndLine(std::vector<HostWork> work, std::size_t steps_before);
 
   Gathered& gathered_;
@@ -108,7 +111,9 @@ class HostEvents {
   std::vector<FoundStep> steps_{};
   std::uint64_t steps_left_out_ = 0;
   std::uint32_t lines_ = 0;
-  SpansOfLines input_{}, collection_{};
+  SpansOfLines input_{}, collection_{}, operators_{};
+  Spans calls_{};
+  HostSpans spans_{};
   std::vector<std::vector<HostWork>> work_{};
 };
 

@@ -6,12 +6,6 @@
 #include "collector/xplane/wire.h"
 
 namespace strobe::digest {
-namespace {
-
-bool HasSmallerKey(const Launch& a, const Launch& b) { return a.key < b.key; }
-
-}  // namespace
-
 void LaunchRun::Append(const Launch& launch) {
   if (size_ % kBlockLaunches == 0) {
     blocks_.push_back({launch, packed_.size()});
@@ -45,23 +39,25 @@ void LaunchRun::Cursor::Next() {
   launch_.begin_ps += wire::UnZigZag(others_.Next());
 }
 
-std::optional<Launch> LaunchRun::Find(std::uint64_t key) const {
-  // A block that begins with the key may follow one that ends with it.
+std::optional<Launch> LaunchRun::Find(const Launch& wanted) const {
+  // The first launch with the key may be in the block before the first that begins behind it, and
+  // so may the last one that is not later.
   const auto behind = std::partition_point(
-      blocks_.begin(), blocks_.end(), [&](const Block& block) { return block.first.key < key; });
+      blocks_.begin(), blocks_.end(), [&](const Block& block) { return block.first <= wanted; });
   const std::size_t block =
       behind == blocks_.begin() ? 0 : static_cast<std::size_t>(behind - blocks_.begin()) - 1;
+  std::optional<Launch> found;
   for (Cursor cursor(*this, block); cursor.valid(); cursor.Next()) {
-    if (cursor.launch().key == key) return cursor.launch();
-    if (cursor.launch().key > key) break;
+    const Launch& launch = cursor.launch();
+    if (launch.key > wanted.key || (found && launch > wanted)) break;
+    if (launch.key == wanted.key) found = launch;
   }
-  return std::nullopt;
+  return found;
 }
 
 void Launches::PackRecent() {
   if (recent_.empty()) return;
-  if (!std::is_sorted(recent_.begin(), recent_.end(), HasSmallerKey))
-    std::stable_sort(recent_.begin(), recent_.end(), HasSmallerKey);
+  if (!std::is_sorted(recent_.begin(), recent_.end())) std::sort(recent_.begin(), recent_.end());
   LaunchRun& run = runs_.emplace_back();
   for (const Launch& launch : recent_) run.Append(launch);
   run.Close();
@@ -71,9 +67,7 @@ void Launches::PackRecent() {
 void Launches::Sort() {
   PackRecent();
   recent_.shrink_to_fit();
-  const auto overlap = [](const LaunchRun& a, const LaunchRun& b) {
-    return b.first_key() <= a.last_key();
-  };
+  const auto overlap = [](const LaunchRun& a, const LaunchRun& b) { return b.first() < a.last(); };
   if (std::adjacent_find(runs_.begin(), runs_.end(), overlap) != runs_.end()) Merge();
 }
 
@@ -82,10 +76,8 @@ void Launches::Merge() {
     std::size_t run = 0;
     LaunchRun::Cursor cursor;
   };
-  // The smallest key comes first; of equal ones, that which was added first.
   const auto later = [](const Source& a, const Source& b) {
-    const std::uint64_t x = a.cursor.launch().key, y = b.cursor.launch().key;
-    return x != y ? x > y : a.run > b.run;
+    return a.cursor.launch() > b.cursor.launch();
   };
   std::vector<Source> sources;
   for (std::size_t i = 0; i < runs_.size(); ++i)
@@ -112,13 +104,15 @@ void Launches::Merge() {
   runs_ = std::move(merged);
 }
 
-std::optional<std::int64_t> Launches::BeginOf(std::uint64_t process,
-                                              std::int64_t correlation) const {
-  const std::uint64_t key = KeyOf(process, correlation);
-  const auto run = std::partition_point(runs_.begin(), runs_.end(),
-                                        [&](const LaunchRun& one) { return one.last_key() < key; });
-  if (run == runs_.end()) return std::nullopt;
-  const std::optional<Launch> found = run->Find(key);
+std::optional<std::int64_t> Launches::BeginOf(std::uint64_t process, std::int64_t correlation,
+                                              std::int64_t at_ps) const {
+  const Launch wanted{KeyOf(process, correlation), at_ps};
+  const auto next = std::partition_point(
+      runs_.begin(), runs_.end(), [&](const LaunchRun& run) { return run.first() <= wanted; });
+  // The last launch that is not later; without one, the first of the next run.
+  std::optional<Launch> found;
+  if (next != runs_.begin()) found = std::prev(next)->Find(wanted);
+  if (!found && next != runs_.end()) found = next->Find(wanted);
   return found ? std::optional(found->begin_ps) : std::nullopt;
 }
 

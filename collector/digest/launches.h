@@ -1,9 +1,11 @@
 // When the host launched work on devices, by the process and the id that join both. A trace has
 // millions of launches, so they are kept packed: as differences from the one before.
 #pragma once
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,9 +16,11 @@ namespace strobe::digest {
 struct Launch {
   std::uint64_t key = 0;
   std::int64_t begin_ps = 0;
+
+  auto operator<=>(const Launch&) const = default;
 };
 
-// Launches in ascending order of their keys.
+// Launches in ascending order of their keys and, with the same key, of their times.
 class LaunchRun {
  public:
   // Reads the launches in order.
@@ -38,16 +42,16 @@ class LaunchRun {
     Launch launch_{};
   };
 
-  // No key may be smaller than the one before.
+  // No launch may come before the one before.
   void Append(const Launch& launch);
   // Gives back the memory that is left over. Call it after the last Append.
   void Close();
-  // The first launch with this key.
-  std::optional<Launch> Find(std::uint64_t key) const;
+  // The last launch with the key of `wanted` that begins no later; without one, the first.
+  std::optional<Launch> Find(const Launch& wanted) const;
   std::size_t size() const { return size_; }
   // Only for a run with launches.
-  std::uint64_t first_key() const { return blocks_.front().first.key; }
-  std::uint64_t last_key() const { return last_.key; }
+  const Launch& first() const { return blocks_.front().first; }
+  const Launch& last() const { return last_; }
 
  private:
   // So many launches are read to find one of them.
@@ -67,14 +71,19 @@ class Launches {
  public:
   // `process`: of the plane, as xplane::ProcessOf tells it.
   void Add(std::uint64_t process, std::int64_t correlation, std::int64_t begin_ps) {
+    if (!processes_.contains(process)) processes_.insert(process);
     recent_.push_back({KeyOf(process, correlation), begin_ps});
     if (recent_.size() == kRunLaunches) PackRecent();
   }
   // Call it after the last Add.
   void Sort();
-  // When the first launch with the id began; none if there is none.
-  std::optional<std::int64_t> BeginOf(std::uint64_t process, std::int64_t correlation) const;
+  // When the launch with the id began that work which begins at `at_ps` belongs to: an id may be
+  // used again, and its work begins after it. None if there is none.
+  std::optional<std::int64_t> BeginOf(std::uint64_t process, std::int64_t correlation,
+                                      std::int64_t at_ps) const;
   bool empty() const { return recent_.empty() && runs_.empty(); }
+  // Whether any launch of the process is known.
+  bool Knows(std::uint64_t process) const { return processes_.contains(process); }
 
  private:
   static constexpr std::size_t kRunLaunches = std::size_t{1} << 16;
@@ -86,6 +95,7 @@ class Launches {
 
   std::vector<Launch> recent_{};  // Not packed yet, as they were added.
   std::vector<LaunchRun> runs_{};
+  std::set<std::uint64_t> processes_{};
 };
 
 }  // namespace strobe::digest

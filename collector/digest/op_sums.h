@@ -87,6 +87,8 @@ struct EventKind {
   const xplane::EventName* name = nullptr;      // nullptr: the trace does not name it.
   // The events themselves may tell what their work is, as in JSON; see DeviceReader.
   bool events_tell = false;
+  // What the first event's stats and line tell of a device's work, if the name tells nothing.
+  WorkClass by_stats{};
 };
 
 // The kinds of one plane's events, by the id of their name. `make(const EventName*)` makes one.

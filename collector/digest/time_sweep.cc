@@ -25,7 +25,21 @@ std::int64_t TimeWithin(const Spans& spans, std::int64_t begin, std::int64_t end
   return sum;
 }
 
-SweepPlan::SweepPlan(std::vector<std::int64_t> moments, const Spans& input, const Spans& collection)
+Spans Without(const Spans& spans, const Spans& others) {
+  Spans left;
+  auto other = others.begin();
+  for (auto [begin, end] : spans) {
+    while (other != others.end() && other->second <= begin) ++other;
+    for (auto in = other; in != others.end() && in->first < end; ++in) {
+      if (in->first > begin) left.emplace_back(begin, in->first);
+      begin = std::max(begin, in->second);
+    }
+    if (begin < end) left.emplace_back(begin, end);
+  }
+  return left;
+}
+
+SweepPlan::SweepPlan(std::vector<std::int64_t> moments, const HostSpans& host)
     : moments_(std::move(moments)) {
   for (const std::int64_t moment : moments_) marks_.push_back({moment, Change::kMoment});
   const auto add = [&](const Spans& spans, Change on, Change off) {
@@ -35,8 +49,9 @@ SweepPlan::SweepPlan(std::vector<std::int64_t> moments, const Spans& input, cons
       marks_.push_back({end, off});
     }
   };
-  add(input, Change::kInputOn, Change::kInputOff);
-  add(collection, Change::kCollectionOn, Change::kCollectionOff);
+  add(host.input, Change::kInputOn, Change::kInputOff);
+  add(host.collection, Change::kCollectionOn, Change::kCollectionOff);
+  add(host.calls, Change::kCallOn, Change::kCallOff);
   // Spans of one kind do not touch, so that the order of marks at one moment does not matter.
   std::stable_sort(marks_.begin(), marks_.end(),
                    [](const Mark& a, const Mark& b) { return a.at < b.at; });
@@ -62,6 +77,8 @@ void TimeSweep::Account(std::int64_t at_ps) {
     sums_.idle_input += passed;
   } else if (collection_) {
     sums_.idle_collection += passed;
+  } else if (call_) {
+    sums_.idle_call += passed;
   } else {
     sums_.idle += passed;
     unexplained_ += passed;
@@ -84,6 +101,10 @@ void TimeSweep::AdvanceTo(std::int64_t at_ps) {
       case SweepPlan::Change::kCollectionOn:
       case SweepPlan::Change::kCollectionOff:
         collection_ = mark.change == SweepPlan::Change::kCollectionOn;
+        break;
+      case SweepPlan::Change::kCallOn:
+      case SweepPlan::Change::kCallOff:
+        call_ = mark.change == SweepPlan::Change::kCallOn;
         break;
     }
   }
@@ -145,8 +166,10 @@ std::pair<Breakdown, HostTime> TimeSweep::Between(std::size_t from, std::size_t 
   Breakdown time;
   time.span_ns = (plan_->moments_[to] - plan_->moments_[from]) / 1000;
   time.compute_ns = sum(kCompute, 0);
-  time.communication_ns = sum(kCommunication, 0);
-  time.exposed_communication_ns = sum(kCommunication, kCompute);
+  // A device that waits for its host's call waits for other workers.
+  const std::int64_t calls = (b.idle_call - a.idle_call) / 1000;
+  time.communication_ns = sum(kCommunication, 0) + calls;
+  time.exposed_communication_ns = sum(kCommunication, kCompute) + calls;
   time.copies_ns = sum(kCopy, 0);
   time.exposed_copies_ns = sum(kCopy, kCompute | kCommunication);
   // The rest, and not the sum of idle times, so that the parts add up although each is rounded.

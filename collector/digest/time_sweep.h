@@ -17,13 +17,22 @@ using Spans = std::vector<std::pair<std::int64_t, std::int64_t>>;
 void Unite(Spans& spans);
 // The time that `spans` take between `begin` and `end`.
 std::int64_t TimeWithin(const Spans& spans, std::int64_t begin, std::int64_t end);
+// The parts of united spans that are not in the other ones, which are united too.
+Spans Without(const Spans& spans, const Spans& others);
 
-// Moments at which the sums are wanted, and when the host waited for input or collected garbage.
-// One for all devices.
+// Why a device may idle, as the host's threads tell: each is united. Where they overlap, the first
+// one counts.
+struct HostSpans {
+  Spans input{};       // It waited for input.
+  Spans collection{};  // It collected garbage.
+  Spans calls{};       // It waited for other workers, in a collective of its own.
+};
+
+// Moments at which the sums are wanted, and why the host let devices idle. One for all devices.
 class SweepPlan {
  public:
   // `moments` are sorted, each once.
-  SweepPlan(std::vector<std::int64_t> moments, const Spans& input, const Spans& collection);
+  SweepPlan(std::vector<std::int64_t> moments, const HostSpans& host);
 
   // The number of a moment that was given.
   std::size_t NumberOf(std::int64_t moment) const;
@@ -31,7 +40,15 @@ class SweepPlan {
 
  private:
   friend class TimeSweep;
-  enum class Change : std::uint8_t { kMoment, kInputOn, kInputOff, kCollectionOn, kCollectionOff };
+  enum class Change : std::uint8_t {
+    kMoment,
+    kInputOn,
+    kInputOff,
+    kCollectionOn,
+    kCollectionOff,
+    kCallOn,
+    kCallOff
+  };
   struct Mark {
     std::int64_t at = 0;
     Change change{};
@@ -64,8 +81,9 @@ class TimeSweep {
   static constexpr unsigned kCompute = 1, kCommunication = 2, kCopy = 4;
   struct Sums {
     std::array<std::int64_t, 8> working{};  // By what runs, as bits; 0 is unused.
-    std::int64_t idle = 0, idle_input = 0, idle_collection = 0;  // They do not overlap.
-    std::int64_t host_bound = 0;                                 // A part of `idle`.
+    // They do not overlap.
+    std::int64_t idle = 0, idle_input = 0, idle_collection = 0, idle_call = 0;
+    std::int64_t host_bound = 0;  // A part of `idle`.
   };
   void AdvanceTo(std::int64_t at_ps);
   void Account(std::int64_t at_ps);
@@ -78,7 +96,7 @@ class TimeSweep {
   std::array<std::uint32_t, 3> running_{};  // Computations, communications, copies.
   std::uint32_t waiting_ = 0;               // Infeeds.
   unsigned working_ = 0;                    // Which of them run, as bits.
-  bool input_ = false, collection_ = false, begun_ = false;
+  bool input_ = false, collection_ = false, call_ = false, begun_ = false;
 
   // The idle time that nobody has explained yet: its begin, how much of it was accounted, and how
   // much of that before each moment since.

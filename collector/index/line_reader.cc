@@ -59,11 +59,20 @@ class LineReader {
           work_.ends.Add({id, number | (incoming ? LinkEnd::kIncoming : 0), track.events()});
         }));
       }
-      const std::uint32_t name = work_.names->Of(event.event.name_id);
+      ASSIGN_OR_RETURN(const std::uint32_t name, NameOf(event.event));
       Count(name);
       track.Add(event.begin_ps, event.end_ps, name, work_.source->PlaceOf(event));
     }
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::uint32_t> NameOf(const xplane::Event& event) const {
+    std::uint32_t name = work_.names->Of(event.name_id);
+    if (!work_.names->MayHaveOwn(event.name_id)) return name;
+    RETURN_IF_ERROR(ForEachStat(*work_.plane, event, [&](const xplane::Stat& stat) {
+      name = work_.names->OwnOf(stat).value_or(name);
+    }));
+    return name;
   }
 
   // Makes one track, which becomes one row, for each counter's name.
@@ -112,6 +121,20 @@ NameIds::NameIds(const xplane::Plane& plane, Texts& texts) : unknown_(texts.Id("
     else
       sparse_[id] = text;
   }
+  own_stat_ = plane.StatId(xplane::kOwnName);
+  if (own_stat_ == 0) return;
+  for (const auto& [id, name] : plane.event_names)
+    if (name.name == xplane::kTorchStep) own_kind_ = id;
+  // Here, because lines are read at the same time.
+  for (const auto& [id, text] : plane.stat_names)
+    if (text.starts_with(xplane::kTorchStep)) own_.emplace(text, texts.Id(text));
+}
+
+std::optional<std::uint32_t> NameIds::OwnOf(const xplane::Stat& stat) const {
+  if (stat.name_id != own_stat_) return std::nullopt;
+  const auto* text = std::get_if<std::string_view>(&stat.value);
+  const auto found = text == nullptr ? own_.end() : own_.find(*text);
+  return found == own_.end() ? std::nullopt : std::optional(found->second);
 }
 
 absl::Status ReadLine(LineWork& work, std::vector<xplane::Placed>& events) {

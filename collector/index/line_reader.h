@@ -21,6 +21,10 @@ namespace strobe::index {
 class NameIds {
  public:
   NameIds(const xplane::Plane& plane, Texts& texts);
+  // Whether events of that kind may have a name of their own, which a stat holds.
+  bool MayHaveOwn(std::int64_t id) const { return own_kind_ != 0 && id == own_kind_; }
+  // The id of the event's own name; nullopt if the stat does not hold it.
+  std::optional<std::uint32_t> OwnOf(const xplane::Stat& stat) const;
   // The id of the text "?" when the plane does not know `id`.
   std::uint32_t Of(std::int64_t id) const {
     if (id >= 0 && static_cast<std::size_t>(id) < dense_.size())
@@ -33,6 +37,8 @@ class NameIds {
   std::uint32_t unknown_;
   std::vector<std::uint32_t> dense_;
   std::unordered_map<std::int64_t, std::uint32_t> sparse_;
+  std::int64_t own_kind_ = 0, own_stat_ = 0;  // See xplane::kOwnName; 0: the plane has none.
+  std::unordered_map<std::string_view, std::uint32_t> own_;
 };
 
 // The bytes that events lie in: the trace itself, or the lines that were derived from it. Places of

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collector/index/sort_by_key.h"
+#include "collector/xplane/links.h"
 #include "collector/xplane/varint.h"
 
 namespace strobe::index {
@@ -36,18 +37,6 @@ std::vector<TimedEnd> ByBegin(std::span<const LinkEnd> ends, const BeginOf& begi
   return timed;
 }
 
-// Links each consumer with the latest producer before it.
-void JoinWithLatest(const std::vector<TimedEnd>& outs, const std::vector<TimedEnd>& ins,
-                    std::vector<Link>& links) {
-  std::size_t before = 0;  // The producers that begin before the consumer, or with it.
-  for (const TimedEnd& to : ins) {
-    while (before < outs.size() && outs[before].begin_ps <= to.begin_ps) ++before;
-    std::size_t i = std::max<std::size_t>(before, 1) - 1;
-    if (i > 0 && SameEvent(outs[i].end, to.end)) --i;
-    AddLink(outs[i].end, to.end, links);
-  }
-}
-
 // Links the ends of one id. Sorting puts the outgoing ends before the incoming ones, because
 // kIncoming is the highest bit of a track.
 void JoinGroup(std::span<LinkEnd> group, const BeginOf& begin_of, std::vector<Link>& links) {
@@ -69,8 +58,10 @@ void JoinGroup(std::span<LinkEnd> group, const BeginOf& begin_of, std::vector<Li
         [](const LinkEnd& e) { return std::pair(e.track, e.ordinal); });
   });
   const std::vector<TimedEnd> from = ByBegin(outs, begin_of), to = ByBegin(ins, begin_of);
-  if (has_middle || from.size() != to.size()) return JoinWithLatest(from, to, links);
-  for (std::size_t i = 0; i < from.size(); ++i) AddLink(from[i].end, to[i].end, links);
+  xplane::LinkEnds(
+      from, to, has_middle,
+      [](const TimedEnd& a, const TimedEnd& b) { return SameEvent(a.end, b.end); },
+      [&](const TimedEnd& a, const TimedEnd& b) { AddLink(a.end, b.end, links); });
 }
 
 // Orders links by track and ordinal.

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "collector/kineto/stats.h"
+#include "collector/xplane/device_names.h"
 #include "common/base/strings.h"
 
 namespace strobe::kineto {
@@ -43,29 +44,61 @@ std::string Lower(std::string_view text) {
 }  // namespace
 
 EventKind KindOfCategory(std::string_view category) {
-  if (category == "kernel" || category == "concurrent_kernel") return EventKind::kKernel;
-  if (category == "gpu_memcpy") return EventKind::kMemcpy;
-  if (category == "gpu_memset") return EventKind::kMemset;
-  if (category == "gpu_user_annotation" || category == "cuda_sync") return EventKind::kStreamNote;
-  // Before PyTorch 1.12.
-  if (category == "Kernel") return EventKind::kKernel;
-  if (category == "Memcpy") return EventKind::kMemcpy;
-  if (category == "Memset") return EventKind::kMemset;
+  // "Kernel" is from before PyTorch 1.12.
+  if (category == "kernel" || category == "concurrent_kernel" || category == "Kernel" ||
+      category == "mtia_ccp_events")
+    return EventKind::kKernel;
+  switch (xplane::MemoryWorkOfCategory(category)) {
+    case xplane::MemoryWork::kNone:
+      break;
+    case xplane::MemoryWork::kFill:
+      return EventKind::kMemset;
+    default:
+      return EventKind::kMemcpy;
+  }
+  // "gpu_user_annotation", "mlu_user_annotation", "GCU_USER_ANNOTATION"; not "user_annotation".
+  const bool annotation =
+      category.ends_with("_user_annotation") || category.ends_with("_USER_ANNOTATION");
+  if (annotation || category == "cuda_sync" || category == "gcu_sync" || category == "xpu_sync" ||
+      category == "cuda_event")
+    return EventKind::kStreamNote;
   return EventKind::kHost;
 }
 
 bool NamesDevice(const TraceEvent& event) {
+  // No other program has these categories.
+  if (event.category == "mtia_ccp_events" || event.category == "gpu_memcpy" ||
+      event.category == "gpu_memset")
+    return true;
   return Find(event, "device") != nullptr || Find(event, "stream") != nullptr;
+}
+
+EventKind KindOfWork(EventKind kind, const TraceEvent& event) {
+  if (kind != EventKind::kKernel) return kind;
+  const JsonValue* direction = Find(event, "direction");
+  const xplane::MemoryWork told =
+      direction == nullptr ? xplane::MemoryWork::kNone : xplane::MemoryWorkOf(direction->text);
+  const xplane::MemoryWork work =
+      told == xplane::MemoryWork::kNone ? xplane::MemoryWorkOf(event.name) : told;
+  if (work == xplane::MemoryWork::kNone) return kind;
+  return work == xplane::MemoryWork::kFill ? EventKind::kMemset : EventKind::kMemcpy;
 }
 
 std::uint32_t WorkType(EventKind kind, std::string_view name) {
   if (kind == EventKind::kKernel) return 1;
   if (kind == EventKind::kMemset) return 1 << 6;
-  constexpr std::array<std::string_view, 4> kNames = {"HtoD", "DtoH", "DtoD", "PtoP"};
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (Contains(name, kNames[i])) return 2u << i;
+  switch (xplane::MemoryWorkOf(name)) {
+    case xplane::MemoryWork::kHostToDevice:
+      return 1 << 1;
+    case xplane::MemoryWork::kDeviceToHost:
+      return 1 << 2;
+    case xplane::MemoryWork::kDeviceToDevice:
+      return 1 << 3;
+    case xplane::MemoryWork::kPeerToPeer:
+      return 1 << 4;
+    default:
+      return 1 << 5;
   }
-  return 1 << 5;
 }
 
 std::string StreamName(std::string_view stream, std::uint32_t work_types) {
@@ -98,13 +131,44 @@ bool InKernelDetails(const Member& arg) {
 }
 
 std::string MemcpyDetails(const TraceEvent& event) {
+  const JsonValue* bytes = Find(event, "bytes");
+  if (bytes == nullptr) bytes = Find(event, "size");
+  if (bytes == nullptr) return "";
+  std::string from, to;
   const std::size_t open = event.name.find('('), arrow = event.name.find(" -> ");
   const std::size_t close = event.name.find(')', arrow);
-  const JsonValue* bytes = Find(event, "bytes");
-  if (open > arrow || close == std::string_view::npos || bytes == nullptr) return "";
-  return StrCat("kind_src:", Lower(event.name.substr(open + 1, arrow - open - 1)),
-                " kind_dst:", Lower(event.name.substr(arrow + 4, close - arrow - 4)),
-                " size:", bytes->text);
+  if (open <= arrow && close != std::string_view::npos) {
+    from = Lower(event.name.substr(open + 1, arrow - open - 1));
+    to = Lower(event.name.substr(arrow + 4, close - arrow - 4));
+  } else {
+    const xplane::MemoryWork work = xplane::MemoryWorkOf(event.name);
+    if (work == xplane::MemoryWork::kNone || work == xplane::MemoryWork::kOtherCopy) return "";
+    from = work == xplane::MemoryWork::kHostToDevice ? "host" : "device";
+    to = work == xplane::MemoryWork::kDeviceToHost ? "host" : "device";
+  }
+  return StrCat("kind_src:", from, " kind_dst:", to, " size:", bytes->text);
+}
+
+bool IsOfHost(std::string_view category) {
+  constexpr std::array<std::string_view, 7> kHosts = {
+      "cpu_op", "user_annotation", "python_function", "cpu_instant_event", "overhead", "Operator",
+      "Trace"};
+  return std::find(kHosts.begin(), kHosts.end(), category) != kHosts.end() ||
+         category.ends_with("_runtime") || category.ends_with("_driver");
+}
+
+DeviceSign SignOf(const TraceEvent& event) {
+  if (IsOfHost(event.category)) return DeviceSign::kHost;
+  if (const JsonValue* task = Find(event, "Task Type")) {
+    const std::string_view type = task->text;
+    for (const std::string_view idle : {"WAIT", "RECORD", "PLACE_HOLDER", "PROFILING"}) {
+      if (Contains(type, idle)) return DeviceSign::kTaskWithoutWork;
+    }
+    return DeviceSign::kTask;
+  }
+  if (event.name.starts_with("hcom_")) return DeviceSign::kCollective;
+  const bool works = KindOfCategory(event.category) != EventKind::kHost;
+  return works || NamesDevice(event) ? DeviceSign::kNamesDevice : DeviceSign::kNone;
 }
 
 }  // namespace strobe::kineto

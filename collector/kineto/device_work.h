@@ -22,9 +22,25 @@ inline bool IsWork(EventKind kind) {
   return kind == EventKind::kKernel || kind == EventKind::kMemcpy || kind == EventKind::kMemset;
 }
 
-// Whether the event says on which device or stream it ran, as Kineto's work on devices does. Other
-// programs use "kernel" for their own events.
+// Whether the event says on which device or stream it ran, as Kineto's work on devices does, or is
+// of a category that only devices have. Other programs use "kernel" for their own events.
 bool NamesDevice(const TraceEvent& event);
+
+// What an event of a category that is not known as a device's tells of where it ran. Devices beside
+// GPUs have categories of their own, or none.
+enum class DeviceSign : std::uint8_t {
+  kNone,
+  kHost,             // It ran on the host.
+  kNamesDevice,      // It ran on a device, if its process is one.
+  kTask,             // A task of an Ascend NPU. Its type is AI_CORE, MEMCPY_ASYNC, ...
+  kTaskWithoutWork,  // A task that only waits or notes a time.
+  kCollective,       // A collective of Ascend NPUs. They are in a process of their own.
+};
+DeviceSign SignOf(const TraceEvent& event);
+
+// What a kernel is by its name: AMD's copies and fills have the category of kernels, and so have
+// those of MTIA.
+EventKind KindOfWork(EventKind kind, const TraceEvent& event);
 
 // "Memcpy HtoD (Pinned -> Device)": 1 << the number of "MemcpyH2D" among XLA's types of work.
 std::uint32_t WorkType(EventKind kind, std::string_view name);

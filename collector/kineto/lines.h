@@ -13,6 +13,7 @@
 
 #include "collector/kineto/byte_chunks.h"
 #include "collector/kineto/event_bytes.h"
+#include "collector/kineto/id_sample.h"
 #include "collector/kineto/names.h"
 
 namespace strobe::kineto {
@@ -30,7 +31,10 @@ struct Group {
   explicit Group(NameTable& table) : names(table) {}
 
   bool device = false;
+  std::string kind = "GPU";  // What XLA would call such a device.
   std::string pid{};
+  std::string plane_of{};  // The process whose plane takes these lines; empty = it has its own.
+  IdSample launches{};     // The correlation ids of its events.
   PlaneNames names;
 };
 
@@ -57,6 +61,8 @@ struct Line {
   std::int64_t origin_ps = 0;
   bool begun = false;            // The origin is known.
   std::uint32_t work_types = 0;  // Which kinds of work a stream's events were; see WorkType.
+  // Which signs a thread's events gave that it is a stream of a device: 1 << DeviceSign.
+  std::uint32_t signs = 0;
   std::uint64_t count = 0;
   ByteChunks events{};
   std::vector<OpenSpan> open{};

@@ -148,6 +148,9 @@ void TracePlanes::Finish() {
     for (OpenSpan& span : spans) Close(span, end_ps_, nullptr);
   }
   async_.clear();
+  const FlowEnds::Counts flows = flow_ends_.Attach(lines_, {flow_id_, correlation_id_});
+  report_.joined_flows += flows.joined;
+  report_.loose_flows = flows.loose;
   // A window that begins longer than this before the first event is not the window of these events.
   constexpr std::int64_t kMaxWaitPs = 600'000'000'000'000;
   const std::optional<std::int64_t> window =

@@ -23,9 +23,12 @@ std::vector<std::string> Warnings(const ReadReport& report) {
   add(report.bad_time, "event", " could not be read: no time, or an impossible one");
   add(report.unmatched_ends, "end",
       " of events could not be used: the beginning is not in the file");
+  add(report.loose_flows, "end", " of arrows could not be used: no event of its thread is there");
   add(report.repaired, "event", " had bytes that JSON does not permit, which were replaced");
   add(report.unfinished, "event", " had no end, drawn until the end of the trace");
   add(report.negative, "event", " had a negative or unreadable duration, which was made 0");
+  add(report.unowned_devices, "device",
+      " cannot be joined with launches: several processes use the same correlation ids");
   add(report.cut_values, "value", " beside the events could not be kept, or not whole: too large");
   add(report.stray_bytes, "byte", " of the file could not be read: outside of every event");
   if (report.cut) warnings.emplace_back("the file is cut: its end is missing");

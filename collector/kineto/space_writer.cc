@@ -1,7 +1,6 @@
 #include "collector/kineto/space_writer.h"
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 
 #include "collector/kineto/device_properties.h"
@@ -58,6 +57,8 @@ SpaceWriter::SpaceWriter(TracePlanes& planes, const FileMembers& members, const 
   for (const auto& [key, value] : members) {
     if (key == "deviceProperties") device_properties_ = ReadDeviceProperties(value);
   }
+  FindDevices(planes.lines(), planes.device_labels(), DeviceNumbers());
+  owners_ = FindOwnersOfGroups();
   for (const std::unique_ptr<Line>& line : planes.lines().all()) {
     if (line->count == 0) continue;
     Group* const group = line->group;
@@ -79,14 +80,38 @@ SpaceWriter::SpaceWriter(TracePlanes& planes, const FileMembers& members, const 
   size_ += environment_.size();
 }
 
-std::string SpaceWriter::PlaneName(const Group& group) {
-  if (group.device) return StrCat(xplane::kGpuPrefix, group.pid);
+std::set<std::string> SpaceWriter::DeviceNumbers() const {
+  std::set<std::string> numbers;
+  for (const auto& [number, properties] : device_properties_) numbers.insert(number);
+  return numbers;
+}
+
+Owners SpaceWriter::FindOwnersOfGroups() const {
+  std::set<const Group*> groups;
+  for (const std::unique_ptr<Line>& line : source_.lines().all()) {
+    if (line->count > 0) groups.insert(line->group);
+  }
+  return FindOwners({groups.begin(), groups.end()});
+}
+
+std::string SpaceWriter::PlaneName(const Group& group) const {
+  const auto owner = owners_.of.find(&group);
+  // Readers know processes by what stands in brackets; see xplane::ProcessOf.
+  std::string process;
+  if (owner != owners_.of.end())
+    process = StrCat(
+        " [", owner->second.process.empty() ? "unknown process" : owner->second.process, "]");
+  if (group.device) {
+    const std::string& pid = group.plane_of.empty() ? group.pid : group.plane_of;
+    return StrCat(xplane::kDevicePrefix, group.kind, ":",
+                  owner == owners_.of.end() ? pid : owner->second.device, process);
+  }
   // XProf and Strobe write planes as processes.
-  const auto process = source_.processes().find(group.pid);
-  if (process != source_.processes().end() &&
-      (process->second.starts_with(xplane::kDevicePrefix) || process->second.starts_with("/host:")))
-    return process->second;
-  return std::string(xplane::kHostPlane);
+  const auto found = source_.processes().find(group.pid);
+  if (found != source_.processes().end() &&
+      (found->second.starts_with(xplane::kDevicePrefix) || found->second.starts_with("/host:")))
+    return found->second;
+  return StrCat(xplane::kHostPlane, process);
 }
 
 std::string SpaceWriter::LineName(const Line& line, bool tell_process) const {
@@ -195,7 +220,9 @@ void SpaceWriter::AddEnvironment(const FileMembers& members, const ReadReport& r
     plane.AddPlaneStat(key, std::string_view(text));
   environment_ = plane.Encode();
   if (!hostname.empty()) wire::AppendBytesField(kHostnames, hostname, environment_);
-  for (const std::string& warning : Warnings(report))
+  ReadReport told = report;
+  told.unowned_devices = owners_.unknown;
+  for (const std::string& warning : Warnings(told))
     wire::AppendBytesField(xplane::kWarningsField, warning, environment_);
 }
 

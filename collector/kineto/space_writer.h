@@ -4,12 +4,14 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "collector/kineto/groups.h"
 #include "collector/kineto/read_report.h"
 #include "collector/kineto/trace_planes.h"
 
@@ -51,7 +53,9 @@ class SpaceWriter {
     std::uint64_t size = 0;  // The size of the encoded plane without its own tag and length.
   };
 
-  std::string PlaneName(const Group& group);
+  std::set<std::string> DeviceNumbers() const;
+  Owners FindOwnersOfGroups() const;
+  std::string PlaneName(const Group& group) const;
   std::string LineName(const Line& line, bool tell_process) const;
   // Whether a GPU of this number has a stream of this number.
   bool HasStream(std::string_view pid, std::string_view tid) const;
@@ -63,6 +67,7 @@ class SpaceWriter {
   TracePlanes& source_;
   std::int64_t zero_ps_ = 0;  // The trace's begin, a whole number of nanoseconds.
   std::map<std::string, std::vector<std::pair<std::string, std::string>>> device_properties_;
+  Owners owners_;
   std::map<std::string, Plane> planes_;
   std::map<const Group*, std::string> names_of_groups_;
   std::string environment_;  // Encoded fields of the space.

@@ -36,6 +36,13 @@ struct TraceEvent {
     args.clear();
     others.clear();
   }
+  // The value of a member in `others`; nullptr if the event does not have it.
+  const JsonValue* Other(std::string_view key) const {
+    for (const Member& member : others) {
+      if (member.key == key) return &member.value;
+    }
+    return nullptr;
+  }
   // Has the object no members at all? Some writers end their list with one.
   bool empty() const {
     return phase == 0 && name.empty() && !ts.present() && args.empty() && others.empty();

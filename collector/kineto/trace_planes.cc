@@ -5,24 +5,18 @@
 
 #include "collector/kineto/flops.h"
 #include "collector/kineto/stats.h"
+#include "collector/xplane/names.h"
 #include "common/base/strings.h"
 
 namespace strobe::kineto {
 namespace {
 
-constexpr std::string_view kProfilerStep = "ProfilerStep#";
-
 // The number of "ProfilerStep#12".
 std::optional<std::int64_t> StepNumber(std::string_view name) {
-  if (!name.starts_with(kProfilerStep)) return std::nullopt;
-  return IntegerOf({JsonValue::Kind::kScalar, name.substr(kProfilerStep.size())});
-}
-
-const JsonValue* Other(const TraceEvent& event, std::string_view key) {
-  for (const Member& member : event.others) {
-    if (member.key == key) return &member.value;
-  }
-  return nullptr;
+  if (!name.starts_with(xplane::kTorchStep)) return std::nullopt;
+  name.remove_prefix(xplane::kTorchStep.size());
+  if (!name.starts_with('#')) return std::nullopt;
+  return IntegerOf({JsonValue::Kind::kScalar, name.substr(1)});
 }
 
 // Whether Kineto tells of its own recording: its span, and the instant of its end.
@@ -103,22 +97,41 @@ Line& TracePlanes::LineOf(const TraceEvent& event, EventKind& kind) {
   kind = KindOfCategory(event.category);
   if (kind != EventKind::kHost && kind != EventKind::kStreamNote && !NamesDevice(event))
     kind = EventKind::kHost;
+  kind = KindOfWork(kind, event);
   LineKey key{.pid = event.pid, .tid = event.tid};
   key.device = kind != EventKind::kHost;
-  if (key.device) key.kind = IsWork(kind) ? LineKind::kStream : LineKind::kStreamNotes;
+  if (!key.device) return LineOfUnknown(event, key);
+  key.kind = IsWork(kind) ? LineKind::kStream : LineKind::kStreamNotes;
   if (key.kind == LineKind::kStreamNotes) key.category = event.category;
   Line& line = lines_.Find(key);
   if (IsWork(kind)) line.work_types |= WorkType(kind, event.name);
+  if (event.category.starts_with("mtia")) line.group->kind = "MTIA";
+  return line;
+}
+
+// The line of an event that is the host's, as far as it is known before the file's end.
+Line& TracePlanes::LineOfUnknown(const TraceEvent& event, LineKey key) {
+  const DeviceSign sign = SignOf(event);
+  if (sign == DeviceSign::kTaskWithoutWork) {
+    key.kind = LineKind::kStreamNotes;
+    key.category = "waits";
+  }
+  Line& line = lines_.Find(key);
+  line.signs |= 1u << static_cast<unsigned>(sign);
+  if (sign > DeviceSign::kHost)
+    line.work_types |= WorkType(KindOfWork(EventKind::kKernel, event), event.name);
   return line;
 }
 
 void TracePlanes::BeginEvent(const TraceEvent& event, Line& line, std::int64_t begin_ps) {
   PlaneNames& names = line.group->names;
   const std::optional<std::int64_t> step = StepNumber(event.name);
-  line.Begin(names.EventId(step ? "ProfilerStep" : event.name), begin_ps, bytes_);
+  pending_.begin_ps = begin_ps;
+  line.Begin(names.EventId(step ? xplane::kTorchStep : event.name), begin_ps, bytes_);
   if (step) {
     bytes_.AddInt(names.StatId("step_num"), *step);
     bytes_.AddInt(names.StatId("_r"), 1);  // The root of what ran during the step.
+    AddTextStat(xplane::kOwnName, event.name, names, bytes_);
   }
   if (!event.category.empty())
     AddTextStat(names.UseStat(category_id_), event.category, names, bytes_);
@@ -143,9 +156,8 @@ void TracePlanes::AddStats(const TraceEvent& event, EventKind kind, Line& line) 
   const bool details = kind == EventKind::kKernel && !KernelDetails(event).empty();
   for (const Member& arg : event.args) {
     if (arg.key == "correlation") {
-      pending_.correlation = IntegerOf(arg.value);
-      if (pending_.correlation) {
-        bytes_.AddInt(names.UseStat(correlation_id_), *pending_.correlation);
+      if (const std::optional<std::int64_t> correlation = IntegerOf(arg.value)) {
+        AddCorrelation(*correlation, line);
         continue;
       }
     }
@@ -155,6 +167,13 @@ void TracePlanes::AddStats(const TraceEvent& event, EventKind kind, Line& line) 
   if (const auto flops = event.category == "cpu_op" ? FlopsOf(event) : std::nullopt)
     bytes_.AddUint(names.UseStat(flops_id_), *flops);
   if (!event.others.empty() || event.id.present()) AddMembers(event, line);
+}
+
+// Adds the id that a launch and its work share to the event in `bytes_`.
+void TracePlanes::AddCorrelation(std::int64_t correlation, Line& line) {
+  pending_.correlation = correlation;
+  line.group->launches.Add(correlation, pending_.begin_ps);
+  bytes_.AddInt(line.group->names.UseStat(correlation_id_), correlation);
 }
 
 void TracePlanes::AddDetails(const TraceEvent& event, EventKind kind, Line& line) {
@@ -206,23 +225,6 @@ void TracePlanes::AddSpan(const TraceEvent& event) {
   AddBoundFlow(event, line);
 }
 
-// The newer way of writing arrows: the events themselves name both ends.
-void TracePlanes::AddBoundFlow(const TraceEvent& event, Line& line) {
-  if (event.others.empty()) return;
-  const JsonValue* id = Other(event, "bind_id");
-  if (id == nullptr) return;
-  const auto is = [&](std::string_view key) {
-    const JsonValue* value = Other(event, key);
-    return value != nullptr && value->text == "true";
-  };
-  const std::uint64_t direction =
-      (is("flow_in") ? std::uint64_t{kIn} : 0) | (is("flow_out") ? std::uint64_t{kOut} : 0);
-  if (direction == 0) return;
-  bytes_.AddUint(line.group->names.UseStat(flow_id_), FlowId("", id->text) << 2 | direction);
-  pending_.has_flow = true;
-  ++report_.flows;
-}
-
 // Events without a duration, of any phase.
 void TracePlanes::AddInstant(const TraceEvent& event) {
   if (event.name == "[memory]" && event.category == "cpu_instant_event") return AddMemory(event);
@@ -237,52 +239,6 @@ void TracePlanes::AddInstant(const TraceEvent& event) {
   if (event.phase != 'i')
     AddTextStat("ph", std::string_view(&event.phase, 1), line.group->names, bytes_);
   AddStats(event, kind, line);
-}
-
-std::uint64_t TracePlanes::FlowId(std::string_view category, std::string_view id) {
-  constexpr std::uint64_t kMask = (std::uint64_t{1} << 56) - 1;
-  const std::optional<std::int64_t> number = IntegerOf({JsonValue::Kind::kScalar, id});
-  if (number && *number >= 0 && *number < std::int64_t{1} << 40)
-    return (std::uint64_t{table_.Id(category)} << 40 ^ static_cast<std::uint64_t>(*number)) & kMask;
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::string_view part : {category, id}) {
-    for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return (hash ^ hash >> 56) & kMask;
-}
-
-void TracePlanes::AddFlow(const TraceEvent& event) {
-  const std::optional<std::int64_t> at = TimeOf(event);
-  if (!at) return;
-  ++report_.flows;
-  const std::uint64_t direction = event.phase == 's' ? kOut : event.phase == 'f' ? kIn : kBoth;
-  const bool attached = pending_.line != nullptr && pending_.begin_ps == *at &&
-                        pending_.line->tid == event.tid && pending_.line->group->pid == event.pid;
-  if (attached && pending_.correlation && event.category == "ac2g" &&
-      IntegerOf(event.id) == pending_.correlation) {
-    ++report_.joined_flows;  // The correlation id says the same.
-    return;
-  }
-  const std::uint64_t flow = FlowId(event.category, event.id.text) << 2 | direction;
-  if (attached && !pending_.has_flow) {
-    bytes_.AddUint(pending_.line->group->names.UseStat(flow_id_), flow);
-    pending_.has_flow = true;
-    return;
-  }
-  // Any other end of an arrow becomes an event without a duration.
-  Write();
-  LineKey key{.pid = event.pid, .tid = event.tid};
-  if (lines_.Existing(key) == nullptr) {
-    key.kind = LineKind::kStream;
-    key.device = true;
-    if (lines_.Existing(key) == nullptr) key = {.pid = event.pid, .tid = event.tid};
-  }
-  Line& line = lines_.Find(key);
-  BeginEvent(event, line, *at);
-  bytes_.AddDuration(0);
-  bytes_.AddUint(line.group->names.UseStat(flow_id_), flow);
-  pending_ = {.line = &line, .begin_ps = *at, .has_flow = true};
-  for (const Member& arg : event.args) AddStat(arg, line.group->names, bytes_);
 }
 
 void TracePlanes::AddCounter(const TraceEvent& event) {
@@ -365,6 +321,8 @@ void TracePlanes::AddMetadata(const TraceEvent& event) {
   }
   if (event.name == "thread_sort_index" && arg != nullptr)
     threads_[key].sort_index = IntegerOf(arg->value);
+  if (event.name == "process_labels" && !text.empty() && !text.starts_with("CPU"))
+    device_labels_.try_emplace(key.first, text);
   // The rest is kept as it is.
   std::string value = StrCat("pid ", event.pid, event.tid.empty() ? "" : " tid ", event.tid);
   for (const Member& member : event.args) value += StrCat(" ", member.key, "=", member.value.text);

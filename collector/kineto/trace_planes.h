@@ -12,6 +12,7 @@
 #include "collector/kineto/device_work.h"
 #include "collector/kineto/event_bytes.h"
 #include "collector/kineto/first_events.h"
+#include "collector/kineto/flow_ends.h"
 #include "collector/kineto/lines.h"
 #include "collector/kineto/micros.h"
 #include "collector/kineto/names.h"
@@ -45,6 +46,8 @@ class TracePlanes {
   const std::map<std::pair<std::string, std::string>, ThreadInfo>& streams() const {
     return streams_;
   }
+  // What the file calls processes that are devices, such as "GPU 0" or "NPU".
+  const std::map<std::string, std::string>& device_labels() const { return device_labels_; }
   // Other metadata: name and text.
   const std::vector<std::pair<std::string, std::string>>& metadata() const { return metadata_; }
 
@@ -59,19 +62,18 @@ class TracePlanes {
   // The most that open events and metadata may take.
   static constexpr std::size_t kMaxOpenBytes = 8 << 20, kMaxMetadataBytes = 4 << 20;
 
-  // The newest event. Its arrows follow it in the file and are added when the next event begins.
+  // The newest event. Its arrows mostly follow it in the file, before the next event begins.
   struct Pending {
     Line* line = nullptr;
     std::int64_t begin_ps = 0;
-    bool has_flow = false;
     std::optional<std::int64_t> correlation{};
   };
-  enum Direction : std::uint64_t { kIn = 1, kOut = 2, kBoth = 3 };
 
   void BeginTimes();
   void Take(const TraceEvent& event);
   std::optional<std::int64_t> TimeOf(const TraceEvent& event);
   Line& LineOf(const TraceEvent& event, EventKind& kind);
+  Line& LineOfUnknown(const TraceEvent& event, LineKey key);
   void BeginEvent(const TraceEvent& event, Line& line, std::int64_t begin_ps);
   void AddStats(const TraceEvent& event, EventKind kind, Line& line);
   void AddMembers(const TraceEvent& event, Line& line);
@@ -89,7 +91,8 @@ class TracePlanes {
   void Close(OpenSpan& span, std::int64_t end_ps, const TraceEvent* end);
   bool Keep(Line& line, std::int64_t begin_ps, std::vector<OpenSpan>& open);
   void AddFlow(const TraceEvent& event);
-  std::uint64_t FlowId(std::string_view category, std::string_view id);
+  std::uint64_t FlowId(std::string_view category, std::string_view id, std::string_view pid);
+  void AddCorrelation(std::int64_t correlation, Line& line);
   void AddCounter(const TraceEvent& event);
   void AddMemory(const TraceEvent& event);
   void AddMetadata(const TraceEvent& event);
@@ -102,7 +105,7 @@ class TracePlanes {
                       correlation_id_ = table_.Id("correlation_id"), flow_id_ = table_.Id("flow"),
                       flops_id_ = table_.Id("flops");
   Lines lines_{table_};
-  std::map<std::string, std::string> processes_;
+  std::map<std::string, std::string> processes_, device_labels_;
   std::map<std::pair<std::string, std::string>, ThreadInfo> threads_, streams_;
   std::vector<std::pair<std::string, std::string>> metadata_;
   std::size_t metadata_bytes_ = 0;
@@ -117,6 +120,7 @@ class TracePlanes {
 
   EventBytes bytes_;
   Pending pending_;
+  FlowEnds flow_ends_;  // Those that followed no event which they belong to.
   std::unordered_map<std::string, std::vector<OpenSpan>> async_;  // See AsyncKey.
   std::size_t open_bytes_ = 0;
 };

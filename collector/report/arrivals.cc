@@ -65,7 +65,11 @@ std::vector<std::optional<std::int64_t>> LatestPossible(const Job& job, const Jo
 std::int64_t WaitOf(const Job& job, const Operation& operation, const Operation& last) {
   const bool comparable =
       job.workers[operation.worker].on_common_clock && job.workers[last.worker].on_common_clock;
-  return comparable ? AddSaturated(last.begin_ns, -operation.begin_ns) : 0;
+  if (!comparable) return 0;
+  const bool went_on = operation.end_ns <= last.begin_ns;
+  if (went_on && job.types[operation.type].rooted) return 0;
+  const std::int64_t until = std::min(last.begin_ns, operation.end_ns);
+  return std::max<std::int64_t>(AddSaturated(until, -operation.begin_ns), 0);
 }
 
 std::vector<std::optional<LastArrival>> LastArrivals(const Job& job, const JobStep& step) {
@@ -102,6 +106,7 @@ Arrivals ComputeArrivals(const Job& job) {
       if (operation.collective == kAlone || !arrivals[operation.collective]) continue;
       const LastArrival& arrival = *arrivals[operation.collective];
       ++result.workers[operation.worker].calls;
+      if (arrival.decided()) ++result.workers[operation.worker].decided;
       waited[operation.worker] = AddSaturated(
           waited[operation.worker], WaitOf(job, operation, step.operations[arrival.last]));
     }

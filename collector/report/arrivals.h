@@ -26,7 +26,8 @@ struct LastArrival {
 };
 
 // How long an operation waited for the one that arrived last at its collective, in ns; 0 if one of
-// their workers is on no common clock.
+// their workers is on no common clock. It is never longer than the operation itself, whatever the
+// clocks say, and 0 for a rooted one that did not need the last.
 std::int64_t WaitOf(const Job& job, const Operation& operation, const Operation& last);
 
 // Returns one for each collective of the step; nullopt for those with fewer than two members.
@@ -35,6 +36,7 @@ std::vector<std::optional<LastArrival>> LastArrivals(const Job& job, const JobSt
 // How often one worker came last, over all steps.
 struct WorkerArrivals {
   std::size_t calls = 0;          // Collectives with at least two members.
+  std::size_t decided = 0;        // Those of which it is known who arrived last.
   std::size_t last = 0;           // How often it is known to have arrived last.
   std::int64_t waited_ns = 0;     // How long it waited for others.
   std::int64_t made_wait_ns = 0;  // How long others waited where it is known to have been last.

@@ -9,6 +9,7 @@
 
 #include "collector/report/digest_steps.h"
 #include "collector/report/merged_calls.h"
+#include "collector/report/robust.h"
 #include "collector/report/step_operations.h"
 #include "common/base/sha256.h"
 #include "common/base/strings.h"
@@ -21,6 +22,12 @@ namespace {
 bool Waits(CollectiveKind kind) {
   return kind != CollectiveKind::kSend && kind != CollectiveKind::kReceive &&
          kind != CollectiveKind::kPermute;
+}
+
+// See OperationType.
+bool IsRooted(CollectiveKind kind) {
+  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
+         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
 }
 
 // The memory that a worker's step takes, as a number of calls.
@@ -90,7 +97,7 @@ class DigestMerger::Merged {
   struct Key {
     std::uint32_t communicator = 0;
     std::string name{};
-    bool waits = true;
+    bool waits = true, rooted = false;
     bool numbered = true;    // All calls have a sequence number.
     std::uint32_t size = 0;  // The communicator's size; 0 = not told.
   };
@@ -119,6 +126,7 @@ class DigestMerger::Merged {
     keys_.push_back({.communicator = group,
                      .name = name,
                      .waits = Waits(call.kind),
+                     .rooted = IsRooted(call.kind),
                      .size = communicator.size});
     return key;
   }
@@ -242,7 +250,7 @@ class DigestMerger::Merged {
       const bool ambiguous = key.size > 0 && orders[i].shift.size() > key.size;
       if (ambiguous) ambiguous_.insert(key.name);
       if (!key.waits) transfers_.insert(key.name);
-      keys.push_back({key.communicator, key.name, key.waits && !ambiguous});
+      keys.push_back({key.communicator, key.name, key.waits && !ambiguous, key.rooted});
     }
     AddStepOperations(calls_, keys, orders, job, counts_);
     calls_.clear();
@@ -274,6 +282,17 @@ class DigestMerger::Merged {
     if (!unmeasured.empty() && parts_.size() > 1)
       tell("the clocks of ", unmeasured.size(), " workers are not measured (", SomeOf(unmeasured),
            "): who arrived last where they took part is not known");
+    std::vector<double> lengths;
+    for (const JobStep& step : job.steps)
+      for (const WorkerStep& worker : step.workers)
+        lengths.push_back(static_cast<double>(worker.end_ns - worker.begin_ns));
+    const double step_ns = Median(lengths);
+    const auto vague = names([&](const Part& part) {
+      return step_ns > 0 && static_cast<double>(part.worker.clock_error_ns.value_or(0)) > step_ns;
+    });
+    if (!vague.empty() && parts_.size() > 1)
+      tell("the clocks of ", vague.size(), " workers are known less well than a step takes (",
+           SomeOf(vague), "): who arrived last where they took part is not known");
     const auto unplaced = names([](const Part& part) { return !part.worker.on_common_clock; });
     if (!unplaced.empty() && parts_.size() > 1)
       tell("the traces of ", SomeOf(unplaced),

@@ -21,9 +21,8 @@ std::int64_t ClampedDuration(std::int64_t duration_ns) {
   return std::clamp<std::int64_t>(duration_ns, 0, kFarNs / 8);
 }
 
-// The part of a step during which at least one of the chosen calls ran. Calls are sorted by begin.
-template <typename Chosen>
-std::int64_t TimeInCalls(const Digest& digest, const DigestStep& step, Chosen chosen) {
+// The part of a step during which at least one call ran. Calls are sorted by begin.
+std::int64_t TimeInCalls(const Digest& digest, const DigestStep& step) {
   auto call = std::partition_point(
       digest.collectives.begin(), digest.collectives.end(),
       [&](const DigestCollective& earlier) { return earlier.begin_ns < step.begin_ns; });
@@ -31,7 +30,6 @@ std::int64_t TimeInCalls(const Digest& digest, const DigestStep& step, Chosen ch
   if (call != digest.collectives.begin()) --call;
   std::int64_t time = 0, covered = step.begin_ns;
   for (; call != digest.collectives.end() && call->begin_ns < step.end_ns; ++call) {
-    if (!chosen(*call)) continue;
     const std::int64_t begin = std::max(call->begin_ns, covered);
     const std::int64_t end = std::min(call->end_ns, step.end_ns);
     if (end <= begin) continue;
@@ -56,14 +54,8 @@ std::array<std::int64_t, kCauses> OwnTime(const Digest& digest, const DigestStep
     at(Cause::kInput) = ClampedDuration(step.host.input_stall_ns);
     at(Cause::kHost) = ClampedDuration(step.host.host_bound_ns);
     idle = ClampedDuration(step.time.idle_ns);
-    // Devices also idle while the host waits for others in a call of its own. Where the host is the
-    // device, its calls are communication, not idle time.
-    if (!digest.knows.host_device)
-      idle -= TimeInCalls(digest, step,
-                          [](const DigestCollective& call) { return call.device == kNoDevice; });
   } else {
-    idle = step.end_ns - step.begin_ns -
-           TimeInCalls(digest, step, [](const DigestCollective&) { return true; });
+    idle = step.end_ns - step.begin_ns - TimeInCalls(digest, step);
   }
   at(Cause::kGarbageCollection) = ClampedDuration(step.host.garbage_collection_ns);
   const std::int64_t explained =

@@ -39,6 +39,9 @@ struct JobWorker {
 struct OperationType {
   std::string name{};
   bool communication = false;  // A collective, or a transfer between two workers.
+  // A broadcast, reduce, gather or scatter: a member that needs nothing from the others, such as
+  // the root of a broadcast, goes on before they have come.
+  bool rooted = false;
 
   bool operator==(const OperationType&) const = default;
 };
@@ -50,7 +53,7 @@ struct Operation {
   std::uint32_t worker = 0;               // In Job::workers.
   std::uint32_t type = 0;                 // In Job::types.
   // In JobStep::collectives: all operations of one collective end only after the last of them began
-  // (also a send and its receive). kAlone: it waits for nobody.
+  // (also a send and its receive), but for those of a rooted type. kAlone: it waits for nobody.
   std::uint32_t collective = kAlone;
   std::uint32_t first_after = 0;  // See JobStep::After.
 };

@@ -106,12 +106,13 @@ class OperationMaker {
     // Beyond the limit, all calls are of one type.
     const bool more = types_.size() >= kMaxTypes;
     const std::string name = more ? "more calls" : keys_[key].name;
+    const bool rooted = !more && communication && keys_[key].rooted;
     if (more) in_step = 0;
     const auto [entry, fresh] = types_.try_emplace({name, in_step, communication},
                                                    static_cast<std::uint32_t>(job_.types.size()));
     if (fresh)
       job_.types.push_back(
-          {StrCat(communication ? "" : "before ", name, " #", in_step + 1), communication});
+          {StrCat(communication ? "" : "before ", name, " #", in_step + 1), communication, rooted});
     return entry->second;
   }
 
@@ -166,7 +167,7 @@ class OperationMaker {
 };
 
 // Separates joined calls of which one ended before another began, beyond the clocks' errors: they
-// cannot be the same call. Returns how many calls that were.
+// cannot be the same call, unless it is a rooted one. Returns how many calls that were.
 std::size_t SeparateImpossible(Job& job) {
   std::size_t impossible = 0;
   for (JobStep& step : job.steps) {
@@ -187,7 +188,7 @@ std::size_t SeparateImpossible(Job& job) {
           last[operation.collective] <= first_end[operation.collective])
         continue;
       operation.collective = kAlone;
-      ++impossible;
+      if (!job.types[operation.type].rooted) ++impossible;
     }
   }
   return impossible;

@@ -14,12 +14,14 @@ namespace strobe::report {
 struct CallKey {
   std::uint32_t communicator = 0;  // In Job::communicators.
   std::string name{};
-  bool joined = true;  // False: its calls are not joined, but only take time.
+  bool joined = true;   // False: its calls are not joined, but only take time.
+  bool rooted = false;  // See OperationType.
 };
 
 struct StepOperationCounts {
-  std::size_t unmatched = 0;   // Calls that have no place in the order of the others.
-  std::size_t impossible = 0;  // Joined calls that ended before another member began.
+  std::size_t unmatched = 0;  // Calls that have no place in the order of the others.
+  // Joined calls that ended before another member began, but for those of a rooted type.
+  std::size_t impossible = 0;
 };
 
 // Adds collectives and operations to the job's steps, which exist already; see DigestMerger.

@@ -77,11 +77,14 @@ ReportJson WaitsJson(const report::Job& job, const report::Arrivals& arrivals) {
   ReportJson workers = ReportJson::array();
   for (std::size_t i = 0; i < std::min(arrivals.workers.size(), job.workers.size()); ++i) {
     const report::WorkerArrivals& worker = arrivals.workers[i];
-    workers.push_back({{"worker", job.workers[i].name},
-                       {"calls", worker.calls},
-                       {"last", worker.last},
-                       {"waitedNs", worker.waited_ns},
-                       {"madeWaitNs", worker.made_wait_ns}});
+    // A zero would say that nobody waited.
+    const bool waits = worker.calls > 0 && job.workers[i].on_common_clock;
+    workers.push_back(
+        {{"worker", job.workers[i].name},
+         {"calls", worker.calls},
+         {"last", worker.last},
+         {"waitedNs", waits ? ReportJson(worker.waited_ns) : ReportJson()},
+         {"madeWaitNs", worker.decided > 0 ? ReportJson(worker.made_wait_ns) : ReportJson()}});
   }
   return workers;
 }

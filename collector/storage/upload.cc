@@ -32,18 +32,35 @@ absl::StatusOr<std::string> HashWith(const ReadSome& read) {
   }
 }
 
-// Checks that the object at the key has the expected bytes.
-absl::Status CheckStored(ObjectStore& store, std::string_view key, std::uint64_t bytes,
-                         const std::string& sha256) {
+// Whether the object at the key has the expected bytes.
+absl::StatusOr<bool> IsStored(ObjectStore& store, std::string_view key, std::uint64_t bytes,
+                              const std::string& sha256) {
   ASSIGN_OR_RETURN(const ObjectInfo info, store.Stat(key));
   std::string stored = info.sha256;
   // Not every store keeps the checksum; without it, the object is read.
   if (info.bytes == bytes && stored.empty()) {
     ASSIGN_OR_RETURN(stored, HashObject(store, key));
   }
-  if (info.bytes == bytes && stored == sha256) return absl::OkStatus();
+  return info.bytes == bytes && stored == sha256;
+}
+
+// Judges the store's answer that there is an object at the key, or no upload: OK if the object is
+// what was to be uploaded.
+absl::Status CheckStored(ObjectStore& store, std::string_view key, std::uint64_t bytes,
+                         const UploadOptions& options, const absl::Status& answer) {
+  const absl::StatusOr<bool> same = IsStored(store, key, bytes, options.sha256);
+  if (same.ok() && *same) return absl::OkStatus();
+  if (same.ok()) {
+    return absl::AlreadyExistsError(
+        StrCat(key, " exists already with different content; nothing was overwritten"));
+  }
+  // The existing entry may not be an object.
+  if (absl::IsNotFound(same.status())) return answer;
+  if (!absl::IsPermissionDenied(same.status())) return same.status();
+  if (!absl::IsAlreadyExists(answer)) return answer;
+  if (options.key_is_own) return absl::OkStatus();
   return absl::AlreadyExistsError(
-      StrCat(key, " exists already with different content; nothing was overwritten"));
+      StrCat(key, " exists already, and this identity may not read what it is"));
 }
 
 // AlreadyExists if there is an object at the key. An identity that may only write cannot look; the
@@ -186,10 +203,8 @@ absl::Status UploadInParts(ObjectStore& store, std::string_view key, const ByteS
     }
   }
   // A commit whose answer was lost is retried, and refused because it had succeeded.
-  if (absl::IsAlreadyExists(status) || absl::IsNotFound(status)) {
-    const absl::Status stored = CheckStored(store, key, bytes.size(), options.sha256);
-    return absl::IsNotFound(stored) ? status : stored;
-  }
+  if (absl::IsAlreadyExists(status) || absl::IsNotFound(status))
+    return CheckStored(store, key, bytes.size(), options, status);
   return status;
 }
 
@@ -229,11 +244,8 @@ absl::Status Upload(ObjectStore& store, std::string_view key, const ByteSource& 
     if (options.pace) RETURN_IF_ERROR(options.pace(bytes.size()));
     const absl::Status status =
         store.Put(key, bytes, {.sha256 = options.sha256, .create_only = true});
-    if (absl::IsAlreadyExists(status)) {
-      const absl::Status stored = CheckStored(store, key, bytes.size(), options.sha256);
-      // The existing entry may not be an object.
-      return absl::IsNotFound(stored) ? status : stored;
-    }
+    if (absl::IsAlreadyExists(status))
+      return CheckStored(store, key, bytes.size(), options, status);
     if (!status.ok()) return status;
     if (options.progress) options.progress(bytes.size(), bytes.size());
   }

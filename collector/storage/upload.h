@@ -29,6 +29,9 @@ struct UploadState {
 
 struct UploadOptions {
   std::string sha256{};  // The checksum of the bytes; required.
+  // Nobody else writes an object with this key. One that exists and may not be read is then taken
+  // for what an earlier try wrote whose answer was lost.
+  bool key_is_own = false;
   UploadState resume{};
   // Called for every change, one call at a time.
   std::function<void(const UploadState&)> save = nullptr;
@@ -40,8 +43,9 @@ struct UploadOptions {
 };
 
 // OK if the store has the complete object with these bytes, even if it existed before.
-// AlreadyExists if an object with different bytes exists. With `save`, an upload that failed for
-// another reason is kept, for the caller to resume or abort; without, it is aborted.
+// AlreadyExists if an object with different bytes exists, or with bytes that may not be read. With
+// `save`, an upload that failed for another reason is kept, for the caller to resume or abort;
+// without, it is aborted.
 absl::Status Upload(ObjectStore& store, std::string_view key, const ByteSource& bytes,
                     const UploadOptions& options);
 

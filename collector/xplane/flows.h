@@ -62,6 +62,13 @@ absl::Status FlowReader::Read(const Event& event, const Visit& visit) const {
     const Kind kind = KindOf(name_id);
     values[kind] = value;
     found |= 1u << kind;
+    // An event may have several of these. The low two bits are the direction: 1 in, 2 out, 3 both.
+    // The top bit distinguishes these ids from those of the other conventions.
+    if (kind != kFlow) return;
+    const auto flow = static_cast<std::uint64_t>(value);
+    const std::uint64_t id = owner_ ^ (flow >> 2 | std::uint64_t{1} << 63);
+    if ((flow & 1) != 0) visit(id, true);
+    if ((flow & 2) != 0) visit(id, false);
   });
   found &= ~(1u << kOther);
   if (!status.ok() || found == 0) return status;
@@ -69,14 +76,6 @@ absl::Status FlowReader::Read(const Event& event, const Visit& visit) const {
   const auto type = [&](Kind kind) { return has(kind) ? values[kind] : 0; };
   if (has(kProducer)) visit(owner_ ^ FlowId(type(kProducerType), values[kProducer]), false);
   if (has(kConsumer)) visit(owner_ ^ FlowId(type(kConsumerType), values[kConsumer]), true);
-  if (has(kFlow)) {
-    // The low two bits are the direction: 1 in, 2 out, 3 both. The top bit distinguishes these ids
-    // from those of the other conventions.
-    const auto flow = static_cast<std::uint64_t>(values[kFlow]);
-    const std::uint64_t id = owner_ ^ (flow >> 2 | std::uint64_t{1} << 63);
-    if ((flow & 1) != 0) visit(id, true);
-    if ((flow & 2) != 0) visit(id, false);
-  }
   if (has(kCorrelation) && values[kCorrelation] != 0)
     visit(owner_ ^ FlowId(kGpuLaunch, values[kCorrelation]), device_);
   return absl::OkStatus();

@@ -23,4 +23,17 @@ struct ChosenRanks {
   }
 };
 
+// The rank of local rank 0, if the launcher numbered these processes one after the other. `places`
+// maps local ranks to places in the job, as protocol messages tell them; it is not empty.
+template <typename Places>
+std::optional<std::int64_t> FirstRank(const Places& places) {
+  const auto base = [](const auto& entry) {
+    return entry.second.has_rank() ? std::int64_t{entry.second.rank()} - entry.first : -1;
+  };
+  const std::int64_t first = base(*places.begin());
+  const bool agree = std::all_of(places.begin(), places.end(),
+                                 [&](const auto& entry) { return base(entry) == first; });
+  return agree && first >= 0 ? std::optional(first) : std::nullopt;
+}
+
 }  // namespace strobe

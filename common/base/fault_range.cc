@@ -27,9 +27,14 @@ struct FaultRange::Slot {
 
 namespace {
 
-constexpr std::uint32_t kMaxRanges = 4096;
+// As many as memory-mapped files, so that every trace may have an index. The kernel permits 65,530
+// mappings, of which a range needs one, and a few for its blocks that are present.
+constexpr std::uint32_t kMaxRanges = 16384;
 constexpr std::size_t kMaxBlocks = 1 << 20;  // Their states take 4 MiB.
 constexpr std::uint32_t kStateBits = 3, kStateMask = (1u << kStateBits) - 1;
+
+// No slot from this number on was ever used.
+std::atomic<std::uint32_t> used_slots{0};
 
 FaultRange::State StateIn(std::uint32_t word) {
   return static_cast<FaultRange::State>(word & kStateMask);
@@ -76,7 +81,8 @@ bool FaultRange::Await(Slot& slot, std::uint32_t number, std::uintptr_t address)
 bool FaultRange::OnFault(const siginfo_t& info) {
   const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
   if (info.si_code == SEGV_ACCERR) {
-    for (std::uint32_t i = 0; i < kMaxRanges; ++i) {
+    const std::uint32_t used = used_slots.load(std::memory_order_acquire);
+    for (std::uint32_t i = 0; i < used; ++i) {
       Slot& slot = Slots()[i];
       const std::uintptr_t end = slot.end.load(std::memory_order_acquire);
       if (address >= end || address < slot.begin.load(std::memory_order_relaxed)) continue;
@@ -117,6 +123,8 @@ absl::StatusOr<std::unique_ptr<FaultRange>> FaultRange::Reserve(std::size_t size
     slot.block = block;
     slot.request_pipe = request_pipe;
     slot.words = range->words_.get();
+    for (std::uint32_t used = used_slots; used <= i;)
+      if (used_slots.compare_exchange_weak(used, i + 1)) break;
     slot.end.store(reinterpret_cast<std::uintptr_t>(begin) + blocks * block,
                    std::memory_order_release);
     return range;

@@ -33,8 +33,8 @@ class FaultRange {
     std::uint32_t range = 0, block = 0;
   };
 
-  // `block` is a multiple of the page size. ResourceExhausted if there are 4,096 ranges already, or
-  // not enough addresses.
+  // `block` is a multiple of the page size. ResourceExhausted if there are 16,384 ranges already,
+  // or not enough addresses.
   static absl::StatusOr<std::unique_ptr<FaultRange>> Reserve(std::size_t size, std::size_t block,
                                                              int request_pipe);
   // Nobody may read the bytes any more.

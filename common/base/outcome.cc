@@ -84,9 +84,11 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      "became too slow.",
      "Lower the tracer levels, give the trainer more memory, or change abortWhen."},
     {Outcome::kWorkerMissing, "WorkerMissing", true, false, false, 88,
-     "The target expects this worker, but it has no pod, or its pod has no such container.",
+     "The target expects this worker, but it has no pod, its pod has no such container, or this "
+     "process of the pod has not announced itself.",
      "Check why the job's pods are not created, and check target.expectedWorkers and "
-     "target.container. Raise start.readyTimeout for pods that start late."},
+     "target.container. Raise start.readyTimeout for pods that start late. For a process, check "
+     "that it has imported its framework, and check strobe.dev/processes."},
 }};
 
 }  // namespace

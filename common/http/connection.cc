@@ -15,6 +15,7 @@
 
 #include "common/base/guard.h"
 #include "common/http/gzip.h"
+#include "common/http/source_pieces.h"
 
 namespace strobe::http {
 namespace {
@@ -36,9 +37,12 @@ constexpr std::uint32_t kMaxHeaderBytes = 64 << 10;
 // Where nobody may POST, the parser still accepts this much, so that the client reads 405 instead
 // of 413.
 constexpr std::size_t kMinBodyLimit = 1024;
-// How many bytes of a BodySource each connection holds in memory while it sends them.
-constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
 constexpr std::chrono::milliseconds kPieceRetry{50};
+// Smaller answers take no share of the memory for answers.
+constexpr std::size_t kSmallAnswer = std::size_t{64} << 10;
+
+// The answer when a handler has thrown an exception.
+const Page kFailed{500, "something went wrong here\n"};
 
 // How long bytes of an answer may take to be sent.
 std::chrono::seconds SendDeadline(std::size_t bytes) {
@@ -73,39 +77,6 @@ bool IsClosedByPeer(int fd) {
   return poll(&polled, 1, 0) > 0;
 }
 
-// A body that is read and sent in pieces.
-struct SourcePieces {
-  SourcePieces(std::shared_ptr<BodySource> source_, unsigned version, bool keep_alive)
-      : source(std::move(source_)) {
-    response.version(version);
-    response.keep_alive(keep_alive);
-    response.body().data = nullptr;
-    response.body().more = true;
-  }
-  SourcePieces(const SourcePieces&) = delete;
-  SourcePieces& operator=(const SourcePieces&) = delete;
-
-  absl::StatusOr<std::size_t> Read() {
-    piece.resize(
-        static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, source->size() - sent)));
-    return source->Read(sent, piece);
-  }
-  // Gives the bytes that were read to the serializer.
-  void Offer(std::size_t bytes) {
-    sent += bytes;
-    response.body().data = piece.data();
-    response.body().size = bytes;
-    response.body().more = sent < source->size();
-  }
-
-  const std::shared_ptr<BodySource> source;
-  http::response<http::buffer_body> response;
-  http::response_serializer<http::buffer_body> serializer{response};
-  std::vector<char> piece;
-  std::uint64_t sent = 0;
-  std::optional<asio::steady_timer> timer;
-};
-
 using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
@@ -122,7 +93,8 @@ class Connection final : public WaitingConnection,
         tls_(tls...),
         stream_(std::move(accepted.socket), *tls...),
         state_(std::move(state)),
-        reservation_(*state_) {}
+        reservation_(*state_),
+        answer_(ByteShares::Begin(state_->answers, "")) {}
   ~Connection() override {
     EndWaiting();
     MutexLock lock(&state_->mutex);
@@ -200,7 +172,7 @@ class Connection final : public WaitingConnection,
   // The page that refuses a request whose body has not been read.
   std::optional<Page> RefusalOfHead() const {
     if (!state_->options.refuse_head) return std::nullopt;
-    std::optional<Page> page = Page{500, "something went wrong here\n"};
+    std::optional<Page> page = kFailed;
     (void)RunGuarded("http",
                      [&] { page = state_->options.refuse_head(ToRequest(parser_->get())); });
     return page;
@@ -228,7 +200,7 @@ class Connection final : public WaitingConnection,
     response_ = {};
     response_.keep_alive(false);
     refused_ = true;
-    Write(std::move(page), /*head=*/false, /*gzip=*/false);
+    Write(std::move(page), /*head=*/false);
   }
 
   void Answer() {
@@ -240,32 +212,43 @@ class Connection final : public WaitingConnection,
     response_.keep_alive(asked.keep_alive() && !state_->draining);
     if (!head && asked.method() != http::verb::get &&
         (asked.method() != http::verb::post || state_->options.max_body_bytes == 0))
-      return Write({405, "only GET is supported here\n"}, head, gzip);
+      return Write({405, "only GET is supported here\n"}, head);
     Request request = ToRequest(asked);
     request.body = std::move(asked.body());
+    request.takes_gzip = gzip;
     request.is_gone = [fd = Socket().socket().native_handle()] { return IsClosedByPeer(fd); };
-    const auto& is_slow = state_->options.is_slow;
-    if (!is_slow || !is_slow(request)) return Write(PageFor(request), head, gzip);
-    const bool taken = state_->slow->Add(
-        [self = this->shared_from_this(), request = std::move(request), head, gzip] {
+    Work work;
+    if (state_->options.work_of &&
+        !RunGuarded("http", [&] { work = state_->options.work_of(request); }).ok())
+      return Write(kFailed, head);
+    request.asker = asker_ = work.asker;
+    answer_ = ByteShares::Begin(state_->answers, asker_);
+    if (work.load == Load::kHeavy && state_->answers->LeftFor(work.asker) < kSmallAnswer)
+      return RefuseBusy("read the answers to your other requests first\n", head);
+    SlowWork* const threads = state_->ThreadsFor(work.load);
+    if (threads == nullptr) return Write(PageFor(request, gzip), head);
+    const bool taken = threads->Add(
+        work, [self = this->shared_from_this(), request = std::move(request), head, gzip] {
           // What was sent to change something counts, also when nobody waits for the answer.
           if (request.method != "POST" && request.is_gone()) return self->Close();
-          Page page = Compressed(self->PageFor(request), gzip);
-          asio::post(self->stream_.get_executor(), [self, head, page = std::move(page)]() mutable {
-            self->Write(std::move(page), head, /*gzip=*/false);
-          });
+          asio::post(self->stream_.get_executor(),
+                     [self, head, page = self->PageFor(request, gzip)]() mutable {
+                       self->Write(std::move(page), head);
+                     });
         });
-    if (taken) return;
+    if (!taken) RefuseBusy("too many such requests at once\n", head);
+  }
+
+  void RefuseBusy(std::string why, bool head) {
     state_->CountRefusal(HttpRefusal::kBusy);
-    Write({503, "too many such requests at once\n", "text/plain", {{"Retry-After", "5"}}}, head,
-          gzip);
+    Write({503, std::move(why), "text/plain", {{"Retry-After", "5"}}}, head);
   }
 
   static Page Compressed(Page page, bool gzip) {
-    if (!page.compress || !gzip || page.body.size() >= kMaxGzipBytes) return page;
+    if (!page.compress || !gzip || page.source != nullptr || page.body.size() >= kMaxGzipBytes)
+      return page;
     page.body = Gzip(page.body);
     page.headers.emplace_back("Content-Encoding", "gzip");
-    page.compress = false;
     return page;
   }
 
@@ -277,9 +260,15 @@ class Connection final : public WaitingConnection,
     for (const auto& [name, value] : page.headers) response.set(name, value);
   }
 
-  void Write(Page page, bool head, bool gzip) {
+  void Write(Page page, bool head) {
+    const std::uint64_t held = page.source != nullptr
+                                   ? std::min<std::uint64_t>(page.source->size(), kPieceBytes)
+                                   : page.body.size();
+    if (held > kSmallAnswer && !answer_.Grow(held))
+      return RefuseBusy("too many answers are being sent; try again later\n", head);
+    if (page.body.size() > kPieceBytes && !head)
+      page.source = std::make_shared<TextBody>(std::move(page.body));
     if (page.source != nullptr) return WriteSource(page, head);
-    page = Compressed(std::move(page), gzip);
     SetHead(page, response_);
     response_.body() = std::move(page.body);
     response_.prepare_payload();
@@ -294,7 +283,11 @@ class Connection final : public WaitingConnection,
                       });
   }
 
+  // Waits for the next request, with nothing left of this one.
   void Keep() {
+    response_ = {};
+    answer_.Release();
+    if (buffer_.size() == 0) buffer_.shrink_to_fit();
     idle_ = true;
     Read(kIdle);
     // Drain may have looked for idle connections just before this one became idle.
@@ -323,8 +316,8 @@ class Connection final : public WaitingConnection,
       asio::post(self->stream_.get_executor(),
                  [self, bytes = got.ok() ? *got : 0] { self->WritePiece(bytes); });
     };
-    if (!state_->slow) return read();
-    if (state_->slow->Add(read)) return;
+    if (!state_->slow || pieces.source->never_blocks()) return read();
+    if (state_->slow->Add({Load::kWaits, asker_}, read)) return;
     // Too many tasks wait already. Tries again soon; the client waits meanwhile.
     pieces.timer.emplace(stream_.get_executor(), kPieceRetry);
     pieces.timer->async_wait([self = this->shared_from_this()](beast::error_code error) {
@@ -399,13 +392,15 @@ class Connection final : public WaitingConnection,
     return request;
   }
 
-  Page PageFor(const Request& request) const {
-    Page page{500, "something went wrong here\n"};
+  Page PageFor(const Request& request, bool gzip) const {
+    Page page = kFailed;
     (void)RunGuarded("http", [&] {
+      Page made;
       if (const auto found = state_->pages.find(request.path); found != state_->pages.end())
-        page = found->second(request);
+        made = found->second(request);
       else
-        page = state_->otherwise ? state_->otherwise(request) : Page{404, "no such page\n"};
+        made = state_->otherwise ? state_->otherwise(request) : Page{404, "no such page\n"};
+      page = Compressed(std::move(made), gzip);
     });
     return page;
   }
@@ -417,6 +412,8 @@ class Connection final : public WaitingConnection,
   Stream stream_;
   const std::shared_ptr<ServerState> state_;
   BodyReservation reservation_;
+  std::string asker_;           // Who made the request that is being answered.
+  ByteShares::Holding answer_;  // The memory of the answer that is being sent.
   // The place in `state_->waiting` while this connection waits.
   std::optional<std::list<std::weak_ptr<WaitingConnection>>::iterator> place_;
   beast::flat_buffer buffer_{kMaxHeaderBytes + 16384};  // Bounds what it may grow to.

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "common/base/byte_shares.h"
 #include "common/base/mutex.h"
 #include "common/http/http_server.h"
 #include "common/http/slow_work.h"
@@ -35,7 +36,16 @@ struct ServerState {
   HttpServer::Handler otherwise;
   std::atomic<bool> draining{false};
   std::atomic<std::int64_t> body_bytes{0};  // Reserved by all bodies that are being read.
-  std::optional<SlowWork> slow;             // Set if the options have `is_slow`.
+  // For requests that take long, and for all others if the options say so.
+  std::optional<SlowWork> slow, brief;
+  // Bounds the memory of the answers that are being sent.
+  std::shared_ptr<ByteShares> answers;
+
+  // Null if the thread that has read the request answers it.
+  SlowWork* ThreadsFor(Load load) {
+    std::optional<SlowWork>& threads = load == Load::kShort ? brief : slow;
+    return threads ? &*threads : nullptr;
+  }
 
   void CountRefusal(HttpRefusal refusal) const {
     if (options.on_refusal) options.on_refusal(refusal);

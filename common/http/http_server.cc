@@ -48,10 +48,13 @@ class BeastServer final : public HttpServer {
     state_->options = options;
     state_->pages = std::move(pages);
     state_->otherwise = std::move(otherwise);
-    if (options.is_slow) state_->slow.emplace(options.slow_threads, options.max_slow_waiting);
+    state_->answers = std::make_shared<ByteShares>(options.answers);
+    if (options.work_of) state_->slow.emplace(options.slow);
+    if (options.work_of && options.brief) state_->brief.emplace(*options.brief);
   }
   ~BeastServer() override {
     if (state_->slow) state_->slow->Stop();
+    if (state_->brief) state_->brief->Stop();
     context_.stop();
     for (std::thread& thread : threads_) thread.join();
   }

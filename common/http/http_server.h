@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/byte_shares.h"
+#include "common/http/slow_work.h"
 
 namespace strobe {
 class LiveIdentity;
@@ -39,6 +41,8 @@ struct Request {
   // included. Names are spelled as in the options.
   std::vector<std::pair<std::string, std::string>> headers{};
   IsGone is_gone{};  // Null if the request comes from no connection, as in tests.
+  bool takes_gzip = false;
+  std::string asker{};  // Whose share it takes, as HttpOptions::work_of has said.
 };
 
 // A body that is read piece by piece while it is sent.
@@ -49,6 +53,8 @@ class BodySource {
   // Reads bytes from `offset` on, at least one; returns their number. May block. After an error, or
   // if there are none, the connection is closed, so that the client notices that bytes are missing.
   virtual absl::StatusOr<std::size_t> Read(std::uint64_t offset, std::span<char> into) = 0;
+  // Whether any thread may read it.
+  virtual bool never_blocks() const { return false; }
 };
 
 struct Page {
@@ -71,7 +77,7 @@ enum class HttpRefusal {
   kHandshake,  // TLS was not agreed upon, for example because the client's certificate is unknown.
   kSlow,       // The client did not send its request in time.
   kTooLong,    // Answered with 413.
-  kBusy,       // Answered with 503: too many bodies or slow requests at once.
+  kBusy,       // Answered with 503: too many bodies, requests or answers at once.
   kCrowded,    // Closed, because there were too many connections.
 };
 
@@ -83,12 +89,17 @@ struct HttpOptions {
   // Retry-After.
   std::int64_t max_body_bytes_at_once = std::int64_t{256} << 20;
   int threads = 4;  // How many requests can be answered at the same time.
-  // Tells which requests take long to answer. Separate threads answer these, so that health checks
-  // never wait for them. While max_slow_waiting of them wait, further ones get 503 with
-  // Retry-After. A GET whose client has gone by its turn is dropped.
-  std::function<bool(const Request&)> is_slow = nullptr;
-  int slow_threads = 2;
-  std::size_t max_slow_waiting = 16;
+  // Tells what a request costs, and who pays. The threads of `slow` answer those that are not
+  // short, so that health checks never wait for them. Requests that may not even wait get 503 with
+  // Retry-After. A GET whose client has gone by its turn is dropped. Must not block. Null = all are
+  // short.
+  std::function<Work(const Request&)> work_of = nullptr;
+  WorkLimits slow{};
+  // If set, askers take turns with short requests too, on threads of their own.
+  std::optional<WorkLimits> brief{};
+  // The memory that answers may take while they are sent. An answer beyond it is dropped, and its
+  // client gets 503 with Retry-After.
+  ByteShares::Limits answers{.all = std::uint64_t{1} << 30, .each = std::uint64_t{1} << 30};
   // The certificate for TLS; null = plain HTTP. New connections use a renewed one. Outlives the
   // server.
   const LiveIdentity* identity = nullptr;

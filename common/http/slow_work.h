@@ -1,7 +1,13 @@
-// A bounded queue of tasks that take long, and the few threads that run them in order.
+// A bounded queue of tasks that take long, and the few threads that run them. Askers take turns, so
+// that one who asks much delays only their own tasks.
 #pragma once
+#include <cstddef>
 #include <deque>
 #include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -10,30 +16,75 @@
 
 namespace strobe::http {
 
+// How much of a server an answer takes.
+enum class Load {
+  kShort,  // Some milliseconds of a processor.
+  kWaits,  // It may wait for others, such as an object store, but needs little itself.
+  kHeavy   // Much processor time or memory.
+};
+
+// What a request costs, and who pays.
+struct Work {
+  Load load = Load::kShort;
+  std::string asker{};  // Whose share it takes.
+};
+
+struct WorkLimits {
+  static constexpr int kAll = std::numeric_limits<int>::max();
+  int threads = 2;
+  int each = kAll;        // How many threads one asker's tasks may hold.
+  int heavy = kAll;       // How many threads may be at heavy tasks.
+  int heavy_each = kAll;  // How many may be at those of one asker.
+  // How many tasks may wait, and how many of one asker. An asker of whom none waits may always add
+  // one: each waits for it on a connection, and connections are bounded.
+  std::size_t waiting = 16, waiting_each = std::numeric_limits<std::size_t>::max();
+  int niceness = 0;  // With 10, the threads give way to all others of the machine.
+};
+
 // Safe for concurrent use.
 class SlowWork {
  public:
   using Task = std::function<void()>;
 
-  // `threads` start one by one with the first tasks. At most `max_waiting` tasks wait.
-  SlowWork(int threads, std::size_t max_waiting) : size_(threads), max_waiting_(max_waiting) {}
+  // The threads start one by one with the first tasks.
+  explicit SlowWork(const WorkLimits& limits) : limits_(limits) {}
   ~SlowWork() { Stop(); }
   SlowWork(const SlowWork&) = delete;
   SlowWork& operator=(const SlowWork&) = delete;
 
   // False when too many tasks wait already, or after Stop.
-  bool Add(Task task);
+  bool Add(const Work& work, Task task);
   // Drops the tasks that wait and returns when the running ones have ended.
   void Stop();
 
  private:
-  void Run();
+  struct Asker {
+    std::deque<Task> light, heavy;  // Tasks that wait.
+    int running = 0, heavy_running = 0;
+    std::size_t waiting() const { return light.size() + heavy.size(); }
+  };
+  using Askers = std::map<std::string, Asker>;  // Whoever has a task that waits or runs.
+  struct Chosen {
+    Askers::iterator asker;
+    bool heavy = false;
+    Task task;
+  };
 
-  const int size_;
-  const std::size_t max_waiting_;
+  void Run();
+  bool CanRunLight(const Asker& asker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool CanRunHeavy(const Asker& asker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool CanRunAny() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The next task, of the asker whose turn it is.
+  Chosen Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteEnd(const Chosen& chosen);
+
+  const WorkLimits limits_;
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<Task> waiting_ ABSL_GUARDED_BY(mutex_);
+  Askers askers_ ABSL_GUARDED_BY(mutex_);
+  std::string last_ ABSL_GUARDED_BY(mutex_);  // The asker who had the last turn.
+  std::size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  int heavy_running_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -68,13 +68,22 @@ std::shared_ptr<void> SourceLimiter::Enter(const std::string& address, const std
   });
 }
 
-std::shared_ptr<void> SourceLimiter::EnterKnown() {
+std::shared_ptr<void> SourceLimiter::EnterKnown(const std::string& part) {
+  // No address is like this.
+  const std::string name = "known/" + part.substr(0, kMaxPart);
   MutexLock lock(&mutex_);
-  if (running_ >= limits_.all_at_once) return nullptr;
+  const int left = limits_.all_at_once - running_;
+  if (left <= 0) return nullptr;
+  if (!part.empty()) {
+    Source& sharing = Find(parts_, name, kShareOfAPart);
+    if (sharing.running >= left) return nullptr;
+    ++sharing.running;
+  }
   ++running_;
-  return std::shared_ptr<void>(this, [this](void*) {
+  return std::shared_ptr<void>(this, [this, name](void*) {
     MutexLock leaving(&mutex_);
     --running_;
+    if (const auto gone = parts_.find(name); gone != parts_.end()) --gone->second.running;
   });
 }
 

@@ -80,6 +80,11 @@ AdmissionAnswer CheckCreator(CreatorKind kind, const AdmissionRequest& request,
   }
   const absl::StatusOr<ProfileRequest> asked = kube::ParseRequest(run);
   if (!asked.ok()) return Refusal(422, MessageOf(asked.status()));
+  if (request.operation == "CREATE") {
+    const absl::StatusOr<std::string> full = gatekeeper.WhyNoMore(kind, request.ns, within / 4);
+    if (!full.ok()) return Refusal(500, "the number of its kind is not known now; try again");
+    if (!full->empty()) return Refusal(403, *full);
+  }
   const absl::StatusOr<PolicyVerdict> verdict =
       gatekeeper.Judge(*asked, kube::ParseRequester(request.user), {}, within / 2);
   if (!verdict.ok()) {

@@ -10,6 +10,7 @@
 #include "common/base/version.h"
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_spec.h"
+#include "operator/admission/trainer_variables.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/pod_containers.h"
@@ -24,7 +25,6 @@ using kube::Find;
 using kube::FindBy;
 using kube::Member;
 using kube::TextOf;
-using kube::VariableOf;
 
 // Returns the indices of the trainers: the containers that an annotation names, otherwise those
 // that ChooseTrainers selects.
@@ -124,18 +124,6 @@ void AddVolumes(const Json& spec, const SidecarVolumes& names, const std::string
   }
 }
 
-// An environment variable to add. `otherwise` says what follows if the container sets another
-// value.
-struct Variable {
-  std::string name, value, otherwise = "the mount is not changed";
-  bool is_list = false;  // Folders, separated by colons; ours comes after the container's own.
-};
-
-bool Lists(const std::string& folders, const std::string& folder) {
-  const std::vector<std::string> all = Split(folders, ':');
-  return std::find(all.begin(), all.end(), folder) != all.end();
-}
-
 template <typename Condition>
 bool AnyMount(const Json& container, const Condition& holds) {
   const Json& mounts = Member(container, "volumeMounts");
@@ -154,82 +142,16 @@ bool HasVolume(const Json& container, const std::string& volume) {
   return AnyMount(container, [&](const Json& mount) { return TextOf(mount, "name") == volume; });
 }
 
-// Returns the variables with which processes with PyTorch find the sidecar as Kineto's daemon. If
-// they would look for another daemon, returns none and adds a warning.
-std::vector<Variable> KinetoVariables(const Json& container, bool host_network,
-                                      std::vector<std::string>& warnings) {
-  const std::optional<std::string> sockets = VariableOf(container, "KINETO_IPC_SOCKET_DIR");
-  if (sockets && (!host_network || *sockets != kKinetoPath)) {
-    warnings.push_back(StrCat("container ", TextOf(container, "name"),
-                              " sets KINETO_IPC_SOCKET_DIR itself; strobe.dev/kineto-daemon is "
-                              "ignored for it, remove that variable"));
-    return {};
-  }
-  std::vector<Variable> variables = {
-      {"KINETO_USE_DAEMON", "1", "it is not changed"},
-      {"KINETO_CONFIG", StrCat(kKinetoPath, "/libkineto.conf"),
-       "captures begin sooner if that file has ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1"},
-      {"KINETO_ONDEMAND_TRACE_DIR", StrCat(kKinetoPath, "/"),
-       "PyTorch 2.15 and newer write their traces there, where the sidecar does not find them"}};
-  if (host_network) variables.push_back({"KINETO_IPC_SOCKET_DIR", kKinetoPath});
-  return variables;
-}
-
-// What the trainers' containers get.
-struct TrainerOptions {
-  bool alone = true;  // Only one container trains.
-  bool python = false, kineto = false, host_network = false;
-  std::string ports_to_close{};  // See SidecarSpec.
-};
-
 void AddToTrainer(const Json& container, std::size_t index, const TrainerOptions& options,
                   const std::string& volume, Patch& patch, std::vector<std::string>& warnings) {
   const std::string path = StrCat("/spec/containers/", index);
   const std::string name = TextOf(container, "name");
-  std::vector<Variable> variables = {{"STROBE_DIR", kSharedPath}};
-  if (!options.alone) variables.push_back({"STROBE_CONTAINER", name});
-  // There the whole node shares the loopback, so no profiler server may be opened on it.
-  if (options.host_network)
-    variables.push_back({"STROBE_HOST_NETWORK", "true",
-                         "other programs of the node may reach its profiler server"});
-  const bool maybe_cuda = kube::DevicesOf(container).maybe_cuda;
-  if (maybe_cuda)
-    variables.push_back({"CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so")});
-  if (options.python) {
-    variables.push_back({.name = "PYTHONPATH",
-                         .value = StrCat(kSharedPath, "/python"),
-                         .otherwise = "unmodified trainers are not found",
-                         .is_list = true});
-  }
-  if (!options.ports_to_close.empty()) {
-    variables.push_back({"STROBE_CLOSE_PROFILER_PORT", options.ports_to_close});
-    if (!maybe_cuda && !options.python) {
-      warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ", name,
-                                " has no CUDA; there it needs strobe.dev/python: \"true\""));
-    }
-    if (options.host_network) {
-      warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ", name,
-                                " is on the host's network, where other programs of the node "
-                                "still reach these ports over its loopback"));
-    }
-  }
   const bool mounts_instead = MountsInstead(container, volume);
-  if (options.kineto && !mounts_instead) {
-    const std::vector<Variable> more = KinetoVariables(container, options.host_network, warnings);
-    variables.insert(variables.end(), more.begin(), more.end());
-  }
-  for (const Variable& variable : variables) {
-    const std::optional<std::string> set = VariableOf(container, variable.name);
-    if (!set) {
-      patch.Append(path + "/env", {{"name", variable.name}, {"value", variable.value}});
-    } else if (variable.is_list && !set->empty()) {
-      if (Lists(*set, variable.value)) continue;
-      const std::size_t at = *Find(Member(container, "env"), variable.name);
-      patch.Set(StrCat(path, "/env/", at), "value", StrCat(*set, ":", variable.value));
-    } else if (*set != variable.value) {
-      warnings.push_back(
-          StrCat("container ", name, " sets ", variable.name, " itself; ", variable.otherwise));
-    }
+  for (VariableChange& change : ChangeVariables(container, options, mounts_instead, warnings)) {
+    if (change.at)
+      patch.Set(StrCat(path, "/env/", *change.at), "value", std::move(change.value));
+    else
+      patch.Append(path + "/env", {{"name", change.name}, {"value", change.value}});
   }
   if (mounts_instead) {
     warnings.push_back(StrCat("container ", name, " mounts something at ", kSharedPath,

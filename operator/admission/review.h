@@ -21,6 +21,9 @@ struct AdmissionRequest {
 // fields.
 inline constexpr std::size_t kMaxReviewBytes = std::size_t{7} << 20;
 
+// A larger body takes much memory when it is parsed.
+inline constexpr std::size_t kBigReviewBytes = std::size_t{512} << 10;
+
 // InvalidArgument if the body is not JSON, is nested too deeply, has too many values, or is not an
 // AdmissionReview.
 absl::StatusOr<AdmissionRequest> ParseReview(const std::string& body);

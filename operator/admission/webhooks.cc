@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
 #include "common/base/guard.h"
 #include "common/base/log.h"
+#include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "common/http/source_limiter.h"
 #include "operator/admission/creator_review.h"
+#include "operator/admission/metadata_bounds.h"
 #include "operator/admission/requester_patch.h"
 #include "operator/admission/review.h"
 #include "operator/core/names.h"
@@ -26,6 +29,11 @@ constexpr Nanos kStampLife = std::chrono::minutes(1);
 constexpr Nanos kJudgeLimit = std::chrono::seconds(4);
 // A pod's creation waits for it. The API server's timeout for the webhook is 5 s, and may be 1 s.
 constexpr Nanos kLimitsLimit = std::chrono::milliseconds(800);
+
+// How many reviews of large objects are in memory at once, each with up to twenty times the size of
+// its text, and how long another one waits for its turn.
+constexpr int kMaxBig = 4;
+constexpr Nanos kBigWait = std::chrono::milliseconds(800);
 
 std::string NameOf(const AdmissionRequest& request) {
   const Json metadata = request.object.is_object()
@@ -117,6 +125,9 @@ class Webhooks {
   AdmissionAnswer CheckRequest(const AdmissionRequest& request) {
     // Fields that may change later (cancel, ttlAfterFinished) require only the right to update.
     if (request.operation != "CREATE") return {};
+    if (AdmissionAnswer size = CheckSize(request); !size.allowed) return size;
+    if (const std::string full = gatekeeper_.WhyNoMoreRequests(request.ns); !full.empty())
+      return Refusal(403, full);
     Json object = request.object;
     object["metadata"]["namespace"] = request.ns;
     const absl::StatusOr<ProfileRequest> asked = kube::ParseRequest(object);
@@ -135,6 +146,12 @@ class Webhooks {
     return answer;
   }
 
+  // Asked about all creations, and about changes after which there is too much.
+  AdmissionAnswer CheckSize(const AdmissionRequest& request) {
+    const std::string why = WhyTooManyEntries(request.object, request.old_object);
+    return why.empty() ? AdmissionAnswer() : Refusal(422, why);
+  }
+
   template <CreatorKind kind>
   AdmissionAnswer Stamp(const AdmissionRequest& request) {
     return StampCreator(kind, request, options_.seal_keys(), clock_.WallNow());
@@ -142,6 +159,7 @@ class Webhooks {
 
   template <CreatorKind kind>
   AdmissionAnswer Check(const AdmissionRequest& request) {
+    if (AdmissionAnswer size = CheckSize(request); !size.allowed) return size;
     return CheckCreator(kind, request, gatekeeper_, kJudgeLimit);
   }
 
@@ -203,7 +221,7 @@ class Webhooks {
                   const std::vector<std::string>& keys) const {
     const std::optional<kube::StampedRequester> stamped =
         kube::RequesterOf(request.object, request.ns);
-    return stamped &&
+    return stamped && stamped->creator.empty() &&
            kube::RequesterToJson(stamped->requester) == kube::RequesterToJson(requester) &&
            clock_.WallNow() - stamped->admission.at < kStampLife &&
            SealHolds(keys, stamped->admission, stamped->seal);
@@ -212,7 +230,26 @@ class Webhooks {
   // For webhooks that call the API server: limits the rate and the concurrency per client. All
   // namespaces' objects come from the API server's address, so each has a part of it.
   std::shared_ptr<void> EnterCostly(const http::Request& asked, const std::string& ns) {
-    return asked.certified ? limiter_.EnterKnown() : limiter_.Enter(asked.source, ns);
+    return asked.certified ? limiter_.EnterKnown(ns) : limiter_.Enter(asked.source, ns);
+  }
+
+  // API servers retry after this time, within their own timeout.
+  static http::Page Later() {
+    return {429, "too many at once\n", "text/plain", {{"Retry-After", "1"}}};
+  }
+
+  // Lets few large reviews be in memory at once. Null if there is no turn for it soon.
+  std::shared_ptr<void> EnterBig() {
+    MutexLock lock(&big_mutex_);
+    if (!big_mutex_.AwaitFor(kBigWait, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(big_mutex_) {
+          return big_ < kMaxBig;
+        }))
+      return nullptr;
+    ++big_;
+    return std::shared_ptr<void>(this, [this](void*) {
+      MutexLock leaving(&big_mutex_);
+      --big_;
+    });
   }
 
   http::Page Respond(const http::Request& asked, bool fail_open, bool costly,
@@ -220,13 +257,14 @@ class Webhooks {
     if (asked.method != "POST") return {405, "POST an AdmissionReview\n"};
     if (!asked.content_type.starts_with("application/json"))
       return {415, "the body must be application/json\n"};
+    const bool is_big = asked.body.size() >= kBigReviewBytes;
+    const std::shared_ptr<void> entered = is_big ? EnterBig() : nullptr;
+    if (is_big && entered == nullptr) return Later();
     absl::StatusOr<AdmissionRequest> request = ParseReview(asked.body);
     if (!request.ok()) return {400, MessageOf(request.status()) + "\n"};
     request->caller = http::NetworkOf(asked.source);
     const std::shared_ptr<void> allowed = costly ? EnterCostly(asked, request->ns) : nullptr;
-    // API servers retry after this time, within their own timeout.
-    if (costly && allowed == nullptr)
-      return {429, "too many at once\n", "text/plain", {{"Retry-After", "1"}}};
+    if (costly && allowed == nullptr) return Later();
     AdmissionAnswer answered;
     try {
       answered = (this->*answer)(*request);
@@ -248,6 +286,8 @@ class Webhooks {
   WebhookObserver& observer_;
   NamespaceLimitsReader* const limits_;
   http::SourceLimiter limiter_;
+  Mutex big_mutex_;
+  int big_ ABSL_GUARDED_BY(big_mutex_) = 0;
 };
 
 }  // namespace
@@ -271,6 +311,7 @@ std::map<std::string, http::HttpServer::Handler> WebhookPages(const Clock& clock
   add("/stamp-request", false, false, &Webhooks::StampRequest);
   add("/default-request", false, true, &Webhooks::DefaultRequest);
   add("/check-request", false, true, &Webhooks::CheckRequest);
+  add("/check-size", false, false, &Webhooks::CheckSize);
   add("/stamp-schedule", false, false, &Webhooks::Stamp<CreatorKind::kSchedule>);
   add("/check-schedule", false, true, &Webhooks::Check<CreatorKind::kSchedule>);
   add("/stamp-trigger", false, false, &Webhooks::Stamp<CreatorKind::kTrigger>);

@@ -91,9 +91,8 @@ http::HttpOptions AlertReceiver::ServerOptions() {
   options.max_body_bytes_at_once = kMaxBodiesAtOnce;
   options.threads = 2;
   // The sink may wait for the API server. Refusals must not wait for it.
-  options.is_slow = [](const http::Request&) { return true; };
-  options.slow_threads = kDecidingThreads;
-  options.max_slow_waiting = kMaxWaiting;
+  options.work_of = [](const http::Request&) { return http::Work{http::Load::kWaits}; };
+  options.slow = {.threads = kDecidingThreads, .waiting = kMaxWaiting};
   options.identity = files_->identity() != nullptr ? files_->identity() : options_.identity;
   if (!options_.files.client_authority.empty()) {
     options.client_authorities = [this] { return files_->client_authorities(); };

@@ -35,6 +35,9 @@ constexpr Nanos kWorkersPace = seconds(1), kWorkersPaceOfMany = milliseconds(200
 // Requests that wait for workers refresh their place in the status at this interval, times their
 // number: together they write 20 times a second at most.
 constexpr Nanos kPlaceRefresh = milliseconds(50);
+// A request that waits rests so many times as long as its look at the pods took, so that looks at
+// many or large pods leave the thread to others.
+constexpr int kRestAfterLook = 4;
 // Access and policies are judged again right before a capture, unless the verdict is younger.
 constexpr Nanos kVerdictAge = seconds(1);
 constexpr Nanos kJudgeLimit = seconds(20);
@@ -156,7 +159,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
   if (const absl::StatusOr<PodQuery> query = QueryFor(request.target); !query.ok())
     return end_.Refuse(request, "UnknownJobKind", MessageOf(query.status()));
   const bool resumes = Resumes(request, number);
-  const Nanos waited = deps_.clock.MonoNow() - table_.WaitsSince(key, request, number);
+  const MonoTime began = deps_.clock.MonoNow();
+  const Nanos waited = began - table_.WaitsSince(key, request, number);
   absl::StatusOr<Selection> selection = Select(
       request, /*patient=*/!resumes && !request.capture.preflight_only && waited < kTargetPatience);
   if (absl::IsInvalidArgument(selection.status()))
@@ -178,7 +182,9 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
   if (waits) {
     // Requests behind it may want only workers that are there.
     table_.LeaveTurns(key);
-    return *waits;
+    const Nanos took = deps_.clock.MonoNow() - began;
+    return ReconcileResult{
+        std::max(waits->requeue_after.value_or(Nanos{0}), kRestAfterLook * took)};
   }
   ASSIGN_OR_RETURN(const std::optional<ReconcileResult> queued,
                    AwaitTurn(key, request, selection->targets, resumes));

@@ -25,9 +25,10 @@ class ScheduleCluster {
   // What policies say about the runs that are kept in the namespace; none if that is not known now.
   virtual std::optional<SeriesBounds> BoundsOf(const std::string& ns) = 0;
   // Judges access and policies as for a request by the schedule's creator, and creates the run.
-  // Nothing if the run exists, even if another operator created it. After an error, try again.
+  // Nothing if the run exists, even if another operator created it; `due` gets another name if
+  // somebody else has taken the usual one. After an error, try again.
   virtual absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
-                                                             const DueRun& due) = 0;
+                                                             DueRun& due) = 0;
   virtual absl::Status CancelRun(const ProfileSchedule& schedule, const CreatedRun& run) = 0;
   virtual absl::Status DeleteRun(const ProfileSchedule& schedule, const CreatedRun& run) = 0;
   // Aborted when the object has changed since it was read.

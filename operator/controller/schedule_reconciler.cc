@@ -5,9 +5,17 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "operator/core/namespace_bounds.h"
 #include "operator/core/schedule_decision.h"
 
 namespace strobe {
+namespace {
+
+// A namespace has one decision a second, and each of its schedules that is due looks again after
+// this time. Looking reads only memory.
+constexpr Nanos kDecideLater = std::chrono::seconds(5);
+
+}  // namespace
 
 absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string& key) {
   const absl::StatusOr<ProfileSchedule> found = cluster_.GetSchedule(key);
@@ -19,6 +27,10 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
   ASSIGN_OR_RETURN(const std::vector<CreatedRun> runs, cluster_.RunsOf(schedule));
   ScheduleDecision decision =
       DecideSchedule(schedule, runs, cluster_.BoundsOf(schedule.ns), clock_.WallNow());
+  // What is due stays due, and the newest of several times counts.
+  if ((decision.due || decision.status.skipped > schedule.status.skipped) &&
+      !MayDecide(schedule.ns))
+    return ReconcileResult{kDecideLater};
   if (decision.due) {
     ASSIGN_OR_RETURN(const std::optional<RunRefusal> refusal,
                      cluster_.StartRun(schedule, *decision.due));
@@ -45,6 +57,16 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
   for (const CreatedRun& run : decision.cancel) RETURN_IF_ERROR(cluster_.CancelRun(schedule, run));
   for (const CreatedRun& run : decision.remove) RETURN_IF_ERROR(cluster_.DeleteRun(schedule, run));
   return ReconcileResult{Sooner(decision.look_again, cluster_.KeepSealed(schedule))};
+}
+
+bool ScheduleReconciler::MayDecide(const std::string& ns) {
+  const MonoTime now = clock_.MonoNow();
+  MutexLock lock(&mutex_);
+  // A full bucket is like none.
+  for (auto& [name, bucket] : decisions_) bucket.Refill(now);
+  std::erase_if(decisions_,
+                [](const auto& entry) { return entry.second.tokens() >= kDecisionBurst; });
+  return decisions_.try_emplace(ns, kDecisionsPerSecond, kDecisionBurst, now).first->second.Take();
 }
 
 // Called after the status was written, so that each change is reported only once.

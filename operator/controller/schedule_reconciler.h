@@ -3,10 +3,14 @@
 // name follows from the time at which it is due. So an operator that ends in between, or another
 // leader, finds the run and does not create it again.
 #pragma once
+#include <map>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/base/token_bucket.h"
 #include "operator/controller/ports.h"
 #include "operator/controller/schedule_ports.h"
 
@@ -22,11 +26,15 @@ class ScheduleReconciler {
   absl::StatusOr<ReconcileResult> Reconcile(const std::string& key);
 
  private:
+  // Whether the namespace may decide on a time that has passed, which starts or skips a run.
+  bool MayDecide(const std::string& ns);
   void Tell(const ProfileSchedule& schedule, const ScheduleStatus& status);
 
   const Clock& clock_;
   ScheduleCluster& cluster_;
   ScheduleMetrics& metrics_;
+  Mutex mutex_;
+  std::map<std::string, TokenBucket> decisions_ ABSL_GUARDED_BY(mutex_);  // By namespace.
 };
 
 }  // namespace strobe

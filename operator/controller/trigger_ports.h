@@ -28,10 +28,10 @@ class TriggerCluster {
   virtual absl::StatusOr<PodInfo> ReadPod(const std::string& ns, const std::string& name,
                                           Nanos within) = 0;
   // Judges access and policies as for a request by the trigger's creator, and creates the run.
-  // Nothing if the run exists, even if another operator created it. After an error, try again.
+  // Nothing if the run exists, even if another operator created it; `run` gets another name if
+  // somebody else has taken the usual one. After an error, try again.
   virtual absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileTrigger& trigger,
-                                                             const TriggeredRun& run,
-                                                             Nanos within) = 0;
+                                                             TriggeredRun& run, Nanos within) = 0;
 
   // Reads the cache, which already shows the operator's own writes. NotFound when there is no such
   // object; InvalidArgument when it cannot be parsed.

@@ -211,13 +211,13 @@ TriggerSink::MaybeRefusal TriggerSink::JudgeByServer(const Subject& subject, Mon
 TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, const Subject& subject,
                                              std::int64_t number, MonoTime until) {
   RETURN_IF_ERROR(TakeStart(trigger.ns, until));
-  const TriggeredRun run{.name = TriggeredRunName(trigger.name, subject.job, number),
-                         .turn = number - 1,
-                         .job = subject.job,
-                         .alert = AlertId(subject.alert),
-                         .alert_name = NameOfAlert(subject.alert),
-                         .sign = subject.alert.sign,
-                         .target = subject.target};
+  TriggeredRun run{.name = TriggeredRunName(trigger.name, subject.job, number),
+                   .turn = number - 1,
+                   .job = subject.job,
+                   .alert = AlertId(subject.alert),
+                   .alert_name = NameOfAlert(subject.alert),
+                   .sign = subject.alert.sign,
+                   .target = subject.target};
   ASSIGN_OR_RETURN(
       std::optional<RunRefusal> refusal,
       deps_.cluster.StartRun(trigger, run, std::min(until - deps_.clock.MonoNow(), kStartLimit)));

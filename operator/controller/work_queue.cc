@@ -10,19 +10,36 @@ constexpr Nanos kFirstDelay = std::chrono::milliseconds(5);
 // meanwhile goes on soon.
 constexpr Nanos kMaxDelay = std::chrono::seconds(30);
 
+std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
+
 }  // namespace
 
+void WorkQueue::ShareAmong(std::size_t threads) {
+  MutexLock lock(&mutex_);
+  threads_ = threads;
+}
+
 void WorkQueue::Push(const std::string& key) {
-  const std::string ns = key.substr(0, key.find('/'));
+  const std::string ns = NamespaceOf(key);
   std::deque<std::string>& own = queues_[ns];
   if (own.empty()) turns_.push_back(ns);
   own.push_back(key);
   ++queued_;
 }
 
+std::deque<std::string>::iterator WorkQueue::Next() {
+  return std::find_if(turns_.begin(), turns_.end(),
+                      [this](const std::string& ns) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                        const auto running = running_.find(ns);
+                        if (threads_ == 0 || running == running_.end()) return true;
+                        return running->second + processing_.size() < threads_;
+                      });
+}
+
 std::string WorkQueue::Pop() {
-  const std::string ns = std::move(turns_.front());
-  turns_.pop_front();
+  const auto next = Next();
+  const std::string ns = std::move(*next);
+  turns_.erase(next);
   const auto own = queues_.find(ns);
   std::string key = std::move(own->second.front());
   own->second.pop_front();
@@ -95,7 +112,7 @@ std::optional<std::string> WorkQueue::Get() {
   MutexLock lock(&mutex_);
   while (true) {
     TakeDue();
-    if (queued_ > 0) {
+    if (Next() != turns_.end()) {
       std::string key = Pop();
       DropTimer(key);  // The result of processing says when to process it again.
       const MonoTime now = clock_.MonoNow();
@@ -103,12 +120,14 @@ std::optional<std::string> WorkQueue::Get() {
       if (observer_ != nullptr) observer_->Started(now - dirty->second);
       dirty_.erase(dirty);
       processing_.emplace(key, now);
+      ++running_[NamespaceOf(key)];
       return key;
     }
     if (shutting_down_) return std::nullopt;
     const MonoTime due = later_.empty() ? MonoTime::max() : later_.begin()->first;
     const auto woken = [this, due]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return shutting_down_ || queued_ > 0 || (!later_.empty() && later_.begin()->first < due);
+      return shutting_down_ || Next() != turns_.end() ||
+             (!later_.empty() && later_.begin()->first < due);
     };
     if (due == MonoTime::max())
       mutex_.Await(woken);
@@ -122,6 +141,8 @@ void WorkQueue::Done(const std::string& key) {
   if (const auto ran = processing_.find(key); ran != processing_.end()) {
     if (observer_ != nullptr) observer_->Finished(clock_.MonoNow() - ran->second);
     processing_.erase(ran);
+    const auto running = running_.find(NamespaceOf(key));
+    if (--running->second == 0) running_.erase(running);
   }
   if (dirty_.count(key) > 0) Push(key);
 }

@@ -1,6 +1,7 @@
 // The queue of keys ("namespace/name") to reconcile, with the semantics of client-go's work queue.
 // A key is never processed twice at once; one that is added while it is processed is queued again
-// afterwards. Namespaces take turns, so that a thousand keys of one do not delay another's.
+// afterwards. Namespaces take turns and share the threads, so that a thousand keys of one, or keys
+// that take long, do not delay another's.
 // Safe for concurrent use. ShutDown releases every thread that waits in Get.
 #pragma once
 #include <deque>
@@ -39,6 +40,9 @@ class WorkQueue {
   void AddRateLimited(const std::string& key);
   void Forget(const std::string& key);
 
+  // `threads` take keys. A namespace then has at most as many of them as are free, so that one is
+  // always left for a namespace that has none. Called before the first Get.
+  void ShareAmong(std::size_t threads);
   // Blocks until there is a key; none after ShutDown.
   std::optional<std::string> Get();
   // The caller has processed the key that Get returned. Must follow every Get.
@@ -57,6 +61,8 @@ class WorkQueue {
   void TakeDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Push(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string Pop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The next namespace in turn that may have one more thread; the end if there is none.
+  std::deque<std::string>::iterator Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropTimer(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
@@ -69,6 +75,8 @@ class WorkQueue {
   // Keys that need processing, and since when. Those in processing_ are not queued until Done.
   std::map<std::string, MonoTime> dirty_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, MonoTime> processing_ ABSL_GUARDED_BY(mutex_);  // Since when.
+  std::map<std::string, std::size_t> running_ ABSL_GUARDED_BY(mutex_);  // Keys, by namespace.
+  std::size_t threads_ ABSL_GUARDED_BY(mutex_) = 0;                     // 0 = not shared.
   // Timers by due time, and the due time of each key's timer.
   std::multimap<MonoTime, std::string> later_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, MonoTime> timers_ ABSL_GUARDED_BY(mutex_);

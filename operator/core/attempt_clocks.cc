@@ -10,6 +10,15 @@ namespace {
 // No clock drifts this far: it was set, or the worker lies.
 constexpr Nanos kMaxDrift = std::chrono::hours(1);
 
+// For those who read the manifest: why the error is so large.
+void NoteUnmeasured(v1::Report& report) {
+  constexpr char kNote[] =
+      "the worker's clock was not measured after the recording; the error of its offset allows for "
+      "a slew meanwhile";
+  report.add_notes(kNote);
+  for (v1::Report& worker : *report.mutable_workers()) worker.add_notes(kNote);
+}
+
 }  // namespace
 
 AttemptClocks::AttemptClocks(AttemptState& state, const OwnedTasks& tasks,
@@ -55,6 +64,8 @@ void AttemptClocks::Conclude() {
         OffsetAt(started, {member.clock_at, result.offset, result.error}, member.clock_after);
     result.offset = then.offset;
     result.error = then.error;
+    result.not_measured_after = result.error && !member.clock_after;
+    if (result.not_measured_after) NoteUnmeasured(result.report);
   }
 }
 

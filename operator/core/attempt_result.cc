@@ -40,6 +40,16 @@ std::string WithError(const analysis::Skew& difference) {
                                  : std::string(", clocks not measured"));
 }
 
+// Says of which recorded worker the clock was not measured afterwards.
+std::string UnmeasuredAfter(const std::vector<WorkerResult>& workers) {
+  const auto found = std::find_if(workers.begin(), workers.end(), [](const WorkerResult& worker) {
+    return worker.not_measured_after && !worker.report.url().empty();
+  });
+  return found == workers.end() ? ""
+                                : StrCat("; the clock of ", found->target.name,
+                                         " was not measured after the recording");
+}
+
 void JudgeStepsOnAll(AttemptResult& result) {
   result.synchronized = true;
   result.sync_reason = "AllCoverSteps";
@@ -47,7 +57,7 @@ void JudgeStepsOnAll(AttemptResult& result) {
   if (result.steps->spread && result.workers.size() > 1)
     result.sync_message +=
         StrCat("; the workers began it within ", WithError(*result.steps->spread),
-               ", which is the job's own pace");
+               ", which is the job's own pace", UnmeasuredAfter(result.workers));
 }
 
 void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
@@ -85,7 +95,8 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
     result.sync_message = "no worker recorded anything";
     return;
   }
-  const std::string skew = StrCat("skew ", WithError(*result.skew));
+  const std::string skew =
+      StrCat("skew ", WithError(*result.skew), UnmeasuredAfter(result.workers));
   if (spec.max_skew &&
       (!result.skew->error || result.skew->achieved + *result.skew->error > *spec.max_skew)) {
     result.sync_reason = "SkewTooLarge";
@@ -191,6 +202,22 @@ PodCount CountPods(const CaptureSpec& spec, const std::vector<WorkerResult>& wor
   return count;
 }
 
+// What the workers tell of a job that has more processes than there are workers, although the
+// target is whole: the others may be in pods of another object, or may not have announced
+// themselves.
+std::string LargerJob(const AttemptResult& result) {
+  if (result.expected_workers != result.workers.size()) return "";
+  std::uint32_t size = 0;
+  for (const WorkerResult& worker : result.workers) {
+    const std::uint32_t told = worker.report.rank().world_size();
+    if (told == 0 || (size != 0 && told != size)) return "";
+    size = told;
+  }
+  return size > result.workers.size()
+             ? StrCat("; the processes tell that their job has ", size, " (WORLD_SIZE)")
+             : std::string();
+}
+
 }  // namespace
 
 std::optional<Nanos> LatenessOf(const WorkerResult& worker) {
@@ -260,7 +287,7 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
   }
   result.succeeded = true;
   result.reason = worst.empty() ? "AllWorkersOk" : "EnoughWorkersOk";
-  result.message = StrCat(count, cause());
+  result.message = StrCat(count, LargerJob(result), cause());
 }
 
 v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& result) {

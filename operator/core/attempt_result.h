@@ -23,7 +23,9 @@ struct WorkerResult {
   v1::Report report{};           // The last one; empty when the worker was never armed.
   Nanos offset{};                // Worker clock minus operator clock.
   std::optional<Nanos> error{};  // Half-width of the offset's error interval; none = not measured.
-  Nanos wall_less_monotonic{};   // See CapturePlan.
+  // Its clock was measured before the recording and not after it.
+  bool not_measured_after = false;
+  Nanos wall_less_monotonic{};  // See CapturePlan.
   // The ranks that its processes told in preflight, by local rank; see SplitByProcess.
   std::vector<v1::ProcessRank> ranks{};
   int local_rank = -1;  // Its number in its pod; -1 unless the pod has several workers.

@@ -29,8 +29,8 @@ struct JobRuns {
   std::vector<CreatedRun> runs{};
 };
 
-// Why a capture of `duration` must not start now: names the field, the job, what was used and when
-// it is free again. None if it may start.
+// Why a capture that records `duration`, with what it looks back, must not start now: names the
+// field, the job, what was used and when it is free again. None if it may start.
 std::optional<std::string> WhyOverLimits(const AutomaticLimits& limits, const JobRuns& job,
                                          Nanos duration, WallTime now);
 

@@ -49,7 +49,8 @@ struct UsedUp {
   std::optional<WallTime> until{};  // None: one capture alone is more than the budget allows.
 };
 
-// Why a capture of `duration` must not start now; none if it may. `runs` are those that the budget
+// Why a capture that records `duration`, with what it looks back, must not start now; none if it
+// may. `runs` are those that the budget
 // counts, the newest first.
 std::optional<UsedUp> WhyUsedUp(const CaptureBudget& budget,
                                 const std::vector<const CreatedRun*>& runs, Nanos duration,

@@ -24,9 +24,12 @@ struct Target {
   // Record only the processes with these ranks in the job, or in the pod; empty = all.
   std::vector<std::uint32_t> ranks{}, local_ranks{};
   std::size_t processes = 1;  // Processes of the job that its pod runs, as its object tells.
-  int rank = -1;              // -1 = not known.
-  std::string file{};         // File name of its trace, without ".xplane.pb"; unique in the run.
-  ExpectedPlanes planes{};    // What its trace must show, given the accelerators it requests.
+  // How many processes must be found in its pod; 0 = not known. See ExpectedProcesses.
+  std::size_t expected_processes = 0;
+  bool processes_annotated = false;  // An annotation or a label told that, not a command.
+  int rank = -1;                     // -1 = not known.
+  std::string file{};       // File name of its trace, without ".xplane.pb"; unique in the run.
+  ExpectedPlanes planes{};  // What its trace must show, given the accelerators it requests.
   // Why this worker cannot take part, when that is clear before it is asked; none = it can be
   // asked.
   std::optional<Outcome> outcome{};

@@ -6,11 +6,22 @@ namespace strobe {
 namespace {
 
 // Divides first: a worker may tell any time, and the product would overflow after three years.
-Nanos DriftOver(Nanos time) { return std::chrono::abs(time) / (1'000'000 / kMaxDriftPerMillion); }
+Nanos ChangeOver(Nanos time, std::int64_t per_million) {
+  return std::chrono::abs(time) / (1'000'000 / per_million);
+}
 
-// The error of a measurement at another time, because the clocks drift meanwhile.
-Nanos ErrorAt(WallTime when, const ClockOffset& measured) {
-  return *measured.error + DriftOver(when - measured.at);
+struct Range {
+  Nanos least{}, most{};
+};
+
+// Where the offset is at another time, if the clocks went apart at this rate at most.
+Range RangeAt(WallTime when, const ClockOffset& measured, std::int64_t per_million) {
+  const Nanos off = *measured.error + ChangeOver(when - measured.at, per_million);
+  return {measured.offset - off, measured.offset + off};
+}
+
+Range Both(const Range& a, const Range& b) {
+  return {std::max(a.least, b.least), std::min(a.most, b.most)};
 }
 
 double Seconds(Nanos time) { return std::chrono::duration<double>(time).count(); }
@@ -20,7 +31,7 @@ double Seconds(Nanos time) { return std::chrono::duration<double>(time).count();
 // drift: the part of the time that has passed if both measurements are precise compared with the
 // drift, and 0 if only the first one is.
 double PartOfChange(Nanos passed, Nanos whole, Nanos error_before, Nanos error_after) {
-  const double drift = static_cast<double>(kMaxDriftPerMillion) / 1e6;
+  const double drift = static_cast<double>(kUsualDriftPerMillion) / 1e6;
   const double spread = drift * drift * Seconds(whole);
   const double before =
       spread * Seconds(whole - passed) + Seconds(error_after) * Seconds(error_after);
@@ -34,26 +45,25 @@ ClockOffset OffsetAt(WallTime when, const ClockOffset& before,
                      const std::optional<ClockOffset>& after) {
   if (!before.error) return {.at = when, .offset = before.offset};
   if (!after || !after->error || after->at <= before.at)
-    return {when, before.offset, ErrorAt(when, before)};
+    return {when, before.offset, *before.error + ChangeOver(when - before.at, kMaxSlewPerMillion)};
   const Nanos whole = after->at - before.at;
   const Nanos passed = std::clamp(Nanos(when - before.at), Nanos{0}, whole);
   const Nanos change = after->offset - before.offset;
   const double part = PartOfChange(passed, whole, *before.error, *after->error);
   const Nanos moved{static_cast<std::int64_t>(static_cast<double>(change.count()) * part)};
-  ClockOffset then{when, before.offset + moved};
-  const Nanos monotone = std::max(*before.error, *after->error) + std::chrono::abs(change);
-  const Nanos first = ErrorAt(when, before), second = ErrorAt(when, *after);
-  const Nanos least = std::max(before.offset - first, after->offset - second);
-  const Nanos most = std::min(before.offset + first, after->offset + second);
-  if (least > most) {
-    // Somebody adjusted a clock between the two measurements.
-    then.error = monotone;
-    return then;
-  }
-  then.offset = std::clamp(then.offset, least, most);
-  then.error = std::max(then.offset - least, most - then.offset);
-  if (when >= before.at && when <= after->at) then.error = std::min(*then.error, monotone);
-  return then;
+  Nanos offset = before.offset + moved;
+  const auto around = [&](std::int64_t per_million) {
+    return Both(RangeAt(when, before, per_million), RangeAt(when, *after, per_million));
+  };
+  const Range usual = around(kUsualDriftPerMillion);
+  if (usual.least <= usual.most) offset = std::clamp(offset, usual.least, usual.most);
+  Range sure = around(kMaxSlewPerMillion);
+  const Range monotone{std::min(before.offset - *before.error, after->offset - *after->error),
+                       std::max(before.offset + *before.error, after->offset + *after->error)};
+  if (sure.least > sure.most) sure = monotone;  // Somebody set a clock between the measurements.
+  if (when >= before.at && when <= after->at) sure = Both(sure, monotone);
+  offset = std::clamp(offset, sure.least, sure.most);
+  return {when, offset, std::max(offset - sure.least, sure.most - offset)};
 }
 
 }  // namespace strobe

@@ -21,13 +21,17 @@ struct ClockOffset {
   std::optional<Nanos> error{};  // Half-width of its error interval; none = not measured.
 };
 
-// The largest rate at which two clocks are taken to drift apart: crystals of 50 ppm each.
-inline constexpr std::int64_t kMaxDriftPerMillion = 100;
+// The rate at which two clocks usually drift apart at most: crystals of 50 ppm each. It only weighs
+// measurements against each other.
+inline constexpr std::int64_t kUsualDriftPerMillion = 100;
+// The largest rate at which a clock is pulled to the right time: Linux allows a tenth, and chrony
+// uses most of it.
+inline constexpr std::int64_t kMaxSlewPerMillion = 100'000;
 
 // The offset at `when`, from what was measured before and, if that succeeded, after a recording.
-// Its error is the smaller one of two bounds. One assumes that clocks drift at most
-// kMaxDriftPerMillion from either measurement; the other, that the offset only grew or only shrank
-// between the two.
+// Its error assumes that the offset only grew or only shrank between the two measurements, and that
+// it changed by at most kMaxSlewPerMillion since the first one and until the second one. So it is
+// large without a second measurement: a clock may have been pulled meanwhile.
 ClockOffset OffsetAt(WallTime when, const ClockOffset& before,
                      const std::optional<ClockOffset>& after);
 

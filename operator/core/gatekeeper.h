@@ -1,9 +1,13 @@
 // Decides who may have captures, and when.
 #pragma once
+#include <optional>
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "operator/core/policy.h"
 #include "operator/core/request.h"
 #include "operator/core/requester.h"
+#include "operator/core/run_creator.h"
 
 namespace strobe {
 
@@ -26,6 +30,14 @@ class Gatekeeper {
   // `within` at most. NotFound and FailedPrecondition tell the requester why there is none; other
   // errors mean that this could not be found out.
   virtual absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) = 0;
+  // Why the namespace may not have one more request now; empty if it may.
+  virtual std::string WhyNoMoreRequests(const std::string& /*ns*/) { return ""; }
+  // The same for a schedule or trigger. Blocks for `within` at most. An error means that this could
+  // not be found out.
+  virtual absl::StatusOr<std::string> WhyNoMore(CreatorKind /*kind*/, const std::string& /*ns*/,
+                                                Nanos /*within*/) {
+    return std::string();
+  }
   // A capture of the namespace that may have recorded something has ended. The time is kept longer
   // than the request lives, because minInterval counts from it.
   virtual void CaptureEnded(const std::string& ns, WallTime when) = 0;

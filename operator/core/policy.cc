@@ -39,13 +39,18 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
                    StrCat("start.guard ", FormatDuration(*capture.guard), " is longer than ",
                           FormatDuration(*policy.max_duration), " (maxDuration)"));
   }
+  if (policy.max_duration && capture.look_back > *policy.max_duration) {
+    return Refused(policy,
+                   StrCat("lookBack ", FormatDuration(capture.look_back), " is longer than ",
+                          FormatDuration(*policy.max_duration), " (maxDuration)"));
+  }
   if (policy.max_bytes && (capture.max_bytes == 0 || capture.max_bytes > *policy.max_bytes)) {
     return Refused(policy, StrCat("maxBytesPerWorker must be given and at most ",
                                   FormatQuantity(*policy.max_bytes)));
   }
   if (automatic != nullptr) {
     if (const std::optional<std::string> why =
-            WhyOverLimits(policy.automatic, *automatic, capture.duration, now))
+            WhyOverLimits(policy.automatic, *automatic, capture.duration + capture.look_back, now))
       return {Kind::kUsedUp, StrCat("ProfilePolicy ", policy.name, ": ", *why), {}};
   }
   // The message must not contain numbers that change while requests wait: each change would be a

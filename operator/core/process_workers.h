@@ -16,6 +16,12 @@ std::vector<v1::ProcessRank> RanksOf(const v1::DescribeResponse& description);
 // "<pod>/<local rank>". A worker without a report is replaced likewise if its sidecar had told of
 // several, so that a pod that is lost counts with all its processes. Then every worker has the rank
 // that its process told, if the processes tell other ranks than the pods.
+//
+// Processes that a pod should run and that nobody told of are workers too, as WorkerMissing:
+//   * ranks of Target::ranks, if the pod's other processes tell theirs;
+//   * up to Target::expected_processes. A command's number counts only among processes that tell
+//     their local ranks, as those of a launcher do.
+// A pod without any process has one outcome, which says why.
 void SplitByProcess(std::vector<WorkerResult>& workers);
 
 }  // namespace strobe

@@ -42,6 +42,17 @@ constexpr char kVolcanoJobKey[] = "volcano.sh/job-name", kVolcanoTaskKey[] = "vo
 constexpr char kRayNodeKey[] = "ray.io/node-type",
                kRayOriginKey[] = "ray.io/originated-from-cr-name";
 
+constexpr std::array<std::string_view, 19> kRankKeys = {
+    kRankKey,          kProcessesKey,    kCompletionKey,     kPodIndexKey,   kJobSetLabel,
+    kReplicatedJobKey, kJobIndexKey,     kJobGlobalIndexKey, kGroupIndexKey, kWorkerIndexKey,
+    kGroupSizeKey,     kReplicaTypeKey,  kReplicaIndexKey,   kJobRoleKey,    kVolcanoJobKey,
+    kVolcanoTaskKey,   kVolcanoIndexKey, kRayNodeKey,        kRayOriginKey};
+
+template <typename List>
+bool IsIn(const List& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
 int ParseNumber(std::string_view text) {
   int number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -301,11 +312,10 @@ std::vector<PodRank> Unify(const Pods& pods, const Ranks& ranks) {
 }  // namespace
 
 bool IsRankVariable(std::string_view name) {
-  const auto in = [name](const auto& list) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  return in(kRankVariables) || in(kOtherVariables);
+  return IsIn(kRankVariables, name) || IsIn(kOtherVariables, name);
 }
+
+bool IsRankKey(std::string_view key) { return IsIn(kRankKeys, key); }
 
 std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
                                  const std::string& container, const JobShape* shape) {
@@ -345,6 +355,16 @@ std::size_t ProcessesOf(const PodInfo& pod, const std::string& container) {
     return static_cast<std::size_t>(told);
   const ContainerInfo* info = ContainerOf(pod, container);
   return info == nullptr ? 1 : std::max<std::size_t>(info->processes, 1);
+}
+
+ExpectedProcesses ExpectedProcessesOf(const PodInfo& pod, const std::string& container) {
+  if (const int told = WrittenNumber(pod, kProcessesKey); told > 0) {
+    // The annotation counts the processes of all containers that train.
+    if (!container.empty() && pod.trainers.size() > 1) return {};
+    return {static_cast<std::size_t>(told), true};
+  }
+  const ContainerInfo* info = ContainerOf(pod, container);
+  return {info == nullptr ? 0 : info->certain_processes, false};
 }
 
 bool OnlyCoordinates(const PodInfo& pod, const JobShape* shape) {

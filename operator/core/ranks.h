@@ -21,6 +21,9 @@ namespace strobe {
 // Whether ContainerInfo::env should contain this variable.
 bool IsRankVariable(std::string_view name);
 
+// Whether a label or annotation of a pod with this key tells its rank or its role.
+bool IsRankKey(std::string_view key);
+
 struct PodRank {
   int rank = -1;          // -1 = not known. No two pods have the same rank.
   bool replaced = false;  // The pod is ending or has ended, and another pod has its rank now.
@@ -34,6 +37,14 @@ std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
 // How many processes of the job a container of the pod runs: what the annotation
 // strobe.dev/processes says, or else the container's command; at least 1. `container` as above.
 std::size_t ProcessesOf(const PodInfo& pod, const std::string& container);
+
+// How many processes of the job must be found in the pod, among those of `container`, or of all
+// containers if it is empty. The annotation counts, or else a command that is clear.
+struct ExpectedProcesses {
+  std::size_t count = 0;  // 0 = not known.
+  bool annotated = false;
+};
+ExpectedProcesses ExpectedProcessesOf(const PodInfo& pod, const std::string& container);
 
 // Whether the pod's role is to coordinate, not to train: a Ray head, MPI's launcher, a parameter
 // server. What the shape says of the role counts first; it may be null.

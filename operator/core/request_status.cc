@@ -175,7 +175,10 @@ void AddToAll(const ProfileRequest& request, const AttemptResult& result, Reques
                        (before.retry_time || IsFinished(before));
   if (counted) return;
   status.bytes = before.bytes + result.bytes;
-  if (result.armed > 0) *status.recorded += result.duration.value_or(request.capture.duration);
+  if (result.armed > 0) {
+    *status.recorded +=
+        result.duration.value_or(request.capture.duration) + request.capture.look_back;
+  }
 }
 
 void FillResult(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {

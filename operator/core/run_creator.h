@@ -27,8 +27,11 @@ struct RunCreator {
   std::optional<Requester> requester{};  // From the annotation; proved only by a valid seal.
   SealedAdmission admission{};           // What the seal must cover to be valid.
   std::string seal{};                    // From the annotation; empty when there is none.
-  // Set if it was sealed again by a change: the UID that the seal covers.
+  // Set if it was sealed again, by a change or by the operator: the UID that the seal covers.
   std::string sealed_uid{};
+  bool admitted = false;  // The operator has sealed that it admitted this object.
+  // Why it is not known who asked for its runs, which are not started then; empty when it is known.
+  std::string not_admitted{};
   bool suspend = false;
   std::size_t keep_succeeded = 0, keep_failed = 0;  // How many finished runs are kept.
   std::optional<Nanos> keep_for{};                  // And how long after their end; none = any.
@@ -38,6 +41,12 @@ struct RunCreator {
 
 // Names of creators are the value of a label.
 inline constexpr std::size_t kMaxCreatorName = 63;
+
+// The name of a run whose usual name somebody else has taken. Nobody can guess it without the key,
+// which is that of seals, and take it too.
+std::string OtherRunName(std::string_view usual, const RunCreator& creator, const std::string& key);
+// The usual name of a run that may have another one.
+std::string_view UsualRunName(std::string_view run);
 
 // A run as its creator sees the ProfileRequest.
 enum class RunState { kUnfinished, kSucceeded, kFailed, kCancelled };
@@ -49,11 +58,15 @@ struct CreatedRun {
   bool deleting = false;
   WallTime created{};
   std::string job{};  // What it records, as budgets name it.
-  // How long it recorded, and, while it is under way, will record. Steps that are still to be
-  // recorded count as the spec's duration, because nobody knows yet how long they take.
+  // How long it recorded, and, while it is under way, will record, with what it looks back. Steps
+  // that are still to be recorded count as the spec's duration, because nobody knows yet how long
+  // they take.
   Nanos recorded{};
   std::uint64_t bytes = 0;
 };
+
+// The reason where it is not known who asked for a creator's runs.
+inline constexpr char kNotAdmitted[] = "NotAdmitted";
 
 // Why a run is not created.
 struct RunRefusal {

@@ -67,7 +67,7 @@ struct DueRun {
 // "<schedule>-<date>-<time>" in UTC. It follows from the time that the run is due, so that a run
 // cannot be created twice.
 std::string RunNameOf(std::string_view schedule, WallTime time);
-// The schedule's name from that of a run; empty if it is no such name.
+// The schedule's name from that of a run, which may be its other name; empty if it is no such name.
 std::string ScheduleOfRun(std::string_view run);
 // When a run of this name was due; none if it is no such name.
 std::optional<WallTime> TimeOfRun(std::string_view run);

@@ -75,10 +75,11 @@ void CountEnded(const std::vector<CreatedRun>& runs, ScheduleDecision& decision)
   status.active = std::move(active);
 }
 
-// Names ascend with the time.
+// By the time that the API server wrote; names of one second ascend with the time that is due.
 std::vector<CreatedRun> NewestFirst(std::vector<CreatedRun> runs) {
-  std::sort(runs.begin(), runs.end(),
-            [](const CreatedRun& a, const CreatedRun& b) { return a.name > b.name; });
+  std::sort(runs.begin(), runs.end(), [](const CreatedRun& a, const CreatedRun& b) {
+    return std::pair(a.created, a.name) > std::pair(b.created, b.name);
+  });
   return runs;
 }
 
@@ -187,11 +188,14 @@ ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
       schedule.invalid.empty()
           ? ScheduleTimes::Make(schedule.timing, schedule.created, schedule.uid)
           : absl::InvalidArgumentError(ToAbsl(schedule.invalid));
-  SetScheduleCondition(schedule, condition::kReady, times.ok(),
-                       times.ok() ? "Valid" : "InvalidSpec",
-                       times.ok() ? "runs are started when they are due"
-                                  : StrCat("no runs are started: ", MessageOf(times.status())),
-                       now, status);
+  const std::string why = times.ok() ? schedule.not_admitted : MessageOf(times.status());
+  SetScheduleCondition(
+      schedule, condition::kReady, why.empty(),
+      why.empty()  ? "Valid"
+      : times.ok() ? kNotAdmitted
+                   : "InvalidSpec",
+      why.empty() ? "runs are started when they are due" : StrCat("no runs are started: ", why),
+      now, status);
   status.next_schedule.reset();
   const std::string timing = schedule.timing.Text();
   const bool same = times.ok() && !WasSuspended(schedule.status) &&
@@ -216,6 +220,8 @@ ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
     decision.look_again = std::min<Nanos>(
         {*status.next_schedule - now, kMaxSleep, decision.look_again.value_or(kMaxSleep)});
   }
+  // The times that pass are told as skipped runs.
+  if (!schedule.not_admitted.empty()) status.next_schedule.reset();
   return decision;
 }
 

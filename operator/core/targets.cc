@@ -91,6 +91,9 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
   target.pod_uid = pod.uid;
   target.rank = rank;
   target.processes = ProcessesOf(pod, spec.container);
+  const ExpectedProcesses expected = ExpectedProcessesOf(pod, spec.container);
+  target.expected_processes = expected.count;
+  target.processes_annotated = expected.annotated;
   target.local_ranks = spec.local_ranks;
   target.file = ToSafeName(pod.name, 240);
   const bool container = ChooseContainer(pod, spec.container, target);

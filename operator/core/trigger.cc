@@ -17,6 +17,7 @@ std::string TriggeredRunName(std::string_view trigger, std::string_view job, std
 }
 
 std::int64_t NumberOfTriggeredRun(std::string_view run) {
+  run = UsualRunName(run);
   const std::string_view digits = run.substr(run.rfind('-') + 1);
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);

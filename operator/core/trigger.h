@@ -88,7 +88,7 @@ struct ProfileTrigger : RunCreator {
   bool has_target = false;   // The template has a target, which holds for every alert.
   std::string target_job{};  // The job of that target; see TargetText.
   TriggerTarget target{};
-  Nanos duration{};      // How long a run records.
+  Nanos duration{};      // How long a run records, with what it looks back.
   bool rotates = false;  // Each run samples other workers.
   TriggerStatus status{};
 };

@@ -30,9 +30,13 @@ void SetTriggerConditions(const ProfileTrigger& trigger, WallTime now, TriggerSt
                            CutUtf8(message, kMaxTriggerMessageBytes), trigger.generation},
                  status.conditions);
   };
-  const bool good = trigger.invalid.empty();
-  put(condition::kReady, good, good ? "Valid" : "InvalidSpec",
-      good ? WhatStarts(trigger) : StrCat("no captures are started: ", trigger.invalid));
+  const bool valid = trigger.invalid.empty();
+  const std::string& why = valid ? trigger.not_admitted : trigger.invalid;
+  put(condition::kReady, why.empty(),
+      why.empty() ? "Valid"
+      : valid     ? kNotAdmitted
+                  : "InvalidSpec",
+      why.empty() ? WhatStarts(trigger) : StrCat("no captures are started: ", why));
   put(condition::kSuspended, trigger.suspend, trigger.suspend ? "Suspended" : "Active",
       trigger.suspend ? "no captures are started: suspend is true" : "suspend is false");
 }

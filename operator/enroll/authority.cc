@@ -59,10 +59,17 @@ absl::StatusOr<Authorities> Authorities::Parse(const std::string& certificates,
   return authorities;
 }
 
-absl::StatusOr<bool> Authorities::Rotate(const AuthorityRules& rules, WallTime now) {
-  const auto expired = [now](const Member& member) { return member.validity.until <= now; };
+absl::StatusOr<bool> Authorities::Rotate(const AuthorityRules& rules, WallTime now,
+                                         std::optional<WallTime> by_another_clock) {
+  const WallTime surely = std::min(now, by_another_clock.value_or(now));
+  const auto expired = [surely](const Member& member) { return member.validity.until <= surely; };
   bool changed = std::erase_if(members_, expired) > 0;
-  if (members_.empty() || members_.back().validity.until - now < rules.lifetime / 3) {
+  WallTime until = now;
+  for (const Member& member : members_) {
+    // A leader whose clock was ahead may have made one that is valid only later.
+    if (member.validity.from <= now) until = std::max(until, member.validity.until);
+  }
+  if (until - now < rules.lifetime / 3) {
     Member fresh;
     fresh.validity = ValidFor(rules.lifetime, now);
     // The date in the name tells authorities apart, also for people who look at certificates.
@@ -96,7 +103,11 @@ const KeyPair& Authorities::Signer(const AuthorityRules& rules, WallTime now) co
   const auto settled = std::find_if(members_.rbegin(), members_.rend(), [&](const Member& member) {
     return member.validity.from + kClockLeeway + rules.settle <= now;
   });
-  return settled == members_.rend() ? members_.front().pair : settled->pair;
+  if (settled != members_.rend()) return settled->pair;
+  const auto valid = std::find_if(members_.begin(), members_.end(), [now](const Member& member) {
+    return member.validity.from <= now && now < member.validity.until;
+  });
+  return valid == members_.end() ? members_.front().pair : valid->pair;
 }
 
 }  // namespace strobe

@@ -1,5 +1,6 @@
 // The operator's certificate authorities: which of them are trusted, and which one signs. Pure.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,11 @@ class Authorities {
   static absl::StatusOr<Authorities> Parse(const std::string& certificates,
                                            const std::string& keys);
 
-  // Drops expired authorities. Adds one when there is none, or when less than a third of the newest
-  // one's lifetime is left. True when something changed.
-  absl::StatusOr<bool> Rotate(const AuthorityRules& rules, WallTime now);
+  // Drops authorities that have expired, by another clock too if there is one: what pods trust must
+  // not be lost to a clock that is wrong. Adds one when less than a third of the lifetime is left
+  // of those that are valid. True when something changed.
+  absl::StatusOr<bool> Rotate(const AuthorityRules& rules, WallTime now,
+                              std::optional<WallTime> by_another_clock = std::nullopt);
 
   bool empty() const { return members_.empty(); }
   // When the newest authority is valid. Not to be called when empty.
@@ -38,8 +41,8 @@ class Authorities {
   std::string certificates() const;  // PEM bundle, oldest first; all of them are trusted.
   std::string keys() const;
   std::vector<std::string> KeyList() const;
-  // The newest authority that has settled, or the oldest when none has. Not to be called when
-  // empty.
+  // The newest authority that has settled, or the oldest that is valid when none has. Not to be
+  // called when empty.
   const KeyPair& Signer(const AuthorityRules& rules, WallTime now) const;
 
  private:

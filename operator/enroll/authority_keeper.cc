@@ -92,7 +92,8 @@ absl::StatusOr<Authorities> AuthorityKeeper::UpToDate(WallTime now) {
       return absl::UnavailableError("the leader has not created an authority yet");
     return authorities;
   }
-  ASSIGN_OR_RETURN(const bool changed, authorities.Rotate(options_.rules, now));
+  ASSIGN_OR_RETURN(const bool changed,
+                   authorities.Rotate(options_.rules, stored.server_time.value_or(now), now));
   if (changed) {
     RETURN_IF_ERROR(store_.Save({authorities.certificates(), authorities.keys(), stored.version}));
     LogInfo("authorities changed", {});
@@ -109,7 +110,9 @@ absl::Status AuthorityKeeper::RenewOwn(WallTime now) {
     roots = authorities_.certificates();
   }
   const bool same_signer = signer.certificate == signer_.certificate;
-  if (same_signer && roots == own_roots_ && now < renewal_) return absl::OkStatus();
+  // Somebody may have set a clock back that was ahead.
+  const bool fresh = own_.from <= now && now < RenewalTime(own_);
+  if (same_signer && roots == own_roots_ && fresh) return absl::OkStatus();
   const Validity validity = ValidFor(options_.rules.certificate_lifetime, now);
   const Claim as_server{"strobe-operator", options_.server_names, Usage::kServer, validity};
   const Claim as_client{"strobe-operator", {kOperatorName}, Usage::kClient, validity};
@@ -129,7 +132,7 @@ absl::Status AuthorityKeeper::RenewOwn(WallTime now) {
   }
   signer_ = std::move(signer);
   own_roots_ = std::move(roots);
-  renewal_ = RenewalTime(validity);
+  own_ = validity;
   return absl::OkStatus();
 }
 

@@ -67,7 +67,7 @@ class AuthorityKeeper {
 
   // Used by the thread only.
   KeyPair signer_{};  // The authority that signed our own certificates.
-  WallTime renewal_{};
+  Validity own_{};    // When these certificates are valid.
   std::string own_roots_{};
 
   std::unique_ptr<LiveIdentity> server_{}, client_{};  // Set before ready_, and never again.

@@ -1,8 +1,10 @@
 // What enrollment and the certificate authority need from Kubernetes.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/clock.h"
 
 namespace strobe {
 
@@ -22,6 +24,7 @@ class TokenReviewer {
 struct StoredAuthorities {
   std::string certificates{}, keys{};  // PEM, in the same order; empty = none yet.
   std::string version{};
+  std::optional<WallTime> server_time{};  // By the store's clock, when they were read.
 };
 
 // Stores the authorities with their keys; only the operator may be able to read it.

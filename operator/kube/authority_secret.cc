@@ -34,6 +34,7 @@ absl::StatusOr<StoredAuthorities> AuthoritySecret::Load() {
   ASSIGN_OR_RETURN(stored.certificates, Decoded(data, kCertificates));
   ASSIGN_OR_RETURN(stored.keys, Decoded(data, kKeys));
   stored.version = secret->at("metadata").value("resourceVersion", "");
+  stored.server_time = client_.ServerTime();
   return stored;
 }
 

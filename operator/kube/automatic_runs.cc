@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operator/core/job_text.h"
+#include "operator/objects/requester_json.h"
 #include "operator/objects/run_template.h"
 
 namespace strobe::kube {
@@ -16,9 +17,11 @@ constexpr Nanos kMaxExpected = std::chrono::hours(1);
 
 JobRuns AutomaticRuns::OfJob(const std::string& ns, const std::string& job) {
   JobRuns found{.job = job};
+  const std::vector<std::string> keys = seal_keys_();
   for (const Object& request : requests_.InNamespace(ns)) {
     std::optional<CreatedRun> run = ParseAutomaticRun(*request);
-    if (run && run->job == job) found.runs.push_back(*std::move(run));
+    if (run && run->job == job && !SealedCreatorOf(*request, keys).empty())
+      found.runs.push_back(*std::move(run));
   }
   std::erase_if(expected_, [&](const auto& entry) {
     return clock_.MonoNow() - entry.second.since > kMaxExpected ||
@@ -37,7 +40,7 @@ void AutomaticRuns::Expect(const ProfileRequest& run) {
   expected.name = run.name;
   expected.created = clock_.WallNow();
   expected.job = TargetText(run.target);
-  expected.recorded = run.capture.duration;
+  expected.recorded = run.capture.duration + run.capture.look_back;
   expected_[Key(run.ns, run.name)] = {std::move(expected), clock_.MonoNow()};
 }
 

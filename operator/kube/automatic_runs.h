@@ -8,9 +8,11 @@
 // server for all runs instead would cost a list for each capture, and most of them when alerts
 // storm.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "operator/core/automatic_limits.h"
 #include "operator/core/request.h"
@@ -20,9 +22,11 @@ namespace strobe::kube {
 
 class AutomaticRuns {
  public:
-  // Both outlive it.
-  AutomaticRuns(const Clock& clock, const ObjectCache& requests)
-      : clock_(clock), requests_(requests) {}
+  // Both outlive it. `seal_keys` as in KubeGatekeeper::Options: only what the operator has sealed
+  // is somebody's run.
+  AutomaticRuns(const Clock& clock, const ObjectCache& requests,
+                std::function<std::vector<std::string>()> seal_keys)
+      : clock_(clock), requests_(requests), seal_keys_(std::move(seal_keys)) {}
 
   // The runs of the job in the namespace.
   JobRuns OfJob(const std::string& ns, const std::string& job);
@@ -40,6 +44,7 @@ class AutomaticRuns {
 
   const Clock& clock_;
   const ObjectCache& requests_;
+  const std::function<std::vector<std::string>()> seal_keys_;
   std::map<std::string, Expected> expected_;
 };
 

@@ -5,7 +5,9 @@
 #include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/url_text.h"
 #include "common/base/utf8.h"
+#include "operator/kube/list_slicer.h"
 #include "operator/objects/json_members.h"
 
 namespace strobe::kube {
@@ -27,6 +29,13 @@ absl::Status NoJson(const HttpRequest& request) {
 }
 
 }  // namespace
+
+const JsonParts& UsedParts() {
+  static const JsonParts kParts{.keep = [](const std::vector<std::string>& path) {
+    return path.size() != 2 || path[1] != "managedFields" || path[0] != "metadata";
+  }};
+  return kParts;
+}
 
 absl::Status ToStatus(const HttpResponse& response) {
   if (response.status >= 200 && response.status < 300) return absl::OkStatus();
@@ -57,7 +66,8 @@ absl::Status ToStatus(const HttpResponse& response) {
 Client::Client(const Clock& clock, std::shared_ptr<Transport> transport, RequestObserver observer)
     : clock_(clock), transport_(std::move(transport)), observer_(std::move(observer)) {}
 
-absl::StatusOr<std::string> Client::Send(HttpRequest request, Nanos within) {
+absl::StatusOr<std::string> Client::Send(HttpRequest request, Nanos within,
+                                         const std::function<bool(std::string_view)>& pieces) {
   const MonoTime deadline = clock_.MonoNow() + within;
   for (int attempt = 0;; ++attempt) {
     const MonoTime began = clock_.MonoNow();
@@ -66,8 +76,13 @@ absl::StatusOr<std::string> Client::Send(HttpRequest request, Nanos within) {
           StrCat(request.method, " ", request.path, " got no answer in time"));
     }
     request.timeout = std::min<Nanos>(request.timeout, deadline - began);
-    absl::StatusOr<HttpResponse> response = transport_->Unary(request);
+    absl::StatusOr<HttpResponse> response =
+        pieces ? transport_->Read(request, pieces) : transport_->Unary(request);
     if (!response.ok()) return response.status();
+    if (response->date) {
+      server_less_mono_ns_ =
+          ToUnixNanos(*response->date) - clock_.MonoNow().time_since_epoch().count();
+    }
     if (observer_) observer_(request.method, response->status, clock_.MonoNow() - began);
     // Retries only if the server sends Retry-After, because only the server knows its load.
     const bool again = (response->status == 429 || response->status >= 500) &&
@@ -79,30 +94,61 @@ absl::StatusOr<std::string> Client::Send(HttpRequest request, Nanos within) {
   }
 }
 
+std::optional<WallTime> Client::ServerTime() const {
+  const std::int64_t known = server_less_mono_ns_;
+  if (known == 0) return std::nullopt;
+  return FromUnixNanos(known + clock_.MonoNow().time_since_epoch().count());
+}
+
 absl::StatusOr<Json> Client::SendJson(HttpRequest request, Nanos within) {
   ASSIGN_OR_RETURN(const std::string text, Send(request, within));
-  Json object = Json::parse(text, nullptr, false);
+  Json object = ReadJson(text, UsedParts());
   if (object.is_discarded()) return NoJson(request);
   return object;
 }
 
 absl::StatusOr<Json> Client::GetItems(const std::string& path,
-                                      const std::function<void(Json&)>& item, Nanos within) {
+                                      const std::function<void(Json&)>& item, Nanos within,
+                                      const JsonParts& parts) {
   const HttpRequest request{.method = "GET", .path = path};
-  ASSIGN_OR_RETURN(const std::string text, Send(request, within));
-  // The list is {"metadata": {...}, "items": [{...}, ...]}; only items are objects at the second
-  // level.
-  constexpr int kItem = 2;
-  Json rest = Json::parse(
-      text,
-      [&item](int depth, Json::parse_event_t event, Json& parsed) {
-        if (depth != kItem || event != Json::parse_event_t::object_end) return true;
-        item(parsed);
-        return false;
-      },
-      false);
+  ListSlicer slicer;
+  absl::Status bad;
+  const auto take = [&](std::string_view text) {
+    Json parsed = ReadJson(text, parts);
+    if (!parsed.is_object())
+      bad.Update(NoJson(request));
+    else if (bad.ok())
+      item(parsed);
+  };
+  const absl::StatusOr<std::string> sent = Send(request, within, [&](std::string_view piece) {
+    try {
+      bad.Update(slicer.Feed(piece, take));
+    } catch (const Json::exception& error) {
+      bad.Update(
+          absl::DataLossError(StrCat(request.path, ": an object cannot be read: ", error.what())));
+    }
+    return bad.ok();
+  });
+  RETURN_IF_ERROR(bad);
+  RETURN_IF_ERROR(sent.status());
+  Json rest = ReadJson(slicer.rest(), parts);
   if (!rest.is_object()) return NoJson(request);
   return rest;
+}
+
+absl::Status Client::GetPages(const ListQuery& query, const std::function<void(Json&)>& item) {
+  std::string next;
+  do {
+    std::string path = StrCat(query.path, "?limit=", query.limit, query.selectors);
+    // A page after the first is one of the same list, and its token says of which version.
+    if (!next.empty())
+      path += StrCat("&continue=", UrlEncode(next));
+    else if (query.cached)
+      path += "&resourceVersion=0";
+    ASSIGN_OR_RETURN(const Json list, GetItems(path, item, kCallLimit, query.parts));
+    next = TextOf(Member(list, "metadata"), "continue");
+  } while (!next.empty());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Json> Client::Get(const std::string& path, Nanos within) {

@@ -1,11 +1,15 @@
 // Sends requests to the API server, with JSON as input and output. Blocks. Safe for concurrent use.
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/json_reader.h"
 #include "operator/kube/transport.h"
 
 namespace strobe::kube {
@@ -16,6 +20,18 @@ using Json = nlohmann::json;
 // 404 NotFound, 409 AlreadyExists or Aborted (conflict), 410 OutOfRange (expired), 429
 // ResourceExhausted, other 5xx Unavailable. The message is the server's own.
 absl::Status ToStatus(const HttpResponse& response);
+
+// All of an object but metadata.managedFields, which nobody uses: it has an entry for each label.
+const JsonParts& UsedParts();
+
+// What GetPages asks for.
+struct ListQuery {
+  std::string path{};                    // That of the collection.
+  std::string selectors{};               // More of the query; empty, or begins with '&'.
+  bool cached = false;                   // The server may answer from its cache.
+  int limit = 500;                       // Items of one page.
+  const JsonParts& parts = UsedParts();  // What is read of each item.
+};
 
 // Called after each request that received a response, for metrics.
 using RequestObserver = std::function<void(const std::string& method, int status, Nanos took)>;
@@ -30,11 +46,14 @@ class Client {
          RequestObserver observer = nullptr);
 
   absl::StatusOr<Json> Get(const std::string& path, Nanos within = kCallLimit);
-  // Calls `item` for the items of a list one by one, so that only one of them is in memory as JSON;
-  // it may move the item out.
-  // Returns the list without its items.
+  // Calls `item` for the items of a list one by one while the answer comes, so that only one of
+  // them is in memory; it may move the item out. After an error, what it was called for is not the
+  // whole list. `parts`: what is read of each item. Returns the list without its items.
   absl::StatusOr<Json> GetItems(const std::string& path, const std::function<void(Json&)>& item,
-                                Nanos within = kCallLimit);
+                                Nanos within = kCallLimit, const JsonParts& parts = UsedParts());
+  // The same, page by page, each within kCallLimit. A server that answers from its cache may send
+  // all items as one page.
+  absl::Status GetPages(const ListQuery& query, const std::function<void(Json&)>& item);
   absl::StatusOr<Json> Create(const std::string& path, const Json& object,
                               Nanos within = kCallLimit);
   absl::StatusOr<Json> Replace(const std::string& path, const Json& object,
@@ -51,17 +70,23 @@ class Client {
   absl::Status Delete(const std::string& path, const Json& options = Json::object(),
                       Nanos within = kCallLimit);
 
+  // The API server's time, as its last answer told it; none before the first.
+  std::optional<WallTime> ServerTime() const;
+
   // Ends all waits for retries, now and in the future. For the end of the process.
   void EndWaits() { ending_.Notify(); }
   Transport& transport() { return *transport_; }
 
  private:
-  absl::StatusOr<std::string> Send(HttpRequest request, Nanos within);
+  // Without `pieces`, returns the body.
+  absl::StatusOr<std::string> Send(HttpRequest request, Nanos within,
+                                   const std::function<bool(std::string_view)>& pieces = nullptr);
   absl::StatusOr<Json> SendJson(HttpRequest request, Nanos within);
 
   const Clock& clock_;
   const std::shared_ptr<Transport> transport_;
   const RequestObserver observer_;
+  std::atomic<std::int64_t> server_less_mono_ns_ = 0;  // 0: not known.
   Stop ending_;
 };
 

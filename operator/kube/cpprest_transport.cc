@@ -5,8 +5,10 @@
 #include <pplx/threadpool.h>
 
 #include <charconv>
+#include <optional>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "common/base/ip_text.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
@@ -68,6 +70,16 @@ std::optional<Nanos> RetryAfterOf(const web::http::http_response& response) {
   return std::chrono::seconds(std::min(seconds, 60));
 }
 
+std::optional<WallTime> DateOf(const web::http::http_response& response) {
+  const auto header = response.headers().find("Date");
+  absl::Time time;
+  std::string error;
+  if (header == response.headers().end() ||
+      !absl::ParseTime("%a, %d %b %E4Y %H:%M:%S GMT", header->second, &time, &error))
+    return std::nullopt;
+  return FromUnixNanos(absl::ToUnixNanos(time));
+}
+
 // Removes the brackets around an IPv6 host: the library resolves the host as it is in the URI and
 // does not know brackets. It then writes the Host header without brackets as well, which Go's
 // servers accept. We set no header of our own, because the library would compare it with the
@@ -80,7 +92,8 @@ web::uri ForTheLibrary(const web::uri& server) {
 class CpprestTransport final : public Transport {
  public:
   CpprestTransport(const Clock& clock, Credentials credentials, const web::uri& server)
-      : credentials_(std::make_shared<const Credentials>(std::move(credentials))),
+      : clock_(clock),
+        credentials_(std::make_shared<const Credentials>(std::move(credentials))),
         server_(ForTheLibrary(server)),
         token_(clock, credentials_->token),
         unary_(server_, Config(std::chrono::seconds(30))) {}
@@ -97,7 +110,8 @@ class CpprestTransport final : public Transport {
       unary_.request(message, cancel.get_token())
           .then([](web::http::http_response response) {
             return response.extract_utf8string(true).then([response](std::string body) {
-              return HttpResponse{response.status_code(), std::move(body), RetryAfterOf(response)};
+              return HttpResponse{response.status_code(), std::move(body), RetryAfterOf(response),
+                                  DateOf(response)};
             });
           })
           .then([pending](pplx::task<HttpResponse> task) {
@@ -122,8 +136,39 @@ class CpprestTransport final : public Transport {
     return pending->result;
   }
 
+  absl::StatusOr<HttpResponse> Read(const HttpRequest& request,
+                                    const std::function<bool(std::string_view)>& chunk) override {
+    const MonoTime deadline = clock_.MonoNow() + request.timeout;
+    // Many lists are read, so they use the connections of other calls.
+    return Receive(
+        unary_, request,
+        [&]() -> absl::Status {
+          if (clock_.MonoNow() < deadline) return absl::OkStatus();
+          return absl::DeadlineExceededError(
+              StrCat(request.method, " ", request.path, " got no whole answer in time"));
+        },
+        chunk);
+  }
+
   absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const Stop& stop,
                                       const std::function<bool(std::string_view)>& chunk) override {
+    // Uses a separate client, because a stream has another timeout than a call.
+    std::optional<http_client> client;
+    try {
+      client.emplace(server_, Config(request.timeout));
+    } catch (...) {
+      return FromException(std::current_exception());
+    }
+    return Receive(
+        *client, request,
+        [&] { return stop.is_set() ? absl::CancelledError("stopped") : absl::OkStatus(); }, chunk);
+  }
+
+ private:
+  // Receives until the answer has ended, `goes_on` returns an error or `chunk` returns false.
+  absl::StatusOr<HttpResponse> Receive(http_client& client, const HttpRequest& request,
+                                       const std::function<absl::Status()>& goes_on,
+                                       const std::function<bool(std::string_view)>& chunk) {
     struct Pending {
       Mutex mutex;
       bool headers ABSL_GUARDED_BY(mutex) = false;
@@ -137,8 +182,6 @@ class CpprestTransport final : public Transport {
         concurrency::streams::streambuf<std::uint8_t>(buffer).create_ostream());
     pplx::cancellation_token_source cancel;
     try {
-      // Uses a separate client, because a stream has another timeout than a call.
-      http_client client(server_, Config(request.timeout));
       client.request(message, cancel.get_token())
           .then([pending](web::http::http_response response) {
             {
@@ -161,26 +204,30 @@ class CpprestTransport final : public Transport {
     } catch (...) {
       return FromException(std::current_exception());
     }
-    const auto give_up = [&](std::string_view why) {
+    const auto give_up = [&](absl::Status why) {
       cancel.cancel();
       buffer->Finish();
-      return absl::CancelledError(ToAbsl(why));
+      return why;
     };
     std::string piece, refusal;
     while (true) {
       const BoundedBuffer::Take took = buffer->TakeFor(kPoll, piece);
-      if (stop.is_set()) return give_up("stopped");
+      if (absl::Status ends = goes_on(); !ends.ok()) return give_up(std::move(ends));
       if (took == BoundedBuffer::Take::kEnd) break;
       if (took == BoundedBuffer::Take::kNothingYet) continue;
       bool refused = false;
       {
+        // The body may come before the thread that tells of the headers.
         MutexLock lock(&pending->mutex);
+        pending->mutex.AwaitFor(kPoll, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(pending->mutex) {
+          return pending->headers;
+        });
         refused = pending->headers && pending->response.status != 200;
       }
       if (refused)
         refusal += piece.substr(0, (1u << 20) - std::min<std::size_t>(refusal.size(), 1u << 20));
       else if (!chunk(piece))
-        return give_up("the reader ended the stream");
+        return give_up(absl::CancelledError("the reader ended the stream"));
     }
     MutexLock lock(&pending->mutex);
     if (!pending->error.ok()) return pending->error;
@@ -189,7 +236,6 @@ class CpprestTransport final : public Transport {
     return pending->response;
   }
 
- private:
   http_client_config Config(Nanos timeout) const {
     http_client_config config;
     config.set_timeout(timeout);
@@ -218,6 +264,7 @@ class CpprestTransport final : public Transport {
     return message;
   }
 
+  const Clock& clock_;
   const std::shared_ptr<const Credentials> credentials_;
   const web::uri server_;
   TokenSource token_;

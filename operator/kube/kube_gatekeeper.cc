@@ -7,16 +7,21 @@
 #include "common/base/strings.h"
 #include "operator/core/job_text.h"
 #include "operator/core/names.h"
+#include "operator/core/namespace_bounds.h"
 #include "operator/core/retention.h"
 #include "operator/kube/access_review.h"
 #include "operator/kube/policy_reads.h"
 #include "operator/objects/json_fields.h"
+#include "operator/objects/json_members.h"
 #include "operator/objects/request_json.h"
+#include "operator/objects/requester_json.h"
+#include "operator/objects/run_template.h"
 
 namespace strobe::kube {
 namespace {
 
 constexpr std::string_view kAgain = "; delete it and create it again";
+constexpr std::string_view kChange = ", or change what its runs do";
 // Up to this many pods are checked one by one; more require the right to all pods.
 constexpr std::size_t kFewNames = 16;
 // Access is checked again before each attempt, but with the requester's groups from when the
@@ -51,14 +56,16 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
 absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const RunCreator& creator) {
   if (!creator.requester) {
     return StrCat("the requester is not known: the ", NounOf(creator.kind),
-                  " was created while Strobe's webhook was not installed", kAgain);
+                  " was created while Strobe's webhook was not installed", kAgain, kChange);
   }
   const bool changed = !creator.sealed_uid.empty();
   if (changed && creator.sealed_uid != creator.uid) {
     return StrCat("annotation ", kRequesterAnnotation, " belongs to another ", NounOf(creator.kind),
-                  kAgain);
+                  kAgain, kChange);
   }
-  return WhyNotProved({creator.uid, creator.created, creator.admission, creator.seal, changed});
+  ASSIGN_OR_RETURN(std::string why, WhyNotProved({creator.uid, creator.created, creator.admission,
+                                                  creator.seal, changed, creator.admitted}));
+  return why.empty() ? why : StrCat(why, kChange);
 }
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped) {
@@ -69,6 +76,8 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped)
                   "the requester is not known",
                   kAgain);
   }
+  // All of the below was true once, and only the operator itself can have sealed that.
+  if (stamped.admitted) return std::string();
   // The seal of a change contains the object's UID; that of a creation cannot, so its time is
   // checked.
   if (!stamped.changed &&
@@ -80,7 +89,7 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped)
                   "operator and API server differ",
                   kAgain);
   }
-  ASSIGN_OR_RETURN(const bool installed, WereInstalledFor(stamped.uid, stamped.created));
+  ASSIGN_OR_RETURN(const bool installed, WereInstalledFor(stamped));
   if (!installed) return StrCat("it was created before Strobe's webhooks were installed", kAgain);
   return std::string();
 }
@@ -88,11 +97,12 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped)
 // Anyone who can reach the webhook's port can have anything sealed. But while the webhook
 // configuration exists, the API server has every request sealed again, with the requester that it
 // knows.
-absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const std::string& uid, WallTime created) {
+absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const Stamped& stamped) {
   if (options_.webhooks.empty()) return true;
+  const std::string sealed = StrCat(stamped.uid, " ", stamped.seal);
   {
     MutexLock lock(&mutex_);
-    if (installed_for_.contains(uid)) return true;
+    if (installed_for_.contains(sealed)) return true;
   }
   const absl::StatusOr<Json> webhooks = client_.Get(StrCat(
       "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/", options_.webhooks));
@@ -100,10 +110,10 @@ absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const std::string& uid, Wa
   RETURN_IF_ERROR(webhooks.status());
   const std::optional<WallTime> since =
       ReadTime(webhooks->value("metadata", Json::object()), "creationTimestamp");
-  if (!since || created < *since) return false;
+  if (!since || (stamped.changed ? stamped.admission.at : stamped.created) < *since) return false;
   MutexLock lock(&mutex_);
   if (installed_for_.size() >= kMaxRemembered) installed_for_.clear();
-  installed_for_.insert(uid);
+  installed_for_.insert(sealed);
   return true;
 }
 
@@ -119,18 +129,20 @@ absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& reques
 }
 
 absl::StatusOr<RunVerdict> KubeGatekeeper::JudgeRun(const ProfileRequest& run,
-                                                    const Requester& requester, Nanos within) {
+                                                    const RunCreator& creator, Nanos within) {
   const MonoTime deadline = clock_.MonoNow() + within;
-  ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(run, requester, deadline));
+  ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(run, *creator.requester, deadline));
   if (!refusal.empty()) return RunVerdict{{PolicyVerdict::Kind::kRefused, std::move(refusal), {}}};
   ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, ReadPolicies(deadline));
   ASSIGN_OR_RETURN(Labels labels, ReadLabels(run.ns, deadline));
   ASSIGN_OR_RETURN(const NamespaceFacts facts,
                    FactsOf(run, {}, policies, std::move(labels), deadline));
   const bool counted = BoundsOfSeries(policies, facts.labels).counted;
+  const Object present = requests_.Get(StrCat(run.ns, "/", run.name));
+  const bool exists =
+      present != nullptr && SealedCreatorOf(*present, options_.seal_keys()) == creator.uid;
   // An existing run was judged before; a run that only preflights records nothing.
-  if (!BoundsStarts(policies, facts) || run.capture.preflight_only ||
-      requests_.Get(StrCat(run.ns, "/", run.name)) != nullptr)
+  if (!BoundsStarts(policies, facts) || run.capture.preflight_only || exists)
     return RunVerdict{JudgeWith(policies, facts, run, nullptr), counted};
   // Alerts may come before the first list of requests has arrived.
   if (!requests_.filled()) return absl::UnavailableError("the requests are not known yet");
@@ -173,6 +185,36 @@ absl::StatusOr<std::string> KubeGatekeeper::LogdirFor(const std::string& ns, Nan
   absl::StatusOr<Labels> labels = ReadLabels(ns, deadline);
   if (!labels.ok()) return unknown(labels.status());
   return DefaultLogdir(*policies, {.name = ns, .labels = *std::move(labels)});
+}
+
+std::string KubeGatekeeper::WhyNoMoreRequests(const std::string& ns) {
+  const ObjectCache::Use own = requests_.UseOf(ns);
+  if (own.open >= kMaxOpenRequests) {
+    return StrCat("namespace ", ns, " has ", own.open,
+                  " ProfileRequests that have not finished, and may have ", kMaxOpenRequests,
+                  "; wait for some, or delete them");
+  }
+  const std::size_t all = requests_.all().bytes;
+  const std::size_t most =
+      std::min(kMaxRequestBytes, kMaxAllRequestBytes - std::min(all, kMaxAllRequestBytes));
+  if (own.bytes <= most) return "";
+  return StrCat("the ProfileRequests of namespace ", ns, " take ", own.bytes >> 20,
+                " MiB of the operator's memory, and may take ", most >> 20,
+                " MiB; delete finished ones, or let them delete themselves with ttlAfterFinished");
+}
+
+absl::StatusOr<std::string> KubeGatekeeper::WhyNoMore(CreatorKind kind, const std::string& ns,
+                                                      Nanos within) {
+  // The server counts what it leaves out, which costs less than to list it.
+  std::size_t count = 0;
+  ASSIGN_OR_RETURN(const Json list, client_.GetItems(
+                                        StrCat(CreatorsPath(kind, ns), "?limit=1"),
+                                        [&](const Json&) { ++count; }, within));
+  const Json& more = Member(Member(list, "metadata"), "remainingItemCount");
+  if (more.is_number_unsigned()) count += more.get<std::size_t>();
+  if (count < kMaxCreators) return std::string();
+  return StrCat("namespace ", ns, " has ", count, " ", KindName(kind), "s, and may have ",
+                kMaxCreators);
 }
 
 absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
@@ -260,15 +302,18 @@ absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester, cons
 KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) const {
   Others others;
   for (const Object& object : requests_.InNamespace(request.ns)) {
-    const absl::StatusOr<ProfileRequest> other = ParseRequest(*object);
-    // A request that was refused, or only preflights, records nothing.
-    if (!other.ok() || other->name == request.name || other->status.attempt == 0 ||
-        other->capture.preflight_only)
+    // Not parsed as a whole, because there may be thousands. A request that was refused, or only
+    // preflights, records nothing.
+    const Json& status = Member(*object, "status");
+    const Json& attempt = Member(status, "attempt");
+    if (!attempt.is_number_integer() || attempt <= 0 ||
+        TextOf(Member(*object, "metadata"), "name") == request.name ||
+        Member(Member(*object, "spec"), "preflightOnly") == true)
       continue;
-    const std::optional<WallTime>& end = other->status.completion_time;
+    const std::optional<WallTime> end = ReadTime(status, "completionTime");
     if (end && CanHaveEnded(*end, clock_.WallNow()))
       others.last_end = std::max(others.last_end, end);
-    else if (!end && !other->status.retry_time)
+    else if (!end && !ReadTime(status, "retryTime"))
       ++others.active;
   }
   return others;

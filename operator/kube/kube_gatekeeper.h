@@ -45,22 +45,25 @@ class KubeGatekeeper final : public Gatekeeper {
         requests_(requests),
         history_(history),
         options_(std::move(options)),
-        runs_(clock, requests) {}
+        runs_(clock, requests, options_.seal_keys) {}
 
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override;
   // The same for a schedule or trigger, which may be much older than its requests.
   absl::StatusOr<std::string> WhyNotAdmitted(const RunCreator& creator);
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
                                       const EarlierCaptures& earlier, Nanos within) override;
-  // Like Judge, for a run that a schedule or trigger starts. A run that is not refused is counted
-  // from now on, so that another thread does not use the same budget.
-  absl::StatusOr<RunVerdict> JudgeRun(const ProfileRequest& run, const Requester& requester,
+  // Like Judge, for a run that a creator whose requester is known starts. A run that is not refused
+  // is counted from now on, so that another thread does not use the same budget.
+  absl::StatusOr<RunVerdict> JudgeRun(const ProfileRequest& run, const RunCreator& creator,
                                       Nanos within);
   // The run was not created after all.
   void ForgetRun(const std::string& ns, const std::string& name);
   std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
                                       const EarlierCaptures& earlier) override;
   absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) override;
+  std::string WhyNoMoreRequests(const std::string& ns) override;
+  absl::StatusOr<std::string> WhyNoMore(CreatorKind kind, const std::string& ns,
+                                        Nanos within) override;
   void CaptureEnded(const std::string& ns, WallTime when) override;
 
  private:
@@ -70,12 +73,13 @@ class KubeGatekeeper final : public Gatekeeper {
     WallTime created{};
     const SealedAdmission& admission;
     const std::string& seal;
-    bool changed = false;  // Its change was sealed, not its creation.
+    bool changed = false;   // Its change was sealed, not its creation.
+    bool admitted = false;  // See SealAdmitted.
   };
   // Empty if the seal proves the requester; otherwise why it does not.
   absl::StatusOr<std::string> WhyNotProved(const Stamped& stamped);
-  // True if Strobe's webhooks were installed when the object was created.
-  absl::StatusOr<bool> WereInstalledFor(const std::string& uid, WallTime created);
+  // True if Strobe's webhooks were installed when the object was sealed, and are still.
+  absl::StatusOr<bool> WereInstalledFor(const Stamped& stamped);
   // A value read from the API server, and when.
   template <typename T>
   struct Remembered {
@@ -127,7 +131,7 @@ class KubeGatekeeper final : public Gatekeeper {
   AutomaticRuns runs_ ABSL_GUARDED_BY(runs_mutex_);
 
   Mutex mutex_;
-  // UIDs of objects for which the answer is known to be yes.
+  // UIDs and seals of objects for which the answer is known to be yes.
   std::set<std::string> installed_for_ ABSL_GUARDED_BY(mutex_);
   // The longest minInterval of all policies at the last read; nothing before the first read.
   std::optional<Nanos> longest_interval_ ABSL_GUARDED_BY(mutex_);

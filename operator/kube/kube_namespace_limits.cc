@@ -66,6 +66,17 @@ WallTime SidecarsTurn(const Json& pod) {
   return since;
 }
 
+// What AddIfStuck reads of a pod, whose writer may make the rest large.
+const JsonParts& PartsOfStuck() {
+  static const JsonParts kParts{.keep = [](const std::vector<std::string>& path) {
+    constexpr std::array<std::string_view, 6> kNames = {
+        "name",           "creationTimestamp", "deletionTimestamp",
+        "initContainers", "startTime",         "initContainerStatuses"};
+    return path.size() != 2 || std::find(kNames.begin(), kNames.end(), path[1]) != kNames.end();
+  }};
+  return kParts;
+}
+
 void AddIfStuck(const Json& pod, WallTime now, NamespaceLimits& limits) {
   const Json& states = Member(Member(pod, "status"), "initContainerStatuses");
   const Json& containers = Member(Member(pod, "spec"), "initContainers");
@@ -195,12 +206,12 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
   // Injection can do without the pods, which may be thousands that wait for nodes: those are not
   // asked for.
   const absl::StatusOr<Json> pods = client_.GetItems(
-      StrCat(path, "pods", kCached, "&labelSelector=", kInjectedLabel,
+      StrCat(path, "pods", kCached, "&limit=500&labelSelector=", kInjectedLabel,
              "%3Dtrue&fieldSelector=status.phase%3DPending%2Cspec.nodeName%21%3D"),
       [&](const Json& pod) {
         if (limits->stuck.empty()) AddIfStuck(pod, clock_.WallNow(), *limits);
       },
-      left());
+      left(), PartsOfStuck());
   if (!pods.ok()) {
     LogWarning("pods with a sidecar that cannot start are not known",
                {{"namespace", ns}, {"error", MessageOf(pods.status())}});

@@ -13,9 +13,6 @@
 namespace strobe::kube {
 namespace {
 
-// A pod may have more than a megabyte, and a page is in memory as a whole.
-constexpr char kPage[] = "?limit=100";
-
 bool WantsInjection(const Json& object) {
   return TextOf(Member(Member(object, "metadata"), "labels"), kInjectLabel) == "true";
 }
@@ -30,16 +27,10 @@ absl::StatusOr<std::set<std::string>> InjectedNamespaces(Client& client, const s
     if (WantsInjection(*one)) injected.insert(ns);
     return injected;
   }
-  std::string next;
-  do {
-    std::string path = StrCat("/api/v1/namespaces?limit=500&labelSelector=",
-                              UrlEncode(StrCat(kInjectLabel, "=true")));
-    if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
-    ASSIGN_OR_RETURN(const Json list, client.GetItems(path, [&](const Json& item) {
-      injected.insert(TextOf(Member(item, "metadata"), "name"));
-    }));
-    next = list.value("metadata", Json::object()).value("continue", "");
-  } while (!next.empty());
+  RETURN_IF_ERROR(client.GetPages(
+      {.path = "/api/v1/namespaces",
+       .selectors = StrCat("&labelSelector=", UrlEncode(StrCat(kInjectLabel, "=true")))},
+      [&](const Json& item) { injected.insert(TextOf(Member(item, "metadata"), "name")); }));
   return injected;
 }
 
@@ -47,17 +38,12 @@ absl::StatusOr<std::set<std::string>> InjectedNamespaces(Client& client, const s
 
 absl::Status ForEachPod(Client& client, const PodScope& scope,
                         const std::function<void(const Json&)>& pod) {
-  const std::string base =
-      scope.ns.empty() ? "/api/v1/pods" : StrCat("/api/v1/namespaces/", scope.ns, "/pods");
-  std::string next;
-  do {
-    std::string path = base + (scope.cached ? "?resourceVersion=0" : kPage);
-    if (!scope.selector.empty()) path += StrCat("&labelSelector=", UrlEncode(scope.selector));
-    if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
-    ASSIGN_OR_RETURN(const Json list, client.GetItems(path, pod));
-    next = list.value("metadata", Json::object()).value("continue", "");
-  } while (!next.empty());
-  return absl::OkStatus();
+  ListQuery query{
+      .path = scope.ns.empty() ? "/api/v1/pods" : StrCat("/api/v1/namespaces/", scope.ns, "/pods"),
+      .cached = scope.cached};
+  if (!scope.selector.empty())
+    query.selectors = StrCat("&labelSelector=", UrlEncode(scope.selector));
+  return client.GetPages(query, pod);
 }
 
 absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(Client& client,

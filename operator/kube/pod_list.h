@@ -13,8 +13,8 @@ namespace strobe::kube {
 // empty.
 struct PodScope {
   std::string ns{}, selector{};
-  // If true, the server answers from its cache, in one answer. The list may be slightly old, as it
-  // is for any controller, but it is cheap; older servers read all pods from etcd for a live list.
+  // If true, the server answers from its cache. The list may be slightly old, as it is for any
+  // controller, but it is cheap; older servers read all pods from etcd for a live list.
   bool cached = false;
 };
 absl::Status ForEachPod(Client& client, const PodScope& scope,

@@ -10,11 +10,10 @@ namespace strobe::kube {
 
 absl::StatusOr<std::vector<ProfilePolicy>> ListPolicies(Client& client, Nanos within) {
   std::vector<ProfilePolicy> policies;
-  const absl::StatusOr<Json> list = client.Get(PoliciesPath(), within);
+  const absl::StatusOr<Json> list = client.GetItems(
+      PoliciesPath(), [&](const Json& item) { policies.push_back(ParsePolicy(item)); }, within);
   if (absl::IsNotFound(list.status())) return policies;
   RETURN_IF_ERROR(list.status());
-  for (const Json& item : list->value("items", Json::array()))
-    policies.push_back(ParsePolicy(item));
   return policies;
 }
 

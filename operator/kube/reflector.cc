@@ -15,9 +15,10 @@
 namespace strobe::kube {
 namespace {
 
-constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
 constexpr Nanos kVeryShort = std::chrono::seconds(1);
 constexpr int kPageSize = 500;
+// For a list of all that etcd can hold.
+constexpr Nanos kListLimit = std::chrono::minutes(5);
 // A connection that somebody on the way has dropped is silent. The API server's watch cache sends a
 // bookmark each minute, so a longer silence is not believed. A server that sends none (its cache is
 // off, or older and has seen no event yet) costs a watch and a list of one object in 95 s, which is
@@ -41,13 +42,6 @@ bool IsOlder(std::string_view version, std::string_view than) {
 }
 
 }  // namespace
-
-void Trim(Json& object) {
-  Json& metadata = object["metadata"];
-  metadata.erase("managedFields");
-  const auto annotations = metadata.find("annotations");
-  if (annotations != metadata.end() && annotations->is_object()) annotations->erase(kLastApplied);
-}
 
 Reflector::Reflector(const Clock& clock, Client& client, ReflectorOptions options,
                      ObjectCache& cache, std::function<void(const std::string&)> changed)
@@ -108,13 +102,17 @@ absl::Status Reflector::TakeList() {
       path += StrCat("&continue=", UrlEncode(next));
     else if (!from_quorum_)
       path += "&resourceVersion=0";
-    // Each object is trimmed before the next one is parsed: a list from the server's cache has all
-    // of them, whatever the limit.
-    ASSIGN_OR_RETURN(const Json list, client_.GetItems(path, [&](Json& item) {
-      if (!HasName(item)) return;
-      Trim(item);
-      objects.push_back(std::make_shared<const Json>(std::move(item)));
-    }));
+    // Each object is trimmed before the next one comes: a list from the server's cache has all of
+    // them, whatever the limit.
+    ASSIGN_OR_RETURN(const Json list,
+                     client_.GetItems(
+                         path,
+                         [&](Json& item) {
+                           if (!HasName(item)) return;
+                           Trim(item);
+                           objects.push_back(std::make_shared<const Json>(std::move(item)));
+                         },
+                         kListLimit));
     const Json metadata = list.value("metadata", Json::object());
     version = metadata.value("resourceVersion", "");
     next = metadata.value("continue", "");
@@ -191,7 +189,10 @@ absl::Status Reflector::OnEvent(std::string_view line) {
 }
 
 absl::Status Reflector::TakeEvent(std::string_view line) {
-  Json event = Json::parse(line, nullptr, false);
+  static const JsonParts kParts{.keep = [](const std::vector<std::string>& path) {
+    return path.size() != 3 || path[2] != "managedFields" || path[1] != "metadata";
+  }};
+  Json event = ReadJson(line, kParts);
   const auto bad = [this](std::string_view why) {
     ++stats_.bad_events;
     LogWarning("ignoring a watch event", {{"path", options_.path}, {"why", std::string(why)}});

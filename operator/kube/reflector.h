@@ -68,7 +68,4 @@ class Reflector {
   std::thread thread_;
 };
 
-// Removes managedFields and the last-applied annotation, which only cost memory.
-void Trim(Json& object);
-
 }  // namespace strobe::kube

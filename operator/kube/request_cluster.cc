@@ -8,6 +8,7 @@
 #include "operator/core/names.h"
 #include "operator/kube/pod_list.h"
 #include "operator/objects/job_json.h"
+#include "operator/objects/json_members.h"
 #include "operator/objects/pod_json.h"
 #include "operator/objects/request_json.h"
 
@@ -26,22 +27,26 @@ absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string&
                                                               const PodQuery& query) {
   std::vector<PodInfo> pods;
   if (query.nothing) return pods;
-  const std::string base = StrCat("/api/v1/namespaces/", ns, "/pods");
-  // A few pods are cheaper to get one by one than by listing the namespace.
-  constexpr std::size_t kFewNames = 16;
+  const auto add = [&pods](const Json& item) {
+    pods.push_back(ParsePod(item));
+    KeepUsed(pods.back());
+  };
+  // A few hundred pods are cheaper to get one by one than by listing a namespace, which may have
+  // many thousands.
+  constexpr std::size_t kFewNames = 256;
   if (!query.names.empty() && query.names.size() <= kFewNames) {
     for (const std::string& name : query.names) {
-      const absl::StatusOr<Json> pod = client_.Get(StrCat(base, "/", name));
+      const absl::StatusOr<Json> pod =
+          client_.Get(StrCat("/api/v1/namespaces/", ns, "/pods/", name));
       if (absl::IsNotFound(pod.status())) continue;
       RETURN_IF_ERROR(pod.status());
-      pods.push_back(ParsePod(*pod));
+      add(*pod);
     }
     return pods;
   }
   const std::set<std::string> names(query.names.begin(), query.names.end());
   RETURN_IF_ERROR(ForEachPod(client_, {ns, query.selector, true}, [&](const Json& item) {
-    PodInfo pod = ParsePod(item);
-    if (names.empty() || names.count(pod.name) > 0) pods.push_back(std::move(pod));
+    if (names.empty() || names.contains(TextOf(Member(item, "metadata"), "name"))) add(item);
   }));
   return pods;
 }

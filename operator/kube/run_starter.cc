@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/core/names.h"
+#include "operator/core/namespace_bounds.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/request_json.h"
 #include "operator/objects/requester_json.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr Nanos kSealCheck = std::chrono::minutes(10);
 // All creators' seals become old at once. A creator that has to wait looks again after as long as
 // the burst takes to come back.
+constexpr char kNameTaken[] = "NameTaken";
 constexpr double kSealsPerSecond = 1, kSealBurst = 10;
 constexpr Nanos kSealWait = std::chrono::seconds(10);
 
@@ -27,10 +29,16 @@ std::string AnnotationOf(const Json& object, const char* name) {
   return TextOf(Member(Member(object, "metadata"), "annotations"), name);
 }
 
-// Whether its seal is valid, but by a key that will be given up.
-bool IsSealedByOldKey(const RunCreator& creator, const std::vector<std::string>& keys) {
-  return !keys.empty() && !SealHolds({keys.data(), 1}, creator.admission, creator.seal) &&
-         SealHolds(keys, creator.admission, creator.seal);
+// Whether the seal of a creator or run is valid, but by a key that will be given up.
+template <typename Stamped>
+bool IsSealedByOldKey(const Stamped& stamped, const std::vector<std::string>& keys) {
+  return !keys.empty() && !SealHolds({keys.data(), 1}, stamped.admission, stamped.seal) &&
+         SealHolds(keys, stamped.admission, stamped.seal);
+}
+
+Json StampPatch(const std::string& version, const std::string& stamp) {
+  return {{"metadata",
+           {{"resourceVersion", version}, {"annotations", {{kRequesterAnnotation, stamp}}}}}};
 }
 
 }  // namespace
@@ -44,12 +52,16 @@ absl::StatusOr<std::optional<Json>> RunStarter::SealAgain(const RunCreator& crea
   const std::vector<std::string> keys = deps_.seal_keys();
   if (keys.empty()) return absl::UnavailableError("there are no keys for seals yet");
   if (!IsSealedByOldKey(creator, keys)) return std::nullopt;
-  const std::string stamp =
-      Resealed(AnnotationOf(object, kRequesterAnnotation), creator.admission, keys.front());
-  return deps_.client.MergePatch(CreatorPath(creator.kind, creator.ns, creator.name),
-                                 {{"metadata",
-                                   {{"resourceVersion", creator.resource_version},
-                                    {"annotations", {{kRequesterAnnotation, stamp}}}}}});
+  return Seal(creator, object, keys.front());
+}
+
+absl::StatusOr<std::optional<Json>> RunStarter::Seal(const RunCreator& creator, const Json& object,
+                                                     const std::string& key) {
+  ASSIGN_OR_RETURN(const std::string why, deps_.gatekeeper->WhyNotAdmitted(creator));
+  if (!why.empty()) return std::nullopt;
+  return deps_.client.MergePatch(
+      CreatorPath(creator.kind, creator.ns, creator.name),
+      StampPatch(creator.resource_version, SealAdmitted(creator, object, key)));
 }
 
 std::optional<Nanos> RunStarter::KeepSealed(const RunCreator& creator, WrittenObjects& creators) {
@@ -59,9 +71,11 @@ std::optional<Nanos> RunStarter::KeepSealed(const RunCreator& creator, WrittenOb
   if (object == nullptr) return std::nullopt;
   const absl::StatusOr<RunCreator> stored = ParseCreator(creator.kind, *object);
   if (!stored.ok()) return std::nullopt;
-  if (!IsSealedByOldKey(*stored, deps_.seal_keys())) return kSealCheck;
+  const std::vector<std::string> keys = deps_.seal_keys();
+  if (stored->admitted && !IsSealedByOldKey(*stored, keys)) return KeepRunsSealed(*stored, keys);
+  if (keys.empty() || !WhyNotAdmitted(*stored).empty()) return kSealCheck;
   if (!MaySeal()) return kSealWait;
-  absl::StatusOr<std::optional<Json>> sealed = SealAgain(*stored, *object);
+  absl::StatusOr<std::optional<Json>> sealed = Seal(*stored, *object, keys.front());
   // It has changed or is gone; the watch tells.
   if (absl::IsAborted(sealed.status()) || absl::IsNotFound(sealed.status())) return kSealWait;
   if (!sealed.ok()) {
@@ -75,24 +89,90 @@ std::optional<Nanos> RunStarter::KeepSealed(const RunCreator& creator, WrittenOb
   return kSealCheck;
 }
 
+// Kept runs outlive keys too, and what is not proved to be a run is neither counted nor removed.
+Nanos RunStarter::KeepRunsSealed(const RunCreator& creator, const std::vector<std::string>& keys) {
+  if (keys.size() < 2) return kSealCheck;
+  for (const Object& run : RunsOf(creator)) {
+    const std::optional<StampedRequester> stamped = RequesterOf(*run, creator.ns);
+    if (!stamped || !IsSealedByOldKey(*stamped, keys)) continue;
+    if (!MaySeal()) return kSealWait;
+    const Json& metadata = Member(*run, "metadata");
+    const absl::Status sealed =
+        deps_.client
+            .MergePatch(RequestPath(creator.ns, TextOf(metadata, "name")),
+                        StampPatch(TextOf(metadata, "resourceVersion"),
+                                   Resealed(AnnotationOf(*run, kRequesterAnnotation),
+                                            stamped->admission, keys.front())))
+            .status();
+    if (!sealed.ok() && !absl::IsAborted(sealed) && !absl::IsNotFound(sealed)) {
+      LogWarning("a run cannot be sealed again",
+                 {{"request", StrCat(creator.ns, "/", TextOf(metadata, "name"))},
+                  {"error", MessageOf(sealed)}});
+    }
+  }
+  return kSealCheck;
+}
+
 bool RunStarter::MaySeal() {
   MutexLock lock(&mutex_);
   seals_.Refill(deps_.clock.MonoNow());
   return seals_.Take();
 }
 
-RunStarter::MaybeRefusal RunStarter::Start(const RunCreator& creator, Json run, Nanos within) {
+std::string RunStarter::CreatorOf(const Json& request, const std::string& claimed) const {
+  return deps_.gatekeeper == nullptr ? claimed : SealedCreatorOf(request, deps_.seal_keys());
+}
+
+bool RunStarter::IsRunOf(const RunCreator& creator, const Json& request) const {
+  return SaysItIsRunOf(request, creator.uid) && CreatorOf(request, creator.uid) == creator.uid;
+}
+
+std::vector<Object> RunStarter::RunsOf(const RunCreator& creator) const {
+  std::vector<Object> runs = deps_.requests.InNamespace(creator.ns);
+  std::erase_if(runs, [&](const Object& request) { return !IsRunOf(creator, *request); });
+  return runs;
+}
+
+std::string RunStarter::WhyNotAdmitted(const RunCreator& creator) {
+  if (deps_.gatekeeper == nullptr || deps_.seal_keys().empty()) return "";
+  absl::StatusOr<std::string> why = deps_.gatekeeper->WhyNotAdmitted(creator);
+  return why.ok() ? *std::move(why) : "";
+}
+
+RunStarter::MaybeRefusal RunStarter::Start(const RunCreator& creator, Json& run, Nanos within) {
   const MonoTime until = deps_.clock.MonoNow() + within;
-  if (deps_.gatekeeper != nullptr) {
+  if (std::optional<RunRefusal> refusal = WhyTooMany(creator.ns, run["metadata"]["name"]))
+    return refusal;
+  if (deps_.gatekeeper == nullptr) return Create(creator, run, until);
+  const std::string usual = run["metadata"]["name"];
+  while (true) {
     ASSIGN_OR_RETURN(std::optional<RunRefusal> refusal, Admit(creator, until, run));
     if (refusal) return refusal;
+    MaybeRefusal created = Create(creator, run, until);
+    // After an error the run may have been created all the same, so it stays counted; it is tried
+    // again by the same name.
+    if (!created.ok() || !*created) return created;
+    const std::string name = run["metadata"]["name"];
+    deps_.gatekeeper->ForgetRun(creator.ns, name);
+    const std::vector<std::string> keys = deps_.seal_keys();
+    if ((*created)->reason != kNameTaken || name != usual || keys.empty()) return created;
+    run["metadata"]["name"] = OtherRunName(usual, creator, keys.front());
   }
-  MaybeRefusal created = Create(creator, run, until);
-  // After an error the run may have been created all the same, so it stays counted; it is tried
-  // again by the same name.
-  if (deps_.gatekeeper != nullptr && created.ok() && *created)
-    deps_.gatekeeper->ForgetRun(creator.ns, run["metadata"]["name"]);
-  return created;
+}
+
+// A run that exists was started before, and this is another try.
+std::optional<RunRefusal> RunStarter::WhyTooMany(const std::string& ns, const std::string& name) {
+  const std::size_t open = deps_.requests.UseOf(ns).automatic;
+  if (deps_.requests.Get(StrCat(ns, "/", name)) != nullptr) return std::nullopt;
+  if (open >= kMaxOpenRuns) {
+    return RunRefusal{"TooManyRuns", StrCat("namespace ", ns, " has ", open,
+                                            " runs of schedules and triggers that have not "
+                                            "finished, which is the maximum")};
+  }
+  if (deps_.gatekeeper == nullptr) return std::nullopt;
+  std::string full = deps_.gatekeeper->WhyNoMoreRequests(ns);
+  if (full.empty()) return std::nullopt;
+  return RunRefusal{"TooManyRequests", std::move(full)};
 }
 
 // Judges and completes the run as the webhooks do for a request: they skip requests that the
@@ -100,7 +180,7 @@ RunStarter::MaybeRefusal RunStarter::Start(const RunCreator& creator, Json run, 
 RunStarter::MaybeRefusal RunStarter::Admit(const RunCreator& creator, MonoTime until, Json& run) {
   const auto left = [&] { return until - deps_.clock.MonoNow(); };
   ASSIGN_OR_RETURN(std::string unknown, deps_.gatekeeper->WhyNotAdmitted(creator));
-  if (!unknown.empty() || !creator.requester) return RunRefusal{"NotAdmitted", std::move(unknown)};
+  if (!unknown.empty() || !creator.requester) return RunRefusal{kNotAdmitted, std::move(unknown)};
   if (Member(run["spec"], "logdir").is_null()) {
     absl::StatusOr<std::string> logdir = deps_.gatekeeper->LogdirFor(creator.ns, left());
     if (absl::IsNotFound(logdir.status()) || absl::IsFailedPrecondition(logdir.status()))
@@ -112,15 +192,14 @@ RunStarter::MaybeRefusal RunStarter::Admit(const RunCreator& creator, MonoTime u
   if (!request.invalid.empty()) return RunRefusal{"InvalidSpec", request.invalid};
   const std::vector<std::string> keys = deps_.seal_keys();
   if (keys.empty()) return absl::UnavailableError("there are no keys for seals yet");
-  ASSIGN_OR_RETURN(RunVerdict judged,
-                   deps_.gatekeeper->JudgeRun(request, *creator.requester, left()));
+  ASSIGN_OR_RETURN(RunVerdict judged, deps_.gatekeeper->JudgeRun(request, creator, left()));
   if (judged.verdict.kind == PolicyVerdict::Kind::kRefused)
     return RunRefusal{"NotAllowed", std::move(judged.verdict.message)};
   if (judged.verdict.kind == PolicyVerdict::Kind::kUsedUp)
     return RunRefusal{kPolicyBudget, std::move(judged.verdict.message)};
   if (judged.counted) KeepForBudgets(run);
-  run["metadata"]["annotations"][kRequesterAnnotation] =
-      SealRequester(run, creator.ns, *creator.requester, deps_.clock.WallNow(), keys.front());
+  run["metadata"]["annotations"][kRequesterAnnotation] = SealRequester(
+      run, creator.ns, *creator.requester, deps_.clock.WallNow(), keys.front(), creator.uid);
   return std::nullopt;
 }
 
@@ -132,10 +211,10 @@ RunStarter::MaybeRefusal RunStarter::Create(const RunCreator& creator, const Jso
   const std::string name = run["metadata"]["name"];
   if (absl::IsAlreadyExists(created)) {
     ASSIGN_OR_RETURN(const Json present, deps_.client.Get(RequestPath(creator.ns, name), left()));
-    if (IsRunOf(present, creator.uid) && AnnotationOf(present, kTriggeredJobAnnotation) ==
-                                             AnnotationOf(run, kTriggeredJobAnnotation))
+    if (IsRunOf(creator, present) && AnnotationOf(present, kTriggeredJobAnnotation) ==
+                                         AnnotationOf(run, kTriggeredJobAnnotation))
       return std::nullopt;
-    return RunRefusal{"NameTaken", StrCat("there is another ProfileRequest ", name)};
+    return RunRefusal{kNameTaken, StrCat("there is another ProfileRequest ", name)};
   }
   // Another try would fail too: the schema, a quota or the operator's rights forbid the run.
   if (absl::IsInvalidArgument(created) || absl::IsPermissionDenied(created) ||

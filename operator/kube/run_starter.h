@@ -36,19 +36,27 @@ class RunStarter {
 
   // Seals the creator again with the current key, if its seal is by an older one: keys of replaced
   // authorities are given up, and creators live longer than authorities. Returns the creator's
-  // object if it was sealed again, and nothing if that is not needed. `object` is the creator as it
-  // is stored.
+  // object if it was sealed again, and nothing if that is not needed or it is not admitted.
+  // `object` is the creator as it is stored.
   absl::StatusOr<std::optional<Json>> SealAgain(const RunCreator& creator, const Json& object);
   // Does the same for a creator that starts nothing now: one that is suspended, or starts its next
-  // run after its key was given up, could not be sealed again then. The rate of these writes is
+  // run after its key was given up, could not be sealed again then. Seals it also once it has been
+  // admitted, because the webhooks may be installed anew, and its runs. The rate of these writes is
   // limited. Returns after how long to call it again, also after a failure; none if there are no
   // seals. `creators` has the creator as it is stored, and is told what was written.
   std::optional<Nanos> KeepSealed(const RunCreator& creator, WrittenObjects& creators);
   // Judges access and policies as for a request by the creator's requester, and creates the run
-  // within `within`. Nothing if the run exists, even if another operator created it. After an
-  // error, try again.
-  absl::StatusOr<std::optional<RunRefusal>> Start(const RunCreator& creator, Json run,
+  // within `within`. Nothing if the run exists, even if another operator created it; it gets
+  // another name if somebody else has taken its own. After an error, try again.
+  absl::StatusOr<std::optional<RunRefusal>> Start(const RunCreator& creator, Json& run,
                                                   Nanos within);
+  // The UID of the creator whose run the request is: what is sealed, or `claimed` where nothing is.
+  std::string CreatorOf(const Json& request, const std::string& claimed) const;
+  bool IsRunOf(const RunCreator& creator, const Json& request) const;
+  // The runs of the creator that the cache has.
+  std::vector<Object> RunsOf(const RunCreator& creator) const;
+  // For RunCreator::not_admitted.
+  std::string WhyNotAdmitted(const RunCreator& creator);
   // What policies say about the runs that are kept; none if that is not known now.
   std::optional<SeriesBounds> BoundsOf(const std::string& ns) {
     return deps_.series == nullptr ? SeriesBounds{} : deps_.series->BoundsOf(ns);
@@ -63,8 +71,12 @@ class RunStarter {
  private:
   using MaybeRefusal = absl::StatusOr<std::optional<RunRefusal>>;
 
+  std::optional<RunRefusal> WhyTooMany(const std::string& ns, const std::string& name);
   MaybeRefusal Admit(const RunCreator& creator, MonoTime until, Json& run);
   MaybeRefusal Create(const RunCreator& creator, const Json& run, MonoTime until);
+  absl::StatusOr<std::optional<Json>> Seal(const RunCreator& creator, const Json& object,
+                                           const std::string& key);
+  Nanos KeepRunsSealed(const RunCreator& creator, const std::vector<std::string>& keys);
   bool MaySeal();
 
   const Dependencies deps_;

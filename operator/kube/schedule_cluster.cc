@@ -20,15 +20,15 @@ constexpr Nanos kStartLimit = std::chrono::seconds(30);
 absl::StatusOr<ProfileSchedule> KubeScheduleCluster::GetSchedule(const std::string& key) {
   const Object object = schedules_.Get(key);
   if (object == nullptr) return absl::NotFoundError(StrCat("no ProfileSchedule ", key));
-  return ParseSchedule(*object);
+  ASSIGN_OR_RETURN(ProfileSchedule schedule, ParseSchedule(*object));
+  schedule.not_admitted = starter_.WhyNotAdmitted(schedule);
+  return schedule;
 }
 
 absl::StatusOr<std::vector<CreatedRun>> KubeScheduleCluster::RunsOf(
     const ProfileSchedule& schedule) {
   std::vector<CreatedRun> runs;
-  for (const Object& request : starter_.dependencies().requests.InNamespace(schedule.ns)) {
-    if (IsRunOf(*request, schedule.uid)) runs.push_back(ParseRun(*request));
-  }
+  for (const Object& run : starter_.RunsOf(schedule)) runs.push_back(ParseRun(*run));
   for (const ActiveRun& active : schedule.status.active) {
     const auto cached = std::find_if(
         runs.begin(), runs.end(), [&](const CreatedRun& run) { return run.name == active.name; });
@@ -37,15 +37,18 @@ absl::StatusOr<std::vector<CreatedRun>> KubeScheduleCluster::RunsOf(
     const absl::StatusOr<Json> request = client().Get(RequestPath(schedule.ns, active.name));
     if (absl::IsNotFound(request.status())) continue;
     RETURN_IF_ERROR(request.status());
-    if (IsRunOf(*request, schedule.uid)) runs.push_back(ParseRun(*request));
+    if (starter_.IsRunOf(schedule, *request)) runs.push_back(ParseRun(*request));
   }
   return runs;
 }
 
 absl::StatusOr<std::optional<RunRefusal>> KubeScheduleCluster::StartRun(
-    const ProfileSchedule& schedule, const DueRun& due) {
+    const ProfileSchedule& schedule, DueRun& due) {
   RETURN_IF_ERROR(CheckIsCurrent(schedule));
-  return starter_.Start(schedule, RunToJson(schedule, due), kStartLimit);
+  Json run = RunToJson(schedule, due);
+  absl::StatusOr<std::optional<RunRefusal>> started = starter_.Start(schedule, run, kStartLimit);
+  due.name = run["metadata"]["name"];
+  return started;
 }
 
 // A new leader's cache may be older than what its predecessor wrote last. A run that was created

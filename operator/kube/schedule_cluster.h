@@ -20,7 +20,7 @@ class KubeScheduleCluster final : public ScheduleCluster {
   absl::StatusOr<ProfileSchedule> GetSchedule(const std::string& key) override;
   absl::StatusOr<std::vector<CreatedRun>> RunsOf(const ProfileSchedule& schedule) override;
   absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
-                                                     const DueRun& due) override;
+                                                     DueRun& due) override;
   absl::Status CancelRun(const ProfileSchedule& schedule, const CreatedRun& run) override;
   std::optional<SeriesBounds> BoundsOf(const std::string& ns) override {
     return starter_.BoundsOf(ns);

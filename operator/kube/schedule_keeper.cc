@@ -21,7 +21,9 @@ ScheduleKeeper::ScheduleKeeper(RunStarter::Dependencies dependencies, const std:
       reconciler_(clock_, cluster_, metrics),
       reflector_(clock_, dependencies.client,
                  {CreatorsPath(CreatorKind::kSchedule, ns), watch_timeout, nullptr}, cache_,
-                 [this](const std::string& key) { queue_.Add(key); }) {}
+                 [this](const std::string& key) { queue_.Add(key); }) {
+  if (ns.empty()) queue_.ShareAmong(kThreads);
+}
 
 void ScheduleKeeper::Start() {
   threads_ = std::make_unique<ReconcileThreads>(

@@ -27,6 +27,7 @@ struct HttpResponse {
   int status = 0;
   std::string body{};
   std::optional<Nanos> retry_after{};
+  std::optional<WallTime> date{};  // The server's time, from the header Date.
 };
 
 // Ends streams and waits from another thread. Set once.
@@ -38,6 +39,16 @@ class Transport {
   // Returns a response for every HTTP status. Errors concern the transport: Unavailable,
   // DeadlineExceeded, Unauthenticated (the client's own credentials cannot be read).
   virtual absl::StatusOr<HttpResponse> Unary(const HttpRequest& request) = 0;
+  // The same for a long answer: gives the body of a response 200 to `chunk` piece by piece and
+  // leaves it out of the response. Returns Cancelled when `chunk` returns false.
+  virtual absl::StatusOr<HttpResponse> Read(const HttpRequest& request,
+                                            const std::function<bool(std::string_view)>& chunk) {
+    absl::StatusOr<HttpResponse> response = Unary(request);
+    if (!response.ok() || response->status != 200) return response;
+    if (!chunk(response->body)) return absl::CancelledError("the reader ended the answer");
+    response->body.clear();
+    return response;
+  }
   // Blocks until the stream has ended, or returns Cancelled after `stop` or when `chunk` returns
   // false. A response other than 200 is returned with its body, without calling `chunk`.
   virtual absl::StatusOr<HttpResponse> Stream(

@@ -39,7 +39,11 @@ absl::StatusOr<std::vector<TriggerRun>> KubeTriggerCluster::ReadRuns(const std::
   RETURN_IF_ERROR(client()
                       .GetItems(
                           StrCat(RequestsPath(ns), "?labelSelector=", UrlEncode(selector)),
-                          [&](const Json& item) { runs.push_back(ParseTriggeredRun(item)); },
+                          [&](const Json& item) {
+                            TriggerRun run = ParseTriggeredRun(item);
+                            run.trigger_uid = starter_.CreatorOf(item, run.trigger_uid);
+                            if (!run.trigger_uid.empty()) runs.push_back(std::move(run));
+                          },
                           within)
                       .status());
   return runs;
@@ -55,21 +59,24 @@ absl::StatusOr<PodInfo> KubeTriggerCluster::ReadPod(const std::string& ns, const
 }
 
 absl::StatusOr<std::optional<RunRefusal>> KubeTriggerCluster::StartRun(
-    const ProfileTrigger& trigger, const TriggeredRun& run, Nanos within) {
-  return starter_.Start(trigger, RunToJson(trigger, run), within);
+    const ProfileTrigger& trigger, TriggeredRun& run, Nanos within) {
+  Json object = RunToJson(trigger, run);
+  absl::StatusOr<std::optional<RunRefusal>> started = starter_.Start(trigger, object, within);
+  run.name = object["metadata"]["name"];
+  return started;
 }
 
 absl::StatusOr<ProfileTrigger> KubeTriggerCluster::GetTrigger(const std::string& key) {
   const Object object = triggers_.Get(key);
   if (object == nullptr) return absl::NotFoundError(StrCat("no ProfileTrigger ", key));
-  return ParseTrigger(*object);
+  ASSIGN_OR_RETURN(ProfileTrigger trigger, ParseTrigger(*object));
+  trigger.not_admitted = starter_.WhyNotAdmitted(trigger);
+  return trigger;
 }
 
 std::vector<TriggerRun> KubeTriggerCluster::RunsOf(const ProfileTrigger& trigger) {
   std::vector<TriggerRun> runs;
-  for (const Object& request : starter_.dependencies().requests.InNamespace(trigger.ns)) {
-    if (IsRunOf(*request, trigger.uid)) runs.push_back(ParseTriggeredRun(*request));
-  }
+  for (const Object& run : starter_.RunsOf(trigger)) runs.push_back(ParseTriggeredRun(*run));
   return runs;
 }
 

@@ -24,8 +24,7 @@ class KubeTriggerCluster final : public TriggerCluster {
   absl::StatusOr<PodInfo> ReadPod(const std::string& ns, const std::string& name,
                                   Nanos within) override;
   absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileTrigger& trigger,
-                                                     const TriggeredRun& run,
-                                                     Nanos within) override;
+                                                     TriggeredRun& run, Nanos within) override;
   absl::StatusOr<ProfileTrigger> GetTrigger(const std::string& key) override;
   std::vector<TriggerRun> RunsOf(const ProfileTrigger& trigger) override;
   std::optional<SeriesBounds> BoundsOf(const std::string& ns) override {

@@ -29,7 +29,9 @@ TriggerKeeper::TriggerKeeper(RunStarter::Dependencies dependencies, const std::s
       reconciler_(clock_, cluster_, notebook_, std::move(leads)),
       reflector_(clock_, dependencies.client,
                  {CreatorsPath(CreatorKind::kTrigger, ns), watch_timeout, [this] { sink_.Open(); }},
-                 cache_, [this](const std::string& key) { TriggerChanged(key); }) {}
+                 cache_, [this](const std::string& key) { TriggerChanged(key); }) {
+  if (ns.empty()) queue_.ShareAmong(kStatusThreads);
+}
 
 void TriggerKeeper::Start() {
   threads_ = std::make_unique<ReconcileThreads>(

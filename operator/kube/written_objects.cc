@@ -25,7 +25,7 @@ Object WrittenObjects::Get(const std::string& key) {
 }
 
 void WrittenObjects::Remember(const std::string& version, Json object) {
-  object["metadata"].erase("managedFields");
+  Trim(object);
   const std::string now = VersionOf(object);
   // A write without a change keeps the version.
   if (now == version) return;

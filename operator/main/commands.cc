@@ -8,7 +8,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
-#include "common/base/url_text.h"
 #include "operator/controller/finalizer.h"
 #include "operator/core/names.h"
 #include "operator/kube/client.h"
@@ -41,22 +40,19 @@ absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& kubeconfi
 // shows that.
 absl::Status ForEachHeld(kube::Client& client, const std::string& ns,
                          const std::function<absl::Status(const ProfileRequest&)>& visit) {
-  std::string next;
+  std::vector<ProfileRequest> held;
+  const absl::Status listed =
+      client.GetPages({.path = kube::RequestsPath(ns)}, [&](const kube::Json& item) {
+        absl::StatusOr<ProfileRequest> request = kube::ParseRequest(item);
+        if (request.ok() && HasFinalizer(*request)) held.push_back(*std::move(request));
+      });
+  if (absl::IsNotFound(listed)) return absl::OkStatus();  // The CRD is not installed.
+  RETURN_IF_ERROR(listed);
   absl::Status failed;
-  do {
-    std::string path = kube::RequestsPath(ns) + "?limit=500";
-    if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
-    const absl::StatusOr<kube::Json> list = client.Get(path);
-    if (absl::IsNotFound(list.status())) return absl::OkStatus();  // The CRD is not installed.
-    RETURN_IF_ERROR(list.status());
-    for (const kube::Json& item : list->value("items", kube::Json::array())) {
-      const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(item);
-      if (!request.ok() || !HasFinalizer(*request)) continue;
-      const absl::Status visited = visit(*request);
-      if (!absl::IsNotFound(visited) && !absl::IsAborted(visited)) failed.Update(visited);
-    }
-    next = list->value("metadata", kube::Json::object()).value("continue", "");
-  } while (!next.empty());
+  for (const ProfileRequest& request : held) {
+    const absl::Status visited = visit(request);
+    if (!absl::IsNotFound(visited) && !absl::IsAborted(visited)) failed.Update(visited);
+  }
   return failed;
 }
 

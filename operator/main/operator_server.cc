@@ -251,6 +251,8 @@ void OperatorServer::BeginReconciling() {
   policies_.Start();
   schedules_.Start();
   triggers_.ReconcileAll();
+  if (config_.watch_namespace.empty())
+    queue_.ShareAmong(static_cast<std::size_t>(config_.max_concurrent_reconciles));
   reconcile_threads_ = std::make_unique<ReconcileThreads>(
       clock_, config_.max_concurrent_reconciles, queue_,
       [this](const std::string& key) { return reconciler_.Reconcile(key); },

@@ -33,13 +33,34 @@ inline std::optional<std::size_t> Find(const nlohmann::json& list, std::string_v
   return FindBy(list, "name", name);
 }
 
+// The index of the environment variable in the container's `env`. Of several with the name, the
+// last one counts.
+inline std::optional<std::size_t> FindVariable(const nlohmann::json& container,
+                                               std::string_view name) {
+  const nlohmann::json& environment = Member(container, "env");
+  for (std::size_t i = environment.is_array() ? environment.size() : 0; i > 0; --i) {
+    if (TextOf(environment[i - 1], "name") == name) return i - 1;
+  }
+  return std::nullopt;
+}
+
 // The value that a container's own object gives the environment variable; nothing if it does not
 // set it. Empty for a value from elsewhere.
 inline std::optional<std::string> VariableOf(const nlohmann::json& container,
                                              std::string_view name) {
-  const nlohmann::json& environment = Member(container, "env");
-  const std::optional<std::size_t> set = Find(environment, name);
-  return set ? std::optional(TextOf(environment[*set], "value")) : std::nullopt;
+  const std::optional<std::size_t> set = FindVariable(container, name);
+  return set ? std::optional(TextOf(Member(container, "env")[*set], "value")) : std::nullopt;
+}
+
+// True if a ConfigMap or Secret of the container's `envFrom` may set the variable. A variable in
+// `env` hides it.
+inline bool MaySetFromElsewhere(const nlohmann::json& container, std::string_view name) {
+  const nlohmann::json& sources = Member(container, "envFrom");
+  for (std::size_t i = 0; sources.is_array() && i < sources.size(); ++i) {
+    const std::string prefix = TextOf(sources[i], "prefix");
+    if (name.starts_with(prefix) && name.size() > prefix.size()) return true;
+  }
+  return false;
 }
 
 }  // namespace strobe::kube

@@ -1,6 +1,7 @@
 #include "operator/objects/pod_json.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "common/base/quantity.h"
@@ -21,6 +22,11 @@ using Json = nlohmann::json;
 // Annotations can be changed by others; each port costs an attempt to connect.
 constexpr std::size_t kMaxOtherPorts = 7;
 constexpr std::size_t kMaxResourceBytes = 63;
+// Each kubelet gives its node both.
+constexpr std::array<const char*, 2> kSystemLabels = {"kubernetes.io/os", "beta.kubernetes.io/os"};
+// Far more than any pod has. Their writers may add as many as fit into etcd, and many pods are in
+// memory at once.
+constexpr std::size_t kMaxOwners = 16, kMaxContainers = 128;
 
 std::map<std::string, std::string> ReadMap(const Json& object, const char* field) {
   std::map<std::string, std::string> values;
@@ -47,6 +53,7 @@ bool IsSome(const Json& quantity) {
 void ReadStates(const Json& status, PodInfo& pod) {
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
     for (const Json& entry : status.value(list, Json::array())) {
+      if (pod.states.size() >= 2 * kMaxContainers) return;
       PodInfo::ContainerState& state = pod.states.emplace_back();
       state.name = entry.value("name", "");
       state.restarts = entry.value("restartCount", 0);
@@ -122,11 +129,13 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
   }
   for (const Json& container : spec.value("containers", Json::array())) {
     if (container.value("name", "") == kSidecarContainer) continue;
+    if (pod.containers.size() >= kMaxContainers) break;
     ContainerInfo& info = pod.containers.emplace_back();
     info.name = container.value("name", "");
     info.devices = DevicesOf(container);
     info.env = ReadRankVariables(container, pod);
     info.processes = ProcessesOf(container);
+    info.certain_processes = CertainProcessesOf(container);
   }
 }
 
@@ -150,6 +159,7 @@ void ReadTrainers(PodInfo& pod) {
       status == pod.annotations.end() ? Json() : Json::parse(status->second, nullptr, false);
   if (written.is_object()) {
     for (const Json& name : written.value("containers", Json::array())) {
+      if (pod.trainers.size() >= kMaxContainers) break;
       if (name.is_string() && FindContainer(pod, name) != nullptr) pod.trainers.push_back(name);
     }
   }
@@ -160,6 +170,46 @@ void ReadTrainers(PodInfo& pod) {
   for (const ContainerInfo& container : pod.containers) devices.push_back(container.devices);
   for (const std::size_t index : ChooseTrainers(devices))
     pod.trainers.push_back(pod.containers[index].name);
+}
+
+// Whether a node with this operating system fulfils a requirement of a node's labels.
+bool Fulfils(std::string_view system, const Json& requirement) {
+  const std::string key = TextOf(requirement, "key"), relation = TextOf(requirement, "operator");
+  if (std::find(kSystemLabels.begin(), kSystemLabels.end(), key) == kSystemLabels.end())
+    return true;
+  const Json& values = Member(requirement, "values");
+  const bool listed =
+      values.is_array() && std::find(values.begin(), values.end(), system) != values.end();
+  if (relation == "In") return listed;
+  if (relation == "NotIn") return !listed;
+  return relation == "Exists";  // Such a label is no number, for "Gt" and "Lt".
+}
+
+// Whether the scheduler may choose a node with this operating system: every label of nodeSelector
+// has to fit, and one of the affinity's terms. A term without requirements fits no node.
+bool MayRunOn(std::string_view system, const Json& spec) {
+  const Json& selector = Member(spec, "nodeSelector");
+  for (const char* label : kSystemLabels) {
+    if (!Member(selector, label).is_null() && TextOf(selector, label) != system) return false;
+  }
+  const Json& affinity = Member(Member(spec, "affinity"), "nodeAffinity");
+  const Json& terms = Member(Member(affinity, "requiredDuringSchedulingIgnoredDuringExecution"),
+                             "nodeSelectorTerms");
+  if (!terms.is_array() || terms.empty()) return true;
+  return std::any_of(terms.begin(), terms.end(), [&](const Json& term) {
+    const Json &labels = Member(term, "matchExpressions"), &fields = Member(term, "matchFields");
+    const bool any = labels.is_array() && !labels.empty();
+    if (!any) return fields.is_array() && !fields.empty();
+    return std::all_of(labels.begin(), labels.end(),
+                       [&](const Json& label) { return Fulfils(system, label); });
+  });
+}
+
+// Most pods leave spec.os out.
+bool RunsOnWindows(const Json& spec) {
+  const std::string told = TextOf(Member(spec, "os"), "name");
+  if (!told.empty()) return told == "windows";
+  return MayRunOn("windows", spec) && !MayRunOn("linux", spec);
 }
 
 }  // namespace
@@ -176,6 +226,7 @@ PodInfo ParsePod(const Json& object) {
     const auto label = pod.labels.find(kInjectLabel);
     pod.wants_injection = label != pod.labels.end() && label->second == "true";
     for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
+      if (pod.owners.size() >= kMaxOwners) break;
       pod.owners.push_back({owner.value("kind", ""), owner.value("name", "")});
     }
     const Json status = object.value("status", Json::object());
@@ -192,12 +243,19 @@ PodInfo ParsePod(const Json& object) {
   return pod;
 }
 
+void KeepUsed(PodInfo& pod) {
+  for (auto* values : {&pod.labels, &pod.annotations}) {
+    std::erase_if(*values, [](const auto& entry) {
+      return !IsRankKey(entry.first) && entry.first != kNotInjectedAnnotation;
+    });
+  }
+}
+
 std::string WhyNeverInjected(const Json& object) {
   const Json& annotations = Member(Member(object, "metadata"), "annotations");
   if (annotations.is_object() && annotations.contains("kubernetes.io/config.mirror"))
     return "it is the mirror of a static pod";
-  if (TextOf(Member(Member(object, "spec"), "os"), "name") == "windows")
-    return "it runs on Windows";
+  if (RunsOnWindows(Member(object, "spec"))) return "it runs on Windows";
   return "";
 }
 

@@ -10,6 +10,9 @@ namespace strobe::kube {
 // Fields that are missing or have another type are left empty.
 PodInfo ParsePod(const nlohmann::json& object);
 
+// Drops the labels and annotations by which no capture finds or numbers its workers.
+void KeepUsed(PodInfo& pod);
+
 // Why the pod is never injected, whatever the labels say; empty if it may be. Never throws.
 std::string WhyNeverInjected(const nlohmann::json& object);
 

@@ -55,6 +55,8 @@ std::string CommandLine(const Json& container) {
   return line;
 }
 
+constexpr std::string_view kOptions[] = {"--nproc-per-node", "--nproc_per_node"};
+
 // The value of the option, which follows it behind "=" or white space; empty if it is not there.
 std::string_view OptionIn(std::string_view line, std::string_view option) {
   const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
@@ -74,11 +76,24 @@ std::string_view OptionIn(std::string_view line, std::string_view option) {
 
 std::size_t ProcessesOf(const Json& container) {
   const std::string line = CommandLine(container);
-  for (const std::string_view option : {"--nproc-per-node", "--nproc_per_node"}) {
+  for (const std::string_view option : kOptions) {
     if (const std::size_t count = Meaning(OptionIn(line, option), container); count > 0)
       return count;
   }
   return Meaning(VariableOf(container, "PET_NPROC_PER_NODE").value_or(""), container);
+}
+
+std::size_t CertainProcessesOf(const Json& container) {
+  const std::string line = CommandLine(container);
+  std::string_view value;
+  std::size_t mentions = 0;
+  for (const std::string_view option : kOptions) {
+    if (mentions == 0) value = OptionIn(line, option);
+    for (std::size_t at = line.find(option); at != std::string::npos;
+         at = line.find(option, at + 1))
+      ++mentions;
+  }
+  return mentions == 1 ? NumberOf(value) : 0;
 }
 
 }  // namespace strobe::kube

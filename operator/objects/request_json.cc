@@ -286,15 +286,17 @@ absl::StatusOr<TargetSpec> ParseTarget(const Json& target) {
   }
 }
 
+bool IsOpen(const Json& object) {
+  const Json& conditions = Member(Member(object, "status"), "conditions");
+  const std::optional<std::size_t> succeeded = FindBy(conditions, "type", condition::kSucceeded);
+  return !succeeded || TextOf(conditions[*succeeded], "status") == "Unknown";
+}
+
 std::optional<WallTime> PendingSince(const Json& object) {
   const Json& metadata = Member(object, "metadata");
-  const Json& status = Member(object, "status");
-  if (!Member(metadata, "deletionTimestamp").is_null()) return std::nullopt;
-  const Json& attempt = Member(status, "attempt");
+  if (!Member(metadata, "deletionTimestamp").is_null() || !IsOpen(object)) return std::nullopt;
+  const Json& attempt = Member(Member(object, "status"), "attempt");
   if (attempt.is_number() && attempt > 0) return std::nullopt;
-  const Json& conditions = Member(status, "conditions");
-  const std::optional<std::size_t> succeeded = FindBy(conditions, "type", condition::kSucceeded);
-  if (succeeded && TextOf(conditions[*succeeded], "status") != "Unknown") return std::nullopt;
   return metadata.is_object() ? ReadTime(metadata, "creationTimestamp") : std::nullopt;
 }
 

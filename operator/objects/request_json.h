@@ -25,6 +25,9 @@ absl::StatusOr<TargetSpec> ParseTarget(const nlohmann::json& target);
 // finished or being deleted. Does not parse the rest, so that it is cheap for all of them.
 std::optional<WallTime> PendingSince(const nlohmann::json& object);
 
+// Whether the request has not finished. As cheap.
+bool IsOpen(const nlohmann::json& object);
+
 // The object to apply to /status. The API server refuses it if the request has changed since it was
 // read.
 nlohmann::json StatusToJson(const ProfileRequest& request, const RequestStatus& status);

@@ -6,13 +6,23 @@
 #include "common/base/strings.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_fields.h"
+#include "operator/objects/json_members.h"
 
 namespace strobe::kube {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kSealed[] = "sealed", kSeal[] = "seal", kSealedUid[] = "object";
+constexpr char kSealed[] = "sealed", kSeal[] = "seal", kSealedUid[] = "object",
+               kSealedAdmitted[] = "admitted", kSealedCreator[] = "creator";
+
+// What a seal covers beside the requester and the spec, as the annotation's fields.
+Json MarksOf(const Json& annotation) {
+  Json marks = Json::object();
+  for (const char* field : {kSealedUid, kSealedAdmitted, kSealedCreator})
+    if (annotation.contains(field)) marks[field] = annotation[field];
+  return marks;
+}
 
 // The part of a request that the seal covers: what is captured, for how long, and where it goes. It
 // contains only fields for which a later version of the schema adds no defaults, because new
@@ -30,8 +40,8 @@ Json ContentOf(const Json& object) {
   return content;
 }
 
-// The same for a creator of runs: what they capture, and when. `uid` as in StampedRequester.
-Json CreatorContentOf(CreatorKind kind, const Json& object, const std::string& uid) {
+// The same for a creator of runs: what they capture, and when.
+Json CreatorContentOf(CreatorKind kind, const Json& object) {
   const Json spec = object.value("spec", Json::object());
   Json content = {{"run", ContentOf(spec.value("template", Json::object()))}};
   const auto copy = [](const Json& from, Json& to, const std::vector<const char*>& fields) {
@@ -54,33 +64,40 @@ Json CreatorContentOf(CreatorKind kind, const Json& object, const std::string& u
     copy(spec, content, {"schedule", "timeZone", "interval", "jitter"});
   }
   if (spec.contains("sample")) content["sample"] = spec["sample"].value("workers", 0);
-  if (!uid.empty()) content["object"] = uid;
   return content;
 }
 
 SealedAdmission AdmissionOf(const Json& object, const std::string& ns, const Requester& requester,
-                            WallTime at, const Json& content) {
+                            WallTime at, Json content, const Json& marks) {
   const Json metadata = object.value("metadata", Json::object());
   const std::string generated = metadata.value("generateName", "");
   SealedAdmission admission;
   admission.ns = ns;
   admission.name = generated.empty() ? metadata.value("name", "") : generated + "*";
   admission.requester = JsonText(RequesterToJson(requester));
+  content.update(marks);
   admission.content = JsonText(content);
   admission.at = std::chrono::floor<std::chrono::seconds>(at);
   return admission;
 }
 
 std::string Annotation(const SealedAdmission& admission, const Requester& requester,
-                       const std::string& uid, const std::string& key) {
+                       const Json& marks, const std::string& key) {
   Json json = RequesterToJson(requester);
   json[kSealed] = FormatRfc3339(admission.at);
   json[kSeal] = MakeSeal(key, admission);
-  if (!uid.empty()) json[kSealedUid] = uid;
+  json.update(marks);
   return JsonText(json);
 }
 
-// `content` returns what the seal covers of the object; it is given the UID in the annotation.
+std::string SealCreatorWith(CreatorKind kind, const Json& object, const std::string& ns,
+                            const Requester& requester, WallTime at, const Json& marks,
+                            const std::string& key) {
+  const Json content = CreatorContentOf(kind, object);
+  return Annotation(AdmissionOf(object, ns, requester, at, content, marks), requester, marks, key);
+}
+
+// `content` returns what the seal covers of the object.
 template <typename Content>
 std::optional<StampedRequester> ReadStamp(const Json& object, const std::string& ns,
                                           const Content& content) {
@@ -92,9 +109,11 @@ std::optional<StampedRequester> ReadStamp(const Json& object, const std::string&
     StampedRequester stamped;
     stamped.requester = ParseRequester(json);
     stamped.uid = json.value(kSealedUid, "");
+    stamped.admitted = json.value(kSealedAdmitted, false);
+    stamped.creator = json.value(kSealedCreator, "");
     stamped.admission =
         AdmissionOf(object, ns, stamped.requester, ReadTime(json, kSealed).value_or(WallTime{}),
-                    content(stamped.uid));
+                    content(object), MarksOf(json));
     stamped.seal = json.value(kSeal, "");
     return stamped;
   } catch (const Json::exception&) {
@@ -122,25 +141,51 @@ Json RequesterToJson(const Requester& requester) {
 }
 
 std::string SealRequester(const Json& object, const std::string& ns, const Requester& requester,
-                          WallTime now, const std::string& key) {
-  return Annotation(AdmissionOf(object, ns, requester, now, ContentOf(object)), requester, "", key);
+                          WallTime now, const std::string& key, const std::string& creator) {
+  Json marks = Json::object();
+  if (!creator.empty()) marks[kSealedCreator] = creator;
+  return Annotation(AdmissionOf(object, ns, requester, now, ContentOf(object), marks), requester,
+                    marks, key);
 }
 
 std::string SealCreator(CreatorKind kind, const Json& object, const std::string& ns,
                         const Requester& requester, WallTime now, const std::string& key,
                         const std::string& uid) {
-  return Annotation(AdmissionOf(object, ns, requester, now, CreatorContentOf(kind, object, uid)),
-                    requester, uid, key);
+  Json marks = Json::object();
+  if (!uid.empty()) marks[kSealedUid] = uid;
+  return SealCreatorWith(kind, object, ns, requester, now, marks, key);
+}
+
+std::string SealAdmitted(const RunCreator& creator, const Json& object, const std::string& key) {
+  return SealCreatorWith(creator.kind, object, creator.ns, creator.requester.value_or(Requester{}),
+                         creator.admission.at, {{kSealedUid, creator.uid}, {kSealedAdmitted, true}},
+                         key);
 }
 
 std::optional<StampedRequester> RequesterOf(const Json& object, const std::string& ns) {
-  return ReadStamp(object, ns, [&](const std::string&) { return ContentOf(object); });
+  return ReadStamp(object, ns, ContentOf);
 }
 
 std::optional<StampedRequester> CreatorRequesterOf(CreatorKind kind, const Json& object,
                                                    const std::string& ns) {
   return ReadStamp(object, ns,
-                   [&](const std::string& uid) { return CreatorContentOf(kind, object, uid); });
+                   [kind](const Json& creator) { return CreatorContentOf(kind, creator); });
+}
+
+std::string SealedCreatorOf(const Json& request, std::span<const std::string> keys) {
+  const Json& metadata = Member(request, "metadata");
+  // Most requests are nobody's runs, and this is cheap.
+  if (TextOf(Member(metadata, "annotations"), kRequesterAnnotation).find(kSealedCreator) ==
+      std::string::npos)
+    return "";
+  const std::optional<StampedRequester> stamped =
+      RequesterOf(request, TextOf(metadata, "namespace"));
+  if (!stamped || !SealHolds(keys, stamped->admission, stamped->seal)) return "";
+  // A copy of a run that was deleted has the same seal.
+  const std::optional<WallTime> created = ReadTime(metadata, "creationTimestamp");
+  const bool copied =
+      !created || std::chrono::abs(*created - stamped->admission.at) > kSealToCreation;
+  return copied ? "" : stamped->creator;
 }
 
 std::string Resealed(const std::string& annotation, const SealedAdmission& admission,

@@ -85,7 +85,10 @@ absl::Status CheckTemplateLabels(const Json& spec) {
   for (const char* field : {"labels", "annotations"}) {
     const Json entries = metadata.value(field, Json::object());
     for (const auto& [key, value] : entries.items()) {
-      absl::Status good = CheckLabelKey(key);
+      absl::Status good =
+          key.starts_with(kNamePrefix)
+              ? absl::InvalidArgumentError("Strobe writes those of strobe.dev itself")
+              : CheckLabelKey(key);
       if (good.ok() && std::string_view(field) == "labels")
         good = CheckLabelValue(value.get<std::string>());
       if (!good.ok()) {
@@ -143,7 +146,7 @@ Json RunOf(const RunCreator& creator, const std::string& name) {
   return object;
 }
 
-bool IsRunOf(const Json& request, const std::string& creator_uid) {
+bool SaysItIsRunOf(const Json& request, const std::string& creator_uid) {
   const Json& owners = Member(Member(request, "metadata"), "ownerReferences");
   return !creator_uid.empty() && FindBy(owners, "uid", creator_uid).has_value();
 }
@@ -174,8 +177,9 @@ CreatedRun ParseRun(const Json& request) {
   std::int64_t attempts = attempt.is_number_integer() ? attempt.get<std::int64_t>() : 0;
   // A run that has not ended counts as one attempt at least: it will record.
   if (run.state == RunState::kUnfinished) attempts = std::max<std::int64_t>(attempts, 1);
-  const absl::StatusOr<Nanos> duration = ParseDuration(TextOf(Member(request, "spec"), "duration"));
-  const Nanos each = duration.ok() ? *duration : CaptureSpec().duration;
+  const Json& spec = Member(request, "spec");
+  const Nanos each = ParseDuration(TextOf(spec, "duration")).value_or(CaptureSpec().duration) +
+                     ParseDuration(TextOf(spec, "lookBack")).value_or(Nanos{0});
   const absl::StatusOr<Nanos> recorded = ParseDuration(TextOf(status, "recorded"));
   // The status has no such field before an attempt has ended.
   if (!recorded.ok())

@@ -37,14 +37,16 @@ absl::Status CheckRun(nlohmann::json run);
 
 // The ProfileRequest to create. It has no requester yet, and no logdir if the template has none.
 nlohmann::json RunOf(const RunCreator& creator, const std::string& name);
-// Whether the request is a run of the creator with this UID.
-bool IsRunOf(const nlohmann::json& request, const std::string& creator_uid);
+// Whether the request says that it is a run of the creator with this UID. Whoever may create
+// requests can have it say so; see SealedCreatorOf.
+bool SaysItIsRunOf(const nlohmann::json& request, const std::string& creator_uid);
 // Leaves out `job`, because only some readers need it.
 CreatedRun ParseRun(const nlohmann::json& request);
 // What the request's target names; see TargetText.
 absl::StatusOr<std::string> JobOfRun(const nlohmann::json& request);
 // A run that a schedule or trigger has started and that records something, with its job; none if
-// the request is anything else. Labels tell, so that runs that have lost their owner count too.
+// the request says that it is anything else. Labels tell, so that runs that have lost their owner
+// count too; see SaysItIsRunOf.
 std::optional<CreatedRun> ParseAutomaticRun(const nlohmann::json& request);
 // Lets a run live until no budget counts it any more, whatever its ttlAfterFinished says.
 void KeepForBudgets(nlohmann::json& run);

@@ -104,9 +104,11 @@ absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
     }
   }
   RETURN_IF_ERROR(ApplySample(spec, run, trigger.rotates));
-  trigger.duration = CaptureSpec().duration;
-  if (const absl::Status read = ReadDuration(run["spec"], "duration", trigger.duration); !read.ok())
-    return absl::InvalidArgumentError(StrCat("template.spec.", MessageOf(read)));
+  CaptureSpec capture;
+  absl::Status read = ReadDuration(run["spec"], "duration", capture.duration);
+  read.Update(ReadDuration(run["spec"], "lookBack", capture.look_back));
+  if (!read.ok()) return absl::InvalidArgumentError(StrCat("template.spec.", MessageOf(read)));
+  trigger.duration = capture.duration + capture.look_back;
   trigger.run_json = JsonText(run);
   return absl::OkStatus();
 }

@@ -193,6 +193,7 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   process.rank = NumberField<std::uint32_t>(object, "rank");
   process.local_rank = NumberField<std::uint32_t>(object, "local_rank");
   process.world_size = NumberField<std::uint32_t>(object, "world_size");
+  process.local_world_size = NumberField<std::uint32_t>(object, "local_world_size");
   process.joined = object.value("joined", json(false)) == json(true);
   process.stepped = object.value("stepped", json(false)) == json(true);
   process.parent_pid = NumberField<std::uint32_t>(object, "parent_pid").value_or(0);
@@ -205,6 +206,7 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   if (!IsFileName(process.socket)) return Wrong("socket is not a file name");
   process.process_lock = object.value("process_lock", json(false)) == json(true);
   process.kineto = LineOf(object, "kineto");
+  process.asks_kineto = object.value("asks_kineto", json(true)) != json(false);
   process.refuses = object.value("refuses", json(false)) == json(true);
   process.steps = LineOf(object, "steps");
   if (!process.steps.empty() && !IsFileName(process.steps))

@@ -26,12 +26,15 @@ struct Announcement {
   std::string version{};
   std::string program{};
   std::optional<std::uint32_t> rank{}, local_rank{}, world_size{};
+  // How many processes its launcher started in its container, as that told it.
+  std::optional<std::uint32_t> local_world_size{};
   bool joined = false;  // Its framework has told the rank. Otherwise it is that of the environment.
   std::string address{};  // host:port of its profiler server on the loopback; empty if it has none.
   std::string socket{};   // The name, in the agent directory, of the socket that takes requests.
   std::string steps{};    // The name of the file that tells its steps; empty if there is none.
   // The socket by which its Kineto asks a daemon, as KinetoClient::socket; empty if not known.
   std::string kineto{};
+  bool asks_kineto = true;  // Its Kineto asks a daemon, as far as is known.
   // It refuses every capture over `socket`, because its framework's version cannot be recorded so,
   // and Kineto's daemon may record it instead.
   bool refuses = false;

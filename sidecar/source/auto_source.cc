@@ -196,6 +196,7 @@ AutoSource::AutoSource(session::Source& framework, InprocSource& inproc, session
                        KinetoSource* kineto)
     : AutoSource(framework, static_cast<session::Source&>(inproc), agent,
                  static_cast<session::Source*>(kineto)) {
+  processes_ = [&inproc] { return inproc.Processes(); };
   if (kineto == nullptr) return;
   inproc.ShareWithKineto([kineto](std::vector<Announcement> announced) {
     return kineto->Others(std::move(announced));
@@ -204,12 +205,15 @@ AutoSource::AutoSource(session::Source& framework, InprocSource& inproc, session
 
 std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   std::vector<v1::Source> servers = framework_.Probe(timeout), agents = agent_.Probe(timeout);
-  std::vector<v1::Source> processes = inproc_.Probe(timeout), unready;
+  std::vector<v1::Source> processes, unready, failed;
   const auto ready = [](const v1::Source& source) { return source.ready(); };
+  for (v1::Source& process : inproc_.Probe(timeout))
+    (process.ready() ? processes : failed).push_back(std::move(process));
   if (kineto_ != nullptr) {
     for (v1::Source& process : kineto_->Probe(timeout))
       (process.ready() ? processes : unready).push_back(std::move(process));
   }
+  unready.insert(unready.end(), failed.begin(), failed.end());
   // Injection configures one server address in every pod, whether the trainer has a server or not.
   // If another source is ready, that server may be missing. Several addresses are configured only
   // by users who have several servers.
@@ -276,6 +280,16 @@ std::vector<Recording> AutoSource::RecordSteps(const v1::CapturePlan& plan,
 std::vector<Recording> AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                           const Cancellation& terminate,
                                           const std::function<void()>& collecting) {
+  const WorkerProcesses processes = processes_ ? processes_() : WorkerProcesses{};
+  std::vector<Recording> recordings = RecordParts(plan, cancel, terminate, collecting);
+  AddMissingProcesses(plan, processes, recordings);
+  return recordings;
+}
+
+std::vector<Recording> AutoSource::RecordParts(const v1::CapturePlan& plan,
+                                               const Cancellation& cancel,
+                                               const Cancellation& terminate,
+                                               const std::function<void()>& collecting) {
   // Containers of a pod share its ports, so a profiler server's container cannot be determined.
   const bool contained = !plan.container().empty();
   if (plan.steps() > 0) return RecordSteps(plan, cancel, terminate, collecting);

@@ -1,9 +1,13 @@
 // Combines the sources of a worker: the framework's profiler servers, the profilers of processes
 // that announced themselves, Kineto's daemon, and the agent.
 #pragma once
+#include <functional>
+#include <vector>
+
 #include "sidecar/session/ports.h"
 #include "sidecar/source/inproc_source.h"
 #include "sidecar/source/kineto_source.h"
+#include "sidecar/source/missing_processes.h"
 
 namespace strobe {
 
@@ -27,6 +31,10 @@ class AutoSource final : public session::Source {
                                          const std::function<void()>& collecting) override;
 
  private:
+  std::vector<session::Recording> RecordParts(const v1::CapturePlan& plan,
+                                              const Cancellation& cancel,
+                                              const Cancellation& terminate,
+                                              const std::function<void()>& collecting);
   // The plan with the servers that answer.
   v1::CapturePlan WithServers(const v1::CapturePlan& plan);
   std::vector<session::Recording> RecordSteps(const v1::CapturePlan& plan,
@@ -38,6 +46,7 @@ class AutoSource final : public session::Source {
   session::Source& inproc_;
   session::Source& agent_;
   session::Source* const kineto_;
+  std::function<WorkerProcesses()> processes_{};  // Empty where no process tells of itself.
 };
 
 }  // namespace strobe

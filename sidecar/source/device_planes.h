@@ -1,7 +1,6 @@
 // Builds GPU planes in XLA's format, which XProf's tools expect: a plane per device, a line per
 // stream, and the stats by which kernels, copies and launches are recognized.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,22 +11,9 @@
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "sidecar/source/device_activity.h"
+#include "sidecar/source/tick_timeline.h"
 
 namespace strobe {
-
-// Converts the ring's ticks to picoseconds since the window began.
-struct TickScale {
-  std::uint64_t ticks = 0;
-  std::int64_t ps = 0;  // The time at `ticks`.
-  double ps_per_tick = 1;
-
-  std::int64_t Ps(std::uint64_t at) const {
-    const auto since = static_cast<double>(static_cast<std::int64_t>(at - ticks));
-    constexpr double kMaxPlausiblePs = 4e18;  // Limits forged times; it is longer than any window.
-    return ps + static_cast<std::int64_t>(
-                    std::clamp(since * ps_per_tick, -kMaxPlausiblePs, kMaxPlausiblePs));
-  }
-};
 
 // The device activity of one program.
 struct DeviceTrace {

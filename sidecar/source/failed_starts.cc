@@ -6,34 +6,51 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
+#include "agent/wire/file_lock.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/plain_text.h"
 #include "common/base/utf8.h"
 
 namespace strobe {
 namespace {
 
 constexpr std::string_view kFailedSuffix = ".failed";
-constexpr std::size_t kMaxLine = 500;
+constexpr std::size_t kMaxLine = 500, kMaxName = 100;
 
-// The beginning of the file, as one line.
-std::string ReadOneLine(int directory, const char* name) {
+// The beginning of the file, as one line, and whether its process still holds it.
+FailedStart ReadOne(int directory, const char* name) {
+  FailedStart start;
+  const std::string_view process(name, std::strlen(name) - kFailedSuffix.size());
+  start.process = WithoutControls(CutUtf8(process, kMaxName));
   const FileDescriptor file(
       openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info {};
-  if (file.get() < 0 || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
-    return "left no readable message";
+  if (file.get() < 0 || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    start.message = "left no readable message";
+    return start;
+  }
+  start.lives = wire::ByteIsLocked(file.get(), 0);
   std::string text(kMaxLine, '\0');
   const ssize_t size = pread(file.get(), text.data(), text.size(), 0);
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
   while (!text.empty() && text.back() == '\n') text.pop_back();
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return std::string(CutUtf8(text, kMaxLine));
+  start.message = CutUtf8(text, kMaxLine);
+  return start;
 }
 
 }  // namespace
+
+std::string FailedStart::container() const {
+  const std::size_t at = process.find('@');
+  return at == std::string::npos ? "" : process.substr(0, at);
+}
+
+std::string FailedStart::pid() const { return process.substr(process.find('@') + 1); }
 
 std::vector<FailedStart> TakeFailedStarts(const std::string& directory) {
   std::vector<FailedStart> failed;
@@ -42,9 +59,9 @@ std::vector<FailedStart> TakeFailedStarts(const std::string& directory) {
   while (const dirent* entry = readdir(entries)) {
     const std::string_view name = entry->d_name;
     if (!name.ends_with(kFailedSuffix)) continue;
-    FailedStart start{std::string(CutUtf8(name.substr(0, name.size() - kFailedSuffix.size()), 100)),
-                      ReadOneLine(dirfd(entries), entry->d_name)};
-    if (unlinkat(dirfd(entries), entry->d_name, 0) == 0) failed.push_back(std::move(start));
+    FailedStart start = ReadOne(dirfd(entries), entry->d_name);
+    if (start.lives || unlinkat(dirfd(entries), entry->d_name, 0) == 0)
+      failed.push_back(std::move(start));
     if (failed.size() == kMaxFailedStarts) break;
   }
   closedir(entries);

@@ -10,10 +10,14 @@ namespace strobe {
 struct FailedStart {
   std::string process{};  // "<pid>" or "<container>@<pid>", in the process's own PID namespace.
   std::string message{};  // One line of valid UTF-8.
+  bool lives = false;     // The process runs: it holds a lock on its file.
+
+  std::string container() const;  // Empty if it is not known.
+  std::string pid() const;        // Digits, unless the name is forged.
 };
 
-// Takes what processes told: returns and removes at most kMaxFailedStarts files. A file that cannot
-// be removed is left out, because it would be told again each time.
+// What processes told: at most kMaxFailedStarts files. Removes those of processes that have ended.
+// Such a file that cannot be removed is left out, because it would be told again each time.
 inline constexpr std::size_t kMaxFailedStarts = 64;
 std::vector<FailedStart> TakeFailedStarts(const std::string& directory);
 

@@ -119,11 +119,26 @@ std::vector<Announcement> InprocSource::Announced(const v1::CapturePlan& plan) c
   return kineto_is_asked ? others_(std::move(announced)) : announced;
 }
 
-std::vector<v1::Source> InprocSource::Probe(Nanos) {
-  for (const FailedStart& failed : TakeFailedStarts(directory_)) {
-    LogWarning("a program cannot be recorded by its framework",
-               {{"process", failed.process}, {"error", failed.message}});
+WorkerProcesses InprocSource::Processes() {
+  if (directory_.empty()) return {};
+  std::vector<FailedStart> failed = TakeFailedStarts(directory_);
+  {
+    MutexLock lock(&mutex_);
+    std::set<std::string> logged;
+    for (const FailedStart& start : failed) {
+      if (!logged_.contains(start.process))
+        LogWarning("a program cannot be recorded by its framework",
+                   {{"process", start.process}, {"error", start.message}});
+      if (start.lives) logged.insert(start.process);
+    }
+    logged_ = std::move(logged);
   }
+  WorkerProcesses processes{ReadAnnouncements(directory_), {}};
+  processes.failed = LivingAndUnannounced(std::move(failed), processes.announced);
+  return processes;
+}
+
+std::vector<v1::Source> InprocSource::Probe(Nanos) {
   std::vector<v1::Source> sources;
   for (const Announcement& process : ToRecord({}, Announced({}))) {
     v1::Source& source = sources.emplace_back();
@@ -132,6 +147,12 @@ std::vector<v1::Source> InprocSource::Probe(Nanos) {
     source.set_detail(StrCat(process.framework, " ", process.version));
     source.set_ready(true);
     if (const Rank rank = process.place()) *source.add_ranks() = *rank;
+  }
+  for (const FailedStart& failed : Processes().failed) {
+    v1::Source& source = sources.emplace_back();
+    source.set_kind(v1::SOURCE_FRAMEWORK);
+    source.set_address(StrCat("process ", failed.pid()));
+    source.set_detail(StrCat("Strobe's part could not start: ", failed.message));
   }
   return sources;
 }

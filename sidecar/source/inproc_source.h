@@ -7,9 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/source/announcements.h"
+#include "sidecar/source/missing_processes.h"
 
 namespace strobe {
 
@@ -25,6 +28,10 @@ class InprocSource final : public session::Source {
   // Must be called before any other function.
   void ShareWithKineto(Others others) { others_ = std::move(others); }
 
+  // What the worker's processes told of themselves. Logs each failure once.
+  WorkerProcesses Processes();
+
+  // A process that told why it cannot be recorded is a source that is not ready.
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
   std::vector<v1::StepPace> Steps() override;
@@ -43,6 +50,9 @@ class InprocSource final : public session::Source {
   const std::string directory_;
   const bool may_stall_;
   Others others_{};  // Empty where the sidecar is no daemon of Kineto's.
+  Mutex mutex_;
+  // Processes that run and whose failures have been logged.
+  std::set<std::string> logged_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The announcements that a capture with this plan records over their sockets. Pure.

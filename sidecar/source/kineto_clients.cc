@@ -56,6 +56,7 @@ KinetoClient* KinetoClients::Note(const KinetoQuestion& question, MonoTime now) 
   if (found != clients_.end()) client.gaps = {client.gaps[1], asked - client.asked};
   client.socket = question.socket;
   client.pids = question.pids;
+  client.began = question.began;
   client.idle = question.idle;
   client.asked = asked;
   return &client;

@@ -23,8 +23,11 @@ namespace strobe {
 
 // A process, by its socket.
 struct KinetoClient {
-  std::string socket{};                // The name of its socket; unique.
-  std::vector<std::uint32_t> pids{};   // The process and its ancestors, in its own PID namespace.
+  std::string socket{};               // The name of its socket; unique.
+  std::vector<std::uint32_t> pids{};  // The process and its ancestors, in its own PID namespace.
+  // When the process began, in the kernel's ticks since boot; none if it is in a PID namespace
+  // beside ours.
+  std::optional<std::uint64_t> began{};
   bool idle = false;                   // Its profiler was free when it asked last.
   MonoTime asked{};                    // When it asked last.
   std::array<Nanos, 2> gaps{};         // Between its last questions; 0 = not known.
@@ -42,6 +45,7 @@ struct KinetoClient {
 struct KinetoQuestion {
   std::string socket{};
   std::vector<std::uint32_t> pids{};
+  std::optional<std::uint64_t> began{};  // See KinetoClient.
   bool idle = false;
   Nanos age{};          // How long ago it arrived; negative or large after steps of the clock.
   bool unread = false;  // The process has not read an earlier answer.

@@ -143,6 +143,7 @@ void KinetoDaemon::Answer(const KinetoDatagram& datagram) {
   const absl::StatusOr<KinetoMessage> message = ParseKinetoMessage(datagram.bytes);
   const bool is_garbage = datagram.client.empty() || datagram.cut || !message.ok();
   const std::uint32_t own_pid = is_garbage || datagram.pid == 0 ? 0 : OwnPidOf(datagram.pid);
+  const std::optional<std::uint64_t> began = own_pid == 0 ? std::nullopt : BeganOf(datagram.pid);
   MutexLock lock(&mutex_);
   if (is_garbage) return Refuse("garbage");
   // The kernel tells who sent it, unless that process is in a PID namespace beside ours.
@@ -151,6 +152,7 @@ void KinetoDaemon::Answer(const KinetoDatagram& datagram) {
   const KinetoQuestion question{
       .socket = datagram.client,
       .pids = message->pids,
+      .began = began,
       .idle = message->idle,
       .age = datagram.arrived ? clock_.WallNow() - *datagram.arrived : Nanos::max(),
       .unread = answer != answers_.end() && IsKinetoUnread(answer->second)};

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "common/base/strings.h"
 
@@ -200,6 +201,22 @@ std::uint32_t OwnPidOf(std::uint32_t pid) {
     return own;
   }
   return 0;
+}
+
+std::optional<std::uint64_t> BeganOf(std::uint32_t pid) {
+  std::ifstream file(StrCat("/proc/", pid, "/stat"));
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  // The program's name is in parentheses and may contain any other.
+  const std::size_t name = line.rfind(')');
+  if (name == std::string::npos) return std::nullopt;
+  std::istringstream fields(line.substr(name + 1));
+  constexpr int kStart = 22, kState = 3;  // Numbers of fields, as proc(5) counts them.
+  std::string field;
+  for (int i = kState; i <= kStart; ++i) fields >> field;
+  std::uint64_t began = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), began);
+  return error == std::errc() && fields ? std::optional(began) : std::nullopt;
 }
 
 }  // namespace strobe

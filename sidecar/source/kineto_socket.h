@@ -45,5 +45,8 @@ std::optional<KinetoDatagram> ReceiveKineto(const FileDescriptor& daemon,
 
 // The process's ID in its own PID namespace, by /proc/<pid>/status; 0 if it is not known.
 std::uint32_t OwnPidOf(std::uint32_t pid);
+// When the process with this ID in our PID namespace began, in the kernel's ticks since boot; none
+// if there is no such process.
+std::optional<std::uint64_t> BeganOf(std::uint32_t pid);
 
 }  // namespace strobe

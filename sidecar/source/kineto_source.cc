@@ -40,10 +40,12 @@ std::vector<std::string> LabelsOf(const std::vector<KinetoClient>& clients) {
 }
 
 // Whether the announcement is the client's. Containers of a pod may have processes of the same ID,
-// but each socket has its own name.
+// but each socket has its own name, and a machine starts few processes in one tick.
 bool IsOfClient(const Announcement& process, const KinetoClient& client) {
   if (process.framework != "torch") return false;
-  return process.kineto.empty() ? process.pid == client.pid() : process.kineto == client.socket;
+  if (!process.kineto.empty()) return process.kineto == client.socket;
+  return process.asks_kineto && process.pid == client.pid() &&
+         (!client.began || *client.began == process.began);
 }
 
 // Whether Kineto's daemon records the announced process, if it is a client. Without the socket's

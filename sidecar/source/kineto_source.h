@@ -47,7 +47,8 @@ class KinetoSource final : public session::Source {
 };
 
 // The clients without those that announced themselves: no process is recorded twice. A process is
-// known by the socket that it announced, or by its ID if it announced none. A process that refuses
+// known by the socket that it announced. If it announced none and may have one, it is known by its
+// ID and, where the daemon sees that, by its begin. A process that refuses
 // captures over its own socket stays, because Kineto can record it. Pure.
 std::vector<KinetoClient> WithoutAnnounced(std::vector<KinetoClient> clients,
                                            const std::vector<Announcement>& announced);

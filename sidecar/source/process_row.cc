@@ -167,6 +167,13 @@ ProcessVerdict JudgeProgram(const ProgramFacts& facts, const CaptureTimes& times
   JudgeCoverage(facts, times, row, verdict);
   JudgeDeath(facts, times, row);
   JudgeRecords(facts, row);
+  if (facts.tick_jump_ns > 0) {
+    verdict.warnings.push_back(
+        StrCat(facts.label, ": the processor's counter, by which it tells times, jumped by ",
+               For(static_cast<std::int64_t>(facts.tick_jump_ns)),
+               " against the kernel's clock while it was recorded; events around that moment, or "
+               "after it if the counter went back, are misplaced"));
+  }
   if (facts.cut > 0) {
     verdict.warnings.push_back(
         StrCat(facts.label, ": ", facts.cut,

@@ -161,6 +161,7 @@ ProgramFacts RecordedProgram::Facts() {
                      .lost = lost(),
                      .cut = Cut(),
                      .device = devices_.status()};
+  facts.tick_jump_ns = Timeline().jump_ns();
   facts.device.mistimed = devices_.activity().MistimedKernels();
   facts.device.cut_names = devices_.activity().CutNames();
   facts.ended_cleanly = !facts.lives && from.ended.load(std::memory_order_acquire) != 0;
@@ -229,7 +230,7 @@ std::optional<std::int64_t> RecordedProgram::DevicesReachedBack(const TraceSpan&
 }
 
 std::uint64_t RecordedProgram::DeviceClockJumpNs() const {
-  return devices_.clock().jump_ns(NsPerTick());
+  return devices_.clock().jump_ns(Timeline().ns_per_tick());
 }
 
 std::uint64_t RecordedProgram::WithoutRing() const {
@@ -278,6 +279,7 @@ double RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget)
   if (settled_) return 0;
   CheckOn();
   OpenReaders(From::kStart);
+  timeline_.Note(wire::MonotonicMoment(kind_));
   double filled = 0;
   for (wire::RingReader& reader : readers_) {
     filled = std::max(filled, reader.filled());
@@ -302,24 +304,22 @@ double RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget)
   }));
 }
 
-double RecordedProgram::NsPerTick() const {
-  const wire::TickMoment end = wire::MonotonicMoment(kind_);
-  return end.ticks == begin_.ticks ? 1
-                                   : static_cast<double>(end.other_ns - begin_.other_ns) /
-                                         static_cast<double>(end.ticks - begin_.ticks);
+TickTimeline RecordedProgram::Timeline() const {
+  TickTimeline timeline = timeline_;
+  timeline.Note(wire::MonotonicMoment(kind_));
+  return timeline;
 }
 
 TickScale RecordedProgram::Scale(const TraceSpan& span) const {
-  return {begin_.ticks, (static_cast<std::int64_t>(begin_.other_ns) - span.start_ns) * 1000,
-          NsPerTick() * 1000};
+  return Timeline().Scale(span.start_ns);
 }
 
 std::int64_t RecordedProgram::MonotonicOf(std::uint64_t ticks) const {
-  const auto since = static_cast<double>(static_cast<std::int64_t>(ticks - begin_.ticks));
+  const auto begin_ns = static_cast<std::int64_t>(begin_.other_ns);
   // Limits forged times to a day around the capture.
-  constexpr double kDayNs = 86'400e9;
-  return static_cast<std::int64_t>(begin_.other_ns) +
-         static_cast<std::int64_t>(std::clamp(since * NsPerTick(), -kDayNs, kDayNs));
+  constexpr std::int64_t kDayNs = 86'400'000'000'000;
+  return begin_ns +
+         std::clamp<std::int64_t>(Timeline().Scale(begin_ns).Ps(ticks) / 1000, -kDayNs, kDayNs);
 }
 
 void RecordedProgram::AddSteps(std::int64_t wall_minus_monotonic_ns,

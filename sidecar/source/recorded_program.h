@@ -18,6 +18,7 @@
 #include "sidecar/source/process_row.h"
 #include "sidecar/source/recorded_devices.h"
 #include "sidecar/source/ring_files.h"
+#include "sidecar/source/tick_timeline.h"
 #include "sidecar/source/told_steps.h"
 
 namespace strobe {
@@ -140,7 +141,8 @@ class RecordedProgram {
   std::int64_t LastRecordNs() const;
   wire::FileHeader& header() const { return *file_.header(); }
   void OpenReaders(From from);
-  double NsPerTick() const;
+  // What is known of the ticks now.
+  TickTimeline Timeline() const;
   TickScale Scale(const TraceSpan& span) const;
   std::int64_t MonotonicOf(std::uint64_t ticks) const;
   std::uint64_t WithoutRing() const;
@@ -151,6 +153,7 @@ class RecordedProgram {
   const wire::TickKind kind_;
   // Ticks and CLOCK_MONOTONIC when the recording of this program began.
   const wire::TickMoment begin_;
+  TickTimeline timeline_{begin_};
   // Copies of the header's values, because the program can change them.
   const std::uint32_t pid_;
   const std::uint64_t born_ns_;

@@ -33,6 +33,12 @@ constexpr std::uint64_t kSlowestRate = storage::Pace::kMinRate;
 // Traces of one capture that are uploaded at the same time.
 constexpr std::size_t kUploadsAtOnce = 4;
 
+// Whether the run's name has the capture's id, so that nobody else writes into it. Workers that may
+// not read the logdir write into such runs, and cannot see what is there.
+bool IsOwnRun(const v1::CapturePlan& plan, const std::string& run) {
+  return run == UnclaimedRun(plan.run(), plan.capture_id());
+}
+
 }  // namespace
 
 UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* spool,
@@ -109,13 +115,14 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
   ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store, stores_.Open(logdir, limits));
   ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
   const std::string key = TraceKey(run, plan.worker());
+  storage::UploadOptions options{.sha256 = report.sha256(), .key_is_own = IsOwnRun(plan, run)};
   if (!spooled) {
-    RETURN_IF_ERROR(UploadOnce(*store, plan.logdir(), key, bytes, limits, report.sha256()));
+    RETURN_IF_ERROR(UploadOnce(*store, plan.logdir(), key, bytes, limits, options));
     return logdir.UrlOf(key);
   }
   std::string id;
   bool warned = false;
-  storage::UploadOptions options{.sha256 = report.sha256(), .resume = spool_->LoadUpload(trace.id)};
+  ASSIGN_OR_RETURN(options.resume, JournalFor(trace, key));
   options.save = [&](storage::UploadState state) {
     state.key = key;
     id = state.id;
@@ -133,6 +140,17 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
   return status;
 }
 
+absl::StatusOr<storage::UploadState> UploadDelivery::JournalFor(const SpooledTrace& trace,
+                                                                const std::string& key) {
+  storage::UploadState journal = spool_->LoadUpload(trace.id);
+  if (journal.key.empty() || journal.key == key) return journal;
+  if (!AbortUpload(trace.report->plan().logdir(), journal.key, journal.id))
+    return absl::CancelledError("the sidecar ends");
+  journal = {.key = key};
+  (void)spool_->SaveUpload(trace.id, journal);
+  return journal;
+}
+
 // Whether the run was deleted after an earlier attempt had claimed it.
 bool UploadDelivery::RunIsGone(const SpooledTrace& trace, const StoreLimits& limits) {
   const v1::CapturePlan& plan = trace.report->plan();
@@ -148,11 +166,10 @@ bool UploadDelivery::RunIsGone(const SpooledTrace& trace, const StoreLimits& lim
 // no time for that.
 absl::Status UploadDelivery::UploadOnce(ObjectStore& store, const std::string& logdir,
                                         const std::string& key, const ByteSource& bytes,
-                                        const StoreLimits& limits, const std::string& sha256) {
+                                        const StoreLimits& limits, storage::UploadOptions options) {
   std::string id;
-  absl::Status status =
-      UploadPaced(store, key, bytes, limits,
-                  {.sha256 = sha256, .save = [&](const auto& state) { id = state.id; }});
+  options.save = [&](const auto& state) { id = state.id; };
+  absl::Status status = UploadPaced(store, key, bytes, limits, options);
   if (!status.ok()) (void)AbortUpload(logdir, key, id);
   return status;
 }
@@ -288,7 +305,8 @@ absl::StatusOr<std::string> UploadDelivery::UploadOriginal(const v1::CapturePlan
                    OpenStore(stores_, plan.logdir(), limits));
   ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
   std::string name = session::OriginalName(plan.worker(), original);
-  RETURN_IF_ERROR(UploadOnce(*store, plan.logdir(), RunPrefix(run) + name, *bytes, limits, sha256));
+  RETURN_IF_ERROR(UploadOnce(*store, plan.logdir(), RunPrefix(run) + name, *bytes, limits,
+                             {.sha256 = sha256, .key_is_own = IsOwnRun(plan, run)}));
   return name;
 }
 

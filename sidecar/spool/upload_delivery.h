@@ -66,7 +66,11 @@ class UploadDelivery final : public session::Delivery {
   // Uploads bytes that are nowhere else, so that the upload is never resumed.
   absl::Status UploadOnce(ObjectStore& store, const std::string& logdir, const std::string& key,
                           const ByteSource& bytes, const StoreLimits& limits,
-                          const std::string& sha256);
+                          storage::UploadOptions options);
+  // The journal of an upload to the key. An upload to another one is aborted: the run has got
+  // another name since. Cancelled if Stop came first.
+  absl::StatusOr<storage::UploadState> JournalFor(const SpooledTrace& trace,
+                                                  const std::string& key);
   absl::StatusOr<std::string> KeptAfter(MonoTime deadline, absl::StatusOr<std::string> url) const;
   absl::StatusOr<std::string> UploadNow(const SpooledTrace& trace, const ByteSource& bytes,
                                         const StoreLimits& limits, bool spooled);

@@ -14,8 +14,9 @@ import time
 from tests.bench import bare_writes, bars
 from tests.support.api_writes import writes
 from tests.support.control_plane import ControlPlane, Kubectl
+from tests.support.memory_group import memory_group
 from tests.support.metrics import total
-from tests.support.operator import Operator
+from tests.support.operator import Operator, condition, profile_request
 from tests.support.ports import free_port
 from tests.support.processes import BIN, ROOT, TOOLS, Group, cpu_seconds, high_water, memory, wait_until
 
@@ -23,6 +24,7 @@ NODES, WIDE, TEAMS, REQUESTS_EACH, WORKERS_EACH = 5000, 2000, 100, 10, 8
 WRITERS = 8
 ROUNDS = 5
 KNOWN_RATE = 24  # Requests per second in benchmarks.md, on a machine whose API server allowed a bare client 42.
+LARGE_PODS, NAMERS, LABELS, LARGE_REQUESTS, CHART_LIMIT = int(os.environ.get("STROBE_LARGE_PODS", 10_000)), 8, 20_000, 169, 512
 PEER = ROOT / "tests/bench/controller_runtime"
 KWOK = "v0.7.0"
 
@@ -288,3 +290,103 @@ def run(directory):
             f"| processor time for each of them, in ms | {floor[1]} | |",
             f"| the same while kwok keeps {NODES} nodes and {pods()} pods alive on the same two cores | {beside[0]:.0f} per second | |",
             f"| processor time | {beside[1]} | |\n"])
+
+
+def variables_pod(number):
+    """A pod of about 23 kB, as those of jobs with NCCL and EFA are."""
+    env = [{"name": f"NCCL_{i}", "value": "x" * 120} for i in range(100)]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{number}", "labels": {"app": "train", "strobe.dev/inject": "true"}},
+            "spec": {"containers": [{"name": "t", "image": "t", "env": env}],
+                     "initContainers": [{"name": "strobe-sidecar", "image": "s", "restartPolicy": "Always", "ports": [{"name": "strobe", "containerPort": 1}]}]}}
+
+
+def naming(name, pods, **metadata):
+    made = profile_request(name, "/x", target={"pods": pods}, attempts=1, start={"readyTimeout": "1h"})
+    made["metadata"].update(metadata)
+    return made
+
+
+def seconds_to_refusal(kubectl, name):
+    """How long a request that finds no pods takes from its creation to its end."""
+    began = time.monotonic()
+    kubectl.create(profile_request(name, "/x", attempts=1, start={"readyTimeout": "0s"}), check=True)
+    wait_until(lambda: condition(kubectl.get("profilerequest", name), "Succeeded")["status"] == "False", 120, name)
+    return time.monotonic() - began
+
+
+def in_a_large_namespace(group, api, kubectl, operator):
+    """Requests that name 20 pods each in a namespace of large pods. Returns the peak of the operator's memory."""
+    api.create("/api/v1/namespaces/large/pods", [variables_pod(i) for i in range(LARGE_PODS)])
+    size = len(json.dumps(api.get("/api/v1/namespaces/large/pods/p0")))
+    pods = [[f"p{i * 20 + j}" for j in range(20)] for i in range(NAMERS)]
+    api.create("/apis/strobe.dev/v1alpha1/namespaces/large/profilerequests", [naming(f"r{i}", pods[i]) for i in range(NAMERS)])
+    wait_until(lambda: all(condition(r, "Accepted")["reason"] for r in kubectl.get("profilerequests")["items"]), 60, "all are looked at")
+    time.sleep(20)
+    print(f"  {LARGE_PODS} pods of {size / 1000:.0f} kB, {NAMERS} requests: {high_water(operator.process.pid):.0f} MiB at the peak", flush=True)
+    # So many names have the whole namespace listed.
+    api.create("/apis/strobe.dev/v1alpha1/namespaces/large/profilerequests", [naming("all", [f"p{i}" for i in range(300)])])
+    time.sleep(10)
+    return high_water(operator.process.pid)
+
+
+def starts(group, kubeconfig, name, wrap=()):
+    """Starts an operator. Returns it, the seconds until it was ready and the processor seconds until then."""
+    operator = Operator(group, kubeconfig, name=name, flags=["--no-leader-election"])
+    operator.command = [*wrap, *operator.command]
+    began = time.monotonic()
+    operator.start().wait_ready(120)
+    return operator, time.monotonic() - began, cpu_seconds(operator.process.pid)
+
+
+def of_large_objects(directory):
+    """What the operator takes beside large pods, and beside objects that a user made as large as the API server allows."""
+    labels = {f"{i:x}": "" for i in range(LABELS)}
+    with Group(directory / "logs") as group, memory_group(CHART_LIMIT) as wrap:
+        plane = ControlPlane(group, directory / "plane").start()
+        admin, api = Kubectl(plane.kubeconfig), Api(plane)
+        admin.install_crds()
+        for space in ("large", "mallory", "team"):
+            admin.create_namespace(space)
+        large, mallory, team = (Kubectl(plane.kubeconfig, space) for space in ("large", "mallory", "team"))
+        operator, idle, idle_cpu = starts(group, plane.kubeconfig, "idle", wrap)
+        peak = in_a_large_namespace(group, api, large, operator)
+        operator.process.kill()
+        large.run("delete", "profilerequests", "--all", "--wait=false")
+
+        path = "/apis/strobe.dev/v1alpha1/namespaces/mallory/profilerequests"
+        api.create(path, [naming(f"r{i}", ["nobody"], labels=labels) for i in range(20)])
+        size = len(json.dumps(api.get(f"{path}/r0")))
+        operator, ready, ready_cpu = starts(group, plane.kubeconfig, "beside-20", wrap)
+        each = (ready_cpu - idle_cpu) / 20
+        api.create(path, [naming(f"r{i}", ["nobody"], labels=labels) for i in range(20, LARGE_REQUESTS)])
+        time.sleep(5)
+        assert operator.process.running()
+        all_peak = high_water(operator.process.pid)
+        operator.process.kill()
+        operator, again, _ = starts(group, plane.kubeconfig, "beside-all", wrap)
+        alone = seconds_to_refusal(team, "alone")
+        made = variables_pod(0)
+        made["metadata"]["labels"].update(labels)
+        for i in range(6):
+            made["metadata"]["name"] = f"m{i}"
+            mallory.create(made, check=True)
+        for i in range(NAMERS):
+            mallory.create(profile_request(f"select-{i}", "/x", attempts=1, start={"readyTimeout": "1h"}), check=True)
+        time.sleep(5)
+        beside = seconds_to_refusal(team, "beside")
+        assert operator.process.running()
+        bars.at_most(f"peak beside {LARGE_PODS} pods of 23 kB and {NAMERS} requests, MiB", peak, 200)
+        bars.at_most(f"processor seconds to read an object of {LABELS} labels", each, 0.05)
+        bars.at_most("ready beside 20 large requests, s more than idle", ready - idle, 2)
+        bars.at_most("a request beside large pods of another namespace, s more than alone", beside - alone, 3)
+        return "\n".join([
+            "## Large objects\n",
+            f"A real API server, and an operator with {CHART_LIMIT} MiB, which is the chart's limit.\n",
+            "| | | bar |", "|---|---|---|",
+            f"| peak of memory, {NAMERS} requests that name 20 pods each among {LARGE_PODS} pods of 23 kB | {peak:.0f} MiB | 200 MiB |",
+            f"| ready, alone | {idle:.1f} s | |",
+            f"| ready beside 20 requests of {size / 1000:.0f} kB ({LABELS} labels) | {ready:.1f} s | 2 s more |",
+            f"| processor time for each of them | {each * 1000:.0f} ms | 50 ms |",
+            f"| peak of memory while another {LARGE_REQUESTS - 20} are created; ready after a restart beside all {LARGE_REQUESTS} | {all_peak:.0f} MiB; {again:.1f} s | |",
+            f"| a request that finds no pods, from its creation to its end | {alone:.1f} s | |",
+            f"| the same beside 6 pods of {LABELS} labels and {NAMERS} requests for them in another namespace | {beside:.1f} s | 3 s more |\n"])

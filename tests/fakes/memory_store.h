@@ -160,15 +160,16 @@ class MemoryStore final : public ObjectStore, public PartUploads {
     }));
     return id;
   }
-  absl::StatusOr<std::string> Part(std::string_view, const std::string& upload, std::size_t index,
-                                   const ByteSource& bytes, std::uint64_t offset,
+  absl::StatusOr<std::string> Part(std::string_view key, const std::string& upload,
+                                   std::size_t index, const ByteSource& bytes, std::uint64_t offset,
                                    std::size_t size) override {
     const std::string id = StrCat("part-", index);
     std::string all(size, '\0');
     RETURN_IF_ERROR(bytes.Read(offset, all));
     RETURN_IF_ERROR(Do("part", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
       const auto found = bucket_.uploads.find(upload);
-      if (found == bucket_.uploads.end()) return absl::NotFoundError("no such upload");
+      if (found == bucket_.uploads.end() || found->second.key != key)
+        return absl::NotFoundError("no such upload");
       found->second.parts[id] = std::move(all);
       return absl::OkStatus();
     }));
@@ -178,7 +179,8 @@ class MemoryStore final : public ObjectStore, public PartUploads {
                       std::span<const std::string> parts) override {
     return Do("commit", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
       const auto found = bucket_.uploads.find(upload);
-      if (found == bucket_.uploads.end()) return absl::NotFoundError("no such upload");
+      if (found == bucket_.uploads.end() || found->second.key != key)
+        return absl::NotFoundError("no such upload");
       if (bucket_.objects.contains(key)) return absl::AlreadyExistsError("there");
       MemoryBucket::Object object{"", found->second.sha256};
       for (const std::string& part : parts) object.bytes += found->second.parts.at(part);
@@ -187,9 +189,11 @@ class MemoryStore final : public ObjectStore, public PartUploads {
       return absl::OkStatus();
     });
   }
-  absl::Status Abort(std::string_view, const std::string& upload) override {
+  absl::Status Abort(std::string_view key, const std::string& upload) override {
     return Do("abort", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
-      bucket_.uploads.erase(upload);
+      std::erase_if(bucket_.uploads, [&](const auto& entry) {
+        return entry.first == upload && entry.second.key == key;
+      });
       return absl::OkStatus();
     });
   }

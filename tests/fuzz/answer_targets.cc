@@ -191,7 +191,7 @@ ProfileRequest SomeRequest() {
 
 }  // namespace
 
-void Answers(std::string_view bytes) {
+bool Answers(std::string_view bytes) {
   SimulatedTime time(WallTime{std::chrono::seconds(1'790'000'000)});
   Pieces pieces(bytes);
   Liars liars(time, pieces);
@@ -228,6 +228,7 @@ void Answers(std::string_view bytes) {
   spec.request = raw;
   Require(ManifestJson(ComposeManifest(spec, odd)).ok(), "the manifest cannot be written");
   RequireTaken(request, FinishedStatus(request, odd, time.WallNow()));
+  return result.succeeded;
 }
 
 }  // namespace strobe::fuzz

@@ -1,7 +1,10 @@
 // run_corpus TARGET FOLDER ROUNDS|DURATION [SEED]: runs a target on every file of the folder, then
 // on randomly damaged copies of them, for a number of rounds (200000) or a duration (10m). Prints
 // the seed; the same seed reproduces the same inputs. An input that takes a minute ends the program
-// like a crash.
+// like a crash. A folder of which no file is accepted is an error: damaged copies of it would only
+// be refused.
+//
+// run_corpus make-index TRACES FOLDER: makes the corpus of `index` anew from that of `space`.
 #include <google/protobuf/stubs/logging.h>
 #include <unistd.h>
 
@@ -16,6 +19,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/duration.h"
@@ -71,10 +75,23 @@ std::string Damage(std::string bytes, const std::vector<std::string>& corpus,
   return bytes;
 }
 
+int MakeIndexCorpus(const std::filesystem::path& traces, const std::filesystem::path& folder) {
+  for (const auto& file : std::filesystem::directory_iterator(traces)) {
+    std::ifstream trace(file.path(), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(trace), {}};
+    const std::string index = strobe::fuzz::IndexSeed(bytes);
+    if (bytes.empty() || index.empty()) continue;
+    std::ofstream(folder / file.path().stem().concat(".index"), std::ios::binary) << index;
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, void (*)(std::string_view)> targets = {
+  if (argc == 4 && std::string_view(argv[1]) == "make-index")
+    return MakeIndexCorpus(argv[2], argv[3]);
+  const std::map<std::string, bool (*)(std::string_view)> targets = {
       {"space", strobe::fuzz::Space},
       {"digest", strobe::fuzz::Digest},
       {"trace_json", strobe::fuzz::TraceJson},
@@ -99,8 +116,9 @@ int main(int argc, char** argv) {
   }
   const auto target = [run = found->second](const std::string& bytes) {
     alarm(60);
-    run(bytes);
+    const bool accepted = run(bytes);
     alarm(0);
+    return accepted;
   };
   google::protobuf::SetLogHandler(nullptr);
   strobe::InitLog(strobe::LogLevel::kError, strobe::LogFormat::kText);
@@ -119,7 +137,8 @@ int main(int argc, char** argv) {
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   std::fflush(stdout);
   std::mt19937_64 random(seed);
-  for (const std::string& bytes : corpus) target(bytes);
+  const auto accepted = std::count_if(corpus.begin(), corpus.end(), target);
+  if (accepted == 0) return std::fprintf(stderr, "no file of %s is accepted\n", argv[2]), 1;
   const auto began = std::chrono::steady_clock::now();
   const absl::StatusOr<strobe::Nanos> duration = strobe::ParseDuration(argv[3]);
   const long most = duration.ok() ? std::numeric_limits<long>::max() : std::atol(argv[3]);

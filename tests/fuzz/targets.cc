@@ -20,6 +20,7 @@
 #include "collector/index/build.h"
 #include "collector/kineto/trace_file.h"
 #include "collector/xplane/summary.h"
+#include "common/base/guard.h"
 #include "common/base/sha256.h"
 #include "operator/admission/inject.h"
 #include "operator/admission/review.h"
@@ -144,9 +145,9 @@ void RequireUniqueOnes(const nlohmann::json& pod) {
 
 }  // namespace
 
-void Space(std::string_view bytes) {
+bool Space(std::string_view bytes) {
   const Allocations allocations;
-  xplane::Summarize(bytes).status().IgnoreError();
+  const absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(bytes);
   // Twice the free part and 4 more per byte, for a second copy of the names and the allocator's
   // rounding.
   const std::size_t most =
@@ -158,7 +159,7 @@ void Space(std::string_view bytes) {
   std::vector<convert::OpenTrace> traces;
   traces.push_back(Trace(bytes));
   const absl::StatusOr<convert::AlignedTraces> aligned = convert::AlignTraces(traces);
-  if (!aligned.ok()) return;
+  if (!aligned.ok()) return false;
   const xplane::Space& space = aligned->workers[0].space;
   analysis::FindSteps(space).status().IgnoreError();
   for (const xplane::Plane& plane : space.planes)
@@ -168,16 +169,18 @@ void Space(std::string_view bytes) {
   convert::WriteChromeTrace(aligned->workers, Swallow).IgnoreError();
   convert::WritePerfettoTrace(aligned->workers, Swallow).IgnoreError();
   index::BuildIndex(traces[0].bytes(), space, {}, Swallow).IgnoreError();
+  return summary.ok() && summary->events > 0;
 }
 
-void Digest(std::string_view bytes) {
+bool Digest(std::string_view bytes) {
   const absl::StatusOr<strobe::Digest> digest = DecodeDigest(bytes);
-  if (!digest.ok()) return;
+  if (!digest.ok()) return false;
   const absl::StatusOr<strobe::Digest> again = DecodeDigest(EncodeDigest(*digest));
   if (!again.ok() || again->steps.size() != digest->steps.size()) std::abort();
+  return !digest->steps.empty() || !digest->devices.empty();
 }
 
-void TraceJson(std::string_view bytes) {
+bool TraceJson(std::string_view bytes) {
   const Allocations allocations;
   std::string_view left = bytes;
   // The first byte decides in which pieces the file comes.
@@ -205,7 +208,7 @@ void TraceJson(std::string_view bytes) {
     std::fprintf(stderr, "%zu bytes took %zu bytes of memory\n", bytes.size(), allocations.peak());
     std::abort();
   }
-  if (!status.ok()) return;
+  if (!status.ok()) return false;
   const absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(space);
   if (!summary.ok() || summary->events != report.spans) {
     std::fprintf(stderr, "%s; %llu events written\n", summary.status().ToString().c_str(),
@@ -217,19 +220,28 @@ void TraceJson(std::string_view bytes) {
   for (const xplane::Plane& plane : read->planes) {
     if (!analysis::ComputeStats(plane).ok()) std::abort();
   }
+  return report.spans > 0;
 }
 
-void Index(std::string_view bytes) {
+bool Index(std::string_view bytes) {
   std::vector<std::uint64_t> words((bytes.size() + 7) / 8);  // Aligns the bytes to 8.
   if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
   const absl::StatusOr<index::Index> index =
       index::Index::Open({reinterpret_cast<const char*>(words.data()), bytes.size()});
-  if (index.ok()) index::AskAll(*index);
+  if (!index.ok()) return false;
+  index::AskAll(*index);
+  return !index->tracks().empty();
 }
 
-void Hlo(std::string_view bytes) {
+std::string IndexSeed(std::string_view trace) {
+  if (!xplane::Space::Read(trace).ok()) return "";
+  const index::MadeIndex made{std::string(trace)};
+  return made.status.ok() ? std::string(made.view()) : "";
+}
+
+bool Hlo(std::string_view bytes) {
   const absl::StatusOr<analysis::HloModule> module = analysis::HloModule::Read(bytes);
-  if (!module.ok()) return;
+  if (!module.ok()) return false;
   module->Root().status().IgnoreError();
   for (std::uint32_t c = 0; c < module->computations.size(); ++c) {
     const analysis::HloComputation& computation = module->computations[c];
@@ -239,9 +251,10 @@ void Hlo(std::string_view bytes) {
       analysis::OriginOf(computation.instructions[i]);
     }
   }
+  return !module->computations.empty();
 }
 
-void Query(std::string_view bytes) {
+bool Query(std::string_view bytes) {
   static OneTrace library(SmallTrace());
   static const viewer::ViewerOptions options;
   static viewer::Viewer viewer(library, options);
@@ -250,10 +263,14 @@ void Query(std::string_view bytes) {
   if (question < bytes.size()) request.query = bytes.substr(question + 1);
   while (viewer.Answer({"/api/run", "", "localhost"}).body.find("\"loading\"") != std::string::npos)
     ;
-  viewer.Answer(request);
+  viewer.LoadOf(request, &catalog::kAllVisible);
+  const bool answered = viewer.Answer(request).status == 200;
+  // The viewer's own guard would hide them.
+  if (!CaughtExceptions().empty()) std::abort();
+  return answered;
 }
 
-void Admission(std::string_view bytes) {
+bool Admission(std::string_view bytes) {
   using Json = nlohmann::json;
   static const InjectionSettings kSettings{.image = "i", .enrollment = "o:1"};
   ParseReview(std::string(bytes)).status().IgnoreError();
@@ -261,8 +278,10 @@ void Admission(std::string_view bytes) {
   if (pod.is_discarded()) pod = OddPod(bytes);
   const Injection injection = Inject(pod, kSettings, {.roots = "roots", .seed = "s"});
   InjectionDamage(pod);
-  if (!injection.skipped.empty())
-    return Require(injection.patch.empty(), "skipped, yet patched", pod);
+  if (!injection.skipped.empty()) {
+    Require(injection.patch.empty(), "skipped, yet patched", pod);
+    return false;
+  }
   const Json patched = pod.patch(injection.patch);
   RequireUniqueOnes(patched);
   Require(Inject(patched, kSettings, {.roots = "roots", .seed = "s"}).patch.empty(),
@@ -273,9 +292,10 @@ void Admission(std::string_view bytes) {
                                     step["path"].get<std::string>().ends_with("/restartPolicy"));
     Require(step["op"] == "add" || fills_null, "changed what was there", pod);
   }
+  return !injection.patch.empty();
 }
 
-void Runs(std::string_view bytes) {
+bool Runs(std::string_view bytes) {
   namespace list = catalog;
   const std::string text(bytes);
   const absl::StatusOr<list::ManifestFacts> facts = list::ReadManifestFacts(bytes);
@@ -302,6 +322,7 @@ void Runs(std::string_view bytes) {
     (void)list::SearchRuns(all, {.text = text, .limit = limit}, list::kAllVisible);
     (void)list::SearchRuns(all, {.limit = limit, .after = text}, list::kAllVisible);
   }
+  return !runs.entries.empty();
 }
 
 }  // namespace strobe::fuzz

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -119,7 +120,7 @@ std::string Ask(int port, std::string_view bytes) {
 
 }  // namespace
 
-void Watch(std::string_view bytes) {
+bool Watch(std::string_view bytes) {
   static const SystemClock clock;
   const auto transport = std::make_shared<kube::ScriptedTransport>();
   kube::Client client(clock, transport);
@@ -136,22 +137,30 @@ void Watch(std::string_view bytes) {
     rest.remove_prefix(size);
   }
   transport->AddStream(std::move(chunks));
+  std::atomic<bool> any_read{false};
   kube::Reflector reflector(clock, client, {"/things", std::chrono::seconds(290)}, cache,
-                            [&cache](const std::string& key) {
-                              if (const kube::Object object = cache.Get(key)) ReadObject(*object);
+                            [&](const std::string& key) {
+                              const kube::Object object = cache.Get(key);
+                              if (!object) return;
+                              ReadObject(*object);
+                              any_read = true;
                             });
   reflector.Start();
   // The reflector has read the stream when it asks for the next one or has failed.
   const kube::ReflectorStats& stats = reflector.stats();
   while (stats.failures == 0 && stats.watches < 2) std::this_thread::yield();
+  return any_read;
 }
 
-void Alerts(std::string_view bytes) {
+bool Alerts(std::string_view bytes) {
   const absl::StatusOr<AlertPayload> payload = ParseAlerts(std::string(bytes));
   const auto require = [](bool holds) {
     if (!holds) std::abort();
   };
-  if (!payload.ok()) return require(IsUtf8(MessageOf(payload.status())));
+  if (!payload.ok()) {
+    require(IsUtf8(MessageOf(payload.status())));
+    return false;
+  }
   require(IsUtf8(payload->why_invalid) && payload->alerts.size() <= kMaxAlertsPerPost);
   for (const Alert& alert : payload->alerts) {
     require(!alert.fingerprint.empty() && alert.fingerprint.size() <= kMaxFingerprintBytes);
@@ -162,11 +171,12 @@ void Alerts(std::string_view bytes) {
                 value.size() <= kMaxAlertValueBytes && IsUtf8(value));
     }
   }
+  return !payload->alerts.empty();
 }
 
-void Yaml(std::string_view bytes) {
-  ParseConfig(bytes, "file").status().IgnoreError();
-  storage::ParseStorageConfig(bytes, "file").status().IgnoreError();
+bool Yaml(std::string_view bytes) {
+  const bool is_config = ParseConfig(bytes, "file").ok();
+  return storage::ParseStorageConfig(bytes, "file").ok() || is_config;
 }
 
 // Writes a number over a position or a state of the program: `where` chooses a word of the file's
@@ -186,7 +196,7 @@ void Forge(std::uint8_t where, std::uint8_t what, const std::string& good, std::
   std::memcpy(&rings[at], &number, sizeof number);
 }
 
-void Rings(std::string_view bytes) {
+bool Rings(std::string_view bytes) {
   static const Scratch scratch;
   static const std::string good = GoodRings(scratch.path());
   // The input is read in threes. 0xfe calls Forge with the next two bytes. Otherwise the first two
@@ -205,7 +215,7 @@ void Rings(std::string_view bytes) {
   const std::string path = scratch.path() + "/1-1.rings";
   std::ofstream(path, std::ios::binary | std::ios::trunc) << rings;
   OpenedRings opened = OpenRings(path);
-  if (opened.error != wire::RingFileError::kNone) return;
+  if (opened.error != wire::RingFileError::kNone) return false;
   RecordedProgram program(std::move(opened.rings), RecordedProgram::From::kOldest, 1);
   program.SwitchOn(~0u);
   program.ArmDevice(std::chrono::seconds(1), {}, 0);
@@ -230,25 +240,28 @@ void Rings(std::string_view bytes) {
   const std::string trace = host.Encode() + devices.Encode();
   if (!xplane::Space::Read(trace).ok() || !tensorflow::profiler::XSpace().ParseFromString(trace))
     std::abort();
+  return program.kept() > 0;
 }
 
-void Kineto(std::string_view bytes) {
+bool Kineto(std::string_view bytes) {
   const auto message = ParseKinetoMessage(bytes);
   if (message.ok() && (message->pids.empty() || bytes.size() > kKinetoRoom)) std::abort();
+  return message.ok();
 }
 
-void Http(std::string_view bytes) {
+bool Http(std::string_view bytes) {
   static const std::unique_ptr<http::HttpServer> server =
       *http::HttpServer::Start({.listen = "127.0.0.1:0", .max_body_bytes = 4096},
                                {{"/page", [](const http::Request& request) {
                                    return http::Page{200, request.body, "text/plain", {}, true};
                                  }}});
   static int asked = 0;
-  Ask(server->port(), bytes);
+  const bool answered = Ask(server->port(), bytes).starts_with("HTTP/1.1 200");
   // The server must still answer other clients.
   if (++asked % 64 == 0 &&
       !Ask(server->port(), "GET /page HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 200"))
     std::abort();
+  return answered;
 }
 
 }  // namespace strobe::fuzz

@@ -107,7 +107,12 @@ def test_a_failure_is_a_line_in_the_sidecars_log(group, tmp_path):
                         "--run", run, "--duration", "100ms", "--attempts", "1"], capture_output=True, timeout=60)
     lines = [line for line in sidecar.output().splitlines() if "strobe_bootstrap.py" in line]
     assert len(lines) == 1 and "No such file or directory" in lines[0] and str(trainer.process.pid) in lines[0], sidecar.output()
-    assert trainer.trains() and not failed(tmp_path)
+    # The file stays as long as the process runs, by which captures know that it is not recorded.
+    assert trainer.trains() and failed(tmp_path)
+    trainer.process.kill()
+    subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{port}", "--logdir", tmp_path / "logdir",
+                    "--run", "third", "--duration", "100ms", "--attempts", "1"], capture_output=True, timeout=60)
+    assert not failed(tmp_path)
 
 
 def test_a_python_that_cannot_run_it_is_told(group, installed):

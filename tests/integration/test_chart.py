@@ -607,7 +607,8 @@ def test_only_who_asks_and_for_what_depends_on_the_webhooks():
     """Everything else about objects that exist already can be changed while the operator is down, and they can be deleted."""
     found = {w["name"].split(".")[0]: w for o in chart_objects() for w in o.get("webhooks", []) if w["failurePolicy"] == "Fail"}
     operations = {name: webhook["rules"][0]["operations"] for name, webhook in found.items()}
-    changes = ("keep-requests", "change-schedules", "recheck-schedules", "change-triggers", "recheck-triggers")
+    changes = ("keep-requests", "change-schedules", "recheck-schedules", "change-triggers", "recheck-triggers",
+               "size-requests", "size-schedules", "size-triggers")
     assert operations == {name: ["CREATE"] for name in ("default-requests", "stamp-requests", "check-requests", "stamp-schedules", "check-schedules",
                                                         "stamp-triggers", "check-triggers")} | {name: ["UPDATE"] for name in changes}
     for name in changes:

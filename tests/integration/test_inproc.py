@@ -580,6 +580,29 @@ def test_sockets_of_the_program_stay_blocking(python_package, tmp_path):
     assert said.split("\n") == ["True True True", "b'lo'"]
 
 
+def test_a_port_can_be_bound_again_while_sockets_are_looked_at(python_package, tmp_path):
+    """A socket that listens was copied for a moment. A thread that closed it then and bound its port again got EADDRINUSE."""
+    said = package_python(python_package, tmp_path, """
+        import errno, socket, types
+        from strobe._inproc import sockets
+        libc = sockets._libc
+        server = socket.create_server(("127.0.0.1", 0))
+        port, said = server.getsockname()[1], []
+        def getsockopt(*arguments):  # What another thread may do meanwhile.
+            if not said:
+                server.close()
+                try:
+                    said.append(socket.create_server(("127.0.0.1", port)))
+                except OSError as error:
+                    said.append(errno.errorcode[error.errno])
+            return libc.getsockopt(*arguments)
+        sockets._libc = types.SimpleNamespace(getsockopt=getsockopt, getsockname=libc.getsockname)
+        sockets.listening()
+        print(said[0] if isinstance(said[0], str) else "bound again", list(sockets.listening().values()) == [port])
+    """)
+    assert said == "bound again True"
+
+
 @pytest.mark.parametrize("refused", [True, False])
 @pytest.mark.parametrize("framework", ["jax", "tensorflow"])
 def test_a_server_stays_only_if_it_is_closed_to_others(python_package, tmp_path, framework, refused):

@@ -1,12 +1,14 @@
 """ProfileSchedules on a real API server, with an operator that has only the rights of the chart."""
 
+import datetime
 import json
+import time
 
 import pytest
 
-from tests.support.operator import WIDE_GUARD, await_reasons, condition
+from tests.support.operator import WIDE_GUARD, await_reasons, condition, profile_request, wait_finished
 from tests.support.processes import wait_until
-from tests.support.rights import withdraw
+from tests.support.rights import grant, user_named, withdraw
 from tests.support.secure import ChartOperator, SecureSidecar, grant_creating
 
 
@@ -80,6 +82,91 @@ def test_who_may_have_a_schedule_and_what_is_wrong_with_it(operator, kubectl, lo
     assert patch(kubectl, "s", {"suspend": False, "interval": "5s"}).returncode == 0
     assert requester() not in ("jane", "joe"), "whoever changes what it asks for becomes the requester"
     wait_until(lambda: status(kubectl, "s").get("runs", {}).get("started"), 30, "a run after the change")
+
+
+# Runs that end at once, because there are no workers.
+ENDS_AT_ONCE = {"start": {"guard": WIDE_GUARD, "readyTimeout": "0s"}}
+
+
+def requester_of(request):
+    return json.loads(request["metadata"]["annotations"]["strobe.dev/requester"])["username"]
+
+
+def test_whoever_may_create_requests_takes_no_run_of_a_schedule(operator, kubectl, logdir):
+    """Bob may create requests and profile. He had the operator delete jane's runs, and could take her next ones."""
+    await_webhooks(kubectl, logdir)
+    grant_creating(kubectl, "jane", "profileschedules", profile=True)
+    grant(kubectl, "bob", [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests"], "verbs": ["create", "get", "list"]},
+                           {"apiGroups": [""], "resources": ["pods"], "verbs": ["profile"]}], user_named("bob"))
+    kubectl.create(schedule("nightly", logdir, app="nobody", template=ENDS_AT_ONCE, failedRunsHistoryLimit=4), user="jane", check=True)
+    wait_until(lambda: status(kubectl, "nightly").get("runs", {}).get("failed", 0) >= 3, 60, "three runs")
+    assert patch(kubectl, "nightly", {"suspend": True}).returncode == 0
+    wait_until(lambda: condition({"status": status(kubectl, "nightly")}, "Suspended")["status"] == "True" and not status(kubectl, "nightly").get("active"), 30, "the suspension")
+    before = status(kubectl, "nightly")["runs"]
+    hers = sorted(run["metadata"]["name"] for run in runs_of(kubectl, "nightly"))
+    owner, = kubectl.get("profilerequests", hers[0])["metadata"]["ownerReferences"]
+
+    def forged(name, owned=True):
+        request = profile_request(name, logdir, selector={"app": "nobody"}, start=ENDS_AT_ONCE["start"])
+        # All that can be read off a run of hers.
+        request["metadata"] |= {"labels": {"strobe.dev/schedule": "nightly"}, "annotations": dict(kubectl.get("profilerequests", hers[0])["metadata"]["annotations"])}
+        request["metadata"] |= {"ownerReferences": [owner]} if owned else {}
+        return request
+
+    for i in range(4):
+        kubectl.create(forged(f"nightly-zzz-{i}"), user="bob", check=True)
+    for i in range(4):
+        assert condition(wait_finished(kubectl, f"nightly-zzz-{i}"), "Succeeded")["reason"] == "NoTargets"
+    assert patch(kubectl, "nightly", {"failedRunsHistoryLimit": 2}).returncode == 0
+    names = lambda: sorted(run["metadata"]["name"] for run in runs_of(kubectl, "nightly"))  # noqa: E731
+    wait_until(lambda: len(names()) <= 6, 30, "the removal of what is too old")
+    assert names() == [*hers[-2:], *(f"nightly-zzz-{i}" for i in range(4))]
+    assert status(kubectl, "nightly")["runs"] == before
+
+    # He takes the names of a minute's runs, some with her schedule as their owner.
+    now = datetime.datetime.now(datetime.timezone.utc)
+    created = datetime.datetime.fromisoformat(kubectl.get("profsched", "nightly")["metadata"]["creationTimestamp"].replace("Z", "+00:00"))
+    first = created + datetime.timedelta(seconds=5 * ((now - created).total_seconds() // 5 + 1))
+    taken = [(first + datetime.timedelta(seconds=5 * i)).strftime("nightly-%Y%m%d-%H%M%S") for i in range(12)]
+    for i, name in enumerate(taken):
+        kubectl.create(forged(name, owned=i % 2 == 0), user="bob", check=True)
+    assert patch(kubectl, "nightly", {"suspend": False, "failedRunsHistoryLimit": 4}).returncode == 0
+    ended = wait_until(lambda: (found := status(kubectl, "nightly"))["runs"]["failed"] >= before["failed"] + 2 and found, 60, "two more runs")
+    assert ended["lastRun"] not in taken and ended["lastRun"][:len(taken[0])] in taken, ended
+    assert requester_of(kubectl.get("profilerequests", ended["lastRun"])) == "jane"
+    assert ended["runs"]["skipped"] - before["skipped"] <= 1 and ended["runs"]["cancelled"] == before["cancelled"], ended
+    assert "forbidden" not in operator.process.output().lower()
+
+
+def test_schedules_outlive_an_installation(operator, kubectl, logdir):
+    """`helm uninstall` leaves schedules; after the next installation all of them were refused for good, with Ready=True."""
+    await_webhooks(kubectl, logdir)
+    grant_creating(kubectl, "jane", "profileschedules", profile=True)
+    kubectl.create(schedule("s", logdir, app="nobody", template=ENDS_AT_ONCE), user="jane", check=True)
+    wait_until(lambda: status(kubectl, "s").get("runs", {}).get("started"), 30, "a run")
+    stamp = lambda: json.loads(kubectl.get("profsched", "s")["metadata"]["annotations"]["strobe.dev/requester"])  # noqa: E731
+    wait_until(lambda: stamp().get("admitted"), 20, "the seal of its admission")
+
+    operator.process.kill()
+    for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+        operator.admin.run("delete", kind, "strobe")
+    kubectl.create(schedule("unseen", logdir, app="nobody", template=ENDS_AT_ONCE), check=True)
+    forged = schedule("forged", logdir, app="nobody", template=ENDS_AT_ONCE)
+    forged["metadata"]["annotations"] = {"strobe.dev/requester": json.dumps(stamp())}
+    kubectl.create(forged, check=True)
+    time.sleep(1.1)  # Creation times are whole seconds.
+    operator.apply("--server-side").start().wait_ready()
+
+    before = status(kubectl, "s")["runs"]
+    wait_until(lambda: status(kubectl, "s")["runs"]["started"] > before["started"], 30, "a run by the new installation")
+    assert stamp()["username"] == "jane" and condition({"status": status(kubectl, "s")}, "Ready")["status"] == "True"
+    ready = lambda name: condition({"status": status(kubectl, name)}, "Ready")  # noqa: E731
+    for name in ("unseen", "forged"):
+        refused = wait_until(lambda: ready(name)["status"] == "False" and ready(name), 30, f"the refusal of {name}")
+        assert refused["reason"] == "NotAdmitted" and "delete it and create it again, or change what its runs do" in refused["message"], refused
+        assert "nextScheduleTime" not in status(kubectl, name) and not status(kubectl, name)["runs"]["started"]
+    assert patch(kubectl, "unseen", {"interval": "6s"}, user="jane").returncode == 0
+    wait_until(lambda: ready("unseen")["status"] == "True" and status(kubectl, "unseen")["runs"]["started"], 30, "a run after the change")
 
 
 def test_runs_are_started_skipped_and_kept_as_the_spec_says(operator, group, kubectl, trainers, tmp_path, logdir):

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.ports import free_port
-from tests.support.processes import BIN, BUILD, ROOT, wait_until
+from tests.support.processes import BIN, BUILD, ROOT, high_water, wait_until
 from tests.support.rights import await_bindings, grant, user_named
 from tests.support.serving import Nginx, Proxies, Serve, serve_config
 from tests.support.tls import issue
@@ -241,6 +241,41 @@ def test_slow_connections_do_not_keep_others_out(serve):
     finally:
         for connection in slow:
             connection.close()
+
+
+def test_one_user_who_asks_for_much_delays_nobody(session_group, logdirs, kubeconfig, tmp_path):
+    """Tiles of all rows, all events and unread answers of one user used to hold all threads, and gigabytes."""
+    large = tmp_path / "large"
+    run = large / "plugins/profile/2026_11_23_10_00_00_large"
+    run.mkdir(parents=True)
+    for worker in range(8):
+        subprocess.run([BIN / "make_xspace", "200000", run / f"worker-{worker}.xplane.pb"], check=True)
+    serve = Serve(session_group, "busy", tmp_path, serve_config([{"url": str(large), "namespace": "team-a"}, logdirs[1]]), kubeconfig)
+    name = f"team-a/{run.name}"
+    end = loaded(serve, name, "jane")["endPs"]
+    loaded(serve, f"team-b/{BRAVO}", "bob", "b-team")
+    level = max(0, int(end / 4096 - 1).bit_length())
+    xprof = f"/data/plugin/profile/data?run={name}&tag=trace_viewer@&host=worker-0&resolution=0"
+    asked = [f"/api/tiles?run={name}&rows=0-1023&begin=0&level={level}&slots=4096", f"/api/events?run={name}&rows=0-1023&limit=10000",
+             f"/api/arrows?run={name}&rows=0-1023&begin=0&end={end}&level=20", xprof, f"/api/perfetto?run={name}"]
+    unread = []
+    for _ in range(16):
+        unread.append(socket.create_connection(("127.0.0.1", serve.port)))
+        unread[-1].sendall(f"GET {xprof} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-User: jane\r\n\r\n".encode())
+    answers = 0
+    with ThreadPoolExecutor(32) as pool:
+        much = [pool.submit(serve.ask, asked[i % len(asked)], "jane", timeout=120) for i in range(48)]
+        while not all(answer.done() for answer in much):
+            for path in ("/api/runs", f"/api/tiles?run=team-b/{BRAVO}&rows=0-20&level=30&slots=512"):
+                status, _, body = serve.ask(path, "bob", "b-team")
+                assert status == 200, body
+                answers += 1
+    statuses = [answer.result()[0] for answer in much]
+    assert answers > 50, "the other user is answered meanwhile"
+    assert set(statuses) <= {200, 503} and statuses.count(200) > 10, statuses
+    assert high_water(serve.process.pid) < 1024
+    for connection in unread:
+        connection.close()
 
 
 def test_a_right_that_is_withdrawn_is_gone(serve, plane):

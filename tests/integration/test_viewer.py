@@ -24,6 +24,9 @@ from tests.support.traces import MS, US, PlaneWriter, hlo_proto, write_run
 from tests.support.viewer import View
 
 
+START = 1_790_000_000_000_000_000  # Unix time in ns.
+
+
 @pytest.fixture(scope="module")
 def logdir(tmp_path_factory, protos):
     directory = tmp_path_factory.mktemp("logdir")
@@ -76,6 +79,74 @@ def test_the_overview_of_a_run(session_group, tmp_path, protos):
     assert view.json("/api/report")["state"] == "none", "it is computed only when it is asked for"
     assert view.json("/api/report?run=stored")["state"] == "stored"
     node("overview.test.mjs", view, STROBE_WITNESS=str(tmp_path / "witness.json"))
+
+
+def shifted_worker(random, late_ns):
+    """Events of any length on four rows and what they are, one event through the whole time, and a row that is empty there."""
+    from tensorflow import xplane_pb2
+
+    rows = {"long": [(0, 300 * MS)], "empty": [(0, 1)]}
+    for row, longest in (("kernels", 22), ("short", 14), ("back to back", 26)):
+        at, events = 0, rows.setdefault(row, [])
+        while at < 300 * MS and len(events) < 4000:
+            length = 1 << random.randrange(longest) if row == "short" else random.randrange(1, 1 << random.randrange(1, longest + 8))
+            events.append((at, at + length))
+            at += length + (0 if row == "back to back" else random.randrange(1 << random.randrange(1, 28)))
+    space = xplane_pb2.XSpace()
+    gpu = PlaneWriter(space, "/device:GPU:0")
+    for i, (row, events) in enumerate(rows.items()):
+        gpu.line(row, id=i + 1)
+        for k, (begin, end) in enumerate(events):
+            gpu.event(f"{row} {k % 3}", begin, end - begin)
+    host = PlaneWriter(space, "/host:CPU")
+    host.line("host", id=7).event("only on the host", MS, MS)
+    environment = PlaneWriter(space, "Task Environment")
+    environment.add_stats(environment.plane, {"profile_start_time": START + late_ns})
+    return space, rows
+
+
+def clock_worker(late_ns=0, error_ns=1000):
+    from tensorflow import xplane_pb2
+
+    space = xplane_pb2.XSpace()
+    device = PlaneWriter(space, "/device:TPU:0").line("Steps")
+    host = PlaneWriter(space, "/host:CPU").line("python")
+    for i in range(8):
+        device.event(str(i), i * 20 * MS, 20 * MS)
+        host.event("train", i * 20 * MS, 12 * MS, step_num=i, _r=1)
+    environment = PlaneWriter(space, "Task Environment")
+    environment.add_stats(environment.plane, {"profile_start_time": START + late_ns})
+    strobe = PlaneWriter(space, "Strobe")
+    strobe.add_stats(strobe.plane, {"clock_offset_ns": 0, "clock_error_ns": error_ns})
+    return space
+
+
+def test_the_page_shows_what_is(session_group, tmp_path, protos):
+    """Each pixel by the events themselves, on clocks that are shifted by no whole slot; missing workers; wrong clocks; own names."""
+    import random
+
+    runs = {name: tmp_path / "plugins" / "profile" / name for name in ("shifted", "missing", "clocks", "torch")}
+    for folder in runs.values():
+        folder.mkdir(parents=True)
+    rng, made = random.Random(39), []
+    for i, late_ns in enumerate((0, 777, 12_345_679, 1_048_577)):
+        space, rows = shifted_worker(rng, late_ns)
+        (runs["shifted"] / f"w{i}.xplane.pb").write_bytes(space.SerializeToString())
+        made.append({"name": f"w{i}", "shiftPs": late_ns * 1000, "rows": rows})
+    (tmp_path / "made.json").write_text(json.dumps({"workers": made}))
+    (runs["missing"] / "demo-train-0.xplane.pb").write_bytes(clock_worker().SerializeToString())
+    outcomes = ("Ok", "WorkerLost", "WorkerLost", "Unreachable")
+    (runs["missing"] / "strobe.json").write_text(json.dumps({"format": 1, "run": "missing", "result": "Partial", "workers": [
+        {"name": f"demo-train-{i}", "outcome": outcome, "message": "" if outcome == "Ok" else "it was evicted"} for i, outcome in enumerate(outcomes)]}))
+    for i, (late_ns, error_ns) in enumerate(((0, 1000), (86_400_000_000_000, 1000), (0, 2_000_000_000), (0, 1000))):
+        (runs["clocks"] / f"w{i}.xplane.pb").write_bytes(clock_worker(late_ns, error_ns).SerializeToString())
+    events = [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 1, "ts": 1e6 + 10_000 * i, "dur": 8_000} for i in range(12)]
+    events += [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1e6 + 10_000 * i + 10, "dur": 50} for i in range(12)]
+    (runs["torch"] / "rank0.pt.trace.json").write_text(json.dumps({"traceEvents": events, "schemaVersion": 1}))
+    view = View(session_group, "truth", tmp_path, "--cache", "none")
+    node("truth.test.mjs", view, STROBE_MADE=str(tmp_path / "made.json"))
+    found = view.json("/api/find?run=torch&q=ProfilerStep%236")
+    assert (found["total"], [hit["name"] for hit in found["hits"]]) == (1, ["ProfilerStep#6"])
 
 
 def large_job(launches):
@@ -316,6 +387,9 @@ def test_pages_from_elsewhere_get_nothing(view, session_group, logdir):
     for name in ("evil.example", "127.evil.example.", "localhost.evil.example"):
         status, body = view.refused("/api/runs", Host=name)
         assert status == 403 and "--allow-host" in body, name
+    for site in ("cross-site", "same-site"):
+        for path in ("/api/perfetto", "/api/runs", "/data/plugin/profile/runs"):
+            assert view.refused(path, **{"Sec-Fetch-Site": site})[0] == 403, (site, path)
     host = view.url.split("/")[2]
     for name in ("localhost", "127.0.0.1", "[::1]:80", host):
         assert view.get("/api/runs", Host=name)

@@ -3,6 +3,7 @@ are kept, and nothing hangs."""
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -12,9 +13,9 @@ import pytest
 from tests.conftest import read_manifest
 from tests.support.operator import await_event, condition, profile_request, wait_finished
 from tests.support.ports import free_port
-from tests.support.processes import BIN
+from tests.support.processes import BIN, PYTHON, ROOT, wait_until
 from tests.support.viewer import View
-from tests.support.workers import Worker, hold_session
+from tests.support.workers import Worker, hold_session, mark_running
 
 
 def outcomes(request):
@@ -147,6 +148,59 @@ def test_a_pod_without_sidecar_is_not_passed_over(kubectl, operator, make_worker
     request = wait_finished(kubectl, "look")
     assert condition(request, "Failed")["reason"] == "SidecarMissing"
     assert outcomes(request) == {"bare": "SidecarMissing", "worker-0": "Cancelled"}
+
+
+@pytest.mark.parametrize("told_by", ["annotation", "launcher", "itself"])
+def test_a_process_that_did_not_announce_itself_is_missed(told_by, kubectl, operator, group, logdir, tmp_path, python_package):
+    """A pod with three JAX processes used to end as AllWorkersOk, expected 2, if Strobe's part was in two of them only. It may be known by the pod's
+    annotation, by what the launcher told the others, or because Strobe's part could not start in it and said so."""
+    port, agent = free_port(), tmp_path / "strobe/agent"
+    group.start("sidecar", [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{port}", "--framework", f"127.0.0.1:{free_port()}", "--agent-dir", agent,
+                            "--spool-dir", tmp_path / "spool", "--worker-name", "worker-0", "--insecure-plaintext"]).wait_for("serves", 20)
+    broken = tmp_path / "broken"
+    shutil.copytree(python_package, broken)
+    (broken / "strobe/_inproc/__init__.py").unlink()
+    trainers = []
+    for rank in range(3):
+        env = {"PYTHONPATH": str(python_package), "STROBE_DIR": str(tmp_path / "strobe"), "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "3"}
+        if told_by == "launcher":
+            env.update(STROBE_CONTAINER="trainer", LOCAL_WORLD_SIZE="3")
+        if rank == 2:
+            env.update({"PYTHONPATH": str(broken)} if told_by == "itself" else {"STROBE_BOOTSTRAP": "off"})
+        command = [PYTHON, ROOT / "tests/e2e/framework_loop.py", "jax", tmp_path / f"notes.{rank}", tmp_path / f"orders.{rank}", "0.02"]
+        trainers.append(group.start(f"trainer-{rank}", command, env=env))
+    for trainer in trainers:
+        trainer.wait_for("ready", 60)
+    wait_until(lambda: len(list(agent.glob("*.process"))) == 2, 30, "two announcements")
+    annotations = {"strobe.dev/processes": "3"} if told_by == "annotation" else {}
+    kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "worker-0", "labels": {"app": "train"}, "annotations": annotations},
+                   "spec": {"containers": [{"name": "trainer", "image": "trainer"}],
+                            "initContainers": [{"name": "strobe-sidecar", "image": "sidecar", "restartPolicy": "Always",
+                                                "ports": [{"name": "strobe", "containerPort": port}]}]}})
+    mark_running(kubectl, "worker-0")
+    kubectl.apply(profile_request("look", logdir, duration="500ms", attempts=1, start={"guard": "500ms"}))
+    request = wait_finished(kubectl, "look")
+    workers = read_manifest(logdir)["workers"]
+    if told_by == "itself":
+        assert condition(request, "Failed")["reason"] == "ProfilerStartFailed", request["status"]
+        (row,) = [row for worker in workers for row in worker["processes"] if row["outcome"] != "OK"]
+        assert row["name"] == f"process {trainers[2].pid}" and "FileNotFoundError" in row["message"]
+        return
+    assert condition(request, "Failed")["reason"] == "WorkerMissing", request["status"]
+    assert condition(request, "Failed")["message"].startswith("2 of 3 workers Ok, all of 0 of 1 pods")
+    assert request["status"]["workers"]["summary"] == "2/3"
+    assert outcomes(request) == {"worker-0/2": "WorkerMissing"}
+    assert [(w["name"], w["rank"], w["outcome"]) for w in workers] == [("worker-0.0", 0, "Ok"), ("worker-0.1", 1, "Ok"), ("worker-0.2", 2, "WorkerMissing")]
+    assert sorted(path.name for path in logdir.rglob("*.xplane.pb")) == ["worker-0.0.xplane.pb", "worker-0.1.xplane.pb"]
+    # With all three, nobody is missed.
+    trainers[2].kill()
+    command = [PYTHON, ROOT / "tests/e2e/framework_loop.py", "jax", tmp_path / "notes.3", tmp_path / "orders.3", "0.02"]
+    group.start("third", command, env={**env, "STROBE_BOOTSTRAP": ""}).wait_for("ready", 60)
+    wait_until(lambda: len(list(agent.glob("*.process"))) == 3, 30, "three announcements")
+    kubectl.apply(profile_request("again", logdir, run="again", duration="500ms", start={"guard": "500ms"}))
+    request = wait_finished(kubectl, "again")
+    assert condition(request, "Succeeded")["reason"] == "AllWorkersOk", request["status"]
+    assert request["status"]["workers"]["summary"] == "3/3"
 
 
 def test_a_worker_whose_clock_is_wrong_is_aligned(kubectl, operator, make_workers, group, logdir):

@@ -111,6 +111,21 @@ absl::StatusOr<std::vector<bool>> Access::MaySee(const Asker& asker,
   return allowed;
 }
 
+std::optional<std::vector<bool>> Access::Remembered(const Asker& asker,
+                                                    const std::vector<std::string>& namespaces) {
+  const MonoTime now = clock_.MonoNow();
+  const std::string digest = DigestOf(asker);
+  std::vector<bool> allowed;
+  for (const std::string& ns : namespaces) {
+    const std::string key = KeyOf(digest, ns);
+    MutexLock lock(&mutex_);
+    const Answer* known = Known(key, now);
+    if (known == nullptr || known->asking || !known->allowed.ok()) return std::nullopt;
+    allowed.push_back(*known->allowed);
+  }
+  return allowed;
+}
+
 bool Access::MustAsk(const Asker& asker, const std::vector<std::string>& namespaces) {
   return MustAskAs(DigestOf(asker), namespaces);
 }

@@ -49,6 +49,9 @@ class Access {
   // time, so that an asker never gets a part of the runs as if it were all.
   absl::StatusOr<std::vector<bool>> MaySee(const Asker& asker,
                                            const std::vector<std::string>& namespaces);
+  // What MaySee would answer at once; none if it would ask, wait or fail.
+  std::optional<std::vector<bool>> Remembered(const Asker& asker,
+                                              const std::vector<std::string>& namespaces);
   // True if MaySee would have to ask or to wait.
   bool MustAsk(const Asker& asker, const std::vector<std::string>& namespaces);
   AccessCounts counts();

@@ -55,36 +55,31 @@ http::Page Gate::Judged(const http::Request& request) {
             .body = "the cluster did not say what you may see; try again in a moment\n",
             .headers = {{"Retry-After", "2"}}};
   }
+  return inside_(request, LogdirsOf(*allowed));
+}
+
+VisibleLogdirs Gate::LogdirsOf(const std::vector<bool>& allowed) const {
   VisibleLogdirs visible;
   for (std::size_t i = 0; i < options_.namespaces.size(); ++i) {
     const auto place =
         std::lower_bound(namespaces_.begin(), namespaces_.end(), options_.namespaces[i]);
-    if ((*allowed)[static_cast<std::size_t>(place - namespaces_.begin())]) visible.push_back(i);
+    if (allowed[static_cast<std::size_t>(place - namespaces_.begin())]) visible.push_back(i);
   }
-  return Inside(request, visible);
+  return visible;
 }
 
-http::Page Gate::Inside(const http::Request& request, const VisibleLogdirs& visible) {
-  if (!options_.is_heavy || !options_.is_heavy(request)) return inside_(request, visible);
-  struct Counted {
-    explicit Counted(std::atomic<int>& of) : count(of), now(++of) {}
-    ~Counted() { --count; }
-    Counted(const Counted&) = delete;
-    Counted& operator=(const Counted&) = delete;
-    std::atomic<int>& count;
-    const int now;
-  } const counted(heavy_);
-  if (counted.now > options_.max_heavy)
-    return {.status = 503,
-            .body = "too many such requests at once\n",
-            .headers = {{"Retry-After", "5"}}};
-  return inside_(request, visible);
-}
-
-bool Gate::IsSlow(const http::Request& request) {
-  if (options_.is_heavy && options_.is_heavy(request)) return true;
+http::Work Gate::WorkOf(const http::Request& request) {
+  using http::Load;
   const absl::StatusOr<Asker> asker = ReadAsker(request, options_.identity);
-  return asker.ok() && access_.MustAsk(*asker, namespaces_);
+  // It is refused at once.
+  if (!asker.ok()) return {Load::kShort, StrCat("address ", request.source)};
+  const std::optional<std::vector<bool>> allowed = access_.Remembered(*asker, namespaces_);
+  std::optional<VisibleLogdirs> visible;
+  if (allowed) visible = LogdirsOf(*allowed);
+  Load load =
+      options_.load_of ? options_.load_of(request, visible ? &*visible : nullptr) : Load::kShort;
+  if (load == Load::kShort && !visible && access_.MustAsk(*asker, namespaces_)) load = Load::kWaits;
+  return {load, StrCat("user ", asker->user)};
 }
 
 void Gate::LogFailure(const absl::Status& why) {

@@ -1,7 +1,6 @@
 // The one place that every request of the service passes. It tells those behind it what the asker
 // may see.
 #pragma once
-#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -21,10 +20,8 @@ class Gate {
     IdentityHeaders identity{};
     std::vector<std::string> hosts{};       // See ViewerOptions.
     std::vector<std::string> namespaces{};  // The namespace of each logdir.
-    // Tells which requests take long even when their asker is known. At most this many of them are
-    // answered at the same time, so that threads are left for those who wait for the API server.
-    std::function<bool(const http::Request&)> is_heavy = nullptr;
-    int max_heavy = 8;
+    // What an answer takes once its asker is known. Null: it is not known yet what they may see.
+    std::function<http::Load(const http::Request&, const VisibleLogdirs*)> load_of = nullptr;
   };
   using Handler =
       std::function<http::Page(const http::Request& request, const VisibleLogdirs& visible)>;
@@ -35,12 +32,14 @@ class Gate {
   // Answers any request. Each request asks about all namespaces, whatever it wants, so that the
   // time of an answer does not depend on whether something hidden was named.
   http::Page Answer(const http::Request& request);
-  // True if the answer takes long, or waits for the API server.
-  bool IsSlow(const http::Request& request);
+  // What the answer takes, and who pays: the user, or the address if the request names none. It
+  // waits if the API server must be asked.
+  http::Work WorkOf(const http::Request& request);
 
  private:
   http::Page Judged(const http::Request& request);
-  http::Page Inside(const http::Request& request, const VisibleLogdirs& visible);
+  // The logdirs of the allowed ones among `namespaces_`.
+  VisibleLogdirs LogdirsOf(const std::vector<bool>& allowed) const;
   void LogFailure(const absl::Status& why);
 
   const Clock& clock_;
@@ -48,7 +47,6 @@ class Gate {
   const Options options_;
   std::vector<std::string> namespaces_{};  // Each once.
   const Handler inside_;
-  std::atomic<int> heavy_{0};  // Heavy requests that are being answered.
   Mutex mutex_;
   TokenBucket log_lines_ ABSL_GUARDED_BY(mutex_);
 };

@@ -29,6 +29,7 @@ import { Strip } from "./strip.js";
 import { OVERVIEW, Tabs, TIMELINE } from "./tabs.js";
 import { TileStore } from "./tiles.js";
 import { Toolbox } from "./toolbox.js";
+import { missingOf, Troubles } from "./troubles.js";
 import { View } from "./view.js";
 
 const MAX_FRAME_MS = 50; // A page that was hidden does not leap when it is shown again.
@@ -41,7 +42,7 @@ const canvas = $("canvas");
 const notices = new Notices($("announce"), $("notice"));
 const loading = new Loading($("progress"));
 const renderer = new Renderer(canvas);
-const view = new View(renderer, $("stage"), $("labels"), settled);
+const view = new View(renderer, $("stage"), $("labels"), settled, (why) => rows.dropFilter(why));
 const strip = new Strip($("strip"), $("strip-canvas"), $("strip-frame"), view);
 const panel = new Panel({
   jump: (event) => selection.jump(event),
@@ -90,7 +91,9 @@ const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
 });
 const toolbox = new Toolbox($("tools"), $("tools-grip"));
 const splitters = [labelSplitter(resized, () => strip.draw()), panelSplitter(resized)];
+const troubles = new Troubles($("troubles"), resizeWindow);
 let asked = new Api(""); // About the run that the page's link names.
+let about; // The answer about all runs, once it is there.
 let comparisons = 0; // Number of the latest question for steps; older answers are dropped.
 let lastFrame = 0; // By the clock of requestAnimationFrame.
 
@@ -102,7 +105,7 @@ async function start() {
   asked = new Api(link.run);
   if (link.tab === OVERVIEW) tabs.show(OVERVIEW);
   setTheme(recall("theme") ?? (dark ? "dark" : "light"));
-  const about = new Api("").get("runs");
+  about = new Api("").get("runs");
   try {
     // Without a name, the list may be shown instead of a run.
     if (!link.run && (await about).opensList) return location.replace("runs.html");
@@ -148,8 +151,10 @@ async function openRun(name, link = {}) {
   flows.hideEvent();
   flows.clearBundles();
   tellProblems(description);
+  troubles.open(description);
   restore(link);
   strip.load();
+  tellMissing(view.run);
   if (tabs.current === OVERVIEW) overview.open(view.run.api);
 }
 
@@ -190,11 +195,27 @@ function tellProblems({ events, warnings, workers }) {
   else if (all.length > 0) notices.tell(firstLines(all));
 }
 
+/** Tells which workers of the capture have no trace in the run; only a run of a logdir says so. */
+async function tellMissing(run) {
+  try {
+    if (!(await about).hasList) return;
+    const { manifest } = await run.api.get("manifest");
+    if (!manifest || run !== view.run) return;
+    const missing = missingOf(manifest, run.description);
+    troubles.missing(missing, manifest.workers.length);
+    run.layout.addMissing(missing);
+    view.arrange();
+  } catch {
+    // The timeline is of use without it.
+  }
+}
+
 /** Shows an error, for good when there is no run to show instead. */
 function fail(error) {
   const text = error.message ?? String(error);
   notices.tell(text);
   if (view.run) return;
+  $("stage").className = "failed";
   const note = document.createElement("p");
   note.className = "note problem";
   note.textContent = text;
@@ -262,7 +283,7 @@ function draw() {
   pointer.refreshHint();
   strip.place();
   view.load();
-  $("stage").classList.toggle("loading", store.lacking > 0);
+  $("stage").className = store.lacking > 0 ? "loading" : "";
 }
 
 /** What the user has chosen; the overlay draws it over the timeline. */

@@ -54,7 +54,13 @@ export class Labels {
   }
 
   section(section, layout) {
-    const node = line("section");
+    const node = line(section.missing ? "section missing" : "section");
+    if (section.missing) {
+      const name = make("span", "name", section.title);
+      name.title = section.title;
+      node.append(name);
+      return node;
+    }
     const closed = layout.closed.has(section.key);
     const button = make("button", "name", `${closed ? "▸" : "▾"} ${section.title}`);
     button.style.lineHeight = `${SECTION - 1}px`;

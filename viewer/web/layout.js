@@ -9,6 +9,7 @@ export const SECTION = 20; // A section's head.
 export const COUNTER = 34; // A counter's row.
 
 const MAX_TRACKS = 12; // In a row that the user has not opened.
+const MAX_MISSING = 20; // Heads of missing workers.
 const MANY_ROWS = 400; // Runs with more begin with most sections closed.
 const SCOPES = "Framework Name Scope"; // The line that XLA's tools derive; it is deep.
 
@@ -60,6 +61,18 @@ export class Layout {
     this.update();
   }
 
+  /** Adds sections of workers of which there is no trace, [{name, outcome}]: heads without rows. */
+  addMissing(workers) {
+    for (const { name, outcome } of workers.filter((worker) => worker.name).slice(0, MAX_MISSING))
+      this.sections.push({
+        key: `missing/${name}`,
+        rows: [],
+        title: `${name}  missing: ${outcome}`,
+        missing: true,
+      });
+    this.update();
+  }
+
   tracksOf(number) {
     const row = this.description.rows[number];
     if (row.kind === "counter" || this.shut.has(number)) return 1;
@@ -101,7 +114,7 @@ export class Layout {
     y = 0;
     for (const section of this.sections) {
       const rows = this.filter ? section.rows.filter(this.filter) : section.rows;
-      if (rows.length === 0) continue;
+      if (rows.length === 0 && (this.filter || !section.missing)) continue;
       this.items.push({ type: "section", section, y, height: SECTION });
       y += SECTION;
       if (this.closed.has(section.key) && !this.filter) continue;
@@ -141,7 +154,7 @@ export class Layout {
     return this.items.find((item) => item.row === row) ?? null;
   }
 
-  /** Opens whatever hides a track of a row. */
+  /** Opens the section and the row of a track. */
   reveal(row, track) {
     if (this.tracksOf(row) <= track) {
       this.shut.delete(row);
@@ -149,7 +162,6 @@ export class Layout {
     }
     const section = this.sections.find((candidate) => candidate.rows.includes(row));
     if (section) this.closed.delete(section.key);
-    if (this.filter && !this.filter(row)) this.filter = null;
     this.update();
   }
 

@@ -44,7 +44,7 @@ export class Loading {
     this.bar.firstElementChild.style.width = `${percent}%`;
     this.bar.setAttribute("aria-valuenow", Math.round(percent));
     this.bar.lastElementChild.textContent = total
-      ? `Reading ${count(total)} events: ${count(done)}`
+      ? `Reading ${count(total)} events, ${Math.round(percent)} %`
       : "Opening the traces…";
   }
 }

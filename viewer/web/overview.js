@@ -97,9 +97,9 @@ export class Overview {
     const whole = { tab: "timeline" };
     const facts = [
       [
-        "A step",
+        "Step period",
         nanoseconds(typeof step === "number" ? step * 1e9 : null),
-        `mean of ${compared}`,
+        `mean of ${compared}, from begin to begin`,
         whole,
       ],
       ["Lost", loss.value, loss.note, late ? { worker: late } : whole],

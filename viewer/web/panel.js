@@ -8,14 +8,14 @@ const MAX_LINES = 500; // In a sortable table.
 const STACK_ARGS = ["source_stack", "stack", "stack_trace"]; // Arguments that hold a stack trace.
 const STEP_HEADS = [
   "Step",
-  "Time",
+  "First begin to last end",
   "Length",
   "First to begin",
   "Last to begin",
   "Spread of begins",
   "Last to end",
   "Spread of ends",
-  "Shortest and longest",
+  "Time inside, shortest and longest",
 ];
 const NO_STEPS =
   "No steps were recorded. Annotate the training loop with a step number to compare workers step by step.";
@@ -265,26 +265,29 @@ function factsOf(details) {
 }
 
 function workerTable(workers) {
-  const rows = workers.map(({ name, events, shiftPs, clockOffsetNs, clockErrorNs, problems }) => {
+  const rows = workers.map((worker) => {
+    const { name, events, shiftPs, clockOffsetNs, clockErrorNs } = worker;
     const error = clockErrorNs === null ? " (not measured)" : ` ± ${time(clockErrorNs * 1e3)}`;
     return [
       name,
       count(events),
       shiftPs === 0 ? "first" : `${time(shiftPs)} after the first`,
       `${time(clockOffsetNs * 1e3)}${error}`,
-      problems.join("\n"),
+      [...worker.clockProblems, ...worker.problems].join("\n"),
     ];
   });
   const heads = ["Worker", "Events", "Begins", "Clock against ours", "Problems"];
   return table("Workers on one clock", heads, rows);
 }
 
-/** How long workers took for a step. */
+/** How long workers were inside of their steps, which is not how long one follows the other. */
 function summaryOf({ count: all, times, steps }) {
+  const names = new Set(steps.map(({ name }) => name));
+  const inside = names.size === 1 ? `Time inside “${[...names][0]}”` : "Time inside a step";
   const middle = `median ${time(times.medianPs)}, p95 ${time(times.p95Ps)}`;
   const ends = `shortest ${time(times.leastPs)}, longest ${time(times.mostPs)}`;
   const listed = steps.length < all ? ` The ${count(steps.length)} longest are listed.` : "";
-  return `${count(all)} steps. Step time: ${middle}, ${ends}.${listed}`;
+  return `${count(all)} steps. ${inside}: ${middle}, ${ends}.${listed}`;
 }
 
 export function element(tag, text, className = "") {

@@ -52,7 +52,7 @@ export class Places {
     const { layout, description } = this.view.run;
     const row = description.rows.findIndex(({ worker }) => worker === number);
     if (row < 0) return this.notices.tell(`${description.workers[number].name} has no events.`);
-    layout.reveal(row, 0);
+    this.view.revealRow(row, 0);
     const section = layout.items.find((item) => item.section?.rows.includes(row));
     this.view.scroll((section ?? layout.itemOf(row)).y - this.view.top);
   }

@@ -203,21 +203,29 @@ export class Renderer {
   /** Draws a counter as a stepped line, and a slot's many values from the least to the most. */
   drawCounter(view, store, level, item, band) {
     const { context, theme, ratio } = this;
-    let least = Infinity;
-    let most = -Infinity;
     const points = [];
+    let last = -Infinity; // Where the latest value lies: tiles repeat those around their borders.
     this.forTiles(view, store, level, item.row, (tile, base, scale, from, to) => {
       const track = tile.tracks[0];
       if (!track) return;
+      let early = false; // Only the latest of the values from before the tile counts.
       for (let i = 0; i < track.items; ++i) {
         const x = base + track.at[i] * scale;
         if (x >= to) break;
-        if (track.least[i] < least) least = track.least[i];
-        if (track.most[i] > most) most = track.most[i];
+        if (x < last + scale / 2) continue;
+        last = x;
+        if (early && x <= from) points.pop();
+        early = x <= from;
         points.push([Math.max(x, from) / ratio, track.least[i], track.most[i], track.last[i]]);
       }
     });
     if (points.length === 0) return;
+    let least = Infinity;
+    let most = -Infinity;
+    for (const [, low, high] of points) {
+      least = Math.min(least, low);
+      most = Math.max(most, high);
+    }
     const height = COUNTER - 4;
     const floor = Math.min(least, 0);
     const range = most - floor || 1;

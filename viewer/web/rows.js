@@ -49,6 +49,13 @@ export class Rows {
     this.view.arrange();
   }
 
+  /** Shows all rows again, because the filter hides `name`, to which the user has gone. */
+  dropFilter(name) {
+    this.notices.tell(`The filter “${this.field.value}” is off: it hides the row ${name}.`);
+    this.field.value = "";
+    this.filter();
+  }
+
   /** Lists a row's events: those behind `last`, a hit, or else those from the view's begin on. */
   async openTable(row, last = null) {
     const number = ++this.question;

@@ -17,12 +17,14 @@ export class View {
   /**
    * The canvas fills what `labels` leaves of `stage`. `settled()` is called once the view has
    * rested for a moment: work that would be wasted while the user moves is done there.
+   * `unfilter(why)` ends the filter of rows, which hides a row that is to be shown.
    */
-  constructor(renderer, stage, labels, settled) {
+  constructor(renderer, stage, labels, settled, unfilter) {
     this.renderer = renderer;
     this.stage = stage;
     this.labels = labels;
     this.settled = settled;
+    this.unfilter = unfilter;
     /** @type {?Run} */
     this.run = null;
     this.begin = 0; // The times at the left and right edge.
@@ -92,10 +94,18 @@ export class View {
     this.settle();
   }
 
+  /** Opens whatever hides a track of a row. */
+  revealRow(row, track) {
+    const { layout, description } = this.run;
+    const hidden = layout.filter && !layout.filter(row) && !layout.pinned.includes(row);
+    if (hidden) this.unfilter(description.rows[row].name);
+    layout.reveal(row, track);
+  }
+
   /** Brings an event into sight: opens its row, moves, and zooms if its size does not suit. */
   reveal({ row, track, beginPs, durationPs }) {
     const { layout } = this.run;
-    layout.reveal(row, track);
+    this.revealRow(row, track);
     const span = this.end - this.begin;
     const endPs = beginPs + durationPs;
     const middle = (beginPs + endPs) / 2;

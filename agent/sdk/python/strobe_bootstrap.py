@@ -33,17 +33,33 @@ def _load():
 
 
 def tell(error):
-    """Leaves the first error of this process for the sidecar's log. Never raises."""
+    """Leaves the first error of this process for the sidecar. Never raises.
+
+    The file stays open and locked: by the lock, which no child inherits, the sidecar knows that the process still runs.
+    """
     try:
+        import fcntl
+
         container = os.environ.get("STROBE_CONTAINER")
         name = f"{container}@{os.getpid()}.failed" if container else f"{os.getpid()}.failed"
-        path = os.path.join(os.environ["STROBE_DIR"], "agent", name)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        folder = os.path.join(os.environ["STROBE_DIR"], "agent")
+        path, hidden = os.path.join(folder, name), os.path.join(folder, f".{name}.new")
+        if os.path.lexists(path):
+            return
+        fd = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
             os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
             os.write(fd, f"{type(error).__name__}: {error}"[:400].encode(errors="replace"))
-        finally:
+            try:
+                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                pass  # A file system without locks: the sidecar only logs the error.
+            os.link(hidden, path)
+        except BaseException:
             os.close(fd)
+            raise
+        finally:
+            os.unlink(hidden)
     except Exception:
         pass
 

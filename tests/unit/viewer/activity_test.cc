@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "common/base/strings.h"
@@ -25,6 +28,59 @@ TEST(Activity, PoolsOfThreadsHaveBandsOfTheirOwn) {
   const std::size_t late = static_cast<std::size_t>((750 - activity.begin_ps) / activity.slot_ps);
   EXPECT_GT(activity.bands[0][late], 0u);
   EXPECT_EQ(activity.bands[1][late], 0u) << "only the pool's threads are idle";
+}
+
+// Regression: what a worker with another clock did was shown up to a slot late, and its end was
+// not.
+TEST(Activity, IsThatOfTheEventsOnEachWorkersClock) {
+  constexpr std::int64_t kZeroNs = 1'790'000'000'000'000'000;
+  std::mt19937_64 random(7);
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> events;
+  std::vector<std::string> traces;
+  for (const std::int64_t late_ns : {0, 1, 777, 12'345, 99'999}) {
+    xplane::PlaneBuilder host(xplane::kHostPlane);
+    host.BeginLine(1, "main", 0);
+    std::int64_t at = 0;
+    auto& of_worker = events.emplace_back();
+    while (at < 1'000'000'000) {
+      const auto length = static_cast<std::int64_t>(random() % 20'000'000) + 1;
+      host.AddEvent(host.EventId("work"), at, length);
+      of_worker.emplace_back(at + late_ns * 1000, at + late_ns * 1000 + length);
+      at += length + static_cast<std::int64_t>(random() % 30'000'000);
+    }
+    xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
+    environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(kZeroNs + late_ns));
+    traces.push_back(host.Encode() + environment.Encode());
+  }
+  const LoadedRun run = MadeRun(traces);
+  for (const std::uint32_t slots : {16u, 100u, 512u, 4096u}) {
+    const Activity activity = ActivityOf(run, slots, 8);
+    ASSERT_EQ(activity.bands.size(), events.size());
+    for (std::size_t worker = 0; worker < events.size(); ++worker) {
+      for (std::size_t slot = 0; slot < activity.bands[worker].size(); ++slot) {
+        const std::int64_t begin =
+            activity.begin_ps + activity.slot_ps * static_cast<std::int64_t>(slot);
+        std::int64_t filled = 0, around = 0;  // `around`: with the slots beside it.
+        for (const auto& [from, to] : events[worker]) {
+          const auto within = [&, from = from, to = to](std::int64_t first, std::int64_t last) {
+            return std::max<std::int64_t>(std::min(to, last) - std::max(from, first), 0);
+          };
+          filled += within(begin, begin + activity.slot_ps);
+          around += within(begin - activity.slot_ps, begin + 2 * activity.slot_ps);
+        }
+        const std::uint32_t told = activity.bands[worker][slot];
+        if (filled > 0) {
+          EXPECT_GT(told, 0u) << "slot " << slot << " of " << slots;
+        }
+        if (around == 0) {
+          EXPECT_EQ(told, 0u) << "slot " << slot << " of " << slots;
+        }
+        if (filled == activity.slot_ps) {
+          EXPECT_GE(told, 254u) << "slot " << slot << " of " << slots;
+        }
+      }
+    }
+  }
 }
 
 // No index says so that can be opened.

@@ -89,6 +89,28 @@ Found Find(const LoadedRun& run, FindRequest request) {
   return found.value_or(Found{});
 }
 
+// Regression: conversion gives all steps of PyTorch one name, and "ProfilerStep#6" found nothing.
+TEST(Find, StepsOfPyTorchAreFoundByTheNamesThatTheFileHas) {
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "thread 1", 0);
+  for (std::int64_t i = 0; i < 16; ++i) {
+    host.AddEvent(host.EventId(xplane::kTorchStep), i * kUs, kUs / 2);
+    host.AddEventStat(host.StatId("step_num"), i);
+    host.AddEventStat(host.StatId(xplane::kOwnName), xplane::Ref{StrCat("ProfilerStep#", i)});
+    host.AddEvent(host.EventId("aten::mm"), i * kUs, kUs / 4);
+  }
+  const LoadedRun run = MadeRun({host.Encode()});
+  const auto find = [&](const std::string& text) { return Find(run, {.text = text}); };
+  EXPECT_EQ(find("ProfilerStep").total, 16u);
+  EXPECT_EQ(find("ProfilerStep#1").total, 7u) << "also 10 to 15";
+  const Found found = find("ProfilerStep#6");
+  EXPECT_THAT(found.names, ElementsAre("ProfilerStep#6"));
+  ASSERT_THAT(found.hits, SizeIs(1));
+  EXPECT_EQ(found.hits[0].begin_ps, 6 * kUs);
+  EXPECT_EQ(found.hits[0].name, "ProfilerStep#6");
+  EXPECT_EQ(find("aten").total, 16u) << "another event is called what its kind is called";
+}
+
 TEST(Find, FullNamesAndSharedArgumentsAreTexts) {
   const LoadedRun run = MadeRun({TpuPlane()});
   EXPECT_EQ(Find(run, {.text = "kInput"}).total, 0u) << "no name is like that";

@@ -62,7 +62,7 @@ class ReportsTest : public testing::Test {
   json Ask(const std::string& make) {
     const http::Request request{
         .path = "/api/report", .query = StrCat("run=&make=", make), .host = "localhost"};
-    EXPECT_TRUE(Viewer::IsSlow(request));
+    EXPECT_EQ(viewer_.LoadOf(request, &catalog::kAllVisible), http::Load::kHeavy);
     const http::Page page = viewer_.Answer(request);
     EXPECT_EQ(page.status, 200) << page.body;
     return json::parse(page.body);
@@ -222,7 +222,7 @@ class ManyReportsTest : public testing::Test {
     runs_[name] = std::make_shared<const LoadedRun>(std::move(run));
   }
   json AskFor(const std::string& run) {
-    return json::parse(reports_.Answer(run, runs_.at(run), Making::kAlways, {}).body);
+    return json::parse(reports_.Answer(run, runs_.at(run), Making::kAlways, {}, "bob").body);
   }
   bool IsComputing(const std::string& run) { return AskFor(run)["state"] == "computing"; }
   json Finish(const std::string& run) {

@@ -18,7 +18,8 @@ constexpr char kRun[] = "2026_11_21_10_00_00";
 // Another logdir's run says that it is of the same namespace: it decides nothing.
 constexpr char kManifest[] = R"({"request": "ml/look", "requester": "<b>jane</b>",
   "result": "Failed", "workers": [{"name": "w0", "outcome": "Ok", "bytes": "5"},
-    {"name": "w1", "outcome": "LateStart", "message": "late"}]})";
+    {"name": "w1", "outcome": "LateStart", "message": "late"},
+    {"name": "w2", "outcome": "WorkerLost"}]})";
 
 // The same run in two logdirs.
 class TwoLogdirs final : public Library {
@@ -115,6 +116,9 @@ TEST_F(RunFilesTest, TellsVerdictWorkersAndFiles) {
   EXPECT_EQ(about["manifest"]["requester"], "<b>jane</b>") << "text; the page sets it as such";
   EXPECT_EQ(about["manifest"]["workers"][0]["remedy"], "");
   EXPECT_NE(about["manifest"]["workers"][1]["remedy"], "");
+  EXPECT_EQ(about["manifest"]["workers"][0]["hasTrace"], true);
+  EXPECT_EQ(about["manifest"]["workers"][1]["hasTrace"], true);
+  EXPECT_EQ(about["manifest"]["workers"][2]["hasTrace"], false);
   EXPECT_EQ(about["files"][1], json({{"name", "w0.xplane.pb"}, {"bytes", 10}}));
 }
 

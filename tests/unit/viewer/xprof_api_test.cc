@@ -17,7 +17,21 @@ namespace {
 
 using nlohmann::json;
 
-TEST(XprofData, NumbersKeepAllTheirDigits) {
+absl::StatusOr<std::string> XprofText(const LoadedRun& run, const http::Query& query,
+                                      std::size_t max_bytes = kMaxXprofBytes) {
+  std::string text;
+  const absl::Status status = WriteXprofData(
+      run, query,
+      [&](std::string_view piece) {
+        text += piece;
+        return absl::OkStatus();
+      },
+      max_bytes);
+  if (!status.ok()) return status;
+  return text;
+}
+
+TEST(WriteXprofData, NumbersKeepAllTheirDigits) {
   constexpr std::int64_t kEndPs = 123'456'789'012'345, kBytes = 17'179'869'185;
   xplane::PlaneBuilder host(xplane::kHostPlane);
   host.BeginLine(1, "main", 0);
@@ -26,7 +40,7 @@ TEST(XprofData, NumbersKeepAllTheirDigits) {
   host.AddEvent(host.EventId("memory"), 1'000'000, 0);
   host.AddEventStat(host.StatId("bytes"), kBytes);
   const LoadedRun run = MadeRun({host.Encode()});
-  const absl::StatusOr<std::string> text = XprofData(run, http::Query("host=w0&resolution=0"));
+  const absl::StatusOr<std::string> text = XprofText(run, http::Query("host=w0&resolution=0"));
   ASSERT_TRUE(text.ok()) << text.status();
   const json data = json::parse(*text);
   EXPECT_EQ(data["fullTimespan"][1].get<double>(), static_cast<double>(kEndPs) / 1e9);
@@ -40,7 +54,7 @@ TEST(XprofData, NumbersKeepAllTheirDigits) {
 }
 
 // Regression: a bin of 2^64 ps or more had a level of 2^32 - 1, by which times were shifted.
-TEST(XprofData, TheLeastResolutionsHaveOneBinOfAllEvents) {
+TEST(WriteXprofData, TheLeastResolutionsHaveOneBinOfAllEvents) {
   xplane::PlaneBuilder host(xplane::kHostPlane);
   host.BeginLine(1, "main", 0);
   for (int i = 0; i < 1000; ++i)
@@ -51,7 +65,7 @@ TEST(XprofData, TheLeastResolutionsHaveOneBinOfAllEvents) {
   const LoadedRun run = MadeRun({host.Encode()});
   for (const char* resolution : {"1e-9", "1e-14", "1e-300", "5e-324"}) {
     const absl::StatusOr<std::string> text =
-        XprofData(run, http::Query(StrCat("host=w0&resolution=", resolution)));
+        XprofText(run, http::Query(StrCat("host=w0&resolution=", resolution)));
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_EQ(json::parse(*text)["returnedEventsSize"], 1) << resolution;
   }
@@ -59,7 +73,7 @@ TEST(XprofData, TheLeastResolutionsHaveOneBinOfAllEvents) {
 
 // Regression: the short events of a bin were told as a second one like the long event among them,
 // and those that began in the last bin, which the run fills in part, were not told.
-TEST(XprofData, EveryBinIsToldAndNoEventTwice) {
+TEST(WriteXprofData, EveryBinIsToldAndNoEventTwice) {
   constexpr int kGroups = 100;
   xplane::PlaneBuilder host(xplane::kHostPlane);
   host.BeginLine(1, "main", 0);
@@ -71,7 +85,7 @@ TEST(XprofData, EveryBinIsToldAndNoEventTwice) {
   host.AddEvent(host.EventId("last"), kGroups * 10'000 + 50'000, 0);
   const LoadedRun run = MadeRun({host.Encode()});
   // Bins of 4096 ps, so that no long event fits into one.
-  const absl::StatusOr<std::string> text = XprofData(run, http::Query("host=w0&resolution=200"));
+  const absl::StatusOr<std::string> text = XprofText(run, http::Query("host=w0&resolution=200"));
   ASSERT_TRUE(text.ok()) << text.status();
   const json data = json::parse(*text);
   std::set<std::string> uids;
@@ -86,7 +100,7 @@ TEST(XprofData, EveryBinIsToldAndNoEventTwice) {
   EXPECT_EQ(data["returnedEventsSize"], uids.size());
 }
 
-TEST(XprofData, AnAnswerThatIsFullCountsWhatItLeavesOut) {
+TEST(WriteXprofData, AnAnswerThatIsFullCountsWhatItLeavesOut) {
   constexpr int kEvents = 1000, kValues = 10;
   xplane::PlaneBuilder host(xplane::kHostPlane);
   host.BeginLine(1, "main", 0);
@@ -100,7 +114,7 @@ TEST(XprofData, AnAnswerThatIsFullCountsWhatItLeavesOut) {
   for (const auto& [query, wanted] :
        {std::pair("resolution=0", kEvents + kValues), std::pair("search_prefix=work", kEvents)}) {
     constexpr std::size_t kRoom = 20'000;
-    const absl::StatusOr<std::string> text = XprofData(run, http::Query(query), kRoom);
+    const absl::StatusOr<std::string> text = XprofText(run, http::Query(query), kRoom);
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_LT(text->size(), kRoom + 1000) << query;
     const json data = json::parse(*text);
@@ -111,7 +125,24 @@ TEST(XprofData, AnAnswerThatIsFullCountsWhatItLeavesOut) {
   }
 }
 
-TEST(XprofData, HitsOfOtherHostsDoNotHideThoseOfTheHostThatIsSearched) {
+TEST(WriteXprofData, EndsSoonWhenNobodyWaitsAnyMore) {
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  for (int row = 0; row < 8; ++row) {
+    host.BeginLine(row + 1, StrCat("thread ", row), 0);
+    for (int i = 0; i < 10'000; ++i) host.AddEvent(host.EventId("work"), i * 1000, 500);
+  }
+  const LoadedRun run = MadeRun({host.Encode()});
+  int pieces = 0;
+  const absl::Status status =
+      WriteXprofData(run, http::Query("resolution=0"), [&](std::string_view piece) {
+        EXPECT_LT(piece.size(), std::size_t{1} << 20) << "memory does not depend on the run";
+        return ++pieces == 3 ? absl::CancelledError("gone") : absl::OkStatus();
+      });
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(pieces, 3);
+}
+
+TEST(WriteXprofData, HitsOfOtherHostsDoNotHideThoseOfTheHostThatIsSearched) {
   constexpr int kMoreThanAreGiven = 10'001;
   xplane::PlaneBuilder busy(xplane::kHostPlane), quiet(xplane::kHostPlane);
   busy.BeginLine(1, "main", 0);
@@ -120,7 +151,7 @@ TEST(XprofData, HitsOfOtherHostsDoNotHideThoseOfTheHostThatIsSearched) {
   quiet.AddEvent(quiet.EventId("work"), kMoreThanAreGiven * 1000, 500);
   const LoadedRun run = MadeRun({busy.Encode(), quiet.Encode()});
   const absl::StatusOr<std::string> text =
-      XprofData(run, http::Query("host=w1&search_prefix=work"));
+      XprofText(run, http::Query("host=w1&search_prefix=work"));
   ASSERT_TRUE(text.ok()) << text.status();
   const json data = json::parse(*text);
   EXPECT_EQ(data["returnedEventsSize"], 1);

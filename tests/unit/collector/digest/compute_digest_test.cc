@@ -189,6 +189,35 @@ TEST(ComputeDigest, TellsWhyADeviceIdled) {
   EXPECT_EQ(digest.host_time, told);
 }
 
+// Regression: what a GPU waited for its host's collective was the worker's own time.
+TEST(ComputeDigest, ADeviceThatWaitsForItsHostsCollectiveCommunicates) {
+  PlaneBuilder host(xplane::kHostPlane), gpu("/device:GPU:0", 1);
+  host.BeginLine(1, "main", 0);
+  host.AddEvent(host.EventId("train"), 0, 100 * kUs);
+  host.AddEventStat(host.StatId("step_num"), std::int64_t{1});
+  const auto add_operator = [&](std::string_view name, std::int64_t begin, std::int64_t end) {
+    host.AddEvent(host.EventId(name), begin * kUs, (end - begin) * kUs);
+    host.AddEventStat(host.StatId("cat"), Ref{"cpu_op"});
+  };
+  AddPieces(host, {{"next_batch", 30, 40}});
+  add_operator("c10d::allreduce_", 40, 90);
+  add_operator("aten::add", 50, 55);
+  host.BeginLine(2, "gloo", 0);
+  AddPieces(host, {{"gloo:all_reduce", 5, 80}, {"gloo:all_reduce", 60, 70}});
+  gpu.BeginLine(7, "Stream #7(Compute)", 0);
+  AddPieces(gpu, {{"k", 0, 20}, {"k", 95, 100}});
+  const Digest digest = DigestOf(host.Encode() + gpu.Encode() + Recorded(100));
+  ASSERT_EQ(digest.steps.size(), 1u);
+  // It waits from 20 to 80, less 10 of input and 5 of an operator.
+  EXPECT_EQ(digest.steps[0].time, Micros(100, 25, 45, 45, 0, 0, 30));
+  EXPECT_EQ(digest.steps[0].host.input_stall_ns, 10 * kUsNs);
+  EXPECT_EQ(digest.time, digest.steps[0].time);
+  ASSERT_EQ(digest.collectives.size(), 2u);
+  EXPECT_EQ(digest.collectives[0].device, kNoDevice);
+  EXPECT_EQ(digest.collectives[0].kind, CollectiveKind::kAllReduce);
+  EXPECT_FALSE(digest.knows.host_device);
+}
+
 TEST(ComputeDigest, AGapAcrossStepsBelongsToBoth) {
   PlaneBuilder host(xplane::kHostPlane), gpu("/device:GPU:0", 1);
   host.BeginLine(1, "main", 0);

@@ -194,7 +194,7 @@ TEST(TraceFile, KinetosEventsBecomeThePlanesOfXla) {
       UnorderedElementsAre(
           // Threads. Names, shapes, sequence numbers and Python functions.
           "/host:CPU | thread 1 (python) | ProfilerStep @10000000 +900500000 step_num=12 _r=1 "
-          "cat=user_annotation External id=1",
+          "_own_name=ProfilerStep#12 cat=user_annotation External id=1",
           AllOf(HasSubstr("/host:CPU | thread 1 (python) | aten::mm @11001000 +20002000 cat=cpu_op "
                           "External id=2 Sequence number=5 Input Dims=[[2, 3], [3, 4]] "
                           "finished=false flops=48u flow=")),
@@ -218,7 +218,7 @@ TEST(TraceFile, KinetosEventsBecomeThePlanesOfXla) {
           "msg nelems=1024 dtype=Float Group size=8 Process Group Ranks=[0, 1]",
           // What is on a stream without being work has a line of its own.
           "/device:GPU:0 | Stream #7 gpu_user_annotation | ProfilerStep @20000000 +30000000 "
-          "step_num=12 _r=1 cat=gpu_user_annotation External id=1",
+          "step_num=12 _r=1 _own_name=ProfilerStep#12 cat=gpu_user_annotation External id=1",
           // Memory. The value comes first.
           "/host:CPU | _counters_ | Total Allocated @12000000 +0 Total Allocated=512 Bytes=128 "
           "Addr=94 Device Id=-1 Device Type=0 tid=1",
@@ -491,18 +491,17 @@ TEST(TraceFile, AnImpossibleTimeOfTheFirstEventCostsNoOtherEvent) {
   }
 }
 
-TEST(TraceFile, ArrowsThatFitNoEventBecomeEvents) {
+TEST(TraceFile, ArrowsBelongToTheEventAroundTheirEnds) {
   const Converted trace = ConvertEvents(R"(
     {"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":9},
     {"ph":"s","name":"arrow","cat":"c","id":3,"pid":1,"tid":1,"ts":5},
     {"ph":"X","name":"b","pid":1,"tid":2,"ts":20,"dur":1,"bind_id":"0x1f","flow_in":true},
     {"ph":"f","name":"arrow","cat":"c","id":3,"pid":1,"tid":2,"ts":20})");
-  EXPECT_THAT(
-      trace.events,
-      UnorderedElementsAre("/host:CPU | 1 | a @0 +9000000",
-                           HasSubstr("/host:CPU | 1 | arrow @4000000 +0 cat=c flow="),
-                           HasSubstr("/host:CPU | 2 | b @19000000 +1000000 bind_id=0x1f flow="),
-                           HasSubstr("/host:CPU | 2 | arrow @19000000 +0 cat=c flow=")));
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre(
+                  HasSubstr("/host:CPU | 1 | a @0 +9000000 flow="),
+                  AllOf(HasSubstr("/host:CPU | 2 | b @19000000 +1000000 bind_id=0x1f flow="),
+                        testing::ContainsRegex("flow=.* flow="))));
   EXPECT_EQ(trace.report.flows, 3u);
 }
 

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <random>
+
 namespace strobe::report {
 namespace {
 
@@ -75,6 +78,57 @@ TEST(ComputeArrivals, WaitsAreKnownOnlyOnACommonClock) {
   arrivals = ComputeArrivals(job);
   EXPECT_THAT(arrivals.waited_ns, testing::ElementsAre(testing::ElementsAre(0, 0, 0)));
   EXPECT_EQ(arrivals.calls[0].undecided, 1u);
+}
+
+// Regression: a call of 31 us was told to have waited for 40 ms.
+TEST(ComputeArrivals, NobodyWaitsLongerThanTheCallTakes) {
+  Job job = ThreeArrive(1, 1);
+  job.workers[0].clock_error_ns.reset();
+  job.steps[0].operations[0].end_ns = 25;  // It began at 10, and the last at 60.
+  EXPECT_EQ(LastArrivals(job, job.steps[0])[0]->waited_ns, 15 + 20);
+  const Arrivals arrivals = ComputeArrivals(job);
+  EXPECT_THAT(arrivals.waited_ns, testing::ElementsAre(testing::ElementsAre(15, 20, 0)));
+  EXPECT_EQ(arrivals.calls[0].waited_ns, 35);
+  job.steps[0].operations[0].end_ns = 5;  // A hostile trace's.
+  EXPECT_EQ(LastArrivals(job, job.steps[0])[0]->waited_ns, 20);
+}
+
+// Against sums of the test's own, for calls of any times.
+TEST(ComputeArrivals, WaitsAreThoseOfASumByHand) {
+  std::mt19937_64 random(12);
+  for (int round = 0; round < 200; ++round) {
+    Job job = ThreeArrive(1, 1);
+    job.types[0].rooted = round % 2 == 0;
+    std::int64_t last = 0, all = 0;
+    for (Operation& operation : job.steps[0].operations) {
+      operation.begin_ns = static_cast<std::int64_t>(random() % 100);
+      operation.end_ns = operation.begin_ns + static_cast<std::int64_t>(random() % 60);
+      last = std::max(last, operation.begin_ns);
+    }
+    std::vector<std::int64_t> waits;
+    for (const Operation& operation : job.steps[0].operations) {
+      std::int64_t wait = std::min(last, operation.end_ns) - operation.begin_ns;
+      if (job.types[0].rooted && operation.end_ns <= last) wait = 0;
+      waits.push_back(wait);
+      all += wait;
+      ASSERT_LE(wait, operation.end_ns - operation.begin_ns);
+    }
+    const Arrivals arrivals = ComputeArrivals(job);
+    EXPECT_THAT(arrivals.waited_ns, testing::ElementsAre(testing::ElementsAreArray(waits)));
+    EXPECT_EQ(arrivals.calls[0].waited_ns, all);
+  }
+}
+
+TEST(ComputeArrivals, TheRootOfABroadcastWaitsForNobody) {
+  Job job = ThreeArrive(1, 1);
+  job.types = {{.name = "broadcast", .communication = true, .rooted = true}};
+  job.steps[0].operations[0].end_ns = 30;  // It has sent all before the last one comes at 60.
+  EXPECT_THAT(ComputeArrivals(job).waited_ns, testing::ElementsAre(testing::ElementsAre(0, 20, 0)));
+}
+
+TEST(ComputeArrivals, CallsOfWhichItIsKnownWhoWasLastAreCounted) {
+  EXPECT_EQ(ComputeArrivals(ThreeArrive(1, 1)).workers[1].decided, 1u);
+  EXPECT_EQ(ComputeArrivals(ThreeArrive(std::nullopt, 1)).workers[1].decided, 0u);
 }
 
 }  // namespace

@@ -87,6 +87,13 @@ TEST(DigestMerger, DoesNotJoinWhatCannotBeTheSame) {
   const Job apart = MergeAll({early, WorkerWithCalls(9)});
   EXPECT_THAT(apart.unknown, Contains(HasSubstr("do not overlap in time")));
   EXPECT_THAT(TimesLast(apart), testing::ElementsAre(0, 0));
+  // The root of a broadcast goes on at once.
+  Digest root = early, receiver = WorkerWithCalls(9);
+  for (Digest* digest : {&root, &receiver})
+    for (DigestCollective& call : digest->collectives) call.kind = CollectiveKind::kBroadcast;
+  EXPECT_THAT(MergeAll({root, receiver}).unknown, IsEmpty());
+  for (Digest* digest : {&root, &receiver}) digest->clock_error_ns.reset();
+  EXPECT_EQ(ComputeArrivals(MergeAll({root, receiver})).workers[0].waited_ns, 0);
   // Three workers in a communicator of two ranks: there are several of this name.
   std::vector<Digest> pairs = {WorkerWithCalls(0), WorkerWithCalls(1), WorkerWithCalls(2)};
   for (Digest& digest : pairs) digest.communicators[0].size = 2;
@@ -120,6 +127,20 @@ TEST(DigestMerger, JoinsCallsOfKnownKindsAlsoWhenThereMayBeNoFurtherOnes) {
   const Arrivals arrivals = ComputeArrivals(job);
   EXPECT_EQ(arrivals.workers[1].calls, 1u);
   EXPECT_THAT(job.unknown, Contains(HasSubstr("1 calls could not be joined")));
+}
+
+// Regression: nothing was said of a clock whose error exceeds all that is compared.
+TEST(DigestMerger, ClocksThatAreKnownLessWellThanAStepAreTold) {
+  Digest vague = WorkerWithCalls(1);
+  const auto told = Contains(HasSubstr("1 workers are known less well than a step takes (rank 1)"));
+  for (const std::int64_t error : {1, 99, 100}) {
+    vague.clock_error_ns = error;
+    EXPECT_THAT(MergeAll({WorkerWithCalls(0), vague}).unknown, Not(told)) << error;
+  }
+  for (const std::int64_t error : {101, 2'000'000'000}) {
+    vague.clock_error_ns = error;
+    EXPECT_THAT(MergeAll({WorkerWithCalls(0), vague}).unknown, told) << error;
+  }
 }
 
 // The trace of the other is JSON without a base time.

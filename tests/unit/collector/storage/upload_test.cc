@@ -22,7 +22,8 @@ std::string Pattern(std::size_t size) {
 class UploadTest : public testing::Test {
  protected:
   absl::Status Run(UploadState resume = {}, bool save = false) {
-    UploadOptions options{.sha256 = sha256_, .resume = std::move(resume)};
+    UploadOptions options{
+        .sha256 = sha256_, .key_is_own = key_is_own_, .resume = std::move(resume)};
     if (save) {
       options.save = [this](const UploadState& state) { saved_ = state; };
     }
@@ -54,7 +55,7 @@ class UploadTest : public testing::Test {
   std::string bytes_, sha256_;
   UploadState saved_;
   std::uint64_t told_ = 0;
-  bool retries_ = false;
+  bool retries_ = false, key_is_own_ = false;
 };
 
 TEST(ShapeOf, BoundsMemoryAndParts) {
@@ -219,6 +220,39 @@ TEST_F(UploadTest, AnIdentityThatMayOnlyWriteUploadsInPartsToo) {
   const absl::Status status = Run();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(bucket_.Bytes("k"), bytes_);
+}
+
+// Regression: it was told as denied.
+TEST_F(UploadTest, WhatMayNotBeReadIsNotToldAsDenied) {
+  for (const std::string call : {"put", "commit"}) {
+    bucket_.objects.clear();
+    SetBytes(call == "put" ? 1000 : 20 * kMiB);
+    bucket_.before = [this](const std::string& what) {
+      if (what == "begin") told_ = 0;
+      return what == "stat" || what == "read" ? absl::PermissionDeniedError("not yours")
+                                              : absl::OkStatus();
+    };
+    bucket_.after = FailOnce(call, 1);
+    EXPECT_TRUE(absl::IsUnavailable(Run({}, call == "commit")));
+    bucket_.after = nullptr;
+    const absl::Status unknown = Run();
+    EXPECT_TRUE(absl::IsAlreadyExists(unknown)) << unknown;
+    EXPECT_THAT(std::string(unknown.message()), testing::HasSubstr("may not read what it is"));
+    key_is_own_ = true;
+    const absl::Status own = Run();
+    EXPECT_TRUE(own.ok()) << own;
+    key_is_own_ = false;
+    EXPECT_EQ(bucket_.Bytes("k"), bytes_);
+  }
+  // Nothing says that there is an object.
+  bucket_.objects.clear();
+  key_is_own_ = true;
+  bucket_.before = [this](const std::string& what) {
+    if (what == "begin") told_ = 0;
+    if (what == "commit") return absl::NotFoundError("no such bucket");
+    return what == "stat" ? absl::PermissionDeniedError("not yours") : absl::OkStatus();
+  };
+  EXPECT_TRUE(absl::IsNotFound(Run()));
 }
 
 }  // namespace

@@ -96,6 +96,22 @@ TEST_F(FaultRangeTest, SystemCallsFailInsteadOfWaiting) {
   EXPECT_EQ(errno, EFAULT);
 }
 
+// Regression: a run of more workers than 4,096 in a store could not be opened.
+TEST_F(FaultRangeTest, ThereMayBeAsManyAsMappedFiles) {
+  std::vector<std::unique_ptr<FaultRange>> ranges;
+  for (int i = 0; i < 10'000; ++i) {
+    absl::StatusOr<std::unique_ptr<FaultRange>> range =
+        FaultRange::Reserve(block_, block_, pipe_[1]);
+    ASSERT_TRUE(range.ok()) << i << ": " << range.status();
+    ranges.push_back(*std::move(range));
+  }
+  range_ = std::move(ranges.back());
+  std::thread reader([&] { EXPECT_EQ(ByteAt(0), 'z'); });
+  EXPECT_EQ(NextRequest(), 0u);
+  Put(0, 'z');
+  reader.join();
+}
+
 TEST_F(FaultRangeTest, RangesAreUsedAgain) {
   for (int i = 0; i < 10'000; ++i) ASSERT_TRUE(FaultRange::Reserve(1, block_, pipe_[1]).ok());
   EXPECT_EQ((*FaultRange::Reserve(0, block_, pipe_[1]))->bytes(), "");

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <ctime>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 
@@ -118,14 +119,13 @@ TEST(HttpServer, SlowAnswersKeepNobodyElseWaiting) {
   const auto server =
       HttpServer::Start({.listen = "127.0.0.1:0",
                          .threads = 1,
-                         .is_slow =
+                         .work_of =
                              [&](const Request& request) {
                                const bool slow = request.path == "/slow";
                                asked += slow ? 1 : 0;
-                               return slow;
+                               return Work{slow ? Load::kWaits : Load::kShort};
                              },
-                         .slow_threads = 2,
-                         .max_slow_waiting = 4},
+                         .slow = {.threads = 2, .waiting = 4}},
                         {{"/slow",
                           [&](const Request&) {
                             ++begun;
@@ -168,8 +168,12 @@ TEST(HttpServer, TellsHandlersThatTheirClientIsGoneAndDropsThoseWhoseTurnHasNotC
   Notification finish;
   std::atomic<int> begun{0}, present{0}, asked{0};
   const auto server = HttpServer::Start({.listen = "127.0.0.1:0",
-                                         .is_slow = [&](const Request&) { return ++asked > 0; },
-                                         .slow_threads = 1},
+                                         .work_of =
+                                             [&](const Request&) {
+                                               ++asked;
+                                               return Work{Load::kWaits};
+                                             },
+                                         .slow = {.threads = 1}},
                                         {}, [&](const Request& request) {
                                           ++begun;
                                           present += request.is_gone() ? 0 : 1;
@@ -199,13 +203,14 @@ TEST(HttpServer, TellsHandlersThatTheirClientIsGoneAndDropsThoseWhoseTurnHasNotC
 
 TEST(HttpServer, EndsWhileSlowAnswersAreAwaited) {
   Notification finish, begun;
-  auto server = HttpServer::Start(
-      {.listen = "127.0.0.1:0", .is_slow = [](const Request&) { return true; }, .slow_threads = 1},
-      {{"/slow", [&](const Request&) {
-          begun.Notify();
-          finish.Wait();
-          return Page{200, "late"};
-        }}});
+  auto server = HttpServer::Start({.listen = "127.0.0.1:0",
+                                   .work_of = [](const Request&) { return Work{Load::kWaits}; },
+                                   .slow = {.threads = 1}},
+                                  {{"/slow", [&](const Request&) {
+                                      begun.Notify();
+                                      finish.Wait();
+                                      return Page{200, "late"};
+                                    }}});
   const std::string request = "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
   std::vector<int> clients;
   for (int i = 0; i < 3; ++i) {
@@ -310,9 +315,12 @@ TEST(HttpServer, TellsWhatItRefusesByItself) {
                                          .max_body_bytes = 2000,
                                          .max_body_bytes_at_once = 1500,
                                          .threads = 1,
-                                         .is_slow = [&](const Request&) { return ++asked > 0; },
-                                         .slow_threads = 1,
-                                         .max_slow_waiting = 1,
+                                         .work_of =
+                                             [&](const Request&) {
+                                               ++asked;
+                                               return Work{Load::kWaits};
+                                             },
+                                         .slow = {.threads = 1, .waiting = 1},
                                          .on_refusal =
                                              [&](HttpRefusal refusal) {
                                                MutexLock lock(&mutex);
@@ -366,7 +374,7 @@ class Counting final : public BodySource {
 TEST(HttpServer, SendsABodyInPieces) {
   for (const bool slow : {false, true}) {
     HttpOptions options{.listen = "127.0.0.1:0"};
-    if (slow) options.is_slow = [](const Request&) { return true; };
+    if (slow) options.work_of = [](const Request&) { return Work{Load::kWaits}; };
     const auto whole = std::make_shared<Counting>(Counting::kSize);
     const auto broken = std::make_shared<Counting>(1u << 20);
     const auto server = HttpServer::Start(
@@ -391,6 +399,138 @@ TEST(HttpServer, SendsABodyInPieces) {
                   .size(),
               2 * Counting::kSize);
   }
+}
+
+// How much memory this process holds that belongs to no file.
+std::size_t AnonymousMemory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8)) << 10;
+  return 0;
+}
+
+// Reads one answer with a Content-Length.
+std::size_t ReadAnswer(int client) {
+  std::string got;
+  std::vector<char> buffer(256 << 10);
+  std::size_t body = std::string::npos, length = 0;
+  while (body == std::string::npos || got.size() < body + length) {
+    const ssize_t bytes = read(client, buffer.data(), buffer.size());
+    if (bytes <= 0) return 0;
+    got.append(buffer.data(), static_cast<std::size_t>(bytes));
+    if (const std::size_t end = got.find("\r\n\r\n");
+        body == std::string::npos && end < got.size()) {
+      body = end + 4;
+      length = std::stoull(got.substr(got.find("Content-Length: ") + 16));
+    }
+  }
+  return length;
+}
+
+// Regression: an answer was kept until the next request of its connection.
+TEST(HttpServer, AConnectionThatWaitsForItsNextRequestHoldsNothing) {
+  constexpr std::size_t kBytes = std::size_t{16} << 20;
+  const auto server =
+      HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/large", [](const Request&) {
+                                                       return Page{200, std::string(kBytes, 'x')};
+                                                     }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::size_t before = AnonymousMemory();
+  std::vector<int> clients;
+  const std::string request = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
+  for (int i = 0; i < 12; ++i) {
+    clients.push_back(Dial((*server)->port()));
+    ASSERT_GT(write(clients.back(), request.data(), request.size()), 0);
+    EXPECT_EQ(ReadAnswer(clients.back()), kBytes);
+  }
+  EXPECT_LT(AnonymousMemory(), before + 4 * kBytes);
+  for (const int client : clients) close(client);
+}
+
+// Regression: who did not read what he had asked for made the server hold it, without a bound.
+TEST(HttpServer, AnswersThatNobodyReadsTakeABoundedAmountOfMemory) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  std::atomic<int> made{0};
+  const auto server = HttpServer::Start(
+      {.listen = "127.0.0.1:0",
+       .work_of =
+           [](const Request& request) {
+             return Work{request.path == "/large" ? Load::kHeavy : Load::kShort, request.query};
+           },
+       .slow = {.threads = 1, .waiting = 100},
+       .answers = {.all = 5 * kBytes, .each = 3 * kBytes}},
+      {{"/large",
+        [&](const Request&) {
+          ++made;
+          return Page{200, std::string(kBytes, 'x')};
+        }},
+       {"/small", [](const Request&) {
+          return Page{200, "at once"};
+        }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  std::vector<int> clients;
+  // The status of an answer, of which nothing else is read.
+  const auto ask = [&](const std::string& path) {
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n";
+    clients.push_back(Dial((*server)->port()));
+    const int few = 4096;
+    setsockopt(clients.back(), SOL_SOCKET, SO_RCVBUF, &few, sizeof(few));
+    EXPECT_GT(write(clients.back(), request.data(), request.size()), 0);
+    std::string head(12, 0);
+    EXPECT_GT(read(clients.back(), head.data(), head.size()), 0);
+    return head.substr(9);
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ask("/large?mallory"), "200");
+  EXPECT_EQ(ask("/large?mallory"), "503");
+  EXPECT_EQ(made, 3) << "what could not be sent is not made";
+  EXPECT_EQ(ask("/small?mallory"), "200");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(ask("/large?bob"), "200");
+  EXPECT_EQ(ask("/large?bob"), "503") << "all together hold what they may";
+  for (int i = 0; i < 4; ++i) close(clients[i]);
+  // Their memory is free once the server has noticed.
+  std::string status;
+  for (int i = 0; i < 1000 && status != "200"; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    status = ask("/large?mallory");
+    close(clients.back());
+    clients.pop_back();
+  }
+  EXPECT_EQ(status, "200");
+  for (std::size_t i = 4; i < clients.size(); ++i) close(clients[i]);
+}
+
+// Regression: requests of one user, although short by themselves, kept all others waiting.
+TEST(HttpServer, AskersTakeTurnsWithShortRequestsToo) {
+  Notification finish;
+  std::atomic<int> begun{0};
+  const auto server =
+      HttpServer::Start({.listen = "127.0.0.1:0",
+                         .threads = 1,
+                         .work_of =
+                             [](const Request& request) {
+                               return Work{Load::kShort, request.query};
+                             },
+                         .brief = WorkLimits{.threads = 2, .each = 1, .waiting = 100}},
+                        {{"/", [&](const Request& request) {
+                            if (request.asker == "mallory") {
+                              ++begun;
+                              finish.Wait();
+                            }
+                            return Page{200, "told to " + request.asker};
+                          }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto get = [&](const std::string& asker) {
+    return Exchange((*server)->port(),
+                    "GET /?" + asker + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  };
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i)
+    clients.emplace_back([&] { EXPECT_THAT(get("mallory"), HasSubstr("told to mallory")); });
+  while (begun == 0) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(get("bob"), HasSubstr("told to bob"));
+  EXPECT_EQ(begun, 1);
+  finish.Notify();
+  for (std::thread& client : clients) client.join();
 }
 
 TEST(HttpServer, DrainingEndsConnections) {
@@ -507,6 +647,25 @@ TEST(HttpServer, AHandlerThatThrowsIsAnErrorToItsCallerAlone) {
   };
   for (int i = 0; i < 20; ++i) EXPECT_THAT(get("/bad"), HasSubstr("500"));
   EXPECT_THAT(get("/good"), HasSubstr("fine"));
+}
+
+TEST(HttpServer, AThrowWhileARequestIsJudgedIsAnErrorToItsCallerAlone) {
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0",
+                                         .threads = 1,
+                                         .work_of = [](const Request& request) -> Work {
+                                           if (request.query == "bad")
+                                             throw std::runtime_error("a defect");
+                                           return {};
+                                         }},
+                                        {{"/", [](const Request&) {
+                                            return Page{200, "ok"};
+                                          }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  for (const auto& [query, status] : {std::pair{"bad", "500"}, {"good", "200 OK"}})
+    EXPECT_THAT(Exchange((*server)->port(), std::string("GET /?") + query +
+                                                " HTTP/1.1\r\nHost: x\r\n"
+                                                "Connection: close\r\n\r\n"),
+                HasSubstr(status));
 }
 
 }  // namespace

@@ -59,6 +59,26 @@ TEST(SourceLimiter, AFewAddressesLeaveRoomForAnother) {
   EXPECT_EQ(limiter.Enter("a"), nullptr);
 }
 
+// All namespaces' objects come from the API server, whose certificate is known.
+TEST(SourceLimiter, ANamespaceOfAKnownClientLeavesOneForAnother) {
+  SimulatedTime time;
+  SourceLimiter limiter(time, {.at_once = 8, .all_at_once = 8});
+  std::vector<std::shared_ptr<void>> held;
+  const auto enters = [&](const std::string& ns) {
+    int entered = 0;
+    while (std::shared_ptr<void> one = limiter.EnterKnown(ns)) {
+      held.push_back(std::move(one));
+      ++entered;
+    }
+    return entered;
+  };
+  EXPECT_EQ(enters("noisy"), 4);
+  EXPECT_EQ(enters("quiet"), 2);
+  EXPECT_EQ(enters("noisy"), 0);
+  held.clear();
+  EXPECT_EQ(enters("quiet"), 4) << "whoever leaves makes room";
+}
+
 // One machine may use all addresses of its network.
 TEST(SourceLimiter, AnIpv6NetworkCountsAsOneAddress) {
   SimulatedTime time;

@@ -25,8 +25,12 @@ class JudgeOfSchedules final : public Gatekeeper {
   }
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }
   absl::StatusOr<std::string> LogdirFor(const std::string&, Nanos) override { return logdir; }
+  absl::StatusOr<std::string> WhyNoMore(CreatorKind, const std::string&, Nanos) override {
+    return full;
+  }
   void CaptureEnded(const std::string&, WallTime) override {}
 
+  absl::StatusOr<std::string> full = std::string();
   absl::StatusOr<PolicyVerdict> verdict = PolicyVerdict{};
   absl::StatusOr<std::string> logdir = std::string("/default");
   std::vector<std::string> asked;
@@ -69,6 +73,19 @@ TEST(ScheduleReview, WhoeverCreatesAScheduleIsItsRequester) {
       StampCreator(CreatorKind::kSchedule, ScheduleReview(), {}, WallTime{1s});
   EXPECT_FALSE(early.allowed);
   EXPECT_EQ(early.code, 500);
+}
+
+TEST(ScheduleReview, ANamespaceMayHaveSoMany) {
+  JudgeOfSchedules judge;
+  judge.full = "it has 200";
+  const auto check = [&](const AdmissionRequest& review) {
+    return CheckCreator(CreatorKind::kSchedule, review, judge, 4s);
+  };
+  EXPECT_EQ(check(ScheduleReview()).message, "it has 200");
+  EXPECT_TRUE(check(ScheduleReview(R"({"spec": {"schedule": "@daily"}})", "{}")).allowed)
+      << "those that exist may be changed";
+  judge.full = absl::UnavailableError("away");
+  EXPECT_EQ(check(ScheduleReview()).code, 500);
 }
 
 TEST(ScheduleReview, WhoeverChangesWhatItAsksForBecomesItsRequester) {

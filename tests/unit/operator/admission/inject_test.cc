@@ -297,13 +297,14 @@ TEST(Inject, KeepsAGuaranteedPodGuaranteed) {
 }
 
 TEST(Inject, SomePodsGetNothing) {
-  Json out = Pod(), mirror = Pod(), windows = Pod(), own = Pod(), plain = Pod();
+  Json out = Pod(), mirror = Pod(), windows = Pod(), selects = Pod(), own = Pod(), plain = Pod();
   out["metadata"]["labels"]["strobe.dev/inject"] = "false";
   mirror["metadata"]["annotations"] = {{"kubernetes.io/config.mirror", "x"}};
   windows["spec"]["os"] = {{"name", "windows"}};
+  selects["spec"]["nodeSelector"] = {{"kubernetes.io/os", "windows"}};
   own["spec"]["initContainers"] = {{{"name", "strobe-sidecar"}}};
   plain["spec"]["containers"].push_back({{"name", "strobe-sidecar"}});
-  for (const Json& pod : {out, mirror, windows, own, plain, Json(), Json({{"spec", 1}})}) {
+  for (const Json& pod : {out, mirror, windows, selects, own, plain, Json(), Json({{"spec", 1}})}) {
     const Injection injection = Inject(pod, kSettings, Context());
     EXPECT_THAT(injection.patch, IsEmpty()) << pod;
     EXPECT_NE(injection.skipped, "") << pod;

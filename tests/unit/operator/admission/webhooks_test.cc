@@ -39,6 +39,9 @@ class StuckGatekeeper final : public Gatekeeper {
   }
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }
   absl::StatusOr<std::string> LogdirFor(const std::string&, Nanos) override { return logdir; }
+  std::string WhyNoMoreRequests(const std::string& ns) override {
+    return ns == "full" ? "full" : "";
+  }
   void CaptureEnded(const std::string&, WallTime) override {}
   absl::StatusOr<std::string> logdir = std::string("/logs");
   std::atomic<int> stuck{0};
@@ -140,6 +143,48 @@ TEST(Webhooks, CreationsInOneNamespaceLeaveRoomForThoseInOthers) {
     alone += answered("noisy", 100);
   }
   EXPECT_GE(alone, 450) << "a namespace that is alone has the whole rate";
+}
+
+TEST(Webhooks, ARequestMayHaveSoManyLabelsAndANamespaceSoManyRequests) {
+  const SystemClock clock;
+  StuckGatekeeper gatekeeper;
+  gatekeeper.let_go.Notify();
+  Observer observer;
+  const auto pages = WebhookPages(clock, {}, gatekeeper, observer);
+  Json request = {{"metadata", {{"name", "look"}}},
+                  {"spec", {{"target", {{"pods", {"a"}}}}, {"logdir", "/logs"}}}};
+  const auto answer = [&](const std::string& page, const std::string& ns) {
+    return Json::parse(pages.at(page)(Review(request, ns)).body)["response"];
+  };
+  EXPECT_EQ(answer("/check-request", "ml")["allowed"], true);
+  EXPECT_EQ(answer("/check-request", "full")["status"]["message"], "full");
+  for (int i = 0; i <= 64; ++i) request["metadata"]["labels"][std::to_string(i)] = "";
+  for (const char* page : {"/check-request", "/check-schedule", "/check-trigger", "/check-size"})
+    EXPECT_EQ(answer(page, "ml")["status"]["code"], 422) << page;
+}
+
+// Sixteen large reviews at once took hundreds of megabytes.
+TEST(Webhooks, FewLargeReviewsAreInMemoryAtOnce) {
+  const SystemClock clock;
+  StuckGatekeeper gatekeeper;
+  Observer observer;
+  const auto pages = WebhookPages(clock, {.max_judged_at_once = 16}, gatekeeper, observer);
+  const Json small = {{"metadata", {{"name", "look"}}},
+                      {"spec", {{"target", {{"pods", {"a"}}}}, {"logdir", "/logs"}}}};
+  Json large = small;
+  large["spec"]["notes"] = std::string(600'000, 'x');
+  std::vector<std::thread> users;
+  for (int i = 0; i < 4; ++i) {
+    users.emplace_back(
+        [&, i] { pages.at("/check-request")(Review(large, "ns" + std::to_string(i))); });
+  }
+  while (gatekeeper.stuck < 4) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(pages.at("/check-request")(Review(large, "other")).status, 429);
+  users.emplace_back([&] { pages.at("/check-request")(Review(small, "other")); });
+  while (gatekeeper.stuck < 5) std::this_thread::sleep_for(1ms);
+  gatekeeper.let_go.Notify();
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(pages.at("/check-request")(Review(large, "other")).status, 200);
 }
 
 TEST(Webhooks, ASelectorThatTheApiServerWouldRefuseIsRefusedAtOnce) {

@@ -79,7 +79,7 @@ class ScheduleClusterFake final : public ScheduleCluster {
   }
   std::optional<SeriesBounds> BoundsOf(const std::string&) override { return SeriesBounds{}; }
   absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
-                                                     const DueRun& due) override {
+                                                     DueRun& due) override {
     std::optional<RunRefusal> refusal;
     const absl::Status called = Call([&]() -> absl::Status {
       if (schedule.resource_version != api_.schedule().resource_version)
@@ -257,6 +257,31 @@ TEST_F(ScheduleReconcilerTest, ReplaceCancelsTheRunBeforeAlsoIfAnyCallFails) {
     EXPECT_EQ(api_.schedule().status.cancelled, call);
   }
   EXPECT_EQ(api_.schedule().status.started, 4);
+}
+
+// Regression: 200 schedules with short intervals made the operator create requests as fast as the
+// API server could.
+TEST_F(ScheduleReconcilerTest, ANamespaceDecidesOnOneTimeASecond) {
+  const auto started = [this](int schedules) {
+    int count = 0;
+    for (int i = 0; i < schedules; ++i) {
+      api_.runs.clear();
+      api_.Put(MakeSchedule({.cron = "@hourly"}, time_.WallNow() - 90min));
+      cluster_.CatchUp();
+      Reconcile();
+      count += static_cast<int>(api_.runs.size());
+    }
+    return count;
+  };
+  EXPECT_EQ(started(100), 60);
+  const auto later = reconciler_.Reconcile("ml/s");
+  ASSERT_TRUE(later.ok());
+  EXPECT_EQ(later->requeue_after, Nanos{5s});
+  EXPECT_EQ(api_.schedule().status.skipped, 0) << "and what is due stays due";
+  time_.Advance(5s);
+  EXPECT_EQ(started(100), 5);
+  time_.Advance(1h);
+  EXPECT_EQ(started(100), 60);
 }
 
 TEST_F(ScheduleReconcilerTest, AScheduleThatIsGoneOrBeingDeletedStartsNothing) {

@@ -71,7 +71,7 @@ class TriggerClusterFake final : public TriggerCluster {
     return pod;
   }
   absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileTrigger& trigger,
-                                                     const TriggeredRun& run, Nanos) override {
+                                                     TriggeredRun& run, Nanos) override {
     const absl::Status called = Call([&] {
       if (api_.refusal || api_.runs.contains(run.name)) return;
       ++api_.writes;

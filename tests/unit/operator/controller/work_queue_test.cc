@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/strings.h"
 #include "tests/fakes/simulated_time.h"
 
 namespace strobe {
@@ -119,6 +120,41 @@ TEST(WorkQueue, NamespacesTakeTurns) {
   EXPECT_EQ(queue.Get(), "crowd/0");
   EXPECT_EQ(queue.Get(), "lone/a");
   EXPECT_EQ(queue.Get(), "crowd/1") << "and in a namespace the order stays";
+}
+
+// Regression: eight requests of one namespace whose looks took seconds held all eight threads.
+TEST(WorkQueue, ANamespaceHasAtMostAsManyThreadsAsAreFree) {
+  SimulatedTime time;
+  WorkQueue queue(time);
+  queue.ShareAmong(8);
+  for (int i = 0; i < 10; ++i) queue.Add("crowd/" + std::to_string(i));
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(queue.Get(), "crowd/" + std::to_string(i));
+  queue.Add("lone/a");
+  EXPECT_EQ(queue.Get(), "lone/a") << "the crowd has its share";
+  std::thread fifth([&] { EXPECT_EQ(queue.Get(), "crowd/4"); });
+  queue.Add("lone/b");
+  EXPECT_EQ(queue.Get(), "lone/b");
+  queue.Done("lone/a");
+  queue.Done("lone/b");
+  queue.Done("crowd/0");
+  fifth.join();
+}
+
+TEST(WorkQueue, AThreadIsLeftForANamespaceThatHasNone) {
+  SimulatedTime time;
+  WorkQueue queue(time);
+  queue.ShareAmong(4);
+  std::vector<std::string> taken;
+  for (const char* ns : {"a", "b", "c"}) {
+    for (int i = 0; i < 5; ++i) queue.Add(StrCat(ns, "/", i));
+  }
+  for (int i = 0; i < 3; ++i) taken.push_back(*queue.Get());
+  EXPECT_EQ(taken, (std::vector<std::string>{"a/0", "b/0", "c/0"}));
+  queue.Add("d/0");
+  EXPECT_EQ(queue.Get(), "d/0");
+  for (const std::string& key : taken) queue.Done(key);
+  queue.Done("d/0");
+  EXPECT_EQ(queue.Get(), "a/1");
 }
 
 // Between two runs of one namespace, every other waiting namespace has had a run.

@@ -49,6 +49,24 @@ TEST(Conclude, TheWorstWorkerGivesTheReason) {
   EXPECT_EQ(result.reason, "UploadDenied");
 }
 
+TEST(Conclude, ProcessesThatTellALargerJobAreQuoted) {
+  const auto message = [](std::optional<std::size_t> expected, std::uint32_t size) {
+    AttemptResult result;
+    result.expected_workers = expected;
+    for (const char* name : {"a", "b"}) {
+      result.workers.push_back(Ended(name, Outcome::kOk));
+      result.workers.back().report.mutable_rank()->set_world_size(size);
+    }
+    Conclude({}, result);
+    EXPECT_TRUE(result.succeeded) << "they may be in pods of another object";
+    return result.message;
+  };
+  EXPECT_THAT(message(2, 3), HasSubstr("their job has 3"));
+  EXPECT_EQ(message(2, 2), "2 of 2 workers Ok");
+  EXPECT_EQ(message(4, 3), "2 of 2 workers Ok") << "a sample";
+  EXPECT_EQ(message(std::nullopt, 3), "2 of 2 workers Ok");
+}
+
 // Regression: nobody tried again, because late traces are kept.
 TEST(Conclude, ALateTraceWithoutACompleteStepIsNotWhatWasAskedFor) {
   const auto succeeded = [](bool asked, bool found) {

@@ -147,6 +147,11 @@ TEST(Policy, LimitsAreNamed) {
   EXPECT_THAT(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).message,
               HasSubstr("start.guard 11s is longer than 10s (maxDuration)"));
   capture.guard = seconds(10);
+  // Regression: with maxDuration 2s, a lookBack of 10m was allowed.
+  capture.look_back = seconds(11);
+  EXPECT_THAT(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).message,
+              HasSubstr("lookBack 11s is longer than 10s (maxDuration)"));
+  capture.look_back = seconds(10);
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).kind, Kind::kAllowed);
   policy.max_bytes = 1000;
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).kind, Kind::kRefused);

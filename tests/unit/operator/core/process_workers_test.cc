@@ -122,6 +122,121 @@ TEST(SplitByProcess, WhatASidecarTellsIsNotMultiplied) {
   EXPECT_EQ(ranks, kMaxWorkersOfPod);
 }
 
+// A pod whose object says three, and whose sidecar recorded `count`.
+WorkerResult PodOfThree(std::uint32_t count, bool annotated) {
+  WorkerResult pod = SeveralWorkers("a", 1, count, Outcome::kOk);
+  pod.target.expected_processes = 3;
+  pod.target.processes_annotated = annotated;
+  for (std::uint32_t i = 0; i < count; ++i)
+    *pod.report.mutable_workers(static_cast<int>(i))->mutable_rank() = PlaceOf(i, 3 + i);
+  return pod;
+}
+
+TEST(SplitByProcess, AProcessThatDidNotAnnounceItselfIsMissed) {
+  for (const bool annotated : {true, false}) {
+    std::vector<WorkerResult> workers = {PodOfThree(2, annotated)};
+    SplitByProcess(workers);
+    EXPECT_THAT(WorkerNames(workers), ElementsAre("a/0", "a/1", "a/2"));
+    EXPECT_THAT(WorkerRanks(workers), ElementsAre(3, 4, 5));
+    EXPECT_EQ(workers[1].outcome, Outcome::kOk);
+    EXPECT_EQ(workers[2].outcome, Outcome::kWorkerMissing);
+    EXPECT_THAT(workers[2].message, testing::HasSubstr("should run 3 processes"));
+    EXPECT_EQ(workers[2].target.file, "a.2");
+    EXPECT_TRUE(workers[2].report.url().empty());
+    EXPECT_FALSE(workers[2].armed);
+    workers = {PodOfThree(3, annotated)};
+    SplitByProcess(workers);
+    EXPECT_THAT(workers, SizeIs(3));
+  }
+}
+
+TEST(SplitByProcess, OneOfThreeProcessesIsAWorkerAndTwoAreMissed) {
+  WorkerResult pod = RecordedPod("a", 0);
+  pod.target.expected_processes = 3;
+  *pod.report.mutable_rank() = PlaceOf(1, 1);
+  std::vector<WorkerResult> workers = {pod};
+  SplitByProcess(workers);
+  EXPECT_THAT(WorkerNames(workers), ElementsAre("a", "a/0", "a/2"));
+  EXPECT_THAT(WorkerRanks(workers), ElementsAre(1, 0, 2));
+}
+
+TEST(SplitByProcess, ProcessesWithoutPlacesAreCountedIfAnAnnotationSaysHowMany) {
+  for (const bool annotated : {true, false}) {
+    WorkerResult pod = RecordedPod("a", 0);
+    pod.target.expected_processes = 3;
+    pod.target.processes_annotated = annotated;
+    pod.report.add_processes()->set_name("python 7");
+    pod.report.add_processes()->set_name("python 8");
+    std::vector<WorkerResult> workers = {pod};
+    SplitByProcess(workers);
+    if (annotated)
+      EXPECT_THAT(WorkerNames(workers), ElementsAre("a", "a/2"));
+    else
+      EXPECT_THAT(WorkerNames(workers), ElementsAre("a"));
+    pod.report.add_processes()->set_name("python 9");
+    workers = {pod};
+    SplitByProcess(workers);
+    EXPECT_THAT(workers, SizeIs(1));
+  }
+}
+
+TEST(SplitByProcess, NobodyIsMissedWhereOnlyRanksOfTheJobAreTold) {
+  // JAX: a process for each pod, whose number in the job is 2.
+  WorkerResult pod = RecordedPod("a", 2);
+  *pod.report.mutable_rank() = PlaceOf(2, 2);
+  pod.report.mutable_rank()->set_local_rank_assumed(true);
+  pod.report.mutable_rank()->set_world_size(8);
+  pod.target.expected_processes = 4;
+  std::vector<WorkerResult> workers = {pod};
+  SplitByProcess(workers);
+  EXPECT_THAT(workers, SizeIs(1)) << "the command's launcher would tell local ranks";
+  pod.target.expected_processes = 1;
+  pod.target.processes_annotated = true;
+  workers = {pod};
+  SplitByProcess(workers);
+  EXPECT_THAT(workers, SizeIs(1));
+}
+
+TEST(SplitByProcess, OnlyProcessesThatWereAskedForAreMissed) {
+  WorkerResult pod = PodOfThree(1, true);
+  pod.target.local_ranks = {0};
+  std::vector<WorkerResult> workers = {pod};
+  SplitByProcess(workers);
+  EXPECT_THAT(WorkerNames(workers), ElementsAre("a/0"));
+  pod.target.local_ranks = {0, 2};
+  workers = {pod};
+  SplitByProcess(workers);
+  EXPECT_THAT(WorkerNames(workers), ElementsAre("a/0", "a/2"));
+  pod.target.local_ranks = {};
+  pod.target.ranks = {3, 5};
+  pod.target.expected_processes = 0;
+  workers = {pod};
+  SplitByProcess(workers);
+  EXPECT_THAT(WorkerNames(workers), ElementsAre("a/0", "a/2"));
+  EXPECT_THAT(WorkerRanks(workers), ElementsAre(3, 5));
+}
+
+TEST(SplitByProcess, APodWithoutAnyProcessHasOneOutcome) {
+  WorkerResult pod = RecordedPod("a", 0);
+  pod.report.Clear();
+  pod.outcome = Outcome::kNoSource;
+  pod.target.expected_processes = 64;
+  pod.target.processes_annotated = true;
+  std::vector<WorkerResult> workers = {pod};
+  SplitByProcess(workers);
+  EXPECT_THAT(workers, SizeIs(1));
+  pod = PodOfThree(2, true);
+  pod.outcome = Outcome::kCancelled;
+  workers = {pod};
+  SplitByProcess(workers);
+  EXPECT_THAT(workers, SizeIs(2));
+  pod = PodOfThree(2, true);
+  pod.target.pod.clear();  // Without Kubernetes, a machine may have several sidecars.
+  workers = {pod};
+  SplitByProcess(workers);
+  EXPECT_THAT(workers, SizeIs(2));
+}
+
 TEST(SplitByProcess, OfALostPodOnlyTheProcessesThatWereAskedFor) {
   std::vector<WorkerResult> workers = {RecordedPod("b", 1)};
   workers[0].report.Clear();

@@ -108,6 +108,10 @@ TEST(RequestStatus, SumsWhatAllAttemptsRecorded) {
   EXPECT_FALSE(SameStatus(request.status, finished));
   request.status = finished;
   EXPECT_EQ(FinishedStatus(request, result, kStatusNow).recorded, 2700ms);
+  // Regression: dutyCycle did not count what captures look back.
+  result.attempt = 4;
+  request.capture.look_back = 30s;
+  EXPECT_EQ(FinishedStatus(request, result, kStatusNow).recorded, 33400ms);
 }
 
 TEST(RequestStatus, TransitionTimeMovesOnlyWithTheStatus) {

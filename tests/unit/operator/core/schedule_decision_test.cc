@@ -216,6 +216,32 @@ TEST_F(DecideScheduleTest, OldRunsAreRemovedByTheirKind) {
                                                      "s-20241101-000600", "s-20241101-000700"));
 }
 
+// Regression: the newest were those whose names are the last in the alphabet.
+TEST_F(DecideScheduleTest, TheNewestAreKeptWhateverTheirNames) {
+  Decide(kMidnight + 10min);
+  schedule_.keep_succeeded = 1;
+  runs_ = {{.name = "s-zzz", .state = RunState::kSucceeded, .created = kMidnight},
+           {.name = "s-aaa", .state = RunState::kSucceeded, .created = kMidnight + 1min}};
+  const ScheduleDecision decision = Decide(kMidnight + 10min);
+  ASSERT_THAT(decision.remove, SizeIs(1));
+  EXPECT_EQ(decision.remove.front().name, "s-zzz");
+}
+
+// Regression: Ready was True and a next time was shown while every run was skipped.
+TEST_F(DecideScheduleTest, AScheduleThatIsNotAdmittedSaysSoUntilItIs) {
+  schedule_.not_admitted = "nobody knows who asks; delete it and create it again";
+  EXPECT_TRUE(Decide(kMidnight + 1min).look_again);
+  const Condition ready = *FindCondition(schedule_.status.conditions, "Ready");
+  EXPECT_EQ(ready.status, ConditionStatus::kFalse);
+  EXPECT_EQ(ready.reason, kNotAdmitted);
+  EXPECT_THAT(ready.message, HasSubstr("delete it and create it again"));
+  EXPECT_FALSE(schedule_.status.next_schedule);
+  schedule_.not_admitted.clear();
+  Decide(kMidnight + 2min);
+  EXPECT_EQ(FindCondition(schedule_.status.conditions, "Ready")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(schedule_.status.next_schedule, kMidnight + 1h);
+}
+
 TEST_F(DecideScheduleTest, NothingIsRemovedBeforeItIsKnownWhatPoliciesKeep) {
   Decide(kMidnight + 10min);
   schedule_.suspend = true;

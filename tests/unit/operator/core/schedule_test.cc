@@ -20,5 +20,23 @@ TEST(Schedule, NamesOfRunsFollowFromTheTimeAndBack) {
     EXPECT_EQ(ScheduleOfRun(name), "") << name;
 }
 
+TEST(Schedule, ARunsOtherNameTellsTheSame) {
+  RunCreator creator(CreatorKind::kSchedule);
+  creator.uid = "u";
+  const std::string usual = "nightly-20241027-033327";
+  const std::string other = OtherRunName(usual, creator, "key");
+  EXPECT_EQ(other, OtherRunName(usual, creator, "key"));
+  EXPECT_NE(other, OtherRunName(usual, creator, "another key"));
+  EXPECT_EQ(ScheduleOfRun(other), "nightly");
+  EXPECT_EQ(TimeOfRun(other), TimeOfRun(usual));
+  EXPECT_EQ(UsualRunName(other), usual);
+  creator.uid = "v";
+  EXPECT_NE(other, OtherRunName(usual, creator, "key"));
+  for (const std::string& name :
+       std::vector<std::string>{"", usual, "nightly-x0123456789abcde", "nightly-x0123456789abcdeg",
+                                "-x0123456789abcdef"})
+    EXPECT_EQ(UsualRunName(name), name);
+}
+
 }  // namespace
 }  // namespace strobe

@@ -350,6 +350,20 @@ TEST(SelectTargets, AnAnnotationSaysHowManyProcessesThereAre) {
   EXPECT_THAT(targets[0].local_ranks, ElementsAre(1u));
 }
 
+TEST(SelectTargets, ProcessesThatMustBeFoundAreToldByAnAnnotationOrAClearCommand) {
+  std::vector<PodInfo> pods = Pods(3);
+  for (PodInfo& pod : pods) pod.containers[0].processes = 4;
+  pods[0].containers[0].certain_processes = pods[1].containers[0].certain_processes = 4;
+  pods[1].annotations["strobe.dev/processes"] = "3";
+  const auto targets = SelectTargets({}, {}, pods).targets;
+  ASSERT_THAT(targets, SizeIs(3));
+  EXPECT_EQ(targets[0].expected_processes, 4u);
+  EXPECT_FALSE(targets[0].processes_annotated);
+  EXPECT_EQ(targets[1].expected_processes, 3u);
+  EXPECT_TRUE(targets[1].processes_annotated);
+  EXPECT_EQ(targets[2].expected_processes, 0u) << "a variable may be a default that nobody uses";
+}
+
 TEST(SelectTargets, WithOneProcessPerPodTheSidecarIsNotAskedForRanks) {
   TargetSpec spec;
   spec.sample = true;

@@ -83,7 +83,9 @@ TEST(TriggerMatch, AJobThatIsMadeOfOthersIsMeant) {
 }
 
 TEST(TriggerMatch, NamesOfRunsCountUp) {
-  EXPECT_EQ(NumberOfTriggeredRun(TriggeredRunName("t", "JobSet/llm", 12)), 12);
+  const std::string twelfth = TriggeredRunName("t", "JobSet/llm", 12);
+  EXPECT_EQ(NumberOfTriggeredRun(twelfth), 12);
+  EXPECT_EQ(NumberOfTriggeredRun(OtherRunName(twelfth, ProfileTrigger(), "key")), 12);
   EXPECT_NE(TriggeredRunName("t", "JobSet/a", 1), TriggeredRunName("t", "JobSet/b", 1));
   for (const char* other : {"t", "t-", "t-x", "t--1", "t-99999999999999999999", "t-0"})
     EXPECT_LE(NumberOfTriggeredRun(other), 1) << other;

@@ -17,6 +17,7 @@ class MemoryAuthorityStore final : public AuthorityStore {
     if (!failure.ok()) return failure;
     StoredAuthorities copy = stored;
     copy.version = std::to_string(version);
+    copy.server_time = server_time;
     return copy;
   }
   absl::Status Save(const StoredAuthorities& authorities) override {
@@ -34,6 +35,7 @@ class MemoryAuthorityStore final : public AuthorityStore {
   int version = 1;
   std::string told;
   absl::Status failure;
+  std::optional<WallTime> server_time;
 };
 
 class Keeper : public testing::Test {
@@ -103,6 +105,31 @@ TEST_F(Keeper, ItsCertificatesAreAlwaysValid) {
   }
   EXPECT_GE(seen.size(), 300u);
   EXPECT_EQ(leader.server().Get()->own.key, key);
+}
+
+// Regression: the leader erased the authority that all pods trust, and kept what it had made
+// instead when its clock was right again.
+TEST_F(Keeper, WhatIsTrustedSurvivesALeaderWhoseClockIsAhead) {
+  ASSERT_TRUE(Make(true).Look().ok());
+  const std::string trusted = store_.stored.certificates;
+  store_.server_time = clock_.WallNow();
+  clock_.StepWall(AuthorityRules().lifetime * 2);
+  AuthorityKeeper leader = Make(true);
+  ASSERT_TRUE(leader.Look().ok());
+  EXPECT_EQ(store_.stored.certificates, trusted);
+  clock_.StepWall(-AuthorityRules().lifetime * 2);
+  ASSERT_TRUE(leader.Look().ok());
+  EXPECT_EQ(store_.stored.certificates, trusted);
+  EXPECT_EQ(Judge(leader.server(), "strobe.ns.svc", Usage::kServer), PeerVerdict::kOk);
+}
+
+TEST_F(Keeper, AnAuthorityThatIsNotValidYetDoesNotLast) {
+  clock_.StepWall(AuthorityRules().lifetime * 2);
+  AuthorityKeeper leader = Make(true);
+  ASSERT_TRUE(leader.Look().ok());
+  clock_.StepWall(-AuthorityRules().lifetime * 2);
+  ASSERT_TRUE(leader.Look().ok());
+  EXPECT_EQ(Judge(leader.server(), "strobe.ns.svc", Usage::kServer), PeerVerdict::kOk);
 }
 
 TEST_F(Keeper, AFailingStoreCostsNothingMeanwhile) {

@@ -40,6 +40,32 @@ TEST(Authorities, DamagedOnesAreRefused) {
   EXPECT_FALSE(Authorities::Parse("x", one.keys()).ok());
 }
 
+// Regression: a leader whose clock was months ahead erased the authority that all pods trust.
+TEST(Authorities, AClockThatIsWrongErasesNothing) {
+  Authorities authorities;
+  ASSERT_TRUE(authorities.Rotate({}, kStart).value());
+  const std::string before = authorities.certificates();
+  EXPECT_FALSE(authorities.Rotate({}, kStart + kDay, kStart + 400 * kDay).value());
+  EXPECT_EQ(authorities.certificates(), before);
+  ASSERT_TRUE(authorities.Rotate({}, kStart + 400 * kDay, kStart + kDay).value());
+  EXPECT_THAT(authorities.certificates(), testing::StartsWith(before));
+  ASSERT_TRUE(authorities.Rotate({}, kStart + 400 * kDay, kStart + 400 * kDay).value());
+  EXPECT_THAT(authorities.certificates(), testing::Not(testing::HasSubstr(before)));
+}
+
+// Regression: while the newest was not valid yet, none was made for as long as it would last.
+TEST(Authorities, OneThatIsNotValidYetIsNotWaitedFor) {
+  Authorities authorities;
+  ASSERT_TRUE(authorities.Rotate({}, kStart + 400 * kDay).value());
+  ASSERT_TRUE(authorities.Rotate({}, kStart).value());
+  EXPECT_FALSE(authorities.Rotate({}, kStart + kDay).value());
+  for (const Nanos later : {Nanos{0}, 2 * kDay}) {
+    const Validity signer = *ValidityOf(authorities.Signer({}, kStart + later).certificate);
+    EXPECT_LE(signer.from, kStart);
+    EXPECT_GT(signer.until, kStart + 300 * kDay);
+  }
+}
+
 // Checks at every step that a peer that last read the authorities one certificate lifetime ago
 // trusts the current signer, and that the signer outlives the certificates that it signs. Returns
 // the number of changes.

@@ -90,13 +90,14 @@ class AutomaticRunsTest : public testing::Test {
   std::string StartSchedule() {
     schedules_cache_.Put(std::make_shared<const Json>(schedule_));
     const ProfileSchedule schedule = *schedules_.GetSchedule("ml/s");
-    return Note(schedules_.StartRun(schedule, {time_.WallNow(), RunNameOf("s", time_.WallNow())}));
+    DueRun due{time_.WallNow(), RunNameOf("s", time_.WallNow())};
+    return Note(schedules_.StartRun(schedule, due));
   }
   std::string StartTrigger(const std::string& trigger, const std::string& job = "llm") {
-    const TriggeredRun run{.name = StrCat(trigger, "-", job, "-", ++number_),
-                           .job = "JobSet/" + job,
-                           .alert = "f@t",
-                           .target = JobRef{"", "JobSet", job}};
+    TriggeredRun run{.name = StrCat(trigger, "-", job, "-", ++number_),
+                     .job = "JobSet/" + job,
+                     .alert = "f@t",
+                     .target = JobRef{"", "JobSet", job}};
     return Note(cluster_.StartRun(*ParseTrigger(triggers_[trigger]), run, 5s));
   }
   // The run has ended.
@@ -181,10 +182,10 @@ TEST_F(AutomaticRunsTest, ThreadsThatStartAtTheSameTimeShareItsBudget) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 16; ++i) {
     threads.emplace_back([&, i] {
-      const TriggeredRun run{.name = StrCat("slow-", i),
-                             .job = "JobSet/llm",
-                             .alert = "f@t",
-                             .target = JobRef{"", "JobSet", "llm"}};
+      TriggeredRun run{.name = StrCat("slow-", i),
+                       .job = "JobSet/llm",
+                       .alert = "f@t",
+                       .target = JobRef{"", "JobSet", "llm"}};
       const auto started = cluster_.StartRun(trigger, run, 5s);
       if (started.ok() && *started && (*started)->reason == kPolicyBudget) ++refused;
     });
@@ -219,7 +220,7 @@ TEST_F(AutomaticRunsTest, NothingIsStartedBeforeTheRequestsAreKnown) {
   dependencies.gatekeeper = &gatekeeper;
   KubeTriggerCluster early({time_, client_, empty, events_, &gatekeeper, dependencies.seal_keys},
                            triggers_cache_);
-  const TriggeredRun run{.name = "r", .job = "JobSet/llm", .target = JobRef{"", "JobSet", "llm"}};
+  TriggeredRun run{.name = "r", .job = "JobSet/llm", .target = JobRef{"", "JobSet", "llm"}};
   const ProfileTrigger trigger = *ParseTrigger(triggers_["slow"]);
   automatic_ = {{"coolDown", "10m"}};
   EXPECT_TRUE(absl::IsUnavailable(early.StartRun(trigger, run, 5s).status()));
@@ -250,7 +251,28 @@ TEST_F(AutomaticRunsTest, WhatUsersAskForIsNotCounted) {
        {{"logdir", "/logs"}, {"target", {{"jobRef", {{"kind", "JobSet"}, {"name", "llm"}}}}}}}};
   own["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow());
   requests_.Put(std::make_shared<const Json>(own));
+  // Regression: a request with such a label was counted.
+  own["metadata"]["name"] = "labelled";
+  own["metadata"]["labels"][kTriggerLabel] = "slow";
+  own["metadata"]["annotations"][kRequesterAnnotation] =
+      SealRequester(own, "ml", Requester{.username = "bob"}, time_.WallNow(), "key");
+  requests_.Put(std::make_shared<const Json>(own));
   EXPECT_EQ(StartTrigger("slow"), "");
+}
+
+// A run whose usual name is taken is still bounded by its policies.
+TEST_F(AutomaticRunsTest, ATakenNameIsNoWayAroundABudget) {
+  automatic_ = {{"coolDown", "10m"}};
+  EXPECT_EQ(StartTrigger("slow"), "");
+  BringAll();
+  stored_["slow-llm-2"] = {{"metadata", {{"name", "slow-llm-2"}, {"namespace", "ml"}}}};
+  requests_.Put(std::make_shared<const Json>(stored_["slow-llm-2"]));
+  EXPECT_EQ(StartTrigger("slow"), kPolicyBudget);
+  time_.Advance(10min);
+  --number_;
+  EXPECT_EQ(StartTrigger("slow"), "");
+  EXPECT_THAT(stored_, SizeIs(3));
+  EXPECT_EQ(StartTrigger("stuck"), kPolicyBudget) << "and it counts";
 }
 
 // Under the sanitizers, six hours reach all code, and the whole time takes minutes.

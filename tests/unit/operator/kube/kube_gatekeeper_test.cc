@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "operator/core/names.h"
+#include "operator/core/namespace_bounds.h"
 #include "operator/objects/request_json.h"
 #include "operator/objects/requester_json.h"
 #include "tests/fakes/scripted_transport.h"
@@ -213,6 +214,54 @@ TEST_F(KubeGatekeeperTest, CapturesOfAnOperatorBeforeUsCountAsActive) {
   other["status"]["completionTime"] = FormatRfc3339(Now());
   requests_.Put(std::make_shared<const Json>(other));
   EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kAllowed);
+}
+
+TEST_F(KubeGatekeeperTest, ANamespaceMayHaveSoManyOpenRequests) {
+  for (std::size_t i = 0; i < kMaxOpenRequests; ++i) {
+    EXPECT_EQ(gatekeeper_.WhyNoMoreRequests("ml"), "");
+    requests_.Put(std::make_shared<const Json>(
+        Json{{"metadata", {{"namespace", "ml"}, {"name", std::to_string(i)}}}}));
+  }
+  EXPECT_THAT(gatekeeper_.WhyNoMoreRequests("ml"), HasSubstr("2000"));
+  EXPECT_EQ(gatekeeper_.WhyNoMoreRequests("other"), "");
+  requests_.Put(std::make_shared<const Json>(Json::parse(
+      R"({"metadata": {"namespace": "ml", "name": "7"},
+          "status": {"conditions": [{"type": "Succeeded", "status": "True"}]}})")));
+  EXPECT_EQ(gatekeeper_.WhyNoMoreRequests("ml"), "");
+}
+
+TEST_F(KubeGatekeeperTest, TheRequestsOfANamespaceMayTakeSoMuchMemory) {
+  const auto put = [this](const std::string& ns, int name, std::size_t bytes) {
+    Json request = {{"metadata", {{"namespace", ns}, {"name", std::to_string(name)}}},
+                    {"spec", {{"run", std::string(bytes, 'x')}}}};
+    requests_.Put(std::make_shared<const Json>(std::move(request)));
+  };
+  constexpr std::size_t kMiB = 1 << 20;
+  put("one", 0, 63 * kMiB);
+  EXPECT_EQ(gatekeeper_.WhyNoMoreRequests("one"), "");
+  put("one", 1, kMiB);
+  EXPECT_THAT(gatekeeper_.WhyNoMoreRequests("one"), HasSubstr("64 MiB"));
+  put("two", 0, 50 * kMiB);
+  EXPECT_EQ(gatekeeper_.WhyNoMoreRequests("two"), "");
+  put("two", 1, 14 * kMiB);
+  put("three", 0, 40 * kMiB);
+  EXPECT_THAT(gatekeeper_.WhyNoMoreRequests("three"), HasSubstr("MiB")) << "others need some too";
+  EXPECT_EQ(gatekeeper_.WhyNoMoreRequests("four"), "");
+}
+
+TEST_F(KubeGatekeeperTest, SchedulesAreCountedByTheServer) {
+  int more = 198;
+  transport_->OnUnary([&](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
+    EXPECT_EQ(request.path, "/apis/strobe.dev/v1alpha1/namespaces/ml/profileschedules?limit=1");
+    return HttpResponse{200,
+                        Json{{"metadata", {{"remainingItemCount", more}}},
+                             {"items", {{{"metadata", {{"name", "s"}}}}}}}
+                            .dump(),
+                        {}};
+  });
+  EXPECT_EQ(*gatekeeper_.WhyNoMore(CreatorKind::kSchedule, "ml", 1s), "");
+  more = 199;
+  EXPECT_THAT(*gatekeeper_.WhyNoMore(CreatorKind::kSchedule, "ml", 1s), HasSubstr("200"));
 }
 
 // Many requests wait and are judged repeatedly.

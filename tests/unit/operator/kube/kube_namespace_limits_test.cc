@@ -78,8 +78,9 @@ TEST_F(KubeNamespaceLimitsTest, PoliciesOfTheNamespaceAllowThatGpusAreAlwaysReco
 
 // The pods that wait for their sidecar, as the API server lists them.
 constexpr char kWaitingPods[] =
-    "/api/v1/namespaces/ml/pods?resourceVersion=0&labelSelector=strobe.dev/injected%3Dtrue"
-    "&fieldSelector=status.phase%3DPending%2Cspec.nodeName%21%3D";
+    "/api/v1/namespaces/ml/pods?resourceVersion=0&limit=500"
+    "&labelSelector=strobe.dev/"
+    "injected%3Dtrue&fieldSelector=status.phase%3DPending%2Cspec.nodeName%21%3D";
 
 // A pod whose sidecar waits. SimulatedTime begins at 2023-11-14T22:13:20Z.
 std::string WaitingPod(const std::string& reason, const std::string& status,

@@ -43,7 +43,7 @@ class CountUninjectedPodsTest : public testing::Test {
   void Pods(const std::string& ns, const std::string& selector, const std::string& items) {
     const std::string base =
         ns.empty() ? "/api/v1/pods" : StrCat("/api/v1/namespaces/", ns, "/pods");
-    answers_[StrCat(base, "?limit=100&labelSelector=", UrlEncode(selector))] = Items(items);
+    answers_[StrCat(base, "?limit=500&labelSelector=", UrlEncode(selector))] = Items(items);
   }
   void Labelled(const std::string& items, const std::string& page = "",
                 const std::string& next = "") {

@@ -192,14 +192,20 @@ TEST_F(ReflectorTest, BadEventsAreCountedAndPassedOver) {
   EXPECT_EQ(reflector_->stats().bad_events, 3u);
 }
 
-TEST(Trim, RemovesWhatOnlyCostsMemory) {
-  Json object = Item("a", "1");
-  object["metadata"]["managedFields"] = Json::array({1, 2, 3});
-  object["metadata"]["annotations"] = {{"kubectl.kubernetes.io/last-applied-configuration", "x"},
-                                       {"mine", "y"}};
-  Trim(object);
-  EXPECT_FALSE(object["metadata"].contains("managedFields"));
-  EXPECT_EQ(object["metadata"]["annotations"].size(), 1u);
+TEST_F(ReflectorTest, TheCacheHasNothingThatNobodyUses) {
+  Json large = Item("a", "5");
+  for (int i = 0; i < 20'000; ++i) large["metadata"]["labels"][std::to_string(i)] = "";
+  large["metadata"]["managedFields"] = Json::array({{{"f:labels", large["metadata"]["labels"]}}});
+  transport_->OnUnary([&](const HttpRequest&) { return List("10", {large}); });
+  large["metadata"]["name"] = "b";
+  transport_->AddStream({WatchEvent("ADDED", large)});
+  Run();
+  ASSERT_TRUE(Eventually([&] { return cache_.Get("ns/b") != nullptr; }));
+  for (const char* key : {"ns/a", "ns/b"}) {
+    EXPECT_FALSE(cache_.Get(key)->at("metadata").contains("managedFields"));
+    EXPECT_TRUE(cache_.Get(key)->at("metadata").at("labels").empty());
+  }
+  EXPECT_LT(cache_.UseOf("ns").bytes, 4000u);
 }
 
 TEST(ToStatus, SpeaksTheServersWords) {

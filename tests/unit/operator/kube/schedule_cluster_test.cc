@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
+#include "common/base/strings.h"
 #include "operator/core/names.h"
+#include "operator/core/namespace_bounds.h"
 #include "operator/objects/request_json.h"
 #include "operator/objects/requester_json.h"
 #include "operator/objects/schedule_json.h"
@@ -13,6 +17,7 @@ namespace strobe::kube {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -61,10 +66,19 @@ class ScheduleClusterTest : public testing::Test {
     if (request.path.find("/profilerequests") != std::string::npos) {
       if (request.method == "POST") {
         created_.push_back(Json::parse(request.body));
-        return HttpResponse{create_code_, create_answer_, {}};
+        if (present_.is_object() &&
+            present_["metadata"]["name"] == created_.back()["metadata"]["name"])
+          return HttpResponse{409, R"({"reason": "AlreadyExists", "message": "it exists"})", {}};
+        return HttpResponse{create_code_, "{}", {}};
+      }
+      if (request.method == "PATCH") {
+        patches_.push_back(Json::parse(request.body));
+        return json(Json::object());
       }
       return present_.is_null() ? HttpResponse{404, "{}", {}} : json(present_);
     }
+    if (request.path.find("webhookconfigurations") != std::string::npos)
+      return json({{"metadata", {{"creationTimestamp", FormatRfc3339(webhooks_since_)}}}});
     return json({{"metadata", {{"labels", Json::object()}}}});
   }
 
@@ -74,7 +88,29 @@ class ScheduleClusterTest : public testing::Test {
     return started.ok() && *started ? (*started)->reason : "";
   }
   absl::StatusOr<std::optional<RunRefusal>> StartRun() {
-    return cluster_.StartRun(Schedule(), {time_.WallNow(), "s-20241101-000000", 0});
+    due_ = {time_.WallNow(), "s-20241101-000000", 0};
+    return cluster_.StartRun(Schedule(), due_);
+  }
+  // A request that says that it is a run of the schedule; sealed with `key` for `creator`, unless
+  // that is empty, as if `requester` had created it.
+  Json Run(const std::string& name, const std::string& creator, const std::string& key = "key",
+           const std::string& requester = "jane") {
+    Json run = {{"metadata",
+                 {{"name", name},
+                  {"namespace", "ml"},
+                  {"uid", name},
+                  {"resourceVersion", "3"},
+                  {"creationTimestamp", FormatRfc3339(time_.WallNow())},
+                  {"ownerReferences", {{{"uid", "u"}}}}}},
+                {"spec", {{"logdir", "/logs"}}}};
+    run["metadata"]["annotations"][kRequesterAnnotation] =
+        SealRequester(run, "ml", Requester{.username = requester}, time_.WallNow(), key, creator);
+    return run;
+  }
+  std::vector<std::string> NamesOfRuns(const ProfileSchedule& schedule) {
+    std::vector<std::string> names;
+    for (const CreatedRun& run : *cluster_.RunsOf(schedule)) names.push_back(run.name);
+    return names;
   }
 
   SimulatedTime time_;
@@ -90,9 +126,11 @@ class ScheduleClusterTest : public testing::Test {
       {time_, client_, requests_, events_, &gatekeeper_, [this] { return keys_; }}, schedules_};
   Json stored_, present_, patch_;
   int version_ = 7, create_code_ = 201, patch_code_ = 200;
-  std::string create_answer_ = "{}", asked_;
+  std::string asked_;
   bool allowed_ = true;
-  std::vector<Json> created_;
+  std::vector<Json> created_, patches_;
+  DueRun due_;
+  WallTime webhooks_since_{};
 };
 
 TEST_F(ScheduleClusterTest, ARunIsARequestThatTheReconcilerAdmits) {
@@ -153,11 +191,12 @@ TEST_F(ScheduleClusterTest, AScheduleIsSealedAgainBeforeItsKeyIsGivenUp) {
 TEST_F(ScheduleClusterTest, TheSealOfAScheduleThatStartsNothingIsKeptValid) {
   const std::optional<Nanos> usual = cluster_.KeepSealed(Schedule());
   ASSERT_TRUE(usual);
-  EXPECT_EQ(version_, 7) << "nothing to write";
+  EXPECT_EQ(cluster_.KeepSealed(Schedule()), usual);
+  EXPECT_EQ(version_, 8) << "that it was admitted is written once";
   keys_ = {"new key", "key"};
   EXPECT_EQ(cluster_.KeepSealed(Schedule()), usual);
   EXPECT_EQ(cluster_.KeepSealed(Schedule()), usual);
-  EXPECT_EQ(version_, 8) << "written once";
+  EXPECT_EQ(version_, 9) << "written once";
   keys_ = {"new key"};
   EXPECT_EQ(RefusalOf(StartRun()), "");
 }
@@ -180,22 +219,87 @@ TEST_F(ScheduleClusterTest, ASealThatProvesNothingIsNotMadeAnew) {
   keys_ = {"new key", "key"};
   EXPECT_TRUE(cluster_.KeepSealed(Schedule()));
   EXPECT_EQ(version_, 7);
+  EXPECT_THAT(Schedule().not_admitted, HasSubstr("is not as Strobe's webhook wrote it"));
+  EXPECT_THAT(Schedule().not_admitted, HasSubstr("change what its runs do"));
+}
+
+// Regression: the webhooks' age refused all schedules and triggers after `helm uninstall` and
+// `helm install`.
+TEST_F(ScheduleClusterTest, ASealThatSaysItWasAdmittedStandsByItself) {
+  webhooks_since_ = time_.WallNow();
+  KubeGatekeeper gatekeeper(time_, client_, requests_, history_,
+                            {true, [this] { return keys_; }, "strobe"});
+  KubeScheduleCluster cluster(
+      {time_, client_, requests_, events_, &gatekeeper, [this] { return keys_; }}, schedules_);
+  const auto why = [&] {
+    schedules_.Put(std::make_shared<const Json>(stored_));
+    KubeGatekeeper next(time_, client_, requests_, history_,
+                        {true, [this] { return keys_; }, "strobe"});
+    return *next.WhyNotAdmitted(*ParseSchedule(stored_));
+  };
+  EXPECT_EQ(why(), "");
+  const Json before = stored_;
+  EXPECT_TRUE(cluster.KeepSealed(*cluster.GetSchedule("ml/s")));
+  const Json admitted = stored_;
+  time_.Advance(1h);
+  webhooks_since_ = time_.WallNow();
+  EXPECT_EQ(why(), "");
+  stored_["spec"]["schedule"] = "* * * * *";
+  EXPECT_THAT(why(), HasSubstr("is not as Strobe's webhook wrote it"));
+  stored_ = admitted;
+  stored_["metadata"]["uid"] = "another";
+  EXPECT_THAT(why(), HasSubstr("belongs to another schedule"));
+  // What the webhooks seal does not say so, because anybody who reaches their port has it sealed.
+  stored_ = before;
+  EXPECT_THAT(why(), HasSubstr("before Strobe's webhooks were installed"));
+  Json claims =
+      Json::parse(stored_["metadata"]["annotations"][kRequesterAnnotation].get<std::string>());
+  claims["admitted"] = true;
+  stored_["metadata"]["annotations"][kRequesterAnnotation] = claims.dump();
+  EXPECT_THAT(why(), HasSubstr("is not as Strobe's webhook wrote it"));
+  // A change that the new webhooks sealed counts, and one from before them does not.
+  Stamp("key", "u");
+  EXPECT_EQ(why(), "");
+  time_.Advance(1s);
+  webhooks_since_ = time_.WallNow();
+  EXPECT_THAT(why(), HasSubstr("before Strobe's webhooks were installed"));
+}
+
+// Regression: a run that was kept for longer than keys are was kept for good afterwards.
+TEST_F(ScheduleClusterTest, RunsThatAreKeptAreSealedAgainBeforeTheirKeyIsGivenUp) {
+  EXPECT_TRUE(cluster_.KeepSealed(Schedule()));
+  requests_.Put(std::make_shared<const Json>(Run("s-1", "u")));
+  requests_.Put(std::make_shared<const Json>(Run("s-2", "u", "new key")));
+  requests_.Put(std::make_shared<const Json>(Run("s-3", "")));
+  EXPECT_TRUE(cluster_.KeepSealed(Schedule()));
+  EXPECT_THAT(patches_, SizeIs(0)) << "no key is old";
+  keys_ = {"new key", "key"};
+  EXPECT_TRUE(cluster_.KeepSealed(Schedule()));
+  EXPECT_TRUE(cluster_.KeepSealed(Schedule()));
+  ASSERT_THAT(patches_, SizeIs(1));
+  EXPECT_EQ(patches_[0]["metadata"]["resourceVersion"], "3");
+  Json run = Run("s-1", "u");
+  run.merge_patch(patches_[0]);
+  keys_ = {"new key"};
+  EXPECT_EQ(SealedCreatorOf(run, keys_), "u");
 }
 
 // All seals become old at once when the key is replaced.
 TEST_F(ScheduleClusterTest, SealsAreMadeAnewAtABoundedRate) {
   const std::optional<Nanos> usual = cluster_.KeepSealed(Schedule());
+  time_.Advance(1s);
+  const int before = version_;
   keys_ = {"new key", "key"};
   std::optional<Nanos> wait = usual;
   for (int i = 0; i < 100; ++i) {
     Stamp("key");  // Another schedule.
     if (const auto next = cluster_.KeepSealed(Schedule()); next != usual) wait = next;
   }
-  EXPECT_EQ(version_ - 7, 10);
+  EXPECT_EQ(version_ - before, 10);
   EXPECT_LT(wait, usual) << "those that were left out look again soon";
   time_.Advance(*wait);
   EXPECT_EQ(cluster_.KeepSealed(Schedule()), usual);
-  EXPECT_EQ(version_ - 7, 11);
+  EXPECT_EQ(version_ - before, 11);
 }
 
 TEST_F(ScheduleClusterTest, ASealThatCannotBeMadeAnewIsTriedAgain) {
@@ -212,12 +316,53 @@ TEST_F(ScheduleClusterTest, ASealThatCannotBeMadeAnewIsTriedAgain) {
 }
 
 TEST_F(ScheduleClusterTest, ARunThatExistsIsStarted) {
-  create_code_ = 409;
-  create_answer_ = R"({"reason": "AlreadyExists", "message": "it exists"})";
-  present_ = {{"metadata", {{"name", "s-20241101-000000"}, {"ownerReferences", {{{"uid", "u"}}}}}}};
+  present_ = Run("s-20241101-000000", "u");
   EXPECT_EQ(RefusalOf(StartRun()), "");
-  present_["metadata"]["ownerReferences"][0]["uid"] = "other";
-  EXPECT_EQ(RefusalOf(StartRun()), "NameTaken");
+  EXPECT_EQ(due_.name, "s-20241101-000000");
+  EXPECT_THAT(created_, SizeIs(1));
+}
+
+// Regression: a request with the schedule as its owner counted as started, and one without kept the
+// run from being started, for as long as somebody created such requests.
+TEST_F(ScheduleClusterTest, WhoeverTakesTheNameOfARunTakesNothingElse) {
+  const Json sealed_for_another = Run("s-20241101-000000", "v");
+  const Json of_bob = Run("s-20241101-000000", "", "key", "bob");
+  Json of_nobody = of_bob;
+  of_nobody["metadata"].erase("annotations");
+  std::set<std::string> names;
+  for (const Json& taken : {sealed_for_another, of_bob, of_nobody}) {
+    created_.clear();
+    present_ = taken;
+    EXPECT_EQ(RefusalOf(StartRun()), "");
+    ASSERT_THAT(created_, SizeIs(2));
+    EXPECT_EQ(created_[1]["metadata"]["name"], due_.name);
+    EXPECT_EQ(TimeOfRun(due_.name), TimeOfRun("s-20241101-000000"));
+    EXPECT_EQ(ScheduleOfRun(due_.name), "s");
+    Json run = created_[1];
+    run["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow());
+    EXPECT_EQ(SealedCreatorOf(run, keys_), "u");
+    EXPECT_EQ(*gatekeeper_.WhyNotAdmitted(*ParseRequest(run)), "");
+    names.insert(due_.name);
+  }
+  EXPECT_THAT(names, SizeIs(1)) << "another try finds the run that was created";
+  keys_ = {"another key", "key"};
+  Stamp("another key");
+  EXPECT_EQ(RefusalOf(StartRun()), "");
+  EXPECT_FALSE(names.contains(due_.name)) << "it cannot be guessed";
+}
+
+TEST_F(ScheduleClusterTest, ANamespaceHasSoManyOpenRuns) {
+  const auto put = [this](const std::string& name) {
+    requests_.Put(std::make_shared<const Json>(
+        Json{{"metadata",
+              {{"namespace", "ml"}, {"name", name}, {"labels", {{"strobe.dev/trigger", "t"}}}}}}));
+  };
+  for (std::size_t i = 1; i < kMaxOpenRuns; ++i) put(StrCat(i));
+  EXPECT_EQ(RefusalOf(StartRun()), "");
+  put("another");
+  EXPECT_EQ(RefusalOf(StartRun()), "TooManyRuns");
+  put("s-20241101-000000");
+  EXPECT_EQ(RefusalOf(StartRun()), "") << "it is one of them";
 }
 
 TEST_F(ScheduleClusterTest, WhatNoOtherTryCuresIsARefusal) {
@@ -230,21 +375,39 @@ TEST_F(ScheduleClusterTest, WhatNoOtherTryCuresIsARefusal) {
 }
 
 TEST_F(ScheduleClusterTest, RunsAreThoseOfTheCacheAndActiveOnesThatItDoesNotHaveYet) {
-  const auto run = [](const char* name, const char* owner) {
-    return Json{{"metadata",
-                 {{"name", name},
-                  {"namespace", "ml"},
-                  {"uid", name},
-                  {"ownerReferences", {{{"uid", owner}}}}}}};
-  };
-  requests_.Put(std::make_shared<const Json>(run("s-1", "u")));
-  requests_.Put(std::make_shared<const Json>(run("other", "v")));
+  requests_.Put(std::make_shared<const Json>(Run("s-1", "u")));
+  requests_.Put(std::make_shared<const Json>(Run("other", "v")));
   ProfileSchedule schedule = Schedule();
-  EXPECT_THAT(*cluster_.RunsOf(schedule), SizeIs(1));
+  EXPECT_THAT(NamesOfRuns(schedule), ElementsAre("s-1"));
   schedule.status.active = {{"s-1", {}}, {"s-2", {}}};
-  EXPECT_THAT(*cluster_.RunsOf(schedule), SizeIs(1)) << "s-2 was deleted";
-  present_ = run("s-2", "u");
-  EXPECT_THAT(*cluster_.RunsOf(schedule), SizeIs(2));
+  EXPECT_THAT(NamesOfRuns(schedule), ElementsAre("s-1")) << "s-2 was deleted";
+  present_ = Run("s-2", "u");
+  EXPECT_THAT(NamesOfRuns(schedule), ElementsAre("s-1", "s-2"));
+  present_ = Run("s-2", "", "key", "bob");
+  EXPECT_THAT(NamesOfRuns(schedule), ElementsAre("s-1")) << "s-2 is bob's now";
+}
+
+// Regression: whoever may create requests had the operator delete a schedule's runs and traces, by
+// requests that have the schedule as their owner and later names.
+TEST_F(ScheduleClusterTest, OnlyWhatTheOperatorSealedIsARunOfASchedule) {
+  requests_.Put(std::make_shared<const Json>(Run("s-1", "u")));
+  requests_.Put(std::make_shared<const Json>(Run("s-zzz", "", "key", "bob")));
+  requests_.Put(std::make_shared<const Json>(Run("s-made-up", "u", "bob's key")));
+  Json other = Run("s-2", "u");
+  other["metadata"]["name"] = "s-copied";
+  requests_.Put(std::make_shared<const Json>(other));
+  other = Run("s-recreated", "u");
+  other["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow() + 1h);
+  requests_.Put(std::make_shared<const Json>(other));
+  other = Run("s-changed", "u");
+  other["spec"]["logdir"] = "/logs/elsewhere";
+  requests_.Put(std::make_shared<const Json>(other));
+  other = Run("s-odd", "u");
+  other["metadata"]["annotations"][kRequesterAnnotation] = R"({"creator": 5, "seal": []})";
+  requests_.Put(std::make_shared<const Json>(other));
+  EXPECT_THAT(NamesOfRuns(Schedule()), ElementsAre("s-1"));
+  keys_ = {"new key", "key"};
+  EXPECT_THAT(NamesOfRuns(Schedule()), ElementsAre("s-1")) << "keys are rotated";
 }
 
 TEST_F(ScheduleClusterTest, TheStatusThatWasWrittenIsServedBeforeTheWatchBringsIt) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "common/base/strings.h"
 #include "operator/core/names.h"
 #include "operator/objects/request_json.h"
 #include "operator/objects/requester_json.h"
@@ -53,7 +54,10 @@ class TriggerClusterTest : public testing::Test {
     if (request.path.find("/profilerequests") != std::string::npos) {
       if (request.method == "POST") {
         created_.push_back(Json::parse(request.body));
-        return HttpResponse{create_code_, R"({"reason": "AlreadyExists"})", {}};
+        if (present_.is_object() &&
+            present_["metadata"]["name"] == created_.back()["metadata"]["name"])
+          return HttpResponse{409, R"({"reason": "AlreadyExists"})", {}};
+        return HttpResponse{201, "{}", {}};
       }
       return json(present_);
     }
@@ -71,9 +75,19 @@ class TriggerClusterTest : public testing::Test {
             .target = JobRef{"", "JobSet", "llm"}};
   }
   std::string StartReason() {
-    const auto started = cluster_.StartRun(*cluster_.ReadTrigger("ml", "slow", 5s), Run(), 5s);
+    run_ = Run();
+    const auto started = cluster_.StartRun(*cluster_.ReadTrigger("ml", "slow", 5s), run_, 5s);
     EXPECT_TRUE(started.ok()) << started.status();
     return started.ok() && *started ? (*started)->reason : "";
+  }
+
+  // A request that says that it is a run of the trigger, sealed for `creator` unless that is empty.
+  Json Stored(const std::string& creator) {
+    Json run = RunToJson(*cluster_.GetTrigger("ml/slow"), Run());
+    run["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow());
+    run["metadata"]["annotations"][kRequesterAnnotation] =
+        SealRequester(run, "ml", Requester{.username = "jane"}, time_.WallNow(), "key", creator);
+    return run;
   }
 
   SimulatedTime time_;
@@ -88,7 +102,8 @@ class TriggerClusterTest : public testing::Test {
   KubeTriggerCluster cluster_{
       {time_, client_, requests_, events_, &gatekeeper_, [this] { return keys_; }}, triggers_};
   Json stored_, present_;
-  int version_ = 7, create_code_ = 201;
+  int version_ = 7;
+  TriggeredRun run_;
   bool allowed_ = true;
   std::vector<Json> created_;
   std::vector<std::string> paths_;
@@ -130,21 +145,50 @@ TEST_F(TriggerClusterTest, TheSealOfATriggerThatHearsNothingIsKeptValid) {
 }
 
 TEST_F(TriggerClusterTest, ARunThatExistsIsStarted) {
-  create_code_ = 409;
-  present_ = RunToJson(*cluster_.ReadTrigger("ml", "slow", 5s), Run());
+  present_ = Stored("u");
   EXPECT_EQ(StartReason(), "");
+  EXPECT_EQ(run_.name, "slow-1");
+  EXPECT_THAT(created_, SizeIs(1));
+}
+
+// Regression: whoever may create requests could keep a trigger from starting any.
+TEST_F(TriggerClusterTest, WhoeverTakesTheNameOfARunTakesNothingElse) {
+  present_ = Stored("u");
   present_["metadata"]["annotations"][kTriggeredJobAnnotation] = "JobSet/other";
-  EXPECT_EQ(StartReason(), "NameTaken") << "the hashes of two jobs are the same";
+  std::vector<Json> taken = {present_, Stored(""), Stored("v")};
+  for (const Json& present : taken) {
+    created_.clear();
+    present_ = present;
+    EXPECT_EQ(StartReason(), "") << "or the hashes of two jobs are the same";
+    ASSERT_THAT(created_, SizeIs(2));
+    EXPECT_EQ(created_[1]["metadata"]["name"], run_.name);
+    EXPECT_NE(run_.name, "slow-1");
+    EXPECT_EQ(NumberOfTriggeredRun(run_.name), 1);
+  }
 }
 
 TEST_F(TriggerClusterTest, RunsAreReadFromTheServerByTheirJob) {
-  const Json run = RunToJson(*cluster_.ReadTrigger("ml", "slow", 5s), Run());
-  present_ = {{"items", {run}}};
+  present_ = {{"items", {Stored("u")}}};
   const auto runs = cluster_.ReadRuns("ml", "JobSet/llm", 5s);
   ASSERT_TRUE(runs.ok()) << runs.status();
   ASSERT_THAT(*runs, SizeIs(1));
   EXPECT_EQ(runs->front().job, "JobSet/llm");
+  EXPECT_EQ(runs->front().trigger_uid, "u");
   EXPECT_THAT(paths_.back(), HasSubstr(JobHash("JobSet/llm")));
+}
+
+// Regression: requests with a trigger's labels used up the cool-down and the budgets of a job.
+TEST_F(TriggerClusterTest, OnlyWhatTheOperatorSealedIsARunOfATrigger) {
+  present_ = {{"items", {Stored(""), Stored("another")}}};
+  present_["items"][0]["metadata"]["name"] = "of-bob";
+  const auto runs = cluster_.ReadRuns("ml", "JobSet/llm", 5s);
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_THAT(*runs, SizeIs(1));
+  EXPECT_EQ(runs->front().trigger_uid, "another") << "whatever its owner reference says";
+  for (const Json& run : present_["items"]) requests_.Put(std::make_shared<const Json>(run));
+  EXPECT_THAT(cluster_.RunsOf(*cluster_.GetTrigger("ml/slow")), SizeIs(0));
+  requests_.Put(std::make_shared<const Json>(Stored("u")));
+  EXPECT_THAT(cluster_.RunsOf(*cluster_.GetTrigger("ml/slow")), SizeIs(1));
 }
 
 TEST_F(TriggerClusterTest, ThePodOfAnAlertIsNoPartOfAPath) {

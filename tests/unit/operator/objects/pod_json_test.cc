@@ -135,5 +135,59 @@ TEST(WhyNeverInjected, IsToldOfMirrorsAndWindowsOnly) {
   EXPECT_EQ(why(R"({"metadata": {"annotations": 1}, "spec": []})"), "");
 }
 
+// Regression: only spec.os was read, so that such a pod got a sidecar for Linux and never started.
+TEST(WhyNeverInjected, IsToldWhereTheSchedulerMayChooseWindowsNodesOnly) {
+  const auto windows = [](const std::string& spec) {
+    return WhyNeverInjected(json::parse(R"({"spec": {)" + spec + "}}")) == "it runs on Windows";
+  };
+  const auto affinity = [&](const std::string& terms) {
+    return windows(R"("affinity": {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [)" +
+                   terms + "]}}}");
+  };
+  const auto term = [](const std::string& key, const std::string& relation,
+                       const std::string& values, const std::string& more = "") {
+    return R"({"matchExpressions": [{"key": ")" + key + R"(", "operator": ")" + relation +
+           R"(", "values": [)" + values + "]}" + more + "]}";
+  };
+  for (const std::string label : {"kubernetes.io/os", "beta.kubernetes.io/os"}) {
+    EXPECT_TRUE(windows(R"("nodeSelector": {")" + label + R"(": "windows"})"));
+    EXPECT_FALSE(windows(R"("nodeSelector": {")" + label + R"(": "linux"})"));
+    const std::string only = term(label, "In", R"("windows")");
+    const std::string not_linux = term(label, "NotIn", R"("linux")");
+    const std::string any = term(label, "Exists", "");
+    for (const std::string& term_of_windows : {only, not_linux}) {
+      EXPECT_TRUE(affinity(term_of_windows)) << term_of_windows;
+      EXPECT_TRUE(affinity(term_of_windows + "," + only)) << "each of its terms";
+      EXPECT_TRUE(affinity(term_of_windows + ",{}")) << "an empty term fits no node";
+      EXPECT_FALSE(affinity(term_of_windows + "," + any)) << "terms are alternatives";
+      EXPECT_FALSE(affinity(term_of_windows + "," + term("zone", "In", R"("a")")));
+      EXPECT_FALSE(affinity(term_of_windows + R"(,{"matchFields": [{"key": "metadata.name"}]})"));
+    }
+    EXPECT_FALSE(affinity(term(label, "In", R"("linux", "windows")")));
+    EXPECT_FALSE(affinity(term(label, "NotIn", R"("windows")")));
+    EXPECT_FALSE(affinity(term(label, "In", R"("linux")")));
+    // What is required within a term is required together.
+    EXPECT_TRUE(affinity(
+        term(label, "In", R"("linux", "windows")",
+             R"(, {"key": ")" + label + R"(", "operator": "NotIn", "values": ["linux"]})")));
+    EXPECT_TRUE(affinity(
+        term("zone", "In", R"("a")",
+             R"(, {"key": ")" + label + R"(", "operator": "In", "values": ["windows"]})")));
+  }
+  EXPECT_TRUE(windows(R"("nodeSelector": {"kubernetes.io/os": "windows", "pool": "gpu"})"));
+  EXPECT_FALSE(windows(R"("nodeSelector": {"os": "windows"})")) << "any label";
+  EXPECT_FALSE(windows(R"("affinity": {"nodeAffinity": {
+      "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": )" +
+                       term("kubernetes.io/os", "In", R"("windows")") + "}]}}"))
+      << "a wish";
+  EXPECT_FALSE(
+      windows(R"("os": {"name": "linux"}, "nodeSelector": {"kubernetes.io/os": "windows"})"))
+      << "its kubelet refuses it";
+  for (const char* odd : {R"("nodeSelector": [])", R"("affinity": {"nodeAffinity": 1})",
+                          R"("nodeSelector": {"kubernetes.io/os": 1})"})
+    EXPECT_FALSE(windows(odd)) << odd;
+}
+
 }  // namespace
 }  // namespace strobe::kube

@@ -24,6 +24,22 @@ TEST(ProcessesOf, GpuAndAutoMeanOneForEachAccelerator) {
 
 TEST(ProcessesOf, ReadsTheVariable) {
   EXPECT_EQ(ProcessesOf({{"env", {{{"name", "PET_NPROC_PER_NODE"}, {"value", "16"}}}}}), 16u);
+  EXPECT_EQ(ProcessesOf({{"env",
+                          {{{"name", "PET_NPROC_PER_NODE"}, {"value", "1"}},
+                           {{"name", "PET_NPROC_PER_NODE"}, {"value", "8"}}}}}),
+            8u)
+      << "the last one of a name counts";
+}
+
+TEST(CertainProcessesOf, OnlyOneNumberInTheCommandIsCertain) {
+  EXPECT_EQ(CertainProcessesOf({{"command", {"torchrun", "--nproc-per-node", "8", "t.py"}}}), 8u);
+  EXPECT_EQ(CertainProcessesOf({{"args", {"torchrun --nproc_per_node=4 t.py"}}}), 4u);
+  const char* two = "torchrun --nproc-per-node 8 a.py; torchrun --nproc_per_node 4 b.py";
+  EXPECT_EQ(CertainProcessesOf({{"command", {"sh", "-c", two}}}), 0u);
+  EXPECT_EQ(CertainProcessesOf({{"command", {"torchrun", "--nproc-per-node=gpu"}},
+                                {"resources", {{"limits", {{"nvidia.com/gpu", "8"}}}}}}),
+            0u);
+  EXPECT_EQ(CertainProcessesOf({{"env", {{{"name", "PET_NPROC_PER_NODE"}, {"value", "16"}}}}}), 0u);
 }
 
 TEST(ProcessesOf, NothingThatTellsIsZero) {

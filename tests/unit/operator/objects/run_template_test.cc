@@ -32,6 +32,7 @@ TEST(ParseAutomaticRun, ReadsWhatBudgetsCount) {
   EXPECT_EQ(recorded(R"({"status": {"recorded": "90s"}})"), 90s) << "steps take as long as they do";
   EXPECT_EQ(recorded(R"({"status": {"recorded": "90s", "conditions": null}})"), 95s)
       << "another attempt comes";
+  EXPECT_EQ(recorded(R"({"spec": {"lookBack": "1m"}})"), 130s) << "what it looks back counts";
   EXPECT_EQ(recorded(R"({"status": {"recorded": "-5s"}})"), 10s) << "no duration";
   EXPECT_EQ(recorded(R"({"status": {"recorded": "9999h"}})"), 24h);
   EXPECT_EQ(recorded(R"({"status": {"recorded": 5}})"), 10s);

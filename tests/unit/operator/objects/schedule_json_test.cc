@@ -50,9 +50,9 @@ TEST(ScheduleJson, ARunIsTheTemplateWithItsNameOwnerAndTurn) {
   EXPECT_EQ(run["metadata"]["labels"], Json({{"team", "a"}, {kScheduleLabel, "nightly"}}));
   EXPECT_EQ(run["metadata"]["annotations"],
             Json({{"note", "x"}, {kScheduledTimeAnnotation, "2024-11-01T01:30:00Z"}}));
-  EXPECT_TRUE(IsRunOf(run, "u"));
-  EXPECT_FALSE(IsRunOf(run, "v"));
-  EXPECT_FALSE(IsRunOf(Json::object(), ""));
+  EXPECT_TRUE(SaysItIsRunOf(run, "u"));
+  EXPECT_FALSE(SaysItIsRunOf(run, "v"));
+  EXPECT_FALSE(SaysItIsRunOf(Json::object(), ""));
   const auto request = ParseRequest(run);
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->invalid, "");
@@ -82,6 +82,10 @@ TEST(ScheduleJson, WhatIsWrongIsNamedByItsField) {
               HasSubstr("spec.template.metadata.labels: a"));
   EXPECT_THAT(why(R"({"spec": {"template": {"metadata": {"annotations": {"a b": "c"}}}}})"),
               HasSubstr("spec.template.metadata.annotations: a b"));
+  // Runs of a schedule must not look like those of a trigger.
+  EXPECT_THAT(
+      why(R"({"spec": {"template": {"metadata": {"labels": {"strobe.dev/triggered-job": "x"}}}}})"),
+      HasSubstr("spec.template.metadata.labels: strobe.dev/triggered-job"));
   EXPECT_THAT(why(R"({"spec": {"template": 3}})"), HasSubstr("wrong type"));
   EXPECT_THAT(
       why(R"({"metadata": {"name": "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"}})"),

@@ -41,7 +41,7 @@ TEST(TriggerJson, FieldsAreRead) {
   EXPECT_DOUBLE_EQ(*trigger.budget.duty_cycle, 0.005);
   EXPECT_EQ(trigger.budget.bytes_per_day, std::uint64_t{2} << 30);
   EXPECT_FALSE(trigger.has_target);
-  EXPECT_EQ(trigger.duration, 5s);
+  EXPECT_EQ(trigger.duration, 35s) << "with what it looks back";
   EXPECT_EQ(trigger.keep_succeeded, 3u);
 }
 
@@ -54,7 +54,7 @@ TEST(TriggerJson, ARunIsTheTemplateForTheJobOfTheAlert) {
   EXPECT_EQ(
       run["metadata"]["labels"],
       Json({{"team", "a"}, {kTriggerLabel, "slow"}, {kTriggeredJobLabel, JobHash("JobSet/llm")}}));
-  EXPECT_TRUE(IsRunOf(run, "u"));
+  EXPECT_TRUE(SaysItIsRunOf(run, "u"));
   const auto request = ParseRequest(run);
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->invalid, "");

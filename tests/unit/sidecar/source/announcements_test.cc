@@ -43,6 +43,10 @@ TEST(ParseAnnouncement, ReadsWhatAProcessTells) {
   EXPECT_EQ(process->framework, "torch");
   EXPECT_EQ(process->rank, 3u);
   EXPECT_EQ(process->local_rank, 1u);
+  EXPECT_EQ(process->local_world_size, std::nullopt);
+  EXPECT_EQ(
+      ParseAnnouncement("x", With("steps", R"(null, "local_world_size": 4)"))->local_world_size,
+      4u);
   EXPECT_TRUE(process->trains);
   EXPECT_EQ(process->address, "");
 }
@@ -81,6 +85,8 @@ TEST(ParseAnnouncement, KnowsTheSocketOfKineto) {
   std::string text = kTorch;
   text.insert(1, R"("kineto": "dynoconfigclient1", )");
   EXPECT_EQ(ParseAnnouncement("x", text)->kineto, "dynoconfigclient1");
+  EXPECT_TRUE(ParseAnnouncement("x", text)->asks_kineto) << "an older package does not tell";
+  EXPECT_FALSE(ParseAnnouncement("x", With("steps", R"(null, "asks_kineto": false)"))->asks_kineto);
   EXPECT_EQ(ParseAnnouncement("x", kTorch)->kineto, "");
 }
 

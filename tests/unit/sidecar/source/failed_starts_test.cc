@@ -1,7 +1,10 @@
 #include "sidecar/source/failed_starts.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -38,6 +41,41 @@ TEST_F(TakeFailedStartsTest, TellsEachOnce) {
   EXPECT_TRUE(Take().empty());
   EXPECT_TRUE(std::filesystem::exists(directory_ + "/44-7.process"));
   EXPECT_TRUE(TakeFailedStarts(directory_ + "/none").empty());
+}
+
+TEST_F(TakeFailedStartsTest, TheFileOfALivingProcessStays) {
+  Write("t@42.failed", "no");
+  const std::string path = directory_ + "/t@42.failed";
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int file = open(path.c_str(), O_WRONLY);
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    const char done = fcntl(file, F_SETLK, &lock) == 0 ? 1 : 0;
+    (void)!write(ends[1], &done, 1);
+    pause();
+    _exit(0);
+  }
+  char locked = 0;
+  ASSERT_EQ(read(ends[0], &locked, 1), 1);
+  ASSERT_EQ(locked, 1);
+  for (int i = 0; i < 2; ++i) {
+    const std::vector<FailedStart> told = TakeFailedStarts(directory_);
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_TRUE(told[0].lives);
+    EXPECT_EQ(told[0].container(), "t");
+    EXPECT_EQ(told[0].pid(), "42");
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  const std::vector<FailedStart> told = TakeFailedStarts(directory_);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_FALSE(told[0].lives);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST_F(TakeFailedStartsTest, HostileFilesDoNoHarm) {

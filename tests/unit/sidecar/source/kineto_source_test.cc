@@ -62,6 +62,23 @@ TEST(WithoutAnnounced, AProcessIsKnownByItsSocketWhereItTellsIt) {
   EXPECT_EQ(left[0].socket, "dynoconfigclient1");
 }
 
+// Regression: a process of another container, or one that had the ID before, was left out.
+TEST(WithoutAnnounced, AProcessOfTheSameIdThatBeganAtAnotherTimeIsAnother) {
+  Announcement announced;
+  announced.framework = "torch";
+  announced.pid = 1;
+  announced.began = 777;
+  std::vector<KinetoClient> clients = TwoClients(1, 1);
+  clients[0].began = 777;
+  clients[1].began = 778;
+  std::vector<KinetoClient> left = WithoutAnnounced(clients, {announced});
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].socket, "dynoconfigclient2");
+  announced.asks_kineto = false;
+  clients[0].began.reset();
+  EXPECT_EQ(WithoutAnnounced(clients, {announced}).size(), 2u) << "it is no client of Kineto's";
+}
+
 // PyTorch before 2.7, for example.
 TEST(WithoutAnnounced, AProcessThatRefusesIsRecordedByTheDaemonThatKnowsIt) {
   const std::vector<KinetoClient> clients = TwoClients(1, 2);

@@ -297,6 +297,54 @@ TEST_F(UploadDeliveryTest, AKeptTraceEndsWithItsRun) {
   EXPECT_EQ(arrived, 1);
 }
 
+// Regression: the parts were billed until a rule of the bucket removed them.
+TEST_F(UploadDeliveryTest, AnUploadWhoseRunHasAnotherNameSinceIsAborted) {
+  const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
+  const v1::Report report = Report("a", pieces);
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  bucket_.before = [](const std::string& call) {
+    return call == "commit" ? absl::PermissionDeniedError("not yet") : absl::OkStatus();
+  };
+  EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
+  EXPECT_EQ(bucket_.OpenUploads(), 1u);
+  // The run is deleted, and another capture takes its name.
+  const auto store = stores_.Open(*Logdir::Parse("s3://b/logs"), {});
+  ASSERT_TRUE(PutText(**store, ClaimKey("run-a"), "another capture").ok());
+  EXPECT_FALSE(delivery.Resume(report, cancel_).front().ok());
+  EXPECT_EQ(bucket_.OpenUploads(), 1u) << "that of the new name";
+  bucket_.before = nullptr;
+  const auto url = delivery.Resume(report, cancel_).front();
+  ASSERT_TRUE(url.ok()) << url.status();
+  EXPECT_THAT(*url, HasSubstr("run-a_2"));
+  EXPECT_EQ(bucket_.OpenUploads(), 0u);
+  EXPECT_EQ(bucket_.Bytes(TraceKey("run-a_2", "w0")), pieces[0]);
+}
+
+// Regression: such a trace ended as UploadDenied.
+TEST_F(UploadDeliveryTest, ALostAnswerToAnIdentityThatMayOnlyWriteIsNoRefusal) {
+  for (const char* id : {"a", "b"}) {
+    const std::vector<std::string> pieces = {
+        std::string(id == std::string("a") ? 5 : 20 << 20, 'x')};
+    const v1::Report report = Report(id, pieces);
+    UploadDelivery delivery(clock_, stores_, spool_.get());
+    bucket_.before = [](const std::string& call) {
+      return call == "stat" || call == "read" || call == "list"
+                 ? absl::PermissionDeniedError("not yours")
+                 : absl::OkStatus();
+    };
+    bucket_.after = [](const std::string& call) {
+      return call == "put" || call == "commit" ? absl::UnavailableError("cut") : absl::OkStatus();
+    };
+    EXPECT_TRUE(absl::IsUnavailable(
+        delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().status()));
+    bucket_.after = nullptr;
+    const auto url = delivery.Resume(report, cancel_).front();
+    EXPECT_TRUE(url.ok()) << url.status();
+    EXPECT_EQ(bucket_.Bytes(TraceKey(UnclaimedRun(report.plan().run(), id), "w0")), pieces[0]);
+    EXPECT_EQ(bucket_.OpenUploads(), 0u);
+  }
+}
+
 // Remembers the limits of the last store.
 class LimitedStores final : public StoreOpener {
  public:

@@ -84,45 +84,47 @@ TEST_F(GateTest, EveryAnswerHasThePolicy) {
   }
 }
 
-TEST_F(GateTest, IsSlowWhileItMustAsk) {
+TEST_F(GateTest, WaitsWhileItMustAsk) {
   const http::Request request{.host = "localhost", .headers = {{"X-Forwarded-User", "jane"}}};
-  EXPECT_TRUE(gate_.IsSlow(request));
+  EXPECT_EQ(gate_.WorkOf(request).load, http::Load::kWaits);
   gate_.Answer(request);
-  EXPECT_FALSE(gate_.IsSlow(request));
-  EXPECT_FALSE(gate_.IsSlow(http::Request{.host = "localhost"})) << "a refusal asks nobody";
+  EXPECT_EQ(gate_.WorkOf(request).load, http::Load::kShort);
+  EXPECT_EQ(gate_.WorkOf(http::Request{.host = "localhost"}).load, http::Load::kShort)
+      << "a refusal asks nobody";
 }
 
-TEST(Gate, HeavyRequestsDoNotTakeAllThreads) {
+TEST_F(GateTest, TheUserPaysWhereverARequestComesFrom) {
+  const auto asker = [this](const std::string& user, const std::string& source) {
+    http::Request request{.host = "localhost", .source = source};
+    if (!user.empty()) request.headers = {{"X-Forwarded-User", user}};
+    return gate_.WorkOf(request).asker;
+  };
+  EXPECT_EQ(asker("jane", "10.0.0.1"), asker("jane", "10.0.0.2"));
+  EXPECT_NE(asker("jane", "10.0.0.1"), asker("bob", "10.0.0.1"));
+  EXPECT_NE(asker("", "10.0.0.1"), asker("", "10.0.0.2"));
+  EXPECT_NE(asker("10.0.0.1", "10.0.0.2"), asker("", "10.0.0.1"));
+}
+
+// What a request costs must not tell of runs that its asker may not see.
+TEST(Gate, TheCostIsJudgedByWhatTheAskerMaySee) {
   HandClock clock;
   FakeJudge judge;
+  judge.Allow("bob", "ml");
   Access access(clock, judge, {});
-  Notification inside, end;
+  std::vector<std::optional<VisibleLogdirs>> judged;
   Gate gate(clock, access,
-            {.namespaces = {"ml"},
-             .is_heavy = [](const http::Request& request) { return request.path == "/heavy"; },
-             .max_heavy = 1},
-            [&](const http::Request& request, const VisibleLogdirs&) {
-              if (request.query == "wait") {
-                inside.Notify();
-                end.Wait();
-              }
-              return http::Page{};
-            });
-  const auto get = [&gate](const std::string& path, const std::string& query = "") {
-    return gate
-        .Answer({.path = path,
-                 .query = query,
-                 .host = "localhost",
-                 .headers = {{"X-Forwarded-User", "jane"}}})
-        .status;
-  };
-  std::thread first([&] { EXPECT_EQ(get("/heavy", "wait"), 200); });
-  inside.Wait();
-  EXPECT_EQ(get("/heavy"), 503);
-  EXPECT_EQ(get("/light"), 200);
-  end.Notify();
-  first.join();
-  EXPECT_EQ(get("/heavy"), 200);
+            {.namespaces = {"ops", "ml"},
+             .load_of =
+                 [&](const http::Request&, const VisibleLogdirs* visible) {
+                   judged.push_back(visible == nullptr ? std::nullopt : std::optional(*visible));
+                   return http::Load::kHeavy;
+                 }},
+            [](const http::Request&, const VisibleLogdirs&) { return http::Page{}; });
+  const http::Request request{.host = "localhost", .headers = {{"X-Forwarded-User", "bob"}}};
+  EXPECT_EQ(gate.WorkOf(request).load, http::Load::kHeavy);
+  gate.Answer(request);
+  EXPECT_EQ(gate.WorkOf(request).load, http::Load::kHeavy);
+  EXPECT_THAT(judged, ElementsAre(std::nullopt, Optional(ElementsAre(1))));
 }
 
 }  // namespace

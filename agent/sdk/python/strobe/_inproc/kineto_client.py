@@ -8,6 +8,16 @@ import os
 _PREFIX = "dynoconfigclient"
 
 
+def is_used():
+    """Whether Kineto asks a daemon in this process, or may have been told to before the program changed its environment."""
+    try:
+        with open("/proc/self/environ", "rb") as environment:
+            first = environment.read(1 << 20).split(b"\0")
+    except OSError:
+        first = []
+    return "KINETO_USE_DAEMON" in os.environ or any(entry.startswith(b"KINETO_USE_DAEMON=") for entry in first)
+
+
 def name():
     """None if there is no such socket."""
     if "KINETO_USE_DAEMON" not in os.environ:

@@ -6,6 +6,7 @@ import sys
 
 _RANK = ("RANK", "JAX_PROCESS_ID", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "TPU_WORKER_ID")
 _LOCAL_RANK = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+_LOCAL_WORLD_SIZE = ("LOCAL_WORLD_SIZE", "LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
 _WORLD_SIZE = ("WORLD_SIZE", "JAX_NUM_PROCESSES", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "colossalai")
 _LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner",
@@ -107,5 +108,6 @@ def description():
     command = command_line()
     program = sys.argv[0] if getattr(sys, "argv", None) and sys.argv[0] not in ("", "-m", "-c") else (command[0] if command else "")
     run = os.environ.get("TORCHELASTIC_RUN_ID")
-    return {"pid": os.getpid(), "began": began(), "parent_pid": os.getppid(), **ranks(), "program": program[:MAX_TEXT],
+    return {"pid": os.getpid(), "began": began(), "parent_pid": os.getppid(), **ranks(),
+            "local_world_size": number_of(_LOCAL_WORLD_SIZE), "program": program[:MAX_TEXT],
             "is_launcher": is_launcher(command), "multiprocessing": multiprocessing_child(), "elastic_run": run[:MAX_TEXT] if run else None}

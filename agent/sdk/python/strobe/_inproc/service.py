@@ -7,6 +7,7 @@ from .capture import Exiting
 from .failure import tell
 from .framework_service import FrameworkService
 from .frameworks import is_usable, open_server, recorder_for, version
+from .kineto_client import is_used as kineto_is_used
 from .kineto_client import name as kineto_client
 from .own_thread import OwnThread
 from .process import description, is_starting_child, stem
@@ -109,7 +110,7 @@ class Service:
         self.told[file] = {
             "framework": name, "version": version(name), "channel": "session" if port is None else "server",
             "address": None if port is None else f"127.0.0.1:{port}", "socket": service.socket_name, "steps": self._share_steps(service),
-            "kineto": None, "refuses": name == "torch" and recorder.refuses, "note": recorder.note}
+            "kineto": None, "asks_kineto": kineto_is_used(), "refuses": name == "torch" and recorder.refuses, "note": recorder.note}
         self._until_ranks = time.monotonic() + _SECONDS_OF_RANKS
 
     @staticmethod

@@ -41,20 +41,40 @@ def _port(fd):
     return int.from_bytes(port, "big") if is_tcp else None
 
 
-def _copies():
-    """Yields (inode, descriptor) of each socket of this process. The descriptor is a copy, which is closed afterwards.
+def _inode(fd):
+    """"socket:[INODE]" of a descriptor of this process; None for another kind of file, or none."""
+    try:
+        inode = os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return None  # It was closed meanwhile.
+    return inode if inode.startswith("socket:") else None
 
-    No object of Python's `socket` is made of it: with a default timeout, or under gevent, that would make the program's own socket non-blocking.
-    """
+
+def _sockets():
+    """Yields (inode, descriptor) of each socket of this process. The descriptor is the program's own: it may be closed at any time."""
     for name in os.listdir("/proc/self/fd"):
+        inode = _inode(name)
+        if inode is not None:
+            yield inode, int(name)
+
+
+def _copies(inodes):
+    """Yields (inode, descriptor) of these sockets. The descriptor is a copy, which is closed afterwards, so it cannot become that of another file.
+
+    While there is a copy, a socket that the program closes goes on to listen, and the program cannot bind its port again. So only sockets of
+    profiler servers are copied. No object of Python's `socket` is made of it: with a default timeout, or under gevent, that would make the
+    program's own socket non-blocking.
+    """
+    for inode, number in _sockets():
+        if inode not in inodes:
+            continue
         try:
-            if not os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
-                continue
-            fd = os.dup(int(name))
+            fd = os.dup(number)
         except OSError:
-            continue  # It was closed meanwhile.
+            continue
         try:
-            yield os.readlink(f"/proc/self/fd/{fd}"), fd
+            if _inode(fd) == inode:
+                yield inode, fd
         finally:
             os.close(fd)
 
@@ -62,22 +82,21 @@ def _copies():
 def listening(of_grpc=False):
     """{inode: port}. Optionally only sockets with SO_REUSEPORT, as gRPC makes them."""
     found = {}
-    for inode, fd in _copies():
+    for inode, fd in _sockets():
         try:
             port = _port(fd)
-            if port is not None and _number(fd, _ACCEPTCONN) and (not of_grpc or _number(fd, _REUSEPORT)):
-                found[inode] = port
+            is_found = port is not None and _number(fd, _ACCEPTCONN) and (not of_grpc or _number(fd, _REUSEPORT))
         except OSError:
             continue
+        if is_found and _inode(fd) == inode:  # Otherwise another socket has got the number.
+            found[inode] = port
     return found
 
 
 def close_to_others(inodes):
     """Binds sockets to the loopback interface. False if one of them could not be bound, or does not report that it is."""
     bound = set()
-    for inode, fd in _copies():
-        if inode not in inodes:
-            continue
+    for inode, fd in _copies(inodes):
         try:
             _call(_libc.setsockopt, fd, socket.SOL_SOCKET, _BINDTODEVICE, b"lo\0", 3)
             if _option(fd, _BINDTODEVICE, 16).rstrip(b"\0") != b"lo":
@@ -90,6 +109,5 @@ def close_to_others(inodes):
 
 def stop_listening(inodes):
     """Shuts sockets down: a server that TensorFlow started cannot be ended in another way."""
-    for inode, fd in _copies():
-        if inode in inodes:
-            _libc.shutdown(fd, socket.SHUT_RDWR)
+    for _, fd in _copies(inodes):
+        _libc.shutdown(fd, socket.SHUT_RDWR)

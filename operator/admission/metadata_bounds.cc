@@ -1,0 +1,34 @@
+#include "operator/admission/metadata_bounds.h"
+
+#include <array>
+
+#include "common/base/strings.h"
+#include "operator/core/namespace_bounds.h"
+#include "operator/objects/json_members.h"
+
+namespace strobe {
+namespace {
+
+struct EntryBound {
+  const char* field;
+  std::size_t most;
+};
+constexpr std::array<EntryBound, 4> kEntryBounds = {{{"labels", kMaxLabels},
+                                                     {"annotations", kMaxAnnotations},
+                                                     {"finalizers", kMaxFinalizers},
+                                                     {"ownerReferences", kMaxOwnerReferences}}};
+
+}  // namespace
+
+std::string WhyTooManyEntries(const nlohmann::json& object, const nlohmann::json& before) {
+  const nlohmann::json& metadata = kube::Member(object, "metadata");
+  const nlohmann::json& former = kube::Member(before, "metadata");
+  for (const auto& [field, most] : kEntryBounds) {
+    const std::size_t count = kube::Member(metadata, field).size();
+    if (count > most && count > kube::Member(former, field).size())
+      return StrCat("metadata.", field, " has ", count, " entries, and may have ", most);
+  }
+  return "";
+}
+
+}  // namespace strobe

@@ -1,0 +1,130 @@
+#include "operator/admission/trainer_variables.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/strings.h"
+#include "operator/admission/sidecar_spec.h"
+#include "operator/objects/json_members.h"
+#include "operator/objects/pod_json.h"
+
+namespace strobe {
+namespace {
+
+using Json = nlohmann::json;
+
+using kube::FindVariable;
+using kube::MaySetFromElsewhere;
+using kube::TextOf;
+using kube::VariableOf;
+
+// An environment variable to add. `otherwise` says what follows if the container sets another
+// value.
+struct Variable {
+  std::string name, value, otherwise = "the mount is not changed";
+  bool is_list = false;  // Folders, separated by colons; ours comes after the container's own.
+};
+
+bool Lists(const std::string& folders, const std::string& folder) {
+  const std::vector<std::string> all = Split(folders, ':');
+  return std::find(all.begin(), all.end(), folder) != all.end();
+}
+
+// Returns the variables with which processes with PyTorch find the sidecar as Kineto's daemon. If
+// they would look for another daemon, returns none and adds a warning.
+std::vector<Variable> KinetoVariables(const Json& container, bool host_network,
+                                      std::vector<std::string>& warnings) {
+  const std::optional<std::string> sockets = VariableOf(container, "KINETO_IPC_SOCKET_DIR");
+  if (sockets && (!host_network || *sockets != kKinetoPath)) {
+    warnings.push_back(StrCat("container ", TextOf(container, "name"),
+                              " sets KINETO_IPC_SOCKET_DIR itself; strobe.dev/kineto-daemon is "
+                              "ignored for it, remove that variable"));
+    return {};
+  }
+  if (!sockets && !host_network && MaySetFromElsewhere(container, "KINETO_IPC_SOCKET_DIR")) {
+    warnings.push_back(StrCat("container ", TextOf(container, "name"),
+                              " has envFrom; if that sets KINETO_IPC_SOCKET_DIR, "
+                              "strobe.dev/kineto-daemon does nothing"));
+  }
+  std::vector<Variable> variables = {
+      {"KINETO_USE_DAEMON", "1", "it is not changed"},
+      {"KINETO_CONFIG", StrCat(kKinetoPath, "/libkineto.conf"),
+       "captures begin sooner if that file has ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1"},
+      {"KINETO_ONDEMAND_TRACE_DIR", StrCat(kKinetoPath, "/"),
+       "PyTorch 2.15 and newer write their traces there, where the sidecar does not find them"}};
+  if (host_network) variables.push_back({"KINETO_IPC_SOCKET_DIR", kKinetoPath});
+  return variables;
+}
+
+// The variables that the container is to have.
+std::vector<Variable> VariablesFor(const Json& container, const TrainerOptions& options,
+                                   bool mounts_instead, std::vector<std::string>& warnings) {
+  const std::string name = TextOf(container, "name");
+  std::vector<Variable> variables = {{"STROBE_DIR", kSharedPath}};
+  if (!options.alone) variables.push_back({"STROBE_CONTAINER", name});
+  // There the whole node shares the loopback, so no profiler server may be opened on it.
+  if (options.host_network)
+    variables.push_back({"STROBE_HOST_NETWORK", "true",
+                         "other programs of the node may reach its profiler server"});
+  const bool maybe_cuda = kube::DevicesOf(container).maybe_cuda;
+  if (maybe_cuda)
+    variables.push_back({"CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so")});
+  if (options.python) {
+    variables.push_back({.name = "PYTHONPATH",
+                         .value = StrCat(kSharedPath, "/python"),
+                         .otherwise = "unmodified trainers are not found",
+                         .is_list = true});
+  }
+  if (!options.ports_to_close.empty()) {
+    variables.push_back({"STROBE_CLOSE_PROFILER_PORT", options.ports_to_close});
+    if (!maybe_cuda && !options.python) {
+      warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ", name,
+                                " has no CUDA; there it needs strobe.dev/python: \"true\""));
+    }
+    if (options.host_network) {
+      warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ", name,
+                                " is on the host's network, where other programs of the node "
+                                "still reach these ports over its loopback"));
+    }
+  }
+  if (options.kineto && !mounts_instead) {
+    const std::vector<Variable> more = KinetoVariables(container, options.host_network, warnings);
+    variables.insert(variables.end(), more.begin(), more.end());
+  }
+  return variables;
+}
+
+}  // namespace
+
+std::vector<VariableChange> ChangeVariables(const Json& container, const TrainerOptions& options,
+                                            bool mounts_instead,
+                                            std::vector<std::string>& warnings) {
+  const std::string name = TextOf(container, "name");
+  std::vector<VariableChange> changes;
+  std::vector<std::string> hidden;
+  for (Variable& variable : VariablesFor(container, options, mounts_instead, warnings)) {
+    const std::optional<std::string> set = VariableOf(container, variable.name);
+    if (!set && !MaySetFromElsewhere(container, variable.name)) {
+      changes.push_back({{}, variable.name, variable.value});
+    } else if (!set && variable.is_list) {
+      // Kubernetes replaces the reference by what envFrom sets.
+      changes.push_back({{}, variable.name, StrCat("$(", variable.name, "):", variable.value)});
+    } else if (!set) {
+      hidden.push_back(variable.name);
+      changes.push_back({{}, variable.name, variable.value});
+    } else if (variable.is_list && !set->empty()) {
+      if (!Lists(*set, variable.value))
+        changes.push_back({FindVariable(container, variable.name), variable.name,
+                           StrCat(*set, ":", variable.value)});
+    } else if (*set != variable.value) {
+      warnings.push_back(
+          StrCat("container ", name, " sets ", variable.name, " itself; ", variable.otherwise));
+    }
+  }
+  if (!hidden.empty())
+    warnings.push_back(StrCat("container ", name, " has envFrom; what that sets of ",
+                              Join(hidden, ", "), " is hidden, set it in env to keep it"));
+  return changes;
+}
+
+}  // namespace strobe

@@ -1,0 +1,66 @@
+#include "operator/kube/request_cluster.h"
+
+#include <gmock/gmock.h>
+
+#include "common/base/strings.h"
+#include "tests/fakes/scripted_transport.h"
+#include "tests/fakes/simulated_time.h"
+
+namespace strobe::kube {
+namespace {
+
+using testing::SizeIs;
+
+// A namespace with 1,000 pods.
+class RequestClusterTest : public testing::Test {
+ protected:
+  RequestClusterTest() {
+    transport_->OnUnary([](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
+      const std::string path = request.path.substr(0, request.path.find('?'));
+      const auto pod = [](const std::string& name) {
+        return Json{{"metadata",
+                     {{"name", name},
+                      {"labels", {{"app", "train"}, {"strobe.dev/rank", "3"}}},
+                      {"annotations", {{"notes", std::string(1000, 'x')}}}}}};
+      };
+      if (path != "/api/v1/namespaces/ml/pods")
+        return HttpResponse{200, pod(path.substr(path.rfind('/') + 1)).dump(), {}};
+      Json list = {{"items", Json::array()}};
+      for (int i = 0; i < 1000; ++i) list["items"].push_back(pod(StrCat("p", i)));
+      return HttpResponse{200, list.dump(), {}};
+    });
+  }
+  std::vector<PodInfo> Named(int count) {
+    PodQuery query;
+    for (int i = 0; i < count; ++i) query.names.push_back(StrCat("p", i));
+    return *cluster_.ListPods("ml", query);
+  }
+
+  SimulatedTime time_;
+  std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
+  Client client_{time_, transport_};
+  EventRecorder events_{time_, client_, "test"};
+  ObjectCache requests_;
+  RequestCluster cluster_{client_, requests_, events_};
+};
+
+// Regression: from 17 names on, the whole namespace was listed.
+TEST_F(RequestClusterTest, AFewHundredPodsAreReadOneByOne) {
+  EXPECT_THAT(Named(20), SizeIs(20));
+  EXPECT_THAT(transport_->requests(), SizeIs(20));
+  for (const HttpRequest& request : transport_->requests())
+    EXPECT_TRUE(request.path.starts_with("/api/v1/namespaces/ml/pods/p")) << request.path;
+  EXPECT_THAT(Named(300), SizeIs(300));
+  EXPECT_THAT(transport_->requests(), SizeIs(21));
+}
+
+TEST_F(RequestClusterTest, OfPodsOnlyWhatIsUsedIsKept) {
+  for (const int count : {1, 300}) {
+    const PodInfo pod = Named(count).at(0);
+    EXPECT_EQ(pod.labels, (std::map<std::string, std::string>{{"strobe.dev/rank", "3"}}));
+    EXPECT_TRUE(pod.annotations.empty());
+  }
+}
+
+}  // namespace
+}  // namespace strobe::kube
