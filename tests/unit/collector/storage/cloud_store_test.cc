@@ -71,7 +71,8 @@ class ListingServer {
  public:
   explicit ListingServer(std::string contents) : contents_(std::move(contents)) {
     socket_ = FileDescriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{.sin_family = AF_INET};
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
     auto* const raw = reinterpret_cast<sockaddr*>(&address);
