@@ -140,9 +140,9 @@ class OwnerFinder {
 
   const Group* OwnerOf(const Group& group) const {
     if (std::find(hosts_.begin(), hosts_.end(), &group) != hosts_.end()) return &group;
+    if (const Group* host = ByLabel(group.pid)) return host;
     const std::vector<const Group*> fitting = Fitting(group);
     if (fitting.size() == 1) return fitting.front();
-    if (const Group* host = ByLabel(group.pid)) return host;
     if (!group.device || fitting.empty()) return nullptr;
     if (const Group* host = ByTimes(group, fitting)) return host;
     return ByNumber(group.pid);
