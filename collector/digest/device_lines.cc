@@ -37,8 +37,9 @@ bool IsSignOfDevice(std::string_view name, std::string_view text) {
     const std::size_t at = text.find(kLabels);
     const std::string_view label =
         at == std::string_view::npos ? "" : text.substr(at + kLabels.size());
-    constexpr std::array<std::string_view, 8> kDevices = {"GPU", "MTIA", "NPU", "HPU",
-                                                          "XPU", "MLU",  "TPU", "GCU"};
+    // Kineto calls the first sixteen numbers GPUs, also where none is.
+    constexpr std::array<std::string_view, 7> kDevices = {"MTIA", "NPU", "HPU", "XPU",
+                                                          "MLU",  "TPU", "GCU"};
     return std::any_of(kDevices.begin(), kDevices.end(),
                        [&](std::string_view device) { return label.starts_with(device); });
   }

@@ -64,9 +64,9 @@ void TracePlanes::AddFlow(const TraceEvent& event) {
   const bool attached = pending_.line != nullptr && pending_.begin_ps == *at &&
                         pending_.line->tid == event.tid && pending_.line->group->pid == event.pid;
   if (!attached) return flow_ends_.Add(event.pid, event.tid, end);
-  Group& group = *pending_.line->group;
-  const FlowStat stat = StatOf(end, pending_.correlation.value_or(0), group.device);
-  if (stat == FlowStat::kFlow) return bytes_.AddUint(group.names.UseStat(flow_id_), end.flow);
+  const FlowStat stat = StatOf(end, pending_.correlation.value_or(0), *pending_.line);
+  if (stat == FlowStat::kFlow)
+    return bytes_.AddUint(pending_.line->group->names.UseStat(flow_id_), end.flow);
   ++report_.joined_flows;
   if (stat == FlowStat::kCorrelation) AddCorrelation(end.correlation, *pending_.line);
 }

@@ -165,4 +165,10 @@ DeviceSign SignOf(const TraceEvent& event) {
   return works || NamesDevice(event) ? DeviceSign::kNamesDevice : DeviceSign::kNone;
 }
 
+bool SeemsDevices(std::uint32_t signs) {
+  const auto bit = [](DeviceSign sign) { return 1u << static_cast<unsigned>(sign); };
+  return (signs & bit(DeviceSign::kHost)) == 0 &&
+         (signs & (bit(DeviceSign::kNamesDevice) | bit(DeviceSign::kTask))) != 0;
+}
+
 }  // namespace strobe::kineto

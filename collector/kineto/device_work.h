@@ -37,6 +37,8 @@ enum class DeviceSign : std::uint8_t {
   kCollective,       // A collective of Ascend NPUs. They are in a process of their own.
 };
 DeviceSign SignOf(const TraceEvent& event);
+// Whether the signs of a line, as bits, are those of a device, as far as events tell.
+bool SeemsDevices(std::uint32_t signs);
 
 // What a kernel is by its name: AMD's copies and fills have the category of kernels, and so have
 // those of MTIA.

@@ -5,6 +5,7 @@
 #include <span>
 #include <tuple>
 
+#include "collector/kineto/device_work.h"
 #include "collector/xplane/space.h"
 
 namespace strobe::kineto {
@@ -161,10 +162,11 @@ class LineSearch {
 
 }  // namespace
 
-FlowStat StatOf(const FlowEnd& end, std::int64_t own_correlation, bool on_device) {
+FlowStat StatOf(const FlowEnd& end, std::int64_t own_correlation, const Line& line) {
   if (end.correlation == 0) return FlowStat::kFlow;
   if (end.correlation == own_correlation) return FlowStat::kNone;
   const std::uint64_t direction = end.flow & FlowEnd::kBoth;
+  const bool on_device = line.group->device || SeemsDevices(line.signs);
   const bool fits = direction == (on_device ? FlowEnd::kIn : FlowEnd::kOut);
   return own_correlation == 0 && fits ? FlowStat::kCorrelation : FlowStat::kFlow;
 }
@@ -225,7 +227,7 @@ void FlowEnds::AddToLine(Line& line, std::span<const Waiting> ends, const Stats&
     });
     std::uint64_t last_flow = 0;
     for (; next != ends.end() && next->ordinal == number; ++next) {
-      const FlowStat stat = StatOf(next->end, correlation, line.group->device);
+      const FlowStat stat = StatOf(next->end, correlation, line);
       counts.joined += stat == FlowStat::kFlow ? 0 : 1;
       if (stat == FlowStat::kCorrelation) {
         bytes.AddInt(names.UseStat(stats.correlation), correlation = next->end.correlation);

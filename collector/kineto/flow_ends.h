@@ -25,9 +25,9 @@ struct FlowEnd {
   bool next = false;
 };
 
-// How an end is encoded in its event, by the event's own correlation id (0 = none) and place.
+// How an end is encoded in an event of the line, by the event's own correlation id; 0 = none.
 enum class FlowStat : std::uint8_t { kNone, kCorrelation, kFlow };
-FlowStat StatOf(const FlowEnd& end, std::int64_t own_correlation, bool on_device);
+FlowStat StatOf(const FlowEnd& end, std::int64_t own_correlation, const Line& line);
 
 class FlowEnds {
  public:

@@ -120,7 +120,7 @@ class OwnerFinder {
       const Group* const host = OwnerOf(*group);
       if (host != nullptr) {
         owners.of[group] = {NameOf(*host), NumberIn(*group, *host)};
-      } else if (group->device && !group->launches.empty()) {
+      } else if (group->device && !Fitting(*group).empty()) {
         owners.of[group] = {"", group->pid};
         ++owners.unknown;
       }
@@ -129,14 +129,20 @@ class OwnerFinder {
   }
 
  private:
-  const Group* OwnerOf(const Group& group) const {
-    if (std::find(hosts_.begin(), hosts_.end(), &group) != hosts_.end()) return &group;
+  // The processes that use ids of the group.
+  std::vector<const Group*> Fitting(const Group& group) const {
     std::vector<const Group*> fitting;
     for (const Group* host : hosts_) {
       if (FitOf(host->launches, group.launches).common > 0) fitting.push_back(host);
     }
-    if (fitting.size() == 1) return fitting.front();
+    return fitting;
+  }
+
+  const Group* OwnerOf(const Group& group) const {
+    if (std::find(hosts_.begin(), hosts_.end(), &group) != hosts_.end()) return &group;
     if (const Group* host = ByLabel(group.pid)) return host;
+    const std::vector<const Group*> fitting = Fitting(group);
+    if (fitting.size() == 1) return fitting.front();
     if (!group.device || fitting.empty()) return nullptr;
     if (const Group* host = ByTimes(group, fitting)) return host;
     return ByNumber(group.pid);

@@ -222,6 +222,89 @@ def test_xprof_and_perfetto_count_the_same(torch_trace, tmp_path):
     assert [count[0] + dropped[0]] == [sum(spans.values())] and errors == []
 
 
+def span(category, name, pid, tid, ts, dur, **args):
+    return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
+
+
+def arrow_ends(id, launch, work):
+    (host, at), (device, then) = launch, work
+    end = {"id": id, "cat": "ac2g", "name": "ac2g"}
+    return [{"ph": "s", "pid": host, "tid": 900, "ts": at, **end}, {"ph": "f", "bp": "e", "pid": device, "tid": 7, "ts": then, **end}]
+
+
+def two_launches():
+    """An operator, two launches and their kernels, and at the end of the file the arrows, as merged and sorted files have them."""
+    spans = [span("cpu_op", "aten::mm", 900, 900, 5e9, 40)]
+    ends = []
+    for id, (at, then) in enumerate(((5e9 + 5, 5e9 + 100), (5e9 + 20, 5e9 + 500)), 11):
+        spans += [span("cuda_runtime", f"launch {id}", 900, 900, at, 10, correlation=id),
+                  span("kernel", f"kernel {id}", 0, 7, then, 300, device=0, stream=7, correlation=id)]
+        ends += arrow_ends(id, (900, at), (0, then))
+    return spans + ends, {(f"launch {id}", f"kernel {id}") for id in (11, 12)}
+
+
+def graph_launch():
+    spans, ends = [span("cuda_runtime", "hipGraphLaunch", 900, 900, 5e9, 10, correlation=7)], []
+    for i in range(5):
+        begin = 5e9 + 100 * (i + 1)
+        spans.append(span("kernel", f"k{i}", 0, 7, begin, 50, device=0, stream=7, correlation=7))
+        ends += arrow_ends(7, (900, 5e9), (0, begin))[i > 0:]
+    return spans + ends, {("hipGraphLaunch", f"k{i}") for i in range(5)}
+
+
+def merged_ranks():
+    """Two ranks with the same correlation ids. Perfetto's engine takes them for one another's in the file itself."""
+    events, arrows = [], set()
+    for rank in (0, 1):
+        for i in range(3):
+            host, device, at, id = f"[TP0{rank}] 900", f"[TP0{rank}] 0", 5e9 + 1000 * i + 5 * rank, 10 + i
+            events += [span("cuda_runtime", f"launch {rank} {i}", host, 900, at, 20, correlation=id),
+                       span("kernel", f"kernel {rank} {i}", device, 7, at + 100, 300, device=rank, stream=7, correlation=id)]
+            events += arrow_ends(id, (host, at), (device, at + 100))
+            arrows.add((f"launch {rank} {i}", f"kernel {rank} {i}"))
+    return events, arrows
+
+
+@pytest.mark.parametrize("made", [two_launches, graph_launch, merged_ranks])
+def test_arrows_of_the_exports_are_those_of_the_file(made, tmp_path):
+    """Counted by Perfetto's engine, which also reads the first file itself."""
+    events, expected = made()
+    query = "select o.name, i.name from flow f join slice o on f.slice_out = o.id join slice i on f.slice_in = i.id"
+    trace = tmp_path / "rank0.trace.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    if made is two_launches:
+        assert {tuple(row) for row in perfetto(trace, query)[0]} == expected
+    for to, out in (("perfetto", "t.pftrace"), ("chrome", "t.json")):
+        strobe("convert", trace, "--to", to, "-o", tmp_path / out)
+        rows, (spans,) = perfetto(tmp_path / out, query, "select count(*) from slice")
+        assert {tuple(row) for row in rows} == expected and len(rows) == len(expected), to
+        assert spans == [sum(1 for event in events if event["ph"] == "X")], "no end of an arrow is an event"
+
+
+def time_of_report(path):
+    (worker,) = json.loads(strobe("report", path, "--output", "json").stdout)["workers"]
+    return worker, worker["time"] and {key: round(100 * value / worker["time"]["spanNs"], 1) for key, value in worker["time"].items()}
+
+
+def test_copies_of_all_vendors_and_devices_of_all_kinds_are_told(tmp_path):
+    """Percents that can be added up by hand: each piece of work takes as much as the next."""
+    names = ["Cijk_Ailk_Bljk_gemm", "MEMORY_COPY_HOST_TO_DEVICE", "__amd_rocclr_copyBuffer.kd", "__amd_rocclr_fillBufferAligned", "CopyDeviceToDevice"]
+    amd = [span("user_annotation", "ProfilerStep#1", 50, 1, 0, 2000)]
+    amd += [span("kernel", name, 2, 0, 100 * i, 100, device=2, stream=0, correlation=i) for i, name in enumerate(names, 1)]
+    mtia = [span("user_annotation", "ProfilerStep#1", 60, 60, 0, 2000), span("cpu_op", "aten::mm", 60, 60, 10, 500),
+            span("mtia_ccp_events", "fc", 9, 801, 100, 1200, stream=108), span("mtia_ccp_events", "dma_request", 9, 801, 1500, 200, direction="DEVICE_TO_HOST")]
+    for events, compute, copies in ((amd, 5, 20), (mtia, 60, 10)):
+        trace = tmp_path / "rank0.trace.json"
+        trace.write_text(json.dumps({"traceEvents": events}))
+        _, percents = time_of_report(trace)
+        assert (percents["computeNs"], percents["exposedCopiesNs"], percents["idleNs"]) == (compute, copies, 100 - compute - copies)
+    # A device of which nothing is told: the host's operators are not shown as the job's work.
+    trace.write_text(json.dumps({"deviceProperties": [{"id": 0, "name": "Gaudi"}], "traceEvents": mtia[:2]}))
+    worker, percents = time_of_report(trace)
+    assert percents is None and worker["knows"]["deviceUntold"] and not worker["knows"]["hostDevice"]
+    assert "Some traces tell of a device, but not what ran on it" in strobe("report", trace).stdout
+
+
 def json_counts(path):
     """An independent count: spans by name, events without a duration, and values of counters."""
     text = (gzip.open if path.name.endswith(".gz") else open)(path, "rt").read()

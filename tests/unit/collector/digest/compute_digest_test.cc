@@ -121,6 +121,21 @@ TEST(ComputeDigest, WithoutARecordedSpanTakesThatOfTheEvents) {
   EXPECT_EQ(digest.end_ns, 40 * kUsNs);
 }
 
+// JAX on AMD's GPUs: lines of copies only, and events that tell what they copy.
+TEST(ComputeDigest, LinesAndStatsTellCopiesWhoseNamesDoNot) {
+  PlaneBuilder gpu("/device:GPU:0", 1);
+  gpu.BeginLine(7, "Stream #7(Compute)", 0);
+  AddPieces(gpu, {{"gemm", 0, 10}, {"transfer", 10, 15}});
+  gpu.AddEventStat(gpu.StatId("memcpy_details"), std::string_view("kind_src:host size:4"));
+  gpu.BeginLine(8, "Stream #8(MemcpyOther)", 0);
+  AddPieces(gpu, {{"unnamed", 20, 40}});
+  gpu.BeginLine(9, "Stream #9(Compute)", 0);
+  AddPieces(gpu, {{"fused_all_reduce", 40, 45}});
+  gpu.AddEventStat(gpu.StatId("Collective name"), std::string_view("allreduce"));
+  const Digest digest = DigestOf(gpu.Encode() + Recorded(50));
+  EXPECT_EQ(digest.time, Micros(50, 10, 5, 5, 25, 25, 10));
+}
+
 TEST(ComputeDigest, TakesTheMeanOfSeveralDevices) {
   PlaneBuilder second("/device:GPU:1", 2);
   second.BeginLine(7, "Stream #7(Compute)", 0);

@@ -160,7 +160,8 @@ TEST(DeviceWork, TheHostsShareIsNeverTheJobsIfThereIsADevice) {
     EXPECT_TRUE(untold[i].knows.device_untold) << i;
   }
   const std::vector<Digest> hosts = {
-      with({}), with({labels("CPU")}), with({}, {{"deviceProperties", Json::array()}}),
+      with({}), with({labels("CPU"), labels("GPU 0")}),
+      with({}, {{"deviceProperties", Json::array()}}),
       with({}, {{"distributedInfo", {{"backend", "gloo"}, {"rank", 0}}}})};
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     EXPECT_TRUE(hosts[i].knows.host_device) << i;

@@ -233,6 +233,24 @@ TEST(Groups, LabelsAndPropertiesTellDevices) {
   EXPECT_THAT(JsonTrace::Of(events).PlaneNames(), ElementsAre("/host:CPU"));
 }
 
+// Arrows of launches lead to devices that are found late, too.
+TEST(Groups, WorkWithoutCorrelationIdsHasTheArrowsOfTheFile) {
+  const Json label = {{"ph", "M"},
+                      {"name", "process_labels"},
+                      {"pid", 9},
+                      {"tid", 0},
+                      {"args", {{"labels", "ABC 9"}}}};
+  std::vector<Json> events = {
+      label, SpanEvent("abc_runtime", "launch", 60, 60, 0, 10, {{"correlation", 4}}),
+      FlowEvent("s", 4, 60, 60, 0),
+      SpanEvent("abc_events", "fc", 9, 801, 10, 60, {{"stream", 108}}),
+      FlowEvent("f", 4, 9, 801, 10)};
+  std::sort(events.begin(), events.end());
+  do {
+    EXPECT_THAT(JsonTrace::Of(events).Arrows(), ElementsAre("launch > fc"));
+  } while (std::next_permutation(events.begin(), events.end()));
+}
+
 // Programs that trace themselves have arguments of any name.
 TEST(Groups, AHostsProcessIsNoDevice) {
   const Json label = {{"ph", "M"},
