@@ -34,6 +34,8 @@ import { View } from "./view.js";
 
 const MAX_FRAME_MS = 50; // A page that was hidden does not leap when it is shown again.
 
+const REST_MS = 100; // Between looks whether the page is idle.
+
 const $ = (id) => document.getElementById(id);
 
 // ---- The parts, each made of those above it ---------------------------------------------------
@@ -199,9 +201,13 @@ function tellProblems({ events, warnings, workers }) {
 async function tellMissing(run) {
   try {
     if (!(await about).hasList) return;
+    // What is in sight goes first.
+    while (!view.idle && run === view.run)
+      await new Promise((resolve) => setTimeout(resolve, REST_MS));
     const { manifest } = await run.api.get("manifest");
     if (!manifest || run !== view.run) return;
     const missing = missingOf(manifest, run.description);
+    if (missing.length === 0) return;
     troubles.missing(missing, manifest.workers.length);
     run.layout.addMissing(missing);
     view.arrange();

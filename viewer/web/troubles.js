@@ -26,6 +26,7 @@ export class Troubles {
   put(about, line) {
     if (line) this.lines.set(about, line);
     else this.lines.delete(about);
+    const before = this.element.offsetHeight;
     this.element.replaceChildren(
       ...[...this.lines.values()].map(({ text, title }) => {
         const node = document.createElement("p");
@@ -35,7 +36,7 @@ export class Troubles {
       }),
     );
     this.element.hidden = this.lines.size === 0;
-    this.changed();
+    if (this.element.offsetHeight !== before) this.changed();
   }
 }
 
