@@ -33,7 +33,6 @@ import { missingOf, Troubles } from "./troubles.js";
 import { View } from "./view.js";
 
 const MAX_FRAME_MS = 50; // A page that was hidden does not leap when it is shown again.
-
 const REST_MS = 100; // Between looks whether the page is idle.
 
 const $ = (id) => document.getElementById(id);
