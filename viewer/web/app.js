@@ -184,10 +184,9 @@ function restore(link) {
   }
 }
 
-function tellProblems(description) {
-  const all = problemsOf(description);
-  if (description.events === 0)
-    fail(new Error("These traces hold no events. strobe inspect says more."));
+function tellProblems({ events, warnings, workers }) {
+  const all = problemsOf(warnings, workers);
+  if (events === 0) fail(new Error("These traces hold no events. strobe inspect says more."));
   else if (all.length > 0) notices.tell(firstLines(all));
 }
 

@@ -75,7 +75,7 @@ function missingOf(manifest, description) {
 }
 
 /** All that the server tells of the run and its workers, in lines. */
-export function problemsOf({ warnings, workers }) {
+export function problemsOf(warnings, workers) {
   return [
     ...warnings,
     ...workers.flatMap(({ name, problems }) => problems.map((text) => `${name}: ${text}`)),
