@@ -29,7 +29,8 @@ function filled(row, empty) {
       const context = canvas.getContext("2d");
       const lowest = (r) =>
         Math.round(globalThis.strobe.placeOf(r, 0)) + globalThis.strobe.layout.track - 2;
-      const read = (r) => new Uint32Array(context.getImageData(0, lowest(r), canvas.width, 1).data.buffer);
+      const read = (r) =>
+        new Uint32Array(context.getImageData(0, lowest(r), canvas.width, 1).data.buffer);
       const [a, b] = [read(of), read(none)];
       return Array.from(a, (pixel, x) => pixel !== b[x]);
     },
@@ -85,7 +86,8 @@ test("each pixel is filled where events are, at any zoom and on shifted clocks",
     const x = box.left + box.width * (0.2 + (0.6 * random) / 2147483648);
     await page.mouse.move(x, box.top + 10);
     await page.keyboard.down("Control");
-    for (let i = 0; i < 1 + (zoom % 3); ++i) await page.mouse.wheel({ deltaY: zoom < 17 ? -120 : 240 });
+    for (let i = 0; i < 1 + (zoom % 3); ++i)
+      await page.mouse.wheel({ deltaY: zoom < 17 ? -120 : 240 });
     await page.keyboard.up("Control");
     await idle(page);
     await compare();
@@ -96,9 +98,13 @@ test("each pixel is filled where events are, at any zoom and on shifted clocks",
 test("a run that lacks workers says so on both tabs, and shows where they would be", async () => {
   page = await open(browser, to("missing"));
   await page.waitForSelector("#troubles:not([hidden])");
-  const line = "3 of 4 workers are missing: demo-train-1 WorkerLost, demo-train-2 WorkerLost, demo-train-3 Unreachable";
+  const line =
+    "3 of 4 workers are missing: demo-train-1 WorkerLost, demo-train-2 WorkerLost, demo-train-3 Unreachable";
   assert.equal(await text(page, "#troubles"), line);
-  assert.match(await page.$eval("#troubles p", (node) => node.title), /demo-train-1: it was evicted/);
+  assert.match(
+    await page.$eval("#troubles p", (node) => node.title),
+    /demo-train-1: it was evicted/,
+  );
   const heads = () =>
     page.$$eval(".label.section", (nodes) => nodes.map((node) => node.textContent));
   assert.deepEqual((await heads()).slice(-3), [
@@ -122,7 +128,10 @@ test("a run that lacks workers says so on both tabs, and shows where they would 
 test("clocks that cannot be right are told", async () => {
   page = await open(browser, to("clocks"));
   await page.waitForSelector("#troubles:not([hidden])");
-  assert.match(await text(page, "#troubles"), /^Clocks: w1 begins 2[34]h.* after .*: its clock is wrong by as much, or it was recorded at another time \(and 1 more worker\)$/);
+  assert.match(
+    await text(page, "#troubles"),
+    /^Clocks: w1 begins 2[34]h.* after .*: its clock is wrong by as much, or it was recorded at another time \(and 1 more worker\)$/,
+  );
   assert.match(
     await page.$eval("#troubles p", (node) => node.title),
     /w2 its clock is known only within 2s, and a step takes 20ms: its times cannot be compared/,
@@ -145,7 +154,8 @@ test("a jump to a hidden row ends the filter, and the page says so", async () =>
   page = await open(browser, to("shifted"));
   await page.type("#row-filter", "w1 /device");
   await idle(page);
-  const rows = () => page.$$eval(".label.row .name", (nodes) => nodes.map((node) => node.textContent));
+  const rows = () =>
+    page.$$eval(".label.row .name", (nodes) => nodes.map((node) => node.textContent));
   const filtered = await rows();
   assert.ok(!filtered.includes("host"));
   await page.type("#find-text", "only on the host");
@@ -153,7 +163,10 @@ test("a jump to a hidden row ends the filter, and the page says so", async () =>
   await page.waitForFunction(() => globalThis.strobe.state.selected.length === 1);
   await idle(page);
   assert.equal(await page.$eval("#row-filter", (node) => node.value), "");
-  assert.match(await text(page, "#notice"), /The filter “w1 \/device” is off: it hides the row host/);
+  assert.match(
+    await text(page, "#notice"),
+    /The filter “w1 \/device” is off: it hides the row host/,
+  );
   assert.ok((await rows()).includes("host"));
   await shot(page, "filter-off");
   // A hit in a row that the filter shows leaves it alone.
@@ -195,7 +208,11 @@ test("until something is drawn there is no black box, also after an error", asyn
   const opacity = () => page.$eval("#canvas", (node) => getComputedStyle(node).opacity);
   await page.goto(`${to("shifted")}&tab=timeline`);
   assert.equal(await opacity(), "0");
-  assert.ok(await page.$eval("#stage", (node) => getComputedStyle(node, "::before").backgroundImage.includes("gradient")));
+  assert.ok(
+    await page.$eval("#stage", (node) =>
+      getComputedStyle(node, "::before").backgroundImage.includes("gradient"),
+    ),
+  );
   await shot(page, "waiting");
   await page.evaluate(() => globalThis.goOn());
   await idle(page);

@@ -29,7 +29,7 @@ import { Strip } from "./strip.js";
 import { OVERVIEW, Tabs, TIMELINE } from "./tabs.js";
 import { TileStore } from "./tiles.js";
 import { Toolbox } from "./toolbox.js";
-import { missingOf, Troubles } from "./troubles.js";
+import { problemsOf, Troubles } from "./troubles.js";
 import { View } from "./view.js";
 
 const MAX_FRAME_MS = 50; // A page that was hidden does not leap when it is shown again.
@@ -91,9 +91,8 @@ const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
 });
 const toolbox = new Toolbox($("tools"), $("tools-grip"));
 const splitters = [labelSplitter(resized, () => strip.draw()), panelSplitter(resized)];
-const troubles = new Troubles($("troubles"), resizeWindow);
+const troubles = new Troubles($("troubles"), view, resizeWindow);
 let asked = new Api(""); // About the run that the page's link names.
-let about; // The answer about all runs, once it is there.
 let comparisons = 0; // Number of the latest question for steps; older answers are dropped.
 let lastFrame = 0; // By the clock of requestAnimationFrame.
 
@@ -105,7 +104,7 @@ async function start() {
   asked = new Api(link.run);
   if (link.tab === OVERVIEW) tabs.show(OVERVIEW);
   setTheme(recall("theme") ?? (dark ? "dark" : "light"));
-  about = new Api("").get("runs");
+  const about = (troubles.about = new Api("").get("runs"));
   try {
     // Without a name, the list may be shown instead of a run.
     if (!link.run && (await about).opensList) return location.replace("runs.html");
@@ -151,10 +150,9 @@ async function openRun(name, link = {}) {
   flows.hideEvent();
   flows.clearBundles();
   tellProblems(description);
-  troubles.open(description);
+  troubles.open(view.run);
   restore(link);
   strip.load();
-  tellMissing(view.run);
   if (tabs.current === OVERVIEW) overview.open(view.run.api);
 }
 
@@ -187,27 +185,9 @@ function restore(link) {
 }
 
 function tellProblems({ events, warnings, workers }) {
-  const problems = workers.flatMap((worker) =>
-    worker.problems.map((text) => `${worker.name}: ${text}`),
-  );
-  const all = [...warnings, ...problems];
+  const all = problemsOf(warnings, workers);
   if (events === 0) fail(new Error("These traces hold no events. strobe inspect says more."));
   else if (all.length > 0) notices.tell(firstLines(all));
-}
-
-/** Tells which workers of the capture have no trace in the run; only a run of a logdir says so. */
-async function tellMissing(run) {
-  try {
-    if (!(await about).hasList) return;
-    const { manifest } = await run.api.get("manifest");
-    if (!manifest || run !== view.run) return;
-    const missing = missingOf(manifest, run.description);
-    troubles.missing(missing, manifest.workers.length);
-    run.layout.addMissing(missing);
-    view.arrange();
-  } catch {
-    // The timeline is of use without it.
-  }
 }
 
 /** Shows an error, for good when there is no run to show instead. */

@@ -4,6 +4,14 @@
 export const BEGAN_BEFORE = 1; // The event began before the tile.
 export const ENDS_AFTER = 2; // The event ends after the tile.
 
+/**
+ * Whether an item has the times of one event. The one event that shares a slot with a longer one
+ * has those of the slot instead.
+ */
+export function isSingle({ count, busy }, item) {
+  return count[item] === 1 && busy[item] === 255;
+}
+
 /** Reads numbers from the front of an answer. */
 class Reader {
   constructor(bytes) {

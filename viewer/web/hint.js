@@ -42,13 +42,12 @@ export class Hint {
     if (!item) return;
     const unit = unitOf(this.view.level());
     const known = this.known?.run === this.view.run && isWithin(this.known.event, item, unit);
-    const busy = `${count(item.count)} events here, ${Math.round(item.busy * 100)} % busy`;
-    this.node.textContent =
-      item.count === 1
-        ? `${item.name}\n${known ? exact(this.known.event.durationPs) : ""}`
-        : `${busy}\nlongest: ${item.name}`;
+    const busy = `${count(item.count)} ${item.count === 1 ? "event" : "events"} here, ${Math.round(item.busy * 100)} % busy`;
+    this.node.textContent = item.single
+      ? `${item.name}\n${known ? exact(this.known.event.durationPs) : ""}`
+      : `${busy}\nlongest: ${item.name}`;
     const key = `${item.row}:${item.track}:${item.begin}:${item.end}`;
-    if (item.count === 1 && !known && key !== this.asked)
+    if (item.single && !known && key !== this.asked)
       this.timer = setTimeout(() => this.learn(item, key), REST_MS);
     this.put(place);
   }

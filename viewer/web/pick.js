@@ -1,13 +1,14 @@
 // What lies under a point of the canvas, by the tiles that are loaded.
+import { isSingle } from "./decode.js";
 import { tileSpan, unitOf } from "./tiles.js";
 
 const SNAP = 7; // Pixels from which an edge attracts the pointer.
 
 /**
  * The item at a point, or null:
- * {row, track, name, count, busy, begin, end, whole}. One item may stand for `count` events; then
- * `name` is the longest one's and `busy` the share of its time that they fill. `whole`: the tile
- * holds both ends of it.
+ * {single, row, track, name, count, busy, begin, end, whole}. One item may stand for `count`
+ * events; then `name` is the longest one's and `busy` the share of its time that they fill. `single`: the times
+ * are those of one event. `whole`: the tile holds both ends of it.
  */
 export function itemAt(view, x, y) {
   const at = view.rowAt(y);
@@ -26,8 +27,10 @@ export function itemAt(view, x, y) {
     const end = base + track.end[i] * unit;
     if (begin > when + slack) break;
     if (end < when - slack) continue;
-    if (best && track.count[i] !== 1 && best.count <= 1) continue; // Single events go first.
+    const single = isSingle(track, i);
+    if (best?.single && !single) continue; // Single events go first.
     best = {
+      single,
       row: at.row,
       track: at.track,
       name: found.tile.texts[track.text[i]],
@@ -55,7 +58,7 @@ export function snap(view, x, y) {
   const item = itemAt(view, x, y);
   let when = view.timeAt(x);
   let near = SNAP;
-  for (const edge of item && item.count === 1 ? [item.begin, item.end] : []) {
+  for (const edge of item?.single ? [item.begin, item.end] : []) {
     const away = Math.abs(view.x(edge) - x);
     if (away < near) [when, near] = [edge, away];
   }

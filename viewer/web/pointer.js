@@ -176,8 +176,7 @@ export class Pointer {
   async click(x, y, add) {
     const item = itemAt(this.view, x, y);
     if (!item) return add ? undefined : this.selection.clear();
-    const { row, track, begin, end } = item;
-    const single = item.count === 1;
+    const { single, row, track, begin, end } = item;
     // An item of many events lets the server choose the longest that begins within its time.
     const at = single ? Math.max(begin, Math.min(this.view.timeAt(x), end)) : begin;
     const slop = Math.max(single ? 0 : end - begin, unitOf(this.view.level()));

@@ -2,7 +2,7 @@
 // height, then the whole picture is put onto the canvas at once. The cost of a frame follows the
 // number of pixels, not of events; and without WebGL every browser draws the same.
 import { THEMES, colorOf, mix, pixel } from "./colors.js";
-import { BEGAN_BEFORE, ENDS_AFTER } from "./decode.js";
+import { BEGAN_BEFORE, ENDS_AFTER, isSingle } from "./decode.js";
 import { tick } from "./format.js";
 import { COUNTER, SECTION } from "./layout.js";
 import { tileSpan, unitOf } from "./tiles.js";
@@ -153,28 +153,33 @@ export class Renderer {
   /** Draws a track's items into `lines`; the arguments are those of forTiles. */
   drawItems(tile, track, base, scale, from, to, labels) {
     const { lines, ratio } = this;
-    const { begin, end, busy, count, flags, text } = track;
+    const { begin, end, busy, flags, text } = track;
     const back = pixel(this.theme.back);
     const colors = this.colorsOf(tile, track);
+    let until = 0; // The end of what single events have filled.
     for (let i = firstItem(track, base, scale, from); i < track.items; ++i) {
       const x0 = base + begin[i] * scale;
       if (x0 >= to) break;
       let a = Math.round(x0);
       let b = Math.round(base + end[i] * scale);
       if (b <= a) b = a + 1; // Even the shortest event is seen.
+      const single = isSingle(track, i);
+      // What else begins in the slot in which a long event ends comes after it.
+      if (single) until = Math.max(until, b);
+      else a = Math.min(Math.max(a, until), b - 1);
       if (a < from) a = from;
       if (b > to) b = to;
       if (b <= a) continue;
       const color = colors[i];
       // The busier its time, the higher an item of many events; never too pale to be seen.
-      const height = count[i] === 1 ? HEIGHTS : 1 + ((busy[i] * (HEIGHTS - 1)) >> 8);
+      const height = single ? HEIGHTS : 1 + ((busy[i] * (HEIGHTS - 1)) >> 8);
       for (let part = 0; part < height; ++part) {
         const line = lines[part];
         // Most items are a few pixels wide; for those, fill() costs more than a loop.
         if (b - a < 12) for (let x = a; x < b; ++x) line[x] = color;
         else line.fill(color, a, b);
       }
-      if (count[i] !== 1) {
+      if (!single) {
         labels.interrupt();
         continue;
       }

@@ -3,29 +3,45 @@
 import { count } from "./format.js";
 
 const MAX_NAMES = 4; // In one sentence.
+const REST_MS = 100; // Between looks whether the page is idle.
 
 export class Troubles {
   /** `element`: where it is written. `changed()` is called when it has become higher or lower. */
-  constructor(element, changed) {
+  constructor(element, view, changed) {
     this.element = element;
+    this.view = view;
     this.changed = changed;
+    this.about = null; // Resolves to the server's answer about all runs.
     this.lines = new Map(); // By what they are about.
   }
 
   /** Another run is shown. */
-  open(description) {
+  open(run) {
     this.lines.clear();
-    this.put("clocks", clockLine(description.workers));
+    this.put("clocks", clockLine(run.description.workers));
+    // The timeline is of use without it.
+    this.tellMissing(run).catch(() => {});
   }
 
-  /** Workers that the manifest lists and of which no trace is here, [{name, outcome, why}]. */
-  missing(workers, all) {
-    this.put("missing", missingLine(workers, all));
+  /** Tells which workers of the capture have no trace in the run; only a run of a logdir says so. */
+  async tellMissing(run) {
+    if (!(await this.about).hasList) return;
+    // What is in sight goes first.
+    while (!this.view.idle && run === this.view.run)
+      await new Promise((resolve) => setTimeout(resolve, REST_MS));
+    if (run !== this.view.run) return;
+    const { manifest } = await run.api.get("manifest");
+    const missing = manifest ? missingOf(manifest, run.description) : [];
+    if (missing.length === 0 || run !== this.view.run) return;
+    this.put("missing", missingLine(missing, manifest.workers.length));
+    run.layout.addMissing(missing);
+    this.view.arrange();
   }
 
   put(about, line) {
     if (line) this.lines.set(about, line);
     else this.lines.delete(about);
+    const before = this.element.offsetHeight;
     this.element.replaceChildren(
       ...[...this.lines.values()].map(({ text, title }) => {
         const node = document.createElement("p");
@@ -35,7 +51,7 @@ export class Troubles {
       }),
     );
     this.element.hidden = this.lines.size === 0;
-    this.changed();
+    if (this.element.offsetHeight !== before) this.changed();
   }
 }
 
@@ -44,7 +60,7 @@ export class Troubles {
  * [{name, outcome, why}]. Files have other names than workers, so they are counted: first those
  * are missing whose outcome says that they have no trace.
  */
-export function missingOf(manifest, description) {
+function missingOf(manifest, description) {
   const here = description.workers.length + description.leftOut.length;
   const lacking = Math.max(0, manifest.workers.length - here);
   const without = manifest.workers.filter(({ hasTrace }) => !hasTrace).slice(0, lacking);
@@ -56,6 +72,14 @@ export function missingOf(manifest, description) {
   for (let i = missing.length; i < lacking; ++i)
     missing.push({ name: "", outcome: "its trace is not here", why: "" });
   return missing;
+}
+
+/** All that the server tells of the run and its workers, in lines. */
+export function problemsOf(warnings, workers) {
+  return [
+    ...warnings,
+    ...workers.flatMap(({ name, problems }) => problems.map((text) => `${name}: ${text}`)),
+  ];
 }
 
 function missingLine(missing, all) {
