@@ -1,9 +1,11 @@
 #include "operator/admission/creator_review.h"
 
+#include "common/base/json_text.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/admission/requester_patch.h"
+#include "operator/core/namespace_bounds.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/request_json.h"
 #include "operator/objects/requester_json.h"
@@ -62,6 +64,15 @@ AdmissionAnswer StampCreator(CreatorKind kind, const AdmissionRequest& request,
 AdmissionAnswer CheckCreator(CreatorKind kind, const AdmissionRequest& request,
                              Gatekeeper& gatekeeper, Nanos within) {
   if (!AsksForOtherRuns(request)) return {};
+  const auto bytes_of = [](const Json& from) {
+    return JsonText(kube::Member(from, "spec")).size();
+  };
+  const std::size_t bytes = bytes_of(request.object);
+  // One of before may be changed as long as it does not grow.
+  if (bytes > kMaxCreatorBytes && bytes > bytes_of(request.old_object)) {
+    return Refusal(422, StrCat("spec has ", bytes, " bytes, and may have ", kMaxCreatorBytes,
+                               "; choose pods by a selector"));
+  }
   Json object = request.object;
   object["metadata"]["namespace"] = request.ns;
   absl::StatusOr<Json> example = ExampleOf(kind, object);

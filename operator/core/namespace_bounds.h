@@ -16,8 +16,8 @@ inline constexpr std::size_t kMaxOpenRequests = 2000, kMaxOpenRuns = 200;
 // a namespace has at most as much as is still free, so that there is some for another one.
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{64} << 20,
                              kMaxAllRequestBytes = std::size_t{192} << 20;
-// ProfileSchedules, and as many ProfileTriggers.
-inline constexpr std::size_t kMaxCreators = 200;
+// ProfileSchedules, and as many ProfileTriggers; and the text of the spec of one.
+inline constexpr std::size_t kMaxCreators = 200, kMaxCreatorBytes = std::size_t{64} << 10;
 // How often times of schedules are decided on, and so runs started: in a second, and at once.
 inline constexpr double kDecisionsPerSecond = 1, kDecisionBurst = 60;
 

@@ -189,6 +189,7 @@ class CpprestTransport final : public Transport {
               pending->headers = true;
               pending->response.status = response.status_code();
               pending->response.retry_after = RetryAfterOf(response);
+              pending->response.date = DateOf(response);
             }
             return response.content_ready();
           })

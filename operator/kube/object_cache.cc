@@ -9,6 +9,7 @@
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/request_json.h"
+#include "operator/objects/requester_json.h"
 #include "operator/objects/run_template.h"
 
 namespace strobe::kube {
@@ -42,13 +43,19 @@ void TrimOwners(Json& metadata) {
   *found = std::move(kept);
 }
 
+// Whether a schedule or trigger has started it. Anybody may set the labels; what the webhook has
+// written of a user's own request names no creator.
+bool IsAutomatic(const Json& metadata) {
+  const Json& labels = Member(metadata, "labels");
+  if (TextOf(labels, kScheduleLabel).empty() && TextOf(labels, kTriggerLabel).empty()) return false;
+  const std::string stamp = TextOf(Member(metadata, "annotations"), kRequesterAnnotation);
+  return stamp.empty() || NamesCreator(stamp);
+}
+
 ObjectCache::Use UseBy(const Json& object) {
   ObjectCache::Use use{.bytes = MemoryOf(object)};
   use.open = IsOpen(object) ? 1 : 0;
-  const Json& labels = Member(Member(object, "metadata"), "labels");
-  const bool automatic =
-      !TextOf(labels, kScheduleLabel).empty() || !TextOf(labels, kTriggerLabel).empty();
-  use.automatic = automatic ? use.open : 0;
+  use.automatic = IsAutomatic(Member(object, "metadata")) ? use.open : 0;
   return use;
 }
 

@@ -188,6 +188,10 @@ std::string SealedCreatorOf(const Json& request, std::span<const std::string> ke
   return copied ? "" : stamped->creator;
 }
 
+bool NamesCreator(const std::string& annotation) {
+  return !TextOf(Json::parse(annotation, nullptr, false), kSealedCreator).empty();
+}
+
 std::string Resealed(const std::string& annotation, const SealedAdmission& admission,
                      const std::string& key) {
   Json json = Json::parse(annotation, nullptr, false);

@@ -53,6 +53,10 @@ std::optional<StampedRequester> CreatorRequesterOf(CreatorKind kind, const nlohm
 // chooses them.
 std::string SealedCreatorOf(const nlohmann::json& request, std::span<const std::string> keys);
 
+// Whether the annotation says that it is somebody's run, as that of a user's own request never does
+// while the webhooks are installed. Does not check the seal, so that it is cheap.
+bool NamesCreator(const std::string& annotation);
+
 // The annotation of a request with a seal by another key, which proves the same.
 std::string Resealed(const std::string& annotation, const SealedAdmission& admission,
                      const std::string& key);

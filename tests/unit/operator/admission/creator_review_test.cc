@@ -88,6 +88,16 @@ TEST(ScheduleReview, ANamespaceMayHaveSoMany) {
   EXPECT_EQ(check(ScheduleReview()).code, 500);
 }
 
+TEST(ScheduleReview, ASpecMayBeSoLarge) {
+  JudgeOfSchedules judge;
+  AdmissionRequest review = ScheduleReview();
+  nlohmann::json& pods = review.object["spec"]["template"]["spec"]["target"]["pods"];
+  for (int i = 0; i < 1000; ++i) pods.push_back("trainer-" + std::to_string(i));
+  EXPECT_TRUE(CheckCreator(CreatorKind::kSchedule, review, judge, 4s).allowed);
+  for (int i = 0; i < 1000; ++i) pods.push_back(std::string(60, 'x') + std::to_string(i));
+  EXPECT_EQ(CheckCreator(CreatorKind::kSchedule, review, judge, 4s).code, 422);
+}
+
 TEST(ScheduleReview, WhoeverChangesWhatItAsksForBecomesItsRequester) {
   const char* kOfAdmin =
       R"({"metadata": {"annotations": {"strobe.dev/requester": "{\"username\": \"admin\"}"}}})";

@@ -67,6 +67,15 @@ TEST(ObjectCache, KnowsWhatTheObjectsOfANamespaceTake) {
   cache.Put(Stored(run));
   EXPECT_EQ(cache.UseOf("a").open, 2u);
   EXPECT_EQ(cache.UseOf("a").automatic, 1u);
+  Json stamped = run;
+  stamped["metadata"]["annotations"]["strobe.dev/requester"] =
+      R"({"username":"x\",\"creator\":\"","seal":"s"})";
+  cache.Put(Stored(stamped));
+  EXPECT_EQ(cache.UseOf("a").automatic, 0u) << "a user has set the label";
+  stamped["metadata"]["annotations"]["strobe.dev/requester"] =
+      R"({"creator":"uid","seal":"s","username":"x"})";
+  cache.Put(Stored(stamped));
+  EXPECT_EQ(cache.UseOf("a").automatic, 1u);
   EXPECT_EQ(cache.all().open, 3u);
   EXPECT_EQ(cache.all().bytes, cache.UseOf("a").bytes + cache.UseOf("b").bytes);
   run["status"]["conditions"] = {{{"type", "Succeeded"}, {"status", "False"}}};

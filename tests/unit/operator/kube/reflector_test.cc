@@ -196,7 +196,7 @@ TEST_F(ReflectorTest, TheCacheHasNothingThatNobodyUses) {
   Json large = Item("a", "5");
   for (int i = 0; i < 20'000; ++i) large["metadata"]["labels"][std::to_string(i)] = "";
   large["metadata"]["managedFields"] = Json::array({{{"f:labels", large["metadata"]["labels"]}}});
-  transport_->OnUnary([&](const HttpRequest&) { return List("10", {large}); });
+  transport_->OnUnary([large](const HttpRequest&) { return List("10", {large}); });
   large["metadata"]["name"] = "b";
   transport_->AddStream({WatchEvent("ADDED", large)});
   Run();

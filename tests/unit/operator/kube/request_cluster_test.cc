@@ -15,10 +15,14 @@ using testing::SizeIs;
 class RequestClusterTest : public testing::Test {
  protected:
   RequestClusterTest() {
-    transport_->OnUnary([](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
+    transport_->OnUnary([this](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
       const std::string path = request.path.substr(0, request.path.find('?'));
-      const auto pod = [](const std::string& name) {
-        return Json{{"metadata",
+      const auto pod = [this](const std::string& name) {
+        return Json{{"spec",
+                     {{"containers",
+                       {{{"name", "t"},
+                         {"env", {{{"name", "TPU_WORKER_HOSTNAMES"}, {"value", hosts_}}}}}}}}},
+                    {"metadata",
                      {{"name", name},
                       {"labels", {{"app", "train"}, {"strobe.dev/rank", "3"}}},
                       {"annotations", {{"notes", std::string(1000, 'x')}}}}}};
@@ -36,6 +40,7 @@ class RequestClusterTest : public testing::Test {
     return *cluster_.ListPods("ml", query);
   }
 
+  std::string hosts_ = "host";
   SimulatedTime time_;
   std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
   Client client_{time_, transport_};
@@ -60,6 +65,15 @@ TEST_F(RequestClusterTest, OfPodsOnlyWhatIsUsedIsKept) {
     EXPECT_EQ(pod.labels, (std::map<std::string, std::string>{{"strobe.dev/rank", "3"}}));
     EXPECT_TRUE(pod.annotations.empty());
   }
+}
+
+// Regression: 100 pods with large variables took more than a gigabyte.
+TEST_F(RequestClusterTest, ThePodsOfOneLookTakeABoundedAmountOfMemory) {
+  hosts_ = std::string(300'000, 'x');
+  PodQuery query;
+  for (int i = 0; i < 200; ++i) query.names.push_back(StrCat("p", i));
+  EXPECT_TRUE(absl::IsInvalidArgument(cluster_.ListPods("ml", query).status()));
+  EXPECT_THAT(Named(100), SizeIs(100));
 }
 
 }  // namespace
