@@ -212,7 +212,7 @@ TEST(Tiles, HoldEveryEventOfEachWorkerAtAnyZoomAndShiftOfItsClock) {
       const Tile tile{(event.begin_ps + run.workers[at].shift_ps) / span * span, level};
       TileRequest request{.begin_ps = tile.begin_ps, .level = level, .slots = kSlots};
       for (std::uint32_t row = 0; row < run.rows.size(); ++row) request.rows.push_back(row);
-      for (const Decoded& track : Decode(EncodeTiles(run, request))) {
+      for (const Decoded& track : Decode(*EncodeTiles(run, request, nullptr))) {
         const std::uint32_t worker = run.rows[track.row].worker;
         const std::int64_t shift_ps = run.workers[worker].shift_ps;
         SCOPED_TRACE(StrCat("level ", level, ", from ", tile.begin_ps, " ps, shift ", shift_ps,
@@ -240,9 +240,9 @@ TEST(Tiles, TheSlotOnABorderIsTheSameInBothTiles) {
     TileRequest request{.begin_ps = at / span * span, .level = level, .slots = kSlots};
     for (std::uint32_t row = 0; row < run.rows.size(); ++row)
       if (run.rows[row].worker == 1) request.rows.push_back(row);
-    const std::vector<Decoded> first = Decode(EncodeTiles(run, request));
+    const std::vector<Decoded> first = Decode(*EncodeTiles(run, request, nullptr));
     request.begin_ps += span;
-    const std::vector<Decoded> second = Decode(EncodeTiles(run, request));
+    const std::vector<Decoded> second = Decode(*EncodeTiles(run, request, nullptr));
     const std::int64_t units = std::int64_t{kSlots} << std::min(level, 6u);
     for (std::size_t i = 0; i < first.size(); ++i) {
       EXPECT_LE(second[i].phase, 0);
