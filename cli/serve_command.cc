@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "cli/common_flags.h"
+#include "cli/open_place.h"
 #include "cli/runs.h"
 #include "cli/viewer_library.h"
 #include "common/base/ending_signals.h"

@@ -90,8 +90,7 @@ absl::Status JsonConversions::Run::CheckTime() const {
   if (all_->clock_->MonoNow() < deadline_) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "the run's JSON takes too long to be converted here; copy the run with strobe cp and open "
-      "the "
-      "copy with strobe view");
+      "the copy with strobe view");
 }
 
 absl::Status JsonConversions::Run::Charge(std::uint64_t bytes, ByteShares::Holding& held) const {

@@ -57,7 +57,7 @@ TEST_F(JsonConversionsTest, ATraceThatFitsIsConvertedAsEver) {
 }
 
 TEST_F(JsonConversionsTest, TheTracesOfARunAreBounded) {
-  JsonConversions::Run run(Make(5 * size_ / 2, 1 << 30), nullptr);
+  JsonConversions::Run run(Make(2 * size_ + trace_.size() / 2 - 1, 1 << 30), nullptr);
   const auto first = run.Convert("a.trace.json", trace_);
   const auto second = run.Convert("b.trace.json", trace_);
   EXPECT_TRUE(first.ok() && second.ok());
@@ -77,7 +77,7 @@ TEST_F(JsonConversionsTest, WhatIsSmallOnlyWhileItIsCompressedIsRefusedBeforeItT
 }
 
 TEST_F(JsonConversionsTest, AllThatAreOpenAreBoundedAndTheEndOfOneMakesRoom) {
-  const auto all = Make(1 << 30, 5 * size_ / 2);
+  const auto all = Make(1 << 30, 2 * size_ + trace_.size() / 2 - 1);
   JsonConversions::Run first(all, nullptr), second(all, nullptr);
   auto kept = first.Convert("a.trace.json", trace_);
   const auto other = first.Convert("b.trace.json", trace_);

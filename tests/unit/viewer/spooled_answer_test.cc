@@ -1,6 +1,7 @@
 #include "viewer/spooled_answer.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -25,8 +26,7 @@ class SpooledAnswerTest : public testing::Test {
   }
 
   const Scratch scratch_{
-      .folder =
-          (std::filesystem::temp_directory_path() / StrCat("strobe-scratch-", getpid(), "/new")),
+      .folder = (std::filesystem::temp_directory_path() / StrCat("strobe-scratch-", getpid())),
       .shares =
           std::make_shared<ByteShares>(ByteShares::Limits{.all = 40 * kMiB, .each = 20 * kMiB})};
 };
