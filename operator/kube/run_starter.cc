@@ -1,5 +1,6 @@
 #include "operator/kube/run_starter.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/log.h"
@@ -141,7 +142,7 @@ std::string RunStarter::WhyNotAdmitted(const RunCreator& creator) {
 
 RunStarter::MaybeRefusal RunStarter::Start(const RunCreator& creator, Json& run, Nanos within) {
   const MonoTime until = deps_.clock.MonoNow() + within;
-  if (std::optional<RunRefusal> refusal = WhyTooMany(creator.ns, run["metadata"]["name"]))
+  if (std::optional<RunRefusal> refusal = WhyTooMany(creator, run["metadata"]["name"]))
     return refusal;
   if (deps_.gatekeeper == nullptr) return Create(creator, run, until);
   const std::string usual = run["metadata"]["name"];
@@ -160,11 +161,25 @@ RunStarter::MaybeRefusal RunStarter::Start(const RunCreator& creator, Json& run,
   }
 }
 
+// Anybody can label a request as a run, so they are looked at where there are many.
+std::size_t RunStarter::OpenRunsIn(const std::string& ns) const {
+  const std::size_t labelled = deps_.requests.UseOf(ns).automatic;
+  if (labelled < kMaxOpenRuns) return labelled;
+  const std::vector<Object> requests = deps_.requests.InNamespace(ns);
+  const auto is_open_run = [this](const Object& request) {
+    const std::optional<CreatedRun> run = ParseAutomaticRun(*request);
+    return run && run->state == RunState::kUnfinished && !CreatorOf(*request, run->name).empty();
+  };
+  return static_cast<std::size_t>(std::count_if(requests.begin(), requests.end(), is_open_run));
+}
+
 // A run that exists was started before, and this is another try.
-std::optional<RunRefusal> RunStarter::WhyTooMany(const std::string& ns, const std::string& name) {
-  const std::size_t open = deps_.requests.UseOf(ns).automatic;
-  if (deps_.requests.Get(StrCat(ns, "/", name)) != nullptr) return std::nullopt;
-  if (open >= kMaxOpenRuns) {
+std::optional<RunRefusal> RunStarter::WhyTooMany(const RunCreator& creator,
+                                                 const std::string& name) const {
+  const std::string& ns = creator.ns;
+  const Object present = deps_.requests.Get(StrCat(ns, "/", name));
+  if (present != nullptr && IsRunOf(creator, *present)) return std::nullopt;
+  if (const std::size_t open = OpenRunsIn(ns); open >= kMaxOpenRuns) {
     return RunRefusal{"TooManyRuns", StrCat("namespace ", ns, " has ", open,
                                             " runs of schedules and triggers that have not "
                                             "finished, which is the maximum")};

@@ -71,7 +71,8 @@ class RunStarter {
  private:
   using MaybeRefusal = absl::StatusOr<std::optional<RunRefusal>>;
 
-  std::optional<RunRefusal> WhyTooMany(const std::string& ns, const std::string& name);
+  std::optional<RunRefusal> WhyTooMany(const RunCreator& creator, const std::string& name) const;
+  std::size_t OpenRunsIn(const std::string& ns) const;
   MaybeRefusal Admit(const RunCreator& creator, MonoTime until, Json& run);
   MaybeRefusal Create(const RunCreator& creator, const Json& run, MonoTime until);
   absl::StatusOr<std::optional<Json>> Seal(const RunCreator& creator, const Json& object,

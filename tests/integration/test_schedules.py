@@ -104,13 +104,13 @@ def test_whoever_may_create_requests_takes_no_run_of_a_schedule(operator, kubect
     wait_until(lambda: condition({"status": status(kubectl, "nightly")}, "Suspended")["status"] == "True" and not status(kubectl, "nightly").get("active"), 30, "the suspension")
     before = status(kubectl, "nightly")["runs"]
     hers = sorted(run["metadata"]["name"] for run in runs_of(kubectl, "nightly"))
-    owner, = kubectl.get("profilerequests", hers[0])["metadata"]["ownerReferences"]
+    first = kubectl.get("profilerequests", hers[0])["metadata"]
 
     def forged(name, owned=True):
         request = profile_request(name, logdir, selector={"app": "nobody"}, start=ENDS_AT_ONCE["start"])
         # All that can be read off a run of hers.
-        request["metadata"] |= {"labels": {"strobe.dev/schedule": "nightly"}, "annotations": dict(kubectl.get("profilerequests", hers[0])["metadata"]["annotations"])}
-        request["metadata"] |= {"ownerReferences": [owner]} if owned else {}
+        request["metadata"] |= {"labels": first["labels"], "annotations": first["annotations"]}
+        request["metadata"] |= {"ownerReferences": first["ownerReferences"]} if owned else {}
         return request
 
     for i in range(4):
@@ -126,8 +126,8 @@ def test_whoever_may_create_requests_takes_no_run_of_a_schedule(operator, kubect
     # He takes the names of a minute's runs, some with her schedule as their owner.
     now = datetime.datetime.now(datetime.timezone.utc)
     created = datetime.datetime.fromisoformat(kubectl.get("profsched", "nightly")["metadata"]["creationTimestamp"].replace("Z", "+00:00"))
-    first = created + datetime.timedelta(seconds=5 * ((now - created).total_seconds() // 5 + 1))
-    taken = [(first + datetime.timedelta(seconds=5 * i)).strftime("nightly-%Y%m%d-%H%M%S") for i in range(12)]
+    due = created + datetime.timedelta(seconds=5 * ((now - created).total_seconds() // 5 + 1))
+    taken = [(due + datetime.timedelta(seconds=5 * i)).strftime("nightly-%Y%m%d-%H%M%S") for i in range(12)]
     for i, name in enumerate(taken):
         kubectl.create(forged(name, owned=i % 2 == 0), user="bob", check=True)
     assert patch(kubectl, "nightly", {"suspend": False, "failedRunsHistoryLimit": 4}).returncode == 0

@@ -352,13 +352,18 @@ TEST_F(ScheduleClusterTest, WhoeverTakesTheNameOfARunTakesNothingElse) {
 }
 
 TEST_F(ScheduleClusterTest, ANamespaceHasSoManyOpenRuns) {
-  const auto put = [this](const std::string& name) {
-    requests_.Put(std::make_shared<const Json>(
-        Json{{"metadata",
-              {{"namespace", "ml"}, {"name", name}, {"labels", {{"strobe.dev/trigger", "t"}}}}}}));
+  const auto put = [this](const std::string& name, const std::string& creator = "u") {
+    Json run = Run(name, creator);
+    run["metadata"]["labels"]["strobe.dev/trigger"] = "t";
+    run["spec"]["target"]["pods"] = {"p"};
+    run["metadata"]["annotations"][kRequesterAnnotation] =
+        SealRequester(run, "ml", Requester{.username = "jane"}, time_.WallNow(), "key", creator);
+    requests_.Put(std::make_shared<const Json>(run));
   };
   for (std::size_t i = 1; i < kMaxOpenRuns; ++i) put(StrCat(i));
   EXPECT_EQ(RefusalOf(StartRun()), "");
+  for (std::size_t i = 1; i < kMaxOpenRuns; ++i) put(StrCat("of-bob-", i), "");
+  EXPECT_EQ(RefusalOf(StartRun()), "") << "whoever labels requests so is no schedule";
   put("another");
   EXPECT_EQ(RefusalOf(StartRun()), "TooManyRuns");
   put("s-20241101-000000");
