@@ -110,6 +110,7 @@ void Sleep(long ns) {
 // open and locked: by the lock, which no child inherits, the sidecar knows that the process runs.
 void Tell(const char* what) {
   if (has_told.exchange(true)) return;
+  unlink(unfinished_path);  // An earlier process of the same ID was killed while it wrote.
   const int file =
       open(unfinished_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (file < 0) return;
@@ -117,7 +118,7 @@ void Tell(const char* what) {
   dprintf(file, "%s: %s\n", source_path, what);
   struct flock lock = wire::ByteLock(F_WRLCK, 0);
   (void)fcntl(file, F_SETLK, &lock);
-  // An earlier process of the same ID may have left its own.
+  // The earlier process may have left its own.
   if (rename(unfinished_path, failure_path) == 0) return;
   unlink(unfinished_path);
   close(file);

@@ -48,6 +48,8 @@ def tell(error):
         if _told.get("pid") == os.getpid():
             return
         _told["pid"] = os.getpid()
+        if os.path.lexists(hidden):
+            os.unlink(hidden)  # An earlier process of the same ID was killed while it wrote.
         fd = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
             os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
@@ -56,7 +58,7 @@ def tell(error):
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 pass  # A file system without locks: the sidecar only logs the error.
-            os.rename(hidden, path)  # An earlier process of the same ID may have left its own.
+            os.rename(hidden, path)  # The earlier process may have left its own.
         except BaseException:
             os.close(fd)
             os.unlink(hidden)
