@@ -75,6 +75,7 @@ std::atomic<Answer> answer{Answer::kNotYet};
 std::atomic<bool> is_queued{false};   // The main thread has not yet done what it was asked.
 std::atomic<bool> is_working{false};  // Our thread is about to use the interpreter, or does.
 std::atomic<bool> is_ending{false};
+std::atomic<bool> has_told{false};
 Python python{};
 char source_path[PATH_MAX], failure_path[PATH_MAX], unfinished_path[PATH_MAX];
 
@@ -108,7 +109,8 @@ void Sleep(long ns) {
 // Reports a failure to the sidecar. Only the first one of a process is reported. The file stays
 // open and locked: by the lock, which no child inherits, the sidecar knows that the process runs.
 void Tell(const char* what) {
-  if (access(failure_path, F_OK) == 0) return;
+  if (has_told.exchange(true)) return;
+  unlink(unfinished_path);  // An earlier process of the same ID was killed while it wrote.
   const int file =
       open(unfinished_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (file < 0) return;
@@ -116,9 +118,10 @@ void Tell(const char* what) {
   dprintf(file, "%s: %s\n", source_path, what);
   struct flock lock = wire::ByteLock(F_WRLCK, 0);
   (void)fcntl(file, F_SETLK, &lock);
-  const bool told = link(unfinished_path, failure_path) == 0;
+  // The earlier process may have left its own.
+  if (rename(unfinished_path, failure_path) == 0) return;
   unlink(unfinished_path);
-  if (!told) close(file);
+  close(file);
 }
 
 bool ReadSource(char* text, std::size_t size) {
@@ -268,6 +271,6 @@ void StartPythonThread() {
     Tell("no thread could be started");
 }
 
-void ForgetPythonThread() { python_started = is_queued = is_working = false; }
+void ForgetPythonThread() { python_started = is_queued = is_working = has_told = false; }
 
 }  // namespace strobe::agent

@@ -8,6 +8,7 @@ import sys
 import time
 
 _SECONDS_TO_LOAD = 5.0
+_told = {}  # The process that has left an error.
 
 
 def _load():
@@ -44,8 +45,11 @@ def tell(error):
         name = f"{container}@{os.getpid()}.failed" if container else f"{os.getpid()}.failed"
         folder = os.path.join(os.environ["STROBE_DIR"], "agent")
         path, hidden = os.path.join(folder, name), os.path.join(folder, f".{name}.new")
-        if os.path.lexists(path):
+        if _told.get("pid") == os.getpid():
             return
+        _told["pid"] = os.getpid()
+        if os.path.lexists(hidden):
+            os.unlink(hidden)  # An earlier process of the same ID was killed while it wrote.
         fd = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
             os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
@@ -54,12 +58,11 @@ def tell(error):
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 pass  # A file system without locks: the sidecar only logs the error.
-            os.link(hidden, path)
+            os.rename(hidden, path)  # The earlier process may have left its own.
         except BaseException:
             os.close(fd)
-            raise
-        finally:
             os.unlink(hidden)
+            raise
     except Exception:
         pass
 
