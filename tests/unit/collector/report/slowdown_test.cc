@@ -7,6 +7,7 @@
 
 #include "common/base/strings.h"
 #include "tests/fakes/published_job.h"
+#include "tests/fakes/unit_dir.h"
 
 namespace strobe::report {
 namespace {
@@ -65,7 +66,7 @@ TEST(ComputeSlowdown, TellsNothingOfAJobWithoutOperations) {
 class Published {
  public:
   explicit Published(const std::string& name)
-      : folder_(StrCat(STROBE_UNIT_DIR, "/../data/straggler-analysis/")),
+      : folder_(StrCat(UnitDir(), "/../data/straggler-analysis/")),
         answers_(Read(StrCat("result-", name, ".json.gz"))),
         worker_(Read(StrCat("mw-", name, ".json"))),
         stage_(Read(StrCat("ms-", name, ".json"))) {

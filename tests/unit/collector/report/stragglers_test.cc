@@ -10,6 +10,7 @@
 #include "common/base/strings.h"
 #include "tests/fakes/published_job.h"
 #include "tests/fakes/synthetic_job.h"
+#include "tests/fakes/unit_dir.h"
 
 namespace strobe::report {
 namespace {
@@ -299,7 +300,7 @@ TEST(FindStragglers, FindsNoneInNearlyAllCleanCases) {
 
 Job PublishedJob(const char* name) {
   const auto operations =
-      ReadPublishedJob(StrCat(STROBE_UNIT_DIR, "/../data/straggler-analysis/", name, ".txt.gz"));
+      ReadPublishedJob(StrCat(UnitDir(), "/../data/straggler-analysis/", name, ".txt.gz"));
   EXPECT_TRUE(operations.ok()) << operations.status();
   return *MakePipelineJob(*operations);
 }

@@ -7,6 +7,7 @@
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
 #include "strobe/v1/worker.pb.h"
+#include "tests/fakes/unit_dir.h"
 
 namespace strobe {
 namespace {
@@ -34,7 +35,7 @@ TEST(Outcome, NamesAreThoseOnTheWireInCamelCase) {
 
 // The API server would refuse a status with a cause that the schema lacks.
 TEST(Outcome, TheSchemaHasEveryCauseButOk) {
-  const auto schema = ReadTextFile(STROBE_UNIT_DIR "/../../helm/strobe/crds/profilerequests.yaml");
+  const auto schema = ReadTextFile(UnitDir() + "/../../helm/strobe/crds/profilerequests.yaml");
   ASSERT_TRUE(schema.ok()) << schema.status();
   std::string text;
   for (const char c : *schema) {

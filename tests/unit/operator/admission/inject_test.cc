@@ -9,6 +9,7 @@
 
 #include "common/base/strings.h"
 #include "operator/objects/pod_json.h"
+#include "tests/fakes/unit_dir.h"
 
 namespace strobe {
 namespace {
@@ -339,7 +340,7 @@ TEST(Inject, AMountOfTheUsersInOurPlaceIsLeft) {
 // The corpus has pods of other operators and charts. Fields that Strobe does not know must survive.
 TEST(Inject, OnACorpusOfRealPods) {
   std::size_t seen = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(STROBE_UNIT_DIR "/../golden/pods")) {
+  for (const auto& entry : std::filesystem::directory_iterator(UnitDir() + "/../golden/pods")) {
     std::ifstream in(entry.path());
     const Json pod = Json::parse(in);
     const Injection injection = Inject(pod, kSettings, Context());

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "common/base/strings.h"
+#include "tests/fakes/unit_dir.h"
 
 namespace strobe {
 namespace {
@@ -91,7 +92,7 @@ constexpr std::array<std::string_view, 3> kMistakes = {
 
 // tests/golden/cron/main.go, run with robfig/cron v3, wrote the answers.
 TEST(Cron, AgreesWithTheLibraryOfCronJob) {
-  std::ifstream answers(STROBE_UNIT_DIR "/../golden/cron/answers.txt");
+  std::ifstream answers(UnitDir() + "/../golden/cron/answers.txt");
   int parsed = 0, asked = 0;
   std::vector<std::string> starts;
   for (std::string line; std::getline(answers, line);) {

@@ -8,6 +8,7 @@
 
 #include "operator/core/targets.h"
 #include "operator/objects/pod_json.h"
+#include "tests/fakes/unit_dir.h"
 
 namespace strobe::kube {
 namespace {
@@ -229,7 +230,7 @@ TEST(StandsFor, ARayJobsClusterSaysIt) {
 class RecordedJob : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    std::ifstream file(STROBE_UNIT_DIR "/../golden/jobs/" + GetParam() + ".json");
+    std::ifstream file(UnitDir() + "/../golden/jobs/" + GetParam() + ".json");
     recorded_ = json::parse(file);
   }
 
@@ -287,7 +288,7 @@ TEST_P(RecordedJob, ItsWorkersAreFound) {
 
 std::vector<std::string> RecordedJobs() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(STROBE_UNIT_DIR "/../golden/jobs"))
+  for (const auto& entry : std::filesystem::directory_iterator(UnitDir() + "/../golden/jobs"))
     names.push_back(entry.path().stem());
   std::sort(names.begin(), names.end());
   return names;

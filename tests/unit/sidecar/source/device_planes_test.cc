@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tensorflow/xplane.pb.h"
+#include "tests/fakes/unit_dir.h"
 
 namespace strobe {
 namespace {
@@ -99,7 +100,7 @@ TEST(DevicePlanes, AreGolden) {
   google::protobuf::TextFormat::Printer printer;
   std::string text;
   ASSERT_TRUE(printer.PrintToString(space, &text));
-  const std::string path = STROBE_UNIT_DIR "/sidecar/source/golden/device_planes.textproto";
+  const std::string path = UnitDir() + "/sidecar/source/golden/device_planes.textproto";
   if (const char* wish = std::getenv("STROBE_GOLDEN"); wish != nullptr) std::ofstream(path) << text;
   std::stringstream golden;
   golden << std::ifstream(path).rdbuf();
