@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
-use futures_util::stream::{self, StreamExt};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
     Attribute, Attributes, GetOptions, GetRange, ObjectMeta, ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions,
@@ -317,13 +317,13 @@ pub unsafe extern "C" fn strobe_store_delete(
             while let Some(result) = results.next().await {
                 deleted_one(result)?;
             }
-            for path in paths.odd {
+            let odd = stream::iter(paths.odd).map(|path| async move {
                 // The crate panics when it looks for the odd name of an object that S3 did not delete.
                 let result = AssertUnwindSafe(store.opened.objects.delete(&path)).catch_unwind().await;
                 let refused = |_| Failure::new(DENIED, format!("the store refuses to delete {path}"));
-                deleted_one(result.map_err(refused)?.map(|()| path.clone()))?;
-            }
-            Ok(())
+                deleted_one(result.map_err(refused)?.map(|()| path.clone()))
+            });
+            odd.buffer_unordered(10).try_collect::<()>().await
         })?;
         paths.refused.map_or(Ok(()), Err)
     })
