@@ -286,7 +286,8 @@ void TracePlanes::AddMetadata(const TraceEvent& event) {
   if (time && time->us > 0 && event.name == "process_name" && !window_begin_) window_begin_ = time;
   const Member* arg = event.args.empty() ? nullptr : &event.args.front();
   for (const Member& member : event.args) {
-    if (!member.key.empty() && event.name.ends_with(member.key)) arg = &member;  // "thread_name": its "name".
+    if (!member.key.empty() && event.name.ends_with(member.key))
+      arg = &member;  // "thread_name": its "name".
   }
   std::string text = arg == nullptr ? "" : std::string(arg->value.text);
   const std::pair key(std::string(event.pid), std::string(event.tid));
