@@ -171,16 +171,20 @@ void EventSplitter::Skip() {
 
 bool EventSplitter::Reread(const Extent& broken) {
   burst_ = kFirstBurst;
-  for (std::size_t at = broken.begin + 1; at < broken.end; ++at) {
+  // Where a bracket is missing, that of the array may be taken for it.
+  bool found = buffer_[broken.begin] == '{' && buffer_[broken.end - 1] == ']';
+  for (std::size_t at = broken.begin + 1; at < broken.end && !found; ++at) {
     if (buffer_[at] != '{') continue;
     const Scanned tried = Try(at);
-    if (!tried.IsEvent() && !IsOpen(tried)) continue;
-    stray_brackets_ = broken.stray_brackets;
-    StartSearch(broken.begin, broken.begin + 1);
-    return true;
+    found = tried.IsEvent() || IsOpen(tried);
   }
-  AddDamage(offset_ + broken.begin, offset_ + broken.end);
-  return false;
+  if (!found) {
+    AddDamage(offset_ + broken.begin, offset_ + broken.end);
+    return false;
+  }
+  stray_brackets_ = broken.stray_brackets;
+  StartSearch(broken.begin, broken.begin + 1);
+  return true;
 }
 
 void EventSplitter::StartSearch(std::size_t damaged, std::size_t from) {

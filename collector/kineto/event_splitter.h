@@ -53,8 +53,8 @@ class EventSplitter {
   // Call it after kMember.
   const TopLevel& top() const { return top_; }
 
-  // Call it for an event that could not be parsed. True if an event begins within it, from which
-  // events() are found anew. False if only this event is damaged.
+  // Call it for an event that could not be parsed. True if its end is another one's, so that the
+  // events behind it are found anew. False if only this event is damaged.
   bool Reread(const Extent& broken);
 
   std::uint64_t too_large() const { return too_large_; }

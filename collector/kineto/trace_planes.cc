@@ -285,7 +285,11 @@ void TracePlanes::AddMetadata(const TraceEvent& event) {
   // Kineto writes the beginning of its window. Others write 0.
   if (time && time->us > 0 && event.name == "process_name" && !window_begin_) window_begin_ = time;
   const Member* arg = event.args.empty() ? nullptr : &event.args.front();
-  std::string text = event.args.empty() ? "" : std::string(arg->value.text);
+  for (const Member& member : event.args) {
+    if (!member.key.empty() && event.name.ends_with(member.key))
+      arg = &member;  // "thread_name": its "name".
+  }
+  std::string text = arg == nullptr ? "" : std::string(arg->value.text);
   const std::pair key(std::string(event.pid), std::string(event.tid));
   const std::size_t key_bytes = event.pid.size() + event.tid.size() + kMetadataBytes;
   if (event.name == "process_name") {
