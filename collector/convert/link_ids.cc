@@ -53,17 +53,17 @@ std::uint64_t IdOf(std::uint64_t shared, std::uint64_t number) {
   return id ^ id >> 31;
 }
 
-struct SharedEnd {
-  std::uint64_t id = 0;
-  std::int64_t begin_ps = 0;
-  const char* at = nullptr;
-  bool incoming = false;
-};
-
 }  // namespace
 
 class LinkIdMaker {
  public:
+  struct SharedEnd {
+    std::uint64_t id = 0;
+    std::int64_t begin_ps = 0;
+    const char* at = nullptr;
+    bool incoming = false;
+  };
+
   LinkIdMaker(const xplane::Space& space, std::size_t trace) : space_(space), trace_(trace) {}
 
   absl::StatusOr<LinkIds> Make() {
