@@ -108,9 +108,9 @@ test("a run that lacks workers says so on both tabs, and shows where they would 
   const heads = () =>
     page.$$eval(".label.section", (nodes) => nodes.map((node) => node.textContent));
   assert.deepEqual((await heads()).slice(-3), [
-    "demo-train-1  missing: WorkerLost",
-    "demo-train-2  missing: WorkerLost",
-    "demo-train-3  missing: Unreachable",
+    "demo-train-1  WorkerLost",
+    "demo-train-2  WorkerLost",
+    "demo-train-3  Unreachable",
   ]);
   await shot(page, "missing-timeline");
   await page.keyboard.press("o");
