@@ -57,7 +57,7 @@ export class Labels {
     const node = line(section.missing ? "section missing" : "section");
     if (section.missing) {
       const name = make("span", "name", section.title);
-      name.title = section.title;
+      name.title = `There is no trace: ${section.title}`;
       node.append(name);
       return node;
     }

@@ -67,7 +67,7 @@ export class Layout {
       this.sections.push({
         key: `missing/${name}`,
         rows: [],
-        title: `${name}  missing: ${outcome}`,
+        title: `${name}  ${outcome}`,
         missing: true,
       });
     this.update();
