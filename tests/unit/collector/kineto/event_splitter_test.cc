@@ -153,7 +153,7 @@ TEST(EventSplitter, ReadsOnBehindALostQuote) {
 }
 
 // Each candidate for the next event would otherwise be another pass over the rest.
-TEST(EventSplitter, ReadsMuchDamageInLinearTime) {
+TEST(EventSplitter, ReadsManyLostQuotesInLinearTime) {
   const auto repeated = [](std::string_view piece) {
     std::string file = "[{\"a\": x\"y,";
     while (file.size() < (8 << 20)) file += piece;
