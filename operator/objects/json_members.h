@@ -15,6 +15,18 @@ inline const nlohmann::json& Member(const nlohmann::json& object, const std::str
   return found == object.end() ? kNothing : *found;
 }
 
+// The member, or an empty list or object if it is not one. Copies nothing: objects may be large.
+inline const nlohmann::json& ElementsOf(const nlohmann::json& object, const std::string& name) {
+  static const nlohmann::json kNone = nlohmann::json::array();
+  const nlohmann::json& value = Member(object, name);
+  return value.is_array() ? value : kNone;
+}
+inline const nlohmann::json& ObjectOf(const nlohmann::json& object, const std::string& name) {
+  static const nlohmann::json kNone = nlohmann::json::object();
+  const nlohmann::json& value = Member(object, name);
+  return value.is_object() ? value : kNone;
+}
+
 // The member's text; empty if it is not a string.
 inline std::string TextOf(const nlohmann::json& object, const std::string& name) {
   const nlohmann::json& value = Member(object, name);

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "operator/core/ranks.h"
+#include "operator/objects/json_members.h"
 
 namespace strobe::kube {
 namespace {
@@ -63,7 +64,7 @@ std::optional<std::string> Expand(const std::string& text, const Values& before)
 }
 
 std::optional<std::string> ValueOf(const Json& variable, const Values& before, const PodInfo& pod) {
-  const Json from = variable.value("valueFrom", Json::object());
+  const Json& from = ObjectOf(variable, "valueFrom");
   if (from.empty()) return Expand(variable.value("value", ""), before);
   if (!from.contains("fieldRef")) return std::nullopt;
   return Field(from["fieldRef"].value("fieldPath", ""), pod);
@@ -73,7 +74,7 @@ std::optional<std::string> ValueOf(const Json& variable, const Values& before, c
 
 std::map<std::string, std::string> ReadRankVariables(const Json& container, const PodInfo& pod) {
   Values values;
-  for (const Json& variable : container.value("env", Json::array())) {
+  for (const Json& variable : ElementsOf(container, "env")) {
     const std::string name = variable.value("name", "");
     // The last variable of a name applies, even if its value is not known.
     if (std::optional<std::string> value = ValueOf(variable, values, pod))

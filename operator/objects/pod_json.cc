@@ -30,7 +30,8 @@ constexpr std::size_t kMaxOwners = 16, kMaxContainers = 128;
 
 std::map<std::string, std::string> ReadMap(const Json& object, const char* field) {
   std::map<std::string, std::string> values;
-  const Json map = object.value(field, Json::object());
+  const Json& map = Member(object, field);
+  if (!map.is_object()) return values;
   for (const auto& [key, value] : map.items()) {
     if (value.is_string()) values[key] = value.get<std::string>();
   }
@@ -38,7 +39,7 @@ std::map<std::string, std::string> ReadMap(const Json& object, const char* field
 }
 
 int PortOf(const Json& container) {
-  for (const Json& port : container.value("ports", Json::array())) {
+  for (const Json& port : ElementsOf(container, "ports")) {
     if (port.value("name", "") == kSidecarPort) return port.value("containerPort", 0);
   }
   return 0;
@@ -52,7 +53,7 @@ bool IsSome(const Json& quantity) {
 
 void ReadStates(const Json& status, PodInfo& pod) {
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
-    for (const Json& entry : status.value(list, Json::array())) {
+    for (const Json& entry : ElementsOf(status, list)) {
       if (pod.states.size() >= 2 * kMaxContainers) return;
       PodInfo::ContainerState& state = pod.states.emplace_back();
       state.name = entry.value("name", "");
@@ -114,7 +115,7 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
   // The sidecar is injected as a native sidecar, which is an init container. A plain container is
   // accepted too.
   for (const char* list : {"initContainers", "containers"}) {
-    for (const Json& container : spec.value(list, Json::array())) {
+    for (const Json& container : ElementsOf(spec, list)) {
       if (container.value("name", "") != kSidecarContainer || pod.sidecar_port != 0) continue;
       pod.has_sidecar = true;
       pod.sidecar_port = PortOf(container);
@@ -127,7 +128,7 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
       }
     }
   }
-  for (const Json& container : spec.value("containers", Json::array())) {
+  for (const Json& container : ElementsOf(spec, "containers")) {
     if (container.value("name", "") == kSidecarContainer) continue;
     if (pod.containers.size() >= kMaxContainers) break;
     ContainerInfo& info = pod.containers.emplace_back();
@@ -217,7 +218,7 @@ bool RunsOnWindows(const Json& spec) {
 PodInfo ParsePod(const Json& object) {
   PodInfo pod;
   try {
-    const Json metadata = object.value("metadata", Json::object());
+    const Json& metadata = ObjectOf(object, "metadata");
     pod.name = metadata.value("name", "");
     pod.uid = metadata.value("uid", "");
     pod.terminating = metadata.contains("deletionTimestamp");
@@ -225,17 +226,17 @@ PodInfo ParsePod(const Json& object) {
     pod.annotations = ReadMap(metadata, "annotations");
     const auto label = pod.labels.find(kInjectLabel);
     pod.wants_injection = label != pod.labels.end() && label->second == "true";
-    for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
+    for (const Json& owner : ElementsOf(metadata, "ownerReferences")) {
       if (pod.owners.size() >= kMaxOwners) break;
       pod.owners.push_back({owner.value("kind", ""), owner.value("name", "")});
     }
-    const Json status = object.value("status", Json::object());
+    const Json& status = ObjectOf(object, "status");
     pod.ip = status.value("podIP", "");
     pod.phase = status.value("phase", "");
     pod.reason = status.value("reason", "");
     ReadStates(status, pod);
     ReadScheduling(status, Member(object, "spec"), pod);
-    ReadContainers(object.value("spec", Json::object()), pod);
+    ReadContainers(ObjectOf(object, "spec"), pod);
     ReadTrainers(pod);
   } catch (const Json::exception&) {
     // The remaining fields stay empty. A pod without a port is reported as a pod without a sidecar.

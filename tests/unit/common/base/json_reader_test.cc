@@ -20,7 +20,7 @@ Json RandomValue(std::mt19937& random, int depth) {
     case 2:
       return -static_cast<int>(random() % 1000);
     case 3:
-      return random() / 7.0;
+      return static_cast<double>(random()) / 7.0;
     case 4:
       return "\"\\ü{}[]" + std::to_string(random() % 100);
     case 5:

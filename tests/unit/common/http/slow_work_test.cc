@@ -59,8 +59,9 @@ TEST(SlowWork, HeavyTasksLeaveThreadsToTheOthersAndSharesToEachAsker) {
     };
   };
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(work.Add({Load::kHeavy, "mallory"}, hold(mallory)));
+  while (mallory < 2) std::this_thread::yield();
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(work.Add({Load::kHeavy, "bob"}, hold(bob)));
-  while (mallory < 2 || bob < 1) std::this_thread::yield();
+  while (bob < 1) std::this_thread::yield();
   for (const char* asker : {"mallory", "bob", "zoe"}) {
     Notification answered;
     ASSERT_TRUE(work.Add({Load::kWaits, asker}, [&] { answered.Notify(); }));
