@@ -45,7 +45,12 @@ void TracePlanes::StartAgain(std::int64_t origin_us) {
   report_.bad_time += lost;
   report_.events -= lost;
   report_.spans = 0;
-  for (const std::unique_ptr<Line>& line : lines_.all()) line->LeaveOutAll();
+  for (const std::unique_ptr<Line>& line : lines_.all()) {
+    line->LeaveOutAll();
+    line->open.clear();
+  }
+  async_.clear();
+  open_bytes_ = 0;
   pending_.line = nullptr;
   marks_ = {};
   flow_ends_ = {};

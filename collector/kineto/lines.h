@@ -48,6 +48,7 @@ struct OpenSpan {
   std::int64_t begin_ps = 0, name_id = 0;
   std::uint64_t name_hash = 0;
   Line* line = nullptr;
+  std::size_t cost = 0;     // The memory that it takes.
   bool unfinished = false;  // Its end is not in the file.
 };
 

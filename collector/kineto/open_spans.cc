@@ -75,6 +75,10 @@ void TracePlanes::AddMark(const TraceEvent& event, std::int64_t at_ps, Line* lin
   marks_.Append({reinterpret_cast<const char*>(&mark), sizeof mark});
   marks_.Append(key);
   marks_.Append(body);
+  if (marks_.size() <= kMaxMarkBytes) return;
+  // The rest of the file hardly tells anything about events that ended long ago.
+  usual_ = times_.Find(zero_is_lost_);
+  JoinMarks(kMaxMarkBytes / 2);
 }
 
 // An end's arguments become stats of the event that it ends, whose plane is not known yet.
@@ -92,6 +96,7 @@ void TracePlanes::AddEnd(const TraceEvent& event, std::int64_t at_ps, Line* line
 // Writes an event. `args` are those of its end.
 void TracePlanes::Close(const OpenSpan& span, std::int64_t end_ps, std::string_view args) {
   Line& line = *span.line;
+  open_bytes_ -= span.cost;
   line.Begin(span.name_id, span.begin_ps, bytes_);
   bytes_.AddEncoded(span.stats);
   bytes_.AddDuration(end_ps - span.begin_ps);
@@ -155,29 +160,18 @@ void TracePlanes::AddAsync(const TraceEvent& event) {
   AppendTo(line);
 }
 
-// Calls `visit(mark, key, body)` for the marks in the order of their times, and frees them.
-template <typename Visit>
-void TracePlanes::ForEachMark(const Visit& visit) {
-  // Returns the size of the first mark; 0 if it is not whole.
+// Joins the marks in the order of their times until at most `keep` bytes of them are left.
+void TracePlanes::JoinMarks(std::size_t keep) {
+  // Returns the size of the first mark; 0 behind the last one.
   const auto read = [](std::string_view bytes, const auto& take) -> std::size_t {
     Mark mark;
     if (bytes.size() < sizeof mark) return 0;
     std::memcpy(&mark, bytes.data(), sizeof mark);
     bytes.remove_prefix(sizeof mark);
-    if (bytes.size() < std::size_t{mark.key_size} + mark.body_size) return 0;
     take(mark, bytes.substr(0, mark.key_size), bytes.substr(mark.key_size, mark.body_size));
     return sizeof mark + mark.key_size + mark.body_size;
   };
   std::string bytes;
-  if (marks_in_order_) {
-    marks_.Drain([&](std::string_view piece) {
-      bytes += piece;
-      std::size_t at = 0;
-      while (const std::size_t size = read(std::string_view(bytes).substr(at), visit)) at += size;
-      bytes.erase(0, at);
-    });
-    return;
-  }
   bytes.reserve(marks_.size());
   marks_.Drain([&](std::string_view piece) { bytes += piece; });
   const std::string_view all = bytes;
@@ -186,17 +180,37 @@ void TracePlanes::ForEachMark(const Visit& visit) {
     size = read(all.substr(at), [&](const Mark& mark, std::string_view, std::string_view) {
       order.emplace_back(mark.at_ps, at);
     });
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [time, at] : order) read(all.substr(at), visit);
+  if (!marks_in_order_)
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+  marks_in_order_ = true;
+  std::size_t left = all.size();
+  for (const auto& [time, at] : order) {
+    const bool now = left > keep;
+    const std::size_t size =
+        read(all.substr(at), [&](const Mark& mark, std::string_view key, std::string_view body) {
+          if (now) Join(mark, key, body);
+        });
+    if (now)
+      left -= size;
+    else
+      marks_.Append(all.substr(at, size));
+  }
 }
 
 void TracePlanes::Join(const Mark& mark, std::string_view key, std::string_view body) {
   if (!usual_.Has(mark.at_ps)) return;  // It is counted with all events of other times.
   const bool on_thread = IsOnThread(mark.phase);
   if (Begins(mark.phase)) {
-    std::vector<OpenSpan>& open = on_thread ? mark.line->open : async_[std::string(key)];
-    open.push_back({std::string(body), mark.at_ps, mark.name_id, mark.name_hash, mark.line});
+    OpenSpan span{std::string(body), mark.at_ps, mark.name_id, mark.name_hash, mark.line};
+    const std::size_t cost = body.size() + key.size() + sizeof span + 128;
+    if (open_bytes_ + cost > kMaxOpenBytes) {
+      span.unfinished = true;
+      return Close(span, span.begin_ps, "");
+    }
+    span.cost = cost;
+    open_bytes_ += cost;
+    (on_thread ? mark.line->open : async_[std::string(key)]).push_back(std::move(span));
     return;
   }
   const auto found = on_thread ? async_.end() : async_.find(std::string(key));
@@ -239,9 +253,7 @@ void TracePlanes::Finish() {
   if (!begun_) BeginTimes();
   Write();
   LeaveOutUnusual();
-  ForEachMark([this](const Mark& mark, std::string_view key, std::string_view body) {
-    Join(mark, key, body);
-  });
+  JoinMarks(0);
   const auto end_all = [this](std::vector<OpenSpan>& spans) {
     for (; !spans.empty(); spans.pop_back()) {
       spans.back().unfinished = true;

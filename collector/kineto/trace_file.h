@@ -1,6 +1,6 @@
 // Reads a trace file in Chrome's JSON format, as PyTorch's Kineto, Chrome, TensorFlow and Perfetto
-// write it, and converts it to an XSpace. The file is read as a stream: besides the result, and
-// events whose beginning and end are apart, the memory is bounded, whatever the file contains.
+// write it, and converts it to an XSpace. The file is read as a stream: besides the result, the
+// memory is bounded, whatever the file contains.
 #pragma once
 #include <functional>
 #include <span>

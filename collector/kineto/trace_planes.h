@@ -64,8 +64,9 @@ class TracePlanes {
   std::int64_t end_ps() const { return end_ps_; }
 
  private:
-  // The most that metadata may take.
-  static constexpr std::size_t kMaxMetadataBytes = 4 << 20;
+  // The most that marks, open events and metadata may take.
+  static constexpr std::size_t kMaxMarkBytes = 16 << 20, kMaxOpenBytes = 8 << 20,
+                               kMaxMetadataBytes = 4 << 20;
   // What an entry takes beside its texts.
   static constexpr std::size_t kMetadataBytes = 128;
 
@@ -75,8 +76,8 @@ class TracePlanes {
     std::int64_t begin_ps = 0;
     std::optional<std::int64_t> correlation{};
   };
-  // A beginning or an end that stands apart. They are joined when all are known, because files may
-  // have them in any order.
+  // A beginning or an end that stands apart. They are joined when all are known, or very many,
+  // because files may have them in any order.
   struct Mark {
     std::int64_t at_ps = 0, name_id = 0;
     std::uint64_t name_hash = 0;  // 0: an end without a name.
@@ -108,8 +109,7 @@ class TracePlanes {
   void AddAsync(const TraceEvent& event);
   void AddMark(const TraceEvent& event, std::int64_t at_ps, Line* line, std::string_view body);
   void AddEnd(const TraceEvent& event, std::int64_t at_ps, Line* line);
-  template <typename Visit>
-  void ForEachMark(const Visit& visit);
+  void JoinMarks(std::size_t keep);
   void Join(const Mark& mark, std::string_view key, std::string_view body);
   void EndNewest(const Mark& mark, std::string_view body, std::vector<OpenSpan>& open);
   void Close(const OpenSpan& span, std::int64_t end_ps, std::string_view args);
@@ -155,6 +155,7 @@ class TracePlanes {
   std::int64_t async_mark_ps_ = Line::kNever;  // The time of the newest one.
   FlowEnds flow_ends_;                         // Those that followed no event which they belong to.
   std::unordered_map<std::string, std::vector<OpenSpan>> async_;  // See AsyncKey.
+  std::size_t open_bytes_ = 0;
 };
 
 }  // namespace strobe::kineto

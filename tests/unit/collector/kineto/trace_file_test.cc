@@ -997,6 +997,26 @@ TEST(TraceFile, BeginningsAndEndsAreSortedByTime) {
   EXPECT_THAT(trace.space.warnings, IsEmpty());
 }
 
+// Ends without a beginning are not in the result, and beginnings without an end take more memory
+// than their place in it.
+TEST(TraceFile, BeginningsAndEndsTakeABoundedAmountOfMemory) {
+  constexpr int kMany = 300'000;
+  std::string events;
+  for (int i = 0; i < kMany; ++i)
+    events += StrCat(R"({"ph":"B","name":"a","pid":1,"tid":1,"ts":)", 4 * i + 1,
+                     R"(},{"ph":"E","pid":1,"tid":1,"ts":)", 4 * i + 3,
+                     R"(},{"ph":"E","pid":1,"tid":2,"ts":)", 4 * i, "},");
+  for (int i = 0; i < kMany; ++i)
+    events += StrCat(R"({"ph":"B","name":"b","pid":1,"tid":3,"ts":)", i, "},");
+  events.pop_back();
+  ReadReport report;
+  const std::string file = StrCat(R"({"traceEvents":[)", events, "]}");
+  ASSERT_TRUE(ReadTraceFile(Pieces(file, 1 << 20), report).ok());
+  EXPECT_EQ(report.spans, 2u * kMany);
+  EXPECT_EQ(report.unmatched_ends, std::uint64_t{kMany});
+  EXPECT_EQ(report.unfinished, std::uint64_t{kMany});
+}
+
 // Regression: each repetition took room, and after 30,000 nothing was kept any more.
 TEST(TraceFile, RepeatedMetadataTakesNoRoom) {
   std::string events;
