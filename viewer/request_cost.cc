@@ -38,11 +38,8 @@ std::vector<std::uint32_t> RowsOf(const http::Query& query, const LoadedRun& run
   return rows;
 }
 
-std::uint64_t EventsOf(const http::Query& query, const LoadedRun& run) {
-  std::uint64_t events = 0;
-  for (const std::uint32_t row : RowsOf(query, run)) events += run.RowOf(run.rows[row]).events;
-  return events;
-}
+// A damaged index may hold any numbers, whose sum must not overflow.
+std::uint64_t Bounded(std::uint64_t count) { return std::min(count, std::uint64_t{1} << 32); }
 
 // What is read to tell the items of a window.
 std::uint64_t TilesCost(const http::Query& query, const LoadedRun* run) {
@@ -53,7 +50,7 @@ std::uint64_t TilesCost(const http::Query& query, const LoadedRun* run) {
   for (const std::uint32_t row : RowsOf(query, *run)) {
     ForEachTrack(*run, row, [&](const Track& track) {
       // Events that overlap may reach into the window from anywhere.
-      cost += track.overlapping != 0 ? track.events : std::min<std::uint64_t>(slots, track.events);
+      cost += Bounded(track.overlapping != 0 ? track.events : std::min(slots, track.events));
     });
   }
   return cost;
@@ -68,7 +65,8 @@ std::uint64_t SearchCost(const http::Query& query, const LoadedRun& run, bool re
   for (const Worker& worker : run.workers) texts += worker.index().texts();
   for (const std::uint32_t row : RowsOf(query, run)) {
     ForEachTrack(run, row, [&](const Track& track) {
-      cost += track.blocks + (reads_events ? track.events : std::min(limit, track.events));
+      cost += Bounded(track.blocks) +
+              Bounded(reads_events ? track.events : std::min(limit, track.events));
     });
   }
   return cost + texts * (query.Text("regex") == "1" ? kRegexCost : kTextCost);
@@ -78,7 +76,8 @@ std::uint64_t SearchCost(const http::Query& query, const LoadedRun& run, bool re
 std::uint64_t ArrowsCost(const http::Query& query, const LoadedRun& run) {
   std::uint64_t blocks = 0;
   for (const std::uint32_t row : RowsOf(query, run))
-    ForEachTrack(run, row, [&](const Track& track) { blocks += track.outs + track.ins; });
+    ForEachTrack(run, row,
+                 [&](const Track& track) { blocks += Bounded(track.outs) + Bounded(track.ins); });
   return blocks * index::kBlockEvents * 2;
 }
 
@@ -88,7 +87,7 @@ std::uint64_t ActivityCost(const http::Query& query, const LoadedRun& run) {
   for (std::uint32_t row = 0; row < run.rows.size(); ++row) {
     cost += slots;
     ForEachTrack(run, row, [&](const Track& track) {
-      if (track.depth == 0) cost += std::min(slots, track.events);
+      if (track.depth == 0) cost += Bounded(std::min(slots, track.events));
     });
   }
   return cost;
