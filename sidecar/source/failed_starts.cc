@@ -21,7 +21,7 @@ constexpr std::string_view kFailedSuffix = ".failed";
 constexpr std::size_t kMaxLine = 500, kMaxName = 100;
 
 // The beginning of the file, as one line, and whether its process still holds it.
-FailedStart ReadOne(int directory, const char* name) {
+FailedStart ReadFailure(int directory, const char* name) {
   FailedStart start;
   const std::string_view process(name, std::strlen(name) - kFailedSuffix.size());
   start.process = WithoutControls(CutUtf8(process, kMaxName));
@@ -59,7 +59,7 @@ std::vector<FailedStart> TakeFailedStarts(const std::string& directory) {
   while (const dirent* entry = readdir(entries)) {
     const std::string_view name = entry->d_name;
     if (!name.ends_with(kFailedSuffix)) continue;
-    FailedStart start = ReadOne(dirfd(entries), entry->d_name);
+    FailedStart start = ReadFailure(dirfd(entries), entry->d_name);
     if (start.lives || unlinkat(dirfd(entries), entry->d_name, 0) == 0)
       failed.push_back(std::move(start));
     if (failed.size() == kMaxFailedStarts) break;

@@ -10,11 +10,11 @@
 namespace strobe {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kSecondNs = 1'000'000'000;
 
 // A machine whose counter ticks three times in a nanosecond.
 struct Machine {
-  std::int64_t ns = 1000 * kSecond;
+  std::int64_t ns = 1000 * kSecondNs;
   std::uint64_t ticks = 77;
   double rate = 3;
 
@@ -37,7 +37,7 @@ TEST(TickTimeline, OneLineHoldsWhereNothingJumps) {
   Machine machine;
   const Machine begin = machine;
   TickTimeline timeline(machine.now());
-  NoteFor(10 * kSecond, machine, timeline);
+  NoteFor(10 * kSecondNs, machine, timeline);
   EXPECT_EQ(timeline.jump_ns(), 0u);
   EXPECT_NEAR(timeline.ns_per_tick(), 1.0 / 3, 1e-12);
   const TickScale scale = timeline.Scale(begin.ns);
@@ -51,10 +51,10 @@ TEST(TickTimeline, AJumpAheadMisplacesOnlyEventsAroundIt) {
   Machine machine;
   const Machine begin = machine;
   TickTimeline timeline(machine.now());
-  NoteFor(4 * kSecond, machine, timeline);
+  NoteFor(4 * kSecondNs, machine, timeline);
   const Machine before = machine;
-  machine.ticks += 3 * 5ull * kSecond;  // Five seconds of ticks.
-  NoteFor(6 * kSecond, machine, timeline);
+  machine.ticks += 3 * 5ull * kSecondNs;  // Five seconds of ticks.
+  NoteFor(6 * kSecondNs, machine, timeline);
   EXPECT_NEAR(static_cast<double>(timeline.jump_ns()), 5e9, 1e6);
   EXPECT_NEAR(timeline.ns_per_tick(), 1.0 / 3, 1e-6);
   const TickScale scale = timeline.Scale(begin.ns);
@@ -69,9 +69,9 @@ TEST(TickTimeline, AJumpBackIsToldAndLeavesEarlierEventsWhereTheyWere) {
   Machine machine;
   const Machine begin = machine;
   TickTimeline timeline(machine.now());
-  NoteFor(4 * kSecond, machine, timeline);
-  machine.ticks -= 3 * 2ull * kSecond;
-  NoteFor(6 * kSecond, machine, timeline);
+  NoteFor(4 * kSecondNs, machine, timeline);
+  machine.ticks -= 3 * 2ull * kSecondNs;
+  NoteFor(6 * kSecondNs, machine, timeline);
   EXPECT_NEAR(static_cast<double>(timeline.jump_ns()), 2e9, 1e6);
   EXPECT_NEAR(static_cast<double>(timeline.Scale(begin.ns).Ps(begin.ticks + 9'000'000'000)), 3e12,
               1e6);
@@ -81,9 +81,9 @@ TEST(TickTimeline, AMachineThatWasSuspendedIsAJumpOfTheOtherClock) {
   Machine machine;
   const Machine begin = machine;
   TickTimeline timeline(machine.now());
-  NoteFor(4 * kSecond, machine, timeline);
-  machine.ns += 30 * kSecond;  // The counter stood still.
-  NoteFor(2 * kSecond, machine, timeline);
+  NoteFor(4 * kSecondNs, machine, timeline);
+  machine.ns += 30 * kSecondNs;  // The counter stood still.
+  NoteFor(2 * kSecondNs, machine, timeline);
   EXPECT_NEAR(static_cast<double>(timeline.jump_ns()), 30e9, 1e6);
   EXPECT_NEAR(timeline.ns_per_tick(), 1.0 / 3, 1e-6);
   const TickScale scale = timeline.Scale(begin.ns);
@@ -95,9 +95,9 @@ TEST(TickTimeline, ASlewIsFollowedAndJumpsAreBounded) {
   Machine machine;
   const Machine begin = machine;
   TickTimeline timeline(machine.now());
-  NoteFor(2 * kSecond, machine, timeline);
+  NoteFor(2 * kSecondNs, machine, timeline);
   machine.rate = 3 / 1.08;  // chrony may slew CLOCK_MONOTONIC by 8 %.
-  NoteFor(2 * kSecond, machine, timeline);
+  NoteFor(2 * kSecondNs, machine, timeline);
   const TickScale scale = timeline.Scale(begin.ns);
   EXPECT_NEAR(static_cast<double>(scale.Ps(begin.ticks + 3'000'000'000)), 1e12, 1e6);
   EXPECT_NEAR(static_cast<double>(scale.Ps(machine.ticks)), 4e12, 1e6);
