@@ -15,11 +15,11 @@ using testing::HasSubstr;
 
 // A trace in Chrome's format with so many events.
 std::string TraceJson(int events) {
-  std::string json = R"({"traceEvents": [)";
+  std::string text = R"({"traceEvents": [)";
   for (int i = 0; i < events; ++i)
-    json += StrCat(i > 0 ? "," : "", R"({"ph":"X","name":"work","pid":1,"tid":1,"ts":)", i * 10,
+    text += StrCat(i > 0 ? "," : "", R"({"ph":"X","name":"work","pid":1,"tid":1,"ts":)", i * 10,
                    R"(,"dur":5})");
-  return json + "]}";
+  return text + "]}";
 }
 
 std::string Gzipped(const std::string& text) {
