@@ -468,7 +468,11 @@ def test_a_text_of_two_gibibytes_takes_little_memory(tmp_path):
 
 def packet(*fields):
     """A packet of a Perfetto trace: numbers below 128, and texts."""
-    content = b"".join(bytes([f << 3, v]) if isinstance(v, int) else bytes([f << 3 | 2, len(v)]) + v for f, v in fields)
+
+    def varint(number):
+        return bytes([number]) if number < 128 else bytes([number & 127 | 128, number >> 7])
+
+    content = b"".join(varint(f << 3) + bytes([v]) if isinstance(v, int) else varint(f << 3 | 2) + bytes([len(v)]) + v for f, v in fields)
     return b"\x0a" + bytes([len(content)]) + content
 
 

@@ -185,7 +185,7 @@ TEST(WriteMergedSpace, UnixTimesOfLinesCountFromTheRunsZero) {
 TEST(AlignTraces, LeavesOutDamagedTraces) {
   std::vector<OpenTrace> traces;
   traces.push_back(StartedAt("a", kJanuary));
-  traces.front().content = std::make_unique<const std::string>("no trace");
+  traces.front().content = std::make_unique<const std::string>("\x0a\x7f\x08\x01");
   traces.push_back(StartedAt("b", kJanuary));
   traces.push_back({.worker = "c", .damage = absl::DataLossError("no JSON")});
   const AlignedTraces aligned = Aligned(traces);
