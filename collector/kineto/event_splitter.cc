@@ -173,13 +173,17 @@ bool EventSplitter::Reread(const Extent& broken) {
   burst_ = kFirstBurst;
   // Where a bracket is missing, that of the array may be taken for it.
   bool found = buffer_[broken.begin] == '{' && buffer_[broken.end - 1] == ']';
+  std::vector<std::size_t> pieces = {broken.begin};  // Where damaged events begin.
   for (std::size_t at = broken.begin + 1; at < broken.end && !found; ++at) {
     if (buffer_[at] != '{') continue;
     const Scanned tried = Try(at);
     found = tried.IsEvent() || IsOpen(tried);
+    if (BeginsAsEvent({buffer_.get() + at, broken.end - at})) pieces.push_back(at);
   }
   if (!found) {
-    AddDamage(offset_ + broken.begin, offset_ + broken.end);
+    pieces.push_back(broken.end);
+    for (std::size_t i = 1; i < pieces.size(); ++i)
+      AddDamage(offset_ + pieces[i - 1], offset_ + pieces[i]);
     return false;
   }
   stray_brackets_ = broken.stray_brackets;

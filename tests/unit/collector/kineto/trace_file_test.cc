@@ -729,7 +729,7 @@ TEST(TraceFile, OddValuesAreKept) {
               UnorderedElementsAre(
                   "/host:CPU | 1 | a @0 +1000000 big=18446744073709551615u "
                   "bigger=98765432109876543210987 double=1000.000000d nan=NaN inf=-Infinity "
-                  "null=null same=1 same=2 =no name nested={\"a\":[{\"b\":\"]}\"}]}",
+                  "null=null same=1 same=2 =no name nested={\"a\": [{\"b\": \"]}\"}]}",
                   "/host:CPU | 1 | c @1000000 +0 args=none"))
       << "of two members with one name the last one counts, as in JavaScript";
 }
