@@ -165,8 +165,15 @@ void ExpectDrawn(const std::vector<Span>& events, std::int64_t shift_ps, const T
     const std::int64_t at = ps + shift_ps - tile.begin_ps, size = tile.unit_ps();
     return at >= 0 ? at / size : -((size - 1 - at) / size);
   };
+  const std::int64_t slot_ps = std::int64_t{1} << tile.level;
   for (const Span& event : events) {
-    fill(held, unit(event.begin_ps) + 1, unit(event.end_ps) - 1);
+    const std::int64_t begin = unit(event.begin_ps);
+    // What is shorter than a slot may be moved within the slot in which it begins.
+    if (event.end_ps - event.begin_ps >= slot_ps) fill(held, begin + 1, unit(event.end_ps) - 1);
+    if (begin > 0 && begin < tile.units()) {
+      const auto at = static_cast<std::size_t>(begin);
+      ASSERT_TRUE(drawn[at] || drawn[at - 1]) << "an event that is not drawn at unit " << at;
+    }
     fill(near, unit(event.begin_ps) - 1, unit(event.end_ps) + 2);
   }
   for (std::size_t i = 0; i < units; ++i) {
