@@ -43,6 +43,7 @@ function filled(row, empty) {
 async function compare() {
   const { begin, end } = await view(page);
   const wide = (await page.evaluate(() => document.getElementById("canvas").width)) / (end - begin);
+  const slot = 2 ** Math.ceil(Math.log2(2 / wide)); // As in tiles.js.
   for (const [number, { shiftPs, rows }] of MADE.workers.entries()) {
     const empty = await rowNamed(page, "empty", number);
     for (const [name, events] of Object.entries(rows)) {
@@ -51,6 +52,7 @@ async function compare() {
       const full = new Uint8Array(drawn.length); // The pixel lies within an event.
       const near = new Uint8Array(drawn.length); // An event lies within a slot of it, which is up to 4 pixels.
       const edge = new Uint8Array(drawn.length); // A pixel of background parts an event from the one before it.
+      const begins = []; // Where short events begin.
       const put = (which, from, below) => {
         for (let x = Math.max(0, from); x < Math.min(below, which.length); ++x) which[x] = 1;
       };
@@ -58,10 +60,17 @@ async function compare() {
         const a = (from + shiftPs - begin) * wide;
         const b = (below + shiftPs - begin) * wide;
         if (b < 0 || a > drawn.length) continue;
-        put(full, Math.ceil(a + 0.6), Math.floor(b - 0.6));
+        // What is shorter than a slot may be moved within the slot in which it begins.
+        if (below - from >= slot) put(full, Math.ceil(a + 0.6), Math.floor(b - 0.6));
+        else if (a >= 1 && a < drawn.length - 1) begins.push(Math.floor(a));
         put(near, Math.floor(a) - 5, Math.ceil(b) + 6);
         put(edge, Math.floor(a) - 1, Math.floor(a) + 2);
       }
+      for (const x of begins)
+        assert.ok(
+          drawn[x - 1] || drawn[x] || drawn[x + 1],
+          `an event of ${name} that is not drawn: ${MADE.workers[number].name}, pixel ${x}, ${begin} to ${end} ps`,
+        );
       for (let x = 0; x < drawn.length; ++x) {
         const where = `${name} of ${MADE.workers[number].name}, pixel ${x} of ${drawn.length}, ${begin} to ${end} ps`;
         if (full[x] && !edge[x]) assert.ok(drawn[x], `a gap that is none: ${where}`);
@@ -89,6 +98,7 @@ test("each pixel is filled where events are, at any zoom and on shifted clocks",
     for (let i = 0; i < 1 + (zoom % 3); ++i)
       await page.mouse.wheel({ deltaY: zoom < 17 ? -120 : 240 });
     await page.keyboard.up("Control");
+    await page.mouse.move(5, 5); // A line at the pointer would be drawn over the events.
     await idle(page);
     await compare();
   }

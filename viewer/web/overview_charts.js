@@ -15,7 +15,7 @@ export function stepChart({ steps, stragglers }, actions) {
   const longest = Math.max(1, ...told.map(({ meanNs }) => meanNs));
   const late = new Set((stragglers?.stragglers ?? []).map(({ worker }) => worker));
   return new CellChart({
-    name: `Periods of ${several(told.length, "step")}, from begin to begin`,
+    name: `Durations of ${several(told.length, "step")}, from begin to begin`,
     rows: 1,
     columns: told.length,
     rowHeight: STEP_HEIGHT,

@@ -44,8 +44,11 @@ std::string Recorded(std::int64_t late_ns, std::int64_t length_ps, std::int64_t 
   host.AddEvent(host.EventId("work"), 0, length_ps);
   if (step_ps > 0) {
     host.BeginLine(2, "Steps", 0);
-    for (const std::int64_t factor : {1, 1, 3})
-      host.AddEvent(host.EventId("0"), 0, factor * step_ps);
+    std::int64_t at = 0;
+    for (const std::int64_t factor : {1, 1, 3}) {
+      host.AddEvent(host.EventId("0"), at, factor * step_ps);
+      at += factor * step_ps;
+    }
   }
   xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
   environment.AddPlaneStat(xplane::kProfileStart,
