@@ -18,20 +18,17 @@ class RequestClusterTest : public testing::Test {
     transport_->OnUnary([this](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
       const std::string path = request.path.substr(0, request.path.find('?'));
       const auto pod = [this](const std::string& name) {
-        return Json{{"spec",
-                     {{"containers",
-                       {{{"name", "t"},
-                         {"env", {{{"name", "TPU_WORKER_HOSTNAMES"}, {"value", hosts_}}}}}}}}},
-                    {"metadata",
-                     {{"name", name},
-                      {"labels", {{"app", "train"}, {"strobe.dev/rank", "3"}}},
-                      {"annotations", {{"notes", std::string(1000, 'x')}}}}}};
+        return StrCat(R"({"metadata": {"name": ")", name, R"(",
+            "labels": {"app": "train", "strobe.dev/rank": "3"}, "annotations": {"notes": "long"}},
+            "spec": {"containers": [{"name": "t",
+                     "env": [{"name": "TPU_WORKER_HOSTNAMES", "value": ")",
+                      hosts_, R"("}]}]}})");
       };
       if (path != "/api/v1/namespaces/ml/pods")
-        return HttpResponse{200, pod(path.substr(path.rfind('/') + 1)).dump(), {}};
-      Json list = {{"items", Json::array()}};
-      for (int i = 0; i < 1000; ++i) list["items"].push_back(pod(StrCat("p", i)));
-      return HttpResponse{200, list.dump(), {}};
+        return HttpResponse{200, pod(path.substr(path.rfind('/') + 1)), {}};
+      std::vector<std::string> pods;
+      for (int i = 0; i < 1000; ++i) pods.push_back(pod(StrCat("p", i)));
+      return HttpResponse{200, StrCat(R"({"items": [)", Join(pods, ","), "]}"), {}};
     });
   }
   std::vector<PodInfo> Named(int count) {
