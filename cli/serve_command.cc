@@ -30,15 +30,11 @@ namespace {
 using viewer::ServeConfig;
 
 constexpr std::size_t kMaxConnections = 1024;
-// For answers that wait for the API server or a store, and for searches and conversions of whole
-// traces, which never take all of these threads. Those who look at tiles do not wait for them.
-constexpr http::WorkLimits kSlow{.threads = 16,
-                                 .each = 6,
-                                 .heavy = 8,
-                                 .heavy_each = 3,
-                                 .waiting = 256,
-                                 .waiting_each = 64,
-                                 .niceness = 10};
+// For answers that wait for the API server or a store; for searches and conversions of whole
+// traces, which give way to all others; and for what needs little, such as the tiles in sight.
+constexpr http::WorkLimits kSlow{.threads = 12, .each = 6, .waiting = 256, .waiting_each = 64};
+constexpr http::WorkLimits kHeavy{
+    .threads = 8, .each = 3, .waiting = 256, .waiting_each = 64, .niceness = 10};
 constexpr http::WorkLimits kBrief{.threads = 4, .each = 3, .waiting = 256, .waiting_each = 64};
 // Memory of answers that are being sent; the longest tiles have 64 MiB.
 constexpr ByteShares::Limits kAnswers{.all = std::uint64_t{384} << 20,
@@ -120,6 +116,7 @@ absl::StatusOr<std::unique_ptr<http::HttpServer>> StartServer(const ServeConfig&
   http::HttpOptions options{.listen = config.listen, .max_connections = kMaxConnections};
   options.work_of = [&gate](const http::Request& request) { return gate.WorkOf(request); };
   options.slow = kSlow;
+  options.heavy = kHeavy;
   options.brief = kBrief;
   options.answers = kAnswers;
   options.headers = {config.identity.user, config.identity.groups, viewer::kFetchSite};

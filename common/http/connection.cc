@@ -228,7 +228,7 @@ class Connection final : public WaitingConnection,
     SlowWork* const threads = state_->ThreadsFor(work.load);
     if (threads == nullptr) return Write(PageFor(request, gzip), head);
     const bool taken = threads->Add(
-        work, [self = this->shared_from_this(), request = std::move(request), head, gzip] {
+        asker_, [self = this->shared_from_this(), request = std::move(request), head, gzip] {
           // What was sent to change something counts, also when nobody waits for the answer.
           if (request.method != "POST" && request.is_gone()) return self->Close();
           asio::post(self->stream_.get_executor(),
@@ -317,7 +317,7 @@ class Connection final : public WaitingConnection,
                  [self, bytes = got.ok() ? *got : 0] { self->WritePiece(bytes); });
     };
     if (!state_->slow || pieces.source->never_blocks()) return read();
-    if (state_->slow->Add({Load::kWaits, asker_}, read)) return;
+    if (state_->slow->Add(asker_, read)) return;
     // Too many tasks wait already. Tries again soon; the client waits meanwhile.
     pieces.timer.emplace(stream_.get_executor(), kPieceRetry);
     pieces.timer->async_wait([self = this->shared_from_this()](beast::error_code error) {

@@ -36,14 +36,15 @@ struct ServerState {
   HttpServer::Handler otherwise;
   std::atomic<bool> draining{false};
   std::atomic<std::int64_t> body_bytes{0};  // Reserved by all bodies that are being read.
-  // For requests that take long, and for all others if the options say so.
-  std::optional<SlowWork> slow, brief;
+  // For requests that wait or are heavy; for heavy and for short ones if the options say so.
+  std::optional<SlowWork> slow, heavy, brief;
   // Bounds the memory of the answers that are being sent.
   std::shared_ptr<ByteShares> answers;
 
   // Null if the thread that has read the request answers it.
   SlowWork* ThreadsFor(Load load) {
-    std::optional<SlowWork>& threads = load == Load::kShort ? brief : slow;
+    std::optional<SlowWork>& threads =
+        load == Load::kShort ? brief : (load == Load::kHeavy && heavy ? heavy : slow);
     return threads ? &*threads : nullptr;
   }
 

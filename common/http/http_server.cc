@@ -50,10 +50,12 @@ class BeastServer final : public HttpServer {
     state_->otherwise = std::move(otherwise);
     state_->answers = std::make_shared<ByteShares>(options.answers);
     if (options.work_of) state_->slow.emplace(options.slow);
+    if (options.work_of && options.heavy) state_->heavy.emplace(*options.heavy);
     if (options.work_of && options.brief) state_->brief.emplace(*options.brief);
   }
   ~BeastServer() override {
     if (state_->slow) state_->slow->Stop();
+    if (state_->heavy) state_->heavy->Stop();
     if (state_->brief) state_->brief->Stop();
     context_.stop();
     for (std::thread& thread : threads_) thread.join();

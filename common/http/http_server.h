@@ -95,6 +95,8 @@ struct HttpOptions {
   // short.
   std::function<Work(const Request&)> work_of = nullptr;
   WorkLimits slow{};
+  // If set, the threads of heavy requests, which then keep nobody waiting who needs little.
+  std::optional<WorkLimits> heavy{};
   // If set, askers take turns with short requests too, on threads of their own.
   std::optional<WorkLimits> brief{};
   // The memory that answers may take while they are sent. An answer beyond it is dropped, and its

@@ -30,11 +30,8 @@ struct Work {
 };
 
 struct WorkLimits {
-  static constexpr int kAll = std::numeric_limits<int>::max();
   int threads = 2;
-  int each = kAll;        // How many threads one asker's tasks may hold.
-  int heavy = kAll;       // How many threads may be at heavy tasks.
-  int heavy_each = kAll;  // How many may be at those of one asker.
+  int each = std::numeric_limits<int>::max();  // How many threads one asker's tasks may hold.
   // How many tasks may wait, and how many of one asker. An asker of whom none waits may always add
   // one: each waits for it on a connection, and connections are bounded.
   std::size_t waiting = 16, waiting_each = std::numeric_limits<std::size_t>::max();
@@ -53,30 +50,29 @@ class SlowWork {
   SlowWork& operator=(const SlowWork&) = delete;
 
   // False when too many tasks wait already, or after Stop.
-  bool Add(const Work& work, Task task);
+  bool Add(const std::string& asker, Task task);
   // Drops the tasks that wait and returns when the running ones have ended.
   void Stop();
 
  private:
   struct Asker {
-    std::deque<Task> light, heavy;  // Tasks that wait.
-    int running = 0, heavy_running = 0;
-    std::size_t waiting() const { return light.size() + heavy.size(); }
+    std::deque<Task> waiting;
+    int running = 0;
   };
   using Askers = std::map<std::string, Asker>;  // Whoever has a task that waits or runs.
   struct Chosen {
     Askers::iterator asker;
-    bool heavy = false;
     Task task;
   };
 
   void Run();
-  bool CanRunLight(const Asker& asker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool CanRunHeavy(const Asker& asker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool CanRun(const Asker& asker) const {
+    return !asker.waiting.empty() && asker.running < limits_.each;
+  }
   bool CanRunAny() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The next task, of the asker whose turn it is.
   Chosen Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteEnd(const Chosen& chosen);
+  void NoteEnd(Askers::iterator asker);
 
   const WorkLimits limits_;
   Mutex mutex_;
@@ -84,7 +80,6 @@ class SlowWork {
   Askers askers_ ABSL_GUARDED_BY(mutex_);
   std::string last_ ABSL_GUARDED_BY(mutex_);  // The asker who had the last turn.
   std::size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
-  int heavy_running_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -753,8 +753,24 @@ class TightShelf final : public Library {
       (std::filesystem::temp_directory_path() / StrCat("strobe-tight-", getpid())).native();
 };
 
+// Has a run of every name.
+class EveryRun final : public Library {
+ public:
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
+    return std::vector<std::string>{};
+  }
+  absl::Status Find(const std::string&) override { return absl::OkStatus(); }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
+    std::vector<convert::OpenTrace> traces;
+    traces.push_back(
+        {"w0", "", std::make_unique<const std::string>(Trace(1'790'000'000'000'000'000))});
+    return traces;
+  }
+  std::string place() const override { return "file:///every"; }
+};
+
 TEST(ViewerOfFiles, WhoOpensManyRunsEvictsTheirOwn) {
-  Shelf shelf;
+  EveryRun shelf;
   Viewer viewer(shelf, {.max_open = 3});
   const auto open = [&](const std::string& asker, const std::string& run) {
     http::Page page;

@@ -15,17 +15,17 @@ TEST(SlowWork, AskersTakeTurns) {
   SlowWork work({.threads = 1, .waiting = 100});
   Notification begun, go, done;
   std::vector<std::string> order;
-  ASSERT_TRUE(work.Add({Load::kWaits, "m"}, [&] {
+  ASSERT_TRUE(work.Add("m", [&] {
     begun.Notify();
     go.Wait();
   }));
   begun.Wait();
   for (int i = 0; i < 3; ++i)
-    ASSERT_TRUE(work.Add({Load::kHeavy, "mallory"}, [&] { order.emplace_back("mallory"); }));
-  ASSERT_TRUE(work.Add({Load::kHeavy, "bob"}, [&] { order.emplace_back("bob"); }));
-  ASSERT_TRUE(work.Add({Load::kHeavy, "bob"}, [&] { order.emplace_back("bob"); }));
-  ASSERT_TRUE(work.Add({Load::kHeavy, "zoe"}, [&] { order.emplace_back("zoe"); }));
-  ASSERT_TRUE(work.Add({Load::kHeavy, "mallory"}, [&] { done.Notify(); }));
+    ASSERT_TRUE(work.Add("mallory", [&] { order.emplace_back("mallory"); }));
+  ASSERT_TRUE(work.Add("bob", [&] { order.emplace_back("bob"); }));
+  ASSERT_TRUE(work.Add("bob", [&] { order.emplace_back("bob"); }));
+  ASSERT_TRUE(work.Add("zoe", [&] { order.emplace_back("zoe"); }));
+  ASSERT_TRUE(work.Add("mallory", [&] { done.Notify(); }));
   go.Notify();
   EXPECT_TRUE(done.WaitFor(kLong));
   EXPECT_THAT(order, ElementsAre("mallory", "zoe", "bob", "mallory", "bob", "mallory"));
@@ -37,63 +37,38 @@ TEST(SlowWork, OneAskerNeverHoldsAllThreads) {
   std::atomic<int> running{0};
   Notification go, answered;
   for (int i = 0; i < 64; ++i)
-    ASSERT_TRUE(work.Add({Load::kShort, "mallory"}, [&] {
+    ASSERT_TRUE(work.Add("mallory", [&] {
       ++running;
       go.Wait();
     }));
   while (running < 3) std::this_thread::yield();
-  ASSERT_TRUE(work.Add({Load::kShort, "bob"}, [&] { answered.Notify(); }));
+  ASSERT_TRUE(work.Add("bob", [&] { answered.Notify(); }));
   EXPECT_TRUE(answered.WaitFor(kLong));
   EXPECT_EQ(running, 3);
   go.Notify();
 }
 
-TEST(SlowWork, HeavyTasksLeaveThreadsToTheOthersAndSharesToEachAsker) {
-  SlowWork work({.threads = 8, .each = 3, .heavy = 3, .heavy_each = 2, .waiting = 100});
-  std::atomic<int> mallory{0}, bob{0};
-  Notification go;
-  const auto hold = [&go](std::atomic<int>& count) {
-    return [&go, &count] {
-      ++count;
-      go.Wait();
-    };
-  };
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(work.Add({Load::kHeavy, "mallory"}, hold(mallory)));
-  while (mallory < 2) std::this_thread::yield();
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(work.Add({Load::kHeavy, "bob"}, hold(bob)));
-  while (bob < 1) std::this_thread::yield();
-  for (const char* asker : {"mallory", "bob", "zoe"}) {
-    Notification answered;
-    ASSERT_TRUE(work.Add({Load::kWaits, asker}, [&] { answered.Notify(); }));
-    EXPECT_TRUE(answered.WaitFor(kLong)) << asker;
-  }
-  EXPECT_EQ(mallory, 2);
-  EXPECT_EQ(bob, 1);
-  go.Notify();
-  while (mallory < 5 || bob < 5) std::this_thread::yield();
-}
-
 TEST(SlowWork, ACrowdOfOneAskerIsRefusedAndAnotherIsTaken) {
   SlowWork work({.threads = 1, .waiting = 4, .waiting_each = 3});
   Notification begun, go;
-  ASSERT_TRUE(work.Add({Load::kHeavy, "mallory"}, [&] {
+  ASSERT_TRUE(work.Add("mallory", [&] {
     begun.Notify();
     go.Wait();
   }));
   begun.Wait();
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(work.Add({Load::kHeavy, "mallory"}, [] {}));
-  EXPECT_FALSE(work.Add({Load::kHeavy, "mallory"}, [] {}));
-  EXPECT_TRUE(work.Add({Load::kHeavy, "bob"}, [] {}));
-  EXPECT_FALSE(work.Add({Load::kHeavy, "bob"}, [] {})) << "four wait";
-  EXPECT_TRUE(work.Add({Load::kHeavy, "zoe"}, [] {}));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(work.Add("mallory", [] {}));
+  EXPECT_FALSE(work.Add("mallory", [] {}));
+  EXPECT_TRUE(work.Add("bob", [] {}));
+  EXPECT_FALSE(work.Add("bob", [] {})) << "four wait";
+  EXPECT_TRUE(work.Add("zoe", [] {}));
   go.Notify();
 }
 
 TEST(SlowWork, ATaskThatThrowsGivesItsShareBack) {
-  SlowWork work({.threads = 1, .each = 1, .heavy = 1, .heavy_each = 1, .waiting = 9});
+  SlowWork work({.threads = 1, .each = 1, .waiting = 9});
   Notification answered;
-  ASSERT_TRUE(work.Add({Load::kHeavy, "bob"}, [] { throw std::runtime_error("a defect"); }));
-  ASSERT_TRUE(work.Add({Load::kHeavy, "bob"}, [&] { answered.Notify(); }));
+  ASSERT_TRUE(work.Add("bob", [] { throw std::runtime_error("a defect"); }));
+  ASSERT_TRUE(work.Add("bob", [&] { answered.Notify(); }));
   EXPECT_TRUE(answered.WaitFor(kLong));
 }
 
