@@ -49,6 +49,7 @@ void ReadCreator(const Json& object, RunCreator& creator) {
     creator.admission = std::move(stamped->admission);
     creator.seal = std::move(stamped->seal);
     creator.sealed_uid = std::move(stamped->uid);
+    creator.admitted = stamped->admitted;
   }
 }
 

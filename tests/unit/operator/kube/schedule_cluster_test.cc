@@ -109,7 +109,8 @@ class ScheduleClusterTest : public testing::Test {
   }
   std::vector<std::string> NamesOfRuns(const ProfileSchedule& schedule) {
     std::vector<std::string> names;
-    for (const CreatedRun& run : *cluster_.RunsOf(schedule)) names.push_back(run.name);
+    const std::vector<CreatedRun> runs = *cluster_.RunsOf(schedule);
+    for (const CreatedRun& run : runs) names.push_back(run.name);
     return names;
   }
 

@@ -67,13 +67,13 @@ TEST(TriggerJson, ARunIsTheTemplateForTheJobOfTheAlert) {
   EXPECT_EQ(read.trigger_uid, "u");
   EXPECT_EQ(read.job, "JobSet/llm");
   EXPECT_EQ(read.alert, "f@t");
-  EXPECT_EQ(read.recorded, 5s) << "it will record";
+  EXPECT_EQ(read.recorded, 35s) << "it will record, and looks back";
   EXPECT_EQ(read.created - trigger.created, 1h);
   run["status"] = Json::parse(R"({"attempt": 2, "bytes": 77,
                                   "conditions": [{"type": "Succeeded", "status": "False", "reason": "Failed"}]})");
   read = ParseTriggeredRun(run);
   EXPECT_EQ(read.state, RunState::kFailed);
-  EXPECT_EQ(read.recorded, 10s);
+  EXPECT_EQ(read.recorded, 70s);
   EXPECT_EQ(read.bytes, 77u);
   run["status"].erase("attempt");
   EXPECT_EQ(ParseTriggeredRun(run).recorded, 0s) << "it ended before it recorded";
