@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <new>
 
 namespace strobe::http {
@@ -21,10 +22,12 @@ GzipStream::~GzipStream() { deflateEnd(stream_.get()); }
 void GzipStream::Deflate(std::string_view piece, int flush, std::string& out) {
   stream_->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
   stream_->avail_in = static_cast<uInt>(piece.size());
+  constexpr std::size_t kRoundBytes = std::size_t{1} << 20;
   do {
     const std::size_t before = out.size();
-    // The bound is of everything that follows, so that one round is enough but for odd input.
-    out.resize(before + deflateBound(stream_.get(), stream_->avail_in));
+    // In rounds, because what is compressed is much smaller than its bound.
+    out.resize(before +
+               std::min<std::size_t>(deflateBound(stream_.get(), stream_->avail_in), kRoundBytes));
     stream_->next_out = reinterpret_cast<Bytef*>(out.data() + before);
     stream_->avail_out = static_cast<uInt>(out.size() - before);
     deflate(stream_.get(), flush);
