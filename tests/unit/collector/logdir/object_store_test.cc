@@ -65,7 +65,8 @@ TEST(List, KeysThatAreNoFilesChangeNothingForTheOthers) {
     EXPECT_EQ(NamesBelow(store, prefix), files);
     EXPECT_EQ(NamesBelow(store, RunPrefix("other")), std::vector<std::string>{"w0.xplane.pb"});
     EXPECT_EQ(ListAll(store, prefix)->size(), files.size());
-    for (const std::string& name : *store.ListDirectories(kRunsPrefix)) {
+    const std::vector<std::string> runs = *store.ListDirectories(kRunsPrefix);
+    for (const std::string& name : runs) {
       EXPECT_TRUE(!name.empty() && name != "." && name != ".." && name.find('/') == name.npos)
           << name;
     }
