@@ -34,7 +34,7 @@ constexpr std::size_t kMaxConnections = 1024;
 // traces, which give way to all others; and for what needs little, such as the tiles in sight.
 constexpr http::WorkLimits kSlow{.threads = 12, .each = 6, .waiting = 256, .waiting_each = 64};
 constexpr http::WorkLimits kHeavy{
-    .threads = 8, .each = 3, .waiting = 256, .waiting_each = 64, .niceness = 10};
+    .threads = 8, .each = 2, .waiting = 256, .waiting_each = 64, .niceness = 10};
 constexpr http::WorkLimits kBrief{.threads = 4, .each = 2, .waiting = 256, .waiting_each = 64};
 // Memory of answers that are being sent; the longest tiles have 64 MiB.
 constexpr ByteShares::Limits kAnswers{.all = std::uint64_t{384} << 20,

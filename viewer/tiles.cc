@@ -142,6 +142,9 @@ absl::StatusOr<std::string> EncodeTiles(const LoadedRun& run, const TileRequest&
     AppendVarint(text.size(), head);
     head += text;
   }
+  // Exactly, because a string that grows by and by would take twice as much.
+  head.reserve(head.size() + begins.size() + lengths.size() + names.size() + counts.size() +
+               busy.size() + times.size() + values.size());
   for (std::string* column : {&begins, &lengths, &names, &counts, &busy, &times, &values}) {
     head += *column;
     *column = {};
