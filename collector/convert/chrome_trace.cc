@@ -271,7 +271,7 @@ class ChromeWriter {
   // The present event's own stats, by name, and its ends of arrows, id and phase.
   std::vector<std::int64_t> own_;
   std::vector<std::pair<std::uint64_t, std::string_view>> ends_;
-  // Of the present trace.
+  // What belongs to the present trace.
   std::int64_t shift_ns_ = 0;
   LinkIds links_{};
 };

@@ -383,7 +383,7 @@ class PerfettoWriter {
   std::int64_t long_name_id_ = 0;
   std::vector<std::int64_t> own_;                   // The present event's own stats, by name.
   std::vector<std::uint64_t> outgoing_, incoming_;  // Flows of the present event.
-  // Of the present trace.
+  // What belongs to the present trace.
   std::int64_t shift_ns_ = 0;
   LinkIds links_{};
   std::uint64_t pid_ = 0, tid_ = 0, uuid_ = 0, sequence_ = 1;

@@ -51,7 +51,7 @@ class FlowEnds {
   struct Waiting {
     FlowEnd end{};
     std::uint32_t line = 0;     // 0 = none, otherwise the number of the line, from 1 on.
-    std::uint64_t ordinal = 0;  // Of the event in the line.
+    std::uint64_t ordinal = 0;  // The place of the event in its line.
   };
   using Ends = std::vector<Waiting>;
 

@@ -119,7 +119,7 @@ class OwnerFinder {
     for (const Group* group : groups) {
       const Group* const host = OwnerOf(*group);
       if (host != nullptr) {
-        owners.of[group] = {NameOf(*host), NumberIn(*group, *host)};
+        owners.of[group] = {NameOf(*host), NumberWithin(*group, *host)};
       } else if (group->device && !Fitting(*group).empty()) {
         owners.of[group] = {"", group->pid};
         ++owners.unknown;
@@ -206,7 +206,7 @@ class OwnerFinder {
   }
 
   // The number of a device without its label.
-  std::string NumberIn(const Group& group, const Group& host) const {
+  std::string NumberWithin(const Group& group, const Group& host) const {
     if (parts_ == nullptr || parts_(group.pid).label != parts_(host.pid).label) return group.pid;
     const std::string_view number = parts_(group.pid).number;
     return number.empty() ? group.pid : std::string(number);

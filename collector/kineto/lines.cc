@@ -71,7 +71,7 @@ Line::Changes Line::KeepUsual(const UsualTimes::Usual& usual, EventBytes& bytes)
     bytes.AddEncoded(encoded.substr(head));
     if (begin + event.duration_ps > usual.latest_end_ps) {
       ++changes.shortened;
-      bytes.AddDuration(0);  // Of two values the last one counts.
+      bytes.AddDuration(0);  // The last one of two values counts.
     } else {
       end_ps = std::max(end_ps, begin + event.duration_ps);
     }
