@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.corpus.check import check
 from tests.support.processes import BUILD
+from tests.support.protos import generate
 
 # Repositories, the commit whose files were looked at, and the folders that have traces: V100 to B200, MI210 to MI300X, MTIA and CPUs, PyTorch 1.8 to
 # 2.9, JAX, vLLM, SGLang and Diffusers.
@@ -48,6 +49,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("places", nargs="*", type=Path, help="trace files, or folders of them; none = the published samples")
     places = parser.parse_args().places or [place for url, (commit, folder) in SAMPLES.items() if (place := fetch(url, commit, folder))]
+    generate(BUILD / "corpus" / "protos")
     wrong = checked = 0
     with tempfile.TemporaryDirectory() as folder:
         for path in (path for place in places for path in traces_in(place)):
