@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from tests.corpus.check import check
 from tests.support.perfetto import perfetto
 from tests.support.processes import BIN, BUILD, PYTHON, ROOT
 
@@ -546,3 +547,10 @@ def test_what_is_no_trace_is_said(tmp_path):
     assert "none of its 1 .json files is a trace" in strobe("view", tmp_path / "folder", check=False).stderr
     done = strobe("inspect", tmp_path / "none.json", check=False)
     assert done.returncode == 1 and "NotFound" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["animation", "load", "response"])
+def test_traces_that_chromium_wrote_and_a_package_ships(name, tmp_path, protos):
+    """Spans in an own computation and in Perfetto's engine; tests/corpus does the same for published traces of GPUs."""
+    found = check(BUILD / f"tools/corpus/node_modules/bigrig/test/data/{name}.json", tmp_path)
+    assert found.problems == [] and found.figures
