@@ -6,6 +6,7 @@
 #include <set>
 
 #include "collector/kineto/trace_file.h"
+#include "collector/logdir/logdir.h"
 #include "collector/storage/stored_memory.h"
 #include "collector/xplane/file_kind.h"
 #include "common/base/file_descriptor.h"
@@ -216,6 +217,9 @@ absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
 absl::StatusOr<bool> MayBeJson(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string head, HeadOf(path, xplane::kHeadBytes));
   if (xplane::BeginsJson(head) || xplane::BeginsGzip(head)) return true;
+  // What a profiler writes that has recorded nothing is empty, too; its verdict says why.
+  if (head.empty() && !IsSpaceName(path))
+    return absl::DataLossError(ToAbsl(StrCat(path, ": the file is empty")));
   if (const std::string why = xplane::WhyNoSpace(head); !why.empty())
     return absl::DataLossError(ToAbsl(StrCat(path, ": ", why)));
   return false;

@@ -30,7 +30,8 @@ std::string WhyNoTrace(std::string_view raw) {
              "or https://www.speedscope.app open it";
     return "";
   }
-  if (compressed && head.empty()) return "this is compressed by gzip, and damaged or empty";
+  if (head.empty())
+    return compressed ? "this is compressed by gzip, and damaged or empty" : "the file is empty";
   const std::string why = xplane::WhyNoSpace(head);
   if (!compressed) return why;
   return why.empty() ? "this is an XSpace compressed by gzip; gunzip it first"

@@ -148,7 +148,7 @@ bool BeginsGzip(std::string_view head) { return head.starts_with(kKnown.front().
 
 std::string WhyNoSpace(std::string_view head) {
   head = head.substr(0, kHeadBytes);
-  if (head.empty()) return "the file is empty";
+  if (head.empty()) return "";  // An XSpace without planes.
   for (const Known& known : kKnown) {
     if (head.starts_with(known.magic)) return std::string(known.what);
   }

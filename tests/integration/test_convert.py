@@ -207,7 +207,7 @@ def test_what_cannot_be_read_or_written_is_said(tmp_path, jax_trace):
     (tmp_path / "text").write_text("no trace")
     (tmp_path / "cut.xplane.pb").write_bytes(jax_trace.read_bytes()[:-7])
     (tmp_path / "empty").mkdir()
-    for place, code, words in (("text", 1, "malformed protobuf"), ("cut.xplane.pb", 1, "cut: "), ("empty", 1, "has no runs"), ("none", 1, "there is no file or directory relative/none")):
+    for place, code, words in (("text", 1, "this is text, neither JSON nor an XSpace"), ("cut.xplane.pb", 1, "cut: "), ("empty", 1, "has no runs"), ("none", 1, "there is no file or directory relative/none")):
         done = strobe("inspect", tmp_path / place if place != "none" else "relative/none", check=False)
         assert done.returncode == code and words in done.stderr, done.stderr
     done = strobe("convert", jax_trace, "-o", tmp_path / "no/such/folder/t.json", check=False)

@@ -76,7 +76,7 @@ def test_a_namespace_that_has_all_it_may_have_delays_no_other(operator, group, k
     labels = {"app": "train", "strobe.dev/inject": "true"} | {f"{i:x}": "" for i in range(20_000)}
     for i in range(6):
         mallory.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{i}", "labels": labels},
-                        "spec": {"containers": [{"name": "t", "image": "t"}]}}, check=True)
+                        "spec": {"serviceAccountName": "default", "containers": [{"name": "t", "image": "t"}]}}, check=True)
     for i in range(8):
         mallory.create(profile_request(f"large-{i}", logdir, start={"readyTimeout": "1h"}), user="mallory", check=True)
         named = {"pods": [f"{'n' * 240}-{i}-{j}" for j in range(1000)]}
