@@ -218,7 +218,7 @@ absl::StatusOr<bool> MayBeJson(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string head, HeadOf(path, xplane::kHeadBytes));
   if (xplane::BeginsJson(head) || xplane::BeginsGzip(head)) return true;
   // What a profiler writes that has recorded nothing is empty, too; its verdict says why.
-  if (head.empty() && !IsSpaceName(path))
+  if (head.empty() && !IsSpaceName(fs::path(path).filename().string()))
     return absl::DataLossError(ToAbsl(StrCat(path, ": the file is empty")));
   if (const std::string why = xplane::WhyNoSpace(head); !why.empty())
     return absl::DataLossError(ToAbsl(StrCat(path, ": ", why)));
