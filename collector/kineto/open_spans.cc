@@ -68,7 +68,7 @@ void TracePlanes::AddMark(const TraceEvent& event, std::int64_t at_ps, Line* lin
   newest = std::max(newest, at_ps);
   const std::string key = on_thread ? "" : AsyncKey(event);
   Mark mark{.at_ps = at_ps, .name_hash = NameHash(event.name), .line = line};
-  mark.phase = static_cast<std::uint64_t>(event.phase);
+  mark.phase = static_cast<unsigned char>(event.phase);
   mark.key_size = static_cast<std::uint32_t>(key.size());
   mark.body_size = static_cast<std::uint32_t>(body.size());
   if (Begins(mark.phase)) mark.name_id = NameId(event, *line);
