@@ -59,7 +59,7 @@ class SlowWork {
     std::deque<Task> waiting;
     int running = 0;
   };
-  using Askers = std::map<std::string, Asker>;  // Whoever has a task that waits or runs.
+  using Askers = std::map<std::string, Asker>;  // Only with tasks that wait or run.
   struct Chosen {
     Askers::iterator asker;
     Task task;

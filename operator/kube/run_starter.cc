@@ -16,13 +16,13 @@
 namespace strobe::kube {
 namespace {
 
+constexpr char kNameTaken[] = "NameTaken";
 // How often KeepSealed looks at a creator, which only reads memory. After a key has been replaced
 // it holds for about the lifetime of a certificate at least (CheckAuthorityRules); for four months
 // by default.
 constexpr Nanos kSealCheck = std::chrono::minutes(10);
 // All creators' seals become old at once. A creator that has to wait looks again after as long as
 // the burst takes to come back.
-constexpr char kNameTaken[] = "NameTaken";
 constexpr double kSealsPerSecond = 1, kSealBurst = 10;
 constexpr Nanos kSealWait = std::chrono::seconds(10);
 

@@ -49,8 +49,8 @@ std::optional<StampedRequester> CreatorRequesterOf(CreatorKind kind, const nlohm
                                                    const std::string& ns);
 
 // The UID of the schedule or trigger whose run the request is, as the operator has sealed it; empty
-// if it is nobody's. Owner references, names and labels prove nothing: whoever may create requests
-// chooses them.
+// if it is nobody's. Owner references, names and labels prove nothing: any user who may create
+// requests chooses them.
 std::string SealedCreatorOf(const nlohmann::json& request, std::span<const std::string> keys);
 
 // Whether the annotation says that it is somebody's run, as that of a user's own request never does

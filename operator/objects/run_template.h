@@ -37,8 +37,8 @@ absl::Status CheckRun(nlohmann::json run);
 
 // The ProfileRequest to create. It has no requester yet, and no logdir if the template has none.
 nlohmann::json RunOf(const RunCreator& creator, const std::string& name);
-// Whether the request says that it is a run of the creator with this UID. Whoever may create
-// requests can have it say so; see SealedCreatorOf.
+// Whether the request says that it is a run of the creator with this UID. Any user who may
+// create requests can have it say so; see SealedCreatorOf.
 bool SaysItIsRunOf(const nlohmann::json& request, const std::string& creator_uid);
 // Leaves out `job`, because only some readers need it.
 CreatedRun ParseRun(const nlohmann::json& request);
