@@ -3,9 +3,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/common_flags.h"
-#include "common/base/outcome.h"
+#include "cli/base/common_flags.h"
 #include "common/base/strings.h"
+#include "common/protocol/outcome.h"
 
 namespace strobe {
 namespace {

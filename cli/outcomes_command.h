@@ -1,4 +1,5 @@
-// `strobe outcomes`: explains the outcomes of workers, from the table in common/base/outcome.cc.
+// `strobe outcomes`: explains the outcomes of workers, from the table in
+// common/protocol/outcome.cc.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>

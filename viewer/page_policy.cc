@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/base/ip_text.h"
+#include "common/text/ip_text.h"
 
 namespace strobe::viewer {
 

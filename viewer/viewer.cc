@@ -11,12 +11,12 @@
 #include "common/base/guard.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "viewer/api/catalog_api.h"
+#include "viewer/api/request_cost.h"
+#include "viewer/api/run_files.h"
 #include "viewer/assets.h"
-#include "viewer/catalog_api.h"
 #include "viewer/page_policy.h"
-#include "viewer/request_cost.h"
-#include "viewer/run_files.h"
-#include "viewer/stored_report.h"
+#include "viewer/report/stored_report.h"
 
 namespace strobe::viewer {
 namespace {

@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "collector/catalog/run_search.h"
+#include "collector/store/catalog/run_search.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/http/http_server.h"
 #include "common/http/query.h"
-#include "viewer/eviction.h"
-#include "viewer/library.h"
-#include "viewer/loader.h"
-#include "viewer/reports.h"
-#include "viewer/run_api.h"
-#include "viewer/spooled_answer.h"
+#include "viewer/api/run_api.h"
+#include "viewer/api/spooled_answer.h"
+#include "viewer/report/reports.h"
+#include "viewer/run/eviction.h"
+#include "viewer/run/library.h"
+#include "viewer/run/loader.h"
 
 namespace strobe::viewer {
 

@@ -30,7 +30,7 @@ enum class RingFileError {
 };
 
 // A mapped ring file. If somebody truncates the file, access to a lost page raises SIGBUS; a
-// sidecar guards the mapping against this (common/base/foreign_memory.h).
+// sidecar guards the mapping against this (common/memory/foreign_memory.h).
 class RingFile {
  public:
   RingFile() = default;

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "common/base/guard.h"
-#include "common/base/ip_text.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "common/http/connection.h"
 #include "common/http/tls_contexts.h"
+#include "common/text/ip_text.h"
 
 namespace strobe::http {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "common/base/duration.h"
-#include "common/base/quantity.h"
 #include "common/base/strings.h"
-#include "operator/core/sidecar_user.h"
+#include "common/text/quantity.h"
+#include "operator/base/sidecar_user.h"
 
 namespace strobe {
 namespace {

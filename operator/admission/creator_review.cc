@@ -5,12 +5,12 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/admission/requester_patch.h"
-#include "operator/core/namespace_bounds.h"
-#include "operator/objects/json_members.h"
+#include "operator/base/json_members.h"
+#include "operator/base/namespace_bounds.h"
+#include "operator/base/requester_json.h"
 #include "operator/objects/request_json.h"
-#include "operator/objects/requester_json.h"
-#include "operator/objects/schedule_json.h"
-#include "operator/objects/trigger_json.h"
+#include "operator/schedule/schedule_json.h"
+#include "operator/trigger/trigger_json.h"
 
 namespace strobe {
 namespace {

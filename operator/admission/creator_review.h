@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "operator/access/gatekeeper.h"
 #include "operator/admission/review.h"
-#include "operator/core/gatekeeper.h"
-#include "operator/core/run_creator.h"
+#include "operator/base/run_creator.h"
 
 namespace strobe {
 

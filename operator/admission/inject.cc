@@ -6,15 +6,15 @@
 #include "common/base/json_text.h"
 #include "common/base/sha256.h"
 #include "common/base/strings.h"
-#include "common/base/utf8.h"
 #include "common/base/version.h"
+#include "common/text/utf8.h"
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_spec.h"
 #include "operator/admission/trainer_variables.h"
-#include "operator/core/names.h"
-#include "operator/objects/json_members.h"
-#include "operator/objects/pod_containers.h"
-#include "operator/objects/pod_json.h"
+#include "operator/base/json_members.h"
+#include "operator/base/names.h"
+#include "operator/job/pod_containers.h"
+#include "operator/job/pod_json.h"
 
 namespace strobe {
 namespace {

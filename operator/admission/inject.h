@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/namespace_limits.h"
+#include "operator/admission/namespace_limits.h"
 
 namespace strobe {
 

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "common/base/strings.h"
-#include "operator/core/namespace_bounds.h"
-#include "operator/objects/json_members.h"
+#include "operator/base/json_members.h"
+#include "operator/base/namespace_bounds.h"
 
 namespace strobe {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "common/base/strings.h"
-#include "common/base/utf8.h"
-#include "operator/core/names.h"
-#include "operator/objects/json_members.h"
+#include "common/text/utf8.h"
+#include "operator/base/json_members.h"
+#include "operator/base/names.h"
 
 namespace strobe {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "operator/objects/json_members.h"
-#include "operator/objects/limits_json.h"
-#include "operator/objects/pod_containers.h"
+#include "operator/admission/limits_json.h"
+#include "operator/base/json_members.h"
+#include "operator/job/pod_containers.h"
 
 namespace strobe {
 namespace {

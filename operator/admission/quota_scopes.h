@@ -2,7 +2,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "operator/core/namespace_limits.h"
+#include "operator/admission/namespace_limits.h"
 
 namespace strobe {
 

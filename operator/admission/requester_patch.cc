@@ -1,7 +1,7 @@
 #include "operator/admission/requester_patch.h"
 
-#include "operator/core/names.h"
-#include "operator/objects/json_members.h"
+#include "operator/base/json_members.h"
+#include "operator/base/names.h"
 
 namespace strobe {
 namespace {

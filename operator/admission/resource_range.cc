@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "common/base/strings.h"
+#include "operator/admission/limits_json.h"
 #include "operator/admission/quota_scopes.h"
-#include "operator/core/names.h"
-#include "operator/objects/json_members.h"
-#include "operator/objects/limits_json.h"
-#include "operator/objects/pod_containers.h"
+#include "operator/base/json_members.h"
+#include "operator/base/names.h"
+#include "operator/job/pod_containers.h"
 
 namespace strobe {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "operator/core/namespace_limits.h"
+#include "operator/admission/namespace_limits.h"
 
 namespace strobe {
 

@@ -1,8 +1,8 @@
 #include "operator/admission/sidecar_defaults.h"
 
-#include "common/base/quantity.h"
 #include "common/base/strings.h"
-#include "operator/objects/json_members.h"
+#include "common/text/quantity.h"
+#include "operator/base/json_members.h"
 
 namespace strobe {
 namespace {

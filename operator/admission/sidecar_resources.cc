@@ -6,14 +6,14 @@
 #include <optional>
 #include <utility>
 
-#include "common/base/quantity.h"
 #include "common/base/strings.h"
+#include "common/text/quantity.h"
 #include "operator/admission/annotation_values.h"
+#include "operator/admission/limits_json.h"
 #include "operator/admission/resource_range.h"
-#include "operator/core/names.h"
-#include "operator/objects/json_members.h"
-#include "operator/objects/limits_json.h"
-#include "operator/objects/pod_containers.h"
+#include "operator/base/json_members.h"
+#include "operator/base/names.h"
+#include "operator/job/pod_containers.h"
 
 namespace strobe {
 namespace {

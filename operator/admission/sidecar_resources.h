@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "operator/admission/inject.h"
+#include "operator/admission/namespace_limits.h"
 #include "operator/admission/pod_annotations.h"
-#include "operator/core/namespace_limits.h"
 
 namespace strobe {
 

@@ -7,19 +7,19 @@
 #include <set>
 #include <utility>
 
-#include "common/base/name_rules.h"
-#include "common/base/quantity.h"
 #include "common/base/strings.h"
-#include "common/base/utf8.h"
+#include "common/text/name_rules.h"
+#include "common/text/quantity.h"
+#include "common/text/utf8.h"
 #include "operator/admission/annotation_values.h"
 #include "operator/admission/pod_annotations.h"
 #include "operator/admission/sidecar_defaults.h"
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_resources.h"
-#include "operator/core/names.h"
-#include "operator/objects/json_members.h"
-#include "operator/objects/pod_containers.h"
-#include "operator/objects/pod_json.h"
+#include "operator/base/json_members.h"
+#include "operator/base/names.h"
+#include "operator/job/pod_containers.h"
+#include "operator/job/pod_json.h"
 
 namespace strobe {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "common/base/strings.h"
 #include "operator/admission/sidecar_spec.h"
-#include "operator/objects/json_members.h"
-#include "operator/objects/pod_json.h"
+#include "operator/base/json_members.h"
+#include "operator/job/pod_json.h"
 
 namespace strobe {
 namespace {

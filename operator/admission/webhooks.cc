@@ -13,10 +13,10 @@
 #include "operator/admission/metadata_bounds.h"
 #include "operator/admission/requester_patch.h"
 #include "operator/admission/review.h"
-#include "operator/core/names.h"
-#include "operator/objects/json_members.h"
+#include "operator/base/json_members.h"
+#include "operator/base/names.h"
+#include "operator/base/requester_json.h"
 #include "operator/objects/request_json.h"
-#include "operator/objects/requester_json.h"
 
 namespace strobe {
 namespace {

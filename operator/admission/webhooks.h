@@ -7,9 +7,9 @@
 
 #include "common/base/clock.h"
 #include "common/http/http_server.h"
+#include "operator/access/gatekeeper.h"
 #include "operator/admission/inject.h"
 #include "operator/admission/ports.h"
-#include "operator/core/gatekeeper.h"
 
 namespace strobe {
 

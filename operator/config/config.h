@@ -115,7 +115,7 @@ struct OperatorConfig {
   bool allow_without_policy = false;
   NotifyConfig notify{};
   AlertReceiverConfig alert_receiver{};
-  std::string viewer_url{};  // Not checked here; see operator/core/viewer_link.h.
+  std::string viewer_url{};  // Not checked here; see operator/objects/viewer_link.h.
   std::string log_level = "info", log_format = "text";
 };
 

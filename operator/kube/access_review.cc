@@ -4,7 +4,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "operator/objects/requester_json.h"
+#include "operator/base/requester_json.h"
 
 namespace strobe::kube {
 

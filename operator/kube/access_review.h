@@ -1,7 +1,7 @@
 // Asks the API server what a user may do.
 #pragma once
 #include "absl/status/statusor.h"
-#include "operator/core/requester.h"
+#include "operator/base/requester.h"
 #include "operator/kube/client.h"
 
 namespace strobe::kube {

@@ -5,10 +5,10 @@
 #include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/url_text.h"
-#include "common/base/utf8.h"
+#include "common/text/url_text.h"
+#include "common/text/utf8.h"
+#include "operator/base/json_members.h"
 #include "operator/kube/list_slicer.h"
-#include "operator/objects/json_members.h"
 
 namespace strobe::kube {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/base/json_reader.h"
+#include "common/text/json_reader.h"
 #include "operator/kube/transport.h"
 
 namespace strobe::kube {

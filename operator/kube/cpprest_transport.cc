@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "common/base/ip_text.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "common/text/ip_text.h"
 #include "operator/kube/bounded_buffer.h"
 
 namespace strobe::kube {

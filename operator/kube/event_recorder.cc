@@ -7,8 +7,8 @@
 #include "common/base/guard.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
-#include "common/base/utf8.h"
-#include "operator/core/names.h"
+#include "common/text/utf8.h"
+#include "operator/base/names.h"
 
 namespace strobe::kube {
 namespace {

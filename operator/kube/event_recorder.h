@@ -11,9 +11,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/clock.h"
+#include "common/base/fair_queue.h"
 #include "common/base/mutex.h"
 #include "common/base/token_bucket.h"
-#include "operator/core/fair_queue.h"
 #include "operator/kube/client.h"
 
 namespace strobe::kube {

@@ -9,7 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/url_text.h"
+#include "common/text/url_text.h"
 #include "operator/kube/line_splitter.h"
 
 namespace strobe::kube {

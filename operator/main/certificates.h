@@ -7,7 +7,7 @@
 #include "common/grpc_tls/credentials.h"
 #include "operator/config/config.h"
 #include "operator/enroll/authority_keeper.h"
-#include "operator/kube/authority_secret.h"
+#include "operator/enroll/authority_secret.h"
 #include "operator/main/milestones.h"
 #include "operator/metrics/operator_metrics.h"
 

@@ -8,11 +8,11 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
-#include "operator/controller/finalizer.h"
-#include "operator/core/names.h"
+#include "operator/base/names.h"
 #include "operator/kube/client.h"
 #include "operator/kube/cpprest_transport.h"
 #include "operator/objects/request_json.h"
+#include "operator/request/finalizer.h"
 
 namespace strobe {
 namespace {

@@ -17,9 +17,9 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "operator/config/config.h"
-#include "operator/core/viewer_link.h"
 #include "operator/main/commands.h"
 #include "operator/main/operator_server.h"
+#include "operator/objects/viewer_link.h"
 
 namespace strobe {
 namespace {

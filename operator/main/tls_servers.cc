@@ -9,7 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "operator/kube/pod_list.h"
+#include "operator/request/pod_list.h"
 
 namespace strobe {
 namespace {

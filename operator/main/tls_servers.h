@@ -9,18 +9,18 @@
 
 #include "absl/status/status.h"
 #include "common/grpc_tls/grpc_server.h"
-#include "operator/alerts/alert_receiver.h"
+#include "operator/access/gatekeeper.h"
+#include "operator/admission/kube_namespace_limits.h"
 #include "operator/config/config.h"
-#include "operator/core/gatekeeper.h"
 #include "operator/enroll/enrollment_service.h"
-#include "operator/kube/kube_namespace_limits.h"
+#include "operator/enroll/token_review.h"
 #include "operator/kube/service_address.h"
-#include "operator/kube/token_review.h"
 #include "operator/main/certificates.h"
 #include "operator/main/milestones.h"
 #include "operator/main/webhook_server.h"
 #include "operator/metrics/operator_metrics.h"
-#include "operator/workers/sign_service.h"
+#include "operator/trigger/alert_receiver.h"
+#include "operator/trigger/sign_service.h"
 
 namespace strobe {
 

@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <utility>
 
-#include "common/base/ip_text.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/ip_text.h"
 #include "operator/admission/review.h"
 
 namespace strobe {

@@ -5,8 +5,8 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
-#include "common/base/name_rules.h"
 #include "common/base/strings.h"
+#include "common/text/name_rules.h"
 #include "operator/metrics/buckets.h"
 
 namespace strobe {

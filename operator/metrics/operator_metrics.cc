@@ -6,11 +6,11 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
-#include "collector/logdir/logdir.h"
+#include "collector/store/logdir.h"
 #include "common/base/guard.h"
-#include "common/base/name_rules.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "common/text/name_rules.h"
 #include "common/tls/peer.h"
 #include "operator/metrics/admission_metrics.h"
 #include "operator/metrics/buckets.h"

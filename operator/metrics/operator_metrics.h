@@ -9,12 +9,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
-#include "operator/alerts/ports.h"
-#include "operator/controller/ports.h"
-#include "operator/controller/schedule_ports.h"
-#include "operator/controller/trigger_ports.h"
-#include "operator/controller/work_queue.h"
+#include "operator/kube/work_queue.h"
 #include "operator/metrics/admission_metrics.h"
+#include "operator/request/ports.h"
+#include "operator/schedule/schedule_ports.h"
+#include "operator/trigger/ports.h"
+#include "operator/trigger/trigger_ports.h"
 
 namespace strobe {
 

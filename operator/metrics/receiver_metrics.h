@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "operator/alerts/ports.h"
+#include "operator/trigger/ports.h"
 
 namespace prometheus {
 class Registry;

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "operator/core/job_report.h"
+#include "capture/job_report.h"
 
 namespace prometheus {
 class Registry;

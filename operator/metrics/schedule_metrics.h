@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "operator/controller/schedule_ports.h"
+#include "operator/schedule/schedule_ports.h"
 
 namespace prometheus {
 class Registry;

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "operator/core/sign.h"
+#include "operator/trigger/sign.h"
 
 namespace strobe {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "operator/controller/trigger_ports.h"
+#include "operator/trigger/trigger_ports.h"
 
 namespace prometheus {
 class Registry;

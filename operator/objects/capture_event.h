@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "operator/core/request.h"
+#include "operator/objects/request.h"
 
 namespace strobe::kube {
 

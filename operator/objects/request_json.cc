@@ -2,18 +2,18 @@
 
 #include <algorithm>
 
-#include "collector/logdir/logdir.h"
+#include "capture/tracer_levels.h"
+#include "collector/store/logdir.h"
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "operator/core/job_shape.h"
-#include "operator/core/names.h"
-#include "operator/core/tracer_levels.h"
-#include "operator/objects/condition_json.h"
-#include "operator/objects/json_fields.h"
-#include "operator/objects/json_members.h"
-#include "operator/objects/requester_json.h"
-#include "operator/objects/selector_json.h"
+#include "operator/base/condition_json.h"
+#include "operator/base/json_fields.h"
+#include "operator/base/json_members.h"
+#include "operator/base/names.h"
+#include "operator/base/requester_json.h"
+#include "operator/base/selector_json.h"
+#include "operator/job/job_shape.h"
 
 namespace strobe::kube {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "operator/core/request.h"
+#include "operator/objects/request.h"
 
 namespace strobe::kube {
 

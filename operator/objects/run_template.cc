@@ -4,16 +4,16 @@
 #include <optional>
 #include <utility>
 
-#include "common/base/outcome.h"
 #include "common/base/status_macros.h"
-#include "operator/core/capture_budget.h"
-#include "operator/core/job_text.h"
-#include "operator/core/label_selector.h"
-#include "operator/core/names.h"
-#include "operator/objects/json_fields.h"
-#include "operator/objects/json_members.h"
+#include "common/protocol/outcome.h"
+#include "operator/base/json_fields.h"
+#include "operator/base/json_members.h"
+#include "operator/base/label_selector.h"
+#include "operator/base/names.h"
+#include "operator/base/requester_json.h"
+#include "operator/job/job_text.h"
 #include "operator/objects/request_json.h"
-#include "operator/objects/requester_json.h"
+#include "operator/policy/capture_budget.h"
 
 namespace strobe::kube {
 namespace {

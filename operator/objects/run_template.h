@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "operator/core/run_creator.h"
+#include "operator/base/run_creator.h"
 
 namespace strobe::kube {
 

@@ -9,14 +9,14 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "sidecar/main/flags.h"
-#include "sidecar/source/agent_directory.h"
-#include "sidecar/source/agent_source.h"
+#include "sidecar/source/agent/agent_directory.h"
+#include "sidecar/source/agent/agent_source.h"
+#include "sidecar/source/agent/flight_recorder.h"
+#include "sidecar/source/agent/job_monitor.h"
 #include "sidecar/source/auto_source.h"
-#include "sidecar/source/flight_recorder.h"
-#include "sidecar/source/inproc_source.h"
-#include "sidecar/source/job_monitor.h"
-#include "sidecar/source/kineto_daemon.h"
-#include "sidecar/source/kineto_source.h"
+#include "sidecar/source/inproc/inproc_source.h"
+#include "sidecar/source/kineto/kineto_daemon.h"
+#include "sidecar/source/kineto/kineto_source.h"
 
 namespace strobe {
 

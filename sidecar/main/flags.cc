@@ -7,12 +7,12 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "collector/storage/pace.h"
+#include "collector/store/pace.h"
 #include "common/base/duration.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "sidecar/source/kineto_order.h"
+#include "sidecar/source/kineto/kineto_order.h"
 
 namespace strobe {
 namespace {

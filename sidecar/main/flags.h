@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "sidecar/source/server_risks.h"
+#include "sidecar/source/base/server_risks.h"
 
 namespace CLI {
 class App;

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
-#include "collector/storage/store_options.h"
+#include "collector/store/store_options.h"
 #include "common/base/ending_signals.h"
 #include "common/base/file_limit.h"
 #include "common/base/flag_failure.h"

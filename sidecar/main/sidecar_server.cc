@@ -8,11 +8,11 @@
 
 #include "common/base/duration.h"
 #include "common/base/log.h"
-#include "common/base/name_rules.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/grpc_tls/credentials.h"
+#include "common/text/name_rules.h"
 
 namespace strobe {
 namespace {

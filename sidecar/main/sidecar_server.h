@@ -9,10 +9,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "collector/storage/stores.h"
+#include "collector/store/stores.h"
 #include "common/base/clock.h"
 #include "common/grpc_tls/grpc_server.h"
 #include "common/http/http_server.h"
+#include "sidecar/capture/capture_runner.h"
 #include "sidecar/enroll/enroller.h"
 #include "sidecar/main/agent_parts.h"
 #include "sidecar/main/flags.h"
@@ -21,8 +22,7 @@
 #include "sidecar/service/profiler_service.h"
 #include "sidecar/service/sidecar_metrics.h"
 #include "sidecar/service/worker_service.h"
-#include "sidecar/session/capture_runner.h"
-#include "sidecar/source/framework_source.h"
+#include "sidecar/source/framework/framework_source.h"
 #include "sidecar/spool/spool.h"
 #include "sidecar/spool/upload_delivery.h"
 

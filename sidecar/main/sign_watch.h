@@ -6,10 +6,10 @@
 
 #include "common/base/cancellation.h"
 #include "common/base/clock.h"
+#include "sidecar/capture/job_signs.h"
+#include "sidecar/capture/ports.h"
 #include "sidecar/enroll/sign_teller.h"
-#include "sidecar/session/job_signs.h"
-#include "sidecar/session/ports.h"
-#include "sidecar/source/told_memory.h"
+#include "sidecar/source/agent/told_memory.h"
 
 namespace strobe {
 

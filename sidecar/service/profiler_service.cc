@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
-#include "collector/storage/upload.h"
-#include "common/base/capture_defaults.h"
-#include "common/base/name_rules.h"
-#include "common/base/outcome.h"
+#include "collector/store/upload.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/protocol/capture_defaults.h"
+#include "common/protocol/outcome.h"
+#include "common/text/name_rules.h"
 
 namespace strobe {
 namespace {

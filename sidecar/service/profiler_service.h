@@ -9,10 +9,10 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/logdir/object_store.h"
+#include "collector/store/object_store.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "sidecar/session/capture_runner.h"
+#include "sidecar/capture/capture_runner.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
 
 namespace strobe {

@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "collector/logdir/run_claim.h"
-#include "common/base/message_json.h"
+#include "collector/store/run_claim.h"
 #include "common/base/mutex.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "sidecar/session/original.h"
-#include "sidecar/session/trace_report.h"
+#include "common/text/message_json.h"
+#include "sidecar/capture/original.h"
+#include "sidecar/capture/trace_report.h"
 #include "strobe/v1/manifest.pb.h"
 
 namespace strobe {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "collector/logdir/object_store.h"
+#include "collector/store/object_store.h"
 
 namespace strobe {
 

@@ -6,10 +6,10 @@
 #include <prometheus/text_serializer.h>
 
 #include "common/base/guard.h"
-#include "common/base/outcome.h"
 #include "common/base/version.h"
+#include "common/protocol/outcome.h"
 #include "common/tls/peer.h"
-#include "sidecar/session/worker_reports.h"
+#include "sidecar/capture/worker_reports.h"
 
 namespace strobe {
 

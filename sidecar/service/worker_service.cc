@@ -6,9 +6,9 @@
 
 #include "common/base/clock_steps.h"
 #include "common/base/log.h"
-#include "common/base/name_rules.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "common/text/name_rules.h"
 #include "sidecar/service/run_owner.h"
 
 namespace strobe {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "collector/logdir/object_store.h"
+#include "collector/store/object_store.h"
 #include "common/base/clock.h"
-#include "sidecar/session/capture_runner.h"
+#include "sidecar/capture/capture_runner.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
 namespace strobe {

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "collector/xplane/edit.h"
-#include "collector/xplane/names.h"
+#include "collector/trace/xplane/edit.h"
+#include "collector/trace/xplane/names.h"
 #include "common/base/parallel.h"
 #include "common/base/strings.h"
+#include "sidecar/source/base/process_ranks.h"
+#include "sidecar/source/base/process_reports.h"
+#include "sidecar/source/base/told_steps.h"
 #include "sidecar/source/lost_worker.h"
-#include "sidecar/source/process_ranks.h"
-#include "sidecar/source/process_reports.h"
-#include "sidecar/source/told_steps.h"
 
 namespace strobe {
 

@@ -4,10 +4,10 @@
 #include <functional>
 #include <vector>
 
-#include "sidecar/session/ports.h"
-#include "sidecar/source/inproc_source.h"
-#include "sidecar/source/kineto_source.h"
-#include "sidecar/source/missing_processes.h"
+#include "sidecar/capture/ports.h"
+#include "sidecar/source/inproc/inproc_source.h"
+#include "sidecar/source/inproc/missing_processes.h"
+#include "sidecar/source/kineto/kineto_source.h"
 
 namespace strobe {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "common/base/outcome.h"
+#include "common/protocol/outcome.h"
 
 namespace strobe {
 

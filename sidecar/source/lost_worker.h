@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "sidecar/session/ports.h"
+#include "sidecar/capture/ports.h"
 
 namespace strobe {
 

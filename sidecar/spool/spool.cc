@@ -13,15 +13,15 @@
 #include <fstream>
 #include <numeric>
 
-#include "collector/storage/file_error.h"
-#include "collector/storage/file_store.h"
+#include "collector/store/file_error.h"
+#include "collector/store/file_store.h"
 #include "common/base/log.h"
-#include "common/base/message_json.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
-#include "sidecar/session/session.h"
-#include "sidecar/session/worker_reports.h"
+#include "common/text/message_json.h"
+#include "sidecar/capture/session.h"
+#include "sidecar/capture/worker_reports.h"
 #include "strobe/v1/spool.pb.h"
 
 namespace strobe {

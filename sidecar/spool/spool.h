@@ -12,9 +12,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "collector/logdir/byte_source.h"
-#include "collector/logdir/object_store.h"
-#include "collector/storage/upload.h"
+#include "collector/store/byte_source.h"
+#include "collector/store/object_store.h"
+#include "collector/store/upload.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "strobe/v1/worker.pb.h"

@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "collector/logdir/run_claim.h"
-#include "collector/storage/file_bytes.h"
-#include "collector/storage/upload.h"
+#include "collector/store/file_bytes.h"
+#include "collector/store/run_claim.h"
+#include "collector/store/upload.h"
 #include "common/base/duration.h"
 #include "common/base/log.h"
 #include "common/base/parallel.h"

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "collector/logdir/object_store.h"
-#include "collector/storage/pace.h"
+#include "collector/store/object_store.h"
+#include "collector/store/pace.h"
 #include "common/base/clock.h"
-#include "sidecar/session/ports.h"
+#include "sidecar/capture/ports.h"
 #include "sidecar/spool/kept_traces.h"
 #include "sidecar/spool/spool.h"
 

@@ -6,10 +6,10 @@
 #include <fstream>
 #include <string>
 
-#include "collector/convert/align.h"
-#include "collector/digest/compute_digest.h"
-#include "collector/digest/encode.h"
-#include "common/base/mapped_file.h"
+#include "collector/trace/convert/align.h"
+#include "collector/trace/digest/compute_digest.h"
+#include "collector/trace/digest/encode.h"
+#include "common/memory/mapped_file.h"
 
 namespace {
 

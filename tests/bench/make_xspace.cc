@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/xplane/builder.h"
-#include "collector/xplane/names.h"
+#include "collector/trace/xplane/builder.h"
+#include "collector/trace/xplane/names.h"
 
 namespace {
 

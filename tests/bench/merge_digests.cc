@@ -20,11 +20,11 @@
 #include <sstream>
 #include <string>
 
-#include "collector/digest/encode.h"
-#include "collector/report/digest_operations.h"
-#include "collector/report/headline.h"
-#include "collector/report/run_report.h"
-#include "collector/report/stragglers.h"
+#include "collector/trace/digest/encode.h"
+#include "collector/trace/report/digest_operations.h"
+#include "collector/trace/report/headline.h"
+#include "collector/trace/report/run_report.h"
+#include "collector/trace/report/stragglers.h"
 #include "tests/fakes/published_job.h"
 #include "tests/fakes/synthetic_job.h"
 

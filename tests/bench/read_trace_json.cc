@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "collector/kineto/trace_file.h"
+#include "collector/trace/kineto/trace_file.h"
 
 int main(int argc, char** argv) {
   if (argc < 2) return std::fprintf(stderr, "read_trace_json FILE [OUT]\n"), 2;

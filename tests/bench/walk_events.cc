@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "collector/xplane/space.h"
-#include "common/base/mapped_file.h"
+#include "collector/trace/xplane/space.h"
+#include "common/memory/mapped_file.h"
 
 namespace {
 

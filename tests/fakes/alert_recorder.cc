@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "common/base/log.h"
-#include "operator/alerts/alert_receiver.h"
 #include "operator/metrics/operator_metrics.h"
+#include "operator/trigger/alert_receiver.h"
 
 namespace {
 

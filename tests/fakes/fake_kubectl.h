@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/cluster/kubectl.h"
+#include "cli/kube/kubectl.h"
 #include "common/base/strings.h"
 
 namespace strobe::cluster {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "collector/xplane/names.h"
+#include "collector/trace/xplane/names.h"
 #include "tensorflow/xplane.pb.h"
 
 namespace strobe {

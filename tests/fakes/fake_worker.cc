@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "collector/logdir/logdir.h"
+#include "collector/store/logdir.h"
 
 namespace strobe {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "capture/ports.h"
 #include "common/base/version.h"
-#include "operator/core/ports.h"
 #include "tests/fakes/simulated_time.h"
 
 namespace strobe {

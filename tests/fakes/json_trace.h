@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/convert/chrome_trace.h"
-#include "collector/digest/compute_digest.h"
-#include "collector/kineto/trace_file.h"
+#include "collector/trace/convert/chrome_trace.h"
+#include "collector/trace/digest/compute_digest.h"
+#include "collector/trace/kineto/trace_file.h"
 #include "common/base/strings.h"
 #include "tests/fakes/made_index.h"
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "collector/index/build.h"
-#include "collector/index/index.h"
-#include "collector/index/window.h"
-#include "collector/xplane/builder.h"
+#include "collector/trace/index/build.h"
+#include "collector/trace/index/index.h"
+#include "collector/trace/index/window.h"
+#include "collector/trace/xplane/builder.h"
 
 namespace strobe::index {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/logdir/object_store.h"
+#include "collector/store/object_store.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "collector/kineto/gunzip.h"
+#include "collector/trace/kineto/gunzip.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 

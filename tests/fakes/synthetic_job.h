@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "collector/digest/digest.h"
-#include "collector/report/operations.h"
+#include "collector/trace/digest/digest.h"
+#include "collector/trace/report/operations.h"
 
 namespace strobe {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/digest/digest.h"
+#include "collector/trace/digest/digest.h"
 
 namespace strobe {
 

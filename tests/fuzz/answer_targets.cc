@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/utf8.h"
-#include "operator/core/answer_limits.h"
-#include "operator/core/attempt_result.h"
-#include "operator/core/capture_attempt.h"
-#include "operator/core/request_status.h"
-#include "operator/core/retry.h"
+#include "capture/answer_limits.h"
+#include "capture/attempt_result.h"
+#include "capture/capture_attempt.h"
+#include "capture/retry.h"
+#include "common/text/utf8.h"
 #include "operator/kube/event_recorder.h"
 #include "operator/objects/request_json.h"
+#include "operator/request/request_status.h"
 #include "tests/fakes/simulated_time.h"
 #include "tests/fuzz/targets.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/xplane/wire.h"
+#include "collector/trace/xplane/wire.h"
 
 namespace strobe {
 

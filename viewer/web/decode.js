@@ -1,4 +1,4 @@
-// Decodes the answers of /api/tiles. viewer/tiles.h describes their format.
+// Decodes the answers of /api/tiles. viewer/answers/tiles.h describes their format.
 
 // Bits of a span's flags.
 export const BEGAN_BEFORE = 1; // The event began before the tile.

@@ -163,7 +163,7 @@ export class Search {
 
   /**
    * Asks the server for hits in this direction. If none is left, asks again from the other end of the
-   * run, and the answer has `wrapped`. `where`: what is searched; see FindIn in viewer/find.h.
+   * run, and the answer has `wrapped`. `where`: what is searched; see FindIn in viewer/answers/find.h.
    */
   async ask(direction, where, counted = true) {
     const { api, description } = this.view.run;

@@ -5,7 +5,7 @@ import { ranges } from "./api.js";
 import { fetchTiles } from "./decode.js";
 
 const TILE_SLOTS = 512;
-const MAX_LEVEL = 56; // As in viewer/tiles.h.
+const MAX_LEVEL = 56; // As in viewer/answers/tiles.h.
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 8000;
 const MAX_REQUESTS = 3; // At once; more would delay what the next frame wants.

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/base/outcome.h"
+#include "common/protocol/outcome.h"
 
 namespace strobe {
 namespace {

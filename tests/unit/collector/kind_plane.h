@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "collector/xplane/builder.h"
-#include "collector/xplane/wire.h"
+#include "collector/trace/xplane/builder.h"
+#include "collector/trace/xplane/wire.h"
 
 namespace strobe {
 

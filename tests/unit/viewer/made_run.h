@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "collector/xplane/builder.h"
-#include "viewer/loaded_run.h"
+#include "collector/trace/xplane/builder.h"
+#include "viewer/run/loaded_run.h"
 
 namespace strobe::viewer {
 

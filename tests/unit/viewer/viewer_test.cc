@@ -13,16 +13,16 @@
 #include <stdexcept>
 #include <thread>
 
-#include "collector/xplane/builder.h"
-#include "collector/xplane/names.h"
-#include "collector/xplane/varint.h"
+#include "collector/trace/xplane/builder.h"
+#include "collector/trace/xplane/names.h"
+#include "collector/trace/xplane/varint.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "tests/fakes/simulated_time.h"
 #include "tests/unit/viewer/made_run.h"
 #include "tests/unit/viewer/two_workers.h"
-#include "viewer/details.h"
-#include "viewer/selection.h"
+#include "viewer/answers/details.h"
+#include "viewer/answers/selection.h"
 
 namespace strobe::viewer {
 namespace {

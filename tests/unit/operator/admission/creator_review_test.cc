@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "operator/core/names.h"
-#include "operator/objects/requester_json.h"
+#include "operator/base/names.h"
+#include "operator/base/requester_json.h"
 
 namespace strobe {
 namespace {

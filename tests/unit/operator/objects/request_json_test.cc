@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include "capture/tracer_levels.h"
 #include "common/base/strings.h"
-#include "operator/core/request_status.h"
-#include "operator/core/tracer_levels.h"
+#include "operator/request/request_status.h"
 
 namespace strobe::kube {
 namespace {

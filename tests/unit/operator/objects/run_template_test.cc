@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "operator/core/names.h"
+#include "operator/base/names.h"
 
 namespace strobe::kube {
 namespace {

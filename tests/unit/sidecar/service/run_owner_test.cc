@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include "collector/logdir/run_claim.h"
+#include "collector/store/run_claim.h"
 #include "common/base/strings.h"
-#include "sidecar/session/original.h"
-#include "sidecar/session/trace_report.h"
+#include "sidecar/capture/original.h"
+#include "sidecar/capture/trace_report.h"
 #include "tests/fakes/fake_trace.h"
 #include "tests/fakes/memory_store.h"
 

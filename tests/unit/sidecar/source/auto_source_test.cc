@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "sidecar/source/process_ranks.h"
+#include "sidecar/source/base/process_ranks.h"
 #include "tests/fakes/fake_trace.h"
 
 namespace strobe {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/base/outcome.h"
+#include "common/protocol/outcome.h"
 
 namespace strobe {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sidecar/session/session.h"
+#include "sidecar/capture/session.h"
 
 namespace strobe {
 namespace {

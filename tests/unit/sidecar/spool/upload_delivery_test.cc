@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "collector/logdir/run_claim.h"
+#include "collector/store/run_claim.h"
 #include "common/base/sha256.h"
 #include "tests/fakes/memory_store.h"
 #include "tests/fakes/stepped_clock.h"

@@ -1,0 +1,64 @@
+#include "capture/accelerators.h"
+
+#include <algorithm>
+#include <array>
+
+namespace strobe {
+namespace {
+
+constexpr ExpectedPlanes kByBoth{.framework = true, .agent = true};
+constexpr ExpectedPlanes kByFramework{.framework = true, .agent = false};
+// These vendors' profilers write their own files (Neuron: NTFF; Gaudi and Intel: through PyTorch's
+// profiler). A profiler server returns no device plane for them.
+constexpr ExpectedPlanes kByNobody{};
+
+// Resource names as the vendors' device plugins register them.
+constexpr std::array<Accelerator, 16> kTable = {{
+    {"nvidia.com/gpu", kByBoth, true},
+    {"nvidia.com/gpu.shared", kByBoth, true},  // Time-slicing or MPS with renamed resources.
+    {"nvidia.com/mig-*", kByBoth, true},       // Part of a GPU, such as mig-1g.10gb.
+    {"amd.com/gpu", kByFramework, false},
+    {"amd.com/spx_*", kByFramework, false},  // Partitions such as cpx_nps4, if named.
+    {"amd.com/dpx_*", kByFramework, false},
+    {"amd.com/qpx_*", kByFramework, false},
+    {"amd.com/cpx_*", kByFramework, false},
+    {"google.com/tpu", kByFramework, false},
+    {"aws.amazon.com/neuron", kByNobody, false},
+    {"aws.amazon.com/neuroncore", kByNobody, false},
+    {"aws.amazon.com/neurondevice", kByNobody, false},  // Older plugins, until 2.19.
+    {"habana.ai/gaudi", kByNobody, false},
+    {"habana.ai/gaudi*", kByNobody, false},  // Plugins that name the generation.
+    {"gpu.intel.com/i915", kByNobody, false},
+    {"gpu.intel.com/xe", kByNobody, false},
+}};
+
+bool Names(const Accelerator& entry, std::string_view resource) {
+  if (!entry.resource.ends_with('*')) return resource == entry.resource;
+  const std::string_view prefix = entry.resource.substr(0, entry.resource.size() - 1);
+  return resource.starts_with(prefix) && resource.size() > prefix.size();
+}
+
+}  // namespace
+
+std::span<const Accelerator> AllAccelerators() { return kTable; }
+
+const Accelerator* FindAccelerator(std::string_view resource) {
+  const auto found = std::find_if(kTable.begin(), kTable.end(),
+                                  [resource](const Accelerator& a) { return Names(a, resource); });
+  return found == kTable.end() ? nullptr : &*found;
+}
+
+std::vector<std::size_t> ChooseTrainers(std::span<const ContainerDevices> containers) {
+  std::vector<std::size_t> chosen;
+  const auto take = [&](bool ContainerDevices::*has) {
+    for (std::size_t i = 0; i < containers.size(); ++i) {
+      if (containers[i].*has) chosen.push_back(i);
+    }
+  };
+  take(&ContainerDevices::accelerator);
+  if (chosen.empty()) take(&ContainerDevices::claims);
+  if (chosen.empty() && !containers.empty()) chosen.push_back(0);
+  return chosen;
+}
+
+}  // namespace strobe

@@ -1,0 +1,100 @@
+// The result of an attempt that has ended: per worker, in total, and as a manifest. Pure.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "capture/capture_spec.h"
+#include "capture/common_steps.h"
+#include "capture/job_report.h"
+#include "capture/start_plan.h"
+#include "collector/trace/analysis/skew.h"
+#include "strobe/v1/manifest.pb.h"
+
+namespace strobe {
+
+struct WorkerResult {
+  Target target{};
+  bool armed = false;  // It accepted a plan, whatever became of it then.
+  Outcome outcome = Outcome::kUnknown;
+  std::string message{};
+  v1::Report report{};           // The last one; empty when the worker was never armed.
+  Nanos offset{};                // Worker clock minus operator clock.
+  std::optional<Nanos> error{};  // Half-width of the offset's error interval; none = not measured.
+  // Its clock was measured before the recording and not after it.
+  bool not_measured_after = false;
+  Nanos wall_less_monotonic{};  // See CapturePlan.
+  // The ranks that its processes told in preflight, by local rank; see SplitByProcess.
+  std::vector<v1::ProcessRank> ranks{};
+  int local_rank = -1;  // Its number in its pod; -1 unless the pod has several workers.
+  // What its sidecar told preflight, for people: its version, and the sources in its trainer. Only
+  // with CaptureSpec::preflight_only.
+  std::string sidecar{};
+  std::vector<std::string> sources{};
+  // When it is expected to record the plan's steps; none without steps.
+  std::optional<ExpectedSteps> expected_steps{};
+};
+
+// AttemptResult::reason when the workers cannot record the step that was asked for.
+inline constexpr std::string_view kStepOutOfReach = "StepOutOfReach";
+
+struct AttemptResult {
+  bool succeeded = false;
+  bool cancelled = false;  // By the user.
+  std::string reason{};    // One CamelCase word, for conditions.
+  std::string message{};
+  int attempt = 1;  // Counts from 1.
+  std::string capture_id{}, run{};
+  std::optional<StartPlan> plan{};
+  // The recorded time of an attempt that was ended early, or that recorded steps; else none.
+  std::optional<Nanos> duration{};
+  // In the order of the targets; pods with several processes have several.
+  std::vector<WorkerResult> workers{};
+  // Copied from CaptureSpec.
+  std::string workers_note{};
+  std::optional<std::size_t> expected_workers{};
+  std::size_t ok = 0;     // Workers with a trace that ended well; see Counts.
+  std::size_t armed = 0;  // Workers that accepted a plan.
+  std::size_t empty = 0;  // Workers whose trace lacks all or some of the wanted events.
+  // None when no worker recorded anything, or the capture began at a step: each worker then begins
+  // in its own time.
+  std::optional<analysis::Skew> skew{};
+  std::optional<CommonSteps> steps{};  // Complete on all workers with a trace; none = not known.
+  // How far the traces of all workers reach back; none if that was not asked for, or no worker has
+  // a trace.
+  std::optional<Nanos> reached_back{};
+  bool synchronized = false;  // Every recording covers the window, and maxSkew holds.
+  std::string sync_reason{}, sync_message{};
+  std::uint64_t bytes = 0;             // The size of all traces in the logdir.
+  std::uint64_t reports_replaced = 0;  // Reports that a newer one replaced before they were read.
+  JobReport report{};                  // What the traces say together.
+  std::string manifest_url{};          // Empty when no manifest could be written.
+  std::string manifest_error{};        // Why not; empty when it was written.
+};
+
+// Start of the recording minus the planned start of the guard, on the worker's clock; positive =
+// late. None when the trace does not tell when it started, or the capture began at a step.
+std::optional<Nanos> LatenessOf(const WorkerResult& worker);
+
+// Whether this worker has a trace that ended well, or, with CaptureSpec::preflight_only, could have
+// one. A late start counts if the request keeps late traces, and this one has a complete step if
+// steps were asked for. A pod counts towards minWorkers if all its workers do.
+bool Counts(const WorkerResult& worker, const CaptureSpec& spec);
+
+// Fills in verdict, counts, skew and synchronization from `result.workers`. A reason that is set
+// already is kept as the verdict.
+void Conclude(const CaptureSpec& spec, AttemptResult& result);
+
+v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& result);
+// The content of strobe.json. If it were larger than kMaxManifestBytes, details are left out until
+// it fits, beginning with workers that ended Ok. InvalidArgument: a text is not valid UTF-8, or the
+// manifest is too large even without details.
+absl::StatusOr<std::string> ManifestJson(v1::Manifest manifest);
+inline constexpr std::size_t kMaxManifestBytes = 12u << 20;  // Sidecars refuse a larger one.
+
+// Workers that did not end Ok: the worst outcome first, equal outcomes by name.
+std::vector<const WorkerResult*> WorstFirst(const AttemptResult& result);
+
+}  // namespace strobe

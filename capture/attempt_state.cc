@@ -1,0 +1,60 @@
+#include "capture/attempt_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collector/store/logdir.h"
+
+namespace strobe {
+
+AttemptState::AttemptState(const Clock& clock_, CaptureSpec spec_, int attempt,
+                           std::vector<Target> targets)
+    : clock(clock_), spec(std::move(spec_)), clock_steps(clock) {
+  result.attempt = attempt;
+  result.capture_id = CaptureId(spec, attempt);
+  result.run = RunOfAttempt(spec.run, attempt);
+  result.workers_note = spec.workers_note;
+  result.expected_workers = spec.expected_workers;
+  for (Target& target : targets) members.emplace_back().result.target = std::move(target);
+}
+
+WallTime AttemptState::Now() const { return At(clock.WallNow()); }
+
+WallTime AttemptState::At(WallTime present) const { return present - clock_steps.Since(); }
+
+std::optional<WallTime> AttemptState::RequestedStart() const {
+  return spec.at ? std::optional(At(*spec.at)) : std::nullopt;
+}
+
+Nanos AttemptState::Until(WallTime time) const { return std::max(time - Now(), Nanos{0}); }
+
+WallTime AttemptState::RecordedBy() const {
+  if (result.plan->steps) return result.plan->steps->by;
+  return result.plan->instant + spec.duration + result.plan->guard;
+}
+
+std::size_t AttemptState::Wanted() const {
+  return spec.min_workers == 0 ? members.size() : spec.min_workers;
+}
+
+std::size_t AttemptState::Count(MemberState wanted) const {
+  return static_cast<std::size_t>(
+      std::count_if(members.begin(), members.end(),
+                    [wanted](const Member& member) { return member.state == wanted; }));
+}
+
+std::size_t AttemptState::CountArmed() const {
+  return static_cast<std::size_t>(std::count_if(
+      members.begin(), members.end(), [](const Member& member) { return member.result.armed; }));
+}
+
+bool AttemptState::AllEnded() const { return Count(MemberState::kEnded) == members.size(); }
+
+void AttemptState::End(Member& member, Outcome outcome, std::string message) {
+  member.state = MemberState::kEnded;
+  member.result.outcome = outcome;
+  member.result.message = std::move(message);
+  member.watch.reset();
+}
+
+}  // namespace strobe

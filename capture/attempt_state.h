@@ -1,0 +1,81 @@
+// What the parts of a capture attempt share: preflight, recording and publishing read and write it.
+// Threads: all of it belongs to the attempt's executor.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/attempt_progress.h"
+#include "capture/attempt_result.h"
+#include "capture/capture_spec.h"
+#include "capture/clock_estimate.h"
+#include "capture/ports.h"
+#include "capture/start_plan.h"
+#include "common/base/clock.h"
+#include "common/base/clock_steps.h"
+
+namespace strobe {
+
+// A member goes from the top to the bottom and may skip states. Only preflight leads back: it asks
+// members again that are kReady or kEnded.
+enum class MemberState {
+  kChecking,  // Its answer to preflight is awaited.
+  kReady,     // It can record.
+  kArming,    // It was sent a plan; its answer is awaited.
+  kArmed,     // It accepted the plan, from us or from an operator before us, and carries it out.
+  kEnded,     // Its outcome is final.
+};
+
+// One worker that the attempt is to record.
+struct Member {
+  WorkerResult result{};
+  MemberState state = MemberState::kChecking;
+  std::shared_ptr<Worker> worker{};  // Null for a target that could not take part to begin with.
+  ClockReading clock{};              // Measured by preflight.
+  WallTime clock_at{};               // When that was; the earliest possible time if adopted.
+  std::optional<ClockOffset> clock_after{};  // Measured after the recording.
+  WorkerPace pace{};                         // The steps that it told preflight.
+  bool framework = false;                    // A profiler server answers in its trainer.
+  MonoTime asked{};                          // When preflight asked it last.
+  std::shared_ptr<void> watch{};             // The stream of its reports.
+  WallTime last_contact{};                   // When it answered or reported last.
+  int failed_watches = 0;                    // In a row, without a report between them.
+};
+
+// A worker is lost when nobody can reach it this long after it should have recorded.
+inline constexpr Nanos kLostAfter = std::chrono::seconds(10);
+
+struct AttemptState {
+  AttemptState(const Clock& clock, CaptureSpec spec, int attempt, std::vector<Target> targets);
+
+  // All wall times of an attempt, and offsets to them, are on the operator's clock as it was when
+  // the attempt began: if somebody sets that clock, what was measured or planned stays valid.
+  WallTime Now() const;
+  WallTime At(WallTime present) const;             // A time of the operator's clock as it is now.
+  std::optional<WallTime> RequestedStart() const;  // spec.at, on the same clock.
+  Nanos Until(WallTime time) const;                // 0 when it has passed.
+  // When every worker should have stopped recording. Needs result.plan.
+  WallTime RecordedBy() const;
+  std::size_t Wanted() const;  // How many workers must end well; at least this many must record.
+  std::size_t Count(MemberState wanted) const;
+  // Members that accepted a plan, including those that have ended since.
+  std::size_t CountArmed() const;
+  bool AllEnded() const;
+  void End(Member& member, Outcome outcome, std::string message);
+
+  const Clock& clock;
+  const CaptureSpec spec;
+  const ClockSteps clock_steps;
+  Phase phase = Phase::kPreflight;
+  std::vector<Member> members{};
+  AttemptResult result{};  // Its `workers` stay empty until all members have ended.
+  WallTime deadline{};     // When every trace should be in the logdir; set with result.plan.
+  // Workers that an operator before us armed recorded already when preflight ended. Nobody can join
+  // them any more, and too few of them is no reason to end their recordings.
+  bool taken_over = false;
+  std::string cancel_reason{};  // Empty until somebody cancels.
+  std::string waits_for{};      // See AttemptProgress.
+};
+
+}  // namespace strobe

@@ -1,0 +1,67 @@
+// What the core needs from outside: connections to sidecars.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "capture/capture_spec.h"
+#include "capture/clock_estimate.h"
+#include "common/base/clock.h"
+#include "strobe/v1/worker.pb.h"
+
+namespace strobe {
+
+// A worker's answer to preflight.
+struct Preflight {
+  v1::DescribeResponse description{};
+  std::optional<ClockEstimate> clock{};  // None = not measured.
+  Nanos round_trip{};                    // How long the whole preflight took, including connecting.
+};
+
+// A connection to one worker's sidecar. Calls return at once. Each callback is called exactly once,
+// from any thread: with the answer, or with an error at the latest after the timeout. If the object
+// is dropped, calls in flight may be cancelled; their callbacks are still called.
+class Worker {
+ public:
+  template <typename T>
+  using Callback = std::function<void(absl::StatusOr<T>)>;
+  virtual ~Worker() = default;
+
+  // Asks what the sidecar can record and whether it knows the capture, and measures its clock.
+  virtual void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) = 0;
+  // Measures the sidecar's clock, and asks for nothing else. Waits for its turn if many are asked,
+  // so that it is measured as well as the network allows; `timeout` begins then.
+  virtual void MeasureClock(Nanos timeout, Callback<ClockEstimate> done) = 0;
+  // Idempotent: a sidecar that has accepted the plan before answers with its report.
+  virtual void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) = 0;
+  // Calls `report` for every report of the capture, a bounded number of times, then `ended` once.
+  // DataLoss: the worker sent more reports than a capture can have. NotFound: it does not know the
+  // capture. Dropping the returned handle ends the stream.
+  virtual std::shared_ptr<void> Watch(const std::string& capture_id,
+                                      std::function<void(v1::Report)> report,
+                                      std::function<void(absl::Status)> ended) = 0;
+  // Ends a capture; with `keep`, what was recorded so far is still delivered. Idempotent.
+  virtual void Cancel(const v1::CancelRequest& request, Nanos timeout,
+                      Callback<v1::CancelResponse> done) = 0;
+  // Asks for the digest of a trace, which the answer holds as it came: it is not trusted.
+  // Unimplemented: the sidecar is older than digests.
+  virtual void ReadDigest(const v1::ReadDigestRequest& request, Nanos timeout,
+                          Callback<v1::ReadDigestResponse> done) = 0;
+  // Writes the manifest into the run. AlreadyExists: another capture's manifest is there.
+  virtual void Publish(const v1::PublishRequest& request, Nanos timeout,
+                       Callback<v1::PublishResponse> done) = 0;
+  // Deletes the objects of a run that carry the capture's id.
+  virtual void Reclaim(const v1::ReclaimRequest& request, Nanos timeout,
+                       Callback<v1::ReclaimResponse> done) = 0;
+};
+
+class WorkerConnector {
+ public:
+  virtual ~WorkerConnector() = default;
+  // Never blocks. If the worker cannot be reached, its first call fails.
+  virtual std::shared_ptr<Worker> Connect(const Target& target) = 0;
+};
+
+}  // namespace strobe

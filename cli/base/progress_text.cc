@@ -1,0 +1,75 @@
+#include "cli/base/progress_text.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "common/base/strings.h"
+#include "common/text/utf8.h"
+
+namespace strobe {
+namespace {
+
+struct Screen {
+  std::size_t rows = 24, columns = 80;
+};
+Screen ScreenSize() {
+  winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
+    return {};
+  return {size.ws_row, size.ws_col};
+}
+
+}  // namespace
+
+ProgressText::ProgressText(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+
+void ProgressText::Show(const std::string& text, const std::string& key) {
+  if (quiet_ || text.empty()) return;
+  if (!terminal_) {
+    if (key != shown_) std::cerr << OnOneLine(text) << "\n";
+    shown_ = key;
+    return;
+  }
+  const Screen screen = ScreenSize();
+  // The last row and column stay free: writing there scrolls or wraps.
+  const std::string cut = CutToScreen(text, std::max<std::size_t>(screen.rows, 3) - 2,
+                                      std::max<std::size_t>(screen.columns, 2) - 1);
+  Clear();
+  std::cerr << cut << std::flush;
+  shown_ = key;
+  lines_ = static_cast<std::size_t>(std::count(cut.begin(), cut.end(), '\n')) + 1;
+}
+
+void ProgressText::Clear() {
+  if (lines_ > 0) {
+    std::cerr << "\r";
+    if (lines_ > 1) std::cerr << "\033[" << lines_ - 1 << "A";
+    std::cerr << "\033[J" << std::flush;
+  }
+  lines_ = 0;
+  shown_.clear();
+}
+
+std::string OnOneLine(const std::string& text) {
+  std::string line;
+  for (const std::string& part : Split(text, '\n'))
+    line += StrCat(line.empty() ? "" : "; ",
+                   part.substr(std::min(part.find_first_not_of(' '), part.size())));
+  return line;
+}
+
+std::string CutToScreen(const std::string& text, std::size_t rows, std::size_t columns) {
+  std::string cut;
+  std::size_t row = 0;
+  for (const std::string& line : Split(text, '\n')) {
+    if (row++ == rows) break;
+    if (row > 1) cut += "\n";
+    cut += CutUtf8(line, columns);
+  }
+  return cut;
+}
+
+}  // namespace strobe

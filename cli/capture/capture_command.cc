@@ -1,0 +1,117 @@
+#include "cli/capture/capture_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "capture/capture_attempt.h"
+#include "capture/report_thread.h"
+#include "capture/retry.h"
+#include "capture/worker/grpc_worker.h"
+#include "cli/base/common_flags.h"
+#include "cli/base/interrupts.h"
+#include "cli/base/open_place.h"
+#include "cli/base/progress_text.h"
+#include "cli/base/report_table.h"
+#include "cli/capture/addresses.h"
+#include "cli/capture/local_worker.h"
+#include "cli/capture/server_saves.h"
+#include "collector/store/stores.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+// The first Ctrl-C ends the recording and keeps it, as other recorders do. The second one, or
+// SIGTERM, cancels the capture. The third one exits at once.
+constexpr int kEndEarly = 1, kCancel = 2;
+
+void ShowProgress(const AttemptProgress& progress, int attempt, WallTime now, ProgressText& line) {
+  std::string text = StrCat("attempt ", attempt, ": ", Name(progress.phase), ", ", progress.armed,
+                            "/", progress.matched, " armed");
+  if (progress.phase == Phase::kDelay && progress.plan) {
+    const auto& steps = progress.plan->steps;
+    text += StrCat(", starts ",
+                   steps ? StrCat("at step ", steps->first, " of ", steps->loop, ", about ") : "",
+                   "in ", FormatDuration(std::max(progress.plan->instant - now, Nanos{0})));
+  }
+  if (!progress.waits_for.empty()) text += StrCat(", ", progress.waits_for);
+  if (progress.ended > 0) text += StrCat(", ", progress.ended, " ended");
+  line.Show(text, StrCat(attempt, Name(progress.phase), progress.waits_for));
+}
+
+// Runs one attempt to its end and passes the user's interrupts on to it.
+std::shared_ptr<const AttemptResult> RunAttempt(CaptureAttempt::Dependencies deps,
+                                                const CaptureSpec& spec, int number,
+                                                const std::vector<Target>& targets,
+                                                const Interrupts& interrupts, ProgressText& line) {
+  const auto attempt = CaptureAttempt::Start(deps, spec, number, targets, [] {});
+  while (true) {
+    const AttemptProgress progress = attempt->progress();
+    if (progress.phase == Phase::kDone) return progress.result;
+    ShowProgress(progress, number, deps.clock.WallNow(), line);
+    if (interrupts.count() == kEndEarly) attempt->EndEarly();
+    if (interrupts.count() >= kCancel) attempt->Cancel("interrupted");
+    usleep(20'000);
+  }
+}
+
+}  // namespace
+
+int RunCapture(const CaptureFlags& flags) {
+  if (!flags.insecure_plaintext) {
+    return Complain(absl::InvalidArgumentError(
+        "strobe capture has no certificates and talks to workers without TLS; pass "
+        "--insecure-plaintext to accept that"));
+  }
+  absl::StatusOr<std::vector<Target>> targets = ParseWorkers(flags.workers);
+  if (!targets.ok()) return Complain(targets.status());
+  for (Target& target : *targets) {
+    target.ranks = flags.ranks;
+    target.local_ranks = flags.local_ranks;
+  }
+  const SystemClock clock;
+  const absl::StatusOr<CaptureSpec> spec =
+      ParseCaptureFlags(flags, targets->size(), clock.WallNow());
+  if (!spec.ok()) return Complain(spec.status());
+  if (flags.saved_by_servers()) return RunServerSaves(flags, *spec, *targets, clock);
+
+  const absl::StatusOr<storage::StorageConfig> config =
+      storage::ReadStorageConfig(flags.storage_config);
+  if (!config.ok()) return Complain(config.status());
+  const Interrupts interrupts(kCancel);
+  storage::Stores stores(*config, storage::UrlOptions::kAll);
+  GrpcWorkerConnector sidecars(clock, PlaintextCredentials);
+  MixedConnector workers(clock, stores, sidecars, flags.risks);
+  ThreadExecutor executor;
+  ReportThread reporter(clock);
+  ProgressText line(flags.quiet);
+  std::shared_ptr<const AttemptResult> result;
+  for (int attempt = 1;; ++attempt) {
+    result = RunAttempt({clock, executor, workers, false, &reporter}, *spec, attempt, *targets,
+                        interrupts, line);
+    const std::optional<Nanos> wait = RetryAfter(*spec, *result);
+    if (!wait || interrupts.count() > 0) break;
+    line.Clear();
+    if (!flags.quiet)
+      std::cerr << "attempt " << attempt << ": " << result->message << "; again in "
+                << FormatDuration(*wait) << "\n";
+    Pause(*wait, interrupts, 0);
+    if (interrupts.count() > 0) break;  // This attempt's failure is what the user is told.
+  }
+  line.Clear();
+  if (flags.output == "json") {
+    const absl::StatusOr<std::string> json = ManifestJson(ComposeManifest(*spec, *result));
+    if (!json.ok()) return Complain(json.status());
+    std::cout << *json;
+  } else {
+    std::cout << RenderTable(*spec, *result);
+  }
+  if (result->succeeded) return kExitOk;
+  std::cerr << (result->cancelled ? "Cancelled: " : "Unavailable: ") << result->message << "\n";
+  return kExitFailed;
+}
+
+}  // namespace strobe

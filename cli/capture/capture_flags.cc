@@ -1,0 +1,373 @@
+#include "cli/capture/capture_flags.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <initializer_list>
+#include <limits>
+#include <span>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "capture/min_workers.h"
+#include "capture/tracer_levels.h"
+#include "cli/base/common_flags.h"
+#include "collector/store/logdir.h"
+#include "common/base/duration.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/text/name_rules.h"
+#include "common/text/quantity.h"
+
+namespace strobe {
+namespace {
+
+// An empty text leaves `target` as it is.
+template <typename T>
+absl::Status ParseOptional(std::string_view flag, const std::string& text, T& target) {
+  if (text.empty()) return absl::OkStatus();
+  const absl::StatusOr<Nanos> parsed = ParseDuration(text);
+  if (!parsed.ok())
+    return absl::InvalidArgumentError(StrCat(flag, ": ", MessageOf(parsed.status())));
+  target = *parsed;
+  return absl::OkStatus();
+}
+
+absl::Status ParseTimes(const CaptureFlags& flags, CaptureSpec& spec) {
+  const absl::StatusOr<Nanos> duration = ParseDuration(flags.duration);
+  if (!duration.ok() || *duration < std::chrono::milliseconds(1) ||
+      *duration > std::chrono::minutes(10)) {
+    return absl::InvalidArgumentError(StrCat("--duration \"", flags.duration,
+                                             "\" must be a duration from 1ms to 10m, such as 2s"));
+  }
+  spec.duration = *duration;
+  RETURN_IF_ERROR(ParseOptional("--delay", flags.delay, spec.delay));
+  RETURN_IF_ERROR(ParseOptional("--guard", flags.guard, spec.guard));
+  RETURN_IF_ERROR(ParseOptional("--ready-timeout", flags.ready_timeout, spec.ready_timeout));
+  RETURN_IF_ERROR(ParseOptional("--collect-timeout", flags.collect_timeout, spec.collect_timeout));
+  if (spec.collect_timeout && *spec.collect_timeout < std::chrono::seconds(1))
+    return absl::InvalidArgumentError("--collect-timeout must be at least 1s");
+  if (spec.delay && *spec.delay > std::chrono::hours(1))
+    return absl::InvalidArgumentError("--delay must be at most 1h");
+  if (spec.ready_timeout > std::chrono::hours(1))
+    return absl::InvalidArgumentError("--ready-timeout must be at most 1h");
+  RETURN_IF_ERROR(ParseOptional("--max-skew", flags.max_skew, spec.max_skew));
+  std::optional<Nanos> look_back;
+  RETURN_IF_ERROR(ParseOptional("--look-back", flags.look_back, look_back));
+  spec.look_back = look_back.value_or(Nanos{0});
+  if (spec.look_back < Nanos{0} || spec.look_back > kMaxLookBack)
+    return absl::InvalidArgumentError("--look-back must be at most 10m");
+  if (spec.look_back > Nanos{0} && flags.host == 0)
+    return absl::InvalidArgumentError(
+        "--look-back reads annotations: --host-tracer-level must be Critical, Info or Verbose");
+  return absl::OkStatus();
+}
+
+absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
+  if (flags.steps == 0) {
+    if (flags.at_step.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("--at-step needs --steps, the number of steps to record");
+  }
+  if (spec.delay || spec.max_skew)
+    return absl::InvalidArgumentError("--steps cannot be combined with --delay or --max-skew");
+  if (flags.host == 0)
+    return absl::InvalidArgumentError(
+        "--steps needs --host-tracer-level Critical, Info or Verbose");
+  StepsWanted wanted{.count = flags.steps};
+  std::string_view number = flags.at_step;
+  if (number.starts_with('*')) {
+    wanted.from = StepsWanted::From::kMultipleOf;
+    number.remove_prefix(1);
+  } else if (!number.empty() && number != "next") {
+    wanted.from = StepsWanted::From::kNumber;
+  }
+  constexpr std::int64_t kLast = std::int64_t{1} << 53;
+  const std::int64_t least = wanted.from == StepsWanted::From::kMultipleOf ? 1 : 0;
+  if (wanted.from != StepsWanted::From::kNext &&
+      (!absl::SimpleAtoi(absl::string_view(number.data(), number.size()), &wanted.number) ||
+       wanted.number < least || wanted.number > kLast)) {
+    return absl::InvalidArgumentError(
+        StrCat("--at-step \"", flags.at_step,
+               "\" must be next, a step number, or * and a number for the next multiple"));
+  }
+  spec.steps = wanted;
+  return absl::OkStatus();
+}
+
+// What servers that save for themselves cannot be asked for is refused: dropped silently, it would
+// leave the user with another recording than the one that was asked for.
+absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec) {
+  struct Flag {
+    std::string_view name;
+    bool given;
+  };
+  for (const Flag& flag : std::initializer_list<Flag>{
+           {"--steps", spec.steps.has_value()},
+           {"--look-back", spec.look_back > Nanos{0}},
+           {"--ready-timeout", spec.ready_timeout > Nanos{0}},
+           {"--guard", spec.guard.has_value()},
+           {"--max-skew", spec.max_skew.has_value()},
+           {"--on-late-start Discard", spec.on_late_start == OnLateStart::kDiscard},
+           {"--ranks", !flags.ranks.empty()},
+           {"--local-ranks", !flags.local_ranks.empty()},
+           {"--max-bytes-per-worker", spec.max_bytes > 0},
+           {"--abort-slowdown", spec.abort_slowdown_percent > 0},
+       }) {
+    if (flag.given)
+      return absl::InvalidArgumentError(
+          StrCat(flag.name, " cannot be combined with ",
+                 flags.server_saves ? "--server-saves" : "--worker-list",
+                 ": servers that save their traces themselves do not know of it"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::size_t workers,
+                                              WallTime now) {
+  CaptureSpec spec;
+  spec.request = StrCat("strobe capture on ", workers, " workers");
+  spec.uid = StrCat("cli-", getpid(), "-", ToUnixNanos(now));
+  spec.logdir = AbsolutePlace(flags.logdir);
+  RETURN_IF_ERROR(Logdir::Parse(spec.logdir).status());
+  spec.run = flags.run.empty()
+                 ? DefaultRunName(now, "capture", StrCat(ToUnixNanos(now) % 100'000'000))
+                 : flags.run;
+  if (!IsSafeName(spec.run, 200)) {
+    return absl::InvalidArgumentError(
+        "--run must be 1 to 200 characters of [A-Za-z0-9._-], not starting with a dot");
+  }
+  RETURN_IF_ERROR(ParseTimes(flags, spec));
+  RETURN_IF_ERROR(ParseSteps(flags, spec));
+  spec.on_late_start =
+      flags.on_late_start == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
+  const absl::StatusOr<std::size_t> least = ResolveMinWorkers(flags.min_workers, workers);
+  if (!least.ok())
+    return absl::InvalidArgumentError(StrCat("--min-workers: ", MessageOf(least.status())));
+  spec.min_workers = *least;
+  spec.attempts = flags.attempts;
+  spec.tracers.set_host(flags.host);
+  spec.tracers.set_host_filter(flags.host_filter);
+  spec.tracers.set_device(flags.device);
+  spec.tracers.set_python(flags.python);
+  spec.tracers.set_shapes(flags.shapes);
+  spec.tracers.set_stacks(flags.stacks);
+  spec.tracers.set_memory(flags.memory);
+  spec.tracers.set_flops(flags.flops);
+  spec.tracers.set_modules(flags.modules);
+  spec.tracers.set_keep_original(flags.keep_original);
+  spec.max_bytes = flags.max_bytes;
+  spec.abort_memory_percent = flags.abort_memory;
+  spec.abort_slowdown_percent = flags.abort_slowdown;
+  if (flags.saved_by_servers()) RETURN_IF_ERROR(CheckServerSaves(flags, spec));
+  return spec;
+}
+
+namespace {
+
+// Replaces a level's name by its number, and leaves its number as it is.
+CLI::Validator LevelText(std::span<const std::string_view> names) {
+  return CLI::Validator(
+      [names](std::string& text) -> std::string {
+        for (std::size_t level = 0; level < names.size(); ++level) {
+          if (text != StrCat(level) && !absl::EqualsIgnoreCase(text, std::string(names[level])))
+            continue;
+          text = StrCat(level);
+          return "";
+        }
+        return StrCat("must be one of ", LevelNames(names), ", or 0 to ", names.size() - 1);
+      },
+      "", "level");
+}
+
+CLI::Validator BytesText() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        const std::optional<std::uint64_t> bytes = ParseBytes(text);
+        if (!bytes) return "must be a positive quantity of bytes, such as 512Mi";
+        text = StrCat(*bytes);
+        return "";
+      },
+      "", "bytes");
+}
+
+// Replaces Never by 0, which is no limit on the wire.
+CLI::Validator PercentText() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        int percent = 0;
+        if (absl::EqualsIgnoreCase(text, "Never"))
+          text = "0";
+        else if (!absl::SimpleAtoi(text, &percent) || percent < 1 || percent > 100)
+          return "must be from 1 to 100, or Never for no limit";
+        return "";
+      },
+      "", "percent");
+}
+
+void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
+  command.add_option("--duration", flags.duration, "how long to record, from 1ms to 10m")
+      ->capture_default_str();
+  command
+      .add_option("--steps", flags.steps,
+                  "record this many training steps, the same on all workers, instead of a window "
+                  "of time; --duration applies only if the workers report no steps [by time]")
+      ->check(CLI::Range(1, 10000));
+  command.add_option("--at-step", flags.at_step,
+                     "with --steps, the first step: a number, *N for the next multiple of N, or "
+                     "next [next]");
+  command.add_option("--look-back", flags.look_back,
+                     "how far the traces reach back before the start, at most 10m, on workers "
+                     "whose flight recorder is on [as far as the sidecar's --flight-recorder]");
+  command.add_option("--delay", flags.delay,
+                     "time from now to the start, at most 1h [the shortest one that is safe]");
+  command
+      .add_option("--ready-timeout", flags.ready_timeout,
+                  "how long to wait for workers that are busy or not available yet, at most 1h")
+      ->capture_default_str();
+  command.add_option("--collect-timeout", flags.collect_timeout,
+                     "how long collecting and uploading the traces may take, at least 1s [3m, or "
+                     "twice the duration]");
+  command.add_option("--guard", flags.guard,
+                     "time to record before and after the window, so that workers that start late "
+                     "still cover it [from the measured lateness, at least 5ms]");
+  command.add_option("--max-skew", flags.max_skew,
+                     "largest time between the starts of two workers [any]");
+}
+
+void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
+  command
+      .add_option("--on-late-start", flags.on_late_start,
+                  "what to do with a trace that does not cover the whole window: Keep or Discard")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"Keep", "Discard"}));
+  command
+      .add_option("--min-workers", flags.min_workers,
+                  "how many workers must have a usable trace, as a number or a percentage")
+      ->capture_default_str();
+  command.add_option("--attempts", flags.attempts, "maximum number of attempts")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10));
+  command
+      .add_option("--ranks", flags.ranks,
+                  "record only the processes with these ranks in the job, such as 0,7")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 999'999'999));
+  command
+      .add_option("--local-ranks", flags.local_ranks,
+                  "of each worker, record only the processes with these local ranks, such as 0")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 999'999'999));
+  command
+      .add_option("--max-bytes-per-worker", flags.max_bytes,
+                  "refuse traces that are larger than this quantity of bytes, such as 512Mi [no "
+                  "limit]")
+      ->type_name("QUANTITY")
+      ->transform(BytesText());
+  command
+      .add_option("--abort-memory", flags.abort_memory,
+                  "stop a worker's capture when its trainer uses this percentage of a memory "
+                  "limit, or Never; needs the agent or Strobe's Python package in the trainer")
+      ->capture_default_str()
+      ->type_name("PERCENT")
+      ->transform(PercentText());
+  command
+      .add_option("--abort-slowdown", flags.abort_slowdown,
+                  "stop a worker's capture when its training steps take this percentage longer "
+                  "than before; needs the agent or Strobe's Python package in the trainer [never]")
+      ->check(CLI::Range(1, 10000));
+}
+
+void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
+  command
+      .add_option("--host-tracer-level", flags.host,
+                  "what to record on the host: Disabled (nothing), Critical (annotations), Info "
+                  "(also costly operations), Verbose (everything); or 0 to 3")
+      ->default_str(std::string(kHostLevels[kDefaultHostLevel]))
+      ->type_name("LEVEL")
+      ->transform(LevelText(kHostLevels));
+  command
+      .add_option("--host-filter", flags.host_filter,
+                  "bit mask: annotations that have a mask are recorded only if the two share a bit "
+                  "[all]")
+      ->check(CLI::Range(1u, std::numeric_limits<unsigned>::max()));
+  command
+      .add_option("--device-tracer-level", flags.device,
+                  "whether to record accelerators: Enabled or Disabled; or 1 or 0")
+      ->default_str(std::string(kSwitchLevels[kDefaultDeviceLevel]))
+      ->type_name("LEVEL")
+      ->transform(LevelText(kSwitchLevels));
+  command
+      .add_option("--python-tracer-level", flags.python,
+                  "whether to record Python calls: Enabled or Disabled; or 1 or 0")
+      ->default_str(std::string(kSwitchLevels[0]))
+      ->type_name("LEVEL")
+      ->transform(LevelText(kSwitchLevels));
+  command.add_flag("--shapes", flags.shapes,
+                   "PyTorch only: record the shapes and types of operators' inputs");
+  command.add_flag("--stacks", flags.stacks,
+                   "PyTorch only: record every Python function, which slows the trainer down");
+  command.add_flag("--memory", flags.memory, "PyTorch only: record memory allocations");
+  command.add_flag(
+      "--flops", flags.flops,
+      "PyTorch only: estimate operators' floating-point operations; includes --shapes");
+  command.add_flag("--modules", flags.modules,
+                   "PyTorch only: record calls of modules; includes --stacks");
+  command.add_flag("--keep-original", flags.keep_original,
+                   "PyTorch only: keep the profiler's own JSON file next to the trace");
+}
+
+void AddStockServerFlags(CLI::App& command, CaptureFlags& flags) {
+  command.add_flag(
+      "--server-saves", flags.server_saves,
+      "stock profiler servers only: each server writes its trace to the logdir itself; "
+      "the skew cannot be measured then");
+  command.add_flag(
+      "--host-tracing-on-old-servers", flags.risks.host_tracing_on_old_servers,
+      "stock profiler servers only: also record host annotations through servers from before 2026; "
+      "this crashes trainers with jaxlib 0.5.0 to 0.8.3 and without TensorFlow");
+  command.add_flag(
+      "--gpu-tracing-by-servers", flags.risks.gpu_tracing_by_servers,
+      "stock profiler servers only: also record NVIDIA GPUs through servers of this machine; the "
+      "end of such a recording can take the GPU from the program");
+  command.add_option("--worker-list", flags.worker_list,
+                     "Cloud TPU only: comma-separated list of the slice's workers; the master "
+                     "named by --workers profiles them");
+}
+
+}  // namespace
+
+void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
+  command
+      .add_option("--workers", flags.workers,
+                  "comma-separated list of host:port or grpc://host:port, each the address of a "
+                  "sidecar or of a stock profiler server")
+      ->required();
+  command
+      .add_option("--logdir", flags.logdir,
+                  "where to store the run: a path or a URL that every sidecar can write to")
+      ->required();
+  command.add_option("--run", flags.run, "name of the run [<time>_capture_<digits>]");
+  AddTimeFlags(command, flags);
+  AddRuleFlags(command, flags);
+  AddTracerFlags(command, flags);
+  AddStockServerFlags(command, flags);
+  command.add_flag(
+      "--insecure-plaintext", flags.insecure_plaintext,
+      "connect to workers without TLS; required, because this command has no certificates");
+  AddStorageConfigFlag(command, flags.storage_config);
+  AddOutputFlag(command, flags.output, " with the run's manifest");
+  command.add_flag("--quiet", flags.quiet, "show no progress");
+  command.footer(
+      "Examples:\n"
+      "  strobe capture --insecure-plaintext --workers 10.0.0.2:9470,10.0.0.3:9470 --logdir "
+      "/nfs/logs --duration 2s\n"
+      "  strobe capture --insecure-plaintext --workers grpc://localhost:9012 --logdir /tmp/logs   "
+      "# a stock profiler server\n"
+      "Ctrl-C ends the recording early and keeps it. Pressed again, it cancels the capture; with "
+      "--worker-list\nit does so at once.\n"
+      "Exit code: 0 enough workers have a trace in the logdir, 1 they do not, 2 a flag is wrong.");
+}
+
+}  // namespace strobe

@@ -1,0 +1,46 @@
+// The flags of `strobe capture` and the capture that they describe.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "capture/capture_spec.h"
+#include "capture/tracer_levels.h"
+#include "common/protocol/capture_defaults.h"
+#include "sidecar/source/base/server_risks.h"
+
+namespace strobe {
+
+// Durations are texts such as "2s"; empty = the default that the help text names.
+struct CaptureFlags {
+  std::string workers{}, logdir{}, run{}, worker_list{}, storage_config{};
+  std::string duration = "1s", delay{}, ready_timeout = "0s", guard{}, max_skew{},
+              collect_timeout{};
+  std::string on_late_start = "Keep", min_workers = "100%", output = "table";
+  std::string at_step{}, look_back{};
+  unsigned steps = 0;  // 0 = a window of time.
+  int attempts = 3;
+  unsigned host = kDefaultHostLevel, device = kDefaultDeviceLevel, python = 0;
+  unsigned host_filter = 0;  // 0 = all annotations.
+  bool shapes = false, stacks = false, memory = false, flops = false, modules = false,
+       keep_original = false;
+  std::uint64_t max_bytes = 0;  // 0 = no limit.
+  std::vector<std::uint32_t> ranks{}, local_ranks{};
+  unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;  // 0 = no limit.
+  bool insecure_plaintext = false, server_saves = false, quiet = false;
+  ServerRisks risks;
+
+  // Whether the traces do not pass through this process.
+  bool saved_by_servers() const { return server_saves || !worker_list.empty(); }
+};
+
+void AddCaptureFlags(CLI::App& command, CaptureFlags& flags);
+
+// The capture of `workers` workers that the flags ask for. `now` and this process's id make the
+// names of the capture and of its run unique. InvalidArgument names the flag that is wrong.
+absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::size_t workers,
+                                              WallTime now);
+
+}  // namespace strobe

@@ -1,0 +1,172 @@
+#include "cli/kube/capture_request.h"
+
+#include <array>
+
+#include "absl/strings/numbers.h"
+#include "cli/kube/target_argument.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/base/names.h"
+
+namespace strobe::cluster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = FieldFlag::Kind;
+
+// A name with five appended letters must have at most 253 characters, and names of runs less.
+constexpr std::size_t kMaxPrefix = 100;
+constexpr std::string_view kPreflightTtl = "10m";
+
+constexpr std::array kFieldFlags = {
+    FieldFlag{"--duration", "/duration", Kind::kText, "DURATION", "how long to record, 1ms to 10m"},
+    FieldFlag{"--steps", "/steps", Kind::kNumber, "NUMBER",
+              "record this many training steps, the same on all workers, instead of a window of "
+              "time"},
+    FieldFlag{"--look-back", "/lookBack", Kind::kText, "DURATION",
+              "how far the traces reach back before the start, at most 10m"},
+    FieldFlag{"--ranks", "/target/workers/ranks", Kind::kNumbers, "RANKS",
+              "record only the workers with these ranks, such as 0,7"},
+    FieldFlag{"--sample", "/target/workers/count", Kind::kNumber, "NUMBER",
+              "record only this many workers, evenly spread over the ranks"},
+    FieldFlag{"--local-ranks", "/target/workers/localRanks", Kind::kNumbers, "RANKS",
+              "of each pod, record only the processes with these local ranks, such as 0"},
+    FieldFlag{"--container", "/target/container", Kind::kText, "NAME",
+              "record only the programs of this container"},
+    FieldFlag{"--expected-workers", "/target/expectedWorkers", Kind::kNumber, "NUMBER",
+              "how many workers should exist"},
+    FieldFlag{"--logdir", "/logdir", Kind::kText, "URL",
+              "where the run is written, as the workers see it"},
+    FieldFlag{"--run", "/run", Kind::kText, "NAME", "name of the run"},
+    FieldFlag{"--delay", "/start/delay", Kind::kText, "DURATION", "time from now to the start"},
+    FieldFlag{"--ready-timeout", "/start/readyTimeout", Kind::kText, "DURATION",
+              "how long to wait for workers that are busy or not available yet"},
+    FieldFlag{"--guard", "/start/guard", Kind::kText, "DURATION",
+              "time to record before and after the window"},
+    FieldFlag{"--max-skew", "/maxSkew", Kind::kText, "DURATION",
+              "largest time between the starts of two workers"},
+    FieldFlag{"--collect-timeout", "/collectTimeout", Kind::kText, "DURATION",
+              "how long collecting and uploading may take"},
+    FieldFlag{"--on-late-start", "/onLateStart", Kind::kText, "Keep|Discard",
+              "what to do with a trace that does not cover the whole window"},
+    FieldFlag{"--min-workers", "/minWorkers", Kind::kNumberOrText, "NUMBER|PERCENT",
+              "how many workers must have a usable trace"},
+    FieldFlag{"--attempts", "/attempts", Kind::kNumber, "NUMBER", "maximum number of attempts"},
+    FieldFlag{"--source", "/source", Kind::kText, "Auto|Framework|Agent",
+              "where the events come from"},
+    FieldFlag{"--host-tracer-level", "/tracers/host", Kind::kText, "LEVEL",
+              "what to record on the host: Disabled, Critical, Info or Verbose"},
+    FieldFlag{"--device-tracer-level", "/tracers/device", Kind::kText, "LEVEL",
+              "whether to record accelerators: Enabled or Disabled"},
+    FieldFlag{"--python-tracer-level", "/tracers/python", Kind::kText, "LEVEL",
+              "whether to record Python calls: Enabled or Disabled"},
+    FieldFlag{"--max-bytes-per-worker", "/maxBytesPerWorker", Kind::kText, "QUANTITY",
+              "refuse traces that are larger than this, such as 512Mi"},
+    FieldFlag{"--ttl", "/ttlAfterFinished", Kind::kText, "DURATION",
+              "delete the request this long after its end, such as 24h"},
+    FieldFlag{"--reclaim-policy", "/reclaimPolicy", Kind::kText, "Retain|Delete",
+              "what happens to the run's files when the request is deleted"},
+};
+
+absl::StatusOr<Json> ValueOf(const FieldFlag& field, const std::string& text) {
+  std::int64_t number = 0;
+  switch (field.kind) {
+    case Kind::kText:
+      return Json(text);
+    case Kind::kNumber:
+      if (absl::SimpleAtoi(text, &number)) return Json(number);
+      break;
+    case Kind::kNumberOrText:
+      return absl::SimpleAtoi(text, &number) ? Json(number) : Json(text);
+    case Kind::kNumbers: {
+      Json numbers = Json::array();
+      for (const std::string& part : Split(text, ',')) {
+        if (!absl::SimpleAtoi(part, &number))
+          return absl::InvalidArgumentError(
+              StrCat(field.flag, " \"", text, "\" must be numbers, such as 0,7"));
+        numbers.push_back(number);
+      }
+      return numbers;
+    }
+  }
+  return absl::InvalidArgumentError(StrCat(field.flag, " \"", text, "\" must be a number"));
+}
+
+absl::Status SetStep(const std::string& text, Json& spec) {
+  if (text.empty()) return absl::OkStatus();
+  std::int64_t number = 0;
+  if (text == "next")
+    spec["start"]["step"] = {{"next", true}};
+  else if (text.starts_with('*') && absl::SimpleAtoi(text.substr(1), &number))
+    spec["start"]["step"] = {{"multipleOf", number}};
+  else if (absl::SimpleAtoi(text, &number))
+    spec["start"]["step"] = {{"number", number}};
+  else
+    return absl::InvalidArgumentError(
+        StrCat("--at-step \"", text,
+               "\" must be next, a step number, or * and a number for the next multiple"));
+  return absl::OkStatus();
+}
+
+void SetName(const CaptureRequestFlags& flags, Json& metadata) {
+  if (!flags.name.empty()) {
+    metadata.erase("generateName");
+    metadata["name"] = flags.name;
+    return;
+  }
+  if (metadata.contains("name") || metadata.contains("generateName")) return;
+  const std::string target = NameOfTarget(flags.target);
+  metadata["generateName"] = StrCat(target.empty() ? "capture" : target.substr(0, kMaxPrefix), "-");
+}
+
+}  // namespace
+
+std::span<const FieldFlag> FieldFlags() { return kFieldFlags; }
+
+absl::StatusOr<Json> RequestOf(const CaptureRequestFlags& flags, const Json& base) {
+  Json request = base;
+  if (base.is_null()) {
+    request = {{"apiVersion", kApiVersion},
+               {"kind", kRequestKind},
+               {"metadata", Json::object()},
+               {"spec", Json::object()}};
+  } else if (!base.is_object() || base.value("kind", "") != kRequestKind ||
+             !base.value("spec", Json::object()).is_object()) {
+    return absl::InvalidArgumentError("--from must name a file with one ProfileRequest");
+  }
+  Json& spec = request["spec"];
+  const bool named = !flags.target.empty() || !flags.selector.empty();
+  if (named || !spec.contains("target")) {
+    ASSIGN_OR_RETURN(Json target, TargetOf(flags.target, flags.selector));
+    if (spec.contains("target") && spec["target"].is_object()) {
+      for (const char* chosen : {"selector", "jobRef", "pods"}) spec["target"].erase(chosen);
+    }
+    spec["target"].update(target);
+  }
+  for (const FieldFlag& field : kFieldFlags) {
+    const auto given = flags.fields.find(std::string(field.flag));
+    if (given == flags.fields.end() || given->second.empty()) continue;
+    ASSIGN_OR_RETURN(spec[Json::json_pointer(std::string(field.pointer))],
+                     ValueOf(field, given->second));
+  }
+  // The API asks for this policy where workers are chosen.
+  const Json& workers = spec["target"].value("workers", Json::object());
+  if (workers.contains("count") || workers.contains("ranks"))
+    spec["target"]["workers"]["policy"] = "Sample";
+  if (const absl::Status set = SetStep(flags.at_step, spec); !set.ok()) return set;
+  SetName(flags, request["metadata"]);
+  return request;
+}
+
+void MakePreflight(Json& request) {
+  Json& metadata = request["metadata"];
+  const std::string named = metadata.value("name", metadata.value("generateName", "capture"));
+  metadata.erase("name");
+  metadata["generateName"] =
+      StrCat("check-", named.substr(0, kMaxPrefix), named.ends_with('-') ? "" : "-");
+  request["spec"]["preflightOnly"] = true;
+  request["spec"]["ttlAfterFinished"] = kPreflightTtl;
+  request["spec"].erase("reclaimPolicy");
+}
+
+}  // namespace strobe::cluster

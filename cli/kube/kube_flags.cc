@@ -1,0 +1,242 @@
+#include "cli/kube/kube_flags.h"
+
+#include <utility>
+
+#include "cli/base/common_flags.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+constexpr char kConnectionGroup[] = "Flags of kubectl";
+
+struct Passed {
+  const char* names;
+  std::string ConnectionFlags::*value;
+  const char* help;
+};
+constexpr Passed kPassed[] = {
+    {"-n,--namespace", &ConnectionFlags::ns, "the namespace of the job"},
+    {"--context", &ConnectionFlags::context, "the context of the kubeconfig"},
+    {"--kubeconfig", &ConnectionFlags::kubeconfig, "the kubeconfig"},
+    {"--cluster", &ConnectionFlags::cluster, "the cluster of the kubeconfig"},
+    {"--user", &ConnectionFlags::user, "the user of the kubeconfig"},
+    {"--as", &ConnectionFlags::as, "the user to impersonate"},
+    {"--as-uid", &ConnectionFlags::as_uid, "the UID to impersonate"},
+    {"-s,--server", &ConnectionFlags::server, "the API server's address"},
+    {"--token", &ConnectionFlags::token, "a bearer token"},
+    {"--request-timeout", &ConnectionFlags::request_timeout, "limit of one request, such as 10s"},
+    {"--certificate-authority", &ConnectionFlags::certificate_authority,
+     "file with the API server's authority"},
+    {"--tls-server-name", &ConnectionFlags::tls_server_name,
+     "the name in the API server's certificate"},
+    {"--cache-dir", &ConnectionFlags::cache_dir, "kubectl's cache"},
+};
+
+constexpr char kExitCodes[] =
+    "Exit code: 0 enough workers have a trace in the logdir, 1 they do not, 2 a flag or a field is "
+    "wrong, 130 the command was interrupted.";
+
+// The flags that describe a capture.
+void AddRequestFlags(CLI::App& command, cluster::CaptureRequestFlags& flags, std::string& from) {
+  command.add_option("target", flags.target,
+                     "the workers: one job as KIND/NAME, such as job/llm, or pods as pod/NAME");
+  command.add_option("-l,--selector", flags.selector,
+                     "the workers by the labels of their pods, such as app=train");
+  command.add_option(
+      "-f,--from", from,
+      "file with a ProfileRequest, whose fields the flags override; - is standard input");
+  for (const cluster::FieldFlag& field : cluster::FieldFlags()) {
+    const std::string flag(field.flag);
+    command.add_option(flag, flags.fields[flag], std::string(field.help))
+        ->type_name(std::string(field.type));
+  }
+  command.add_option("--at-step", flags.at_step,
+                     "with --steps, the first step: a number, *N for the next multiple of N, or "
+                     "next");
+}
+
+void AddNames(CLI::App& command, KubeNamesFlags& flags, const char* which) {
+  command.add_option("name", flags.names, which)->required();
+  AddConnectionFlags(command, flags.connection);
+}
+
+void AddKubectlOutput(CLI::App& command, std::string& output) {
+  command.add_option("-o,--output", output, "table, json, yaml or name")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"table", "json", "yaml", "name"}));
+}
+
+}  // namespace
+
+std::vector<std::string> ConnectionFlags::Arguments() const {
+  std::vector<std::string> arguments;
+  for (const Passed& passed : kPassed) {
+    const std::string names = passed.names;
+    if (const std::string& value = this->*passed.value; !value.empty())
+      arguments.push_back(StrCat(names.substr(names.find("--")), "=", value));
+  }
+  for (const std::string& group : as_group) arguments.push_back(StrCat("--as-group=", group));
+  if (insecure_skip_tls_verify) arguments.emplace_back("--insecure-skip-tls-verify");
+  return arguments;
+}
+
+void AddConnectionFlags(CLI::App& command, ConnectionFlags& flags) {
+  for (const Passed& passed : kPassed)
+    command.add_option(passed.names, flags.*passed.value, passed.help)->group(kConnectionGroup);
+  command.add_option("--as-group", flags.as_group, "a group to impersonate; may be repeated")
+      ->allow_extra_args(false)  // The next word may be the job.
+      ->group(kConnectionGroup);
+  command
+      .add_flag("--insecure-skip-tls-verify", flags.insecure_skip_tls_verify,
+                "do not check the API server's certificate")
+      ->group(kConnectionGroup);
+}
+
+void AddKubeCaptureFlags(CLI::App& command, KubeCaptureFlags& flags) {
+  AddRequestFlags(command, flags.request, flags.from);
+  command.add_option("--name", flags.request.name,
+                     "name of the request [the job's, with letters appended]");
+  command
+      .add_option(
+          "--dry-run", flags.dry_run,
+          "server: let the API server check the request without storing it; client: only build it")
+      ->check(CLI::IsMember({"server", "client", "none"}));
+  command
+      .add_option("-o,--output", flags.output,
+                  "print the request as json or yaml, or its name, and do not wait; with --wait, "
+                  "print it when it has ended")
+      ->check(CLI::IsMember({"json", "yaml", "name"}));
+  auto* wait = command.add_flag("--wait", flags.wait,
+                                "wait until the request has ended; the default without --output");
+  command.add_flag("--no-wait", flags.no_wait, "only create the request")->excludes(wait);
+  command.add_flag("--open", flags.open,
+                   "when the run is stored, show it as kubectl strobe view does");
+  command.add_flag("--quiet", flags.quiet, "show no progress");
+  AddConnectionFlags(command, flags.connection);
+  command.footer(StrCat(
+      "A field that no flag sets has the default of the ProfileRequest; see kubectl explain "
+      "profilerequest.spec.\n"
+      "Examples:\n"
+      "  kubectl strobe capture job/llm -n ml --duration 2s\n"
+      "  kubectl strobe capture jobset/llm -n ml --steps 5 --ranks 0,7 --logdir gs://traces/ml\n"
+      "  kubectl strobe capture job/llm -n ml --dry-run=server -o yaml\n"
+      "Ctrl-C cancels the capture. Pressed again, it ends the command without waiting.\n",
+      kExitCodes));
+}
+
+void AddKubeCheckFlags(CLI::App& command, KubeCheckFlags& flags) {
+  AddRequestFlags(command, flags.request, flags.from);
+  AddOutputFlag(command, flags.output);
+  command.add_option("--timeout", flags.timeout, "how long the operator and the workers may take")
+      ->capture_default_str();
+  AddConnectionFlags(command, flags.connection);
+  command.footer(
+      "Creates a request with preflightOnly and deletes it again. Nothing is recorded. Each worker "
+      "writes and deletes a small object in the logdir.\n"
+      "Examples:\n"
+      "  kubectl strobe check job/llm -n ml\n"
+      "  kubectl strobe check job/llm -n ml --duration 5m --logdir gs://traces/ml --output json\n"
+      "Exit code: 0 a capture would work now, 1 it would not, 2 a flag is wrong.");
+}
+
+void AddKubeViewFlags(CLI::App& command, KubeViewFlags& flags) {
+  command.add_option("run", flags.what, "name of a request, or the URL of a run or of a logdir")
+      ->required();
+  command.add_option("--service-account", flags.service_account,
+                     "identity with which the viewer reads the traces [that of the job's pods]");
+  command.add_option("--image", flags.image,
+                     "image with the program strobe [that of the job's sidecars]");
+  command.add_option("--memory", flags.memory, "memory limit of the viewer")->capture_default_str();
+  command
+      .add_option("--deadline", flags.deadline,
+                  "Kubernetes removes the viewer after this time, whatever happens to this command")
+      ->capture_default_str();
+  command.add_option("--timeout", flags.timeout, "how long the viewer may take to start")
+      ->capture_default_str();
+  command.add_option("--port", flags.port, "local port; 0 picks a free one")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
+  command.add_flag("--no-open", flags.no_open, "only print the address, open no browser");
+  command.add_flag("--quiet", flags.quiet, "show no progress");
+  AddConnectionFlags(command, flags.connection);
+  command.footer(
+      "Runs a viewer as a Job in the namespace and forwards a port of this machine to it, so that "
+      "the traces stay in the cluster. It uses the image, the storage settings and the identity of "
+      "the job's sidecars. You need the rights to create, get, list and delete jobs, to list pods, "
+      "and to create pods/portforward.\n"
+      "The viewer is removed when this command ends. It ends by itself a minute after the command "
+      "is killed or loses its connection to the cluster.\n"
+      "Examples:\n"
+      "  kubectl strobe view llm-x7k2p -n ml\n"
+      "  kubectl strobe view gs://traces/ml --service-account traces-reader -n ml\n"
+      "Exit code: 0 ended by Ctrl-C, 1 the viewer could not be started or ended, 2 a flag is "
+      "wrong.");
+}
+
+void AddKubeListFlags(CLI::App& command, KubeListFlags& flags) {
+  command.add_flag("-A,--all-namespaces", flags.all_namespaces,
+                   "list the requests of all namespaces");
+  AddKubectlOutput(command, flags.output);
+  AddConnectionFlags(command, flags.connection);
+  command.footer(
+      "Examples:\n"
+      "  kubectl strobe ls -n ml\n"
+      "Exit code: 0 listed, 1 the cluster refused, 2 a flag is wrong.");
+}
+
+void AddKubeGetFlags(CLI::App& command, KubeNamesFlags& flags) {
+  AddNames(command, flags, "names of the requests");
+  AddKubectlOutput(command, flags.output);
+  command.footer(
+      "Examples:\n"
+      "  kubectl strobe get llm-x7k2p -n ml\n"
+      "Exit code: 0 all of them succeeded, 1 not all of them, 2 a flag is wrong.");
+}
+
+void AddKubeCancelFlags(CLI::App& command, KubeNamesFlags& flags) {
+  AddNames(command, flags, "names of the requests to cancel");
+  command.footer(
+      "Examples:\n"
+      "  kubectl strobe cancel llm-x7k2p -n ml\n"
+      "Exit code: 0 cancelled, 1 the cluster refused, 2 a flag is wrong.");
+}
+
+void AddKubeRmFlags(CLI::App& command, KubeNamesFlags& flags) {
+  AddNames(command, flags, "names of the requests to delete");
+  command.footer(
+      "A capture that is under way is cancelled. The run's files are kept, unless the request's "
+      "reclaimPolicy is Delete; strobe rm deletes them.\n"
+      "Examples:\n"
+      "  kubectl strobe rm llm-x7k2p -n ml\n"
+      "Exit code: 0 deleted, 1 the cluster refused, 2 a flag is wrong.");
+}
+
+void AddKubeLogsFlags(CLI::App& command, KubeNamesFlags& flags) {
+  AddNames(command, flags, "names of the requests");
+  command.add_option("--tail", flags.tail, "how many lines of each sidecar's log to show")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000));
+  command.footer(
+      "Shows the events of the request, and the logs of the sidecars of workers that did not end "
+      "Ok.\n"
+      "Examples:\n"
+      "  kubectl strobe logs llm-x7k2p -n ml\n"
+      "Exit code: 0 shown, 1 not or not all of it shown, 2 a flag is wrong.");
+}
+
+void AddKubeCpFlags(CLI::App& command, KubeNamesFlags& flags) {
+  command.add_option("name", flags.name, "name of the request")->required();
+  command.add_option("to", flags.to, "the logdir to copy to; the run keeps its name")->required();
+  command.add_flag("--quiet", flags.quiet, "show no progress");
+  AddStorageConfigFlag(command, flags.storage_config);
+  AddConnectionFlags(command, flags.connection);
+  command.footer(
+      "Reads the run with your own credentials for its store, as strobe cp does. The run of a file "
+      "logdir must be mounted here under the same path.\n"
+      "Examples:\n"
+      "  kubectl strobe cp llm-x7k2p /tmp/logs -n ml\n"
+      "Exit code: 0 copied, 1 not or not all of it copied, 2 a flag is wrong.");
+}
+
+}  // namespace strobe

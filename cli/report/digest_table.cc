@@ -1,0 +1,152 @@
+#include "cli/report/digest_table.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cli/report/worker_sum.h"
+#include "collector/trace/digest/digest_json.h"
+#include "collector/trace/report/run_summary.h"
+#include "common/base/duration.h"
+#include "common/base/saturated.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+std::string MedianOf(std::vector<std::int64_t> lengths_ns) {
+  if (lengths_ns.empty()) return "-";
+  const auto middle = lengths_ns.begin() + static_cast<std::ptrdiff_t>(lengths_ns.size() / 2);
+  std::nth_element(lengths_ns.begin(), middle, lengths_ns.end());
+  return FormatDuration(Nanos{*middle});
+}
+
+std::string Share(bool known, std::int64_t part_ns, std::int64_t whole_ns) {
+  if (!known || whole_ns <= 0) return "-";
+  return absl::StrFormat("%.1f%%",
+                         100 * static_cast<double>(part_ns) / static_cast<double>(whole_ns));
+}
+
+std::string Heading(std::span<const Digest> digests, const std::vector<WorkerSum>& sums,
+                    std::string_view loop) {
+  std::string text = StrCat(digests.size(), digests.size() == 1 ? " worker, " : " workers, ");
+  if (loop.empty()) return text + "no training step was found";
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last = std::numeric_limits<std::int64_t>::min();
+  std::vector<std::int64_t> lengths;
+  for (const WorkerSum& sum : sums) {
+    if (sum.steps == 0) continue;
+    first = std::min(first, sum.first);
+    last = std::max(last, sum.last);
+    lengths.insert(lengths.end(), sum.lengths_ns.begin(), sum.lengths_ns.end());
+  }
+  return StrCat(text, "steps ", first, " to ", last, " of ", loop, ", median ", MedianOf(lengths));
+}
+
+Row WorkerRow(const Digest& digest, const WorkerSum& sum) {
+  const DigestKnows& knows = digest.knows;
+  return {digest.worker,
+          digest.rank ? StrCat(*digest.rank) : "-",
+          StrCat(sum.steps),
+          MedianOf(sum.lengths_ns),
+          Share(knows.device, sum.time.compute_ns, sum.span_ns),
+          Share(knows.device, sum.time.exposed_communication_ns, sum.span_ns),
+          Share(knows.device, sum.time.exposed_copies_ns, sum.span_ns),
+          Share(knows.device, sum.time.idle_ns, sum.span_ns),
+          Share(knows.input, sum.host.input_stall_ns, sum.span_ns),
+          Share(knows.launches, sum.host.host_bound_ns, sum.span_ns)};
+}
+
+struct OpTotal {
+  std::uint64_t count = 0;
+  std::int64_t total_ns = 0, self_ns = 0;
+};
+
+// The operations with the most self time: on devices or, if no worker tells of devices, of all.
+std::vector<Row> TopOps(std::span<const Digest> digests, std::size_t top) {
+  const bool devices =
+      std::any_of(digests.begin(), digests.end(), [](const Digest& d) { return d.knows.device; });
+  std::map<std::pair<std::string_view, WorkKind>, OpTotal> totals;
+  std::int64_t all_ns = 0;
+  for (const Digest& digest : digests) {
+    for (const DigestOp& op : digest.ops) {
+      const bool of_device = op.kind == WorkKind::kCompute || op.kind == WorkKind::kCommunication ||
+                             op.kind == WorkKind::kCopy;
+      if (devices && !of_device) continue;
+      OpTotal& total = totals[{digest.names[op.name], op.kind}];
+      total.count += op.count;
+      total.total_ns = AddSaturated(total.total_ns, op.total_ns);
+      total.self_ns = AddSaturated(total.self_ns, op.self_ns);
+      all_ns = AddSaturated(all_ns, op.self_ns);
+    }
+  }
+  std::vector<std::pair<std::pair<std::string_view, WorkKind>, OpTotal>> order(totals.begin(),
+                                                                               totals.end());
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return a.second.self_ns > b.second.self_ns;
+  });
+  std::vector<Row> rows = {{"SELF", "SHARE", "COUNT", "AVERAGE", "KIND", "OPERATION"}};
+  for (std::size_t i = 0; i < std::min(top, order.size()); ++i) {
+    const auto& [key, total] = order[i];
+    const auto count = static_cast<std::int64_t>(std::max<std::uint64_t>(total.count, 1));
+    rows.push_back({FormatDuration(Nanos{total.self_ns}), Share(true, total.self_ns, all_ns),
+                    StrCat(total.count), FormatDuration(Nanos{total.total_ns / count}),
+                    std::string(NameOf(key.second)), std::string(key.first)});
+  }
+  return rows;
+}
+
+// What the numbers do not include.
+std::vector<std::string> Remarks(std::span<const Digest> digests) {
+  std::vector<std::string> remarks;
+  const auto any = [&](auto is) { return std::any_of(digests.begin(), digests.end(), is); };
+  if (any([](const Digest& d) { return d.knows.host_device; }))
+    remarks.emplace_back("Without a device, operations on the host's threads count as its work.");
+  if (any([](const Digest& d) { return d.knows.device_untold; }))
+    remarks.emplace_back(
+        "Some traces tell of a device, but not what ran on it: how it spent its time is not "
+        "known.");
+  if (any([](const Digest& d) { return !d.knows.device && !d.knows.device_untold; }))
+    remarks.emplace_back(
+        "Some traces show no work, neither of a device nor in operations on the host.");
+  if (any([](const Digest& d) {
+        return std::any_of(d.devices.begin(), d.devices.end(),
+                           [](const DigestDevice& device) { return device.coarse; });
+      }))
+    remarks.emplace_back(
+        "Some devices report only whole programs; all of their time counts as compute.");
+  return remarks;
+}
+
+}  // namespace
+
+std::vector<DocumentSection> DigestSections(std::span<const Digest> digests, std::size_t top,
+                                            std::span<const std::uint32_t> shown) {
+  using enum Column;
+  const std::string_view loop = report::MainLoop(digests);
+  std::vector<WorkerSum> sums;
+  for (const Digest& digest : digests) sums.push_back(SumOf(digest, loop));
+  DocumentSection workers{.heading = "Workers",
+                          .lines = {Heading(digests, sums, loop)},
+                          .columns = {kName, kNumber, kNumber, kNumber, kNumber, kNumber, kNumber,
+                                      kNumber, kNumber, kNumber},
+                          .rows = {{"WORKER", "RANK", "STEPS", "STEP", "COMPUTE", "EXPOSED COMM.",
+                                    "EXPOSED COPIES", "IDLE", "INPUT", "HOST-BOUND"}}};
+  for (const std::uint32_t i : shown) workers.rows.push_back(WorkerRow(digests[i], sums[i]));
+  if (shown.size() < digests.size())
+    workers.notes.push_back(StrCat(digests.size() - shown.size(),
+                                   " more workers, which take no longer, are not shown"));
+  std::vector<DocumentSection> sections = {std::move(workers)};
+  if (std::vector<Row> rows = TopOps(digests, top); rows.size() > 1)
+    sections.push_back({.heading = "Operations of all workers",
+                        .columns = {kNumber, kNumber, kNumber, kNumber, kText, kName},
+                        .rows = std::move(rows)});
+  for (std::string& remark : Remarks(digests)) sections.push_back({.lines = {std::move(remark)}});
+  return sections;
+}
+
+}  // namespace strobe

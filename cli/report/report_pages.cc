@@ -1,0 +1,154 @@
+#include "cli/report/report_pages.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "cli/report/comparison_table.h"
+#include "cli/report/digest_table.h"
+#include "cli/report/report_pictures.h"
+#include "cli/report/shown_workers.h"
+#include "cli/report/straggler_table.h"
+#include "cli/report/worker_sum.h"
+#include "collector/trace/report/excess.h"
+#include "collector/trace/report/figures_text.h"
+#include "collector/trace/report/headline.h"
+#include "collector/trace/report/run_summary.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+void Append(std::vector<DocumentSection> from, std::vector<DocumentSection>& to) {
+  for (DocumentSection& section : from) to.push_back(std::move(section));
+}
+
+std::string WorkerBars(std::span<const Digest> digests, const report::StragglerReport& stragglers,
+                       std::span<const std::uint32_t> shown) {
+  const std::string_view loop = report::MainLoop(digests);
+  std::vector<TimeBar> bars;
+  for (const std::uint32_t worker : shown) {
+    const WorkerSum sum = SumOf(digests[worker], loop);
+    TimeBar bar{.label = digests[worker].worker, .marked = IsLate(stragglers, worker)};
+    if (digests[worker].knows.device)
+      bar.ns = BarOf(sum.time, sum.host, static_cast<double>(std::max<std::size_t>(sum.steps, 1)));
+    bars.push_back(std::move(bar));
+  }
+  return BarPicture(bars);
+}
+
+// Steps in which a late worker had the most time of its own are marked.
+DocumentSection StepSection(const report::Job& job, const report::StragglerReport& stragglers) {
+  std::vector<StepMark> marks;
+  double longest = 0;
+  for (const report::JobStep& step : job.steps) {
+    if (step.workers.empty()) continue;
+    const auto most =
+        std::max_element(step.workers.begin(), step.workers.end(),
+                         [](const auto& a, const auto& b) { return a.OwnTotal() < b.OwnTotal(); });
+    const double ns = report::StepDuration(step);
+    longest = std::max(longest, ns);
+    marks.push_back({.title = StrCat("step ", step.number, ": ", report::TimeText(ns)),
+                     .ns = ns,
+                     .marked = IsLate(stragglers, most->worker)});
+    if (job.workers.size() > 1)
+      marks.back().title += StrCat(", most time of its own: ", NameOf(job.workers[most->worker]));
+  }
+  DocumentSection section{.heading = "Steps", .picture = StepPicture(marks, longest)};
+  if (std::any_of(marks.begin(), marks.end(), [](const StepMark& mark) { return mark.marked; }))
+    section.lines.emplace_back("Marked: a worker that is late had the most time of its own.");
+  if (marks.size() > kMaxDrawnSteps)
+    section.notes.push_back(StrCat(marks.size() - kMaxDrawnSteps, " more steps are not drawn"));
+  return section;
+}
+
+DocumentSection PictureSection(std::string heading, std::string picture) {
+  return {.heading = std::move(heading), .picture = std::move(picture)};
+}
+
+TimeBar BarOfRun(const char* label, const report::RunComparison& comparison,
+                 double report::Change::*value) {
+  constexpr std::pair<report::StepPart, BarPart> kDrawn[] = {
+      {report::StepPart::kCompute, BarPart::kCompute},
+      {report::StepPart::kExposedCommunication, BarPart::kExposedCommunication},
+      {report::StepPart::kExposedCopies, BarPart::kExposedCopies},
+      {report::StepPart::kInput, BarPart::kInput},
+      {report::StepPart::kGarbageCollection, BarPart::kGarbageCollection},
+      {report::StepPart::kHostBound, BarPart::kHostBound},
+      {report::StepPart::kIdle, BarPart::kIdle}};
+  TimeBar bar{.label = label};
+  for (const report::PartChange& part : comparison.parts) {
+    for (const auto& [from, to] : kDrawn) {
+      if (part.part == from) bar.ns[static_cast<std::size_t>(to)] = part.time.*value;
+    }
+  }
+  double& idle = bar.ns[static_cast<std::size_t>(BarPart::kIdle)];
+  for (const BarPart reason : {BarPart::kInput, BarPart::kGarbageCollection, BarPart::kHostBound})
+    idle = std::max(0.0, idle - bar.ns[static_cast<std::size_t>(reason)]);
+  return bar;
+}
+
+std::vector<DocumentSection> StepsOfRuns(const report::RunComparison& comparison) {
+  double longest = 0;
+  for (const auto* run : {&comparison.before, &comparison.after}) {
+    for (const double ns : run->step_ns) longest = std::max(longest, ns);
+  }
+  std::vector<DocumentSection> sections;
+  for (const auto& [run, name] : {std::pair(&comparison.before, "Steps before"),
+                                  std::pair(&comparison.after, "Steps after")}) {
+    std::vector<StepMark> marks;
+    for (std::size_t i = 0; i < std::min(run->step_ns.size(), kMaxDrawnSteps); ++i)
+      marks.push_back({.title = StrCat("step ", i + 1, " of ", run->step_ns.size(), ": ",
+                                       report::TimeText(run->step_ns[i])),
+                       .ns = run->step_ns[i]});
+    if (marks.empty()) continue;
+    sections.push_back(PictureSection(name, StepPicture(marks, longest)));
+    if (run->step_ns.size() > kMaxDrawnSteps)
+      sections.back().notes.push_back(
+          StrCat(run->step_ns.size() - kMaxDrawnSteps, " more steps are not drawn"));
+  }
+  return sections;
+}
+
+}  // namespace
+
+ReportDocument RunPage(const std::string& place, std::span<const Digest> digests,
+                       const report::Job& job, const report::StragglerReport& stragglers,
+                       const PageOptions& options) {
+  ReportDocument page{.title = place, .headline = report::Headline(job, stragglers)};
+  std::vector<std::uint32_t> shown =
+      ShownWorkers(job, stragglers, options.all_workers ? digests.size() : kMaxDrawnWorkers);
+  std::vector<DocumentSection> tables = DigestSections(digests, options.top, shown);
+  if (options.pictures) {
+    if (DocumentSection steps = StepSection(job, stragglers); !steps.picture.empty())
+      page.sections.push_back(std::move(steps));
+    if (std::string picture = WaitPicture(job, stragglers, shown); !picture.empty())
+      page.sections.push_back(PictureSection("Who waited", std::move(picture)));
+    tables.front().picture = WorkerBars(digests, stragglers, shown);
+  }
+  Append(StragglerSections(job, stragglers), page.sections);
+  Append(std::move(tables), page.sections);
+  return page;
+}
+
+ReportDocument ComparisonPage(const NamedRun& before, const NamedRun& after,
+                              const report::RunComparison& comparison, const PageOptions& options) {
+  ReportDocument page{.title = StrCat(before.place, " -> ", after.place),
+                      .headline = report::Headline(comparison)};
+  std::vector<DocumentSection> sections = ComparisonSections(comparison, options.top);
+  if (options.pictures) {
+    const TimeBar bars[] = {BarOfRun("before", comparison, &report::Change::before),
+                            BarOfRun("after", comparison, &report::Change::after)};
+    sections.front().picture = BarPicture(bars);
+    std::vector<DocumentSection> steps = StepsOfRuns(comparison);
+    sections.insert(sections.begin() + 1, std::make_move_iterator(steps.begin()),
+                    std::make_move_iterator(steps.end()));
+  }
+  Append(std::move(sections), page.sections);
+  page.sections.push_back(
+      {.heading = "Who holds up the others",
+       .lines = {StrCat("before: ", before.headline), StrCat("after: ", after.headline)}});
+  return page;
+}
+
+}  // namespace strobe

@@ -1,0 +1,47 @@
+#include "cli/report/svg.h"
+
+#include <cmath>
+
+#include "cli/report/html_text.h"
+#include "common/base/strings.h"
+#include "common/text/utf8.h"
+
+namespace strobe {
+namespace {
+
+// A tenth of a pixel is enough, and keeps large pictures small.
+std::string Pixels(double value) {
+  return StrCat(std::isfinite(value) ? std::round(value * 10) / 10 : 0);
+}
+
+std::string Titled(std::string_view title) {
+  return title.empty() ? "" : StrCat("<title>", HtmlText(title), "</title>");
+}
+
+}  // namespace
+
+std::string Shortened(std::string_view text, std::size_t most) {
+  return text.size() <= most ? std::string(text) : StrCat(CutUtf8(text, most - 2), "..");
+}
+
+Svg::Svg(double width, double height, std::string_view label)
+    : text_(StrCat("<svg viewBox=\"0 0 ", Pixels(width), " ", Pixels(height),
+                   "\" role=\"img\" aria-label=\"", HtmlText(label), "\">\n")) {}
+
+void Svg::Rect(const Box& box, std::string_view style, std::string_view title) {
+  if (!(box.width > 0) || !(box.height > 0)) return;
+  text_ +=
+      StrCat("<rect x=\"", Pixels(box.x), "\" y=\"", Pixels(box.y), "\" width=\"",
+             Pixels(box.width), "\" height=\"", Pixels(box.height), "\" class=\"", style, "\"");
+  text_ += title.empty() ? std::string("/>\n") : StrCat(">", Titled(title), "</rect>\n");
+}
+
+void Svg::Text(double x, double y, std::string_view style, std::string_view text,
+               std::string_view title) {
+  text_ += StrCat("<text x=\"", Pixels(x), "\" y=\"", Pixels(y), "\" class=\"", style, "\">",
+                  Titled(title), HtmlText(text), "</text>\n");
+}
+
+std::string Svg::Finish() { return std::move(text_) + "</svg>\n"; }
+
+}  // namespace strobe

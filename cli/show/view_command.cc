@@ -1,0 +1,188 @@
+#include "cli/show/view_command.h"
+
+#include <atomic>
+#include <iostream>
+
+#include "cli/base/common_flags.h"
+#include "cli/base/open_place.h"
+#include "cli/base/stop_at_signal.h"
+#include "cli/show/viewer_library.h"
+#include "common/base/duration.h"
+#include "common/base/guard.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/text/ip_text.h"
+#include "viewer/page_policy.h"
+#include "viewer/viewer.h"
+
+namespace strobe {
+namespace {
+
+constexpr int kViewSlowThreads = 4;
+
+// The run that is shown first. It is read while the user opens the browser.
+class FirstRun {
+ public:
+  // `alone`: there is nothing to show if it cannot be read.
+  FirstRun(viewer::Viewer& viewer, bool alone) : viewer_(viewer), alone_(alone) {}
+
+  // Begins to read it, and waits a little. An error if it is alone and turns out to be no trace.
+  absl::Status Read() {
+    constexpr int kFailed = 400, kBusy = 503;
+    if (known_) return absl::OkStatus();
+    const http::Page page = viewer_.Answer({.path = "/api/run", .host = "localhost"});
+    known_ = !alone_ || (page.status < kFailed && !page.body.starts_with("{\"loading\":true"));
+    if (!alone_ || page.status < kFailed || page.status == kBusy) return absl::OkStatus();
+    return absl::DataLossError(ToAbsl(page.body.substr(0, page.body.find('\n'))));
+  }
+
+ private:
+  viewer::Viewer& viewer_;
+  const bool alone_;
+  bool known_ = false;
+};
+
+// Returns when a signal ends the program, when the last request is older than `idle`, or when there
+// is nothing to show.
+absl::Status AwaitEnd(const Cancellation& stop, std::optional<Nanos> idle,
+                      const std::atomic<MonoTime>& last_request, FirstRun* first) {
+  while (!stop.WaitFor(std::chrono::seconds(1))) {
+    if (first != nullptr) RETURN_IF_ERROR(first->Read());
+    if (idle && SystemClock().MonoNow() - last_request.load() > *idle) break;
+  }
+  return absl::OkStatus();
+}
+
+// True if there is nothing to choose from.
+bool OnlyRun(viewer::Library& library) {
+  if (library.always_lists()) return false;
+  const absl::StatusOr<std::vector<std::string>> runs =
+      RunGuarded("view", [&] { return library.Runs(catalog::kAllVisible, 2); });
+  return runs.ok() && runs->size() == 1;
+}
+
+absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
+  std::optional<Nanos> idle;
+  if (!flags.end_when_idle.empty()) {
+    ASSIGN_OR_RETURN(idle, ParseDuration(flags.end_when_idle));
+  }
+  Cancellation ended;
+  const CancellationLink stops(stop, ended);
+  viewer::ViewerOptions options;
+  options.hosts = flags.hosts;
+  options.xprof = flags.xprof;
+  options.perfetto = flags.perfetto;
+  options.cache.directory =
+      flags.cache == "none" ? ""
+                            : (flags.cache.empty() ? index::DefaultCacheDirectory() : flags.cache);
+  ASSIGN_OR_RETURN(const std::unique_ptr<viewer::Library> library,
+                   OpenLibrary(flags.places, {.storage_config = flags.storage_config,
+                                              .cache = options.cache.directory,
+                                              .ended = &ended}));
+  viewer::Viewer viewer(*library, std::move(options));
+  std::atomic<MonoTime> last_request = SystemClock().MonoNow();
+  const auto noted = [&](auto answer) {
+    return [&last_request, answer](const http::Request& request) {
+      last_request = SystemClock().MonoNow();
+      return answer(request);
+    };
+  };
+  absl::StatusOr<std::unique_ptr<http::HttpServer>> server = http::HttpServer::Start(
+      {.listen = flags.listen,
+       .work_of =
+           [&](const http::Request& request) {
+             return http::Work{viewer.LoadOf(request, &catalog::kAllVisible), request.source};
+           },
+       .slow = {.threads = kViewSlowThreads},
+       .headers = {viewer::kFetchSite}},
+      {{"/healthz", noted([](const http::Request&) {
+          return http::Page{200, "ok\n"};
+        })}},
+      noted([&](const http::Request& request) { return viewer.Answer(request); }));
+  if (!server.ok())
+    return absl::Status(
+        server.status().code(),
+        ToAbsl(StrCat(MessageOf(server.status()), "; --listen 127.0.0.1:0 picks a free port")));
+  // A file, or a folder with files: no run of a logdir.
+  const bool alone = !library->has_catalog();
+  FirstRun first(viewer, alone);
+  constexpr int kTries = 5;  // Half a second, so that most of what is no trace is told at once.
+  for (int i = 0; alone && i < kTries; ++i) RETURN_IF_ERROR(first.Read());
+  const std::string host = flags.listen.substr(0, flags.listen.rfind(':'));
+  if (!IsLoopback(flags.listen))
+    std::cerr << "strobe: everyone who can connect to " << flags.listen
+              << " can read these traces\n";
+  std::cout << "Showing " << library->place() << " at http://" << host << ":" << (*server)->port()
+            << "/ (Ctrl-C ends)" << std::endl;
+  // Unless a run is chosen there first.
+  const bool one = library->names_a_run() || OnlyRun(*library);
+  if (one) RETURN_IF_ERROR(first.Read());
+  const absl::Status end = AwaitEnd(stop, idle, last_request, alone ? &first : nullptr);
+  ended.Cancel();  // Ends requests that wait for a store.
+  return end;
+}
+
+std::string IsWebAddress(const std::string& url) {
+  const bool web = url.starts_with("http://") || url.starts_with("https://");
+  return web ? "" : "must begin with http:// or https://";
+}
+
+}  // namespace
+
+void AddViewFlags(CLI::App& command, ViewFlags& flags) {
+  command
+      .add_option(
+          "place", flags.places,
+          "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz; PyTorch, Chrome, "
+          "TensorFlow), a run, or one or more logdirs (the page lists and searches their runs)")
+      ->required();
+  command.add_option("--listen", flags.listen, "host:port to listen on; port 0 picks a free port")
+      ->capture_default_str();
+  command.add_option(
+      "--cache", flags.cache,
+      "folder that keeps the index of each trace, so that the trace opens at once the next time; "
+      "none = keep indexes in memory only [$XDG_CACHE_HOME/strobe or ~/.cache/strobe, at most 16 "
+      "GiB]");
+  command
+      .add_option("--allow-host", flags.hosts,
+                  "a host name, in addition to localhost, that browsers may use for this server; "
+                  "can be repeated")
+      ->allow_extra_args(false);  // The next word may be the place.
+  command
+      .add_option("--xprof", flags.xprof,
+                  "address of an XProf server for the same logdir, such as http://localhost:8791; "
+                  "the page then links to its Graph Viewer")
+      ->check(IsWebAddress);
+  command
+      .add_option("--perfetto", flags.perfetto,
+                  "address of Perfetto's page; the browser passes a run's traces to it on request "
+                  "and uploads nothing")
+      ->capture_default_str()
+      ->check(IsWebAddress);
+  command.add_option(
+      "--end-when-idle", flags.end_when_idle,
+      "end after this long without any request, even for /healthz, such as 10m [never]");
+  AddStorageConfigFlag(command, flags.storage_config);
+  command.footer(
+      "All workers of a run are shown on one timeline; their clocks are corrected by the measured "
+      "offsets. In\nthe page, ? shows the keys.\n"
+      "Examples:\n"
+      "  strobe view /nfs/logs\n"
+      "  strobe view gs://bucket/logs s3://other/logs\n"
+      "  strobe view gs://bucket/logs/plugins/profile/RUN\n"
+      "  strobe view worker-0.xplane.pb --listen 127.0.0.1:0\n"
+      "  strobe view rank0.pt.trace.json\n"
+      "Exit code: 0 ended by Ctrl-C or idle, 1 the traces cannot be read or the address cannot be "
+      "used, 2 "
+      "a "
+      "flag is wrong.");
+}
+
+int RunView(const ViewFlags& flags) {
+  const StopAtSignal signals;
+  const absl::Status status = Serve(flags, signals.stop());
+  // What ended because of the signal is no failure.
+  return status.ok() || signals.stop().cancelled() ? kExitOk : Complain(status);
+}
+
+}  // namespace strobe

@@ -1,0 +1,275 @@
+#include "cli/show/viewer_library.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "cli/base/open_traces.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxLogdirs = 64;    // Each has a thread.
+constexpr std::size_t kCheckedRuns = 100;  // As many are known to have files in a list of runs.
+constexpr Nanos kFirstList = std::chrono::seconds(1);  // How long the first answer waits for it.
+constexpr Nanos kPagePatience = std::chrono::seconds(5);
+
+// A file, or a folder with traces, which is shown as a single run.
+class OneRun final : public viewer::Library {
+ public:
+  OneRun(std::string path, std::string storage_config)
+      : path_(std::move(path)), storage_config_(std::move(storage_config)) {}
+
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible& visible,
+                                                std::size_t /*most*/) override {
+    if (!visible.all) return std::vector<std::string>{};
+    return std::vector<std::string>{fs::path(path_).filename().native()};
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
+    return OpenTraces(path_, storage_config_);
+  }
+  absl::StatusOr<std::string> StampOf(const std::string&) override { return StampOfTraces(path_); }
+  std::string place() const override { return path_; }
+
+ private:
+  const std::string path_, storage_config_;
+};
+
+// All runs of some logdirs. Served runs are called NAME/RUN. Otherwise runs of a single logdir have
+// the names of their folders, and those of several their URLs.
+class RunsOfLogdirs final : public viewer::Library {
+ public:
+  // `names` are those of the places if they are served, otherwise empty.
+  RunsOfLogdirs(std::vector<OpenPlace> places, std::vector<std::string> names,
+                const LibraryOptions& options, TraceReading reading)
+      : places_(std::move(places)),
+        names_(std::move(names)),
+        storage_config_(options.storage_config),
+        ended_(options.ended),
+        reading_(std::move(reading)),
+        cache_(options.cache) {}
+
+  // The run that was named is the first one; the others are newest first.
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible& visible,
+                                                std::size_t most) override {
+    if (ListsAll()) return KnownRuns(visible, most);
+    if (!visible.Has(places_.front().place.logdir.url())) return std::vector<std::string>{};
+    ASSIGN_OR_RETURN(std::vector<std::string> folders, ListRuns(*places_.front().store));
+    const auto first = std::find(folders.begin(), folders.end(), places_.front().place.run);
+    if (first != folders.end()) std::rotate(folders.begin(), first, first + 1);
+    // Those behind are not asked for, because each takes a request.
+    const std::size_t checked = std::min({most, folders.size(), kCheckedRuns});
+    std::vector<std::string> runs = FirstRuns(*places_.front().store, folders, checked);
+    if (runs.size() == checked && most > checked) {
+      const auto last = std::find(folders.begin(), folders.end(), runs.back());
+      runs.insert(runs.end(), last + 1, folders.end());
+    }
+    if (runs.size() > most) runs.resize(most);
+    return runs;
+  }
+  absl::Status Find(const std::string& run) override {
+    const absl::StatusOr<Found> found = FindPlace(run);
+    RETURN_IF_ERROR(found.status());
+    ASSIGN_OR_RETURN(const bool any, HasFiles(*found->place->store, RunPrefix(found->run)));
+    return any ? absl::OkStatus() : NoRun(run);
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
+    ASSIGN_OR_RETURN(const Found found, FindPlace(run));
+    return OpenTraces(WithOptions(found.place->place.logdir, found.run), storage_config_, reading_);
+  }
+  absl::StatusOr<std::string> StampOf(const std::string& run) override {
+    ASSIGN_OR_RETURN(const viewer::StoredRun stored, Store(run));
+    return StampOfTraces(*stored.store, stored.run);
+  }
+  std::string place() const override {
+    std::string text;
+    for (const OpenPlace& place : places_)
+      text += StrCat(text.empty() ? "" : ", ", place.place.logdir.url());
+    return text;
+  }
+  std::string LogdirOf(const std::string& run) const override {
+    const absl::StatusOr<Found> found = FindPlace(run);
+    return found.ok() ? found->place->place.logdir.url() : "";
+  }
+  std::string NameOf(std::string_view logdir, std::string_view run) const override {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (places_[i].place.logdir.url() == logdir) return StrCat(names_[i], "/", run);
+    if (places_.size() == 1) return std::string(run);
+    return StrCat(logdir, "/", kRunsPrefix, run);
+  }
+  absl::StatusOr<viewer::StoredRun> Store(const std::string& run) override {
+    ASSIGN_OR_RETURN(const Found found, FindPlace(run));
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<ObjectStore> store,
+        found.place->stores->Open(found.place->place.logdir,
+                                  {.patience = kPagePatience, .cancellation = ended_}));
+    return viewer::StoredRun{std::move(store), found.run};
+  }
+  bool has_catalog() const override { return true; }
+  // Begins when somebody looks at the list, because it reads the manifests of all runs.
+  const catalog::Catalog* catalog() override {
+    std::call_once(catalog_once_, [this] {
+      std::vector<catalog::CatalogedLogdir> logdirs;
+      for (const OpenPlace& place : places_) {
+        logdirs.push_back({place.place.logdir.url(), [&place](const StoreLimits& limits) {
+                             return place.stores->Open(place.place.logdir, limits);
+                           }});
+      }
+      catalog::CatalogOptions options;
+      options.directory = cache_;
+      catalog_.emplace(std::move(logdirs), options);
+    });
+    return &*catalog_;
+  }
+  bool names_a_run() const override { return !places_.front().place.run.empty(); }
+  bool always_lists() const override { return ListsAll(); }
+
+ private:
+  struct Found {
+    const OpenPlace* place = nullptr;
+    std::string run{};  // Its name in the logdir.
+  };
+
+  bool ListsAll() const { return places_.size() > 1 || !names_.empty(); }
+  static absl::Status NoRun(const std::string& run) {
+    return absl::NotFoundError(StrCat("there is no run ", run.substr(0, 200)));
+  }
+  // Returns the names of the catalog's runs. A logdir that refuses, or does not answer, does not
+  // hide the runs of the others.
+  absl::StatusOr<std::vector<std::string>> KnownRuns(const catalog::Visible& visible,
+                                                     std::size_t most) {
+    catalog()->AwaitListed(kFirstList);
+    ASSIGN_OR_RETURN(const catalog::RunAnswer answer, catalog_->Search({.limit = most}, visible));
+    std::vector<std::string> names;
+    for (const catalog::FoundRun& found : answer.runs)
+      names.push_back(NameOf(found.logdir, found.entry->run));
+    return names;
+  }
+  // NotFound if no run can have this name. Every run can also be named by its URL, even with a
+  // single logdir, so that links need not know how many logdirs are shown.
+  absl::StatusOr<Found> FindPlace(const std::string& name) const {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const OpenPlace& place = places_[i];
+      const std::string prefix = StrCat(place.place.logdir.url(), "/", kRunsPrefix);
+      std::string run = name;
+      if (name.starts_with(prefix))
+        run = name.substr(prefix.size());
+      else if (!names_.empty() && name.starts_with(StrCat(names_[i], "/")))
+        run = name.substr(names_[i].size() + 1);
+      else if (ListsAll())
+        continue;
+      if (viewer::IsNameInFolder(run)) return Found{&place, std::move(run)};
+    }
+    return NoRun(name);
+  }
+  // The run's URL, with the options of its logdir's URL.
+  static std::string WithOptions(const Logdir& logdir, const std::string& run) {
+    std::string url = logdir.RunUrl(run);
+    char separator = '?';
+    for (const auto& [name, value] : logdir.options()) {
+      url += StrCat(std::string_view(&separator, 1), name, "=", value);
+      separator = '&';
+    }
+    return url;
+  }
+
+  const std::vector<OpenPlace> places_;
+  const std::vector<std::string> names_;
+  const std::string storage_config_;
+  const Cancellation* const ended_;
+  const TraceReading reading_;
+  const std::string cache_;
+  std::once_flag catalog_once_;
+  std::optional<catalog::Catalog> catalog_;  // Last, because its threads use the others.
+};
+
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const std::vector<std::string>& places,
+                                                             const LibraryOptions& options) {
+  if (places.size() > kMaxLogdirs)
+    return absl::InvalidArgumentError(StrCat("give at most ", kMaxLogdirs, " logdirs"));
+  TraceReading reading{.cancellation = options.ended};
+  std::vector<OpenPlace> open;
+  std::set<std::string> urls;
+  for (const std::string& text : places) {
+    ASSIGN_OR_RETURN(OpenPlace place,
+                     OpenRunPlace(text, options.storage_config, {.cancellation = options.ended}));
+    if (places.size() > 1 && !place.place.run.empty())
+      return absl::InvalidArgumentError(
+          StrCat("\"", text, "\" is a run; give it alone, or several logdirs"));
+    if (!urls.insert(place.place.logdir.url()).second)
+      return absl::InvalidArgumentError(StrCat("\"", text, "\" is given twice"));
+    // With a single logdir, the error is shown on the command line; with several, in the list of
+    // runs.
+    if (places.size() == 1) RETURN_IF_ERROR(NewestRun(place).status());
+    if (place.place.logdir.scheme() != "file" && reading.pool == nullptr) {
+      // All runs that are open share one bound.
+      ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
+    }
+    open.push_back(std::move(place));
+  }
+  return std::make_unique<RunsOfLogdirs>(std::move(open), std::vector<std::string>{}, options,
+                                         std::move(reading));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(const std::vector<ServedPlace>& places,
+                                                            const LibraryOptions& options) {
+  TraceReading reading{.cancellation = options.ended,
+                       .files_through_store = true,
+                       .json = std::make_shared<JsonConversions>(
+                           JsonConversions::Limits{}, std::make_shared<const SystemClock>())};
+  ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
+  std::vector<OpenPlace> open;
+  std::vector<std::string> names;
+  std::set<std::string> urls;
+  for (const ServedPlace& served : places) {
+    absl::StatusOr<OpenPlace> place =
+        OpenRunPlace(served.url, options.storage_config, {.cancellation = options.ended});
+    if (!place.ok())
+      return absl::Status(place.status().code(),
+                          ToAbsl(StrCat("logdirs: ", MessageOf(place.status()))));
+    if (!place->place.run.empty())
+      return absl::InvalidArgumentError(
+          StrCat("logdirs: ", served.url, " is a run; give its logdir"));
+    if (!urls.insert(place->place.logdir.url()).second)
+      return absl::InvalidArgumentError(StrCat("logdirs: ", served.url,
+                                               " is listed twice; a logdir belongs to one "
+                                               "namespace"));
+    names.push_back(served.name);
+    open.push_back(*std::move(place));
+  }
+  auto library = std::make_unique<RunsOfLogdirs>(std::move(open), std::move(names), options,
+                                                 std::move(reading));
+  library->catalog();
+  return library;
+}
+
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const std::vector<std::string>& places,
+                                                             const LibraryOptions& options) {
+  if (places.size() != 1) return OpenLogdirs(places, options);
+  std::error_code error;
+  std::string place = places.front();
+  if (fs::is_regular_file(place, error)) {
+    RETURN_IF_ERROR(MayBeJson(place).status());
+    return std::make_unique<OneRun>(fs::absolute(place).lexically_normal().native(),
+                                    options.storage_config);
+  }
+  if (fs::is_directory(place, error)) {
+    place = fs::absolute(place).lexically_normal().native();
+    while (place.size() > 1 && place.ends_with('/')) place.pop_back();
+    // A run is opened through its logdir, so that the logdir's other runs can be chosen too.
+    const bool run = Contains(place, StrCat("/", kRunsPrefix));
+    if (!run && HasTraces(place)) return std::make_unique<OneRun>(place, options.storage_config);
+  }
+  return OpenLogdirs({place}, options);
+}
+
+}  // namespace strobe

@@ -1,0 +1,307 @@
+#include "collector/trace/analysis/hlo_module.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "collector/trace/xplane/names.h"
+#include "collector/trace/xplane/wire.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe::analysis {
+namespace {
+
+using wire::Reader;
+
+// Ids are unique in a computation. Newer versions of XLA write the computation's id into the upper
+// half, but not everywhere.
+std::uint32_t LocalId(std::int64_t id) { return static_cast<std::uint32_t>(id); }
+
+// HloInstructionProto: 1 name, 2 opcode, 35 id, 36 operand_ids, 38 called_computation_ids.
+struct ReadInstruction {
+  HloInstruction instruction{};
+  std::int64_t id = 0;
+  std::vector<std::int64_t> operands{};
+
+  absl::Status From(std::string_view bytes) {
+    instruction.bytes = bytes;
+    Reader reader(bytes);
+    while (reader.Next()) {
+      if (reader.field() == 1) instruction.name = reader.bytes();
+      if (reader.field() == 2) instruction.opcode = reader.bytes();
+      if (reader.field() == 35) id = reader.signed_value();
+      if (reader.field() == 36) RETURN_IF_ERROR(reader.AppendIntegers(operands));
+      if (reader.field() == 38) RETURN_IF_ERROR(reader.AppendIntegers(instruction.calls));
+    }
+    return reader.status();
+  }
+};
+
+// HloComputationProto: 1 name, 2 instructions, 5 id, 6 root_id.
+absl::StatusOr<HloComputation> ReadComputation(std::string_view bytes, std::size_t& instructions) {
+  HloComputation computation;
+  std::int64_t root = 0;
+  std::unordered_map<std::uint32_t, std::uint32_t> numbers;  // By local id.
+  std::vector<std::vector<std::int64_t>> operands;
+  Reader reader(bytes);
+  while (reader.Next()) {
+    if (reader.field() == 1) computation.name = reader.bytes();
+    if (reader.field() == 5) computation.id = reader.signed_value();
+    if (reader.field() == 6) root = reader.signed_value();
+    if (reader.field() != 2 || !reader.is_bytes()) continue;
+    if (++instructions > HloModule::kMaxInstructions)
+      return absl::OutOfRangeError(StrCat("the module has more than ", HloModule::kMaxInstructions,
+                                          " instructions, the most that can be shown"));
+    ReadInstruction read;
+    RETURN_IF_ERROR(read.From(reader.bytes()));
+    numbers.emplace(LocalId(read.id), static_cast<std::uint32_t>(computation.instructions.size()));
+    computation.instructions.push_back(std::move(read.instruction));
+    operands.push_back(std::move(read.operands));
+  }
+  RETURN_IF_ERROR(reader.status());
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    for (const std::int64_t id : operands[i]) {
+      const auto known = numbers.find(LocalId(id));
+      if (known == numbers.end())
+        ++computation.missing;
+      else
+        computation.instructions[i].operands.push_back(known->second);
+    }
+  }
+  const auto known = numbers.find(LocalId(root));
+  computation.root = known == numbers.end() ? 0 : known->second;
+  return computation;
+}
+
+// PrimitiveType, by number; those without a short name are left out.
+std::string_view TypeName(std::int64_t type) {
+  static constexpr std::array<std::string_view, 34> kNames = {
+      "?",          "pred",       "s8",   "s16",    "s32",      "s64",    "u8",     "u16",
+      "u32",        "u64",        "f16",  "f32",    "f64",      "tuple",  "opaque", "c64",
+      "bf16",       "token",      "c128", "f8e5m2", "f8e4m3fn", "s4",     "u4",     "f8e4m3b11fnuz",
+      "f8e5m2fnuz", "f8e4m3fnuz", "s2",   "u2",     "f8e4m3",   "f8e3m4", "s1",     "u1",
+      "f4e2m1fn",   "f8e8m0fnu"};
+  return type > 0 && type < static_cast<std::int64_t>(kNames.size())
+             ? kNames[static_cast<std::size_t>(type)]
+             : "?";
+}
+
+std::string Join(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (const std::int64_t number : numbers) text += StrCat(text.empty() ? "" : ",", number);
+  return text;
+}
+
+constexpr std::size_t kMaxShape = 400;  // Bytes; tuples can have thousands of parts.
+
+// ShapeProto: 2 element_type, 3 dimensions, 4 tuple_shapes, 5 layout {1 minor_to_major}.
+void AppendShape(std::string_view bytes, int depth, std::string& text) {
+  constexpr int kMaxDepth = 8;
+  std::int64_t type = 0;
+  std::vector<std::int64_t> dimensions, order;
+  std::string parts;
+  bool tuple = false;
+  Reader reader(bytes);
+  while (reader.Next() && text.size() + parts.size() < kMaxShape) {
+    if (reader.field() == 2) type = reader.signed_value();
+    if (reader.field() == 3) reader.AppendIntegers(dimensions).IgnoreError();
+    if (reader.field() == 4 && depth < kMaxDepth) {
+      if (tuple) parts += ", ";
+      tuple = true;
+      AppendShape(reader.bytes(), depth + 1, parts);
+    }
+    if (reader.field() != 5) continue;
+    Reader layout(reader.bytes());
+    while (layout.Next()) {
+      if (layout.field() == 1) layout.AppendIntegers(order).IgnoreError();
+    }
+  }
+  if (tuple || type == 13) {
+    text += StrCat("(", parts, ")");
+    return;
+  }
+  text += StrCat(TypeName(type), "[", Join(dimensions), "]");
+  if (!order.empty()) text += StrCat("{", Join(order), "}");
+}
+
+// The first field of that number; empty if there is none.
+std::string_view Field(std::string_view bytes, std::uint32_t number) {
+  Reader reader(bytes);
+  while (reader.Next()) {
+    if (reader.field() == number) return reader.bytes();
+  }
+  return {};
+}
+
+// XEventMetadata's stats (field 5) hold the proto as bytes (XStat: 1 name, 6 bytes).
+std::string_view ProtoOf(const xplane::EventName& kind, std::int64_t stat_id) {
+  Reader reader(kind.bytes);
+  while (reader.Next()) {
+    if (reader.field() != 5 || !reader.is_bytes()) continue;
+    std::int64_t id = 0;
+    std::string_view bytes;
+    Reader stat(reader.bytes());
+    while (stat.Next()) {
+      if (stat.field() == 1) id = stat.signed_value();
+      if (stat.field() == 6) bytes = stat.bytes();
+    }
+    if (id == stat_id && !bytes.empty()) return bytes;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint32_t>> HloComputation::Users() const {
+  std::vector<std::vector<std::uint32_t>> users(instructions.size());
+  for (std::uint32_t i = 0; i < instructions.size(); ++i) {
+    for (const std::uint32_t operand : instructions[i].operands) {
+      // An instruction may use another one several times.
+      if (users[operand].empty() || users[operand].back() != i) users[operand].push_back(i);
+    }
+  }
+  return users;
+}
+
+// HloProto: 1 hlo_module. HloModuleProto: 1 name, 3 computations, 6 entry_computation_id.
+absl::StatusOr<HloModule> HloModule::Read(std::string_view bytes) {
+  HloModule module;
+  std::size_t instructions = 0;
+  Reader proto(bytes);
+  while (proto.Next()) {
+    if (proto.field() != 1 || !proto.is_bytes()) continue;
+    Reader reader(proto.bytes());
+    while (reader.Next()) {
+      if (reader.field() == 1) module.name = reader.bytes();
+      if (reader.field() == 6) module.entry = reader.signed_value();
+      if (reader.field() != 3 || !reader.is_bytes()) continue;
+      ASSIGN_OR_RETURN(HloComputation computation, ReadComputation(reader.bytes(), instructions));
+      module.computations.push_back(std::move(computation));
+    }
+    RETURN_IF_ERROR(reader.status());
+  }
+  RETURN_IF_ERROR(proto.status());
+  if (instructions == 0) return absl::DataLossError("the HLO has no instructions");
+  return module;
+}
+
+absl::StatusOr<HloModule::Place> HloModule::Root() const {
+  for (std::uint32_t c = 0; c < computations.size(); ++c) {
+    if (computations[c].id == entry && !computations[c].instructions.empty())
+      return Place{c, computations[c].root};
+  }
+  return absl::NotFoundError(
+      StrCat("the module ", name.substr(0, 200), " has no entry computation"));
+}
+
+absl::StatusOr<HloModule::Place> HloModule::Find(std::string_view instruction) const {
+  if (instruction.starts_with('%')) instruction.remove_prefix(1);
+  for (std::uint32_t c = 0; c < computations.size(); ++c) {
+    const std::vector<HloInstruction>& all = computations[c].instructions;
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+      if (all[i].name == instruction) return Place{c, i};
+    }
+  }
+  return absl::NotFoundError(StrCat("the module ", name.substr(0, 200), " has no instruction ",
+                                    instruction.substr(0, 200)));
+}
+
+const HloComputation* HloModule::Computation(std::int64_t id) const {
+  const auto found = std::find_if(computations.begin(), computations.end(),
+                                  [&](const HloComputation& c) { return c.id == id; });
+  return found == computations.end() ? nullptr : &*found;
+}
+
+// HloInstructionProto: 3 shape, 9 parameter_number, 11 fusion_kind, 28 custom_call_target.
+std::string HloText(const HloModule& module, const HloModule::Place& place, std::size_t max_bytes) {
+  const HloComputation& computation = module.computations[place.computation];
+  const HloInstruction& instruction = computation.instructions[place.instruction];
+  std::string text =
+      StrCat(place.instruction == computation.root ? "ROOT %" : "%", instruction.name, " = ",
+             HloShape(instruction), " ", instruction.opcode, "(");
+  bool first = true;
+  for (const std::uint32_t operand : instruction.operands) {
+    if (text.size() > max_bytes) {
+      text += ", ...";
+      break;
+    }
+    text += StrCat(first ? "%" : ", %", computation.instructions[operand].name);
+    first = false;
+  }
+  if (instruction.opcode == "parameter") {
+    std::int64_t number = 0;
+    Reader reader(instruction.bytes);
+    while (reader.Next()) {
+      if (reader.field() == 9) number = reader.signed_value();
+    }
+    text += StrCat(number);
+  }
+  text += ")";
+  if (const auto kind = Field(instruction.bytes, 11); !kind.empty())
+    text += StrCat(", kind=", kind.substr(0, 100));
+  for (const std::int64_t id : instruction.calls) {
+    const HloComputation* called = module.Computation(id);
+    if (called != nullptr && text.size() < max_bytes) text += StrCat(", calls=%", called->name);
+  }
+  if (const auto target = Field(instruction.bytes, 28); !target.empty())
+    text += StrCat(", custom_call_target=\"", target.substr(0, 200), "\"");
+  return text;
+}
+
+std::string HloShape(const HloInstruction& instruction) {
+  std::string text;
+  AppendShape(Field(instruction.bytes, 3), 0, text);
+  return text.size() > kMaxShape ? text.substr(0, kMaxShape) + "..." : text;
+}
+
+// HloInstructionProto: 7 metadata. OpMetadata: 2 op_name, 3 source_file, 4 source_line.
+HloOrigin OriginOf(const HloInstruction& instruction) {
+  HloOrigin origin;
+  std::int64_t line = 0;
+  Reader reader(Field(instruction.bytes, 7));
+  while (reader.Next()) {
+    if (reader.field() == 2) origin.op = reader.bytes();
+    if (reader.field() == 3) origin.source = reader.bytes();
+    if (reader.field() == 4) line = reader.signed_value();
+  }
+  if (!origin.source.empty() && line > 0) origin.source += StrCat(":", line);
+  return origin;
+}
+
+absl::StatusOr<std::string_view> FindHloProto(const xplane::Space& space, std::string_view name,
+                                              std::optional<std::int64_t> program) {
+  // "jit_step(12)" is the module jit_step of the program 12.
+  std::string_view alone = name;
+  if (const std::size_t open = name.rfind('(');
+      open != std::string_view::npos && name.ends_with(')')) {
+    std::int64_t id = 0;
+    const char* end = name.data() + name.size() - 1;
+    const auto read = std::from_chars(name.data() + open + 1, end, id);
+    if (read.ec == std::errc() && read.ptr == end) {
+      alone = name.substr(0, open);
+      if (!program) program = id;
+    }
+  }
+  const xplane::Plane* plane = space.Find(xplane::kMetadataPlane);
+  if (plane != nullptr) {
+    std::int64_t stat = plane->StatId("Hlo Proto");
+    if (stat == 0) stat = plane->StatId("hlo_proto");
+    const xplane::EventName* best = nullptr;
+    for (const auto& [id, kind] : plane->event_names) {
+      const std::string_view known = kind.name.substr(0, kind.name.rfind('('));
+      if (program && (id == *program || kind.name == StrCat(alone, "(", *program, ")"))) {
+        best = &kind;
+        break;
+      }
+      // Without the program's id, any of the module's programs is better than none.
+      if (!program && (known == alone || kind.name == alone)) best = &kind;
+    }
+    if (best != nullptr && stat != 0) {
+      if (const std::string_view proto = ProtoOf(*best, stat); !proto.empty()) return proto;
+    }
+  }
+  return absl::NotFoundError(StrCat("the trace does not hold the HLO of ", name.substr(0, 200)));
+}
+
+}  // namespace strobe::analysis

@@ -1,0 +1,192 @@
+#include "collector/trace/digest/digest_json.h"
+
+#include <optional>
+
+namespace strobe {
+namespace {
+
+using DigestJson = nlohmann::ordered_json;
+
+// 0 means that the trace does not tell.
+DigestJson ToldOrNull(std::uint64_t number) {
+  return number == 0 ? DigestJson(nullptr) : DigestJson(number);
+}
+
+DigestJson StepsJson(const Digest& digest) {
+  DigestJson steps = DigestJson::array();
+  for (const DigestStep& step : digest.steps) {
+    steps.push_back({{"loop", digest.names[step.loop]},
+                     {"number", step.number},
+                     {"beginNs", step.begin_ns},
+                     {"endNs", step.end_ns},
+                     {"annotationEndNs", step.annotation_end_ns},
+                     {"followed", step.followed},
+                     {"time", digest.knows.device ? TimeJson(step.time) : DigestJson()},
+                     {"host", HostTimeJson(step.host, digest.knows)}});
+  }
+  return steps;
+}
+
+DigestJson DevicesJson(const Digest& digest) {
+  DigestJson devices = DigestJson::array();
+  for (const DigestDevice& device : digest.devices) {
+    devices.push_back({{"name", device.name},
+                       {"firstNs", device.first_ns},
+                       {"lastNs", device.last_ns},
+                       {"time", TimeJson(device.time)},
+                       {"coarse", device.coarse},
+                       {"flops", ToldOrNull(device.flops)},
+                       {"bytesAccessed", ToldOrNull(device.bytes_accessed)},
+                       {"peakFlopsPerSecond", ToldOrNull(device.peak_flops)},
+                       {"peakBytesPerSecond", ToldOrNull(device.peak_bytes)},
+                       {"peakMemoryBytes", KnownOrNull(device.peak_memory_bytes)},
+                       {"memoryBytes", KnownOrNull(device.memory_bytes)}});
+  }
+  return devices;
+}
+
+DigestJson CollectivesJson(const Digest& digest) {
+  DigestJson collectives = DigestJson::array();
+  for (const DigestCollective& collective : digest.collectives) {
+    DigestJson json = {{"name", digest.names[collective.name]},   {"kind", NameOf(collective.kind)},
+                       {"communicator", collective.communicator}, {"ordinal", collective.ordinal},
+                       {"beginNs", collective.begin_ns},          {"endNs", collective.end_ns},
+                       {"bytes", ToldOrNull(collective.bytes)}};
+    if (collective.device != kNoDevice) json["device"] = collective.device;
+    if (collective.sequence >= 0) json["sequence"] = collective.sequence;
+    collectives.push_back(std::move(json));
+  }
+  return collectives;
+}
+
+DigestJson OpsJson(const Digest& digest) {
+  DigestJson ops = DigestJson::array();
+  for (const DigestOp& op : digest.ops) {
+    const auto quantile = [&op](std::int64_t ns) {
+      return op.knows_quantiles() ? DigestJson(ns) : DigestJson(nullptr);
+    };
+    ops.push_back({{"name", digest.names[op.name]},
+                   {"kind", NameOf(op.kind)},
+                   {"count", op.count},
+                   {"totalNs", op.total_ns},
+                   {"selfNs", op.self_ns},
+                   {"p50Ns", quantile(op.p50_ns)},
+                   {"p99Ns", quantile(op.p99_ns)},
+                   {"flops", ToldOrNull(op.flops)},
+                   {"bytesAccessed", ToldOrNull(op.bytes_accessed)}});
+  }
+  return ops;
+}
+
+}  // namespace
+
+DigestJson TimeJson(const Breakdown& time) {
+  return {{"spanNs", time.span_ns},
+          {"computeNs", time.compute_ns},
+          {"communicationNs", time.communication_ns},
+          {"exposedCommunicationNs", time.exposed_communication_ns},
+          {"copiesNs", time.copies_ns},
+          {"exposedCopiesNs", time.exposed_copies_ns},
+          {"idleNs", time.idle_ns}};
+}
+
+DigestJson HostTimeJson(const HostTime& time, const DigestKnows& knows) {
+  const auto known = [](bool is, std::int64_t ns) { return is ? DigestJson(ns) : DigestJson(); };
+  return {{"inputNs", known(knows.input, time.input_ns)},
+          {"inputStallNs", known(knows.input, time.input_stall_ns)},
+          {"garbageCollectionNs", known(knows.garbage_collection, time.garbage_collection_ns)},
+          {"hostBoundNs", known(knows.launches, time.host_bound_ns)}};
+}
+
+std::string_view NameOf(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::kCompute:
+      return "compute";
+    case WorkKind::kCommunication:
+      return "communication";
+    case WorkKind::kCopy:
+      return "copy";
+    case WorkKind::kInput:
+      return "input";
+    case WorkKind::kGarbageCollection:
+      return "garbage collection";
+    case WorkKind::kHost:
+      return "host";
+    case WorkKind::kScope:
+      return "scope";
+  }
+  return "host";
+}
+
+std::string_view NameOf(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return "all-reduce";
+    case CollectiveKind::kAllGather:
+      return "all-gather";
+    case CollectiveKind::kReduceScatter:
+      return "reduce-scatter";
+    case CollectiveKind::kAllToAll:
+      return "all-to-all";
+    case CollectiveKind::kBroadcast:
+      return "broadcast";
+    case CollectiveKind::kReduce:
+      return "reduce";
+    case CollectiveKind::kGather:
+      return "gather";
+    case CollectiveKind::kScatter:
+      return "scatter";
+    case CollectiveKind::kPermute:
+      return "permute";
+    case CollectiveKind::kSend:
+      return "send";
+    case CollectiveKind::kReceive:
+      return "receive";
+    case CollectiveKind::kBarrier:
+      return "barrier";
+    case CollectiveKind::kOther:
+      break;
+  }
+  return "other";
+}
+
+DigestJson DigestToJson(const Digest& digest) {
+  DigestJson communicators = DigestJson::array();
+  for (const DigestCommunicator& communicator : digest.communicators) {
+    communicators.push_back({{"name", communicator.name},
+                             {"size", ToldOrNull(communicator.size)},
+                             {"ranks", communicator.ranks}});
+  }
+  return {{"worker", digest.worker},
+          {"rank", KnownOrNull(digest.rank)},
+          {"worldSize", KnownOrNull(digest.world_size)},
+          {"host", digest.host},
+          {"zeroUnixNs", digest.zero_ns},
+          {"clockOffsetNs", digest.clock_offset_ns},
+          {"clockErrorNs", KnownOrNull(digest.clock_error_ns)},
+          {"beginNs", digest.begin_ns},
+          {"endNs", digest.end_ns},
+          {"events", digest.events},
+          {"knows",
+           {{"device", digest.knows.device},
+            {"hostDevice", digest.knows.host_device},
+            {"deviceUntold", digest.knows.device_untold},
+            {"launches", digest.knows.launches},
+            {"input", digest.knows.input},
+            {"garbageCollection", digest.knows.garbage_collection},
+            {"steps", digest.knows.steps}}},
+          {"time", digest.knows.device ? TimeJson(digest.time) : DigestJson()},
+          {"hostTime", HostTimeJson(digest.host_time, digest.knows)},
+          {"steps", StepsJson(digest)},
+          {"devices", DevicesJson(digest)},
+          {"communicators", std::move(communicators)},
+          {"collectives", CollectivesJson(digest)},
+          {"ops", OpsJson(digest)},
+          {"leftOut",
+           {{"steps", digest.cuts.steps},
+            {"collectives", digest.cuts.collectives},
+            {"ops", digest.cuts.ops},
+            {"devices", digest.cuts.devices}}}};
+}
+
+}  // namespace strobe

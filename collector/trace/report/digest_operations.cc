@@ -1,0 +1,342 @@
+#include "collector/trace/report/digest_operations.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "collector/trace/report/digest_steps.h"
+#include "collector/trace/report/merged_calls.h"
+#include "collector/trace/report/robust.h"
+#include "collector/trace/report/step_operations.h"
+#include "common/base/sha256.h"
+#include "common/base/strings.h"
+#include "common/text/utf8.h"
+
+namespace strobe::report {
+namespace {
+
+// Ranks wait for each other only in calls that all of them take part in.
+bool Waits(CollectiveKind kind) {
+  return kind != CollectiveKind::kSend && kind != CollectiveKind::kReceive &&
+         kind != CollectiveKind::kPermute;
+}
+
+// See OperationType.
+bool IsRooted(CollectiveKind kind) {
+  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
+         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
+}
+
+// The memory that a worker's step takes, as a number of calls.
+constexpr std::size_t kCallsLikeStep = 2;
+// Digests are not trusted. Longer names are cut, and calls of more kinds are left out.
+constexpr std::size_t kMaxNameBytes = 200, kMaxKeys = 20'000;
+
+// Tells different communicators of the same name apart by their ranks. A hash, because XLA names
+// them by the ranks of all groups.
+std::string IdentityOf(const DigestCommunicator& communicator) {
+  Sha256 identity;
+  identity.Update(StrCat(communicator.name.size(), " ", communicator.name, communicator.size));
+  for (const std::uint32_t rank : communicator.ranks) identity.Update(StrCat(",", rank));
+  return identity.Hex();
+}
+
+std::string SomeOf(const std::vector<std::string>& names) {
+  constexpr std::size_t kMaxNames = 3;
+  if (names.size() <= kMaxNames) return Join(names, ", ");
+  return StrCat(Join({names.begin(), names.begin() + kMaxNames}, ", "), " and ",
+                names.size() - kMaxNames, " more");
+}
+
+}  // namespace
+
+class DigestMerger::Merged {
+ public:
+  explicit Merged(const MergeLimits& limits) : limits_(limits) {}
+
+  void Add(const Digest& digest) {
+    Part part{.worker = WorkerOf(digest)};
+    std::string_view loop;
+    part.steps = StepsOf(digest, limits_.steps_per_worker, loop);
+    part.loop = CutUtf8(loop, kMaxNameBytes);
+    std::erase_if(part.steps, [&](const auto& step) { return step.number >= first_dropped_; });
+    for (const WorkerStepTime& step : part.steps) {
+      time_of_loop_[part.loop] += static_cast<double>(step.time.end_ns - step.time.begin_ns);
+      kept_of_step_[step.number] += kCallsLikeStep;
+    }
+    kept_ += part.steps.size() * kCallsLikeStep;
+    part.cut = digest.cuts.steps + digest.cuts.collectives > 0;
+    parts_.push_back(std::move(part));
+    calls_.emplace_back();
+    if (!parts_.back().steps.empty()) AddCalls(digest);
+    DropStepsBeyondLimit();
+  }
+
+  Job Finish(std::size_t expected_workers) {
+    Job job;
+    for (const Part& part : parts_) job.workers.push_back(part.worker);
+    KeepMainLoop();
+    for (const std::string& name : communicator_names_) job.communicators.push_back({.name = name});
+    AddSteps(job);
+    AddOperations(job);
+    CompareCalls(job);
+    TellUnknown(job, expected_workers);
+    return job;
+  }
+
+ private:
+  struct Part {
+    JobWorker worker{};
+    std::string loop{};
+    std::vector<WorkerStepTime> steps{};
+    bool cut = false;  // Its digest is not complete.
+  };
+  struct Key {
+    std::uint32_t communicator = 0;
+    std::string name{};
+    bool waits = true, rooted = false;
+    bool numbered = true;    // All calls have a sequence number.
+    std::uint32_t size = 0;  // The communicator's size; 0 = not told.
+  };
+
+  // nullopt if it would be one key too many. Calls of known keys are always joined.
+  std::optional<std::uint32_t> KeyOf(const Digest& digest, const DigestCollective& call) {
+    static const DigestCommunicator kUnnamed;
+    const DigestCommunicator& communicator = call.communicator < digest.communicators.size()
+                                                 ? digest.communicators[call.communicator]
+                                                 : kUnnamed;
+    const std::string identity = IdentityOf(communicator);
+    const std::string name = CutUtf8(digest.names[call.name], kMaxNameBytes);
+    const auto known = communicators_.find(identity);
+    const auto group = known != communicators_.end()
+                           ? known->second
+                           : static_cast<std::uint32_t>(communicators_.size());
+    if (const auto entry = key_of_.find({group, name}); entry != key_of_.end())
+      return entry->second;
+    if (keys_.size() >= kMaxKeys) return std::nullopt;
+    if (known == communicators_.end()) {
+      communicators_.emplace(identity, group);
+      communicator_names_.push_back(CutUtf8(communicator.name, kMaxNameBytes));
+    }
+    const auto key = static_cast<std::uint32_t>(keys_.size());
+    key_of_.emplace(std::pair(group, name), key);
+    keys_.push_back({.communicator = group,
+                     .name = name,
+                     .waits = Waits(call.kind),
+                     .rooted = IsRooted(call.kind),
+                     .size = communicator.size});
+    return key;
+  }
+
+  void AddCalls(const Digest& digest) {
+    const std::vector<WorkerStepTime>& steps = parts_.back().steps;
+    CallList& calls = calls_.back();
+    // The keys of pairs of a communicator and a name, because they are looked up for each call.
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::optional<std::uint32_t>> keys;
+    for (const DigestCollective& from : digest.collectives) {
+      if (from.name >= digest.names.size() || from.end_ns < from.begin_ns) continue;
+      MergedCall call{.ordinal = from.ordinal,
+                      .sequence = from.sequence,
+                      .begin_ns = CommonTime(digest, from.begin_ns),
+                      .end_ns = CommonTime(digest, from.end_ns)};
+      const auto next = std::partition_point(
+          steps.begin(), steps.end(),
+          [&](const WorkerStepTime& step) { return step.time.begin_ns <= call.begin_ns; });
+      if (next == steps.begin() || call.begin_ns >= std::prev(next)->time.end_ns) continue;
+      call.step = std::prev(next)->number;
+      if (call.step >= first_dropped_) continue;
+      const auto [key, fresh] = keys.try_emplace({from.communicator, from.name});
+      if (fresh) key->second = KeyOf(digest, from);
+      if (!key->second) {
+        ++counts_.unmatched;
+        continue;
+      }
+      call.key = *key->second;
+      keys_[call.key].numbered &= from.sequence >= 0;
+      calls.push_back(call);
+    }
+    std::sort(calls.begin(), calls.end(), [](const MergedCall& a, const MergedCall& b) {
+      return std::tie(a.key, a.ordinal) < std::tie(b.key, b.ordinal);
+    });
+    MergeDevices(calls);
+    calls.shrink_to_fit();
+    for (const MergedCall& call : calls) ++kept_of_step_[call.step];
+    kept_ += calls.size();
+  }
+
+  // Several devices of a worker take part in a call: it arrives with the last of them.
+  static void MergeDevices(CallList& calls) {
+    std::size_t kept = 0;
+    for (const MergedCall& call : calls) {
+      if (kept > 0 && calls[kept - 1].key == call.key && calls[kept - 1].ordinal == call.ordinal) {
+        MergedCall& merged = calls[kept - 1];
+        merged.begin_ns = std::max(merged.begin_ns, call.begin_ns);
+        merged.end_ns = std::max(merged.end_ns, call.end_ns);
+      } else {
+        calls[kept++] = call;
+      }
+    }
+    calls.resize(kept);
+  }
+
+  void DropStepsBeyondLimit() {
+    if (kept_ <= limits_.calls) return;
+    // Drops a quarter of the limit at once, so that the lists are not searched for each digest.
+    while (kept_ > limits_.calls / 4 * 3 && !kept_of_step_.empty()) {
+      const auto last = std::prev(kept_of_step_.end());
+      first_dropped_ = last->first;
+      kept_ -= last->second;
+      kept_of_step_.erase(last);
+    }
+    for (CallList& calls : calls_) {
+      std::erase_if(calls, [&](const MergedCall& call) { return call.step >= first_dropped_; });
+      calls.shrink_to_fit();
+    }
+    for (Part& part : parts_) {
+      std::erase_if(part.steps, [&](const auto& step) { return step.number >= first_dropped_; });
+      part.steps.shrink_to_fit();
+    }
+  }
+
+  void KeepMainLoop() {
+    const auto main =
+        std::max_element(time_of_loop_.begin(), time_of_loop_.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      Part& part = parts_[i];
+      if (part.steps.empty() || part.loop == main->first) continue;
+      other_loops_.push_back(NameOf(part.worker));
+      part.steps.clear();
+      calls_[i].clear();
+    }
+  }
+
+  void AddSteps(Job& job) {
+    std::map<std::int64_t, std::vector<WorkerStep>> steps;
+    for (std::uint32_t i = 0; i < parts_.size(); ++i) {
+      for (WorkerStepTime& step : parts_[i].steps) {
+        step.time.worker = i;
+        if (step.followed || parts_[i].steps.size() == 1) steps[step.number].push_back(step.time);
+      }
+    }
+    for (auto& [number, workers] : steps)
+      job.steps.push_back({.number = number, .workers = std::move(workers)});
+  }
+
+  void AddOperations(Job& job) {
+    std::vector<bool> numbered, clocks;
+    for (const Key& key : keys_) numbered.push_back(key.numbered);
+    for (const Part& part : parts_) clocks.push_back(part.worker.clock_error_ns.has_value());
+    for (CallList& calls : calls_) {
+      bool changed = false;
+      for (MergedCall& call : calls) {
+        if (!numbered[call.key]) continue;
+        call.ordinal = call.sequence;
+        changed = true;
+      }
+      if (changed)
+        std::sort(calls.begin(), calls.end(), [](const MergedCall& a, const MergedCall& b) {
+          return std::tie(a.key, a.ordinal) < std::tie(b.key, b.ordinal);
+        });
+    }
+    const auto orders = OrderCalls(calls_, keys_.size(), numbered, clocks);
+    std::vector<CallKey> keys;
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      const Key& key = keys_[i];
+      // More workers call it than it has ranks, so several communicators have the same name.
+      const bool ambiguous = key.size > 0 && orders[i].shift.size() > key.size;
+      if (ambiguous) ambiguous_.insert(key.name);
+      if (!key.waits) transfers_.insert(key.name);
+      keys.push_back({key.communicator, key.name, key.waits && !ambiguous, key.rooted});
+    }
+    AddStepOperations(calls_, keys, orders, job, counts_);
+    calls_.clear();
+  }
+
+  void TellUnknown(Job& job, std::size_t expected_workers) const {
+    const auto tell = [&](const auto&... words) { job.unknown.push_back(StrCat(words...)); };
+    const auto names = [&](auto chosen) {
+      std::vector<std::string> found;
+      for (const Part& part : parts_) {
+        if (chosen(part)) found.push_back(NameOf(part.worker));
+      }
+      return found;
+    };
+    if (expected_workers > parts_.size())
+      tell(expected_workers - parts_.size(), " of ", expected_workers,
+           " workers are missing: whether others waited for them is not known");
+    const auto without_steps = names([](const Part& part) { return part.steps.empty(); });
+    if (without_steps.size() == parts_.size()) {
+      tell("no trace has steps: what a worker does in a step is not known");
+    } else if (const auto lacking = without_steps.size() - other_loops_.size(); lacking > 0) {
+      tell(lacking, " of ", parts_.size(), " workers have no steps and are not compared");
+    }
+    if (!other_loops_.empty())
+      tell("the steps of ", SomeOf(other_loops_), " are those of another loop");
+    if (job.steps.size() == 1) tell("one step only: whether a difference is chance is not known");
+    const auto unmeasured =
+        names([](const Part& part) { return !part.worker.clock_error_ns.has_value(); });
+    if (!unmeasured.empty() && parts_.size() > 1)
+      tell("the clocks of ", unmeasured.size(), " workers are not measured (", SomeOf(unmeasured),
+           "): who arrived last where they took part is not known");
+    std::vector<double> lengths;
+    for (const JobStep& step : job.steps)
+      for (const WorkerStep& worker : step.workers)
+        lengths.push_back(static_cast<double>(worker.end_ns - worker.begin_ns));
+    const double step_ns = Median(lengths);
+    const auto vague = names([&](const Part& part) {
+      return step_ns > 0 && static_cast<double>(part.worker.clock_error_ns.value_or(0)) > step_ns;
+    });
+    if (!vague.empty() && parts_.size() > 1)
+      tell("the clocks of ", vague.size(), " workers are known less well than a step takes (",
+           SomeOf(vague), "): who arrived last where they took part is not known");
+    const auto unplaced = names([](const Part& part) { return !part.worker.on_common_clock; });
+    if (!unplaced.empty() && parts_.size() > 1)
+      tell("the traces of ", SomeOf(unplaced),
+           " do not say at which time they began: how long they waited, or others for them, is not "
+           "known");
+    const auto cut = names([](const Part& part) { return part.cut; });
+    if (!cut.empty())
+      tell("the digests of ", SomeOf(cut),
+           " are not complete: calls that they lack may have been made");
+    if (first_dropped_ != std::numeric_limits<std::int64_t>::max())
+      tell("there are too many calls: step ", first_dropped_, " and later ones were left out");
+    if (!transfers_.empty())
+      tell("who waits for whom in transfers between two workers is not known (",
+           SomeOf({transfers_.begin(), transfers_.end()}), ")");
+    if (!ambiguous_.empty())
+      tell("several communicators have the same name, so that calls were not joined (",
+           SomeOf({ambiguous_.begin(), ambiguous_.end()}), ")");
+    if (counts_.unmatched > 0)
+      tell(counts_.unmatched, " calls could not be joined with those of other workers");
+    if (counts_.impossible > 0)
+      tell(counts_.impossible,
+           " calls do not overlap in time with those of other workers and were not joined");
+  }
+
+  const MergeLimits limits_;
+  std::vector<Part> parts_{};
+  std::vector<CallList> calls_{};                         // One for each part.
+  std::map<std::string, std::uint32_t> communicators_{};  // By identity.
+  std::vector<std::string> communicator_names_{};
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> key_of_{};
+  std::vector<Key> keys_{};
+  std::map<std::string, double> time_of_loop_{};
+  // Calls of each step, and of all; a step of a worker counts as kCallsLikeStep.
+  std::map<std::int64_t, std::size_t> kept_of_step_{};
+  std::size_t kept_ = 0;
+  std::int64_t first_dropped_ = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::string> other_loops_{};
+  std::set<std::string> ambiguous_{}, transfers_{};
+  StepOperationCounts counts_{};
+};
+
+DigestMerger::DigestMerger(const MergeLimits& limits) : merged_(std::make_unique<Merged>(limits)) {}
+DigestMerger::~DigestMerger() = default;
+void DigestMerger::Add(const Digest& digest) { merged_->Add(digest); }
+Job DigestMerger::Finish(std::size_t expected_workers) { return merged_->Finish(expected_workers); }
+
+}  // namespace strobe::report

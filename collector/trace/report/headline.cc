@@ -1,0 +1,107 @@
+#include "collector/trace/report/headline.h"
+
+#include <algorithm>
+
+#include "collector/trace/report/figures_text.h"
+#include "common/base/strings.h"
+
+namespace strobe::report {
+namespace {
+
+// More than this share of the lost time makes a second cause worth naming.
+constexpr double kNamedCause = 0.25;
+
+std::string CausesOf(const Late& late) {
+  std::vector<std::string> names;
+  for (const CauseShare& cause : late.causes) {
+    if (names.empty() || (names.size() < 2 && cause.share >= kNamedCause))
+      names.emplace_back(CauseName(cause.cause));
+  }
+  return names.empty() ? "other" : Join(names, " and ");
+}
+
+std::string HowOften(const Late& late) {
+  return late.persistent ? "" : StrCat(", in ", late.late_steps, " of ", late.steps, " steps");
+}
+
+std::string Others(std::size_t count) {
+  return count == 1 ? "the other" : StrCat(count, " others");
+}
+
+std::string NamesOf(const Job& job, const std::vector<Straggler>& stragglers) {
+  constexpr std::size_t kMaxNames = 3;
+  if (stragglers.size() == 1) return NameOf(job.workers[stragglers[0].late.who]);
+  std::vector<std::string> names;
+  for (const Straggler& straggler : stragglers) {
+    const JobWorker& worker = job.workers[straggler.late.who];
+    if (names.size() < kMaxNames) names.push_back(worker.rank ? StrCat(*worker.rank) : worker.name);
+  }
+  const std::string word = job.workers[stragglers[0].late.who].rank ? "ranks " : "";
+  if (stragglers.size() > kMaxNames)
+    return StrCat(word, Join(names, ", "), " and ", stragglers.size() - kMaxNames, " more");
+  const std::string last = names.back();
+  names.pop_back();
+  return StrCat(word, Join(names, ", "), " and ", last);
+}
+
+std::string OfWorkers(const Job& job, const StragglerReport& report) {
+  const Straggler& first = report.stragglers.front();
+  const bool one = report.stragglers.size() == 1;
+  std::vector<std::string> causes;
+  for (const Straggler& straggler : report.stragglers) {
+    const std::string cause = CausesOf(straggler.late);
+    if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
+  }
+  return StrCat(NamesOf(job, report.stragglers), one ? " holds up " : " hold up ",
+                Others(report.workers - report.stragglers.size()), " by ",
+                TimeText(report.held_up.ns), " a step (", PercentText(report.held_up.share), ")",
+                one ? HowOften(first.late) : "", ": ", Join(causes, ", "));
+}
+
+std::string OfStage(const StragglerReport& report) {
+  const LongStage& stage = report.long_stages.front();
+  return StrCat("stage ", stage.late.who, " (", stage.workers.size(),
+                stage.workers.size() == 1 ? " worker) holds up " : " workers) holds up ",
+                Others(report.workers - stage.workers.size()), " by ", TimeText(stage.held_up.ns),
+                " a step (", PercentText(stage.held_up.share), ")", HowOften(stage.late), ": ",
+                CausesOf(stage.late));
+}
+
+std::string OfUndecided(const Job& job, const StragglerReport& report) {
+  const Straggler& first = report.not_decided.front();
+  const std::string longer = StrCat(NameOf(job.workers[first.late.who]), " takes ",
+                                    TimeText(first.late.ns), " a step longer than the others",
+                                    HowOften(first.late), " (", CausesOf(first.late), ")");
+  switch (first.verdict) {
+    case Verdict::kNobodyWaits:
+      return StrCat("no straggler: ", longer, ", but nobody waits for it");
+    case Verdict::kWithinClockErrors:
+      return StrCat("not decidable who waits: ", longer, ", but clocks are known only within ",
+                    TimeText(*first.clock_error_ns));
+    case Verdict::kClockNotMeasured:
+      return StrCat("not decidable who waits: ", longer, ", but clocks are not measured");
+    default:
+      return StrCat("not decidable who waits: ", longer,
+                    ", but the traces tell no collective that joins them");
+  }
+}
+
+}  // namespace
+
+std::string Headline(const Job& job, const StragglerReport& report) {
+  if (report.workers == 0) return "not decidable: there are no workers";
+  if (report.steps == 0) return "not decidable: no trace has steps";
+  if (report.workers == 1) return "one worker: there is nobody to compare it with";
+  const double of_stage = report.long_stages.empty() ? 0 : report.long_stages.front().held_up.ns;
+  if (!report.stragglers.empty() && report.held_up.ns >= of_stage) return OfWorkers(job, report);
+  if (!report.long_stages.empty()) return OfStage(report);
+  if (!report.not_decided.empty()) return OfUndecided(job, report);
+  if (report.smallest_ns == 0)
+    return StrCat("not decidable: ", report.steps, report.steps == 1 ? " step does" : " steps do",
+                  " not tell a difference from chance");
+  return StrCat("no straggler: no worker takes more than ", TimeText(report.smallest_ns),
+                " a step (", PercentText(report.smallest_ns / std::max(report.step_ns, 1.0)),
+                ") longer than the others");
+}
+
+}  // namespace strobe::report

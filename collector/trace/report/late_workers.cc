@@ -1,0 +1,200 @@
+#include "collector/trace/report/late_workers.h"
+
+#include <algorithm>
+
+#include "collector/trace/report/robust.h"
+
+namespace strobe::report {
+namespace {
+
+// From kManyWorkers on, the differences among workers tell what is usual; from kSomeWorkers on,
+// they are taken into account.
+constexpr std::size_t kManyWorkers = 32, kSomeWorkers = 5;
+// The median distance uses 37 % of what the values of a normal distribution tell.
+constexpr double kMedianEfficiency = 0.37;
+// A step is late if it exceeds the usual difference of single steps by this factor.
+constexpr double kLateStep = 4;
+constexpr std::size_t kMinLateSteps = 3;
+class Finder {
+ public:
+  Finder(std::span<const Excess> excess, double step_ns) : excess_(excess), step_ns_(step_ns) {
+    for (std::uint32_t i = 0; i < excess.size(); ++i) {
+      typical_.push_back(TrimmedMeanOf(excess[i].total));
+      if (excess[i].total.size() >= kMinSteps) compared_.push_back(i);
+    }
+  }
+
+  LateWorkers Find() {
+    LateWorkers result;
+    if (compared_.size() < 2) return result;
+    MeasureNoise();
+    std::vector<bool> typically(excess_.size());
+    for (const std::uint32_t who : compared_)
+      typically[who] = LateInTypicalStep(who) || LateInTheMean(who);
+    CountLateSteps(typically);
+    for (const std::uint32_t who : compared_) {
+      if (typically[who] || LateNowAndThen(who))
+        result.late.push_back(Describe(who, typically[who]));
+    }
+    std::sort(result.late.begin(), result.late.end(),
+              [](const Late& a, const Late& b) { return a.ns > b.ns; });
+    result.smallest_ns = std::max(Threshold(usual_error_, UsualDegrees()), SmallestTold());
+    return result;
+  }
+
+ private:
+  double SmallestTold() const { return kMinShare * step_ns_; }
+  // Returns the chance of a false alarm for one worker and one of the three tests.
+  double Chance() const { return kFalseAlarm / 3 / static_cast<double>(compared_.size()); }
+
+  // How much workers differ in the mean and in single steps.
+  void MeasureNoise() {
+    std::vector<double> means, errors, kept, distances;
+    for (const std::uint32_t who : compared_) {
+      means.push_back(typical_[who].mean);
+      errors.push_back(typical_[who].error);
+      kept.push_back(static_cast<double>(typical_[who].kept));
+      for (const double value : excess_[who].total) distances.push_back(value - typical_[who].mean);
+    }
+    usual_error_ = Median(errors);
+    usual_kept_ = Median(kept);
+    const double center = Median(means);
+    difference_ = RobustDeviation(means, center);
+    step_noise_ = RobustDeviation(distances, 0);
+  }
+
+  // The noise of one worker's steps, measured on the steps that are shorter than its median. Late
+  // steps do not enlarge it.
+  static double NoiseBelow(const std::vector<double>& steps) {
+    std::vector<double> sorted = steps, below;
+    const double median = Median(sorted);
+    for (const double ns : steps) {
+      if (ns < median) below.push_back(ns);
+    }
+    return RobustDeviation(below, median);
+  }
+
+  // Counts late steps. How often steps are late by chance is counted without workers that typically
+  // are late.
+  void CountLateSteps(const std::vector<bool>& typically) {
+    late_step_ns_.assign(excess_.size(), 0);
+    late_steps_.assign(excess_.size(), 0);
+    for (const std::uint32_t who : compared_) {
+      const auto& steps = excess_[who].total;
+      const double noise = compared_.size() < kSomeWorkers ? NoiseBelow(steps) : step_noise_;
+      late_step_ns_[who] = std::max(kLateStep * noise, SmallestTold());
+      late_steps_[who] = static_cast<std::size_t>(std::count_if(
+          steps.begin(), steps.end(), [&](double ns) { return ns > late_step_ns_[who]; }));
+      if (typically[who]) continue;
+      all_steps_ += steps.size();
+      all_late_steps_ += late_steps_[who];
+    }
+  }
+
+  // Workers' noise is alike, so the degrees of freedom of up to four workers count together.
+  double Degrees(double kept) const {
+    return std::max(kept - 1, 1.0) *
+           static_cast<double>(std::min<std::size_t>(compared_.size(), 4));
+  }
+  double UsualDegrees() const { return Degrees(usual_kept_); }
+
+  // The mean that a worker with this error must exceed to be late.
+  double Threshold(double error, double degrees) const {
+    const auto count = static_cast<double>(compared_.size());
+    if (compared_.size() >= kManyWorkers)
+      return std::max(difference_ * StudentQuantile(Chance(), kMedianEfficiency * (count - 1)),
+                      3 * error);
+    const double own = std::max(error, usual_error_) * StudentQuantile(Chance(), degrees);
+    return compared_.size() >= kSomeWorkers ? std::max(own, 4 * difference_) : own;
+  }
+
+  bool LateInTypicalStep(std::uint32_t who) const {
+    const TrimmedMean& mean = typical_[who];
+    return mean.kept >= 2 && mean.mean > SmallestTold() &&
+           mean.mean > Threshold(mean.error, Degrees(static_cast<double>(mean.kept)));
+  }
+
+  // A worker that is late in about half of its steps has two typical times, which a trimmed mean
+  // cannot tell from noise. With few workers, the plain mean is therefore tested too. With many,
+  // the other workers show how rare such steps are.
+  bool LateInTheMean(std::uint32_t who) const {
+    if (compared_.size() >= kSomeWorkers) return false;
+    const Spread spread = SpreadOf(excess_[who].total);
+    const auto degrees = static_cast<double>(excess_[who].total.size() - 1);
+    // half_width is that of a 95 % interval.
+    const double error = spread.half_width / StudentQuantile(0.025, degrees);
+    return spread.mean > SmallestTold() && spread.mean > error * StudentQuantile(Chance(), degrees);
+  }
+
+  // Late steps come by chance too, but not always on the same worker.
+  bool LateNowAndThen(std::uint32_t who) const {
+    const std::size_t hits = late_steps_[who], trials = excess_[who].total.size();
+    if (hits < kMinLateSteps || Mean(excess_[who].total) < SmallestTold()) return false;
+    const double rate = static_cast<double>(all_late_steps_ - hits + 1) /
+                        static_cast<double>(all_steps_ - trials + 1);
+    return BinomialTail(hits, trials, rate) < Chance();
+  }
+
+  Late Describe(std::uint32_t who, bool typically) const {
+    const Excess& excess = excess_[who];
+    const double mean = Mean(excess.total);
+    std::vector<double> median = excess.total;
+    Late late{.who = who,
+              .steps = excess.total.size(),
+              .late_steps = late_steps_[who],
+              .persistent = typically && Median(median) > mean / 2};
+    const Spread spread = late.persistent ? SpreadOf(typical_[who]) : SpreadOf(excess.total);
+    late.ns = late.late_ns = spread.mean;
+    late.error_ns = spread.half_width;
+    if (late.persistent) {
+      late.late_steps = late.steps;
+    } else if (late.late_steps > 0) {
+      late.late_ns = Mean(InLateSteps(who, excess.total));
+    }
+    AddCauses(excess, late);
+    return late;
+  }
+
+  std::vector<double> InLateSteps(std::uint32_t who, const std::vector<double>& series) const {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      if (excess_[who].total[i] > late_step_ns_[who]) values.push_back(series[i]);
+    }
+    return values.empty() ? series : values;
+  }
+
+  void AddCauses(const Excess& excess, Late& late) const {
+    double sum = 0;
+    for (std::size_t cause = 0; cause < kCauses; ++cause) {
+      const Spread spread = late.persistent
+                                ? SpreadOf(TrimmedMeanOf(excess.by_cause[cause]))
+                                : SpreadOf(InLateSteps(late.who, excess.by_cause[cause]));
+      if (spread.mean <= 0) continue;
+      sum += spread.mean;
+      late.causes.push_back(
+          {.cause = static_cast<Cause>(cause), .ns = spread.mean, .error_ns = spread.half_width});
+    }
+    for (CauseShare& cause : late.causes) cause.share = cause.ns / sum;
+    std::stable_sort(late.causes.begin(), late.causes.end(),
+                     [](const CauseShare& a, const CauseShare& b) { return a.ns > b.ns; });
+  }
+
+  const std::span<const Excess> excess_;
+  const double step_ns_;
+  std::vector<TrimmedMean> typical_{};
+  std::vector<std::uint32_t> compared_{};
+  double usual_error_ = 0, usual_kept_ = 0;
+  double difference_ = 0;               // How much the means of workers differ.
+  double step_noise_ = 0;               // How much the steps of one worker differ.
+  std::vector<double> late_step_ns_{};  // The threshold above which a step of each is late.
+  std::vector<std::size_t> late_steps_{};
+  std::size_t all_steps_ = 0, all_late_steps_ = 0;
+};
+
+}  // namespace
+
+LateWorkers FindLate(std::span<const Excess> excess, double step_ns) {
+  return Finder(excess, step_ns).Find();
+}
+
+}  // namespace strobe::report

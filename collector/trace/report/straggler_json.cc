@@ -1,0 +1,145 @@
+#include "collector/trace/report/straggler_json.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "collector/trace/report/headline.h"
+#include "collector/trace/report/wait_map.h"
+
+namespace strobe {
+namespace {
+
+using ReportJson = nlohmann::ordered_json;
+
+ReportJson HeldUpJson(const report::HeldUp& held_up) {
+  return {{"ns", held_up.ns},
+          {"errorNs", held_up.error_ns},
+          {"share", held_up.share},
+          {"steps", held_up.steps}};
+}
+
+ReportJson LateJson(const report::Late& late) {
+  ReportJson causes = ReportJson::array();
+  for (const report::CauseShare& cause : late.causes)
+    causes.push_back({{"cause", CauseName(cause.cause)},
+                      {"ns", cause.ns},
+                      {"errorNs", cause.error_ns},
+                      {"share", cause.share}});
+  return {{"longerNs", late.ns},        {"errorNs", late.error_ns},
+          {"steps", late.steps},        {"lateSteps", late.late_steps},
+          {"lateNs", late.late_ns},     {"persistent", late.persistent},
+          {"causes", std::move(causes)}};
+}
+
+std::string_view VerdictName(report::Verdict verdict) {
+  switch (verdict) {
+    case report::Verdict::kHoldsUp:
+      return "HoldsUp";
+    case report::Verdict::kNobodyWaits:
+      return "NobodyWaits";
+    case report::Verdict::kWithinClockErrors:
+      return "WithinClockErrors";
+    case report::Verdict::kClockNotMeasured:
+      return "ClockNotMeasured";
+    case report::Verdict::kNoCalls:
+      return "NoCalls";
+  }
+  return "";
+}
+
+ReportJson StragglerJson(const report::Job& job, const report::Straggler& straggler) {
+  ReportJson json = LateJson(straggler.late);
+  json["worker"] = job.workers[straggler.late.who].name;
+  json["verdict"] = VerdictName(straggler.verdict);
+  json["clockErrorNs"] =
+      straggler.clock_error_ns ? ReportJson(*straggler.clock_error_ns) : ReportJson();
+  json["heldUp"] = straggler.held_up ? HeldUpJson(*straggler.held_up) : ReportJson();
+  return json;
+}
+
+ReportJson CallsJson(const report::Job& job, const report::Arrivals& arrivals) {
+  ReportJson calls = ReportJson::array();
+  for (const report::CallArrivals& call : arrivals.calls)
+    calls.push_back(
+        {{"communicator", job.communicators[call.communicator].name},
+         {"name", job.types[call.type].name},
+         {"calls", call.calls},
+         {"undecided", call.undecided},
+         {"waitedNs", call.waited_ns},
+         {"mostOftenLast",
+          call.times_last == 0 ? ReportJson() : ReportJson(job.workers[call.most_often_last].name)},
+         {"timesLast", call.times_last}});
+  return calls;
+}
+
+ReportJson WaitsJson(const report::Job& job, const report::Arrivals& arrivals) {
+  ReportJson workers = ReportJson::array();
+  for (std::size_t i = 0; i < std::min(arrivals.workers.size(), job.workers.size()); ++i) {
+    const report::WorkerArrivals& worker = arrivals.workers[i];
+    // A zero would say that nobody waited.
+    const bool waits = worker.calls > 0 && job.workers[i].on_common_clock;
+    workers.push_back(
+        {{"worker", job.workers[i].name},
+         {"calls", worker.calls},
+         {"last", worker.last},
+         {"waitedNs", waits ? ReportJson(worker.waited_ns) : ReportJson()},
+         {"madeWaitNs", worker.decided > 0 ? ReportJson(worker.made_wait_ns) : ReportJson()}});
+  }
+  return workers;
+}
+
+ReportJson WaitMapJson(const report::Job& job, const report::WaitMap& map) {
+  ReportJson workers = ReportJson::array(), steps = ReportJson::array();
+  for (const std::uint32_t i : map.workers) workers.push_back(job.workers[i].name);
+  for (const std::uint32_t i : map.steps) steps.push_back(job.steps[i].number);
+  ReportJson waits = ReportJson::array(), errors = ReportJson::array();
+  for (const auto& row : map.waits) {
+    ReportJson row_waits = ReportJson::array(), row_errors = ReportJson::array();
+    for (const std::optional<report::StepWait>& wait : row) {
+      const bool measured = wait && wait->error_ns;
+      row_waits.push_back(wait ? ReportJson(wait->waited_ns) : ReportJson());
+      row_errors.push_back(measured ? ReportJson(*wait->error_ns) : ReportJson());
+    }
+    waits.push_back(std::move(row_waits));
+    errors.push_back(std::move(row_errors));
+  }
+  return {{"workers", std::move(workers)},          {"steps", std::move(steps)},
+          {"waitedNs", std::move(waits)},           {"errorNs", std::move(errors)},
+          {"workersLeftOut", map.workers_left_out}, {"stepsLeftOut", map.steps_left_out}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json StragglersToJson(const report::Job& job,
+                                        const report::StragglerReport& report) {
+  ReportJson stages = ReportJson::array();
+  for (const report::LongStage& stage : report.long_stages) {
+    ReportJson json = LateJson(stage.late);
+    json["stage"] = stage.late.who;
+    json["heldUp"] = HeldUpJson(stage.held_up);
+    stages.push_back(std::move(json));
+  }
+  ReportJson stragglers = ReportJson::array(), others = ReportJson::array();
+  for (const report::Straggler& late : report.stragglers)
+    stragglers.push_back(StragglerJson(job, late));
+  for (const report::Straggler& late : report.not_decided)
+    others.push_back(StragglerJson(job, late));
+  return {{"headline", Headline(job, report)},
+          {"workers", report.workers},
+          {"steps", report.steps},
+          {"stepNs", report.step_ns},
+          {"heldUp", HeldUpJson(report.held_up)},
+          {"stragglers", std::move(stragglers)},
+          {"notDecided", std::move(others)},
+          {"late", report.late_count},
+          {"longStages", std::move(stages)},
+          {"smallestToldNs", report.smallest_ns},
+          {"slowdown", report.slowdown ? ReportJson(report.slowdown->slowdown) : ReportJson()},
+          {"collectives", CallsJson(job, report.arrivals)},
+          {"waits", WaitsJson(job, report.arrivals)},
+          {"waitMap", WaitMapJson(job, report::ComputeWaitMap(job, report.arrivals))},
+          {"unknown", report.unknown}};
+}
+
+}  // namespace strobe

@@ -1,0 +1,164 @@
+#include "collector/trace/report/stragglers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collector/trace/report/excess.h"
+#include "collector/trace/report/robust.h"
+#include "common/base/strings.h"
+
+namespace strobe::report {
+namespace {
+
+// A late worker or a long stage holds the others up only if they lose at least this share of its
+// extra time.
+constexpr double kMinLoss = 0.1;
+
+// Returns by how much the worker's clock can differ from a typical other one.
+std::optional<double> ClockErrorOf(const Job& job, std::uint32_t who) {
+  if (!job.workers[who].clock_error_ns) return std::nullopt;
+  std::vector<double> others;
+  for (std::uint32_t i = 0; i < job.workers.size(); ++i) {
+    if (i != who && job.workers[i].clock_error_ns)
+      others.push_back(static_cast<double>(*job.workers[i].clock_error_ns));
+  }
+  if (others.empty()) return std::nullopt;
+  return static_cast<double>(*job.workers[who].clock_error_ns) + Median(others);
+}
+
+Verdict JudgeByClock(const Straggler& straggler, bool calls) {
+  if (!calls) return Verdict::kNoCalls;
+  if (!straggler.clock_error_ns) return Verdict::kClockNotMeasured;
+  // A clock's error is the same in all steps, so the mean over steps does not reduce it.
+  return straggler.late.late_ns > *straggler.clock_error_ns ? Verdict::kHoldsUp
+                                                            : Verdict::kWithinClockErrors;
+}
+
+class Reporter {
+ public:
+  explicit Reporter(const Job& job) : job_(job), replays_(job) {}
+
+  StragglerReport Make() {
+    std::vector<double> durations;
+    for (const JobStep& step : job_.steps) {
+      if (!step.workers.empty()) durations.push_back(StepDuration(step));
+    }
+    report_.workers = job_.workers.size();
+    report_.steps = durations.size();
+    report_.step_ns = Mean(durations);
+    report_.unknown = job_.unknown;
+    report_.arrivals = ComputeArrivals(job_);
+    report_.slowdown = ComputeSlowdown(job_, replays_);
+    FindWorkers();
+    FindStages();
+    TellUnknown();
+    return std::move(report_);
+  }
+
+ private:
+  void FindWorkers() {
+    const auto excess = ComputeExcess(job_);
+    LateWorkers found = FindLate(excess, report_.step_ns);
+    report_.smallest_ns = found.smallest_ns;
+    report_.late_count = found.late.size();
+    if (found.late.size() > kMaxTold) found.late.resize(kMaxTold);
+    std::vector<Straggler> candidates;
+    for (Late& late : found.late) {
+      Straggler straggler{.clock_error_ns = ClockErrorOf(job_, late.who)};
+      straggler.late = std::move(late);
+      straggler.verdict = JudgeByClock(straggler, TakesPartInCalls(straggler.late.who));
+      (straggler.verdict == Verdict::kHoldsUp ? candidates : report_.not_decided)
+          .push_back(std::move(straggler));
+    }
+    Replay(candidates);
+    for (Straggler& straggler : candidates) {
+      if (straggler.held_up->ns < kMinLoss * straggler.late.ns)
+        straggler.verdict = Verdict::kNobodyWaits;
+      (straggler.verdict == Verdict::kHoldsUp ? report_.stragglers : report_.not_decided)
+          .push_back(std::move(straggler));
+    }
+    std::stable_sort(
+        report_.stragglers.begin(), report_.stragglers.end(),
+        [](const Straggler& a, const Straggler& b) { return a.held_up->ns > b.held_up->ns; });
+  }
+
+  bool TakesPartInCalls(std::uint32_t worker) const {
+    return !replays_.steps().empty() && report_.arrivals.workers[worker].calls > 0;
+  }
+
+  void Replay(std::vector<Straggler>& candidates) {
+    if (candidates.empty()) return;
+    std::vector<std::int32_t> group_of(job_.workers.size(), kNotChanged);
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      group_of[candidates[i].late.who] = static_cast<std::int32_t>(i);
+    const MedianTimes times = ReplayWithMedians(job_, replays_, group_of, candidates.size(), false);
+    report_.held_up = DifferenceOf(times.replayed, times.all_median, times.replayed);
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      candidates[i].held_up = DifferenceOf(times.only[i], times.all_median, times.replayed);
+  }
+
+  void FindStages() {
+    const auto excess = ComputeStageExcess(job_);
+    if (replays_.steps().empty()) return;
+    for (Late& late : FindLate(excess, report_.step_ns).late) {
+      LongStage stage;
+      std::vector<std::int32_t> group_of(job_.workers.size(), kNotChanged);
+      for (std::uint32_t i = 0; i < job_.workers.size(); ++i) {
+        if (job_.workers[i].stage != late.who) continue;
+        stage.workers.push_back(i);
+        group_of[i] = 0;
+      }
+      stage.late = std::move(late);
+      const MedianTimes times = ReplayWithMedians(job_, replays_, group_of, 1, true);
+      stage.held_up = DifferenceOf(times.replayed, times.all_median, times.replayed);
+      if (stage.held_up.ns >= kMinLoss * stage.late.ns)
+        report_.long_stages.push_back(std::move(stage));
+    }
+  }
+
+  void TellUnknown() {
+    const auto tell = [&](const auto&... words) { report_.unknown.push_back(StrCat(words...)); };
+    if (replays_.circles() > 0)
+      tell(
+          replays_.circles(),
+          " steps could not be replayed, because their operations wait for each other in a circle");
+    if (job_.mismatch_count > 0) {
+      const CallMismatch& first = job_.mismatches.front();
+      tell(job_.mismatch_count,
+           " calls were not made by all members: ", NameOf(job_.workers[first.missing.front()]),
+           first.missing.size() > 1 ? StrCat(" and ", first.missing.size() - 1, " more") : "",
+           " lacked ", job_.types[first.type].name, " in step ", first.step);
+    }
+    if (report_.late_count > kMaxTold)
+      tell(report_.late_count, " workers take longer than the others; only the first ", kMaxTold,
+           " are told");
+    for (const auto* list : {&report_.stragglers, &report_.not_decided}) {
+      for (const Straggler& straggler : *list) TellUntold(straggler);
+    }
+  }
+
+  // "other" and "host" may stand for causes that the trace cannot tell.
+  void TellUntold(const Straggler& straggler) {
+    if (straggler.late.causes.empty()) return;
+    const Cause cause = straggler.late.causes.front().cause;
+    if (cause != Cause::kOther && cause != Cause::kHost) return;
+    const JobWorker& worker = job_.workers[straggler.late.who];
+    std::vector<std::string> untold;
+    for (std::size_t i = 0; i < kCauses; ++i) {
+      if (!worker.tells[i]) untold.emplace_back(CauseName(static_cast<Cause>(i)));
+    }
+    if (!untold.empty())
+      report_.unknown.push_back(StrCat("the trace of ", NameOf(worker), " does not tell ",
+                                       Join(untold, ", "), ": the time may have gone there"));
+  }
+
+  const Job& job_;
+  Replays replays_;
+  StragglerReport report_{};
+};
+
+}  // namespace
+
+StragglerReport FindStragglers(const Job& job) { return Reporter(job).Make(); }
+
+}  // namespace strobe::report

@@ -1,0 +1,63 @@
+// Which workers hold up the others of their job, by how much and why: the report's answer.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collector/trace/report/arrivals.h"
+#include "collector/trace/report/late_workers.h"
+#include "collector/trace/report/operations.h"
+#include "collector/trace/report/slowdown.h"
+#include "collector/trace/report/what_if.h"
+
+namespace strobe::report {
+
+// What is known about a worker that takes longer than the others.
+enum class Verdict : std::uint8_t {
+  kHoldsUp,            // Others wait for it.
+  kNobodyWaits,        // It takes longer, but steps would not be shorter without that.
+  kWithinClockErrors,  // The clocks' errors are larger than the difference.
+  kClockNotMeasured,   // Its own clock, or those of all others, are not measured.
+  kNoCalls,            // The traces tell no call in which anybody could wait for it.
+};
+
+struct Straggler {
+  Late late{};  // late.who is in Job::workers.
+  Verdict verdict = Verdict::kHoldsUp;
+  // By how much the two clocks that are compared can differ; nullopt: not measured.
+  std::optional<double> clock_error_ns{};
+  // How much longer steps are because of this worker alone, if all other stragglers were the
+  // median. nullopt where it was not computed.
+  std::optional<HeldUp> held_up{};
+};
+
+struct LongStage {
+  Late late{};  // late.who is the stage.
+  std::vector<std::uint32_t> workers{};
+  HeldUp held_up{};
+};
+
+struct StragglerReport {
+  std::size_t workers = 0;
+  std::size_t steps = 0;  // How many were compared.
+  double step_ns = 0;     // The mean duration.
+  // The one who holds up others most first. At most kMaxTold each, of `late_count`.
+  std::vector<Straggler> stragglers{};
+  std::vector<Straggler> not_decided{};  // Those with any other verdict.
+  std::size_t late_count = 0;
+  // How much longer steps are because of all stragglers together.
+  HeldUp held_up{};
+  std::vector<LongStage> long_stages{};
+  // The smallest difference of a worker that would have been told, in ns of a step; 0 = none.
+  double smallest_ns = 0;
+  Arrivals arrivals{};
+  std::optional<Slowdown> slowdown{};
+  std::vector<std::string> unknown{};  // What cannot be known, in sentences.
+};
+inline constexpr std::size_t kMaxTold = 16;
+
+StragglerReport FindStragglers(const Job& job);
+
+}  // namespace strobe::report

@@ -1,0 +1,368 @@
+#include "operator/access/kube_gatekeeper.h"
+
+#include <algorithm>
+
+#include "common/base/duration.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/access/policy_reads.h"
+#include "operator/base/json_fields.h"
+#include "operator/base/json_members.h"
+#include "operator/base/names.h"
+#include "operator/base/namespace_bounds.h"
+#include "operator/base/requester_json.h"
+#include "operator/job/job_text.h"
+#include "operator/kube/access_review.h"
+#include "operator/objects/request_json.h"
+#include "operator/objects/run_template.h"
+#include "operator/policy/retention.h"
+
+namespace strobe::kube {
+namespace {
+
+constexpr std::string_view kAgain = "; delete it and create it again";
+constexpr std::string_view kChange = ", or change what its runs do";
+// Up to this many pods are checked one by one; more require the right to all pods.
+constexpr std::size_t kFewNames = 16;
+// Access is checked again before each attempt, but with the requester's groups from when the
+// request was created. They are not trusted for longer than this.
+constexpr Nanos kMaxAdmissionAge = std::chrono::hours(24);
+constexpr std::size_t kMaxRemembered = 10'000;
+// Ends of captures are kept at least this long, because policies may become stricter.
+constexpr Nanos kKeepAtLeast = std::chrono::hours(24);
+// The age up to which remembered policies and labels are used for waiting requests.
+constexpr Nanos kGlanceAge = std::chrono::seconds(5);
+// How long a waiting request may wait for them. It is short, because all other waiting requests
+// wait meanwhile.
+constexpr Nanos kGlanceLimit = std::chrono::seconds(3);
+
+}  // namespace
+
+absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest& request) {
+  if (!request.requester) {
+    return StrCat(
+        "the requester is not known: the request was created while Strobe's webhook was not "
+        "installed",
+        kAgain);
+  }
+  const WallTime now = clock_.WallNow();
+  if (now - request.created > kMaxAdmissionAge) {
+    return StrCat("it was created more than ", FormatDuration(kMaxAdmissionAge),
+                  " ago, and the requester's groups may have changed since", kAgain);
+  }
+  return WhyNotProved({request.uid, request.created, request.admission, request.seal});
+}
+
+absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const RunCreator& creator) {
+  if (!creator.requester) {
+    return StrCat("the requester is not known: the ", NounOf(creator.kind),
+                  " was created while Strobe's webhook was not installed", kAgain, kChange);
+  }
+  const bool changed = !creator.sealed_uid.empty();
+  if (changed && creator.sealed_uid != creator.uid) {
+    return StrCat("annotation ", kRequesterAnnotation, " belongs to another ", NounOf(creator.kind),
+                  kAgain, kChange);
+  }
+  ASSIGN_OR_RETURN(std::string why, WhyNotProved({creator.uid, creator.created, creator.admission,
+                                                  creator.seal, changed, creator.admitted}));
+  return why.empty() ? why : StrCat(why, kChange);
+}
+
+absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped) {
+  // Checked each time, because an annotation can be changed at any time.
+  if (!SealHolds(options_.seal_keys(), stamped.admission, stamped.seal)) {
+    return StrCat("annotation ", kRequesterAnnotation,
+                  " is not as Strobe's webhook wrote it, so "
+                  "the requester is not known",
+                  kAgain);
+  }
+  // All of the below was true once, and only the operator itself can have sealed that.
+  if (stamped.admitted) return std::string();
+  // The seal of a change contains the object's UID; that of a creation cannot, so its time is
+  // checked.
+  if (!stamped.changed &&
+      std::chrono::abs(stamped.created - stamped.admission.at) > kSealToCreation) {
+    return StrCat("annotation ", kRequesterAnnotation, " was sealed at ",
+                  FormatRfc3339(stamped.admission.at), ", but the object was created at ",
+                  FormatRfc3339(stamped.created),
+                  ": it belongs to another one, or the clocks of "
+                  "operator and API server differ",
+                  kAgain);
+  }
+  ASSIGN_OR_RETURN(const bool installed, WereInstalledFor(stamped));
+  if (!installed) return StrCat("it was created before Strobe's webhooks were installed", kAgain);
+  return std::string();
+}
+
+// Anyone who can reach the webhook's port can have anything sealed. But while the webhook
+// configuration exists, the API server has every request sealed again, with the requester that it
+// knows.
+absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const Stamped& stamped) {
+  if (options_.webhooks.empty()) return true;
+  const std::string sealed = StrCat(stamped.uid, " ", stamped.seal);
+  {
+    MutexLock lock(&mutex_);
+    if (installed_for_.contains(sealed)) return true;
+  }
+  const absl::StatusOr<Json> webhooks = client_.Get(StrCat(
+      "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/", options_.webhooks));
+  if (absl::IsNotFound(webhooks.status())) return false;
+  RETURN_IF_ERROR(webhooks.status());
+  const std::optional<WallTime> since =
+      ReadTime(webhooks->value("metadata", Json::object()), "creationTimestamp");
+  if (!since || (stamped.changed ? stamped.admission.at : stamped.created) < *since) return false;
+  MutexLock lock(&mutex_);
+  if (installed_for_.size() >= kMaxRemembered) installed_for_.clear();
+  installed_for_.insert(sealed);
+  return true;
+}
+
+absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& request,
+                                                    const Requester& requester,
+                                                    const EarlierCaptures& earlier, Nanos within) {
+  const MonoTime deadline = clock_.MonoNow() + within;
+  ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(request, requester, deadline));
+  if (!refusal.empty()) return PolicyVerdict{PolicyVerdict::Kind::kRefused, std::move(refusal), {}};
+  ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, ReadPolicies(deadline));
+  ASSIGN_OR_RETURN(Labels labels, ReadLabels(request.ns, deadline));
+  return JudgeByFacts(request, earlier, policies, std::move(labels), deadline);
+}
+
+absl::StatusOr<RunVerdict> KubeGatekeeper::JudgeRun(const ProfileRequest& run,
+                                                    const RunCreator& creator, Nanos within) {
+  const MonoTime deadline = clock_.MonoNow() + within;
+  ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(run, *creator.requester, deadline));
+  if (!refusal.empty()) return RunVerdict{{PolicyVerdict::Kind::kRefused, std::move(refusal), {}}};
+  ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, ReadPolicies(deadline));
+  ASSIGN_OR_RETURN(Labels labels, ReadLabels(run.ns, deadline));
+  ASSIGN_OR_RETURN(const NamespaceFacts facts,
+                   FactsOf(run, {}, policies, std::move(labels), deadline));
+  const bool counted = BoundsOfSeries(policies, facts.labels).counted;
+  const Object present = requests_.Get(StrCat(run.ns, "/", run.name));
+  const bool exists =
+      present != nullptr && SealedCreatorOf(*present, options_.seal_keys()) == creator.uid;
+  // An existing run was judged before; a run that only preflights records nothing.
+  if (!BoundsStarts(policies, facts) || run.capture.preflight_only || exists)
+    return RunVerdict{JudgeWith(policies, facts, run, nullptr), counted};
+  // Alerts may come before the first list of requests has arrived.
+  if (!requests_.filled()) return absl::UnavailableError("the requests are not known yet");
+  MutexLock lock(&runs_mutex_);
+  // This may be another try to create the same run, which must not count itself.
+  runs_.Forget(run.ns, run.name);
+  const JobRuns others = runs_.OfJob(run.ns, TargetText(run.target));
+  PolicyVerdict verdict = JudgeWith(policies, facts, run, &others);
+  if (verdict.kind == PolicyVerdict::Kind::kAllowed || verdict.kind == PolicyVerdict::Kind::kWait)
+    runs_.Expect(run);
+  return RunVerdict{std::move(verdict), counted};
+}
+
+void KubeGatekeeper::ForgetRun(const std::string& ns, const std::string& name) {
+  MutexLock lock(&runs_mutex_);
+  runs_.Forget(ns, name);
+}
+
+std::optional<PolicyVerdict> KubeGatekeeper::Glance(const ProfileRequest& request,
+                                                    const EarlierCaptures& earlier) {
+  const absl::StatusOr<std::vector<ProfilePolicy>> policies = RecentPolicies();
+  if (!policies.ok()) return std::nullopt;
+  absl::StatusOr<Labels> labels = RecentLabels(request.ns);
+  if (!labels.ok()) return std::nullopt;
+  absl::StatusOr<PolicyVerdict> verdict = JudgeByFacts(
+      request, earlier, *policies, *std::move(labels), clock_.MonoNow() + kGlanceLimit);
+  // A request that would have been refused a few seconds ago may be allowed now.
+  if (!verdict.ok() || verdict->kind != PolicyVerdict::Kind::kWait) return std::nullopt;
+  return *std::move(verdict);
+}
+
+absl::StatusOr<std::string> KubeGatekeeper::LogdirFor(const std::string& ns, Nanos within) {
+  const MonoTime deadline = clock_.MonoNow() + within;
+  // NotFound would be taken for the policies' answer, so failed reads are Unavailable.
+  const auto unknown = [](const absl::Status& status) {
+    return absl::UnavailableError(status.message());
+  };
+  const absl::StatusOr<std::vector<ProfilePolicy>> policies = ReadPolicies(deadline);
+  if (!policies.ok()) return unknown(policies.status());
+  absl::StatusOr<Labels> labels = ReadLabels(ns, deadline);
+  if (!labels.ok()) return unknown(labels.status());
+  return DefaultLogdir(*policies, {.name = ns, .labels = *std::move(labels)});
+}
+
+std::string KubeGatekeeper::WhyNoMoreRequests(const std::string& ns) {
+  const ObjectCache::Use own = requests_.UseOf(ns);
+  if (own.open >= kMaxOpenRequests) {
+    return StrCat("namespace ", ns, " has ", own.open,
+                  " ProfileRequests that have not finished, and may have ", kMaxOpenRequests,
+                  "; wait for some, or delete them");
+  }
+  const std::size_t all = requests_.all().bytes;
+  const std::size_t most =
+      std::min(kMaxRequestBytes, kMaxAllRequestBytes - std::min(all, kMaxAllRequestBytes));
+  if (own.bytes <= most) return "";
+  return StrCat("the ProfileRequests of namespace ", ns, " take ", own.bytes >> 20,
+                " MiB of the operator's memory, and may take ", most >> 20,
+                " MiB; delete finished ones, or let them delete themselves with ttlAfterFinished");
+}
+
+absl::StatusOr<std::string> KubeGatekeeper::WhyNoMore(CreatorKind kind, const std::string& ns,
+                                                      Nanos within) {
+  // The server counts what it leaves out, which costs less than to list it.
+  std::size_t count = 0;
+  ASSIGN_OR_RETURN(const Json list, client_.GetItems(
+                                        StrCat(CreatorsPath(kind, ns), "?limit=1"),
+                                        [&](const Json&) { ++count; }, within));
+  const Json& more = Member(Member(list, "metadata"), "remainingItemCount");
+  if (more.is_number_unsigned()) count += more.get<std::size_t>();
+  if (count < kMaxCreators) return std::string();
+  return StrCat("namespace ", ns, " has ", count, " ", KindName(kind), "s, and may have ",
+                kMaxCreators);
+}
+
+absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
+    const ProfileRequest& request, const EarlierCaptures& earlier,
+    const std::vector<ProfilePolicy>& policies, Labels labels, MonoTime deadline) {
+  ASSIGN_OR_RETURN(const NamespaceFacts facts,
+                   FactsOf(request, earlier, policies, std::move(labels), deadline));
+  return JudgeWith(policies, facts, request, nullptr);
+}
+
+PolicyVerdict KubeGatekeeper::JudgeWith(const std::vector<ProfilePolicy>& policies,
+                                        const NamespaceFacts& facts, const ProfileRequest& request,
+                                        const JobRuns* automatic) {
+  const bool matched = std::any_of(
+      policies.begin(), policies.end(),
+      [&](const ProfilePolicy& policy) { return policy.namespaces.Matches(facts.labels); });
+  if (!matched && !options_.need_policy) return {};
+  return JudgeByPolicies(policies, facts, request.capture, clock_.WallNow(), automatic);
+}
+
+absl::StatusOr<NamespaceFacts> KubeGatekeeper::FactsOf(const ProfileRequest& request,
+                                                       const EarlierCaptures& earlier,
+                                                       const std::vector<ProfilePolicy>& policies,
+                                                       Labels labels, MonoTime deadline) {
+  NamespaceFacts facts{.name = request.ns, .labels = std::move(labels), .earlier = earlier};
+  // Reads all requests of the namespace, so it is done only if a policy needs it.
+  const auto asked = [&](const auto field) {
+    return std::any_of(policies.begin(), policies.end(), [field](const ProfilePolicy& policy) {
+      return (policy.*field).has_value();
+    });
+  };
+  if (asked(&ProfilePolicy::min_interval) || asked(&ProfilePolicy::max_concurrent)) {
+    const Others others = OthersOf(request);
+    facts.earlier.active = std::max(facts.earlier.active, others.active);
+    facts.last_end = others.last_end;
+  }
+  if (asked(&ProfilePolicy::min_interval)) {
+    ASSIGN_OR_RETURN(const std::optional<WallTime> remembered,
+                     history_.LastEnd(request.ns, deadline - clock_.MonoNow()));
+    facts.last_end = std::max(facts.last_end, remembered);
+  }
+  return facts;
+}
+
+void KubeGatekeeper::CaptureEnded(const std::string& ns, WallTime when) {
+  std::optional<Nanos> longest;
+  {
+    MutexLock lock(&mutex_);
+    longest = longest_interval_;
+  }
+  if (!longest && ReadPolicies(clock_.MonoNow() + kGlanceLimit).ok()) {
+    MutexLock lock(&mutex_);
+    longest = longest_interval_;
+  }
+  // Nothing is stored if no policy has a minInterval. If the policies are not known, the end is
+  // stored.
+  const Nanos keep = longest.value_or(kKeepAtLeast);
+  history_.Ended(ns, when,
+                 keep > Nanos{0} ? std::optional(std::max(keep, kKeepAtLeast)) : std::nullopt);
+}
+
+absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& request,
+                                                        const Requester& requester,
+                                                        MonoTime deadline) {
+  ASSIGN_OR_RETURN(const bool all, MayProfile(requester, request.ns, "", deadline));
+  if (all) return std::string();
+  const std::vector<std::string>& pods = request.target.pods;
+  bool each = !pods.empty() && pods.size() <= kFewNames;
+  for (std::size_t i = 0; each && i < pods.size(); ++i) {
+    ASSIGN_OR_RETURN(each, MayProfile(requester, request.ns, pods[i], deadline));
+  }
+  if (each) return std::string();
+  return StrCat("user \"", requester.username, "\" may not profile pods in namespace ", request.ns,
+                "; this requires the verb \"profile\" on pods (apiGroup \"\"), which the "
+                "chart's ClusterRole ...-profiler grants");
+}
+
+absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester, const std::string& ns,
+                                                const std::string& pod, MonoTime deadline) {
+  Json attributes = {{"namespace", ns}, {"verb", kProfileVerb}, {"resource", "pods"}};
+  if (!pod.empty()) attributes["name"] = pod;
+  return IsAllowed(client_, requester, std::move(attributes), deadline - clock_.MonoNow());
+}
+
+KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) const {
+  Others others;
+  for (const Object& object : requests_.InNamespace(request.ns)) {
+    // Not parsed as a whole, because there may be thousands. A request that was refused, or only
+    // preflights, records nothing.
+    const Json& status = Member(*object, "status");
+    const Json& attempt = Member(status, "attempt");
+    if (!attempt.is_number_integer() || attempt <= 0 ||
+        TextOf(Member(*object, "metadata"), "name") == request.name ||
+        Member(Member(*object, "spec"), "preflightOnly") == true)
+      continue;
+    const std::optional<WallTime> end = ReadTime(status, "completionTime");
+    if (end && CanHaveEnded(*end, clock_.WallNow()))
+      others.last_end = std::max(others.last_end, end);
+    else if (!end && !ReadTime(status, "retryTime"))
+      ++others.active;
+  }
+  return others;
+}
+
+absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::ReadPolicies(MonoTime deadline) {
+  ASSIGN_OR_RETURN(std::vector<ProfilePolicy> policies,
+                   ListPolicies(client_, deadline - clock_.MonoNow()));
+  Nanos longest{0};
+  for (const ProfilePolicy& policy : policies)
+    longest = std::max(longest, policy.min_interval.value_or(Nanos{0}));
+  MutexLock lock(&mutex_);
+  longest_interval_ = longest;
+  return policies;
+}
+
+absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::ReadLabels(const std::string& ns,
+                                                                  MonoTime deadline) {
+  return NamespaceLabels(client_, ns, deadline - clock_.MonoNow());
+}
+
+bool KubeGatekeeper::MayReadAgain(MonoTime now) {
+  if (failed_ && now - *failed_ <= kGlanceAge) return false;
+  failed_ = now;  // Counts as failed until the read succeeds.
+  return true;
+}
+
+absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::RecentPolicies() {
+  MutexLock lock(&recent_mutex_);
+  const MonoTime now = clock_.MonoNow();
+  if (policies_ && now - policies_->read <= kGlanceAge) return policies_->value;
+  if (!MayReadAgain(now)) return absl::UnavailableError("the policies could not be read");
+  ASSIGN_OR_RETURN(std::vector<ProfilePolicy> policies, ReadPolicies(now + kGlanceLimit));
+  failed_.reset();
+  policies_ = {std::move(policies), now};
+  return policies_->value;
+}
+
+absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::RecentLabels(const std::string& ns) {
+  MutexLock lock(&recent_mutex_);
+  const MonoTime now = clock_.MonoNow();
+  std::erase_if(labels_, [now](const auto& entry) { return now - entry.second.read > kGlanceAge; });
+  if (const auto found = labels_.find(ns); found != labels_.end()) return found->second.value;
+  if (!MayReadAgain(now)) return absl::UnavailableError("the namespace could not be read");
+  absl::StatusOr<Labels> labels = ReadLabels(ns, now + kGlanceLimit);
+  // A namespace that is gone says nothing about the others.
+  if (labels.ok() || absl::IsNotFound(labels.status())) failed_.reset();
+  RETURN_IF_ERROR(labels.status());
+  return (labels_[ns] = {*std::move(labels), now}).value;
+}
+
+}  // namespace strobe::kube

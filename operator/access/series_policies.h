@@ -1,0 +1,41 @@
+// Tells the reconcilers of schedules and triggers which bounds policies set for the runs that are
+// kept. They ask again and again, so it asks the server only for the labels of namespaces, every
+// five minutes, and only where a policy has such bounds. Safe for concurrent use.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/mutex.h"
+#include "operator/kube/client.h"
+#include "operator/kube/object_cache.h"
+#include "operator/policy/retention.h"
+
+namespace strobe::kube {
+
+class SeriesPolicies {
+ public:
+  // All outlive it. `policies` is the cache of ProfilePolicies, which only the leader fills.
+  SeriesPolicies(const Clock& clock, Client& client, const ObjectCache& policies)
+      : clock_(clock), client_(client), policies_(policies) {}
+
+  // None if policies or labels are not known now.
+  std::optional<SeriesBounds> BoundsOf(const std::string& ns);
+
+ private:
+  using Labels = std::map<std::string, std::string>;
+  struct Remembered {
+    std::optional<Labels> labels;  // None: they could not be read.
+    MonoTime read;
+  };
+  std::optional<Labels> LabelsOf(const std::string& ns);
+
+  const Clock& clock_;
+  Client& client_;
+  const ObjectCache& policies_;
+  Mutex mutex_;
+  std::map<std::string, Remembered> labels_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace strobe::kube

@@ -1,0 +1,252 @@
+#include "operator/admission/kube_namespace_limits.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/text/url_text.h"
+#include "operator/access/policy_reads.h"
+#include "operator/admission/limits_json.h"
+#include "operator/base/json_members.h"
+#include "operator/base/names.h"
+
+namespace strobe::kube {
+namespace {
+
+// Short, because a quota's use changes with each pod that is created.
+constexpr Nanos kRememberFor = std::chrono::seconds(2);
+constexpr Nanos kRememberFailureFor = std::chrono::seconds(5);
+// What was read before is better than nothing when the namespace cannot be read now.
+constexpr Nanos kBetterThanNothing = std::chrono::seconds(30);
+constexpr std::size_t kMaxNamespace = 63;  // RFC 1123; names are remembered.
+constexpr std::size_t kMaxReadNamespaces = 256, kMaxEntries = 256;
+// How many threads may read, or wait for the read of another one. With the webhooks that judge they
+// are fewer than there are threads, so that a slow API server does not stop injection.
+constexpr int kMaxWaiting = 6;
+
+// Reasons of waiting that do not pass by themselves (pkg/kubelet/images/types.go and
+// pkg/kubelet/container/sync_result.go of Kubernetes 1.34).
+constexpr std::array<std::string_view, 9> kStuckReasons = {
+    "ErrImagePull",      "ImagePullBackOff",  "InvalidImageName",
+    "ErrImageNeverPull", "CrashLoopBackOff",  "CreateContainerError",
+    "RunContainerError", "ImageInspectError", "CreateContainerConfigError"};
+
+// A registry that does not answer for some seconds is no reason to start pods without a sidecar.
+// Within this time the kubelet tries again twice, after 10 s and after 20 s more
+// (imageBackOffPeriod in pkg/kubelet/kubelet.go of Kubernetes 1.34).
+constexpr Nanos kPatienceWithPulls = std::chrono::seconds(60);
+
+bool IsPullFailure(const std::string& reason) {
+  return reason == "ErrImagePull" || reason == "ImagePullBackOff";
+}
+
+// When it became the sidecar's turn to start: when the kubelet took the pod or, if that is later,
+// when an init container before the sidecar ended or, as a native sidecar, started. The status of a
+// container does not tell since when it waits.
+WallTime SidecarsTurn(const Json& pod) {
+  WallTime since{};
+  const auto after = [&since](const Json& object, const char* field) {
+    WallTime time;
+    if (!ParseRfc3339(TextOf(object, field), time)) return false;
+    since = std::max(since, time);
+    return true;
+  };
+  const Json& status = Member(pod, "status");
+  if (!after(status, "startTime")) after(Member(pod, "metadata"), "creationTimestamp");
+  for (const Json& container : Member(status, "initContainerStatuses")) {
+    if (TextOf(container, "name") == kSidecarContainer) continue;
+    after(Member(Member(container, "state"), "terminated"), "finishedAt");
+    after(Member(Member(container, "state"), "running"), "startedAt");
+  }
+  return since;
+}
+
+// What AddIfStuck reads of a pod, whose writer may make the rest large.
+const JsonParts& PartsOfStuck() {
+  static const JsonParts kParts{.keep = [](const std::vector<std::string>& path) {
+    constexpr std::array<std::string_view, 6> kNames = {
+        "name",           "creationTimestamp", "deletionTimestamp",
+        "initContainers", "startTime",         "initContainerStatuses"};
+    return path.size() != 2 || std::find(kNames.begin(), kNames.end(), path[1]) != kNames.end();
+  }};
+  return kParts;
+}
+
+void AddIfStuck(const Json& pod, WallTime now, NamespaceLimits& limits) {
+  const Json& states = Member(Member(pod, "status"), "initContainerStatuses");
+  const Json& containers = Member(Member(pod, "spec"), "initContainers");
+  const auto state = Find(states, kSidecarContainer);
+  const auto container = Find(containers, kSidecarContainer);
+  // A pod that is being deleted, as on a node that is gone, tells nothing of the next one.
+  if (!TextOf(Member(pod, "metadata"), "deletionTimestamp").empty()) return;
+  if (!state || !container || Member(states[*state], "started") == Json(true)) return;
+  const std::string reason = TextOf(Member(Member(states[*state], "state"), "waiting"), "reason");
+  if (std::find(kStuckReasons.begin(), kStuckReasons.end(), reason) == kStuckReasons.end()) return;
+  if (IsPullFailure(reason) && now - SidecarsTurn(pod) < kPatienceWithPulls) return;
+  limits.stuck.push_back(
+      {TextOf(Member(pod, "metadata"), "name"), TextOf(containers[*container], "image"), reason});
+}
+
+// True if no invented namespace could have these limits. A policy gives something only to
+// namespaces whose labels could be read.
+bool MustExist(const NamespaceLimits& limits) {
+  return !limits.rules.empty() || !limits.quotas.empty() || limits.sidecar_user ||
+         !limits.users_differ.empty() || limits.flight_recorder_devices;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read(
+    const std::string& ns, Nanos within, const std::string& caller) {
+  if (ns.size() > kMaxNamespace) return absl::InvalidArgumentError("no namespace has such a name");
+  const MonoTime now = clock_.MonoNow();
+  {
+    MutexLock lock(&mutex_);
+    if (std::optional<Limits> remembered = Remembered(ns, now)) return *std::move(remembered);
+    Limits old = Old(ns, now);
+    const bool is_being_read = reading_.contains(ns);
+    if ((is_being_read && old.ok()) || !BeginWaiting(caller)) return old;
+    if (is_being_read) {
+      mutex_.AwaitFor(
+          within, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !reading_.contains(ns); });
+      EndWaiting(caller);
+      return Remembered(ns, clock_.MonoNow()).value_or(std::move(old));
+    }
+    if (!TakeRead(ns, caller, now)) {
+      EndWaiting(caller);
+      return old;
+    }
+    reading_.insert(ns);
+  }
+  Limits limits = absl::InternalError("the namespace's limits could not be read");
+  (void)RunGuarded("namespace_limits", [&] { limits = ReadNow(ns, now + within); });
+  MutexLock lock(&mutex_);
+  reading_.erase(ns);
+  EndWaiting(caller);
+  Remember(ns, {limits.status(), limits.ok() ? *limits : nullptr, clock_.MonoNow(),
+                limits.ok() && MustExist(**limits)});
+  return limits;
+}
+
+std::optional<KubeNamespaceLimits::Limits> KubeNamespaceLimits::Remembered(const std::string& ns,
+                                                                           MonoTime now) const {
+  const auto found = known_.find(ns);
+  if (found == known_.end()) return std::nullopt;
+  const Known& known = found->second;
+  if (now - known.read >= (known.failure.ok() ? kRememberFor : kRememberFailureFor))
+    return std::nullopt;
+  if (!known.failure.ok()) return known.failure;
+  return known.limits;
+}
+
+KubeNamespaceLimits::Limits KubeNamespaceLimits::Old(const std::string& ns, MonoTime now) const {
+  const auto found = known_.find(ns);
+  if (found != known_.end() && found->second.limits != nullptr &&
+      now - found->second.read < kBetterThanNothing)
+    return found->second.limits;
+  return absl::ResourceExhaustedError("too many namespaces are being read already");
+}
+
+bool KubeNamespaceLimits::TakeRead(const std::string& ns, const std::string& caller, MonoTime now) {
+  if (const auto found = known_.find(ns); found != known_.end() && found->second.exists) {
+    kept_.Refill(now);
+    if (kept_.Take()) return true;
+  }
+  return reads_.Take(caller, now);
+}
+
+bool KubeNamespaceLimits::BeginWaiting(const std::string& caller) {
+  const auto found = waiting_.find(caller);
+  const int own = found == waiting_.end() ? 0 : found->second;
+  // A caller has at most as many threads as are still free, so that there is room for another one.
+  if (own >= kMaxWaiting - all_waiting_) return false;
+  ++waiting_[caller];
+  ++all_waiting_;
+  return true;
+}
+
+void KubeNamespaceLimits::EndWaiting(const std::string& caller) {
+  --all_waiting_;
+  if (--waiting_[caller] == 0) waiting_.erase(caller);
+}
+
+absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::ReadNow(
+    const std::string& ns, MonoTime deadline) {
+  const std::string path = StrCat("/api/v1/namespaces/", UrlEncode(ns), "/");
+  // Version 0 is answered from the API server's cache.
+  constexpr std::string_view kCached = "?resourceVersion=0";
+  auto limits = std::make_shared<NamespaceLimits>();
+  const auto left = [&] { return deadline - clock_.MonoNow(); };
+  RETURN_IF_ERROR(client_
+                      .GetItems(
+                          StrCat(path, "limitranges", kCached),
+                          [&](const Json& object) {
+                            if (limits->rules.size() >= kMaxEntries) return;
+                            for (LimitRule& rule : ParseLimitRange(object))
+                              limits->rules.push_back(std::move(rule));
+                          },
+                          left())
+                      .status());
+  RETURN_IF_ERROR(client_
+                      .GetItems(
+                          // The use of quotas must be fresh.
+                          StrCat(path, "resourcequotas"),
+                          [&](const Json& object) {
+                            if (limits->quotas.size() < kMaxEntries)
+                              limits->quotas.push_back(ParseQuota(object));
+                          },
+                          left())
+                      .status());
+  RETURN_IF_ERROR(ReadPolicies(ns, deadline, *limits));
+  // Injection can do without the pods, which may be thousands that wait for nodes: those are not
+  // asked for.
+  const absl::StatusOr<Json> pods = client_.GetItems(
+      StrCat(path, "pods", kCached, "&limit=500&labelSelector=", kInjectedLabel,
+             "%3Dtrue&fieldSelector=status.phase%3DPending%2Cspec.nodeName%21%3D"),
+      [&](const Json& pod) {
+        if (limits->stuck.empty()) AddIfStuck(pod, clock_.WallNow(), *limits);
+      },
+      left(), PartsOfStuck());
+  if (!pods.ok()) {
+    LogWarning("pods with a sidecar that cannot start are not known",
+               {{"namespace", ns}, {"error", MessageOf(pods.status())}});
+  }
+  return limits;
+}
+
+absl::Status KubeNamespaceLimits::ReadPolicies(const std::string& ns, MonoTime deadline,
+                                               NamespaceLimits& limits) {
+  ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies,
+                   ListPolicies(client_, deadline - clock_.MonoNow()));
+  if (std::none_of(policies.begin(), policies.end(), [](const ProfilePolicy& policy) {
+        return policy.sidecar_user.has_value() || policy.flight_recorder_devices;
+      }))
+    return absl::OkStatus();
+  NamespaceFacts facts{.name = ns};
+  ASSIGN_OR_RETURN(facts.labels, NamespaceLabels(client_, ns, deadline - clock_.MonoNow()));
+  const absl::StatusOr<std::optional<SidecarUser>> user = SidecarUserOf(policies, facts);
+  if (user.ok())
+    limits.sidecar_user = *user;
+  else
+    limits.users_differ = MessageOf(user.status());
+  limits.flight_recorder_devices = AllowsFlightRecorderDevices(policies, facts);
+  return absl::OkStatus();
+}
+
+void KubeNamespaceLimits::Remember(const std::string& ns, Known known) {
+  if (const auto before = known_.find(ns); before != known_.end()) {
+    known.exists |= before->second.exists;
+  } else if (known_.size() >= kMaxReadNamespaces) {
+    known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.second.exists, a.second.read) < std::pair(b.second.exists, b.second.read);
+    }));
+  }
+  known_[ns] = std::move(known);
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,66 @@
+// What ResourceQuotas, LimitRanges and ProfilePolicies demand of a namespace's pods. Plain values.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "operator/base/sidecar_user.h"
+
+namespace strobe {
+
+// Quantities by resource: cores or bytes.
+using Amounts = std::map<std::string, double>;
+
+// One entry of a LimitRange.
+struct LimitRule {
+  bool whole_pod = false;  // It is about the sums of a pod's containers, else about each container.
+  Amounts min{}, max{}, max_ratio{};  // max_ratio: of a limit to its request.
+  Amounts defaults{};                 // The limits of containers that set none.
+};
+
+// An entry of a ResourceQuota's scopeSelector, in the API's own words. An entry of its `scopes` is
+// one with the operator Exists.
+struct QuotaScope {
+  std::string name{}, op{};
+  std::vector<std::string> values{};
+};
+
+// One ResourceQuota, for resources such as "limits.cpu".
+struct Quota {
+  std::string name{};
+  Amounts hard{}, used{};
+  std::vector<QuotaScope> scopes{};  // It counts the pods that match all of them.
+};
+
+struct NamespaceLimits {
+  std::vector<LimitRule> rules{};
+  std::vector<Quota> quotas{};
+  // A pod whose trainer waits for a sidecar that cannot start; if its image cannot be pulled, for
+  // a minute at least.
+  struct StuckPod {
+    std::string name{};             // The pod's name.
+    std::string image{}, reason{};  // The sidecar's image, and why it waits: ImagePullBackOff.
+  };
+  std::vector<StuckPod> stuck{};
+  // What ProfilePolicies give to sidecars of the namespace.
+  std::optional<SidecarUser> sidecar_user{};
+  std::string
+      users_differ{};  // Why `sidecar_user` is not set although policies give one; or empty.
+  // Whether pods may have their GPUs recorded at all times.
+  bool flight_recorder_devices = false;
+};
+
+class NamespaceLimitsReader {
+ public:
+  virtual ~NamespaceLimitsReader() = default;
+  // Blocks for `within` at most. An error means that this could not be found out. `caller` says who
+  // asks, such as the network of an address: callers share what may be read.
+  virtual absl::StatusOr<std::shared_ptr<const NamespaceLimits>> Read(
+      const std::string& ns, Nanos within, const std::string& caller) = 0;
+};
+
+}  // namespace strobe

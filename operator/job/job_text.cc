@@ -1,0 +1,39 @@
+#include "operator/job/job_text.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "common/base/fnv.h"
+#include "common/base/strings.h"
+#include "common/text/utf8.h"
+
+namespace strobe {
+namespace {
+
+// The limit on a target's text, because statuses and messages contain it.
+constexpr std::size_t kMaxTargetBytes = 200;
+
+}  // namespace
+
+std::string JobText(const JobRef& job) {
+  const JobKind* meant = FindJobKind({"", job.kind, job.name});
+  const std::string group = job.api_version.substr(0, job.api_version.find('/'));
+  const bool usual = job.api_version.empty() || (meant != nullptr && meant->group == group);
+  return usual ? StrCat(job.kind, "/", job.name) : StrCat(job.kind, ".", group, "/", job.name);
+}
+
+std::string TargetText(const TargetSpec& target) {
+  if (target.job) return JobText(*target.job);
+  std::vector<std::string> pods = target.pods;
+  std::sort(pods.begin(), pods.end());
+  pods.erase(std::unique(pods.begin(), pods.end()), pods.end());
+  std::string text =
+      pods.empty() ? StrCat("Selector/", target.selector) : StrCat("Pod/", Join(pods, ","));
+  if (text.size() <= kMaxTargetBytes) return text;
+  return StrCat(CutUtf8(text, kMaxTargetBytes), "#", JobHash(text));
+}
+
+std::string JobHash(std::string_view job) { return absl::StrFormat("%016x", Fnv1a(job)); }
+
+}  // namespace strobe

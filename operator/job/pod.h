@@ -1,0 +1,71 @@
+// What the core needs to know about a pod. Plain values, filled in by operator/objects.
+#pragma once
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/accelerators.h"
+#include "common/base/clock.h"
+
+namespace strobe {
+
+struct ContainerInfo {
+  std::string name{};
+  ContainerDevices devices{};
+  // The environment variables that tell a rank (see IsRankVariable), as far as the pod's object
+  // determines their values: literals, fields of the pod, and references to other such variables.
+  std::map<std::string, std::string> env{};
+  // How many processes of the job it runs, as far as its command tells; 0 = not known.
+  std::size_t processes = 0;
+  // The same, only where nothing else can be meant: one number, in one option of the command.
+  std::size_t certain_processes = 0;
+};
+
+struct PodInfo {
+  std::string name{}, uid{}, ip{}, phase{};
+  bool wants_injection = false;  // Its own label kInjectLabel is "true".
+  std::string damage{};          // Why its sidecar cannot work; empty when no reason is known.
+  bool terminating = false;      // It is being deleted.
+  std::string reason{};          // Why it was ended from outside, such as Evicted; else empty.
+  // "cannot be scheduled: ..." if the scheduler finds no node for it; else empty.
+  std::string unschedulable{};
+  bool has_sidecar = false;  // It has a container `strobe-sidecar`.
+  int sidecar_port = 0;      // That container's port for captures; 0 = there is none.
+  // On the host's network: where the sidecar may listen instead, because a port was taken.
+  std::vector<int> other_ports{};
+  std::vector<ContainerInfo> containers{};  // In the pod's order, without the sidecar.
+  // Names of the containers that train: from injection's annotation, else by ChooseTrainers. Empty
+  // only when the pod has no containers.
+  std::vector<std::string> trainers{};
+  bool injected = false;  // `trainers` comes from injection's annotation.
+  std::map<std::string, std::string> labels{}, annotations{};
+  struct Owner {
+    std::string kind{}, name{};
+  };
+  std::vector<Owner> owners{};
+  struct ContainerState {
+    std::string name{};
+    int restarts = 0;
+    std::string waiting{};  // Why it does not run, such as CrashLoopBackOff; empty when it runs.
+    // Why it ended last, such as OOMKilled; empty when it has never ended.
+    std::string ended{};
+    int exit_code = 0;
+    std::optional<WallTime> ended_at{};
+  };
+  std::vector<ContainerState> states{};
+};
+
+inline bool HasEnded(const PodInfo& pod) {
+  return pod.phase == "Succeeded" || pod.phase == "Failed";
+}
+
+// Null when the pod has no such container.
+inline const ContainerInfo* FindContainer(const PodInfo& pod, const std::string& name) {
+  const auto found = std::find_if(pod.containers.begin(), pod.containers.end(),
+                                  [&](const ContainerInfo& c) { return c.name == name; });
+  return found == pod.containers.end() ? nullptr : &*found;
+}
+
+}  // namespace strobe

@@ -1,0 +1,22 @@
+// What Kubernetes knows about the pods of workers that failed. Pure.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "operator/job/pod.h"
+#include "operator/job/targets.h"
+
+namespace strobe {
+
+// What happened to the target's pod, for people: "container trainer was OOMKilled (exit code 137)
+// at 2026-01-02T03:04:05Z, restarted 2 times". Empty when nothing did. `pod` is null when there is
+// no pod of that name any more. Containers that ended before `since` are left out.
+std::string PodEvidence(const Target& target, const PodInfo* pod, WallTime since);
+
+// The evidence of every target that has some, by target name.
+std::map<std::string, std::string> EvidenceByTarget(const std::vector<Target>& targets,
+                                                    const std::vector<PodInfo>& pods,
+                                                    WallTime since);
+
+}  // namespace strobe

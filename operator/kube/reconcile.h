@@ -1,0 +1,13 @@
+#pragma once
+#include <optional>
+
+#include "common/base/clock.h"
+
+namespace strobe {
+
+struct ReconcileResult {
+  // When to reconcile again; none = at the next change.
+  std::optional<Nanos> requeue_after{};
+};
+
+}  // namespace strobe

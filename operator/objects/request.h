@@ -1,0 +1,88 @@
+// The values of a ProfileRequest, without JSON. helm/strobe/crds/profilerequests.yaml describes the
+// fields and their ranges.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/capture_spec.h"
+#include "capture/workers_in_state.h"
+#include "common/base/clock.h"
+#include "operator/base/admission_seal.h"
+#include "operator/base/condition.h"
+#include "operator/base/requester.h"
+#include "operator/job/target_spec.h"
+
+namespace strobe {
+
+// One of status.outcomes: a worker that did not end Ok.
+struct StatusOutcome {
+  std::string pod{}, cause{}, message{}, lateness{};
+};
+
+// One of status.causes: how many workers ended with a cause.
+struct StatusCause {
+  std::string cause{};
+  std::size_t workers = 0;
+};
+
+// One of status.preflight: what a worker told a request that only preflights.
+struct StatusPreflight {
+  std::string pod{}, cause{}, message{}, sidecar{}, clock_offset{}, clock_error{};
+  std::vector<std::string> sources{};
+
+  bool operator==(const StatusPreflight&) const = default;
+};
+
+struct RequestStatus {
+  std::int64_t observed_generation = 0;
+  std::vector<Condition> conditions{};
+  std::string run{}, viewer{};
+  std::optional<WallTime> start_time{}, completion_time{}, retry_time{};
+  int attempt = 0;                 // The newest attempt; 0 = none has begun.
+  std::size_t queue_position = 0;  // Captures ahead of it on its workers; 0 = it is its turn.
+  std::size_t matched = 0, armed = 0, ok = 0, empty = 0, failed = 0;
+  std::optional<std::size_t> expected{};  // How many workers the job should have; none = not known.
+  std::string skew{}, skew_error{};       // Empty = not known.
+  std::string steps_loop{}, steps_spread{};  // Empty = not known.
+  std::int64_t first_step = 0, last_step = 0;
+  std::string reached_back{};  // Empty = the capture was not to reach back.
+  // How long workers recorded, in all attempts that have ended; none = none has.
+  std::optional<Nanos> recorded{};
+  std::string clock_pod{}, clock_offset{}, clock_error{};
+  std::string report{};  // The report's headline; empty = there is none.
+  std::uint64_t bytes = 0;
+  std::vector<StatusOutcome> outcomes{};
+  std::vector<StatusCause> causes{};
+  std::vector<StatusPreflight> preflight{};
+  std::vector<WorkersInState> progress{};  // While a capture is under way.
+};
+
+struct ProfileRequest {
+  std::string ns{}, name{}, uid{}, resource_version{};
+  std::int64_t generation = 0;
+  WallTime created{};
+  bool deleting = false;
+  WallTime deleted{};  // deletionTimestamp.
+  std::vector<std::string> finalizers{};
+  std::optional<Requester> requester{};  // From the annotation; proved only by a valid seal.
+  SealedAdmission admission{};           // What the seal must cover to be valid.
+  std::string seal{};                    // From the annotation; empty when there is none.
+  TargetSpec target{};
+  std::string min_workers = "100%";
+  CaptureSpec capture{};       // Its min_workers is set once the targets are known.
+  std::optional<Nanos> ttl{};  // From its end until it is deleted; none = it is kept.
+  bool reclaim = false;        // reclaimPolicy is Delete.
+  bool cancel = false;
+  std::string invalid{};  // Why the spec cannot be carried out; empty when it can.
+  RequestStatus status{};
+};
+
+// Null when the status has no such condition.
+const Condition* FindCondition(const RequestStatus& status, std::string_view type);
+// Whether the request has ended, well or not: its condition Succeeded is not Unknown any more.
+bool IsFinished(const RequestStatus& status);
+
+}  // namespace strobe

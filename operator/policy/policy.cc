@@ -1,0 +1,223 @@
+#include "operator/policy/policy.h"
+
+#include <algorithm>
+#include <array>
+
+#include "collector/store/logdir.h"
+#include "common/base/duration.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/text/quantity.h"
+
+namespace strobe {
+namespace {
+
+using Kind = PolicyVerdict::Kind;
+
+PolicyVerdict Refused(const ProfilePolicy& policy, std::string_view why) {
+  return {Kind::kRefused, StrCat("ProfilePolicy ", policy.name, ": ", why), {}};
+}
+
+PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
+                         const CaptureSpec& capture, WallTime now, const JobRuns* automatic) {
+  if (!policy.invalid.empty()) return Refused(policy, policy.invalid);
+  std::vector<std::string> prefixes;
+  for (const std::string& prefix : policy.allowed_logdirs)
+    prefixes.push_back(WithNamespace(prefix, ns.name));
+  if (std::none_of(prefixes.begin(), prefixes.end(),
+                   [&](const std::string& prefix) { return IsBelow(capture.logdir, prefix); })) {
+    return Refused(policy,
+                   StrCat("logdir ", capture.logdir, " is not below ",
+                          prefixes.empty() ? "any allowed logdir" : Join(prefixes, " or ")));
+  }
+  if (policy.max_duration && capture.duration > *policy.max_duration) {
+    return Refused(policy, StrCat("duration ", FormatDuration(capture.duration), " is longer than ",
+                                  FormatDuration(*policy.max_duration), " (maxDuration)"));
+  }
+  if (policy.max_duration && capture.guard && *capture.guard > *policy.max_duration) {
+    return Refused(policy,
+                   StrCat("start.guard ", FormatDuration(*capture.guard), " is longer than ",
+                          FormatDuration(*policy.max_duration), " (maxDuration)"));
+  }
+  if (policy.max_duration && capture.look_back > *policy.max_duration) {
+    return Refused(policy,
+                   StrCat("lookBack ", FormatDuration(capture.look_back), " is longer than ",
+                          FormatDuration(*policy.max_duration), " (maxDuration)"));
+  }
+  if (policy.max_bytes && (capture.max_bytes == 0 || capture.max_bytes > *policy.max_bytes)) {
+    return Refused(policy, StrCat("maxBytesPerWorker must be given and at most ",
+                                  FormatQuantity(*policy.max_bytes)));
+  }
+  if (automatic != nullptr) {
+    if (const std::optional<std::string> why =
+            WhyOverLimits(policy.automatic, *automatic, capture.duration + capture.look_back, now))
+      return {Kind::kUsedUp, StrCat("ProfilePolicy ", policy.name, ": ", *why), {}};
+  }
+  // The message must not contain numbers that change while requests wait: each change would be a
+  // write of each waiting request's status.
+  const int before = ns.earlier.active + ns.earlier.ahead;
+  if (policy.max_concurrent && before >= *policy.max_concurrent) {
+    return {Kind::kWait,
+            StrCat("ProfilePolicy ", policy.name, " allows ", *policy.max_concurrent,
+                   *policy.max_concurrent == 1 ? " capture" : " captures",
+                   " of this namespace at once (maxConcurrent); other captures come first"),
+            {}};
+  }
+  if (policy.min_interval && before > 0) {
+    return {Kind::kWait,
+            StrCat("ProfilePolicy ", policy.name, ": ", FormatDuration(*policy.min_interval),
+                   " must pass between captures (minInterval); other captures of this namespace "
+                   "come first"),
+            {}};
+  }
+  if (policy.min_interval && ns.last_end && *ns.last_end + *policy.min_interval > now) {
+    const Nanos left = *ns.last_end + *policy.min_interval - now;
+    return {Kind::kWait,
+            StrCat("ProfilePolicy ", policy.name, ": ", FormatDuration(*policy.min_interval),
+                   " must pass between captures (minInterval)"),
+            left};
+  }
+  return {.max_duration = policy.max_duration};
+}
+
+// What the policies that match a namespace give to requests or sidecars that ask for nothing
+// themselves.
+struct Given {
+  std::string value{};               // Empty if none of them gives anything.
+  bool differ = false;               // They do not give the same.
+  std::vector<std::string> named{};  // Those that give something, and what.
+};
+
+// `of` returns a policy's value as text, or an empty text.
+template <typename Of>
+Given WhatPoliciesGive(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
+                       const Of& of) {
+  Given given;
+  for (const ProfilePolicy& policy : policies) {
+    if (!policy.invalid.empty() || !policy.namespaces.Matches(ns.labels)) continue;
+    std::string own = of(policy);
+    if (own.empty()) continue;
+    given.named.push_back(StrCat(policy.name, " (", own, ")"));
+    given.differ = given.differ || (!given.value.empty() && own != given.value);
+    given.value = std::move(own);
+  }
+  return given;
+}
+
+bool IsDigitsAndDots(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+}
+
+}  // namespace
+
+std::string WithNamespace(std::string logdir, const std::string& ns) {
+  constexpr std::string_view kPlace = "{namespace}";
+  for (std::size_t at = 0; (at = logdir.find(kPlace, at)) != std::string::npos; at += ns.size())
+    logdir.replace(at, kPlace.size(), ns);
+  return logdir;
+}
+
+PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
+                              const CaptureSpec& capture, WallTime now, const JobRuns* automatic) {
+  if (const absl::Status status = CheckLogdirIsNoAddress(capture.logdir); !status.ok())
+    return {Kind::kRefused, MessageOf(status), {}};
+  PolicyVerdict best{
+      Kind::kRefused,
+      StrCat("no ProfilePolicy matches namespace ", ns.name, "; ask an administrator for one"),
+      {}};
+  bool first = true;
+  for (const ProfilePolicy& policy : policies) {
+    if (!policy.namespaces.Matches(ns.labels)) continue;
+    PolicyVerdict verdict = JudgeByOne(policy, ns, capture, now, automatic);
+    if (verdict.kind == Kind::kAllowed) return verdict;
+    if (first || verdict.kind < best.kind)
+      best = std::move(verdict);
+    else if (best.kind == verdict.kind)
+      best.message += StrCat("; ", verdict.message);
+    first = false;
+  }
+  return best;
+}
+
+bool BoundsStarts(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns) {
+  return std::any_of(policies.begin(), policies.end(), [&](const ProfilePolicy& policy) {
+    return policy.automatic.bounds_starts() && policy.namespaces.Matches(ns.labels);
+  });
+}
+
+absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& policies,
+                                          const NamespaceFacts& ns) {
+  const Given logdir = WhatPoliciesGive(policies, ns, [&](const ProfilePolicy& policy) {
+    return WithNamespace(policy.default_logdir, ns.name);
+  });
+  if (logdir.differ) {
+    return absl::FailedPreconditionError(
+        StrCat("spec.logdir is not given, and the ProfilePolicies of namespace ", ns.name,
+               " have different defaults: ", Join(logdir.named, ", "), "; give spec.logdir"));
+  }
+  if (logdir.value.empty()) {
+    return absl::NotFoundError(
+        StrCat("spec.logdir is not given, and no ProfilePolicy of namespace ", ns.name,
+               " has a defaultLogdir; give spec.logdir, or ask an administrator for a default"));
+  }
+  return logdir.value;
+}
+
+absl::StatusOr<std::optional<SidecarUser>> SidecarUserOf(const std::vector<ProfilePolicy>& policies,
+                                                         const NamespaceFacts& ns) {
+  std::optional<SidecarUser> user;
+  const Given given = WhatPoliciesGive(policies, ns, [&](const ProfilePolicy& policy) {
+    if (!policy.sidecar_user) return std::string();
+    user = policy.sidecar_user;
+    return StrCat(user->user, ":", user->group);
+  });
+  if (given.differ) {
+    return absl::FailedPreconditionError(
+        StrCat("the ProfilePolicies of namespace ", ns.name,
+               " give sidecars different users: ", Join(given.named, ", ")));
+  }
+  return user;
+}
+
+bool AllowsFlightRecorderDevices(const std::vector<ProfilePolicy>& policies,
+                                 const NamespaceFacts& ns) {
+  return std::any_of(policies.begin(), policies.end(), [&](const ProfilePolicy& policy) {
+    return policy.flight_recorder_devices && policy.invalid.empty() &&
+           policy.namespaces.Matches(ns.labels);
+  });
+}
+
+absl::Status CheckLogdirIsNoAddress(const std::string& text) {
+  ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(text));
+  if (!logdir.options().empty())
+    return absl::InvalidArgumentError("logdir has options; remove \"?\" and everything after it");
+  // A trailing dot does not change which host a name means.
+  std::string bucket = logdir.bucket();
+  while (!bucket.empty() && bucket.back() == '.') bucket.pop_back();
+  std::transform(bucket.begin(), bucket.end(), bucket.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  constexpr std::array<std::string_view, 5> kInside = {".svc", ".local", ".internal", ".localhost",
+                                                       ".localdomain"};
+  const bool inside = bucket == "localhost" || bucket == "metadata" ||
+                      bucket.find(".svc.") != std::string::npos ||
+                      std::any_of(kInside.begin(), kInside.end(),
+                                  [&](std::string_view end) { return bucket.ends_with(end); });
+  // Some resolvers take "0x7f000001" for an address.
+  if (inside || IsDigitsAndDots(bucket) || bucket.starts_with("0x")) {
+    return absl::InvalidArgumentError(
+        StrCat("logdir ", logdir.url(), " names a host or an address instead of a bucket"));
+  }
+  return absl::OkStatus();
+}
+
+bool IsBelow(const std::string& logdir, const std::string& prefix) {
+  const absl::StatusOr<Logdir> inner = Logdir::Parse(logdir), outer = Logdir::Parse(prefix);
+  if (!inner.ok() || !outer.ok()) return false;
+  const std::string below = inner->url() + "/";
+  std::string above = outer->url();
+  if (above.back() != '/') above += "/";
+  return below.starts_with(above) || inner->url() == outer->url();
+}
+
+}  // namespace strobe

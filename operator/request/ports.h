@@ -1,0 +1,119 @@
+// What the reconciler of ProfileRequests needs from outside, and what it returns.
+#pragma once
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "capture/attempt_progress.h"
+#include "capture/ports.h"
+#include "common/base/clock.h"
+#include "common/base/executor.h"
+#include "operator/access/gatekeeper.h"
+#include "operator/job/job_shape.h"
+#include "operator/job/targets.h"
+#include "operator/kube/reconcile.h"
+#include "operator/objects/request.h"
+
+namespace strobe {
+
+// The Kubernetes API. Calls block, each for a bounded time, and are made from reconcile threads
+// only.
+class Cluster {
+ public:
+  virtual ~Cluster() = default;
+  // From the cache, which already shows the operator's own writes. NotFound when there is no such
+  // object; InvalidArgument when it cannot be parsed.
+  virtual absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) = 0;
+  // Pods of the namespace that the query selects, as the API server's own cache has them.
+  virtual absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& ns,
+                                                        const PodQuery& query) = 0;
+  // How many workers a job should have, and which object's pods they are. What will stay unknown,
+  // for example because the kind's API is not installed or not allowed, is told in
+  // JobShape::unknown. An error is worth another try.
+  virtual absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const JobRef& job) = 0;
+  // Aborted when the object has changed since it was read.
+  virtual absl::Status SetFinalizers(const ProfileRequest& request,
+                                     const std::vector<std::string>& finalizers) = 0;
+  virtual absl::Status WriteStatus(const ProfileRequest& request, const RequestStatus& status) = 0;
+  virtual absl::Status DeleteRequest(const ProfileRequest& request) = 0;
+  // Never blocks; an event that cannot be written is dropped.
+  virtual void RecordEvent(const ProfileRequest& request, bool warning, const std::string& reason,
+                           const std::string& action, const std::string& note) = 0;
+};
+
+// How a request ended.
+enum class CaptureEnd { kSucceeded, kFailed, kCancelled };
+inline std::string_view Name(CaptureEnd end) {
+  switch (end) {
+    case CaptureEnd::kSucceeded:
+      return "Succeeded";
+    case CaptureEnd::kFailed:
+      return "Failed";
+    case CaptureEnd::kCancelled:
+      return "Cancelled";
+  }
+  return "";
+}
+
+// Called from any reconcile thread.
+class CaptureMetrics {
+ public:
+  virtual ~CaptureMetrics() = default;
+  virtual void AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) = 0;
+  virtual void CaptureEnded(const ProfileRequest& request, CaptureEnd end) = 0;
+  virtual void ActiveCaptures(std::size_t count) = 0;
+};
+
+// Tells programs outside of the cluster how captures ended.
+class CaptureNotifier {
+ public:
+  virtual ~CaptureNotifier() = default;
+  // Called by any reconcile thread once the end is in the request's status. Never blocks.
+  virtual void Ended(const ProfileRequest& request, const RequestStatus& status,
+                     CaptureEnd end) = 0;
+};
+
+// All must outlive the reconciler.
+struct ReconcilerDependencies {
+  const Clock& clock;
+  Executor& executor;
+  WorkerConnector& workers;
+  Cluster& cluster;
+  CaptureMetrics& metrics;
+  // Reconciles a request again as soon as possible. Called from any thread; must not block.
+  std::function<void(const std::string& key)> enqueue;
+  Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
+  std::string viewer_url{};          // See viewer_link.h; empty = finished requests have no link.
+  CaptureReporter* reporter = nullptr;  // Null: captures have no report.
+  CaptureNotifier* notifier = nullptr;  // Null: nobody is told.
+
+  // A request that only preflights is no capture: it counts neither for policies nor in metrics.
+
+  // Tells the gatekeeper that a capture of the namespace has ended just now.
+  void TellEnded(const std::string& ns, const CaptureSpec& capture) const {
+    if (gatekeeper != nullptr && !capture.preflight_only)
+      gatekeeper->CaptureEnded(ns, clock.WallNow());
+  }
+  void CountAttempt(const ProfileRequest& request, const AttemptProgress& progress) const {
+    if (!request.capture.preflight_only) metrics.AttemptEnded(request, progress);
+  }
+  void CountEnd(const ProfileRequest& request, CaptureEnd end) const {
+    if (!request.capture.preflight_only) metrics.CaptureEnded(request, end);
+  }
+  void Notify(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) const {
+    if (notifier != nullptr && !request.capture.preflight_only)
+      notifier->Ended(request, status, end);
+  }
+};
+
+// The shorter of two delays, each of which may be none.
+inline std::optional<Nanos> Sooner(std::optional<Nanos> one, std::optional<Nanos> other) {
+  if (!one || !other) return one ? one : other;
+  return std::min(*one, *other);
+}
+
+}  // namespace strobe

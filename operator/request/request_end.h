@@ -1,0 +1,39 @@
+// Ends requests: writes how they ended, and tells it once, by an event, the metrics and the
+// notifier.
+#pragma once
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "operator/request/ports.h"
+#include "operator/request/request_table.h"
+
+namespace strobe {
+
+class RequestEnd {
+ public:
+  // `dependencies` must outlive it.
+  explicit RequestEnd(const ReconcilerDependencies& dependencies) : deps_(dependencies) {}
+
+  // The request's last attempt, which is `live`, has ended with `result`.
+  absl::StatusOr<ReconcileResult> Finish(const ProfileRequest& request, const AttemptResult& result,
+                                         LiveCapture& live) const;
+  // The end is in the request's status. Tells it if that was not done, because the answer to the
+  // write of the status was lost.
+  void TellIfUntold(const ProfileRequest& request, LiveCapture& live) const;
+  // No attempt is made, or no further one. `reason` is one CamelCase word.
+  absl::StatusOr<ReconcileResult> Refuse(const ProfileRequest& request, const std::string& reason,
+                                         const std::string& message) const;
+  absl::StatusOr<ReconcileResult> Cancelled(const ProfileRequest& request,
+                                            const std::string& message) const;
+
+ private:
+  void Tell(const ProfileRequest& request, const AttemptResult& result, const RequestStatus& status,
+            LiveCapture& live) const;
+  absl::StatusOr<ReconcileResult> WithoutCapture(const ProfileRequest& request, CaptureEnd end,
+                                                 const std::string& reason,
+                                                 const std::string& message) const;
+
+  const ReconcilerDependencies& deps_;
+};
+
+}  // namespace strobe

@@ -1,0 +1,379 @@
+#include "operator/request/request_status.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "collector/store/logdir.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
+#include "common/text/utf8.h"
+
+namespace strobe {
+namespace {
+
+using enum ConditionStatus;
+
+constexpr std::size_t kMaxOutcomes = 16, kMaxPreflight = 32, kMaxVersionBytes = 64;
+constexpr std::size_t kMaxOutcomeMessageBytes = 240;
+constexpr std::size_t kMaxConditionBytes = 1024, kMaxHeadlineBytes = 512;
+// Each list ends before its entries have more text, so that a status has less than 10 kB however
+// many workers there are and however long their names and messages are.
+constexpr std::size_t kMaxOutcomesBytes = 3600, kMaxPreflightBytes = 2400, kMaxProgressBytes = 2000;
+
+// The room that is left for one list's entries.
+class Room {
+ public:
+  explicit Room(std::size_t bytes) : bytes_(bytes) {}
+
+  // Takes room for an entry with so many bytes of text. False if there is not enough.
+  bool Take(std::size_t text) {
+    constexpr std::size_t kNamesOfFields = 50;
+    taken_ += text + kNamesOfFields;
+    return taken_ <= bytes_;
+  }
+
+ private:
+  const std::size_t bytes_;
+  std::size_t taken_ = 0;
+};
+
+void Set(const ProfileRequest& request, std::string type, ConditionStatus value, std::string reason,
+         std::string message, WallTime now, RequestStatus& status) {
+  Condition condition{std::move(type), value, std::move(reason),
+                      CutUtf8(message, kMaxConditionBytes), request.generation};
+  SetSince(request.status.conditions, now, condition);
+  const auto present = std::find_if(status.conditions.begin(), status.conditions.end(),
+                                    [&](const Condition& c) { return c.type == condition.type; });
+  if (present == status.conditions.end())
+    status.conditions.push_back(std::move(condition));
+  else
+    *present = std::move(condition);
+}
+
+RequestStatus Begin(const ProfileRequest& request) {
+  RequestStatus status = request.status;
+  status.observed_generation = request.generation;
+  status.retry_time.reset();
+  status.queue_position = 0;
+  status.progress.clear();
+  return status;
+}
+
+std::string RunUrl(const ProfileRequest& request, const std::string& run) {
+  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request.capture.logdir);
+  return logdir.ok() ? logdir->RunUrl(run) : run;
+}
+
+void CountCause(const std::string& cause, std::vector<StatusCause>& causes) {
+  const auto known = std::find_if(causes.begin(), causes.end(),
+                                  [&](const StatusCause& each) { return each.cause == cause; });
+  if (known == causes.end())
+    causes.push_back({cause, 1});
+  else
+    ++known->workers;
+}
+
+// The list's key is the name, and the API server refuses a status with a key that occurs twice. A
+// sidecar that is not ours may tell two processes with the same rank.
+bool HasOutcomeOf(const std::string& name, const RequestStatus& status) {
+  return std::any_of(status.outcomes.begin(), status.outcomes.end(),
+                     [&](const StatusOutcome& each) { return each.pod == name; });
+}
+
+void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
+  status.outcomes.clear();
+  status.causes.clear();
+  Room room(kMaxOutcomesBytes);
+  bool full = false;
+  for (const WorkerResult* worker : WorstFirst(result)) {
+    CountCause(std::string(Name(worker->outcome)), status.causes);
+    full = full || status.outcomes.size() == kMaxOutcomes;
+    if (full || HasOutcomeOf(worker->target.name, status)) continue;
+    const std::optional<Nanos> lateness = LatenessOf(*worker);
+    StatusOutcome outcome{worker->target.name, std::string(Name(worker->outcome)),
+                          CutUtf8(worker->message, kMaxOutcomeMessageBytes),
+                          lateness ? FormatDuration(*lateness) : ""};
+    full = !room.Take(outcome.pod.size() + outcome.cause.size() + outcome.message.size() +
+                      outcome.lateness.size());
+    if (!full) status.outcomes.push_back(std::move(outcome));
+  }
+}
+
+// Workers that cannot record come first, worst first, then the others in the order of the targets.
+void FillPreflight(const ProfileRequest& request, const AttemptResult& result,
+                   RequestStatus& status) {
+  status.preflight.clear();
+  if (!request.capture.preflight_only) return;
+  std::vector<const WorkerResult*> workers = WorstFirst(result);
+  for (const WorkerResult& worker : result.workers) {
+    if (worker.outcome == Outcome::kOk) workers.push_back(&worker);
+  }
+  Room room(kMaxPreflightBytes);
+  for (const WorkerResult* worker : workers) {
+    if (status.preflight.size() == kMaxPreflight) break;
+    const auto known = [&](const StatusPreflight& each) { return each.pod == worker->target.name; };
+    if (std::any_of(status.preflight.begin(), status.preflight.end(), known)) continue;
+    StatusPreflight told;
+    told.pod = worker->target.name;
+    told.cause = std::string(Name(worker->outcome));
+    told.message = CutUtf8(worker->message, kMaxOutcomeMessageBytes);
+    told.sidecar = CutUtf8(worker->sidecar, kMaxVersionBytes);
+    told.sources = worker->sources;
+    if (worker->error) {
+      told.clock_offset = FormatDuration(worker->offset);
+      told.clock_error = FormatDuration(*worker->error);
+    }
+    std::size_t text = told.pod.size() + told.cause.size() + told.message.size() +
+                       told.sidecar.size() + told.clock_offset.size() + told.clock_error.size();
+    for (const std::string& source : told.sources) text += source.size();
+    constexpr std::size_t kMoreFields = 50;  // An entry has more fields than one of `outcomes`.
+    if (!room.Take(text + kMoreFields)) break;
+    status.preflight.push_back(std::move(told));
+  }
+}
+
+// The states with as many of the workers' names as there is room for.
+std::vector<WorkersInState> Shortened(std::vector<WorkersInState> states) {
+  Room room(kMaxProgressBytes);
+  for (WorkersInState& in : states) {
+    std::size_t kept = 0;
+    while (kept < in.names.size() && room.Take(in.names[kept].size())) ++kept;
+    in.names.resize(kept);
+  }
+  return states;
+}
+
+void FillClock(const AttemptResult& result, RequestStatus& status) {
+  const WorkerResult* widest = nullptr;
+  for (const WorkerResult& worker : result.workers) {
+    if (!worker.error) continue;
+    if (widest == nullptr || std::chrono::abs(worker.offset) > std::chrono::abs(widest->offset))
+      widest = &worker;
+  }
+  if (widest == nullptr) return;
+  status.clock_pod = widest->target.name;
+  status.clock_offset = FormatDuration(widest->offset);
+  status.clock_error = FormatDuration(*widest->error);
+}
+
+void FillSteps(const AttemptResult& result, RequestStatus& status) {
+  constexpr std::size_t kMaxLoopBytes = 64;
+  status.steps_loop = status.steps_spread = "";
+  if (!result.steps) return;
+  status.steps_loop = CutUtf8(result.steps->loop, kMaxLoopBytes);
+  status.first_step = result.steps->first;
+  status.last_step = result.steps->last;
+  if (result.steps->spread) status.steps_spread = FormatDuration(result.steps->spread->achieved);
+}
+
+// Adds what `result` recorded to what the attempts before it recorded and wrote.
+void AddToAll(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {
+  const RequestStatus& before = request.status;
+  status.recorded = before.recorded.value_or(Nanos{0});
+  // Its end may be known already, because an answer to the write of the status was lost.
+  const bool counted = before.attempt == result.attempt && before.recorded &&
+                       (before.retry_time || IsFinished(before));
+  if (counted) return;
+  status.bytes = before.bytes + result.bytes;
+  if (result.armed > 0) {
+    *status.recorded +=
+        result.duration.value_or(request.capture.duration) + request.capture.look_back;
+  }
+}
+
+void FillResult(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {
+  AddToAll(request, result, status);
+  status.attempt = result.attempt;
+  status.matched = result.workers.size();
+  status.expected = result.expected_workers;
+  status.armed = result.armed;
+  status.ok = result.ok;
+  status.empty = result.empty;
+  status.failed = result.workers.size() - std::min(result.workers.size(), result.ok + result.empty);
+  status.run = result.bytes > 0 ? RunUrl(request, result.run) : "";
+  if (result.plan && result.armed > 0) status.start_time = WholeSeconds(result.plan->instant);
+  status.skew = result.skew ? FormatDuration(result.skew->achieved) : "";
+  status.skew_error = result.skew && result.skew->error ? FormatDuration(*result.skew->error) : "";
+  status.reached_back = result.reached_back ? FormatDuration(*result.reached_back) : "";
+  FillSteps(result, status);
+  FillOutcomes(result, status);
+  FillPreflight(request, result, status);
+  FillClock(result, status);
+  status.report = CutUtf8(result.report.headline, kMaxHeadlineBytes);
+}
+
+std::string AcceptedWords(std::size_t matched, const std::string& note) {
+  return note.empty() ? StrCat(matched, " workers") : note;
+}
+
+std::string WhichStep(const std::optional<StartPlan>& plan) {
+  if (!plan) return "";
+  if (!plan->no_steps.empty()) return StrCat("; a window of time: ", plan->no_steps);
+  if (!plan->steps) return "";
+  return StrCat("; begins at step ", plan->steps->first, " of ", plan->steps->loop,
+                ", expected at ", FormatRfc3339(WholeSeconds(plan->steps->begin)));
+}
+
+std::string ReasonOf(Phase phase) {
+  switch (phase) {
+    case Phase::kPreflight:
+      return "Preflight";
+    case Phase::kArming:
+      return "Arming";
+    case Phase::kDelay:
+      return "Armed";
+    case Phase::kRecording:
+      return "Recording";
+    case Phase::kCollecting:
+      return "Collecting";
+    default:
+      return "Publishing";
+  }
+}
+
+}  // namespace
+
+const Condition* FindCondition(const RequestStatus& status, std::string_view type) {
+  return FindCondition(status.conditions, type);
+}
+
+bool IsFinished(const RequestStatus& status) {
+  const Condition* succeeded = FindCondition(status, condition::kSucceeded);
+  return succeeded != nullptr && succeeded->status != kUnknown;
+}
+
+RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,
+                            const std::string& message, WallTime now) {
+  RequestStatus status = Begin(request);
+  // Between two attempts the retry time says that the earlier one has ended: it must be kept.
+  status.retry_time = request.status.retry_time;
+  Set(request, condition::kAccepted, kFalse, reason, message, now, status);
+  Set(request, condition::kStarted, kUnknown, "Pending", "", now, status);
+  Set(request, condition::kSynchronized, kUnknown, "Pending", "", now, status);
+  Set(request, condition::kSucceeded, kUnknown, reason, message, now, status);
+  Set(request, "Failed", kUnknown, "Pending", "", now, status);
+  return status;
+}
+
+RequestStatus QueuedStatus(const ProfileRequest& request, const CaptureTurns::Place& place,
+                           WallTime now) {
+  RequestStatus status = PendingStatus(
+      request, "WaitingForWorkers",
+      StrCat(place.ahead, place.ahead == 1 ? " capture is" : " captures are", " ahead of it on ",
+             place.worker, "; the last one before it: ", place.behind),
+      now);
+  status.queue_position = place.ahead;
+  return status;
+}
+
+RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
+                           const AttemptProgress& progress, WallTime now) {
+  RequestStatus status = Begin(request);
+  status.attempt = attempt;
+  status.matched = progress.matched;
+  status.expected = progress.expected_workers;
+  status.armed = progress.armed;
+  status.progress = Shortened(progress.states);
+  status.preflight.clear();  // The answers to an earlier attempt.
+  status.run = RunUrl(request, RunOfAttempt(request.capture.run, attempt));
+  // A plan that preflight knows is that of an operator before us, which has told of the start.
+  const bool taken_over =
+      progress.phase == Phase::kPreflight && progress.plan && progress.plan->instant <= now;
+  const bool started = (taken_over || progress.phase >= Phase::kDelay) && progress.armed > 0;
+  if (started && progress.plan) status.start_time = WholeSeconds(progress.plan->instant);
+  Set(request, condition::kAccepted, kTrue, "Valid",
+      AcceptedWords(progress.matched, progress.workers_note), now, status);
+  if (started)
+    Set(request, condition::kStarted, kTrue, "Armed",
+        StrCat(progress.armed, " of ", progress.matched, " workers armed",
+               WhichStep(progress.plan)),
+        now, status);
+  else
+    Set(request, condition::kStarted, kUnknown, "Preflight", "", now, status);
+  Set(request, condition::kSynchronized, kUnknown, "InProgress", "", now, status);
+  const std::string count = StrCat("attempt ", attempt, " of ", request.capture.attempts);
+  if (progress.waits_for.empty())
+    Set(request, condition::kSucceeded, kUnknown, ReasonOf(progress.phase), count, now, status);
+  else
+    Set(request, condition::kSucceeded, kUnknown, "WaitingForReadiness",
+        StrCat(count, "; ", progress.waits_for), now, status);
+  Set(request, "Failed", kUnknown, "InProgress", "", now, status);
+  return status;
+}
+
+RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& result,
+                          WallTime retry, WallTime now) {
+  RequestStatus status = Begin(request);
+  FillResult(request, result, status);
+  status.retry_time = WholeSeconds(retry);
+  Set(request, condition::kAccepted, kTrue, "Valid",
+      AcceptedWords(result.workers.size(), result.workers_note), now, status);
+  Set(request, condition::kStarted, result.armed > 0 ? kTrue : kFalse,
+      result.armed > 0 ? "Armed" : result.reason, "", now, status);
+  Set(request, condition::kSynchronized, kUnknown, "InProgress", result.sync_message, now, status);
+  Set(request, condition::kSucceeded, kUnknown, "Retrying",
+      StrCat("attempt ", result.attempt, " of ", request.capture.attempts,
+             " failed: ", result.message),
+      now, status);
+  Set(request, "Failed", kUnknown, "InProgress", "", now, status);
+  return status;
+}
+
+RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult& result,
+                             WallTime now) {
+  RequestStatus status = Begin(request);
+  FillResult(request, result, status);
+  status.completion_time = WholeSeconds(now);
+  Set(request, condition::kAccepted, kTrue, "Valid",
+      AcceptedWords(result.workers.size(), result.workers_note), now, status);
+  const bool preflight_only = request.capture.preflight_only;
+  Set(request, condition::kStarted, result.armed > 0 ? kTrue : kFalse,
+      result.armed > 0 ? "Armed"
+      : preflight_only ? "PreflightOnly"
+                       : result.reason,
+      StrCat(result.armed, " of ", result.workers.size(), " workers armed"), now, status);
+  Set(request, condition::kSynchronized, result.synchronized ? kTrue : kFalse, result.sync_reason,
+      result.sync_message, now, status);
+  std::string message = result.message;
+  if (!result.manifest_error.empty())
+    message += StrCat("; the manifest could not be written: ", result.manifest_error);
+  Set(request, condition::kSucceeded, result.succeeded ? kTrue : kFalse, result.reason, message,
+      now, status);
+  Set(request, "Failed", result.succeeded ? kFalse : kTrue, result.reason,
+      result.succeeded ? "" : message, now, status);
+  return status;
+}
+
+RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& reason,
+                            const std::string& message, WallTime now) {
+  RequestStatus status = Begin(request);
+  status.completion_time = WholeSeconds(now);
+  Set(request, condition::kAccepted, kFalse, reason, message, now, status);
+  Set(request, condition::kStarted, kFalse, reason, "", now, status);
+  Set(request, condition::kSynchronized, kFalse, reason, "", now, status);
+  Set(request, condition::kSucceeded, kFalse, reason, message, now, status);
+  Set(request, "Failed", kTrue, reason, message, now, status);
+  return status;
+}
+
+bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
+  const auto key = [](const RequestStatus& s) {
+    return std::tie(s.observed_generation, s.run, s.viewer, s.start_time, s.completion_time,
+                    s.retry_time, s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok,
+                    s.empty, s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread,
+                    s.reached_back, s.recorded, s.first_step, s.last_step, s.clock_pod,
+                    s.clock_offset, s.clock_error, s.report, s.bytes, s.preflight, s.progress);
+  };
+  return key(a) == key(b) && a.conditions == b.conditions &&
+         std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),
+                    [](const StatusOutcome& x, const StatusOutcome& y) {
+                      return std::tie(x.pod, x.cause, x.message, x.lateness) ==
+                             std::tie(y.pod, y.cause, y.message, y.lateness);
+                    }) &&
+         std::equal(a.causes.begin(), a.causes.end(), b.causes.begin(), b.causes.end(),
+                    [](const StatusCause& x, const StatusCause& y) {
+                      return std::tie(x.cause, x.workers) == std::tie(y.cause, y.workers);
+                    });
+}
+
+}  // namespace strobe

@@ -1,0 +1,120 @@
+// What this process knows of the requests that it reconciles: their captures, and since when and
+// for what they wait. All of it is lost at a restart: captures are found again at the sidecars, and
+// requests wait from the beginning.
+//
+// Safe for concurrent use. `enqueue` is called without the table's mutex, in the caller's thread.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "capture/capture_attempt.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "operator/policy/policy.h"
+#include "operator/request/capture_turns.h"
+#include "operator/request/namespace_line.h"
+#include "operator/request/poll_pace.h"
+#include "operator/request/ports.h"
+
+namespace strobe {
+
+// A request's newest attempt, from its start until the request is finished.
+struct LiveCapture {
+  std::string uid{};  // The request's.
+  std::shared_ptr<CaptureAttempt> attempt{};
+  int number = 1;  // The attempt's.
+  WallTime began{};
+  std::vector<Target> targets{};
+  CaptureSpec spec{};               // The request's, with the resolved min_workers.
+  bool counted = false;             // The end of the attempt has been counted and told.
+  MonoTime told{};                  // When the status was written last.
+  bool told_armed = false;          // The status says that workers are armed.
+  bool told_end = false;            // The request's end has been told.
+  std::optional<WallTime> retry{};  // When the next attempt is due.
+};
+
+class RequestTable {
+ public:
+  RequestTable(const Clock& clock, CaptureMetrics& metrics,
+               std::function<void(const std::string& key)> enqueue)
+      : clock_(clock), metrics_(metrics), enqueue_(std::move(enqueue)) {}
+
+  // Null when the request has no capture in this process. One key is reconciled by one thread at a
+  // time, and only that thread may use the capture's fields other than `attempt`.
+  std::shared_ptr<LiveCapture> Find(const std::string& key) const;
+  // Enters a capture that has been started; its request does not wait any more.
+  void Keep(const std::string& key, std::shared_ptr<LiveCapture> live);
+  // Forgets all about a request, and wakes the requests that waited for it.
+  void Forget(const std::string& key);
+  std::size_t active() const;  // Captures in the table.
+
+  // No capture may begin any more. Returns the captures that are under way, by key.
+  std::map<std::string, std::shared_ptr<LiveCapture>> Retire();
+  bool retired() const;
+
+  // Notes that a request tries to begin attempt `number`, and returns what counts before it in its
+  // namespace. Must be followed by EndTry, whatever came of the try.
+  EarlierCaptures BeginTry(const std::string& key, const ProfileRequest& request, int number);
+  // Wakes the request of the namespace that may try next.
+  void EndTry(const std::string& key, int number);
+  // Notes that a policy makes the request wait, until its next try.
+  void SetHeld(const std::string& key);
+
+  // Since when the request waits to begin attempt `number`.
+  MonoTime WaitsSince(const std::string& key, const ProfileRequest& request, int number);
+  void RestartWait(const std::string& key, const ProfileRequest& request, int number);
+  // When the gatekeeper allowed attempt `number` last; none = not yet.
+  std::optional<MonoTime> AllowedAt(const std::string& key, const ProfileRequest& request,
+                                    int number);
+  // `max_duration`: what the policy that allows the attempt allows to record; none = no limit.
+  void SetAllowed(const std::string& key, const ProfileRequest& request, int number,
+                  std::optional<Nanos> max_duration);
+  std::optional<Nanos> MaxDurationOf(const std::string& key, const ProfileRequest& request,
+                                     int number);
+  // How long to wait before looking again for something that nobody announces.
+  Nanos Pace(const std::string& key, const ProfileRequest& request);
+
+  struct Turn {
+    CaptureTurns::Place place{};
+    std::size_t waiting = 0;  // Requests that wait for workers, in all namespaces.
+  };
+  // Makes the request wait for its turn on `workers`; see CaptureTurns.
+  Turn EnterTurns(const std::string& key, WallTime since, const std::set<std::string>& workers);
+  // Gives the request its turn on `workers` at once: an operator before us began this capture.
+  void HoldTurns(const std::string& key, const std::set<std::string>& workers);
+  // Ends the request's turns and waits, and wakes the requests whose turn it has become.
+  void LeaveTurns(const std::string& key);
+
+ private:
+  // A request whose attempt has not begun.
+  struct Waiting {
+    std::string uid{};
+    int number = 1;
+    MonoTime since{};
+    std::optional<MonoTime> allowed{};
+    std::optional<Nanos> max_duration{};
+    bool held = false;
+  };
+  Waiting& WaitingOf(const std::string& key, const ProfileRequest& request, int number)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Wake(const std::vector<std::string>& keys);
+
+  const Clock& clock_;
+  CaptureMetrics& metrics_;
+  const std::function<void(const std::string& key)> enqueue_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<LiveCapture>> live_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
+  CaptureTurns turns_ ABSL_GUARDED_BY(mutex_);
+  NamespaceLine line_ ABSL_GUARDED_BY(mutex_);
+  PollPace pace_ ABSL_GUARDED_BY(mutex_);
+  bool retired_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace strobe

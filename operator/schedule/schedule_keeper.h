@@ -1,0 +1,41 @@
+// Keeps ProfileSchedules going: watches them, and starts their runs when they are due. Only the
+// leader does.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "operator/kube/object_cache.h"
+#include "operator/kube/reconcile_threads.h"
+#include "operator/kube/reflector.h"
+#include "operator/kube/work_queue.h"
+#include "operator/schedule/schedule_cluster.h"
+#include "operator/schedule/schedule_reconciler.h"
+
+namespace strobe::kube {
+
+class ScheduleKeeper {
+ public:
+  // `ns` is empty for all namespaces. All references outlive it.
+  ScheduleKeeper(RunStarter::Dependencies dependencies, const std::string& ns, Nanos watch_timeout,
+                 WorkQueue& queue, ScheduleMetrics& metrics);
+
+  // This process leads, and the cache of requests is filled: watches the schedules from now on.
+  // Called once.
+  void Start();
+  // No run is started after it returns.
+  void Stop() { threads_.reset(); }
+
+ private:
+  const Clock& clock_;
+  WorkQueue& queue_;
+  ObjectCache cache_;
+  KubeScheduleCluster cluster_;
+  ScheduleReconciler reconciler_;
+  Reflector reflector_;
+  std::unique_ptr<ReconcileThreads> threads_;  // Null until Start. Last: uses all of the above.
+};
+
+// The schedule's key from that of a request; empty if the request's name is not that of a run.
+std::string ScheduleKeyOfRun(const std::string& request_key);
+
+}  // namespace strobe::kube

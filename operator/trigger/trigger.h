@@ -1,0 +1,117 @@
+// The values of a ProfileTrigger, without JSON. helm/strobe/crds/profiletriggers.yaml describes the
+// fields and their ranges.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "operator/base/condition.h"
+#include "operator/base/job_kinds.h"
+#include "operator/base/label_selector.h"
+#include "operator/base/run_creator.h"
+#include "operator/job/job_text.h"
+#include "operator/policy/capture_budget.h"
+#include "operator/trigger/sign.h"
+
+namespace strobe {
+
+// Which alerts start a capture, and which of their labels tell what is captured.
+struct TriggerAlerts {
+  std::map<std::string, std::string> match_labels{};
+  std::string namespace_label = "namespace";
+  std::string pod_label = "pod";  // Empty = not used.
+  std::string job_label{};        // Empty = not used. It counts before pod_label.
+  std::string job_kind = "Job";   // The kind of the job that job_label names.
+};
+
+// What captures may cost, for each job.
+struct TriggerBudget {
+  Nanos cool_down = std::chrono::minutes(10);  // Between the starts of two captures.
+  int captures_per_day = 10;
+  std::optional<double> duty_cycle{};  // Recorded part of the last 24 hours, 0 to 1; none = any.
+  std::optional<std::uint64_t> bytes_per_day{};
+};
+
+// Why an alert started nothing, other than by a budget. The names are part of the status.
+inline constexpr char kAlreadyCaptured[] = "AlreadyCaptured", kRunActive[] = "StillActive",
+                      kTriggerSuspended[] = "Suspended", kTriggerInvalid[] = "InvalidSpec",
+                      kAlertTooOld[] = "TooOld", kNoTargetLabel[] = "NoTarget",
+                      kPodNotFound[] = "PodNotFound";
+
+// A reason of the last alert that started nothing.
+struct SkippedAlert {
+  WallTime time{};  // When that was decided, in whole seconds.
+  std::string reason{}, message{};
+  std::string job{};  // "kind/name"; empty if it is not known.
+
+  bool operator==(const SkippedAlert&) const = default;
+};
+
+struct LastCapture {
+  WallTime time{};
+  std::string run{}, job{}, alert{};  // The alert's name, or the sign's.
+  std::string sign{};                 // What was seen; empty for an alert.
+
+  bool operator==(const LastCapture&) const = default;
+};
+
+struct TriggerStatus {
+  std::int64_t observed_generation = 0;
+  std::vector<Condition> conditions{};
+  std::optional<WallTime> last_alert{};  // When an alert that matches came last.
+  std::optional<LastCapture> last_capture{};
+  std::size_t active = 0;
+  std::int64_t taken = 0;                         // Alerts that started a capture.
+  std::map<std::string, std::int64_t> skipped{};  // Alerts that started nothing, by reason.
+  std::optional<SkippedAlert> last_skip{};
+  std::vector<JobUse> budgets{};  // The jobs that were captured last.
+
+  bool operator==(const TriggerStatus&) const = default;
+};
+
+// Which workers a template's target has, other than by target_job.
+struct TriggerTarget {
+  std::vector<std::string> pods{};
+  std::optional<LabelSelector> selector{};
+};
+
+struct ProfileTrigger : RunCreator {
+  ProfileTrigger() : RunCreator(CreatorKind::kTrigger) {}
+
+  TriggerAlerts alerts{};  // Without labels to match, alerts start nothing.
+  TriggerSigns signs{};
+  TriggerBudget budget{};
+  bool has_target = false;   // The template has a target, which holds for every alert.
+  std::string target_job{};  // The job of that target; see TargetText.
+  TriggerTarget target{};
+  Nanos duration{};      // How long a run records, with what it looks back.
+  bool rotates = false;  // Each run samples other workers.
+  TriggerStatus status{};
+};
+
+// A run of a trigger, from its ProfileRequest.
+struct TriggerRun : CreatedRun {
+  std::string trigger_uid{}, trigger{};
+  std::string alert{}, alert_name{}, sign{};  // From its annotations, as `job` is.
+};
+
+// A run that an alert starts.
+struct TriggeredRun {
+  std::string name{};
+  std::int64_t turn = 0;  // Which turn of the rotation.
+  std::string job{}, alert{}, alert_name{};
+  std::string sign{};              // What was seen, if a sign starts it.
+  std::optional<JobRef> target{};  // None: the template's.
+};
+
+// "<trigger>-<hash>-<number>". It follows from the trigger, the job and the number of the run
+// before, so that operators that decide at the same time create one run.
+std::string TriggeredRunName(std::string_view trigger, std::string_view job, std::int64_t number);
+// 0 if it is no such name.
+std::int64_t NumberOfTriggeredRun(std::string_view run);
+
+}  // namespace strobe

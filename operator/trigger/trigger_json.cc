@@ -1,0 +1,262 @@
+#include "operator/trigger/trigger_json.h"
+
+#include <optional>
+#include <utility>
+
+#include "common/base/json_text.h"
+#include "common/base/status_macros.h"
+#include "operator/base/condition_json.h"
+#include "operator/base/json_fields.h"
+#include "operator/base/json_members.h"
+#include "operator/base/label_selector.h"
+#include "operator/base/names.h"
+#include "operator/base/selector_json.h"
+#include "operator/policy/budget_json.h"
+
+namespace strobe::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+// The schema has the same defaults and bounds.
+constexpr std::uint32_t kDefaultSlowPercent = 50, kMinSlowPercent = 10, kMaxSlowPercent = 10'000;
+constexpr std::uint32_t kDefaultSlowSteps = 10, kMinSlowSteps = 3, kMaxSlowSteps = 10'000;
+constexpr std::uint32_t kDefaultMemoryPercent = 90, kMinMemoryPercent = 50;
+constexpr Nanos kMinNoStep = std::chrono::seconds(5), kMaxNoStep = std::chrono::hours(24);
+constexpr char kSomeJob[] = "the-alert-names-it";
+
+absl::Status ReadAlerts(const Json& spec, TriggerAlerts& alerts) {
+  const Json given = spec.value("alerts", Json());
+  if (given.is_null()) return absl::OkStatus();
+  alerts.match_labels = given.value("matchLabels", alerts.match_labels);
+  alerts.namespace_label = given.value("namespaceLabel", alerts.namespace_label);
+  alerts.pod_label = given.value("podLabel", alerts.pod_label);
+  alerts.job_label = given.value("jobLabel", alerts.job_label);
+  alerts.job_kind = given.value("jobKind", alerts.job_kind);
+  if (alerts.match_labels.empty())
+    return absl::InvalidArgumentError("alerts.matchLabels: give at least one label");
+  if (alerts.namespace_label.empty())
+    return absl::InvalidArgumentError("alerts.namespaceLabel: it must not be empty");
+  const JobRef job{"", alerts.job_kind, kSomeJob};
+  if (FindJobKind(job) == nullptr)
+    return absl::InvalidArgumentError(StrCat("alerts.jobKind: ", UnknownJobKind(job)));
+  return absl::OkStatus();
+}
+
+// InvalidArgument for what the schema refuses, because an older schema may be installed.
+absl::StatusOr<SlowSteps> ReadSlowSteps(const Json& given, const std::string& field) {
+  const SlowSteps slow{given.value("percent", kDefaultSlowPercent),
+                       given.value("steps", kDefaultSlowSteps)};
+  if (slow.percent < kMinSlowPercent || slow.percent > kMaxSlowPercent)
+    return absl::InvalidArgumentError(StrCat(field, ".percent: it must be from 10 to 10000"));
+  if (slow.steps < kMinSlowSteps || slow.steps > kMaxSlowSteps)
+    return absl::InvalidArgumentError(StrCat(field, ".steps: it must be from 3 to 10000"));
+  return slow;
+}
+
+absl::Status ReadSigns(const Json& spec, TriggerSigns& signs) {
+  const Json given = spec.value("signs", Json());
+  if (given.is_null()) return absl::OkStatus();
+  if (given.contains("stepsSlower")) {
+    ASSIGN_OR_RETURN(signs.steps_slower, ReadSlowSteps(given["stepsSlower"], "signs.stepsSlower"));
+  }
+  if (given.contains("slowerThanOthers")) {
+    ASSIGN_OR_RETURN(signs.slower_than_others,
+                     ReadSlowSteps(given["slowerThanOthers"], "signs.slowerThanOthers"));
+  }
+  if (given.contains("noStepFor")) {
+    signs.no_step_for.emplace();
+    if (const absl::Status read = ReadDuration(given, "noStepFor", *signs.no_step_for); !read.ok())
+      return absl::InvalidArgumentError(StrCat("signs.", MessageOf(read)));
+    if (*signs.no_step_for < kMinNoStep || *signs.no_step_for > kMaxNoStep)
+      return absl::InvalidArgumentError("signs.noStepFor: it must be from 5s to 24h");
+  }
+  if (given.contains("memoryNearLimit")) {
+    signs.memory_percent = given["memoryNearLimit"].value("percent", kDefaultMemoryPercent);
+    if (signs.memory_percent < kMinMemoryPercent || signs.memory_percent > 100)
+      return absl::InvalidArgumentError("signs.memoryNearLimit.percent: it must be from 50 to 100");
+  }
+  return signs.any() ? absl::OkStatus()
+                     : absl::InvalidArgumentError("signs: give at least one sign");
+}
+
+absl::Status ReadTriggerBudget(const Json& spec, TriggerBudget& budget) {
+  ASSIGN_OR_RETURN(const CaptureBudget given,
+                   ReadBudget(spec.value("budget", Json::object()), "budget"));
+  budget.cool_down = given.cool_down.value_or(budget.cool_down);
+  budget.captures_per_day = given.captures_per_day.value_or(budget.captures_per_day);
+  budget.duty_cycle = given.duty_cycle;
+  budget.bytes_per_day = given.bytes_per_day;
+  return absl::OkStatus();
+}
+
+absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
+  RETURN_IF_ERROR(CheckTemplateLabels(spec));
+  Json run = ReadTemplateOf(spec);
+  const Json& target = Member(run["spec"], "target");
+  trigger.has_target = !target.is_null();
+  if (trigger.has_target) {
+    ASSIGN_OR_RETURN(trigger.target_job, JobOfRun(run));
+    trigger.target.pods = target.value("pods", std::vector<std::string>());
+    if (target.contains("selector")) {
+      ASSIGN_OR_RETURN(trigger.target.selector,
+                       ReadSelector(target["selector"], "template.spec.target.selector"));
+    }
+  }
+  RETURN_IF_ERROR(ApplySample(spec, run, trigger.rotates));
+  CaptureSpec capture;
+  absl::Status read = ReadDuration(run["spec"], "duration", capture.duration);
+  read.Update(ReadDuration(run["spec"], "lookBack", capture.look_back));
+  if (!read.ok()) return absl::InvalidArgumentError(StrCat("template.spec.", MessageOf(read)));
+  trigger.duration = capture.duration + capture.look_back;
+  trigger.run_json = JsonText(run);
+  return absl::OkStatus();
+}
+
+absl::Status ReadTriggerFields(const Json& spec, ProfileTrigger& trigger) {
+  RETURN_IF_ERROR(ReadHistory(spec, trigger));
+  RETURN_IF_ERROR(ReadAlerts(spec, trigger.alerts));
+  RETURN_IF_ERROR(ReadSigns(spec, trigger.signs));
+  if (trigger.alerts.match_labels.empty() && !trigger.signs.any())
+    return absl::InvalidArgumentError("alerts: give alerts or signs, which start captures");
+  RETURN_IF_ERROR(ReadTriggerBudget(spec, trigger.budget));
+  RETURN_IF_ERROR(ReadTriggerTemplate(spec, trigger));
+  return CheckRun(ExampleRun(trigger));
+}
+
+absl::Status ReadTriggerSpec(const Json& spec, ProfileTrigger& trigger) {
+  try {
+    return ReadTriggerFields(spec, trigger);
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
+  }
+}
+
+void ReadTriggerStatus(const Json& object, TriggerStatus& status) {
+  status.observed_generation = object.value("observedGeneration", std::int64_t{0});
+  status.conditions = ReadConditions(object);
+  status.last_alert = ReadTime(object, "lastAlertTime");
+  status.active = object.value("activeRuns", std::size_t{0});
+  if (object.contains("lastCapture")) {
+    const Json& last = object["lastCapture"];
+    status.last_capture =
+        LastCapture{ReadTime(last, "time").value_or(WallTime{}), last.value("run", ""),
+                    last.value("job", ""), last.value("alert", ""), last.value("sign", "")};
+  }
+  const Json alerts = object.value("alerts", Json::object());
+  status.taken = alerts.value("taken", std::int64_t{0});
+  status.skipped = alerts.value("skipped", status.skipped);
+  if (object.contains("lastSkip")) {
+    const Json& skip = object["lastSkip"];
+    status.last_skip =
+        SkippedAlert{ReadTime(skip, "time").value_or(WallTime{}), skip.value("reason", ""),
+                     skip.value("message", ""), skip.value("job", "")};
+  }
+  for (const Json& entry : object.value("budgets", Json::array())) {
+    JobUse use;
+    use.job = entry.value("job", "");
+    use.captures = entry.value("captures", std::size_t{0});
+    (void)ReadDuration(entry, "recorded", use.recorded);
+    use.bytes = entry.value("bytes", std::uint64_t{0});
+    use.last = ReadTime(entry, "lastCaptureTime");
+    status.budgets.push_back(std::move(use));
+  }
+}
+
+Json BudgetsToJson(const std::vector<JobUse>& uses) {
+  Json budgets = Json::array();
+  for (const JobUse& use : uses) {
+    Json entry = {{"job", use.job},
+                  {"captures", use.captures},
+                  {"recorded", FormatDuration(use.recorded)},
+                  {"bytes", use.bytes}};
+    if (use.last) entry["lastCaptureTime"] = FormatRfc3339(*use.last);
+    budgets.push_back(std::move(entry));
+  }
+  return budgets;
+}
+
+}  // namespace
+
+absl::StatusOr<ProfileTrigger> ParseTrigger(const Json& object) {
+  try {
+    ProfileTrigger trigger;
+    ReadCreator(object, trigger);
+    ReadTriggerStatus(object.value("status", Json::object()), trigger.status);
+    const absl::Status spec = ReadTriggerSpec(object.value("spec", Json::object()), trigger);
+    if (!spec.ok()) trigger.invalid = StrCat("spec.", MessageOf(spec));
+    if (std::string why = WhyNameTooLong(trigger); !why.empty()) trigger.invalid = std::move(why);
+    return trigger;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
+  }
+}
+
+Json TriggerStatusToJson(const ProfileTrigger& trigger, const TriggerStatus& status) {
+  std::int64_t skipped = 0;
+  for (const auto& [reason, count] : status.skipped) skipped += count;
+  Json json = {{"observedGeneration", trigger.generation},
+               {"conditions", ConditionsToJson(status.conditions)},
+               {"alerts",
+                {{"taken", status.taken},
+                 {"skipped", status.skipped},
+                 {"summary", StrCat(status.taken, "/", status.taken + skipped)}}},
+               {"activeRuns", status.active}};
+  if (!status.budgets.empty()) json["budgets"] = BudgetsToJson(status.budgets);
+  if (status.last_alert) json["lastAlertTime"] = FormatRfc3339(*status.last_alert);
+  if (status.last_capture) {
+    json["lastCapture"] = {{"time", FormatRfc3339(status.last_capture->time)},
+                           {"run", status.last_capture->run},
+                           {"job", status.last_capture->job},
+                           {"alert", status.last_capture->alert}};
+    if (!status.last_capture->sign.empty()) json["lastCapture"]["sign"] = status.last_capture->sign;
+  }
+  if (status.last_skip) {
+    json["lastSkip"] = {{"time", FormatRfc3339(status.last_skip->time)},
+                        {"reason", status.last_skip->reason},
+                        {"message", status.last_skip->message},
+                        {"job", status.last_skip->job}};
+  }
+  return CreatorStatus(trigger, std::move(json));
+}
+
+Json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run) {
+  Json object = RunOf(trigger, run.name);
+  Json& metadata = object["metadata"];
+  metadata["labels"][kTriggerLabel] = trigger.name;
+  metadata["labels"][kTriggeredJobLabel] = JobHash(run.job);
+  metadata["annotations"][kTriggeredJobAnnotation] = run.job;
+  metadata["annotations"][kAlertAnnotation] = run.alert;
+  metadata["annotations"][kAlertNameAnnotation] = run.alert_name;
+  if (!run.sign.empty()) metadata["annotations"][kSignAnnotation] = run.sign;
+  if (run.target) {
+    Json job = {{"kind", run.target->kind}, {"name", run.target->name}};
+    if (!run.target->api_version.empty()) job["apiVersion"] = run.target->api_version;
+    object["spec"]["target"]["jobRef"] = std::move(job);
+  }
+  if (trigger.rotates) object["spec"]["target"]["workers"]["turn"] = run.turn;
+  return object;
+}
+
+Json ExampleRun(const ProfileTrigger& trigger) {
+  TriggeredRun run{.name = "run", .job = trigger.target_job};
+  if (!trigger.has_target) run.target = JobRef{"", trigger.alerts.job_kind, kSomeJob};
+  return RunToJson(trigger, run);
+}
+
+TriggerRun ParseTriggeredRun(const Json& request) {
+  TriggerRun run{ParseRun(request)};
+  const Json& metadata = Member(request, "metadata");
+  const Json& annotations = Member(metadata, "annotations");
+  run.trigger = TextOf(Member(metadata, "labels"), kTriggerLabel);
+  const Json& owners = Member(metadata, "ownerReferences");
+  if (const auto owner = FindBy(owners, "kind", KindName(CreatorKind::kTrigger)))
+    run.trigger_uid = TextOf(owners[*owner], "uid");
+  run.job = TextOf(annotations, kTriggeredJobAnnotation);
+  run.alert = TextOf(annotations, kAlertAnnotation);
+  run.alert_name = TextOf(annotations, kAlertNameAnnotation);
+  run.sign = TextOf(annotations, kSignAnnotation);
+  return run;
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,77 @@
+#include "operator/trigger/trigger_keeper.h"
+
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/strings.h"
+#include "operator/base/json_members.h"
+#include "operator/base/names.h"
+#include "operator/trigger/trigger_json.h"
+
+namespace strobe::kube {
+namespace {
+
+// They only write statuses, which are few.
+constexpr int kStatusThreads = 2;
+
+}  // namespace
+
+TriggerKeeper::TriggerKeeper(RunStarter::Dependencies dependencies, const std::string& ns,
+                             Nanos watch_timeout, WorkQueue& queue, TriggerMetrics& metrics,
+                             std::function<bool()> leads)
+    : clock_(dependencies.clock),
+      queue_(queue),
+      requests_(dependencies.requests),
+      cluster_(dependencies, cache_),
+      sink_({clock_, cluster_, table_, notebook_, metrics,
+             [this](const std::string& key) { queue_.AddAfter(key, kTriggerStatusDelay); }}),
+      signs_(clock_, cluster_, table_, sink_, metrics),
+      reconciler_(clock_, cluster_, notebook_, std::move(leads)),
+      reflector_(clock_, dependencies.client,
+                 {CreatorsPath(CreatorKind::kTrigger, ns), watch_timeout, [this] { sink_.Open(); }},
+                 cache_, [this](const std::string& key) { TriggerChanged(key); }) {
+  if (ns.empty()) queue_.ShareAmong(kStatusThreads);
+}
+
+void TriggerKeeper::Start() {
+  threads_ = std::make_unique<ReconcileThreads>(
+      clock_, kStatusThreads, queue_,
+      [this](const std::string& key) { return reconciler_.Reconcile(key); },
+      [](const std::string&, Nanos) {});
+  reflector_.Start();
+}
+
+void TriggerKeeper::ReconcileAll() {
+  for (const std::string& key : cache_.Keys()) queue_.Add(key);
+}
+
+void TriggerKeeper::RequestChanged(const std::string& key) {
+  const Object request = requests_.Get(key);
+  if (request == nullptr) return;
+  const std::string trigger = TextOf(Member(Member(*request, "metadata"), "labels"), kTriggerLabel);
+  if (!trigger.empty())
+    queue_.AddAfter(StrCat(key.substr(0, key.find('/') + 1), trigger), kTriggerStatusDelay);
+}
+
+void TriggerKeeper::Stop() {
+  sink_.Close();
+  threads_.reset();
+}
+
+void TriggerKeeper::TriggerChanged(const std::string& key) {
+  const Object object = cache_.Get(key);
+  absl::StatusOr<ProfileTrigger> trigger =
+      object == nullptr ? absl::NotFoundError("") : ParseTrigger(*object);
+  if (trigger.ok()) {
+    table_.Put(*std::move(trigger));
+  } else {
+    table_.Remove(key);
+    if (object != nullptr) {
+      LogWarning("a trigger cannot be read",
+                 {{"trigger", key}, {"error", MessageOf(trigger.status())}});
+    }
+  }
+  queue_.AddAfter(key, kTriggerStatusDelay);
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,215 @@
+#include "sidecar/source/base/framework_answers.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "collector/store/logdir.h"
+#include "collector/store/timed_file_store.h"
+#include "collector/trace/analysis/judge.h"
+#include "collector/trace/xplane/edit.h"
+#include "collector/trace/xplane/names.h"
+#include "collector/trace/xplane/summary.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
+#include "sidecar/source/base/process_reports.h"
+#include "sidecar/source/base/profile_answer.h"
+
+namespace strobe {
+namespace {
+
+using session::Recording;
+using xplane::TraceSummary;
+
+// Reads the trace that an older server wrote to the shared directory, under any file name. The
+// trainer can write there too, so the entry may be large or not a regular file.
+CallVerdict TakeSharedTrace(const SharedTraces& shared, const std::string& session_id,
+                            std::string& trace) {
+  if (shared.directory.empty())
+    return {Outcome::kVersionMismatch, std::string(kCannotAnswerWithTrace)};
+  const std::unique_ptr<ObjectStore> store =
+      storage::OpenFileStore(shared.directory, shared.limits);
+  const absl::StatusOr<std::vector<StoredObject>> files = ListAll(*store, session_id + "/");
+  CallVerdict verdict = {
+      Outcome::kVersionMismatch,
+      StrCat("neither returned its trace nor wrote one below ", shared.directory, "/", session_id,
+             "; mount the shared directory at the same path in both containers")};
+  if (!files.ok()) verdict = {Outcome::kProfilerStartFailed, MessageOf(files.status())};
+  std::vector<std::string> keys;
+  for (const StoredObject& file : files.ok() ? *files : std::vector<StoredObject>()) {
+    keys.push_back(file.key);
+    if (!file.key.ends_with(kTraceSuffix) || file.bytes == 0) continue;
+    if (file.bytes > shared.max_bytes) {
+      verdict = {Outcome::kTruncated, StrCat("wrote a trace of ", file.bytes, " bytes")};
+      continue;
+    }
+    absl::StatusOr<std::string> text = GetText(*store, file.key, file.bytes);
+    if (text.ok()) {
+      trace = *std::move(text);
+      verdict = {Outcome::kOk, ""};
+    } else {
+      verdict = {Outcome::kProfilerStartFailed, MessageOf(text.status())};
+    }
+  }
+  (void)store->Delete(keys);  // Also removes the empty directory.
+  return verdict;
+}
+
+// A recording that ended early, for example, has both a trace and a verdict.
+bool HasTrace(const FrameworkAnswer& answer) {
+  return answer.verdict.outcome == Outcome::kOk || !answer.trace.empty();
+}
+
+bool HasDevice(const TraceSummary& summary) {
+  return std::any_of(summary.planes.begin(), summary.planes.end(), [](const auto& plane) {
+    return plane.name.starts_with(xplane::kDevicePrefix);
+  });
+}
+
+// Converts the trace's times to the wall clock as it was when the plan was made.
+void CorrectTimes(const RecordingTimes& times, Nanos set_at_start, TraceSummary& summary) {
+  if (summary.started_ns != 0) summary.started_ns -= set_at_start.count();
+  if (summary.stopped_ns != 0) summary.stopped_ns -= times.SetAtStop().count();
+}
+
+analysis::Judgement JudgeProcess(const v1::CapturePlan& plan, const RecordingTimes& times,
+                                 const FrameworkAnswer& answer, const TraceSummary& summary,
+                                 bool expects_device) {
+  const std::string& who = answer.who;
+  std::optional<analysis::Window> window;
+  // Whether the plan's steps were recorded is judged by the steps in the trace.
+  if (plan.steps() == 0)
+    window = analysis::Window{FromUnixNanos(plan.instant_ns()), times.Recorded()};
+  if (answer.age != ServerAge::kSince2026)
+    return {Outcome::kVersionMismatch, StrCat(who, " ", WhyNoHostTracing(answer.age))};
+  analysis::Judgement judged = analysis::JudgeTrace(
+      summary,
+      {.window = window, .expects_device = expects_device, .host_level = plan.tracers().host()});
+  const Nanos set = times.set_while_recording();
+  const int badness = Describe(judged.outcome).badness;
+  if (set != Nanos{0} && badness <= Describe(Outcome::kLateStart).badness) {
+    judged.outcome = Outcome::kLateStart;
+    judged.message = StrCat("the wall clock was set by ", FormatDuration(set),
+                            " during the recording; later events are misplaced in the trace",
+                            judged.message.empty() ? "" : "; ", judged.message);
+  }
+  if (!judged.message.empty()) judged.message = StrCat(who, ": ", judged.message);
+  return judged;
+}
+
+v1::ProcessReport ReportOf(const FrameworkAnswer& answer, const TraceSummary& summary) {
+  v1::ProcessReport row;
+  row.set_name(answer.address);
+  row.set_source(v1::SOURCE_FRAMEWORK);
+  row.set_outcome(static_cast<v1::Outcome>(answer.verdict.outcome));
+  row.set_message(answer.verdict.message);
+  row.set_started_ns(summary.started_ns);
+  row.set_stopped_ns(summary.stopped_ns);
+  row.set_events(summary.events);
+  if (answer.rank) *row.mutable_rank() = *answer.rank;
+  row.set_note(answer.note);
+  row.set_stop_took_ns(answer.stop_took_ns);
+  return row;
+}
+
+// The note of a framework whose trace is empty beside that of another one of its process. The whole
+// trace is judged afterwards: one of the frameworks must have recorded something.
+constexpr std::string_view kUnused = "this framework recorded nothing";
+
+void AddNote(std::string_view more, std::string& note) {
+  note += StrCat(note.empty() ? "" : "; ", more);
+}
+
+// Appends a trace to `whole`. With several processes, their address is added to the names of the
+// planes.
+absl::Status AddTrace(std::string trace, const std::string& tag, bool several, std::string& whole) {
+  if (several) return xplane::AppendXSpace(trace, tag, whole);
+  whole = std::move(trace);
+  return absl::OkStatus();
+}
+
+// Joins the answers of one local rank.
+Recording JoinOfRank(const v1::CapturePlan& plan, const RecordingTimes& times,
+                     std::uint64_t max_memory, std::vector<FrameworkAnswer> answers) {
+  Recording recording{.outcome = Outcome::kOk, .clock_set_at_stop = times.SetAtStop()};
+  std::vector<TraceSummary> summaries(answers.size());
+  const auto failed = [](FrameworkAnswer& answer, const absl::Status& status) {
+    answer.trace.clear();
+    answer.verdict = {Outcome::kProfilerStartFailed,
+                      StrCat(answer.who, " sent no trace: ", status.message())};
+  };
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    FrameworkAnswer& answer = answers[i];
+    if (!HasTrace(answer)) continue;
+    absl::StatusOr<TraceSummary> summary = xplane::Summarize(answer.trace, max_memory);
+    if (summary.ok())
+      summaries[i] = *std::move(summary);
+    else
+      failed(answer, summary.status());
+  }
+  // A missing device plane is a fault only if no process of the worker has one, because another
+  // process may have recorded the device.
+  const bool devices = std::any_of(summaries.begin(), summaries.end(), HasDevice);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    FrameworkAnswer& answer = answers[i];
+    if (HasTrace(answer)) {
+      recording.clock_set_at_start = times.SetAtStart(FromUnixNanos(summaries[i].started_ns));
+      CorrectTimes(times, recording.clock_set_at_start, summaries[i]);
+      if (answer.nothing_recorded) summaries[i].events = 0;
+      const analysis::Judgement judged =
+          JudgeProcess(plan, times, answer, summaries[i], devices && plan.expects_device());
+      const absl::Status added =
+          AddTrace(std::move(answer.trace), answer.address, answers.size() > 1, recording.xspace);
+      if (answer.beside && judged.outcome == Outcome::kNoHostEvents)
+        AddNote(kUnused, answer.note);
+      else if (Describe(judged.outcome).badness > Describe(answer.verdict.outcome).badness)
+        answer.verdict = {judged.outcome, judged.message};
+      if (!added.ok()) failed(answer, added);
+    }
+    if (answer.counts_steps) ++recording.stepping_processes;
+    recording.processes.push_back(ReportOf(answer, summaries[i]));
+    if (answer.original.file.get() >= 0) recording.originals.push_back(std::move(answer.original));
+  }
+  ConcludeProcesses(recording);
+  return recording;
+}
+
+}  // namespace
+
+FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
+                           const SharedTraces& shared) {
+  FrameworkAnswer answer{.address = address, .who = StrCat("profiler server at ", address)};
+  if (!call.status.ok()) {
+    answer.verdict =
+        JudgeCallFailure(call.status.error_code(), call.status.error_message(), address);
+    return answer;
+  }
+  absl::StatusOr<std::optional<std::string>> xspace = TakeXSpace(call.response);
+  if (!xspace.ok()) {
+    answer.verdict = {Outcome::kProfilerStartFailed,
+                      StrCat(answer.who, ": ", xspace.status().message())};
+  } else if (*xspace) {
+    answer.trace = **std::move(xspace);
+  } else {
+    answer.verdict = TakeSharedTrace(shared, call.request.session_id(), answer.trace);
+    if (answer.verdict.outcome != Outcome::kOk)
+      answer.verdict.message = StrCat(answer.who, " ", answer.verdict.message);
+  }
+  return answer;
+}
+
+std::vector<Recording> JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
+                                   std::uint64_t max_memory, std::vector<FrameworkAnswer> answers) {
+  std::vector<Rank> ranks;
+  for (const FrameworkAnswer& answer : answers) ranks.push_back(answer.rank);
+  std::vector<Recording> recordings;
+  for (const RankGroup& group : GroupByRank(plan, ranks)) {
+    std::vector<FrameworkAnswer> of_rank;
+    for (const std::size_t i : group.members) of_rank.push_back(std::move(answers[i]));
+    recordings.push_back(JoinOfRank(plan, times, max_memory, std::move(of_rank)));
+    recordings.back().rank = group.rank;
+  }
+  return recordings;
+}
+
+}  // namespace strobe

@@ -1,0 +1,52 @@
+// Joins the answers of a worker's profilers to one recording with a row for each.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "collector/store/object_store.h"
+#include "sidecar/capture/ports.h"
+#include "sidecar/source/base/process_ranks.h"
+#include "sidecar/source/base/profile_call.h"
+#include "sidecar/source/base/profile_calls.h"
+#include "sidecar/source/base/recording_times.h"
+#include "sidecar/source/base/server_age.h"
+
+namespace strobe {
+
+struct FrameworkAnswer {
+  std::string address{};  // The server's address, or the name of the process; the row's name.
+  std::string who{};      // For messages, such as "profiler server at 127.0.0.1:9012".
+  // For any other age, host annotations were left out.
+  ServerAge age = ServerAge::kSince2026;
+  CallVerdict verdict{Outcome::kOk, ""};  // The reason if there is no trace.
+  std::string trace{};
+  Rank rank{};                    // The place of the process in its job.
+  std::string note{};             // What the process says about its recording.
+  std::int64_t stop_took_ns = 0;  // How long its profiler needed to stop; 0 = it does not say.
+  // Another framework of the same process announced itself too. An empty trace of this one is then
+  // no fault.
+  bool beside = false;
+  // The trace has only what the profiler says of itself.
+  bool nothing_recorded = false;
+  bool counts_steps = false;     // It told steps of the plan's loop when recording began.
+  session::Original original{};  // Without a file if it is not kept.
+};
+
+// The directory where older servers write their traces, and the limits for reading it.
+struct SharedTraces {
+  std::string directory{};  // Empty if there is none.
+  std::uint64_t max_bytes = 0;
+  StoreLimits limits{};
+};
+
+// Takes the trace from a call that has ended, or from the directory where an older server wrote it.
+FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
+                           const SharedTraces& shared);
+
+// Judges each trace separately and joins those of one local rank; see GroupByRank. Keeps every
+// trace that can be read with at most `max_memory` bytes. Pure.
+std::vector<session::Recording> JoinAnswers(const v1::CapturePlan& plan,
+                                            const RecordingTimes& times, std::uint64_t max_memory,
+                                            std::vector<FrameworkAnswer> answers);
+
+}  // namespace strobe

@@ -1,0 +1,226 @@
+#include "capture/attempt_result.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+WorkerResult Ended(const std::string& name, Outcome outcome, Nanos start = 0ns) {
+  WorkerResult worker;
+  worker.target.name = worker.target.file = name;
+  worker.armed = true;
+  worker.outcome = outcome;
+  worker.error = 10us;
+  if (outcome == Outcome::kOk) {
+    worker.report.set_url("file:///x");
+    worker.report.set_bytes(7);
+    worker.report.set_covers_window(true);
+    worker.report.set_started_ns((1000s + start).count() * 1);
+  }
+  return worker;
+}
+
+AttemptResult Concluded(const CaptureSpec& spec, std::vector<WorkerResult> workers) {
+  AttemptResult result;
+  result.workers = std::move(workers);
+  Conclude(spec, result);
+  return result;
+}
+
+TEST(Conclude, OneGoodHostIsNotSuccess) {
+  const AttemptResult result =
+      Concluded({}, {Ended("a", Outcome::kOk), Ended("b", Outcome::kNoHostEvents)});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.reason, "NoHostEvents");
+  EXPECT_EQ(result.ok, 1u);
+  EXPECT_EQ(result.empty, 1u);
+  EXPECT_EQ(result.bytes, 7u);
+}
+
+TEST(Conclude, TheWorstWorkerGivesTheReason) {
+  const AttemptResult result = Concluded(
+      {},
+      {Ended("a", Outcome::kBusy), Ended("b", Outcome::kUploadDenied), Ended("c", Outcome::kOk)});
+  EXPECT_EQ(result.reason, "UploadDenied");
+}
+
+TEST(Conclude, ProcessesThatTellALargerJobAreQuoted) {
+  const auto message = [](std::optional<std::size_t> expected, std::uint32_t size) {
+    AttemptResult result;
+    result.expected_workers = expected;
+    for (const char* name : {"a", "b"}) {
+      result.workers.push_back(Ended(name, Outcome::kOk));
+      result.workers.back().report.mutable_rank()->set_world_size(size);
+    }
+    Conclude({}, result);
+    EXPECT_TRUE(result.succeeded) << "they may be in pods of another object";
+    return result.message;
+  };
+  EXPECT_THAT(message(2, 3), HasSubstr("their job has 3"));
+  EXPECT_EQ(message(2, 2), "2 of 2 workers Ok");
+  EXPECT_EQ(message(4, 3), "2 of 2 workers Ok") << "a sample";
+  EXPECT_EQ(message(std::nullopt, 3), "2 of 2 workers Ok");
+}
+
+// Regression: nobody tried again, because late traces are kept.
+TEST(Conclude, ALateTraceWithoutACompleteStepIsNotWhatWasAskedFor) {
+  const auto succeeded = [](bool asked, bool found) {
+    WorkerResult worker = Ended("a", Outcome::kLateStart);
+    worker.report.set_url("file:///x");
+    if (asked) worker.report.mutable_plan()->set_steps(4);
+    if (found) worker.report.mutable_steps()->set_last(1);
+    return Concluded({}, {worker}).succeeded;
+  };
+  EXPECT_TRUE(succeeded(false, false));
+  EXPECT_TRUE(succeeded(true, true));
+  EXPECT_FALSE(succeeded(true, false));
+}
+
+TEST(Conclude, SkewBeyondMaxSkewIsNotSynchronized) {
+  CaptureSpec spec;
+  spec.max_skew = 100us;
+  EXPECT_TRUE(
+      Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 80us)}).synchronized);
+  const AttemptResult beyond =
+      Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 81us)});
+  EXPECT_FALSE(beyond.synchronized) << "the error counts too";
+  EXPECT_EQ(beyond.sync_reason, "SkewTooLarge");
+  EXPECT_TRUE(beyond.succeeded) << "kept, as is the default";
+  spec.on_late_start = OnLateStart::kDiscard;
+  EXPECT_EQ(Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 81us)}).reason,
+            "NotSynchronized");
+}
+
+TEST(Conclude, TellsHowFarAllTracesReachBack) {
+  CaptureSpec spec;
+  spec.look_back = 30s;
+  const auto back = [](const std::string& name, Nanos reached) {
+    WorkerResult worker = Ended(name, Outcome::kOk);
+    worker.report.set_reached_back_ns(reached.count());
+    return worker;
+  };
+  const auto words = [&](std::vector<WorkerResult> workers) {
+    return Concluded(spec, std::move(workers)).sync_message;
+  };
+  EXPECT_THAT(words({back("a", 30s), back("b", 30s)}), HasSubstr("all traces reach back 30s"));
+  EXPECT_THAT(words({back("a", 30s), back("b", 4s)}), HasSubstr("; b reaches back 4s of 30s"));
+  EXPECT_THAT(words({back("a", 0s), back("b", 4s)}), HasSubstr("strobe.dev/flight-recorder"));
+  EXPECT_THAT(words({Ended("a", Outcome::kOk)}), HasSubstr("a does not reach back: its sidecar"));
+  EXPECT_THAT(words({Ended("a", Outcome::kBusy)}), testing::Not(HasSubstr("reach")));
+  EXPECT_EQ(Concluded(spec, {back("a", 30s), back("b", 4s)}).reached_back, 4s);
+  spec.look_back = 0s;
+  EXPECT_EQ(Concluded(spec, {back("a", 30s)}).reached_back, std::nullopt);
+}
+
+TEST(Conclude, MoreWorkersWantedThanThereAreFails) {
+  CaptureSpec spec;
+  spec.min_workers = 3;
+  EXPECT_FALSE(Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk)}).succeeded);
+}
+
+TEST(Conclude, CalledOffForWantOfWorkersSaysSo) {
+  EXPECT_EQ(
+      Concluded({}, {Ended("a", Outcome::kCancelled), Ended("b", Outcome::kCancelled)}).reason,
+      "TooFewWorkers");
+  EXPECT_EQ(Concluded({}, {Ended("a", Outcome::kCancelled), Ended("b", Outcome::kNoSource)}).reason,
+            "NoSource");
+}
+
+TEST(ComposeManifest, HoldsEveryWorkerInRankOrder) {
+  AttemptResult result =
+      Concluded({}, {Ended("a", Outcome::kOk), Ended("b", Outcome::kWorkerLost)});
+  result.workers[0].target.rank = 1;
+  result.workers[1].target.rank = 0;
+  result.workers[0].offset = 11560ms;
+  const auto json = nlohmann::json::parse(*ManifestJson(ComposeManifest({}, result)));
+  EXPECT_EQ(json["format"], 1);
+  EXPECT_EQ(json["result"], "Failed");
+  EXPECT_EQ(json["workers"][0]["name"], "b");
+  EXPECT_EQ(json["workers"][0]["outcome"], "WorkerLost");
+  EXPECT_EQ(json["workers"][1]["clockOffsetNs"], "11560000000");
+  EXPECT_EQ(json["workers"][1]["clockErrorNs"], "10000");
+}
+
+TEST(ComposeManifest, TellsTheJobAndWhoAsked) {
+  CaptureSpec spec;
+  spec.job = "Job/llm";
+  spec.requester = std::string(600, 'j');
+  const AttemptResult result = Concluded(spec, {Ended("a", Outcome::kOk)});
+  const auto json = nlohmann::json::parse(*ManifestJson(ComposeManifest(spec, result)));
+  EXPECT_EQ(json["job"], "Job/llm");
+  EXPECT_EQ(json["requester"], std::string(512, 'j'));
+}
+
+TEST(ManifestJson, LeavesOutDetailsUntilItFits) {
+  v1::Manifest manifest;
+  for (int i = 0; i < 500; ++i) {  // 15 MB.
+    v1::ManifestWorker& worker = *manifest.add_workers();
+    worker.set_name("worker-" + std::to_string(i));
+    worker.set_outcome(i == 0 ? "WorkerLost" : "Ok");
+    worker.set_message(std::string(1000, 'm'));
+    for (int k = 0; k < 64; ++k) worker.add_processes()->set_message(std::string(400, 'p'));
+    for (int k = 0; k < 8; ++k) worker.add_notes(std::string(500, 'n'));
+  }
+  const absl::StatusOr<std::string> text = ManifestJson(manifest);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_LE(text->size(), kMaxManifestBytes);
+  const auto json = nlohmann::json::parse(*text);
+  ASSERT_EQ(json["workers"].size(), 500u);
+  EXPECT_EQ(json["workers"][1]["processesLeftOut"], 64) << "what is left out is told";
+  EXPECT_EQ(json["workers"][0]["processes"].size(), 64u) << "of whom something is wrong, last";
+}
+
+TEST(ManifestJson, HasRoomForSixteenThousandWorkers) {
+#ifdef STROBE_SANITIZED
+  constexpr std::size_t kWorkers = 500;  // They reach all code, and more take minutes.
+#else
+  constexpr std::size_t kWorkers = 16'000;
+#endif
+  AttemptResult result;
+  for (std::size_t i = 0; i < kWorkers; ++i) {
+    WorkerResult worker = Ended("training-job-" + std::to_string(i), Outcome::kOk,
+                                Nanos{static_cast<std::int64_t>(i)});
+    worker.target.pod = worker.target.name;
+    worker.target.container = "trainer";
+    worker.report.set_sha256(std::string(64, 'f'));
+    worker.report.set_events(1'000'000);
+    for (int k = 0; k < 4; ++k) worker.report.add_planes("/device:GPU:" + std::to_string(k));
+    v1::ProcessReport& row = *worker.report.add_processes();
+    row.set_name("python 12345");
+    row.set_outcome(v1::OK);
+    result.workers.push_back(std::move(worker));
+  }
+  const absl::StatusOr<std::string> text = ManifestJson(ComposeManifest({}, result));
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto json = nlohmann::json::parse(*text);
+  ASSERT_EQ(json["workers"].size(), kWorkers);
+  EXPECT_EQ(json["workers"][kWorkers - 1]["sha256"], std::string(64, 'f'));
+}
+
+TEST(ManifestJson, IsTextWhateverIsInIt) {
+  v1::Manifest manifest;
+  manifest.set_capture_id("uid-1");
+  for (const char* odd : {"\xff", "a\xe2\x82", "\xed\xa0\x80"}) {
+    manifest.set_message(odd);
+    const absl::StatusOr<std::string> text = ManifestJson(manifest);
+    if (text.ok()) {
+      EXPECT_EQ(nlohmann::json::parse(*text)["captureId"], "uid-1");
+    }
+  }
+}
+
+TEST(ComposeManifest, TakesTextOfAnyKind) {
+  CaptureSpec spec;
+  spec.request = "\xff@host";
+  AttemptResult result = Concluded(spec, {Ended("a", Outcome::kWorkerLost)});
+  result.message = result.workers[0].message = "\xe2\x82";
+  EXPECT_TRUE(ManifestJson(ComposeManifest(spec, result)).ok());
+}
+
+}  // namespace
+}  // namespace strobe

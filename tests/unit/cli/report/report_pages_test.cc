@@ -1,0 +1,98 @@
+#include "cli/report/report_pages.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "cli/report/report_html.h"
+#include "cli/report/report_pictures.h"
+#include "collector/trace/report/digest_operations.h"
+#include "common/base/strings.h"
+#include "tests/fakes/synthetic_job.h"
+#include "tests/fakes/synthetic_run.h"
+
+namespace strobe {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr PageOptions kPictures{.pictures = true};
+
+std::string HtmlOf(const std::vector<Digest>& digests) {
+  report::DigestMerger merger;
+  for (const Digest& digest : digests) merger.Add(digest);
+  const report::Job job = merger.Finish();
+  return RenderHtml(RunPage("run", digests, job, report::FindStragglers(job), kPictures));
+}
+
+std::size_t Occurrences(std::string_view text, std::string_view word) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+std::vector<Digest> Slowed(std::size_t workers, std::size_t steps) {
+  return Simulate({.workers = workers,
+                   .steps = steps,
+                   .slowed = {{.worker = std::min<std::size_t>(3, workers - 1),
+                               .cause = report::Cause::kInput,
+                               .ms = 20}}})
+      .digests;
+}
+
+TEST(RunPage, DrawsBarsStepsAndWaitsAndMarksTheStraggler) {
+  const std::string html = HtmlOf(Slowed(8, 20));
+  EXPECT_THAT(html, HasSubstr("<p class=\"headline\">rank 3 holds up 7 others"));
+  EXPECT_EQ(Occurrences(html, "<svg"), 3u);
+  EXPECT_THAT(html, HasSubstr("class=\"label marked\"><title>worker-3</title>"));
+  EXPECT_GE(Occurrences(html, "class=\"bar mark\""), 18u) << "of 19 steps";
+  EXPECT_THAT(html, HasSubstr("class=\"w5\"")) << "somebody waited long";
+  EXPECT_THAT(html, HasSubstr("class=\"p3\"")) << "input has a colour";
+}
+
+TEST(RunPage, APageOfManyWorkersStaysSmall) {
+  const std::string html = HtmlOf(Slowed(300, 30));
+  EXPECT_THAT(html, HasSubstr("236 more workers, which take no longer, are not shown"));
+  EXPECT_EQ(Occurrences(html, "<bdi>worker-"), kMaxDrawnWorkers);
+  EXPECT_THAT(html, HasSubstr("<bdi>worker-3</bdi>")) << "the straggler is among them";
+  EXPECT_LT(html.size(), 1'000'000u);
+}
+
+TEST(RunPage, OneWorkerWithoutStepsHasNoEmptyPictures) {
+  std::vector<Digest> digests = Slowed(1, 5);
+  digests[0].steps.clear();
+  digests[0].knows.device = false;
+  const std::string html = HtmlOf(digests);
+  EXPECT_THAT(html, Not(HasSubstr("<svg")));
+  EXPECT_THAT(html, Not(HasSubstr("<h2>Steps</h2>")));
+  EXPECT_THAT(html, Not(HasSubstr("<h2>Who waited</h2>")));
+}
+
+TEST(RunPage, HostileNamesInPicturesAreText) {
+  std::vector<Digest> digests = Slowed(4, 10);
+  for (Digest& digest : digests) {
+    digest.worker = "</title><script>x</script>\"" + digest.worker;
+    digest.rank.reset();
+  }
+  const std::string html = HtmlOf(digests);
+  EXPECT_EQ(Occurrences(html, "<script"), 0u);
+  EXPECT_GE(Occurrences(html, "&lt;/title&gt;&lt;script&gt;"), 8u);
+}
+
+TEST(ComparisonPage, DrawsBothRunsAndWhatChanged) {
+  const auto summary = [](const SyntheticRun& run) {
+    return report::SummarizeRun(SimulateRun(run));
+  };
+  const report::RunComparison comparison = report::CompareRuns(
+      summary({.seed = 1}), summary({.seed = 2, .factors = {{"gemm_large", 1.5}}}));
+  const std::string html = RenderHtml(ComparisonPage(
+      {.place = "old", .headline = "a"}, {.place = "new", .headline = "b"}, comparison, kPictures));
+  EXPECT_THAT(html, HasSubstr("<h1>old -&gt; new</h1>"));
+  EXPECT_EQ(Occurrences(html, "<svg"), 4u) << "bars, steps before and after, operations";
+  EXPECT_THAT(html, HasSubstr("class=\"more\""));
+  EXPECT_THAT(html, HasSubstr("<p>before: a</p>\n<p>after: b</p>"));
+}
+
+}  // namespace
+}  // namespace strobe

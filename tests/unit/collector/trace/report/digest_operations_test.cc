@@ -1,0 +1,172 @@
+#include "collector/trace/report/digest_operations.h"
+
+#include <gmock/gmock.h>
+
+#include "collector/trace/report/arrivals.h"
+#include "common/base/strings.h"
+
+namespace strobe::report {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// A worker with steps of 100 ns and two calls in each, 30 and 60 ns after its begin.
+Digest WorkerWithCalls(std::uint32_t rank, std::uint32_t first_ordinal = 0) {
+  Digest digest{.worker = StrCat("w", rank), .rank = rank, .zero_ns = 1'000'000};
+  digest.clock_error_ns = 1;
+  digest.names = {"train", "all-reduce"};
+  digest.communicators = {{.name = "0"}};
+  for (std::int64_t i = 0; i < 5; ++i) {
+    digest.steps.push_back(
+        {.number = i, .begin_ns = i * 100, .end_ns = (i + 1) * 100, .followed = i < 4});
+    for (const std::int64_t at : {30, 60})
+      digest.collectives.push_back({.name = 1,
+                                    .ordinal = first_ordinal++,
+                                    .begin_ns = i * 100 + at + rank,
+                                    .end_ns = i * 100 + at + 20});
+  }
+  return digest;
+}
+
+Job MergeAll(const std::vector<Digest>& digests) {
+  DigestMerger merger;
+  for (const Digest& digest : digests) merger.Add(digest);
+  return merger.Finish();
+}
+
+// How often each worker is known to have been last, over all calls.
+std::vector<std::size_t> TimesLast(const Job& job) {
+  std::vector<std::size_t> times;
+  for (const WorkerArrivals& worker : ComputeArrivals(job).workers) times.push_back(worker.last);
+  return times;
+}
+
+TEST(DigestMerger, JoinsCallsThatAreCountedFromDifferentOnes) {
+  const Job job = MergeAll({WorkerWithCalls(0), WorkerWithCalls(9, 7)});
+  ASSERT_EQ(job.steps.size(), 4u) << "the last step is not followed by another";
+  for (const JobStep& step : job.steps) {
+    EXPECT_EQ(step.workers.size(), 2u);
+    EXPECT_EQ(step.collectives.size(), 2u);
+    EXPECT_EQ(step.operations.size(), 8u) << "two calls of each, and what was done before them";
+  }
+  EXPECT_EQ(job.mismatch_count, 0u);
+  EXPECT_THAT(job.unknown, IsEmpty());
+  EXPECT_THAT(TimesLast(job), testing::ElementsAre(0, 8));
+  EXPECT_EQ(ComputeArrivals(job).workers[0].waited_ns, 8 * 9);
+}
+
+TEST(DigestMerger, TellsCallsThatAWorkerDidNotMake) {
+  Digest lacking = WorkerWithCalls(1);
+  lacking.collectives.erase(lacking.collectives.begin() + 3);
+  const Job job = MergeAll({WorkerWithCalls(0), lacking, WorkerWithCalls(2)});
+  ASSERT_EQ(job.mismatch_count, 1u);
+  EXPECT_EQ(job.mismatches[0].step, 1);
+  EXPECT_EQ(job.mismatches[0].ordinal, 1u);
+  EXPECT_THAT(job.mismatches[0].missing, testing::ElementsAre(1u));
+}
+
+TEST(DigestMerger, SequenceNumbersReplaceTheOrder) {
+  Digest first = WorkerWithCalls(0), second = WorkerWithCalls(9);
+  for (Digest* digest : {&first, &second}) {
+    for (DigestCollective& call : digest->collectives) call.sequence = call.ordinal + 500;
+  }
+  // Ordinals that mean nothing.
+  for (DigestCollective& call : second.collectives) call.ordinal = call.ordinal * 3 + 11;
+  EXPECT_THAT(TimesLast(MergeAll({first, second})), testing::ElementsAre(0, 8));
+}
+
+TEST(DigestMerger, DoesNotJoinWhatCannotBeTheSame) {
+  Digest early = WorkerWithCalls(0);
+  for (DigestCollective& call : early.collectives) {
+    call.begin_ns -= 25;
+    call.end_ns -= 25;
+  }
+  const Job apart = MergeAll({early, WorkerWithCalls(9)});
+  EXPECT_THAT(apart.unknown, Contains(HasSubstr("do not overlap in time")));
+  EXPECT_THAT(TimesLast(apart), testing::ElementsAre(0, 0));
+  // The root of a broadcast goes on at once.
+  Digest root = early, receiver = WorkerWithCalls(9);
+  for (Digest* digest : {&root, &receiver})
+    for (DigestCollective& call : digest->collectives) call.kind = CollectiveKind::kBroadcast;
+  EXPECT_THAT(MergeAll({root, receiver}).unknown, IsEmpty());
+  for (Digest* digest : {&root, &receiver}) digest->clock_error_ns.reset();
+  EXPECT_EQ(ComputeArrivals(MergeAll({root, receiver})).workers[0].waited_ns, 0);
+  // Three workers in a communicator of two ranks: there are several of this name.
+  std::vector<Digest> pairs = {WorkerWithCalls(0), WorkerWithCalls(1), WorkerWithCalls(2)};
+  for (Digest& digest : pairs) digest.communicators[0].size = 2;
+  EXPECT_THAT(MergeAll(pairs).unknown, Contains(HasSubstr("several communicators")));
+  for (Digest& digest : pairs) digest.communicators[0].ranks = {0, 1};
+  pairs[2].communicators[0].ranks = {2, 3};
+  const Job groups = MergeAll(pairs);
+  EXPECT_THAT(groups.unknown, Not(Contains(HasSubstr("several communicators"))));
+  EXPECT_EQ(groups.communicators.size(), 2u);
+}
+
+// A worker whose step has one call of each of `kinds`, a nanosecond after the other.
+Digest WorkerWithKinds(std::uint32_t rank, const std::vector<std::string>& kinds) {
+  Digest digest = WorkerWithCalls(rank);
+  digest.steps = {{.number = 1, .begin_ns = 0, .end_ns = 100'000}};
+  digest.collectives.clear();
+  for (const std::string& kind : kinds) {
+    const auto at = static_cast<std::int64_t>(digest.collectives.size());
+    digest.collectives.push_back({.name = static_cast<std::uint32_t>(digest.names.size()),
+                                  .begin_ns = at,
+                                  .end_ns = 50'000 + at});
+    digest.names.push_back(kind);
+  }
+  return digest;
+}
+
+TEST(DigestMerger, JoinsCallsOfKnownKindsAlsoWhenThereMayBeNoFurtherOnes) {
+  std::vector<std::string> kinds;
+  for (int i = 0; i < 20'000; ++i) kinds.push_back(StrCat("call", i));
+  const Job job = MergeAll({WorkerWithKinds(0, kinds), WorkerWithKinds(1, {"call7", "another"})});
+  const Arrivals arrivals = ComputeArrivals(job);
+  EXPECT_EQ(arrivals.workers[1].calls, 1u);
+  EXPECT_THAT(job.unknown, Contains(HasSubstr("1 calls could not be joined")));
+}
+
+// Regression: nothing was said of a clock whose error exceeds all that is compared.
+TEST(DigestMerger, ClocksThatAreKnownLessWellThanAStepAreTold) {
+  Digest vague = WorkerWithCalls(1);
+  const auto told = Contains(HasSubstr("1 workers are known less well than a step takes (rank 1)"));
+  for (const std::int64_t error : {1, 99, 100}) {
+    vague.clock_error_ns = error;
+    EXPECT_THAT(MergeAll({WorkerWithCalls(0), vague}).unknown, Not(told)) << error;
+  }
+  for (const std::int64_t error : {101, 2'000'000'000}) {
+    vague.clock_error_ns = error;
+    EXPECT_THAT(MergeAll({WorkerWithCalls(0), vague}).unknown, told) << error;
+  }
+}
+
+// The trace of the other is JSON without a base time.
+TEST(DigestMerger, AWorkerWhoseTraceTellsNoTimeWaitsForNobodyAndIsNamed) {
+  Digest untold = WorkerWithCalls(1);
+  untold.zero_ns = 0;
+  const Job job = MergeAll({WorkerWithCalls(0), untold});
+  EXPECT_FALSE(job.workers[1].on_common_clock);
+  EXPECT_THAT(job.unknown,
+              Contains(HasSubstr("the traces of rank 1 do not say at which time they began")));
+  const Arrivals arrivals = ComputeArrivals(job);
+  EXPECT_EQ(arrivals.workers[0].calls, 8u) << "calls are joined by their order";
+  EXPECT_EQ(arrivals.workers[0].waited_ns + arrivals.workers[1].waited_ns, 0);
+}
+
+TEST(DigestMerger, LimitsCallsAndSaysSo) {
+  DigestMerger merger({.calls = 60});  // The six have 60, and 30 steps.
+  for (std::uint32_t rank = 0; rank < 6; ++rank) merger.Add(WorkerWithCalls(rank));
+  const Job job = merger.Finish();
+  std::size_t operations = 0;
+  for (const JobStep& step : job.steps) operations += step.operations.size();
+  EXPECT_LT(job.steps.size(), 4u);
+  EXPECT_LE(operations, 120u) << "a call and the work before it";
+  EXPECT_EQ(job.steps[0].operations.size(), 24u) << "the first steps are kept";
+  EXPECT_THAT(job.unknown, Contains(HasSubstr("too many calls")));
+}
+
+}  // namespace
+}  // namespace strobe::report

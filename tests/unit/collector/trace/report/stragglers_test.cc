@@ -1,0 +1,331 @@
+#include "collector/trace/report/stragglers.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "collector/trace/report/digest_operations.h"
+#include "collector/trace/report/headline.h"
+#include "common/base/strings.h"
+#include "tests/fakes/published_job.h"
+#include "tests/fakes/synthetic_job.h"
+#include "tests/fakes/unit_dir.h"
+
+namespace strobe::report {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::int64_t kMilli = 1'000'000;
+
+// Under the sanitizers a case takes forty times as long, and a few reach all code. They are too few
+// for the bounds on mistakes.
+#ifdef STROBE_SANITIZED
+constexpr unsigned kOneCaseOf = 40;
+#else
+constexpr unsigned kOneCaseOf = 1;
+#endif
+
+Job Merge(const std::vector<Digest>& digests, std::size_t expected = 0) {
+  DigestMerger merger;
+  for (const Digest& digest : digests) merger.Add(digest);
+  return merger.Finish(expected);
+}
+
+// A job of workers that compute for 60 ms, or what `own_ms` says, wait for each other, and exchange
+// for 8 ms. Clocks are known within 100 us.
+struct PlainJob {
+  std::vector<std::int64_t> own_ms{60, 60, 60, 60, 60, 60, 60, 60};
+  std::int64_t steps = 10;
+  bool input = true;  // What is above 60 ms is a stall of input and not computation.
+
+  std::vector<Digest> Digests() const {
+    const std::int64_t slowest = *std::max_element(own_ms.begin(), own_ms.end());
+    std::vector<Digest> digests;
+    for (std::uint32_t rank = 0; rank < own_ms.size(); ++rank) {
+      Digest& digest = digests.emplace_back(
+          Digest{.worker = StrCat("w", rank), .rank = rank, .zero_ns = 1'790'000'000'000 * kMilli});
+      digest.clock_error_ns = 100'000;
+      digest.knows = {.device = true, .launches = true, .input = true, .steps = true};
+      digest.names = {"train", "all-reduce"};
+      digest.communicators = {{.name = "0"}};
+      for (std::int64_t i = 0; i <= steps; ++i) {
+        const std::int64_t begin = i * (slowest + 8) * kMilli, own = own_ms[rank] * kMilli;
+        const std::int64_t end = begin + (slowest + 8) * kMilli;
+        DigestStep step{.number = i, .begin_ns = begin, .end_ns = end, .followed = i < steps};
+        step.time.span_ns = end - begin;
+        step.time.compute_ns = input ? 60 * kMilli : own;
+        step.time.communication_ns = step.time.exposed_communication_ns = end - begin - own;
+        step.time.idle_ns = own - step.time.compute_ns;
+        step.host.input_ns = step.host.input_stall_ns = step.time.idle_ns;
+        digest.steps.push_back(step);
+        digest.collectives.push_back({.name = 1,
+                                      .ordinal = static_cast<std::uint32_t>(i),
+                                      .begin_ns = begin + own,
+                                      .end_ns = end,
+                                      .kind = CollectiveKind::kAllReduce});
+      }
+    }
+    return digests;
+  }
+};
+
+std::string HeadlineOf(const std::vector<Digest>& digests) {
+  const Job job = Merge(digests);
+  return Headline(job, FindStragglers(job));
+}
+
+TEST(FindStragglers, NamesTheOneWhomTheOthersWaitFor) {
+  PlainJob plain;
+  plain.own_ms[5] = 72;
+  const Job job = Merge(plain.Digests());
+  const StragglerReport report = FindStragglers(job);
+  ASSERT_EQ(report.stragglers.size(), 1u);
+  const Straggler& found = report.stragglers[0];
+  EXPECT_EQ(found.late.who, 5u);
+  EXPECT_NEAR(found.late.ns, 12e6, 1);
+  EXPECT_TRUE(found.late.persistent);
+  EXPECT_EQ(found.late.causes[0].cause, Cause::kInput);
+  EXPECT_NEAR(found.held_up->ns, 12e6, 1);
+  EXPECT_NEAR(report.step_ns, 80e6, 1);
+  EXPECT_NEAR(report.held_up.share, 0.15, 1e-3);
+  EXPECT_EQ(report.arrivals.workers[5].last, 10u);
+  EXPECT_EQ(report.arrivals.workers[5].made_wait_ns, 10 * 7 * 12 * kMilli)
+      << "seven devices lost 12 ms in each of ten steps";
+  EXPECT_EQ(report.arrivals.workers[0].waited_ns, 10 * 12 * kMilli);
+  EXPECT_EQ(Headline(job, report), "rank 5 holds up 7 others by 12ms a step (15%): input");
+}
+
+TEST(FindStragglers, TwoAtOnceHoldUpTheOthersTogether) {
+  PlainJob plain;
+  plain.own_ms[2] = plain.own_ms[5] = 72;
+  plain.input = false;
+  const Job job = Merge(plain.Digests());
+  const StragglerReport report = FindStragglers(job);
+  EXPECT_EQ(Headline(job, report), "ranks 2 and 5 hold up 6 others by 12ms a step (15%): compute");
+  ASSERT_EQ(report.stragglers.size(), 2u);
+  EXPECT_NEAR(report.stragglers[0].held_up->ns, 12e6, 1) << "each alone would";
+  EXPECT_EQ(report.arrivals.workers[2].last + report.arrivals.workers[5].last, 0u)
+      << "which of the two was last is not known";
+}
+
+TEST(FindStragglers, NothingIsSaidOfWorkersThatAreAlike) {
+  const Job job = Merge(PlainJob().Digests());
+  const StragglerReport report = FindStragglers(job);
+  EXPECT_THAT(report.stragglers, IsEmpty());
+  EXPECT_EQ(Headline(job, report),
+            "no straggler: no worker takes more than 680us a step (1%) longer than the others");
+  EXPECT_EQ(report.arrivals.calls.at(0).undecided, 10u);
+}
+
+TEST(FindStragglers, ADifferenceBelowTheClocksErrorIsNotDecided) {
+  PlainJob plain;
+  plain.own_ms[5] = 72;
+  std::vector<Digest> digests = plain.Digests();
+  for (Digest& digest : digests) digest.clock_error_ns = 7 * kMilli;
+  EXPECT_EQ(HeadlineOf(digests),
+            "not decidable who waits: rank 5 takes 12ms a step longer than the others (input), but "
+            "clocks are known only within 14ms");
+  const Job job = Merge(digests);
+  EXPECT_EQ(FindStragglers(job).arrivals.workers[5].last, 0u);
+  digests[5].clock_error_ns.reset();
+  EXPECT_EQ(HeadlineOf(digests),
+            "not decidable who waits: rank 5 takes 12ms a step longer than the others (input), but "
+            "clocks are not measured");
+  EXPECT_THAT(Merge(digests).unknown, Contains(HasSubstr("not measured (rank 5)")));
+}
+
+TEST(FindStragglers, TellsWhatItCannotKnow) {
+  PlainJob plain;
+  plain.own_ms[5] = 72;
+  EXPECT_EQ(HeadlineOf({}), "not decidable: there are no workers");
+  plain.steps = 1;
+  EXPECT_EQ(HeadlineOf(plain.Digests()),
+            "not decidable: 1 step does not tell a difference from chance");
+  EXPECT_THAT(Merge(plain.Digests()).unknown, Contains(HasSubstr("one step only")));
+  plain.steps = 10;
+  std::vector<Digest> digests = plain.Digests();
+  EXPECT_EQ(HeadlineOf({digests[0]}), "one worker: there is nobody to compare it with");
+  EXPECT_THAT(Merge(digests, 10).unknown, Contains(HasSubstr("2 of 10 workers are missing")));
+  for (Digest& digest : digests) digest.collectives.clear();
+  EXPECT_THAT(HeadlineOf(digests), HasSubstr("tell no collective that joins them"));
+  for (Digest& digest : digests) digest.steps.clear();
+  EXPECT_EQ(HeadlineOf(digests), "not decidable: no trace has steps");
+  EXPECT_THAT(Merge(digests).unknown, Contains(HasSubstr("no trace has steps")));
+}
+
+TEST(FindStragglers, SurvivesHostileDigests) {
+  PlainJob plain;
+  std::vector<Digest> digests = plain.Digests();
+  constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  digests[0].zero_ns = kMin;
+  digests[1].clock_offset_ns = kMin;
+  digests[2].clock_error_ns = kMax;
+  digests[3].steps[2] = {.loop = 77, .begin_ns = kMin, .end_ns = kMax};
+  digests[3].steps[3].time = {kMax, kMax, kMax, kMax, kMax, kMax, kMax};
+  digests[4].collectives[2] = {.communicator = 99, .name = 99, .begin_ns = kMax, .end_ns = kMin};
+  digests[5].collectives[2].communicator = 99;
+  digests[6].collectives[2].ordinal = 0xffffffff;
+  digests[6].collectives[3].begin_ns = kMin;
+  digests[7].steps[1].host = {kMin, kMin, kMax, kMax};
+  EXPECT_FALSE(HeadlineOf(digests).empty());
+}
+
+// What was found in jobs of which some workers were slowed.
+struct Tally {
+  std::size_t cases = 0, right = 0;
+  std::size_t found = 0, found_kind = 0;  // Workers; how often it is right whether always or not.
+  std::vector<double> lost_errors{};      // Errors of the lost time, as shares of it.
+  std::vector<std::string> mistakes{};
+};
+
+// One to `most` slowed workers, some only now and then, by 3 to 30 % of a step.
+SyntheticJob SlowedJob(std::uint64_t seed, std::size_t workers, std::size_t most) {
+  constexpr Cause kInjected[] = {Cause::kCompute, Cause::kInput, Cause::kHost, Cause::kCopies};
+  constexpr double kStepMs = 94;
+  SyntheticJob job{.seed = seed, .workers = workers};
+  const std::size_t slowed = seed % 10 < 7 ? 1 : std::min<std::size_t>(seed % 10 - 5, most);
+  for (std::size_t i = 0; i < slowed; ++i) {
+    const std::uint64_t mixed = (seed * 3 + i) * 2654435761u;
+    job.slowed.push_back({.worker = (seed * 13 + i * 29) % workers,
+                          .cause = kInjected[(seed + i) % 4],
+                          .ms = kStepMs * (0.03 + 0.27 * static_cast<double>(mixed % 1000) / 999),
+                          .probability = (seed / 4 + i) % 4 == 3 ? 0.4 : 1});
+  }
+  return job;
+}
+
+// Which of the slowed workers exceed their clock's error and that of a typical other one, and the
+// noise of a step.
+std::vector<SlowedWorker> DecidableOf(const SyntheticJob& job, const std::vector<Digest>& digests) {
+  std::vector<double> errors;
+  for (const Digest& digest : digests)
+    errors.push_back(static_cast<double>(*digest.clock_error_ns) / 1e6);
+  std::vector<double> sorted = errors;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<SlowedWorker> decidable;
+  for (const SlowedWorker& worker : job.slowed) {
+    const double unknown = errors[worker.worker] + sorted[sorted.size() / 2] + kStepNoiseMs;
+    if (worker.ms * worker.probability > unknown) decidable.push_back(worker);
+  }
+  return decidable;
+}
+
+void Judge(const SyntheticJob& job, Tally& tally) {
+  const SimulatedJob simulated = Simulate(job);
+  const Job merged = Merge(simulated.digests);
+  const StragglerReport report = FindStragglers(merged);
+  const std::vector<SlowedWorker> decidable = DecidableOf(job, simulated.digests);
+  bool right = true;
+  for (const SlowedWorker& worker : decidable) {
+    const auto found =
+        std::find_if(report.stragglers.begin(), report.stragglers.end(),
+                     [&](const Straggler& it) { return it.late.who == worker.worker; });
+    right &= found != report.stragglers.end() && !found->late.causes.empty() &&
+             found->late.causes[0].cause == worker.cause;
+    if (found == report.stragglers.end()) continue;
+    ++tally.found;
+    tally.found_kind += found->late.persistent == (worker.probability == 1);
+  }
+  for (const Straggler& straggler : report.stragglers) {
+    right &= std::any_of(job.slowed.begin(), job.slowed.end(), [&](const SlowedWorker& worker) {
+      return worker.worker == straggler.late.who;
+    });
+  }
+  if (decidable.empty() && right) return;
+  ++tally.cases;
+  tally.right += right;
+  if (!right) tally.mistakes.push_back(StrCat(job.seed, ": ", Headline(merged, report)));
+  if (decidable.size() < job.slowed.size()) return;
+  const double lost = simulated.step_ms - simulated.step_ms_without_slowed;
+  tally.lost_errors.push_back(std::fabs(report.held_up.ns / 1e6 - lost) / lost);
+}
+
+double MeanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+TEST(FindStragglers, IsRightInNearlyAllCasesOfInjectedStragglers) {
+  Tally tally;
+  for (std::uint64_t seed = 1; seed <= 500 / kOneCaseOf; ++seed)
+    Judge(SlowedJob(seed, 64, 3), tally);
+  RecordProperty("cases", static_cast<int>(tally.cases));
+  RecordProperty("right", static_cast<int>(tally.right));
+  RecordProperty("lost_error_permille", static_cast<int>(1000 * MeanOf(tally.lost_errors)));
+  if (kOneCaseOf > 1) return;
+  EXPECT_GE(tally.cases, 400u);
+  EXPECT_GE(static_cast<double>(tally.right), 0.99 * static_cast<double>(tally.cases))
+      << Join(tally.mistakes, "\n");
+  EXPECT_GE(static_cast<double>(tally.found_kind), 0.95 * static_cast<double>(tally.found));
+  EXPECT_LT(MeanOf(tally.lost_errors), 0.1);
+}
+
+TEST(FindStragglers, IsRightInNearlyAllCasesOfSmallJobs) {
+  for (const std::size_t workers : {2u, 8u}) {
+    Tally tally;
+    for (std::uint64_t seed = 1; seed <= 200 / kOneCaseOf; ++seed)
+      Judge(SlowedJob(seed, workers, 1), tally);
+    RecordProperty(StrCat("right_of_", workers), static_cast<int>(tally.right));
+    RecordProperty(StrCat("cases_of_", workers), static_cast<int>(tally.cases));
+    if (kOneCaseOf > 1) continue;
+    EXPECT_GE(static_cast<double>(tally.right), 0.95 * static_cast<double>(tally.cases))
+        << Join(tally.mistakes, "\n");
+    EXPECT_LT(MeanOf(tally.lost_errors), 0.1);
+  }
+}
+
+TEST(FindStragglers, FindsNoneInNearlyAllCleanCases) {
+  for (const auto& [workers, cases] : {std::pair(64u, 500u), std::pair(8u, 200u)}) {
+    std::vector<std::string> mistakes;
+    for (std::uint64_t seed = 1; seed <= cases / kOneCaseOf; ++seed) {
+      const SimulatedJob simulated = Simulate({.seed = 10'000 + seed, .workers = workers});
+      const Job job = Merge(simulated.digests);
+      const StragglerReport report = FindStragglers(job);
+      if (!report.stragglers.empty() || !report.not_decided.empty())
+        mistakes.push_back(StrCat(seed, ": ", Headline(job, report)));
+    }
+    RecordProperty(StrCat("mistakes_of_", workers), static_cast<int>(mistakes.size()));
+    if (kOneCaseOf > 1) continue;
+    EXPECT_LE(mistakes.size(), cases * 5 / 1000) << Join(mistakes, "\n");
+  }
+}
+
+Job PublishedJob(const char* name) {
+  const auto operations =
+      ReadPublishedJob(StrCat(UnitDir(), "/../data/straggler-analysis/", name, ".txt.gz"));
+  EXPECT_TRUE(operations.ok()) << operations.status();
+  return *MakePipelineJob(*operations);
+}
+
+TEST(FindStragglers, NamesTheSlowWorkerOfThePublishedJob) {
+  const Job job = PublishedJob("AR");
+  const StragglerReport report = FindStragglers(job);
+  ASSERT_EQ(report.stragglers.size(), 1u) << Headline(job, report);
+  EXPECT_EQ(job.workers[report.stragglers[0].late.who].name, "replica 0, stage 0");
+  EXPECT_EQ(report.stragglers[0].late.causes[0].cause, Cause::kCompute);
+  // The published share of the step that its slowness takes: 1 - 1 / S.
+  EXPECT_NEAR(report.held_up.share, 1 - 1 / 1.973, 0.03);
+  EXPECT_THAT(Headline(job, report), AllOf(HasSubstr("replica 0, stage 0 holds up 15 others by "),
+                                           HasSubstr(": compute")));
+}
+
+TEST(FindStragglers, NamesTheLongStageOfThePublishedJob) {
+  const Job job = PublishedJob("ST");
+  const StragglerReport report = FindStragglers(job);
+  EXPECT_THAT(report.stragglers, IsEmpty());
+  ASSERT_EQ(report.long_stages.size(), 1u);
+  EXPECT_EQ(report.long_stages[0].late.who, 3u);
+  EXPECT_THAT(Headline(job, report), AllOf(HasSubstr("stage 3 (2 workers) holds up 6 others by "),
+                                           HasSubstr(": compute")));
+}
+
+}  // namespace
+}  // namespace strobe::report

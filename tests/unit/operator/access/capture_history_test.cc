@@ -1,0 +1,87 @@
+#include "operator/access/capture_history.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+#include <vector>
+
+#include "tests/fakes/scripted_transport.h"
+
+namespace strobe::kube {
+namespace {
+
+using namespace std::chrono_literals;
+
+class CaptureHistoryTest : public testing::Test {
+ protected:
+  CaptureHistoryTest() {
+    transport_->OnUnary([this](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
+      MutexLock lock(&mutex_);
+      if (request.method == "GET") {
+        if (unreadable_) return absl::UnavailableError("cut");
+        return HttpResponse{200, map_.dump(), {}};
+      }
+      ++writes_;
+      map_.merge_patch(Json::parse(request.body));
+      return HttpResponse{200, map_.dump(), {}};
+    });
+  }
+  // The namespaces whose ends are stored.
+  std::vector<std::string> Stored() {
+    MutexLock lock(&mutex_);
+    std::vector<std::string> names;
+    const Json ends = Json::parse(map_["data"].value("last-ends.json", "{}"));
+    for (const auto& [name, end] : ends.items()) names.push_back(name);
+    return names;
+  }
+
+  SystemClock clock_;
+  Mutex mutex_;
+  Json map_ ABSL_GUARDED_BY(mutex_) = {{"data", Json::object()}};
+  int writes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool unreadable_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
+  Client client_{clock_, transport_};
+  const CaptureHistory::Options options_{"strobe-system", "history"};
+};
+
+// Regression: what the leader before had stored was gone with the first end.
+TEST_F(CaptureHistoryTest, AFirstEndKeepsThoseThatAnEarlierOperatorStored) {
+  CaptureHistory(clock_, client_, options_).Ended("first", clock_.WallNow(), 1h);
+  CaptureHistory second(clock_, client_, options_);
+  second.Ended("second", clock_.WallNow(), 1h);
+  EXPECT_THAT(Stored(), testing::ElementsAre("first", "second"));
+  EXPECT_TRUE(second.LastEnd("first", 1s).value().has_value());
+}
+
+TEST_F(CaptureHistoryTest, NothingIsReplacedByWhatCouldNotBeRead) {
+  CaptureHistory(clock_, client_, options_).Ended("first", clock_.WallNow(), 1h);
+  CaptureHistory second(clock_, client_, options_);
+  {
+    MutexLock lock(&mutex_);
+    unreadable_ = true;
+  }
+  second.Ended("second", clock_.WallNow(), 1h);
+  EXPECT_THAT(Stored(), testing::ElementsAre("first"));
+  {
+    MutexLock lock(&mutex_);
+    unreadable_ = false;
+  }
+  second.Ended("third", clock_.WallNow(), 1h);
+  EXPECT_THAT(Stored(), testing::ElementsAre("first", "second", "third"));
+}
+
+// Regression: of two writes at a time, the older one could come last.
+TEST_F(CaptureHistoryTest, EndsAtTheSameTimeAreAllStored) {
+  CaptureHistory history(clock_, client_, options_);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i)
+    threads.emplace_back([&, i] { history.Ended("n" + std::to_string(i), clock_.WallNow(), 1h); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Stored().size(), 16u);
+  MutexLock lock(&mutex_);
+  EXPECT_LE(writes_, 16);
+}
+
+}  // namespace
+}  // namespace strobe::kube

@@ -1,0 +1,227 @@
+#include "operator/request/request_status.h"
+
+#include <gmock/gmock.h>
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Each;
+using testing::Field;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr WallTime kStatusNow{1'700'000'000s};
+
+ProfileRequest Request() {
+  ProfileRequest request;
+  request.name = "look";
+  request.generation = 3;
+  request.capture.logdir = "/logs";
+  request.capture.run = "run";
+  return request;
+}
+
+AttemptResult Result(std::size_t workers, Outcome last) {
+  AttemptResult result;
+  for (std::size_t i = 0; i < workers; ++i) {
+    WorkerResult& worker = result.workers.emplace_back();
+    worker.target.name = "a-rather-long-name-of-a-training-pod-" + std::to_string(i);
+    worker.armed = true;
+    worker.outcome = i + 1 == workers ? last : Outcome::kOk;
+    worker.message = worker.outcome == Outcome::kOk ? "" : std::string(2000, 'm');
+    worker.error = 20us;
+    worker.report.set_url("x");
+    worker.report.set_bytes(10);
+    worker.report.set_started_ns(1);
+    worker.report.set_covers_window(true);
+  }
+  Conclude({}, result);
+  return result;
+}
+
+TEST(RequestStatus, EveryConditionIsThereWithAReasonFromTheFirstVisitOn) {
+  const AttemptProgress progress;
+  for (const RequestStatus& status :
+       {PendingStatus(Request(), "NoTargets", "no pod matches", kStatusNow),
+        ActiveStatus(Request(), 1, progress, kStatusNow),
+        RetryStatus(Request(), Result(2, Outcome::kBusy), kStatusNow + 1s, kStatusNow),
+        FinishedStatus(Request(), Result(2, Outcome::kOk), kStatusNow),
+        RefusedStatus(Request(), "Cancelled", "", kStatusNow)}) {
+    EXPECT_THAT(status.conditions, SizeIs(5));
+    EXPECT_THAT(status.conditions, Each(Field(&Condition::reason, Not(""))));
+    EXPECT_THAT(status.conditions, Each(Field(&Condition::observed_generation, 3)));
+    EXPECT_EQ(status.observed_generation, 3);
+  }
+}
+
+TEST(RequestStatus, HasTheReportsHeadlineCutToItsLimit) {
+  AttemptResult result = Result(2, Outcome::kOk);
+  EXPECT_EQ(FinishedStatus(Request(), result, kStatusNow).report, "");
+  result.report.headline = "rank 1 holds up the other";
+  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  EXPECT_EQ(status.report, "rank 1 holds up the other");
+  RequestStatus other = status;
+  other.report = "";
+  EXPECT_FALSE(SameStatus(status, other));
+  result.report.headline = std::string(5000, 'x');
+  EXPECT_EQ(FinishedStatus(Request(), result, kStatusNow).report.size(), 512u);
+}
+
+// Regression: bytesPerDay knew only those of the last attempt, and each attempt has a run of its
+// own.
+TEST(RequestStatus, SumsTheBytesOfAllAttempts) {
+  ProfileRequest request = Request();
+  AttemptResult result = Result(2, Outcome::kBusy);
+  result.armed = 2;
+  result.bytes = 100;
+  request.status = RetryStatus(request, result, kStatusNow + 1s, kStatusNow);
+  request.status = RetryStatus(request, result, kStatusNow + 1s, kStatusNow);
+  EXPECT_EQ(request.status.bytes, 100u) << "the same attempt counts once";
+  request.status = ActiveStatus(request, 2, {}, kStatusNow);
+  EXPECT_EQ(request.status.bytes, 100u);
+  result.attempt = 2;
+  result.bytes = 20;
+  EXPECT_EQ(FinishedStatus(request, result, kStatusNow).bytes, 120u);
+}
+
+TEST(RequestStatus, SumsWhatAllAttemptsRecorded) {
+  ProfileRequest request = Request();
+  request.capture.duration = 2s;
+  AttemptResult result = Result(2, Outcome::kBusy);
+  result.armed = 0;
+  request.status = RetryStatus(request, result, kStatusNow + 1s, kStatusNow);
+  EXPECT_EQ(request.status.recorded, 0s) << "no worker was to record";
+  result.attempt = 2;
+  result.armed = 2;
+  request.status = RetryStatus(request, result, kStatusNow + 1s, kStatusNow);
+  EXPECT_EQ(request.status.recorded, 2s);
+  // The answer to the write was lost, and the same end is told once more.
+  EXPECT_EQ(RetryStatus(request, result, kStatusNow + 1s, kStatusNow).recorded, 2s);
+  request.status = ActiveStatus(request, 3, {}, kStatusNow);
+  EXPECT_EQ(request.status.recorded, 2s);
+  result.attempt = 3;
+  result.duration = 700ms;
+  const RequestStatus finished = FinishedStatus(request, result, kStatusNow);
+  EXPECT_EQ(finished.recorded, 2700ms);
+  EXPECT_FALSE(SameStatus(request.status, finished));
+  request.status = finished;
+  EXPECT_EQ(FinishedStatus(request, result, kStatusNow).recorded, 2700ms);
+  // Regression: dutyCycle did not count what captures look back.
+  result.attempt = 4;
+  request.capture.look_back = 30s;
+  EXPECT_EQ(FinishedStatus(request, result, kStatusNow).recorded, 33400ms);
+}
+
+TEST(RequestStatus, TransitionTimeMovesOnlyWithTheStatus) {
+  ProfileRequest request = Request();
+  AttemptProgress progress;
+  request.status = ActiveStatus(request, 1, progress, kStatusNow);
+  progress.phase = Phase::kRecording;
+  progress.armed = 1;
+  const RequestStatus later = ActiveStatus(request, 1, progress, kStatusNow + 10s);
+  EXPECT_EQ(FindCondition(later, "Succeeded")->since, kStatusNow) << "Unknown before and after";
+  EXPECT_EQ(FindCondition(later, "Succeeded")->reason, "Recording");
+  EXPECT_EQ(FindCondition(later, "Started")->since, kStatusNow + 10s);
+}
+
+// Regression: for as long as a takeover waited for a worker, the capture looked as if it had not
+// started.
+TEST(RequestStatus, ACaptureThatRecordsStaysStartedWhileItIsTakenOver) {
+  const AttemptProgress progress{.armed = 1, .plan = StartPlan{.instant = kStatusNow + 1s}};
+  EXPECT_EQ(FindCondition(ActiveStatus(Request(), 1, progress, kStatusNow), "Started")->status,
+            ConditionStatus::kUnknown)
+      << "it may still be called off";
+  const RequestStatus later = ActiveStatus(Request(), 1, progress, kStatusNow + 1s);
+  EXPECT_EQ(FindCondition(later, "Started")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(later.start_time, kStatusNow + 1s);
+}
+
+TEST(RequestStatus, UnfinishedIsUnknownAndFinishedIsNot) {
+  EXPECT_FALSE(IsFinished({}));
+  EXPECT_FALSE(IsFinished(ActiveStatus(Request(), 1, {}, kStatusNow)));
+  EXPECT_FALSE(
+      IsFinished(RetryStatus(Request(), Result(1, Outcome::kBusy), kStatusNow, kStatusNow)));
+  EXPECT_TRUE(IsFinished(FinishedStatus(Request(), Result(1, Outcome::kOk), kStatusNow)));
+  EXPECT_TRUE(IsFinished(RefusedStatus(Request(), "NoTargets", "", kStatusNow)));
+}
+
+TEST(RequestStatus, SuccessAndFailureAreOpposites) {
+  const RequestStatus good = FinishedStatus(Request(), Result(3, Outcome::kOk), kStatusNow);
+  EXPECT_EQ(FindCondition(good, "Succeeded")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(FindCondition(good, "Failed")->status, ConditionStatus::kFalse);
+  EXPECT_EQ(good.run, "file:///logs/plugins/profile/");
+  const RequestStatus bad =
+      FinishedStatus(Request(), Result(3, Outcome::kUploadDenied), kStatusNow);
+  EXPECT_EQ(FindCondition(bad, "Succeeded")->reason, "UploadDenied");
+  EXPECT_EQ(FindCondition(bad, "Failed")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(bad.outcomes.at(0).cause, "UploadDenied");
+}
+
+TEST(RequestStatus, CountsTheWorkersOfEachCauseWorstFirst) {
+  AttemptResult result = Result(40, Outcome::kOk);
+  for (std::size_t i = 0; i < 30; ++i) result.workers[i].outcome = Outcome::kLateStart;
+  result.workers[35].outcome = Outcome::kWorkerLost;
+  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  ASSERT_THAT(status.causes, SizeIs(2));
+  EXPECT_EQ(status.causes[0].cause, "WorkerLost");
+  EXPECT_EQ(status.causes[0].workers, 1u);
+  EXPECT_EQ(status.causes[1].cause, "LateStart");
+  EXPECT_EQ(status.causes[1].workers, 30u) << "also those that status.outcomes has no room for";
+  RequestStatus other = status;
+  other.causes[1].workers = 29;
+  EXPECT_FALSE(SameStatus(status, other));
+}
+
+TEST(RequestStatus, ListsANameOnce) {
+  AttemptResult result = Result(2, Outcome::kOk);
+  result.workers[1].target.name = result.workers[0].target.name;
+  result.workers[0].outcome = Outcome::kLateStart;
+  result.workers[1].outcome = Outcome::kWorkerLost;
+  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  ASSERT_THAT(status.outcomes, SizeIs(1));
+  EXPECT_EQ(status.outcomes[0].cause, "WorkerLost");
+  EXPECT_THAT(status.causes, SizeIs(2));
+}
+
+TEST(RequestStatus, StaysSmallWithSixteenThousandBadWorkers) {
+  AttemptResult result = Result(16'000, Outcome::kOk);
+  for (WorkerResult& worker : result.workers) {
+    worker.outcome = Outcome::kProfilerStartFailed;
+    worker.message = std::string(2000, 'm');
+  }
+  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  EXPECT_THAT(status.outcomes, SizeIs(testing::AllOf(testing::Ge(8), testing::Lt(16))));
+  std::size_t size = 0;
+  for (const StatusOutcome& outcome : status.outcomes)
+    size += outcome.pod.size() + outcome.message.size() + 100;
+  EXPECT_LT(size, 5000u);
+}
+
+TEST(RequestStatus, NamesTheClockThatDiffersMost) {
+  AttemptResult result = Result(3, Outcome::kOk);
+  result.workers[1].offset = -11560ms;
+  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  EXPECT_THAT(status.clock_pod, HasSubstr("pod-1"));
+  EXPECT_EQ(status.clock_offset, "-11.6s");
+  EXPECT_EQ(status.clock_error, "20us");
+}
+
+TEST(RequestStatus, EqualInputsNeedNoWrite) {
+  ProfileRequest request = Request();
+  request.status = ActiveStatus(request, 1, {}, kStatusNow);
+  EXPECT_TRUE(SameStatus(request.status, ActiveStatus(request, 1, {}, kStatusNow + 1min)));
+  EXPECT_FALSE(SameStatus(request.status, ActiveStatus(request, 2, {}, kStatusNow)));
+}
+
+TEST(RequestStatus, IsCutBetweenCharacters) {
+  std::string euros = "x";
+  for (int i = 0; i < 1000; ++i) euros += "\u20ac";
+  const RequestStatus status = RefusedStatus(ProfileRequest{}, "Reason", euros, WallTime{});
+  const std::string& message = FindCondition(status, "Succeeded")->message;
+  EXPECT_EQ(message.size(), 1u + 341 * 3) << "whole characters, at most 1024 bytes";
+}
+
+}  // namespace
+}  // namespace strobe

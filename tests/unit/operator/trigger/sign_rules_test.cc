@@ -1,0 +1,121 @@
+#include "operator/trigger/sign_rules.h"
+
+#include <gmock/gmock.h>
+
+#include "operator/trigger/trigger_match.h"
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+ProfileTrigger TriggerWithSigns() {
+  ProfileTrigger trigger;
+  trigger.ns = "ml";
+  trigger.name = "slow";
+  trigger.signs.steps_slower = SlowSteps{50, 10};
+  trigger.signs.no_step_for = 2min;
+  return trigger;
+}
+
+SignWorker WorkerOfJob(const std::string& job) {
+  PodInfo pod{.name = job + "-0", .uid = "u-0"};
+  pod.labels = {{"batch.kubernetes.io/job-name", job}, {"app", "train"}};
+  return SignWorkerOf(pod);
+}
+
+TEST(SignRules, ATriggerAsksItsTargetOrEveryWorker) {
+  ProfileTrigger trigger = TriggerWithSigns();
+  const SignWorker worker = WorkerOfJob("llm");
+  EXPECT_EQ(worker.job.name, "llm");
+  EXPECT_TRUE(AsksForSigns(trigger, worker));
+  trigger.has_target = true;
+  trigger.target_job = "Job/llm";
+  EXPECT_TRUE(AsksForSigns(trigger, worker));
+  trigger.target_job = "Job/bert";
+  EXPECT_FALSE(AsksForSigns(trigger, worker));
+  trigger.target.pods = {"a", "llm-0"};
+  EXPECT_TRUE(AsksForSigns(trigger, worker));
+  trigger.target.pods = {"llm-1"};
+  EXPECT_FALSE(AsksForSigns(trigger, worker));
+  trigger.target.pods.clear();
+  trigger.target.selector.emplace().requirements = {
+      {"app", LabelSelector::Requirement::Operator::kIn, {"train"}}};
+  EXPECT_TRUE(AsksForSigns(trigger, worker));
+  trigger.target.selector->requirements.front().values = {"serve"};
+  EXPECT_FALSE(AsksForSigns(trigger, worker));
+}
+
+TEST(SignRules, ATriggerThatRestsOrWantsNoneAsksNobody) {
+  ProfileTrigger trigger = TriggerWithSigns();
+  trigger.suspend = true;
+  EXPECT_FALSE(AsksForSigns(trigger, WorkerOfJob("llm")));
+  trigger = TriggerWithSigns();
+  trigger.invalid = "spec.signs";
+  EXPECT_FALSE(AsksForSigns(trigger, WorkerOfJob("llm")));
+  trigger = TriggerWithSigns();
+  trigger.signs = {};
+  EXPECT_FALSE(AsksForSigns(trigger, WorkerOfJob("llm")));
+  EXPECT_THAT(RulesOf(trigger), IsEmpty());
+}
+
+TEST(SignRules, EachSignIsARuleThatItsIdFinds) {
+  ProfileTrigger trigger = TriggerWithSigns();
+  trigger.signs.memory_percent = 90;
+  trigger.signs.slower_than_others = SlowSteps{30, 5};
+  EXPECT_THAT(
+      RulesOf(trigger),
+      ElementsAre(SignRule{"slow/StepsSlower", SignKind::kStepsSlower, 50, 10, {}},
+                  SignRule{"slow/NoStep", SignKind::kNoStep, 0, 0, 2min},
+                  SignRule{"slow/MemoryNearLimit", SignKind::kMemoryNearLimit, 90, 0, {}},
+                  SignRule{"slow/SlowerThanOthers", SignKind::kSlowerThanOthers, 30, 5, {}}));
+  EXPECT_EQ(FindRule(trigger, "slow/NoStep")->duration, 2min);
+  EXPECT_EQ(FindRule(trigger, "other/NoStep"), std::nullopt);
+  EXPECT_EQ(FindRule(trigger, ""), std::nullopt);
+}
+
+TEST(SignRules, ASignIsAnAlertOfItsWorkersJobThatNoLabelsMatch) {
+  const ProfileTrigger trigger = TriggerWithSigns();
+  const WallTime now{1'700'000'000s};
+  const ToldSign sign{.rule = "slow/StepsSlower",
+                      .began_ago = 4s,
+                      .loop = "train",
+                      .process = "python 7",
+                      .step = 150ms,
+                      .usual_step = 100ms};
+  const SignRule rule = *FindRule(trigger, sign.rule);
+  const Alert alert = AlertOfSign(rule, sign, WorkerOfJob("llm"), now);
+  EXPECT_TRUE(alert.firing);
+  EXPECT_EQ(alert.starts, now - 4s);
+  EXPECT_EQ(NameOfAlert(alert), "StepsSlower");
+  EXPECT_EQ(alert.sign,
+            "llm-0: steps of train in python 7 take 150ms instead of 100ms, 50% more; it began 4s "
+            "before");
+  EXPECT_EQ(TargetOfAlert(trigger, alert).job->name, "llm");
+  EXPECT_FALSE(MatchesAlert(trigger, alert)) << "without alerts.matchLabels no alert matches";
+  ToldSign later = sign;
+  later.began_ago = 7s;  // Told again, because the first answer was lost.
+  EXPECT_EQ(AlertId(AlertOfSign(rule, later, WorkerOfJob("llm"), now + 3s)), AlertId(alert));
+  ToldSign forged = sign;
+  forged.began_ago = Nanos::max();
+  EXPECT_EQ(AlertOfSign(rule, forged, WorkerOfJob("llm"), now).starts, now - kMaxSignAge);
+}
+
+TEST(SignRules, MemoryAndPausesAreToldInTheirOwnWords) {
+  ProfileTrigger trigger = TriggerWithSigns();
+  trigger.signs.memory_percent = 90;
+  const auto words = [&](const ToldSign& sign) {
+    return AlertOfSign(*FindRule(trigger, sign.rule), sign, WorkerOfJob("llm"), WallTime{}).sign;
+  };
+  EXPECT_THAT(words({.rule = "slow/NoStep", .began_ago = 2min, .loop = "train", .usual_step = 1s}),
+              HasSubstr("no step of train has begun for 2m"));
+  EXPECT_THAT(
+      words({.rule = "slow/MemoryNearLimit", .memory_used = 93u << 20, .memory_limit = 100u << 20}),
+      HasSubstr("uses 93 of 100 MiB of memory"));
+}
+
+}  // namespace
+}  // namespace strobe

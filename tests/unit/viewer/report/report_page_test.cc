@@ -1,0 +1,145 @@
+#include "viewer/report/report_page.h"
+
+#include <gmock/gmock.h>
+
+#include "collector/trace/report/run_report.h"
+#include "common/base/strings.h"
+#include "tests/fakes/synthetic_job.h"
+
+namespace strobe::viewer {
+namespace {
+
+using ReportJson = nlohmann::ordered_json;
+using testing::HasSubstr;
+
+std::string ReportText(std::size_t workers = 8, std::size_t steps = 20) {
+  report::RunReport report;
+  for (const Digest& digest : Simulate({.workers = workers,
+                              .steps = steps,
+                              .slowed = {{.worker = 3, .cause = report::Cause::kInput, .ms = 20}}})
+                                  .digests)
+    report.Add(digest);
+  report.AddMissing("<b>gone</b>", "its sidecar is gone");
+  return report.Finish("uid-1", "run", 2 << 20).json;
+}
+
+std::string WhyNot(const std::string& text) {
+  const auto read = ReadReport(text);
+  return read.ok() ? "" : MessageOf(read.status());
+}
+
+TEST(ReadReport, ShowsWhatAReportSays) {
+  const std::string text = ReportText();
+  const ReportJson whole = ReportJson::parse(text);
+  const auto shown = ReadReport(text);
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  for (const char* same : {"headline", "figures", "steps", "missing", "missingWorkers"})
+    EXPECT_EQ((*shown)[same], whole[same]) << same;
+  const ReportJson& stragglers = whole["stragglers"];
+  const ReportJson& straggler = (*shown)["stragglers"]["stragglers"][0];
+  EXPECT_EQ(straggler["worker"], "worker-3");
+  EXPECT_EQ(straggler["heldUp"], stragglers["stragglers"][0]["heldUp"]);
+  EXPECT_EQ(straggler["causes"], stragglers["stragglers"][0]["causes"]);
+  EXPECT_EQ((*shown)["stragglers"]["waitMap"], stragglers["waitMap"]);
+  ASSERT_EQ((*shown)["workers"].size(), 8u);
+  EXPECT_EQ((*shown)["workersMore"], 0);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ((*shown)["workers"][i]["time"]["computeNs"],
+              whole["workers"][i]["time"]["computeNs"]);
+    EXPECT_EQ((*shown)["workers"][i]["madeWaitNs"], stragglers["waits"][i]["madeWaitNs"]);
+  }
+  EXPECT_TRUE(ComparesWorkers(*shown));
+}
+
+TEST(ReadReport, OfALargeJobShowsWhoOthersLoseMostTimeBy) {
+  ReportJson workers = ReportJson::array(), waits = ReportJson::array();
+  for (int i = 0; i < 2000; ++i) {
+    workers.push_back({{"worker", StrCat("w", i)}, {"rank", i}});
+    waits.push_back({{"worker", StrCat("w", i)}, {"madeWaitNs", i == 7 ? 0 : i}});
+  }
+  const ReportJson late = {{"worker", "w7"}, {"verdict", "HoldsUp"}};
+  const ReportJson text = {{"format", 1},
+                           {"workers", workers},
+                           {"stragglers", {{"stragglers", {late}}, {"waits", waits}}}};
+  const auto shown = ReadReport(text.dump());
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  ASSERT_EQ((*shown)["workers"].size(), kShownWorkers);
+  EXPECT_EQ((*shown)["workersMore"], 2000 - kShownWorkers);
+  EXPECT_EQ((*shown)["workers"][0]["worker"], "w7") << "it is named";
+  EXPECT_EQ((*shown)["workers"][1]["worker"], StrCat("w", 2000 - kShownWorkers + 1));
+  EXPECT_LT(shown->dump().size(), 20'000u);
+}
+
+TEST(ReadReport, WhatIsNotToldIsNull) {
+  const auto shown = ReadReport(R"({"format": 1, "headline": "not decidable: no trace"})");
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  EXPECT_TRUE((*shown)["stragglers"].is_null());
+  EXPECT_TRUE((*shown)["figures"].is_null());
+  EXPECT_TRUE((*shown)["workers"].empty());
+  EXPECT_FALSE(ComparesWorkers(*shown));
+}
+
+TEST(ReadReport, WhatIsNoReportIsToldByItsPlace) {
+  const auto changed = [](const char* pointer, const ReportJson& value) {
+    ReportJson report = ReportJson::parse(ReportText());
+    report[ReportJson::json_pointer(pointer)] = value;
+    return WhyNot(report.dump());
+  };
+  EXPECT_EQ(WhyNot(""), "it is no JSON object");
+  EXPECT_EQ(WhyNot("[1]"), "it is no JSON object");
+  EXPECT_EQ(WhyNot("{\"format\": 1, \"headline\": \"\xff\"}"), "it is no JSON object");
+  EXPECT_EQ(WhyNot(ReportText().substr(0, 500)), "it is no JSON object");
+  EXPECT_THAT(WhyNot(std::string(kMaxReportRead + 1, ' ')), HasSubstr("more than any report"));
+  EXPECT_THAT(changed("/format", 2), HasSubstr("its format is not one that this viewer knows"));
+  EXPECT_EQ(changed("/headline", {"<b>"}), "report.headline is not a text");
+  EXPECT_EQ(changed("/workers/2/time/idleNs", "many"),
+            "report.workers[2].time.idleNs is not a number up to 1e18");
+  EXPECT_EQ(changed("/workers/2/time/idleNs", 1e300),
+            "report.workers[2].time.idleNs is not a number up to 1e18");
+  EXPECT_EQ(changed("/stragglers", 3), "report.stragglers is not an object");
+  EXPECT_EQ(changed("/ops", "<b>"), "report.ops is not a list");
+  EXPECT_EQ(changed("/ops/0", nullptr), "report.ops[0] is not an object");
+  EXPECT_EQ(changed("/stragglers/waitMap/errorNs/1", ReportJson::array()),
+            "stragglers.waitMap.errorNs is not one row per worker");
+}
+
+// Every value of a report is replaced by every kind of another one.
+TEST(ReadReport, SurvivesAnyValueAnywhere) {
+  const ReportJson report = ReportJson::parse(ReportText(4, 4));
+  const ReportJson flat = report.flatten();
+  const ReportJson others[] = {nullptr,    true,
+                               -1,         1e300,
+                               "<b>x</b>", ReportJson::array(),
+                               {{"a", 1}}, ReportJson::array({ReportJson::array({nullptr})})};
+  std::size_t refused = 0;
+  for (const auto& [pointer, value] : flat.items()) {
+    for (ReportJson::json_pointer at(pointer); !at.empty(); at.pop_back()) {
+      for (const ReportJson& other : others) {
+        ReportJson changed = report;
+        changed[at] = other;
+        const auto shown = ReadReport(changed.dump());
+        if (shown.ok()) continue;
+        ++refused;
+        EXPECT_FALSE(MessageOf(shown.status()).empty());
+      }
+      if (at.back() != "0") break;  // The same for all entries of a list.
+    }
+  }
+  EXPECT_GT(refused, 500u);
+}
+
+TEST(ReadReport, DeepNestingAndLongTextsTakeLittle) {
+  std::string deep = R"({"format": 1, "headline": "x", "stragglers": {"unknown": )";
+  deep += std::string(1 << 20, '[') + std::string(1 << 20, ']') + "}}";
+  EXPECT_FALSE(WhyNot(deep).empty());
+  const ReportJson longer = {{"format", 1}, {"headline", std::string(100'000, 'x')}};
+  EXPECT_EQ((*ReadReport(longer.dump()))["headline"].get<std::string>().size(), 1000u);
+  ReportJson many = {{"format", 1}, {"ops", ReportJson::array()}};
+  for (int i = 0; i < 5000; ++i) many["ops"].push_back({{"name", "a"}, {"count", i}});
+  const auto shown = ReadReport(many.dump());
+  EXPECT_EQ((*shown)["ops"].size(), kShownOps);
+  EXPECT_EQ((*shown)["opsMore"], 5000 - kShownOps);
+}
+
+}  // namespace
+}  // namespace strobe::viewer

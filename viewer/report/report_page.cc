@@ -1,0 +1,268 @@
+#include "viewer/report/report_page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/text/json_reader.h"
+#include "common/text/utf8.h"
+
+namespace strobe::viewer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kReportFormat = 1;
+constexpr std::size_t kMaxReportDepth = 8;  // A report needs five levels.
+constexpr std::size_t kMaxReportTextBytes = 1000;
+constexpr std::size_t kMaxReportRows = 2000;  // A report lists no more workers.
+constexpr std::size_t kMaxMapEntries = 256;   // Limits the rows of the wait map, and each row.
+constexpr double kMaxReportNumber = 1e18;
+
+enum class FieldType : std::uint8_t { kText, kNumber, kFlag, kObject, kList };
+
+// A field of a report that the page shows.
+struct Field {
+  const char* name = "";  // Empty: the entry of a list.
+  FieldType type = FieldType::kNumber;
+  // For an object, its fields; for a list, one Field that describes every entry.
+  std::span<const Field> inside{};
+  std::size_t most = 0;  // Entries of a list that are kept.
+};
+
+constexpr FieldType kText = FieldType::kText, kFlag = FieldType::kFlag,
+                    kObject = FieldType::kObject, kList = FieldType::kList;
+
+constexpr Field kHeldUp[] = {{"ns"}, {"errorNs"}, {"share"}, {"steps"}};
+constexpr Field kCause[] = {{"cause", kText}, {"ns"}, {"errorNs"}, {"share"}};
+constexpr Field kCauseEntry[] = {{"", kObject, kCause}};
+constexpr Field kLate[] = {{"worker", kText},
+                           {"stage"},
+                           {"verdict", kText},
+                           {"longerNs"},
+                           {"errorNs"},
+                           {"steps"},
+                           {"lateSteps"},
+                           {"lateNs"},
+                           {"persistent", kFlag},
+                           {"clockErrorNs"},
+                           {"causes", kList, kCauseEntry, 8},
+                           {"heldUp", kObject, kHeldUp}};
+constexpr Field kLateEntry[] = {{"", kObject, kLate}};
+constexpr Field kCall[] = {
+    {"communicator", kText},  {"name", kText}, {"calls"}, {"undecided"}, {"waitedNs"},
+    {"mostOftenLast", kText}, {"timesLast"}};
+constexpr Field kCallEntry[] = {{"", kObject, kCall}};
+constexpr Field kWait[] = {{"worker", kText}, {"calls"}, {"last"}, {"waitedNs"}, {"madeWaitNs"}};
+constexpr Field kWaitEntry[] = {{"", kObject, kWait}};
+constexpr Field kTextEntry[] = {{"", kText}};
+constexpr Field kNumberEntry[] = {{""}};
+constexpr Field kRowEntry[] = {{"", kList, kNumberEntry, kMaxMapEntries}};
+constexpr Field kMap[] = {{"workers", kList, kTextEntry, kMaxMapEntries},
+                          {"steps", kList, kNumberEntry, kMaxMapEntries},
+                          {"waitedNs", kList, kRowEntry, kMaxMapEntries},
+                          {"errorNs", kList, kRowEntry, kMaxMapEntries},
+                          {"workersLeftOut"},
+                          {"stepsLeftOut"}};
+constexpr Field kStragglers[] = {{"workers"},
+                                 {"steps"},
+                                 {"stepNs"},
+                                 {"heldUp", kObject, kHeldUp},
+                                 {"stragglers", kList, kLateEntry, kShownLate},
+                                 {"notDecided", kList, kLateEntry, kShownLate},
+                                 {"late"},
+                                 {"longStages", kList, kLateEntry, kShownLate},
+                                 {"smallestToldNs"},
+                                 {"slowdown"},
+                                 {"collectives", kList, kCallEntry, kShownCalls},
+                                 {"waits", kList, kWaitEntry, kMaxReportRows},
+                                 {"waitMap", kObject, kMap},
+                                 {"unknown", kList, kTextEntry, kShownSentences}};
+constexpr Field kFigures[] = {{"stepSeconds"}, {"stragglerSeconds"}, {"exposedCommunicationRatio"}};
+constexpr Field kStep[] = {{"number"}, {"workers"}, {"meanNs"}, {"mostOwnTime", kText}, {"ownNs"}};
+constexpr Field kStepEntry[] = {{"", kObject, kStep}};
+constexpr Field kOp[] = {{"name", kText}, {"kind", kText}, {"count"}, {"selfNs"}, {"workers"}};
+constexpr Field kOpEntry[] = {{"", kObject, kOp}};
+constexpr Field kTime[] = {{"spanNs"},          {"computeNs"}, {"exposedCommunicationNs"},
+                           {"exposedCopiesNs"}, {"idleNs"},    {"communicationNs"}};
+constexpr Field kHostTime[] = {{"inputStallNs"}, {"garbageCollectionNs"}, {"hostBoundNs"}};
+constexpr Field kWorker[] = {{"worker", kText},
+                             {"rank"},
+                             {"clockErrorNs"},
+                             {"steps"},
+                             {"hostDevice", kFlag},
+                             {"time", kObject, kTime},
+                             {"hostTime", kObject, kHostTime}};
+constexpr Field kWorkerEntry[] = {{"", kObject, kWorker}};
+constexpr Field kMissing[] = {{"worker", kText}, {"why", kText}};
+constexpr Field kMissingEntry[] = {{"", kObject, kMissing}};
+constexpr Field kReport[] = {{"captureId", kText},
+                             {"run", kText},
+                             {"headline", kText},
+                             {"figures", kObject, kFigures},
+                             {"stragglers", kObject, kStragglers},
+                             {"steps", kList, kStepEntry, kShownSteps},
+                             {"ops", kList, kOpEntry, kShownOps},
+                             {"workers", kList, kWorkerEntry, kMaxReportRows},
+                             {"workersLeftOut"},
+                             {"missing", kList, kMissingEntry, kShownMissing},
+                             {"missingWorkers"}};
+
+absl::Status WrongType(const std::string& place, std::string_view expected) {
+  return absl::InvalidArgumentError(StrCat(place, " is not ", expected));
+}
+
+absl::StatusOr<Json> ReadField(const Json& value, const Field& field, const std::string& place);
+
+absl::StatusOr<Json> ReadObject(const Json& value, std::span<const Field> fields,
+                                const std::string& place) {
+  if (!value.is_object()) return WrongType(place, "an object");
+  Json result = Json::object();
+  for (const Field& field : fields) {
+    Json& to = result[field.name];
+    const auto found = value.find(field.name);
+    if (found == value.end() || found->is_null()) continue;
+    ASSIGN_OR_RETURN(to, ReadField(*found, field, StrCat(place, ".", field.name)));
+    if (field.type == FieldType::kList && found->size() > field.most)
+      result[StrCat(field.name, "More")] = found->size() - field.most;
+  }
+  return result;
+}
+
+absl::StatusOr<Json> ReadField(const Json& value, const Field& field, const std::string& place) {
+  switch (field.type) {
+    case FieldType::kText:
+      if (!value.is_string()) return WrongType(place, "a text");
+      return Json(CutUtf8(value.get_ref<const std::string&>(), kMaxReportTextBytes));
+    case FieldType::kNumber:
+      if (!value.is_number() || !(std::abs(value.get<double>()) <= kMaxReportNumber))
+        return WrongType(place, "a number up to 1e18");
+      return value;
+    case FieldType::kFlag:
+      if (!value.is_boolean()) return WrongType(place, "true or false");
+      return value;
+    case FieldType::kObject:
+      return ReadObject(value, field.inside, place);
+    case FieldType::kList:
+      break;
+  }
+  if (!value.is_array()) return WrongType(place, "a list");
+  Json list = Json::array();
+  for (std::size_t i = 0; i < std::min(value.size(), field.most); ++i) {
+    const Json& entry = value[i];
+    // Only numbers may be missing from a list.
+    if (entry.is_null() && field.inside[0].type == FieldType::kNumber) {
+      list.push_back(nullptr);
+      continue;
+    }
+    ASSIGN_OR_RETURN(Json read, ReadField(entry, field.inside[0], StrCat(place, "[", i, "]")));
+    list.push_back(std::move(read));
+  }
+  return list;
+}
+
+double NumberOr(const Json& object, const char* key, double otherwise) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+std::string TextOf(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// Every worker has a row with a cell for each step.
+absl::Status CheckWaitMap(const Json& map) {
+  if (map.is_null()) return absl::OkStatus();
+  for (const char* key : {"workers", "steps", "waitedNs", "errorNs"})
+    if (!map[key].is_array()) return WrongType("stragglers.waitMap", "complete");
+  for (const char* key : {"waitedNs", "errorNs"}) {
+    const Json& rows = map[key];
+    const bool fits = rows.size() == map["workers"].size() &&
+                      std::all_of(rows.begin(), rows.end(), [&](const Json& row) {
+                        return row.size() == map["steps"].size();
+                      });
+    if (!fits) return WrongType(StrCat("stragglers.waitMap.", key), "one row per worker");
+  }
+  return absl::OkStatus();
+}
+
+// Adds to each worker what is known of its waits.
+void JoinWaits(const Json& waits, Json& workers) {
+  std::map<std::string, const Json*> of_worker;
+  if (waits.is_array())
+    for (const Json& wait : waits) of_worker.try_emplace(TextOf(wait, "worker"), &wait);
+  for (Json& worker : workers) {
+    const auto found = of_worker.find(TextOf(worker, "worker"));
+    for (const char* key : {"calls", "last", "waitedNs", "madeWaitNs"})
+      worker[key] = found == of_worker.end() ? Json() : (*found->second)[key];
+  }
+}
+
+// Keeps the workers that others lost most time by.
+void KeepShownWorkers(const Json& stragglers, Json& report) {
+  Json& workers = report["workers"];
+  if (workers.size() <= kShownWorkers) return;
+  std::set<std::string> named;
+  for (const char* list : {"stragglers", "notDecided"}) {
+    if (!stragglers.is_object() || !stragglers[list].is_array()) continue;
+    for (const Json& late : stragglers[list]) named.insert(TextOf(late, "worker"));
+  }
+  std::vector<std::size_t> order(workers.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto loss = [&](std::size_t i) {
+    return std::pair(named.contains(TextOf(workers[i], "worker")),
+                     NumberOr(workers[i], "madeWaitNs", 0));
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return loss(a) > loss(b); });
+  order.resize(kShownWorkers);
+  std::sort(order.begin(), order.end());
+  Json shown = Json::array();
+  for (const std::size_t i : order) shown.push_back(std::move(workers[i]));
+  report["workersMore"] =
+      NumberOr(report, "workersMore", 0) + static_cast<double>(workers.size() - kShownWorkers);
+  workers = std::move(shown);
+}
+
+}  // namespace
+
+absl::StatusOr<Json> ReadReport(std::string_view text) {
+  if (text.size() > kMaxReportRead)
+    return absl::InvalidArgumentError(
+        StrCat("it has ", text.size(), " bytes, more than any report"));
+  // Deeper values are dropped where they begin, so that they take no memory.
+  const Json json = ReadJson<Json>(text, {.max_depth = kMaxReportDepth});
+  if (!json.is_object()) return absl::InvalidArgumentError("it is no JSON object");
+  const double format = NumberOr(json, "format", 0);
+  if (format != kReportFormat)
+    return absl::InvalidArgumentError("its format is not one that this viewer knows");
+  ASSIGN_OR_RETURN(Json report, ReadObject(json, kReport, "report"));
+  for (const char* list : {"steps", "ops", "workers", "missing"})
+    if (report[list].is_null()) report[list] = Json::array();
+  Json& stragglers = report["stragglers"];
+  if (!stragglers.is_null()) {
+    RETURN_IF_ERROR(CheckWaitMap(stragglers["waitMap"]));
+    JoinWaits(stragglers["waits"], report["workers"]);
+    stragglers.erase("waits");
+    stragglers.erase("waitsMore");
+  }
+  report["workersMore"] = NumberOr(report, "workersMore", 0) + NumberOr(json, "workersLeftOut", 0);
+  KeepShownWorkers(stragglers, report);
+  return report;
+}
+
+bool ComparesWorkers(const Json& report) {
+  const auto stragglers = report.find("stragglers");
+  return stragglers != report.end() && stragglers->is_object() &&
+         NumberOr(*stragglers, "workers", 0) > 1 && NumberOr(*stragglers, "steps", 0) > 0;
+}
+
+}  // namespace strobe::viewer

@@ -1,0 +1,104 @@
+// A run in memory: its traces and their indexes, on one clock. All of the viewer's answers are made
+// from it. But for `steps`, it does not change once it is loaded, so that threads share it without
+// a lock.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collector/trace/convert/align.h"
+#include "collector/trace/index/cache.h"
+#include "viewer/run/compared_step.h"
+
+namespace strobe::viewer {
+
+struct Worker {
+  std::string name{};
+  convert::OpenTrace trace{};
+  xplane::Space space{};  // The planes without their lines.
+  index::StoredIndex stored{};
+  xplane::Space derived{};    // Lines that the index has derived, such as steps.
+  std::int64_t shift_ps = 0;  // Added to a time of the trace gives the time on the run's clock.
+  // The worker's clock minus the operator's, and the half-width of its error interval; no error:
+  // not measured.
+  std::int64_t clock_offset_ns = 0;
+  std::optional<std::int64_t> clock_error_ns{};
+  // Why its times cannot be compared with those of other workers, in clauses for people.
+  std::vector<std::string> clock_problems{};
+
+  const index::Index& index() const { return stored.index(); }
+  // DataLoss when the trace's or the index's file was changed since it was opened.
+  absl::Status Check() const {
+    const absl::Status status = trace.Check();
+    return status.ok() ? stored.Check() : status;
+  }
+};
+
+// One line of one worker. The page knows rows by their place in LoadedRun::rows.
+struct RowRef {
+  std::uint32_t worker = 0;
+  std::uint32_t row = 0;  // Its number in the worker's index.
+  std::string pool{};     // The thread pool that it belongs to; empty if it is none (see pools.h).
+};
+
+// The name that a TensorCore's line has if it shows what a SparseCore's line of this name shows,
+// such as "XLA Ops" for "Sparse Core Ops"; any other line's own name.
+std::string_view TensorCoreLine(std::string_view line);
+
+// Larger times are refused in queries and clamped in traces, so that two can be added without
+// overflow.
+inline constexpr std::int64_t kMaxTimePs = std::int64_t{1} << 61;
+
+struct LoadedRun {
+  std::string name{};
+  // Another text if rows and events may have other numbers, because the run has other traces.
+  std::string version{};
+  std::vector<Worker> workers{};
+  std::vector<convert::LeftOut> left_out{};  // Told in `warnings` too.
+  // Devices before hosts, derived lines before the others, threads of pools behind other threads.
+  std::vector<RowRef> rows{};
+  std::uint64_t events = 0;
+  // The earliest begin and the latest end of its events, on the run's clock.
+  std::int64_t begin_ps = 0, end_ps = 0;
+  std::int64_t zero_ns = 0;  // Unix time at which the run's clock is 0; 0 = unknown.
+  // The time that the capture asked for, on the run's clock; both 0 when no trace tells.
+  std::int64_t window_begin_ps = 0, window_end_ps = 0;
+  std::vector<std::string> warnings{};
+
+  const Worker& WorkerOf(const RowRef& row) const { return workers[row.worker]; }
+  const index::Row& RowOf(const RowRef& row) const {
+    return workers[row.worker].index().rows()[row.row];
+  }
+  // The name of a row.
+  std::string_view LineOf(std::uint32_t row) const {
+    return WorkerOf(rows[row]).index().Text(RowOf(rows[row]).name);
+  }
+  // Checks all workers. To be called after an answer was made and before it is sent: pages of a
+  // truncated file read as zeros.
+  absl::Status Check() const;
+  // The place in `rows` of a worker's row.
+  std::uint32_t NumberOf(std::uint32_t worker, std::uint32_t row) const;
+
+  std::vector<std::vector<std::uint32_t>> numbers{};                 // NumberOf, by worker and row.
+  std::unique_ptr<LazySteps> steps = std::make_unique<LazySteps>();  // See comparison.h.
+};
+
+// Shared by the thread that loads a run and those that watch or stop it.
+struct Progress {
+  std::atomic<std::uint64_t> done{0}, total{0};  // Events of the traces that were opened so far.
+  std::atomic<bool> stop{false};                 // Set to give up.
+};
+
+// Aligns the traces and opens their indexes; traces without one are indexed with `threads` threads.
+// Damaged traces are left out with a warning. DataLoss if all are damaged, and if a file changed.
+absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTrace> traces,
+                                  const index::Cache& cache, std::size_t threads,
+                                  Progress& progress);
+
+// JSON for the page: the run's times, workers, rows and warnings.
+std::string DescribeRun(const LoadedRun& run);
+
+}  // namespace strobe::viewer
