@@ -112,7 +112,8 @@ void AddKinetoFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_option(
          "--kineto-daemon", flags.kineto_daemon,
          "serve as the daemon of PyTorch's Kineto (as dynolog does); the value is a directory for "
-         "traces, which trainers see at the same path; off when empty; see docs/how-to/kineto.md")
+         "traces, which trainers see at the same path; off when empty; see "
+         "docs/how-to/without-python.md")
       ->envname("STROBE_KINETO_DAEMON");
   app.add_flag("--kineto-socket-files", flags.kineto_socket_files,
                "also create Kineto's sockets in that directory, for trainers that have "
