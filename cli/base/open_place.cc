@@ -1,5 +1,6 @@
 #include "cli/base/open_place.h"
 
+#include <filesystem>
 #include <iostream>
 
 #include "cli/base/common_flags.h"
@@ -36,6 +37,10 @@ absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::strin
         std::cerr << StrCat(MessageOf(failure), "; again in ", FormatDuration(wait), "\n");
       });
   ASSIGN_OR_RETURN(open.place, ParseRunPlace(AbsolutePlace(text)));
+  std::error_code error;
+  if (open.place.logdir.scheme() == "file" &&
+      std::filesystem::is_regular_file(open.place.logdir.path(), error))
+    return absl::NotFoundError(StrCat(open.place.logdir.path(), " is a file, not a logdir"));
   ASSIGN_OR_RETURN(open.store, open.stores->Open(open.place.logdir, limits));
   return open;
 }
