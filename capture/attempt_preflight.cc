@@ -23,7 +23,7 @@ constexpr Nanos kFreshClock = seconds(2);
 constexpr std::size_t kMaxSmallCapture = 32;
 constexpr Nanos kSharp = std::chrono::milliseconds(1);
 constexpr Nanos kSharpenTimeout = seconds(2);
-constexpr std::size_t kMaxToldSources = 8, kMaxToldSourceBytes = 240;
+constexpr std::size_t kMaxReportedSources = 8, kMaxReportedSourceBytes = 240;
 
 // Whether waiting may cure what keeps this worker from recording: its trainer has not started its
 // profiler server yet, or another capture holds it.
@@ -51,7 +51,7 @@ WorkerPace PaceOf(const std::string& worker, const v1::DescribeResponse& descrip
 std::vector<std::string> SourcesOf(const v1::DescribeResponse& description) {
   std::vector<std::string> told;
   for (const v1::Source& source : description.sources()) {
-    if (told.size() == kMaxToldSources) break;
+    if (told.size() == kMaxReportedSources) break;
     std::vector<std::string> ranks;
     for (const v1::ProcessRank& rank : source.ranks()) ranks.push_back(StrCat(rank.local_rank()));
     const bool assumed = source.ranks_size() > 0 && source.ranks(0).local_rank_assumed();
@@ -60,7 +60,7 @@ std::vector<std::string> SourcesOf(const v1::DescribeResponse& description) {
             source.kind() == v1::SOURCE_AGENT ? "Agent" : "Framework", " at ", source.address(),
             ranks.empty() ? "" : StrCat(assumed ? ", ranks " : ", local ranks ", Join(ranks, ", ")),
             source.ready() ? "" : StrCat(", not ready: ", source.detail())),
-        kMaxToldSourceBytes));
+        kMaxReportedSourceBytes));
   }
   return told;
 }

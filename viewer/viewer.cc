@@ -117,7 +117,7 @@ absl::StatusOr<http::Page> Viewer::Route(const Question& question) {
   return absl::NotFoundError("no such page");
 }
 
-std::shared_ptr<Loader> Viewer::Known(const std::string& run, const std::string& asker) {
+std::shared_ptr<Loader> Viewer::FindLoader(const std::string& run, const std::string& asker) {
   const auto known = std::find_if(opened_.begin(), opened_.end(),
                                   [&](const Opened& opened) { return opened.run == run; });
   if (known == opened_.end()) return nullptr;
@@ -152,7 +152,7 @@ absl::StatusOr<std::string> Viewer::RunOf(const Question& question) {
     return absl::NotFoundError(StrCat("there is no run ", name.substr(0, 200)));
   {
     MutexLock lock(&mutex_);
-    if (Known(name, question.asker()) != nullptr) return name;
+    if (FindLoader(name, question.asker()) != nullptr) return name;
   }
   // Asks the store only if the run is not open, because that costs a request.
   RETURN_IF_ERROR(library_.Find(name));
@@ -181,7 +181,7 @@ std::shared_ptr<Loader> Viewer::TryLoaderOf(const std::string& run, const std::s
   // Declared before the lock, so that they are destroyed after it: that may unmap large files.
   std::vector<std::shared_ptr<Loader>> ended;
   MutexLock lock(&mutex_);
-  if (std::shared_ptr<Loader> known = Known(run, asker)) return known;
+  if (std::shared_ptr<Loader> known = FindLoader(run, asker)) return known;
   const MonoTime now = options_.clock->MonoNow();
   if (opened_.size() >= options_.max_open) {
     const auto place = ChooseEvicted(opened_, asker, [&](const Opened& opened) {

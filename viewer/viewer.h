@@ -85,7 +85,7 @@ class Viewer {
   Run OpenedRun(const http::Query& query, const catalog::Visible& visible) const;
 
   // The run's loader if there is one, else null. Makes it the one that is evicted last.
-  std::shared_ptr<Loader> Known(const std::string& run, const std::string& asker)
+  std::shared_ptr<Loader> FindLoader(const std::string& run, const std::string& asker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The run's loader; starts to read the run if nobody has. Null if the run has to wait: because
   // `max_open` others are being read for somebody, which would evict one another for ever, or

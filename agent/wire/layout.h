@@ -132,7 +132,7 @@ struct FileHeader {
   std::array<std::atomic<std::uint64_t>, 2> framework_ports;
   // Changed whenever the ports were written, and to make a program whose devices are recorded look
   // again whether it listens on one of them.
-  std::atomic<std::uint32_t> framework_ports_told;
+  std::atomic<std::uint32_t> framework_ports_reported;
   char recorder[kRecorderBytes];  // The holder of the lease, for people. Not NUL-terminated.
 
   // Fields that the program writes while it runs.

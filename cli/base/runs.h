@@ -11,13 +11,13 @@
 namespace strobe {
 
 // A logdir, or one of its runs.
-struct RunPlace {
+struct RunLocation {
   Logdir logdir{};
   std::string run{};  // Empty when the text names the logdir.
 };
 // Accepts what Logdir::Parse accepts, and the URL of a run, which users copy from a request's
 // status. InvalidArgument says what to write.
-absl::StatusOr<RunPlace> ParseRunPlace(const std::string& text);
+absl::StatusOr<RunLocation> ParseRunLocation(const std::string& text);
 
 struct RunSummary {
   std::string run{};

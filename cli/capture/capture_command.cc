@@ -11,7 +11,7 @@
 #include "capture/worker/grpc_worker.h"
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/progress_text.h"
 #include "cli/base/report_table.h"
 #include "cli/capture/addresses.h"

@@ -129,7 +129,7 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
   CaptureSpec spec;
   spec.request = StrCat("strobe capture on ", workers, " workers");
   spec.uid = StrCat("cli-", getpid(), "-", ToUnixNanos(now));
-  spec.logdir = AbsolutePlace(flags.logdir);
+  spec.logdir = AbsoluteLocation(flags.logdir);
   RETURN_IF_ERROR(Logdir::Parse(spec.logdir).status());
   spec.run = flags.run.empty()
                  ? DefaultRunName(now, "capture", StrCat(ToUnixNanos(now) % 100'000'000))

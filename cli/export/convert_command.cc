@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/open_traces.h"
 #include "cli/base/output_file.h"
 #include "cli/base/report_table.h"

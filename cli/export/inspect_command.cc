@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/open_traces.h"
 #include "cli/base/process_table.h"
 #include "cli/base/report_table.h"

@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/stop_at_signal.h"
 #include "cli/fleet/fleet_run.h"
 #include "common/base/json_text.h"
@@ -45,7 +45,8 @@ class ScratchRoot {
 };
 
 // The runs of this process's share, oldest first: their traces are complete.
-absl::StatusOr<std::vector<std::string>> OwnRuns(const OpenPlace& from, const FleetShare& share) {
+absl::StatusOr<std::vector<std::string>> OwnRuns(const OpenLocation& from,
+                                                 const FleetShare& share) {
   if (!from.place.run.empty())
     return absl::InvalidArgumentError("give a logdir; strobe convert makes tables of a single run");
   ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*from.store));
@@ -60,7 +61,7 @@ struct FleetTotals {
   bool damaged = false, failed = false, interrupted = false;
 };
 
-void ConvertAll(const FleetFlags& flags, const FleetPlaces& places,
+void ConvertAll(const FleetFlags& flags, const FleetLocations& places,
                 const std::vector<std::string>& runs, const Cancellation& stop,
                 FleetTotals& totals) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -84,8 +85,9 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
     return absl::InvalidArgumentError(
         StrCat("there is no share ", flags.share.index, " of ", flags.share.of));
   const StoreLimits limits{.cancellation = &stop};
-  ASSIGN_OR_RETURN(const OpenPlace from, OpenRunPlace(flags.place, flags.storage_config, limits));
-  ASSIGN_OR_RETURN(const OpenPlace to, OpenRunPlace(flags.out, flags.storage_config, limits));
+  ASSIGN_OR_RETURN(const OpenLocation from,
+                   OpenRunLocation(flags.place, flags.storage_config, limits));
+  ASSIGN_OR_RETURN(const OpenLocation to, OpenRunLocation(flags.out, flags.storage_config, limits));
   if (!to.place.run.empty())
     return absl::InvalidArgumentError(
         "tables cannot be written into a run; give another directory");
@@ -93,15 +95,15 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
   ASSIGN_OR_RETURN(const std::unique_ptr<ScratchRoot> scratch, ScratchRoot::Create(flags.scratch));
   std::unique_ptr<storage::Stores> undo_stores;  // Outlives the stores that it opened.
   const auto open_to_undo = [&]() -> absl::StatusOr<std::unique_ptr<ObjectStore>> {
-    ASSIGN_OR_RETURN(OpenPlace again,
-                     OpenRunPlace(flags.out, flags.storage_config,
-                                  {.deadline = SystemClock().MonoNow() + kUndoTime}));
+    ASSIGN_OR_RETURN(OpenLocation again,
+                     OpenRunLocation(flags.out, flags.storage_config,
+                                     {.deadline = SystemClock().MonoNow() + kUndoTime}));
     undo_stores = std::move(again.stores);
     return std::move(again.store);
   };
   FleetTotals totals;
   ConvertAll(flags,
-             {.logdir = AbsolutePlace(flags.place),
+             {.logdir = AbsoluteLocation(flags.place),
               .from = from.store.get(),
               .to = to.store.get(),
               .open_to_undo = open_to_undo,

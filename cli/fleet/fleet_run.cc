@@ -61,7 +61,7 @@ std::string PlaceOfRun(const std::string& logdir, const std::string& run) {
 
 class FleetConversion {
  public:
-  FleetConversion(const FleetPlaces& places, const std::string& run, bool stats,
+  FleetConversion(const FleetLocations& places, const std::string& run, bool stats,
                   const Cancellation& stop)
       : places_(places), run_(run), stats_(stats), stop_(stop), row_{.run = run} {}
 
@@ -216,7 +216,7 @@ class FleetConversion {
     for (const std::string& prefix : FleetPrefixes(run_)) (void)DeleteBelow(**to, prefix);
   }
 
-  const FleetPlaces& places_;
+  const FleetLocations& places_;
   const std::string& run_;
   const bool stats_;
   const Cancellation& stop_;
@@ -229,7 +229,7 @@ class FleetConversion {
 
 }  // namespace
 
-FleetResult ConvertFleetRun(const FleetPlaces& places, const std::string& run, bool stats,
+FleetResult ConvertFleetRun(const FleetLocations& places, const std::string& run, bool stats,
                             const Cancellation& stop) {
   return FleetConversion(places, run, stats, stop).Run();
 }

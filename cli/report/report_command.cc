@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/open_traces.h"
 #include "cli/base/trace_commands.h"
 #include "cli/report/report_html.h"

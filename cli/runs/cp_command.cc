@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/progress_text.h"
 #include "cli/base/report_table.h"
 #include "cli/base/stop_at_signal.h"
@@ -77,10 +77,10 @@ void AddCpFlags(CLI::App& command, CpFlags& flags) {
 int RunCp(const CpFlags& flags) {
   // A signal ends the reading. The target still works then, to remove what is not complete.
   const StopAtSignal signals;
-  const absl::StatusOr<OpenPlace> from =
-      OpenRunPlace(flags.from, flags.storage_config, {.cancellation = &signals.stop()});
+  const absl::StatusOr<OpenLocation> from =
+      OpenRunLocation(flags.from, flags.storage_config, {.cancellation = &signals.stop()});
   if (!from.ok()) return Complain(from.status());
-  const absl::StatusOr<OpenPlace> to = OpenRunPlace(flags.to, flags.storage_config);
+  const absl::StatusOr<OpenLocation> to = OpenRunLocation(flags.to, flags.storage_config);
   if (!to.ok()) return Complain(to.status());
   if (!to->place.run.empty()) {
     return Complain(

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/runs.h"
 #include "cli/runs/logdir_commands.h"
 #include "common/base/strings.h"
@@ -13,7 +13,7 @@ namespace strobe {
 namespace {
 
 // Prints objects as they are listed, because a logdir may have millions of them.
-int ListObjects(const OpenPlace& open, bool json) {
+int ListObjects(const OpenLocation& open, bool json) {
   const std::string prefix = open.place.run.empty() ? "" : RunPrefix(open.place.run);
   std::string_view before = "[";
   const absl::Status status = open.store->List(prefix, [&](const StoredObject& object) {
@@ -28,7 +28,7 @@ int ListObjects(const OpenPlace& open, bool json) {
   return status.ok() ? kExitOk : Complain(status);
 }
 
-int ListOneRun(const LsFlags& flags, const OpenPlace& open) {
+int ListOneRun(const LsFlags& flags, const OpenLocation& open) {
   const absl::StatusOr<std::vector<StoredObject>> objects =
       ListAll(*open.store, RunPrefix(open.place.run));
   if (!objects.ok()) return Complain(objects.status());
@@ -63,7 +63,7 @@ void AddLsFlags(CLI::App& command, LsFlags& flags) {
 }
 
 int RunLs(const LsFlags& flags) {
-  const absl::StatusOr<OpenPlace> open = OpenRunPlace(flags.place, flags.storage_config);
+  const absl::StatusOr<OpenLocation> open = OpenRunLocation(flags.place, flags.storage_config);
   if (!open.ok()) return Complain(open.status());
   if (flags.objects) return ListObjects(*open, flags.output == "json");
   if (!open->place.run.empty()) return ListOneRun(flags, *open);

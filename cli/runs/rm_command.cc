@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/runs/logdir_commands.h"
 #include "common/base/strings.h"
 
@@ -18,7 +18,7 @@ bool Confirmed(const std::vector<std::string>& runs, const Logdir& logdir) {
 }
 
 // A run that cannot be deleted does not keep the others, unless its store does not answer.
-int Delete(const OpenPlace& open, const std::vector<std::string>& runs) {
+int Delete(const OpenLocation& open, const std::vector<std::string>& runs) {
   std::size_t deleted_runs = 0;
   for (const std::string& run : runs) {
     const absl::StatusOr<std::uint64_t> deleted = DeleteBelow(*open.store, RunPrefix(run));
@@ -60,7 +60,7 @@ void AddRmFlags(CLI::App& command, RmFlags& flags) {
 }
 
 int RunRm(const RmFlags& flags) {
-  const absl::StatusOr<OpenPlace> open = OpenRunPlace(flags.place, flags.storage_config);
+  const absl::StatusOr<OpenLocation> open = OpenRunLocation(flags.place, flags.storage_config);
   if (!open.ok()) return Complain(open.status());
   const absl::StatusOr<std::vector<std::string>> runs =
       ChooseRuns(*open->store, open->place.run, flags.choice, SystemClock().WallNow());

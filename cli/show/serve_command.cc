@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/runs.h"
 #include "cli/show/viewer_library.h"
 #include "common/base/ending_signals.h"
@@ -62,7 +62,7 @@ class KubeJudge final : public viewer::AccessJudge {
 
 absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const ServeConfig& config,
                                                              const Cancellation& ended) {
-  std::vector<ServedPlace> places;
+  std::vector<ServedLocation> places;
   for (const viewer::ServedLogdir& logdir : config.logdirs)
     places.push_back({logdir.name, logdir.url});
   return OpenServed(
@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const ServeConfig& 
 absl::StatusOr<std::vector<std::string>> UrlsOf(const ServeConfig& config) {
   std::vector<std::string> urls;
   for (const viewer::ServedLogdir& logdir : config.logdirs) {
-    ASSIGN_OR_RETURN(const RunPlace place, ParseRunPlace(logdir.url));
+    ASSIGN_OR_RETURN(const RunLocation place, ParseRunLocation(logdir.url));
     urls.push_back(place.logdir.url());
   }
   return urls;

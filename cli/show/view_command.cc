@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/stop_at_signal.h"
 #include "cli/show/viewer_library.h"
 #include "common/base/duration.h"

@@ -47,7 +47,7 @@ class OneRun final : public viewer::Library {
 class RunsOfLogdirs final : public viewer::Library {
  public:
   // `names` are those of the places if they are served, otherwise empty.
-  RunsOfLogdirs(std::vector<OpenPlace> places, std::vector<std::string> names,
+  RunsOfLogdirs(std::vector<OpenLocation> places, std::vector<std::string> names,
                 const LibraryOptions& options, TraceReading reading)
       : places_(std::move(places)),
         names_(std::move(names)),
@@ -90,7 +90,7 @@ class RunsOfLogdirs final : public viewer::Library {
   }
   std::string place() const override {
     std::string text;
-    for (const OpenPlace& place : places_)
+    for (const OpenLocation& place : places_)
       text += StrCat(text.empty() ? "" : ", ", place.place.logdir.url());
     return text;
   }
@@ -117,7 +117,7 @@ class RunsOfLogdirs final : public viewer::Library {
   const catalog::Catalog* catalog() override {
     std::call_once(catalog_once_, [this] {
       std::vector<catalog::CatalogedLogdir> logdirs;
-      for (const OpenPlace& place : places_) {
+      for (const OpenLocation& place : places_) {
         logdirs.push_back({place.place.logdir.url(), [&place](const StoreLimits& limits) {
                              return place.stores->Open(place.place.logdir, limits);
                            }});
@@ -133,7 +133,7 @@ class RunsOfLogdirs final : public viewer::Library {
 
  private:
   struct Found {
-    const OpenPlace* place = nullptr;
+    const OpenLocation* place = nullptr;
     std::string run{};  // Its name in the logdir.
   };
 
@@ -156,7 +156,7 @@ class RunsOfLogdirs final : public viewer::Library {
   // single logdir, so that links need not know how many logdirs are shown.
   absl::StatusOr<Found> FindPlace(const std::string& name) const {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      const OpenPlace& place = places_[i];
+      const OpenLocation& place = places_[i];
       const std::string prefix = StrCat(place.place.logdir.url(), "/", kRunsPrefix);
       std::string run = name;
       if (name.starts_with(prefix))
@@ -180,7 +180,7 @@ class RunsOfLogdirs final : public viewer::Library {
     return url;
   }
 
-  const std::vector<OpenPlace> places_;
+  const std::vector<OpenLocation> places_;
   const std::vector<std::string> names_;
   const std::string storage_config_;
   const Cancellation* const ended_;
@@ -195,11 +195,11 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const std::vector<s
   if (places.size() > kMaxLogdirs)
     return absl::InvalidArgumentError(StrCat("give at most ", kMaxLogdirs, " logdirs"));
   TraceReading reading{.cancellation = options.ended};
-  std::vector<OpenPlace> open;
+  std::vector<OpenLocation> open;
   std::set<std::string> urls;
   for (const std::string& text : places) {
-    ASSIGN_OR_RETURN(OpenPlace place,
-                     OpenRunPlace(text, options.storage_config, {.cancellation = options.ended}));
+    ASSIGN_OR_RETURN(OpenLocation place, OpenRunLocation(text, options.storage_config,
+                                                         {.cancellation = options.ended}));
     if (places.size() > 1 && !place.place.run.empty())
       return absl::InvalidArgumentError(
           StrCat("\"", text, "\" is a run; give it alone, or several logdirs"));
@@ -220,19 +220,19 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const std::vector<s
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(const std::vector<ServedPlace>& places,
-                                                            const LibraryOptions& options) {
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(
+    const std::vector<ServedLocation>& places, const LibraryOptions& options) {
   TraceReading reading{.cancellation = options.ended,
                        .files_through_store = true,
                        .json = std::make_shared<JsonConversions>(
                            JsonConversions::Limits{}, std::make_shared<const SystemClock>())};
   ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
-  std::vector<OpenPlace> open;
+  std::vector<OpenLocation> open;
   std::vector<std::string> names;
   std::set<std::string> urls;
-  for (const ServedPlace& served : places) {
-    absl::StatusOr<OpenPlace> place =
-        OpenRunPlace(served.url, options.storage_config, {.cancellation = options.ended});
+  for (const ServedLocation& served : places) {
+    absl::StatusOr<OpenLocation> place =
+        OpenRunLocation(served.url, options.storage_config, {.cancellation = options.ended});
     if (!place.ok())
       return absl::Status(place.status().code(),
                           ToAbsl(StrCat("logdirs: ", MessageOf(place.status()))));

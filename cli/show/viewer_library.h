@@ -17,7 +17,7 @@ struct LibraryOptions {
 };
 
 // A logdir that is served to many people, who may not all see it.
-struct ServedPlace {
+struct ServedLocation {
   std::string name{};  // Stands before the names of its runs: "NAME/RUN".
   std::string url{};
 };
@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const std::vector<s
 
 // The runs of all logdirs; listing them begins at once. A logdir that cannot be listed causes no
 // error here. Files are read through the store, so that links in a logdir show nothing.
-absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(const std::vector<ServedPlace>& places,
-                                                            const LibraryOptions& options);
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(
+    const std::vector<ServedLocation>& places, const LibraryOptions& options);
 
 }  // namespace strobe

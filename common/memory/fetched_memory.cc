@@ -54,7 +54,7 @@ absl::StatusOr<FetchPool::SourcePtr> FetchPool::Add(std::uint64_t size, Fetch fe
 void FetchPool::Remove(const SourcePtr& source) {
   std::unique_ptr<FaultRange> range;  // Declared before the lock: unmapping takes a while.
   MutexLock lock(&mutex_);
-  const auto of_source = [&](const Place& place) { return place.first == source; };
+  const auto of_source = [&](const BlockId& place) { return place.first == source; };
   std::erase_if(queue_, of_source);
   std::erase_if(held_, [&](const Held& held) { return of_source(held.place); });
   if (source->size > 0) sources_.erase(source->range->number());
@@ -108,7 +108,7 @@ void FetchPool::Want(const SourcePtr& source, std::uint32_t block) {
     case State::kExpected:
       // If it still waits in the queue, it goes first.
       range.Set(block, State::kWanted);
-      if (std::erase(queue_, Place(source, block)) > 0) queue_.emplace_front(source, block);
+      if (std::erase(queue_, BlockId(source, block)) > 0) queue_.emplace_front(source, block);
       return;
     case State::kAbsent:
       if (!source->failure.ok()) return range.PlaceZeros(block);
@@ -128,7 +128,7 @@ void FetchPool::Expect(const SourcePtr& source, std::uint32_t block) {
 
 void FetchPool::FetchBlocks() {
   for (;;) {
-    Place next;
+    BlockId next;
     {
       MutexLock lock(&mutex_);
       mutex_.Await([this]()
@@ -143,7 +143,7 @@ void FetchPool::FetchBlocks() {
   }
 }
 
-void FetchPool::FetchOne(const Place& place) {
+void FetchPool::FetchOne(const BlockId& place) {
   const Source& source = *place.first;
   const std::uint64_t offset = std::uint64_t{place.second} * limits_.block;
   const std::size_t size = std::min<std::uint64_t>(limits_.block, source.size - offset);
@@ -176,11 +176,11 @@ void FetchPool::MakeRoom() {
   }
 }
 
-void FetchPool::Finish(const Place& place, char* memory, const absl::Status& status) {
+void FetchPool::Finish(const BlockId& place, char* memory, const absl::Status& status) {
   const auto& [source, block] = place;
   FaultRange* const range = source->range.get();
   if (range != nullptr && status.ok() &&
-      range->Place(block, memory, range->state(block) == State::kWanted)) {
+      range->Map(block, memory, range->state(block) == State::kWanted)) {
     held_.push_back({place, false});
     return;
   }

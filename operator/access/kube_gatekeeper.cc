@@ -247,7 +247,7 @@ absl::StatusOr<NamespaceFacts> KubeGatekeeper::FactsOf(const ProfileRequest& req
     });
   };
   if (asked(&ProfilePolicy::min_interval) || asked(&ProfilePolicy::max_concurrent)) {
-    const Others others = OthersOf(request);
+    const OtherCaptures others = OtherCapturesOf(request);
     facts.earlier.active = std::max(facts.earlier.active, others.active);
     facts.last_end = others.last_end;
   }
@@ -272,8 +272,8 @@ void KubeGatekeeper::CaptureEnded(const std::string& ns, WallTime when) {
   // Nothing is stored if no policy has a minInterval. If the policies are not known, the end is
   // stored.
   const Nanos keep = longest.value_or(kKeepAtLeast);
-  history_.Ended(ns, when,
-                 keep > Nanos{0} ? std::optional(std::max(keep, kKeepAtLeast)) : std::nullopt);
+  history_.NoteEnd(ns, when,
+                   keep > Nanos{0} ? std::optional(std::max(keep, kKeepAtLeast)) : std::nullopt);
 }
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& request,
@@ -299,8 +299,8 @@ absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester, cons
   return IsAllowed(client_, requester, std::move(attributes), deadline - clock_.MonoNow());
 }
 
-KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) const {
-  Others others;
+KubeGatekeeper::OtherCaptures KubeGatekeeper::OtherCapturesOf(const ProfileRequest& request) const {
+  OtherCaptures others;
   for (const Object& object : requests_.InNamespace(request.ns)) {
     // Not parsed as a whole, because there may be thousands. A request that was refused, or only
     // preflights, records nothing.

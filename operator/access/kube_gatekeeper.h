@@ -104,13 +104,13 @@ class KubeGatekeeper final : public Gatekeeper {
                                          const std::vector<ProfilePolicy>& policies, Labels labels,
                                          MonoTime deadline);
   // The other captures of the namespace.
-  struct Others {
+  struct OtherCaptures {
     std::optional<WallTime> last_end{};
     // Counted by their statuses, so captures that this operator has not found again yet are
     // included.
     int active = 0;
   };
-  Others OthersOf(const ProfileRequest& request) const;
+  OtherCaptures OtherCapturesOf(const ProfileRequest& request) const;
   absl::StatusOr<std::vector<ProfilePolicy>> ReadPolicies(MonoTime deadline);
   absl::StatusOr<Labels> ReadLabels(const std::string& ns, MonoTime deadline);
   // Return the remembered value and read it again if it is too old. Only one thread reads at a

@@ -48,7 +48,7 @@ bool IsPullFailure(const std::string& reason) {
 // When it became the sidecar's turn to start: when the kubelet took the pod or, if that is later,
 // when an init container before the sidecar ended or, as a native sidecar, started. The status of a
 // container does not tell since when it waits.
-WallTime SidecarsTurn(const Json& pod) {
+WallTime SidecarsStart(const Json& pod) {
   WallTime since{};
   const auto after = [&since](const Json& object, const char* field) {
     WallTime time;
@@ -87,7 +87,7 @@ void AddIfStuck(const Json& pod, WallTime now, NamespaceLimits& limits) {
   if (!state || !container || Member(states[*state], "started") == Json(true)) return;
   const std::string reason = TextOf(Member(Member(states[*state], "state"), "waiting"), "reason");
   if (std::find(kStuckReasons.begin(), kStuckReasons.end(), reason) == kStuckReasons.end()) return;
-  if (IsPullFailure(reason) && now - SidecarsTurn(pod) < kPatienceWithPulls) return;
+  if (IsPullFailure(reason) && now - SidecarsStart(pod) < kPatienceWithPulls) return;
   limits.stuck.push_back(
       {TextOf(Member(pod, "metadata"), "name"), TextOf(containers[*container], "image"), reason});
 }
@@ -137,7 +137,7 @@ std::optional<KubeNamespaceLimits::Limits> KubeNamespaceLimits::Remembered(const
                                                                            MonoTime now) const {
   const auto found = known_.find(ns);
   if (found == known_.end()) return std::nullopt;
-  const Known& known = found->second;
+  const CachedLimits& known = found->second;
   if (now - known.read >= (known.failure.ok() ? kRememberFor : kRememberFailureFor))
     return std::nullopt;
   if (!known.failure.ok()) return known.failure;
@@ -238,7 +238,7 @@ absl::Status KubeNamespaceLimits::ReadPolicies(const std::string& ns, MonoTime d
   return absl::OkStatus();
 }
 
-void KubeNamespaceLimits::Remember(const std::string& ns, Known known) {
+void KubeNamespaceLimits::Remember(const std::string& ns, CachedLimits known) {
   if (const auto before = known_.find(ns); before != known_.end()) {
     known.exists |= before->second.exists;
   } else if (known_.size() >= kMaxReadNamespaces) {

@@ -46,7 +46,7 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   static constexpr double kReadsPerSecond = 20, kBurst = 100;
   static constexpr double kKeptPerSecond = 10, kKeptBurst = 50;
 
-  struct Known {
+  struct CachedLimits {
     absl::Status failure{};
     std::shared_ptr<const NamespaceLimits> limits{};
     MonoTime read{};
@@ -64,12 +64,12 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   // Fills in what policies give to sidecars. Reads the namespace's labels only if one gives
   // something.
   absl::Status ReadPolicies(const std::string& ns, MonoTime deadline, NamespaceLimits& limits);
-  void Remember(const std::string& ns, Known known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remember(const std::string& ns, CachedLimits known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
   Client& client_;
   Mutex mutex_;
-  std::map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, CachedLimits> known_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> reading_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> waiting_ ABSL_GUARDED_BY(mutex_);  // Threads, by caller.
   int all_waiting_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -73,8 +73,8 @@ class CaptureNotifier {
  public:
   virtual ~CaptureNotifier() = default;
   // Called by any reconcile thread once the end is in the request's status. Never blocks.
-  virtual void Ended(const ProfileRequest& request, const RequestStatus& status,
-                     CaptureEnd end) = 0;
+  virtual void NotifyEnd(const ProfileRequest& request, const RequestStatus& status,
+                         CaptureEnd end) = 0;
 };
 
 // All must outlive the reconciler.
@@ -106,7 +106,7 @@ struct ReconcilerDependencies {
   }
   void Notify(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) const {
     if (notifier != nullptr && !request.capture.preflight_only)
-      notifier->Ended(request, status, end);
+      notifier->NotifyEnd(request, status, end);
   }
 };
 

@@ -181,7 +181,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
                    AwaitTargets(key, request, number, *selection, *least));
   if (waits) {
     // Requests behind it may want only workers that are there.
-    table_.LeaveTurns(key);
+    table_.LeaveQueue(key);
     const Nanos took = deps_.clock.MonoNow() - began;
     return ReconcileResult{
         std::max(waits->requeue_after.value_or(Nanos{0}), kRestAfterLook * took)};
@@ -193,7 +193,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
     ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held,
                      HoldBack(key, request, number, earlier, kVerdictAge));
     if (held) {
-      table_.LeaveTurns(key);
+      table_.LeaveQueue(key);
       return *held;
     }
   }
@@ -260,12 +260,12 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTurn(const std::string& k
     if (target.usable()) workers.insert(StrCat(request.ns, "/", target.name));
   }
   if (resumes) {
-    table_.HoldTurns(key, workers);
+    table_.HoldQueue(key, workers);
     return std::nullopt;
   }
   // A request's next attempt joins the end of the line: requests that waited meanwhile come first.
-  const RequestTable::Turn turn =
-      table_.EnterTurns(key, request.status.retry_time.value_or(request.created), workers);
+  const RequestTable::QueuePosition turn =
+      table_.EnterQueue(key, request.status.retry_time.value_or(request.created), workers);
   if (turn.place.ahead == 0) return std::nullopt;
   RETURN_IF_ERROR(Write(request, QueuedStatus(request, turn.place, deps_.clock.WallNow())));
   // Its turn wakes it. Until then, only its place in the status needs to be refreshed.
@@ -368,7 +368,7 @@ void RequestReconciler::CountEnd(const std::string& key, const ProfileRequest& r
                                  const AttemptProgress& progress, LiveCapture& live) {
   const AttemptResult& result = *progress.result;
   live.counted = true;
-  table_.LeaveTurns(key);
+  table_.LeaveQueue(key);
   TellArmed(request, result.armed, result.workers.size(), result.attempt);
   deps_.CountAttempt(request, progress);
   if (request.cancel) return;

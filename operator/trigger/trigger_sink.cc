@@ -39,22 +39,22 @@ TriggerSink::TriggerSink(Dependencies dependencies)
 
 // One alert at a time asks the server and creates a run, so that those that wait are decided from
 // memory afterwards.
-class TriggerSink::Turn {
+class TriggerSink::Slot {
  public:
-  Turn(TriggerSink& sink, MonoTime until) : sink_(sink) {
+  Slot(TriggerSink& sink, MonoTime until) : sink_(sink) {
     MutexLock lock(&sink_.mutex_);
     const auto free = [this]()
                           ABSL_NO_THREAD_SAFETY_ANALYSIS { return !sink_.busy_ || !sink_.open_; };
     mine_ = sink_.mutex_.AwaitFor(until - sink_.deps_.clock.MonoNow(), free) && sink_.open_;
     if (mine_) sink_.busy_ = true;
   }
-  ~Turn() {
+  ~Slot() {
     if (!mine_) return;
     MutexLock lock(&sink_.mutex_);
     sink_.busy_ = false;
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
   bool mine() const { return mine_; }
 
  private:
@@ -135,8 +135,8 @@ TriggerSink::MaybeRefusal TriggerSink::Judge(Subject& subject, MonoTime until) {
   if (unknown) return unknown;
   // In a storm nearly all alerts end here.
   if (std::optional<RunRefusal> known = Recall(subject)) return known;
-  const Turn turn(*this, until);
-  if (!turn.mine()) return absl::UnavailableError("too many alerts at once");
+  const Slot slot(*this, until);
+  if (!slot.mine()) return absl::UnavailableError("too many alerts at once");
   if (std::optional<RunRefusal> known = Recall(subject)) return known;
   return JudgeByServer(subject, until);
 }
@@ -164,14 +164,14 @@ absl::StatusOr<std::optional<JobRef>> TriggerSink::JobOf(const std::string& ns,
   const std::string key = StrCat(ns, "/", pod);
   {
     MutexLock lock(&mutex_);
-    const KnownPod* known = pods_.Find(key);
+    const CachedPod* known = pods_.Find(key);
     if (known != nullptr && known->until > deps_.clock.MonoNow()) return known->job;
   }
   RETURN_IF_ERROR(MayRead(ns, until));
   const absl::StatusOr<PodInfo> found =
       deps_.cluster.ReadPod(ns, pod, std::min(until - deps_.clock.MonoNow(), kReadLimit));
   if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
-  KnownPod known;
+  CachedPod known;
   if (found.ok()) known.job = JobOfPod(*found);
   known.until = deps_.clock.MonoNow() + (found.ok() ? kPodLife : kNoPodLife);
   MutexLock lock(&mutex_);
@@ -193,7 +193,7 @@ TriggerSink::MaybeRefusal TriggerSink::JudgeByServer(const Subject& subject, Mon
   TriggerVerdict verdict =
       DecideCapture(stored, subject.alert, subject.job, runs, deps_.clock.WallNow());
   if (!verdict.refusal) return Start(stored, subject, verdict.number, until);
-  Known known;
+  Remembered known;
   for (const TriggerRun& run : runs) {
     if (run.trigger_uid != stored.uid || run.job != subject.job || run.created < known.captured)
       continue;
@@ -222,7 +222,7 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
       std::optional<RunRefusal> refusal,
       deps_.cluster.StartRun(trigger, run, std::min(until - deps_.clock.MonoNow(), kStartLimit)));
   const WallTime now = deps_.clock.WallNow();
-  Known known;
+  Remembered known;
   if (refusal) {
     GiveStartBack();
     known.refusal = *refusal;
@@ -244,7 +244,7 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
 
 std::optional<RunRefusal> TriggerSink::Recall(const Subject& subject) {
   MutexLock lock(&mutex_);
-  const Known* known =
+  const Remembered* known =
       known_.Find(StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job));
   if (known == nullptr) return std::nullopt;
   if (!known->run.empty() && WholeSeconds(subject.alert.starts) <= known->captured)
@@ -254,7 +254,7 @@ std::optional<RunRefusal> TriggerSink::Recall(const Subject& subject) {
   return std::nullopt;
 }
 
-void TriggerSink::Remember(const Subject& subject, Known known) {
+void TriggerSink::Remember(const Subject& subject, Remembered known) {
   known.forgotten = deps_.clock.MonoNow() + (known.until - deps_.clock.WallNow());
   MutexLock lock(&mutex_);
   known_.Put(StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job),

@@ -45,7 +45,7 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
   }
   Delivery& target = delivery != nullptr ? *delivery : delivery_;
   if (!known && session_.holder().empty()) {
-    if (const absl::Status room = target.Room(plan); !room.ok()) {
+    if (const absl::Status room = target.CheckSpace(plan); !room.ok()) {
       response.set_refusal(v1::SPOOL_FULL);
       response.set_message(MessageOf(room));
       return response;
@@ -84,7 +84,7 @@ void CaptureRunner::Restore(std::vector<v1::Report> reports) {
                      safe ? "the sidecar was restarted; the trace is kept in its spool"
                           : "the sidecar was restarted and the trace was lost",
                      report);
-      delivery_.Ended(report);
+      delivery_.OnEnd(report);
     }
     MutexLock lock(&mutex_);
     session_.Restore(std::move(report));
@@ -244,7 +244,7 @@ void CaptureRunner::FinishFailed(const std::string& why, LiveCapture& live) {
   }
   EndUndelivered(Outcome::kWorkerLost, StrCat("the sidecar failed: ", why), report);
   (void)RunGuarded("capture", [&] {
-    live.delivery().Ended(report);
+    live.delivery().OnEnd(report);
     if (ended_) ended_(report);
   });
   // Also if the calls above failed: otherwise the worker could never be captured again.
@@ -259,7 +259,7 @@ void CaptureRunner::Finish(v1::Report& report, LiveCapture& live) {
                             {"message", report.message()},
                             {"bytes", StrCat(report.bytes())},
                             {"url", report.url()}});
-  live.delivery().Ended(report);
+  live.delivery().OnEnd(report);
   if (ended_) ended_(report);
   Publish(report);
 }

@@ -23,7 +23,8 @@ WallTime BeginOf(std::int64_t step, const v1::StepPace& pace, double factor, Wal
 }  // namespace
 
 bool IsLoop(std::string_view name, std::string_view told) {
-  return name == told || (name.size() > kToldLoopBytes && CutUtf8(name, kToldLoopBytes) == told);
+  return name == told ||
+         (name.size() > kReportedLoopBytes && CutUtf8(name, kReportedLoopBytes) == told);
 }
 
 StepProgress ProgressOf(const v1::CapturePlan& plan, std::span<const v1::StepPace> told,

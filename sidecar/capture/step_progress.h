@@ -26,7 +26,7 @@ inline constexpr Nanos kStepsMayHurry = std::chrono::seconds(1);
 inline constexpr double kFast = 0.75, kSlow = 1.5;
 
 // Programs tell the names of their loops cut to so many bytes.
-inline constexpr std::size_t kToldLoopBytes = 48;
+inline constexpr std::size_t kReportedLoopBytes = 48;
 // Whether an annotation with this name is of the loop that programs told.
 bool IsLoop(std::string_view name, std::string_view told);
 

@@ -14,7 +14,7 @@
 #include "common/base/strings.h"
 #include "sidecar/source/base/process_ranks.h"
 #include "sidecar/source/base/process_reports.h"
-#include "sidecar/source/base/told_steps.h"
+#include "sidecar/source/base/reported_steps.h"
 #include "sidecar/source/lost_worker.h"
 
 namespace strobe {
@@ -133,7 +133,7 @@ std::vector<std::string> Tellers(session::Source& source, const v1::CapturePlan&
 
 std::vector<v1::StepPace> Joined(std::vector<v1::StepPace> told, std::vector<v1::StepPace> more) {
   std::move(more.begin(), more.end(), std::back_inserter(told));
-  if (told.size() > kMaxToldLoops) told.resize(kMaxToldLoops);
+  if (told.size() > kMaxReportedLoops) told.resize(kMaxReportedLoops);
   return told;
 }
 
@@ -178,7 +178,7 @@ std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::Captu
     } else {
       const Leader leader(present, end_followers);
       recordings[i] = source.Record(plan, cancel, terminate, led);
-      if (worker) worker->Ended(recordings[i]);
+      if (worker) worker->OnRecorded(recordings[i]);
     }
   };
   ParallelFor(parts.size() + (worker ? 1 : 0), parts.size() + 1, record);
@@ -199,7 +199,7 @@ AutoSource::AutoSource(session::Source& framework, InprocSource& inproc, session
   processes_ = [&inproc] { return inproc.Processes(); };
   if (kineto == nullptr) return;
   inproc.ShareWithKineto([kineto](std::vector<Announcement> announced) {
-    return kineto->Others(std::move(announced));
+    return kineto->LeftToInproc(std::move(announced));
   });
 }
 

@@ -7,7 +7,7 @@
 
 namespace strobe {
 
-void LostWorker::Ended(const std::vector<session::Recording>& recordings) {
+void LostWorker::OnRecorded(const std::vector<session::Recording>& recordings) {
   for (const session::Recording& recording : recordings) {
     for (const v1::ProcessReport& row : recording.processes) {
       const auto outcome = static_cast<Outcome>(row.outcome());

@@ -17,7 +17,7 @@ class LostWorker {
   LostWorker(session::Source& waiting, std::size_t others) : waiting_(waiting), others_(others) {}
 
   // One of the others has ended with this. Called by any thread.
-  void Ended(const std::vector<session::Recording>& recordings);
+  void OnRecorded(const std::vector<session::Recording>& recordings);
   // True after two seconds without anybody: a launcher such as torchrun may start the processes
   // again. `since` is the time since the last call. Takes as long as probing the source.
   bool IsLost(Nanos since);

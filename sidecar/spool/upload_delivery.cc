@@ -78,7 +78,7 @@ void UploadDelivery::Stop() {
 
 void UploadDelivery::LastTry(Nanos within) { kept_.AttemptAll(within); }
 
-absl::Status UploadDelivery::Room(const v1::CapturePlan& plan) {
+absl::Status UploadDelivery::CheckSpace(const v1::CapturePlan& plan) {
   if (spool_ == nullptr) return absl::OkStatus();
   const std::uint64_t free = spool_->free_bytes();
   const std::uint64_t wanted = std::max<std::uint64_t>(kMinRoom, plan.max_bytes());
@@ -310,7 +310,7 @@ absl::StatusOr<std::string> UploadDelivery::UploadOriginal(const v1::CapturePlan
   return name;
 }
 
-void UploadDelivery::Ended(const v1::Report& report) {
+void UploadDelivery::OnEnd(const v1::Report& report) {
   if (spool_ == nullptr) return;
   absl::Status saved = spool_->SaveReport(report);
   // Done last: if the process is killed before the report is stored, the next one finds the trace

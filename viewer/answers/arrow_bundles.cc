@@ -87,9 +87,9 @@ class Ranges {
 
 // Where an arrow's ends lie. Neighbouring arrows end on neighbouring events, so the block that was
 // decoded last on each track holds the answer nearly always.
-class Places {
+class ArrowEnds {
  public:
-  explicit Places(const LoadedRun& run) : run_(run), blocks_(run.workers.size()) {
+  explicit ArrowEnds(const LoadedRun& run) : run_(run), blocks_(run.workers.size()) {
     for (std::size_t w = 0; w < blocks_.size(); ++w)
       blocks_[w].resize(run.workers[w].index().tracks().size());
   }
@@ -216,7 +216,7 @@ class Bundler {
   const std::uint32_t limit_;
   bool rows_only_ = false;  // Tracks of a row are not told apart.
   bool full_ = false;       // No further bundle is made.
-  Places places_;
+  ArrowEnds places_;
   std::unordered_map<Key, Bundle, Hash> bundles_;
   // What was put last: neighbouring arrows often are of the same bundle.
   std::pair<const Key, Bundle>* last_ = nullptr;

@@ -64,17 +64,17 @@ absl::Status MatchPlanes(const re2::RE2& pattern, std::uint32_t worker, SearchPl
   return absl::OkStatus();
 }
 
-struct Place {
+struct TrackRef {
   std::uint32_t row, track;
 };
 
 // The tracks that the request asks for.
-std::vector<Place> PlacesOf(const LoadedRun& run, const FindRequest& request) {
+std::vector<TrackRef> PlacesOf(const LoadedRun& run, const FindRequest& request) {
   std::vector<bool> wanted(run.rows.size(), request.rows.empty());
   for (const std::uint32_t row : request.rows) {
     if (row < wanted.size()) wanted[row] = true;
   }
-  std::vector<Place> places;
+  std::vector<TrackRef> places;
   for (std::uint32_t row = 0; row < run.rows.size(); ++row) {
     if (!wanted[row]) continue;
     for (std::uint32_t t = 0; t < run.RowOf(run.rows[row]).tracks; ++t) places.push_back({row, t});
@@ -138,7 +138,7 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
   for (std::uint32_t w = 0; w < run.workers.size() && request.in != FindIn::kNames; ++w)
     RETURN_IF_ERROR(MatchPlanes(pattern, w, plan));
 
-  const std::vector<Place> places = PlacesOf(run, request);
+  const std::vector<TrackRef> places = PlacesOf(run, request);
   Mutex mutex;
   absl::Status status;
   ParallelFor(places.size(), kThreads, [&](std::size_t i) {

@@ -82,17 +82,18 @@ absl::Status ReadLaunches(const xplane::Space& space, const std::vector<Step>& s
 }
 
 // The stats of an event that become lines.
-enum Told { kModule, kOp, kFrameworkOp, kSource, kTold };
-constexpr std::array<std::string_view, kTold> kStats = {"hlo_module", "hlo_op", "tf_op", "source"};
-constexpr std::array<std::string_view, kTold> kLines = {"XLA Modules", "XLA Ops", "Framework Ops",
-                                                        "Source code"};
+enum DerivedStat { kModule, kOp, kFrameworkOp, kSource, kDerivedStats };
+constexpr std::array<std::string_view, kDerivedStats> kStats = {"hlo_module", "hlo_op", "tf_op",
+                                                                "source"};
+constexpr std::array<std::string_view, kDerivedStats> kLines = {"XLA Modules", "XLA Ops",
+                                                                "Framework Ops", "Source code"};
 
 // An event on a device.
 struct Work {
   std::int64_t begin_ps = 0, end_ps = 0;
   std::optional<std::size_t> step{};
   const Launch* launch = nullptr;  // Set when `step` is.
-  std::array<std::string_view, kTold> told{};
+  std::array<std::string_view, kDerivedStats> told{};
 };
 
 struct Span {
@@ -124,9 +125,9 @@ absl::StatusOr<std::vector<Work>> ReadWork(const Plane& plane, const Launches& l
   std::vector<Work> all;
   const std::int64_t correlation = plane.StatId("correlation_id");
   const std::uint64_t process = xplane::ProcessOf(plane.name);
-  std::array<std::int64_t, kTold> ids{};
+  std::array<std::int64_t, kDerivedStats> ids{};
   bool any = !launches.empty() && correlation != 0;
-  for (std::size_t i = 0; i < kTold; ++i) {
+  for (std::size_t i = 0; i < kDerivedStats; ++i) {
     ids[i] = plane.StatId(kStats[i]);
     any = any || ids[i] != 0;
   }
@@ -146,7 +147,7 @@ absl::StatusOr<std::vector<Work>> ReadWork(const Plane& plane, const Launches& l
           }
         }
         const auto* text = std::get_if<std::string_view>(&stat.value);
-        for (std::size_t i = 0; i < kTold && text != nullptr; ++i) {
+        for (std::size_t i = 0; i < kDerivedStats && text != nullptr; ++i) {
           if (stat.name_id != ids[i] || text->empty()) continue;
           work.told[i] = *text;
           tells = true;
@@ -168,7 +169,7 @@ class PlaneDeriver {
   void Derive(const std::vector<Work>& all) {
     std::map<std::size_t, Span> step_spans;
     std::map<std::size_t, std::vector<const Launch*>> launches;
-    std::array<std::vector<Span>, kTold> told;
+    std::array<std::vector<Span>, kDerivedStats> told;
     std::vector<std::vector<Span>> scopes;  // Indexed by depth.
     for (const Work& work : all) {
       if (work.step) {
@@ -177,7 +178,7 @@ class PlaneDeriver {
         span->second.end_ps = std::max(span->second.end_ps, work.end_ps);
         launches[*work.step].push_back(work.launch);
       }
-      for (std::size_t i = 0; i < kTold; ++i) {
+      for (std::size_t i = 0; i < kDerivedStats; ++i) {
         if (!work.told[i].empty())
           Extend(i == kFrameworkOp ? OpName(work.told[i]) : work.told[i], work, told[i]);
       }

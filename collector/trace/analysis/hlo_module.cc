@@ -186,21 +186,21 @@ absl::StatusOr<HloModule> HloModule::Read(std::string_view bytes) {
   return module;
 }
 
-absl::StatusOr<HloModule::Place> HloModule::Root() const {
+absl::StatusOr<HloModule::InstructionRef> HloModule::Root() const {
   for (std::uint32_t c = 0; c < computations.size(); ++c) {
     if (computations[c].id == entry && !computations[c].instructions.empty())
-      return Place{c, computations[c].root};
+      return InstructionRef{c, computations[c].root};
   }
   return absl::NotFoundError(
       StrCat("the module ", name.substr(0, 200), " has no entry computation"));
 }
 
-absl::StatusOr<HloModule::Place> HloModule::Find(std::string_view instruction) const {
+absl::StatusOr<HloModule::InstructionRef> HloModule::Find(std::string_view instruction) const {
   if (instruction.starts_with('%')) instruction.remove_prefix(1);
   for (std::uint32_t c = 0; c < computations.size(); ++c) {
     const std::vector<HloInstruction>& all = computations[c].instructions;
     for (std::uint32_t i = 0; i < all.size(); ++i) {
-      if (all[i].name == instruction) return Place{c, i};
+      if (all[i].name == instruction) return InstructionRef{c, i};
     }
   }
   return absl::NotFoundError(StrCat("the module ", name.substr(0, 200), " has no instruction ",
@@ -214,7 +214,8 @@ const HloComputation* HloModule::Computation(std::int64_t id) const {
 }
 
 // HloInstructionProto: 3 shape, 9 parameter_number, 11 fusion_kind, 28 custom_call_target.
-std::string HloText(const HloModule& module, const HloModule::Place& place, std::size_t max_bytes) {
+std::string HloText(const HloModule& module, const HloModule::InstructionRef& place,
+                    std::size_t max_bytes) {
   const HloComputation& computation = module.computations[place.computation];
   const HloInstruction& instruction = computation.instructions[place.instruction];
   std::string text =

@@ -23,7 +23,7 @@ std::string_view TextOf(const xplane::Stat& stat) {
 
 // What the sidecar wrote into the trace's Strobe plane.
 struct Stamp {
-  Asked asked{};
+  Requested asked{};
   Judgement judged{};  // kUnknown when the plane has no outcome.
   // How the job fared; 0 where nothing was measured.
   std::int64_t memory_percent = 0, step_before_ns = 0, step_during_ns = 0;

@@ -269,7 +269,7 @@ absl::Status DeviceReader::Count(const xplane::Event& event, const EventKind& ki
     work.phase = WorkClass::kWhole;
   else if (work.phase != WorkClass::kWhole && lines_.has_async())
     return absl::OkStatus();  // The other line shows all of it.
-  ASSIGN_OR_RETURN(const CollectiveStats::Told told, stats_.Read(event.bytes));
+  ASSIGN_OR_RETURN(const CollectiveStats::Values told, stats_.Read(event.bytes));
   if (kind.name == nullptr) return absl::OkStatus();
   const std::string_view hlo = told.long_name.empty() ? kind.name->name : told.long_name;
   gathered_.collectives.Add(kind.name->shown(), hlo, work, told, number_, times);

@@ -36,7 +36,7 @@ class EventSplitter {
   EventSplitter();
 
   // The place for the next bytes of the file, never empty. Invalidates events().
-  std::span<char> Room();
+  std::span<char> WriteSpace();
   void Commit(std::size_t bytes) { end_ += bytes; }
   // There are no more bytes.
   void EndInput();

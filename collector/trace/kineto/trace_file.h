@@ -27,6 +27,6 @@ absl::Status ConvertTraceFile(const Source& source, const Sink& sink, ReadReport
 
 // The same, with the XSpace in memory. `known` is what the recorded process said.
 absl::StatusOr<std::string> ReadTraceFile(const Source& source, ReadReport& report,
-                                          const KnownWindow& known = {});
+                                          const RecordedWindow& known = {});
 
 }  // namespace strobe::kineto

@@ -166,7 +166,7 @@ bool AgentDirectory::Keeps(const OpenedRings& opened) const {
   const wire::RingFile& file = opened.rings.file;
   const MutexLock lock(&ended_mutex_);
   const std::uint64_t now = wire::MonotonicNs();
-  const auto [found, is_new] = ended_.try_emplace(file.path(), Ended{now, 0});
+  const auto [found, is_new] = ended_.try_emplace(file.path(), KeptFile{now, 0});
   if (is_new) {
     found->second.bytes = BytesOf(file.path());
     ForgetEnded(file.path());

@@ -13,7 +13,7 @@
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/source/agent/line_events.h"
 #include "sidecar/source/base/monotonic_now.h"
-#include "sidecar/source/base/told_steps.h"
+#include "sidecar/source/base/reported_steps.h"
 
 namespace strobe {
 namespace {
@@ -325,7 +325,7 @@ std::int64_t RecordedProgram::MonotonicOf(std::uint64_t ticks) const {
 void RecordedProgram::AddSteps(std::int64_t wall_minus_monotonic_ns,
                                std::vector<v1::StepPace>& told) const {
   if (!settled_ && !ended_before())
-    AddToldSteps(header().step_loops, ToldByAgent(label_), wall_minus_monotonic_ns, told);
+    AddReportedSteps(header().step_loops, ReportedByAgent(label_), wall_minus_monotonic_ns, told);
 }
 
 std::optional<RecordedProgram::StepTimes> RecordedProgram::TimesOfSteps(

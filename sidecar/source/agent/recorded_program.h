@@ -17,8 +17,8 @@
 #include "sidecar/source/agent/recorded_devices.h"
 #include "sidecar/source/agent/ring_files.h"
 #include "sidecar/source/base/process_ranks.h"
+#include "sidecar/source/base/reported_steps.h"
 #include "sidecar/source/base/tick_timeline.h"
-#include "sidecar/source/base/told_steps.h"
 #include "sidecar/source/device/device_planes.h"
 
 namespace strobe {
@@ -106,7 +106,7 @@ class RecordedProgram {
   // Call it after the last Drain: counts records that were written but never arrived as lost.
   void CountUnseen();
 
-  // Adds the loops whose steps the program tells; see AddToldSteps.
+  // Adds the loops whose steps the program tells; see AddReportedSteps.
   void AddSteps(std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) const;
   // Notes whether the program tells steps of the loop now.
   void NoteCounting(std::string_view loop) {

@@ -152,15 +152,15 @@ Rank Announcement::place() const {
   return RankOf(known(rank), known(local_rank), known(world_size));
 }
 
-Places PlacesOf(const std::vector<Announcement>& processes) {
-  Places places;
+AnnouncedRanks PlacesOf(const std::vector<Announcement>& processes) {
+  AnnouncedRanks places;
   for (const Announcement& process : processes) {
     if (const Rank place = process.place()) places.emplace(process.process(), place);
   }
   return places;
 }
 
-Rank PlaceIn(const wire::FileHeader& header, const Places& announced) {
+Rank PlaceIn(const wire::FileHeader& header, const AnnouncedRanks& announced) {
   const auto found = announced.find(ProcessName(header.pid, header.process_began));
   return found == announced.end() ? RankIn(header) : found->second;
 }

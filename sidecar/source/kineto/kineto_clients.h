@@ -51,7 +51,7 @@ struct KinetoQuestion {
   bool unread = false;  // The process has not read an earlier answer.
 };
 
-struct KinetoTold {
+struct KinetoDelivery {
   enum class Stage {
     kWaiting,  // For the process to ask.
     kSent,     // The answer is in the process's socket.
@@ -88,22 +88,22 @@ class KinetoClients {
   void Advance(MonoTime now);
 
   // Gives a process an order when it asks next. Replaces none: false if it has one.
-  bool Place(const std::string& socket, const KinetoOrder& order);
+  bool Assign(const std::string& socket, const KinetoOrder& order);
   // Nothing if the process has no order.
-  std::optional<KinetoTold> Told(const std::string& socket) const;
+  std::optional<KinetoDelivery> DeliveryOf(const std::string& socket) const;
   // Ends the order. Unless it is `done`, a process that was told carries it out all the same and
   // gets no other one until then.
   void End(const std::string& socket, bool done);
 
   const std::map<std::string, KinetoClient>& clients() const { return clients_; }
-  const std::map<std::string, KinetoTold>& told() const { return told_; }
+  const std::map<std::string, KinetoDelivery>& deliveries() const { return deliveries_; }
   bool AnyUnread() const;
 
  private:
   KinetoClient* Note(const KinetoQuestion& question, MonoTime now);
 
-  std::map<std::string, KinetoClient> clients_;  // By socket.
-  std::map<std::string, KinetoTold> told_;       // By socket.
+  std::map<std::string, KinetoClient> clients_;       // By socket.
+  std::map<std::string, KinetoDelivery> deliveries_;  // By socket.
 };
 
 // True if one of the two processes started the other, by the process IDs that they tell.

@@ -10,7 +10,7 @@
 #include "common/base/strings.h"
 #include "sidecar/source/agent/ring_files.h"
 #include "sidecar/source/base/framework_answers.h"
-#include "sidecar/source/base/memory_room.h"
+#include "sidecar/source/base/memory_headroom.h"
 #include "sidecar/source/base/process_ranks.h"
 #include "sidecar/source/base/recording_times.h"
 #include "sidecar/source/inproc/left_trace.h"
@@ -92,7 +92,7 @@ std::vector<Rank> RanksOfClients(const std::vector<KinetoClient>& clients,
 struct KinetoRun {
   KinetoClient client{};
   std::string trace{};  // Its path.
-  KinetoTold told{};
+  KinetoDelivery delivery{};
   KinetoSigns signs{};
   FrameworkAnswer answer{};
   bool decided = false;
@@ -128,9 +128,9 @@ class KinetoCapture {
     for (KinetoRun& run : runs_) {
       if (run.decided) continue;
       // Reads this before the files, because a process finishes its trace before it ends.
-      run.told = daemon_.Told(run.client.socket).value_or(run.told);
+      run.delivery = daemon_.DeliveryOf(run.client.socket).value_or(run.delivery);
       LookForTrace(run.trace, now, run.signs);
-      if (auto verdict = JudgeKineto(run.told, run.signs, run.answer.who, now))
+      if (auto verdict = JudgeKineto(run.delivery, run.signs, run.answer.who, now))
         Decide(*std::move(verdict), run);
     }
   }
@@ -139,7 +139,7 @@ class KinetoCapture {
   void Withdraw() {
     Look();
     for (KinetoRun& run : runs_) {
-      if (run.decided || run.told.stage != KinetoTold::Stage::kWaiting) continue;
+      if (run.decided || run.delivery.stage != KinetoDelivery::Stage::kWaiting) continue;
       Decide({Outcome::kCancelled,
               StrCat(run.answer.who,
                      ": the recording was ended before the process was asked to begin")},
@@ -149,7 +149,8 @@ class KinetoCapture {
 
   void Cancel() {
     for (KinetoRun& run : runs_) {
-      if (!run.decided) Decide(KinetoCancelled(run.told, run.answer.who, clock_.MonoNow()), run);
+      if (!run.decided)
+        Decide(KinetoCancelled(run.delivery, run.answer.who, clock_.MonoNow()), run);
     }
   }
 
@@ -188,11 +189,11 @@ class KinetoCapture {
     KinetoRun& run = runs_.emplace_back();
     run.client = client;
     run.answer = {.address = label, .who = StrCat("Kineto in ", label)};
-    run.told.order = MakeKinetoOrder(plan_, clock_.MonoNow() + times_.UntilStart(),
-                                     options.max_duration, NewKinetoTrace(options.directory));
-    run.trace = KinetoTracePath(run.told.order, client.pid());
-    run.told.gone = !daemon_.Place(client.socket, run.told.order);
-    room_ = MemoryRoom(kTraceCopies * runs_.size());
+    run.delivery.order = MakeKinetoOrder(plan_, clock_.MonoNow() + times_.UntilStart(),
+                                         options.max_duration, NewKinetoTrace(options.directory));
+    run.trace = KinetoTracePath(run.delivery.order, client.pid());
+    run.delivery.gone = !daemon_.Assign(client.socket, run.delivery.order);
+    room_ = MemoryHeadroom(kTraceCopies * runs_.size());
   }
 
   void Decide(CallVerdict verdict, KinetoRun& run) {
@@ -264,7 +265,7 @@ std::vector<Announcement> WithoutClients(std::vector<Announcement> announced,
   return announced;
 }
 
-std::vector<Announcement> KinetoSource::Others(std::vector<Announcement> announced) const {
+std::vector<Announcement> KinetoSource::LeftToInproc(std::vector<Announcement> announced) const {
   if (!daemon_.problem().empty()) return announced;
   return WithoutClients(std::move(announced), daemon_.clients());
 }
@@ -343,7 +344,7 @@ std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan, const C
     capture.Look();
     if (times.UntilDeadline() == Nanos{0}) capture.GiveUp();
   }
-  times.Ended();
+  times.Finish();
   if (!stopped) collecting();
   std::vector<FrameworkAnswer> answers = capture.Take();
   std::vector<Recording> recordings = JoinAnswers(plan, times, capture.room(), std::move(answers));

@@ -31,7 +31,7 @@ class KinetoSource final : public session::Source {
                                          const std::function<void()>& collecting) override;
 
   // The announced processes that this source does not record at present: InprocSource's.
-  std::vector<Announcement> Others(std::vector<Announcement> announced) const;
+  std::vector<Announcement> LeftToInproc(std::vector<Announcement> announced) const;
 
  private:
   struct ToRecord {

@@ -193,8 +193,8 @@ TEST_F(KubeGatekeeperTest, TheHistoryIsBounded) {
   policy_["minInterval"] = "5m";
   // Only the latest end is stored: storing a thousand ends one by one would take minutes.
   for (int i = 0; i < 1499; ++i)
-    history_.Ended("ns" + std::to_string(i), Now() + Nanos{i}, std::nullopt);
-  history_.Ended("ns1499", Now() + Nanos{1499}, 1h);
+    history_.NoteEnd("ns" + std::to_string(i), Now() + Nanos{i}, std::nullopt);
+  history_.NoteEnd("ns1499", Now() + Nanos{1499}, 1h);
   const Json ends = Json::parse(config_map_["last-ends.json"].get<std::string>());
   EXPECT_EQ(ends.size(), 1000u);
   EXPECT_TRUE(ends.contains("ns1499")) << "the oldest are dropped";

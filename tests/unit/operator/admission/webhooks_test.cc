@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 class Observer final : public WebhookObserver {
  public:
-  void Asked(const std::string&) override {}
+  void CountCall(const std::string&) override {}
   void Answered(const std::string&, int, Nanos) override {}
   void Injected(const std::string&, const std::string&) override {}
   void InjectionDamaged(const std::string&, const std::string&) override {}

@@ -656,10 +656,10 @@ TEST_F(RequestReconcilerTest, ARunThatIsToBeReclaimedHoldsItsRequest) {
 }
 
 // Jobs often end before their requests are deleted.
-class EndedJobTest : public RequestReconcilerTest,
-                     public testing::WithParamInterface<const char*> {};
+class FinishedJobTest : public RequestReconcilerTest,
+                        public testing::WithParamInterface<const char*> {};
 
-TEST_P(EndedJobTest, IsReclaimedBySidecarsOfOtherJobsIfTheyCanSeeItsRun) {
+TEST_P(FinishedJobTest, IsReclaimedBySidecarsOfOtherJobsIfTheyCanSeeItsRun) {
   const std::string logdir = GetParam();
   const bool seen = logdir != "/logs";
   cluster_.request.reclaim = true;
@@ -676,7 +676,7 @@ TEST_P(EndedJobTest, IsReclaimedBySidecarsOfOtherJobsIfTheyCanSeeItsRun) {
   EXPECT_EQ(testing::Matches(Contains("ReclaimFailed"))(cluster_.events), !seen);
 }
 
-INSTANTIATE_TEST_SUITE_P(Logdirs, EndedJobTest, testing::Values("s3://b/logs", "/logs"));
+INSTANTIATE_TEST_SUITE_P(Logdirs, FinishedJobTest, testing::Values("s3://b/logs", "/logs"));
 
 TEST_F(RequestReconcilerTest, ReclaimsTheAttemptsThatItBeganAndNoOther) {
   cluster_.request.reclaim = true;

@@ -1,4 +1,4 @@
-#include "sidecar/source/agent/told_memory.h"
+#include "sidecar/source/agent/reported_memory.h"
 
 #include <chrono>
 #include <string>
@@ -32,7 +32,7 @@ void AskForMemory(const wire::RingFile& file, std::uint64_t now) {
 
 }  // namespace
 
-std::optional<session::SeenMemory> ToldMemory::Look() {
+std::optional<session::SeenMemory> ReportedMemory::Look() {
   const MonoTime mono = clock_.MonoNow();
   const bool ask = !asked_ || mono - *asked_ >= kAskForMemoryEvery;
   if (ask) asked_ = mono;
