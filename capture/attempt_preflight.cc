@@ -123,7 +123,7 @@ void AttemptPreflight::Ask(std::size_t index) {
   member.state = MemberState::kChecking;
   member.result.outcome = Outcome::kUnknown;
   member.result.message.clear();
-  member.asked = state_.clock.MonoNow();
+  member.asked_at = state_.clock.MonoNow();
   ++checks_in_flight_;
   member.worker->Check(state_.result.capture_id, kCheckTimeout,
                        tasks_.OnExecutor([this, index](const absl::StatusOr<Preflight>& answer) {
@@ -263,7 +263,7 @@ bool AttemptPreflight::RefreshClocks() {
   bool asked = false;
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
     const Member& member = state_.members[i];
-    if (member.state != MemberState::kReady || member.asked >= now - kFreshClock) continue;
+    if (member.state != MemberState::kReady || member.asked_at >= now - kFreshClock) continue;
     Ask(i);
     asked = true;
   }
@@ -282,7 +282,7 @@ bool AttemptPreflight::SharpenClocks() {
     const std::optional<Nanos>& error = member.result.error;
     if (member.state != MemberState::kReady || !error || *error <= kSharp) continue;
     ++checks_in_flight_;
-    member.asked = state_.clock.MonoNow();
+    member.asked_at = state_.clock.MonoNow();
     member.worker->MeasureClock(
         kSharpenTimeout, tasks_.OnExecutor([this, i](const absl::StatusOr<ClockEstimate>& clock) {
           OnSharpened(state_.members[i], clock);

@@ -37,7 +37,7 @@ struct Member {
   std::optional<ClockOffset> clock_after{};  // Measured after the recording.
   WorkerPace pace{};                         // The steps that it told preflight.
   bool framework = false;                    // A profiler server answers in its trainer.
-  MonoTime asked{};                          // When preflight asked it last.
+  MonoTime asked_at{};                       // When preflight asked it last.
   std::shared_ptr<void> watch{};             // The stream of its reports.
   WallTime last_contact{};                   // When it answered or reported last.
   int failed_watches = 0;                    // In a row, without a report between them.

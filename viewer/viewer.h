@@ -70,9 +70,9 @@ class Viewer {
     std::string run{};
     Askers askers{};
     std::shared_ptr<Loader> loader{};
-    MonoTime asked{};    // When it was asked for last.
-    MonoTime checked{};  // When it was read, or found to have the same traces as before.
-    bool given = false;  // Somebody has got it.
+    MonoTime asked_at{};  // When it was asked for last.
+    MonoTime checked{};   // When it was read, or found to have the same traces as before.
+    bool served = false;  // Somebody has got it.
   };
 
   absl::StatusOr<http::Page> Route(const Question& question);

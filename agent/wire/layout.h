@@ -141,7 +141,7 @@ struct FileHeader {
   std::atomic<std::uint64_t> cuda_since_ns;       // CLOCK_MONOTONIC in ns when that was noticed.
   // Why devices cannot be recorded: a DeviceRefusal.
   std::atomic<std::uint32_t> device_refusal;
-  std::atomic<std::uint32_t> ended;         // 1 after the program's exit handlers ran.
+  std::atomic<std::uint32_t> has_exited;    // 1 after the program's exit handlers ran.
   std::atomic<std::uint64_t> ended_ns;      // CLOCK_MONOTONIC in ns when they ran.
   std::atomic<std::uint64_t> device_state;  // See DeviceState.
   std::atomic<std::uint64_t> device_lost;   // Records for which CUPTI had no buffer.

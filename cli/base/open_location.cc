@@ -36,8 +36,8 @@ absl::StatusOr<OpenLocation> OpenRunLocation(const std::string& text,
       std::move(config), storage::UrlOptions::kAll, [](const absl::Status& failure, Nanos wait) {
         std::cerr << StrCat(MessageOf(failure), "; again in ", FormatDuration(wait), "\n");
       });
-  ASSIGN_OR_RETURN(open.place, ParseRunLocation(AbsoluteLocation(text)));
-  ASSIGN_OR_RETURN(open.store, open.stores->Open(open.place.logdir, limits));
+  ASSIGN_OR_RETURN(open.location, ParseRunLocation(AbsoluteLocation(text)));
+  ASSIGN_OR_RETURN(open.store, open.stores->Open(open.location.logdir, limits));
   return open;
 }
 

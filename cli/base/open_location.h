@@ -11,7 +11,7 @@ namespace strobe {
 
 // A logdir, or one of its runs, with its open store.
 struct OpenLocation {
-  RunLocation place{};
+  RunLocation location{};
   std::unique_ptr<storage::Stores> stores{};
   std::unique_ptr<ObjectStore> store{};
 };

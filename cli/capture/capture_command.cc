@@ -38,7 +38,7 @@ void ShowProgress(const AttemptProgress& progress, int attempt, WallTime now, Pr
                    "in ", FormatDuration(std::max(progress.plan->instant - now, Nanos{0})));
   }
   if (!progress.waits_for.empty()) text += StrCat(", ", progress.waits_for);
-  if (progress.ended > 0) text += StrCat(", ", progress.ended, " ended");
+  if (progress.finished > 0) text += StrCat(", ", progress.finished, " ended");
   line.Show(text, StrCat(attempt, Name(progress.phase), progress.waits_for));
 }
 

@@ -99,7 +99,7 @@ absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
 absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec) {
   struct Flag {
     std::string_view name;
-    bool given;
+    bool is_set;
   };
   for (const Flag& flag : std::initializer_list<Flag>{
            {"--steps", spec.steps.has_value()},
@@ -113,7 +113,7 @@ absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec
            {"--max-bytes-per-worker", spec.max_bytes > 0},
            {"--abort-slowdown", spec.abort_slowdown_percent > 0},
        }) {
-    if (flag.given)
+    if (flag.is_set)
       return absl::InvalidArgumentError(
           StrCat(flag.name, " cannot be combined with ",
                  flags.server_saves ? "--server-saves" : "--worker-list",

@@ -47,7 +47,7 @@ class ScratchRoot {
 // The runs of this process's share, oldest first: their traces are complete.
 absl::StatusOr<std::vector<std::string>> OwnRuns(const OpenLocation& from,
                                                  const FleetShare& share) {
-  if (!from.place.run.empty())
+  if (!from.location.run.empty())
     return absl::InvalidArgumentError("give a logdir; strobe convert makes tables of a single run");
   ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*from.store));
   std::erase_if(runs, [&](const std::string& run) { return !IsOfShare(share, run); });
@@ -61,12 +61,12 @@ struct FleetTotals {
   bool damaged = false, failed = false, interrupted = false;
 };
 
-void ConvertAll(const FleetFlags& flags, const FleetLocations& places,
+void ConvertAll(const FleetFlags& flags, const FleetLocations& locations,
                 const std::vector<std::string>& runs, const Cancellation& stop,
                 FleetTotals& totals) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if ((totals.interrupted = stop.cancelled())) return;
-    FleetResult result = ConvertFleetRun(places, runs[i], !flags.no_stats, stop);
+    FleetResult result = ConvertFleetRun(locations, runs[i], !flags.no_stats, stop);
     if ((totals.interrupted = !result.status.ok() && stop.cancelled())) return;
     if (!result.status.ok()) (IsHopeless(result.status) ? totals.damaged : totals.failed) = true;
     if (!flags.quiet)
@@ -86,9 +86,9 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
         StrCat("there is no share ", flags.share.index, " of ", flags.share.of));
   const StoreLimits limits{.cancellation = &stop};
   ASSIGN_OR_RETURN(const OpenLocation from,
-                   OpenRunLocation(flags.place, flags.storage_config, limits));
+                   OpenRunLocation(flags.location, flags.storage_config, limits));
   ASSIGN_OR_RETURN(const OpenLocation to, OpenRunLocation(flags.out, flags.storage_config, limits));
-  if (!to.place.run.empty())
+  if (!to.location.run.empty())
     return absl::InvalidArgumentError(
         "tables cannot be written into a run; give another directory");
   ASSIGN_OR_RETURN(const std::vector<std::string> runs, OwnRuns(from, flags.share));
@@ -103,7 +103,7 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
   };
   FleetTotals totals;
   ConvertAll(flags,
-             {.logdir = AbsoluteLocation(flags.place),
+             {.logdir = AbsoluteLocation(flags.location),
               .from = from.store.get(),
               .to = to.store.get(),
               .open_to_undo = open_to_undo,
@@ -115,7 +115,7 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
 
 int PrintJob(const FleetFlags& flags) {
   cluster::FleetJobOptions options = flags.job;
-  options.logdir = flags.place;
+  options.logdir = flags.location;
   options.out = flags.out;
   options.stats = !flags.no_stats;
   options.hopeless_exit_codes = {kExitWrongFlags, cluster::kExitBadRuns};
@@ -153,7 +153,7 @@ void AddJobFlags(CLI::App& command, FleetFlags& flags) {
 }  // namespace
 
 void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
-  command.add_option("logdir", flags.place, "the logdir whose runs are converted")->required();
+  command.add_option("logdir", flags.location, "the logdir whose runs are converted")->required();
   command.add_option("--to", flags.to, "parquet: the tables of docs/reference/tables.md")
       ->capture_default_str()
       ->check(CLI::IsMember({"parquet"}));

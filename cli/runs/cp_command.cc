@@ -82,17 +82,17 @@ int RunCp(const CpFlags& flags) {
   if (!from.ok()) return Complain(from.status());
   const absl::StatusOr<OpenLocation> to = OpenRunLocation(flags.to, flags.storage_config);
   if (!to.ok()) return Complain(to.status());
-  if (!to->place.run.empty()) {
+  if (!to->location.run.empty()) {
     return Complain(
         absl::InvalidArgumentError("the target must be a logdir, not a run: a run keeps its name"));
   }
   const absl::StatusOr<std::vector<std::string>> runs =
-      ChooseRuns(*from->store, from->place.run, flags.choice, SystemClock().WallNow());
+      ChooseRuns(*from->store, from->location.run, flags.choice, SystemClock().WallNow());
   if (!runs.ok()) return Complain(runs.status());
   if (runs->empty()) std::cerr << "nothing to copy\n";
   int code = kExitOk;
   for (const std::string& run : *runs) {
-    const bool named = run == from->place.run ||
+    const bool named = run == from->location.run ||
                        std::ranges::find(flags.choice.runs, run) != flags.choice.runs.end();
     // A folder without files is no run.
     if (!named && !HasFiles(*from->store, RunPrefix(run)).value_or(true)) continue;
@@ -109,7 +109,7 @@ int RunCp(const CpFlags& flags) {
       return code;
     }
     if (!flags.quiet) {
-      std::cout << to->place.logdir.RunUrl(run) << ": " << totals->objects << " objects, "
+      std::cout << to->location.logdir.RunUrl(run) << ": " << totals->objects << " objects, "
                 << FormatBytes(totals->bytes) << "\n";
     }
   }

@@ -62,12 +62,12 @@ class KubeJudge final : public viewer::AccessJudge {
 
 absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const ServeConfig& config,
                                                              const Cancellation& ended) {
-  std::vector<ServedLocation> places;
+  std::vector<ServedLocation> locations;
   for (const viewer::ServedLogdir& logdir : config.logdirs)
-    places.push_back({logdir.name, logdir.url});
-  return OpenServed(
-      places,
-      {.storage_config = config.storage_config, .cache = config.cache_directory, .ended = &ended});
+    locations.push_back({logdir.name, logdir.url});
+  return OpenServed(locations, {.storage_config = config.storage_config,
+                                .cache = config.cache_directory,
+                                .cancellation = &ended});
 }
 
 // The URLs of the configuration's logdirs, in its order, as the library spells them.

@@ -30,7 +30,7 @@ absl::StatusOr<std::shared_ptr<FetchPool>> FetchPool::Create(const FetchLimits& 
 FetchPool::~FetchPool() {
   {
     MutexLock lock(&mutex_);
-    ended_ = true;
+    stopped_ = true;
   }
   ask_ = FileDescriptor();  // Ends ReadRequests.
   for (std::thread& thread : threads_) thread.join();
@@ -56,7 +56,7 @@ void FetchPool::Remove(const SourcePtr& source) {
   MutexLock lock(&mutex_);
   const auto of_source = [&](const BlockId& place) { return place.first == source; };
   std::erase_if(queue_, of_source);
-  std::erase_if(held_, [&](const Held& held) { return of_source(held.place); });
+  std::erase_if(held_, [&](const Held& held) { return of_source(held.id); });
   if (source->size > 0) sources_.erase(source->range->number());
   range = std::move(source->range);
 }
@@ -131,9 +131,9 @@ void FetchPool::FetchBlocks() {
     BlockId next;
     {
       MutexLock lock(&mutex_);
-      mutex_.Await([this]()
-                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_ || !queue_.empty(); });
-      if (ended_) return;
+      mutex_.Await(
+          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopped_ || !queue_.empty(); });
+      if (stopped_) return;
       next = std::move(queue_.front());
       queue_.pop_front();
       ++under_way_;
@@ -164,11 +164,11 @@ void FetchPool::MakeRoom() {
   while (!held_.empty() && held_.size() + under_way_ > limits_.blocks) {
     Held next = std::move(held_.front());
     held_.pop_front();
-    FaultRange& range = *next.place.first->range;
-    const bool used = range.state(next.place.second) == State::kReadable;
-    if (used) range.Hide(next.place.second);
+    FaultRange& range = *next.id.first->range;
+    const bool used = range.state(next.id.second) == State::kReadable;
+    if (used) range.Hide(next.id.second);
     if (next.spared && !used) {
-      range.Drop(next.place.second);
+      range.Drop(next.id.second);
     } else {
       next.spared = true;
       held_.push_back(std::move(next));

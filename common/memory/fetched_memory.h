@@ -58,7 +58,7 @@ class FetchPool {
   using SourcePtr = std::shared_ptr<Source>;
   using BlockId = std::pair<SourcePtr, std::uint32_t>;  // One block.
   struct Held {
-    BlockId place;
+    BlockId id;
     bool spared = false;  // It is dropped when its turn comes again, unless it is read before.
   };
 
@@ -82,7 +82,7 @@ class FetchPool {
   std::vector<std::thread> threads_;
 
   mutable Mutex mutex_;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::uint64_t fetched_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::uint32_t, SourcePtr> sources_ ABSL_GUARDED_BY(mutex_);  // By the range's number.

@@ -69,7 +69,7 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   const Clock& clock_;
   Client& client_;
   Mutex mutex_;
-  std::map<std::string, CachedLimits> known_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, CachedLimits> cached_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> reading_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> waiting_ ABSL_GUARDED_BY(mutex_);  // Threads, by caller.
   int all_waiting_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -50,7 +50,7 @@ struct PodInfo {
     int restarts = 0;
     std::string waiting{};  // Why it does not run, such as CrashLoopBackOff; empty when it runs.
     // Why it ended last, such as OOMKilled; empty when it has never ended.
-    std::string ended{};
+    std::string end_reason{};
     int exit_code = 0;
     std::optional<WallTime> ended_at{};
   };

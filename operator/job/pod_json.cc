@@ -64,7 +64,7 @@ void ReadStates(const Json& status, PodInfo& pod) {
       for (const Json& ended : {entry.value("lastState", Json::object()), now}) {
         if (!ended.contains("terminated")) continue;
         const Json& end = ended["terminated"];
-        state.ended = end.value("reason", "");
+        state.end_reason = end.value("reason", "");
         state.exit_code = end.value("exitCode", 0);
         state.ended_at = ReadTime(end, "finishedAt");
       }

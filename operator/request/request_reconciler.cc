@@ -266,8 +266,8 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTurn(const std::string& k
   // A request's next attempt joins the end of the line: requests that waited meanwhile come first.
   const RequestTable::QueuePosition turn =
       table_.EnterQueue(key, request.status.retry_time.value_or(request.created), workers);
-  if (turn.place.ahead == 0) return std::nullopt;
-  RETURN_IF_ERROR(Write(request, QueuedStatus(request, turn.place, deps_.clock.WallNow())));
+  if (turn.position.ahead == 0) return std::nullopt;
+  RETURN_IF_ERROR(Write(request, QueuedStatus(request, turn.position, deps_.clock.WallNow())));
   // Its turn wakes it. Until then, only its place in the status needs to be refreshed.
   return ReconcileResult{
       std::clamp<Nanos>(static_cast<int>(turn.waiting) * kPlaceRefresh, seconds(2), seconds(60))};
@@ -283,7 +283,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::StartAttempt(const std::strin
   live->number = number;
   live->began = deps_.clock.WallNow();
   live->targets = targets;
-  live->told = deps_.clock.MonoNow();
+  live->written_at = deps_.clock.MonoNow();
   live->spec = std::move(spec);
   ASSIGN_OR_RETURN(const ProfileRequest held, AddFinalizer(key, request));
   // The attempt's number must be in the status before any worker is armed: an operator that takes
@@ -346,10 +346,10 @@ absl::StatusOr<ReconcileResult> RequestReconciler::ShowProgress(const ProfileReq
   const RequestStatus status = ActiveStatus(request, live.number, progress, deps_.clock.WallNow());
   if (!SameStatus(request.status, status)) {
     const Nanos pace = armed && !live.told_armed ? Nanos{0} : PaceOf(request.status, status);
-    if (const Nanos since = deps_.clock.MonoNow() - live.told; since < pace)
+    if (const Nanos since = deps_.clock.MonoNow() - live.written_at; since < pace)
       return ReconcileResult{pace - since};
     RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, status));
-    live.told = deps_.clock.MonoNow();
+    live.written_at = deps_.clock.MonoNow();
   }
   live.told_armed = armed;
   if (progress.phase >= Phase::kDelay)

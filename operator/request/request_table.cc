@@ -125,8 +125,8 @@ Nanos RequestTable::Pace(const std::string& key, const ProfileRequest& request) 
 RequestTable::QueuePosition RequestTable::EnterQueue(const std::string& key, WallTime since,
                                                      const std::set<std::string>& workers) {
   MutexLock lock(&mutex_);
-  QueuePosition turn{.place = queue_.Enter(key, since, workers), .waiting = queue_.waiting()};
-  if (turn.place.ahead > 0) pace_.Leave(key);  // Its turn wakes it.
+  QueuePosition turn{.position = queue_.Enter(key, since, workers), .waiting = queue_.waiting()};
+  if (turn.position.ahead > 0) pace_.Leave(key);  // Its turn wakes it.
   return turn;
 }
 

@@ -33,7 +33,7 @@ struct LiveCapture {
   std::vector<Target> targets{};
   CaptureSpec spec{};               // The request's, with the resolved min_workers.
   bool counted = false;             // The end of the attempt has been counted and told.
-  MonoTime told{};                  // When the status was written last.
+  MonoTime written_at{};            // When the status was written last.
   bool told_armed = false;          // The status says that workers are armed.
   bool told_end = false;            // The request's end has been told.
   std::optional<WallTime> retry{};  // When the next attempt is due.
@@ -81,7 +81,7 @@ class RequestTable {
   Nanos Pace(const std::string& key, const ProfileRequest& request);
 
   struct QueuePosition {
-    CaptureQueue::Position place{};
+    CaptureQueue::Position position{};
     std::size_t waiting = 0;  // Requests that wait for workers, in all namespaces.
   };
   // Makes the request wait for its turn on `workers`; see CaptureQueue.

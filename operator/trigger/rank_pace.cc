@@ -38,7 +38,7 @@ std::optional<ReportedSign> RankPace::Take(const std::string& group, const std::
   }
   Worker& own = known->second;
   own.step = told.step;
-  own.told = now;
+  own.reported_at = now;
   const std::optional<Usual> usual = UsualOfOthers(workers, key, now);
   if (!usual) return std::nullopt;
   const double own_step = static_cast<double>(told.step.count());
@@ -66,7 +66,7 @@ std::optional<RankPace::Usual> RankPace::UsualOfOthers(const std::map<std::strin
                                                        const std::string& but, MonoTime now) const {
   std::vector<double> times;
   for (const auto& [key, worker] : workers) {
-    if (key != but && worker.told + kFreshPace > now)
+    if (key != but && worker.reported_at + kFreshPace > now)
       times.push_back(static_cast<double>(worker.step.count()));
   }
   if (times.size() < kMinOthers) return std::nullopt;
@@ -81,7 +81,7 @@ void RankPace::Forget(MonoTime now) {
   forgot_ = now;
   for (auto& [group, workers] : groups_) {
     size_ -= std::erase_if(
-        workers, [&](const auto& entry) { return entry.second.told + kForgetPaces < now; });
+        workers, [&](const auto& entry) { return entry.second.reported_at + kForgetPaces < now; });
   }
   std::erase_if(groups_, [](const auto& entry) { return entry.second.empty(); });
 }

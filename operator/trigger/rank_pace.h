@@ -29,7 +29,7 @@ class RankPace {
  private:
   struct Worker {
     Nanos step{};
-    MonoTime told{};
+    MonoTime reported_at{};
     std::uint32_t slow_steps = 0;
     MonoTime since{};  // The latest time at which the first of the slow steps can have begun.
     bool found = false;

@@ -34,7 +34,7 @@ RunRefusal CapturedBy(const std::string& run) {
 TriggerSink::TriggerSink(Dependencies dependencies)
     : deps_(std::move(dependencies)),
       reads_(kReadsPerSecond, kReadBurst, deps_.clock.MonoNow()),
-      known_(kKnownJobs),
+      remembered_(kKnownJobs),
       pods_(kKnownPods) {}
 
 // One alert at a time asks the server and creates a run, so that those that wait are decided from
@@ -212,7 +212,7 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
                                              std::int64_t number, MonoTime until) {
   RETURN_IF_ERROR(TakeStart(trigger.ns, until));
   TriggeredRun run{.name = TriggeredRunName(trigger.name, subject.job, number),
-                   .turn = number - 1,
+                   .rotation = number - 1,
                    .job = subject.job,
                    .alert = AlertId(subject.alert),
                    .alert_name = NameOfAlert(subject.alert),
@@ -244,8 +244,8 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
 
 std::optional<RunRefusal> TriggerSink::Recall(const Subject& subject) {
   MutexLock lock(&mutex_);
-  const Remembered* known =
-      known_.Find(StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job));
+  const Remembered* known = remembered_.Find(
+      StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job));
   if (known == nullptr) return std::nullopt;
   if (!known->run.empty() && WholeSeconds(subject.alert.starts) <= known->captured)
     return CapturedBy(known->run);
@@ -257,8 +257,8 @@ std::optional<RunRefusal> TriggerSink::Recall(const Subject& subject) {
 void TriggerSink::Remember(const Subject& subject, Remembered known) {
   known.forgotten = deps_.clock.MonoNow() + (known.until - deps_.clock.WallNow());
   MutexLock lock(&mutex_);
-  known_.Put(StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job),
-             std::move(known));
+  remembered_.Put(StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job),
+                  std::move(known));
 }
 
 absl::Status TriggerSink::MayStart(const std::string& ns) {

@@ -102,7 +102,7 @@ class TriggerSink final : public AlertSink {
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;  // An alert has its turn.
   ReadShares reads_ ABSL_GUARDED_BY(mutex_);
   StartShares starts_ ABSL_GUARDED_BY(mutex_);
-  RecentMap<Remembered> known_ ABSL_GUARDED_BY(mutex_);
+  RecentMap<Remembered> remembered_ ABSL_GUARDED_BY(mutex_);
   RecentMap<CachedPod> pods_ ABSL_GUARDED_BY(mutex_);
 };
 

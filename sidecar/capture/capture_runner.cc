@@ -21,7 +21,7 @@ CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& deliv
     : clock_(clock),
       source_(source),
       delivery_(delivery),
-      ended_(std::move(ended)),
+      on_end_(std::move(ended)),
       monitor_(monitor),
       thread_([this] { Run(); }) {}
 
@@ -245,7 +245,7 @@ void CaptureRunner::FinishFailed(const std::string& why, LiveCapture& live) {
   EndUndelivered(Outcome::kWorkerLost, StrCat("the sidecar failed: ", why), report);
   (void)RunGuarded("capture", [&] {
     live.delivery().OnEnd(report);
-    if (ended_) ended_(report);
+    if (on_end_) on_end_(report);
   });
   // Also if the calls above failed: otherwise the worker could never be captured again.
   Publish(report);
@@ -260,7 +260,7 @@ void CaptureRunner::Finish(v1::Report& report, LiveCapture& live) {
                             {"bytes", StrCat(report.bytes())},
                             {"url", report.url()}});
   live.delivery().OnEnd(report);
-  if (ended_) ended_(report);
+  if (on_end_) on_end_(report);
   Publish(report);
 }
 

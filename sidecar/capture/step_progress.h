@@ -13,7 +13,7 @@ namespace strobe::session {
 struct StepProgress {
   std::size_t processes = 0;  // How many tell steps of the plan's loop.
   bool begun = false;         // One of them has begun the first step, or a later one.
-  bool ended = false;         // All of them have ended the last step; false without processes.
+  bool finished = false;      // All of them have ended the last step; false without processes.
   // When the first step may begin, if each step took kFast of its usual time; and when the last one
   // may end, if each took kSlow of it. `now` where no pace is known.
   WallTime soonest{}, latest{};

@@ -15,12 +15,12 @@ void LostWorker::OnRecorded(const std::vector<session::Recording>& recordings) {
       (outcome == Outcome::kWorkerLost ? lost_ : kept_) = true;
     }
   }
-  --others_;
+  --other_sources_;
 }
 
 bool LostWorker::IsLost(Nanos since) {
   constexpr Nanos kRestart = std::chrono::seconds(2);
-  const bool lost = others_ == 0 && lost_ && !kept_ && NobodyIsThere();
+  const bool lost = other_sources_ == 0 && lost_ && !kept_ && NobodyIsThere();
   nobody_for_ = lost ? nobody_for_ + since : Nanos{0};
   return nobody_for_ >= kRestart;
 }

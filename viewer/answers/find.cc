@@ -113,7 +113,7 @@ absl::Status Explain(const SearchPlan& plan, Hit& hit) {
   const std::optional<index::Entry> entry = index.EntryAt(track, hit.ordinal);
   if (!entry || plan.names[ref.worker].Has(entry->name)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const EventSource source, SourceOf(plan.run, ref));
-  ASSIGN_OR_RETURN(const std::string_view bytes, source.At(entry->place));
+  ASSIGN_OR_RETURN(const std::string_view bytes, source.At(entry->offset));
   ASSIGN_OR_RETURN(hit.reason, plan.planes.at(source.plane)->texts.Explain(bytes));
   return absl::OkStatus();
 }
@@ -147,7 +147,7 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
     MutexLock lock(&mutex);
     status.Update(here.status());
     if (!here.ok()) return;
-    found.total += here->others;
+    found.total += here->other_matches;
     found.unread += here->unread;
     std::move(here->hits.begin(), here->hits.end(), std::back_inserter(found.hits));
     if (found.hits.size() <= 2 * std::size_t{request.limit}) return;

@@ -124,7 +124,7 @@ class TrackSearcher {
         status = match.status();
       else if (*match != Match::kNone)
         here_.emplace_back(entry, ordinal);
-      found_.others += match.ok() && *match == Match::kOther;
+      found_.other_matches += match.ok() && *match == Match::kOther;
       ++ordinal;
     });
     if (cost_ != 0) plan_.cost += cost_;
@@ -139,7 +139,7 @@ class TrackSearcher {
       found_.unread += reads_all_;
       return Match::kNone;
     }
-    ASSIGN_OR_RETURN(const std::string_view bytes, source_.At(entry.place));
+    ASSIGN_OR_RETURN(const std::string_view bytes, source_.At(entry.offset));
     if (kind_may_match) {
       xplane::Event event;
       RETURN_IF_ERROR(xplane::ParseEvent(bytes, event));

@@ -40,7 +40,7 @@ class Library {
   // listing. Empty if the library cannot tell.
   virtual absl::StatusOr<std::string> StampOf(const std::string& run);
   // The logdirs or the file that is shown, for the page's title and for messages.
-  virtual std::string place() const = 0;
+  virtual std::string location() const = 0;
 
   // OK if there is such a run, NotFound if there is none.
   virtual absl::Status Find(const std::string& run);

@@ -228,16 +228,16 @@ class ReportedStep {
  public:
   ReportedStep(std::string_view loop, std::int64_t number) {
     constexpr std::size_t kSize = offsetof(strobe_agent_api, end_step) + sizeof agent->end_step;
-    if (agent->size >= kSize) told_ = agent->begin_step(loop.data(), loop.size(), number);
+    if (agent->size >= kSize) reported_ = agent->begin_step(loop.data(), loop.size(), number);
   }
   ~ReportedStep() {
-    if (told_ != 0) agent->end_step(told_);
+    if (reported_ != 0) agent->end_step(reported_);
   }
   ReportedStep(const ReportedStep&) = delete;
   ReportedStep& operator=(const ReportedStep&) = delete;
 
  private:
-  std::uint64_t told_ = 0;
+  std::uint64_t reported_ = 0;
 };
 
 }  // namespace trace_me_internal

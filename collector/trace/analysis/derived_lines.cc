@@ -93,7 +93,7 @@ struct Work {
   std::int64_t begin_ps = 0, end_ps = 0;
   std::optional<std::size_t> step{};
   const Launch* launch = nullptr;  // Set when `step` is.
-  std::array<std::string_view, kDerivedStats> told{};
+  std::array<std::string_view, kDerivedStats> stats{};
 };
 
 struct Span {
@@ -149,7 +149,7 @@ absl::StatusOr<std::vector<Work>> ReadWork(const Plane& plane, const Launches& l
         const auto* text = std::get_if<std::string_view>(&stat.value);
         for (std::size_t i = 0; i < kDerivedStats && text != nullptr; ++i) {
           if (stat.name_id != ids[i] || text->empty()) continue;
-          work.told[i] = *text;
+          work.stats[i] = *text;
           tells = true;
         }
       }));
@@ -179,10 +179,10 @@ class PlaneDeriver {
         launches[*work.step].push_back(work.launch);
       }
       for (std::size_t i = 0; i < kDerivedStats; ++i) {
-        if (!work.told[i].empty())
-          Extend(i == kFrameworkOp ? OpName(work.told[i]) : work.told[i], work, told[i]);
+        if (!work.stats[i].empty())
+          Extend(i == kFrameworkOp ? OpName(work.stats[i]) : work.stats[i], work, told[i]);
       }
-      if (!work.told[kFrameworkOp].empty()) AddScopes(work, scopes);
+      if (!work.stats[kFrameworkOp].empty()) AddScopes(work, scopes);
     }
     std::vector<Span> steps;
     for (auto& [step, span] : step_spans) {
@@ -237,7 +237,7 @@ class PlaneDeriver {
   // Adds the scopes of the operation's name. Neighbours share a scope if they also share all scopes
   // around it.
   static void AddScopes(const Work& work, std::vector<std::vector<Span>>& scopes) {
-    const std::string_view path = OpName(work.told[kFrameworkOp]);
+    const std::string_view path = OpName(work.stats[kFrameworkOp]);
     std::size_t depth = 0;
     bool shared = true;
     for (std::size_t end = path.find('/'); end != std::string_view::npos && depth < 64;

@@ -24,7 +24,7 @@ struct CallPosition {
 };
 
 struct PlacedCall {
-  const CallPosition* place = nullptr;
+  const CallPosition* position = nullptr;
   std::int64_t begin_ns = 0, end_ns = 0;
 };
 
@@ -49,8 +49,8 @@ class OperationMaker {
         placed.push_back({place, call.begin_ns, call.end_ns});
     }
     std::sort(placed.begin(), placed.end(), [](const PlacedCall& a, const PlacedCall& b) {
-      return std::tie(a.begin_ns, a.end_ns, a.place->type) <
-             std::tie(b.begin_ns, b.end_ns, b.place->type);
+      return std::tie(a.begin_ns, a.end_ns, a.position->type) <
+             std::tie(b.begin_ns, b.end_ns, b.position->type);
     });
     std::vector<std::int64_t> step_begin(job_.steps.size(), kUnknownBegin);
     for (std::uint32_t i = 0; i < job_.steps.size(); ++i) {
@@ -120,16 +120,16 @@ class OperationMaker {
   void AddCall(std::uint32_t worker, const std::vector<PlacedCall>& placed, std::size_t index,
                const std::vector<std::int64_t>& step_begin) {
     const PlacedCall& call = placed[index];
-    const CallPosition& place = *call.place;
+    const CallPosition& place = *call.position;
     JobStep& step = job_.steps[place.step];
-    const bool first = index == 0 || placed[index - 1].place->step != place.step;
+    const bool first = index == 0 || placed[index - 1].position->step != place.step;
     std::int64_t begin = step_begin[place.step];
     std::vector<std::uint32_t> after;
     if (first) {
       first_of_step_ = index;
       first_operation_ = step.operations.size();
       // What was done since the last call of the step before belongs to this step.
-      if (index > 0 && placed[index - 1].place->step + 1 == place.step)
+      if (index > 0 && placed[index - 1].position->step + 1 == place.step)
         begin = placed[index - 1].end_ns;
     } else {
       // Waits for the call that ended last before this one began. Calls that had not ended ran

@@ -80,7 +80,7 @@ class AgentDirectory {
     std::uint64_t bytes = 0;
   };
   mutable Mutex ended_mutex_;
-  mutable std::map<std::string, KeptFile> ended_ ABSL_GUARDED_BY(ended_mutex_);  // By path.
+  mutable std::map<std::string, KeptFile> kept_ ABSL_GUARDED_BY(ended_mutex_);  // By path.
 };
 
 // Orders that request nothing.

@@ -165,14 +165,14 @@ ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTi
   return {.recorder = StrCat("capture ", plan.capture_id(), " of ", plan.request()),
           .container = plan.container(),
           .wants = [&plan](const Rank& rank) { return IsWanted(plan, rank); },
-          .places = PlacesOf(announced),
+          .announced_ranks = PlacesOf(announced),
           .level = plan.tracers().host(),
           .filter = plan.tracers().host_filter() == 0 ? ~0u : plan.tracers().host_filter(),
           .idle_level = options_.idle_level,
           .devices = plan.tracers().device() > 0,
           .framework_processes = std::move(framework_processes),
           .look_back_to_ns = look_back_to_ns,
-          .ended = plan.look_back_ns() > 0 && directory_.keeps_ended(),
+          .ended_programs = plan.look_back_ns() > 0 && directory_.keeps_ended(),
           .framework_ports =
               PortsOf({plan.framework_servers().begin(), plan.framework_servers().end()}),
           .attend_until_ns = static_cast<std::uint64_t>(
@@ -201,7 +201,7 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
     if (plan.steps() == 0) return false;
     const session::StepProgress progress = progress_now();
     stepping = stepping || progress.processes > 0;
-    return stepping && (progress.ended || progress.processes == 0);
+    return stepping && (progress.finished || progress.processes == 0);
   };
   // The first step may come before the time at which it was expected.
   const auto step_is_near = [&] {

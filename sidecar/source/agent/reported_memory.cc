@@ -34,8 +34,8 @@ void AskForMemory(const wire::RingFile& file, std::uint64_t now) {
 
 std::optional<session::SeenMemory> ReportedMemory::Look() {
   const MonoTime mono = clock_.MonoNow();
-  const bool ask = !asked_ || mono - *asked_ >= kAskForMemoryEvery;
-  if (ask) asked_ = mono;
+  const bool ask = !asked_at_ || mono - *asked_at_ >= kAskForMemoryEvery;
+  if (ask) asked_at_ = mono;
   const std::uint64_t now = wire::MonotonicNs();
   std::optional<session::SeenMemory> closest;
   for (const std::string& path : RingFiles(directory_.path())) {

@@ -24,7 +24,7 @@ class ReportedMemory {
  private:
   const Clock& clock_;
   const AgentDirectory& directory_;
-  std::optional<MonoTime> asked_{};
+  std::optional<MonoTime> asked_at_{};
 };
 
 }  // namespace strobe

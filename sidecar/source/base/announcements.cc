@@ -145,7 +145,7 @@ std::string ProcessName(std::uint32_t pid, std::uint64_t began) {
   return StrCat(pid, "-", static_cast<std::uint32_t>(began));
 }
 
-Rank Announcement::place() const {
+Rank Announcement::job_rank() const {
   const auto known = [](const std::optional<std::uint32_t>& number) {
     return number ? std::int64_t{*number} : -1;
   };
@@ -155,7 +155,7 @@ Rank Announcement::place() const {
 AnnouncedRanks PlacesOf(const std::vector<Announcement>& processes) {
   AnnouncedRanks places;
   for (const Announcement& process : processes) {
-    if (const Rank place = process.place()) places.emplace(process.process(), place);
+    if (const Rank place = process.job_rank()) places.emplace(process.process(), place);
   }
   return places;
 }
@@ -183,7 +183,7 @@ std::vector<Announcement> InprocTargets(const v1::CapturePlan& plan,
         !process.address.empty() && (plan.steps() == 0 || !plan.framework_servers().empty());
     return !process.trains || (servers_are_asked && by_server) ||
            (!plan.container().empty() && process.container != plan.container()) ||
-           !IsWanted(plan, process.place());
+           !IsWanted(plan, process.job_rank());
   });
   return all;
 }

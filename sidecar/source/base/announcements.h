@@ -49,7 +49,7 @@ struct Announcement {
   // "<program> <pid>", as for other rows of processes; with the framework if there are several.
   std::string label() const;
   std::string process() const { return ProcessName(pid, began); }
-  Rank place() const;
+  Rank job_rank() const;
 };
 
 // The places of processes by their names; see Announcement::process.

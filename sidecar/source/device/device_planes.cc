@@ -68,7 +68,7 @@ std::uint32_t DevicePlanes::PlaneOf(const wire::DeviceRecord& device, std::strin
 std::map<std::uint32_t, std::vector<HostCall>> DevicePlanes::Add(const DeviceTrace& trace) {
   const DeviceActivity& activity = trace.activity;
   std::map<std::uint32_t, std::vector<HostCall>> calls;
-  if (!trace.clock.known()) return calls;
+  if (!trace.clock.is_known()) return calls;
 
   std::map<std::uint32_t, std::uint32_t> planes;  // Keyed by the program's ordinals.
   for (const wire::DeviceRecord& device : activity.devices)

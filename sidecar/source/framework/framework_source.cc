@@ -161,7 +161,7 @@ std::vector<FrameworkSource::Server> FrameworkSource::Servers(const v1::CaptureP
     if (!known && IsWanted(plan, std::nullopt)) given.push_back({address});
   }
   for (const Announcement& process : processes) {
-    if (!process.address.empty() && IsWanted(plan, process.place()))
+    if (!process.address.empty() && IsWanted(plan, process.job_rank()))
       announced.push_back({process.address, process});
   }
   if (announced.empty()) return given;

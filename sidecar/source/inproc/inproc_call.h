@@ -95,7 +95,7 @@ class InprocHold {
   void Read();
 
   const std::unique_ptr<InprocConnection> connection_;
-  const bool asked_;
+  const bool was_asked_;
   bool wanted_ = false;
   bool leads_ = true;
   bool safe_ = false;

@@ -35,7 +35,7 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                           const InprocCallbacks& callbacks) {
   FrameworkAnswer answer{.address = process.label(),
                          .who = StrCat(process.framework, " in ", process.label()),
-                         .rank = process.place(),
+                         .rank = process.job_rank(),
                          .beside = process.beside,
                          .counts_steps = plan.steps() > 0};
   InprocLimits asked = limits;
@@ -132,7 +132,7 @@ std::vector<v1::Source> InprocSource::Probe(Nanos) {
     source.set_address(process.label());
     source.set_detail(StrCat(process.framework, " ", process.version));
     source.set_ready(true);
-    if (const Rank rank = process.place()) *source.add_ranks() = *rank;
+    if (const Rank rank = process.job_rank()) *source.add_ranks() = *rank;
   }
   for (const FailedStart& failed : Processes().failed) {
     v1::Source& source = sources.emplace_back();

@@ -53,12 +53,12 @@ KinetoClient* KinetoClients::Note(const KinetoQuestion& question, MonoTime now) 
   if (found == clients_.end() && clients_.size() >= kMaxClients) return nullptr;
   KinetoClient& client = clients_[question.socket];
   const MonoTime asked = now - std::clamp(question.age, Nanos{0}, kUsualInterval);
-  if (found != clients_.end()) client.gaps = {client.gaps[1], asked - client.asked};
+  if (found != clients_.end()) client.gaps = {client.gaps[1], asked - client.asked_at};
   client.socket = question.socket;
   client.pids = question.pids;
   client.began = question.began;
   client.idle = question.idle;
-  client.asked = asked;
+  client.asked_at = asked;
   return &client;
 }
 
@@ -101,7 +101,7 @@ void KinetoClients::Advance(MonoTime now) {
   constexpr int kMissedQuestions = 3;
   std::erase_if(clients_, [&](const auto& entry) {
     const KinetoClient& client = entry.second;
-    return now - client.asked > kMissedQuestions * client.Interval() + seconds(1);
+    return now - client.asked_at > kMissedQuestions * client.Interval() + seconds(1);
   });
   for (auto& [socket, delivery] : deliveries_) {
     if (delivery.stage == Stage::kWaiting && IsTooLate(delivery.order, now))

@@ -29,7 +29,7 @@ struct KinetoClient {
   // beside ours.
   std::optional<std::uint64_t> began{};
   bool idle = false;                   // Its profiler was free when it asked last.
-  MonoTime asked{};                    // When it asked last.
+  MonoTime asked_at{};                 // When it asked last.
   std::array<Nanos, 2> gaps{};         // Between its last questions; 0 = not known.
   std::optional<MonoTime> occupied{};  // When an order that nobody awaits any more has ended.
 

@@ -81,7 +81,7 @@ std::vector<Rank> RanksOfClients(const std::vector<KinetoClient>& clients,
                      [&](const Announcement& one) { return IsOfClient(one, client); });
     const auto program = by_pid.find(client.pid());
     if (process != announced.end())
-      ranks.push_back(process->place());
+      ranks.push_back(process->job_rank());
     else
       ranks.push_back(program == by_pid.end() ? std::nullopt : program->second);
   }
@@ -163,7 +163,7 @@ class KinetoCapture {
   }
 
   std::vector<FrameworkAnswer> Take() {
-    const std::uint64_t max_bytes = MaxTrace(plan_, room());
+    const std::uint64_t max_bytes = MaxTrace(plan_, headroom());
     ParallelFor(runs_.size(), kConverters, [&](std::size_t i) {
       KinetoRun& run = runs_[i];
       if (!run.signs.finished) return;
@@ -181,7 +181,7 @@ class KinetoCapture {
     return answers;
   }
 
-  std::uint64_t room() const { return room_; }
+  std::uint64_t headroom() const { return headroom_; }
 
  private:
   void Begin(const KinetoClient& client, const std::string& label) {
@@ -193,7 +193,7 @@ class KinetoCapture {
                                          options.max_duration, NewKinetoTrace(options.directory));
     run.trace = KinetoTracePath(run.delivery.order, client.pid());
     run.delivery.gone = !daemon_.Assign(client.socket, run.delivery.order);
-    room_ = MemoryHeadroom(kTraceCopies * runs_.size());
+    headroom_ = MemoryHeadroom(kTraceCopies * runs_.size());
   }
 
   void Decide(CallVerdict verdict, KinetoRun& run) {
@@ -228,7 +228,7 @@ class KinetoCapture {
   KinetoDaemon& daemon_;
   const v1::CapturePlan& plan_;
   RecordingTimes& times_;
-  std::uint64_t room_ = 0;
+  std::uint64_t headroom_ = 0;
   std::vector<KinetoRun> runs_;
 };
 
@@ -347,7 +347,8 @@ std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan, const C
   times.Finish();
   if (!stopped) collecting();
   std::vector<FrameworkAnswer> answers = capture.Take();
-  std::vector<Recording> recordings = JoinAnswers(plan, times, capture.room(), std::move(answers));
+  std::vector<Recording> recordings =
+      JoinAnswers(plan, times, capture.headroom(), std::move(answers));
   for (Recording& recorded : recordings) recorded.has_torch_options = true;
   return recordings;
 }

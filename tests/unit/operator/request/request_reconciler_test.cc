@@ -554,7 +554,7 @@ TEST_F(RequestReconcilerTest, TellsWhatKubernetesKnowsOfAPodWhoseWorkerIsLost) {
   fleet_["b"].dies = true;
   cluster_.pods[1].states.push_back({.name = "trainer",
                                      .restarts = 1,
-                                     .ended = "OOMKilled",
+                                     .end_reason = "OOMKilled",
                                      .exit_code = 137,
                                      .ended_at = time_.WallNow() + 1s});
   Loop(60s);
