@@ -95,7 +95,7 @@ class Viewer {
   std::vector<std::shared_ptr<Loader>> TakeEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Frees the evicted loaders that the last request was waiting for.
   void FreeEvicted();
-  // The same, null only if the run still has to wait after `wait`.
+  // Like TryLoaderOf, but waits up to `wait` for a free slot. Null on timeout.
   std::shared_ptr<Loader> LoaderOf(const std::string& run, Nanos wait, const std::string& asker);
   // Null if the run is still being read after `wait`, or without a loader. After an error the
   // loader is forgotten.
@@ -110,7 +110,7 @@ class Viewer {
   // The run as far as it was read after `wait`. Others are evicted if there is no room for it in
   // the process.
   absl::StatusOr<Current> Open(const std::string& name, Nanos wait, const std::string& asker);
-  // The same; a run whose traces are others now is read again.
+  // Like Open, but a run whose traces have changed is read again.
   absl::StatusOr<Current> OpenFresh(const std::string& name, Nanos wait, const std::string& asker);
   // Answers from the run that the query names. Unavailable if it is still being read after `wait`.
   // Aborted if the query is about another `version` of it, whose rows had other numbers.

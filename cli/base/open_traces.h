@@ -49,7 +49,7 @@ bool HasTraces(const std::string& folder);
 
 // A text that is another one after traces of the run were added, replaced or removed.
 absl::StatusOr<std::string> StampOfTraces(ObjectStore& store, const std::string& run);
-// The same for a file, or for the traces directly in a folder.
+// Like StampOfTraces(store, run), for a file or for the traces directly in a folder.
 absl::StatusOr<std::string> StampOfTraces(const std::string& path);
 
 // The name of the logdir's newest run. NotFound when there is none.

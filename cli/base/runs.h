@@ -39,7 +39,7 @@ std::vector<std::string> FirstRuns(ObjectStore& store, const std::vector<std::st
 // Reads the manifest of a run or, without a readable one, lists its objects. A failure becomes the
 // summary's problem.
 RunSummary ReadRun(ObjectStore& store, const std::string& run);
-// The same for many runs at a time, in their order.
+// Like ReadRun, for many runs at a time, in their order.
 std::vector<RunSummary> ReadRuns(ObjectStore& store, const std::vector<std::string>& runs);
 
 // A line for each run.

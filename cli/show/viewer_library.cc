@@ -64,7 +64,7 @@ class RunsOfLogdirs final : public viewer::Library {
     ASSIGN_OR_RETURN(std::vector<std::string> folders, ListRuns(*locations_.front().store));
     const auto first = std::find(folders.begin(), folders.end(), locations_.front().location.run);
     if (first != folders.end()) std::rotate(folders.begin(), first, first + 1);
-    // Those behind are not asked for, because each takes a request.
+    // Later folders are not checked, because each takes a request.
     const std::size_t checked = std::min({most, folders.size(), kCheckedRuns});
     std::vector<std::string> runs = FirstRuns(*locations_.front().store, folders, checked);
     if (runs.size() == checked && most > checked) {

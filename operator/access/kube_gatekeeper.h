@@ -48,7 +48,7 @@ class KubeGatekeeper final : public Gatekeeper {
         runs_(clock, requests, options_.seal_keys) {}
 
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override;
-  // The same for a schedule or trigger, which may be much older than its requests.
+  // Judges a schedule or trigger, which may be much older than its requests.
   absl::StatusOr<std::string> WhyNotAdmitted(const RunCreator& creator);
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
                                       const EarlierCaptures& earlier, Nanos within) override;
@@ -58,8 +58,8 @@ class KubeGatekeeper final : public Gatekeeper {
                                       Nanos within);
   // The run was not created after all.
   void ForgetRun(const std::string& ns, const std::string& name);
-  std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
-                                      const EarlierCaptures& earlier) override;
+  std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest& request,
+                                              const EarlierCaptures& earlier) override;
   absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) override;
   std::string WhyNoMoreRequests(const std::string& ns) override;
   absl::StatusOr<std::string> WhyNoMore(CreatorKind kind, const std::string& ns,

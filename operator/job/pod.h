@@ -19,7 +19,8 @@ struct ContainerInfo {
   std::map<std::string, std::string> env{};
   // How many processes of the job it runs, as far as its command tells; 0 = not known.
   std::size_t processes = 0;
-  // The same, only where nothing else can be meant: one number, in one option of the command.
+  // Like `processes`, but only where nothing else can be meant: one number, in one option of the
+  // command.
   std::size_t certain_processes = 0;
 };
 

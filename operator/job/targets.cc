@@ -133,7 +133,7 @@ Target MissingTarget(std::string name, int rank, std::string message) {
 
 struct Members {
   std::vector<const PodInfo*> pods{};  // The pods that are workers of the job.
-  std::size_t coordinators = 0;        // Those of them whose role is only to coordinate.
+  std::size_t coordinators = 0;        // Pods whose role is only to coordinate.
   std::size_t finished = 0;            // Workers whose pods have succeeded; not among `pods`.
 };
 

@@ -85,7 +85,7 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
 struct Granted {
   std::string value{};               // Empty if none of them gives anything.
   bool differ = false;               // They do not give the same.
-  std::vector<std::string> named{};  // Those that give something, and what.
+  std::vector<std::string> named{};  // The policies that give something, and what.
 };
 
 // `of` returns a policy's value as text, or an empty text.

@@ -122,8 +122,10 @@ RequestReconciler::MaybeResult RequestReconciler::HoldBack(const std::string& ke
                                                            Nanos max_age) {
   ASSIGN_OR_RETURN(const std::string unknown, deps_.gatekeeper->WhyNotAdmitted(request));
   if (!unknown.empty() || !request.requester) return end_.Refuse(request, "NotAdmitted", unknown);
-  // Glance() is cheap, so it comes first: many requests may wait, and each asks again and again.
-  if (const std::optional<PolicyVerdict> verdict = deps_.gatekeeper->Glance(request, earlier))
+  // JudgeFromCache() is cheap, so it comes first: many requests may wait, and each asks again and
+  // again.
+  if (const std::optional<PolicyVerdict> verdict =
+          deps_.gatekeeper->JudgeFromCache(request, earlier))
     return Hold(key, request, earlier, *verdict);
   const std::optional<MonoTime> allowed = table_.AllowedAt(key, request, number);
   if (allowed && deps_.clock.MonoNow() - *allowed <= max_age) return std::nullopt;

@@ -249,13 +249,13 @@ std::optional<RunRefusal> TriggerSink::Recall(const Subject& subject) {
   if (known == nullptr) return std::nullopt;
   if (!known->run.empty() && WholeSeconds(subject.alert.starts) <= known->captured)
     return CapturedBy(known->run);
-  if (known->until > deps_.clock.WallNow() && known->forgotten > deps_.clock.MonoNow())
+  if (known->until > deps_.clock.WallNow() && known->expires_mono > deps_.clock.MonoNow())
     return known->refusal;
   return std::nullopt;
 }
 
 void TriggerSink::Remember(const Subject& subject, Remembered known) {
-  known.forgotten = deps_.clock.MonoNow() + (known.until - deps_.clock.WallNow());
+  known.expires_mono = deps_.clock.MonoNow() + (known.until - deps_.clock.WallNow());
   MutexLock lock(&mutex_);
   remembered_.Put(StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job),
                   std::move(known));

@@ -63,9 +63,10 @@ class TriggerSink final : public AlertSink {
   // What is known of a trigger and a job without asking again.
   struct Remembered {
     RunRefusal refusal{};
-    WallTime until{};      // The refusal holds for every alert until then.
-    MonoTime forgotten{};  // The same time, for when somebody sets the clock back meanwhile.
-    WallTime captured{};   // Alerts that had begun by then are captured.
+    WallTime until{};  // The refusal holds for every alert until then.
+    // `until` on the monotonic clock, so that a wall clock set back cannot extend it.
+    MonoTime expires_mono{};
+    WallTime captured{};  // Alerts that had begun by then are captured.
     std::string run{};
   };
   // Where an alert's pod belongs.

@@ -11,7 +11,8 @@ void LostWorker::OnRecorded(const std::vector<session::Recording>& recordings) {
   for (const session::Recording& recording : recordings) {
     for (const v1::ProcessReport& row : recording.processes) {
       const auto outcome = static_cast<Outcome>(row.outcome());
-      if (outcome == Outcome::kNoSource) continue;  // Such as a server that injection configured.
+      if (outcome == Outcome::kNoSource)
+        continue;  // For example a server that injection configured.
       (outcome == Outcome::kWorkerLost ? lost_ : kept_) = true;
     }
   }

@@ -222,8 +222,8 @@ std::vector<bool> UploadDelivery::Store(const v1::Report& report,
     stored.assign(traces.size(), false);
     status.Update(saved);
   }
-  // Such a trace is uploaded from memory instead of being lost. It is lost only if this process
-  // ends meanwhile.
+  // A trace that could not be stored is uploaded from memory instead of being lost. It is lost only
+  // if this process ends meanwhile.
   if (!status.ok())
     LogWarning("a trace does not fit into the spool and is uploaded from memory",
                {{"capture", report.capture_id()}, {"error", MessageOf(status)}});

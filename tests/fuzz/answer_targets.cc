@@ -221,7 +221,7 @@ bool Answers(std::string_view bytes) {
   RequireTaken(request, PendingStatus(request, "Reason", raw, time.WallNow()));
   RequireReported(result.message + "; " + result.sync_message);
   RequireReported(raw);
-  // The same for text that comes from a store or from the command line.
+  // Text may also come from a store or from the command line.
   AttemptResult odd = result;
   odd.message = odd.manifest_error = raw;
   CaptureSpec spec = request.capture;

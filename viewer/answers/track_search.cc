@@ -178,12 +178,12 @@ class TrackSearcher {
   const TextSet& names_;
   const std::uint64_t first_;  // See First.
   EventSource source_;
-  const PlaneMatches* plane_ = nullptr;                // Null when only names are searched.
-  bool reads_all_ = false;                             // Every event's arguments are searched.
-  bool may_read_ = false;                              // Those of the present block are searched.
-  std::uint64_t mask_ = 0;                             // Which blocks may hold hits.
-  std::uint32_t blocks_ = 0;                           // How many were looked at.
-  std::uint64_t cost_ = 0;                             // What the block at hand costs.
+  const PlaneMatches* plane_ = nullptr;  // Null when only names are searched.
+  bool reads_all_ = false;               // Every event's arguments are searched.
+  bool may_read_ = false;                // The present block's arguments are searched.
+  std::uint64_t mask_ = 0;               // Which blocks may hold hits.
+  std::uint32_t blocks_ = 0;             // How many were looked at.
+  std::uint64_t cost_ = 0;               // What the block at hand costs.
   std::vector<std::pair<Entry, std::uint32_t>> here_;  // The block's hits, with their ordinals.
   TrackHits found_;
 };

@@ -26,7 +26,7 @@ class EventSplitter {
   // file is damaged there.
   struct Extent {
     std::uint32_t begin = 0, end = 0;
-    std::uint64_t stray_brackets = 0;  // Those before it.
+    std::uint64_t stray_brackets = 0;  // Brackets before the event.
   };
   // What could not be read: pieces of the file, each an event or more, and the first one's place.
   struct Damage {

@@ -29,7 +29,7 @@ struct ProgramWishes {
   std::string container{};
   // Only programs with these ranks are recorded; see IsWanted.
   std::function<bool(const Rank&)> wants = [](const Rank&) { return true; };
-  AnnouncedRanks announced_ranks{};  // Those that processes announced; see PlaceIn.
+  AnnouncedRanks announced_ranks{};  // See PlaceIn.
   std::uint32_t level = 0, filter = ~0u;
   std::uint32_t idle_level = 0;  // The flight recorder's level, which continues.
   bool devices = false;

@@ -77,7 +77,7 @@ bool IsAbandoned(const FileDescriptor& file) {
   return flock(file.get(), LOCK_SH | LOCK_NB) == 0 && HasName(file);
 }
 
-// The same for a program that left the first lock to a child, which C code forked.
+// Like IsAbandoned, for a program that left the first lock to a child, which C code forked.
 bool IsLeftToChild(const Announcement& process, const FileDescriptor& file) {
   if (!process.process_lock) return false;
   struct flock lock = wire::ByteLock(F_WRLCK, 0);

@@ -36,7 +36,7 @@ struct KinetoClient {
   std::uint32_t pid() const { return pids.front(); }
   // How often it asks.
   Nanos Interval() const;
-  // The same for people: "1s".
+  // The interval as text: "1s".
   static std::string Words(Nanos interval);
   // Its name is "torch <pid>"; `several` tells processes with the same ID apart.
   std::string Label(bool several) const;

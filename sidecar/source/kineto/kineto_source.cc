@@ -270,8 +270,8 @@ std::vector<Announcement> KinetoSource::LeftToInproc(std::vector<Announcement> a
   return WithoutClients(std::move(announced), daemon_.clients());
 }
 
-KinetoSource::ToRecord KinetoSource::Look() const {
-  ToRecord found{daemon_.clients(), {}};
+KinetoSource::KinetoTargets KinetoSource::Look() const {
+  KinetoTargets found{daemon_.clients(), {}};
   if (found.clients.empty()) return found;
   found.announced = ReadAnnouncements(agent_directory_);
   found.clients = WithoutAnnounced(std::move(found.clients), found.announced);

@@ -34,12 +34,12 @@ class KinetoSource final : public session::Source {
   std::vector<Announcement> LeftToInproc(std::vector<Announcement> announced) const;
 
  private:
-  struct ToRecord {
+  struct KinetoTargets {
     std::vector<KinetoClient> clients{};    // The processes that this source records.
     std::vector<Announcement> announced{};  // All that announced themselves.
   };
   // Reads the agent directory only if a process asks.
-  ToRecord Look() const;
+  KinetoTargets Look() const;
 
   const Clock& clock_;
   KinetoDaemon& daemon_;

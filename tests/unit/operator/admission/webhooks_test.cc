@@ -34,7 +34,8 @@ class StuckGatekeeper final : public Gatekeeper {
     let_go.Wait();
     return PolicyVerdict{};
   }
-  std::optional<PolicyVerdict> Glance(const ProfileRequest&, const EarlierCaptures&) override {
+  std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest&,
+                                              const EarlierCaptures&) override {
     return std::nullopt;
   }
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }

@@ -119,8 +119,8 @@ class FakeGatekeeper final : public Gatekeeper {
     asked.push_back(requester.username + " " + std::to_string(earlier.active));
     return Verdict(request, earlier);
   }
-  std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
-                                      const EarlierCaptures& earlier) override {
+  std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest& request,
+                                              const EarlierCaptures& earlier) override {
     ++glances;
     const absl::StatusOr<PolicyVerdict> now = Verdict(request, earlier);
     if (!now.ok() || now->kind != PolicyVerdict::Kind::kWait) return std::nullopt;

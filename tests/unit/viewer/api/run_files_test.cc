@@ -21,7 +21,7 @@ constexpr char kManifest[] = R"({"request": "ml/look", "requester": "<b>jane</b>
     {"name": "w1", "outcome": "LateStart", "message": "late"},
     {"name": "w2", "outcome": "WorkerLost"}]})";
 
-// The same run in two logdirs.
+// One run in two logdirs.
 class TwoLogdirs final : public Library {
  public:
   TwoLogdirs() {
