@@ -45,9 +45,9 @@ WorkerPace PaceOf(const std::string& worker, const v1::DescribeResponse& descrip
   return pace;
 }
 
-// The sources in the trainer, for people: "Framework at localhost:9012", "Agent at /strobe, local
-// ranks 0, 1". A number that is not told as a local rank is called a rank. Those that cannot record
-// say why not.
+// The sources in the trainer, human-readable: "Framework at localhost:9012", "Agent at /strobe,
+// local ranks 0, 1". A number that is not told as a local rank is called a rank. Those that cannot
+// record say why not.
 std::vector<std::string> SourcesOf(const v1::DescribeResponse& description) {
   std::vector<std::string> told;
   for (const v1::Source& source : description.sources()) {
@@ -84,7 +84,7 @@ Nanos LongestLead(const CaptureSpec& spec) {
   return spec.at ? kFarthest : spec.delay.value_or(Nanos{0}) + kPlanning;
 }
 
-// Takes over what an operator before us told a worker that it armed.
+// Takes over what the previous leader told a worker that it armed.
 void Adopt(const v1::Report& report, const CaptureSpec& spec, Member& member) {
   member.state = MemberState::kArmed;
   member.result.armed = true;
@@ -185,7 +185,7 @@ void AttemptPreflight::Settle() {
     // The workers that are armed already cannot be given another instant.
     state_.result.plan = PlanOf(member.result.report.plan());
   }
-  // Only an operator before us can have made a plan at this point. A test of preflight records
+  // Only the previous leader can have made a plan at this point. A test of preflight records
   // nothing, whatever a sidecar claims, so there is nothing to take over.
   const std::optional<StartPlan>& plan = state_.result.plan;
   state_.taken_over =

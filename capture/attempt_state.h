@@ -23,7 +23,7 @@ enum class MemberState {
   kChecking,  // Its answer to preflight is awaited.
   kReady,     // It can record.
   kArming,    // It was sent a plan; its answer is awaited.
-  kArmed,     // It accepted the plan, from us or from an operator before us, and carries it out.
+  kArmed,     // It accepted the plan, from us or from the previous leader, and carries it out.
   kEnded,     // Its outcome is final.
 };
 
@@ -71,7 +71,7 @@ struct AttemptState {
   std::vector<Member> members{};
   AttemptResult result{};  // Its `workers` stay empty until all members have ended.
   WallTime deadline{};     // When every trace should be in the logdir; set with result.plan.
-  // Workers that an operator before us armed recorded already when preflight ended. Nobody can join
+  // Workers that the previous leader armed recorded already when preflight ended. Nobody can join
   // them any more, and too few of them is no reason to end their recordings.
   bool taken_over = false;
   std::string cancel_reason{};  // Empty until somebody cancels.

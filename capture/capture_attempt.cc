@@ -231,7 +231,7 @@ void CaptureAttempt::OnCancel(const std::string& reason) {
 
 void CaptureAttempt::OnEndEarly() {
   if (ended_early_ || state_.phase >= Phase::kPublishing) return;
-  // Only the workers' answers tell whether they record already for an operator before us.
+  // Only the workers' answers tell whether they record already for the previous leader.
   if (state_.phase == Phase::kPreflight && preflight_.IsAsking()) {
     end_asked_ = true;
     return;

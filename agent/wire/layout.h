@@ -133,7 +133,7 @@ struct FileHeader {
   // Changed whenever the ports were written, and to make a program whose devices are recorded look
   // again whether it listens on one of them.
   std::atomic<std::uint32_t> framework_ports_reported;
-  char recorder[kRecorderBytes];  // The holder of the lease, for people. Not NUL-terminated.
+  char recorder[kRecorderBytes];  // The holder of the lease, human-readable. Not NUL-terminated.
 
   // Fields that the program writes while it runs.
   alignas(128) std::atomic<std::uint32_t> rings;  // Number of rings in use so far; never decreases.

@@ -2,10 +2,10 @@
 // which pods wait for a sidecar in vain. Remembers it for some seconds. Safe for concurrent use.
 //
 // A stranger who reaches the webhooks' port can send pods of namespaces that do not exist, which
-// the API server does not tell from empty ones. What he can take from others is bounded. Callers
-// share what is read, by rate and at once. Namespaces that have a LimitRange, a ResourceQuota or
-// something from a policy exist for certain, and only they need what is read here: a further rate
-// is kept for those that were seen with one, and they are the last to be forgotten.
+// the API server does not tell from empty ones. What a stranger can take from others is bounded.
+// Callers share what is read, by rate and at once. Namespaces that have a LimitRange, a
+// ResourceQuota or something from a policy exist for certain, and only they need what is read here:
+// a further rate is kept for those that were seen with one, and they are the last to be forgotten.
 #pragma once
 #include <cstddef>
 #include <map>

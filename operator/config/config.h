@@ -55,7 +55,7 @@ struct AlertReceiverConfig {
 };
 
 struct NotifyConfig {
-  std::string url{};  // Is told how captures end; empty = nobody is told. See kube::MakeReceiver.
+  std::string url{};  // Is told how captures end; empty = no notification. See kube::MakeReceiver.
   std::string format = "CloudEvents";  // Or "Grafana".
   std::string source = "strobe-operator";
   std::string directory{};

@@ -89,7 +89,7 @@ struct ReconcilerDependencies {
   Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
   std::string viewer_url{};          // See viewer_link.h; empty = finished requests have no link.
   CaptureReporter* reporter = nullptr;  // Null: captures have no report.
-  CaptureNotifier* notifier = nullptr;  // Null: nobody is told.
+  CaptureNotifier* notifier = nullptr;  // Null: no notification is sent.
 
   // A request that only preflights is no capture: it counts neither for policies nor in metrics.
 

@@ -42,7 +42,7 @@ constexpr int kRestAfterLook = 4;
 constexpr Nanos kVerdictAge = seconds(1);
 constexpr Nanos kJudgeLimit = seconds(20);
 
-// Whether an operator before us has begun this very attempt.
+// Whether the previous leader has begun this very attempt.
 bool Resumes(const ProfileRequest& request, int number) {
   return request.status.attempt == number && !request.status.retry_time;
 }

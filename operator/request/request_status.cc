@@ -276,7 +276,7 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
   status.progress = Shortened(progress.states);
   status.preflight.clear();  // The answers to an earlier attempt.
   status.run = RunUrl(request, RunOfAttempt(request.capture.run, attempt));
-  // A plan that preflight knows is that of an operator before us, which has told of the start.
+  // A plan that preflight knows is that of the previous leader, which has told of the start.
   const bool taken_over =
       progress.phase == Phase::kPreflight && progress.plan && progress.plan->instant <= now;
   const bool started = (taken_over || progress.phase >= Phase::kDelay) && progress.armed > 0;

@@ -11,7 +11,7 @@
 namespace strobe {
 
 // Each function returns the request's new status. Conditions whose value has changed get the time
-// `now`. `reason` is one CamelCase word; `message` is for people.
+// `now`. `reason` is one CamelCase word; `message` is human-readable.
 
 // No attempt has begun, for a reason that may pass.
 RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,

@@ -87,7 +87,7 @@ class RequestTable {
   // Makes the request wait for its turn on `workers`; see CaptureQueue.
   QueuePosition EnterQueue(const std::string& key, WallTime since,
                            const std::set<std::string>& workers);
-  // Gives the request its turn on `workers` at once: an operator before us began this capture.
+  // Gives the request its turn on `workers` at once: the previous leader began this capture.
   void HoldQueue(const std::string& key, const std::set<std::string>& workers);
   // Ends the request's turns and waits, and wakes the requests whose turn it has become.
   void LeaveQueue(const std::string& key);

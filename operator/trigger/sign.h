@@ -15,7 +15,7 @@
 namespace strobe {
 
 enum class SignKind { kStepsSlower, kNoStep, kMemoryNearLimit, kSlowerThanOthers };
-// For people and metrics: "StepsSlower", "NoStep", "MemoryNearLimit", "SlowerThanOthers".
+// For messages and metrics: "StepsSlower", "NoStep", "MemoryNearLimit", "SlowerThanOthers".
 std::string_view NameOf(SignKind kind);
 
 struct SlowSteps {

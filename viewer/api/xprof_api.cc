@@ -15,6 +15,7 @@
 #include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/parse_tuple.h"
 #include "viewer/answers/details.h"
 #include "viewer/answers/find.h"
 
@@ -253,9 +254,7 @@ void ForEachVisible(const Worker& worker, const Track& track, const Selection& a
 // Details of one event. XProf's page sends its name and times too, but the uid alone is exact.
 absl::Status OneEvent(const LoadedRun& run, const http::Query& query, const convert::Sink& sink) {
   std::uint32_t row = 0, track = 0, ordinal = 0;
-  char behind = 0;
-  const std::string& uid = query.Text("unique_id");
-  if (std::sscanf(uid.c_str(), "%u.%u.%u%c", &row, &track, &ordinal, &behind) != 3)
+  if (!ParseTuple(query.Text("unique_id"), "..", row, track, ordinal))
     return absl::InvalidArgumentError("unique_id: not one that this server gave");
   ASSIGN_OR_RETURN(const std::string text, EventDetails(run, row, track, ordinal));
   const Json details = Json::parse(text);

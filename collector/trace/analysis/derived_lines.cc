@@ -25,6 +25,16 @@ using xplane::Stat;
 
 // The id of the first derived line, as XLA gives it.
 constexpr std::int64_t kFirstLine = 0xdeadbeef;
+// The lines by their order in XProf, counted from kFirstLine.
+enum class XlaLine {
+  kSteps = 0,
+  kLaunches = 1,
+  kScopes = 2,
+  kFrameworkOps = 3,
+  kModules = 4,
+  kOps = 5,
+  kSourceCode = 7,
+};
 constexpr std::string_view kSteps = "Steps", kLaunches = "Launch Stats",
                            kScopes = "Framework Name Scope";
 
@@ -189,15 +199,15 @@ class PlaneDeriver {
       span.name = StepName(step);
       steps.push_back(span);
     }
-    Write(0, kSteps, steps);
-    Write(4, kLines[kModule], told[kModule]);
-    Write(5, kLines[kOp], told[kOp]);
+    Write(XlaLine::kSteps, kSteps, steps);
+    Write(XlaLine::kModules, kLines[kModule], told[kModule]);
+    Write(XlaLine::kOps, kLines[kOp], told[kOp]);
     std::vector<Span> nested;
     for (const std::vector<Span>& depth : scopes)
       nested.insert(nested.end(), depth.begin(), depth.end());
-    Write(2, kScopes, nested);
-    Write(3, kLines[kFrameworkOp], told[kFrameworkOp]);
-    Write(7, kLines[kSource], told[kSource]);
+    Write(XlaLine::kScopes, kScopes, nested);
+    Write(XlaLine::kFrameworkOps, kLines[kFrameworkOp], told[kFrameworkOp]);
+    Write(XlaLine::kSourceCode, kLines[kSource], told[kSource]);
     WriteLaunches(launches);
   }
 
@@ -207,7 +217,7 @@ class PlaneDeriver {
   // Summarizes the launches of the work that ran on this plane, by step.
   void WriteLaunches(const std::map<std::size_t, std::vector<const Launch*>>& by_step) {
     if (by_step.empty()) return;
-    builder_.BeginLine(kFirstLine + 1, kLaunches, 0);
+    BeginLine(XlaLine::kLaunches, kLaunches);
     const std::int64_t most = builder_.StatId("max_launch_time_us"),
                        average = builder_.StatId("avg_launch_time_us"),
                        count = builder_.StatId("num_launches");
@@ -257,10 +267,14 @@ class PlaneDeriver {
     }
   }
 
-  void Write(std::int64_t number, std::string_view name, const std::vector<Span>& spans) {
+  void BeginLine(XlaLine line, std::string_view name) {
+    builder_.BeginLine(kFirstLine + static_cast<std::int64_t>(line), name, 0);
+  }
+
+  void Write(XlaLine line, std::string_view name, const std::vector<Span>& spans) {
     if (spans.empty()) return;
     some_ = true;
-    builder_.BeginLine(kFirstLine + number, name, 0);
+    BeginLine(line, name);
     const std::int64_t group = builder_.StatId("group_id");
     for (const Span& span : spans) {
       builder_.AddEvent(builder_.EventId(span.name), span.begin_ps, span.end_ps - span.begin_ps);

@@ -19,7 +19,7 @@ struct Window {
 
 struct Judgement {
   Outcome outcome = Outcome::kUnknown;
-  std::string message;  // Details for people; empty when the outcome is Ok.
+  std::string message;  // Human-readable details; empty when the outcome is Ok.
   bool covers_window =
       false;  // Recording lasted for the whole window; true when no window is known.
 };
