@@ -59,6 +59,7 @@ lint: everything setup ## Formatters and linters of all languages, and the chose
 
 docs: build ## The documentation's site in build/site; docs/check checks links and spelling
 	@docs/setup
+	@docs/generate/write
 	@build/docs-venv/bin/mkdocs build --strict --quiet
 
 fmt: ## Format all C++ and JavaScript files

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -156,12 +157,12 @@ def test_interrupting_a_copy_leaves_nothing_half_written(tmp_path):
     assert [path for path in (tmp_path / "to").rglob("*") if path.is_file()] == []
 
 
-def test_the_outcomes_page_is_made_from_the_table():
+def test_the_outcomes_page_has_every_outcome():
     page = (ROOT / "docs/reference/outcomes.md").read_text()
-    assert "<!-- generated: outcomes -->" in page, "docs/generate/outcomes.py fills in the table when the site is built"
     table = strobe("outcomes", "--markdown").stdout
     outcomes = json.loads(strobe("outcomes", "--output", "json").stdout)
-    assert [row.split("`")[1] for row in table.splitlines() if row.startswith("| `")] == [each["name"] for each in outcomes]
+    for rows in (table, page):
+        assert [row.split("`")[1] for row in rows.splitlines() if row.startswith("| `")] == [each["name"] for each in outcomes]
     assert all(f"| {each['detected']} |" in table and f"| {each['remedy']} |" in table for each in outcomes)
     one = strobe("outcomes", "LateStart").stdout
     assert one.startswith("LateStart\n") and "start.guard" in one
@@ -177,6 +178,16 @@ def test_every_command_explains_itself(command):
     first = text.splitlines()[0]
     assert first[0].isupper() and first.endswith("."), first
     assert "Example" in text and f"  strobe {command}" in text
+
+
+@pytest.mark.parametrize("command", [("strobe", "capture"), ("kubectl-strobe", "capture"), ("strobe-sidecar",)])
+def test_help_has_common_flags_first_and_the_others_below_headings(command):
+    program, *arguments = command
+    text = subprocess.run([BIN / program, *arguments, "--help"], capture_output=True, text=True).stdout
+    groups = {heading: re.findall(r"^  (-[-\w,]+)", flags, re.MULTILINE) for heading, flags in re.findall(r"^([A-Z][^\n]*):\n((?: .*\n|\n(?= ))+)", text, re.MULTILINE)}
+    flags = {heading: names for heading, names in groups.items() if names}
+    assert next(iter(flags)) == "Options" and "-h,--help" in flags["Options"] and len(flags) >= 5, flags
+    assert all(len(names) <= 15 for names in flags.values()), flags
 
 
 def test_the_list_of_commands_is_complete():

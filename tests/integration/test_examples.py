@@ -134,8 +134,8 @@ def test_the_cluster_of_readme_needs_no_registry():
     volume, _, path = template["metadata"]["annotations"]["strobe.dev/logdir-volume"].partition(":")
     assert policy["spec"]["allowedLogdirs"] == [policy["spec"]["defaultLogdir"]] == [f"file://{path}"]
     assert volume in [each["name"] for each in template["spec"]["volumes"]]
-    assert {"kind load image-archive build/images/strobe-operator.tar", "kind load image-archive build/images/strobe-sidecar.tar"} <= {
-        re.sub(r"\s+#.*", "", line) for line in code.splitlines()}
+    names = re.search(r"^for name in (.*); do\n  kind load image-archive build/images/strobe-[$]name.tar", code, re.MULTILINE)[1].split()
+    assert names == re.findall(r"^\t@tools/image (\w+)$", (ROOT / "Makefile").read_text(), re.MULTILINE), "those that make images makes"
     assert f"job/{job['metadata']['name']}" in code
 
 
