@@ -157,7 +157,7 @@ def test_interrupting_a_copy_leaves_nothing_half_written(tmp_path):
     assert [path for path in (tmp_path / "to").rglob("*") if path.is_file()] == []
 
 
-def test_the_outcomes_page_has_every_outcome():
+def test_the_outcomes_page_is_made_from_the_table():
     page = (ROOT / "docs/reference/outcomes.md").read_text()
     table = strobe("outcomes", "--markdown").stdout
     outcomes = json.loads(strobe("outcomes", "--output", "json").stdout)
@@ -167,6 +167,17 @@ def test_the_outcomes_page_has_every_outcome():
     one = strobe("outcomes", "LateStart").stdout
     assert one.startswith("LateStart\n") and "start.guard" in one
     assert strobe("outcomes", "Nonsense").returncode == 2
+
+
+@pytest.mark.parametrize("arguments", [("ls",), ("rm", "--all", "--yes"), ("cp", "--all"), ("fleet", "--to", "parquet", "--out")])
+def test_a_file_is_no_logdir(arguments, tmp_path):
+    """An empty list, or nothing done with exit code 0, would hide the mistake."""
+    file = tmp_path / "worker-0.xplane.pb"
+    file.write_bytes(b"")
+    command, *flags = arguments
+    done = strobe(command, file, *flags, *([tmp_path / "to"] if command in ("cp", "fleet") else []))
+    assert done.returncode == 1 and f"NotFound: {file} is a file, not a logdir" in done.stderr, done.stderr
+    assert file.exists()
 
 
 COMMANDS = ["capture", "ls", "cp", "rm", "inspect", "report", "convert", "fleet", "merge", "view", "serve", "outcomes", "kube", "completion"]
