@@ -181,7 +181,7 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
       "Examples:\n"
       "  strobe fleet /nfs/logs --to parquet --out /nfs/tables\n"
       "  strobe fleet s3://bucket/logs --to parquet --out s3://bucket/tables --workers 64 \\\n"
-      "    --image registry.example.com/strobe-sidecar:1.0 --service-account traces |\n"
+      "    --image registry.example.com/strobe-viewer:1.0 --service-account traces |\n"
       "    kubectl apply -n ml -f -\n"
       "Exit code: 0 all runs are done, 1 not all and trying again may help, 2 a flag is wrong, 3 "
       "traces of some runs are damaged and all others are done.");

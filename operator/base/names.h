@@ -38,6 +38,9 @@ inline constexpr char kStatusAnnotation[] = "strobe.dev/status";
 inline constexpr char kNotInjectedAnnotation[] = "strobe.dev/not-injected";
 // The most bytes of it that are written and read: anybody who may write the pod can set it.
 inline constexpr std::size_t kMaxNotInjectedBytes = 512;
+// The image with the program `strobe`, which `kubectl strobe view` runs. Injection writes it where
+// the pod has none.
+inline constexpr char kViewerImageAnnotation[] = "strobe.dev/viewer-image";
 // Names of the containers that train, separated by commas. Absent: the containers that request an
 // accelerator.
 inline constexpr char kContainersAnnotation[] = "strobe.dev/containers";

@@ -145,6 +145,7 @@ Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
                           {"caBundle", file("injection.storage.caBundle", injection.storage_ca)}};
   return {{"image", Scalar(injection.image, "an image")},
           {"pullPolicy", Choice(injection.pull_policy, {"", "Always", "IfNotPresent", "Never"})},
+          {"viewerImage", Scalar(injection.viewer_image, "an image")},
           {"cpu", Scalar(injection.cpu, "a quantity")},
           {"memory", Scalar(injection.memory, "a quantity")},
           {"memoryLimit", Scalar(injection.memory_limit, "a quantity")},

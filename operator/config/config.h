@@ -76,6 +76,7 @@ struct InjectedVariableConfig {
 struct InjectionConfig {
   std::string image = "strobe-sidecar";
   std::string pull_policy{};
+  std::string viewer_image{};  // For `kubectl strobe view`; empty = it needs --image.
   std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2Gi",
               agent_memory = "512Mi";
   int user = 65532;  // 0 = not set, for clusters that assign users per namespace (OpenShift).
