@@ -193,7 +193,11 @@ std::shared_ptr<Loader> Viewer::TryLoaderOf(const std::string& run, const std::s
   }
   ended = TakeEnded();
   if (evicted_.size() > options_.max_open) return nullptr;
-  opened_.push_back({run, {}, std::make_shared<Loader>(library_, options_.cache, run), now, now});
+  opened_.push_back({.run = run,
+                     .askers = {},
+                     .loader = std::make_shared<Loader>(library_, options_.cache, run),
+                     .asked_at = now,
+                     .checked = now});
   opened_.back().askers.Note(asker);
   return opened_.back().loader;
 }
