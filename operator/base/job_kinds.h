@@ -39,7 +39,7 @@ const JobKind* FindJobKind(const JobRef& job);
 bool OwnsPods(const JobRef& job, std::string_view kind, std::string_view name,
               std::string_view template_hash);
 
-// Why FindJobKind() gave null, for people, and which kinds there are.
+// Why FindJobKind() gave null, human-readable, and which kinds there are.
 std::string UnknownJobKind(const JobRef& job);
 
 }  // namespace strobe

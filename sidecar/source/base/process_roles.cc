@@ -23,7 +23,7 @@ struct Process {
   std::vector<Announcement*> frameworks{};
   std::optional<std::size_t> parent{};  // Its position, if that announced itself too.
   bool joined = false, stepped = false;
-  Rank place{};
+  Rank job_rank{};
 
   const Announcement& first() const { return *frameworks.front(); }
   bool active() const { return joined || stepped; }
@@ -44,7 +44,7 @@ std::vector<Process> ProcessesIn(std::vector<Announcement>& announcements) {
     by_pid[{one.container, one.pid}] = at->second;
     Process& process = processes[at->second];
     process.frameworks.push_back(&one);
-    process.place = one.place();
+    process.job_rank = one.job_rank();
     process.joined = process.joined || one.joined;
     process.stepped = process.stepped || one.stepped;
   }
@@ -87,13 +87,13 @@ bool AreEqual(const v1::ProcessRank& a, const v1::ProcessRank& b) {
   return a.local_rank() == b.local_rank() && a.has_rank() == b.has_rank() && a.rank() == b.rank();
 }
 
-// Whether the process has a place in the job that no other process has. What several have, they
-// inherited from the environment of the container. Processes that it started share its place.
-bool HasOwnPlace(const std::vector<Process>& processes, std::size_t position) {
+// Whether the process has a rank in the job that no other process has. What several have, they
+// inherited from the environment of the container. Processes that it started share its rank.
+bool HasOwnRank(const std::vector<Process>& processes, std::size_t position) {
   const Process& process = processes[position];
-  if (!process.place) return false;
+  if (!process.job_rank) return false;
   return std::none_of(processes.begin(), processes.end(), [&](const Process& other) {
-    if (&other == &process || !other.place || !AreEqual(*other.place, *process.place) ||
+    if (&other == &process || !other.job_rank || !AreEqual(*other.job_rank, *process.job_rank) ||
         other.first().container != process.first().container)
       return false;
     bool descends = false;
@@ -104,7 +104,7 @@ bool HasOwnPlace(const std::vector<Process>& processes, std::size_t position) {
 
 Role RoleOf(const std::vector<Process>& processes, std::size_t position) {
   const Process& process = processes[position];
-  if (process.active() || HasOwnPlace(processes, position)) return Role::kWorker;
+  if (process.active() || HasOwnRank(processes, position)) return Role::kWorker;
   const bool beside_workers =
       std::any_of(processes.begin(), processes.end(), [&](const Process& other) {
         return other.active() && other.trains() &&
@@ -117,8 +117,8 @@ Role RoleOf(const std::vector<Process>& processes, std::size_t position) {
 // the larger number.
 auto OrderOf(const Process& process) {
   const Announcement& one = process.first();
-  const Rank& place = process.place;
-  return std::tuple(place->local_rank_assumed(), one.container, one.parent_pid, place->rank(),
+  const Rank& rank = process.job_rank;
+  return std::tuple(rank->local_rank_assumed(), one.container, one.parent_pid, rank->rank(),
                     one.title.size(), one.title, one.began, one.pid);
 }
 
@@ -127,9 +127,9 @@ bool AnyShare(const std::vector<const Process*>& workers) {
   std::set<std::uint32_t> numbers;
   bool any_told = false, any_assumed = false;
   for (const Process* worker : workers) {
-    const Rank& place = worker->place;
-    (place->local_rank_assumed() ? any_assumed : any_told) = true;
-    numbers.insert(place->local_rank());
+    const Rank& rank = worker->job_rank;
+    (rank->local_rank_assumed() ? any_assumed : any_told) = true;
+    numbers.insert(rank->local_rank());
   }
   return numbers.size() < workers.size() || (any_told && any_assumed);
 }
@@ -153,14 +153,14 @@ void NumberWorkers(std::vector<Announcement>& announcements) {
   const std::vector<Process> processes = ProcessesIn(announcements);
   std::vector<const Process*> workers, further;
   for (const Process& process : processes) {
-    if (process.active() && process.trains() && process.place) workers.push_back(&process);
+    if (process.active() && process.trains() && process.job_rank) workers.push_back(&process);
   }
   if (!AnyShare(workers)) return;
   std::sort(workers.begin(), workers.end(),
             [](const Process* a, const Process* b) { return OrderOf(*a) < OrderOf(*b); });
   std::set<std::uint32_t> taken;
   for (const Process* worker : workers) {
-    const std::uint32_t own = worker->place->local_rank();
+    const std::uint32_t own = worker->job_rank->local_rank();
     if (taken.insert(own).second)
       SetNumber(*worker, own);
     else

@@ -52,7 +52,7 @@ std::vector<std::uint32_t> LeftOutOf(const std::vector<Announcement>& processes)
 std::vector<std::uint32_t> LocalRanksOf(const std::vector<Announcement>& processes) {
   std::vector<Rank> ranks;
   for (const Announcement& process : processes) {
-    if (process.trains) ranks.push_back(process.place());
+    if (process.trains) ranks.push_back(process.job_rank());
   }
   std::vector<std::uint32_t> local_ranks;
   for (const RankGroup& group : GroupByRank({}, ranks)) {
@@ -146,7 +146,7 @@ TEST(NumberWorkers, RanksThatDifferStayAsTheyAreTold) {
   std::vector<Announcement> all = {Joined(1, 9, 4), Joined(2, 9, 5), Idle(3, 9)};
   NumberWorkers(all);
   for (const Announcement& process : all) EXPECT_EQ(process.number, std::nullopt);
-  EXPECT_TRUE(all[0].place()->local_rank_assumed());
+  EXPECT_TRUE(all[0].job_rank()->local_rank_assumed());
 }
 
 // Regression: two replicas of a server that both say rank 0 of 1 shared one worker and its file.
@@ -155,11 +155,11 @@ TEST(NumberWorkers, ReplicasWithEqualRanksHaveNumbersOfTheirOwn) {
                                    Joined(30, 3, 0)};
   NumberWorkers(all);
   EXPECT_THAT(LocalRanksOf(all), ElementsAre(0, 1, 2, 3));
-  EXPECT_EQ(all[1].place()->local_rank(), 0u);
-  EXPECT_EQ(all[0].place()->local_rank(), 1u);
-  EXPECT_EQ(all[3].place()->local_rank(), 2u);
-  EXPECT_EQ(all[2].place()->local_rank(), 3u);
-  EXPECT_EQ(all[2].place()->rank(), 1u) << "what it told stays";
+  EXPECT_EQ(all[1].job_rank()->local_rank(), 0u);
+  EXPECT_EQ(all[0].job_rank()->local_rank(), 1u);
+  EXPECT_EQ(all[3].job_rank()->local_rank(), 2u);
+  EXPECT_EQ(all[2].job_rank()->local_rank(), 3u);
+  EXPECT_EQ(all[2].job_rank()->rank(), 1u) << "what it told stays";
   EXPECT_EQ(all[3].Numbered(RankOf(0, -1, 2))->local_rank(), 2u) << "also when it tells it again";
 }
 
