@@ -1,4 +1,4 @@
-#include "viewer/viewer.h"
+#include "viewer/router.h"
 
 #include <gmock/gmock.h>
 
@@ -135,7 +135,7 @@ class ViewerTest : public testing::Test {
   }
 
   Shelf shelf_;
-  Viewer viewer_{shelf_, {}};
+  Router viewer_{shelf_, {}};
 };
 
 TEST_F(ViewerTest, DescribesARun) {
@@ -461,7 +461,7 @@ class ThrowingShelf final : public Library {
 
 TEST(Viewer, ARequestThatThrowsIsAnsweredWith500AndTheServerLives) {
   ThrowingShelf shelf;
-  Viewer viewer(shelf, {});
+  Router viewer(shelf, {});
   for (const char* path :
        {"/api/runs", "/api/run", "/api/report", "/api/catalog", "/api/tiles", "/api/events",
         "/api/steps", "/api/manifest", "/api/file", "/api/perfetto", "/data/plugin/profile/runs",
@@ -563,7 +563,7 @@ class StoredShelf final : public Library {
 // Regression: four questions about events of a store that did not answer kept everybody waiting.
 TEST(Viewer, TilesOfAnOpenRunWaitForNoStore) {
   StoredShelf shelf("s3://bucket/logs");
-  Viewer viewer(shelf, ViewerOptions{});
+  Router viewer(shelf, RouterOptions{});
   const auto asks = [&viewer](const char* path, const char* query = "run=run") {
     return viewer.MayAskStore({path, query, "localhost"});
   };
@@ -585,7 +585,7 @@ TEST(Viewer, TilesOfAnOpenRunWaitForNoStore) {
 TEST(Viewer, LocalRunsAskNoStore) {
   for (const char* logdir : {"file:///logs", "/logs"}) {
     StoredShelf shelf(logdir);
-    const Viewer viewer(shelf, ViewerOptions{});
+    const Router viewer(shelf, RouterOptions{});
     EXPECT_FALSE(viewer.MayAskStore({"/api/event", "run=run", "localhost"})) << logdir;
   }
 }
@@ -652,7 +652,7 @@ class ManyRunsTest : public testing::Test {
 
   HeldShelf shelf_;
   const std::shared_ptr<SimulatedTime> clock_ = std::make_shared<SimulatedTime>();
-  Viewer viewer_{shelf_, {.max_open = 2, .clock = clock_}};
+  Router viewer_{shelf_, {.max_open = 2, .clock = clock_}};
 };
 
 TEST_F(ManyRunsTest, RunsThatAreBeingReadDoNotEvictOneAnother) {
@@ -771,7 +771,7 @@ class EveryRun final : public Library {
 
 TEST(ViewerOfFiles, WhoOpensManyRunsEvictsTheirOwn) {
   EveryRun shelf;
-  Viewer viewer(shelf, {.max_open = 3});
+  Router viewer(shelf, {.max_open = 3});
   const auto open = [&](const std::string& asker, const std::string& run) {
     http::Page page;
     do
@@ -798,7 +798,7 @@ TEST(ViewerOfFiles, WhoOpensManyRunsEvictsTheirOwn) {
 // case that somebody asks for them again.
 TEST(ViewerOfFiles, ARunForWhichTheProcessHasNoRoomEvictsTheOldest) {
   TightShelf shelf;
-  Viewer viewer(shelf, {.max_open = 8});
+  Router viewer(shelf, {.max_open = 8});
   const auto open = [&](const std::string& run) {
     http::Page page;
     do page = viewer.Answer({"/api/run", "run=" + run, "localhost"});
@@ -817,7 +817,7 @@ TEST(ViewerOfFiles, ARunForWhichTheProcessHasNoRoomEvictsTheOldest) {
 TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {
   Folder folder;
   folder.Write();
-  Viewer viewer(folder, {});
+  Router viewer(folder, {});
   const auto get = [&](const std::string& path, const std::string& query) {
     http::Page page = viewer.Answer({path, query, "localhost"});
     while (page.status == 503) page = viewer.Answer({path, query, "localhost"});
@@ -878,7 +878,7 @@ class ChangedRunTest : public testing::Test {
 
   ArrivingRun library_;
   const std::shared_ptr<SimulatedTime> clock_ = std::make_shared<SimulatedTime>();
-  Viewer viewer_{library_, {.clock = clock_}};
+  Router viewer_{library_, {.clock = clock_}};
 };
 
 TEST_F(ChangedRunTest, TracesThatWereAddedAreShownToWhoOpensTheRunThen) {
@@ -905,7 +905,7 @@ TEST_F(ChangedRunTest, APageOfTheTracesOfBeforeIsRefusedNumbersOfOtherRows) {
 }
 
 TEST_F(ChangedRunTest, TheSameTracesHaveTheSameVersionInAnotherServer) {
-  Viewer other{library_, {.clock = clock_}};
+  Router other{library_, {.clock = clock_}};
   const std::string version = Open()["version"];
   http::Page page;
   do {
