@@ -72,14 +72,14 @@ absl::StatusOr<http::Page> AssetPage(std::string_view path) {
 // that is open, or from a run's objects.
 struct Router::Route {
   enum class Slow : std::uint8_t {
-    kNo,      // The answer is short, unless it has to wait for a store.
+    kShort,   // It is short, unless it has to wait for a store.
     kByCost,  // It is judged by CostOf whether it is heavy.
     kHeavy,
     kWaits,
   };
   // Whether the answer may wait for the store, of a run that is in one.
   enum class AsksStore : std::uint8_t {
-    kNo,
+    kNever,
     kUntilOpen,  // It reads indexes, which are on this machine once the run is open.
     kForTexts,   // Like kUntilOpen, but it reads the traces if the query searches in texts.
     kYes,
@@ -87,8 +87,8 @@ struct Router::Route {
 
   std::string_view path{};
   std::variant<LibraryApi, RunApi*, FileApi*> handler{};
-  Slow slow = Slow::kNo;
-  AsksStore store = AsksStore::kNo;
+  Slow slow = Slow::kShort;
+  AsksStore store = AsksStore::kNever;
   // How long it waits for a run that is being read: XProf's page asks once.
   Nanos wait{};
 };
@@ -285,7 +285,7 @@ http::Load Router::LoadOf(const http::Request& request, const catalog::Visible* 
 bool Router::MayAskStore(const http::Request& request) const {
   using AsksStore = Route::AsksStore;
   const Route* route = FindRoute(request.path);
-  if (route == nullptr || route->store == AsksStore::kNo) return false;
+  if (route == nullptr || route->store == AsksStore::kNever) return false;
   const http::Query query(request.query);
   const std::string& name = query.Text("run");
   const std::string logdir = name.empty() ? library_.place() : library_.LogdirOf(name);
