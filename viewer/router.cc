@@ -229,7 +229,7 @@ absl::StatusOr<std::string> Router::RunOf(const Question& question) {
     ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible, 1));
     if (!runs.empty()) return runs.front();
     return absl::NotFoundError(
-        visible.all ? StrCat(library_.place(), " has no runs; strobe capture makes one")
+        visible.all ? StrCat(library_.location(), " has no runs; strobe capture makes one")
                     : "there are no runs");
   }
   if (!MaySee(name, visible))
@@ -288,7 +288,7 @@ bool Router::MayAskStore(const http::Request& request) const {
   if (route == nullptr || route->store == AsksStore::kNever) return false;
   const http::Query query(request.query);
   const std::string& name = query.Text("run");
-  const std::string logdir = name.empty() ? library_.place() : library_.LogdirOf(name);
+  const std::string logdir = name.empty() ? library_.location() : library_.LogdirOf(name);
   if (logdir.find("://") == std::string::npos || logdir.starts_with("file://")) return false;
   if (route->store == AsksStore::kYes) return true;
   if (route->store == AsksStore::kForTexts && query.Text("in") == "texts") return true;
@@ -302,7 +302,7 @@ absl::StatusOr<http::Page> Router::Runs(const Question& question) {
                     (runs.size() > 1 || library_.always_lists());
   const bool more = runs.size() > kMaxChoices;
   if (more) runs.resize(kMaxChoices);
-  return JsonPage(Json{{"place", visible.all ? library_.place() : ""},
+  return JsonPage(Json{{"place", visible.all ? library_.location() : ""},
                        {"runs", std::move(runs)},
                        {"more", more},
                        {"hasList", library_.has_catalog()},

@@ -29,7 +29,7 @@ class CountedRuns final : public Library {
     return traces;
   }
   absl::StatusOr<std::string> StampOf(const std::string&) override { return StrCat(workers); }
-  std::string place() const override { return "s3://bucket/logs"; }
+  std::string location() const override { return "s3://bucket/logs"; }
 
   absl::Status problem{};
   int workers = 1;
