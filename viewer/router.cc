@@ -196,7 +196,10 @@ http::Page Router::Answer(const http::Request& request, const catalog::Visible& 
 
 AnswerMeans Router::MeansOf(const Question& question) const {
   const http::Request& request = question.request;
-  return {request.is_gone, scratch_, request.asker, request.takes_gzip};
+  return {.is_gone = request.is_gone,
+          .scratch = scratch_,
+          .asker = request.asker,
+          .takes_gzip = request.takes_gzip};
 }
 
 absl::StatusOr<http::Page> Router::Dispatch(const Question& question) {
