@@ -90,8 +90,9 @@ int RunCapture(const CaptureFlags& flags) {
   ProgressText line(flags.quiet);
   std::shared_ptr<const AttemptResult> result;
   for (int attempt = 1;; ++attempt) {
-    result = RunAttempt({clock, executor, workers, false, &reporter}, *spec, attempt, *targets,
-                        interrupts, line);
+    result = RunAttempt(
+        {.clock = clock, .executor = executor, .workers = workers, .reporter = &reporter}, *spec,
+        attempt, *targets, interrupts, line);
     const std::optional<Nanos> wait = RetryAfter(*spec, *result);
     if (!wait || interrupts.count() > 0) break;
     line.Clear();

@@ -235,7 +235,8 @@ std::string SavedTable(const CaptureSpec& spec, const AttemptResult& result) {
 int RunServerSaves(const CaptureFlags& flags, const CaptureSpec& spec,
                    const std::vector<Target>& targets, const Clock& clock) {
   const Interrupts interrupts(kCancelCalls);
-  const SaveSession session{flags, spec, targets, clock, interrupts};
+  const SaveSession session{
+      .flags = flags, .spec = spec, .targets = targets, .clock = clock, .interrupts = interrupts};
   AttemptResult result;
   for (int attempt = 1;; ++attempt) {
     result = SaveOnce(session, attempt);

@@ -191,9 +191,11 @@ SidecarVolumes VolumesFor(const Json& pod) {
     if (!there || ours) return otherwise;
     return FreeName(volumes, otherwise);
   };
-  return {name(kSharedPath, "strobe"), name(kSpoolPath, "strobe-spool"),
-          name(kTokenPath, "strobe-token"), name(kStorageConfigPath, "strobe-storage-config"),
-          name(kStorageCaPath, "strobe-storage-ca")};
+  return {.shared = name(kSharedPath, "strobe"),
+          .spool = name(kSpoolPath, "strobe-spool"),
+          .token = name(kTokenPath, "strobe-token"),
+          .storage_config = name(kStorageConfigPath, "strobe-storage-config"),
+          .storage_ca = name(kStorageCaPath, "strobe-storage-ca")};
 }
 
 // Succeeds when the agent's files are in place. The trainer starts only after that, so the probe

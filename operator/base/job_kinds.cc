@@ -16,8 +16,13 @@ constexpr std::string_view kCompletionLabel = "batch.kubernetes.io/job-name",
 
 constexpr JobKind Kubeflow(std::string_view kind, std::string_view plural,
                            std::string_view versions = "v1") {
-  return {kind,   "kubeflow.org",     "kubeflow.org", versions,
-          plural, FoundBy::kLabelled, kKubeflowLabel};
+  return {.kind = kind,
+          .group = "kubeflow.org",
+          .read_group = "kubeflow.org",
+          .versions = versions,
+          .plural = plural,
+          .pods = FoundBy::kLabelled,
+          .label = kKubeflowLabel};
 }
 
 // The labels are those that the kinds' controllers write; tests/golden/jobs has pods that they

@@ -295,9 +295,13 @@ absl::StatusOr<ReconcileResult> RequestReconciler::StartAttempt(const std::strin
   preflight.workers_note = live->spec.workers_note;
   preflight.expected_workers = live->spec.expected_workers;
   RETURN_IF_ERROR(Write(held, ActiveStatus(held, number, preflight, live->began)));
-  live->attempt = CaptureAttempt::Start(
-      {deps_.clock, deps_.executor, deps_.workers, true, deps_.reporter}, live->spec, number,
-      std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
+  live->attempt = CaptureAttempt::Start({.clock = deps_.clock,
+                                         .executor = deps_.executor,
+                                         .workers = deps_.workers,
+                                         .asks_for_evidence = true,
+                                         .reporter = deps_.reporter},
+                                        live->spec, number, std::move(targets),
+                                        [enqueue = deps_.enqueue, key] { enqueue(key); });
   table_.Keep(key, std::move(live));
   return ReconcileResult{};
 }
@@ -377,7 +381,7 @@ void RequestReconciler::CountEnd(const std::string& key, const ProfileRequest& r
   const std::optional<Nanos> wait = RetryAfter(live.spec, result);
   if (!wait) return;
   live.retry = deps_.clock.WallNow() + *wait;
-  deps_.cluster.RecordEvent(request, true, "AttemptFailed", "Retry",
+  deps_.cluster.RecordEvent(request, /*warning=*/true, "AttemptFailed", "Retry",
                             StrCat("attempt ", result.attempt, ": ", result.message));
 }
 
@@ -392,7 +396,7 @@ void RequestReconciler::TellArmed(const ProfileRequest& request, std::size_t arm
                                   std::size_t matched, int number) {
   const Condition* started = FindCondition(request.status, condition::kStarted);
   if (armed == 0 || (started != nullptr && started->status == ConditionStatus::kTrue)) return;
-  deps_.cluster.RecordEvent(request, false, "CaptureArmed", "Arm",
+  deps_.cluster.RecordEvent(request, /*warning=*/false, "CaptureArmed", "Arm",
                             StrCat(armed, " of ", matched, " workers armed, attempt ", number));
 }
 

@@ -21,8 +21,8 @@ TEST(ParseTuple, ReadsNumbersWithTheirSeparators) {
 
 TEST(ParseTuple, TakesTheWholeTextOnly) {
   std::uint32_t a = 0, b = 0;
-  for (const char* wrong : {"", "1", "1:", ":1", "1:2:", "1:2 ", " 1:2", "1: 2", "1-2", "-1:2", "+1:2",
-                            "1:-2", "1:4294967296", "1:2x", "0x1:2", "1::2"})
+  for (const char* wrong : {"", "1", "1:", ":1", "1:2:", "1:2 ", " 1:2", "1: 2", "1-2", "-1:2",
+                            "+1:2", "1:-2", "1:4294967296", "1:2x", "0x1:2", "1::2"})
     EXPECT_FALSE(ParseTuple(wrong, ":", a, b)) << wrong;
 }
 
