@@ -180,8 +180,7 @@ absl::StatusOr<ServeConfig> ConfigOf(const ServeFlags& flags) {
 }  // namespace
 
 void AddServeFlags(CLI::App& command, ServeFlags& flags) {
-  command
-      .add_option("--config", flags.config, "YAML file; see docs/reference/serve-configuration.md")
+  command.add_option("--config", flags.config, "YAML file; see docs/how-to/serve.md")
       ->envname("STROBE_SERVE_CONFIG")
       ->required();
   command.add_option("--kubeconfig", flags.kubeconfig,

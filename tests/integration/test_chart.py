@@ -183,7 +183,7 @@ def test_what_the_chart_says_after_an_installation(plane):
         assert "allows no logdir" in notes(plane, "--set", without) and "upgrade s CHART" in notes(plane, "--set", without)
     ours = notes(plane, "--set", "watchNamespace=ml,logdirs[0]=gs://b,policy.defaultLogdir=gs://b/ml,rbac.create=false,injection.enabled=false,tls.enabled=false")
     assert "logdir:" not in ours and "NAMESPACE" not in ours and "kubectl apply -n ml" in ours
-    assert "--clusterrole" not in ours and "docs/how-to/sidecar.md" in ours and "WARNING: tls.enabled is false" in ours
+    assert "--clusterrole" not in ours and "docs/how-to/without-python.md" in ours and "WARNING: tls.enabled is false" in ours
     assert not [line for line in ours.splitlines() if line.strip() in ("{", "}") or "<no value>" in line]
     assert "Alertmanager" not in usual
     # What is to be copied into Alertmanager's configuration is YAML, and names what the values demand.

@@ -35,6 +35,7 @@ ARROWS = {
     # The parquet crate is a part of the object-store bridge.
     "collector/trace/table": ["collector/store/bridge", "collector/trace/analysis", "collector/trace/convert", "collector/trace/digest",
                               "collector/trace/report", "common/base"],
+    "collector/stall": ["common/base", "common/text"],
     "capture": ["collector/store", "collector/trace/analysis", "collector/trace/digest", "collector/trace/report", "common/base", "common/protocol",
                 "common/text"],
     "capture/worker": ["capture", "common/base", "common/grpc_tls"],

@@ -1,4 +1,4 @@
-// The configuration file of `strobe serve`; docs/reference/serve-configuration.md describes its
+// The configuration file of `strobe serve`; docs/how-to/serve.md describes its
 // keys.
 #pragma once
 #include <cstdint>
