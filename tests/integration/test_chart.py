@@ -145,6 +145,13 @@ def test_every_sidecar_can_have_a_cpu_limit():
     assert helm("template", "s", CHART, "--set-string", "injection.alwaysLimitCpu=yes").returncode != 0
 
 
+def test_changes_of_trainers_can_be_switched_off():
+    assert operator_config(chart_objects())["injection"]["disable"] == []
+    assert operator_config(chart_objects("--set-json", 'injection.disable=["server","steps"]'))["injection"]["disable"] == ["server", "steps"]
+    assert operator_config(chart_objects("--set", "injection.disable=null"))["injection"]["disable"] == []
+    assert "value must be one of 'agent'" in helm("template", "s", CHART, "--set-json", 'injection.disable=["servers"]').stderr
+
+
 def test_no_user_is_null():
     objects = chart_objects("--set", "injection.user=null,runAsUser=null")
     assert operator_config(objects)["injection"]["user"] == 0

@@ -12,6 +12,8 @@ import threading
 import time
 from _thread import RLock  # That of `threading` may be gevent's.
 
+from .switches import is_off
+
 FRAMEWORKS = ("torch", "jax", "tensorflow")
 # How long a program waits at its end for us at most. Kubernetes kills a pod 30 s after it has asked it to end, and the program may have more to do.
 _SECONDS_TO_END = 10.0
@@ -29,7 +31,7 @@ _ending = False
 
 
 def is_on():
-    return bool(os.environ.get("STROBE_DIR")) and os.environ.get("STROBE_BOOTSTRAP", "").lower() != "off"
+    return bool(os.environ.get("STROBE_DIR")) and os.environ.get("STROBE_BOOTSTRAP", "").lower() != "off" and not is_off("in-process")
 
 
 def bootstrap(framework=None):

@@ -10,6 +10,7 @@ import sys
 from .failure import is_the_programs
 from .own_thread import new_lock
 from .step_marks import LoopMarks, StepMarks
+from .switches import is_off
 
 TORCH_LOOP = "ProfilerStep"  # Kineto's name for steps.
 _MAX_NAME = 48  # Bytes; kLoopNameBytes in agent/wire/layout.h.
@@ -206,6 +207,8 @@ def hide_from_compiler(*functions):
 
 def count(framework):
     """Begins to count the steps of a framework that is imported. Idempotent."""
+    if is_off("steps"):
+        return
     steps = steps_of(framework)
     if framework == "jax":
         _count_annotations(sys.modules.get("jax.profiler"), "StepTraceAnnotation", steps)
