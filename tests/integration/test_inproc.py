@@ -106,6 +106,77 @@ def test_two_ranks_under_torchrun(group, tmp_path, python_package):
         assert information["rank"] == rank and information["world_size"] == 2 and information["backend"] == "gloo"
 
 
+TICKS = """
+import threading
+ticks = []
+def tick():
+    while True:
+        ticks.append(time.time_ns())
+        time.sleep(0.001)
+def compute():
+    while True:
+        torch.add(batch, batch)
+for work in (tick, compute):
+    threading.Thread(target=work, daemon=True).start()
+"""
+
+
+def test_other_threads_go_on_while_a_recording_ends(trainer, tmp_path):
+    """PyTorch before 2.15 held the interpreter's lock meanwhile: for a quarter of a second after 30,000 operators."""
+    trainer.announced()
+    trainer.order(TICKS)
+    client = trainer.client()
+    client.capture(duration_ms=1000)
+    stopped = client.until("stopped")
+    begin, took = stopped["stopped_ns"], stopped["stop_took_ns"]
+    client.until("done")
+    trainer.order(f"open({str(tmp_path / 'ticks')!r}, 'w').write(str(sum({begin} <= tick <= {begin + took} for tick in ticks)))")
+    assert took < 100 * MS or int((tmp_path / "ticks").read_text()) >= 5, f"one of {took / MS:.0f} ms"
+
+
+ENDS_UNLOCKED = """
+import ctypes, sys, threading, types
+import torch
+import strobe_bootstrap
+strobe_bootstrap._load()
+from strobe._inproc import torch_unlocked
+from torch.autograd import profiler
+bindings = torch._C._autograd
+x = torch.ones(4)
+def record(stop, path):
+    setting = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    session = profiler.profile(use_cpu=True, use_device=None, use_kineto=True, record_shapes=True, experimental_config=setting)
+    session._prepare_trace()
+    session._start_trace()
+    other = threading.Thread(target=lambda: [torch.add(x, x) for _ in range(500)])
+    other.start()
+    for _ in range(500):
+        torch.add(x, x)
+    other.join()
+    result = stop()
+    torch_unlocked.save(result, path)
+    torch_unlocked.empty(result)
+    print(type(result).__name__, open(path).read().count('"aten::add"'))
+assert torch_unlocked.can_stop(bindings)
+for _ in range(3):
+    record(lambda: torch_unlocked.stop(None, bindings), sys.argv[1])
+record(bindings._disable_profiler, sys.argv[1])
+print(torch_unlocked.stop(lambda: "nothing records", bindings))
+torch_unlocked._word_at = lambda address: 7  # As if another version returned something else.
+try:
+    record(lambda: torch_unlocked.stop(None, bindings), sys.argv[1])
+except RuntimeError as error:
+    print("unknown form" in str(error), torch_unlocked.can_stop(bindings))
+"""
+
+
+def test_a_recording_that_is_ended_without_the_lock_is_whole(tmp_path, python_package):
+    """Each operator of each thread, as often as the program ran it. Where PyTorch is not as expected, its own binding is used from then on."""
+    done = subprocess.run([TORCH_PYTHON, "-c", ENDS_UNLOCKED, tmp_path / "trace.json"], capture_output=True, text=True, timeout=120,
+                          env={"PYTHONPATH": str(python_package), "PYTHONWARNINGS": "ignore"})
+    assert done.stdout.split("\n") == [*["Recorded 1000"] * 3, "_ProfilerResult 1000", "nothing records", "True False", ""], (done.stdout, done.stderr)
+
+
 def test_a_capture_at_a_time(trainer):
     trainer.announced()
     first, second = trainer.client(), trainer.client()
