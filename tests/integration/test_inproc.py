@@ -389,6 +389,62 @@ def test_exits_are_as_without_us(trainer, phase):
     assert not [path for path in trainer.agent.iterdir() if not path.name.endswith(".json") and not path.name.endswith(".rings")]
 
 
+TERMINATED = "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))"
+
+
+@pytest.mark.parametrize("how", ["exit", "SIGTERM"])
+def test_an_end_of_the_program_keeps_what_was_recorded(trainer, how):
+    """As when a pod is deleted during a capture: the program ends by itself, and its trace used to be lost."""
+    trainer.announced()
+    trainer.order(TERMINATED)
+    client = trainer.client()
+    client.capture(ahead_ms=0, duration_ms=60_000)
+    client.until("recording")
+    time.sleep(0.5)
+    if how == "exit":
+        trainer.order("sys.exit(0)", wait=False)
+    else:
+        trainer.process.signal(signal.SIGTERM)
+    done = client.until("done")
+    assert done["outcome"] == "Truncated" and "the program ended while it was recorded" in done["message"], done
+    assert trainer.process.popen.wait(30) == 0, trainer.process.output()
+    assert check_operators(trainer, done) > 3
+
+
+ENDING_CHILD = """
+import multiprocessing, sys, time, torch
+def infer():
+    model = torch.nn.Linear(8, 8)
+    until = time.time() + 4
+    while time.time() < until:
+        model(torch.ones(1, 8))
+if __name__ == "__main__":
+    time.sleep(1.5)  # Until the service is there.
+    child = multiprocessing.get_context("fork").Process(target=infer)
+    child.start()
+    print("ready", flush=True)
+    child.join()
+    print("ended", child.exitcode, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_the_end_of_a_forked_child_of_multiprocessing(group, tmp_path, python_package):
+    """It ends by os._exit(), without what `atexit` knows: its recording is kept, and its files are gone, all the same."""
+    program = tmp_path / "ending.py"
+    program.write_text(ENDING_CHILD)
+    trainer = Trainer(group, tmp_path, python_package, command=[TORCH_PYTHON, program])
+    wait_until(lambda: len(trainer.announcements()) == 2, 30, "parent and child")
+    (child,) = (a for a in trainer.announcements() if a["multiprocessing"])
+    client = trainer.client(child)
+    client.capture(ahead_ms=0, duration_ms=60_000)
+    done = client.until("done")
+    assert done["outcome"] == "Truncated", done
+    assert {"aten::linear"} <= {name for name, _, _ in kineto_events(trainer.agent / done["file"])}
+    trainer.process.wait_for("ended 0", 20)
+    assert {a["pid"] for a in trainer.announcements()} == {trainer.process.pid}
+
+
 FORKING = """
 import multiprocessing, os, sys, time, torch
 from torch.utils.data import DataLoader

@@ -44,6 +44,7 @@ class _StepAnnotations:
 class TorchRecorder(Recorder):
     format, suffix = "kineto", "pt.trace.json"
     takes_devices = True  # Kineto, where it is built for CUDA.
+    ends_at_exit = True  # The exit must wait for the stop in any case.
     place = 1
 
     def __init__(self):
