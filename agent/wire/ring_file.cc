@@ -325,8 +325,6 @@ bool RingFile::HasHeirs() const { return ByteIsLocked(fd_, kHeirByte); }
 
 bool RingFile::Lease() { return TryLockByte(fd_, F_WRLCK, kLeaseByte); }
 
-void RingFile::EndLease() { UnlockByte(fd_, kLeaseByte); }
-
 void RingFile::WakeProgram() const {
   syscall(SYS_futex, &header_->device_control, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }

@@ -88,10 +88,9 @@ class RingFile {
   bool ProgramLives() const;
   // True if a forked child without a file of its own uses this one.
   bool HasHeirs() const;
-  // Takes the exclusive right to record this program. EndLease or the destructor releases it. False
-  // if another sidecar holds it.
+  // Takes the exclusive right to record this program. The destructor releases it. False if another
+  // sidecar holds it.
   bool Lease();
-  void EndLease();
   // Wakes the program's thread that waits on device_control, if there is one.
   void WakeProgram() const;
   // Requests a level on behalf of `wisher`; 0 withdraws the request.

@@ -11,7 +11,6 @@
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/names.h"
 #include "collector/trace/xplane/wire.h"
-#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
@@ -267,22 +266,10 @@ void SpaceWriter::AddEnvironment(const FileMembers& members, const ReadReport& r
     wire::AppendBytesField(xplane::kWarningsField, warning, environment_);
 }
 
-absl::Status SpaceWriter::Write(const Sink& sink) {
-  absl::Status status;
-  // Small pieces are collected.
-  std::string out;
-  constexpr std::size_t kPiece = 64 << 10;
-  const auto put = [&](std::string_view bytes) {
-    if (!status.ok()) return;
-    if (out.size() + bytes.size() > kPiece) {
-      status = sink(out);
-      out.clear();
-    }
-    if (bytes.size() <= kPiece)
-      out += bytes;
-    else if (status.ok())
-      status = sink(bytes);
-  };
+std::string SpaceWriter::Encode() {
+  std::string space;
+  space.reserve(size_);
+  const auto put = [&](std::string_view bytes) { space += bytes; };
   for (auto& [name, plane] : planes_) {
     put(Head(kPlanes, plane.size));
     put(plane.head);
@@ -295,7 +282,7 @@ absl::Status SpaceWriter::Write(const Sink& sink) {
     put(plane.stats);
   }
   put(environment_);
-  return status.ok() ? sink(out) : status;
+  return space;
 }
 
 }  // namespace strobe::kineto

@@ -136,7 +136,7 @@ TEST_F(RingFileTest, OneSidecarAtATimeHasTheLease) {
   EXPECT_TRUE(program.Leased());
   first = RingFile();
   EXPECT_TRUE(second.Lease()) << "a sidecar that is gone holds nothing";
-  second.EndLease();
+  second = RingFile();
   EXPECT_FALSE(program.Leased());
 }
 
