@@ -58,9 +58,6 @@ Row LateRow(std::string who, const report::Late& late, const std::optional<repor
 std::vector<Row> LateRows(const report::Job& job, const report::StragglerReport& report) {
   std::vector<Row> rows = {
       {"LATE", "LONGER A STEP", "IN STEPS", "HOLDS UP A STEP", "SHARE", "CAUSES", "VERDICT"}};
-  for (const report::LongStage& stage : report.long_stages)
-    rows.push_back(LateRow(StrCat("stage ", stage.late.who), stage.late, stage.held_up,
-                           NameOf(report::Verdict::kHoldsUp)));
   for (const auto* stragglers : {&report.stragglers, &report.not_decided}) {
     for (const report::Straggler& straggler : *stragglers)
       rows.push_back(LateRow(NameOf(job.workers[straggler.late.who]), straggler.late,

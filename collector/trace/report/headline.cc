@@ -58,15 +58,6 @@ std::string OfWorkers(const Job& job, const StragglerReport& report) {
                 one ? HowOften(first.late) : "", ": ", Join(causes, ", "));
 }
 
-std::string OfStage(const StragglerReport& report) {
-  const LongStage& stage = report.long_stages.front();
-  return StrCat("stage ", stage.late.who, " (", stage.workers.size(),
-                stage.workers.size() == 1 ? " worker) holds up " : " workers) holds up ",
-                Others(report.workers - stage.workers.size()), " by ", TimeText(stage.held_up.ns),
-                " a step (", PercentText(stage.held_up.share), ")", HowOften(stage.late), ": ",
-                CausesOf(stage.late));
-}
-
 std::string OfUndecided(const Job& job, const StragglerReport& report) {
   const Straggler& first = report.not_decided.front();
   const std::string longer = StrCat(NameOf(job.workers[first.late.who]), " takes ",
@@ -92,9 +83,7 @@ std::string Headline(const Job& job, const StragglerReport& report) {
   if (report.workers == 0) return "not decidable: there are no workers";
   if (report.steps == 0) return "not decidable: no trace has steps";
   if (report.workers == 1) return "one worker: there is nobody to compare it with";
-  const double of_stage = report.long_stages.empty() ? 0 : report.long_stages.front().held_up.ns;
-  if (!report.stragglers.empty() && report.held_up.ns >= of_stage) return OfWorkers(job, report);
-  if (!report.long_stages.empty()) return OfStage(report);
+  if (!report.stragglers.empty()) return OfWorkers(job, report);
   if (!report.not_decided.empty()) return OfUndecided(job, report);
   if (report.smallest_ns == 0)
     return StrCat("not decidable: ", report.steps, report.steps == 1 ? " step does" : " steps do",

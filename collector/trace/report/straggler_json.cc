@@ -113,13 +113,6 @@ ReportJson WaitMapJson(const report::Job& job, const report::WaitMap& map) {
 
 nlohmann::ordered_json StragglersToJson(const report::Job& job,
                                         const report::StragglerReport& report) {
-  ReportJson stages = ReportJson::array();
-  for (const report::LongStage& stage : report.long_stages) {
-    ReportJson json = LateJson(stage.late);
-    json["stage"] = stage.late.who;
-    json["heldUp"] = HeldUpJson(stage.held_up);
-    stages.push_back(std::move(json));
-  }
   ReportJson stragglers = ReportJson::array(), others = ReportJson::array();
   for (const report::Straggler& late : report.stragglers)
     stragglers.push_back(StragglerJson(job, late));
@@ -133,9 +126,8 @@ nlohmann::ordered_json StragglersToJson(const report::Job& job,
           {"stragglers", std::move(stragglers)},
           {"notDecided", std::move(others)},
           {"late", report.late_count},
-          {"longStages", std::move(stages)},
           {"smallestToldNs", report.smallest_ns},
-          {"slowdown", report.slowdown ? ReportJson(report.slowdown->slowdown) : ReportJson()},
+          {"slowdown", report.slowdown ? ReportJson(*report.slowdown) : ReportJson()},
           {"collectives", CallsJson(job, report.arrivals)},
           {"waits", WaitsJson(job, report.arrivals)},
           {"waitMap", WaitMapJson(job, report::ComputeWaitMap(job, report.arrivals))},

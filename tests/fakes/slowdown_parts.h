@@ -1,6 +1,8 @@
-// How much slower a job is than one in which all workers are alike, and which part of it makes it
-// so. The method and its words are those of "Understanding Stragglers in Large Model Training Using
-// What-if Analysis" (ByteDance and others, 2025); docs/explanation/stragglers.md explains them.
+// Which part of a job makes it slower than one in which all workers are alike, as the published
+// answers in tests/data/straggler-analysis tell it. Strobe reports only the slowdown of the whole
+// job (ComputeSlowdown); the parts check its replays against the publication, and tell the
+// benchmark what computing them would cost. The method and its words are those of "Understanding
+// Stragglers in Large Model Training Using What-if Analysis" (ByteDance and others, 2025).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,10 +20,10 @@ namespace strobe::report {
 struct PartSlowdown {
   std::string part{};  // "stage 3", "replica 0", a worker's name or a type of operation.
   double slowdown = 0;
-  std::vector<double> by_step{};  // In the order of Slowdown::steps.
+  std::vector<double> by_step{};  // In the order of SlowdownParts::steps.
 };
 
-struct Slowdown {
+struct SlowdownParts {
   std::vector<std::int64_t> steps{};  // The numbers of the steps that were replayed.
   // The time of each step: as the job recorded it; replayed with its own durations, without the
   // delays that no operation explains; and the ideal one, which is the same for steps with the same
@@ -36,15 +38,9 @@ struct Slowdown {
   std::optional<double> slowest_worker_share{}, last_stage_share{};
 };
 
-struct SlowdownOptions {
-  // by_worker (with slowest_worker_share) and by_type are left out where they would replay more
-  // operations than this, because each worker or type is a replay of the whole job.
-  std::size_t max_replayed = 20'000'000;
-};
-
-// The ideal duration of an operation is the mean over all operations of its type, or for
-// communication the median, over all workers and steps. nullopt if no step could be replayed.
-std::optional<Slowdown> ComputeSlowdown(const Job& job, Replays& replays,
-                                        const SlowdownOptions& options = {});
+// The job is one of MakePipelineJob or has no stages. by_worker (with slowest_worker_share) and
+// by_type are left out where they would replay more than 20 million operations, because each worker
+// or type is a replay of the whole job. nullopt if no step could be replayed.
+std::optional<SlowdownParts> ComputeSlowdownParts(const Job& job, Replays& replays);
 
 }  // namespace strobe::report

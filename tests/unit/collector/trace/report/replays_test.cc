@@ -1,11 +1,11 @@
-#include "collector/trace/report/pipeline_operations.h"
+#include "collector/trace/report/replays.h"
 
 #include <gmock/gmock.h>
 
 #include <limits>
 
 #include "absl/status/status.h"
-#include "collector/trace/report/replays.h"
+#include "tests/fakes/pipeline_operations.h"
 
 namespace strobe::report {
 namespace {

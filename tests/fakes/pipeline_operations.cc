@@ -1,4 +1,4 @@
-#include "collector/trace/report/pipeline_operations.h"
+#include "tests/fakes/pipeline_operations.h"
 
 #include <algorithm>
 #include <array>
@@ -125,7 +125,6 @@ class JobMaker {
       index = static_cast<std::uint32_t>(job_.workers.size());
       job_.workers.push_back({.name = StrCat("replica ", place.second, ", stage ", place.first),
                               .stage = place.first,
-                              .replica = place.second,
                               .clock_error_ns = 0});
     }
     communicator_of_.resize(job_.workers.size());

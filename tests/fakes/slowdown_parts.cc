@@ -1,8 +1,9 @@
-#include "collector/trace/report/slowdown.h"
+#include "tests/fakes/slowdown_parts.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
-#include <numeric>
+#include <string_view>
 
 #include "collector/trace/report/robust.h"
 #include "common/base/strings.h"
@@ -75,7 +76,7 @@ class Computer {
     return (Mean(result_.replayed_ns) - Mean(times)) / lost;
   }
 
-  Slowdown& result() { return result_; }
+  SlowdownParts& result() { return result_; }
 
  private:
   static double Ratio(double a, double b) { return b > 0 ? a / b : 1; }
@@ -96,50 +97,60 @@ class Computer {
   const Job& job_;
   Replays& replays_;
   const std::vector<std::int64_t> ideal_;
-  Slowdown result_{};
+  SlowdownParts result_{};
 };
+
+// The number of the worker's replica, which its name tells: "replica 0, stage 3".
+std::uint32_t ReplicaOf(const JobWorker& worker) {
+  constexpr std::string_view kPrefix = "replica ";
+  return static_cast<std::uint32_t>(
+      std::strtoul(worker.name.substr(kPrefix.size()).c_str(), nullptr, 10));
+}
 
 // The names of the parts that workers belong to, such as "stage 3". Names of numbers that no worker
 // has are empty. Empty if all workers belong to one part.
-std::vector<std::string> PartNames(const Job& job, const char* word,
-                                   std::uint32_t JobWorker::*part) {
-  constexpr std::uint32_t kMaxParts = 1024;
+template <typename PartOf>
+std::vector<std::string> PartNames(const Job& job, const char* word, PartOf part_of) {
   std::vector<std::string> names;
   std::size_t different = 0;
   for (const JobWorker& worker : job.workers) {
-    if (worker.*part >= kMaxParts) return {};
-    if (names.size() <= worker.*part) names.resize(worker.*part + 1);
-    std::string& name = names[worker.*part];
-    different += name.empty();
-    name = StrCat(word, " ", worker.*part);
+    const std::size_t part = part_of(worker);
+    if (names.size() <= part) names.resize(part + 1);
+    different += names[part].empty();
+    names[part] = StrCat(word, " ", part);
   }
   return different > 1 ? names : std::vector<std::string>();
 }
 
-}  // namespace
-
-std::optional<Slowdown> ComputeSlowdown(const Job& job, Replays& replays,
-                                        const SlowdownOptions& options) {
-  if (replays.steps().empty()) return std::nullopt;
-  Computer computer(job, replays);
-  Slowdown& result = computer.result();
-  const auto stages = PartNames(job, "stage", &JobWorker::stage);
+void AddStages(const Job& job, Computer& computer) {
+  const auto stages = PartNames(job, "stage", [](const JobWorker& worker) { return worker.stage; });
+  if (stages.empty()) return;
+  SlowdownParts& result = computer.result();
   result.by_stage = computer.By(
       stages, [&](const Operation& operation) { return job.workers[operation.worker].stage; });
-  if (!stages.empty()) {
-    // Replicas are reported only for pipelines; elsewhere they are the workers.
-    result.by_replica = computer.By(
-        PartNames(job, "replica", &JobWorker::replica),
-        [&](const Operation& operation) { return job.workers[operation.worker].replica; });
-    const auto last = static_cast<std::uint32_t>(stages.size() - 1);
-    result.last_stage_share = computer.ShareOf(
-        [&](const Operation& operation) { return job.workers[operation.worker].stage == last; });
-  }
+  std::vector<std::uint32_t> replicas;
+  for (const JobWorker& worker : job.workers) replicas.push_back(ReplicaOf(worker));
+  result.by_replica =
+      computer.By(PartNames(job, "replica", ReplicaOf),
+                  [&](const Operation& operation) { return replicas[operation.worker]; });
+  const auto last = static_cast<std::uint32_t>(stages.size() - 1);
+  result.last_stage_share = computer.ShareOf(
+      [&](const Operation& operation) { return job.workers[operation.worker].stage == last; });
+}
+
+}  // namespace
+
+std::optional<SlowdownParts> ComputeSlowdownParts(const Job& job, Replays& replays) {
+  constexpr std::size_t kMaxReplayed = 20'000'000;
+  if (replays.steps().empty()) return std::nullopt;
+  Computer computer(job, replays);
+  SlowdownParts& result = computer.result();
+  AddStages(job, computer);
   std::vector<std::string> types;
   for (const OperationType& type : job.types) types.push_back(type.name);
   std::size_t operations = 0;
   for (const JobStep& step : job.steps) operations += step.operations.size();
-  const std::size_t most = options.max_replayed / std::max<std::size_t>(operations, 1);
+  const std::size_t most = kMaxReplayed / std::max<std::size_t>(operations, 1);
   if (types.size() <= most)
     result.by_type = computer.By(types, [](const Operation& operation) { return operation.type; });
   if (job.workers.size() > 1 && job.workers.size() <= most) {

@@ -1,4 +1,4 @@
-#include "collector/trace/report/slowdown.h"
+#include "collector/trace/report/what_if.h"
 
 #include <gmock/gmock.h>
 
@@ -7,6 +7,7 @@
 
 #include "common/base/strings.h"
 #include "tests/fakes/published_job.h"
+#include "tests/fakes/slowdown_parts.h"
 #include "tests/fakes/unit_dir.h"
 
 namespace strobe::report {
@@ -37,7 +38,8 @@ Job TwoWorkers(std::int64_t first_ms, std::int64_t second_ms, std::int64_t clip_
 TEST(ComputeSlowdown, ComparesWithAJobWhoseWorkersAreAlike) {
   const Job job = TwoWorkers(300, 100, 50);
   Replays replays(job);
-  const auto slowdown = ComputeSlowdown(job, replays);
+  EXPECT_DOUBLE_EQ(ComputeSlowdown(job, replays).value_or(-1), 1.4);
+  const auto slowdown = ComputeSlowdownParts(job, replays);
   ASSERT_TRUE(slowdown);
   EXPECT_THAT(slowdown->recorded_ns, ElementsAre(350e6));
   EXPECT_THAT(slowdown->replayed_ns, ElementsAre(350e6));
@@ -76,7 +78,7 @@ class Published {
   }
 
   // The largest difference of a part's slowdown, of the mean and in any step.
-  double Difference(const std::string& by, const char* word, const Slowdown& slowdown,
+  double Difference(const std::string& by, const char* word, const SlowdownParts& slowdown,
                     const std::vector<PartSlowdown>& parts) const {
     const json& total = answers_.at("blocking_decompose_by_" + by);
     const json& steps = answers_.at("blocking_decompose_by_" + by + "_per_step");
@@ -95,7 +97,7 @@ class Published {
   }
 
   // The largest relative difference of the times of a step.
-  double TimeDifference(const char* key, const Slowdown& slowdown,
+  double TimeDifference(const char* key, const SlowdownParts& slowdown,
                         const std::vector<double>& times_ns) const {
     const json& answer = answers_.at(key);
     EXPECT_EQ(times_ns.size(), answer.size());
@@ -129,8 +131,10 @@ class Published {
 // necessary.
 void ExpectThePublishedAnswers(const Published& published) {
   Replays replays(published.job());
-  const auto slowdown = ComputeSlowdown(published.job(), replays);
+  const auto slowdown = ComputeSlowdownParts(published.job(), replays);
   ASSERT_TRUE(slowdown);
+  EXPECT_NEAR(ComputeSlowdown(published.job(), replays).value_or(-9),
+              published.answer("blocking_slowdown"), 0.002);
   EXPECT_EQ(replays.circles(), 0u);
   EXPECT_NEAR(slowdown->slowdown, published.answer("blocking_slowdown"), 0.002);
   EXPECT_LT(published.TimeDifference("step_t_base", *slowdown, slowdown->recorded_ns), 0.001);
