@@ -11,7 +11,6 @@
 #include "common/http/source_limiter.h"
 #include "operator/admission/creator_review.h"
 #include "operator/admission/metadata_bounds.h"
-#include "operator/admission/requester_patch.h"
 #include "operator/admission/review.h"
 #include "operator/base/json_members.h"
 #include "operator/base/names.h"

@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "capture/min_workers.h"
+#include "capture/capture_spec.h"
 #include "capture/retry.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
-#include "operator/job/pending_reason.h"
 #include "operator/job/pod_evidence.h"
 #include "operator/request/finalizer.h"
 #include "operator/request/request_status.h"

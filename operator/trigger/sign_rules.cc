@@ -7,8 +7,7 @@
 #include "common/base/fnv.h"
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
-#include "operator/trigger/trigger_budget.h"
-#include "operator/trigger/trigger_match.h"
+#include "operator/trigger/trigger_decision.h"
 
 namespace strobe {
 namespace {

@@ -1,8 +1,9 @@
 #include "collector/trace/report/headline.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "collector/trace/report/figures_text.h"
+#include "common/base/duration.h"
 #include "common/base/strings.h"
 
 namespace strobe::report {
@@ -78,6 +79,18 @@ std::string OfUndecided(const Job& job, const StragglerReport& report) {
 }
 
 }  // namespace
+
+std::string TimeText(double ns) {
+  // Conversion to an integer is defined for what fits only.
+  constexpr double kFar = 9e18;
+  return FormatDuration(Nanos{std::llround(std::fmin(std::fmax(ns, -kFar), kFar))});
+}
+
+std::string PercentText(double share) {
+  const double percent = std::fabs(share) * 100;
+  return percent < 9.95 ? StrCat(std::round(percent * 10) / 10, "%")
+                        : StrCat(std::llround(std::fmin(percent, 1e9)), "%");
+}
 
 std::string Headline(const Job& job, const StragglerReport& report) {
   if (report.workers == 0) return "not decidable: there are no workers";

@@ -7,7 +7,7 @@
 
 #include "collector/trace/digest/digest_json.h"
 #include "collector/trace/report/headline.h"
-#include "collector/trace/report/straggler_json.h"
+#include "collector/trace/report/report_json.h"
 #include "common/base/json_text.h"
 #include "common/base/saturated.h"
 #include "common/base/strings.h"

@@ -1,4 +1,4 @@
-#include "capture/min_workers.h"
+#include "capture/capture_spec.h"
 
 #include <gtest/gtest.h>
 

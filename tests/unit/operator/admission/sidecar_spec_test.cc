@@ -1,4 +1,4 @@
-#include "operator/admission/sidecar_defaults.h"
+#include "operator/admission/sidecar_spec.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "sidecar/capture/worker_reports.h"
+#include "sidecar/capture/trace_report.h"
 
 #include <gmock/gmock.h>
 

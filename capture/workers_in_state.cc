@@ -1,9 +1,10 @@
-#include "capture/worker_states.h"
+#include "capture/workers_in_state.h"
 
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "capture/attempt_state.h"
 #include "common/protocol/outcome.h"
 
 namespace strobe {

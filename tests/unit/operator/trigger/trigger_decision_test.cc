@@ -1,4 +1,4 @@
-#include "operator/trigger/trigger_match.h"
+#include "operator/trigger/trigger_decision.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "sidecar/capture/step_report.h"
+#include "sidecar/capture/trace_file.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "capture/worker_states.h"
+#include "capture/workers_in_state.h"
 
 #include <gmock/gmock.h>
 
