@@ -20,7 +20,6 @@
 #include <utility>
 
 #include "agent/wire/file_lock.h"
-#include "agent/wire/file_size.h"
 #include "agent/wire/ticks.h"
 
 namespace strobe::wire {

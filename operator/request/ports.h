@@ -68,15 +68,6 @@ class CaptureMetrics {
   virtual void ActiveCaptures(std::size_t count) = 0;
 };
 
-// Tells programs outside of the cluster how captures ended.
-class CaptureNotifier {
- public:
-  virtual ~CaptureNotifier() = default;
-  // Called by any reconcile thread once the end is in the request's status. Never blocks.
-  virtual void Ended(const ProfileRequest& request, const RequestStatus& status,
-                     CaptureEnd end) = 0;
-};
-
 // All must outlive the reconciler.
 struct ReconcilerDependencies {
   const Clock& clock;
@@ -89,7 +80,9 @@ struct ReconcilerDependencies {
   Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
   std::string viewer_url{};          // See viewer_link.h; empty = finished requests have no link.
   CaptureReporter* reporter = nullptr;  // Null: captures have no report.
-  CaptureNotifier* notifier = nullptr;  // Null: nobody is told.
+  // Notifies programs outside of the cluster of a capture's end, once it is in the request's
+  // status. Called by any reconcile thread; must not block. Empty: there is nobody to notify.
+  std::function<void(const ProfileRequest&, const RequestStatus&, CaptureEnd)> notify{};
 
   // A request that only preflights is no capture: it counts neither for policies nor in metrics.
 
@@ -105,8 +98,7 @@ struct ReconcilerDependencies {
     if (!request.capture.preflight_only) metrics.CaptureEnded(request, end);
   }
   void Notify(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) const {
-    if (notifier != nullptr && !request.capture.preflight_only)
-      notifier->Ended(request, status, end);
+    if (notify && !request.capture.preflight_only) notify(request, status, end);
   }
 };
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "collector/trace/convert/json_text.h"
+#include "collector/trace/convert/chrome_trace.h"
 #include "collector/trace/index/window.h"
 #include "collector/trace/xplane/names.h"
 #include "common/base/json_text.h"

@@ -12,7 +12,7 @@
 #include "common/text/utf8.h"
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/source/agent/line_events.h"
-#include "sidecar/source/base/monotonic_now.h"
+#include "sidecar/source/base/recording_times.h"
 #include "sidecar/source/base/told_steps.h"
 
 namespace strobe {

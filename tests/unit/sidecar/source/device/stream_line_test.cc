@@ -1,4 +1,4 @@
-#include "sidecar/source/device/occupancy.h"
+#include "sidecar/source/device/stream_line.h"
 
 #include <gtest/gtest.h>
 

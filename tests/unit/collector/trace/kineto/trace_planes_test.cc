@@ -1,4 +1,4 @@
-#include "collector/trace/kineto/flops.h"
+#include "collector/trace/kineto/trace_planes.h"
 
 #include <gtest/gtest.h>
 
