@@ -11,6 +11,7 @@
 #include "capture/attempt_progress.h"
 #include "capture/ports.h"
 #include "common/base/clock.h"
+#include "common/base/enum_names.h"
 #include "common/base/executor.h"
 #include "operator/access/gatekeeper.h"
 #include "operator/job/job_shape.h"
@@ -48,15 +49,10 @@ class Cluster {
 // How a request ended.
 enum class CaptureEnd { kSucceeded, kFailed, kCancelled };
 inline std::string_view Name(CaptureEnd end) {
-  switch (end) {
-    case CaptureEnd::kSucceeded:
-      return "Succeeded";
-    case CaptureEnd::kFailed:
-      return "Failed";
-    case CaptureEnd::kCancelled:
-      return "Cancelled";
-  }
-  return "";
+  static constexpr EnumNames<CaptureEnd, 3> kNames({{CaptureEnd::kSucceeded, "Succeeded"},
+                                                    {CaptureEnd::kFailed, "Failed"},
+                                                    {CaptureEnd::kCancelled, "Cancelled"}});
+  return kNames.Of(end);
 }
 
 // Called from any reconcile thread.

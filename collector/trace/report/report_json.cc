@@ -7,6 +7,7 @@
 #include "collector/trace/digest/digest_json.h"
 #include "collector/trace/report/headline.h"
 #include "collector/trace/report/wait_map.h"
+#include "common/base/enum_names.h"
 
 namespace strobe {
 namespace {
@@ -34,19 +35,13 @@ ReportJson LateJson(const report::Late& late) {
 }
 
 std::string_view VerdictName(report::Verdict verdict) {
-  switch (verdict) {
-    case report::Verdict::kHoldsUp:
-      return "HoldsUp";
-    case report::Verdict::kNobodyWaits:
-      return "NobodyWaits";
-    case report::Verdict::kWithinClockErrors:
-      return "WithinClockErrors";
-    case report::Verdict::kClockNotMeasured:
-      return "ClockNotMeasured";
-    case report::Verdict::kNoCalls:
-      return "NoCalls";
-  }
-  return "";
+  static constexpr EnumNames<report::Verdict, 5> kNames(
+      {{report::Verdict::kHoldsUp, "HoldsUp"},
+       {report::Verdict::kNobodyWaits, "NobodyWaits"},
+       {report::Verdict::kWithinClockErrors, "WithinClockErrors"},
+       {report::Verdict::kClockNotMeasured, "ClockNotMeasured"},
+       {report::Verdict::kNoCalls, "NoCalls"}});
+  return kNames.Of(verdict);
 }
 
 ReportJson StragglerJson(const report::Job& job, const report::Straggler& straggler) {
