@@ -1,6 +1,6 @@
 # Every target only calls a script or a CMake preset. `make help` lists them.
 .DEFAULT_GOAL := build
-.PHONY: help build everything setup wheel images node release demo test unit sanitize lint bench docs fmt clean
+.PHONY: help build everything setup wheel images node release demo test test-all unit sanitize lint bench docs fmt clean
 
 help: ## This list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -34,8 +34,11 @@ release: ## Images, chart, command, Python package, bills of materials and check
 demo: ## Captures real JAX trainers, first without a cluster, then on a real API server; KEEP=1 leaves it up
 	@tools/demo
 
-test: ## Everything CI runs
-	@tests/tools/run_all
+test: ## What to run before each commit: unit tests, linters, and the suites that prove the main job
+	@tests/tools/run_all core
+
+test-all: ## Everything CI runs: also the other suites, the sanitizers and clang-tidy
+	@tests/tools/run_all all
 
 unit: everything ## Only the unit tests, no sanitizer
 	@ctest --preset release -L unit

@@ -22,7 +22,7 @@ constexpr std::size_t kMaxWaiting = 8;
 constexpr std::size_t kMaxConnections = 64;
 // Shorter than the server's own deadline for an answer, and than the 10 s for which Alertmanager
 // waits at least.
-constexpr Nanos kDecideLimit = std::chrono::seconds(8);
+constexpr Nanos kDecideAlerts = std::chrono::seconds(8);
 // Log lines about refused posts.
 constexpr double kLinesPerSecond = 0.1, kLineBurst = 10;
 
@@ -158,7 +158,7 @@ http::Page AlertReceiver::TakeBody(const http::Request& post) {
 
 http::Page AlertReceiver::Decide(const std::vector<Alert>& alerts) {
   const absl::Status decided =
-      alerts.empty() ? absl::OkStatus() : sink_.Take(alerts, clock_.MonoNow() + kDecideLimit);
+      alerts.empty() ? absl::OkStatus() : sink_.Take(alerts, clock_.MonoNow() + kDecideAlerts);
   if (decided.ok()) {
     const auto firing = static_cast<std::size_t>(std::count_if(
         alerts.begin(), alerts.end(), [](const Alert& alert) { return alert.firing; }));

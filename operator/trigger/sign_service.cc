@@ -17,7 +17,7 @@ namespace {
 // No name of a namespace or pod, and no UID, is longer.
 constexpr std::size_t kMaxPodText = 253;
 // Less than the five seconds for which a sidecar waits.
-constexpr Nanos kDecideLimit = std::chrono::seconds(4);
+constexpr Nanos kDecideSigns = std::chrono::seconds(4);
 // Further callers are told to come back, so that calls that wait for the API server leave threads
 // to sidecars that enroll.
 constexpr int kMaxDeciding = 8;
@@ -89,7 +89,7 @@ grpc::Status SignService::Answer(const std::string& certificate,
 grpc::Status SignService::Decide(const v1::TellSignsRequest& request,
                                  v1::TellSignsResponse& response) {
   const absl::StatusOr<SignOrders> orders =
-      sink_.Take(ReadWorkerSigns(request), clock_.MonoNow() + kDecideLimit);
+      sink_.Take(ReadWorkerSigns(request), clock_.MonoNow() + kDecideSigns);
   if (absl::IsPermissionDenied(orders.status()))
     return {grpc::StatusCode::PERMISSION_DENIED, MessageOf(orders.status())};
   // The sidecar is not told why, because that concerns only the operator.
