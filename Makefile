@@ -21,9 +21,10 @@ wheel: build ## The Python package with the programs in it, in build/wheels
 	@tools/setup wheel
 	@tools/wheel
 
-images: wheel ## Container images of operator and sidecar for this machine, in build/images
+images: wheel ## Container images of operator, sidecar and viewer for this machine, in build/images
 	@tools/image operator
 	@tools/image sidecar
+	@tools/image viewer
 
 node: images ## What tests/cluster/up needs to start a Kubernetes node on this machine
 	@tools/setup node

@@ -117,11 +117,11 @@ absl::StatusOr<http::Page> Viewer::Route(const Question& question) {
   return absl::NotFoundError("no such page");
 }
 
-std::shared_ptr<Loader> Viewer::Known(const std::string& run, const std::string& asker) {
+std::shared_ptr<Loader> Viewer::FindLoader(const std::string& run, const std::string& asker) {
   const auto known = std::find_if(opened_.begin(), opened_.end(),
                                   [&](const Opened& opened) { return opened.run == run; });
   if (known == opened_.end()) return nullptr;
-  known->asked = options_.clock->MonoNow();
+  known->asked_at = options_.clock->MonoNow();
   known->askers.Note(asker);
   std::rotate(known, known + 1, opened_.end());
   return opened_.back().loader;
@@ -145,14 +145,14 @@ absl::StatusOr<std::string> Viewer::RunOf(const Question& question) {
     ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible, 1));
     if (!runs.empty()) return runs.front();
     return absl::NotFoundError(
-        visible.all ? StrCat(library_.place(), " has no runs; strobe capture makes one")
+        visible.all ? StrCat(library_.location(), " has no runs; strobe capture makes one")
                     : "there are no runs");
   }
   if (!MaySee(name, visible))
     return absl::NotFoundError(StrCat("there is no run ", name.substr(0, 200)));
   {
     MutexLock lock(&mutex_);
-    if (Known(name, question.asker()) != nullptr) return name;
+    if (FindLoader(name, question.asker()) != nullptr) return name;
   }
   // Asks the store only if the run is not open, because that costs a request.
   RETURN_IF_ERROR(library_.Find(name));
@@ -181,11 +181,11 @@ std::shared_ptr<Loader> Viewer::TryLoaderOf(const std::string& run, const std::s
   // Declared before the lock, so that they are destroyed after it: that may unmap large files.
   std::vector<std::shared_ptr<Loader>> ended;
   MutexLock lock(&mutex_);
-  if (std::shared_ptr<Loader> known = Known(run, asker)) return known;
+  if (std::shared_ptr<Loader> known = FindLoader(run, asker)) return known;
   const MonoTime now = options_.clock->MonoNow();
   if (opened_.size() >= options_.max_open) {
     const auto place = ChooseEvicted(opened_, asker, [&](const Opened& opened) {
-      return opened.given || now - opened.asked > kPatience;
+      return opened.served || now - opened.asked_at > kPatience;
     });
     if (place == opened_.end()) return nullptr;
     evicted_.push_back(std::move(place->loader));
@@ -211,7 +211,7 @@ std::shared_ptr<Loader> Viewer::LoaderOf(const std::string& run, Nanos wait,
 void Viewer::NoteGiven(const std::shared_ptr<Loader>& loader) {
   MutexLock lock(&mutex_);
   for (Opened& opened : opened_)
-    if (opened.loader == loader) opened.given = true;
+    if (opened.loader == loader) opened.served = true;
 }
 
 bool Viewer::IsStale(const std::string& run, const std::shared_ptr<Loader>& loader) {
@@ -249,7 +249,7 @@ bool Viewer::EvictOne(const std::string& asker) {
   std::vector<std::shared_ptr<Loader>> ended;  // Destroyed after the lock, as in TryLoaderOf.
   MutexLock lock(&mutex_);
   const auto place =
-      ChooseEvicted(opened_, asker, [](const Opened& opened) { return opened.given; });
+      ChooseEvicted(opened_, asker, [](const Opened& opened) { return opened.served; });
   if (place == opened_.end()) return false;
   evicted_.push_back(std::move(place->loader));
   opened_.erase(place);
@@ -341,13 +341,13 @@ bool Viewer::MayAskStore(const http::Request& request) const {
   if (!opens && FindRunApi(request.path) == nullptr) return false;
   const http::Query query(request.query);
   const std::string& name = query.Text("run");
-  const std::string logdir = name.empty() ? library_.place() : library_.LogdirOf(name);
+  const std::string logdir = name.empty() ? library_.location() : library_.LogdirOf(name);
   if (logdir.find("://") == std::string::npos || logdir.starts_with("file://")) return false;
   const bool reads_traces = request.path == "/api/event" || request.path == "/api/graph" ||
                             (request.path == "/api/find" && query.Text("in") == "texts");
   MutexLock lock(&mutex_);
   const bool is_open = std::ranges::any_of(
-      opened_, [&](const Opened& opened) { return opened.run == name && opened.given; });
+      opened_, [&](const Opened& opened) { return opened.run == name && opened.served; });
   return opens || reads_traces || !is_open;
 }
 
@@ -358,7 +358,7 @@ absl::StatusOr<http::Page> Viewer::Runs(const Question& question) {
                     (runs.size() > 1 || library_.always_lists());
   const bool more = runs.size() > kMaxChoices;
   if (more) runs.resize(kMaxChoices);
-  return JsonPage(Json{{"place", visible.all ? library_.place() : ""},
+  return JsonPage(Json{{"place", visible.all ? library_.location() : ""},
                        {"runs", std::move(runs)},
                        {"more", more},
                        {"hasList", library_.has_catalog()},

@@ -70,9 +70,9 @@ class Viewer {
     std::string run{};
     Askers askers{};
     std::shared_ptr<Loader> loader{};
-    MonoTime asked{};    // When it was asked for last.
-    MonoTime checked{};  // When it was read, or found to have the same traces as before.
-    bool given = false;  // Somebody has got it.
+    MonoTime asked_at{};  // When it was asked for last.
+    MonoTime checked{};   // When it was read, or found to have the same traces as before.
+    bool served = false;  // Somebody has got it.
   };
 
   absl::StatusOr<http::Page> Route(const Question& question);
@@ -85,7 +85,7 @@ class Viewer {
   Run OpenedRun(const http::Query& query, const catalog::Visible& visible) const;
 
   // The run's loader if there is one, else null. Makes it the one that is evicted last.
-  std::shared_ptr<Loader> Known(const std::string& run, const std::string& asker)
+  std::shared_ptr<Loader> FindLoader(const std::string& run, const std::string& asker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The run's loader; starts to read the run if nobody has. Null if the run has to wait: because
   // `max_open` others are being read for somebody, which would evict one another for ever, or
@@ -95,7 +95,7 @@ class Viewer {
   std::vector<std::shared_ptr<Loader>> TakeEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Frees the evicted loaders that the last request was waiting for.
   void FreeEvicted();
-  // The same, null only if the run still has to wait after `wait`.
+  // Like TryLoaderOf, but waits up to `wait` for a free slot. Null on timeout.
   std::shared_ptr<Loader> LoaderOf(const std::string& run, Nanos wait, const std::string& asker);
   // Null if the run is still being read after `wait`, or without a loader. After an error the
   // loader is forgotten.
@@ -110,7 +110,7 @@ class Viewer {
   // The run as far as it was read after `wait`. Others are evicted if there is no room for it in
   // the process.
   absl::StatusOr<Current> Open(const std::string& name, Nanos wait, const std::string& asker);
-  // The same; a run whose traces are others now is read again.
+  // Like Open, but a run whose traces have changed is read again.
   absl::StatusOr<Current> OpenFresh(const std::string& name, Nanos wait, const std::string& asker);
   // Answers from the run that the query names. Unavailable if it is still being read after `wait`.
   // Aborted if the query is about another `version` of it, whose rows had other numbers.

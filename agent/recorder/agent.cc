@@ -142,7 +142,7 @@ class Agent {
   void End() {
     if (!file_ || looks_at_parent_) return;
     file_.header()->ended_ns.store(wire::MonotonicNs(), std::memory_order_relaxed);
-    file_.header()->ended.store(1, std::memory_order_release);
+    file_.header()->has_exited.store(1, std::memory_order_release);
   }
 
  private:

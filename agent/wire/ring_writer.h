@@ -43,7 +43,7 @@ class RingWriter {
     space_until_ = words > mask_ ? ~0ull : words - kMaxStep;
   }
   bool SpaceIsShort() const { return position_ >= space_until_; }
-  // The same for a scope with a text of `size` bytes.
+  // Like SpaceIsShort(), for a scope with a text of `size` bytes.
   bool SpaceIsShort(std::size_t size) const {
     // Words of the text, as many again for padding at the ends of blocks, and the last record.
     const std::uint64_t words = std::min(size, max_text_) / 4;

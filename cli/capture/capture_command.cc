@@ -11,7 +11,7 @@
 #include "capture/worker/grpc_worker.h"
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/progress_text.h"
 #include "cli/base/report_table.h"
 #include "cli/capture/addresses.h"
@@ -38,7 +38,7 @@ void ShowProgress(const AttemptProgress& progress, int attempt, WallTime now, Pr
                    "in ", FormatDuration(std::max(progress.plan->instant - now, Nanos{0})));
   }
   if (!progress.waits_for.empty()) text += StrCat(", ", progress.waits_for);
-  if (progress.ended > 0) text += StrCat(", ", progress.ended, " ended");
+  if (progress.finished > 0) text += StrCat(", ", progress.finished, " ended");
   line.Show(text, StrCat(attempt, Name(progress.phase), progress.waits_for));
 }
 

@@ -98,7 +98,7 @@ absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
 absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec) {
   struct Flag {
     std::string_view name;
-    bool given;
+    bool is_set;
   };
   for (const Flag& flag : std::initializer_list<Flag>{
            {"--steps", spec.steps.has_value()},
@@ -112,7 +112,7 @@ absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec
            {"--max-bytes-per-worker", spec.max_bytes > 0},
            {"--abort-slowdown", spec.abort_slowdown_percent > 0},
        }) {
-    if (flag.given)
+    if (flag.is_set)
       return absl::InvalidArgumentError(
           StrCat(flag.name, " cannot be combined with ",
                  flags.server_saves ? "--server-saves" : "--worker-list",
@@ -128,7 +128,7 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
   CaptureSpec spec;
   spec.request = StrCat("strobe capture on ", workers, " workers");
   spec.uid = StrCat("cli-", getpid(), "-", ToUnixNanos(now));
-  spec.logdir = AbsolutePlace(flags.logdir);
+  spec.logdir = AbsoluteLocation(flags.logdir);
   RETURN_IF_ERROR(Logdir::Parse(spec.logdir).status());
   spec.run = flags.run.empty()
                  ? DefaultRunName(now, "capture", StrCat(ToUnixNanos(now) % 100'000'000))

@@ -11,7 +11,7 @@
 #include "capture/start_plan.h"
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/runs.h"
 #include "collector/store/logdir.h"
 #include "common/base/mutex.h"

@@ -3,7 +3,7 @@
 
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/kube/check_findings.h"
 #include "cli/kube/kube_commands.h"
 #include "cli/kube/kube_session.h"

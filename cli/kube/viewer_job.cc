@@ -100,7 +100,7 @@ Json SecurityContextOf(const PlainJson& sidecar) {
 Json Container(const ViewerJobOptions& options, const PlainJson& sidecar, Json mounts) {
   Json container = {
       {"name", "viewer"},
-      {"image", options.image.empty() ? TextOf(sidecar, "image") : options.image},
+      {"image", options.image},
       {"command",
        {kProgram, "view", options.run, StrCat("--listen=127.0.0.1:", kViewerPort),
         StrCat("--cache=", kCache), StrCat("--end-when-idle=", kIdle)}},
@@ -212,12 +212,20 @@ PlainJson ChoosePod(const PlainJson& list, const TargetSpec& target) {
   return best == nullptr ? PlainJson() : *best;
 }
 
-absl::StatusOr<Json> MakeViewerJob(const ViewerJobOptions& options, const PlainJson& pod,
+absl::StatusOr<Json> MakeViewerJob(ViewerJobOptions options, const PlainJson& pod,
                                    const ProfileRequest* request) {
   if (pod.is_null() && options.image.empty()) {
     return absl::FailedPreconditionError(
-        "no pod of this namespace has Strobe's sidecar, whose image and storage settings the "
-        "viewer would use; give an image with --image and an identity with --service-account");
+        "no pod of this namespace has Strobe's sidecar, whose storage settings the viewer would "
+        "use; give an image with --image and an identity with --service-account");
+  }
+  if (options.image.empty()) {
+    const PlainJson& metadata = Member(pod, "metadata");
+    options.image = TextOf(Member(metadata, "annotations"), kViewerImageAnnotation);
+    if (options.image.empty())
+      return absl::FailedPreconditionError(
+          StrCat("pod ", TextOf(metadata, "name"), " has no annotation ", kViewerImageAnnotation,
+                 ", which would name the viewer's image; give one with --image"));
   }
   Json metadata = {{"name", options.name},
                    {"labels",

@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/runs.h"
 #include "cli/show/viewer_library.h"
 #include "common/base/ending_signals.h"
@@ -62,19 +62,19 @@ class KubeJudge final : public viewer::AccessJudge {
 
 absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const ServeConfig& config,
                                                              const Cancellation& ended) {
-  std::vector<ServedPlace> places;
+  std::vector<ServedLocation> locations;
   for (const viewer::ServedLogdir& logdir : config.logdirs)
-    places.push_back({logdir.name, logdir.url});
-  return OpenServed(
-      places,
-      {.storage_config = config.storage_config, .cache = config.cache_directory, .ended = &ended});
+    locations.push_back({logdir.name, logdir.url});
+  return OpenServed(locations, {.storage_config = config.storage_config,
+                                .cache = config.cache_directory,
+                                .cancellation = &ended});
 }
 
 // The URLs of the configuration's logdirs, in its order, as the library spells them.
 absl::StatusOr<std::vector<std::string>> UrlsOf(const ServeConfig& config) {
   std::vector<std::string> urls;
   for (const viewer::ServedLogdir& logdir : config.logdirs) {
-    ASSIGN_OR_RETURN(const RunPlace place, ParseRunPlace(logdir.url));
+    ASSIGN_OR_RETURN(const RunLocation place, ParseRunLocation(logdir.url));
     urls.push_back(place.logdir.url());
   }
   return urls;

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/stop_at_signal.h"
 #include "cli/show/viewer_library.h"
 #include "common/base/duration.h"
@@ -29,9 +29,9 @@ class FirstRun {
   // Begins to read it, and waits a little. An error if it is alone and turns out to be no trace.
   absl::Status Read() {
     constexpr int kFailed = 400, kBusy = 503;
-    if (known_) return absl::OkStatus();
+    if (settled_) return absl::OkStatus();
     const http::Page page = viewer_.Answer({.path = "/api/run", .host = "localhost"});
-    known_ = !alone_ || (page.status < kFailed && !page.body.starts_with("{\"loading\":true"));
+    settled_ = !alone_ || (page.status < kFailed && !page.body.starts_with("{\"loading\":true"));
     if (!alone_ || page.status < kFailed || page.status == kBusy) return absl::OkStatus();
     return absl::DataLossError(ToAbsl(page.body.substr(0, page.body.find('\n'))));
   }
@@ -39,7 +39,7 @@ class FirstRun {
  private:
   viewer::Viewer& viewer_;
   const bool alone_;
-  bool known_ = false;
+  bool settled_ = false;
 };
 
 // Returns when a signal ends the program, when the last request is older than `idle`, or when there
@@ -76,9 +76,9 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
       flags.cache == "none" ? ""
                             : (flags.cache.empty() ? index::DefaultCacheDirectory() : flags.cache);
   ASSIGN_OR_RETURN(const std::unique_ptr<viewer::Library> library,
-                   OpenLibrary(flags.places, {.storage_config = flags.storage_config,
-                                              .cache = options.cache.directory,
-                                              .ended = &ended}));
+                   OpenLibrary(flags.locations, {.storage_config = flags.storage_config,
+                                                 .cache = options.cache.directory,
+                                                 .cancellation = &ended}));
   viewer::Viewer viewer(*library, std::move(options));
   std::atomic<MonoTime> last_request = SystemClock().MonoNow();
   const auto noted = [&](auto answer) {
@@ -112,8 +112,8 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
   if (!IsLoopback(flags.listen))
     std::cerr << "strobe: everyone who can connect to " << flags.listen
               << " can read these traces\n";
-  std::cout << "Showing " << library->place() << " at http://" << host << ":" << (*server)->port()
-            << "/ (Ctrl-C ends)" << std::endl;
+  std::cout << "Showing " << library->location() << " at http://" << host << ":"
+            << (*server)->port() << "/ (Ctrl-C ends)" << std::endl;
   // Unless a run is chosen there first.
   const bool one = library->names_a_run() || OnlyRun(*library);
   if (one) RETURN_IF_ERROR(first.Read());
@@ -132,7 +132,7 @@ std::string IsWebAddress(const std::string& url) {
 void AddViewFlags(CLI::App& command, ViewFlags& flags) {
   command
       .add_option(
-          "place", flags.places,
+          "place", flags.locations,
           "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz; PyTorch, Chrome, "
           "TensorFlow), a run, or one or more logdirs (the page lists and searches their runs)")
       ->required();

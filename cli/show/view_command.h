@@ -9,7 +9,7 @@
 namespace strobe {
 
 struct ViewFlags {
-  std::vector<std::string> places{};
+  std::vector<std::string> locations{};
   std::string storage_config{}, listen = "127.0.0.1:6016";
   std::string cache{};               // A folder; empty = the default one, "none" = no folder.
   std::vector<std::string> hosts{};  // See ViewerOptions.

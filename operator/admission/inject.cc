@@ -221,6 +221,19 @@ std::string WhyStuck(const InjectionSettings& settings, const NamespaceLimits& l
   return "";
 }
 
+// Writes on the pod what was injected. Once, because the pod stays as it was admitted.
+void Describe(const Json& pod, const InjectionSettings& settings, const SidecarSpec& made,
+              const std::vector<std::string>& trainers, const std::string& hash, Patch& patch) {
+  const Json& annotations = Member(Member(pod, "metadata"), "annotations");
+  if (!TextOf(annotations, kStatusAnnotation).empty()) return;
+  Json status = {{"version", kVersion}, {"hash", hash}, {"containers", trainers}};
+  if (!made.host_ports.empty()) status["ports"] = made.host_ports;
+  patch.Set("/metadata/annotations", kStatusAnnotation, JsonText(status));
+  if (!settings.viewer_image.empty() && TextOf(annotations, kViewerImageAnnotation).empty())
+    patch.Set("/metadata/annotations", kViewerImageAnnotation, settings.viewer_image);
+  BypassMesh(pod, settings, made, patch);
+}
+
 }  // namespace
 
 std::string WhyNotInjected(const Json& pod) {
@@ -302,13 +315,7 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
   const Json& metadata = Member(pod, "metadata");
   if (TextOf(Member(metadata, "labels"), kInjectedLabel).empty())
     patch.Set("/metadata/labels", kInjectedLabel, "true");
-  if (TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty()) {
-    Json status = {
-        {"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}};
-    if (!made.host_ports.empty()) status["ports"] = made.host_ports;
-    patch.Set("/metadata/annotations", kStatusAnnotation, JsonText(status));
-    BypassMesh(pod, settings, made, patch);
-  }
+  Describe(pod, settings, made, names, hash.Hex().substr(0, 16), patch);
   injection.patch = patch.Take();
   return injection;
 }

@@ -29,6 +29,8 @@ struct InjectionSettings {
   InjectionMode mode = InjectionMode::kNative;
   std::string image{};
   std::string pull_policy{};  // Empty for Kubernetes' default.
+  // Written on the pod for `kubectl strobe view`; empty to write none.
+  std::string viewer_image{};
   // The sidecar's resource requests; "0" for none. In a pod of QoS class Guaranteed, its limits
   // equal its requests, and none of them is 0.
   std::string cpu = "50m", memory = "128Mi";

@@ -37,7 +37,7 @@ struct SidecarSpec {
   bool native = true;  // It is an init container, else an ordinary one.
   nlohmann::json container{};
   std::string agent_memory{};             // The size of the shared volume, as a quantity.
-  std::vector<nlohmann::json> volumes{};  // Those that only this sidecar's mounts need.
+  std::vector<nlohmann::json> volumes{};  // Only what this sidecar's mounts need.
   // The ports of the trainer's profiler servers that the trainer is to close to other machines,
   // separated by commas; empty if it is not asked to.
   std::string ports_to_close{};

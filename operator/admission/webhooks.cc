@@ -169,7 +169,7 @@ class Webhooks {
                                  AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     return [this, name = std::move(name), fail_open, costly, answer](const http::Request& asked) {
       const MonoTime began = clock_.MonoNow();
-      observer_.Asked(name);
+      observer_.CountCall(name);
       http::Page page{500, "internal error\n"};
       (void)RunGuarded("webhook", [&] { page = Respond(asked, fail_open, costly, answer); });
       observer_.Answered(name, page.status, clock_.MonoNow() - began);

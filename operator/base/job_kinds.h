@@ -32,7 +32,7 @@ std::span<const JobKind> AllJobKinds();
 // Null if the kind is not known, or not in the group of `job.api_version`.
 const JobKind* FindJobKind(const JobRef& job);
 
-// Why FindJobKind() gave null, for people, and which kinds there are.
+// Why FindJobKind() gave null, human-readable, and which kinds there are.
 std::string UnknownJobKind(const JobRef& job);
 
 }  // namespace strobe

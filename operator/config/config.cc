@@ -1,12 +1,12 @@
 #include "operator/config/config.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
 #include "common/text/name_rules.h"
+#include "common/text/parse_tuple.h"
 #include "common/text/quantity.h"
 #include "common/yaml/fields.h"
 
@@ -145,6 +145,7 @@ Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
                           {"caBundle", file("injection.storage.caBundle", injection.storage_ca)}};
   return {{"image", Scalar(injection.image, "an image")},
           {"pullPolicy", Choice(injection.pull_policy, {"", "Always", "IfNotPresent", "Never"})},
+          {"viewerImage", Scalar(injection.viewer_image, "an image")},
           {"cpu", Scalar(injection.cpu, "a quantity")},
           {"memory", Scalar(injection.memory, "a quantity")},
           {"memoryLimit", Scalar(injection.memory_limit, "a quantity")},
@@ -253,9 +254,8 @@ absl::StatusOr<OperatorConfig> FromYaml(std::string_view text, const Parser& par
 
 absl::StatusOr<PortRange> ParsePortRange(const std::string& text) {
   PortRange range;
-  char more = 0;
-  if (std::sscanf(text.c_str(), "%d-%d%c", &range.first, &range.last, &more) != 2 ||
-      range.first < 1 || range.last > 65535 || range.first > range.last) {
+  if (!ParseTuple(text, "-", range.first, range.last) || range.first < 1 || range.last > 65535 ||
+      range.first > range.last) {
     return absl::InvalidArgumentError(
         "injection.hostNetworkPorts must be two ports, such as 20000-29999");
   }

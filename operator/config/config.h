@@ -55,7 +55,7 @@ struct AlertReceiverConfig {
 };
 
 struct NotifyConfig {
-  std::string url{};  // Is told how captures end; empty = nobody is told. See kube::MakeReceiver.
+  std::string url{};  // Is told how captures end; empty = no notification. See kube::MakeReceiver.
   std::string format = "CloudEvents";  // Or "Grafana".
   std::string source = "strobe-operator";
   std::string directory{};
@@ -76,6 +76,7 @@ struct InjectedVariableConfig {
 struct InjectionConfig {
   std::string image = "strobe-sidecar";
   std::string pull_policy{};
+  std::string viewer_image{};  // For `kubectl strobe view`; empty = it needs --image.
   std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2Gi",
               agent_memory = "512Mi";
   int user = 65532;  // 0 = not set, for clusters that assign users per namespace (OpenShift).

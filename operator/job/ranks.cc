@@ -282,7 +282,7 @@ Ranks ForEach(const Pods& pods, const Function& rank_of) {
 bool Lives(const PodInfo& pod) { return !pod.terminating && !HasEnded(pod); }
 
 // How many of the living pods have a rank; none when two of them have the same.
-std::optional<std::size_t> Known(const Pods& pods, const Ranks& ranks) {
+std::optional<std::size_t> CountRanked(const Pods& pods, const Ranks& ranks) {
   std::set<int> seen;
   std::size_t known = 0;
   for (std::size_t i = 0; i < pods.size(); ++i) {
@@ -341,7 +341,7 @@ std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
   std::size_t most = 0;
   for (const auto& kind : evidence) {
     Ranks ranks = kind();
-    const std::optional<std::size_t> known = Known(pods, ranks);
+    const std::optional<std::size_t> known = CountRanked(pods, ranks);
     if (!known || *known <= most) continue;
     best = std::move(ranks);
     most = *known;

@@ -133,7 +133,7 @@ Target MissingTarget(std::string name, int rank, std::string message) {
 
 struct Members {
   std::vector<const PodInfo*> pods{};  // The pods that are workers of the job.
-  std::size_t coordinators = 0;        // Those of them whose role is only to coordinate.
+  std::size_t coordinators = 0;        // Pods whose role is only to coordinate.
   std::size_t finished = 0;            // Workers whose pods have succeeded; not among `pods`.
 };
 
@@ -253,11 +253,11 @@ void KeepSample(const TargetSpec& spec, std::vector<Target>& targets) {
   if (!spec.ranks.empty()) return KeepRanks(spec, targets);
   if (spec.count == 0 || targets.size() <= spec.count) return;
   std::vector<Target> kept;
-  if (spec.turn) {
+  if (spec.rotation) {
     // Divides the workers into as many evenly spread groups as are needed. Every worker is in one
     // group, so each is recorded once in `groups` turns.
     const std::size_t groups = (targets.size() + spec.count - 1) / spec.count;
-    for (std::size_t i = *spec.turn % groups; i < targets.size(); i += groups)
+    for (std::size_t i = *spec.rotation % groups; i < targets.size(); i += groups)
       kept.push_back(std::move(targets[i]));
   } else {
     for (std::size_t i = 0; i < spec.count; ++i)

@@ -49,7 +49,7 @@ struct Selection {
 Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
                         const std::vector<PodInfo>& pods, const JobShape* shape = nullptr);
 
-// How many workers there are, for people: "14/16 workers are present".
+// How many workers there are, human-readable: "14/16 workers are present".
 std::string CountWords(const Selection& selection);
 
 }  // namespace strobe

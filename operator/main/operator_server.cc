@@ -146,7 +146,7 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
            // Without webhooks it is not known who asked for a capture.
            has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url, &reporter_,
            [this](const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) {
-             if (notifier_) notifier_->Ended(request, status, end);
+             if (notifier_) notifier_->NotifyEnd(request, status, end);
            }}),
       // Once the lease is lost another operator may act, so that not even an orderly end is
       // allowed.

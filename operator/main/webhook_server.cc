@@ -43,6 +43,7 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& ns
   InjectionSettings settings;
   settings.image = config.injection.image;
   settings.pull_policy = config.injection.pull_policy;
+  settings.viewer_image = config.injection.viewer_image;
   settings.cpu = config.injection.cpu;
   settings.memory = config.injection.memory;
   settings.memory_limit = config.injection.memory_limit;

@@ -65,9 +65,10 @@ AttemptLauncher::MaybeResult AttemptLauncher::HoldBack(const PendingRequest& pen
   const ProfileRequest& request = pending.request;
   ASSIGN_OR_RETURN(const std::string unknown, deps_.gatekeeper->WhyNotAdmitted(request));
   if (!unknown.empty() || !request.requester) return end_.Refuse(request, "NotAdmitted", unknown);
-  // Glance() is cheap, so it comes first: many requests may wait, and each asks again and again.
+  // JudgeFromCache() is cheap, so it comes first: many requests may wait, and each asks again and
+  // again.
   if (const std::optional<PolicyVerdict> verdict =
-          deps_.gatekeeper->Glance(request, pending.earlier))
+          deps_.gatekeeper->JudgeFromCache(request, pending.earlier))
     return Hold(pending, *verdict);
   const std::optional<MonoTime> allowed = table_.AllowedAt(pending);
   if (allowed && deps_.clock.MonoNow() - *allowed <= max_age) return std::nullopt;
@@ -123,7 +124,7 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::Launch(const PendingRequest& pe
                    AwaitTargets(pending, *selection, *least));
   if (waits) {
     // Requests behind it may want only workers that are there.
-    table_.LeaveTurns(pending.key);
+    table_.LeaveQueue(pending.key);
     const Nanos took = deps_.clock.MonoNow() - began;
     return ReconcileResult{
         std::max(waits->requeue_after.value_or(Nanos{0}), kRestAfterLook * took)};
@@ -134,7 +135,7 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::Launch(const PendingRequest& pe
   if (deps_.gatekeeper != nullptr && !pending.resumes()) {
     ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held, HoldBack(pending, kVerdictAge));
     if (held) {
-      table_.LeaveTurns(pending.key);
+      table_.LeaveQueue(pending.key);
       return *held;
     }
   }
@@ -204,13 +205,13 @@ AttemptLauncher::MaybeResult AttemptLauncher::AwaitTurn(const PendingRequest& pe
     if (target.usable()) workers.insert(StrCat(request.ns, "/", target.name));
   }
   if (pending.resumes()) {
-    table_.HoldTurns(pending, workers);
+    table_.HoldQueue(pending, workers);
     return std::nullopt;
   }
-  const RequestTable::Turn turn = table_.EnterTurns(pending, workers);
-  if (turn.place.ahead == 0) return std::nullopt;
+  const RequestTable::QueuePosition turn = table_.EnterQueue(pending, workers);
+  if (turn.position.ahead == 0) return std::nullopt;
   RETURN_IF_ERROR(WriteIfChanged(deps_.cluster, request,
-                                 QueuedStatus(request, turn.place, deps_.clock.WallNow())));
+                                 QueuedStatus(request, turn.position, deps_.clock.WallNow())));
   // Its turn wakes it. Until then, only its place in the status needs to be refreshed.
   return ReconcileResult{
       std::clamp<Nanos>(static_cast<int>(turn.waiting) * kPlaceRefresh, seconds(2), seconds(60))};
@@ -224,7 +225,7 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::StartAttempt(const PendingReque
   live->number = pending.number;
   live->began = deps_.clock.WallNow();
   live->targets = targets;
-  live->told = deps_.clock.MonoNow();
+  live->written_at = deps_.clock.MonoNow();
   live->spec = std::move(spec);
   ASSIGN_OR_RETURN(const ProfileRequest held, AddFinalizer(pending));
   // The attempt's number must be in the status before any worker is armed: an operator that takes

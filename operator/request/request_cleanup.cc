@@ -114,7 +114,7 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::StopCapture(
     }
   } else if (begun && request.invalid.empty() && HasFinalizer(request) &&
              !request.status.retry_time) {
-    // An operator before us armed its workers: the capture must be found again to be cancelled.
+    // The previous leader armed its workers: the capture must be found again to be cancelled.
     const absl::Status resumed = resume_(key, request);
     if (table_.Find(key) != nullptr) return ReconcileResult{kCancelLook};
     if (MayPass(resumed) && patient) return resumed;

@@ -103,10 +103,10 @@ absl::StatusOr<ReconcileResult> RequestReconciler::ShowProgress(const ProfileReq
   const RequestStatus status = ActiveStatus(request, live.number, progress, deps_.clock.WallNow());
   if (!SameStatus(request.status, status)) {
     const Nanos pace = armed && !live.told_armed ? Nanos{0} : PaceOf(request.status, status);
-    if (const Nanos since = deps_.clock.MonoNow() - live.told; since < pace)
+    if (const Nanos since = deps_.clock.MonoNow() - live.written_at; since < pace)
       return ReconcileResult{pace - since};
     RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, status));
-    live.told = deps_.clock.MonoNow();
+    live.written_at = deps_.clock.MonoNow();
   }
   live.told_armed = armed;
   if (progress.phase >= Phase::kDelay)
@@ -125,7 +125,7 @@ void RequestReconciler::CountEnd(const std::string& key, const ProfileRequest& r
                                  const AttemptProgress& progress, LiveCapture& live) {
   const AttemptResult& result = *progress.result;
   live.counted = true;
-  table_.LeaveTurns(key);
+  table_.LeaveQueue(key);
   TellArmed(request, result.armed, result.workers.size(), result.attempt);
   deps_.CountAttempt(request, progress);
   if (request.cancel) return;

@@ -29,7 +29,7 @@ void RequestTable::Forget(const std::string& key) {
     woken = line_.Leave(key);
   }
   Wake(woken);
-  LeaveTurns(key);
+  LeaveQueue(key);
 }
 
 std::size_t RequestTable::active() const {
@@ -116,25 +116,25 @@ Nanos RequestTable::Pace(const PendingRequest& pending) {
   return pace_.Enter(pending.request.ns, pending.key);
 }
 
-RequestTable::Turn RequestTable::EnterTurns(const PendingRequest& pending,
-                                            const std::set<std::string>& workers) {
+RequestTable::QueuePosition RequestTable::EnterQueue(const PendingRequest& pending,
+                                                     const std::set<std::string>& workers) {
   MutexLock lock(&mutex_);
-  Turn turn{.place = turns_.Enter(pending.key, pending.in_line_since(), workers),
-            .waiting = turns_.waiting()};
-  if (turn.place.ahead > 0) pace_.Leave(pending.key);  // Its turn wakes it.
+  QueuePosition turn{.position = queue_.Enter(pending.key, pending.in_line_since(), workers),
+                     .waiting = queue_.waiting()};
+  if (turn.position.ahead > 0) pace_.Leave(pending.key);  // Its turn wakes it.
   return turn;
 }
 
-void RequestTable::HoldTurns(const PendingRequest& pending, const std::set<std::string>& workers) {
+void RequestTable::HoldQueue(const PendingRequest& pending, const std::set<std::string>& workers) {
   MutexLock lock(&mutex_);
-  turns_.Hold(pending.key, workers);
+  queue_.Hold(pending.key, workers);
 }
 
-void RequestTable::LeaveTurns(const std::string& key) {
+void RequestTable::LeaveQueue(const std::string& key) {
   std::vector<std::string> next;
   {
     MutexLock lock(&mutex_);
-    next = turns_.Leave(key);
+    next = queue_.Leave(key);
   }
   Wake(next);
 }

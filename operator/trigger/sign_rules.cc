@@ -18,7 +18,7 @@ std::int64_t PercentOver(Nanos now, Nanos usual) {
 }
 
 // What was seen, as a sentence.
-std::string WordsOf(const SignRule& rule, const ToldSign& sign, const SignWorker& worker) {
+std::string WordsOf(const SignRule& rule, const ReportedSign& sign, const SignWorker& worker) {
   const std::string where = StrCat(worker.name, ": ");
   const std::string steps = StrCat(sign.loop.empty() ? "" : StrCat("of ", sign.loop, " "),
                                    sign.process.empty() ? "" : StrCat("in ", sign.process, " "));
@@ -89,7 +89,7 @@ std::optional<SignRule> FindRule(const ProfileTrigger& trigger, const std::strin
   return std::nullopt;
 }
 
-Alert AlertOfSign(const SignRule& rule, const ToldSign& sign, const SignWorker& worker,
+Alert AlertOfSign(const SignRule& rule, const ReportedSign& sign, const SignWorker& worker,
                   WallTime now) {
   Alert alert;
   alert.firing = true;

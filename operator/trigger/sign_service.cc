@@ -109,7 +109,7 @@ grpc::Status SignService::Decide(const v1::TellSignsRequest& request,
 WorkerSigns ReadWorkerSigns(const v1::TellSignsRequest& request) {
   WorkerSigns told{.ns = request.namespace_(), .pod = request.pod(), .uid = request.pod_uid()};
   for (const v1::Sign& sign : request.signs()) {
-    if (told.signs.size() == kMaxSignsTold) break;
+    if (told.signs.size() == kMaxReportedSigns) break;
     told.signs.push_back({.rule = sign.rule(),
                           .began_ago = Bounded(sign.began_ago_ns()),
                           .loop = BoundedText(sign.loop()),
@@ -120,7 +120,7 @@ WorkerSigns ReadWorkerSigns(const v1::TellSignsRequest& request) {
                           .memory_limit = sign.memory_limit()});
   }
   for (const v1::StepTime& time : request.step_times()) {
-    if (told.step_times.size() == kMaxStepTimesTold) break;
+    if (told.step_times.size() == kMaxReportedStepTimes) break;
     if (time.step_ns() <= 0 || time.steps() == 0) continue;
     told.step_times.push_back({.loop = BoundedText(time.loop()),
                                .process = BoundedText(time.process()),

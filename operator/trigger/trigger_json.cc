@@ -234,7 +234,7 @@ Json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run) {
     if (!run.target->api_version.empty()) job["apiVersion"] = run.target->api_version;
     object["spec"]["target"]["jobRef"] = std::move(job);
   }
-  if (trigger.rotates) object["spec"]["target"]["workers"]["turn"] = run.turn;
+  if (trigger.rotates) object["spec"]["target"]["workers"]["turn"] = run.rotation;
   return object;
 }
 

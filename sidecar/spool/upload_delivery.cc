@@ -78,7 +78,7 @@ void UploadDelivery::Stop() {
 
 void UploadDelivery::LastTry(Nanos within) { kept_.AttemptAll(within); }
 
-absl::Status UploadDelivery::Room(const v1::CapturePlan& plan) {
+absl::Status UploadDelivery::CheckSpace(const v1::CapturePlan& plan) {
   if (spool_ == nullptr) return absl::OkStatus();
   const std::uint64_t free = spool_->free_bytes();
   const std::uint64_t wanted = std::max<std::uint64_t>(kMinRoom, plan.max_bytes());
@@ -222,8 +222,8 @@ std::vector<bool> UploadDelivery::Store(const v1::Report& report,
     stored.assign(traces.size(), false);
     status.Update(saved);
   }
-  // Such a trace is uploaded from memory instead of being lost. It is lost only if this process
-  // ends meanwhile.
+  // A trace that could not be stored is uploaded from memory instead of being lost. It is lost only
+  // if this process ends meanwhile.
   if (!status.ok())
     LogWarning("a trace does not fit into the spool and is uploaded from memory",
                {{"capture", report.capture_id()}, {"error", MessageOf(status)}});
@@ -310,7 +310,7 @@ absl::StatusOr<std::string> UploadDelivery::UploadOriginal(const v1::CapturePlan
   return name;
 }
 
-void UploadDelivery::Ended(const v1::Report& report) {
+void UploadDelivery::OnEnd(const v1::Report& report) {
   if (spool_ == nullptr) return;
   absl::Status saved = spool_->SaveReport(report);
   // Done last: if the process is killed before the report is stored, the next one finds the trace

@@ -230,7 +230,7 @@ def many_requests(scene, operator, group, prefix):
 
 
 def bare(scene, group, status, written):
-    """The same writes by a client that captures nothing. Returns the same, without what was written."""
+    """These writes by a client that captures nothing. Returns the same, without what was written."""
     each = {what: round(count / requests()) for what, count in written.items()}
     statuses, events = each["APPLY profilerequests/status"], each["POST events"]
     sequences = [bare_writes.of_capture(team, f"bare-{i}", request(f"bare-{i}", {"job": "none"}), status, statuses, events)

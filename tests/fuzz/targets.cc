@@ -49,7 +49,7 @@ class OneTrace final : public viewer::Library {
     traces.push_back(Trace(bytes_));
     return traces;
   }
-  std::string place() const override { return "here"; }
+  std::string location() const override { return "here"; }
 
  private:
   const std::string bytes_;

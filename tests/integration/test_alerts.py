@@ -45,7 +45,7 @@ def buckets(name, to_10ms, to_100ms):
 BUILD = {'strobe_build_info{instance="a"}': "1x1700"}
 # An operator that has been followed from its start.
 FOLLOWED = {"strobe_captures_active": "0x1700", "process_start_time_seconds": "0x1700"}
-# The same operator, to a Prometheus that began to follow it an hour and a half after its start.
+# This operator, to a Prometheus that began to follow it an hour and a half after its start.
 FOUND = {"strobe_captures_active": "_x90 0x120", "process_start_time_seconds": "_x90 0x120"}
 FAULTS = {
     "StrobeNoLeader": ({LEADER: "1 0x20 1x60", 'leader_election_master_status{name="strobe-operator",lease_namespace="elsewhere"}': "1x80",
@@ -387,7 +387,7 @@ class Prometheus:
 
 
 def hurried(directory, lease_namespace):
-    """The same rules, with durations that are short enough for a test."""
+    """The rules, with durations that are short enough for a test."""
     text = RULES.read_text().replace('lease_namespace="strobe-system"', f'lease_namespace="{lease_namespace}"')
     text = re.sub(r"for: \d+[mh]", "for: 1s", text)
     text = re.sub(r"\[\d+[mhd]\]", "[60s]", text)

@@ -149,12 +149,12 @@ def test_the_image_has_an_entry_for_each_architecture(made):
 @pytest.mark.skipif(not (ROOT / "build/arm64/wheels").exists() or not shutil.which("qemu-aarch64-static"),
                     reason="tools/release has not compiled for arm64 here, or there is no qemu-user-static")
 def test_what_is_made_for_arm64_runs_there(made, tmp_path):
-    for kind in ("operator", "sidecar"):
+    for kind, program in (("operator", "strobe-operator"), ("sidecar", "strobe-sidecar"), ("viewer", "strobe")):
         root = tmp_path / kind
         assert subprocess.run([ROOT / "tools/image", kind, "--architectures", "arm64", "--rootfs", root]).returncode == 0
         shutil.copyfile(shutil.which("qemu-aarch64-static"), root / "qemu")
         (root / "qemu").chmod(0o755)
-        done = subprocess.run(["chroot", root, "/qemu", f"/opt/strobe/bin/strobe-{kind}", "--version"], capture_output=True, text=True)
+        done = subprocess.run(["chroot", root, "/qemu", f"/opt/strobe/bin/{program}", "--version"], capture_output=True, text=True)
         assert done.returncode == 0 and done.stdout.strip(), done.stderr
 
 

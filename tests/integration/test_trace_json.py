@@ -76,7 +76,7 @@ def torch_trace(tmp_path_factory, protos):
 
 @pytest.fixture(scope="module")
 def memory_trace(tmp_path_factory, protos):
-    """The same of one thread, with its memory."""
+    """A trace of one thread, with its memory."""
     return run_torch(tmp_path_factory.mktemp("memory"), "memory")
 
 

@@ -89,6 +89,7 @@ ARROWS = {
     "viewer/service": ["common/base", "common/http", "common/text", "common/yaml", "viewer"],
     "cli/base": ["capture", "collector/store", "collector/store/catalog", "collector/trace/analysis", "collector/trace/convert",
                  "collector/trace/kineto", "collector/trace/xplane", "common/base", "common/memory", "common/protocol", "common/text"],
+    # The command runs a sidecar's session in its own process to capture stock profiler servers without Kubernetes.
     "cli/capture": ["capture", "capture/worker", "cli/base", "collector/store", "common/base", "common/protocol", "common/text", "sidecar/capture",
                     "sidecar/service", "sidecar/source/base", "sidecar/source/framework", "sidecar/spool"],
     "cli/export": ["cli/base", "collector/trace/analysis", "collector/trace/convert", "collector/trace/digest", "collector/trace/index",
@@ -98,8 +99,7 @@ ARROWS = {
                  "operator/job", "operator/objects"],
     "cli/fleet": ["cli/base", "cli/export", "cli/kube", "collector/store", "collector/trace/report", "common/base", "common/text"],
     "cli/show": ["cli/base", "common/base", "common/text", "common/tls", "operator/base", "operator/kube", "viewer", "viewer/run", "viewer/service"],
-    # The program of the command is also the sidecar's, and runs one in its own process to capture stock profiler servers without Kubernetes.
-    "cli": ["cli/base", "cli/capture", "cli/fleet", "cli/kube", "cli/runs", "cli/show", "common/base", "common/protocol", "sidecar/main"],
+    "cli": ["cli/base", "cli/capture", "cli/fleet", "cli/kube", "cli/runs", "cli/show", "common/base", "common/protocol"],
     "cli/report": ["cli/base", "collector/trace/digest", "collector/trace/report", "common/base", "common/text"],
 }
 ROOMS = sorted({module.split("/")[0] for module in ARROWS})

@@ -1,9 +1,6 @@
 #include "viewer/api/run_api.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cinttypes>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,6 +10,7 @@
 #include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/parse_tuple.h"
 #include "viewer/answers/activity.h"
 #include "viewer/answers/arrow_bundles.h"
 #include "viewer/answers/arrows.h"
@@ -55,12 +53,11 @@ absl::StatusOr<std::vector<SelectedBox>> ReadBoxes(const http::Query& query) {
   std::vector<SelectedBox> boxes;
   for (const std::string& part : ListOf(query, "tracks")) {
     SelectedBox box{.begin_ps = times.begin_ps, .end_ps = times.end_ps};
-    char behind = 0;
-    const int read = std::sscanf(part.c_str(), "%u:%u-%u:%" SCNd64 ":%" SCNd64 "%c", &box.row,
-                                 &box.first, &box.last, &box.begin_ps, &box.end_ps, &behind);
-    const bool ends = std::count(part.begin(), part.end(), ':') == (read == 5 ? 3 : 1);
-    if ((read != 3 && read != 5) || !ends || box.end_ps < box.begin_ps ||
-        box.begin_ps < -kMaxTimePs || box.end_ps > kMaxTimePs || boxes.size() >= kMaxRows)
+    const bool read =
+        ParseTuple(part, ":-", box.row, box.first, box.last) ||
+        ParseTuple(part, ":-::", box.row, box.first, box.last, box.begin_ps, box.end_ps);
+    if (!read || box.end_ps < box.begin_ps || box.begin_ps < -kMaxTimePs ||
+        box.end_ps > kMaxTimePs || boxes.size() >= kMaxRows)
       return absl::InvalidArgumentError(
           StrCat("tracks: write up to ", kMaxRows,
                  " of row:first-last or row:first-last:begin:end, such as 3:0-2"));
@@ -71,9 +68,7 @@ absl::StatusOr<std::vector<SelectedBox>> ReadBoxes(const http::Query& query) {
 
 // Reads an event such as "3:0:17", by row, track and ordinal.
 bool ReadEvent(const std::string& text, SelectedEvent& event) {
-  char behind = 0;
-  return std::sscanf(text.c_str(), "%u:%u:%u%c", &event.row, &event.track, &event.ordinal,
-                     &behind) == 3;
+  return ParseTuple(text, "::", event.row, event.track, event.ordinal);
 }
 
 absl::StatusOr<std::vector<SelectedEvent>> ReadEvents(const http::Query& query) {
@@ -315,12 +310,12 @@ absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const http::Query& query) {
   std::vector<std::uint32_t> rows;
   for (const std::string& part : Split(query.Text("rows"), ',')) {
     std::uint32_t first = 0, last = 0;
-    const char* end = part.data() + part.size();
-    std::from_chars_result read = std::from_chars(part.data(), end, first);
-    last = first;
-    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
-      read = std::from_chars(read.ptr + 1, end, last);
-    if (read.ec != std::errc() || read.ptr != end || last < first || last - first >= kMaxRows ||
+    bool read = ParseTuple(part, "", first);
+    if (read)
+      last = first;
+    else
+      read = ParseTuple(part, "-", first, last);
+    if (!read || last < first || last - first >= kMaxRows ||
         rows.size() + (last - first) >= kMaxRows)
       return absl::InvalidArgumentError(
           StrCat("rows: write up to ", kMaxRows, " numbers, such as 3,5-9"));

@@ -29,7 +29,7 @@ using RunApi = absl::StatusOr<http::Page> (*)(const LoadedRun&, const http::Quer
 // The API that our own page asks at `path`, such as "/api/tiles"; null when there is none.
 RunApi FindRunApi(std::string_view path);
 
-// The same for XProf's page, such as "/data/plugin/profile/data".
+// Like FindRunApi, for XProf's page, such as "/data/plugin/profile/data".
 RunApi FindXprofApi(std::string_view path);
 
 // Whether XProf's page asks this to show a run. It asks others for more of what it shows

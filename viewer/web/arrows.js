@@ -120,7 +120,7 @@ export class ArrowBrush {
       const column = x >> 16;
       const row = y >> 16;
       if (column < 0 || column >= width || row < 0 || row >= height) continue;
-      // The same as blend(), written out because calling it would take twice the time.
+      // blend(), written out because calling it would take twice the time.
       const at = row * width + column;
       const below = pixels[at];
       pixels[at] =

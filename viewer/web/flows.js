@@ -22,7 +22,7 @@ export class Flows {
     this.view = view;
     this.notices = notices;
     this.on = false;
-    this.arrows = []; // Those of the selected event: [[from, to]], each {row, track, beginPs, durationPs}.
+    this.arrows = []; // Arrows of the selected event: [[from, to]], each {row, track, beginPs, durationPs}.
     this.clearBundles();
     this.question = 0; // Number of the latest question; older answers are dropped.
   }
@@ -30,7 +30,7 @@ export class Flows {
   clearBundles() {
     this.bundles = []; // [[row, track, ps], [row, track, ps], count] from the server.
     this.total = 0; // All arrows in the view.
-    this.drawn = 0; // Those in the bundles.
+    this.drawn = 0; // Arrows in the bundles.
     this.places = new Places([]);
   }
 

@@ -65,7 +65,7 @@ export function snap(view, x, y) {
   return { when, item: near < SNAP ? item : null };
 }
 
-/** The same time, but exact: tiles round an event's edges, the server knows them. */
+/** Like snap(), but exact: tiles round an event's edges, the server knows them. */
 export async function snapExactly(view, x, y) {
   const { when, item } = snap(view, x, y);
   if (!item) return when;

@@ -98,7 +98,7 @@ export class Selection {
   }
 
   replace(event) {
-    if (this.boxes.length > 0) this.shades = []; // Those of a step stay.
+    if (this.boxes.length > 0) this.shades = []; // The shades of a step stay.
     this.events = [event];
     this.boxes = [];
   }

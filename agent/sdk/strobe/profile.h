@@ -104,7 +104,7 @@ class Child {
     int status = 0;
     const pid_t ended = waitpid(pid_, &status, WNOHANG);
     if (ended == 0) return true;
-    Ended(ended == pid_ ? status : -1);
+    OnExit(ended == pid_ ? status : -1);
     return false;
   }
   void Signal(int number) {
@@ -116,13 +116,13 @@ class Child {
       int status = 0;
       const pid_t ended = waitpid(pid_, &status, 0);
       if (ended < 0 && errno == EINTR) continue;
-      Ended(ended == pid_ ? status : -1);
+      OnExit(ended == pid_ ? status : -1);
     }
     return code_;
   }
 
  private:
-  void Ended(int status) {
+  void OnExit(int status) {
     pid_ = -1;
     code_ = status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }

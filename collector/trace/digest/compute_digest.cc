@@ -271,7 +271,7 @@ class Digester {
         kMaxDigestOps, [&](std::string_view name) { return gathered_.names.Find(name); });
     if (gathered_.ops.size() > digest_.ops.size())
       digest_.cuts.ops += gathered_.ops.size() - digest_.ops.size();
-    digest_.cuts.ops += gathered_.ops.others();
+    digest_.cuts.ops += gathered_.ops.uncounted();
     std::move(gathered_.collectives).Finish(digest_);
     digest_.names = std::move(gathered_.names).Take();
   }

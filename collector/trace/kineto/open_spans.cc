@@ -25,7 +25,7 @@ bool IsLocal(std::string_view id2) {
 // to all processes, so that an event may end in another one.
 std::string AsyncKey(const TraceEvent& event) {
   std::string key = StrCat(event.category, "\n", event.id.text);
-  for (const Member& member : event.others) {
+  for (const Member& member : event.other_members) {
     if (member.key == "id2" || member.key == "scope")
       key += StrCat("\n", member.key, "\n", member.value.text);
     if (member.key == "id2" && IsLocal(member.value.text)) key += StrCat("\n", event.pid);

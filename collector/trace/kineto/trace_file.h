@@ -25,6 +25,6 @@ bool IsTraceFileName(std::string_view name);
 // otherwise errors are those of the source. `report` is complete also when there was an error.
 // `known` is what the recorded process said.
 absl::StatusOr<std::string> ReadTraceFile(const Source& source, ReadReport& report,
-                                          const KnownWindow& known = {});
+                                          const RecordedWindow& known = {});
 
 }  // namespace strobe::kineto

@@ -199,7 +199,7 @@ absl::Status WriteStepTable(const convert::WorkerTrace& trace, std::int64_t zero
 
 // How many calls of collectives the table `collectives` has of a worker, and how many it lacks.
 struct CollectiveCount {
-  std::uint64_t told = 0, left_out = 0;
+  std::uint64_t rows = 0, left_out = 0;
 };
 
 // What is known of each worker's clock and window. `collectives` has an element for each trace.
@@ -222,7 +222,7 @@ absl::Status WriteWorkerTable(std::span<const convert::WorkerTrace> traces,
     has_window.push_back(trace.window_end_ns != 0);
   }
   for (const CollectiveCount& count : collectives) {
-    calls.push_back(static_cast<std::int64_t>(count.told));
+    calls.push_back(static_cast<std::int64_t>(count.rows));
     left_out.push_back(static_cast<std::int64_t>(count.left_out));
   }
   const Column columns[] = {workers.column(),
@@ -272,7 +272,7 @@ absl::Status WriteCollectives(const convert::WorkerTrace& trace, std::int64_t ze
     ASSIGN_OR_RETURN(digest, ComputeDigest(trace.space, trace.worker, options.stop, trace.zero_ns));
   }
   if (options.digested) options.digested(digest);
-  count = {.told = digest.collectives.size(), .left_out = digest.cuts.collectives};
+  count = {.rows = digest.collectives.size(), .left_out = digest.cuts.collectives};
   ASSIGN_OR_RETURN(const std::unique_ptr<TableOutput> output, open("collectives", trace.worker));
   RETURN_IF_ERROR(WriteCollectiveTable(digest, AddSaturated(zero_ns, trace.shift_ns),
                                        SinkOf(*output, options)));

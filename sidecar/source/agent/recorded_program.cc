@@ -13,7 +13,7 @@
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/source/agent/line_events.h"
 #include "sidecar/source/base/recording_times.h"
-#include "sidecar/source/base/told_steps.h"
+#include "sidecar/source/base/reported_steps.h"
 
 namespace strobe {
 namespace {
@@ -164,7 +164,7 @@ ProgramFacts RecordedProgram::Facts() {
   facts.tick_jump_ns = Timeline().jump_ns();
   facts.device.mistimed = devices_.activity().MistimedKernels();
   facts.device.cut_names = devices_.activity().CutNames();
-  facts.ended_cleanly = !facts.lives && from.ended.load(std::memory_order_acquire) != 0;
+  facts.ended_cleanly = !facts.lives && from.has_exited.load(std::memory_order_acquire) != 0;
   // It ended after it was last seen to run, whatever its header contains.
   facts.ended_ns =
       std::clamp(static_cast<std::int64_t>(from.ended_ns.load(std::memory_order_relaxed)), on_ns_,
@@ -204,7 +204,7 @@ std::int64_t RecordedProgram::LastRecordNs() const {
   std::int64_t last_ns = 0;
   for (const wire::KernelRecord& kernel : devices_.activity().kernels) {
     // What was still running when recording ended has no end.
-    if (!clock.known() || kernel.end < kernel.begin) continue;
+    if (!clock.is_known() || kernel.end < kernel.begin) continue;
     const std::int64_t end = MonotonicOf(clock.Ticks(kernel.end));
     last_ns = std::max(last_ns, std::min(end, static_cast<std::int64_t>(begin_.other_ns)));
   }
@@ -325,7 +325,7 @@ std::int64_t RecordedProgram::MonotonicOf(std::uint64_t ticks) const {
 void RecordedProgram::AddSteps(std::int64_t wall_minus_monotonic_ns,
                                std::vector<v1::StepPace>& told) const {
   if (!settled_ && !ended_before())
-    AddToldSteps(header().step_loops, ToldByAgent(label_), wall_minus_monotonic_ns, told);
+    AddReportedSteps(header().step_loops, ReportedByAgent(label_), wall_minus_monotonic_ns, told);
 }
 
 std::optional<RecordedProgram::StepTimes> RecordedProgram::TimesOfSteps(

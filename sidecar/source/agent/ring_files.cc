@@ -38,7 +38,7 @@ OpenedRings OpenRings(const std::string& path) {
 bool WasKilled(const OpenedRings& opened) {
   const wire::RingFile& file = opened.rings.file;
   return opened.error == wire::RingFileError::kNone && !opened.lives && !file.HasHeirs() &&
-         file.header()->ended.load() == 0;
+         file.header()->has_exited.load() == 0;
 }
 
 std::vector<std::string> RingFiles(const std::string& directory) {

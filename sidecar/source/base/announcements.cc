@@ -77,7 +77,7 @@ bool IsAbandoned(const FileDescriptor& file) {
   return flock(file.get(), LOCK_SH | LOCK_NB) == 0 && HasName(file);
 }
 
-// The same for a program that left the first lock to a child, which C code forked.
+// Like IsAbandoned, for a program that left the first lock to a child, which C code forked.
 bool IsLeftToChild(const Announcement& process, const FileDescriptor& file) {
   if (!process.process_lock) return false;
   struct flock lock = wire::ByteLock(F_WRLCK, 0);
@@ -145,22 +145,22 @@ std::string ProcessName(std::uint32_t pid, std::uint64_t began) {
   return StrCat(pid, "-", static_cast<std::uint32_t>(began));
 }
 
-Rank Announcement::place() const {
+Rank Announcement::job_rank() const {
   const auto known = [](const std::optional<std::uint32_t>& number) {
     return number ? std::int64_t{*number} : -1;
   };
   return RankOf(known(rank), known(local_rank), known(world_size));
 }
 
-Places PlacesOf(const std::vector<Announcement>& processes) {
-  Places places;
+AnnouncedRanks PlacesOf(const std::vector<Announcement>& processes) {
+  AnnouncedRanks places;
   for (const Announcement& process : processes) {
-    if (const Rank place = process.place()) places.emplace(process.process(), place);
+    if (const Rank place = process.job_rank()) places.emplace(process.process(), place);
   }
   return places;
 }
 
-Rank PlaceIn(const wire::FileHeader& header, const Places& announced) {
+Rank PlaceIn(const wire::FileHeader& header, const AnnouncedRanks& announced) {
   const auto found = announced.find(ProcessName(header.pid, header.process_began));
   return found == announced.end() ? RankIn(header) : found->second;
 }
@@ -183,7 +183,7 @@ std::vector<Announcement> InprocTargets(const v1::CapturePlan& plan,
         !process.address.empty() && (plan.steps() == 0 || !plan.framework_servers().empty());
     return !process.trains || (servers_are_asked && by_server) ||
            (!plan.container().empty() && process.container != plan.container()) ||
-           !IsWanted(plan, process.place());
+           !IsWanted(plan, process.job_rank());
   });
   return all;
 }

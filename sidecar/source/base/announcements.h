@@ -49,16 +49,16 @@ struct Announcement {
   // "<program> <pid>", as for other rows of processes; with the framework if there are several.
   std::string label() const;
   std::string process() const { return ProcessName(pid, began); }
-  Rank place() const;
+  Rank job_rank() const;
 };
 
 // The places of processes by their names; see Announcement::process.
-using Places = std::map<std::string, Rank>;
+using AnnouncedRanks = std::map<std::string, Rank>;
 // The places that the processes announced. Pure.
-Places PlacesOf(const std::vector<Announcement>& processes);
+AnnouncedRanks PlacesOf(const std::vector<Announcement>& processes);
 // The place of the program that wrote a ring file: what its process announced, which its framework
 // may have told, or else that of the environment. Pure.
-Rank PlaceIn(const wire::FileHeader& header, const Places& announced);
+Rank PlaceIn(const wire::FileHeader& header, const AnnouncedRanks& announced);
 
 // Whether a process may use this name for a file in the agent directory. Hidden files are
 // unfinished and therefore excluded. Pure.

@@ -31,7 +31,7 @@ std::vector<ServerAge> AskAges(std::span<const std::shared_ptr<grpc::Channel>> c
 // Interprets the status of an answer.
 ServerAge AgeOf(grpc::StatusCode code);
 
-// The reason why host annotations were left out, for people. Empty for kSince2026.
+// The reason why host annotations were left out, human-readable. Empty for kSince2026.
 std::string_view WhyNoHostTracing(ServerAge age);
 
 }  // namespace strobe

@@ -25,7 +25,7 @@ bool SparesGpus(const ServerRisks& risks, std::string_view address);
 inline constexpr std::string_view kMayLoseGpus =
     "the end of such a recording can take an NVIDIA GPU from the program. Let the program announce "
     "itself (strobe.dev/python, or the agent), or allow it with --gpu-tracing-by-servers";
-// For people: that `who` was spared.
+// Human-readable: that `who` was spared.
 std::string SparedNote(std::string_view who, std::string_view why = kMayLoseGpus);
 
 }  // namespace strobe

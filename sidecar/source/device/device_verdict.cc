@@ -105,7 +105,7 @@ std::string CuptiResultName(std::uint32_t result) {
 }
 
 DeviceVerdict JudgeDevice(const DeviceStatus& status) {
-  if (!status.asked) return {};
+  if (!status.was_asked) return {};
   if (status.refusal == wire::DeviceRefusal::kSwitchedOff)
     return {Outcome::kDeviceTraceMissing,
             "its devices were not recorded because its environment has STROBE_DEVICE=off"};

@@ -11,7 +11,7 @@ namespace strobe {
 // The processes of a worker, as far as they told anything.
 struct WorkerProcesses {
   std::vector<Announcement> announced{};
-  // Those that run, did not announce themselves, and told why.
+  // Processes that run, did not announce themselves, and reported why.
   std::vector<FailedStart> failed{};
 };
 

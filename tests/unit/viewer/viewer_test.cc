@@ -85,7 +85,7 @@ class Shelf final : public Library {
            std::make_unique<const std::string>(Trace(kZero + worker * 7'000, worker * 3'000'000))});
     return traces;
   }
-  std::string place() const override { return "file:///shelf"; }
+  std::string location() const override { return "file:///shelf"; }
 
   std::atomic<int> listed{0}, opened{0};
 };
@@ -103,7 +103,7 @@ class Folder final : public Library {
     traces.push_back({"w0", trace(), *MappedFile::Open(trace())});
     return traces;
   }
-  std::string place() const override { return path_; }
+  std::string location() const override { return path_; }
   std::string trace() const { return path_ + "/w0.xplane.pb"; }
   void Write() const {
     std::ofstream(trace(), std::ios::binary) << Trace(1'790'000'000'000'000'000);
@@ -456,7 +456,7 @@ class ThrowingShelf final : public Library {
   absl::StatusOr<StoredRun> Store(const std::string&) override { Throw(); }
   bool has_catalog() const override { return true; }
   const catalog::Catalog* catalog() override { Throw(); }
-  std::string place() const override { return "file:///shelf"; }
+  std::string location() const override { return "file:///shelf"; }
 };
 
 TEST(Viewer, ARequestThatThrowsIsAnsweredWith500AndTheServerLives) {
@@ -553,7 +553,7 @@ class StoredShelf final : public Library {
     traces.push_back({"w0", "", std::make_unique<const std::string>(Trace(kInstantNs))});
     return traces;
   }
-  std::string place() const override { return logdir_; }
+  std::string location() const override { return logdir_; }
   std::string LogdirOf(const std::string&) const override { return logdir_; }
 
  private:
@@ -611,7 +611,7 @@ class HeldShelf final : public Library {
         {"w0", "", std::make_unique<const std::string>(Trace(1'790'000'000'000'000'000))});
     return traces;
   }
-  std::string place() const override { return "file:///held"; }
+  std::string location() const override { return "file:///held"; }
   // The run "file" is read from here.
   const Folder& folder() const { return folder_; }
 
@@ -745,7 +745,7 @@ class TightShelf final : public Library {
     traces.push_back({"w0", PathOf(run), *MappedFile::Open(PathOf(run))});
     return traces;
   }
-  std::string place() const override { return path_; }
+  std::string location() const override { return path_; }
   std::string PathOf(const std::string& run) const { return StrCat(path_, "/", run); }
 
  private:
@@ -766,7 +766,7 @@ class EveryRun final : public Library {
         {"w0", "", std::make_unique<const std::string>(Trace(1'790'000'000'000'000'000))});
     return traces;
   }
-  std::string place() const override { return "file:///every"; }
+  std::string location() const override { return "file:///every"; }
 };
 
 TEST(ViewerOfFiles, WhoOpensManyRunsEvictsTheirOwn) {
@@ -854,7 +854,7 @@ class ArrivingRun final : public Library {
     if (!store.ok()) return store;
     return StrCat(workers);
   }
-  std::string place() const override { return "s3://bucket/logs"; }
+  std::string location() const override { return "s3://bucket/logs"; }
 
   int workers = 1;
   absl::Status store{};

@@ -71,6 +71,22 @@ TEST(Inject, OnlyAddsAndOnlyOnce) {
   EXPECT_THAT(Inject(patched, other, {.roots = "other roots"}).patch, IsEmpty());
 }
 
+TEST(Inject, ThePodNamesTheImageOfTheViewer) {
+  InjectionSettings settings = kSettings;
+  settings.viewer_image = "r/strobe-viewer:1";
+  const auto named = [](const Json& pod) {
+    return pod["metadata"]["annotations"].value("strobe.dev/viewer-image", "(none)");
+  };
+  const Json patched = Apply(Pod(), settings);
+  EXPECT_EQ(named(patched), "r/strobe-viewer:1");
+  settings.viewer_image = "r/strobe-viewer:2";
+  EXPECT_THAT(Inject(patched, settings, Context()).patch, IsEmpty()) << "as it was admitted";
+  Json own = Pod();
+  own["metadata"]["annotations"] = {{"strobe.dev/viewer-image", "mine"}};
+  EXPECT_EQ(named(Apply(own, settings)), "mine");
+  EXPECT_EQ(named(Apply(Pod())), "(none)");
+}
+
 TEST(Inject, LeavesWhatTheUserSet) {
   Json pod = Pod();
   pod["metadata"]["annotations"] = {{"strobe.dev/python", "true"}};

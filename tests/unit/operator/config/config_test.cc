@@ -31,6 +31,7 @@ TEST(ParseConfig, ReadsAllKeys) {
 TEST(ParseConfig, ReadsWhatEverySidecarGets) {
   const auto config = ParseConfig(
       "injection:\n"
+      "  viewerImage: r/strobe-viewer:1\n"
       "  metricsPort: 9100\n"
       "  ephemeralStorage: 3Gi\n"
       "  alwaysLimitCpu: true\n"
@@ -45,6 +46,7 @@ TEST(ParseConfig, ReadsWhatEverySidecarGets) {
       "c.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
   const InjectionConfig& injection = config->injection;
+  EXPECT_EQ(injection.viewer_image, "r/strobe-viewer:1");
   EXPECT_EQ(injection.metrics_port, 9100);
   EXPECT_EQ(injection.ephemeral_storage, "3Gi");
   EXPECT_TRUE(injection.always_limit_cpu);

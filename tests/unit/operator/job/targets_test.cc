@@ -212,7 +212,7 @@ TEST(SelectTargets, InEachTurnOtherWorkersAreSampledUntilAllHaveComeRound) {
       spec.count = count;
       const std::size_t turns = (static_cast<std::size_t>(workers) + count - 1) / count;
       std::map<int, int> recorded;
-      for (spec.turn = 100 * turns; *spec.turn < 101 * turns; ++*spec.turn) {
+      for (spec.rotation = 100 * turns; *spec.rotation < 101 * turns; ++*spec.rotation) {
         const auto targets = SelectTargets(spec, {}, Pods(workers)).targets;
         EXPECT_LE(targets.size(), count);
         for (const Target& target : targets) ++recorded[target.rank];
@@ -222,7 +222,7 @@ TEST(SelectTargets, InEachTurnOtherWorkersAreSampledUntilAllHaveComeRound) {
     }
   }
   spec.count = 4;
-  spec.turn = 1;
+  spec.rotation = 1;
   std::vector<int> ranks;
   for (const Target& target : SelectTargets(spec, {}, Pods(16)).targets)
     ranks.push_back(target.rank);

@@ -329,7 +329,7 @@ std::set<WallTime> DueTimes(const ProfileSchedule& schedule, WallTime until) {
   WallTime from{}, next{};  // No time in [from, next) matches.
   const auto shown = [&](WallTime time) {
     const absl::CivilSecond local = zone.At(absl::FromUnixNanos(ToUnixNanos(time))).cs;
-    // The same local time in a zone without changes of the clock.
+    // This local time in a zone without changes of the clock.
     const absl::Time flat = absl::FromCivil(local, absl::UTCTimeZone());
     const WallTime here = FromUnixNanos(absl::ToUnixNanos(flat));
     if (here < from || here >= next) {

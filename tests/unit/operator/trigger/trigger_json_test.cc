@@ -85,7 +85,7 @@ TEST(TriggerJson, ATargetInTheTemplateIsTaken) {
   EXPECT_EQ(trigger.invalid, "");
   EXPECT_TRUE(trigger.has_target);
   EXPECT_EQ(trigger.target_job, "JobSet/llm");
-  const Json run = RunToJson(trigger, {.name = "slow-4", .turn = 3, .job = trigger.target_job});
+  const Json run = RunToJson(trigger, {.name = "slow-4", .rotation = 3, .job = trigger.target_job});
   EXPECT_EQ(run["spec"]["target"]["jobRef"]["name"], "llm");
   EXPECT_EQ(run["spec"]["target"]["workers"]["turn"], 3);
   const auto job_of = [](const char* target) {

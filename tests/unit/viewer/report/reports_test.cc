@@ -39,7 +39,7 @@ class OneLogdir final : public Library {
           {StrCat("w", traces.size()), "", std::make_unique<const std::string>(trace)});
     return traces;
   }
-  std::string place() const override { return "gs://a"; }
+  std::string location() const override { return "gs://a"; }
   absl::StatusOr<StoredRun> Store(const std::string& run) override {
     ++stores;
     if (!has_store) return absl::NotFoundError("it is no logdir's");

@@ -10,10 +10,10 @@
 namespace strobe {
 
 // Only one thread may use it.
-class ToldMemory {
+class ReportedMemory {
  public:
   // `clock` and `directory` must outlive this object.
-  ToldMemory(const Clock& clock, const AgentDirectory& directory)
+  ReportedMemory(const Clock& clock, const AgentDirectory& directory)
       : clock_(clock), directory_(directory) {}
 
   // The reading that is closest to its limit. None if no program has told one lately. Programs are
@@ -24,7 +24,7 @@ class ToldMemory {
  private:
   const Clock& clock_;
   const AgentDirectory& directory_;
-  std::optional<MonoTime> asked_{};
+  std::optional<MonoTime> asked_at_{};
 };
 
 }  // namespace strobe

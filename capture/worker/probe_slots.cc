@@ -1,4 +1,4 @@
-#include "capture/worker/probe_turns.h"
+#include "capture/worker/probe_slots.h"
 
 #include <atomic>
 #include <deque>
@@ -10,7 +10,7 @@
 namespace strobe {
 
 // Turns may end after the object that gave them is gone.
-struct ProbeTurns::State {
+struct ProbeSlots::State {
   State(Limits l, Executor& e) : limits(l), executor(&e) {}
 
   const Limits limits;
@@ -20,8 +20,8 @@ struct ProbeTurns::State {
   std::deque<Work> waiting ABSL_GUARDED_BY(mutex);
 };
 
-struct ProbeTurns::Place {
-  explicit Place(std::shared_ptr<State> s) : state(std::move(s)) {}
+struct ProbeSlots::Waiter {
+  explicit Waiter(std::shared_ptr<State> s) : state(std::move(s)) {}
   void End() {
     if (ended.exchange(true)) return;
     {
@@ -35,16 +35,16 @@ struct ProbeTurns::Place {
   std::atomic<bool> ended{false};
 };
 
-ProbeTurns::ProbeTurns(Limits limits) : state_(std::make_shared<State>(limits, executor_)) {}
+ProbeSlots::ProbeSlots(Limits limits) : state_(std::make_shared<State>(limits, executor_)) {}
 
-ProbeTurns::~ProbeTurns() {
+ProbeSlots::~ProbeSlots() {
   std::deque<Work> dropped;
   MutexLock lock(&state_->mutex);
   state_->executor = nullptr;
   state_->waiting.swap(dropped);
 }
 
-void ProbeTurns::Take(Work work) {
+void ProbeSlots::Take(Work work) {
   {
     MutexLock lock(&state_->mutex);
     state_->waiting.push_back(std::move(work));
@@ -52,9 +52,9 @@ void ProbeTurns::Take(Work work) {
   BeginNext(state_);
 }
 
-void ProbeTurns::BeginNext(const std::shared_ptr<State>& state) {
+void ProbeSlots::BeginNext(const std::shared_ptr<State>& state) {
   Work work;
-  std::shared_ptr<Place> place;
+  std::shared_ptr<Waiter> place;
   {
     MutexLock lock(&state->mutex);
     if (state->executor == nullptr || state->waiting.empty() ||
@@ -63,10 +63,10 @@ void ProbeTurns::BeginNext(const std::shared_ptr<State>& state) {
     work = std::move(state->waiting.front());
     state->waiting.pop_front();
     ++state->running;
-    place = std::make_shared<Place>(state);
+    place = std::make_shared<Waiter>(state);
     state->executor->PostAfter(state->limits.longest, [place] { place->End(); });
   }
-  work(Turn(place.get(), [place](void*) { place->End(); }));
+  work(Slot(place.get(), [place](void*) { place->End(); }));
 }
 
 }  // namespace strobe

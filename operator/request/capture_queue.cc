@@ -1,15 +1,15 @@
-#include "operator/request/capture_turns.h"
+#include "operator/request/capture_queue.h"
 
 #include <algorithm>
 #include <iterator>
 
 namespace strobe {
 
-void CaptureTurns::Insert(const Entry& entry) {
+void CaptureQueue::Insert(const Entry& entry) {
   for (const std::string& worker : entry.workers) lines_[worker].insert(entry.ticket);
 }
 
-void CaptureTurns::Erase(const Entry& entry) {
+void CaptureQueue::Erase(const Entry& entry) {
   for (const std::string& worker : entry.workers) {
     const auto line = lines_.find(worker);
     line->second.erase(entry.ticket);
@@ -17,14 +17,14 @@ void CaptureTurns::Erase(const Entry& entry) {
   }
 }
 
-bool CaptureTurns::IsFirst(const Entry& entry) const {
+bool CaptureQueue::IsFirst(const Entry& entry) const {
   return std::all_of(entry.workers.begin(), entry.workers.end(), [&](const std::string& worker) {
     return *lines_.at(worker).begin() == entry.ticket;
   });
 }
 
-CaptureTurns::Place CaptureTurns::Enter(const std::string& key, WallTime since,
-                                        const std::set<std::string>& workers) {
+CaptureQueue::Position CaptureQueue::Enter(const std::string& key, WallTime since,
+                                           const std::set<std::string>& workers) {
   const auto [found, fresh] = entries_.try_emplace(key);
   Entry& entry = found->second;
   const bool waits = fresh || std::get<bool>(entry.ticket);
@@ -36,7 +36,7 @@ CaptureTurns::Place CaptureTurns::Enter(const std::string& key, WallTime since,
     Hold(key, workers);
     return {};
   }
-  Place place;
+  Position place;
   for (const std::string& worker : workers) {
     const std::set<Ticket>& line = lines_.at(worker);
     const auto own = line.find(entry.ticket);
@@ -46,14 +46,14 @@ CaptureTurns::Place CaptureTurns::Enter(const std::string& key, WallTime since,
   return place;
 }
 
-void CaptureTurns::Hold(const std::string& key, const std::set<std::string>& workers) {
+void CaptureQueue::Hold(const std::string& key, const std::set<std::string>& workers) {
   const auto [found, fresh] = entries_.try_emplace(key);
   if (!fresh) Erase(found->second);
   found->second = {{false, WallTime{}, key}, workers};
   Insert(found->second);
 }
 
-std::vector<std::string> CaptureTurns::Leave(const std::string& key) {
+std::vector<std::string> CaptureQueue::Leave(const std::string& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return {};
   const Entry left = std::move(found->second);
@@ -70,7 +70,7 @@ std::vector<std::string> CaptureTurns::Leave(const std::string& key) {
   return {next.begin(), next.end()};
 }
 
-std::size_t CaptureTurns::waiting() const {
+std::size_t CaptureQueue::waiting() const {
   return static_cast<std::size_t>(
       std::count_if(entries_.begin(), entries_.end(),
                     [](const auto& entry) { return std::get<bool>(entry.second.ticket); }));

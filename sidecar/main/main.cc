@@ -1,5 +1,4 @@
-#include "sidecar/main/sidecar_main.h"
-
+// strobe-sidecar: flags, signals and exit codes.
 #include <google/protobuf/stubs/logging.h>
 #include <sys/prctl.h>
 
@@ -16,6 +15,7 @@
 #include "common/base/file_limit.h"
 #include "common/base/flag_failure.h"
 #include "common/base/log.h"
+#include "common/base/standard_streams.h"
 #include "common/base/strings.h"
 #include "sidecar/main/flags.h"
 #include "sidecar/main/install.h"
@@ -25,7 +25,9 @@
 namespace strobe {
 namespace {
 
-constexpr int kCannotServe = 1, kWrongInput = 2;  // Exit codes.
+// The exit codes: 0 after an orderly end, 1 when something cannot be served, 2 when flags or the
+// storage configuration are wrong.
+constexpr int kCannotServe = 1, kWrongInput = 2;
 constexpr Nanos kRetryServing = std::chrono::seconds(10);
 
 // With --started-file the pod's other containers wait for this one: it must not end because of an
@@ -77,8 +79,12 @@ int Serve(const SidecarFlags& flags) {
 }
 
 }  // namespace
+}  // namespace strobe
 
-int SidecarMain(int argc, char** argv) {
+int main(int argc, char** argv) {
+  using namespace strobe;
+  OccupyClosedStreams();
+  IgnoreBrokenPipes();
   if (const std::optional<int> code = AnswerProbe(argc, argv)) return *code;
   // gRPC 1.51 stops listening for good when a connection finds no free file, and anybody who
   // reaches the port can open a thousand connections.
@@ -108,5 +114,3 @@ int SidecarMain(int argc, char** argv) {
   InitLog(level, flags.log_json ? LogFormat::kJson : LogFormat::kText);
   return Serve(flags);
 }
-
-}  // namespace strobe

@@ -1,4 +1,4 @@
-#include "sidecar/source/base/told_steps.h"
+#include "sidecar/source/base/reported_steps.h"
 
 #include <gmock/gmock.h>
 
@@ -12,11 +12,11 @@ namespace {
 
 std::vector<v1::StepPace> Told(const wire::FileHeader& header) {
   std::vector<v1::StepPace> told;
-  AddToldSteps(header.step_loops, ToldByAgent("train.py 7"), 1'000'000, told);
+  AddReportedSteps(header.step_loops, ReportedByAgent("train.py 7"), 1'000'000, told);
   return told;
 }
 
-TEST(AddToldSteps, TellsTheLastStepAndTheMedianPace) {
+TEST(AddReportedSteps, TellsTheLastStepAndTheMedianPace) {
   const auto header = std::make_unique<wire::FileHeader>();
   EXPECT_TRUE(Told(*header).empty());
   for (const auto& [number, at] :
@@ -35,7 +35,7 @@ TEST(AddToldSteps, TellsTheLastStepAndTheMedianPace) {
   EXPECT_FALSE(TellsSteps(header->step_loops, "eval"));
 }
 
-TEST(AddToldSteps, ALoopThatBeginsAgainHasNoPaceBetween) {
+TEST(AddReportedSteps, ALoopThatBeginsAgainHasNoPaceBetween) {
   const auto header = std::make_unique<wire::FileHeader>();
   wire::BeginStep(*header, "train", 90, 1000);
   wire::BeginStep(*header, "train", 0, 9000);
@@ -81,7 +81,7 @@ TEST(AddEndedSteps, AStepOfYearsIsForged) {
   EXPECT_TRUE(signs.steps.empty());
 }
 
-TEST(AddToldSteps, WhateverAProgramWritesIsBounded) {
+TEST(AddReportedSteps, WhateverAProgramWritesIsBounded) {
   const auto header = std::make_unique<wire::FileHeader>();
   std::memset(static_cast<void*>(header->step_loops.data()), 0xff, sizeof header->step_loops);
   EXPECT_TRUE(Told(*header).empty());

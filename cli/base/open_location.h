@@ -10,17 +10,19 @@
 namespace strobe {
 
 // A logdir, or one of its runs, with its open store.
-struct OpenPlace {
-  RunPlace place{};
+struct OpenLocation {
+  RunLocation location{};
   std::unique_ptr<storage::Stores> stores{};
   std::unique_ptr<ObjectStore> store{};
 };
 
-// Opens what `text` names; see ParseRunPlace. `storage_config` is the file of --storage-config, or
-// empty. When an operation is tried again, stderr says why, so that the user knows what the command
-// is waiting for. InvalidArgument when `text` or the file is wrong. Connects to nothing yet.
-absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::string& storage_config,
-                                       const StoreLimits& limits = {});
+// Opens what `text` names; see ParseRunLocation. `storage_config` is the file of --storage-config,
+// or empty. When an operation is tried again, stderr says why, so that the user knows what the
+// command is waiting for. InvalidArgument when `text` or the file is wrong. Connects to nothing
+// yet.
+absl::StatusOr<OpenLocation> OpenRunLocation(const std::string& text,
+                                             const std::string& storage_config,
+                                             const StoreLimits& limits = {});
 
 // Prints "PermissionDenied: <message>" to stderr. Returns the exit code: kExitWrongFlags for
 // InvalidArgument, otherwise kExitFailed.

@@ -1,4 +1,4 @@
-#include "sidecar/source/base/memory_room.h"
+#include "sidecar/source/base/memory_headroom.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,7 +7,7 @@
 
 namespace strobe {
 
-std::uint64_t MemoryRoom(std::uint64_t copies) {
+std::uint64_t MemoryHeadroom(std::uint64_t copies) {
   const wire::MemoryUse use = wire::ReadMemoryUse();
   if (use.limit == 0) return std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t left = use.limit - std::min(use.used, use.limit);

@@ -1,4 +1,4 @@
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 
 #include <iostream>
 
@@ -27,16 +27,17 @@ std::string CamelCase(absl::StatusCode code) {
 
 }  // namespace
 
-absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::string& storage_config,
-                                       const StoreLimits& limits) {
-  OpenPlace open;
+absl::StatusOr<OpenLocation> OpenRunLocation(const std::string& text,
+                                             const std::string& storage_config,
+                                             const StoreLimits& limits) {
+  OpenLocation open;
   ASSIGN_OR_RETURN(storage::StorageConfig config, storage::ReadStorageConfig(storage_config));
   open.stores = std::make_unique<storage::Stores>(
       std::move(config), storage::UrlOptions::kAll, [](const absl::Status& failure, Nanos wait) {
         std::cerr << StrCat(MessageOf(failure), "; again in ", FormatDuration(wait), "\n");
       });
-  ASSIGN_OR_RETURN(open.place, ParseRunPlace(AbsolutePlace(text)));
-  ASSIGN_OR_RETURN(open.store, open.stores->Open(open.place.logdir, limits));
+  ASSIGN_OR_RETURN(open.location, ParseRunLocation(AbsoluteLocation(text)));
+  ASSIGN_OR_RETURN(open.store, open.stores->Open(open.location.logdir, limits));
   return open;
 }
 

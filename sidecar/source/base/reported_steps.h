@@ -12,15 +12,15 @@
 
 namespace strobe {
 
-inline constexpr std::size_t kMaxToldLoops = 64;
+inline constexpr std::size_t kMaxReportedLoops = 64;
 
-// Adds the loops of one program, up to kMaxToldLoops in all. The program may write anything into
-// them. `who` has the process, source and teller for each of them. `wall_minus_monotonic_ns`
+// Adds the loops of one program, up to kMaxReportedLoops in all. The program may write anything
+// into them. `who` has the process, source and teller for each of them. `wall_minus_monotonic_ns`
 // converts the program's times.
-void AddToldSteps(const wire::StepLoops& loops, const v1::StepPace& who,
-                  std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told);
+void AddReportedSteps(const wire::StepLoops& loops, const v1::StepPace& who,
+                      std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told);
 // `who` for a program with the agent.
-v1::StepPace ToldByAgent(std::string process);
+v1::StepPace ReportedByAgent(std::string process);
 
 // Adds the steps of a loop that have ended since the last call, for the job guard. `told_until_ns`
 // is kept between the calls, and 0 before the first one.

@@ -1,4 +1,4 @@
-#include "sidecar/source/base/told_steps.h"
+#include "sidecar/source/base/reported_steps.h"
 
 #include <algorithm>
 #include <charconv>
@@ -14,12 +14,12 @@
 namespace strobe {
 namespace {
 
-static_assert(session::kToldLoopBytes == wire::kLoopNameBytes);
+static_assert(session::kReportedLoopBytes == wire::kLoopNameBytes);
 
 // Beyond that, a time is forged: the machine has not run for so long.
 constexpr std::uint64_t kMaxMonotonicNs = std::uint64_t{1} << 60;
 // A longer step is forged too. Sums of the steps that are compared do not overflow.
-constexpr std::uint64_t kMaxToldStepNs = 24 * 3'600'000'000'000;
+constexpr std::uint64_t kMaxReportedStepNs = 24 * 3'600'000'000'000;
 constexpr std::int64_t kMaxStepNumber = std::int64_t{1} << 60;
 
 std::string NameOf(const wire::StepLoop& loop) {
@@ -28,13 +28,13 @@ std::string NameOf(const wire::StepLoop& loop) {
   return CutUtf8({name, strnlen(name, sizeof name)}, sizeof name);
 }
 
-bool IsPlausible(const wire::ToldStep& step) {
+bool IsPlausible(const wire::ReportedStep& step) {
   return step.number >= 0 && step.number <= kMaxStepNumber && step.began_ns <= kMaxMonotonicNs &&
          step.ended_ns <= kMaxMonotonicNs;
 }
 
 // The median time per step. Numbers that go back, as when a loop begins again, do not count.
-std::int64_t PeriodOf(const std::vector<wire::ToldStep>& steps) {
+std::int64_t PeriodOf(const std::vector<wire::ReportedStep>& steps) {
   std::vector<std::int64_t> periods;
   for (std::size_t i = 1; i < steps.size(); ++i) {
     const std::int64_t numbers = steps[i].number - steps[i - 1].number;
@@ -50,22 +50,22 @@ std::int64_t PeriodOf(const std::vector<wire::ToldStep>& steps) {
 
 }  // namespace
 
-v1::StepPace ToldByAgent(std::string process) {
+v1::StepPace ReportedByAgent(std::string process) {
   v1::StepPace who;
   who.set_process(std::move(process));
   who.set_source(v1::SOURCE_AGENT);
   return who;
 }
 
-void AddToldSteps(const wire::StepLoops& loops, const v1::StepPace& who,
-                  std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) {
+void AddReportedSteps(const wire::StepLoops& loops, const v1::StepPace& who,
+                      std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) {
   for (const wire::StepLoop& loop : loops) {
-    std::vector<wire::ToldStep> steps;
-    wire::ForEachStep(loop, [&](const wire::ToldStep& step) {
+    std::vector<wire::ReportedStep> steps;
+    wire::ForEachStep(loop, [&](const wire::ReportedStep& step) {
       if (IsPlausible(step)) steps.push_back(step);
     });
-    if (steps.empty() || told.size() >= kMaxToldLoops) continue;
-    const wire::ToldStep& last = steps.back();
+    if (steps.empty() || told.size() >= kMaxReportedLoops) continue;
+    const wire::ReportedStep& last = steps.back();
     const auto wall = [&](std::uint64_t ns) {
       return static_cast<std::int64_t>(ns) + wall_minus_monotonic_ns;
     };
@@ -85,9 +85,9 @@ void AddEndedSteps(const wire::StepLoop& loop, std::string_view program,
   };
   const std::uint64_t known_until_ns = told_until_ns;
   std::size_t ended = 0;
-  wire::ForEachStep(loop, [&](const wire::ToldStep& step) {
+  wire::ForEachStep(loop, [&](const wire::ReportedStep& step) {
     if (!IsPlausible(step) || step.ended_ns < step.began_ns ||
-        step.ended_ns - step.began_ns > kMaxToldStepNs || step.ended_ns <= known_until_ns)
+        step.ended_ns - step.began_ns > kMaxReportedStepNs || step.ended_ns <= known_until_ns)
       return;
     ++ended;
     told_until_ns = std::max(told_until_ns, step.ended_ns);
@@ -100,7 +100,7 @@ void AddEndedSteps(const wire::StepLoop& loop, std::string_view program,
 
 bool TellsSteps(const wire::StepLoops& loops, std::string_view loop) {
   std::vector<v1::StepPace> told;
-  AddToldSteps(loops, {}, 0, told);
+  AddReportedSteps(loops, {}, 0, told);
   return std::any_of(told.begin(), told.end(),
                      [&](const v1::StepPace& pace) { return pace.loop() == loop; });
 }

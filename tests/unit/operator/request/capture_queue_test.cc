@@ -1,4 +1,4 @@
-#include "operator/request/capture_turns.h"
+#include "operator/request/capture_queue.h"
 
 #include <gmock/gmock.h>
 
@@ -13,10 +13,10 @@ using testing::IsEmpty;
 
 WallTime AtSecond(int second) { return WallTime{} + std::chrono::seconds(second); }
 
-TEST(CaptureTurns, TwoCapturesOnOneWorkerNeverHaveTheirTurnAtOnce) {
-  CaptureTurns turns;
+TEST(CaptureQueue, TwoCapturesOnOneWorkerNeverHaveTheirTurnAtOnce) {
+  CaptureQueue turns;
   EXPECT_EQ(turns.Enter("first", AtSecond(1), {"a", "b"}).ahead, 0u);
-  const CaptureTurns::Place place = turns.Enter("second", AtSecond(2), {"b", "c"});
+  const CaptureQueue::Position place = turns.Enter("second", AtSecond(2), {"b", "c"});
   EXPECT_EQ(place.ahead, 1u);
   EXPECT_EQ(place.worker, "b");
   EXPECT_EQ(place.behind, "first");
@@ -24,14 +24,14 @@ TEST(CaptureTurns, TwoCapturesOnOneWorkerNeverHaveTheirTurnAtOnce) {
   EXPECT_EQ(turns.Enter("second", AtSecond(2), {"b", "c"}).ahead, 0u);
 }
 
-TEST(CaptureTurns, CapturesOfOtherWorkersDoNotWait) {
-  CaptureTurns turns;
+TEST(CaptureQueue, CapturesOfOtherWorkersDoNotWait) {
+  CaptureQueue turns;
   turns.Enter("first", AtSecond(1), {"a"});
   EXPECT_EQ(turns.Enter("second", AtSecond(2), {"b"}).ahead, 0u);
 }
 
-TEST(CaptureTurns, TheOldestIsFirstWhoeverEntersFirst) {
-  CaptureTurns turns;
+TEST(CaptureQueue, TheOldestIsFirstWhoeverEntersFirst) {
+  CaptureQueue turns;
   turns.Enter("holder", AtSecond(0), {"a"});
   EXPECT_EQ(turns.Enter("young", AtSecond(9), {"a"}).ahead, 1u);
   EXPECT_EQ(turns.Enter("old", AtSecond(3), {"a"}).ahead, 1u);
@@ -39,24 +39,24 @@ TEST(CaptureTurns, TheOldestIsFirstWhoeverEntersFirst) {
   EXPECT_THAT(turns.Leave("holder"), ElementsAre("old"));
 }
 
-TEST(CaptureTurns, WhoWaitsForTwoWorkersIsNotOvertakenOnTheFreeOne) {
-  CaptureTurns turns;
+TEST(CaptureQueue, WhoWaitsForTwoWorkersIsNotOvertakenOnTheFreeOne) {
+  CaptureQueue turns;
   turns.Enter("holder", AtSecond(0), {"a"});
   turns.Enter("wide", AtSecond(1), {"a", "b"});
   EXPECT_EQ(turns.Enter("narrow", AtSecond(2), {"b"}).behind, "wide");
   EXPECT_THAT(turns.Leave("holder"), ElementsAre("wide"));
 }
 
-TEST(CaptureTurns, WhoRecordsAlreadyHasItsTurn) {
-  CaptureTurns turns;
+TEST(CaptureQueue, WhoRecordsAlreadyHasItsTurn) {
+  CaptureQueue turns;
   turns.Hold("found", {"a"});
   EXPECT_EQ(turns.Enter("later", AtSecond(1), {"a"}).ahead, 1u);
   EXPECT_EQ(turns.Enter("found", AtSecond(5), {"a"}).ahead, 0u) << "it keeps its turn";
   EXPECT_EQ(turns.waiting(), 1u);
 }
 
-TEST(CaptureTurns, WhoeverLeavesFreesOnlyThoseWhoNowAreFirst) {
-  CaptureTurns turns;
+TEST(CaptureQueue, WhoeverLeavesFreesOnlyThoseWhoNowAreFirst) {
+  CaptureQueue turns;
   turns.Enter("x", AtSecond(0), {"a"});
   turns.Enter("y", AtSecond(0), {"b"});
   turns.Enter("both", AtSecond(1), {"a", "b"});
@@ -67,10 +67,10 @@ TEST(CaptureTurns, WhoeverLeavesFreesOnlyThoseWhoNowAreFirst) {
 
 // In any order of arrivals and departures, no worker is held by two captures at once, and each
 // capture that entered gets a turn eventually.
-TEST(CaptureTurns, EverybodyHasATurnAndNobodyTwoOnOneWorker) {
+TEST(CaptureQueue, EverybodyHasATurnAndNobodyTwoOnOneWorker) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
-    CaptureTurns turns;
+    CaptureQueue turns;
     std::map<std::string, std::set<std::string>> waits, holds;
     for (int i = 0; i < 40; ++i) {
       std::set<std::string> workers;

@@ -12,9 +12,9 @@
 
 namespace strobe {
 
-class CaptureTurns {
+class CaptureQueue {
  public:
-  struct Place {
+  struct Position {
     std::size_t ahead = 0;  // Captures before it in the longest of its lines; 0 = it has its turn.
     std::string worker{};   // The worker with that line.
     std::string behind{};   // Key of the capture right before it in that line.
@@ -22,7 +22,7 @@ class CaptureTurns {
 
   // Enters the capture `key`, or changes its workers. Equal times `since` are ordered by key. A
   // capture that has its turn keeps it until it leaves.
-  Place Enter(const std::string& key, WallTime since, const std::set<std::string>& workers);
+  Position Enter(const std::string& key, WallTime since, const std::set<std::string>& workers);
   // Gives it its turn at once, before all that wait: it is recording already.
   void Hold(const std::string& key, const std::set<std::string>& workers);
   // Ends its turn or its wait. Returns the captures that have their turn because of that.

@@ -1,4 +1,4 @@
-#include "sidecar/source/agent/told_memory.h"
+#include "sidecar/source/agent/reported_memory.h"
 
 #include <chrono>
 #include <string>
@@ -32,10 +32,10 @@ void AskForMemory(const wire::RingFile& file, std::uint64_t now) {
 
 }  // namespace
 
-std::optional<session::SeenMemory> ToldMemory::Look() {
+std::optional<session::SeenMemory> ReportedMemory::Look() {
   const MonoTime mono = clock_.MonoNow();
-  const bool ask = !asked_ || mono - *asked_ >= kAskForMemoryEvery;
-  if (ask) asked_ = mono;
+  const bool ask = !asked_at_ || mono - *asked_at_ >= kAskForMemoryEvery;
+  if (ask) asked_at_ = mono;
   const std::uint64_t now = wire::MonotonicNs();
   std::optional<session::SeenMemory> closest;
   for (const std::string& path : RingFiles(directory_.path())) {

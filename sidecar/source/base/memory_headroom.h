@@ -6,6 +6,6 @@ namespace strobe {
 
 // The largest size in bytes of which `copies` fit into the rest of this process's memory limit. The
 // largest integer if there is no limit.
-std::uint64_t MemoryRoom(std::uint64_t copies);
+std::uint64_t MemoryHeadroom(std::uint64_t copies);
 
 }  // namespace strobe
