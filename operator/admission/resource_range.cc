@@ -63,11 +63,6 @@ bool MatchesScope(const QuotaScope& scope, const Json& spec, bool best_effort) {
   return scope.name == "CrossNamespacePodAffinity" && UsesCrossNamespaceAffinity(spec);
 }
 
-using Json = nlohmann::json;
-
-using kube::Member;
-using kube::TextOf;
-
 double At(const Amounts& amounts, const std::string& resource, double otherwise) {
   const auto found = amounts.find(resource);
   return found == amounts.end() ? otherwise : found->second;

@@ -40,12 +40,8 @@ Json VolumeFor(const std::string& name, const InjectedFile& file) {
           {"configMap", {{"name", file.config_map}, {"optional", true}, {"items", items}}}};
 }
 
-using Json = nlohmann::json;
-
 using kube::Find;
 using kube::FindBy;
-using kube::Member;
-using kube::TextOf;
 
 // Created by the sidecar when the agent's files are in place.
 constexpr char kStartedFile[] = "/var/lib/strobe/started";

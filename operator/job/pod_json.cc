@@ -81,7 +81,6 @@ std::string_view OptionIn(std::string_view line, std::string_view option) {
       0, static_cast<std::size_t>(std::find_if(line.begin(), line.end(), is_space) - line.begin()));
 }
 
-using Json = nlohmann::json;
 using Values = std::map<std::string, std::string>;
 
 // References can multiply a text, and no rank is longer.
@@ -141,8 +140,6 @@ std::optional<std::string> ValueOf(const Json& variable, const Values& before, c
   if (!from.contains("fieldRef")) return std::nullopt;
   return Field(from["fieldRef"].value("fieldPath", ""), pod);
 }
-
-using Json = nlohmann::json;
 
 // Annotations can be changed by others; each port costs an attempt to connect.
 constexpr std::size_t kMaxOtherPorts = 7;

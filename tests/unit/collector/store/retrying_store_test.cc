@@ -33,7 +33,6 @@ TEST(RetryDelay, GrowsToALimitWithJitterAndNeverPastTheEnd) {
   EXPECT_FALSE(RetryDelay(busy, 1, -1s, 0));
 }
 
-using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 class RetryingStoreTest : public testing::Test {

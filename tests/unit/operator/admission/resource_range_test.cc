@@ -137,8 +137,6 @@ TEST(ChooseAmounts, StaysWithinTheRange) {
   EXPECT_FALSE(ChooseAmounts({.min = 4, .max_request = 3}, 5, std::nullopt, false));
 }
 
-using Json = nlohmann::json;
-
 bool CountsPod(std::vector<QuotaScope> scopes, const Json& spec, bool best_effort = false) {
   return QuotaCounts({.scopes = std::move(scopes)}, spec, best_effort);
 }

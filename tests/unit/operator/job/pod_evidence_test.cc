@@ -62,7 +62,6 @@ TEST_F(PodEvidenceTest, OnlyWhatAPodCanExplainAsksForIt) {
   EXPECT_FALSE(Describe(Outcome::kUploadDenied).pod_may_explain);
 }
 
-using testing::HasSubstr;
 using testing::StartsWith;
 
 Target WorkerTarget(std::string name, std::optional<Outcome> outcome = {},

@@ -190,8 +190,6 @@ TEST(WhyNeverInjected, IsToldWhereTheSchedulerMayChooseWindowsNodesOnly) {
     EXPECT_FALSE(windows(odd)) << odd;
 }
 
-using nlohmann::json;
-
 TEST(ProcessesOf, ReadsTorchrunsOptionHoweverItIsWritten) {
   EXPECT_EQ(ProcessesOf({{"command", {"torchrun", "--nproc-per-node=8", "train.py"}}}), 8u);
   EXPECT_EQ(ProcessesOf({{"args", {"--nproc_per_node", "4", "train.py"}}}), 4u);

@@ -238,7 +238,6 @@ TEST(Policy, SelectsNamespacesByTheirLabels) {
             Kind::kRefused);
 }
 
-using testing::HasSubstr;
 using testing::SizeIs;
 
 const WallTime kPolicyNow{std::chrono::seconds(1'800'000'000)};
