@@ -40,7 +40,7 @@ DIGEST = f"sha256:{'0' * 63}f"
 
 
 # The kinds whose objects say how many workers a job should have; operator/job/job_json.cc reads them.
-JOB_KINDS = ["jobs", "statefulsets", "replicasets", "daemonsets", "jobsets", "leaderworkersets", "pytorchjobs", "tfjobs", "jaxjobs", "mpijobs",
+JOB_KINDS = ["jobs", "statefulsets", "replicasets", "daemonsets", "deployments", "jobsets", "leaderworkersets", "pytorchjobs", "tfjobs", "jaxjobs", "mpijobs",
              "xgboostjobs", "paddlejobs", "rayclusters", "rayjobs", "rayservices", "workloads"]
 
 
