@@ -51,7 +51,7 @@ sanitize: ## Unit tests under address+undefined and thread sanitizer
 	  cmake --preset $$preset >/dev/null && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; \
 	done
 
-bench: everything setup ## The figures of docs/explanation/benchmarks.md, with the peers in the same run
+bench: everything setup ## All benchmarks, with the peers in the same run; tables in build/bench/results.md
 	@tools/setup bench
 	@build/venv/bin/python -m tests.bench.run
 
@@ -60,6 +60,7 @@ lint: everything setup ## Formatters and linters of all languages, and the chose
 
 docs: build ## The documentation's site in build/site; docs/check checks links and spelling
 	@docs/setup
+	@docs/generate/write
 	@build/docs-venv/bin/mkdocs build --strict --quiet
 
 fmt: ## Format all C++ and JavaScript files

@@ -107,7 +107,7 @@ void Bound(v1::ProcessRank& rank) {
 void Bound(v1::ProcessReport& process) {
   Cut(process.mutable_name(), kMaxNameBytes);
   Cut(process.mutable_message(), kMaxTextBytes);
-  process.set_outcome(KnownOutcome(process.outcome(), true, process.mutable_message()));
+  process.set_outcome(KnownOutcome(process.outcome(), /*ended=*/true, process.mutable_message()));
   Cut(process.mutable_message(), kMaxTextBytes);
   process.set_started_ns(Time(process.started_ns()));
   process.set_stopped_ns(Time(process.stopped_ns()));
@@ -197,8 +197,8 @@ void BoundAnswer(v1::ArmResponse& response) {
   if (!response.accepted()) {
     // A refusal must have a cause, and Ok is none.
     const bool no_cause = response.refusal() == v1::OK;
-    response.set_refusal(KnownOutcome(no_cause ? v1::OUTCOME_UNSPECIFIED : response.refusal(), true,
-                                      response.mutable_message()));
+    response.set_refusal(KnownOutcome(no_cause ? v1::OUTCOME_UNSPECIFIED : response.refusal(),
+                                      /*ended=*/true, response.mutable_message()));
     Cut(response.mutable_message(), kMaxAnswerMessageBytes);
   }
   if (response.has_report()) BoundAnswer(*response.mutable_report());

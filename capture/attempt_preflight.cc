@@ -137,10 +137,12 @@ void AttemptPreflight::OnChecked(std::size_t index, const absl::StatusOr<Preflig
   // An answer that comes after the attempt was called off finds its member ended.
   if (member.state != MemberState::kChecking) return;
   const Target& target = member.result.target;
-  PreflightJudgement judgement =
-      JudgePreflight({state_.spec, state_.result.capture_id, state_.result.run, state_.Now(),
-                      state_.RequestedStart()},
-                     target, answer);
+  PreflightJudgement judgement = JudgePreflight({.spec = state_.spec,
+                                                 .capture_id = state_.result.capture_id,
+                                                 .run = state_.result.run,
+                                                 .now = state_.Now(),
+                                                 .requested_start = state_.RequestedStart()},
+                                                target, answer);
   if (answer.ok()) {
     const v1::DescribeResponse& description = answer->description;
     member.last_contact = state_.Now();

@@ -23,7 +23,7 @@ struct ProbeSlots::State {
 struct ProbeSlots::Waiter {
   explicit Waiter(std::shared_ptr<State> s) : state(std::move(s)) {}
   void End() {
-    if (ended.exchange(true)) return;
+    if (is_over.exchange(true)) return;
     {
       MutexLock lock(&state->mutex);
       --state->running;
@@ -32,7 +32,7 @@ struct ProbeSlots::Waiter {
   }
 
   const std::shared_ptr<State> state;
-  std::atomic<bool> ended{false};
+  std::atomic<bool> is_over{false};
 };
 
 ProbeSlots::ProbeSlots(Limits limits) : state_(std::make_shared<State>(limits, executor_)) {}

@@ -1,5 +1,6 @@
 #include "cli/base/open_location.h"
 
+#include <filesystem>
 #include <iostream>
 
 #include "cli/base/common_flags.h"
@@ -37,6 +38,10 @@ absl::StatusOr<OpenLocation> OpenRunLocation(const std::string& text,
         std::cerr << StrCat(MessageOf(failure), "; again in ", FormatDuration(wait), "\n");
       });
   ASSIGN_OR_RETURN(open.location, ParseRunLocation(AbsoluteLocation(text)));
+  std::error_code error;
+  if (open.location.logdir.scheme() == "file" &&
+      std::filesystem::is_regular_file(open.location.logdir.path(), error))
+    return absl::NotFoundError(StrCat(open.location.logdir.path(), " is a file, not a logdir"));
   ASSIGN_OR_RETURN(open.store, open.stores->Open(open.location.logdir, limits));
   return open;
 }

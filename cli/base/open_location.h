@@ -18,8 +18,8 @@ struct OpenLocation {
 
 // Opens what `text` names; see ParseRunLocation. `storage_config` is the file of --storage-config,
 // or empty. When an operation is tried again, stderr says why, so that the user knows what the
-// command is waiting for. InvalidArgument when `text` or the file is wrong. Connects to nothing
-// yet.
+// command is waiting for. InvalidArgument when `text` or the file is wrong, NotFound when `text`
+// names a file on this machine. Connects to nothing yet.
 absl::StatusOr<OpenLocation> OpenRunLocation(const std::string& text,
                                              const std::string& storage_config,
                                              const StoreLimits& limits = {});

@@ -83,7 +83,7 @@ Found TracesAmong(const std::vector<std::string>& files) {
   }
   if (!spaces.empty()) return {std::move(spaces)};
   if (!jsons.empty()) return {std::move(jsons)};
-  return {std::move(plain), true};
+  return {.names = std::move(plain), .plain_json = true};
 }
 
 // Whether a JSON file whose name tells nothing holds events, by its first bytes.
@@ -155,7 +155,10 @@ absl::StatusOr<OpenTrace> OpenObject(std::shared_ptr<ObjectStore> store, const s
   }
   // Without a version, the trace is identified by its content.
   std::string identity = object.version.empty() ? "" : StrCat(url, " ", object.version);
-  return OpenTrace{WorkerOf(key), "", std::move(object.memory), std::move(identity)};
+  return OpenTrace{.worker = WorkerOf(key),
+                   .path = "",
+                   .content = std::move(object.memory),
+                   .identity = std::move(identity)};
 }
 
 absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,

@@ -37,7 +37,7 @@ absl::StatusOr<OutputLocation> PlaceOf(const std::string& path) {
     const fs::file_status status = fs::symlink_status(at, error);
     if (!fs::is_symlink(status))
       return OutputLocation{at.native(), fs::exists(status) && !fs::is_regular_file(status)};
-    if (IsSystems(at)) return OutputLocation{path, true};
+    if (IsSystems(at)) return OutputLocation{.path = path, .direct = true};
     const fs::path target = fs::read_symlink(at, error);
     if (error) return absl::ErrnoToStatus(error.value(), StrCat("cannot write ", path));
     at = at.parent_path() / target;

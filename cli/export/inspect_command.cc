@@ -49,7 +49,10 @@ std::vector<StepSummary> SumSteps(const std::vector<analysis::Step>& steps) {
     auto sum = std::find_if(sums.begin(), sums.end(),
                             [&](const StepSummary& s) { return s.name == step.name; });
     if (sum == sums.end()) {
-      sums.push_back({std::string(step.name), {}, step.number, step.number});
+      sums.push_back({.name = std::string(step.name),
+                      .lengths_ps = {},
+                      .first = step.number,
+                      .last = step.number});
       sum = sums.end() - 1;
     }
     sum->lengths_ps.push_back(step.end_ps - step.begin_ps);

@@ -49,11 +49,14 @@ void AddRequestFlags(CLI::App& command, cluster::CaptureRequestFlags& flags, std
   for (const cluster::FieldFlag& field : cluster::FieldFlags()) {
     const std::string flag(field.flag);
     command.add_option(flag, flags.fields[flag], std::string(field.help))
-        ->type_name(std::string(field.type));
+        ->type_name(std::string(field.type))
+        ->group(field.group.empty() ? kCommonFlags : std::string(field.group));
   }
-  command.add_option("--at-step", flags.at_step,
-                     "with --steps, the first step: a number, *N for the next multiple of N, or "
-                     "next");
+  command
+      .add_option("--at-step", flags.at_step,
+                  "with --steps, the first step: a number, *N for the next multiple of N, or "
+                  "next")
+      ->group("When it records");
 }
 
 void AddNames(CLI::App& command, KubeNamesFlags& flags, const char* which) {

@@ -175,7 +175,7 @@ void FetchPool::Finish(const BlockId& place, char* memory, const absl::Status& s
   FaultRange* const range = source->range.get();
   if (range != nullptr && status.ok() &&
       range->Map(block, memory, range->state(block) == State::kWanted)) {
-    held_.push_back({place, false});
+    held_.push_back({.id = place});
     return;
   }
   if (memory != nullptr) FaultRange::Discard(memory, limits_.block);

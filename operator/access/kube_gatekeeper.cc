@@ -50,7 +50,10 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
     return StrCat("it was created more than ", FormatDuration(kMaxAdmissionAge),
                   " ago, and the requester's groups may have changed since", kAgain);
   }
-  return WhyNotProved({request.uid, request.created, request.admission, request.seal});
+  return WhyNotProved({.uid = request.uid,
+                       .created = request.created,
+                       .admission = request.admission,
+                       .seal = request.seal});
 }
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const RunCreator& creator) {
@@ -63,8 +66,12 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const RunCreator& cre
     return StrCat("annotation ", kRequesterAnnotation, " belongs to another ", NounOf(creator.kind),
                   kAgain, kChange);
   }
-  ASSIGN_OR_RETURN(std::string why, WhyNotProved({creator.uid, creator.created, creator.admission,
-                                                  creator.seal, changed, creator.admitted}));
+  ASSIGN_OR_RETURN(std::string why, WhyNotProved({.uid = creator.uid,
+                                                  .created = creator.created,
+                                                  .admission = creator.admission,
+                                                  .seal = creator.seal,
+                                                  .changed = changed,
+                                                  .admitted = creator.admitted}));
   return why.empty() ? why : StrCat(why, kChange);
 }
 

@@ -169,16 +169,17 @@ bool IsWellFormed(const Json& pod) {
   const Json& spec = Member(pod, "spec");
   const Json& metadata = Member(pod, "metadata");
   const Json& containers = Member(spec, "containers");
-  if (!metadata.is_object() || !fits(Member(metadata, "labels"), false) ||
-      !fits(Member(metadata, "annotations"), false) || !fits(Member(spec, "volumes"), true) ||
-      !fits(Member(spec, "initContainers"), true) ||
-      !fits(Member(spec, "imagePullSecrets"), true) || !containers.is_array() ||
+  if (!metadata.is_object() || !fits(Member(metadata, "labels"), /*array=*/false) ||
+      !fits(Member(metadata, "annotations"), /*array=*/false) ||
+      !fits(Member(spec, "volumes"), /*array=*/true) ||
+      !fits(Member(spec, "initContainers"), /*array=*/true) ||
+      !fits(Member(spec, "imagePullSecrets"), /*array=*/true) || !containers.is_array() ||
       containers.empty()) {
     return false;
   }
   return std::all_of(containers.begin(), containers.end(), [&](const Json& container) {
-    return container.is_object() && fits(Member(container, "env"), true) &&
-           fits(Member(container, "volumeMounts"), true);
+    return container.is_object() && fits(Member(container, "env"), /*array=*/true) &&
+           fits(Member(container, "volumeMounts"), /*array=*/true);
   });
 }
 
@@ -309,7 +310,8 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
                                .python = TextOf(annotations, kPythonAnnotation) == "true",
                                .kineto = TextOf(annotations, kKinetoAnnotation) == "true",
                                .host_network = UsesHostNetwork(spec),
-                               .ports_to_close = made.ports_to_close};
+                               .ports_to_close = made.ports_to_close,
+                               .disabled = made.disabled};
   for (const std::size_t index : trainers)
     AddToTrainer(containers[index], index, options, volumes.shared, patch, injection.warnings);
   const Json& metadata = Member(pod, "metadata");

@@ -172,7 +172,8 @@ void AddStorage(const Json& spec, const ResourceRange& range, SidecarResources& 
   const double spool = static_cast<double>(ParseBytes(made.spool_size).value_or(0));
   const std::string wanted = StrCat(static_cast<long long>(std::llround(spool + kLogRoom)));
   Json requests, limits;
-  if (!Choose(kStorage, {wanted, wanted, 2 * kLogRoom}, range, false, requests, limits)) {
+  if (!Choose(kStorage, {wanted, wanted, 2 * kLogRoom}, range, /*guaranteed=*/false, requests,
+              limits)) {
     made.cannot = CannotFit("ephemeral storage");
     return;
   }

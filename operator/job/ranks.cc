@@ -361,10 +361,10 @@ ExpectedProcesses ExpectedProcessesOf(const PodInfo& pod, const std::string& con
   if (const int told = WrittenNumber(pod, kProcessesKey); told > 0) {
     // The annotation counts the processes of all containers that train.
     if (!container.empty() && pod.trainers.size() > 1) return {};
-    return {static_cast<std::size_t>(told), true};
+    return {.count = static_cast<std::size_t>(told), .annotated = true};
   }
   const ContainerInfo* info = ContainerOf(pod, container);
-  return {info == nullptr ? 0 : info->certain_processes, false};
+  return {.count = info == nullptr ? 0 : info->certain_processes};
 }
 
 bool OnlyCoordinates(const PodInfo& pod, const JobShape* shape) {

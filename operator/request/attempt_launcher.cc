@@ -237,7 +237,11 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::StartAttempt(const PendingReque
   RETURN_IF_ERROR(WriteIfChanged(deps_.cluster, held,
                                  ActiveStatus(held, pending.number, preflight, live->began)));
   live->attempt =
-      CaptureAttempt::Start({deps_.clock, deps_.executor, deps_.workers, true, deps_.reporter},
+      CaptureAttempt::Start({.clock = deps_.clock,
+                             .executor = deps_.executor,
+                             .workers = deps_.workers,
+                             .asks_for_evidence = true,
+                             .reporter = deps_.reporter},
                             live->spec, pending.number, std::move(targets),
                             [enqueue = deps_.enqueue, key = pending.key] { enqueue(key); });
   table_.Keep(pending.key, std::move(live));

@@ -49,7 +49,8 @@ CaptureQueue::Position CaptureQueue::Enter(const std::string& key, WallTime sinc
 void CaptureQueue::Hold(const std::string& key, const std::set<std::string>& workers) {
   const auto [found, fresh] = entries_.try_emplace(key);
   if (!fresh) Erase(found->second);
-  found->second = {{false, WallTime{}, key}, workers};
+  const bool waits = false;
+  found->second = {.ticket = {waits, WallTime{}, key}, .workers = workers};
   Insert(found->second);
 }
 

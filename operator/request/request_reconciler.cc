@@ -132,7 +132,7 @@ void RequestReconciler::CountEnd(const std::string& key, const ProfileRequest& r
   const std::optional<Nanos> wait = RetryAfter(live.spec, result);
   if (!wait) return;
   live.retry = deps_.clock.WallNow() + *wait;
-  deps_.cluster.RecordEvent(request, true, "AttemptFailed", "Retry",
+  deps_.cluster.RecordEvent(request, /*warning=*/true, "AttemptFailed", "Retry",
                             StrCat("attempt ", result.attempt, ": ", result.message));
 }
 
@@ -147,7 +147,7 @@ void RequestReconciler::TellArmed(const ProfileRequest& request, std::size_t arm
                                   std::size_t matched, int number) {
   const Condition* started = FindCondition(request.status, condition::kStarted);
   if (armed == 0 || (started != nullptr && started->status == ConditionStatus::kTrue)) return;
-  deps_.cluster.RecordEvent(request, false, "CaptureArmed", "Arm",
+  deps_.cluster.RecordEvent(request, /*warning=*/false, "CaptureArmed", "Arm",
                             StrCat(armed, " of ", matched, " workers armed, attempt ", number));
 }
 

@@ -39,8 +39,11 @@ class ByteBudget {
 
 void Set(const ProfileRequest& request, std::string type, ConditionStatus value, std::string reason,
          std::string message, WallTime now, RequestStatus& status) {
-  Condition condition{std::move(type), value, std::move(reason),
-                      CutUtf8(message, kMaxConditionBytes), request.generation};
+  Condition condition{.type = std::move(type),
+                      .status = value,
+                      .reason = std::move(reason),
+                      .message = CutUtf8(message, kMaxConditionBytes),
+                      .observed_generation = request.generation};
   SetSince(request.status.conditions, now, condition);
   const auto present = std::find_if(status.conditions.begin(), status.conditions.end(),
                                     [&](const Condition& c) { return c.type == condition.type; });
@@ -90,9 +93,10 @@ void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
     full = full || status.outcomes.size() == kMaxOutcomes;
     if (full || HasOutcomeOf(worker->target.name, status)) continue;
     const std::optional<Nanos> lateness = LatenessOf(*worker);
-    StatusOutcome outcome{worker->target.name, std::string(Name(worker->outcome)),
-                          CutUtf8(worker->message, kMaxOutcomeMessageBytes),
-                          lateness ? FormatDuration(*lateness) : ""};
+    StatusOutcome outcome{.pod = worker->target.name,
+                          .cause = std::string(Name(worker->outcome)),
+                          .message = CutUtf8(worker->message, kMaxOutcomeMessageBytes),
+                          .lateness = lateness ? FormatDuration(*lateness) : ""};
     full = !room.Take(outcome.pod.size() + outcome.cause.size() + outcome.message.size() +
                       outcome.lateness.size());
     if (!full) status.outcomes.push_back(std::move(outcome));

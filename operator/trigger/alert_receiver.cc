@@ -28,7 +28,10 @@ constexpr double kLinesPerSecond = 0.1, kLineBurst = 10;
 
 // Alertmanager repeats posts that were answered with 5xx, and no others: not even those with 429.
 http::Page TryLater(std::string text) {
-  return {503, std::move(text), "text/plain; charset=utf-8", {{"Retry-After", "1"}}};
+  return {.status = 503,
+          .body = std::move(text),
+          .content_type = "text/plain; charset=utf-8",
+          .headers = {{"Retry-After", "1"}}};
 }
 
 std::string_view ReasonOf(http::HttpRefusal refusal) {

@@ -53,7 +53,7 @@ std::string_view NameOf(SignKind kind) {
 }
 
 SignWorker SignWorkerOf(const PodInfo& pod) {
-  return {pod.name, pod.uid, pod.labels, JobOfPod(pod)};
+  return {.name = pod.name, .uid = pod.uid, .labels = pod.labels, .job = JobOfPod(pod)};
 }
 
 bool AsksForSigns(const ProfileTrigger& trigger, const SignWorker& worker) {
@@ -70,7 +70,11 @@ std::vector<SignRule> RulesOf(const ProfileTrigger& trigger) {
   const TriggerSigns& signs = trigger.signs;
   std::vector<SignRule> rules;
   const auto add = [&](SignKind kind, std::uint32_t percent, std::uint32_t steps, Nanos duration) {
-    rules.push_back({StrCat(trigger.name, "/", NameOf(kind)), kind, percent, steps, duration});
+    rules.push_back({.id = StrCat(trigger.name, "/", NameOf(kind)),
+                     .kind = kind,
+                     .percent = percent,
+                     .steps = steps,
+                     .duration = duration});
   };
   if (signs.steps_slower)
     add(SignKind::kStepsSlower, signs.steps_slower->percent, signs.steps_slower->steps, {});

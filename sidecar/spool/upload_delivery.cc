@@ -188,11 +188,11 @@ absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const SpooledTrace& tr
                                                           const StoreLimits& limits) {
   const std::string path = spool_->TracePath(trace.id);
   ASSIGN_OR_RETURN(const std::unique_ptr<storage::FileBytes> bytes, storage::FileBytes::Open(path));
-  if (!trace.report->sha256().empty()) return UploadNow(trace, *bytes, limits, true);
+  if (!trace.report->sha256().empty()) return UploadNow(trace, *bytes, limits, /*spooled=*/true);
   // Older sidecars cleared the checksum when an upload failed.
   v1::Report with_checksum = *trace.report;
   ASSIGN_OR_RETURN(*with_checksum.mutable_sha256(), storage::HashBytes(*bytes));
-  return UploadNow({trace.id, &with_checksum}, *bytes, limits, true);
+  return UploadNow({trace.id, &with_checksum}, *bytes, limits, /*spooled=*/true);
 }
 
 // An operator that has no report after the deadline cancels the capture. Nobody asked to discard
@@ -246,7 +246,8 @@ std::vector<absl::StatusOr<std::string>> UploadDelivery::Deliver(
       urls[i] = KeptAfter(limits.deadline, UploadSpooled(files[i], limits));
     } else if (!traces[i].empty()) {
       const std::vector<std::string_view> views = session::ViewsOf(traces[i]);
-      urls[i] = UploadNow(files[i], MemoryBytes(views), LimitsOf(report.plan(), cancel), false);
+      urls[i] = UploadNow(files[i], MemoryBytes(views), LimitsOf(report.plan(), cancel),
+                          /*spooled=*/false);
     }
   });
   return urls;

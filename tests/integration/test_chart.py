@@ -40,7 +40,7 @@ DIGEST = f"sha256:{'0' * 63}f"
 
 
 # The kinds whose objects say how many workers a job should have; operator/job/job_json.cc reads them.
-JOB_KINDS = ["jobs", "statefulsets", "replicasets", "daemonsets", "jobsets", "leaderworkersets", "pytorchjobs", "tfjobs", "jaxjobs", "mpijobs",
+JOB_KINDS = ["jobs", "statefulsets", "replicasets", "daemonsets", "deployments", "jobsets", "leaderworkersets", "pytorchjobs", "tfjobs", "jaxjobs", "mpijobs",
              "xgboostjobs", "paddlejobs", "rayclusters", "rayjobs", "rayservices", "workloads"]
 
 
@@ -145,6 +145,13 @@ def test_every_sidecar_can_have_a_cpu_limit():
     assert helm("template", "s", CHART, "--set-string", "injection.alwaysLimitCpu=yes").returncode != 0
 
 
+def test_changes_of_trainers_can_be_switched_off():
+    assert operator_config(chart_objects())["injection"]["disable"] == []
+    assert operator_config(chart_objects("--set-json", 'injection.disable=["server","steps"]'))["injection"]["disable"] == ["server", "steps"]
+    assert operator_config(chart_objects("--set", "injection.disable=null"))["injection"]["disable"] == []
+    assert "value must be one of 'agent'" in helm("template", "s", CHART, "--set-json", 'injection.disable=["servers"]').stderr
+
+
 def test_no_user_is_null():
     objects = chart_objects("--set", "injection.user=null,runAsUser=null")
     assert operator_config(objects)["injection"]["user"] == 0
@@ -183,7 +190,7 @@ def test_what_the_chart_says_after_an_installation(plane):
         assert "allows no logdir" in notes(plane, "--set", without) and "upgrade s CHART" in notes(plane, "--set", without)
     ours = notes(plane, "--set", "watchNamespace=ml,logdirs[0]=gs://b,policy.defaultLogdir=gs://b/ml,rbac.create=false,injection.enabled=false,tls.enabled=false")
     assert "logdir:" not in ours and "NAMESPACE" not in ours and "kubectl apply -n ml" in ours
-    assert "--clusterrole" not in ours and "docs/how-to/sidecar.md" in ours and "WARNING: tls.enabled is false" in ours
+    assert "--clusterrole" not in ours and "docs/how-to/without-python.md" in ours and "WARNING: tls.enabled is false" in ours
     assert not [line for line in ours.splitlines() if line.strip() in ("{", "}") or "<no value>" in line]
     assert "Alertmanager" not in usual
     # What is to be copied into Alertmanager's configuration is YAML, and names what the values demand.

@@ -119,7 +119,7 @@ def test_the_chart_names_its_home_and_alerts_lead_there(made):
     done = subprocess.run([helm, "template", "s", package, "--set", "metrics.prometheusRule.enabled=true"], check=True, capture_output=True, text=True)
     assert done.stderr == "", "Helm has nothing to warn of"
     links = {line.split(": ")[1].strip('"') for line in done.stdout.splitlines() if "runbook_url: " in line}
-    assert len(links) > 10 and all(link.startswith(f"{HOME}/blob/") and link.endswith(".md") for link in links), links
+    assert len(links) > 10 and all(link.startswith(f"{HOME}/blob/") and "/docs/how-to/runbooks.md#Strobe" in link for link in links), links
 
 
 def test_the_bill_lists_what_is_in_the_image(made, tmp_path):

@@ -14,6 +14,8 @@ TYPE = re.compile(r"\b(class|struct|union|enum(?:\s+(?:class|struct))?)\s+(?:\[\
 NAMESPACE = re.compile(r"\bnamespace\b(?:\s+([\w:]+))?\s*$")
 ALIAS = re.compile(r"^(?:template\s*<.*>\s*)?using\s+(\w+)\s*=", re.S)
 MACRO_TAIL = re.compile(r"\s+(?:ABSL_\w+|STROBE_\w+)\s*(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?\s*")
+BRACES = re.compile(r"[{}]")
+STOPS = re.compile(r"[()\[\]{};]")
 LABEL = re.compile(r"^\s*(?:public|private|protected)\s*:(?!:)")
 
 
@@ -75,7 +77,7 @@ def declared(statement):
     names = []
     for part in text.split(","):
         part = re.split(r"=|\{|\[|(?<!:):(?!:)", part)[0]
-        if (name := re.search(r"(\w+)\s*$", part)) is not None and (names or re.search(r"\w[\w:>*&\s]*[\s*&>]\w+\s*$", part)):
+        if (name := re.search(r"(\w+)\s*$", part)) is not None and (names or re.search(r"\w[\w:<>*&\s]*[\s*&>]\w+\s*$", part)):
             names.append(name.group(1))
     return names, False
 
@@ -103,7 +105,8 @@ def read(text):
     def space():
         return "::".join(name for kind, name, _ in stack if kind == "namespace" and name)
 
-    while at < len(code):
+    while (found := STOPS.search(code, at)) is not None:
+        at = found.start()
         char = code[at]
         if char in "([":
             parens += 1
@@ -123,9 +126,9 @@ def read(text):
                 start = at + 1
             else:  # A body or an initializer: skipped as a whole.
                 depth, end = 1, at + 1
-                while end < len(code) and depth > 0:
-                    depth += {"{": 1, "}": -1}.get(code[end], 0)
-                    end += 1
+                while depth > 0 and (brace := BRACES.search(code, end)) is not None:
+                    depth += 1 if brace.group() == "{" else -1
+                    end = brace.end()
                 following = code[end:].lstrip()[:1]
                 if declared(head)[1] and "=" not in outermost(head).split("()")[0] and following not in (",", ";", "{"):
                     take(head, start)

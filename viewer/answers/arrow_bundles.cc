@@ -155,7 +155,7 @@ class Bundler {
 
  private:
   struct Key {
-    std::array<std::uint32_t, 4> places{};  // Row and track of both ends.
+    std::array<std::uint32_t, 4> ends{};  // Row and track of both ends.
     std::array<std::int64_t, 2> cells{};
     friend bool operator==(const Key&, const Key&) = default;
   };
@@ -166,7 +166,7 @@ class Bundler {
         hash = (hash ^ value) * 0x9e3779b97f4a7c15;
         hash ^= hash >> 29;
       };
-      for (const std::uint32_t place : key.places) mix(place);
+      for (const std::uint32_t place : key.ends) mix(place);
       for (const std::int64_t cell : key.cells) mix(static_cast<std::uint64_t>(cell));
       return hash;
     }
@@ -181,7 +181,7 @@ class Bundler {
   void Put(const Bundle& bundle) {
     Key key{{bundle.from.row, bundle.from.track, bundle.to.row, bundle.to.track},
             {bundle.from.at_ps >> level_, bundle.to.at_ps >> level_}};
-    if (rows_only_) key.places[1] = key.places[3] = 0;
+    if (rows_only_) key.ends[1] = key.ends[3] = 0;
     if (last_ == nullptr || last_->first != key) {
       if (full_ && !bundles_.contains(key)) return;
       last_ = &*bundles_.try_emplace(key, Bundle{bundle.from, bundle.to, 0}).first;

@@ -162,12 +162,12 @@ class TrackSearcher {
   }
 
   Hit HitOf(const Entry& entry, std::uint32_t ordinal) const {
-    return {row_,
-            track_number_,
-            ordinal,
-            entry.begin_ps + worker_.shift_ps,
-            entry.duration_ps,
-            index_.Text(entry.name)};
+    return {.row = row_,
+            .track = track_number_,
+            .ordinal = ordinal,
+            .begin_ps = entry.begin_ps + worker_.shift_ps,
+            .duration_ps = entry.duration_ps,
+            .name = index_.Text(entry.name)};
   }
 
   SearchPlan& plan_;

@@ -179,7 +179,7 @@ class Digester {
     if (!host_.work().empty()) {
       DigestDevice device;
       const TimeSweep sweep = ReadHostWork(host_.work(), plan, device);
-      AddDevice(plan, sweep, std::move(device), true);
+      AddDevice(plan, sweep, std::move(device), /*counts_in_means=*/true);
       digest_.knows.host_device = true;
     }
     digest_.knows.device_untold = !AnyDeviceWorks(space_) && TellsOfDevice(space_);

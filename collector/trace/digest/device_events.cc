@@ -192,7 +192,7 @@ EventKind DeviceReader::MakeKind(const xplane::EventName* name, const Line& line
   kind.events_tell = !told && (flops_id_ != 0 || bytes_id_ != 0 || category_id_ != 0);
   const std::string_view shown = name == nullptr ? std::string_view("?") : name->shown();
   if (!lines_.coarse() && !lines_.is_hlo() &&
-      ClassifyDeviceWork(shown, category, false).kind == WorkKind::kCompute)
+      ClassifyDeviceWork(shown, category, /*is_hlo=*/false).kind == WorkKind::kCompute)
     kind.by_stats = ClassifyByStats(plane_, line, first);
   Classify(shown, category, kind);
   return kind;

@@ -19,7 +19,10 @@ bool SameEvent(const LinkEnd& a, const LinkEnd& b) {
 
 void AddLink(const LinkEnd& from, const LinkEnd& to, std::vector<Link>& links) {
   if (SameEvent(from, to)) return;
-  links.push_back({from.track, from.ordinal, to.track & ~LinkEnd::kIncoming, to.ordinal});
+  links.push_back({.track = from.track,
+                   .ordinal = from.ordinal,
+                   .other_track = to.track & ~LinkEnd::kIncoming,
+                   .other_ordinal = to.ordinal});
 }
 
 struct TimedEnd {

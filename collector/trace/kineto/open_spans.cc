@@ -202,7 +202,11 @@ void TracePlanes::Join(const Mark& mark, std::string_view key, std::string_view 
   if (!usual_.Has(mark.at_ps)) return;  // It is counted with all events of other times.
   const bool on_thread = IsOnThread(mark.phase);
   if (Begins(mark.phase)) {
-    OpenSpan span{std::string(body), mark.at_ps, mark.name_id, mark.name_hash, mark.line};
+    OpenSpan span{.stats = std::string(body),
+                  .begin_ps = mark.at_ps,
+                  .name_id = mark.name_id,
+                  .name_hash = mark.name_hash,
+                  .line = mark.line};
     const std::size_t cost = body.size() + key.size() + sizeof span + 128;
     if (open_bytes_ + cost > kMaxOpenBytes) {
       span.unfinished = true;

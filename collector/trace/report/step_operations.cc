@@ -78,8 +78,8 @@ class OperationMaker {
       if (step == step_of_.end()) continue;
       place.step = step->second;
       place.in_step = in_step[place.step]++;
-      place.type = TypeOf(key, place.in_step, true);
-      place.type_before = TypeOf(key, place.in_step, false);
+      place.type = TypeOf(key, place.in_step, /*communication=*/true);
+      place.type_before = TypeOf(key, place.in_step, /*communication=*/false);
       if (!keys_[key].joined) continue;
       auto& collectives = job_.steps[place.step].collectives;
       place.collective = static_cast<std::uint32_t>(collectives.size());

@@ -118,7 +118,7 @@ std::vector<v1::StepPace> AgentSource::Steps() {
   for (const std::string& path : RingFiles(directory_.path())) {
     const OpenedRings opened = OpenRings(path);
     if (opened.error != wire::RingFileError::kNone || !opened.lives ||
-        !directory_.Concerns(opened.rings.file, false))
+        !directory_.Concerns(opened.rings.file, /*forked_from_ours=*/false))
       continue;
     const wire::RingFile& file = opened.rings.file;
     const std::string name = CutUtf8(file.ProgramName(), wire::kProgramBytes);

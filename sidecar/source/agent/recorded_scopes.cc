@@ -68,7 +68,10 @@ double RecordedScopes::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget) 
       budget -= cost;
       Thread& thread = threads_[reader.thread().id];
       if (thread.events.empty()) thread.name = reader.thread().name.data();
-      thread.events.push_back({record.begin, record.end, thread.text.size(), record.text.size()});
+      thread.events.push_back({.begin = record.begin,
+                               .end = record.end,
+                               .text = thread.text.size(),
+                               .size = record.text.size()});
       thread.text.append(record.text);
       ++kept_;
     });
@@ -174,8 +177,11 @@ void RecordedScopes::Build(const TickScale& scale, std::int64_t window_ps, const
       for (const Event& event : thread->second.events) {
         const std::int64_t begin = scale.Ps(event.begin), end = scale.Ps(event.end);
         if (begin < 0 || end > window_ps || end < begin) continue;
-        events.push_back({begin, end, nullptr,
-                          std::string_view(thread->second.text).substr(event.text, event.size)});
+        events.push_back(
+            {.begin_ps = begin,
+             .end_ps = end,
+             .call = nullptr,
+             .text = std::string_view(thread->second.text).substr(event.text, event.size)});
       }
       SortEvents(events);
     }

@@ -42,7 +42,7 @@ std::optional<session::SeenMemory> ReportedMemory::Look() {
     const OpenedRings opened = OpenRings(path);
     const wire::RingFile& file = opened.rings.file;
     if (opened.error != wire::RingFileError::kNone || !opened.lives ||
-        !directory_.Concerns(file, false))
+        !directory_.Concerns(file, /*forked_from_ours=*/false))
       continue;
     const wire::FileHeader& header = *file.header();
     if (ask) AskForMemory(file, now);

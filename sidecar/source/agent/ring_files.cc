@@ -22,7 +22,8 @@ OpenedRings OpenRings(const std::string& path) {
     return opened;
   }
   opened.lives = file.ProgramLives();
-  absl::StatusOr<ForeignMemory> guard = ForeignMemory::Guard(file.memory(), file.size(), true);
+  absl::StatusOr<ForeignMemory> guard =
+      ForeignMemory::Guard(file.memory(), file.size(), /*writable=*/true);
   if (!guard.ok()) return opened;
   opened.error = file.Check();
   if (opened.error != wire::RingFileError::kNotOurs) {

@@ -1,5 +1,5 @@
 // What a profiler server's trainer may not survive, if it did not announce itself. What a recording
-// through a server can do to it, and what was measured, is in docs/explanation/harm.md.
+// through a server can do to it, and what was measured, is in docs/how-to/trainers.md.
 #pragma once
 #include <string>
 #include <string_view>

@@ -120,9 +120,10 @@ void DevicePlanes::AddStreams(const DeviceTrace& trace,
     const auto plane = planes.find(device);
     // Work that was still running when recording ended has no end time.
     if (plane == planes.end() || begin == 0 || end < begin) return;
-    const StreamWork work{trace.scale.Ps(trace.clock.Ticks(begin)),
-                          trace.scale.Ps(trace.clock.Ticks(end)), type,
-                          static_cast<std::uint32_t>(index)};
+    const StreamWork work{.begin_ps = trace.scale.Ps(trace.clock.Ticks(begin)),
+                          .end_ps = trace.scale.Ps(trace.clock.Ticks(end)),
+                          .type = type,
+                          .index = static_cast<std::uint32_t>(index)};
     if (work.begin_ps < 0 || work.end_ps > length_ps_ || work.end_ps < work.begin_ps) return;
     streams[{plane->second, stream}].push_back(work);
   };

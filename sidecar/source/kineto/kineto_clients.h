@@ -1,7 +1,7 @@
 // The processes that ask for orders by Kineto's on-demand protocol, and what each was told. Pure:
 // the time is an argument and nothing blocks.
 //
-// Rules that follow from how Kineto's client works (docs/how-to/kineto.md):
+// Rules that follow from how Kineto's client works (docs/how-to/without-python.md):
 // - A process is answered only if an order is due, and then at once or not at all. It takes an
 //   answer that comes too late for the answer to its next question, and from then on all of them.
 // - For the same reason, no answer is sent while the process has not read an earlier one.

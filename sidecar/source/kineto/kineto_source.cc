@@ -110,6 +110,8 @@ class KinetoCapture {
       if (!IsWanted(plan, ranks[i])) continue;
       Begin(clients[i], labels[i]);
       runs_.back().answer.rank = ranks[i];
+      // Nothing shows whether a process without a rank works or waits for one that does.
+      if (!ranks[i]) runs_.back().answer.role = Role::kUnclear;
     }
   }
   ~KinetoCapture() {
@@ -199,7 +201,7 @@ class KinetoCapture {
   void Decide(CallVerdict verdict, KinetoRun& run) {
     run.decided = true;
     // A finished trace is removed when nobody awaits it, so its order ends after Take.
-    if (!run.signs.finished) daemon_.End(run.client.socket, false);
+    if (!run.signs.finished) daemon_.End(run.client.socket, /*done=*/false);
     // A trace that its process will not finish takes the trainer's memory, so it is removed. After
     // a cancellation, the process still finishes it.
     if (verdict.outcome != Outcome::kCancelled) RemoveUnfinishedTrace(run.trace);
@@ -280,22 +282,22 @@ KinetoSource::KinetoTargets KinetoSource::Look() const {
 
 std::vector<v1::Source> KinetoSource::Probe(Nanos) {
   if (const std::string problem = daemon_.problem(); !problem.empty())
-    return {SourceOf(kDaemon, problem, false)};
+    return {SourceOf(kDaemon, problem, /*ready=*/false)};
   const auto [clients, announced] = Look();
   const std::vector<std::string> labels = LabelsOf(clients);
   const std::vector<Rank> ranks = RanksOfClients(clients, announced, agent_directory_);
   std::vector<v1::Source> sources;
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    sources.push_back(
-        SourceOf(labels[i],
-                 StrCat("Kineto, polls every ", KinetoClient::Words(clients[i].Interval())), true));
+    sources.push_back(SourceOf(
+        labels[i], StrCat("Kineto, polls every ", KinetoClient::Words(clients[i].Interval())),
+        /*ready=*/true));
     if (ranks[i]) *sources.back().add_ranks() = *ranks[i];
   }
   if (!sources.empty() || !daemon_.clients().empty()) return sources;
   return {SourceOf(kDaemon,
                    "no PyTorch process contacts it; they need KINETO_USE_DAEMON=1 when they import "
                    "torch or, without Python, call torch::global_kineto_init()",
-                   false)};
+                   /*ready=*/false)};
 }
 
 Nanos KinetoSource::lead() const {

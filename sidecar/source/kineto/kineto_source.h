@@ -1,5 +1,5 @@
 // Records processes with PyTorch through Kineto's on-demand protocol, as their daemon. For programs
-// without Python, and by choice: docs/how-to/kineto.md names what it costs.
+// without Python, and by choice: docs/how-to/without-python.md names what it costs.
 #pragma once
 #include <string>
 #include <vector>

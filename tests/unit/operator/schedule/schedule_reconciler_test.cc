@@ -392,7 +392,7 @@ class SimulatedYear {
     EXPECT_GT(status.skipped, 0);
     EXPECT_LE(api_.runs.size(), 4 + kMaxActiveRuns);
     EXPECT_GT(operators_, 50);
-    // For docs/explanation/benchmarks.md.
+    // Shown in the test's XML report, to compare runs.
     testing::Test::RecordProperty("due", static_cast<int>(due.size()));
     testing::Test::RecordProperty("started", static_cast<int>(status.started));
     testing::Test::RecordProperty("skipped", static_cast<int>(status.skipped));

@@ -1,0 +1,44 @@
+// What is known of the processes of a job that may stand still.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collector/stall/flight_record.h"
+#include "collector/stall/ras_report.h"
+#include "collector/stall/stack_dump.h"
+
+namespace strobe::stall {
+
+// An established TCP connection, by addresses without ports.
+struct TcpLink {
+  std::string local{}, remote{};
+  bool retransmits = false;  // What was sent has not been acknowledged in time.
+};
+
+enum class ProcessState : std::uint8_t { kUnknown, kThere, kStopped, kGone };
+
+// The evidence of one rank. `later` is a second look, about a second after the first.
+struct RankEvidence {
+  std::optional<FlightRecord> flight{}, flight_later{};
+  std::optional<StackDump> stacks{}, stacks_later{};
+  std::vector<FlightGroup> groups{};  // The process groups, as the process itself knows them.
+  bool has_groups = false;  // It had a standing record, which would hold its last exception.
+  std::vector<TcpLink> links{};
+  ProcessState state = ProcessState::kUnknown;
+  std::string exception{};      // Uncaught, its last line.
+  std::optional<int> signal{};  // That ended it; 0 if it exited.
+
+  // Did the process itself say anything?
+  bool speaks() const { return flight.has_value() || stacks.has_value(); }
+};
+
+struct JobEvidence {
+  int world = 0;                        // How many ranks the job has; 0 if unknown.
+  std::map<int, RankEvidence> ranks{};  // Only ranks that have any evidence.
+  std::vector<RasReport> ras{};         // In the order in which they were asked.
+};
+
+}  // namespace strobe::stall

@@ -1,0 +1,194 @@
+#include "collector/stall/ras_report.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+
+#include "collector/stall/ras_json.h"
+#include "common/base/strings.h"
+
+namespace strobe::stall {
+namespace {
+
+// The words of a line, of which a text of RAS has less than 20.
+std::vector<std::string_view> WordsOf(std::string_view line) {
+  std::vector<std::string_view> words;
+  while (words.size() < 64) {
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string_view::npos) break;
+    line.remove_prefix(begin);
+    const std::size_t end = std::min(line.find_first_of(" \t\r"), line.size());
+    words.push_back(line.substr(0, end));
+    line.remove_prefix(end);
+  }
+  return words;
+}
+
+bool ToNumber(std::string_view word, std::int64_t& number) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  return error == std::errc() && end == word.data() + word.size();
+}
+
+bool ToRank(std::string_view word, int& rank) {
+  std::int64_t number = 0;
+  if (!ToNumber(word, number) || number < 0 || number > std::numeric_limits<int>::max())
+    return false;
+  rank = static_cast<int>(number);
+  return true;
+}
+
+// Reads the text line by line. It has no mark at its end, and "Warnings" is its last heading.
+class RasText {
+ public:
+  RasReport Read(std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      AddLine(text.substr(0, end));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return std::move(report_);
+  }
+
+ private:
+  enum class Section { kNone, kMissing, kDead, kTimeout, kCommunicator };
+
+  void AddLine(std::string_view line) {
+    const std::vector<std::string_view> words = WordsOf(line);
+    if (words.empty()) return;
+    if (line.starts_with("NCCL version ") && words.size() > 2)
+      report_.nccl_version = words[2];
+    else if (line.starts_with("Warnings"))
+      report_.whole = true;
+    else if (line == "INCOMPLETE")
+      section_ = Section::kMissing;
+    else if (line == "DEAD")
+      section_ = Section::kDead;
+    else if (line == "TIMEOUT")
+      section_ = Section::kTimeout;
+    else if (line[0] == '#')
+      BeginCommunicator(words);
+    else if (words.size() >= 8 && section_ == Section::kNone)
+      AddGroupRow(words);
+    else if (line.starts_with("  "))
+      AddDetail(line, words);
+  }
+
+  // "    0         8         4         1         4        32   RUNNING      OK"
+  void AddGroupRow(const std::vector<std::string_view>& words) {
+    int group = 0, size = 0;
+    if (ToRank(words[0], group) && ToRank(words[4], size)) sizes_[group] = size;
+  }
+
+  // "#0-3 (cf264af53edbe986) MISMATCH"
+  void BeginCommunicator(const std::vector<std::string_view>& words) {
+    if (words.size() < 3 || words[1].size() < 2) return;
+    section_ = Section::kCommunicator;
+    op_.clear();
+    trouble_.clear();
+    incomplete_ = words[2] == "INCOMPLETE";
+    const std::string hash(words[1].substr(1, words[1].size() - 2));
+    const auto [at, added] = communicators_.try_emplace(hash, report_.communicators.size());
+    communicator_ = at->second;
+    if (!added) return;
+    int group = 0;
+    const std::string_view number = words[0].substr(1, words[0].find('-') - 1);
+    const auto size = ToRank(number, group) ? sizes_.find(group) : sizes_.end();
+    report_.communicators.push_back(
+        {.hash = hash, .size = size == sizes_.end() ? 0 : size->second});
+  }
+
+  void AddDetail(std::string_view line, const std::vector<std::string_view>& words) {
+    int count = 0;
+    if (section_ == Section::kMissing && words.size() > 4 && words[0] == "Missing" &&
+        ToRank(words[4], count))
+      report_.missing_processes = count;
+    if (section_ == Section::kDead && Contains(line, "considered dead") && ToRank(words[0], count))
+      report_.dead_processes = count;
+    if (section_ == Section::kTimeout && words.size() > 1 && ToRank(words[1], count))
+      report_.timeouts = count;
+    if (section_ != Section::kCommunicator) return;
+    if (words.size() > 5 && Contains(line, "ranks have different") && words[5] == "operation")
+      op_ = words[4];
+    else if (words[0] == "Rank" && words.size() > 1)
+      AddRank(line, words);
+    else if (words.size() > 2 && words[1] == "ranks" && ToRank(words[0], count))
+      AddMany(line, words, count);
+    else if (Contains(line, " error"))
+      trouble_ = line.substr(2);
+  }
+
+  // "  26 ranks have launched up to operation 6650"
+  void AddMany(std::string_view line, const std::vector<std::string_view>& words, int ranks) {
+    trouble_.clear();
+    many_ = -1;
+    if (Contains(line, " not launched any ")) {
+      many_ = 0;
+    } else if (!Contains(line, " launched up to operation ") || !ToNumber(words.back(), many_)) {
+      trouble_ = line.substr(std::min(line.find("ranks ") + 6, line.size()));
+      return;
+    }
+    report_.communicators[communicator_].usual.push_back(
+        {.op = op_, .ranks = ranks, .count = many_});
+  }
+
+  // "  Rank 0 has launched up to operation 6649 -- GPU 0 managed by process 483072 on
+  // node 10.0.0.7"
+  void AddRank(std::string_view line, const std::vector<std::string_view>& words) {
+    int number = 0;
+    if (!ToRank(words[1], number)) return;
+    std::string host, gpu;
+    std::int64_t pid = -1, count = -1;
+    for (std::size_t i = 2; i + 1 < words.size(); ++i) {
+      if (words[i] == "node") host = words[i + 1];
+      if (words[i] == "GPU") gpu = words[i + 1];
+      if (words[i] == "process") ToNumber(words[i + 1], pid);
+      if (words[i] == "operation") ToNumber(words[i + 1], count);
+    }
+    RasCommunicator& communicator = report_.communicators[communicator_];
+    if (incomplete_) {
+      communicator.missing.push_back({.rank = number, .host = host, .pid = pid});
+      return;
+    }
+    const bool own = words[2] != "--";  // Otherwise the line before it says what it did.
+    std::string trouble = trouble_;
+    if (Contains(line, " not launched any ")) count = 0;
+    if (own && count < 0) trouble = line.substr(2, std::min(line.find(" -- "), line.size()) - 2);
+    if (!own && trouble.empty()) count = many_;
+    RasRank rank{.rank = number, .host = host, .pid = pid, .gpu = gpu, .trouble = trouble};
+    if (count >= 0) rank.counts.push_back({op_, count});
+    // The ranks of `many_` are now named.
+    if (!own && count >= 0 && !communicator.usual.empty()) --communicator.usual.back().ranks;
+    communicator.ranks.push_back(std::move(rank));
+  }
+
+  RasReport report_{};
+  Section section_ = Section::kNone;
+  std::map<int, int> sizes_{};  // Sizes of the communicators of each group.
+  std::map<std::string, std::size_t> communicators_{};
+  std::size_t communicator_ = 0;
+  bool incomplete_ = false;
+  std::string op_{}, trouble_{};
+  std::int64_t many_ = -1;  // What the ranks of the next lines launched.
+};
+
+}  // namespace
+
+bool LooksLikeRas(std::string_view text) {
+  const std::string_view begin = text.substr(0, 4096);
+  return begin.starts_with("NCCL version ") ||
+         (begin.starts_with("{") && Contains(begin, "\"communicators_count\""));
+}
+
+absl::StatusOr<RasReport> ReadRasReport(std::string_view text) {
+  if (text.size() > kMaxRasBytes)
+    return absl::DataLossError(StrCat("RAS's answer has more than ", kMaxRasBytes, " bytes"));
+  const std::size_t begin = std::min(text.find_first_not_of(" \r\n"), text.size());
+  text.remove_prefix(begin);
+  if (text.starts_with('{')) return ReadRasJson(text);
+  if (!text.starts_with("NCCL version "))
+    return absl::DataLossError("the text is not an answer of NCCL's RAS to STATUS");
+  return RasText().Read(text);
+}
+
+}  // namespace strobe::stall
