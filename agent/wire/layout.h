@@ -45,7 +45,7 @@ inline constexpr std::size_t kWishers = 3;
 // The reason why a program's devices cannot be recorded at all.
 enum class DeviceRefusal : std::uint32_t {
   kNone = 0,
-  kSwitchedOff = 1,  // STROBE_DEVICE=off in the program's environment.
+  kSwitchedOff = 1,  // By the program's environment: STROBE_DEVICE, STROBE_DISABLE.
   kNoThread = 2      // No thread could be started in the program.
 };
 

@@ -359,6 +359,11 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
   command.option_defaults()->group(kCommonFlags);
   AddStorageConfigFlag(command, flags.storage_config);
   AddOutputFlag(command, flags.output, " with the run's manifest");
+  command
+      .add_option("--progress", flags.progress,
+                  "how stderr shows the progress: text, or json with one event per line")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
   command.add_flag("--quiet", flags.quiet, "show no progress");
   command.footer(
       "Examples:\n"

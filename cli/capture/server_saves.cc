@@ -13,6 +13,7 @@
 #include "cli/base/interrupts.h"
 #include "cli/base/open_location.h"
 #include "cli/base/runs.h"
+#include "cli/capture/progress_event.h"
 #include "collector/store/logdir.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
@@ -242,9 +243,12 @@ int RunServerSaves(const CaptureFlags& flags, const CaptureSpec& spec,
     result = SaveOnce(session, attempt);
     const bool done = result.succeeded || attempt >= spec.attempts || !IsCurable(result);
     if (done || interrupts.count() > 0) break;
+    const std::string reached = StrCat(result.ok, " of ", result.workers.size(), " workers Ok");
     if (!flags.quiet)
-      std::cerr << "attempt " << attempt << ": " << result.ok << " of " << result.workers.size()
-                << " workers Ok; again\n";
+      std::cerr << (flags.progress == "json"
+                        ? RetryEvent(attempt, reached)
+                        : StrCat("attempt ", attempt, ": ", reached, "; again"))
+                << "\n";
     PauseOneSecond(interrupts, 0);
     if (interrupts.count() > 0) break;
   }

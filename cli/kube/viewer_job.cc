@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/base/strings.h"
+#include "operator/base/job_kinds.h"
 #include "operator/base/json_members.h"
 #include "operator/base/names.h"
 #include "operator/job/pod_containers.h"
@@ -37,7 +38,11 @@ bool IsOf(const PlainJson& pod, const TargetSpec& target) {
   if (kind == nullptr) return false;
   if (kind->pods == JobKind::Pods::kLabelled)
     return TextOf(Member(metadata, "labels"), std::string(kind->label)) == target.job->name;
-  return Find(Member(metadata, "ownerReferences"), target.job->name).has_value();
+  const std::string hash = TextOf(Member(metadata, "labels"), kTemplateHashLabel);
+  const PlainJson& owners = Member(metadata, "ownerReferences");
+  return owners.is_array() && std::any_of(owners.begin(), owners.end(), [&](const PlainJson& one) {
+           return OwnsPods(*target.job, TextOf(one, "kind"), TextOf(one, "name"), hash);
+         });
 }
 
 // Whether the volume is of no use to the viewer: an emptyDir, or the token with which a sidecar

@@ -19,10 +19,10 @@
 #include "operator/kube/access_review.h"
 #include "operator/kube/cpprest_transport.h"
 #include "viewer/page_policy.h"
+#include "viewer/router.h"
 #include "viewer/service/access.h"
 #include "viewer/service/gate.h"
 #include "viewer/service/service_config.h"
-#include "viewer/viewer.h"
 
 namespace strobe {
 namespace {
@@ -88,19 +88,19 @@ catalog::Visible SeenOf(const viewer::VisibleLogdirs& visible,
 }
 
 viewer::Gate::Options GateOptions(const ServeConfig& config, const std::vector<std::string>& urls,
-                                  const viewer::Viewer& viewer) {
+                                  const viewer::Router& router) {
   viewer::Gate::Options options{.identity = config.identity, .hosts = config.hosts};
   options.load_of = [&](const http::Request& request, const viewer::VisibleLogdirs* visible) {
-    if (visible == nullptr) return viewer.LoadOf(request, nullptr);
+    if (visible == nullptr) return router.LoadOf(request, nullptr);
     const catalog::Visible seen = SeenOf(*visible, urls);
-    return viewer.LoadOf(request, &seen);
+    return router.LoadOf(request, &seen);
   };
   for (const viewer::ServedLogdir& logdir : config.logdirs) options.namespaces.push_back(logdir.ns);
   return options;
 }
 
-viewer::ViewerOptions OptionsOf(const ServeConfig& config) {
-  viewer::ViewerOptions options;
+viewer::RouterOptions OptionsOf(const ServeConfig& config) {
+  viewer::RouterOptions options;
   options.hosts = config.hosts;
   options.cache = {.directory = config.cache_directory, .max_bytes = config.cache_bytes};
   options.max_open = static_cast<std::size_t>(config.open_runs);
@@ -143,10 +143,10 @@ absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
   kube::Client client(clock, std::move(transport));
   KubeJudge judge(client);
   viewer::Access access(clock, judge, {.remember = config.access_cache});
-  viewer::Viewer viewer(*library, OptionsOf(config));
-  viewer::Gate gate(clock, access, GateOptions(config, urls, viewer),
+  viewer::Router router(*library, OptionsOf(config));
+  viewer::Gate gate(clock, access, GateOptions(config, urls, router),
                     [&](const http::Request& request, const viewer::VisibleLogdirs& visible) {
-                      return viewer.Answer(request, SeenOf(visible, urls));
+                      return router.Answer(request, SeenOf(visible, urls));
                     });
   ASSIGN_OR_RETURN(
       const std::unique_ptr<IdentityFiles> files,

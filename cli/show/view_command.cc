@@ -13,7 +13,7 @@
 #include "common/base/strings.h"
 #include "common/text/ip_text.h"
 #include "viewer/page_policy.h"
-#include "viewer/viewer.h"
+#include "viewer/router.h"
 
 namespace strobe {
 namespace {
@@ -24,20 +24,20 @@ constexpr int kViewSlowThreads = 4;
 class FirstRun {
  public:
   // `alone`: there is nothing to show if it cannot be read.
-  FirstRun(viewer::Viewer& viewer, bool alone) : viewer_(viewer), alone_(alone) {}
+  FirstRun(viewer::Router& router, bool alone) : router_(router), alone_(alone) {}
 
   // Begins to read it, and waits a little. An error if it is alone and turns out to be no trace.
   absl::Status Read() {
     constexpr int kFailed = 400, kBusy = 503;
     if (settled_) return absl::OkStatus();
-    const http::Page page = viewer_.Answer({.path = "/api/run", .host = "localhost"});
+    const http::Page page = router_.Answer({.path = "/api/run", .host = "localhost"});
     settled_ = !alone_ || (page.status < kFailed && !page.body.starts_with("{\"loading\":true"));
     if (!alone_ || page.status < kFailed || page.status == kBusy) return absl::OkStatus();
     return absl::DataLossError(ToAbsl(page.body.substr(0, page.body.find('\n'))));
   }
 
  private:
-  viewer::Viewer& viewer_;
+  viewer::Router& router_;
   const bool alone_;
   bool settled_ = false;
 };
@@ -68,7 +68,7 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
   }
   Cancellation ended;
   const CancellationLink stops(stop, ended);
-  viewer::ViewerOptions options;
+  viewer::RouterOptions options;
   options.hosts = flags.hosts;
   options.xprof = flags.xprof;
   options.perfetto = flags.perfetto;
@@ -79,7 +79,7 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
                    OpenLibrary(flags.locations, {.storage_config = flags.storage_config,
                                                  .cache = options.cache.directory,
                                                  .cancellation = &ended}));
-  viewer::Viewer viewer(*library, std::move(options));
+  viewer::Router router(*library, std::move(options));
   std::atomic<MonoTime> last_request = SystemClock().MonoNow();
   const auto noted = [&](auto answer) {
     return [&last_request, answer](const http::Request& request) {
@@ -91,21 +91,21 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
       {.listen = flags.listen,
        .work_of =
            [&](const http::Request& request) {
-             return http::Work{viewer.LoadOf(request, &catalog::kAllVisible), request.source};
+             return http::Work{router.LoadOf(request, &catalog::kAllVisible), request.source};
            },
        .slow = {.threads = kViewSlowThreads},
        .headers = {viewer::kFetchSite}},
       {{"/healthz", noted([](const http::Request&) {
           return http::Page{200, "ok\n"};
         })}},
-      noted([&](const http::Request& request) { return viewer.Answer(request); }));
+      noted([&](const http::Request& request) { return router.Answer(request); }));
   if (!server.ok())
     return absl::Status(
         server.status().code(),
         ToAbsl(StrCat(MessageOf(server.status()), "; --listen 127.0.0.1:0 picks a free port")));
   // A file, or a folder with files: no run of a logdir.
   const bool alone = !library->has_catalog();
-  FirstRun first(viewer, alone);
+  FirstRun first(router, alone);
   constexpr int kTries = 5;  // Half a second, so that most of what is no trace is told at once.
   for (int i = 0; alone && i < kTries; ++i) RETURN_IF_ERROR(first.Read());
   const std::string host = flags.listen.substr(0, flags.listen.rfind(':'));

@@ -310,7 +310,8 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
                                .python = TextOf(annotations, kPythonAnnotation) == "true",
                                .kineto = TextOf(annotations, kKinetoAnnotation) == "true",
                                .host_network = UsesHostNetwork(spec),
-                               .ports_to_close = made.ports_to_close};
+                               .ports_to_close = made.ports_to_close,
+                               .disabled = made.disabled};
   for (const std::size_t index : trainers)
     AddToTrainer(containers[index], index, options, volumes.shared, patch, injection.warnings);
   const Json& metadata = Member(pod, "metadata");

@@ -57,6 +57,8 @@ struct InjectionSettings {
   std::string storage_secret{};
   // The storage configuration, and the authorities of the stores' certificates.
   InjectedFile storage_config{}, storage_ca{};
+  // What is not changed in trainers, for pods without an annotation for it; see trainer_changes.h.
+  std::vector<std::string> disabled{};
   std::string enrollment{};  // host:port of the operator's enrollment service; empty for no TLS.
   std::string log_level = "info";
 };

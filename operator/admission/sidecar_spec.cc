@@ -303,6 +303,9 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                                       "at least 32Mi, such as 512Mi");
   if (!annotations.Get("close-profiler-port", "", IsTrue, "\"true\"").empty())
     made.ports_to_close = framework_ports;
+  made.disabled = annotations.Get("disable", Join(settings.disabled, ","), IsTrainerChangeList,
+                                  "\"none\" or names such as keep-cupti,server");
+  if (made.disabled == "none") made.disabled.clear();
   made.container = {{"name", kSidecarContainer},
                     {"image", settings.image},
                     {"args", std::move(arguments)},

@@ -31,6 +31,7 @@ struct SidecarSpec {
   // The ports of the trainer's profiler servers that the trainer is to close to other machines,
   // separated by commas; empty if it is not asked to.
   std::string ports_to_close{};
+  std::string disabled{};  // What is not changed in the trainer, separated by commas.
   // The choices of the port for captures if the container declares none; see SidecarPorts.
   std::vector<int> host_ports{};
   std::vector<int> served_ports{};  // Fixed ports that are reached from outside the pod.

@@ -49,6 +49,8 @@ inline constexpr char kPythonAnnotation[] = "strobe.dev/python";
 // "true": the sidecar is the daemon of Kineto's on-demand protocol, and processes with PyTorch look
 // for it.
 inline constexpr char kKinetoAnnotation[] = "strobe.dev/kineto-daemon";
+// Kubernetes' own label of the pods of a Deployment; the names of its ReplicaSets end with it.
+inline constexpr char kTemplateHashLabel[] = "pod-template-hash";
 // A worker's rank, as a label or an annotation. It overrides all other evidence; see ranks.h.
 inline constexpr char kRankKey[] = "strobe.dev/rank";
 inline constexpr char kProcessesKey[] = "strobe.dev/processes";

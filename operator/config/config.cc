@@ -5,6 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
+#include "common/protocol/trainer_changes.h"
 #include "common/text/name_rules.h"
 #include "common/text/parse_tuple.h"
 #include "common/text/quantity.h"
@@ -62,6 +63,17 @@ absl::Status CheckVariable(const InjectedVariableConfig& variable) {
                       : absl::InvalidArgumentError(StrCat(where, " has more than one value"));
 }
 
+absl::Status CheckDisabled(const InjectionConfig& injection) {
+  for (const std::string& name : injection.disable) {
+    if (!IsTrainerChange(name)) {
+      const std::vector<std::string> names(kTrainerChanges.begin(), kTrainerChanges.end());
+      return absl::InvalidArgumentError(
+          StrCat("injection.disable: \"", name, "\" is none of ", Join(names, ", ")));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // These objects are named in every injected pod, so that the API server would refuse all pods if
 // one of the names were wrong.
 absl::Status CheckInjectedObjects(const InjectionConfig& injection) {
@@ -105,6 +117,7 @@ absl::Status CheckInjection(const InjectionConfig& injection) {
   if (!injection.ephemeral_storage.empty() &&
       ParseQuantity(injection.ephemeral_storage).value_or(0) <= 0)
     return absl::InvalidArgumentError("injection.ephemeralStorage must be a quantity such as 2Gi");
+  RETURN_IF_ERROR(CheckDisabled(injection));
   RETURN_IF_ERROR(CheckInjectedObjects(injection));
   return ParsePortRange(injection.host_network_ports).status();
 }
@@ -159,6 +172,7 @@ Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
           {"frameworkPort", Scalar(injection.framework_port, "a port")},
           {"metricsPort", Scalar(injection.metrics_port, "a port")},
           {"ephemeralStorage", Scalar(injection.ephemeral_storage, "a quantity")},
+          {"disable", Scalar(injection.disable, "a list of names")},
           {"imagePullSecrets", Scalar(injection.image_pull_secrets, "a list of names")},
           {"env", variables},
           {"storage", parser.Nested("injection.storage", storage)}};

@@ -86,6 +86,7 @@ struct InjectionConfig {
   std::string mode = "native";                     // Or "container".
   std::string host_network_ports = "20000-29999";  // FIRST-LAST.
   std::string ephemeral_storage{};                 // Empty = no request.
+  std::vector<std::string> disable{};              // Names of trainer_changes.h.
   // Everything below names objects in the pods' namespaces.
   std::vector<std::string> image_pull_secrets{};
   std::vector<InjectedVariableConfig> env{};

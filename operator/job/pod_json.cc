@@ -247,7 +247,8 @@ PodInfo ParsePod(const Json& object) {
 void KeepUsed(PodInfo& pod) {
   for (auto* values : {&pod.labels, &pod.annotations}) {
     std::erase_if(*values, [](const auto& entry) {
-      return !IsRankKey(entry.first) && entry.first != kNotInjectedAnnotation;
+      return !IsRankKey(entry.first) && entry.first != kNotInjectedAnnotation &&
+             entry.first != kTemplateHashLabel;
     });
   }
 }

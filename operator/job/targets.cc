@@ -141,9 +141,11 @@ Members MembersOf(const TargetSpec& spec, const PodQuery& query, const std::vect
                   const JobShape* shape) {
   Members members;
   for (const PodInfo& pod : pods) {
+    const auto hash = pod.labels.find(kTemplateHashLabel);
     if (query.owner &&
         std::none_of(pod.owners.begin(), pod.owners.end(), [&](const PodInfo::Owner& owner) {
-          return owner.kind == query.owner->kind && owner.name == query.owner->name;
+          return OwnsPods(*query.owner, owner.kind, owner.name,
+                          hash == pod.labels.end() ? "" : std::string_view(hash->second));
         })) {
       continue;
     }
@@ -298,6 +300,7 @@ absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target, const JobShape* shap
       }
       return PodQuery{.selector = StrCat(kind->label, "=", job.name)};
     case JobKind::Pods::kOwned:
+    case JobKind::Pods::kOfReplicaSets:
       return PodQuery{.owner = job};
     case JobKind::Pods::kOfAnother:
       return PodQuery{.nothing = true};

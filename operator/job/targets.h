@@ -15,7 +15,7 @@ namespace strobe {
 struct PodQuery {
   std::string selector{};            // Label selector for the API server; may be empty.
   std::vector<std::string> names{};  // Only these pods; empty = any.
-  std::optional<JobRef> owner{};     // Only pods that this object owns directly; none = any.
+  std::optional<JobRef> owner{};     // Only pods of this object, see OwnsPods; none = any.
   bool nothing = false;              // No pods: the job does not say yet which are its own.
 };
 

@@ -55,6 +55,7 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& ns
   settings.metrics_port = config.injection.metrics_port;
   settings.ephemeral_storage = config.injection.ephemeral_storage;
   settings.pull_secrets = config.injection.image_pull_secrets;
+  settings.disabled = config.injection.disable;
   for (const InjectedVariableConfig& variable : config.injection.env)
     settings.environment.push_back(EnvVarOf(variable));
   settings.storage_secret = config.injection.storage_secret;

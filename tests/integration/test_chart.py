@@ -40,7 +40,7 @@ DIGEST = f"sha256:{'0' * 63}f"
 
 
 # The kinds whose objects say how many workers a job should have; operator/job/job_json.cc reads them.
-JOB_KINDS = ["jobs", "statefulsets", "replicasets", "daemonsets", "jobsets", "leaderworkersets", "pytorchjobs", "tfjobs", "jaxjobs", "mpijobs",
+JOB_KINDS = ["jobs", "statefulsets", "replicasets", "daemonsets", "deployments", "jobsets", "leaderworkersets", "pytorchjobs", "tfjobs", "jaxjobs", "mpijobs",
              "xgboostjobs", "paddlejobs", "rayclusters", "rayjobs", "rayservices", "workloads"]
 
 
@@ -143,6 +143,13 @@ def test_every_sidecar_can_have_a_cpu_limit():
     assert operator_config(chart_objects())["injection"]["alwaysLimitCpu"] is False
     assert operator_config(chart_objects("--set", "injection.alwaysLimitCpu=true"))["injection"]["alwaysLimitCpu"] is True
     assert helm("template", "s", CHART, "--set-string", "injection.alwaysLimitCpu=yes").returncode != 0
+
+
+def test_changes_of_trainers_can_be_switched_off():
+    assert operator_config(chart_objects())["injection"]["disable"] == []
+    assert operator_config(chart_objects("--set-json", 'injection.disable=["server","steps"]'))["injection"]["disable"] == ["server", "steps"]
+    assert operator_config(chart_objects("--set", "injection.disable=null"))["injection"]["disable"] == []
+    assert "value must be one of 'agent'" in helm("template", "s", CHART, "--set-json", 'injection.disable=["servers"]').stderr
 
 
 def test_no_user_is_null():

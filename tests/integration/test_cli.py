@@ -139,6 +139,19 @@ def test_interrupting_a_recording_keeps_it(make_workers, logdir):
     assert 0.3e9 < int(manifest["durationNs"]) < 30e9, "the manifest says how long it really was"
 
 
+def test_programs_read_the_progress_as_events(make_workers, logdir):
+    worker, = make_workers(1)
+    done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", worker.address, "--logdir", logdir,
+                           "--duration", "1s", "--progress", "json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    assert all(event["attempt"] == 1 and event["workers"] == 1 for event in events)
+    phases = list(dict.fromkeys(event["phase"] for event in events))
+    order = ["preflight", "arm", "delay", "record", "collect", "publish"]
+    assert phases == [phase for phase in order if phase in phases] and "record" in phases, phases
+    assert all(before != after for before, after in zip(events, events[1:])), "only changes are written"
+
+
 def strobe(*arguments):
     return subprocess.run([BIN / "strobe", *arguments], capture_output=True, text=True)
 

@@ -129,6 +129,8 @@ absl::StatusOr<http::Page> HitsPage(const LoadedRun& run, FindRequest& request,
                        {"unread", found.unread}});
 }
 
+}  // namespace
+
 absl::StatusOr<http::Page> TilesPage(const LoadedRun& run, const http::Query& query,
                                      const AnswerMeans& means) {
   TileRequest request;
@@ -145,7 +147,8 @@ absl::StatusOr<http::Page> TilesPage(const LoadedRun& run, const http::Query& qu
       .body = std::move(tiles), .content_type = "application/octet-stream", .compress = true};
 }
 
-absl::StatusOr<http::Page> EventPage(const LoadedRun& run, const http::Query& query) {
+absl::StatusOr<http::Page> EventPage(const LoadedRun& run, const http::Query& query,
+                                     const AnswerMeans&) {
   ASSIGN_OR_RETURN(const std::int64_t row, query.Integer("row", -1, 0, kMaxNumber));
   ASSIGN_OR_RETURN(const std::int64_t track, query.Integer("track", -1, 0, kMaxNumber));
   ASSIGN_OR_RETURN(std::int64_t ordinal, query.Integer("ordinal", -1, 0, kMaxNumber));
@@ -236,7 +239,8 @@ absl::StatusOr<http::Page> ArrowsPage(const LoadedRun& run, const http::Query& q
       Json{{"total", found.total}, {"drawn", found.drawn}, {"bundles", std::move(bundles)}});
 }
 
-absl::StatusOr<http::Page> GraphPage(const LoadedRun& run, const http::Query& query) {
+absl::StatusOr<http::Page> GraphPage(const LoadedRun& run, const http::Query& query,
+                                     const AnswerMeans&) {
   GraphRequest request;
   constexpr auto kMin = std::numeric_limits<std::int64_t>::min();
   constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
@@ -277,7 +281,8 @@ absl::StatusOr<http::Page> StepsPage(const LoadedRun& run, const http::Query& qu
   return JsonPage(std::move(json));
 }
 
-absl::StatusOr<http::Page> XprofHostsPage(const LoadedRun& run, const http::Query&) {
+absl::StatusOr<http::Page> XprofHostsPage(const LoadedRun& run, const http::Query&,
+                                          const AnswerMeans&) {
   return JsonPage(XprofHosts(run));
 }
 
@@ -296,15 +301,6 @@ absl::StatusOr<http::Page> XprofDataPage(const LoadedRun& run, const http::Query
   RETURN_IF_ERROR(answer.MoveInto(page));
   return page;
 }
-
-// An answer that does not take long enough to be ended early.
-template <auto kPage>
-absl::StatusOr<http::Page> Short(const LoadedRun& run, const http::Query& query,
-                                 const AnswerMeans&) {
-  return kPage(run, query);
-}
-
-}  // namespace
 
 absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const http::Query& query) {
   std::vector<std::uint32_t> rows;
@@ -335,27 +331,7 @@ http::Page JsonPage(const Json& json) { return JsonPage(JsonText(json)); }
 
 http::Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(run)); }
 
-RunApi FindRunApi(std::string_view path) {
-  static constexpr std::pair<std::string_view, RunApi> kApis[] = {
-      {"/api/activity", &ActivityPage},  {"/api/arrows", &ArrowsPage},
-      {"/api/event", &Short<EventPage>}, {"/api/events", &EventsPage},
-      {"/api/find", &FindPage},          {"/api/graph", &Short<GraphPage>},
-      {"/api/select", &SelectPage},      {"/api/steps", &StepsPage},
-      {"/api/tiles", &TilesPage},
-  };
-  for (const auto& [known, api] : kApis)
-    if (known == path) return api;
-  return nullptr;
-}
-
-RunApi FindXprofApi(std::string_view path) {
-  if (path == "/data/plugin/profile/hosts") return &Short<XprofHostsPage>;
-  if (path == "/data/plugin/profile/data") return &XprofDataPage;
-  return nullptr;
-}
-
-bool BeginsXprofPage(std::string_view path, const http::Query& query) {
-  if (FindXprofApi(path) == nullptr) return false;
+bool BeginsXprofPage(const http::Query& query) {
   return !query.Has("unique_id") && !query.Has("start_time_ms") && !query.Has("search_prefix");
 }
 

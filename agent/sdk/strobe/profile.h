@@ -159,6 +159,8 @@ class Profile {
                                         "10m",
                                         "--attempts",
                                         "1",
+                                        "--progress",
+                                        "json",
                                         "--host-tracer-level",
                                         std::to_string(options.host_tracer_level),
                                         "--device-tracer-level",
@@ -168,7 +170,7 @@ class Profile {
       error_ = "cannot start " + folder + "strobe: " + std::strerror(errno);
       return;
     }
-    recording_ = capture_.AwaitOutput(": record,", std::chrono::seconds(60));
+    recording_ = capture_.AwaitOutput("\"phase\":\"record\"", std::chrono::seconds(60));
     if (!recording_) error_ = profile_internal::LastLine(capture_.Output());
   }
   ~Profile() {

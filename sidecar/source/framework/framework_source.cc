@@ -286,7 +286,11 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
     else if (holds[i] != nullptr && plan.tracers().device() > 0)
       answer.note = holds[i]->note();
     answer.rank = servers[i].rank();
-    if (holds[i] != nullptr && holds[i]->rank()) answer.rank = holds[i]->rank();
+    if (servers[i].process) {
+      answer.role = servers[i].process->role;
+      if (holds[i] != nullptr && holds[i]->rank())
+        answer.rank = servers[i].process->Numbered(holds[i]->rank());
+    }
     // A server tells nothing of its stop, so that this is the time until its answer was here.
     if (stopped_ns > 0 && answer.verdict.outcome == Outcome::kOk)
       answer.stop_took_ns = std::max<std::int64_t>(calls.calls()[i]->ended_ns - stopped_ns, 0);

@@ -36,6 +36,7 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
   FrameworkAnswer answer{.address = process.label(),
                          .who = StrCat(process.framework, " in ", process.label()),
                          .rank = process.job_rank(),
+                         .role = process.role,
                          .beside = process.beside,
                          .counts_steps = plan.steps() > 0};
   InprocLimits asked = limits;
@@ -44,20 +45,22 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                                         cancel, terminate, callbacks);
   answer.verdict = told.verdict;
   answer.note = told.note;
-  if (told.rank) answer.rank = told.rank;
+  if (told.rank) answer.rank = process.Numbered(told.rank);
   if (told.aside && process.beside) {
     answer.note = std::exchange(answer.verdict, {Outcome::kOk, ""}).message;
   }
   answer.stop_took_ns = told.stop_took_ns;
   if (told.recorded) {
-    TakeLeftTrace(directory,
-                  {.name = told.file,
-                   .format = told.format,
-                   .started_ns = told.started_ns,
-                   .stopped_ns = told.stopped_ns,
-                   .container = process.container,
-                   .number = process.local_rank.value_or(process.pid)},
-                  limits.max_bytes, plan.tracers(), answer);
+    const Rank rank = process.job_rank();
+    TakeLeftTrace(
+        directory,
+        {.name = told.file,
+         .format = told.format,
+         .started_ns = told.started_ns,
+         .stopped_ns = told.stopped_ns,
+         .container = process.container,
+         .number = rank && !rank->local_rank_assumed() ? rank->local_rank() : process.pid},
+        limits.max_bytes, plan.tracers(), answer);
   }
   return answer;
 }

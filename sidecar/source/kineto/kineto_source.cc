@@ -110,6 +110,8 @@ class KinetoCapture {
       if (!IsWanted(plan, ranks[i])) continue;
       Begin(clients[i], labels[i]);
       runs_.back().answer.rank = ranks[i];
+      // Nothing shows whether a process without a rank works or waits for one that does.
+      if (!ranks[i]) runs_.back().answer.role = Role::kUnclear;
     }
   }
   ~KinetoCapture() {

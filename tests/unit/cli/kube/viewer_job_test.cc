@@ -132,7 +132,7 @@ TEST(ChoosePod, PrefersTheTargetsAndThenTheNewest) {
   list["items"][1]["metadata"]["name"] = "other";
   list["items"][1]["metadata"]["creationTimestamp"] = "2026-01-03T00:00:00Z";
   list["items"][1]["metadata"]["labels"] = Json::object();
-  list["items"][1]["metadata"]["ownerReferences"] = {{{"name", "set"}}};
+  list["items"][1]["metadata"]["ownerReferences"] = {{{"kind", "StatefulSet"}, {"name", "set"}}};
   list["items"][2]["metadata"]["name"] = "llm-1";
   list["items"][2]["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z";
   list["items"][3]["metadata"]["name"] = "bare";

@@ -221,6 +221,30 @@ TEST(Inject, TheTrainersProfilerPortsAreClosedIfAsked) {
               Contains(HasSubstr("close-profiler-port")));
 }
 
+TEST(Inject, WhatIsChangedInTrainersCanBeSwitchedOff) {
+  Json pod = Pod();
+  const auto disabled = [&](const InjectionSettings& settings) {
+    const Injection injection = Inject(pod, settings, Context());
+    EXPECT_THAT(injection.warnings, IsEmpty());
+    const Json patched = pod.patch(injection.patch);
+    EXPECT_THAT(Inject(patched, settings, Context()).patch, IsEmpty());
+    return Variable(patched["spec"]["containers"][0], "STROBE_DISABLE");
+  };
+  EXPECT_EQ(disabled(kSettings), "(not set)");
+  InjectionSettings settings = kSettings;
+  settings.disabled = {"keep-cupti", "server"};
+  EXPECT_EQ(disabled(settings), "keep-cupti,server");
+  pod["metadata"]["annotations"] = {{"strobe.dev/disable", "steps,torch-results"}};
+  EXPECT_EQ(disabled(settings), "steps,torch-results") << "the pod knows better";
+  pod["metadata"]["annotations"] = {{"strobe.dev/disable", "none"}};
+  EXPECT_EQ(disabled(settings), "(not set)");
+  pod["metadata"]["annotations"] = {{"strobe.dev/disable", "steps,no-such-thing"}};
+  const Injection odd = Inject(pod, settings, Context());
+  EXPECT_THAT(odd.warnings, testing::ElementsAre(HasSubstr("strobe.dev/disable must be")));
+  EXPECT_EQ(Variable(pod.patch(odd.patch)["spec"]["containers"][0], "STROBE_DISABLE"),
+            "keep-cupti,server");
+}
+
 Json KinetoPod() {
   Json pod = Pod();
   pod["metadata"]["annotations"] = {{"strobe.dev/kineto-daemon", "true"}};

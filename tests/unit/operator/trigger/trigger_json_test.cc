@@ -104,7 +104,7 @@ TEST(TriggerJson, WhatIsWrongIsNamedByItsField) {
   for (const auto& [patch, words] : std::vector<std::pair<const char*, const char*>>{
            {R"({"spec": {"alerts": {"matchLabels": null}}})", "spec.alerts.matchLabels: give"},
            {R"({"spec": {"alerts": {"namespaceLabel": ""}}})", "spec.alerts.namespaceLabel"},
-           {R"({"spec": {"alerts": {"jobKind": "Deployment"}}})", "spec.alerts.jobKind"},
+           {R"({"spec": {"alerts": {"jobKind": "CronJob"}}})", "spec.alerts.jobKind"},
            {R"({"spec": {"budget": {"coolDown": "1s"}}})", "spec.budget.coolDown"},
            {R"({"spec": {"budget": {"coolDown": "25h"}}})", "spec.budget.coolDown"},
            {R"({"spec": {"budget": {"coolDown": "soon"}}})", "spec.budget.coolDown"},

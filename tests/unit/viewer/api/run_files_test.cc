@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/fakes/memory_store.h"
-#include "viewer/viewer.h"
+#include "viewer/router.h"
 
 namespace strobe::viewer {
 namespace {
@@ -88,7 +88,7 @@ class RunFilesTest : public testing::Test {
   }
 
   TwoLogdirs library_;
-  Viewer viewer_{library_, {}};
+  Router viewer_{library_, {}};
   catalog::Visible visible_ = catalog::kAllVisible;
 };
 
