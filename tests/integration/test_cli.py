@@ -168,7 +168,7 @@ def test_the_outcomes_page_is_made_from_the_table():
     assert strobe("outcomes", "Nonsense").returncode == 2
 
 
-COMMANDS = ["capture", "ls", "cp", "rm", "inspect", "report", "convert", "fleet", "merge", "view", "serve", "outcomes", "kube", "completion"]
+COMMANDS = ["capture", "ls", "cp", "rm", "inspect", "report", "convert", "fleet", "merge", "view", "serve", "why", "stacks", "outcomes", "kube", "completion"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

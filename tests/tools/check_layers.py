@@ -99,8 +99,9 @@ ARROWS = {
                  "operator/job", "operator/objects"],
     "cli/fleet": ["cli/base", "cli/export", "cli/kube", "collector/store", "collector/trace/report", "common/base", "common/text"],
     "cli/show": ["cli/base", "common/base", "common/text", "common/tls", "operator/base", "operator/kube", "viewer", "viewer/run", "viewer/service"],
+    "cli/stall": ["cli/base", "collector/stall", "common/base", "common/text"],
     # The program of the command is also the sidecar's, and runs one in its own process to capture stock profiler servers without Kubernetes.
-    "cli": ["cli/base", "cli/capture", "cli/fleet", "cli/kube", "cli/runs", "cli/show", "common/base", "common/protocol", "sidecar/main"],
+    "cli": ["cli/base", "cli/capture", "cli/fleet", "cli/kube", "cli/runs", "cli/show", "cli/stall", "common/base", "common/protocol", "sidecar/main"],
     "cli/report": ["cli/base", "collector/trace/digest", "collector/trace/report", "common/base", "common/text"],
 }
 ROOMS = sorted({module.split("/")[0] for module in ARROWS})
