@@ -1,6 +1,6 @@
 # Every target only calls a script or a CMake preset. `make help` lists them.
 .DEFAULT_GOAL := build
-.PHONY: help build everything setup wheel images node release demo test unit sanitize lint bench docs fmt clean
+.PHONY: help build everything setup wheel images node release demo test test-all unit sanitize lint bench docs fmt clean
 
 help: ## This list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -21,9 +21,10 @@ wheel: build ## The Python package with the programs in it, in build/wheels
 	@tools/setup wheel
 	@tools/wheel
 
-images: wheel ## Container images of operator and sidecar for this machine, in build/images
+images: wheel ## Container images of operator, sidecar and viewer for this machine, in build/images
 	@tools/image operator
 	@tools/image sidecar
+	@tools/image viewer
 
 node: images ## What tests/cluster/up needs to start a Kubernetes node on this machine
 	@tools/setup node
@@ -34,8 +35,11 @@ release: ## Images, chart, command, Python package, bills of materials and check
 demo: ## Captures real JAX trainers, first without a cluster, then on a real API server; KEEP=1 leaves it up
 	@tools/demo
 
-test: ## Everything CI runs
-	@tests/tools/run_all
+test: ## What to run before each commit: unit tests, linters, and the suites that prove the main job
+	@tests/tools/run_all core
+
+test-all: ## Everything CI runs: also the other suites, the sanitizers and clang-tidy
+	@tests/tools/run_all all
 
 unit: everything ## Only the unit tests, no sanitizer
 	@ctest --preset release -L unit
@@ -47,7 +51,7 @@ sanitize: ## Unit tests under address+undefined and thread sanitizer
 	  cmake --preset $$preset >/dev/null && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; \
 	done
 
-bench: everything setup ## The figures of docs/explanation/benchmarks.md, with the peers in the same run
+bench: everything setup ## All benchmarks, with the peers in the same run; tables in build/bench/results.md
 	@tools/setup bench
 	@build/venv/bin/python -m tests.bench.run
 
@@ -56,6 +60,7 @@ lint: everything setup ## Formatters and linters of all languages, and the chose
 
 docs: build ## The documentation's site in build/site; docs/check checks links and spelling
 	@docs/setup
+	@docs/generate/write
 	@build/docs-venv/bin/mkdocs build --strict --quiet
 
 fmt: ## Format all C++ and JavaScript files

@@ -14,22 +14,27 @@ constexpr ExpectedPlanes kByNobody{};
 
 // Resource names as the vendors' device plugins register them.
 constexpr std::array<Accelerator, 16> kTable = {{
-    {"nvidia.com/gpu", kByBoth, true},
-    {"nvidia.com/gpu.shared", kByBoth, true},  // Time-slicing or MPS with renamed resources.
-    {"nvidia.com/mig-*", kByBoth, true},       // Part of a GPU, such as mig-1g.10gb.
-    {"amd.com/gpu", kByFramework, false},
-    {"amd.com/spx_*", kByFramework, false},  // Partitions such as cpx_nps4, if named.
-    {"amd.com/dpx_*", kByFramework, false},
-    {"amd.com/qpx_*", kByFramework, false},
-    {"amd.com/cpx_*", kByFramework, false},
-    {"google.com/tpu", kByFramework, false},
-    {"aws.amazon.com/neuron", kByNobody, false},
-    {"aws.amazon.com/neuroncore", kByNobody, false},
-    {"aws.amazon.com/neurondevice", kByNobody, false},  // Older plugins, until 2.19.
-    {"habana.ai/gaudi", kByNobody, false},
-    {"habana.ai/gaudi*", kByNobody, false},  // Plugins that name the generation.
-    {"gpu.intel.com/i915", kByNobody, false},
-    {"gpu.intel.com/xe", kByNobody, false},
+    {.resource = "nvidia.com/gpu", .planes = kByBoth, .cuda = true},
+    {.resource = "nvidia.com/gpu.shared",
+     .planes = kByBoth,
+     .cuda = true},  // Time-slicing or MPS with renamed resources.
+    {.resource = "nvidia.com/mig-*",
+     .planes = kByBoth,
+     .cuda = true},  // Part of a GPU, such as mig-1g.10gb.
+    {.resource = "amd.com/gpu", .planes = kByFramework},
+    {.resource = "amd.com/spx_*",
+     .planes = kByFramework},  // Partitions such as cpx_nps4, if named.
+    {.resource = "amd.com/dpx_*", .planes = kByFramework},
+    {.resource = "amd.com/qpx_*", .planes = kByFramework},
+    {.resource = "amd.com/cpx_*", .planes = kByFramework},
+    {.resource = "google.com/tpu", .planes = kByFramework},
+    {.resource = "aws.amazon.com/neuron", .planes = kByNobody},
+    {.resource = "aws.amazon.com/neuroncore", .planes = kByNobody},
+    {.resource = "aws.amazon.com/neurondevice", .planes = kByNobody},  // Older plugins, until 2.19.
+    {.resource = "habana.ai/gaudi", .planes = kByNobody},
+    {.resource = "habana.ai/gaudi*", .planes = kByNobody},  // Plugins that name the generation.
+    {.resource = "gpu.intel.com/i915", .planes = kByNobody},
+    {.resource = "gpu.intel.com/xe", .planes = kByNobody},
 }};
 
 bool Names(const Accelerator& entry, std::string_view resource) {

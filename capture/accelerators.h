@@ -18,7 +18,8 @@ struct ExpectedPlanes {
 struct Accelerator {
   std::string_view resource;  // Name of the extended resource; "*" at its end matches any suffix.
   ExpectedPlanes planes;
-  bool cuda;  // Used through CUDA, whose driver loads the agent from $CUDA_INJECTION64_PATH.
+  bool cuda =
+      false;  // Used through CUDA, whose driver loads the agent from $CUDA_INJECTION64_PATH.
 };
 
 std::span<const Accelerator> AllAccelerators();

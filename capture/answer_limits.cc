@@ -48,7 +48,7 @@ std::int64_t Span(std::int64_t nanos, Nanos most) {
 
 // Replaces an outcome that this operator does not know, so that it is never taken for a success.
 // With `ended`, OUTCOME_UNSPECIFIED counts as unknown too.
-v1::Outcome Known(v1::Outcome outcome, bool ended, std::string* message) {
+v1::Outcome KnownOutcome(v1::Outcome outcome, bool ended, std::string* message) {
   if (v1::Outcome_IsValid(outcome) && !(ended && outcome == v1::OUTCOME_UNSPECIFIED))
     return outcome;
   *message = StrCat("the sidecar reports outcome ", static_cast<int>(outcome),
@@ -107,7 +107,7 @@ void Bound(v1::ProcessRank& rank) {
 void Bound(v1::ProcessReport& process) {
   Cut(process.mutable_name(), kMaxNameBytes);
   Cut(process.mutable_message(), kMaxTextBytes);
-  process.set_outcome(Known(process.outcome(), true, process.mutable_message()));
+  process.set_outcome(KnownOutcome(process.outcome(), /*ended=*/true, process.mutable_message()));
   Cut(process.mutable_message(), kMaxTextBytes);
   process.set_started_ns(Time(process.started_ns()));
   process.set_stopped_ns(Time(process.stopped_ns()));
@@ -135,7 +135,8 @@ void BoundDropped(v1::Report& report) {
 void BoundAnswer(v1::Report& report) {
   Cut(report.mutable_capture_id(), kMaxTextBytes);
   Cut(report.mutable_message(), kMaxAnswerMessageBytes);
-  report.set_outcome(Known(report.outcome(), report.state() == v1::DONE, report.mutable_message()));
+  report.set_outcome(
+      KnownOutcome(report.outcome(), report.state() == v1::DONE, report.mutable_message()));
   Cut(report.mutable_message(), kMaxAnswerMessageBytes);
   Cut(report.mutable_sha256(), kHashBytes);
   Cut(report.mutable_url(), kMaxUrlBytes);
@@ -196,8 +197,8 @@ void BoundAnswer(v1::ArmResponse& response) {
   if (!response.accepted()) {
     // A refusal must have a cause, and Ok is none.
     const bool no_cause = response.refusal() == v1::OK;
-    response.set_refusal(Known(no_cause ? v1::OUTCOME_UNSPECIFIED : response.refusal(), true,
-                               response.mutable_message()));
+    response.set_refusal(KnownOutcome(no_cause ? v1::OUTCOME_UNSPECIFIED : response.refusal(),
+                                      /*ended=*/true, response.mutable_message()));
     Cut(response.mutable_message(), kMaxAnswerMessageBytes);
   }
   if (response.has_report()) BoundAnswer(*response.mutable_report());

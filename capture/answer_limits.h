@@ -30,7 +30,7 @@ void BoundAnswer(v1::ReadDigestResponse& response);
 void BoundAnswer(v1::ReclaimResponse& response);
 void BoundAnswer(v1::ClockPong& pong);
 
-// The same for the error of a failed call: its message comes from the worker, or from a proxy.
+// Bounds the error of a failed call, whose message comes from the worker or from a proxy.
 absl::Status BoundError(const absl::Status& status);
 
 }  // namespace strobe

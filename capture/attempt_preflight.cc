@@ -23,7 +23,7 @@ constexpr Nanos kFreshClock = seconds(2);
 constexpr std::size_t kMaxSmallCapture = 32;
 constexpr Nanos kSharp = std::chrono::milliseconds(1);
 constexpr Nanos kSharpenTimeout = seconds(2);
-constexpr std::size_t kMaxToldSources = 8, kMaxToldSourceBytes = 240;
+constexpr std::size_t kMaxReportedSources = 8, kMaxReportedSourceBytes = 240;
 
 // Whether waiting may cure what keeps this worker from recording: its trainer has not started its
 // profiler server yet, or another capture holds it.
@@ -45,13 +45,13 @@ WorkerPace PaceOf(const std::string& worker, const v1::DescribeResponse& descrip
   return pace;
 }
 
-// The sources in the trainer, for people: "Framework at localhost:9012", "Agent at /strobe, local
-// ranks 0, 1". A number that is not told as a local rank is called a rank. Those that cannot record
-// say why not.
+// The sources in the trainer, human-readable: "Framework at localhost:9012", "Agent at /strobe,
+// local ranks 0, 1". A number that is not told as a local rank is called a rank. Those that cannot
+// record say why not.
 std::vector<std::string> SourcesOf(const v1::DescribeResponse& description) {
   std::vector<std::string> told;
   for (const v1::Source& source : description.sources()) {
-    if (told.size() == kMaxToldSources) break;
+    if (told.size() == kMaxReportedSources) break;
     std::vector<std::string> ranks;
     for (const v1::ProcessRank& rank : source.ranks()) ranks.push_back(StrCat(rank.local_rank()));
     const bool assumed = source.ranks_size() > 0 && source.ranks(0).local_rank_assumed();
@@ -60,7 +60,7 @@ std::vector<std::string> SourcesOf(const v1::DescribeResponse& description) {
             source.kind() == v1::SOURCE_AGENT ? "Agent" : "Framework", " at ", source.address(),
             ranks.empty() ? "" : StrCat(assumed ? ", ranks " : ", local ranks ", Join(ranks, ", ")),
             source.ready() ? "" : StrCat(", not ready: ", source.detail())),
-        kMaxToldSourceBytes));
+        kMaxReportedSourceBytes));
   }
   return told;
 }
@@ -84,7 +84,7 @@ Nanos LongestLead(const CaptureSpec& spec) {
   return spec.at ? kFarthest : spec.delay.value_or(Nanos{0}) + kPlanning;
 }
 
-// Takes over what an operator before us told a worker that it armed.
+// Takes over what the previous leader told a worker that it armed.
 void Adopt(const v1::Report& report, const CaptureSpec& spec, Member& member) {
   member.state = MemberState::kArmed;
   member.result.armed = true;
@@ -123,7 +123,7 @@ void AttemptPreflight::Ask(std::size_t index) {
   member.state = MemberState::kChecking;
   member.result.outcome = Outcome::kUnknown;
   member.result.message.clear();
-  member.asked = state_.clock.MonoNow();
+  member.asked_at = state_.clock.MonoNow();
   ++checks_in_flight_;
   member.worker->Check(state_.result.capture_id, kCheckTimeout,
                        tasks_.OnExecutor([this, index](const absl::StatusOr<Preflight>& answer) {
@@ -137,10 +137,12 @@ void AttemptPreflight::OnChecked(std::size_t index, const absl::StatusOr<Preflig
   // An answer that comes after the attempt was called off finds its member ended.
   if (member.state != MemberState::kChecking) return;
   const Target& target = member.result.target;
-  PreflightJudgement judgement =
-      JudgePreflight({state_.spec, state_.result.capture_id, state_.result.run, state_.Now(),
-                      state_.RequestedStart()},
-                     target, answer);
+  PreflightJudgement judgement = JudgePreflight({.spec = state_.spec,
+                                                 .capture_id = state_.result.capture_id,
+                                                 .run = state_.result.run,
+                                                 .now = state_.Now(),
+                                                 .requested_start = state_.RequestedStart()},
+                                                target, answer);
   if (answer.ok()) {
     const v1::DescribeResponse& description = answer->description;
     member.last_contact = state_.Now();
@@ -185,7 +187,7 @@ void AttemptPreflight::Settle() {
     // The workers that are armed already cannot be given another instant.
     state_.result.plan = PlanOf(member.result.report.plan());
   }
-  // Only an operator before us can have made a plan at this point. A test of preflight records
+  // Only the previous leader can have made a plan at this point. A test of preflight records
   // nothing, whatever a sidecar claims, so there is nothing to take over.
   const std::optional<StartPlan>& plan = state_.result.plan;
   state_.taken_over =
@@ -263,7 +265,7 @@ bool AttemptPreflight::RefreshClocks() {
   bool asked = false;
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
     const Member& member = state_.members[i];
-    if (member.state != MemberState::kReady || member.asked >= now - kFreshClock) continue;
+    if (member.state != MemberState::kReady || member.asked_at >= now - kFreshClock) continue;
     Ask(i);
     asked = true;
   }
@@ -282,7 +284,7 @@ bool AttemptPreflight::SharpenClocks() {
     const std::optional<Nanos>& error = member.result.error;
     if (member.state != MemberState::kReady || !error || *error <= kSharp) continue;
     ++checks_in_flight_;
-    member.asked = state_.clock.MonoNow();
+    member.asked_at = state_.clock.MonoNow();
     member.worker->MeasureClock(
         kSharpenTimeout, tasks_.OnExecutor([this, i](const absl::StatusOr<ClockEstimate>& clock) {
           OnSharpened(state_.members[i], clock);

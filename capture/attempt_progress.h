@@ -23,7 +23,7 @@ struct AttemptProgress {
   Phase phase = Phase::kPreflight;
   std::size_t matched = 0;                        // Targets of the attempt.
   std::size_t armed = 0;                          // Workers that accepted a plan, ended or not.
-  std::size_t ended = 0;                          // Workers whose outcome is final.
+  std::size_t finished = 0;                       // Workers whose outcome is final.
   std::string workers_note{};                     // See CaptureSpec.
   std::optional<std::size_t> expected_workers{};  // See CaptureSpec.
   std::optional<StartPlan> plan{};                // Set once there is a start time.

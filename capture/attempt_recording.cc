@@ -50,7 +50,7 @@ void AttemptRecording::Arm() {
           OnArmed(i, std::move(answer));
         }));
   }
-  if (arms_in_flight_ == 0) FinishArming();  // All were armed by an operator before us.
+  if (arms_in_flight_ == 0) FinishArming();  // All were armed by the previous leader.
 }
 
 void AttemptRecording::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse> answer) {
@@ -179,14 +179,14 @@ void AttemptRecording::Tell(Member& member, v1::CancelRequest request) {
 void AttemptRecording::CallOff(const std::string& reason) {
   for (Member& member : state_.members) {
     if (member.state == MemberState::kEnded) {
-      // Preflight could not reach it, but an operator before us may have armed it.
+      // Preflight could not reach it, but the previous leader may have armed it.
       const bool may_record = member.result.outcome == Outcome::kUnreachable;
       if (may_record && member.worker != nullptr && !state_.cancel_reason.empty())
         TellCancel(member, reason);
       continue;
     }
     // Without waiting for answers that are on their way: the attempt may be dropped before they
-    // come, and an operator before us may have armed a worker that preflight asks.
+    // come, and the previous leader may have armed a worker that preflight asks.
     if (member.state != MemberState::kReady) TellCancel(member, reason);
     state_.End(member, Outcome::kCancelled, StrCat("called off: ", reason));
   }

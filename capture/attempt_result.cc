@@ -178,11 +178,11 @@ struct Reduction {
   bool ok_only;
   void (*leave_out)(v1::ManifestWorker&);
 };
-constexpr Reduction kReductions[] = {{true, LeaveOutProcesses},
-                                     {true, LeaveOutPlanesAndNotes},
-                                     {false, LeaveOutProcesses},
-                                     {false, LeaveOutPlanesAndNotes},
-                                     {false, ShortenMessage}};
+constexpr Reduction kReductions[] = {{.ok_only = true, .leave_out = LeaveOutProcesses},
+                                     {.ok_only = true, .leave_out = LeaveOutPlanesAndNotes},
+                                     {.ok_only = false, .leave_out = LeaveOutProcesses},
+                                     {.ok_only = false, .leave_out = LeaveOutPlanesAndNotes},
+                                     {.ok_only = false, .leave_out = ShortenMessage}};
 
 // The number of pods, and how many of them have only workers that count.
 struct PodCount {

@@ -29,8 +29,8 @@ struct WorkerResult {
   // The ranks that its processes told in preflight, by local rank; see SplitByProcess.
   std::vector<v1::ProcessRank> ranks{};
   int local_rank = -1;  // Its number in its pod; -1 unless the pod has several workers.
-  // What its sidecar told preflight, for people: its version, and the sources in its trainer. Only
-  // with CaptureSpec::preflight_only.
+  // What its sidecar told preflight, human-readable: its version, and the sources in its trainer.
+  // Only with CaptureSpec::preflight_only.
   std::string sidecar{};
   std::vector<std::string> sources{};
   // When it is expected to record the plan's steps; none without steps.

@@ -23,7 +23,7 @@ enum class MemberState {
   kChecking,  // Its answer to preflight is awaited.
   kReady,     // It can record.
   kArming,    // It was sent a plan; its answer is awaited.
-  kArmed,     // It accepted the plan, from us or from an operator before us, and carries it out.
+  kArmed,     // It accepted the plan, from us or from the previous leader, and carries it out.
   kEnded,     // Its outcome is final.
 };
 
@@ -37,7 +37,7 @@ struct Member {
   std::optional<ClockOffset> clock_after{};  // Measured after the recording.
   WorkerPace pace{};                         // The steps that it told preflight.
   bool framework = false;                    // A profiler server answers in its trainer.
-  MonoTime asked{};                          // When preflight asked it last.
+  MonoTime asked_at{};                       // When preflight asked it last.
   std::shared_ptr<void> watch{};             // The stream of its reports.
   WallTime last_contact{};                   // When it answered or reported last.
   int failed_watches = 0;                    // In a row, without a report between them.
@@ -71,7 +71,7 @@ struct AttemptState {
   std::vector<Member> members{};
   AttemptResult result{};  // Its `workers` stay empty until all members have ended.
   WallTime deadline{};     // When every trace should be in the logdir; set with result.plan.
-  // Workers that an operator before us armed recorded already when preflight ended. Nobody can join
+  // Workers that the previous leader armed recorded already when preflight ended. Nobody can join
   // them any more, and too few of them is no reason to end their recordings.
   bool taken_over = false;
   std::string cancel_reason{};  // Empty until somebody cancels.

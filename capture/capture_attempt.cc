@@ -231,7 +231,7 @@ void CaptureAttempt::OnCancel(const std::string& reason) {
 
 void CaptureAttempt::OnEndEarly() {
   if (ended_early_ || state_.phase >= Phase::kPublishing) return;
-  // Only the workers' answers tell whether they record already for an operator before us.
+  // Only the workers' answers tell whether they record already for the previous leader.
   if (state_.phase == Phase::kPreflight && preflight_.IsAsking()) {
     end_asked_ = true;
     return;
@@ -318,7 +318,7 @@ void CaptureAttempt::Enter(Phase phase) {
       progress_.took[state_.phase] = now - std::exchange(phase_began_, now);
     progress_.phase = state_.phase = phase;
     progress_.armed = state_.CountArmed();
-    progress_.ended = state_.Count(MemberState::kEnded);
+    progress_.finished = state_.Count(MemberState::kEnded);
     progress_.plan = state_.result.plan;
     progress_.waits_for = state_.waits_for;
     progress_.wants_evidence = wants_evidence_;

@@ -15,7 +15,7 @@ bool ExpectsDevice(const CaptureSpec& spec, const Target& target, bool framework
   return by_framework ? target.planes.framework : target.planes.agent;
 }
 
-// Replaces the window by the steps. A worker that joins a capture of an operator before us gets the
+// Replaces the window by the steps. A worker that joins a capture of the previous leader gets the
 // times of the other workers; its sidecar determines its own times.
 void AddSteps(const StepPlan& steps, const WorkerResult& worker, v1::CapturePlan& plan) {
   constexpr Nanos kMinStepsTime = std::chrono::milliseconds(1);

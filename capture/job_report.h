@@ -12,7 +12,7 @@
 namespace strobe {
 
 struct JobReport {
-  std::string headline{};  // One line for people; empty = there is no report.
+  std::string headline{};  // One human-readable line; empty = there is no report.
   std::string json{};      // The content of report.json.
   // For metrics; none = not known. See collector/trace/report/run_report.h.
   std::optional<double> step_seconds{}, straggler_seconds{}, exposed_communication{};
@@ -21,7 +21,7 @@ struct JobReport {
 
 // One worker whose trace the report is to take into account.
 struct ReportedWorker {
-  std::string name{};                 // For people: the name of its trace's file.
+  std::string name{};                 // Human-readable: the name of its trace's file.
   std::shared_ptr<Worker> sidecar{};  // Null: it has no trace.
   std::string trace{};                // The trace's name at its sidecar.
   std::string missing{};              // Why it has no trace.

@@ -36,7 +36,7 @@ std::string WhyNotContainer(const Target& target, v1::SourceKind source,
                 "that container in the annotation strobe.dev/containers and recreate the pod");
 }
 
-// The same as WhyNotAdopted, for a plan that counts steps.
+// Like WhyNotAdopted, for a plan that counts steps.
 std::string WhyNotAdoptedSteps(const PreflightQuestion& question, const v1::CapturePlan& plan) {
   if (!question.spec.steps || plan.steps() > question.spec.steps->count ||
       Nanos{plan.guard_ns()} > kMaxAdoptedGuard)

@@ -83,7 +83,7 @@ std::map<std::uint32_t, v1::ProcessRank> PlacesOf(std::span<const WorkerResult> 
   return places;
 }
 
-v1::ProcessRank NumberedPlace(std::uint32_t local_rank, std::optional<std::int64_t> rank) {
+v1::ProcessRank NumberedRank(std::uint32_t local_rank, std::optional<std::int64_t> rank) {
   v1::ProcessRank place;
   place.set_local_rank(local_rank);
   if (rank) place.set_rank(static_cast<std::uint32_t>(*rank));
@@ -103,7 +103,7 @@ std::vector<v1::ProcessRank> MissingChosen(const Target& target,
     if (told || missing.size() == kMaxWorkersOfPod) continue;
     std::uint32_t number = first && rank >= *first ? rank - static_cast<std::uint32_t>(*first) : 0;
     while (there.contains(number)) ++number;
-    missing.push_back(there.emplace(number, NumberedPlace(number, rank)).first->second);
+    missing.push_back(there.emplace(number, NumberedRank(number, rank)).first->second);
   }
   return missing;
 }
@@ -124,7 +124,7 @@ std::vector<v1::ProcessRank> MissingOf(const Target& target, std::uint32_t count
     const std::uint32_t number = begin + i;
     if (there.contains(number) || (there.empty() && i < unplaced)) continue;
     const v1::ProcessRank place =
-        NumberedPlace(number, first ? std::optional(*first + number) : std::nullopt);
+        NumberedRank(number, first ? std::optional(*first + number) : std::nullopt);
     if (IsWanted(target, place)) missing.push_back(place);
   }
   return missing;
@@ -167,7 +167,7 @@ void AddMissingProcesses(const WorkerResult& pod, std::size_t begin,
 }
 
 // The rank that the worker's process told; -1 if it told none.
-int ToldRank(const WorkerResult& worker) {
+int ReportedRank(const WorkerResult& worker) {
   if (worker.report.has_rank() && worker.report.rank().has_rank())
     return static_cast<int>(worker.report.rank().rank());
   const bool told = worker.ranks.size() == 1 && worker.ranks.front().has_rank();
@@ -175,12 +175,12 @@ int ToldRank(const WorkerResult& worker) {
 }
 
 // Ranks of processes and of pods do not count the same things, so only one kind is kept.
-void UseToldRanks(std::vector<WorkerResult>& workers) {
+void UseReportedRanks(std::vector<WorkerResult>& workers) {
   const bool differ = std::any_of(workers.begin(), workers.end(), [](const WorkerResult& worker) {
-    return ToldRank(worker) >= 0 && ToldRank(worker) != worker.target.rank;
+    return ReportedRank(worker) >= 0 && ReportedRank(worker) != worker.target.rank;
   });
   if (!differ) return;
-  for (WorkerResult& worker : workers) worker.target.rank = ToldRank(worker);
+  for (WorkerResult& worker : workers) worker.target.rank = ReportedRank(worker);
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ void SplitByProcess(std::vector<WorkerResult>& workers) {
     Split(pod, split);
     AddMissingProcesses(pod, begin, split);
   }
-  UseToldRanks(split);
+  UseReportedRanks(split);
   workers = std::move(split);
 }
 

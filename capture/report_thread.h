@@ -47,7 +47,7 @@ class ReportThread final : public CaptureReporter {
   const Clock& clock_;
   mutable Mutex mutex_;
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Answers> answers_ ABSL_GUARDED_BY(mutex_);  // Those for the present report.
+  std::shared_ptr<Answers> answers_ ABSL_GUARDED_BY(mutex_);  // For the present report.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // Declared last: the thread uses the members above.
 };

@@ -39,21 +39,21 @@ void RunReclaim::Begin() {
 
 // Asking changes nothing, so several sidecars are asked at once. Only one deletes at a time.
 void RunReclaim::AskMore() {
-  while (asked_ + there_.size() < kMaxAsked && next_ < targets_.size()) {
+  while (unanswered_ + there_.size() < kMaxAsked && next_ < targets_.size()) {
     const std::size_t index = next_++;
-    ++asked_;
+    ++unanswered_;
     const std::shared_ptr<Worker> worker = deps_.workers.Connect(targets_[index]);
     worker->Check("", kCheckTimeout,
                   tasks_.OnExecutor([this, index, worker](const absl::StatusOr<Preflight>& answer) {
                     OnChecked(index, worker, answer.status());
                   }));
   }
-  if (asked_ == 0 && there_.empty() && worker_ == nullptr) Finish(last_);
+  if (unanswered_ == 0 && there_.empty() && worker_ == nullptr) Finish(last_);
 }
 
 void RunReclaim::OnChecked(std::size_t index, std::shared_ptr<Worker> worker,
                            const absl::Status& status) {
-  --asked_;
+  --unanswered_;
   if (status.ok())
     there_.push_back(std::move(worker));
   else

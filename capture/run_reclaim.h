@@ -65,7 +65,7 @@ class RunReclaim : public OwnedTasks::Owner {
   const std::function<void()> done_;
   MonoTime deadline_{};
   std::size_t next_ = 0;                          // The next target to ask.
-  std::size_t asked_ = 0;                         // Targets that have not answered yet.
+  std::size_t unanswered_ = 0;                    // Targets that have not answered yet.
   std::vector<std::shared_ptr<Worker>> there_{};  // They answered and have not been tried yet.
   std::shared_ptr<Worker> worker_{};              // The one that deletes now.
   std::size_t run_ = 0;                           // The run that is deleted now.

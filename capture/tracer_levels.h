@@ -29,7 +29,7 @@ inline std::optional<std::uint32_t> LevelOfName(std::span<const std::string_view
   return static_cast<std::uint32_t>(found - names.begin());
 }
 
-// "Disabled, Enabled", for people.
+// "Disabled, Enabled", human-readable.
 inline std::string LevelNames(std::span<const std::string_view> names) {
   return Join(std::vector<std::string>(names.begin(), names.end()), ", ");
 }

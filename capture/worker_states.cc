@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxNamesInAll = 64;
 
 // In the order in which they are told: those that failed, those on their way, those that ended Ok.
-enum class Place {
+enum class StateGroup {
   kFailed,
   kWaiting,
   kReady,
@@ -24,58 +24,58 @@ enum class Place {
   kOk
 };
 // The place, and for ended workers the outcome, worse ones before the others.
-using StateKey = std::tuple<Place, int, Outcome>;
+using StateKey = std::tuple<StateGroup, int, Outcome>;
 
-Place PlaceOf(v1::CaptureState state) {
+StateGroup StateGroupOf(v1::CaptureState state) {
   switch (state) {
     case v1::RECORDING:
-      return Place::kRecording;
+      return StateGroup::kRecording;
     case v1::COLLECTING:
-      return Place::kCollecting;
+      return StateGroup::kCollecting;
     case v1::UPLOADING:
     case v1::DONE:
-      return Place::kUploading;
+      return StateGroup::kUploading;
     default:
-      return Place::kArmed;
+      return StateGroup::kArmed;
   }
 }
 
 StateKey KeyOf(const Member& member) {
   switch (member.state) {
     case MemberState::kChecking:
-      return {Place::kWaiting, 0, {}};
+      return {StateGroup::kWaiting, 0, {}};
     case MemberState::kReady:
-      return {Place::kReady, 0, {}};
+      return {StateGroup::kReady, 0, {}};
     case MemberState::kArming:
-      return {Place::kArming, 0, {}};
+      return {StateGroup::kArming, 0, {}};
     case MemberState::kArmed:
-      return {PlaceOf(member.result.report.state()), 0, {}};
+      return {StateGroupOf(member.result.report.state()), 0, {}};
     case MemberState::kEnded:
       break;
   }
   const Outcome outcome = member.result.outcome;
-  return {outcome == Outcome::kOk ? Place::kOk : Place::kFailed, -Describe(outcome).badness,
-          outcome};
+  return {outcome == Outcome::kOk ? StateGroup::kOk : StateGroup::kFailed,
+          -Describe(outcome).badness, outcome};
 }
 
 std::string NameOf(const StateKey& key) {
-  switch (std::get<Place>(key)) {
-    case Place::kWaiting:
+  switch (std::get<StateGroup>(key)) {
+    case StateGroup::kWaiting:
       return "Waiting";
-    case Place::kReady:
+    case StateGroup::kReady:
       return "Ready";
-    case Place::kArming:
+    case StateGroup::kArming:
       return "Arming";
-    case Place::kArmed:
+    case StateGroup::kArmed:
       return "Armed";
-    case Place::kRecording:
+    case StateGroup::kRecording:
       return "Recording";
-    case Place::kCollecting:
+    case StateGroup::kCollecting:
       return "Collecting";
-    case Place::kUploading:
+    case StateGroup::kUploading:
       return "Uploading";
-    case Place::kFailed:
-    case Place::kOk:
+    case StateGroup::kFailed:
+    case StateGroup::kOk:
       break;
   }
   return std::string(Name(std::get<Outcome>(key)));

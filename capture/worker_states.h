@@ -7,7 +7,7 @@
 
 namespace strobe {
 
-// Those that failed come first, worst first, then the others from the first state to the last.
+// Failed workers come first, worst first, then the others from the first state to the last.
 // About 64 names at most, whatever the number of workers.
 std::vector<WorkersInState> StatesOf(const std::vector<Member>& members);
 

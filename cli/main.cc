@@ -1,6 +1,5 @@
 // The program `strobe` under each of its names: the command that captures without Kubernetes and
-// works with the runs of logdirs, the plugin of kubectl, and the sidecar.
-#include <fcntl.h>
+// works with the runs of logdirs, and the plugin of kubectl.
 #include <malloc.h>
 #include <poll.h>
 #include <unistd.h>
@@ -25,8 +24,8 @@
 #include "common/base/ending_signals.h"
 #include "common/base/flag_failure.h"
 #include "common/base/log.h"
+#include "common/base/standard_streams.h"
 #include "common/base/version.h"
-#include "sidecar/main/sidecar_main.h"
 
 namespace strobe {
 namespace {
@@ -154,22 +153,12 @@ int MainOfPlugin(bool completes, int argc, char** argv) {
 int MainByName(int argc, char** argv) {
   const std::string_view path = argc > 0 ? argv[0] : "";
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  if (name == "strobe-sidecar") return SidecarMain(argc, argv);
   // The large buffers of a trace's index are mapped one by one, so that their memory returns to the
   // system as soon as they are freed. Kept in the heap, they would take half as much memory again.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
   if (name == "kubectl-strobe") return MainOfPlugin(/*completes=*/false, argc, argv);
   if (name == "kubectl_complete-strobe") return MainOfPlugin(/*completes=*/true, argc, argv);
   return Main(argc, argv);
-}
-
-// A file that is opened while a standard stream is closed would take the stream's number, and what
-// is printed would be written into it. These take the number, and refuse what is printed.
-void OccupyClosedStreams() {
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (fcntl(stream, F_GETFD) < 0)
-      (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-  }
 }
 
 // Complains if what was printed could not be written, for example because a disk is full. A reader

@@ -9,8 +9,20 @@ find_program(MOLD mold)
 if(MOLD AND NOT CMAKE_CROSSCOMPILING) # Debian's cross compilers do not find it.
   add_link_options(-fuse-ld=mold)
 endif()
-# Most of the object_store bridge is not called: a fifth of the sidecar's program.
+# Most of the object_store bridge is not called, nor is much of the libraries that the sidecar shares with larger programs.
 add_link_options(-Wl,--gc-sections)
+
+# For the libraries of a folder and of those below it: the linker leaves out each function that a program does not call.
+macro(strobe_sections)
+  add_compile_options(-ffunction-sections -fdata-sections)
+endmacro()
+
+# For libraries whose work is rare or waits for others. The sidecar carries them beside every trainer.
+function(strobe_small)
+  foreach(library ${ARGN})
+    target_compile_options(${library} PRIVATE $<$<CONFIG:Release>:-Os>)
+  endforeach()
+endfunction()
 
 if(STROBE_SANITIZE)
   add_compile_options(-fsanitize=${STROBE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)

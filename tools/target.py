@@ -126,11 +126,9 @@ def pack_starters(target, programs, folder, lib):
     (loader,) = [Path(name).name for name in libraries if Path(name).name.startswith("ld-linux")]
     folder.mkdir(parents=True, exist_ok=True)
     for name in programs:
-        program = target.program(name).resolve()  # Some are another one under a second name.
-        if not (lib / program.name).exists():
-            target.strip(program, lib / program.name)
-            (lib / program.name).chmod(0o755)
-        write_starter(folder / name, lib, loader, program.name)
+        target.strip(target.program(name), lib / name)
+        (lib / name).chmod(0o755)
+        write_starter(folder / name, lib, loader, name)
     for name, file in libraries.items():
         (lib / Path(name).name).write_bytes(file.read_bytes())
     (lib / loader).chmod(0o755)

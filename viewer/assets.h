@@ -1,4 +1,4 @@
-// The files of web/, embedded into the program when it is built.
+// The pages of web/, embedded into the program when it is built.
 #pragma once
 #include <span>
 #include <string_view>

@@ -97,8 +97,8 @@ std::uint32_t ThreadOf(const Marker& marker) {
 std::uint32_t Texts::Number(const char* text, wire::RingWriter& ring) {
   if (text == nullptr) return 0;
   // Bounds the memory. Forgotten texts are written to the ring again.
-  if (known_.size() >= kMax || bytes_ >= kMaxBytes) Forget();
-  Known& known = known_[text];
+  if (entries_.size() >= kMax || bytes_ >= kMaxBytes) Forget();
+  Entry& known = entries_[text];
   if (known.number != 0 && known.text == text) {
     if (ring.position() - known.written_at < again_after_) return known.number;
   } else {

@@ -21,7 +21,7 @@ class Texts {
   // Forgets which texts were written, so that each is written again. Numbers are not reused, so
   // that none has two meanings in a ring.
   void Forget() {
-    std::unordered_map<const void*, Known>().swap(known_);  // clear() would keep the buckets.
+    std::unordered_map<const void*, Entry>().swap(entries_);  // clear() would keep the buckets.
     bytes_ = 0;
   }
 
@@ -33,13 +33,13 @@ class Texts {
   static constexpr std::size_t kMax = 65'536;
   static constexpr std::size_t kMaxBytes = 16 << 20;
 
-  struct Known {
+  struct Entry {
     std::string text;
     std::uint32_t number = 0;
     std::uint64_t written_at = 0;
   };
   const std::uint64_t again_after_;
-  std::unordered_map<const void*, Known> known_;
+  std::unordered_map<const void*, Entry> entries_;
   std::size_t bytes_ = 0;  // The sum of the sizes of their texts.
   std::uint32_t last_ = 0;
 };

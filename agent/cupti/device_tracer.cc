@@ -113,14 +113,14 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)
 }
 
 std::optional<DevicePhase> DeviceTracer::LeftMeanwhile() {
-  if (file_->header()->framework_ports_told.load(std::memory_order_acquire) == ports_told_)
+  if (file_->header()->framework_ports_reported.load(std::memory_order_acquire) == ports_told_)
     return std::nullopt;
   return LeftToOthers();
 }
 
 std::optional<DevicePhase> DeviceTracer::LeftToOthers() {
   const wire::FileHeader& header = *file_->header();
-  ports_told_ = header.framework_ports_told.load(std::memory_order_acquire);
+  ports_told_ = header.framework_ports_reported.load(std::memory_order_acquire);
   std::vector<std::uint16_t> ports;
   for (const auto& word : header.framework_ports) {
     for (std::uint64_t four = word.load(std::memory_order_relaxed); four != 0; four >>= 16) {

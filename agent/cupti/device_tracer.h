@@ -56,7 +56,8 @@ class DeviceTracer {
 
   // The other profiler that records the devices, if there is one.
   std::optional<wire::DevicePhase> LeftToOthers();
-  // The same while the devices are recorded; looks only if the sidecar has asked to look again.
+  // Like LeftToOthers, while the devices are recorded: looks only if the sidecar asked to look
+  // again.
   std::optional<wire::DevicePhase> LeftMeanwhile();
   std::optional<Failure> SwitchOn();
   // Undoes SwitchOn in reverse order. False if one of the calls failed.

@@ -21,6 +21,7 @@
 
 #include "agent/recorder/attend_thread.h"
 #include "agent/recorder/device_thread.h"
+#include "agent/recorder/disabled.h"
 #include "agent/recorder/failure_log.h"
 #include "agent/recorder/orders.h"
 #include "agent/recorder/python_start.h"
@@ -142,7 +143,7 @@ class Agent {
   void End() {
     if (!file_ || looks_at_parent_) return;
     file_.header()->ended_ns.store(wire::MonotonicNs(), std::memory_order_relaxed);
-    file_.header()->ended.store(1, std::memory_order_release);
+    file_.header()->has_exited.store(1, std::memory_order_release);
   }
 
  private:
@@ -381,6 +382,7 @@ extern "C" __attribute__((visibility("default"))) const strobe_agent_api* strobe
 
 // CUDA's driver calls this in cuInit if $CUDA_INJECTION64_PATH names this library.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+  if (strobe::agent::IsDisabled("agent")) return 1;
   strobe::TheAgent().CudaIsThere();
   strobe::agent::StartPythonThread();
   return 1;

@@ -11,6 +11,7 @@
 
 #include "agent/cupti/device_tracer.h"
 #include "agent/recorder/attend_thread.h"
+#include "agent/recorder/disabled.h"
 #include "agent/recorder/quiet_thread.h"
 #include "agent/wire/ticks.h"
 
@@ -68,7 +69,7 @@ void StartDeviceThread(wire::RingFile& file, void (*at_beginning_of_attendance)(
   // Read on the program's thread: another one could change the environment meanwhile.
   const char* variable = std::getenv("STROBE_DEVICE");
   const std::string_view wish = variable == nullptr ? "" : variable;
-  if (wish == "off") {
+  if (wish == "off" || IsDisabled("devices")) {
     header.device_refusal = static_cast<std::uint32_t>(wire::DeviceRefusal::kSwitchedOff);
     return;
   }

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "agent/recorder/disabled.h"
 #include "agent/recorder/quiet_thread.h"
 #include "agent/wire/file_lock.h"
 #include "agent/wire/ring_file.h"
@@ -263,7 +264,7 @@ bool MakePaths(const char* directory) {
 void StartPythonThread() {
   const char* directory = std::getenv("STROBE_DIR");
   const char* wish = std::getenv("STROBE_BOOTSTRAP");
-  const bool off = wish != nullptr && strcasecmp(wish, "off") == 0;
+  const bool off = (wish != nullptr && strcasecmp(wish, "off") == 0) || IsDisabled("in-process");
   if (directory == nullptr || *directory == '\0' || off || python_started.exchange(true)) return;
   if (!FindPython() || !MakePaths(directory)) return;
   answer = Answer::kNotYet;

@@ -45,7 +45,7 @@ inline constexpr std::size_t kWishers = 3;
 // The reason why a program's devices cannot be recorded at all.
 enum class DeviceRefusal : std::uint32_t {
   kNone = 0,
-  kSwitchedOff = 1,  // STROBE_DEVICE=off in the program's environment.
+  kSwitchedOff = 1,  // By the program's environment: STROBE_DEVICE, STROBE_DISABLE.
   kNoThread = 2      // No thread could be started in the program.
 };
 
@@ -132,8 +132,8 @@ struct FileHeader {
   std::array<std::atomic<std::uint64_t>, 2> framework_ports;
   // Changed whenever the ports were written, and to make a program whose devices are recorded look
   // again whether it listens on one of them.
-  std::atomic<std::uint32_t> framework_ports_told;
-  char recorder[kRecorderBytes];  // The holder of the lease, for people. Not NUL-terminated.
+  std::atomic<std::uint32_t> framework_ports_reported;
+  char recorder[kRecorderBytes];  // The holder of the lease, human-readable. Not NUL-terminated.
 
   // Fields that the program writes while it runs.
   alignas(128) std::atomic<std::uint32_t> rings;  // Number of rings in use so far; never decreases.
@@ -141,7 +141,7 @@ struct FileHeader {
   std::atomic<std::uint64_t> cuda_since_ns;       // CLOCK_MONOTONIC in ns when that was noticed.
   // Why devices cannot be recorded: a DeviceRefusal.
   std::atomic<std::uint32_t> device_refusal;
-  std::atomic<std::uint32_t> ended;         // 1 after the program's exit handlers ran.
+  std::atomic<std::uint32_t> has_exited;    // 1 after the program's exit handlers ran.
   std::atomic<std::uint64_t> ended_ns;      // CLOCK_MONOTONIC in ns when they ran.
   std::atomic<std::uint64_t> device_state;  // See DeviceState.
   std::atomic<std::uint64_t> device_lost;   // Records for which CUPTI had no buffer.

@@ -92,7 +92,7 @@ class RingReader {
       if (type != RecordType::kScope || payload.size() < kFixed) return;
       const std::optional<std::string_view> text = WholeText(payload[2], payload.subspan(kFixed));
       if (text) {
-        sink(ScopeRecord{level, payload[0], payload[1], *text});
+        sink(ScopeRecord{.level = level, .begin = payload[0], .end = payload[1], .text = *text});
         ++count;
       }
       parts_.clear();

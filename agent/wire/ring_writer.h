@@ -43,7 +43,7 @@ class RingWriter {
     space_until_ = words > mask_ ? ~0ull : words - kMaxStep;
   }
   bool SpaceIsShort() const { return position_ >= space_until_; }
-  // The same for a scope with a text of `size` bytes.
+  // Like SpaceIsShort(), for a scope with a text of `size` bytes.
   bool SpaceIsShort(std::size_t size) const {
     // Words of the text, as many again for padding at the ends of blocks, and the last record.
     const std::uint64_t words = std::min(size, max_text_) / 4;
@@ -177,14 +177,19 @@ class RingWriter {
     if (words > left) {
       header_->claimed.store(position_ + left, std::memory_order_relaxed);
       Put(data_ + (position_ & mask_),
-          std::bit_cast<std::uint64_t>(
-              RecordHead{static_cast<std::uint16_t>(left), RecordType::kPad, 0, 0}));
+          std::bit_cast<std::uint64_t>(RecordHead{.words = static_cast<std::uint16_t>(left),
+                                                  .type = RecordType::kPad,
+                                                  .level = 0,
+                                                  .sequence = 0}));
       position_ += left;
     }
     header_->claimed.store(position_ + words, std::memory_order_relaxed);
     std::atomic<std::uint64_t>* out = data_ + (position_ & mask_);
-    Put(out, std::bit_cast<std::uint64_t>(RecordHead{static_cast<std::uint16_t>(words), type, level,
-                                                     static_cast<std::uint32_t>(made_)}));
+    Put(out,
+        std::bit_cast<std::uint64_t>(RecordHead{.words = static_cast<std::uint16_t>(words),
+                                                .type = type,
+                                                .level = level,
+                                                .sequence = static_cast<std::uint32_t>(made_)}));
     return out;
   }
 

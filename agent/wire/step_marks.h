@@ -60,7 +60,7 @@ inline void EndStep(FileHeader& header, std::uint64_t step, std::uint64_t now_ns
 }
 
 // A copy of a mark.
-struct ToldStep {
+struct ReportedStep {
   std::int64_t number = 0;
   std::uint64_t began_ns = 0, ended_ns = 0;  // As in StepMark.
 };
@@ -72,8 +72,8 @@ void ForEachStep(const StepLoop& loop, const Visit& visit) {
   for (std::uint64_t n = begun > kStepMarks ? begun - kStepMarks : 0; n < begun; ++n) {
     const StepMark& mark = loop.marks[n % kStepMarks];
     const std::uint64_t began = mark.began_ns.load(std::memory_order_acquire);
-    const ToldStep step{mark.number.load(std::memory_order_acquire), began,
-                        mark.ended_ns.load(std::memory_order_acquire)};
+    const ReportedStep step{mark.number.load(std::memory_order_acquire), began,
+                            mark.ended_ns.load(std::memory_order_acquire)};
     if (began != 0 && mark.began_ns.load(std::memory_order_relaxed) == began) visit(step);
   }
 }

@@ -118,10 +118,10 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
 
 class GrpcWorker final : public Worker {
  public:
-  GrpcWorker(const Clock& clock, ProbeTurns& turns, DeferredDeleter& deleter,
+  GrpcWorker(const Clock& clock, ProbeSlots& slots, DeferredDeleter& deleter,
              const std::shared_ptr<grpc::Channel>& channel)
       : clock_(clock),
-        turns_(turns),
+        slots_(slots),
         deleter_(deleter),
         stub_(deleter.Own(v1::Worker::NewStub(channel).release())) {}
 
@@ -174,11 +174,11 @@ class GrpcWorker final : public Worker {
   }
 
   void MeasureClock(Nanos timeout, Callback<ClockEstimate> done) override {
-    turns_.Take([&clock = clock_, &deleter = deleter_, stub = stub_, timeout,
-                 done = std::move(done)](ProbeTurns::Turn turn) {
+    slots_.Take([&clock = clock_, &deleter = deleter_, stub = stub_, timeout,
+                 done = std::move(done)](ProbeSlots::Slot slot) {
       ProbeClock(clock, deleter, stub, timeout,
-                 [turn = std::move(turn), done](absl::StatusOr<ClockEstimate> estimate) mutable {
-                   turn.reset();
+                 [slot = std::move(slot), done](absl::StatusOr<ClockEstimate> estimate) mutable {
+                   slot.reset();
                    done(std::move(estimate));
                  });
     });
@@ -222,7 +222,7 @@ class GrpcWorker final : public Worker {
 
  private:
   const Clock& clock_;
-  ProbeTurns& turns_;
+  ProbeSlots& slots_;
   DeferredDeleter& deleter_;
   const std::shared_ptr<Stub> stub_;
 };
@@ -256,13 +256,13 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   // Only TLS uses this name.
   if (!target.pod_uid.empty())
     arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, PodName(target.pod_uid));
-  return WorkerOver(clock_, turns_, deleter_,
+  return WorkerOver(clock_, slots_, deleter_,
                     grpc::CreateCustomChannel(target.address, credentials_(), arguments));
 }
 
-std::shared_ptr<Worker> WorkerOver(const Clock& clock, ProbeTurns& turns, DeferredDeleter& deleter,
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, ProbeSlots& slots, DeferredDeleter& deleter,
                                    const std::shared_ptr<grpc::Channel>& channel) {
-  return std::make_shared<GrpcWorker>(clock, turns, deleter, channel);
+  return std::make_shared<GrpcWorker>(clock, slots, deleter, channel);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials() {

@@ -6,7 +6,7 @@
 
 #include "capture/ports.h"
 #include "capture/worker/deferred_deleter.h"
-#include "capture/worker/probe_turns.h"
+#include "capture/worker/probe_slots.h"
 
 namespace grpc {
 class Channel;
@@ -26,12 +26,12 @@ class GrpcWorkerConnector final : public WorkerConnector {
  private:
   const Clock& clock_;
   const Credentials credentials_;
-  ProbeTurns turns_;
+  ProbeSlots slots_;
   DeferredDeleter deleter_;  // Last: its destructor waits for calls, which use the rest.
 };
 
 // A worker over an existing channel. The references must outlive it and its calls.
-std::shared_ptr<Worker> WorkerOver(const Clock& clock, ProbeTurns& turns, DeferredDeleter& deleter,
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, ProbeSlots& slots, DeferredDeleter& deleter,
                                    const std::shared_ptr<grpc::Channel>& channel);
 
 // No encryption and no authentication, for the flag --insecure-plaintext.

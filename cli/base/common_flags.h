@@ -9,6 +9,10 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;      // The work was not done, or not all of it.
 inline constexpr int kExitWrongFlags = 2;  // Nothing was tried.
 
+// The heading that --help shows first, CLI11's default. Commands with many flags put the rare ones
+// under headings of their own.
+inline constexpr char kCommonFlags[] = "Options";
+
 // --storage-config, for every command that opens a logdir.
 inline void AddStorageConfigFlag(CLI::App& command, std::string& file) {
   command

@@ -83,7 +83,7 @@ Found TracesAmong(const std::vector<std::string>& files) {
   }
   if (!spaces.empty()) return {std::move(spaces)};
   if (!jsons.empty()) return {std::move(jsons)};
-  return {std::move(plain), true};
+  return {.names = std::move(plain), .plain_json = true};
 }
 
 // Whether a JSON file whose name tells nothing holds events, by its first bytes.
@@ -135,8 +135,8 @@ absl::StatusOr<std::vector<OpenTrace>> OpenFolder(const std::string& folder) {
 }
 
 // The run that the place names, or else the newest one.
-absl::StatusOr<std::string> RunOf(const OpenPlace& open) {
-  if (!open.place.run.empty()) return open.place.run;
+absl::StatusOr<std::string> RunOf(const OpenLocation& open) {
+  if (!open.location.run.empty()) return open.location.run;
   return NewestRun(open);
 }
 
@@ -155,17 +155,20 @@ absl::StatusOr<OpenTrace> OpenObject(std::shared_ptr<ObjectStore> store, const s
   }
   // Without a version, the trace is identified by its content.
   std::string identity = object.version.empty() ? "" : StrCat(url, " ", object.version);
-  return OpenTrace{WorkerOf(key), "", std::move(object.memory), std::move(identity)};
+  return OpenTrace{.worker = WorkerOf(key),
+                   .path = "",
+                   .content = std::move(object.memory),
+                   .identity = std::move(identity)};
 }
 
 absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
                                                const std::string& storage_config,
                                                const TraceReading& reading) {
-  ASSIGN_OR_RETURN(OpenPlace open,
-                   OpenRunPlace(place, storage_config, {.cancellation = reading.cancellation}));
+  ASSIGN_OR_RETURN(OpenLocation open,
+                   OpenRunLocation(place, storage_config, {.cancellation = reading.cancellation}));
   ASSIGN_OR_RETURN(const std::string run, RunOf(open));
-  if (open.place.logdir.scheme() == "file" && !reading.files_through_store)
-    return OpenFolder(StrCat(open.place.logdir.path(), "/", RunPrefix(run)));
+  if (open.location.logdir.scheme() == "file" && !reading.files_through_store)
+    return OpenFolder(StrCat(open.location.logdir.path(), "/", RunPrefix(run)));
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(*open.store, RunPrefix(run)));
   std::vector<std::string> names;
   for (const StoredObject& object : objects) names.emplace_back(object.name());
@@ -185,7 +188,7 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
       ASSIGN_OR_RETURN(const std::size_t size, store->Read(key, 0, head));
       if (!HoldsEvents(std::string_view(head).substr(0, size))) continue;
     }
-    ASSIGN_OR_RETURN(OpenTrace trace, OpenObject(store, open.place.logdir.UrlOf(key), key, pool,
+    ASSIGN_OR_RETURN(OpenTrace trace, OpenObject(store, open.location.logdir.UrlOf(key), key, pool,
                                                  json ? &*json : nullptr));
     trace.run = run;
     traces.push_back(std::move(trace));
@@ -254,11 +257,11 @@ absl::StatusOr<std::string> StampOfTraces(const std::string& path) {
   return StampOfFiles(paths);
 }
 
-absl::StatusOr<std::string> NewestRun(const OpenPlace& open) {
+absl::StatusOr<std::string> NewestRun(const OpenLocation& open) {
   ASSIGN_OR_RETURN(const std::vector<std::string> folders, ListRuns(*open.store));
   const std::vector<std::string> newest = FirstRuns(*open.store, folders, 1);
   if (!newest.empty()) return newest.front();
-  const Logdir& logdir = open.place.logdir;
+  const Logdir& logdir = open.location.logdir;
   std::error_code error;
   if (logdir.scheme() == "file" && !fs::exists(logdir.path(), error))
     return absl::NotFoundError(StrCat("there is no directory ", logdir.path()));
@@ -290,7 +293,7 @@ std::optional<v1::Manifest> FindManifest(const std::string& place,
                                          const std::string& storage_config) {
   std::error_code error;
   if (fs::is_regular_file(place, error)) return std::nullopt;
-  const absl::StatusOr<OpenPlace> open = OpenRunPlace(place, storage_config);
+  const absl::StatusOr<OpenLocation> open = OpenRunLocation(place, storage_config);
   if (!open.ok()) return std::nullopt;
   const absl::StatusOr<std::string> run = RunOf(*open);
   return run.ok() ? ReadRun(*open->store, *run).manifest : std::nullopt;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/trace_json.h"
 #include "collector/trace/convert/align.h"
 #include "common/base/cancellation.h"
@@ -49,11 +49,11 @@ bool HasTraces(const std::string& folder);
 
 // A text that is another one after traces of the run were added, replaced or removed.
 absl::StatusOr<std::string> StampOfTraces(ObjectStore& store, const std::string& run);
-// The same for a file, or for the traces directly in a folder.
+// Like StampOfTraces(store, run), for a file or for the traces directly in a folder.
 absl::StatusOr<std::string> StampOfTraces(const std::string& path);
 
 // The name of the logdir's newest run. NotFound when there is none.
-absl::StatusOr<std::string> NewestRun(const OpenPlace& open);
+absl::StatusOr<std::string> NewestRun(const OpenLocation& open);
 
 // The manifest of the run that OpenTraces would open. nullopt for a single file, for a run that
 // another tool wrote, and when the manifest cannot be read.

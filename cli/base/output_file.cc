@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct OutputPlace {
+struct OutputLocation {
   std::string path{};   // Where links lead to, unless it is written directly.
   bool direct = false;  // A file that is renamed to it would replace what must be written.
 };
@@ -29,15 +29,15 @@ bool IsSystems(const fs::path& file) {
   return !error && (folder.starts_with("/dev/") || folder.starts_with("/proc/"));
 }
 
-absl::StatusOr<OutputPlace> PlaceOf(const std::string& path) {
+absl::StatusOr<OutputLocation> PlaceOf(const std::string& path) {
   constexpr int kMostLinks = 40;  // As many as Linux follows.
   fs::path at = path;
   for (int links = 0; links <= kMostLinks; ++links) {
     std::error_code error;
     const fs::file_status status = fs::symlink_status(at, error);
     if (!fs::is_symlink(status))
-      return OutputPlace{at.native(), fs::exists(status) && !fs::is_regular_file(status)};
-    if (IsSystems(at)) return OutputPlace{path, true};
+      return OutputLocation{at.native(), fs::exists(status) && !fs::is_regular_file(status)};
+    if (IsSystems(at)) return OutputLocation{.path = path, .direct = true};
     const fs::path target = fs::read_symlink(at, error);
     if (error) return absl::ErrnoToStatus(error.value(), StrCat("cannot write ", path));
     at = at.parent_path() / target;
@@ -48,7 +48,7 @@ absl::StatusOr<OutputPlace> PlaceOf(const std::string& path) {
 // Writes through zlib in both cases: its mode "T" does not compress.
 class GzipFile final : public OutputFile {
  public:
-  GzipFile(OutputPlace place, std::string hidden, gzFile file)
+  GzipFile(OutputLocation place, std::string hidden, gzFile file)
       : path_(std::move(place.path)), hidden_(std::move(hidden)), file_(file) {}
   ~GzipFile() override {
     if (file_ == nullptr) return;
@@ -92,12 +92,12 @@ class GzipFile final : public OutputFile {
 }  // namespace
 
 bool OutputFile::IsDirect(const std::string& path) {
-  const absl::StatusOr<OutputPlace> place = PlaceOf(path);
+  const absl::StatusOr<OutputLocation> place = PlaceOf(path);
   return place.ok() && place->direct;
 }
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
-  ASSIGN_OR_RETURN(OutputPlace place, PlaceOf(path));
+  ASSIGN_OR_RETURN(OutputLocation place, PlaceOf(path));
   std::string hidden = place.direct ? place.path : StrCat(place.path, ".", getpid(), ".partial");
   // 4 and T: the level of the compression, or none.
   const std::string mode =

@@ -33,7 +33,7 @@ bool SaidMore(const Processes& processes);
 // long it recorded, how long its profiler needed to stop, events, dropped events, and message and
 // note.
 std::string ProcessTable(const Processes& processes);
-// The same as a JSON array. Times are Unix times in ns; 0 = not known.
+// Like ProcessTable, as a JSON array. Times are Unix times in ns; 0 = not known.
 nlohmann::ordered_json ProcessesJson(const Processes& processes);
 
 }  // namespace strobe

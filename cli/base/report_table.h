@@ -1,4 +1,4 @@
-// Tables for people. Pure.
+// Human-readable tables. Pure.
 #pragma once
 #include <string>
 #include <vector>

@@ -26,7 +26,7 @@ void AddRunChoiceFlags(CLI::App& command, RunChoice& choice);
 void AddOlderThanFlag(CLI::App& command, RunChoice& choice);
 
 // Returns the names of the chosen runs, each of them once: first the ones that are named, then the
-// ones that are found. `named` is the run that the place itself names, as in ParseRunPlace, or
+// ones that are found. `named` is the run that the place itself names, as in ParseRunLocation, or
 // empty. Empty when the logdir has no such run. InvalidArgument when nothing is chosen or a flag is
 // wrong; otherwise the store's error.
 absl::StatusOr<std::vector<std::string>> ChooseRuns(ObjectStore& store, const std::string& named,

@@ -34,11 +34,11 @@ std::string SkewText(const v1::Manifest& manifest) {
 
 }  // namespace
 
-absl::StatusOr<RunPlace> ParseRunPlace(const std::string& text) {
+absl::StatusOr<RunLocation> ParseRunLocation(const std::string& text) {
   std::string path = text.substr(0, text.find('?'));
   const std::string query = text.substr(path.size());
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  RunPlace place;
+  RunLocation place;
   const std::size_t marker = path.rfind(StrCat("/", kRunsPrefix));
   if (marker != std::string::npos) {
     place.run = path.substr(marker + 1 + kRunsPrefix.size());

@@ -11,13 +11,13 @@
 namespace strobe {
 
 // A logdir, or one of its runs.
-struct RunPlace {
+struct RunLocation {
   Logdir logdir{};
   std::string run{};  // Empty when the text names the logdir.
 };
 // Accepts what Logdir::Parse accepts, and the URL of a run, which users copy from a request's
 // status. InvalidArgument says what to write.
-absl::StatusOr<RunPlace> ParseRunPlace(const std::string& text);
+absl::StatusOr<RunLocation> ParseRunLocation(const std::string& text);
 
 struct RunSummary {
   std::string run{};
@@ -39,7 +39,7 @@ std::vector<std::string> FirstRuns(ObjectStore& store, const std::vector<std::st
 // Reads the manifest of a run or, without a readable one, lists its objects. A failure becomes the
 // summary's problem.
 RunSummary ReadRun(ObjectStore& store, const std::string& run);
-// The same for many runs at a time, in their order.
+// Like ReadRun, for many runs at a time, in their order.
 std::vector<RunSummary> ReadRuns(ObjectStore& store, const std::vector<std::string>& runs);
 
 // A line for each run.

@@ -8,16 +8,17 @@
 namespace strobe {
 
 struct InspectFlags {
-  std::string place{}, storage_config{}, output = "table", plane{};
+  std::string location{}, storage_config{}, output = "table", plane{};
   std::size_t top = 10;  // Kinds of events for each plane.
   bool expect_device = false;
 };
 struct ReportFlags {
-  std::string place{}, other{}, storage_config{}, output = "table";  // other: "" = no comparison.
-  std::size_t top = 10;                                              // Operations of all workers.
+  std::string location{}, other{}, storage_config{},
+      output = "table";  // other: "" = no comparison.
+  std::size_t top = 10;  // Operations of all workers.
 };
 struct ConvertFlags {
-  std::string place{}, storage_config{}, to = "chrome", out{};
+  std::string location{}, storage_config{}, to = "chrome", out{};
   bool quiet = false, no_stats = false;
 };
 

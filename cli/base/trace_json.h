@@ -66,7 +66,7 @@ std::string PlainHead(std::string_view raw, std::size_t most = xplane::kHeadByte
 
 // Converts the file at `path`. What could not be read is told on stderr.
 absl::StatusOr<convert::OpenTrace> OpenTraceJson(const std::string& path);
-// The same for the bytes of a file in a store. `name` is for messages.
+// Converts the bytes of a file in a store. `name` is for messages.
 absl::StatusOr<convert::OpenTrace> ReadTraceJson(const std::string& name, std::string_view bytes);
 
 }  // namespace strobe

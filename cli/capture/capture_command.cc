@@ -11,11 +11,12 @@
 #include "capture/worker/grpc_worker.h"
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/progress_text.h"
 #include "cli/base/report_table.h"
 #include "cli/capture/addresses.h"
 #include "cli/capture/local_worker.h"
+#include "cli/capture/progress_event.h"
 #include "cli/capture/server_saves.h"
 #include "collector/store/stores.h"
 #include "common/base/duration.h"
@@ -38,20 +39,52 @@ void ShowProgress(const AttemptProgress& progress, int attempt, WallTime now, Pr
                    "in ", FormatDuration(std::max(progress.plan->instant - now, Nanos{0})));
   }
   if (!progress.waits_for.empty()) text += StrCat(", ", progress.waits_for);
-  if (progress.ended > 0) text += StrCat(", ", progress.ended, " ended");
+  if (progress.finished > 0) text += StrCat(", ", progress.finished, " ended");
   line.Show(text, StrCat(attempt, Name(progress.phase), progress.waits_for));
 }
+
+// Shows the progress on stderr: as a line for the user, or as events for a program.
+class CaptureProgress {
+ public:
+  explicit CaptureProgress(const CaptureFlags& flags)
+      : quiet_(flags.quiet), events_(flags.progress == "json"), line_(quiet_ || events_) {}
+
+  void Show(const AttemptProgress& progress, int attempt, WallTime now) {
+    if (!events_) return ShowProgress(progress, attempt, now, line_);
+    std::string event = ProgressEvent(progress, attempt);
+    if (event == shown_) return;
+    Write(event);
+    shown_ = std::move(event);
+  }
+  void ShowRetry(int attempt, const std::string& message, Nanos wait) {
+    Clear();
+    Write(events_
+              ? RetryEvent(attempt, message)
+              : StrCat("attempt ", attempt, ": ", message, "; again in ", FormatDuration(wait)));
+  }
+  void Clear() { line_.Clear(); }
+
+ private:
+  void Write(const std::string& text) {
+    if (!quiet_) std::cerr << text << "\n";
+  }
+
+  const bool quiet_, events_;
+  ProgressText line_;
+  std::string shown_;  // The last event.
+};
 
 // Runs one attempt to its end and passes the user's interrupts on to it.
 std::shared_ptr<const AttemptResult> RunAttempt(CaptureAttempt::Dependencies deps,
                                                 const CaptureSpec& spec, int number,
                                                 const std::vector<Target>& targets,
-                                                const Interrupts& interrupts, ProgressText& line) {
+                                                const Interrupts& interrupts,
+                                                CaptureProgress& shown) {
   const auto attempt = CaptureAttempt::Start(deps, spec, number, targets, [] {});
   while (true) {
     const AttemptProgress progress = attempt->progress();
     if (progress.phase == Phase::kDone) return progress.result;
-    ShowProgress(progress, number, deps.clock.WallNow(), line);
+    shown.Show(progress, number, deps.clock.WallNow());
     if (interrupts.count() == kEndEarly) attempt->EndEarly();
     if (interrupts.count() >= kCancel) attempt->Cancel("interrupted");
     usleep(20'000);
@@ -87,21 +120,19 @@ int RunCapture(const CaptureFlags& flags) {
   MixedConnector workers(clock, stores, sidecars, flags.risks);
   ThreadExecutor executor;
   ReportThread reporter(clock);
-  ProgressText line(flags.quiet);
+  CaptureProgress shown(flags);
   std::shared_ptr<const AttemptResult> result;
   for (int attempt = 1;; ++attempt) {
-    result = RunAttempt({clock, executor, workers, false, &reporter}, *spec, attempt, *targets,
-                        interrupts, line);
+    result = RunAttempt(
+        {.clock = clock, .executor = executor, .workers = workers, .reporter = &reporter}, *spec,
+        attempt, *targets, interrupts, shown);
     const std::optional<Nanos> wait = RetryAfter(*spec, *result);
     if (!wait || interrupts.count() > 0) break;
-    line.Clear();
-    if (!flags.quiet)
-      std::cerr << "attempt " << attempt << ": " << result->message << "; again in "
-                << FormatDuration(*wait) << "\n";
+    shown.ShowRetry(attempt, result->message, *wait);
     Pause(*wait, interrupts, 0);
     if (interrupts.count() > 0) break;  // This attempt's failure is what the user is told.
   }
-  line.Clear();
+  shown.Clear();
   if (flags.output == "json") {
     const absl::StatusOr<std::string> json = ManifestJson(ComposeManifest(*spec, *result));
     if (!json.ok()) return Complain(json.status());

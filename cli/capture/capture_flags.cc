@@ -99,7 +99,7 @@ absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
 absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec) {
   struct Flag {
     std::string_view name;
-    bool given;
+    bool is_set;
   };
   for (const Flag& flag : std::initializer_list<Flag>{
            {"--steps", spec.steps.has_value()},
@@ -113,7 +113,7 @@ absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec
            {"--max-bytes-per-worker", spec.max_bytes > 0},
            {"--abort-slowdown", spec.abort_slowdown_percent > 0},
        }) {
-    if (flag.given)
+    if (flag.is_set)
       return absl::InvalidArgumentError(
           StrCat(flag.name, " cannot be combined with ",
                  flags.server_saves ? "--server-saves" : "--worker-list",
@@ -129,7 +129,7 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
   CaptureSpec spec;
   spec.request = StrCat("strobe capture on ", workers, " workers");
   spec.uid = StrCat("cli-", getpid(), "-", ToUnixNanos(now));
-  spec.logdir = AbsolutePlace(flags.logdir);
+  spec.logdir = AbsoluteLocation(flags.logdir);
   RETURN_IF_ERROR(Logdir::Parse(spec.logdir).status());
   spec.run = flags.run.empty()
                  ? DefaultRunName(now, "capture", StrCat(ToUnixNanos(now) % 100'000'000))
@@ -214,6 +214,7 @@ void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
                   "record this many training steps, the same on all workers, instead of a window "
                   "of time; --duration applies only if the workers report no steps [by time]")
       ->check(CLI::Range(1, 10000));
+  command.option_defaults()->group("When it records");
   command.add_option("--at-step", flags.at_step,
                      "with --steps, the first step: a number, *N for the next multiple of N, or "
                      "next [next]");
@@ -237,6 +238,7 @@ void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
 }
 
 void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
+  command.option_defaults()->group("Which workers, and when the capture succeeds");
   command
       .add_option("--on-late-start", flags.on_late_start,
                   "what to do with a trace that does not cover the whole window: Keep or Discard")
@@ -259,6 +261,7 @@ void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
                   "of each worker, record only the processes with these local ranks, such as 0")
       ->delimiter(',')
       ->check(CLI::Range(0, 999'999'999));
+  command.option_defaults()->group("What it may cost the job");
   command
       .add_option("--max-bytes-per-worker", flags.max_bytes,
                   "refuse traces that are larger than this quantity of bytes, such as 512Mi [no "
@@ -280,6 +283,7 @@ void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
 }
 
 void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
+  command.option_defaults()->group("What it records");
   command
       .add_option("--host-tracer-level", flags.host,
                   "what to record on the host: Disabled (nothing), Critical (annotations), Info "
@@ -304,33 +308,29 @@ void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
       ->default_str(std::string(kSwitchLevels[0]))
       ->type_name("LEVEL")
       ->transform(LevelText(kSwitchLevels));
-  command.add_flag("--shapes", flags.shapes,
-                   "PyTorch only: record the shapes and types of operators' inputs");
+  command.option_defaults()->group("What PyTorch records besides");
+  command.add_flag("--shapes", flags.shapes, "record the shapes and types of operators' inputs");
   command.add_flag("--stacks", flags.stacks,
-                   "PyTorch only: record every Python function, which slows the trainer down");
-  command.add_flag("--memory", flags.memory, "PyTorch only: record memory allocations");
-  command.add_flag(
-      "--flops", flags.flops,
-      "PyTorch only: estimate operators' floating-point operations; includes --shapes");
-  command.add_flag("--modules", flags.modules,
-                   "PyTorch only: record calls of modules; includes --stacks");
+                   "record every Python function, which slows the trainer down");
+  command.add_flag("--memory", flags.memory, "record memory allocations");
+  command.add_flag("--flops", flags.flops,
+                   "estimate operators' floating-point operations; includes --shapes");
+  command.add_flag("--modules", flags.modules, "record calls of modules; includes --stacks");
   command.add_flag("--keep-original", flags.keep_original,
-                   "PyTorch only: keep the profiler's own JSON file next to the trace");
+                   "keep the profiler's own JSON file next to the trace");
 }
 
 void AddStockServerFlags(CLI::App& command, CaptureFlags& flags) {
-  command.add_flag(
-      "--server-saves", flags.server_saves,
-      "stock profiler servers only: each server writes its trace to the logdir itself; "
-      "the skew cannot be measured then");
-  command.add_flag(
-      "--host-tracing-on-old-servers", flags.risks.host_tracing_on_old_servers,
-      "stock profiler servers only: also record host annotations through servers from before 2026; "
-      "this crashes trainers with jaxlib 0.5.0 to 0.8.3 and without TensorFlow");
-  command.add_flag(
-      "--gpu-tracing-by-servers", flags.risks.gpu_tracing_by_servers,
-      "stock profiler servers only: also record NVIDIA GPUs through servers of this machine; the "
-      "end of such a recording can take the GPU from the program");
+  command.option_defaults()->group("Stock profiler servers");
+  command.add_flag("--server-saves", flags.server_saves,
+                   "each server writes its trace to the logdir itself; "
+                   "the skew cannot be measured then");
+  command.add_flag("--host-tracing-on-old-servers", flags.risks.host_tracing_on_old_servers,
+                   "also record host annotations through servers from before 2026; "
+                   "this crashes trainers with jaxlib 0.5.0 to 0.8.3 and without TensorFlow");
+  command.add_flag("--gpu-tracing-by-servers", flags.risks.gpu_tracing_by_servers,
+                   "also record NVIDIA GPUs through servers of this machine; the "
+                   "end of such a recording can take the GPU from the program");
   command.add_option("--worker-list", flags.worker_list,
                      "Cloud TPU only: comma-separated list of the slice's workers; the master "
                      "named by --workers profiles them");
@@ -349,15 +349,21 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
                   "where to store the run: a path or a URL that every sidecar can write to")
       ->required();
   command.add_option("--run", flags.run, "name of the run [<time>_capture_<digits>]");
+  command.add_flag(
+      "--insecure-plaintext", flags.insecure_plaintext,
+      "connect to workers without TLS; required, because this command has no certificates");
   AddTimeFlags(command, flags);
   AddRuleFlags(command, flags);
   AddTracerFlags(command, flags);
   AddStockServerFlags(command, flags);
-  command.add_flag(
-      "--insecure-plaintext", flags.insecure_plaintext,
-      "connect to workers without TLS; required, because this command has no certificates");
+  command.option_defaults()->group(kCommonFlags);
   AddStorageConfigFlag(command, flags.storage_config);
   AddOutputFlag(command, flags.output, " with the run's manifest");
+  command
+      .add_option("--progress", flags.progress,
+                  "how stderr shows the progress: text, or json with one event per line")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
   command.add_flag("--quiet", flags.quiet, "show no progress");
   command.footer(
       "Examples:\n"

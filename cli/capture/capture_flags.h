@@ -18,7 +18,7 @@ struct CaptureFlags {
   std::string workers{}, logdir{}, run{}, worker_list{}, storage_config{};
   std::string duration = "1s", delay{}, ready_timeout = "0s", guard{}, max_skew{},
               collect_timeout{};
-  std::string on_late_start = "Keep", min_workers = "100%", output = "table";
+  std::string on_late_start = "Keep", min_workers = "100%", output = "table", progress = "text";
   std::string at_step{}, look_back{};
   unsigned steps = 0;  // 0 = a window of time.
   int attempts = 3;

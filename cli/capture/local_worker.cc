@@ -19,7 +19,7 @@ namespace {
 // The sidecar that runs in pods, here in this process and reached without a port.
 class LocalSidecar {
  public:
-  LocalSidecar(const Clock& clock, StoreOpener& stores, ProbeTurns& turns, DeferredDeleter& deleter,
+  LocalSidecar(const Clock& clock, StoreOpener& stores, ProbeSlots& slots, DeferredDeleter& deleter,
                const Target& target, const ServerRisks& risks)
       : source_(clock, {.addresses = {target.address}, .risks = risks}),
         delivery_(clock, stores, nullptr),
@@ -29,7 +29,7 @@ class LocalSidecar {
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     worker_ =
-        WorkerOver(clock, turns, deleter, server_->InProcessChannel(grpc::ChannelArguments()));
+        WorkerOver(clock, slots, deleter, server_->InProcessChannel(grpc::ChannelArguments()));
   }
   ~LocalSidecar() {
     worker_.reset();
@@ -53,11 +53,11 @@ class LocalSidecar {
 // A sidecar, until its first answer shows that it is a stock profiler server.
 class MixedWorker final : public Worker, public std::enable_shared_from_this<MixedWorker> {
  public:
-  MixedWorker(const Clock& clock, StoreOpener& stores, ProbeTurns& turns, DeferredDeleter& deleter,
+  MixedWorker(const Clock& clock, StoreOpener& stores, ProbeSlots& slots, DeferredDeleter& deleter,
               Target target, const ServerRisks& risks, std::shared_ptr<Worker> sidecar)
       : clock_(clock),
         stores_(stores),
-        turns_(turns),
+        slots_(slots),
         deleter_(deleter),
         target_(std::move(target)),
         risks_(risks),
@@ -103,7 +103,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
   void CheckStock(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) {
     {
       MutexLock lock(&mutex_);
-      local_ = std::make_unique<LocalSidecar>(clock_, stores_, turns_, deleter_, target_, risks_);
+      local_ = std::make_unique<LocalSidecar>(clock_, stores_, slots_, deleter_, target_, risks_);
     }
     // The probe measured this machine's clock. That is the trainer's clock only if it runs here
     // too.
@@ -121,7 +121,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 
   const Clock& clock_;
   StoreOpener& stores_;
-  ProbeTurns& turns_;
+  ProbeSlots& slots_;
   DeferredDeleter& deleter_;
   const Target target_;
   const ServerRisks risks_;
@@ -133,7 +133,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 }  // namespace
 
 std::shared_ptr<Worker> MixedConnector::Connect(const Target& target) {
-  return deleter_.Own(new MixedWorker(clock_, stores_, turns_, deleter_, target, risks_,
+  return deleter_.Own(new MixedWorker(clock_, stores_, slots_, deleter_, target, risks_,
                                       sidecars_.Connect(target)));
 }
 

@@ -4,7 +4,7 @@
 
 #include "capture/ports.h"
 #include "capture/worker/deferred_deleter.h"
-#include "capture/worker/probe_turns.h"
+#include "capture/worker/probe_slots.h"
 #include "collector/store/object_store.h"
 #include "common/base/clock.h"
 #include "sidecar/source/base/server_risks.h"
@@ -26,7 +26,7 @@ class MixedConnector final : public WorkerConnector {
   StoreOpener& stores_;
   WorkerConnector& sidecars_;
   const ServerRisks risks_;
-  ProbeTurns turns_;
+  ProbeSlots slots_;
   DeferredDeleter deleter_;  // Last: its destructor waits for calls, which use the rest.
 };
 

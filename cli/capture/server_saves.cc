@@ -11,8 +11,9 @@
 #include "capture/start_plan.h"
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/runs.h"
+#include "cli/capture/progress_event.h"
 #include "collector/store/logdir.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
@@ -235,15 +236,19 @@ std::string SavedTable(const CaptureSpec& spec, const AttemptResult& result) {
 int RunServerSaves(const CaptureFlags& flags, const CaptureSpec& spec,
                    const std::vector<Target>& targets, const Clock& clock) {
   const Interrupts interrupts(kCancelCalls);
-  const SaveSession session{flags, spec, targets, clock, interrupts};
+  const SaveSession session{
+      .flags = flags, .spec = spec, .targets = targets, .clock = clock, .interrupts = interrupts};
   AttemptResult result;
   for (int attempt = 1;; ++attempt) {
     result = SaveOnce(session, attempt);
     const bool done = result.succeeded || attempt >= spec.attempts || !IsCurable(result);
     if (done || interrupts.count() > 0) break;
+    const std::string reached = StrCat(result.ok, " of ", result.workers.size(), " workers Ok");
     if (!flags.quiet)
-      std::cerr << "attempt " << attempt << ": " << result.ok << " of " << result.workers.size()
-                << " workers Ok; again\n";
+      std::cerr << (flags.progress == "json"
+                        ? RetryEvent(attempt, reached)
+                        : StrCat("attempt ", attempt, ": ", reached, "; again"))
+                << "\n";
     PauseOneSecond(interrupts, 0);
     if (interrupts.count() > 0) break;
   }

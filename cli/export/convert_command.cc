@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/open_traces.h"
 #include "cli/base/output_file.h"
 #include "cli/base/report_table.h"
@@ -93,7 +93,8 @@ absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& open
                    const AlignedTraces& traces, const Sink& sink) {
   if (flags.to == "index") return WriteIndex(flags, opened, traces, sink);
   // A single JSON trace is written as the XSpace that opening it has made.
-  if (flags.to == "xplane" && opened.size() == 1 && std::filesystem::is_regular_file(flags.place) &&
+  if (flags.to == "xplane" && opened.size() == 1 &&
+      std::filesystem::is_regular_file(flags.location) &&
       std::holds_alternative<std::unique_ptr<const std::string>>(opened[0].content))
     return sink(opened[0].bytes());
   if (flags.to == "xplane") return convert::WriteMergedSpace(traces, sink);
@@ -157,7 +158,7 @@ absl::Status WriteWhole(const ConvertFlags& flags, const std::vector<OpenTrace>&
 
 absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
   ASSIGN_OR_RETURN(const std::vector<OpenTrace> opened,
-                   OpenTraces(flags.place, flags.storage_config));
+                   OpenTraces(flags.location, flags.storage_config));
   absl::StatusOr<AlignedTraces> traces = convert::AlignTraces(opened);
   RETURN_IF_ERROR(convert::Unchanged(opened, traces.status()));
   const absl::Status status = WriteWhole(flags, opened, *traces, written);
@@ -179,7 +180,7 @@ void AddSharedFlags(CLI::App& command, ConvertFlags& flags, const std::string& a
 void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
   command
       .add_option(
-          "place", flags.place,
+          "place", flags.location,
           "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz), a run, or a logdir "
           "(then its newest run)")
       ->required();
@@ -217,7 +218,8 @@ void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
 
 void AddMergeFlags(CLI::App& command, ConvertFlags& flags) {
   flags.to = "xplane";
-  command.add_option("place", flags.place, "a run, or a logdir (then its newest run)")->required();
+  command.add_option("place", flags.location, "a run, or a logdir (then its newest run)")
+      ->required();
   command
       .add_option("-o,--out", flags.out,
                   "the .xplane.pb file to write; XProf finds it in "

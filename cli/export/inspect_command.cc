@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/open_traces.h"
 #include "cli/base/process_table.h"
 #include "cli/base/report_table.h"
@@ -49,7 +49,10 @@ std::vector<StepSummary> SumSteps(const std::vector<analysis::Step>& steps) {
     auto sum = std::find_if(sums.begin(), sums.end(),
                             [&](const StepSummary& s) { return s.name == step.name; });
     if (sum == sums.end()) {
-      sums.push_back({std::string(step.name), {}, step.number, step.number});
+      sums.push_back({.name = std::string(step.name),
+                      .lengths_ps = {},
+                      .first = step.number,
+                      .last = step.number});
       sum = sums.end() - 1;
     }
     sum->lengths_ps.push_back(step.end_ps - step.begin_ps);
@@ -212,7 +215,7 @@ Json ToJson(const Inspected& worker) {
 absl::StatusOr<std::vector<Inspected>> InspectAll(const std::vector<OpenTrace>& traces,
                                                   const InspectFlags& flags) {
   ASSIGN_OR_RETURN(AlignedTraces aligned, convert::AlignTraces(traces));
-  const std::optional<v1::Manifest> manifest = FindManifest(flags.place, flags.storage_config);
+  const std::optional<v1::Manifest> manifest = FindManifest(flags.location, flags.storage_config);
   std::vector<Inspected> workers;
   std::set<std::string> with_trace;
   for (const WorkerTrace& trace : aligned.workers) {
@@ -243,7 +246,7 @@ absl::StatusOr<std::vector<Inspected>> InspectAll(const std::vector<OpenTrace>& 
 void AddInspectFlags(CLI::App& command, InspectFlags& flags) {
   command
       .add_option(
-          "place", flags.place,
+          "place", flags.location,
           "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz), a run, or a logdir "
           "(then its newest run)")
       ->required();
@@ -268,7 +271,7 @@ void AddInspectFlags(CLI::App& command, InspectFlags& flags) {
 
 int RunInspect(const InspectFlags& flags) {
   const absl::StatusOr<std::vector<OpenTrace>> traces =
-      OpenTraces(flags.place, flags.storage_config);
+      OpenTraces(flags.location, flags.storage_config);
   if (!traces.ok()) return Complain(traces.status());
   const absl::StatusOr<std::vector<Inspected>> workers = InspectAll(*traces, flags);
   // The whole text is made before any of it is printed. Names refer to the mapped files, so that a

@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/stop_at_signal.h"
 #include "cli/fleet/fleet_run.h"
 #include "common/base/json_text.h"
@@ -45,8 +45,9 @@ class ScratchRoot {
 };
 
 // The runs of this process's share, oldest first: their traces are complete.
-absl::StatusOr<std::vector<std::string>> OwnRuns(const OpenPlace& from, const FleetShare& share) {
-  if (!from.place.run.empty())
+absl::StatusOr<std::vector<std::string>> OwnRuns(const OpenLocation& from,
+                                                 const FleetShare& share) {
+  if (!from.location.run.empty())
     return absl::InvalidArgumentError("give a logdir; strobe convert makes tables of a single run");
   ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*from.store));
   std::erase_if(runs, [&](const std::string& run) { return !IsOfShare(share, run); });
@@ -60,12 +61,12 @@ struct FleetTotals {
   bool damaged = false, failed = false, interrupted = false;
 };
 
-void ConvertAll(const FleetFlags& flags, const FleetPlaces& places,
+void ConvertAll(const FleetFlags& flags, const FleetLocations& locations,
                 const std::vector<std::string>& runs, const Cancellation& stop,
                 FleetTotals& totals) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if ((totals.interrupted = stop.cancelled())) return;
-    FleetResult result = ConvertFleetRun(places, runs[i], !flags.no_stats, stop);
+    FleetResult result = ConvertFleetRun(locations, runs[i], !flags.no_stats, stop);
     if ((totals.interrupted = !result.status.ok() && stop.cancelled())) return;
     if (!result.status.ok()) (IsHopeless(result.status) ? totals.damaged : totals.failed) = true;
     if (!flags.quiet)
@@ -84,24 +85,25 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
     return absl::InvalidArgumentError(
         StrCat("there is no share ", flags.share.index, " of ", flags.share.of));
   const StoreLimits limits{.cancellation = &stop};
-  ASSIGN_OR_RETURN(const OpenPlace from, OpenRunPlace(flags.place, flags.storage_config, limits));
-  ASSIGN_OR_RETURN(const OpenPlace to, OpenRunPlace(flags.out, flags.storage_config, limits));
-  if (!to.place.run.empty())
+  ASSIGN_OR_RETURN(const OpenLocation from,
+                   OpenRunLocation(flags.location, flags.storage_config, limits));
+  ASSIGN_OR_RETURN(const OpenLocation to, OpenRunLocation(flags.out, flags.storage_config, limits));
+  if (!to.location.run.empty())
     return absl::InvalidArgumentError(
         "tables cannot be written into a run; give another directory");
   ASSIGN_OR_RETURN(const std::vector<std::string> runs, OwnRuns(from, flags.share));
   ASSIGN_OR_RETURN(const std::unique_ptr<ScratchRoot> scratch, ScratchRoot::Create(flags.scratch));
   std::unique_ptr<storage::Stores> undo_stores;  // Outlives the stores that it opened.
   const auto open_to_undo = [&]() -> absl::StatusOr<std::unique_ptr<ObjectStore>> {
-    ASSIGN_OR_RETURN(OpenPlace again,
-                     OpenRunPlace(flags.out, flags.storage_config,
-                                  {.deadline = SystemClock().MonoNow() + kUndoTime}));
+    ASSIGN_OR_RETURN(OpenLocation again,
+                     OpenRunLocation(flags.out, flags.storage_config,
+                                     {.deadline = SystemClock().MonoNow() + kUndoTime}));
     undo_stores = std::move(again.stores);
     return std::move(again.store);
   };
   FleetTotals totals;
   ConvertAll(flags,
-             {.logdir = AbsolutePlace(flags.place),
+             {.logdir = AbsoluteLocation(flags.location),
               .from = from.store.get(),
               .to = to.store.get(),
               .open_to_undo = open_to_undo,
@@ -113,7 +115,7 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
 
 int PrintJob(const FleetFlags& flags) {
   cluster::FleetJobOptions options = flags.job;
-  options.logdir = flags.place;
+  options.logdir = flags.location;
   options.out = flags.out;
   options.stats = !flags.no_stats;
   options.hopeless_exit_codes = {kExitWrongFlags, cluster::kExitBadRuns};
@@ -151,7 +153,7 @@ void AddJobFlags(CLI::App& command, FleetFlags& flags) {
 }  // namespace
 
 void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
-  command.add_option("logdir", flags.place, "the logdir whose runs are converted")->required();
+  command.add_option("logdir", flags.location, "the logdir whose runs are converted")->required();
   command.add_option("--to", flags.to, "parquet: the tables of docs/reference/tables.md")
       ->capture_default_str()
       ->check(CLI::IsMember({"parquet"}));
@@ -179,7 +181,7 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
       "Examples:\n"
       "  strobe fleet /nfs/logs --to parquet --out /nfs/tables\n"
       "  strobe fleet s3://bucket/logs --to parquet --out s3://bucket/tables --workers 64 \\\n"
-      "    --image registry.example.com/strobe-sidecar:1.0 --service-account traces |\n"
+      "    --image registry.example.com/strobe-viewer:1.0 --service-account traces |\n"
       "    kubectl apply -n ml -f -\n"
       "Exit code: 0 all runs are done, 1 not all and trying again may help, 2 a flag is wrong, 3 "
       "traces of some runs are damaged and all others are done.");

@@ -9,7 +9,7 @@
 namespace strobe {
 
 struct FleetFlags {
-  std::string place{}, out{}, to = "parquet", storage_config{}, scratch{};
+  std::string location{}, out{}, to = "parquet", storage_config{}, scratch{};
   bool no_stats = false, quiet = false;
   FleetShare share{};
   cluster::FleetJobOptions job{};

@@ -61,9 +61,9 @@ std::string PlaceOfRun(const std::string& logdir, const std::string& run) {
 
 class FleetConversion {
  public:
-  FleetConversion(const FleetPlaces& places, const std::string& run, bool stats,
+  FleetConversion(const FleetLocations& locations, const std::string& run, bool stats,
                   const Cancellation& stop)
-      : places_(places), run_(run), stats_(stats), stop_(stop), row_{.run = run} {}
+      : locations_(locations), run_(run), stats_(stats), stop_(stop), row_{.run = run} {}
 
   FleetResult Run() {
     const auto began = std::chrono::steady_clock::now();
@@ -93,7 +93,7 @@ class FleetConversion {
       RETURN_IF_ERROR(RemoveStale({}));
       return false;
     }
-    const ScratchFolder scratch(StrCat(places_.scratch, "/", UrlEncode(run_)));
+    const ScratchFolder scratch(StrCat(locations_.scratch, "/", UrlEncode(run_)));
     RETURN_IF_ERROR(WriteTables(scratch.path()));
     ASSIGN_OR_RETURN(const std::string after, IdentityNow());
     if (after != row_.identity)
@@ -103,7 +103,7 @@ class FleetConversion {
   }
 
   absl::StatusOr<std::string> IdentityNow() {
-    ASSIGN_OR_RETURN(std::vector<StoredObject> objects, ListAll(*places_.from, RunPrefix(run_)));
+    ASSIGN_OR_RETURN(std::vector<StoredObject> objects, ListAll(*locations_.from, RunPrefix(run_)));
     traces_ = row_.trace_bytes = 0;
     for (const StoredObject& object : objects) {
       if (!IsFleetTrace(object)) continue;
@@ -115,7 +115,8 @@ class FleetConversion {
 
   // The destination's row of the run; none if it cannot be read.
   std::optional<FleetRun> FormerRow() {
-    const absl::StatusOr<std::string> text = GetText(*places_.to, FleetRowKey(run_), kMaxRowBytes);
+    const absl::StatusOr<std::string> text =
+        GetText(*locations_.to, FleetRowKey(run_), kMaxRowBytes);
     if (!text.ok()) return std::nullopt;
     absl::StatusOr<FleetRun> row = ReadFleetRun(*text);
     return row.ok() ? std::optional(*std::move(row)) : std::nullopt;
@@ -124,7 +125,7 @@ class FleetConversion {
   absl::Status WriteTables(const std::string& folder) {
     ASSIGN_OR_RETURN(std::shared_ptr<FetchPool> pool, FetchPool::Create(kFleetFetching));
     ASSIGN_OR_RETURN(const std::vector<convert::OpenTrace> opened,
-                     OpenTraces(PlaceOfRun(places_.logdir, run_), places_.storage_config,
+                     OpenTraces(PlaceOfRun(locations_.logdir, run_), locations_.storage_config,
                                 {.pool = std::move(pool), .cancellation = &stop_}));
     const absl::StatusOr<convert::AlignedTraces> traces = convert::AlignTraces(opened);
     RETURN_IF_ERROR(convert::Unchanged(opened, traces.status()));
@@ -150,7 +151,7 @@ class FleetConversion {
   absl::Status BeginToPublish() {
     published_ = true;
     const std::string row[] = {FleetRowKey(run_)};
-    return places_.to->Delete(row);
+    return locations_.to->Delete(row);
   }
 
   absl::Status Publish(const ScratchFolder& scratch) {
@@ -162,7 +163,7 @@ class FleetConversion {
       keys.insert(key);
     }
     RETURN_IF_ERROR(RemoveStale(keys));
-    return PutText(*places_.to, FleetReportKey(run_), report_);
+    return PutText(*locations_.to, FleetReportKey(run_), report_);
   }
 
   // An object with the same bytes is left alone, so that two processes that do the same work do
@@ -171,28 +172,28 @@ class FleetConversion {
     ASSIGN_OR_RETURN(const std::unique_ptr<storage::FileBytes> bytes,
                      storage::FileBytes::Open(path));
     ASSIGN_OR_RETURN(const std::string sha256, storage::HashBytes(*bytes));
-    const absl::Status status = storage::Upload(*places_.to, key, *bytes, {.sha256 = sha256});
+    const absl::Status status = storage::Upload(*locations_.to, key, *bytes, {.sha256 = sha256});
     if (!absl::IsAlreadyExists(status)) return status;
     const std::string former[] = {key};
-    RETURN_IF_ERROR(places_.to->Delete(former));
-    return storage::Upload(*places_.to, key, *bytes, {.sha256 = sha256});
+    RETURN_IF_ERROR(locations_.to->Delete(former));
+    return storage::Upload(*locations_.to, key, *bytes, {.sha256 = sha256});
   }
 
   // Deletes tables of workers that the run has no more.
   absl::Status RemoveStale(const std::set<std::string>& keys) {
     std::vector<std::string> stale;
     for (const std::string& prefix : FleetPrefixes(run_)) {
-      RETURN_IF_ERROR(places_.to->List(prefix, [&](const StoredObject& object) {
+      RETURN_IF_ERROR(locations_.to->List(prefix, [&](const StoredObject& object) {
         if (!keys.contains(object.key)) stale.push_back(object.key);
         return true;
       }));
     }
-    return stale.empty() ? absl::OkStatus() : places_.to->Delete(stale);
+    return stale.empty() ? absl::OkStatus() : locations_.to->Delete(stale);
   }
 
   absl::Status PublishRow() {
     if (stop_.cancelled()) return absl::CancelledError("interrupted");
-    return PutText(*places_.to, FleetRowKey(run_), FleetRunJson(row_));
+    return PutText(*locations_.to, FleetRowKey(run_), FleetRunJson(row_));
   }
 
   // Marks the run as failed. What an earlier conversion made of it stays, unless the error shows
@@ -204,19 +205,19 @@ class FleetConversion {
     if (!published_ && (stopped || (former_ && !IsHopeless(status)))) return;
     Undo();
     // The row only informs people and queries, so a failure to write it changes nothing.
-    if (!stopped) (void)PutText(*places_.to, FleetRowKey(run_), FleetRunJson(row_));
+    if (!stopped) (void)PutText(*locations_.to, FleetRowKey(run_), FleetRunJson(row_));
   }
 
   // Best effort, because the store itself may have failed.
   void Undo() {
-    const absl::StatusOr<std::unique_ptr<ObjectStore>> to = places_.open_to_undo();
+    const absl::StatusOr<std::unique_ptr<ObjectStore>> to = locations_.open_to_undo();
     if (!to.ok()) return;
     const std::string row[] = {FleetRowKey(run_)};
     (void)(*to)->Delete(row);
     for (const std::string& prefix : FleetPrefixes(run_)) (void)DeleteBelow(**to, prefix);
   }
 
-  const FleetPlaces& places_;
+  const FleetLocations& locations_;
   const std::string& run_;
   const bool stats_;
   const Cancellation& stop_;
@@ -229,9 +230,9 @@ class FleetConversion {
 
 }  // namespace
 
-FleetResult ConvertFleetRun(const FleetPlaces& places, const std::string& run, bool stats,
+FleetResult ConvertFleetRun(const FleetLocations& locations, const std::string& run, bool stats,
                             const Cancellation& stop) {
-  return FleetConversion(places, run, stats, stop).Run();
+  return FleetConversion(locations, run, stats, stop).Run();
 }
 
 }  // namespace strobe

@@ -9,7 +9,7 @@
 
 namespace strobe {
 
-struct FleetPlaces {
+struct FleetLocations {
   std::string logdir{};  // As the user named it.
   ObjectStore* from = nullptr;
   ObjectStore* to = nullptr;
@@ -30,7 +30,7 @@ struct FleetResult {
 // made in `scratch` first. What is uploaded becomes complete with the row, and is deleted again if
 // that fails; a process that is killed in between leaves tables without a row, which the next one
 // replaces. Cancelled soon after `stop` is set; nothing is left of the run's tables then.
-FleetResult ConvertFleetRun(const FleetPlaces& places, const std::string& run, bool stats,
+FleetResult ConvertFleetRun(const FleetLocations& locations, const std::string& run, bool stats,
                             const Cancellation& stop);
 
 }  // namespace strobe

@@ -22,6 +22,7 @@ struct FieldFlag {
   Kind kind = Kind::kText;
   std::string_view type;  // Shown in the help: "DURATION".
   std::string_view help;
+  std::string_view group{};  // Its heading in the help; empty for a common flag.
 };
 // --steps, --duration and so on. --at-step is not among them, because its value chooses the field.
 std::span<const FieldFlag> FieldFlags();

@@ -19,17 +19,18 @@ using Level = Finding::Level;
 // A right that the commands need in the namespace.
 struct Right {
   std::string_view group, resource, verb;
-  bool needed;             // No capture without it.
-  std::string_view use{};  // What it is for.
+  enum { kOptional, kNeeded } needed;  // Whether there is no capture without it.
+  std::string_view use{};              // What it is for.
 };
 constexpr std::array<Right, 7> kRights = {{
-    {kApiGroup, kRequestsResource, "create", true, "to ask for a capture"},
-    {"", "pods", kProfileVerb, true, "to have pods recorded"},
-    {kApiGroup, kRequestsResource, "get", true, "to see how the capture goes"},
-    {kApiGroup, kRequestsResource, "watch", true, "to see how the capture goes"},
-    {kApiGroup, kRequestsResource, "list", false, "for kubectl strobe ls"},
-    {kApiGroup, kRequestsResource, "patch", false, "to cancel a capture"},
-    {kApiGroup, kRequestsResource, "delete", false, "to delete requests, also that of a check"},
+    {kApiGroup, kRequestsResource, "create", Right::kNeeded, "to ask for a capture"},
+    {"", "pods", kProfileVerb, Right::kNeeded, "to have pods recorded"},
+    {kApiGroup, kRequestsResource, "get", Right::kNeeded, "to see how the capture goes"},
+    {kApiGroup, kRequestsResource, "watch", Right::kNeeded, "to see how the capture goes"},
+    {kApiGroup, kRequestsResource, "list", Right::kOptional, "for kubectl strobe ls"},
+    {kApiGroup, kRequestsResource, "patch", Right::kOptional, "to cancel a capture"},
+    {kApiGroup, kRequestsResource, "delete", Right::kOptional,
+     "to delete requests, also that of a check"},
 }};
 constexpr std::string_view kBindProfiler =
     "Ask an administrator for the chart's ClusterRole ...-profiler in this namespace: kubectl "
@@ -77,18 +78,28 @@ Finding WorkerFinding(const StatusPreflight& told) {
 Finding EarlyEndFinding(const Condition& end) {
   const std::string message = StrCat(end.reason, ": ", end.message);
   if (end.reason == "NotAllowed" && Contains(end.message, "may not profile"))
-    return {Level::kFailed, "access", message, std::string(kBindProfiler)};
+    return {.level = Level::kFailed,
+            .subject = "access",
+            .message = message,
+            .remedy = std::string(kBindProfiler)};
   if (end.reason == "NotAllowed" || end.reason == "WaitingForPolicy") {
-    return {Level::kFailed, "policy", message,
-            "Ask for what the policy allows, or ask an administrator to change it."};
+    return {.level = Level::kFailed,
+            .subject = "policy",
+            .message = message,
+            .remedy = "Ask for what the policy allows, or ask an administrator to change it."};
   }
   if (end.reason == "NotAdmitted") {
-    return {Level::kFailed, "admission", message,
-            "Check that Strobe's webhooks are installed and that its operator is ready."};
+    return {.level = Level::kFailed,
+            .subject = "admission",
+            .message = message,
+            .remedy = "Check that Strobe's webhooks are installed and that its operator is ready."};
   }
-  return {Level::kFailed, "target", message,
-          "Name a job whose pods exist and have the sidecar: label its pod template, or the "
-          "namespace, strobe.dev/inject=true and recreate the pods."};
+  return {.level = Level::kFailed,
+          .subject = "target",
+          .message = message,
+          .remedy =
+              "Name a job whose pods exist and have the sidecar: label its pod template, or the "
+              "namespace, strobe.dev/inject=true and recreate the pods."};
 }
 
 }  // namespace
@@ -96,11 +107,16 @@ Finding EarlyEndFinding(const Condition& end) {
 Finding InstallationFinding(const std::string& resources) {
   for (const char* crd : {kRequestsDefinition, kPoliciesDefinition}) {
     if (!Contains(resources, crd)) {
-      return {Level::kFailed, "installation", StrCat("the API server does not know ", crd),
-              std::string(kInstall)};
+      return {.level = Level::kFailed,
+              .subject = "installation",
+              .message = StrCat("the API server does not know ", crd),
+              .remedy = std::string(kInstall)};
     }
   }
-  return {Level::kOk, "installation", "the API server knows Strobe's resources", ""};
+  return {.level = Level::kOk,
+          .subject = "installation",
+          .message = "the API server knows Strobe's resources",
+          .remedy = ""};
 }
 
 std::vector<Json> AccessReviews(const std::string& ns) {
@@ -126,13 +142,17 @@ std::vector<Finding> AccessFindings(const nlohmann::json& reviews) {
                  kube::Member(kube::Member(review, "status"), "allowed") == true;
         });
     if (allowed) continue;
-    findings.push_back({right.needed ? Level::kFailed : Level::kWarning, "access",
-                        StrCat("you may not ", right.verb, " ", right.resource,
-                               " in this namespace, which is needed ", right.use),
-                        std::string(kBindProfiler)});
+    findings.push_back({.level = right.needed == Right::kNeeded ? Level::kFailed : Level::kWarning,
+                        .subject = "access",
+                        .message = StrCat("you may not ", right.verb, " ", right.resource,
+                                          " in this namespace, which is needed ", right.use),
+                        .remedy = std::string(kBindProfiler)});
   }
   if (findings.empty())
-    findings.push_back({Level::kOk, "access", "you may capture in this namespace", ""});
+    findings.push_back({.level = Level::kOk,
+                        .subject = "access",
+                        .message = "you may capture in this namespace",
+                        .remedy = ""});
   return findings;
 }
 
@@ -142,13 +162,18 @@ Finding RefusalFinding(const absl::Status& refusal) {
     remedy = "Ask for what the message allows, or ask an administrator to allow more.";
   else if (!absl::IsInvalidArgument(refusal))
     remedy = "Check that Strobe's operator is ready: kubectl get pods -n strobe-system.";
-  return {Level::kFailed, "request", MessageOf(refusal), std::move(remedy)};
+  return {.level = Level::kFailed,
+          .subject = "request",
+          .message = MessageOf(refusal),
+          .remedy = std::move(remedy)};
 }
 
 Finding SilentOperatorFinding(const std::string& waited) {
-  return {Level::kFailed, "operator",
-          StrCat("the operator has not looked at the request within ", waited),
-          "Check that it runs and leads: kubectl get pods -n strobe-system, and its log."};
+  return {
+      .level = Level::kFailed,
+      .subject = "operator",
+      .message = StrCat("the operator has not looked at the request within ", waited),
+      .remedy = "Check that it runs and leads: kubectl get pods -n strobe-system, and its log."};
 }
 
 std::vector<Finding> RequestFindings(const ProfileRequest& request) {
@@ -162,8 +187,14 @@ std::vector<Finding> RequestFindings(const ProfileRequest& request) {
     return findings;
   }
   const Condition* accepted = FindCondition(status, condition::kAccepted);
-  findings.push_back({Level::kOk, "policy", "the capture is allowed", ""});
-  findings.push_back({Level::kOk, "target", accepted == nullptr ? "" : accepted->message, ""});
+  findings.push_back({.level = Level::kOk,
+                      .subject = "policy",
+                      .message = "the capture is allowed",
+                      .remedy = ""});
+  findings.push_back({.level = Level::kOk,
+                      .subject = "target",
+                      .message = accepted == nullptr ? "" : accepted->message,
+                      .remedy = ""});
   std::set<std::string> versions;
   std::size_t failed = 0;
   for (const StatusPreflight& told : status.preflight) {
@@ -172,16 +203,18 @@ std::vector<Finding> RequestFindings(const ProfileRequest& request) {
     if (!told.sidecar.empty()) versions.insert(told.sidecar);
   }
   if (status.matched > status.preflight.size()) {
-    findings.push_back({Level::kWarning, "workers",
-                        StrCat(status.matched - status.preflight.size(),
-                               " more workers, which the status does not list by name"),
-                        ""});
+    findings.push_back({.level = Level::kWarning,
+                        .subject = "workers",
+                        .message = StrCat(status.matched - status.preflight.size(),
+                                          " more workers, which the status does not list by name"),
+                        .remedy = ""});
   }
   if (versions.size() > 1) {
-    findings.push_back({Level::kWarning, "versions",
-                        StrCat("the sidecars have ", versions.size(),
-                               " versions: ", Join({versions.begin(), versions.end()}, ", ")),
-                        "Recreate the pods with the older version."});
+    findings.push_back({.level = Level::kWarning,
+                        .subject = "versions",
+                        .message = StrCat("the sidecars have ", versions.size(), " versions: ",
+                                          Join({versions.begin(), versions.end()}, ", ")),
+                        .remedy = "Recreate the pods with the older version."});
   }
   const bool succeeded = end->status == ConditionStatus::kTrue;
   // Other workers than these may be enough for minWorkers, so failures become warnings.
@@ -190,7 +223,10 @@ std::vector<Finding> RequestFindings(const ProfileRequest& request) {
       if (finding.level == Level::kFailed) finding.level = Level::kWarning;
     }
   } else if (failed == 0) {
-    findings.push_back({Level::kFailed, "capture", StrCat(end->reason, ": ", end->message), ""});
+    findings.push_back({.level = Level::kFailed,
+                        .subject = "capture",
+                        .message = StrCat(end->reason, ": ", end->message),
+                        .remedy = ""});
   }
   return findings;
 }

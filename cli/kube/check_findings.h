@@ -1,4 +1,4 @@
-// What `kubectl strobe check` found out: lines for people, JSON for programs, an exit code. Pure.
+// What `kubectl strobe check` found out: lines to read, JSON for programs, an exit code. Pure.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>

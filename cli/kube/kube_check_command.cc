@@ -3,7 +3,7 @@
 
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/kube/check_findings.h"
 #include "cli/kube/kube_commands.h"
 #include "cli/kube/kube_session.h"
@@ -72,16 +72,23 @@ std::optional<ProfileRequest> AwaitPreflight(const ProfileRequest& created, Nano
   const absl::Status watched = cluster::WatchRequest(kubectl, created.name, created.uid, hooks);
   if (IsFinished(last.status)) return last;
   if (!watched.ok())
-    findings.push_back({Finding::Level::kFailed, "request", MessageOf(watched), ""});
+    findings.push_back({.level = Finding::Level::kFailed,
+                        .subject = "request",
+                        .message = MessageOf(watched),
+                        .remedy = ""});
   else if (interrupts.count() > 0)
-    findings.push_back({Finding::Level::kFailed, "request", "interrupted", ""});
+    findings.push_back({.level = Finding::Level::kFailed,
+                        .subject = "request",
+                        .message = "interrupted",
+                        .remedy = ""});
   else if (last.status.conditions.empty())
     findings.push_back(cluster::SilentOperatorFinding(FormatDuration(std::min(timeout, kSilence))));
   else
-    findings.push_back({Finding::Level::kFailed, "request",
-                        StrCat("it did not end within ", FormatDuration(timeout), ": ",
-                               cluster::ResultText(last, clock.WallNow())),
-                        "Wait longer with --timeout."});
+    findings.push_back({.level = Finding::Level::kFailed,
+                        .subject = "request",
+                        .message = StrCat("it did not end within ", FormatDuration(timeout), ": ",
+                                          cluster::ResultText(last, clock.WallNow())),
+                        .remedy = "Wait longer with --timeout."});
   return std::nullopt;
 }
 
@@ -103,10 +110,11 @@ absl::Status AskWorkers(const nlohmann::ordered_json& request, Nanos timeout,
                                 "--ignore-not-found"})
           .status();
   if (!deleted.ok())
-    findings.push_back({Finding::Level::kWarning, "request",
-                        StrCat("the request of this check, ", created.name,
-                               ", could not be deleted: ", MessageOf(deleted)),
-                        "It deletes itself after ten minutes."});
+    findings.push_back({.level = Finding::Level::kWarning,
+                        .subject = "request",
+                        .message = StrCat("the request of this check, ", created.name,
+                                          ", could not be deleted: ", MessageOf(deleted)),
+                        .remedy = "It deletes itself after ten minutes."});
   return absl::OkStatus();
 }
 

@@ -49,11 +49,14 @@ void AddRequestFlags(CLI::App& command, cluster::CaptureRequestFlags& flags, std
   for (const cluster::FieldFlag& field : cluster::FieldFlags()) {
     const std::string flag(field.flag);
     command.add_option(flag, flags.fields[flag], std::string(field.help))
-        ->type_name(std::string(field.type));
+        ->type_name(std::string(field.type))
+        ->group(field.group.empty() ? kCommonFlags : std::string(field.group));
   }
-  command.add_option("--at-step", flags.at_step,
-                     "with --steps, the first step: a number, *N for the next multiple of N, or "
-                     "next");
+  command
+      .add_option("--at-step", flags.at_step,
+                  "with --steps, the first step: a number, *N for the next multiple of N, or "
+                  "next")
+      ->group("When it records");
 }
 
 void AddNames(CLI::App& command, KubeNamesFlags& flags, const char* which) {
@@ -146,7 +149,7 @@ void AddKubeViewFlags(CLI::App& command, KubeViewFlags& flags) {
   command.add_option("--service-account", flags.service_account,
                      "identity with which the viewer reads the traces [that of the job's pods]");
   command.add_option("--image", flags.image,
-                     "image with the program strobe [that of the job's sidecars]");
+                     "image with the program strobe [the one that the job's pods name]");
   command.add_option("--memory", flags.memory, "memory limit of the viewer")->capture_default_str();
   command
       .add_option("--deadline", flags.deadline,
@@ -162,8 +165,8 @@ void AddKubeViewFlags(CLI::App& command, KubeViewFlags& flags) {
   AddConnectionFlags(command, flags.connection);
   command.footer(
       "Runs a viewer as a Job in the namespace and forwards a port of this machine to it, so that "
-      "the traces stay in the cluster. It uses the image, the storage settings and the identity of "
-      "the job's sidecars. You need the rights to create, get, list and delete jobs, to list pods, "
+      "the traces stay in the cluster. It uses the storage settings and the identity of the job's "
+      "sidecars. You need the rights to create, get, list and delete jobs, to list pods, "
       "and to create pods/portforward.\n"
       "The viewer is removed when this command ends. It ends by itself a minute after the command "
       "is killed or loses its connection to the cluster.\n"

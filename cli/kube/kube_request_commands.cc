@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/report_table.h"
 #include "cli/kube/kube_commands.h"
 #include "cli/kube/kubectl_process.h"

@@ -18,7 +18,7 @@ absl::StatusOr<std::string> CreateObject(cluster::Kubectl& kubectl,
 // The object in the file of --from as JSON; null without one.
 absl::StatusOr<nlohmann::ordered_json> ReadFrom(cluster::Kubectl& kubectl, const std::string& file);
 
-// The same connection, to the namespace of the object if that has one: what is created from a file
+// The connection to the namespace of the object if that has one: what is created from a file
 // must be found again where the file puts it.
 ConnectionFlags InNamespaceOf(const nlohmann::ordered_json& object, ConnectionFlags connection);
 

@@ -6,7 +6,7 @@
 #include "cli/base/browser.h"
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/progress_text.h"
 #include "cli/kube/kube_commands.h"
 #include "cli/kube/kube_session.h"
@@ -82,7 +82,7 @@ class ViewerInCluster {
   bool exists_ = false;
 };
 
-absl::Status Ended(const ViewerState& state) {
+absl::Status EndStatus(const ViewerState& state) {
   return absl::UnavailableError("the viewer is not running: " + state.text);
 }
 
@@ -94,7 +94,7 @@ absl::StatusOr<std::string> AwaitPod(const ViewerInCluster& viewer, Nanos timeou
   while (interrupts.count() == 0) {
     ASSIGN_OR_RETURN(const ViewerState state, viewer.State());
     if (state.phase == ViewerState::Phase::kRuns) return state.pod;
-    if (state.phase == ViewerState::Phase::kEnded) return Ended(state);
+    if (state.phase == ViewerState::Phase::kEnded) return EndStatus(state);
     progress.Show(StrCat("the viewer: ", state.text));
     if (clock.MonoNow() - begin > timeout) {
       return absl::DeadlineExceededError(StrCat("the viewer did not start within ",
@@ -169,7 +169,7 @@ absl::Status KeepForwarding(const KubeViewFlags& flags, const std::string& run,
     if (lost.ok()) return lost;
     if (!absl::IsUnavailable(lost) || ++forwarding.failures > kMaxReconnects) return lost;
     const absl::StatusOr<ViewerState> state = viewer.State();
-    if (state.ok() && state->phase == ViewerState::Phase::kEnded) return Ended(*state);
+    if (state.ok() && state->phase == ViewerState::Phase::kEnded) return EndStatus(*state);
     if (forwarding.shown && forwarding.failures == 1)
       std::cerr << "strobe: " << MessageOf(lost) << "; connecting again\n";
     PauseOneSecond(interrupts, 0);

@@ -44,7 +44,7 @@ absl::Status StatusOf(const KubectlResult& result);
 // takes longer sets kubectl's --request-timeout.
 absl::StatusOr<KubectlResult> Complete(Kubectl& kubectl, const std::vector<std::string>& arguments,
                                        const std::string& input = "");
-// The same, and only what it wrote to stdout.
+// Like Complete, but returns only what it wrote to stdout.
 absl::StatusOr<std::string> Output(Kubectl& kubectl, const std::vector<std::string>& arguments,
                                    const std::string& input = "");
 

@@ -185,7 +185,8 @@ absl::StatusOr<KubectlResult> KubectlProcess::Run(const std::vector<std::string>
 
 absl::StatusOr<KubectlResult> KubectlProcess::Follow(const std::vector<std::string>& arguments,
                                                      const Line& line, const Tick& tick) {
-  ASSIGN_OR_RETURN(Child child, Child::Start(program_, Joined(common_, arguments), false));
+  ASSIGN_OR_RETURN(Child child,
+                   Child::Start(program_, Joined(common_, arguments), /*has_input=*/false));
   KubectlResult result;
   bool ended = false;
   Transfer(child, {}, result, [&] {

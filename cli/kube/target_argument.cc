@@ -14,8 +14,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // kubectl's short names of the kinds that have one; see `kubectl api-resources`.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kShortNames = {
-    {{"sts", "statefulset"}, {"ds", "daemonset"}, {"rs", "replicaset"}, {"po", "pod"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kShortNames = {
+    {{"sts", "statefulset"},
+     {"ds", "daemonset"},
+     {"rs", "replicaset"},
+     {"deploy", "deployment"},
+     {"po", "pod"}}};
 
 std::string Lower(std::string_view text) {
   std::string lower(text);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/base/strings.h"
+#include "operator/base/job_kinds.h"
 #include "operator/base/json_members.h"
 #include "operator/base/names.h"
 #include "operator/job/pod_containers.h"
@@ -37,7 +38,11 @@ bool IsOf(const PlainJson& pod, const TargetSpec& target) {
   if (kind == nullptr) return false;
   if (kind->pods == JobKind::Pods::kLabelled)
     return TextOf(Member(metadata, "labels"), std::string(kind->label)) == target.job->name;
-  return Find(Member(metadata, "ownerReferences"), target.job->name).has_value();
+  const std::string hash = TextOf(Member(metadata, "labels"), kTemplateHashLabel);
+  const PlainJson& owners = Member(metadata, "ownerReferences");
+  return owners.is_array() && std::any_of(owners.begin(), owners.end(), [&](const PlainJson& one) {
+           return OwnsPods(*target.job, TextOf(one, "kind"), TextOf(one, "name"), hash);
+         });
 }
 
 // Whether the volume is of no use to the viewer: an emptyDir, or the token with which a sidecar
@@ -100,7 +105,7 @@ Json SecurityContextOf(const PlainJson& sidecar) {
 Json Container(const ViewerJobOptions& options, const PlainJson& sidecar, Json mounts) {
   Json container = {
       {"name", "viewer"},
-      {"image", options.image.empty() ? TextOf(sidecar, "image") : options.image},
+      {"image", options.image},
       {"command",
        {kProgram, "view", options.run, StrCat("--listen=127.0.0.1:", kViewerPort),
         StrCat("--cache=", kCache), StrCat("--end-when-idle=", kIdle)}},
@@ -212,12 +217,20 @@ PlainJson ChoosePod(const PlainJson& list, const TargetSpec& target) {
   return best == nullptr ? PlainJson() : *best;
 }
 
-absl::StatusOr<Json> MakeViewerJob(const ViewerJobOptions& options, const PlainJson& pod,
+absl::StatusOr<Json> MakeViewerJob(ViewerJobOptions options, const PlainJson& pod,
                                    const ProfileRequest* request) {
   if (pod.is_null() && options.image.empty()) {
     return absl::FailedPreconditionError(
-        "no pod of this namespace has Strobe's sidecar, whose image and storage settings the "
-        "viewer would use; give an image with --image and an identity with --service-account");
+        "no pod of this namespace has Strobe's sidecar, whose storage settings the viewer would "
+        "use; give an image with --image and an identity with --service-account");
+  }
+  if (options.image.empty()) {
+    const PlainJson& metadata = Member(pod, "metadata");
+    options.image = TextOf(Member(metadata, "annotations"), kViewerImageAnnotation);
+    if (options.image.empty())
+      return absl::FailedPreconditionError(
+          StrCat("pod ", TextOf(metadata, "name"), " has no annotation ", kViewerImageAnnotation,
+                 ", which would name the viewer's image; give one with --image"));
   }
   Json metadata = {{"name", options.name},
                    {"labels",

@@ -20,7 +20,7 @@ inline constexpr int kViewerPort = 6016;
 struct ViewerJobOptions {
   std::string name{};             // The Job's name.
   std::string run{};              // URL of the run or the logdir.
-  std::string image{};            // Empty = the image of the sidecar.
+  std::string image{};            // Empty = the one that the pod with the sidecar names.
   std::string service_account{};  // Empty = that of the pod with the sidecar.
   std::string memory = "2Gi";     // The viewer's memory limit.
   Nanos deadline = std::chrono::hours(4);
@@ -29,16 +29,16 @@ struct ViewerJobOptions {
 // The arguments with which kubectl lists the pods that Strobe has injected.
 std::vector<std::string> InjectedPodArguments();
 
-// Chooses, from a list of injected pods, the one from whose sidecar the viewer takes its image and
-// settings: the newest pod of the target or, if the list has none of these, the newest of all. JSON
-// null if the list is empty.
+// Chooses, from a list of injected pods, the one from which the viewer takes its image and, from
+// its sidecar, settings: the newest pod of the target or, if the list has none of these, the newest
+// of all. JSON null if the list is empty.
 nlohmann::json ChoosePod(const nlohmann::json& list, const TargetSpec& target);
 
-// The Job to create. The viewer gets what the pod's sidecar has to reach the logdir: image, storage
+// The Job to create. The viewer gets what the pod's sidecar has to reach the logdir: storage
 // settings, volumes (read-only), user, service account and pull secrets. `pod` may be null if
 // `options` has an image. The request, if there is one, owns the Job. FailedPrecondition says what
 // is missing.
-absl::StatusOr<nlohmann::ordered_json> MakeViewerJob(const ViewerJobOptions& options,
+absl::StatusOr<nlohmann::ordered_json> MakeViewerJob(ViewerJobOptions options,
                                                      const nlohmann::json& pod,
                                                      const ProfileRequest* request);
 

@@ -93,9 +93,10 @@ std::vector<Row> TopOps(std::span<const Digest> digests, std::size_t top) {
   for (std::size_t i = 0; i < std::min(top, order.size()); ++i) {
     const auto& [key, total] = order[i];
     const auto count = static_cast<std::int64_t>(std::max<std::uint64_t>(total.count, 1));
-    rows.push_back({FormatDuration(Nanos{total.self_ns}), Share(true, total.self_ns, all_ns),
-                    StrCat(total.count), FormatDuration(Nanos{total.total_ns / count}),
-                    std::string(NameOf(key.second)), std::string(key.first)});
+    rows.push_back({FormatDuration(Nanos{total.self_ns}),
+                    Share(/*known=*/true, total.self_ns, all_ns), StrCat(total.count),
+                    FormatDuration(Nanos{total.total_ns / count}), std::string(NameOf(key.second)),
+                    std::string(key.first)});
   }
   return rows;
 }

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/open_traces.h"
 #include "cli/base/trace_commands.h"
 #include "cli/report/report_html.h"
@@ -118,10 +118,10 @@ std::string Written(const ReportDocument& page, const std::string& output) {
 std::string Written(const nlohmann::ordered_json& json) { return JsonText(json, 2) + "\n"; }
 
 absl::StatusOr<std::string> ReportOne(const ReportFlags& flags) {
-  ASSIGN_OR_RETURN(const MergedRun run, ReadAndMerge(flags.place, flags.storage_config));
+  ASSIGN_OR_RETURN(const MergedRun run, ReadAndMerge(flags.location, flags.storage_config));
   if (flags.output != "json") {
     ReportDocument page =
-        RunPage(flags.place, run.digests, run.job, run.stragglers, PageOptionsOf(flags));
+        RunPage(flags.location, run.digests, run.job, run.stragglers, PageOptionsOf(flags));
     AddMissing(run.left_out, page);
     return Written(page, flags.output);
   }
@@ -143,13 +143,13 @@ struct SummedUpRun {
 absl::StatusOr<SummedUpRun> SumUp(const std::string& place, const std::string& storage_config) {
   ASSIGN_OR_RETURN(const MergedRun run, ReadAndMerge(place, storage_config));
   return SummedUpRun{
-      .named = {.place = place, .headline = report::Headline(run.job, run.stragglers)},
+      .named = {.location = place, .headline = report::Headline(run.job, run.stragglers)},
       .left_out = run.left_out,
       .summary = report::SummarizeRun(run.digests)};
 }
 
 absl::StatusOr<std::string> ReportTwo(const ReportFlags& flags) {
-  ASSIGN_OR_RETURN(const SummedUpRun before, SumUp(flags.place, flags.storage_config));
+  ASSIGN_OR_RETURN(const SummedUpRun before, SumUp(flags.location, flags.storage_config));
   ASSIGN_OR_RETURN(const SummedUpRun after, SumUp(flags.other, flags.storage_config));
   const report::RunComparison comparison = report::CompareRuns(before.summary, after.summary);
   if (flags.output != "json") {
@@ -162,7 +162,7 @@ absl::StatusOr<std::string> ReportTwo(const ReportFlags& flags) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   nlohmann::ordered_json& told = json["comparison"] = ComparisonToJson(comparison, kMaxJsonOps);
   for (const auto& [key, run] : {std::pair("before", &before), std::pair("after", &after)}) {
-    told[key]["place"] = run->named.place;
+    told[key]["place"] = run->named.location;
     told[key]["stragglers"] = run->named.headline;
     told[key]["missing"] = MissingJson(run->left_out);
   }
@@ -174,7 +174,7 @@ absl::StatusOr<std::string> ReportTwo(const ReportFlags& flags) {
 void AddReportFlags(CLI::App& command, ReportFlags& flags) {
   command
       .add_option(
-          "place", flags.place,
+          "place", flags.location,
           "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz), a run, or a logdir "
           "(then its newest run)")
       ->required();

@@ -80,7 +80,7 @@ std::string RenderMarkdown(const ReportDocument& document) {
     if (!section.heading.empty()) text += StrCat("## ", MarkdownText(section.heading), "\n\n");
     text += MarkdownLines(section.lines, section.list);
     if (!section.rows.empty()) text += MarkdownTable(section) + "\n";
-    text += MarkdownLines(section.notes, false);
+    text += MarkdownLines(section.notes, /*list=*/false);
   }
   while (text.ends_with("\n\n")) text.pop_back();
   return text;

@@ -133,7 +133,7 @@ ReportDocument RunPage(const std::string& place, std::span<const Digest> digests
 
 ReportDocument ComparisonPage(const NamedRun& before, const NamedRun& after,
                               const report::RunComparison& comparison, const PageOptions& options) {
-  ReportDocument page{.title = StrCat(before.place, " -> ", after.place),
+  ReportDocument page{.title = StrCat(before.location, " -> ", after.location),
                       .headline = report::Headline(comparison)};
   std::vector<DocumentSection> sections = ComparisonSections(comparison, options.top);
   if (options.pictures) {

@@ -23,7 +23,7 @@ ReportDocument RunPage(const std::string& place, std::span<const Digest> digests
                        const PageOptions& options);
 
 struct NamedRun {
-  std::string place{};
+  std::string location{};
   std::string headline{};  // Which of its workers hold up the others.
 };
 ReportDocument ComparisonPage(const NamedRun& before, const NamedRun& after,

@@ -41,7 +41,7 @@ void DrawLegend(Svg& svg, std::span<const TimeBar> bars) {
     const bool any =
         std::any_of(bars.begin(), bars.end(), [&](const TimeBar& bar) { return bar.ns[part] > 0; });
     if (!any) continue;
-    svg.Rect({x, 2, 12, 12}, PartStyle(part));
+    svg.Rect({.x = x, .y = 2, .width = 12, .height = 12}, PartStyle(part));
     svg.Text(x + 17, 12, "soft", kBarNames[part]);
     x += 36 + 6.6 * static_cast<double>(kBarNames[part].size());
   }
@@ -79,8 +79,10 @@ void DrawHeatRow(Svg& svg, double y, std::span<const std::int64_t> waits, std::i
            (waits[end] < 0 ? 0 : HeatOf(waits[end], longest_ns)) == level)
       ++end;
     if (waits[begin] >= 0)
-      svg.Rect({kLabel + cell * static_cast<double>(begin), y,
-                cell * static_cast<double>(end - begin), kBarHeight},
+      svg.Rect({.x = kLabel + cell * static_cast<double>(begin),
+                .y = y,
+                .width = cell * static_cast<double>(end - begin),
+                .height = kBarHeight},
                StrCat("w", level));
     begin = end;
   }
@@ -90,7 +92,7 @@ void DrawHeatLegend(Svg& svg, std::int64_t longest_ns) {
   svg.Text(kLabel, 12, "soft", "waits in a step: none");
   double x = kLabel + 140;
   for (std::size_t level = 0; level <= kHeatLevels; ++level, x += 18)
-    svg.Rect({x, 2, 18, 12}, StrCat("w", level));
+    svg.Rect({.x = x, .y = 2, .width = 18, .height = 12}, StrCat("w", level));
   svg.Text(x + 6, 12, "soft", report::TimeText(static_cast<double>(longest_ns)));
 }
 
@@ -125,7 +127,7 @@ std::string BarPicture(std::span<const TimeBar> bars) {
     double x = kLabel;
     for (std::size_t part = 0; part < kBarParts; ++part) {
       const double width = bar.ns[part] * scale;
-      svg.Rect({x, y, width, kBarHeight}, PartStyle(part),
+      svg.Rect({.x = x, .y = y, .width = width, .height = kBarHeight}, PartStyle(part),
                StrCat(bar.label, ": ", kBarNames[part], " ", report::TimeText(bar.ns[part])));
       x += width;
     }
@@ -145,8 +147,10 @@ std::string StepPicture(std::span<const StepMark> steps, double longest_ns) {
   svg.Text(0, kStripHeight, "soft", "0");
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const double height = std::max(1.0, kStripHeight * std::min(steps[i].ns / longest_ns, 1.0));
-    svg.Rect({kValue + slot * static_cast<double>(i), kStripHeight - height,
-              std::max(slot - 1, slot * 0.7), height},
+    svg.Rect({.x = kValue + slot * static_cast<double>(i),
+              .y = kStripHeight - height,
+              .width = std::max(slot - 1, slot * 0.7),
+              .height = height},
              steps[i].marked ? "bar mark" : "bar", steps[i].title);
   }
   const auto number_of = [](const StepMark& step) {
@@ -194,17 +198,20 @@ std::string OpPicture(std::span<const report::OpChange> changes) {
   const double scale = ((kPictureWidth - kLabel) / 2 - kValue) / longest;
   double y = 0;
   for (const report::OpChange* change : drawn) {
-    DrawLabel(svg, y, change->name, false);
+    DrawLabel(svg, y, change->name, /*marked=*/false);
     const double difference = change->self.difference(), width = std::fabs(difference) * scale;
     const bool longer = difference > 0;
-    svg.Rect({longer ? middle : middle - width, y, std::max(width, 1.0), kBarHeight},
+    svg.Rect({.x = longer ? middle : middle - width,
+              .y = y,
+              .width = std::max(width, 1.0),
+              .height = kBarHeight},
              longer ? "more" : "less", change->name);
     const std::string text = StrCat(longer ? "+" : "", report::TimeText(difference));
     svg.Text(longer ? middle + width + 6 : middle - width - 6, y + kBarHeight - 3,
              longer ? "soft" : "soft end", text);
     y += kRow;
   }
-  svg.Rect({middle - 0.5, 0, 1, y}, "axis");
+  svg.Rect({.x = middle - 0.5, .y = 0, .width = 1, .height = y}, "axis");
   return svg.Finish();
 }
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/progress_text.h"
 #include "cli/base/report_table.h"
 #include "cli/base/stop_at_signal.h"
@@ -77,22 +77,22 @@ void AddCpFlags(CLI::App& command, CpFlags& flags) {
 int RunCp(const CpFlags& flags) {
   // A signal ends the reading. The target still works then, to remove what is not complete.
   const StopAtSignal signals;
-  const absl::StatusOr<OpenPlace> from =
-      OpenRunPlace(flags.from, flags.storage_config, {.cancellation = &signals.stop()});
+  const absl::StatusOr<OpenLocation> from =
+      OpenRunLocation(flags.from, flags.storage_config, {.cancellation = &signals.stop()});
   if (!from.ok()) return Complain(from.status());
-  const absl::StatusOr<OpenPlace> to = OpenRunPlace(flags.to, flags.storage_config);
+  const absl::StatusOr<OpenLocation> to = OpenRunLocation(flags.to, flags.storage_config);
   if (!to.ok()) return Complain(to.status());
-  if (!to->place.run.empty()) {
+  if (!to->location.run.empty()) {
     return Complain(
         absl::InvalidArgumentError("the target must be a logdir, not a run: a run keeps its name"));
   }
   const absl::StatusOr<std::vector<std::string>> runs =
-      ChooseRuns(*from->store, from->place.run, flags.choice, SystemClock().WallNow());
+      ChooseRuns(*from->store, from->location.run, flags.choice, SystemClock().WallNow());
   if (!runs.ok()) return Complain(runs.status());
   if (runs->empty()) std::cerr << "nothing to copy\n";
   int code = kExitOk;
   for (const std::string& run : *runs) {
-    const bool named = run == from->place.run ||
+    const bool named = run == from->location.run ||
                        std::ranges::find(flags.choice.runs, run) != flags.choice.runs.end();
     // A folder without files is no run.
     if (!named && !HasFiles(*from->store, RunPrefix(run)).value_or(true)) continue;
@@ -109,7 +109,7 @@ int RunCp(const CpFlags& flags) {
       return code;
     }
     if (!flags.quiet) {
-      std::cout << to->place.logdir.RunUrl(run) << ": " << totals->objects << " objects, "
+      std::cout << to->location.logdir.RunUrl(run) << ": " << totals->objects << " objects, "
                 << FormatBytes(totals->bytes) << "\n";
     }
   }

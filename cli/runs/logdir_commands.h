@@ -8,7 +8,7 @@
 namespace strobe {
 
 struct LsFlags {
-  std::string place{}, storage_config{}, output = "table";
+  std::string location{}, storage_config{}, output = "table";
   std::size_t limit = 100;  // Runs.
   bool all = false, objects = false;
 };
@@ -18,7 +18,7 @@ struct CpFlags {
   bool quiet = false;
 };
 struct RmFlags {
-  std::string place{}, storage_config{};
+  std::string location{}, storage_config{};
   RunChoice choice{};
   bool yes = false, dry_run = false;
 };

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/runs.h"
 #include "cli/runs/logdir_commands.h"
 #include "common/base/strings.h"
@@ -13,8 +13,8 @@ namespace strobe {
 namespace {
 
 // Prints objects as they are listed, because a logdir may have millions of them.
-int ListObjects(const OpenPlace& open, bool json) {
-  const std::string prefix = open.place.run.empty() ? "" : RunPrefix(open.place.run);
+int ListObjects(const OpenLocation& open, bool json) {
+  const std::string prefix = open.location.run.empty() ? "" : RunPrefix(open.location.run);
   std::string_view before = "[";
   const absl::Status status = open.store->List(prefix, [&](const StoredObject& object) {
     if (json)
@@ -28,16 +28,16 @@ int ListObjects(const OpenPlace& open, bool json) {
   return status.ok() ? kExitOk : Complain(status);
 }
 
-int ListOneRun(const LsFlags& flags, const OpenPlace& open) {
+int ListOneRun(const LsFlags& flags, const OpenLocation& open) {
   const absl::StatusOr<std::vector<StoredObject>> objects =
-      ListAll(*open.store, RunPrefix(open.place.run));
+      ListAll(*open.store, RunPrefix(open.location.run));
   if (!objects.ok()) return Complain(objects.status());
   if (objects->empty()) {
-    return Complain(
-        absl::NotFoundError(StrCat("there is no run ", open.place.logdir.RunUrl(open.place.run))));
+    return Complain(absl::NotFoundError(
+        StrCat("there is no run ", open.location.logdir.RunUrl(open.location.run))));
   }
-  const RunSummary run = ReadRuns(*open.store, {open.place.run}).front();
-  std::cout << (flags.output == "json" ? RunsJson(open.place.logdir, {run})
+  const RunSummary run = ReadRuns(*open.store, {open.location.run}).front();
+  std::cout << (flags.output == "json" ? RunsJson(open.location.logdir, {run})
                                        : RunTable(run, *objects));
   return kExitOk;
 }
@@ -45,7 +45,8 @@ int ListOneRun(const LsFlags& flags, const OpenPlace& open) {
 }  // namespace
 
 void AddLsFlags(CLI::App& command, LsFlags& flags) {
-  command.add_option("logdir", flags.place, "a logdir, or the URL of one of its runs")->required();
+  command.add_option("logdir", flags.location, "a logdir, or the URL of one of its runs")
+      ->required();
   command.add_option("--limit", flags.limit, "how many runs to list; the newest ones come first")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000'000));
@@ -63,10 +64,10 @@ void AddLsFlags(CLI::App& command, LsFlags& flags) {
 }
 
 int RunLs(const LsFlags& flags) {
-  const absl::StatusOr<OpenPlace> open = OpenRunPlace(flags.place, flags.storage_config);
+  const absl::StatusOr<OpenLocation> open = OpenRunLocation(flags.location, flags.storage_config);
   if (!open.ok()) return Complain(open.status());
   if (flags.objects) return ListObjects(*open, flags.output == "json");
-  if (!open->place.run.empty()) return ListOneRun(flags, *open);
+  if (!open->location.run.empty()) return ListOneRun(flags, *open);
   absl::StatusOr<std::vector<std::string>> names = ListRuns(*open->store);
   if (!names.ok()) return Complain(names.status());
   const std::size_t most = flags.all ? names->size() : flags.limit;
@@ -82,9 +83,9 @@ int RunLs(const LsFlags& flags) {
     at += some;
   }
   if (flags.output == "json") {
-    std::cout << RunsJson(open->place.logdir, runs);
+    std::cout << RunsJson(open->location.logdir, runs);
   } else if (runs.empty()) {
-    std::cerr << "no runs in " << open->place.logdir.url() << "\n";
+    std::cerr << "no runs in " << open->location.logdir.url() << "\n";
   } else {
     std::cout << RunsTable(runs);
   }

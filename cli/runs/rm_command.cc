@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/runs/logdir_commands.h"
 #include "common/base/strings.h"
 
@@ -18,11 +18,11 @@ bool Confirmed(const std::vector<std::string>& runs, const Logdir& logdir) {
 }
 
 // A run that cannot be deleted does not keep the others, unless its store does not answer.
-int Delete(const OpenPlace& open, const std::vector<std::string>& runs) {
+int Delete(const OpenLocation& open, const std::vector<std::string>& runs) {
   std::size_t deleted_runs = 0;
   for (const std::string& run : runs) {
     const absl::StatusOr<std::uint64_t> deleted = DeleteBelow(*open.store, RunPrefix(run));
-    const std::string url = open.place.logdir.RunUrl(run);
+    const std::string url = open.location.logdir.RunUrl(run);
     if (!deleted.ok()) {
       Complain(deleted.status());
       if (absl::IsUnavailable(deleted.status()) || absl::IsDeadlineExceeded(deleted.status()))
@@ -44,7 +44,7 @@ int Delete(const OpenPlace& open, const std::vector<std::string>& runs) {
 
 void AddRmFlags(CLI::App& command, RmFlags& flags) {
   command
-      .add_option("logdir", flags.place,
+      .add_option("logdir", flags.location,
                   "URL of a run, or a logdir with --run, --older-than or --all")
       ->required();
   AddRunChoiceFlags(command, flags.choice);
@@ -60,10 +60,10 @@ void AddRmFlags(CLI::App& command, RmFlags& flags) {
 }
 
 int RunRm(const RmFlags& flags) {
-  const absl::StatusOr<OpenPlace> open = OpenRunPlace(flags.place, flags.storage_config);
+  const absl::StatusOr<OpenLocation> open = OpenRunLocation(flags.location, flags.storage_config);
   if (!open.ok()) return Complain(open.status());
   const absl::StatusOr<std::vector<std::string>> runs =
-      ChooseRuns(*open->store, open->place.run, flags.choice, SystemClock().WallNow());
+      ChooseRuns(*open->store, open->location.run, flags.choice, SystemClock().WallNow());
   if (!runs.ok()) return Complain(runs.status());
   if (runs->empty()) {
     std::cerr << "nothing to delete\n";
@@ -71,12 +71,12 @@ int RunRm(const RmFlags& flags) {
   }
   if (flags.dry_run) {
     for (const std::string& run : *runs)
-      std::cout << "would delete " << open->place.logdir.RunUrl(run) << "\n";
+      std::cout << "would delete " << open->location.logdir.RunUrl(run) << "\n";
     return kExitOk;
   }
   if (!flags.yes && isatty(STDIN_FILENO) != 1)
     return Complain(absl::InvalidArgumentError("there is no terminal to ask on; pass --yes"));
-  if (!flags.yes && !Confirmed(*runs, open->place.logdir)) return kExitFailed;
+  if (!flags.yes && !Confirmed(*runs, open->location.logdir)) return kExitFailed;
   return Delete(*open, *runs);
 }
 

@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/runs.h"
 #include "cli/show/viewer_library.h"
 #include "common/base/ending_signals.h"
@@ -19,10 +19,10 @@
 #include "operator/kube/access_review.h"
 #include "operator/kube/cpprest_transport.h"
 #include "viewer/page_policy.h"
+#include "viewer/router.h"
 #include "viewer/service/access.h"
 #include "viewer/service/gate.h"
 #include "viewer/service/service_config.h"
-#include "viewer/viewer.h"
 
 namespace strobe {
 namespace {
@@ -62,19 +62,19 @@ class KubeJudge final : public viewer::AccessJudge {
 
 absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const ServeConfig& config,
                                                              const Cancellation& ended) {
-  std::vector<ServedPlace> places;
+  std::vector<ServedLocation> locations;
   for (const viewer::ServedLogdir& logdir : config.logdirs)
-    places.push_back({logdir.name, logdir.url});
-  return OpenServed(
-      places,
-      {.storage_config = config.storage_config, .cache = config.cache_directory, .ended = &ended});
+    locations.push_back({logdir.name, logdir.url});
+  return OpenServed(locations, {.storage_config = config.storage_config,
+                                .cache = config.cache_directory,
+                                .cancellation = &ended});
 }
 
 // The URLs of the configuration's logdirs, in its order, as the library spells them.
 absl::StatusOr<std::vector<std::string>> UrlsOf(const ServeConfig& config) {
   std::vector<std::string> urls;
   for (const viewer::ServedLogdir& logdir : config.logdirs) {
-    ASSIGN_OR_RETURN(const RunPlace place, ParseRunPlace(logdir.url));
+    ASSIGN_OR_RETURN(const RunLocation place, ParseRunLocation(logdir.url));
     urls.push_back(place.logdir.url());
   }
   return urls;
@@ -88,19 +88,19 @@ catalog::Visible SeenOf(const viewer::VisibleLogdirs& visible,
 }
 
 viewer::Gate::Options GateOptions(const ServeConfig& config, const std::vector<std::string>& urls,
-                                  const viewer::Viewer& viewer) {
+                                  const viewer::Router& router) {
   viewer::Gate::Options options{.identity = config.identity, .hosts = config.hosts};
   options.load_of = [&](const http::Request& request, const viewer::VisibleLogdirs* visible) {
-    if (visible == nullptr) return viewer.LoadOf(request, nullptr);
+    if (visible == nullptr) return router.LoadOf(request, nullptr);
     const catalog::Visible seen = SeenOf(*visible, urls);
-    return viewer.LoadOf(request, &seen);
+    return router.LoadOf(request, &seen);
   };
   for (const viewer::ServedLogdir& logdir : config.logdirs) options.namespaces.push_back(logdir.ns);
   return options;
 }
 
-viewer::ViewerOptions OptionsOf(const ServeConfig& config) {
-  viewer::ViewerOptions options;
+viewer::RouterOptions OptionsOf(const ServeConfig& config) {
+  viewer::RouterOptions options;
   options.hosts = config.hosts;
   options.cache = {.directory = config.cache_directory, .max_bytes = config.cache_bytes};
   options.max_open = static_cast<std::size_t>(config.open_runs);
@@ -143,10 +143,10 @@ absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
   kube::Client client(clock, std::move(transport));
   KubeJudge judge(client);
   viewer::Access access(clock, judge, {.remember = config.access_cache});
-  viewer::Viewer viewer(*library, OptionsOf(config));
-  viewer::Gate gate(clock, access, GateOptions(config, urls, viewer),
+  viewer::Router router(*library, OptionsOf(config));
+  viewer::Gate gate(clock, access, GateOptions(config, urls, router),
                     [&](const http::Request& request, const viewer::VisibleLogdirs& visible) {
-                      return viewer.Answer(request, SeenOf(visible, urls));
+                      return router.Answer(request, SeenOf(visible, urls));
                     });
   ASSIGN_OR_RETURN(
       const std::unique_ptr<IdentityFiles> files,
@@ -180,8 +180,7 @@ absl::StatusOr<ServeConfig> ConfigOf(const ServeFlags& flags) {
 }  // namespace
 
 void AddServeFlags(CLI::App& command, ServeFlags& flags) {
-  command
-      .add_option("--config", flags.config, "YAML file; see docs/reference/serve-configuration.md")
+  command.add_option("--config", flags.config, "YAML file; see docs/how-to/serve.md")
       ->envname("STROBE_SERVE_CONFIG")
       ->required();
   command.add_option("--kubeconfig", flags.kubeconfig,

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/base/stop_at_signal.h"
 #include "cli/show/viewer_library.h"
 #include "common/base/duration.h"
@@ -13,7 +13,7 @@
 #include "common/base/strings.h"
 #include "common/text/ip_text.h"
 #include "viewer/page_policy.h"
-#include "viewer/viewer.h"
+#include "viewer/router.h"
 
 namespace strobe {
 namespace {
@@ -24,22 +24,22 @@ constexpr int kViewSlowThreads = 4;
 class FirstRun {
  public:
   // `alone`: there is nothing to show if it cannot be read.
-  FirstRun(viewer::Viewer& viewer, bool alone) : viewer_(viewer), alone_(alone) {}
+  FirstRun(viewer::Router& router, bool alone) : router_(router), alone_(alone) {}
 
   // Begins to read it, and waits a little. An error if it is alone and turns out to be no trace.
   absl::Status Read() {
     constexpr int kFailed = 400, kBusy = 503;
-    if (known_) return absl::OkStatus();
-    const http::Page page = viewer_.Answer({.path = "/api/run", .host = "localhost"});
-    known_ = !alone_ || (page.status < kFailed && !page.body.starts_with("{\"loading\":true"));
+    if (settled_) return absl::OkStatus();
+    const http::Page page = router_.Answer({.path = "/api/run", .host = "localhost"});
+    settled_ = !alone_ || (page.status < kFailed && !page.body.starts_with("{\"loading\":true"));
     if (!alone_ || page.status < kFailed || page.status == kBusy) return absl::OkStatus();
     return absl::DataLossError(ToAbsl(page.body.substr(0, page.body.find('\n'))));
   }
 
  private:
-  viewer::Viewer& viewer_;
+  viewer::Router& router_;
   const bool alone_;
-  bool known_ = false;
+  bool settled_ = false;
 };
 
 // Returns when a signal ends the program, when the last request is older than `idle`, or when there
@@ -68,7 +68,7 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
   }
   Cancellation ended;
   const CancellationLink stops(stop, ended);
-  viewer::ViewerOptions options;
+  viewer::RouterOptions options;
   options.hosts = flags.hosts;
   options.xprof = flags.xprof;
   options.perfetto = flags.perfetto;
@@ -76,10 +76,10 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
       flags.cache == "none" ? ""
                             : (flags.cache.empty() ? index::DefaultCacheDirectory() : flags.cache);
   ASSIGN_OR_RETURN(const std::unique_ptr<viewer::Library> library,
-                   OpenLibrary(flags.places, {.storage_config = flags.storage_config,
-                                              .cache = options.cache.directory,
-                                              .ended = &ended}));
-  viewer::Viewer viewer(*library, std::move(options));
+                   OpenLibrary(flags.locations, {.storage_config = flags.storage_config,
+                                                 .cache = options.cache.directory,
+                                                 .cancellation = &ended}));
+  viewer::Router router(*library, std::move(options));
   std::atomic<MonoTime> last_request = SystemClock().MonoNow();
   const auto noted = [&](auto answer) {
     return [&last_request, answer](const http::Request& request) {
@@ -91,29 +91,29 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
       {.listen = flags.listen,
        .work_of =
            [&](const http::Request& request) {
-             return http::Work{viewer.LoadOf(request, &catalog::kAllVisible), request.source};
+             return http::Work{router.LoadOf(request, &catalog::kAllVisible), request.source};
            },
        .slow = {.threads = kViewSlowThreads},
        .headers = {viewer::kFetchSite}},
       {{"/healthz", noted([](const http::Request&) {
           return http::Page{200, "ok\n"};
         })}},
-      noted([&](const http::Request& request) { return viewer.Answer(request); }));
+      noted([&](const http::Request& request) { return router.Answer(request); }));
   if (!server.ok())
     return absl::Status(
         server.status().code(),
         ToAbsl(StrCat(MessageOf(server.status()), "; --listen 127.0.0.1:0 picks a free port")));
   // A file, or a folder with files: no run of a logdir.
   const bool alone = !library->has_catalog();
-  FirstRun first(viewer, alone);
+  FirstRun first(router, alone);
   constexpr int kTries = 5;  // Half a second, so that most of what is no trace is told at once.
   for (int i = 0; alone && i < kTries; ++i) RETURN_IF_ERROR(first.Read());
   const std::string host = flags.listen.substr(0, flags.listen.rfind(':'));
   if (!IsLoopback(flags.listen))
     std::cerr << "strobe: everyone who can connect to " << flags.listen
               << " can read these traces\n";
-  std::cout << "Showing " << library->place() << " at http://" << host << ":" << (*server)->port()
-            << "/ (Ctrl-C ends)" << std::endl;
+  std::cout << "Showing " << library->location() << " at http://" << host << ":"
+            << (*server)->port() << "/ (Ctrl-C ends)" << std::endl;
   // Unless a run is chosen there first.
   const bool one = library->names_a_run() || OnlyRun(*library);
   if (one) RETURN_IF_ERROR(first.Read());
@@ -132,7 +132,7 @@ std::string IsWebAddress(const std::string& url) {
 void AddViewFlags(CLI::App& command, ViewFlags& flags) {
   command
       .add_option(
-          "place", flags.places,
+          "place", flags.locations,
           "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz; PyTorch, Chrome, "
           "TensorFlow), a run, or one or more logdirs (the page lists and searches their runs)")
       ->required();

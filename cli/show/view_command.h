@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "viewer/viewer.h"
+#include "viewer/router.h"
 
 namespace strobe {
 
 struct ViewFlags {
-  std::vector<std::string> places{};
+  std::vector<std::string> locations{};
   std::string storage_config{}, listen = "127.0.0.1:6016";
   std::string cache{};               // A folder; empty = the default one, "none" = no folder.
-  std::vector<std::string> hosts{};  // See ViewerOptions.
-  std::string xprof{};               // See ViewerOptions.
-  std::string perfetto = viewer::ViewerOptions().perfetto;
+  std::vector<std::string> hosts{};  // See RouterOptions.
+  std::string xprof{};               // See RouterOptions.
+  std::string perfetto = viewer::RouterOptions().perfetto;
   std::string end_when_idle{};  // A duration; empty = it does not end by itself.
 };
 

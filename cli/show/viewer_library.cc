@@ -36,7 +36,7 @@ class OneRun final : public viewer::Library {
     return OpenTraces(path_, storage_config_);
   }
   absl::StatusOr<std::string> StampOf(const std::string&) override { return StampOfTraces(path_); }
-  std::string place() const override { return path_; }
+  std::string location() const override { return path_; }
 
  private:
   const std::string path_, storage_config_;
@@ -47,12 +47,12 @@ class OneRun final : public viewer::Library {
 class RunsOfLogdirs final : public viewer::Library {
  public:
   // `names` are those of the places if they are served, otherwise empty.
-  RunsOfLogdirs(std::vector<OpenPlace> places, std::vector<std::string> names,
+  RunsOfLogdirs(std::vector<OpenLocation> locations, std::vector<std::string> names,
                 const LibraryOptions& options, TraceReading reading)
-      : places_(std::move(places)),
+      : locations_(std::move(locations)),
         names_(std::move(names)),
         storage_config_(options.storage_config),
-        ended_(options.ended),
+        cancellation_(options.cancellation),
         reading_(std::move(reading)),
         cache_(options.cache) {}
 
@@ -60,13 +60,13 @@ class RunsOfLogdirs final : public viewer::Library {
   absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible& visible,
                                                 std::size_t most) override {
     if (ListsAll()) return KnownRuns(visible, most);
-    if (!visible.Has(places_.front().place.logdir.url())) return std::vector<std::string>{};
-    ASSIGN_OR_RETURN(std::vector<std::string> folders, ListRuns(*places_.front().store));
-    const auto first = std::find(folders.begin(), folders.end(), places_.front().place.run);
+    if (!visible.Has(locations_.front().location.logdir.url())) return std::vector<std::string>{};
+    ASSIGN_OR_RETURN(std::vector<std::string> folders, ListRuns(*locations_.front().store));
+    const auto first = std::find(folders.begin(), folders.end(), locations_.front().location.run);
     if (first != folders.end()) std::rotate(folders.begin(), first, first + 1);
-    // Those behind are not asked for, because each takes a request.
+    // Later folders are not checked, because each takes a request.
     const std::size_t checked = std::min({most, folders.size(), kCheckedRuns});
-    std::vector<std::string> runs = FirstRuns(*places_.front().store, folders, checked);
+    std::vector<std::string> runs = FirstRuns(*locations_.front().store, folders, checked);
     if (runs.size() == checked && most > checked) {
       const auto last = std::find(folders.begin(), folders.end(), runs.back());
       runs.insert(runs.end(), last + 1, folders.end());
@@ -77,39 +77,40 @@ class RunsOfLogdirs final : public viewer::Library {
   absl::Status Find(const std::string& run) override {
     const absl::StatusOr<Found> found = FindPlace(run);
     RETURN_IF_ERROR(found.status());
-    ASSIGN_OR_RETURN(const bool any, HasFiles(*found->place->store, RunPrefix(found->run)));
+    ASSIGN_OR_RETURN(const bool any, HasFiles(*found->location->store, RunPrefix(found->run)));
     return any ? absl::OkStatus() : NoRun(run);
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
     ASSIGN_OR_RETURN(const Found found, FindPlace(run));
-    return OpenTraces(WithOptions(found.place->place.logdir, found.run), storage_config_, reading_);
+    return OpenTraces(WithOptions(found.location->location.logdir, found.run), storage_config_,
+                      reading_);
   }
   absl::StatusOr<std::string> StampOf(const std::string& run) override {
     ASSIGN_OR_RETURN(const viewer::StoredRun stored, Store(run));
     return StampOfTraces(*stored.store, stored.run);
   }
-  std::string place() const override {
+  std::string location() const override {
     std::string text;
-    for (const OpenPlace& place : places_)
-      text += StrCat(text.empty() ? "" : ", ", place.place.logdir.url());
+    for (const OpenLocation& place : locations_)
+      text += StrCat(text.empty() ? "" : ", ", place.location.logdir.url());
     return text;
   }
   std::string LogdirOf(const std::string& run) const override {
     const absl::StatusOr<Found> found = FindPlace(run);
-    return found.ok() ? found->place->place.logdir.url() : "";
+    return found.ok() ? found->location->location.logdir.url() : "";
   }
   std::string NameOf(std::string_view logdir, std::string_view run) const override {
     for (std::size_t i = 0; i < names_.size(); ++i)
-      if (places_[i].place.logdir.url() == logdir) return StrCat(names_[i], "/", run);
-    if (places_.size() == 1) return std::string(run);
+      if (locations_[i].location.logdir.url() == logdir) return StrCat(names_[i], "/", run);
+    if (locations_.size() == 1) return std::string(run);
     return StrCat(logdir, "/", kRunsPrefix, run);
   }
   absl::StatusOr<viewer::StoredRun> Store(const std::string& run) override {
     ASSIGN_OR_RETURN(const Found found, FindPlace(run));
     ASSIGN_OR_RETURN(
         std::unique_ptr<ObjectStore> store,
-        found.place->stores->Open(found.place->place.logdir,
-                                  {.patience = kPagePatience, .cancellation = ended_}));
+        found.location->stores->Open(found.location->location.logdir,
+                                     {.patience = kPagePatience, .cancellation = cancellation_}));
     return viewer::StoredRun{std::move(store), found.run};
   }
   bool has_catalog() const override { return true; }
@@ -117,9 +118,9 @@ class RunsOfLogdirs final : public viewer::Library {
   const catalog::Catalog* catalog() override {
     std::call_once(catalog_once_, [this] {
       std::vector<catalog::CatalogedLogdir> logdirs;
-      for (const OpenPlace& place : places_) {
-        logdirs.push_back({place.place.logdir.url(), [&place](const StoreLimits& limits) {
-                             return place.stores->Open(place.place.logdir, limits);
+      for (const OpenLocation& place : locations_) {
+        logdirs.push_back({place.location.logdir.url(), [&place](const StoreLimits& limits) {
+                             return place.stores->Open(place.location.logdir, limits);
                            }});
       }
       catalog::CatalogOptions options;
@@ -128,16 +129,16 @@ class RunsOfLogdirs final : public viewer::Library {
     });
     return &*catalog_;
   }
-  bool names_a_run() const override { return !places_.front().place.run.empty(); }
+  bool names_a_run() const override { return !locations_.front().location.run.empty(); }
   bool always_lists() const override { return ListsAll(); }
 
  private:
   struct Found {
-    const OpenPlace* place = nullptr;
+    const OpenLocation* location = nullptr;
     std::string run{};  // Its name in the logdir.
   };
 
-  bool ListsAll() const { return places_.size() > 1 || !names_.empty(); }
+  bool ListsAll() const { return locations_.size() > 1 || !names_.empty(); }
   static absl::Status NoRun(const std::string& run) {
     return absl::NotFoundError(StrCat("there is no run ", run.substr(0, 200)));
   }
@@ -155,9 +156,9 @@ class RunsOfLogdirs final : public viewer::Library {
   // NotFound if no run can have this name. Every run can also be named by its URL, even with a
   // single logdir, so that links need not know how many logdirs are shown.
   absl::StatusOr<Found> FindPlace(const std::string& name) const {
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      const OpenPlace& place = places_[i];
-      const std::string prefix = StrCat(place.place.logdir.url(), "/", kRunsPrefix);
+    for (std::size_t i = 0; i < locations_.size(); ++i) {
+      const OpenLocation& place = locations_[i];
+      const std::string prefix = StrCat(place.location.logdir.url(), "/", kRunsPrefix);
       std::string run = name;
       if (name.starts_with(prefix))
         run = name.substr(prefix.size());
@@ -180,35 +181,35 @@ class RunsOfLogdirs final : public viewer::Library {
     return url;
   }
 
-  const std::vector<OpenPlace> places_;
+  const std::vector<OpenLocation> locations_;
   const std::vector<std::string> names_;
   const std::string storage_config_;
-  const Cancellation* const ended_;
+  const Cancellation* const cancellation_;
   const TraceReading reading_;
   const std::string cache_;
   std::once_flag catalog_once_;
   std::optional<catalog::Catalog> catalog_;  // Last, because its threads use the others.
 };
 
-absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const std::vector<std::string>& places,
-                                                             const LibraryOptions& options) {
-  if (places.size() > kMaxLogdirs)
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(
+    const std::vector<std::string>& locations, const LibraryOptions& options) {
+  if (locations.size() > kMaxLogdirs)
     return absl::InvalidArgumentError(StrCat("give at most ", kMaxLogdirs, " logdirs"));
-  TraceReading reading{.cancellation = options.ended};
-  std::vector<OpenPlace> open;
+  TraceReading reading{.cancellation = options.cancellation};
+  std::vector<OpenLocation> open;
   std::set<std::string> urls;
-  for (const std::string& text : places) {
-    ASSIGN_OR_RETURN(OpenPlace place,
-                     OpenRunPlace(text, options.storage_config, {.cancellation = options.ended}));
-    if (places.size() > 1 && !place.place.run.empty())
+  for (const std::string& text : locations) {
+    ASSIGN_OR_RETURN(OpenLocation place, OpenRunLocation(text, options.storage_config,
+                                                         {.cancellation = options.cancellation}));
+    if (locations.size() > 1 && !place.location.run.empty())
       return absl::InvalidArgumentError(
           StrCat("\"", text, "\" is a run; give it alone, or several logdirs"));
-    if (!urls.insert(place.place.logdir.url()).second)
+    if (!urls.insert(place.location.logdir.url()).second)
       return absl::InvalidArgumentError(StrCat("\"", text, "\" is given twice"));
     // With a single logdir, the error is shown on the command line; with several, in the list of
     // runs.
-    if (places.size() == 1) RETURN_IF_ERROR(NewestRun(place).status());
-    if (place.place.logdir.scheme() != "file" && reading.pool == nullptr) {
+    if (locations.size() == 1) RETURN_IF_ERROR(NewestRun(place).status());
+    if (place.location.logdir.scheme() != "file" && reading.pool == nullptr) {
       // All runs that are open share one bound.
       ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
     }
@@ -220,26 +221,26 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const std::vector<s
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(const std::vector<ServedPlace>& places,
-                                                            const LibraryOptions& options) {
-  TraceReading reading{.cancellation = options.ended,
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(
+    const std::vector<ServedLocation>& locations, const LibraryOptions& options) {
+  TraceReading reading{.cancellation = options.cancellation,
                        .files_through_store = true,
                        .json = std::make_shared<JsonConversions>(
                            JsonConversions::Limits{}, std::make_shared<const SystemClock>())};
   ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
-  std::vector<OpenPlace> open;
+  std::vector<OpenLocation> open;
   std::vector<std::string> names;
   std::set<std::string> urls;
-  for (const ServedPlace& served : places) {
-    absl::StatusOr<OpenPlace> place =
-        OpenRunPlace(served.url, options.storage_config, {.cancellation = options.ended});
+  for (const ServedLocation& served : locations) {
+    absl::StatusOr<OpenLocation> place =
+        OpenRunLocation(served.url, options.storage_config, {.cancellation = options.cancellation});
     if (!place.ok())
       return absl::Status(place.status().code(),
                           ToAbsl(StrCat("logdirs: ", MessageOf(place.status()))));
-    if (!place->place.run.empty())
+    if (!place->location.run.empty())
       return absl::InvalidArgumentError(
           StrCat("logdirs: ", served.url, " is a run; give its logdir"));
-    if (!urls.insert(place->place.logdir.url()).second)
+    if (!urls.insert(place->location.logdir.url()).second)
       return absl::InvalidArgumentError(StrCat("logdirs: ", served.url,
                                                " is listed twice; a logdir belongs to one "
                                                "namespace"));
@@ -252,11 +253,11 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(const std::vector<Se
   return library;
 }
 
-absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const std::vector<std::string>& places,
-                                                             const LibraryOptions& options) {
-  if (places.size() != 1) return OpenLogdirs(places, options);
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(
+    const std::vector<std::string>& locations, const LibraryOptions& options) {
+  if (locations.size() != 1) return OpenLogdirs(locations, options);
   std::error_code error;
-  std::string place = places.front();
+  std::string place = locations.front();
   if (fs::is_regular_file(place, error)) {
     RETURN_IF_ERROR(MayBeJson(place).status());
     return std::make_unique<OneRun>(fs::absolute(place).lexically_normal().native(),

@@ -13,23 +13,23 @@ namespace strobe {
 struct LibraryOptions {
   std::string storage_config{};
   std::string cache{};  // The folder that keeps the list of runs; empty = it stays in memory.
-  const Cancellation* ended = nullptr;  // Ends requests to stores; outlives the library.
+  const Cancellation* cancellation = nullptr;  // Ends requests to stores; outlives the library.
 };
 
 // A logdir that is served to many people, who may not all see it.
-struct ServedPlace {
+struct ServedLocation {
   std::string name{};  // Stands before the names of its runs: "NAME/RUN".
   std::string url{};
 };
 
 // `places`: one file, folder, run or logdir, or several logdirs. InvalidArgument and NotFound tell
 // what to give instead.
-absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const std::vector<std::string>& places,
-                                                             const LibraryOptions& options);
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(
+    const std::vector<std::string>& locations, const LibraryOptions& options);
 
 // The runs of all logdirs; listing them begins at once. A logdir that cannot be listed causes no
 // error here. Files are read through the store, so that links in a logdir show nothing.
-absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(const std::vector<ServedPlace>& places,
-                                                            const LibraryOptions& options);
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(
+    const std::vector<ServedLocation>& locations, const LibraryOptions& options);
 
 }  // namespace strobe

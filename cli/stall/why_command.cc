@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
-#include "cli/base/open_place.h"
+#include "cli/base/open_location.h"
 #include "cli/stall/evidence_places.h"
 #include "collector/stall/judge.h"
 #include "collector/stall/stack_groups.h"
@@ -15,9 +15,9 @@
 namespace strobe {
 namespace {
 
-void AddPlaces(CLI::App& command, std::vector<std::string>& places, std::string& output) {
+void AddPlaces(CLI::App& command, std::vector<std::string>& paths, std::string& output) {
   command
-      .add_option("places", places,
+      .add_option("paths", paths,
                   "folders and files; the name of a file has its rank, such as rank_3. Two folders "
                   "with the same names are two looks at the job")
       ->required();
@@ -41,7 +41,7 @@ void WarnOf(const FoundEvidence& found) {
 }  // namespace
 
 void AddWhyFlags(CLI::App& command, WhyFlags& flags) {
-  AddPlaces(command, flags.places, flags.output);
+  AddPlaces(command, flags.paths, flags.output);
   command.footer(
       "Reads Flight Recorder dumps of PyTorch, answers of NCCL's RAS, Python stacks of "
       "faulthandler, py-spy dump or Strobe, and what Strobe's agent leaves. The answer is firm "
@@ -57,7 +57,7 @@ void AddWhyFlags(CLI::App& command, WhyFlags& flags) {
 }
 
 void AddStacksFlags(CLI::App& command, StacksFlags& flags) {
-  AddPlaces(command, flags.places, flags.output);
+  AddPlaces(command, flags.paths, flags.output);
   command.add_flag("--threads", flags.threads, "all threads, and not only the main ones");
   command.footer(
       "Ranks with equal stacks are put together, the rarest first.\n"
@@ -69,7 +69,7 @@ void AddStacksFlags(CLI::App& command, StacksFlags& flags) {
 }
 
 int RunWhy(const WhyFlags& flags) {
-  const absl::StatusOr<FoundEvidence> found = ReadEvidence(flags.places);
+  const absl::StatusOr<FoundEvidence> found = ReadEvidence(flags.paths);
   if (!found.ok()) return Complain(found.status());
   WarnOf(*found);
   const stall::Verdict verdict = stall::JudgeStall(found->evidence);
@@ -81,7 +81,7 @@ int RunWhy(const WhyFlags& flags) {
 }
 
 int RunStacks(const StacksFlags& flags) {
-  const absl::StatusOr<FoundEvidence> found = ReadEvidence(flags.places);
+  const absl::StatusOr<FoundEvidence> found = ReadEvidence(flags.paths);
   if (!found.ok()) return Complain(found.status());
   WarnOf(*found);
   const auto& ranks = found->evidence.ranks;

@@ -7,12 +7,12 @@
 namespace strobe {
 
 struct WhyFlags {
-  std::vector<std::string> places{};
+  std::vector<std::string> paths{};
   std::string output = "text";
 };
 
 struct StacksFlags {
-  std::vector<std::string> places{};
+  std::vector<std::string> paths{};
   std::string output = "text";
   bool threads = false;  // All threads, and not only the main ones.
 };

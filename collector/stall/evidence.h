@@ -38,7 +38,7 @@ struct RankEvidence {
 
 struct JobEvidence {
   int world = 0;                        // How many ranks the job has; 0 if unknown.
-  std::map<int, RankEvidence> ranks{};  // Of those that have any evidence.
+  std::map<int, RankEvidence> ranks{};  // Only ranks that have any evidence.
   std::vector<RasReport> ras{};         // In the order in which they were asked.
 };
 

@@ -50,7 +50,7 @@ struct OpcodeName {
   unsigned char opcode;
   const char* name;
 };
-// Those above, and the refused ones that other pickles have.
+// The opcodes above, and the refused ones that other pickles have.
 constexpr std::array kOpcodeNames = std::to_array<OpcodeName>({
     {kProto, "PROTO"},
     {kTuple2, "TUPLE2"},

@@ -38,10 +38,10 @@ using Look = std::map<std::pair<std::uint32_t, int>, Launches>;  // By group and
 struct JobView {
   std::vector<JobGroup> groups{};
   Look first{}, later{};
-  std::set<int> ranks{};       // Of the job, also those without evidence.
-  std::set<int> dark{};        // Of these, those that tell less than the others.
-  std::set<int> speaking{};    // Those that told anything themselves.
-  std::set<int> seen_twice{};  // Those with two Flight Recorder's dumps.
+  std::set<int> ranks{};       // All of the job, also without evidence.
+  std::set<int> dark{};        // Ranks that tell less than the others.
+  std::set<int> speaking{};    // Ranks that told anything themselves.
+  std::set<int> seen_twice{};  // Ranks with two Flight Recorder's dumps.
   bool has_flight = false;
   bool all_twice = false;  // Is each that has a dump seen twice?
 

@@ -72,7 +72,7 @@ class Judge {
  private:
   struct Stood {
     MainDoing doing = MainDoing::kUnknown;
-    bool still = false;  // The same frames in both looks.
+    bool still = false;  // Its frames are equal in both looks.
   };
 
   Verdict Choose() {

@@ -74,7 +74,7 @@ std::string NameOfRank(const RasCommunicator& communicator, int rank) {
   return text;
 }
 
-// Those of which RAS has no data.
+// Ranks of which RAS has no data.
 std::optional<Verdict> JudgeMissing(const RasReport& report, int world) {
   for (const bool dead : {true, false}) {
     for (const RasCommunicator& communicator : report.communicators) {

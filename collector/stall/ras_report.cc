@@ -157,14 +157,14 @@ class RasText {
     if (!own && trouble.empty()) count = many_;
     RasRank rank{.rank = number, .host = host, .pid = pid, .gpu = gpu, .trouble = trouble};
     if (count >= 0) rank.counts.push_back({op_, count});
-    // Those of `many_` are now named.
+    // The ranks of `many_` are now named.
     if (!own && count >= 0 && !communicator.usual.empty()) --communicator.usual.back().ranks;
     communicator.ranks.push_back(std::move(rank));
   }
 
   RasReport report_{};
   Section section_ = Section::kNone;
-  std::map<int, int> sizes_{};  // Of the communicators of each group.
+  std::map<int, int> sizes_{};  // Sizes of the communicators of each group.
   std::map<std::string, std::size_t> communicators_{};
   std::size_t communicator_ = 0;
   bool incomplete_ = false;

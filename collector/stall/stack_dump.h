@@ -12,7 +12,7 @@
 namespace strobe::stall {
 
 inline constexpr std::size_t kMaxStackBytes = std::size_t{32} << 20;
-inline constexpr std::size_t kMaxThreads = 4096, kMaxFrames = 200'000;  // Of a process.
+inline constexpr std::size_t kMaxThreads = 4096, kMaxFrames = 200'000;  // Limits of one process.
 
 struct StackFrame {
   std::string file{};
@@ -61,7 +61,7 @@ enum class MainDoing : std::uint8_t {
 
 struct MainThread {
   MainDoing doing = MainDoing::kUnknown;
-  std::string call{};  // Of torch.distributed: "all_reduce".
+  std::string call{};  // The call of torch.distributed: "all_reduce".
 };
 
 MainThread MainThreadOf(const StackDump& stacks);

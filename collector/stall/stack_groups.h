@@ -11,8 +11,8 @@ struct StackGroup {
   std::vector<int> ranks{};  // A rank is there once for each of its threads with this stack.
   std::string thread{};      // "main", or the thread's name.
   std::vector<StackFrame> frames{};
-  std::vector<int> keep_gil{};  // Those of the ranks whose thread has Python's lock.
-  std::vector<int> moved{};     // Those whose stack was another one in the second look.
+  std::vector<int> keep_gil{};  // Ranks whose thread has Python's lock.
+  std::vector<int> moved{};     // Ranks whose stack was another one in the second look.
 };
 
 // The stacks of the main threads, or of all. The rarest come first, because the odd one out is what

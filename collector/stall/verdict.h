@@ -61,7 +61,7 @@ struct Verdict {
   StallClass kind = StallClass::kUnknown;
   Confidence confidence = Confidence::kCannotTell;
   std::vector<Culprit> culprits{};         // In ascending order; empty if nobody is named.
-  std::vector<int> waiters{};              // Those that they hold up.
+  std::vector<int> waiters{};              // The ranks that they hold up.
   std::vector<int> without_evidence{};     // Ranks of the job of which nothing is known.
   std::string reason{};                    // A sentence, where the rest does not explain itself.
   std::optional<Collective> collective{};  // What the job stands in, if nobody is named.

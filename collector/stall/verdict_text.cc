@@ -177,11 +177,13 @@ std::string VerdictJson(const Verdict& verdict, int indent) {
     culprits.push_back(JsonOf(culprit));
     ranks.push_back(culprit.rank);
   }
-  VerdictObject object = {
-      {"class", std::string(NameOf(verdict.kind))}, {"confidence", std::string(NameOf(verdict.confidence))},
-      {"ranks", std::move(ranks)},     {"culprits", std::move(culprits)},
-      {"waiters", verdict.waiters},    {"withoutEvidence", verdict.without_evidence},
-      {"reason", verdict.reason}};
+  VerdictObject object = {{"class", std::string(NameOf(verdict.kind))},
+                          {"confidence", std::string(NameOf(verdict.confidence))},
+                          {"ranks", std::move(ranks)},
+                          {"culprits", std::move(culprits)},
+                          {"waiters", verdict.waiters},
+                          {"withoutEvidence", verdict.without_evidence},
+                          {"reason", verdict.reason}};
   if (verdict.collective) object["collective"] = JsonOf(*verdict.collective);
   const LookedAt& looked = verdict.looked_at;
   object["evidence"] = {{"flightRecords", looked.flight_records},

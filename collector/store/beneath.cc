@@ -85,9 +85,11 @@ absl::StatusOr<std::vector<FolderEntry>> ReadFolder(const FileDescriptor& folder
     struct stat status = {};
     if (fstatat(folder.get(), found->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
         (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
-      entries.push_back({found->d_name, S_ISDIR(status.st_mode),
-                         static_cast<std::uint64_t>(status.st_size),
-                         status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec});
+      entries.push_back(
+          {.name = found->d_name,
+           .is_folder = S_ISDIR(status.st_mode),
+           .bytes = static_cast<std::uint64_t>(status.st_size),
+           .changed_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec});
     errno = 0;
   }
   const int error = errno;

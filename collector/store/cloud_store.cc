@@ -221,7 +221,10 @@ class CloudStore final : public ObjectStore, public PartUploads {
                         std::string_view below(key, size);
                         if (!below.starts_with(target.root)) return 0;
                         below.remove_prefix(target.root.size());
-                        const Listed object{below, bytes, is_prefix != 0, {version, version_size}};
+                        const Listed object{.key = below,
+                                            .bytes = bytes,
+                                            .is_prefix = is_prefix != 0,
+                                            .version = {version, version_size}};
                         return target.visit(object) ? 0 : 1;
                       },
                       &context, error);

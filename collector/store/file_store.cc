@@ -27,7 +27,7 @@ constexpr int kDeepest = 64;             // Limit on nested folders.
 constexpr char kPartial[] = ".partial";  // What the names of hidden files end with.
 
 // A key's opened folder and its file name.
-struct Place {
+struct FileLocation {
   FileDescriptor folder{};
   std::string root{}, parent{}, name{};  // The parent is relative to the root.
 
@@ -36,11 +36,12 @@ struct Place {
   }
 };
 
-absl::StatusOr<Place> Find(const std::string& root, std::string_view key, Missing missing) {
+absl::StatusOr<FileLocation> Find(const std::string& root, std::string_view key, Missing missing) {
   const std::size_t slash = key.rfind('/');
-  Place place{.root = root,
-              .parent = std::string(slash == std::string_view::npos ? "" : key.substr(0, slash)),
-              .name = std::string(slash == std::string_view::npos ? key : key.substr(slash + 1))};
+  FileLocation place{
+      .root = root,
+      .parent = std::string(slash == std::string_view::npos ? "" : key.substr(0, slash)),
+      .name = std::string(slash == std::string_view::npos ? key : key.substr(slash + 1))};
   if (place.name.empty() || place.name == "." || place.name == "..")
     return absl::InvalidArgumentError(StrCat("key \"", key, "\" has no file name"));
   ASSIGN_OR_RETURN(place.folder, OpenFolder(root, place.parent, missing));
@@ -58,7 +59,7 @@ std::string HiddenName(const std::string& name) {
 
 // Opens and locks the hidden file for writing. An existing entry is removed if it is not a regular
 // file or has a second name; others, or a process that was killed, may have left it.
-absl::StatusOr<FileDescriptor> OpenHidden(const Place& place, const std::string& hidden) {
+absl::StatusOr<FileDescriptor> OpenHidden(const FileLocation& place, const std::string& hidden) {
   constexpr int kTries = 3;
   for (int i = 0; i < kTries; ++i) {
     FileDescriptor file(openat(place.folder.get(), hidden.c_str(),
@@ -84,7 +85,7 @@ absl::StatusOr<FileDescriptor> OpenHidden(const Place& place, const std::string&
 
 // A viewer usually runs as another user. File systems that give all files one owner, such as SMB,
 // have modes of their own and refuse to change them.
-absl::Status LetOthersRead(const FileDescriptor& file, const Place& place) {
+absl::Status LetOthersRead(const FileDescriptor& file, const FileLocation& place) {
   constexpr mode_t kMode = 0644;
   if (fchmod(file.get(), kMode) == 0) return absl::OkStatus();
   const int error = errno;
@@ -94,12 +95,12 @@ absl::Status LetOthersRead(const FileDescriptor& file, const Place& place) {
 }
 
 // False if it is not empty, or cannot be removed for another reason.
-bool RemoveFolder(const Place& folder) {
+bool RemoveFolder(const FileLocation& folder) {
   return unlinkat(folder.folder.get(), folder.name.c_str(), AT_REMOVEDIR) == 0;
 }
 
 // Gives the hidden file its final name. With create_only, only if the name is free.
-absl::Status TakeName(const Place& place, const std::string& hidden, bool create_only) {
+absl::Status TakeName(const FileLocation& place, const std::string& hidden, bool create_only) {
   const int folder = place.folder.get();
   if (create_only) {
     if (linkat(folder, hidden.c_str(), folder, place.name.c_str(), 0) == 0) {
@@ -153,7 +154,7 @@ absl::Status MissingIsFine(const absl::Status& status) {
 
 absl::Status FileStore::Put(std::string_view key, const ByteSource& bytes,
                             const PutOptions& options) {
-  ASSIGN_OR_RETURN(const Place place, Find(root_, key, Missing::kIsMade));
+  ASSIGN_OR_RETURN(const FileLocation place, Find(root_, key, Missing::kIsMade));
   struct stat there = {};
   const bool exists =
       fstatat(place.folder.get(), place.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0;
@@ -196,7 +197,7 @@ absl::Status FileStore::Put(std::string_view key, const ByteSource& bytes,
 }
 
 absl::StatusOr<ObjectInfo> FileStore::Stat(std::string_view key) {
-  ASSIGN_OR_RETURN(const Place place, Find(root_, key, Missing::kIsAnError));
+  ASSIGN_OR_RETURN(const FileLocation place, Find(root_, key, Missing::kIsAnError));
   struct stat found = {};
   if (fstatat(place.folder.get(), place.name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
     return FileError(errno, "look up", place.path());
@@ -206,7 +207,7 @@ absl::StatusOr<ObjectInfo> FileStore::Stat(std::string_view key) {
 
 absl::StatusOr<std::size_t> FileStore::Read(std::string_view key, std::uint64_t offset,
                                             std::span<char> into) {
-  ASSIGN_OR_RETURN(const Place place, Find(root_, key, Missing::kIsAnError));
+  ASSIGN_OR_RETURN(const FileLocation place, Find(root_, key, Missing::kIsAnError));
   ASSIGN_OR_RETURN(const FileDescriptor file, OpenFileIn(place.folder, place.name));
   std::size_t got = 0;
   while (got < into.size()) {
@@ -250,14 +251,14 @@ absl::Status FileStore::Delete(std::span<const std::string> keys) {
       left.insert(key.substr(0, key.size() - 1));
       continue;
     }
-    const absl::StatusOr<Place> place = Find(root_, key, Missing::kIsAnError);
+    const absl::StatusOr<FileLocation> place = Find(root_, key, Missing::kIsAnError);
     if (absl::IsNotFound(place.status())) continue;
     RETURN_IF_ERROR(place.status());
     if (unlinkat(place->folder.get(), place->name.c_str(), 0) != 0 && errno != ENOENT)
       return FileError(errno, "delete", place->path());
     if (place->parent.empty()) continue;
     // Removes the folder if it is empty now; rmdir refuses others.
-    const absl::StatusOr<Place> folder = Find(root_, place->parent, Missing::kIsAnError);
+    const absl::StatusOr<FileLocation> folder = Find(root_, place->parent, Missing::kIsAnError);
     if (!folder.ok() || RemoveFolder(*folder))
       left.erase(place->parent);
     else
@@ -270,7 +271,7 @@ absl::Status FileStore::Delete(std::span<const std::string> keys) {
 // Listed once per folder and not after each object: a run may have thousands.
 void FileStore::RemoveAbandoned(const std::string& parent) {
   const absl::StatusOr<FileDescriptor> folder = OpenFolder(root_, parent, Missing::kIsAnError);
-  const absl::StatusOr<Place> place = Find(root_, parent, Missing::kIsAnError);
+  const absl::StatusOr<FileLocation> place = Find(root_, parent, Missing::kIsAnError);
   if (!folder.ok() || !place.ok()) return;
   const absl::StatusOr<std::vector<FolderEntry>> shown = ReadFolder(*folder);
   const absl::StatusOr<std::vector<FolderEntry>> hidden = ReadFolder(*folder, Names::kHidden);

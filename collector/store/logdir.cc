@@ -114,7 +114,7 @@ std::string Logdir::UrlOf(std::string_view key) const {
 
 std::string Logdir::RunUrl(std::string_view run) const { return UrlOf(StrCat(kRunsPrefix, run)); }
 
-std::string AbsolutePlace(const std::string& place) {
+std::string AbsoluteLocation(const std::string& place) {
   if (place.empty() || place.front() == '/' || place.find("://") != std::string::npos) return place;
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(place, error);

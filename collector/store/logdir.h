@@ -47,7 +47,7 @@ bool IsTraceJsonName(std::string_view name);
 
 // Makes a relative path absolute, from the process's working directory, because Logdir::Parse
 // accepts no relative path. URLs, absolute paths and the empty text stay as they are.
-std::string AbsolutePlace(const std::string& place);
+std::string AbsoluteLocation(const std::string& place);
 
 // The run that the URL of a trace names; empty if it is none: ".../<run>/<worker>.xplane.pb".
 std::string RunOfTraceUrl(std::string_view url);

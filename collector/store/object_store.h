@@ -103,7 +103,7 @@ class ObjectStore {
   // What the store itself lists, which nobody has checked: a key may be any text, and need not be
   // below the prefix. For List and for deleting; everybody else calls List.
   virtual absl::Status ListUnchecked(std::string_view prefix, const Visitor& visit) = 0;
-  // The same for ListDirectories.
+  // Like ListUnchecked, for ListDirectories.
   virtual absl::StatusOr<std::vector<std::string>> ListDirectoriesUnchecked(
       std::string_view prefix) = 0;
   // Whether the store can read objects with such keys, if they exist.

@@ -17,16 +17,18 @@ namespace {
 // the store does not have the option.
 struct Option {
   std::string_view name, s3, gs, az;
-  bool harmless;
+  // A URL, which anybody may have written, sets only harmless ones.
+  enum Risk { kHarmless, kTrusted } risk;
 };
 constexpr std::array<Option, 7> kOptions = {{
-    {"endpoint", "aws_endpoint", "google_base_url", "azure_endpoint", false},
-    {"region", "aws_region", "", "", true},
-    {"path_style", "aws_virtual_hosted_style_request", "", "", true},
-    {"account", "", "", "azure_storage_account_name", true},
-    {"anonymous", "aws_skip_signature", "google_skip_signature", "azure_skip_signature", true},
-    {"ca_bundle", "ca_bundle", "ca_bundle", "ca_bundle", false},
-    {"proxy", "proxy_url", "proxy_url", "proxy_url", false},
+    {"endpoint", "aws_endpoint", "google_base_url", "azure_endpoint", Option::kTrusted},
+    {"region", "aws_region", "", "", Option::kHarmless},
+    {"path_style", "aws_virtual_hosted_style_request", "", "", Option::kHarmless},
+    {"account", "", "", "azure_storage_account_name", Option::kHarmless},
+    {"anonymous", "aws_skip_signature", "google_skip_signature", "azure_skip_signature",
+     Option::kHarmless},
+    {"ca_bundle", "ca_bundle", "ca_bundle", "ca_bundle", Option::kTrusted},
+    {"proxy", "proxy_url", "proxy_url", "proxy_url", Option::kTrusted},
 }};
 
 std::string_view KeyFor(const Option& option, std::string_view scheme) {
@@ -92,7 +94,7 @@ absl::Status Apply(std::string_view scheme, const std::string& name, const std::
     return absl::InvalidArgumentError(StrCat("there is no option \"", name, "\" for ", scheme,
                                              "://; there are ", KnownFor(scheme)));
   }
-  if (is_url && allowed == UrlOptions::kHarmless && !option->harmless) {
+  if (is_url && allowed == UrlOptions::kHarmless && option->risk != Option::kHarmless) {
     return absl::InvalidArgumentError(
         StrCat("option ", name,
                " is not accepted from a logdir's URL here; set it for the sidecar by "
@@ -152,7 +154,7 @@ absl::StatusOr<StorageConfig> FromYaml(const YAML::Node& root, std::string_view 
         return At(file, option.second.Mark(), StrCat(scheme, ".", name, " must be one value"));
       OptionMap ignored;
       const absl::Status status =
-          Apply(scheme, name, option.second.Scalar(), false, UrlOptions::kAll, ignored);
+          Apply(scheme, name, option.second.Scalar(), /*is_url=*/false, UrlOptions::kAll, ignored);
       if (!status.ok())
         return At(file, option.first.Mark(), StrCat(scheme, ".", name, ": ", MessageOf(status)));
       config.schemes[scheme][name] = option.second.Scalar();
@@ -187,10 +189,10 @@ absl::StatusOr<OptionMap> ResolveStoreOptions(const Logdir& logdir, const Storag
   FromEnvironment(scheme, environment, resolved);
   if (const auto found = config.schemes.find(scheme); found != config.schemes.end()) {
     for (const auto& [name, value] : found->second)
-      RETURN_IF_ERROR(Apply(scheme, name, value, false, UrlOptions::kAll, resolved));
+      RETURN_IF_ERROR(Apply(scheme, name, value, /*is_url=*/false, UrlOptions::kAll, resolved));
   }
   for (const auto& [name, value] : logdir.options()) {
-    const absl::Status status = Apply(scheme, name, value, true, allowed, resolved);
+    const absl::Status status = Apply(scheme, name, value, /*is_url=*/true, allowed, resolved);
     if (!status.ok())
       return absl::InvalidArgumentError(StrCat("logdir ", logdir.url(), ": ", MessageOf(status)));
   }

@@ -16,7 +16,7 @@ inline constexpr Nanos kMaxDuration = std::chrono::hours(100 * 365 * 24);
 // between 0 and kMaxDuration. InvalidArgument for any other text.
 absl::StatusOr<Nanos> ParseDuration(std::string_view text);
 
-// Formats a duration for people, with three significant digits and a suitable unit: "1.02ms",
+// Formats a duration to be read, with three significant digits and a suitable unit: "1.02ms",
 // "-80us", "2s". From one minute on it shows whole seconds: "1m30s".
 std::string FormatDuration(Nanos duration);
 

@@ -42,7 +42,7 @@ std::shared_ptr<grpc::ChannelCredentials> VerifyingChannelCredentials(const Cloc
                                                                       const Identity& identity,
                                                                       PeerObserver refused);
 
-// The same for an identity that is renewed: each call of Current returns credentials with the
+// Credentials for an identity that is renewed: each call of Current returns them with the
 // newest certificate. Safe for concurrent use; identity and clock outlive it.
 class LiveChannelCredentials {
  public:

@@ -136,11 +136,11 @@ class Connection final : public WaitingConnection,
 
   void BeginWaiting() {
     MutexLock lock(&state_->mutex);
-    place_ = state_->waiting.insert(state_->waiting.end(), this->weak_from_this());
+    waiting_entry_ = state_->waiting.insert(state_->waiting.end(), this->weak_from_this());
   }
   void EndWaiting() {
     MutexLock lock(&state_->mutex);
-    if (place_) state_->waiting.erase(*std::exchange(place_, std::nullopt));
+    if (waiting_entry_) state_->waiting.erase(*std::exchange(waiting_entry_, std::nullopt));
   }
 
   void Read(std::chrono::seconds deadline) {
@@ -415,7 +415,7 @@ class Connection final : public WaitingConnection,
   std::string asker_;           // Who made the request that is being answered.
   ByteShares::Holding answer_;  // The memory of the answer that is being sent.
   // The place in `state_->waiting` while this connection waits.
-  std::optional<std::list<std::weak_ptr<WaitingConnection>>::iterator> place_;
+  std::optional<std::list<std::weak_ptr<WaitingConnection>>::iterator> waiting_entry_;
   beast::flat_buffer buffer_{kMaxHeaderBytes + 16384};  // Bounds what it may grow to.
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;

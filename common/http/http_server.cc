@@ -137,7 +137,7 @@ class BeastServer final : public HttpServer {
       ServeTls({std::move(socket), source, tls_.asks_for_certificates()}, state_,
                std::move(context));
     else
-      ServePlain({std::move(socket), source, false}, state_);
+      ServePlain({.socket = std::move(socket), .source = source}, state_);
   }
 
   // Makes room by closing the connection that has waited longest for its client. False if there

@@ -24,7 +24,7 @@ class Query {
   // parameter's name, when the value is no integer or is not in [least, most].
   absl::StatusOr<std::int64_t> Integer(std::string_view name, std::int64_t absent,
                                        std::int64_t least, std::int64_t most) const;
-  // The same for a finite number.
+  // Like Integer, for a finite number.
   absl::StatusOr<double> Number(std::string_view name, double absent) const;
 
  private:

@@ -41,8 +41,8 @@ class SourceLimiter {
   // of the rate and of the burst, so that one part cannot use up what the others need. It never has
   // all that the address may have at once.
   std::shared_ptr<void> Enter(const std::string& address, const std::string& part = "");
-  // The same for a client that has proved who it is: only `all_at_once` limits it. A part of it has
-  // at most as many as are still free, so that there is room for another one.
+  // Like Enter, for a client that has proved who it is: only `all_at_once` limits it. A part of it
+  // has at most as many as are still free, so that there is room for another one.
   std::shared_ptr<void> EnterKnown(const std::string& part = "");
 
  private:

@@ -160,7 +160,7 @@ char* FaultRange::NewBlock(std::size_t block) {
 
 void FaultRange::Discard(char* memory, std::size_t block) { munmap(memory, block); }
 
-bool FaultRange::Place(std::uint32_t block, char* memory, bool readable) {
+bool FaultRange::Map(std::uint32_t block, char* memory, bool readable) {
   if (mprotect(memory, block_, readable ? PROT_READ : PROT_NONE) != 0 ||
       mremap(memory, block_, block_, MREMAP_MAYMOVE | MREMAP_FIXED, At(block)) == MAP_FAILED)
     return false;

@@ -57,7 +57,7 @@ class FaultRange {
   void Set(std::uint32_t block, State state);
   // Moves the memory to the block's place at once, so that no reader sees a part of it. False if
   // the kernel has no room for another mapping; the memory is then still the caller's.
-  bool Place(std::uint32_t block, char* memory, bool readable);
+  bool Map(std::uint32_t block, char* memory, bool readable);
   // Makes the block readable as zeros, which take no memory.
   void PlaceZeros(std::uint32_t block);
   void Show(std::uint32_t block);  // From kHidden to kReadable.

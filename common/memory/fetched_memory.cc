@@ -30,7 +30,7 @@ absl::StatusOr<std::shared_ptr<FetchPool>> FetchPool::Create(const FetchLimits& 
 FetchPool::~FetchPool() {
   {
     MutexLock lock(&mutex_);
-    ended_ = true;
+    stopped_ = true;
   }
   ask_ = FileDescriptor();  // Ends ReadRequests.
   for (std::thread& thread : threads_) thread.join();
@@ -54,9 +54,9 @@ absl::StatusOr<FetchPool::SourcePtr> FetchPool::Add(std::uint64_t size, Fetch fe
 void FetchPool::Remove(const SourcePtr& source) {
   std::unique_ptr<FaultRange> range;  // Declared before the lock: unmapping takes a while.
   MutexLock lock(&mutex_);
-  const auto of_source = [&](const Place& place) { return place.first == source; };
+  const auto of_source = [&](const BlockId& place) { return place.first == source; };
   std::erase_if(queue_, of_source);
-  std::erase_if(held_, [&](const Held& held) { return of_source(held.place); });
+  std::erase_if(held_, [&](const Held& held) { return of_source(held.id); });
   if (source->size > 0) sources_.erase(source->range->number());
   range = std::move(source->range);
 }
@@ -108,7 +108,7 @@ void FetchPool::Want(const SourcePtr& source, std::uint32_t block) {
     case State::kExpected:
       // If it still waits in the queue, it goes first.
       range.Set(block, State::kWanted);
-      if (std::erase(queue_, Place(source, block)) > 0) queue_.emplace_front(source, block);
+      if (std::erase(queue_, BlockId(source, block)) > 0) queue_.emplace_front(source, block);
       return;
     case State::kAbsent:
       if (!source->failure.ok()) return range.PlaceZeros(block);
@@ -128,12 +128,12 @@ void FetchPool::Expect(const SourcePtr& source, std::uint32_t block) {
 
 void FetchPool::FetchBlocks() {
   for (;;) {
-    Place next;
+    BlockId next;
     {
       MutexLock lock(&mutex_);
-      mutex_.Await([this]()
-                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_ || !queue_.empty(); });
-      if (ended_) return;
+      mutex_.Await(
+          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopped_ || !queue_.empty(); });
+      if (stopped_) return;
       next = std::move(queue_.front());
       queue_.pop_front();
       ++under_way_;
@@ -143,7 +143,7 @@ void FetchPool::FetchBlocks() {
   }
 }
 
-void FetchPool::FetchOne(const Place& place) {
+void FetchPool::FetchOne(const BlockId& place) {
   const Source& source = *place.first;
   const std::uint64_t offset = std::uint64_t{place.second} * limits_.block;
   const std::size_t size = std::min<std::uint64_t>(limits_.block, source.size - offset);
@@ -164,11 +164,11 @@ void FetchPool::MakeRoom() {
   while (!held_.empty() && held_.size() + under_way_ > limits_.blocks) {
     Held next = std::move(held_.front());
     held_.pop_front();
-    FaultRange& range = *next.place.first->range;
-    const bool used = range.state(next.place.second) == State::kReadable;
-    if (used) range.Hide(next.place.second);
+    FaultRange& range = *next.id.first->range;
+    const bool used = range.state(next.id.second) == State::kReadable;
+    if (used) range.Hide(next.id.second);
     if (next.spared && !used) {
-      range.Drop(next.place.second);
+      range.Drop(next.id.second);
     } else {
       next.spared = true;
       held_.push_back(std::move(next));
@@ -176,12 +176,12 @@ void FetchPool::MakeRoom() {
   }
 }
 
-void FetchPool::Finish(const Place& place, char* memory, const absl::Status& status) {
+void FetchPool::Finish(const BlockId& place, char* memory, const absl::Status& status) {
   const auto& [source, block] = place;
   FaultRange* const range = source->range.get();
   if (range != nullptr && status.ok() &&
-      range->Place(block, memory, range->state(block) == State::kWanted)) {
-    held_.push_back({place, false});
+      range->Map(block, memory, range->state(block) == State::kWanted)) {
+    held_.push_back({.id = place});
     return;
   }
   if (memory != nullptr) FaultRange::Discard(memory, limits_.block);

@@ -56,9 +56,9 @@ class FetchPool {
     absl::Status failure;               // The first one. Nothing is fetched after it.
   };
   using SourcePtr = std::shared_ptr<Source>;
-  using Place = std::pair<SourcePtr, std::uint32_t>;  // One block.
+  using BlockId = std::pair<SourcePtr, std::uint32_t>;  // One block.
   struct Held {
-    Place place;
+    BlockId id;
     bool spared = false;  // It is dropped when its turn comes again, unless it is read before.
   };
 
@@ -72,9 +72,9 @@ class FetchPool {
   void Want(const SourcePtr& source, std::uint32_t block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Expect(const SourcePtr& source, std::uint32_t block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FetchBlocks();
-  void FetchOne(const Place& place);
+  void FetchOne(const BlockId& place);
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Finish(const Place& place, char* memory, const absl::Status& status)
+  void Finish(const BlockId& place, char* memory, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const FetchLimits limits_;
@@ -82,12 +82,12 @@ class FetchPool {
   std::vector<std::thread> threads_;
 
   mutable Mutex mutex_;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::uint64_t fetched_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::uint32_t, SourcePtr> sources_ ABSL_GUARDED_BY(mutex_);  // By the range's number.
-  std::deque<Place> queue_ ABSL_GUARDED_BY(mutex_);  // Blocks to fetch, the next one first.
-  std::deque<Held> held_ ABSL_GUARDED_BY(mutex_);    // Blocks in memory, the next to go first.
+  std::deque<BlockId> queue_ ABSL_GUARDED_BY(mutex_);  // Blocks to fetch, the next one first.
+  std::deque<Held> held_ ABSL_GUARDED_BY(mutex_);      // Blocks in memory, the next to go first.
 };
 
 // Safe to read from several threads. After a failed fetch the rest reads as zeros. Call Check()

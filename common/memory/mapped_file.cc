@@ -26,7 +26,7 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
     if (data == MAP_FAILED) return absl::ErrnoToStatus(errno, path);
     madvise(data, file.size_, MADV_SEQUENTIAL);
     file.data_ = static_cast<const char*>(data);
-    ASSIGN_OR_RETURN(file.guard_, ForeignMemory::Guard(data, file.size_, false));
+    ASSIGN_OR_RETURN(file.guard_, ForeignMemory::Guard(data, file.size_, /*writable=*/false));
   }
   return file;
 }

@@ -25,8 +25,8 @@ struct ChosenRanks {
 
 // The rank of local rank 0, if the launcher numbered these processes one after the other. `places`
 // maps local ranks to places in the job, as protocol messages tell them; it is not empty.
-template <typename Places>
-std::optional<std::int64_t> FirstRank(const Places& places) {
+template <typename Processes>
+std::optional<std::int64_t> FirstRank(const Processes& places) {
   const auto base = [](const auto& entry) {
     return entry.second.has_rank() ? std::int64_t{entry.second.rank()} - entry.first : -1;
   };

@@ -22,7 +22,7 @@ inline bool IsLoopbackHost(std::string_view host) {
   return host == "localhost" || host == "[::1]" || (digits && host.starts_with("127."));
 }
 
-// The same for host:port.
+// Like IsLoopbackHost, for host:port.
 inline bool IsLoopback(std::string_view address) {
   return IsLoopbackHost(address.substr(0, address.rfind(':')));
 }

@@ -20,7 +20,7 @@ std::optional<double> ParseUnit(std::string_view text);
 std::optional<std::uint64_t> ParseBytes(std::string_view text);
 // The shortest text of the exact quantity: 2147483648 is "2Gi", 2000000000 "2G".
 std::string FormatQuantity(std::uint64_t value);
-// A rounded quantity for people, with at least two digits: 1288490188 is "1229Mi".
+// A rounded, human-readable quantity, with at least two digits: 1288490188 is "1229Mi".
 std::string RoundedQuantity(std::uint64_t bytes);
 
 inline constexpr double kMebi = 1024.0 * 1024.0;

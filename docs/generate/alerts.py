@@ -1,4 +1,4 @@
-"""Generates the table of the chart's alerts: links to their runbooks, and the defaults that the chart's values can change."""
+"""Generates the table of the chart's alerts: links to their sections, and the defaults that the chart's values can change."""
 
 import re
 
@@ -11,7 +11,7 @@ def markdown():
     groups = yaml.safe_load((ROOT / "helm/strobe/files/alerts.yaml").read_text())["groups"]
     rules = [rule for group in groups for rule in group["rules"] if "alert" in rule]
     return table(["alert", "severity", "summary", "threshold", "for"],
-                 [[f"[{rule['alert']}](../runbooks/{rule['alert']}.md)", rule["labels"]["severity"],
+                 [[f"[{rule['alert']}](#{rule['alert']})", rule["labels"]["severity"],
                    cell(_without_templates(rule["annotations"]["summary"])), code(_threshold(rule)), rule.get("for", "at once")] for rule in rules])
 
 

@@ -4,12 +4,23 @@ import re
 
 from source import run
 
+NAMES = {"kubectl-strobe": "kubectl strobe"}  # How users call a program.
+# Every command of kubectl strobe has these flags; they are shown once.
+OF_KUBECTL = re.compile(r"\nFlags of kubectl:\n(?:  .*\n)+")
+
 
 def markdown(program):
-    text = f"```\n{run(program, '--help').strip()}\n```\n"
-    for command in subcommands(program):
-        text += f"\n## {program} {command}\n\n```\n{run(program, command, '--help').strip()}\n```\n"
-    return text
+    name = NAMES.get(program, program)
+    texts = [(f"## {name}", run(program, "--help"))]
+    for number, command in enumerate(subcommands(program)):
+        text = run(program, command, "--help")
+        texts.append((f"### {name} {command}", text if number == 0 else OF_KUBECTL.sub("", text)))
+    return "\n".join(f"{heading}\n\n```\n{_shown(text)}\n```\n" for heading, text in texts)
+
+
+def _shown(text):
+    """CLI11 leaves two empty lines where a group ends."""
+    return re.sub(r"\n{3,}", "\n\n", text.strip())
 
 
 def subcommands(program):

@@ -1,29 +1,12 @@
-"""A hook for MkDocs: adds the pages from outside docs/, fills in generated text, and rewrites links for the site.
-
-A comment on a line of its own, such as `<!-- generated: flags strobe -->`, is replaced by the generated text. The
-committed pages hold only the text that is written by hand; generated text is never committed.
-"""
+"""A hook for MkDocs: adds the pages from outside docs/, and rewrites links for the site."""
 
 import posixpath
 import re
-import sys
 from pathlib import Path
 
-from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import alerts  # noqa: E402
-import chart_values  # noqa: E402
-import crds  # noqa: E402
-import flags  # noqa: E402
-import metrics  # noqa: E402
-import outcomes  # noqa: E402
-from source import ROOT, Missing  # noqa: E402
-
-GENERATORS = {"alerts": alerts, "chart-values": chart_values, "crds": crds, "flags": flags, "metrics": metrics, "outcomes": outcomes}
-MARKER = re.compile(r"^<!-- generated: ([a-z-]+)((?: [\w-]+)*) -->$", re.MULTILINE)
+ROOT = Path(__file__).resolve().parents[2]
 
 # Pages that belong at the top of the repository by convention, and their places on the site.
 OUTSIDE = {
@@ -63,14 +46,4 @@ def on_page_markdown(markdown, page, config, files):
             return f"[{found['text']}]({config.repo_url.rstrip('/')}/blob/HEAD/{path})"
         return found["text"]
 
-    return MARKER.sub(_generate, LINK.sub(link, markdown))
-
-
-def _generate(found):
-    name, arguments = found[1], found[2].split()
-    if name not in GENERATORS:
-        raise PluginError(f"there is no generator {name}; there are {', '.join(GENERATORS)}")
-    try:
-        return GENERATORS[name].markdown(*arguments)
-    except Missing as why:
-        raise PluginError(str(why)) from why
+    return LINK.sub(link, markdown)

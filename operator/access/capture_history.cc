@@ -26,7 +26,7 @@ std::string CaptureHistory::Path() const {
   return StrCat("/api/v1/namespaces/", options_.ns, "/configmaps/", options_.config_map);
 }
 
-void CaptureHistory::Ended(const std::string& ns, WallTime when, std::optional<Nanos> keep) {
+void CaptureHistory::NoteEnd(const std::string& ns, WallTime when, std::optional<Nanos> keep) {
   std::uint64_t version = 0;
   {
     MutexLock lock(&mutex_);

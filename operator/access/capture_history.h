@@ -26,7 +26,7 @@ class CaptureHistory {
   // Records the end of a capture, unless a later end is known. With `keep`, stores it in the
   // ConfigMap together with the ends of the last `keep`. A failure to store is logged; the time
   // then stays in memory. Blocks.
-  void Ended(const std::string& ns, WallTime when, std::optional<Nanos> keep);
+  void NoteEnd(const std::string& ns, WallTime when, std::optional<Nanos> keep);
   // The end of the namespace's last capture; nothing if none is known. Reads the ConfigMap again if
   // the last read is too old; an error means that this failed. Blocks for at most `within`.
   absl::StatusOr<std::optional<WallTime>> LastEnd(const std::string& ns, Nanos within);

@@ -24,16 +24,16 @@ class Gatekeeper {
                                               const EarlierCaptures& earlier, Nanos within) = 0;
   // Like Judge, but by policies that may be some seconds old: cheap, for waiting requests that ask
   // again and again. None: nothing makes the request wait, or that is not known; ask Judge.
-  virtual std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
-                                              const EarlierCaptures& earlier) = 0;
+  virtual std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest& request,
+                                                      const EarlierCaptures& earlier) = 0;
   // The logdir that policies give to a request of the namespace that names none. Blocks for
   // `within` at most. NotFound and FailedPrecondition tell the requester why there is none; other
   // errors mean that this could not be found out.
   virtual absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) = 0;
   // Why the namespace may not have one more request now; empty if it may.
   virtual std::string WhyNoMoreRequests(const std::string& /*ns*/) { return ""; }
-  // The same for a schedule or trigger. Blocks for `within` at most. An error means that this could
-  // not be found out.
+  // Like WhyNoMoreRequests, for a schedule or trigger. Blocks for `within` at most. An error means
+  // that this could not be found out.
   virtual absl::StatusOr<std::string> WhyNoMore(CreatorKind /*kind*/, const std::string& /*ns*/,
                                                 Nanos /*within*/) {
     return std::string();

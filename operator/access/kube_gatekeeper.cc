@@ -31,10 +31,10 @@ constexpr std::size_t kMaxRemembered = 10'000;
 // Ends of captures are kept at least this long, because policies may become stricter.
 constexpr Nanos kKeepAtLeast = std::chrono::hours(24);
 // The age up to which remembered policies and labels are used for waiting requests.
-constexpr Nanos kGlanceAge = std::chrono::seconds(5);
+constexpr Nanos kCacheAge = std::chrono::seconds(5);
 // How long a waiting request may wait for them. It is short, because all other waiting requests
 // wait meanwhile.
-constexpr Nanos kGlanceLimit = std::chrono::seconds(3);
+constexpr Nanos kCacheReadLimit = std::chrono::seconds(3);
 
 }  // namespace
 
@@ -50,7 +50,10 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
     return StrCat("it was created more than ", FormatDuration(kMaxAdmissionAge),
                   " ago, and the requester's groups may have changed since", kAgain);
   }
-  return WhyNotProved({request.uid, request.created, request.admission, request.seal});
+  return WhyNotProved({.uid = request.uid,
+                       .created = request.created,
+                       .admission = request.admission,
+                       .seal = request.seal});
 }
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const RunCreator& creator) {
@@ -63,8 +66,12 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const RunCreator& cre
     return StrCat("annotation ", kRequesterAnnotation, " belongs to another ", NounOf(creator.kind),
                   kAgain, kChange);
   }
-  ASSIGN_OR_RETURN(std::string why, WhyNotProved({creator.uid, creator.created, creator.admission,
-                                                  creator.seal, changed, creator.admitted}));
+  ASSIGN_OR_RETURN(std::string why, WhyNotProved({.uid = creator.uid,
+                                                  .created = creator.created,
+                                                  .admission = creator.admission,
+                                                  .seal = creator.seal,
+                                                  .changed = changed,
+                                                  .admitted = creator.admitted}));
   return why.empty() ? why : StrCat(why, kChange);
 }
 
@@ -161,14 +168,14 @@ void KubeGatekeeper::ForgetRun(const std::string& ns, const std::string& name) {
   runs_.Forget(ns, name);
 }
 
-std::optional<PolicyVerdict> KubeGatekeeper::Glance(const ProfileRequest& request,
-                                                    const EarlierCaptures& earlier) {
+std::optional<PolicyVerdict> KubeGatekeeper::JudgeFromCache(const ProfileRequest& request,
+                                                            const EarlierCaptures& earlier) {
   const absl::StatusOr<std::vector<ProfilePolicy>> policies = RecentPolicies();
   if (!policies.ok()) return std::nullopt;
   absl::StatusOr<Labels> labels = RecentLabels(request.ns);
   if (!labels.ok()) return std::nullopt;
   absl::StatusOr<PolicyVerdict> verdict = JudgeByFacts(
-      request, earlier, *policies, *std::move(labels), clock_.MonoNow() + kGlanceLimit);
+      request, earlier, *policies, *std::move(labels), clock_.MonoNow() + kCacheReadLimit);
   // A request that would have been refused a few seconds ago may be allowed now.
   if (!verdict.ok() || verdict->kind != PolicyVerdict::Kind::kWait) return std::nullopt;
   return *std::move(verdict);
@@ -247,7 +254,7 @@ absl::StatusOr<NamespaceFacts> KubeGatekeeper::FactsOf(const ProfileRequest& req
     });
   };
   if (asked(&ProfilePolicy::min_interval) || asked(&ProfilePolicy::max_concurrent)) {
-    const Others others = OthersOf(request);
+    const OtherCaptures others = OtherCapturesOf(request);
     facts.earlier.active = std::max(facts.earlier.active, others.active);
     facts.last_end = others.last_end;
   }
@@ -265,15 +272,15 @@ void KubeGatekeeper::CaptureEnded(const std::string& ns, WallTime when) {
     MutexLock lock(&mutex_);
     longest = longest_interval_;
   }
-  if (!longest && ReadPolicies(clock_.MonoNow() + kGlanceLimit).ok()) {
+  if (!longest && ReadPolicies(clock_.MonoNow() + kCacheReadLimit).ok()) {
     MutexLock lock(&mutex_);
     longest = longest_interval_;
   }
   // Nothing is stored if no policy has a minInterval. If the policies are not known, the end is
   // stored.
   const Nanos keep = longest.value_or(kKeepAtLeast);
-  history_.Ended(ns, when,
-                 keep > Nanos{0} ? std::optional(std::max(keep, kKeepAtLeast)) : std::nullopt);
+  history_.NoteEnd(ns, when,
+                   keep > Nanos{0} ? std::optional(std::max(keep, kKeepAtLeast)) : std::nullopt);
 }
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& request,
@@ -299,8 +306,8 @@ absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester, cons
   return IsAllowed(client_, requester, std::move(attributes), deadline - clock_.MonoNow());
 }
 
-KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) const {
-  Others others;
+KubeGatekeeper::OtherCaptures KubeGatekeeper::OtherCapturesOf(const ProfileRequest& request) const {
+  OtherCaptures others;
   for (const Object& object : requests_.InNamespace(request.ns)) {
     // Not parsed as a whole, because there may be thousands. A request that was refused, or only
     // preflights, records nothing.
@@ -336,7 +343,7 @@ absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::ReadLabels(const std::str
 }
 
 bool KubeGatekeeper::MayReadAgain(MonoTime now) {
-  if (failed_ && now - *failed_ <= kGlanceAge) return false;
+  if (failed_ && now - *failed_ <= kCacheAge) return false;
   failed_ = now;  // Counts as failed until the read succeeds.
   return true;
 }
@@ -344,9 +351,9 @@ bool KubeGatekeeper::MayReadAgain(MonoTime now) {
 absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::RecentPolicies() {
   MutexLock lock(&recent_mutex_);
   const MonoTime now = clock_.MonoNow();
-  if (policies_ && now - policies_->read <= kGlanceAge) return policies_->value;
+  if (policies_ && now - policies_->read <= kCacheAge) return policies_->value;
   if (!MayReadAgain(now)) return absl::UnavailableError("the policies could not be read");
-  ASSIGN_OR_RETURN(std::vector<ProfilePolicy> policies, ReadPolicies(now + kGlanceLimit));
+  ASSIGN_OR_RETURN(std::vector<ProfilePolicy> policies, ReadPolicies(now + kCacheReadLimit));
   failed_.reset();
   policies_ = {std::move(policies), now};
   return policies_->value;
@@ -355,10 +362,10 @@ absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::RecentPolicies() {
 absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::RecentLabels(const std::string& ns) {
   MutexLock lock(&recent_mutex_);
   const MonoTime now = clock_.MonoNow();
-  std::erase_if(labels_, [now](const auto& entry) { return now - entry.second.read > kGlanceAge; });
+  std::erase_if(labels_, [now](const auto& entry) { return now - entry.second.read > kCacheAge; });
   if (const auto found = labels_.find(ns); found != labels_.end()) return found->second.value;
   if (!MayReadAgain(now)) return absl::UnavailableError("the namespace could not be read");
-  absl::StatusOr<Labels> labels = ReadLabels(ns, now + kGlanceLimit);
+  absl::StatusOr<Labels> labels = ReadLabels(ns, now + kCacheReadLimit);
   // A namespace that is gone says nothing about the others.
   if (labels.ok() || absl::IsNotFound(labels.status())) failed_.reset();
   RETURN_IF_ERROR(labels.status());

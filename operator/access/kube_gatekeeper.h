@@ -48,7 +48,7 @@ class KubeGatekeeper final : public Gatekeeper {
         runs_(clock, requests, options_.seal_keys) {}
 
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override;
-  // The same for a schedule or trigger, which may be much older than its requests.
+  // Judges a schedule or trigger, which may be much older than its requests.
   absl::StatusOr<std::string> WhyNotAdmitted(const RunCreator& creator);
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
                                       const EarlierCaptures& earlier, Nanos within) override;
@@ -58,8 +58,8 @@ class KubeGatekeeper final : public Gatekeeper {
                                       Nanos within);
   // The run was not created after all.
   void ForgetRun(const std::string& ns, const std::string& name);
-  std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
-                                      const EarlierCaptures& earlier) override;
+  std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest& request,
+                                              const EarlierCaptures& earlier) override;
   absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) override;
   std::string WhyNoMoreRequests(const std::string& ns) override;
   absl::StatusOr<std::string> WhyNoMore(CreatorKind kind, const std::string& ns,
@@ -104,13 +104,13 @@ class KubeGatekeeper final : public Gatekeeper {
                                          const std::vector<ProfilePolicy>& policies, Labels labels,
                                          MonoTime deadline);
   // The other captures of the namespace.
-  struct Others {
+  struct OtherCaptures {
     std::optional<WallTime> last_end{};
     // Counted by their statuses, so captures that this operator has not found again yet are
     // included.
     int active = 0;
   };
-  Others OthersOf(const ProfileRequest& request) const;
+  OtherCaptures OtherCapturesOf(const ProfileRequest& request) const;
   absl::StatusOr<std::vector<ProfilePolicy>> ReadPolicies(MonoTime deadline);
   absl::StatusOr<Labels> ReadLabels(const std::string& ns, MonoTime deadline);
   // Return the remembered value and read it again if it is too old. Only one thread reads at a

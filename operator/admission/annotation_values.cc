@@ -7,6 +7,7 @@
 
 #include "common/base/duration.h"
 #include "common/base/strings.h"
+#include "common/protocol/trainer_changes.h"
 #include "common/text/quantity.h"
 #include "operator/base/sidecar_user.h"
 
@@ -82,6 +83,13 @@ bool IsUser(std::string_view text) {
            std::int64_t number = 0;
            const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
            return error == std::errc() && end == id.data() + id.size() && IsSidecarId(number);
+         });
+}
+
+bool IsTrainerChangeList(std::string_view text) {
+  const std::vector<std::string> names = Split(text, ',');
+  return text == "none" || std::all_of(names.begin(), names.end(), [](const std::string& name) {
+           return IsTrainerChange(name);
          });
 }
 

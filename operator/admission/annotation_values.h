@@ -26,6 +26,8 @@ bool IsUploadRate(std::string_view text);
 bool IsLookBack(std::string_view text);
 // True for "UID" or "UID:GID" of a user that is not root.
 bool IsUser(std::string_view text);
+// True for "none", or names of trainer_changes.h, separated by commas.
+bool IsTrainerChangeList(std::string_view text);
 // True for a duration from a millisecond to 10 minutes.
 bool IsKinetoDuration(std::string_view text);
 

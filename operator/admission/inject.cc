@@ -169,16 +169,17 @@ bool IsWellFormed(const Json& pod) {
   const Json& spec = Member(pod, "spec");
   const Json& metadata = Member(pod, "metadata");
   const Json& containers = Member(spec, "containers");
-  if (!metadata.is_object() || !fits(Member(metadata, "labels"), false) ||
-      !fits(Member(metadata, "annotations"), false) || !fits(Member(spec, "volumes"), true) ||
-      !fits(Member(spec, "initContainers"), true) ||
-      !fits(Member(spec, "imagePullSecrets"), true) || !containers.is_array() ||
+  if (!metadata.is_object() || !fits(Member(metadata, "labels"), /*array=*/false) ||
+      !fits(Member(metadata, "annotations"), /*array=*/false) ||
+      !fits(Member(spec, "volumes"), /*array=*/true) ||
+      !fits(Member(spec, "initContainers"), /*array=*/true) ||
+      !fits(Member(spec, "imagePullSecrets"), /*array=*/true) || !containers.is_array() ||
       containers.empty()) {
     return false;
   }
   return std::all_of(containers.begin(), containers.end(), [&](const Json& container) {
-    return container.is_object() && fits(Member(container, "env"), true) &&
-           fits(Member(container, "volumeMounts"), true);
+    return container.is_object() && fits(Member(container, "env"), /*array=*/true) &&
+           fits(Member(container, "volumeMounts"), /*array=*/true);
   });
 }
 
@@ -219,6 +220,19 @@ std::string WhyStuck(const InjectionSettings& settings, const NamespaceLimits& l
                     "); delete that pod when ", settings.image, " can be started");
   }
   return "";
+}
+
+// Writes on the pod what was injected. Once, because the pod stays as it was admitted.
+void Describe(const Json& pod, const InjectionSettings& settings, const SidecarSpec& made,
+              const std::vector<std::string>& trainers, const std::string& hash, Patch& patch) {
+  const Json& annotations = Member(Member(pod, "metadata"), "annotations");
+  if (!TextOf(annotations, kStatusAnnotation).empty()) return;
+  Json status = {{"version", kVersion}, {"hash", hash}, {"containers", trainers}};
+  if (!made.host_ports.empty()) status["ports"] = made.host_ports;
+  patch.Set("/metadata/annotations", kStatusAnnotation, JsonText(status));
+  if (!settings.viewer_image.empty() && TextOf(annotations, kViewerImageAnnotation).empty())
+    patch.Set("/metadata/annotations", kViewerImageAnnotation, settings.viewer_image);
+  BypassMesh(pod, settings, made, patch);
 }
 
 }  // namespace
@@ -296,19 +310,14 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
                                .python = TextOf(annotations, kPythonAnnotation) == "true",
                                .kineto = TextOf(annotations, kKinetoAnnotation) == "true",
                                .host_network = UsesHostNetwork(spec),
-                               .ports_to_close = made.ports_to_close};
+                               .ports_to_close = made.ports_to_close,
+                               .disabled = made.disabled};
   for (const std::size_t index : trainers)
     AddToTrainer(containers[index], index, options, volumes.shared, patch, injection.warnings);
   const Json& metadata = Member(pod, "metadata");
   if (TextOf(Member(metadata, "labels"), kInjectedLabel).empty())
     patch.Set("/metadata/labels", kInjectedLabel, "true");
-  if (TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty()) {
-    Json status = {
-        {"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}};
-    if (!made.host_ports.empty()) status["ports"] = made.host_ports;
-    patch.Set("/metadata/annotations", kStatusAnnotation, JsonText(status));
-    BypassMesh(pod, settings, made, patch);
-  }
+  Describe(pod, settings, made, names, hash.Hex().substr(0, 16), patch);
   injection.patch = patch.Take();
   return injection;
 }

@@ -29,6 +29,8 @@ struct InjectionSettings {
   InjectionMode mode = InjectionMode::kNative;
   std::string image{};
   std::string pull_policy{};  // Empty for Kubernetes' default.
+  // Written on the pod for `kubectl strobe view`; empty to write none.
+  std::string viewer_image{};
   // The sidecar's resource requests; "0" for none. In a pod of QoS class Guaranteed, its limits
   // equal its requests, and none of them is 0.
   std::string cpu = "50m", memory = "128Mi";
@@ -55,6 +57,8 @@ struct InjectionSettings {
   std::string storage_secret{};
   // The storage configuration, and the authorities of the stores' certificates.
   InjectedFile storage_config{}, storage_ca{};
+  // What is not changed in trainers, for pods without an annotation for it; see trainer_changes.h.
+  std::vector<std::string> disabled{};
   std::string enrollment{};  // host:port of the operator's enrollment service; empty for no TLS.
   std::string log_level = "info";
 };

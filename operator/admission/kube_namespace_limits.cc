@@ -48,7 +48,7 @@ bool IsPullFailure(const std::string& reason) {
 // When it became the sidecar's turn to start: when the kubelet took the pod or, if that is later,
 // when an init container before the sidecar ended or, as a native sidecar, started. The status of a
 // container does not tell since when it waits.
-WallTime SidecarsTurn(const Json& pod) {
+WallTime SidecarsStart(const Json& pod) {
   WallTime since{};
   const auto after = [&since](const Json& object, const char* field) {
     WallTime time;
@@ -87,7 +87,7 @@ void AddIfStuck(const Json& pod, WallTime now, NamespaceLimits& limits) {
   if (!state || !container || Member(states[*state], "started") == Json(true)) return;
   const std::string reason = TextOf(Member(Member(states[*state], "state"), "waiting"), "reason");
   if (std::find(kStuckReasons.begin(), kStuckReasons.end(), reason) == kStuckReasons.end()) return;
-  if (IsPullFailure(reason) && now - SidecarsTurn(pod) < kPatienceWithPulls) return;
+  if (IsPullFailure(reason) && now - SidecarsStart(pod) < kPatienceWithPulls) return;
   limits.stuck.push_back(
       {TextOf(Member(pod, "metadata"), "name"), TextOf(containers[*container], "image"), reason});
 }
@@ -135,9 +135,9 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
 
 std::optional<KubeNamespaceLimits::Limits> KubeNamespaceLimits::Remembered(const std::string& ns,
                                                                            MonoTime now) const {
-  const auto found = known_.find(ns);
-  if (found == known_.end()) return std::nullopt;
-  const Known& known = found->second;
+  const auto found = cached_.find(ns);
+  if (found == cached_.end()) return std::nullopt;
+  const CachedLimits& known = found->second;
   if (now - known.read >= (known.failure.ok() ? kRememberFor : kRememberFailureFor))
     return std::nullopt;
   if (!known.failure.ok()) return known.failure;
@@ -145,15 +145,15 @@ std::optional<KubeNamespaceLimits::Limits> KubeNamespaceLimits::Remembered(const
 }
 
 KubeNamespaceLimits::Limits KubeNamespaceLimits::Old(const std::string& ns, MonoTime now) const {
-  const auto found = known_.find(ns);
-  if (found != known_.end() && found->second.limits != nullptr &&
+  const auto found = cached_.find(ns);
+  if (found != cached_.end() && found->second.limits != nullptr &&
       now - found->second.read < kBetterThanNothing)
     return found->second.limits;
   return absl::ResourceExhaustedError("too many namespaces are being read already");
 }
 
 bool KubeNamespaceLimits::TakeRead(const std::string& ns, const std::string& caller, MonoTime now) {
-  if (const auto found = known_.find(ns); found != known_.end() && found->second.exists) {
+  if (const auto found = cached_.find(ns); found != cached_.end() && found->second.exists) {
     kept_.Refill(now);
     if (kept_.Take()) return true;
   }
@@ -238,15 +238,17 @@ absl::Status KubeNamespaceLimits::ReadPolicies(const std::string& ns, MonoTime d
   return absl::OkStatus();
 }
 
-void KubeNamespaceLimits::Remember(const std::string& ns, Known known) {
-  if (const auto before = known_.find(ns); before != known_.end()) {
+void KubeNamespaceLimits::Remember(const std::string& ns, CachedLimits known) {
+  if (const auto before = cached_.find(ns); before != cached_.end()) {
     known.exists |= before->second.exists;
-  } else if (known_.size() >= kMaxReadNamespaces) {
-    known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.second.exists, a.second.read) < std::pair(b.second.exists, b.second.read);
-    }));
+  } else if (cached_.size() >= kMaxReadNamespaces) {
+    cached_.erase(
+        std::min_element(cached_.begin(), cached_.end(), [](const auto& a, const auto& b) {
+          return std::pair(a.second.exists, a.second.read) <
+                 std::pair(b.second.exists, b.second.read);
+        }));
   }
-  known_[ns] = std::move(known);
+  cached_[ns] = std::move(known);
 }
 
 }  // namespace strobe::kube

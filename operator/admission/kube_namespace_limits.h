@@ -2,10 +2,10 @@
 // which pods wait for a sidecar in vain. Remembers it for some seconds. Safe for concurrent use.
 //
 // A stranger who reaches the webhooks' port can send pods of namespaces that do not exist, which
-// the API server does not tell from empty ones. What he can take from others is bounded. Callers
-// share what is read, by rate and at once. Namespaces that have a LimitRange, a ResourceQuota or
-// something from a policy exist for certain, and only they need what is read here: a further rate
-// is kept for those that were seen with one, and they are the last to be forgotten.
+// the API server does not tell from empty ones. What a stranger can take from others is bounded.
+// Callers share what is read, by rate and at once. Namespaces that have a LimitRange, a
+// ResourceQuota or something from a policy exist for certain, and only they need what is read here:
+// a further rate is kept for those that were seen with one, and they are the last to be forgotten.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -46,7 +46,7 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   static constexpr double kReadsPerSecond = 20, kBurst = 100;
   static constexpr double kKeptPerSecond = 10, kKeptBurst = 50;
 
-  struct Known {
+  struct CachedLimits {
     absl::Status failure{};
     std::shared_ptr<const NamespaceLimits> limits{};
     MonoTime read{};
@@ -64,12 +64,12 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   // Fills in what policies give to sidecars. Reads the namespace's labels only if one gives
   // something.
   absl::Status ReadPolicies(const std::string& ns, MonoTime deadline, NamespaceLimits& limits);
-  void Remember(const std::string& ns, Known known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remember(const std::string& ns, CachedLimits known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
   Client& client_;
   Mutex mutex_;
-  std::map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, CachedLimits> cached_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> reading_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> waiting_ ABSL_GUARDED_BY(mutex_);  // Threads, by caller.
   int all_waiting_ ABSL_GUARDED_BY(mutex_) = 0;

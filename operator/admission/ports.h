@@ -11,7 +11,7 @@ class WebhookObserver {
  public:
   virtual ~WebhookObserver() = default;
   // A review has arrived. A call of Answered follows.
-  virtual void Asked(const std::string& webhook) = 0;
+  virtual void CountCall(const std::string& webhook) = 0;
   // `code` is the HTTP status of the answer, or the code of the refusal in it.
   virtual void Answered(const std::string& webhook, int code, Nanos took) = 0;
   // `result` is "injected", "unchanged", "skipped" or "failed".

@@ -138,7 +138,7 @@ ResourceRange RangesOf::operator()(const std::string& resource) const {
   for (const LimitRule& rule : limits_.rules) ApplyRule(rule, spec_, resource, range);
   for (const Quota& quota : limits_.quotas) {
     // A pod with our sidecar has a memory limit, so that it is never of the class BestEffort.
-    if (QuotaCounts(quota, spec_, false)) ApplyQuota(quota, spec_, resource, range);
+    if (QuotaCounts(quota, spec_, /*best_effort=*/false)) ApplyQuota(quota, spec_, resource, range);
   }
   return range;
 }
@@ -147,7 +147,9 @@ std::string RangesOf::WhyRefused() const {
   if (!IsBestEffort(spec_)) return "";
   for (const Quota& quota : limits_.quotas) {
     // A quota that counts the pod without us refuses it in any case.
-    if (QuotaCounts(quota, spec_, true) || !QuotaCounts(quota, spec_, false)) continue;
+    if (QuotaCounts(quota, spec_, /*best_effort=*/true) ||
+        !QuotaCounts(quota, spec_, /*best_effort=*/false))
+      continue;
     if (const std::string why = Objection(quota, spec_); !why.empty())
       return StrCat("with the sidecar the pod would no longer be BestEffort, and ResourceQuota ",
                     quota.name, " ", why);

@@ -31,7 +31,7 @@ absl::StatusOr<AdmissionRequest> ParseReview(const std::string& body);
 struct AdmissionAnswer {
   bool allowed = true;
   int code = 200;                       // HTTP status of a refusal, such as 403, 400 or 422.
-  std::string message{};                // The reason for a refusal, for people.
+  std::string message{};                // The reason for a refusal, human-readable.
   std::vector<std::string> warnings{};  // Shown by kubectl.
   nlohmann::json patch = nlohmann::json::array();  // RFC 6902; empty if there is none.
 };

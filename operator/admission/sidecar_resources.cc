@@ -50,7 +50,7 @@ bool IsGuaranteed(const Json& spec) {
 bool HasPodLevelResources(const Json& spec) { return !Member(spec, "resources").empty(); }
 
 // What settings and annotations ask for, as quantities.
-struct Asked {
+struct Requested {
   std::string cpu{}, memory{}, memory_limit{};
   bool guaranteed = false;  // Requests must equal limits.
 };
@@ -59,9 +59,9 @@ struct Asked {
 // limits of CPU and memory that equal its requests (ComputePodQOS in
 // pkg/apis/core/v1/helper/qos/qos.go of Kubernetes 1.34). Therefore only the pod's own annotations
 // can ask for that, and not settings that are about all pods.
-Asked WhatIsAsked(const Json& spec, const InjectionSettings& settings, PodAnnotations& annotations,
-                  std::vector<std::string>& warnings) {
-  Asked asked;
+Requested WhatIsAsked(const Json& spec, const InjectionSettings& settings,
+                      PodAnnotations& annotations, std::vector<std::string>& warnings) {
+  Requested asked;
   asked.guaranteed = !HasPodLevelResources(spec) && IsGuaranteed(spec);
   const std::string cpu = annotations.Get(
       "cpu", "", [](const std::string& text) { return IsZero(text) || IsCpu(text); },
@@ -106,7 +106,7 @@ struct Part {
   ResourceRange range{};
 };
 
-Part CpuPart(const Json& spec, const InjectionSettings& settings, const Asked& asked,
+Part CpuPart(const Json& spec, const InjectionSettings& settings, const Requested& asked,
              ResourceRange range) {
   Preference preference{.request = asked.cpu, .least = kMinCpu};
   if (settings.always_limit_cpu && !range.demanded) {
@@ -172,7 +172,8 @@ void AddStorage(const Json& spec, const ResourceRange& range, SidecarResources& 
   const double spool = static_cast<double>(ParseBytes(made.spool_size).value_or(0));
   const std::string wanted = StrCat(static_cast<long long>(std::llround(spool + kLogRoom)));
   Json requests, limits;
-  if (!Choose(kStorage, {wanted, wanted, 2 * kLogRoom}, range, false, requests, limits)) {
+  if (!Choose(kStorage, {wanted, wanted, 2 * kLogRoom}, range, /*guaranteed=*/false, requests,
+              limits)) {
     made.cannot = CannotFit("ephemeral storage");
     return;
   }
@@ -195,7 +196,7 @@ SidecarResources ChooseResources(const Json& spec, const InjectionSettings& sett
                                                       "a quantity such as 2Gi"))
                                .value_or(0));
   const RangesOf ranges(spec, limits);
-  const Asked asked = WhatIsAsked(spec, settings, annotations, warnings);
+  const Requested asked = WhatIsAsked(spec, settings, annotations, warnings);
   made.cannot = ranges.WhyRefused();
   if (!made.cannot.empty()) return made;
   const std::string& most = asked.memory_limit;

@@ -191,9 +191,11 @@ SidecarVolumes VolumesFor(const Json& pod) {
     if (!there || ours) return otherwise;
     return FreeName(volumes, otherwise);
   };
-  return {name(kSharedPath, "strobe"), name(kSpoolPath, "strobe-spool"),
-          name(kTokenPath, "strobe-token"), name(kStorageConfigPath, "strobe-storage-config"),
-          name(kStorageCaPath, "strobe-storage-ca")};
+  return {.shared = name(kSharedPath, "strobe"),
+          .spool = name(kSpoolPath, "strobe-spool"),
+          .token = name(kTokenPath, "strobe-token"),
+          .storage_config = name(kStorageConfigPath, "strobe-storage-config"),
+          .storage_ca = name(kStorageCaPath, "strobe-storage-ca")};
 }
 
 // Succeeds when the agent's files are in place. The trainer starts only after that, so the probe
@@ -301,6 +303,9 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                                       "at least 32Mi, such as 512Mi");
   if (!annotations.Get("close-profiler-port", "", IsTrue, "\"true\"").empty())
     made.ports_to_close = framework_ports;
+  made.disabled = annotations.Get("disable", Join(settings.disabled, ","), IsTrainerChangeList,
+                                  "\"none\" or names such as keep-cupti,server");
+  if (made.disabled == "none") made.disabled.clear();
   made.container = {{"name", kSidecarContainer},
                     {"image", settings.image},
                     {"args", std::move(arguments)},

@@ -27,10 +27,11 @@ struct SidecarSpec {
   bool native = true;  // It is an init container, else an ordinary one.
   nlohmann::json container{};
   std::string agent_memory{};             // The size of the shared volume, as a quantity.
-  std::vector<nlohmann::json> volumes{};  // Those that only this sidecar's mounts need.
+  std::vector<nlohmann::json> volumes{};  // Only what this sidecar's mounts need.
   // The ports of the trainer's profiler servers that the trainer is to close to other machines,
   // separated by commas; empty if it is not asked to.
   std::string ports_to_close{};
+  std::string disabled{};  // What is not changed in the trainer, separated by commas.
   // The choices of the port for captures if the container declares none; see SidecarPorts.
   std::vector<int> host_ports{};
   std::vector<int> served_ports{};  // Fixed ports that are reached from outside the pod.

@@ -25,9 +25,9 @@ struct Variable {
   bool is_list = false;  // Folders, separated by colons; ours comes after the container's own.
 };
 
-bool Lists(const std::string& folders, const std::string& folder) {
-  const std::vector<std::string> all = Split(folders, ':');
-  return std::find(all.begin(), all.end(), folder) != all.end();
+bool Lists(const std::string& list, char separator, const std::string& item) {
+  const std::vector<std::string> all = Split(list, separator);
+  return std::find(all.begin(), all.end(), item) != all.end();
 }
 
 // Returns the variables with which processes with PyTorch find the sidecar as Kineto's daemon. If
@@ -66,8 +66,12 @@ std::vector<Variable> VariablesFor(const Json& container, const TrainerOptions& 
   if (options.host_network)
     variables.push_back({"STROBE_HOST_NETWORK", "true",
                          "other programs of the node may reach its profiler server"});
-  const bool maybe_cuda = kube::DevicesOf(container).maybe_cuda;
-  if (maybe_cuda)
+  if (!options.disabled.empty())
+    variables.push_back(
+        {"STROBE_DISABLE", options.disabled, "strobe.dev/disable has no effect on it"});
+  const bool has_agent =
+      kube::DevicesOf(container).maybe_cuda && !Lists(options.disabled, ',', "agent");
+  if (has_agent)
     variables.push_back({"CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so")});
   if (options.python) {
     variables.push_back({.name = "PYTHONPATH",
@@ -77,9 +81,10 @@ std::vector<Variable> VariablesFor(const Json& container, const TrainerOptions& 
   }
   if (!options.ports_to_close.empty()) {
     variables.push_back({"STROBE_CLOSE_PROFILER_PORT", options.ports_to_close});
-    if (!maybe_cuda && !options.python) {
+    if (!has_agent && !options.python) {
       warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ", name,
-                                " has no CUDA; there it needs strobe.dev/python: \"true\""));
+                                " has no CUDA, or not the agent; there it needs "
+                                "strobe.dev/python: \"true\""));
     }
     if (options.host_network) {
       warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ", name,
@@ -113,7 +118,7 @@ std::vector<VariableChange> ChangeVariables(const Json& container, const Trainer
       hidden.push_back(variable.name);
       changes.push_back({{}, variable.name, variable.value});
     } else if (variable.is_list && !set->empty()) {
-      if (!Lists(*set, variable.value))
+      if (!Lists(*set, ':', variable.value))
         changes.push_back({FindVariable(container, variable.name), variable.name,
                            StrCat(*set, ":", variable.value)});
     } else if (*set != variable.value) {

@@ -12,7 +12,7 @@ namespace strobe {
 struct TrainerOptions {
   bool alone = true;  // Only one container trains.
   bool python = false, kineto = false, host_network = false;
-  std::string ports_to_close{};  // See SidecarSpec.
+  std::string ports_to_close{}, disabled{};  // See SidecarSpec.
 };
 
 struct VariableChange {

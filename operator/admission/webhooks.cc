@@ -169,7 +169,7 @@ class Webhooks {
                                  AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     return [this, name = std::move(name), fail_open, costly, answer](const http::Request& asked) {
       const MonoTime began = clock_.MonoNow();
-      observer_.Asked(name);
+      observer_.CountCall(name);
       http::Page page{500, "internal error\n"};
       (void)RunGuarded("webhook", [&] { page = Respond(asked, fail_open, costly, answer); });
       observer_.Answered(name, page.status, clock_.MonoNow() - began);
@@ -235,7 +235,10 @@ class Webhooks {
 
   // API servers retry after this time, within their own timeout.
   static http::Page Later() {
-    return {429, "too many at once\n", "text/plain", {{"Retry-After", "1"}}};
+    return {.status = 429,
+            .body = "too many at once\n",
+            .content_type = "text/plain",
+            .headers = {{"Retry-After", "1"}}};
   }
 
   // Lets few large reviews be in memory at once. Null if there is no turn for it soon.
@@ -300,22 +303,32 @@ std::map<std::string, http::HttpServer::Handler> WebhookPages(const Clock& clock
   auto webhooks =
       std::make_shared<Webhooks>(clock, std::move(options), gatekeeper, observer, limits);
   std::map<std::string, http::HttpServer::Handler> pages;
-  const auto add = [&](const char* path, bool fail_open, bool costly,
-                       AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
-    // Every handler keeps the webhooks alive.
-    pages[path] = [webhooks, page = webhooks->Page(path, fail_open, costly, answer)](
-                      const http::Request& request) { return page(request); };
+  struct Review {
+    const char* path;
+    AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&);
+    bool fail_open = false, costly = false;
   };
-  add("/inject", true, false, &Webhooks::InjectPod);
-  add("/check-pod", true, false, &Webhooks::CheckPod);
-  add("/stamp-request", false, false, &Webhooks::StampRequest);
-  add("/default-request", false, true, &Webhooks::DefaultRequest);
-  add("/check-request", false, true, &Webhooks::CheckRequest);
-  add("/check-size", false, false, &Webhooks::CheckSize);
-  add("/stamp-schedule", false, false, &Webhooks::Stamp<CreatorKind::kSchedule>);
-  add("/check-schedule", false, true, &Webhooks::Check<CreatorKind::kSchedule>);
-  add("/stamp-trigger", false, false, &Webhooks::Stamp<CreatorKind::kTrigger>);
-  add("/check-trigger", false, true, &Webhooks::Check<CreatorKind::kTrigger>);
+  for (const Review& review : {
+           Review{.path = "/inject", .answer = &Webhooks::InjectPod, .fail_open = true},
+           Review{.path = "/check-pod", .answer = &Webhooks::CheckPod, .fail_open = true},
+           Review{.path = "/stamp-request", .answer = &Webhooks::StampRequest},
+           Review{.path = "/default-request", .answer = &Webhooks::DefaultRequest, .costly = true},
+           Review{.path = "/check-request", .answer = &Webhooks::CheckRequest, .costly = true},
+           Review{.path = "/check-size", .answer = &Webhooks::CheckSize},
+           Review{.path = "/stamp-schedule", .answer = &Webhooks::Stamp<CreatorKind::kSchedule>},
+           Review{.path = "/check-schedule",
+           .answer = &Webhooks::Check<CreatorKind::kSchedule>,
+           .costly = true},
+           Review{.path = "/stamp-trigger", .answer = &Webhooks::Stamp<CreatorKind::kTrigger>},
+           Review{.path = "/check-trigger",
+           .answer = &Webhooks::Check<CreatorKind::kTrigger>,
+           .costly = true},
+       }) {
+    // Every handler keeps the webhooks alive.
+    pages[review.path] = [webhooks, page = webhooks->Page(review.path, review.fail_open,
+                                                          review.costly, review.answer)](
+                             const http::Request& request) { return page(request); };
+  }
   return pages;
 }
 

@@ -16,19 +16,25 @@ constexpr std::string_view kCompletionLabel = "batch.kubernetes.io/job-name",
 
 constexpr JobKind Kubeflow(std::string_view kind, std::string_view plural,
                            std::string_view versions = "v1") {
-  return {kind,   "kubeflow.org",     "kubeflow.org", versions,
-          plural, FoundBy::kLabelled, kKubeflowLabel};
+  return {.kind = kind,
+          .group = "kubeflow.org",
+          .read_group = "kubeflow.org",
+          .versions = versions,
+          .plural = plural,
+          .pods = FoundBy::kLabelled,
+          .label = kKubeflowLabel};
 }
 
 // The labels are those that the kinds' controllers write; tests/golden/jobs has pods that they
 // made.
-constexpr std::array<JobKind, 18> kKinds = {{
+constexpr std::array<JobKind, 19> kKinds = {{
     {"Job", "batch", "batch", "v1", "jobs", FoundBy::kLabelled, kCompletionLabel},
     {"Job", "batch.volcano.sh", "batch.volcano.sh", "v1alpha1", "jobs", FoundBy::kLabelled,
      "volcano.sh/job-name"},
     {"StatefulSet", "apps", "apps", "v1", "statefulsets", FoundBy::kOwned},
     {"ReplicaSet", "apps", "apps", "v1", "replicasets", FoundBy::kOwned},
     {"DaemonSet", "apps", "apps", "v1", "daemonsets", FoundBy::kOwned},
+    {"Deployment", "apps", "apps", "v1", "deployments", FoundBy::kOfReplicaSets},
     {"JobSet", "jobset.x-k8s.io", "jobset.x-k8s.io", "v1alpha2", "jobsets", FoundBy::kLabelled,
      kJobSetLabel},
     // A TrainJob runs as a JobSet of the same name, whose labels its pods have.
@@ -68,6 +74,15 @@ const JobKind* FindJobKind(const JobRef& job) {
                (job.api_version.empty() || entry.group == GroupOf(job.api_version));
       });
   return found == kKinds.end() ? nullptr : found;
+}
+
+bool OwnsPods(const JobRef& job, std::string_view kind, std::string_view name,
+              std::string_view template_hash) {
+  const JobKind* known = FindJobKind(job);
+  if (known == nullptr || known->pods != JobKind::Pods::kOfReplicaSets)
+    return kind == job.kind && name == job.name;
+  return kind == "ReplicaSet" && !template_hash.empty() &&
+         name == StrCat(job.name, "-", template_hash);
 }
 
 std::string UnknownJobKind(const JobRef& job) {

@@ -13,8 +13,10 @@ struct JobRef {
 
 struct JobKind {
   enum class Pods {
-    kLabelled,   // Each pod has JobKind::label, whose value is the job's name.
-    kOwned,      // The job owns its pods directly.
+    kLabelled,  // Each pod has JobKind::label, whose value is the job's name.
+    kOwned,     // The job owns its pods directly.
+    // ReplicaSets own them, each with the job's name and the label kTemplateHashLabel of its pods.
+    kOfReplicaSets,
     kOfAnother,  // They are pods of another object, which the job's own object names.
   };
 
@@ -32,7 +34,12 @@ std::span<const JobKind> AllJobKinds();
 // Null if the kind is not known, or not in the group of `job.api_version`.
 const JobKind* FindJobKind(const JobRef& job);
 
-// Why FindJobKind() gave null, for people, and which kinds there are.
+// Whether an object of this kind and name owns pods of the job, which have `template_hash` as their
+// label kTemplateHashLabel.
+bool OwnsPods(const JobRef& job, std::string_view kind, std::string_view name,
+              std::string_view template_hash);
+
+// Why FindJobKind() gave null, human-readable, and which kinds there are.
 std::string UnknownJobKind(const JobRef& job);
 
 }  // namespace strobe

@@ -34,10 +34,13 @@ inline constexpr char kInjectedLabel[] = "strobe.dev/injected";
 // JSON, written by injection: {"version": ..., "hash": ..., "containers": [...]}. On the host's
 // network also "ports": those that the sidecar may serve captures on.
 inline constexpr char kStatusAnnotation[] = "strobe.dev/status";
-// Written by injection instead of the above: why the pod has no sidecar, for people.
+// Written by injection instead of the above: why the pod has no sidecar, human-readable.
 inline constexpr char kNotInjectedAnnotation[] = "strobe.dev/not-injected";
 // The most bytes of it that are written and read: anybody who may write the pod can set it.
 inline constexpr std::size_t kMaxNotInjectedBytes = 512;
+// The image with the program `strobe`, which `kubectl strobe view` runs. Injection writes it where
+// the pod has none.
+inline constexpr char kViewerImageAnnotation[] = "strobe.dev/viewer-image";
 // Names of the containers that train, separated by commas. Absent: the containers that request an
 // accelerator.
 inline constexpr char kContainersAnnotation[] = "strobe.dev/containers";
@@ -46,6 +49,8 @@ inline constexpr char kPythonAnnotation[] = "strobe.dev/python";
 // "true": the sidecar is the daemon of Kineto's on-demand protocol, and processes with PyTorch look
 // for it.
 inline constexpr char kKinetoAnnotation[] = "strobe.dev/kineto-daemon";
+// Kubernetes' own label of the pods of a Deployment; the names of its ReplicaSets end with it.
+inline constexpr char kTemplateHashLabel[] = "pod-template-hash";
 // A worker's rank, as a label or an annotation. It overrides all other evidence; see ranks.h.
 inline constexpr char kRankKey[] = "strobe.dev/rank";
 inline constexpr char kProcessesKey[] = "strobe.dev/processes";

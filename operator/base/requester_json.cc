@@ -40,7 +40,7 @@ Json ContentOf(const Json& object) {
   return content;
 }
 
-// The same for a creator of runs: what they capture, and when.
+// The sealed content of a creator of runs: what they capture, and when.
 Json CreatorContentOf(CreatorKind kind, const Json& object) {
   const Json spec = object.value("spec", Json::object());
   Json content = {{"run", ContentOf(spec.value("template", Json::object()))}};

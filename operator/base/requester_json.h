@@ -24,8 +24,8 @@ std::string SealRequester(const nlohmann::json& object, const std::string& ns,
                           const Requester& requester, WallTime now, const std::string& key,
                           const std::string& creator = "");
 
-// The same for a ProfileSchedule or ProfileTrigger. `uid` is empty while it is being created; a
-// change is sealed for the object that has this UID.
+// Like SealRequester, for a ProfileSchedule or ProfileTrigger. `uid` is empty while it is being
+// created; a change is sealed for the object that has this UID.
 std::string SealCreator(CreatorKind kind, const nlohmann::json& object, const std::string& ns,
                         const Requester& requester, WallTime now, const std::string& key,
                         const std::string& uid);

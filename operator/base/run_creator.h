@@ -13,7 +13,7 @@
 namespace strobe {
 
 enum class CreatorKind { kSchedule, kTrigger };
-// For people: "schedule" or "trigger".
+// Human-readable: "schedule" or "trigger".
 std::string_view NounOf(CreatorKind kind);
 
 struct RunCreator {

@@ -1,12 +1,13 @@
 #include "operator/config/config.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
+#include "common/protocol/trainer_changes.h"
 #include "common/text/name_rules.h"
+#include "common/text/parse_tuple.h"
 #include "common/text/quantity.h"
 #include "common/yaml/fields.h"
 
@@ -62,6 +63,17 @@ absl::Status CheckVariable(const InjectedVariableConfig& variable) {
                       : absl::InvalidArgumentError(StrCat(where, " has more than one value"));
 }
 
+absl::Status CheckDisabled(const InjectionConfig& injection) {
+  for (const std::string& name : injection.disable) {
+    if (!IsTrainerChange(name)) {
+      const std::vector<std::string> names(kTrainerChanges.begin(), kTrainerChanges.end());
+      return absl::InvalidArgumentError(
+          StrCat("injection.disable: \"", name, "\" is none of ", Join(names, ", ")));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // These objects are named in every injected pod, so that the API server would refuse all pods if
 // one of the names were wrong.
 absl::Status CheckInjectedObjects(const InjectionConfig& injection) {
@@ -105,6 +117,7 @@ absl::Status CheckInjection(const InjectionConfig& injection) {
   if (!injection.ephemeral_storage.empty() &&
       ParseQuantity(injection.ephemeral_storage).value_or(0) <= 0)
     return absl::InvalidArgumentError("injection.ephemeralStorage must be a quantity such as 2Gi");
+  RETURN_IF_ERROR(CheckDisabled(injection));
   RETURN_IF_ERROR(CheckInjectedObjects(injection));
   return ParsePortRange(injection.host_network_ports).status();
 }
@@ -145,6 +158,7 @@ Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
                           {"caBundle", file("injection.storage.caBundle", injection.storage_ca)}};
   return {{"image", Scalar(injection.image, "an image")},
           {"pullPolicy", Choice(injection.pull_policy, {"", "Always", "IfNotPresent", "Never"})},
+          {"viewerImage", Scalar(injection.viewer_image, "an image")},
           {"cpu", Scalar(injection.cpu, "a quantity")},
           {"memory", Scalar(injection.memory, "a quantity")},
           {"memoryLimit", Scalar(injection.memory_limit, "a quantity")},
@@ -158,6 +172,7 @@ Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
           {"frameworkPort", Scalar(injection.framework_port, "a port")},
           {"metricsPort", Scalar(injection.metrics_port, "a port")},
           {"ephemeralStorage", Scalar(injection.ephemeral_storage, "a quantity")},
+          {"disable", Scalar(injection.disable, "a list of names")},
           {"imagePullSecrets", Scalar(injection.image_pull_secrets, "a list of names")},
           {"env", variables},
           {"storage", parser.Nested("injection.storage", storage)}};
@@ -253,9 +268,8 @@ absl::StatusOr<OperatorConfig> FromYaml(std::string_view text, const Parser& par
 
 absl::StatusOr<PortRange> ParsePortRange(const std::string& text) {
   PortRange range;
-  char more = 0;
-  if (std::sscanf(text.c_str(), "%d-%d%c", &range.first, &range.last, &more) != 2 ||
-      range.first < 1 || range.last > 65535 || range.first > range.last) {
+  if (!ParseTuple(text, "-", range.first, range.last) || range.first < 1 || range.last > 65535 ||
+      range.first > range.last) {
     return absl::InvalidArgumentError(
         "injection.hostNetworkPorts must be two ports, such as 20000-29999");
   }

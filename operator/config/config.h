@@ -55,7 +55,7 @@ struct AlertReceiverConfig {
 };
 
 struct NotifyConfig {
-  std::string url{};  // Is told how captures end; empty = nobody is told. See kube::MakeReceiver.
+  std::string url{};  // Is told how captures end; empty = no notification. See kube::MakeReceiver.
   std::string format = "CloudEvents";  // Or "Grafana".
   std::string source = "strobe-operator";
   std::string directory{};
@@ -76,6 +76,7 @@ struct InjectedVariableConfig {
 struct InjectionConfig {
   std::string image = "strobe-sidecar";
   std::string pull_policy{};
+  std::string viewer_image{};  // For `kubectl strobe view`; empty = it needs --image.
   std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2Gi",
               agent_memory = "512Mi";
   int user = 65532;  // 0 = not set, for clusters that assign users per namespace (OpenShift).
@@ -85,6 +86,7 @@ struct InjectionConfig {
   std::string mode = "native";                     // Or "container".
   std::string host_network_ports = "20000-29999";  // FIRST-LAST.
   std::string ephemeral_storage{};                 // Empty = no request.
+  std::vector<std::string> disable{};              // Names of trainer_changes.h.
   // Everything below names objects in the pods' namespaces.
   std::vector<std::string> image_pull_secrets{};
   std::vector<InjectedVariableConfig> env{};

@@ -61,9 +61,9 @@ absl::Status AuthorityKeeper::Look() {
   // The API server is told only after the authorities are stored, so that it never trusts one that
   // is lost. Until it is told it would refuse our webhooks, so this replica is not ready before.
   if (leading_()) {
-    RETURN_IF_ERROR(store_.TellRoots(roots));
+    RETURN_IF_ERROR(store_.WriteRoots(roots));
   } else if (!ready()) {
-    ASSIGN_OR_RETURN(const bool told, store_.AreRootsTold(roots));
+    ASSIGN_OR_RETURN(const bool told, store_.AreRootsWritten(roots));
     if (!told)
       return absl::UnavailableError(
           "no leader has written the trusted authorities to the API server yet");

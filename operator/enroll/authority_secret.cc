@@ -47,11 +47,11 @@ absl::Status AuthoritySecret::Save(const StoredAuthorities& authorities) {
       .status();
 }
 
-absl::Status AuthoritySecret::TellRoots(const std::string& roots) {
+absl::Status AuthoritySecret::WriteRoots(const std::string& roots) {
   return LackRoots(roots, /*write=*/true).status();
 }
 
-absl::StatusOr<bool> AuthoritySecret::AreRootsTold(const std::string& roots) {
+absl::StatusOr<bool> AuthoritySecret::AreRootsWritten(const std::string& roots) {
   ASSIGN_OR_RETURN(const bool lack, LackRoots(roots, /*write=*/false));
   return !lack;
 }

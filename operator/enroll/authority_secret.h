@@ -20,8 +20,8 @@ class AuthoritySecret final : public AuthorityStore {
 
   absl::StatusOr<StoredAuthorities> Load() override;
   absl::Status Save(const StoredAuthorities& authorities) override;
-  absl::Status TellRoots(const std::string& roots) override;
-  absl::StatusOr<bool> AreRootsTold(const std::string& roots) override;
+  absl::Status WriteRoots(const std::string& roots) override;
+  absl::StatusOr<bool> AreRootsWritten(const std::string& roots) override;
 
  private:
   std::string SecretPath() const;

@@ -43,7 +43,7 @@ grpc::Status EnrollmentService::EnrollFrom(const std::string& peer,
 
 grpc::Status EnrollmentService::Answer(const v1::EnrollRequest& request,
                                        v1::EnrollResponse& response) {
-  // The same answer in all cases, so that strangers learn nothing about why a token is refused.
+  // All refusals have one answer, so that strangers learn nothing about why a token is refused.
   const grpc::Status denied(grpc::StatusCode::UNAUTHENTICATED, "the token was not accepted");
   if (request.token().empty() || request.token().size() > kMaxTokenBytes) {
     enrolled_("denied");

@@ -29,7 +29,7 @@ class EnrollmentService final : public v1::Enrollment::Service {
 
   grpc::Status Enroll(grpc::ServerContext* context, const v1::EnrollRequest* request,
                       v1::EnrollResponse* response) override;
-  // The same for the peer of a connection, as gRPC writes it.
+  // Like Enroll, for the peer of a connection, as gRPC writes it.
   grpc::Status EnrollFrom(const std::string& peer, const v1::EnrollRequest& request,
                           v1::EnrollResponse& response);
 

@@ -36,9 +36,9 @@ class AuthorityStore {
   virtual absl::Status Save(const StoredAuthorities& authorities) = 0;
   // Tells the API server which authorities to trust when it calls our webhooks. Does nothing when
   // it knows them already; fails when there is no webhook configuration to write them to.
-  virtual absl::Status TellRoots(const std::string& roots) = 0;
+  virtual absl::Status WriteRoots(const std::string& roots) = 0;
   // Whether a leader has told the API server these roots.
-  virtual absl::StatusOr<bool> AreRootsTold(const std::string& roots) = 0;
+  virtual absl::StatusOr<bool> AreRootsWritten(const std::string& roots) = 0;
 };
 
 }  // namespace strobe

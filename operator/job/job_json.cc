@@ -268,8 +268,9 @@ JobShape ParseJob(const JobRef& job, const Json& object) {
                    : kind == "RayJob"     ? ParseRayOwner(object, "rayClusterSpec", kind)
                    : kind == "RayService" ? ParseRayOwner(object, "rayClusterConfig", kind)
                    : kind == "Workload"   ? ParseWorkload(object)
-                   : kind == "StatefulSet" || kind == "ReplicaSet" ? ParseReplicas(object)
-                                                                   : ParseKubeflowJob(object);
+                   : kind == "StatefulSet" || kind == "ReplicaSet" || kind == "Deployment"
+                       ? ParseReplicas(object)
+                       : ParseKubeflowJob(object);
   if (shape.unknown.empty() && shape.roles.empty())
     shape.unknown = StrCat("the ", kind, " defines no pods");
   return shape;

@@ -1,4 +1,4 @@
-// Why an attempt waits for workers, for people. Pure.
+// Why an attempt waits for workers, human-readable. Pure.
 #pragma once
 #include <string>
 

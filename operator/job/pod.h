@@ -19,7 +19,8 @@ struct ContainerInfo {
   std::map<std::string, std::string> env{};
   // How many processes of the job it runs, as far as its command tells; 0 = not known.
   std::size_t processes = 0;
-  // The same, only where nothing else can be meant: one number, in one option of the command.
+  // Like `processes`, but only where nothing else can be meant: one number, in one option of the
+  // command.
   std::size_t certain_processes = 0;
 };
 
@@ -50,7 +51,7 @@ struct PodInfo {
     int restarts = 0;
     std::string waiting{};  // Why it does not run, such as CrashLoopBackOff; empty when it runs.
     // Why it ended last, such as OOMKilled; empty when it has never ended.
-    std::string ended{};
+    std::string end_reason{};
     int exit_code = 0;
     std::optional<WallTime> ended_at{};
   };

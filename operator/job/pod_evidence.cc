@@ -17,8 +17,8 @@ std::string PodEvidence(const Target& target, const PodInfo* pod, WallTime since
     std::string fact;
     // The API server's times are whole seconds.
     if (state.ended_at && *state.ended_at >= std::chrono::floor<std::chrono::seconds>(since)) {
-      fact = StrCat(state.ended == "OOMKilled" ? "was " : "ended: ", state.ended, " (exit code ",
-                    state.exit_code, ") at ", FormatRfc3339(*state.ended_at));
+      fact = StrCat(state.end_reason == "OOMKilled" ? "was " : "ended: ", state.end_reason,
+                    " (exit code ", state.exit_code, ") at ", FormatRfc3339(*state.ended_at));
       if (state.restarts > 0)
         fact += StrCat(", restarted ", state.restarts, state.restarts == 1 ? " time" : " times");
     }

@@ -9,9 +9,9 @@
 
 namespace strobe {
 
-// What happened to the target's pod, for people: "container trainer was OOMKilled (exit code 137)
-// at 2026-01-02T03:04:05Z, restarted 2 times". Empty when nothing did. `pod` is null when there is
-// no pod of that name any more. Containers that ended before `since` are left out.
+// What happened to the target's pod, human-readable: "container trainer was OOMKilled (exit code
+// 137) at 2026-01-02T03:04:05Z, restarted 2 times". Empty when nothing did. `pod` is null when
+// there is no pod of that name any more. Containers that ended before `since` are left out.
 std::string PodEvidence(const Target& target, const PodInfo* pod, WallTime since);
 
 // The evidence of every target that has some, by target name.

@@ -64,7 +64,7 @@ void ReadStates(const Json& status, PodInfo& pod) {
       for (const Json& ended : {entry.value("lastState", Json::object()), now}) {
         if (!ended.contains("terminated")) continue;
         const Json& end = ended["terminated"];
-        state.ended = end.value("reason", "");
+        state.end_reason = end.value("reason", "");
         state.exit_code = end.value("exitCode", 0);
         state.ended_at = ReadTime(end, "finishedAt");
       }
@@ -183,7 +183,7 @@ bool Fulfils(std::string_view system, const Json& requirement) {
       values.is_array() && std::find(values.begin(), values.end(), system) != values.end();
   if (relation == "In") return listed;
   if (relation == "NotIn") return !listed;
-  return relation == "Exists";  // Such a label is no number, for "Gt" and "Lt".
+  return relation == "Exists";  // The label is no number, for "Gt" and "Lt".
 }
 
 // Whether the scheduler may choose a node with this operating system: every label of nodeSelector
@@ -247,7 +247,8 @@ PodInfo ParsePod(const Json& object) {
 void KeepUsed(PodInfo& pod) {
   for (auto* values : {&pod.labels, &pod.annotations}) {
     std::erase_if(*values, [](const auto& entry) {
-      return !IsRankKey(entry.first) && entry.first != kNotInjectedAnnotation;
+      return !IsRankKey(entry.first) && entry.first != kNotInjectedAnnotation &&
+             entry.first != kTemplateHashLabel;
     });
   }
 }

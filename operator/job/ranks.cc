@@ -282,7 +282,7 @@ Ranks ForEach(const Pods& pods, const Function& rank_of) {
 bool Lives(const PodInfo& pod) { return !pod.terminating && !HasEnded(pod); }
 
 // How many of the living pods have a rank; none when two of them have the same.
-std::optional<std::size_t> Known(const Pods& pods, const Ranks& ranks) {
+std::optional<std::size_t> CountRanked(const Pods& pods, const Ranks& ranks) {
   std::set<int> seen;
   std::size_t known = 0;
   for (std::size_t i = 0; i < pods.size(); ++i) {
@@ -341,7 +341,7 @@ std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
   std::size_t most = 0;
   for (const auto& kind : evidence) {
     Ranks ranks = kind();
-    const std::optional<std::size_t> known = Known(pods, ranks);
+    const std::optional<std::size_t> known = CountRanked(pods, ranks);
     if (!known || *known <= most) continue;
     best = std::move(ranks);
     most = *known;
@@ -361,10 +361,10 @@ ExpectedProcesses ExpectedProcessesOf(const PodInfo& pod, const std::string& con
   if (const int told = WrittenNumber(pod, kProcessesKey); told > 0) {
     // The annotation counts the processes of all containers that train.
     if (!container.empty() && pod.trainers.size() > 1) return {};
-    return {static_cast<std::size_t>(told), true};
+    return {.count = static_cast<std::size_t>(told), .annotated = true};
   }
   const ContainerInfo* info = ContainerOf(pod, container);
-  return {info == nullptr ? 0 : info->certain_processes, false};
+  return {.count = info == nullptr ? 0 : info->certain_processes};
 }
 
 bool OnlyCoordinates(const PodInfo& pod, const JobShape* shape) {

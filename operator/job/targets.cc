@@ -133,7 +133,7 @@ Target MissingTarget(std::string name, int rank, std::string message) {
 
 struct Members {
   std::vector<const PodInfo*> pods{};  // The pods that are workers of the job.
-  std::size_t coordinators = 0;        // Those of them whose role is only to coordinate.
+  std::size_t coordinators = 0;        // Pods whose role is only to coordinate.
   std::size_t finished = 0;            // Workers whose pods have succeeded; not among `pods`.
 };
 
@@ -141,9 +141,11 @@ Members MembersOf(const TargetSpec& spec, const PodQuery& query, const std::vect
                   const JobShape* shape) {
   Members members;
   for (const PodInfo& pod : pods) {
+    const auto hash = pod.labels.find(kTemplateHashLabel);
     if (query.owner &&
         std::none_of(pod.owners.begin(), pod.owners.end(), [&](const PodInfo::Owner& owner) {
-          return owner.kind == query.owner->kind && owner.name == query.owner->name;
+          return OwnsPods(*query.owner, owner.kind, owner.name,
+                          hash == pod.labels.end() ? "" : std::string_view(hash->second));
         })) {
       continue;
     }
@@ -253,11 +255,11 @@ void KeepSample(const TargetSpec& spec, std::vector<Target>& targets) {
   if (!spec.ranks.empty()) return KeepRanks(spec, targets);
   if (spec.count == 0 || targets.size() <= spec.count) return;
   std::vector<Target> kept;
-  if (spec.turn) {
+  if (spec.rotation) {
     // Divides the workers into as many evenly spread groups as are needed. Every worker is in one
     // group, so each is recorded once in `groups` turns.
     const std::size_t groups = (targets.size() + spec.count - 1) / spec.count;
-    for (std::size_t i = *spec.turn % groups; i < targets.size(); i += groups)
+    for (std::size_t i = *spec.rotation % groups; i < targets.size(); i += groups)
       kept.push_back(std::move(targets[i]));
   } else {
     for (std::size_t i = 0; i < spec.count; ++i)
@@ -298,6 +300,7 @@ absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target, const JobShape* shap
       }
       return PodQuery{.selector = StrCat(kind->label, "=", job.name)};
     case JobKind::Pods::kOwned:
+    case JobKind::Pods::kOfReplicaSets:
       return PodQuery{.owner = job};
     case JobKind::Pods::kOfAnother:
       return PodQuery{.nothing = true};

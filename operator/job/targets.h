@@ -15,7 +15,7 @@ namespace strobe {
 struct PodQuery {
   std::string selector{};            // Label selector for the API server; may be empty.
   std::vector<std::string> names{};  // Only these pods; empty = any.
-  std::optional<JobRef> owner{};     // Only pods that this object owns directly; none = any.
+  std::optional<JobRef> owner{};     // Only pods of this object, see OwnsPods; none = any.
   bool nothing = false;              // No pods: the job does not say yet which are its own.
 };
 
@@ -49,7 +49,7 @@ struct Selection {
 Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
                         const std::vector<PodInfo>& pods, const JobShape* shape = nullptr);
 
-// How many workers there are, for people: "14/16 workers are present".
+// How many workers there are, human-readable: "14/16 workers are present".
 std::string CountWords(const Selection& selection);
 
 }  // namespace strobe

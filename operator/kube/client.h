@@ -51,8 +51,8 @@ class Client {
   // whole list. `parts`: what is read of each item. Returns the list without its items.
   absl::StatusOr<Json> GetItems(const std::string& path, const std::function<void(Json&)>& item,
                                 Nanos within = kCallLimit, const JsonParts& parts = UsedParts());
-  // The same, page by page, each within kCallLimit. A server that answers from its cache may send
-  // all items as one page.
+  // Like GetItems, page by page, each within kCallLimit. A server that answers from its cache may
+  // send all items as one page.
   absl::Status GetPages(const ListQuery& query, const std::function<void(Json&)>& item);
   absl::StatusOr<Json> Create(const std::string& path, const Json& object,
                               Nanos within = kCallLimit);

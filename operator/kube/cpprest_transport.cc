@@ -110,8 +110,10 @@ class CpprestTransport final : public Transport {
       unary_.request(message, cancel.get_token())
           .then([](web::http::http_response response) {
             return response.extract_utf8string(true).then([response](std::string body) {
-              return HttpResponse{response.status_code(), std::move(body), RetryAfterOf(response),
-                                  DateOf(response)};
+              return HttpResponse{.status = response.status_code(),
+                                  .body = std::move(body),
+                                  .retry_after = RetryAfterOf(response),
+                                  .date = DateOf(response)};
             });
           })
           .then([pending](pplx::task<HttpResponse> task) {

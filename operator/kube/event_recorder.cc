@@ -109,7 +109,11 @@ void EventRecorder::Send(const Event& event) {
   const TokenBucket notes = known != series_.end()
                                 ? known->second.notes
                                 : TokenBucket(kNotesPerSecond, kNotesAtOnce, now);
-  series_.insert_or_assign(key, Series{StrCat(collection, "/", name), note, 1, now, notes});
+  series_.insert_or_assign(key, Series{.path = StrCat(collection, "/", name),
+                                       .note = note,
+                                       .count = 1,
+                                       .last = now,
+                                       .notes = notes});
 }
 
 bool EventRecorder::Count(const std::string& key, const std::string& note, MonoTime now) {

@@ -125,16 +125,16 @@ bool LeaderElector::TryOnce() {
   const std::string object_path = StrCat(path_, "/", options_.name);
   // The leader's fast path: replaces the version that it remembers, without reading first.
   if (leading_ && lease_.is_object()) {
-    if (took(client_.Replace(
-            object_path,
-            Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0), false),
-            CallLimit())))
+    if (took(client_.Replace(object_path,
+                             Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0),
+                                    /*acquired=*/false),
+                             CallLimit())))
       return true;
   }
   absl::StatusOr<Json> found = client_.Get(object_path, CallLimit());
   if (absl::IsNotFound(found.status())) {
     return took(client_.Create(
-        path_, Record({{"name", options_.name}, {"namespace", options_.ns}}, 0, true),
+        path_, Record({{"name", options_.name}, {"namespace", options_.ns}}, 0, /*acquired=*/true),
         CallLimit()));
   }
   if (!found.ok()) {
@@ -170,7 +170,8 @@ void LeaderElector::Release() {
   if (thread_.joinable()) thread_.join();
   if (watchdog_.joinable()) watchdog_.join();
   if (!leading_ || !lease_.is_object()) return;
-  Json record = Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0), false);
+  Json record =
+      Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0), /*acquired=*/false);
   record["spec"]["holderIdentity"] = "";
   // A lease without a holder is free; the short duration is for clients that look only at the
   // duration.

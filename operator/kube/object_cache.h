@@ -30,7 +30,7 @@ class ObjectCache {
   struct Use {
     std::size_t bytes = 0;      // See MemoryOf.
     std::size_t open = 0;       // Requests that have not finished.
-    std::size_t automatic = 0;  // Those of them that a schedule or trigger has started.
+    std::size_t automatic = 0;  // Requests that a schedule or trigger has started.
   };
   Object Get(const std::string& key) const;  // Null if there is none.
   std::vector<std::string> Keys() const;

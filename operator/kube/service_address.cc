@@ -23,8 +23,9 @@ std::string ServiceAddress::Get() {
   {
     MutexLock lock(&mutex_);
     const MonoTime now = clock_.MonoNow();
-    if (asked_ && now - *asked_ < (ip_.empty() ? kAskAgainAfterFailure : kAskAgain)) return ip_;
-    asked_ = now;  // Meanwhile other threads use the last known address.
+    if (asked_at_ && now - *asked_at_ < (ip_.empty() ? kAskAgainAfterFailure : kAskAgain))
+      return ip_;
+    asked_at_ = now;  // Meanwhile other threads use the last known address.
   }
   const absl::StatusOr<Json> service = client_.Get(path_, kAnswerWithin);
   MutexLock lock(&mutex_);

@@ -26,7 +26,7 @@ class ServiceAddress {
   const std::string path_;
   Mutex mutex_;
   std::string ip_ ABSL_GUARDED_BY(mutex_);
-  std::optional<MonoTime> asked_ ABSL_GUARDED_BY(mutex_);
+  std::optional<MonoTime> asked_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe::kube

@@ -39,7 +39,7 @@ class Transport {
   // Returns a response for every HTTP status. Errors concern the transport: Unavailable,
   // DeadlineExceeded, Unauthenticated (the client's own credentials cannot be read).
   virtual absl::StatusOr<HttpResponse> Unary(const HttpRequest& request) = 0;
-  // The same for a long answer: gives the body of a response 200 to `chunk` piece by piece and
+  // Like Unary, for a long answer: gives the body of a response 200 to `chunk` piece by piece and
   // leaves it out of the response. Returns Cancelled when `chunk` returns false.
   virtual absl::StatusOr<HttpResponse> Read(const HttpRequest& request,
                                             const std::function<bool(std::string_view)>& chunk) {

@@ -22,13 +22,13 @@ void WorkQueue::ShareAmong(std::size_t threads) {
 void WorkQueue::Push(const std::string& key) {
   const std::string ns = NamespaceOf(key);
   std::deque<std::string>& own = queues_[ns];
-  if (own.empty()) turns_.push_back(ns);
+  if (own.empty()) order_.push_back(ns);
   own.push_back(key);
   ++queued_;
 }
 
 std::deque<std::string>::iterator WorkQueue::Next() {
-  return std::find_if(turns_.begin(), turns_.end(),
+  return std::find_if(order_.begin(), order_.end(),
                       [this](const std::string& ns) ABSL_NO_THREAD_SAFETY_ANALYSIS {
                         const auto running = running_.find(ns);
                         if (threads_ == 0 || running == running_.end()) return true;
@@ -39,7 +39,7 @@ std::deque<std::string>::iterator WorkQueue::Next() {
 std::string WorkQueue::Pop() {
   const auto next = Next();
   const std::string ns = std::move(*next);
-  turns_.erase(next);
+  order_.erase(next);
   const auto own = queues_.find(ns);
   std::string key = std::move(own->second.front());
   own->second.pop_front();
@@ -47,7 +47,7 @@ std::string WorkQueue::Pop() {
   if (own->second.empty())
     queues_.erase(own);
   else
-    turns_.push_back(ns);
+    order_.push_back(ns);
   return key;
 }
 
@@ -112,7 +112,7 @@ std::optional<std::string> WorkQueue::Get() {
   MutexLock lock(&mutex_);
   while (true) {
     TakeDue();
-    if (Next() != turns_.end()) {
+    if (Next() != order_.end()) {
       std::string key = Pop();
       DropTimer(key);  // The result of processing says when to process it again.
       const MonoTime now = clock_.MonoNow();
@@ -126,7 +126,7 @@ std::optional<std::string> WorkQueue::Get() {
     if (shutting_down_) return std::nullopt;
     const MonoTime due = later_.empty() ? MonoTime::max() : later_.begin()->first;
     const auto woken = [this, due]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return shutting_down_ || Next() != turns_.end() ||
+      return shutting_down_ || Next() != order_.end() ||
              (!later_.empty() && later_.begin()->first < due);
     };
     if (due == MonoTime::max())
@@ -158,7 +158,7 @@ void WorkQueue::ShutDown() {
     for (const std::string& key : keys) dirty_.erase(key);
   }
   queues_.clear();
-  turns_.clear();
+  order_.clear();
   queued_ = 0;
 }
 

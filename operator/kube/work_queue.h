@@ -70,7 +70,7 @@ class WorkQueue {
   mutable Mutex mutex_;
   // Queued keys by namespace, and the order in which the namespaces that have keys take turns.
   std::map<std::string, std::deque<std::string>> queues_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> order_ ABSL_GUARDED_BY(mutex_);
   std::size_t queued_ ABSL_GUARDED_BY(mutex_) = 0;
   // Keys that need processing, and since when. Those in processing_ are not queued until Done.
   std::map<std::string, MonoTime> dirty_ ABSL_GUARDED_BY(mutex_);

@@ -40,12 +40,12 @@ std::string NewIdentity() {
 }
 
 kube::LeaseOptions LeaseOptionsOf(const LeaseConfig& lease, const kube::Credentials& credentials) {
-  return {lease.ns.empty() ? credentials.ns : lease.ns,
-          lease.name,
-          NewIdentity(),
-          lease.duration,
-          lease.renew_deadline,
-          lease.retry_period};
+  return {.ns = lease.ns.empty() ? credentials.ns : lease.ns,
+          .name = lease.name,
+          .identity = NewIdentity(),
+          .duration = lease.duration,
+          .renew_deadline = lease.renew_deadline,
+          .retry_period = lease.retry_period};
 }
 
 std::map<std::string, OperatorMetrics::Pending> PendingOf(const kube::ObjectCache& requests,
@@ -164,7 +164,7 @@ absl::Status OperatorServer::Start() {
   RETURN_IF_ERROR(ServeHttp());
   reflector_.Start();
   triggers_.Start();
-  metrics_.Leading(false, access_.lease.ns, access_.lease.name);
+  metrics_.Leading(/*leading=*/false, access_.lease.ns, access_.lease.name);
   starter_ = std::thread([this] { RunThread("start", [this] { BeginReconciling(); }); });
   if (config_.lease.enabled) elector_.Start();
   LogInfo("strobe-operator runs", {{"version", kVersion},
@@ -246,7 +246,7 @@ void OperatorServer::BeginReconciling() {
   // Before the cache is read, so that a request that changes meanwhile is not missed.
   milestones_.Reach(Milestone::kReconciling);
   history_.Reload();
-  metrics_.Leading(true, access_.lease.ns, access_.lease.name);
+  metrics_.Leading(/*leading=*/true, access_.lease.ns, access_.lease.name);
   for (const std::string& key : requests_.Keys()) queue_.Add(key);
   policies_.Start();
   schedules_.Start();

@@ -121,7 +121,7 @@ class OperatorServer {
   ThreadExecutor executor_;  // Before the connector, whose last calls post to it while it ends.
   GrpcWorkerConnector connector_;
   ReportThread reporter_;
-  const std::unique_ptr<kube::Notifier> notifier_;  // Null: nobody is told.
+  const std::unique_ptr<kube::Notifier> notifier_;  // Null: no notification is sent.
   RequestReconciler reconciler_;
   std::size_t active_before_ = 0;  // Captures at the last ReleaseMemory.
 

@@ -71,8 +71,8 @@ class TlsServers {
   kube::KubeNamespaceLimits limits_;
   kube::ServiceAddress service_address_;
   std::unique_ptr<GrpcServer> enrollment_;   // Null while or if it is not served.
-  std::unique_ptr<WebhookServer> webhooks_;  // The same.
-  std::unique_ptr<AlertReceiver> receiver_;  // The same.
+  std::unique_ptr<WebhookServer> webhooks_;  // Null while or if it is not served.
+  std::unique_ptr<AlertReceiver> receiver_;  // Null while or if it is not served.
   std::optional<MonoTime> counted_;          // When pods were counted; of the thread.
   std::thread thread_;
 };

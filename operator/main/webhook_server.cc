@@ -43,6 +43,7 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& ns
   InjectionSettings settings;
   settings.image = config.injection.image;
   settings.pull_policy = config.injection.pull_policy;
+  settings.viewer_image = config.injection.viewer_image;
   settings.cpu = config.injection.cpu;
   settings.memory = config.injection.memory;
   settings.memory_limit = config.injection.memory_limit;
@@ -54,6 +55,7 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& ns
   settings.metrics_port = config.injection.metrics_port;
   settings.ephemeral_storage = config.injection.ephemeral_storage;
   settings.pull_secrets = config.injection.image_pull_secrets;
+  settings.disabled = config.injection.disable;
   for (const InjectedVariableConfig& variable : config.injection.env)
     settings.environment.push_back(EnvVarOf(variable));
   settings.storage_secret = config.injection.storage_secret;

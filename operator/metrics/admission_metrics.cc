@@ -58,7 +58,7 @@ AdmissionMetrics::AdmissionMetrics(prometheus::Registry& registry)
 
 AdmissionMetrics::~AdmissionMetrics() = default;
 
-void AdmissionMetrics::Asked(const std::string& webhook) {
+void AdmissionMetrics::CountCall(const std::string& webhook) {
   families_->webhooks_in_flight.Add({{"webhook", webhook}}).Increment();
 }
 

@@ -20,7 +20,7 @@ class AdmissionMetrics final : public WebhookObserver {
   explicit AdmissionMetrics(prometheus::Registry& registry);  // Must outlive it.
   ~AdmissionMetrics() override;
 
-  void Asked(const std::string& webhook) override;
+  void CountCall(const std::string& webhook) override;
   void Answered(const std::string& webhook, int code, Nanos took) override;
   void Injected(const std::string& ns, const std::string& result) override;
   void InjectionDamaged(const std::string& ns, const std::string& damage) override;

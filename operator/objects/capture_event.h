@@ -17,7 +17,7 @@ std::string CaptureEventId(const ProfileRequest& request);
 nlohmann::json CaptureEvent(const ProfileRequest& request, const RequestStatus& status,
                             std::string_view result, const std::string& source, WallTime now);
 
-// The same as an annotation of Grafana (POST /api/annotations): the recorded time, or the end if
+// The event as an annotation of Grafana (POST /api/annotations): the recorded time, or the end if
 // nothing was recorded, with tags by which dashboards choose.
 nlohmann::json GrafanaAnnotation(const ProfileRequest& request, const RequestStatus& status,
                                  std::string_view result, const std::string& source, WallTime now);

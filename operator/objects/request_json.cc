@@ -50,7 +50,7 @@ absl::StatusOr<TargetSpec> ReadTarget(const Json& target) {
   const Json workers = target.value("workers", Json::object());
   spec.sample = workers.value("policy", "All") == "Sample";
   spec.count = workers.value("count", std::size_t{0});
-  if (workers.contains("turn")) spec.turn = workers["turn"].get<std::uint64_t>();
+  if (workers.contains("turn")) spec.rotation = workers["turn"].get<std::uint64_t>();
   spec.ranks = workers.value("ranks", std::vector<int>());
   spec.local_ranks = workers.value("localRanks", std::vector<std::uint32_t>());
   return spec;

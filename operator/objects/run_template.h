@@ -18,7 +18,7 @@ std::string CreatorPath(CreatorKind kind, const std::string& ns, const std::stri
 
 // Metadata, and the requester from the annotation. Throws nlohmann's exceptions.
 void ReadCreator(const nlohmann::json& object, RunCreator& creator);
-// The same alone, with an error instead of exceptions.
+// Like ReadCreator, with an error instead of exceptions.
 absl::StatusOr<RunCreator> ParseCreator(CreatorKind kind, const nlohmann::json& object);
 // `suspend`, the history limits and `keepFor`. Throws nlohmann's exceptions.
 absl::Status ReadHistory(const nlohmann::json& spec, RunCreator& creator);

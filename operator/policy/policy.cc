@@ -82,17 +82,17 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
 
 // What the policies that match a namespace give to requests or sidecars that ask for nothing
 // themselves.
-struct Given {
+struct Granted {
   std::string value{};               // Empty if none of them gives anything.
   bool differ = false;               // They do not give the same.
-  std::vector<std::string> named{};  // Those that give something, and what.
+  std::vector<std::string> named{};  // The policies that give something, and what.
 };
 
 // `of` returns a policy's value as text, or an empty text.
 template <typename Of>
-Given WhatPoliciesGive(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
-                       const Of& of) {
-  Given given;
+Granted WhatPoliciesGive(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
+                         const Of& of) {
+  Granted given;
   for (const ProfilePolicy& policy : policies) {
     if (!policy.invalid.empty() || !policy.namespaces.Matches(ns.labels)) continue;
     std::string own = of(policy);
@@ -148,7 +148,7 @@ bool BoundsStarts(const std::vector<ProfilePolicy>& policies, const NamespaceFac
 
 absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& policies,
                                           const NamespaceFacts& ns) {
-  const Given logdir = WhatPoliciesGive(policies, ns, [&](const ProfilePolicy& policy) {
+  const Granted logdir = WhatPoliciesGive(policies, ns, [&](const ProfilePolicy& policy) {
     return WithNamespace(policy.default_logdir, ns.name);
   });
   if (logdir.differ) {
@@ -167,7 +167,7 @@ absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& poli
 absl::StatusOr<std::optional<SidecarUser>> SidecarUserOf(const std::vector<ProfilePolicy>& policies,
                                                          const NamespaceFacts& ns) {
   std::optional<SidecarUser> user;
-  const Given given = WhatPoliciesGive(policies, ns, [&](const ProfilePolicy& policy) {
+  const Granted given = WhatPoliciesGive(policies, ns, [&](const ProfilePolicy& policy) {
     if (!policy.sidecar_user) return std::string();
     user = policy.sidecar_user;
     return StrCat(user->user, ":", user->group);

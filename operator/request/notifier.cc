@@ -23,11 +23,11 @@ constexpr Nanos kStopLimit = std::chrono::seconds(2);
 // The waits between them are 1 s to 64 s long, two minutes in all.
 constexpr int kMaxTries = 8;
 
-struct Place {
+struct UrlParts {
   std::string server{}, path{};
 };
 
-absl::StatusOr<Place> PlaceOf(const std::string& url) {
+absl::StatusOr<UrlParts> SplitUrl(const std::string& url) {
   const bool secure = url.starts_with("https://");
   if (!secure && !url.starts_with("http://"))
     return absl::InvalidArgumentError(
@@ -37,7 +37,7 @@ absl::StatusOr<Place> PlaceOf(const std::string& url) {
   if (path == host || url.find('@') < path)
     return absl::InvalidArgumentError(
         StrCat("notify.url must name a host, and no user: \"", url, "\""));
-  return Place{url.substr(0, path), path == url.size() ? "/" : url.substr(path)};
+  return UrlParts{url.substr(0, path), path == url.size() ? "/" : url.substr(path)};
 }
 
 FileOrData IfThere(const std::string& directory, const char* name) {
@@ -94,7 +94,7 @@ std::optional<Nanos> RetryDelay(int tries, const absl::StatusOr<HttpResponse>& a
 
 absl::StatusOr<Receiver> MakeReceiver(const Clock& clock, const std::string& url,
                                       const std::string& directory) {
-  ASSIGN_OR_RETURN(Place place, PlaceOf(url));
+  ASSIGN_OR_RETURN(UrlParts place, SplitUrl(url));
   Credentials credentials;
   credentials.server = place.server;
   credentials.token = IfThere(directory, "token");
@@ -108,11 +108,11 @@ absl::StatusOr<Receiver> MakeReceiver(const Clock& clock, const std::string& url
   return receiver;
 }
 
-Notifier::Notifier(const Clock& clock, Receiver receiver, std::string source, Told told)
+Notifier::Notifier(const Clock& clock, Receiver receiver, std::string source, OnNotified told)
     : clock_(clock),
       receiver_(std::move(receiver)),
       source_(std::move(source)),
-      told_(std::move(told)),
+      on_notified_(std::move(told)),
       thread_([this] { RunThread("notify", [this] { Run(); }); }) {}
 
 Notifier::~Notifier() {
@@ -123,10 +123,11 @@ Notifier::~Notifier() {
   }
   thread_.join();
   MutexLock lock(&mutex_);
-  for (std::size_t left = queue_.size(); left > 0; --left) told_(Notified::kDropped);
+  for (std::size_t left = queue_.size(); left > 0; --left) on_notified_(Notified::kDropped);
 }
 
-void Notifier::Ended(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) {
+void Notifier::NotifyEnd(const ProfileRequest& request, const RequestStatus& status,
+                         CaptureEnd end) {
   const auto compose = receiver_.grafana ? GrafanaAnnotation : CaptureEvent;
   Send(request.ns, CaptureEventId(request),
        JsonText(compose(request, status, strobe::Name(end), source_, clock_.WallNow())));
@@ -135,7 +136,7 @@ void Notifier::Ended(const ProfileRequest& request, const RequestStatus& status,
 void Notifier::Send(const std::string& ns, std::string id, std::string body) {
   MutexLock lock(&mutex_);
   if (stopping_ || !queue_.Push(ns, clock_.MonoNow(), {ns, std::move(id), std::move(body)}))
-    told_(Notified::kDropped);
+    on_notified_(Notified::kDropped);
 }
 
 void Notifier::Run() {
@@ -180,17 +181,17 @@ void Notifier::Try(Pending event) {
   } else {
     answer = key.status();  // The Secret may be being replaced, and nothing is sent unsigned.
   }
-  if (IsDelivered(answer)) return told_(Notified::kDelivered);
+  if (IsDelivered(answer)) return on_notified_(Notified::kDelivered);
   const std::optional<Nanos> wait = RetryDelay(event.tries, answer);
   if (!wait) {
     LogWarning("the end of a capture was not told to notify.url",
                {{"event", event.id}, {"answer", Words(answer)}, {"tries", StrCat(event.tries)}});
-    return told_(RetryDelay(1, answer) ? Notified::kUndelivered : Notified::kRefused);
+    return on_notified_(RetryDelay(1, answer) ? Notified::kUndelivered : Notified::kRefused);
   }
   MutexLock lock(&mutex_);
   const std::string ns = event.ns;
   if (stopping_ || !queue_.Push(ns, clock_.MonoNow() + *wait, std::move(event)))
-    told_(Notified::kDropped);
+    on_notified_(Notified::kDropped);
 }
 
 }  // namespace strobe::kube

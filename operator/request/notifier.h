@@ -52,16 +52,17 @@ std::optional<Nanos> RetryDelay(int tries, const absl::StatusOr<HttpResponse>& a
 class Notifier final : public CaptureNotifier {
  public:
   static constexpr std::size_t kQueue = 1000;
-  using Told = std::function<void(Notified)>;
+  using OnNotified = std::function<void(Notified)>;
 
   // `source` is CloudEvents' attribute: who tells. `told` is called by any thread and must not call
   // back. The clock must outlive the object.
-  Notifier(const Clock& clock, Receiver receiver, std::string source, Told told);
+  Notifier(const Clock& clock, Receiver receiver, std::string source, OnNotified told);
   ~Notifier() override;  // Tries queued events once more, for at most two seconds and one call.
   Notifier(const Notifier&) = delete;
   Notifier& operator=(const Notifier&) = delete;
 
-  void Ended(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) override;
+  void NotifyEnd(const ProfileRequest& request, const RequestStatus& status,
+                 CaptureEnd end) override;
   void Send(const std::string& ns, std::string id, std::string body);
 
  private:
@@ -77,7 +78,7 @@ class Notifier final : public CaptureNotifier {
   const Clock& clock_;
   const Receiver receiver_;
   const std::string source_;
-  const Told told_;
+  const OnNotified on_notified_;
   Mutex mutex_;
   FairQueue<Pending> queue_ ABSL_GUARDED_BY(mutex_){kQueue};
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -73,8 +73,8 @@ class CaptureNotifier {
  public:
   virtual ~CaptureNotifier() = default;
   // Called by any reconcile thread once the end is in the request's status. Never blocks.
-  virtual void Ended(const ProfileRequest& request, const RequestStatus& status,
-                     CaptureEnd end) = 0;
+  virtual void NotifyEnd(const ProfileRequest& request, const RequestStatus& status,
+                         CaptureEnd end) = 0;
 };
 
 // All must outlive the reconciler.
@@ -89,7 +89,7 @@ struct ReconcilerDependencies {
   Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
   std::string viewer_url{};          // See viewer_link.h; empty = finished requests have no link.
   CaptureReporter* reporter = nullptr;  // Null: captures have no report.
-  CaptureNotifier* notifier = nullptr;  // Null: nobody is told.
+  CaptureNotifier* notifier = nullptr;  // Null: no notification is sent.
 
   // A request that only preflights is no capture: it counts neither for policies nor in metrics.
 
@@ -106,7 +106,7 @@ struct ReconcilerDependencies {
   }
   void Notify(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) const {
     if (notifier != nullptr && !request.capture.preflight_only)
-      notifier->Ended(request, status, end);
+      notifier->NotifyEnd(request, status, end);
   }
 };
 

@@ -82,7 +82,7 @@ absl::StatusOr<ReconcileResult> RequestCleanup::BeforeDeletion(const std::string
     if (MayPass(busy.status()) && patient) return busy.status();
     if (!busy.ok()) {
       deps_.cluster.RecordEvent(
-          request, true, "ReclaimFailed", "Reclaim",
+          request, /*warning=*/true, "ReclaimFailed", "Reclaim",
           StrCat("objects remain in ", request.capture.logdir, " below plugins/profile/",
                  request.capture.run, ": ", MessageOf(busy.status())));
     }
@@ -114,13 +114,13 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::StopCapture(
     }
   } else if (begun && request.invalid.empty() && HasFinalizer(request) &&
              !request.status.retry_time) {
-    // An operator before us armed its workers: the capture must be found again to be cancelled.
+    // The previous leader armed its workers: the capture must be found again to be cancelled.
     const absl::Status resumed = resume_(key, request);
     if (table_.Find(key) != nullptr) return ReconcileResult{kCancelLook};
     if (MayPass(resumed) && patient) return resumed;
     if (!resumed.ok()) {
       deps_.cluster.RecordEvent(
-          request, true, "CancelFailed", "Cancel",
+          request, /*warning=*/true, "CancelFailed", "Cancel",
           StrCat("its capture was not found again to be cancelled and ends by itself: ",
                  MessageOf(resumed)));
     }

@@ -69,9 +69,10 @@ absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string&
     }
   } else {
     const std::set<std::string> names(query.names.begin(), query.names.end());
-    RETURN_IF_ERROR(ForEachPod(client_, {ns, query.selector, true}, [&](const Json& item) {
-      if (names.empty() || names.contains(TextOf(Member(item, "metadata"), "name"))) add(item);
-    }));
+    RETURN_IF_ERROR(ForEachPod(
+        client_, {.ns = ns, .selector = query.selector, .cached = true}, [&](const Json& item) {
+          if (names.empty() || names.contains(TextOf(Member(item, "metadata"), "name"))) add(item);
+        }));
   }
   if (bytes <= kMaxLookBytes) return pods;
   return absl::InvalidArgumentError(StrCat("the pods of the target take more than ",

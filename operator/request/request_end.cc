@@ -39,7 +39,7 @@ void RequestEnd::Tell(const ProfileRequest& request, const AttemptResult& result
                             StrCat(result.message, "; ", result.sync_message,
                                    status.viewer.empty() ? "" : "; see ", status.viewer));
   if (!status.report.empty())
-    deps_.cluster.RecordEvent(request, false, "JobReport", "Report", status.report);
+    deps_.cluster.RecordEvent(request, /*warning=*/false, "JobReport", "Report", status.report);
   deps_.CountEnd(request, end);
   deps_.Notify(request, status, end);
 }

@@ -42,7 +42,7 @@ constexpr int kRestAfterLook = 4;
 constexpr Nanos kVerdictAge = seconds(1);
 constexpr Nanos kJudgeLimit = seconds(20);
 
-// Whether an operator before us has begun this very attempt.
+// Whether the previous leader has begun this very attempt.
 bool Resumes(const ProfileRequest& request, int number) {
   return request.status.attempt == number && !request.status.retry_time;
 }
@@ -122,8 +122,10 @@ RequestReconciler::MaybeResult RequestReconciler::HoldBack(const std::string& ke
                                                            Nanos max_age) {
   ASSIGN_OR_RETURN(const std::string unknown, deps_.gatekeeper->WhyNotAdmitted(request));
   if (!unknown.empty() || !request.requester) return end_.Refuse(request, "NotAdmitted", unknown);
-  // Glance() is cheap, so it comes first: many requests may wait, and each asks again and again.
-  if (const std::optional<PolicyVerdict> verdict = deps_.gatekeeper->Glance(request, earlier))
+  // JudgeFromCache() is cheap, so it comes first: many requests may wait, and each asks again and
+  // again.
+  if (const std::optional<PolicyVerdict> verdict =
+          deps_.gatekeeper->JudgeFromCache(request, earlier))
     return Hold(key, request, earlier, *verdict);
   const std::optional<MonoTime> allowed = table_.AllowedAt(key, request, number);
   if (allowed && deps_.clock.MonoNow() - *allowed <= max_age) return std::nullopt;
@@ -181,7 +183,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
                    AwaitTargets(key, request, number, *selection, *least));
   if (waits) {
     // Requests behind it may want only workers that are there.
-    table_.LeaveTurns(key);
+    table_.LeaveQueue(key);
     const Nanos took = deps_.clock.MonoNow() - began;
     return ReconcileResult{
         std::max(waits->requeue_after.value_or(Nanos{0}), kRestAfterLook * took)};
@@ -193,7 +195,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
     ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held,
                      HoldBack(key, request, number, earlier, kVerdictAge));
     if (held) {
-      table_.LeaveTurns(key);
+      table_.LeaveQueue(key);
       return *held;
     }
   }
@@ -260,14 +262,14 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTurn(const std::string& k
     if (target.usable()) workers.insert(StrCat(request.ns, "/", target.name));
   }
   if (resumes) {
-    table_.HoldTurns(key, workers);
+    table_.HoldQueue(key, workers);
     return std::nullopt;
   }
   // A request's next attempt joins the end of the line: requests that waited meanwhile come first.
-  const RequestTable::Turn turn =
-      table_.EnterTurns(key, request.status.retry_time.value_or(request.created), workers);
-  if (turn.place.ahead == 0) return std::nullopt;
-  RETURN_IF_ERROR(Write(request, QueuedStatus(request, turn.place, deps_.clock.WallNow())));
+  const RequestTable::QueuePosition turn =
+      table_.EnterQueue(key, request.status.retry_time.value_or(request.created), workers);
+  if (turn.position.ahead == 0) return std::nullopt;
+  RETURN_IF_ERROR(Write(request, QueuedStatus(request, turn.position, deps_.clock.WallNow())));
   // Its turn wakes it. Until then, only its place in the status needs to be refreshed.
   return ReconcileResult{
       std::clamp<Nanos>(static_cast<int>(turn.waiting) * kPlaceRefresh, seconds(2), seconds(60))};
@@ -283,7 +285,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::StartAttempt(const std::strin
   live->number = number;
   live->began = deps_.clock.WallNow();
   live->targets = targets;
-  live->told = deps_.clock.MonoNow();
+  live->written_at = deps_.clock.MonoNow();
   live->spec = std::move(spec);
   ASSIGN_OR_RETURN(const ProfileRequest held, AddFinalizer(key, request));
   // The attempt's number must be in the status before any worker is armed: an operator that takes
@@ -293,9 +295,13 @@ absl::StatusOr<ReconcileResult> RequestReconciler::StartAttempt(const std::strin
   preflight.workers_note = live->spec.workers_note;
   preflight.expected_workers = live->spec.expected_workers;
   RETURN_IF_ERROR(Write(held, ActiveStatus(held, number, preflight, live->began)));
-  live->attempt = CaptureAttempt::Start(
-      {deps_.clock, deps_.executor, deps_.workers, true, deps_.reporter}, live->spec, number,
-      std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
+  live->attempt = CaptureAttempt::Start({.clock = deps_.clock,
+                                         .executor = deps_.executor,
+                                         .workers = deps_.workers,
+                                         .asks_for_evidence = true,
+                                         .reporter = deps_.reporter},
+                                        live->spec, number, std::move(targets),
+                                        [enqueue = deps_.enqueue, key] { enqueue(key); });
   table_.Keep(key, std::move(live));
   return ReconcileResult{};
 }
@@ -346,10 +352,10 @@ absl::StatusOr<ReconcileResult> RequestReconciler::ShowProgress(const ProfileReq
   const RequestStatus status = ActiveStatus(request, live.number, progress, deps_.clock.WallNow());
   if (!SameStatus(request.status, status)) {
     const Nanos pace = armed && !live.told_armed ? Nanos{0} : PaceOf(request.status, status);
-    if (const Nanos since = deps_.clock.MonoNow() - live.told; since < pace)
+    if (const Nanos since = deps_.clock.MonoNow() - live.written_at; since < pace)
       return ReconcileResult{pace - since};
     RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, status));
-    live.told = deps_.clock.MonoNow();
+    live.written_at = deps_.clock.MonoNow();
   }
   live.told_armed = armed;
   if (progress.phase >= Phase::kDelay)
@@ -368,14 +374,14 @@ void RequestReconciler::CountEnd(const std::string& key, const ProfileRequest& r
                                  const AttemptProgress& progress, LiveCapture& live) {
   const AttemptResult& result = *progress.result;
   live.counted = true;
-  table_.LeaveTurns(key);
+  table_.LeaveQueue(key);
   TellArmed(request, result.armed, result.workers.size(), result.attempt);
   deps_.CountAttempt(request, progress);
   if (request.cancel) return;
   const std::optional<Nanos> wait = RetryAfter(live.spec, result);
   if (!wait) return;
   live.retry = deps_.clock.WallNow() + *wait;
-  deps_.cluster.RecordEvent(request, true, "AttemptFailed", "Retry",
+  deps_.cluster.RecordEvent(request, /*warning=*/true, "AttemptFailed", "Retry",
                             StrCat("attempt ", result.attempt, ": ", result.message));
 }
 
@@ -390,7 +396,7 @@ void RequestReconciler::TellArmed(const ProfileRequest& request, std::size_t arm
                                   std::size_t matched, int number) {
   const Condition* started = FindCondition(request.status, condition::kStarted);
   if (armed == 0 || (started != nullptr && started->status == ConditionStatus::kTrue)) return;
-  deps_.cluster.RecordEvent(request, false, "CaptureArmed", "Arm",
+  deps_.cluster.RecordEvent(request, /*warning=*/false, "CaptureArmed", "Arm",
                             StrCat(armed, " of ", matched, " workers armed, attempt ", number));
 }
 

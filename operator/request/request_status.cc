@@ -21,9 +21,9 @@ constexpr std::size_t kMaxConditionBytes = 1024, kMaxHeadlineBytes = 512;
 constexpr std::size_t kMaxOutcomesBytes = 3600, kMaxPreflightBytes = 2400, kMaxProgressBytes = 2000;
 
 // The room that is left for one list's entries.
-class Room {
+class ByteBudget {
  public:
-  explicit Room(std::size_t bytes) : bytes_(bytes) {}
+  explicit ByteBudget(std::size_t bytes) : bytes_(bytes) {}
 
   // Takes room for an entry with so many bytes of text. False if there is not enough.
   bool Take(std::size_t text) {
@@ -39,8 +39,11 @@ class Room {
 
 void Set(const ProfileRequest& request, std::string type, ConditionStatus value, std::string reason,
          std::string message, WallTime now, RequestStatus& status) {
-  Condition condition{std::move(type), value, std::move(reason),
-                      CutUtf8(message, kMaxConditionBytes), request.generation};
+  Condition condition{.type = std::move(type),
+                      .status = value,
+                      .reason = std::move(reason),
+                      .message = CutUtf8(message, kMaxConditionBytes),
+                      .observed_generation = request.generation};
   SetSince(request.status.conditions, now, condition);
   const auto present = std::find_if(status.conditions.begin(), status.conditions.end(),
                                     [&](const Condition& c) { return c.type == condition.type; });
@@ -83,16 +86,17 @@ bool HasOutcomeOf(const std::string& name, const RequestStatus& status) {
 void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
   status.outcomes.clear();
   status.causes.clear();
-  Room room(kMaxOutcomesBytes);
+  ByteBudget room(kMaxOutcomesBytes);
   bool full = false;
   for (const WorkerResult* worker : WorstFirst(result)) {
     CountCause(std::string(Name(worker->outcome)), status.causes);
     full = full || status.outcomes.size() == kMaxOutcomes;
     if (full || HasOutcomeOf(worker->target.name, status)) continue;
     const std::optional<Nanos> lateness = LatenessOf(*worker);
-    StatusOutcome outcome{worker->target.name, std::string(Name(worker->outcome)),
-                          CutUtf8(worker->message, kMaxOutcomeMessageBytes),
-                          lateness ? FormatDuration(*lateness) : ""};
+    StatusOutcome outcome{.pod = worker->target.name,
+                          .cause = std::string(Name(worker->outcome)),
+                          .message = CutUtf8(worker->message, kMaxOutcomeMessageBytes),
+                          .lateness = lateness ? FormatDuration(*lateness) : ""};
     full = !room.Take(outcome.pod.size() + outcome.cause.size() + outcome.message.size() +
                       outcome.lateness.size());
     if (!full) status.outcomes.push_back(std::move(outcome));
@@ -108,7 +112,7 @@ void FillPreflight(const ProfileRequest& request, const AttemptResult& result,
   for (const WorkerResult& worker : result.workers) {
     if (worker.outcome == Outcome::kOk) workers.push_back(&worker);
   }
-  Room room(kMaxPreflightBytes);
+  ByteBudget room(kMaxPreflightBytes);
   for (const WorkerResult* worker : workers) {
     if (status.preflight.size() == kMaxPreflight) break;
     const auto known = [&](const StatusPreflight& each) { return each.pod == worker->target.name; };
@@ -134,7 +138,7 @@ void FillPreflight(const ProfileRequest& request, const AttemptResult& result,
 
 // The states with as many of the workers' names as there is room for.
 std::vector<WorkersInState> Shortened(std::vector<WorkersInState> states) {
-  Room room(kMaxProgressBytes);
+  ByteBudget room(kMaxProgressBytes);
   for (WorkersInState& in : states) {
     std::size_t kept = 0;
     while (kept < in.names.size() && room.Take(in.names[kept].size())) ++kept;
@@ -255,7 +259,7 @@ RequestStatus PendingStatus(const ProfileRequest& request, const std::string& re
   return status;
 }
 
-RequestStatus QueuedStatus(const ProfileRequest& request, const CaptureTurns::Place& place,
+RequestStatus QueuedStatus(const ProfileRequest& request, const CaptureQueue::Position& place,
                            WallTime now) {
   RequestStatus status = PendingStatus(
       request, "WaitingForWorkers",
@@ -276,7 +280,7 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
   status.progress = Shortened(progress.states);
   status.preflight.clear();  // The answers to an earlier attempt.
   status.run = RunUrl(request, RunOfAttempt(request.capture.run, attempt));
-  // A plan that preflight knows is that of an operator before us, which has told of the start.
+  // A plan that preflight knows is that of the previous leader, which has told of the start.
   const bool taken_over =
       progress.phase == Phase::kPreflight && progress.plan && progress.plan->instant <= now;
   const bool started = (taken_over || progress.phase >= Phase::kDelay) && progress.armed > 0;

@@ -6,18 +6,18 @@
 #include "capture/attempt_progress.h"
 #include "capture/attempt_result.h"
 #include "operator/objects/request.h"
-#include "operator/request/capture_turns.h"
+#include "operator/request/capture_queue.h"
 
 namespace strobe {
 
 // Each function returns the request's new status. Conditions whose value has changed get the time
-// `now`. `reason` is one CamelCase word; `message` is for people.
+// `now`. `reason` is one CamelCase word; `message` is human-readable.
 
 // No attempt has begun, for a reason that may pass.
 RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,
                             const std::string& message, WallTime now);
 // No attempt has begun, because other captures come first on its workers.
-RequestStatus QueuedStatus(const ProfileRequest& request, const CaptureTurns::Place& place,
+RequestStatus QueuedStatus(const ProfileRequest& request, const CaptureQueue::Position& place,
                            WallTime now);
 // An attempt is under way.
 RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,

@@ -29,7 +29,7 @@ void RequestTable::Forget(const std::string& key) {
     woken = line_.Leave(key);
   }
   Wake(woken);
-  LeaveTurns(key);
+  LeaveQueue(key);
 }
 
 std::size_t RequestTable::active() const {
@@ -122,24 +122,24 @@ Nanos RequestTable::Pace(const std::string& key, const ProfileRequest& request) 
   return pace_.Enter(request.ns, key);
 }
 
-RequestTable::Turn RequestTable::EnterTurns(const std::string& key, WallTime since,
-                                            const std::set<std::string>& workers) {
+RequestTable::QueuePosition RequestTable::EnterQueue(const std::string& key, WallTime since,
+                                                     const std::set<std::string>& workers) {
   MutexLock lock(&mutex_);
-  Turn turn{.place = turns_.Enter(key, since, workers), .waiting = turns_.waiting()};
-  if (turn.place.ahead > 0) pace_.Leave(key);  // Its turn wakes it.
+  QueuePosition turn{.position = queue_.Enter(key, since, workers), .waiting = queue_.waiting()};
+  if (turn.position.ahead > 0) pace_.Leave(key);  // Its turn wakes it.
   return turn;
 }
 
-void RequestTable::HoldTurns(const std::string& key, const std::set<std::string>& workers) {
+void RequestTable::HoldQueue(const std::string& key, const std::set<std::string>& workers) {
   MutexLock lock(&mutex_);
-  turns_.Hold(key, workers);
+  queue_.Hold(key, workers);
 }
 
-void RequestTable::LeaveTurns(const std::string& key) {
+void RequestTable::LeaveQueue(const std::string& key) {
   std::vector<std::string> next;
   {
     MutexLock lock(&mutex_);
-    next = turns_.Leave(key);
+    next = queue_.Leave(key);
   }
   Wake(next);
 }

@@ -17,7 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "operator/policy/policy.h"
-#include "operator/request/capture_turns.h"
+#include "operator/request/capture_queue.h"
 #include "operator/request/namespace_line.h"
 #include "operator/request/poll_pace.h"
 #include "operator/request/ports.h"
@@ -33,7 +33,7 @@ struct LiveCapture {
   std::vector<Target> targets{};
   CaptureSpec spec{};               // The request's, with the resolved min_workers.
   bool counted = false;             // The end of the attempt has been counted and told.
-  MonoTime told{};                  // When the status was written last.
+  MonoTime written_at{};            // When the status was written last.
   bool told_armed = false;          // The status says that workers are armed.
   bool told_end = false;            // The request's end has been told.
   std::optional<WallTime> retry{};  // When the next attempt is due.
@@ -80,16 +80,17 @@ class RequestTable {
   // How long to wait before looking again for something that nobody announces.
   Nanos Pace(const std::string& key, const ProfileRequest& request);
 
-  struct Turn {
-    CaptureTurns::Place place{};
+  struct QueuePosition {
+    CaptureQueue::Position position{};
     std::size_t waiting = 0;  // Requests that wait for workers, in all namespaces.
   };
-  // Makes the request wait for its turn on `workers`; see CaptureTurns.
-  Turn EnterTurns(const std::string& key, WallTime since, const std::set<std::string>& workers);
-  // Gives the request its turn on `workers` at once: an operator before us began this capture.
-  void HoldTurns(const std::string& key, const std::set<std::string>& workers);
+  // Makes the request wait for its turn on `workers`; see CaptureQueue.
+  QueuePosition EnterQueue(const std::string& key, WallTime since,
+                           const std::set<std::string>& workers);
+  // Gives the request its turn on `workers` at once: the previous leader began this capture.
+  void HoldQueue(const std::string& key, const std::set<std::string>& workers);
   // Ends the request's turns and waits, and wakes the requests whose turn it has become.
-  void LeaveTurns(const std::string& key);
+  void LeaveQueue(const std::string& key);
 
  private:
   // A request whose attempt has not begun.
@@ -111,7 +112,7 @@ class RequestTable {
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<LiveCapture>> live_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
-  CaptureTurns turns_ ABSL_GUARDED_BY(mutex_);
+  CaptureQueue queue_ ABSL_GUARDED_BY(mutex_);
   NamespaceLine line_ ABSL_GUARDED_BY(mutex_);
   PollPace pace_ ABSL_GUARDED_BY(mutex_);
   bool retired_ ABSL_GUARDED_BY(mutex_) = false;

@@ -61,7 +61,7 @@ struct ProfileSchedule : RunCreator {
 struct DueRun {
   WallTime time{};
   std::string name{};
-  std::int64_t turn = 0;  // Which turn of the rotation.
+  std::int64_t rotation = 0;  // Which turn of the rotation.
 };
 
 // "<schedule>-<date>-<time>" in UTC. It follows from the time that the run is due, so that a run

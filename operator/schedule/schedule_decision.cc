@@ -23,8 +23,11 @@ void SetScheduleCondition(const ProfileSchedule& schedule, std::string type, boo
                           std::string reason, std::string message, WallTime now,
                           ScheduleStatus& status) {
   PutCondition(schedule.status.conditions, now,
-               Condition{std::move(type), holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
-                         std::move(reason), CutUtf8(message, kMaxSkipBytes), schedule.generation},
+               Condition{.type = std::move(type),
+                         .status = holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+                         .reason = std::move(reason),
+                         .message = CutUtf8(message, kMaxSkipBytes),
+                         .observed_generation = schedule.generation},
                status.conditions);
 }
 

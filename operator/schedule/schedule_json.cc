@@ -128,7 +128,7 @@ Json RunToJson(const ProfileSchedule& schedule, const DueRun& run) {
   Json object = RunOf(schedule, run.name);
   object["metadata"]["labels"][kScheduleLabel] = schedule.name;
   object["metadata"]["annotations"][kScheduledTimeAnnotation] = FormatRfc3339(run.time);
-  if (schedule.rotates) object["spec"]["target"]["workers"]["turn"] = run.turn;
+  if (schedule.rotates) object["spec"]["target"]["workers"]["turn"] = run.rotation;
   return object;
 }
 

@@ -22,7 +22,7 @@ nlohmann::json ScheduleStatusToJson(const ProfileSchedule& schedule, const Sched
 // has none. `schedule` is not invalid.
 nlohmann::json RunToJson(const ProfileSchedule& schedule, const DueRun& run);
 
-// The same for a run that is not due yet.
+// Like RunToJson, for a run that is not due yet.
 nlohmann::json ExampleRun(const ProfileSchedule& schedule);
 
 }  // namespace strobe::kube

@@ -47,11 +47,11 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
     Tell(schedule, decision.status);
   }
   for (const std::string& run : decision.gone) {
-    cluster_.RecordEvent(schedule, true, "RunGone", "Count",
+    cluster_.RecordEvent(schedule, /*warning=*/true, "RunGone", "Count",
                          StrCat(run, " was deleted before it had ended"));
   }
   if (decision.clock_went_back) {
-    cluster_.RecordEvent(schedule, true, "ClockWentBack", "Schedule",
+    cluster_.RecordEvent(schedule, /*warning=*/true, "ClockWentBack", "Schedule",
                          "the operator's clock was ahead; times that it had passed come again");
   }
   for (const CreatedRun& run : decision.cancel) RETURN_IF_ERROR(cluster_.CancelRun(schedule, run));
@@ -81,12 +81,12 @@ void ScheduleReconciler::Tell(const ProfileSchedule& schedule, const ScheduleSta
   count("cancelled", status.cancelled, before.cancelled);
   count("skipped", status.skipped, before.skipped);
   if (status.started > before.started) {
-    cluster_.RecordEvent(schedule, false, "RunStarted", "Start",
+    cluster_.RecordEvent(schedule, /*warning=*/false, "RunStarted", "Start",
                          StrCat("started ", status.last_run));
   }
   if (status.skipped > before.skipped && status.last_skip) {
     cluster_.RecordEvent(
-        schedule, true, "RunSkipped", "Skip",
+        schedule, /*warning=*/true, "RunSkipped", "Skip",
         StrCat("the run of ", FormatRfc3339(status.last_skip->time),
                " was skipped: ", status.last_skip->reason, ": ", status.last_skip->message));
   }

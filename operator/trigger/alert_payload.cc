@@ -34,7 +34,7 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
  public:
   absl::StatusOr<AlertPayload> Result(bool parsed) {
     if (!error_.empty()) return absl::InvalidArgumentError(error_);
-    if (!parsed || place_ != Place::kEnd)
+    if (!parsed || level_ != Level::kEnd)
       return absl::InvalidArgumentError("the body is not a JSON object");
     if (version_ != kVersion)
       return absl::InvalidArgumentError(
@@ -51,67 +51,67 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
 
   bool start_object(std::size_t) override {
     if (ignored_ > 0) return Ignore();
-    if (place_ == Place::kStart) return Enter(Place::kTop);
-    if (place_ == Place::kAlerts) {
+    if (level_ == Level::kStart) return Enter(Level::kTop);
+    if (level_ == Level::kAlerts) {
       alert_ = {};
       why_invalid_.clear();
       status_.clear();
       starts_.clear();
-      return Enter(Place::kAlert);
+      return Enter(Level::kAlert);
     }
-    if (place_ == Place::kAlert && IsMap()) return Enter(Place::kTexts);
+    if (level_ == Level::kAlert && IsMap()) return Enter(Level::kTexts);
     return Unexpected();
   }
 
   bool end_object() override {
     if (ignored_ > 0) {
       --ignored_;
-    } else if (place_ == Place::kTexts) {
-      place_ = Place::kAlert;
-    } else if (place_ == Place::kAlert) {
-      place_ = Place::kAlerts;
+    } else if (level_ == Level::kTexts) {
+      level_ = Level::kAlert;
+    } else if (level_ == Level::kAlert) {
+      level_ = Level::kAlerts;
       FinishAlert();
     } else {
-      place_ = Place::kEnd;
+      level_ = Level::kEnd;
     }
     return true;
   }
 
   bool start_array(std::size_t) override {
     if (ignored_ > 0) return Ignore();
-    if (place_ != Place::kTop || key_ != "alerts") return Unexpected();
+    if (level_ != Level::kTop || key_ != "alerts") return Unexpected();
     has_alerts_ = true;
-    return Enter(Place::kAlerts);
+    return Enter(Level::kAlerts);
   }
 
   bool end_array() override {
     if (ignored_ > 0)
       --ignored_;
     else
-      place_ = Place::kTop;
+      level_ = Level::kTop;
     return true;
   }
 
   bool string(string_t& text) override {
     if (ignored_ > 0) return true;
-    if (place_ == Place::kTop && key_ == "version") return Keep(text, version_);
-    if (place_ == Place::kAlert && key_ == "status") return Keep(text, status_);
-    if (place_ == Place::kAlert && key_ == "startsAt") return Keep(text, starts_);
-    if (place_ == Place::kAlert && key_ == "fingerprint") return Keep(text, alert_.fingerprint);
-    if (place_ == Place::kTexts) return AddText(text);
+    if (level_ == Level::kTop && key_ == "version") return Keep(text, version_);
+    if (level_ == Level::kAlert && key_ == "status") return Keep(text, status_);
+    if (level_ == Level::kAlert && key_ == "startsAt") return Keep(text, starts_);
+    if (level_ == Level::kAlert && key_ == "fingerprint") return Keep(text, alert_.fingerprint);
+    if (level_ == Level::kTexts) return AddText(text);
     return Scalar();
   }
 
   bool number_unsigned(number_unsigned_t number) override {
-    if (ignored_ > 0 || place_ != Place::kTop || key_ != "truncatedAlerts") return Scalar();
+    if (ignored_ > 0 || level_ != Level::kTop || key_ != "truncatedAlerts") return Scalar();
     payload_.truncated = number;
     return true;
   }
 
   // Go writes null for a list or map that is empty.
   bool null() override {
-    if (ignored_ == 0 && place_ == Place::kTop && key_ == "alerts") has_alerts_ = true;
-    const bool empty = place_ == Place::kTop || place_ == Place::kAlert;
+    if (ignored_ == 0 && level_ == Level::kTop && key_ == "alerts") has_alerts_ = true;
+    const bool empty = level_ == Level::kTop || level_ == Level::kAlert;
     return ignored_ > 0 || empty || Unexpected();
   }
   bool boolean(bool) override { return Scalar(); }
@@ -125,11 +125,11 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
   }
 
  private:
-  enum class Place { kStart, kTop, kAlerts, kAlert, kTexts, kEnd };
+  enum class Level { kStart, kTop, kAlerts, kAlert, kTexts, kEnd };
 
-  bool Enter(Place place) {
-    if (place == Place::kTexts) map_ = key_;
-    place_ = place;
+  bool Enter(Level place) {
+    if (place == Level::kTexts) map_ = key_;
+    level_ = place;
     return true;
   }
 
@@ -142,9 +142,9 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
   bool IsMap() const { return key_ == "labels" || key_ == "annotations"; }
 
   bool IsKnown() const {
-    if (place_ == Place::kTop)
+    if (level_ == Level::kTop)
       return key_ == "version" || key_ == "alerts" || key_ == "truncatedAlerts";
-    if (place_ == Place::kAlert)
+    if (level_ == Level::kAlert)
       return IsMap() || key_ == "status" || key_ == "startsAt" || key_ == "fingerprint";
     return true;
   }
@@ -156,19 +156,19 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
 
   bool WrongType() {
     const std::string alert = StrCat("alerts[", index_, "]");
-    switch (place_) {
-      case Place::kTop:
+    switch (level_) {
+      case Level::kTop:
         error_ = StrCat(key_, key_ == "alerts"    ? " is not a list"
                               : key_ == "version" ? " is not a string"
                                                   : " is not a whole number of at least 0");
         break;
-      case Place::kAlerts:
+      case Level::kAlerts:
         error_ = StrCat(alert, " is not an object");
         break;
-      case Place::kAlert:
+      case Level::kAlert:
         error_ = StrCat(alert, ".", key_, IsMap() ? " is not an object" : " is not a string");
         break;
-      case Place::kTexts:
+      case Level::kTexts:
         error_ = StrCat(alert, ".", map_, " has a value that is not a string: ", Quoted(key_));
         break;
       default:
@@ -235,7 +235,7 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
 
   AlertPayload payload_;
   std::string error_;
-  Place place_ = Place::kStart;
+  Level level_ = Level::kStart;
   std::size_t ignored_ = 0;  // How deep the parser is in a value that is not looked at.
   std::string key_, map_;    // The current key, and the map that it is in.
   std::string version_;

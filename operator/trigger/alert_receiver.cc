@@ -21,13 +21,16 @@ constexpr std::size_t kMaxWaiting = 8;
 constexpr std::size_t kMaxConnections = 64;
 // Shorter than the server's own deadline for an answer, and than the 10 s for which Alertmanager
 // waits at least.
-constexpr Nanos kDecideLimit = std::chrono::seconds(8);
+constexpr Nanos kDecideAlerts = std::chrono::seconds(8);
 // Log lines about refused posts.
 constexpr double kLinesPerSecond = 0.1, kLineBurst = 10;
 
 // Alertmanager repeats posts that were answered with 5xx, and no others: not even those with 429.
 http::Page TryLater(std::string text) {
-  return {503, std::move(text), "text/plain; charset=utf-8", {{"Retry-After", "1"}}};
+  return {.status = 503,
+          .body = std::move(text),
+          .content_type = "text/plain; charset=utf-8",
+          .headers = {{"Retry-After", "1"}}};
 }
 
 std::string_view ReasonOf(http::HttpRefusal refusal) {
@@ -163,7 +166,7 @@ http::Page AlertReceiver::TakeBody(const http::Request& post) {
 
 http::Page AlertReceiver::Decide(const std::vector<Alert>& alerts) {
   const absl::Status decided =
-      alerts.empty() ? absl::OkStatus() : sink_.Take(alerts, clock_.MonoNow() + kDecideLimit);
+      alerts.empty() ? absl::OkStatus() : sink_.Take(alerts, clock_.MonoNow() + kDecideAlerts);
   if (decided.ok()) {
     const auto firing = static_cast<std::size_t>(std::count_if(
         alerts.begin(), alerts.end(), [](const Alert& alert) { return alert.firing; }));

@@ -14,16 +14,16 @@ constexpr std::size_t kMaxPacedWorkers = 20'000;
 // forgotten.
 constexpr Nanos kFreshPace = std::chrono::seconds(40), kForgetPaces = std::chrono::minutes(2);
 // The largest number of steps that is counted, so that sums cannot overflow.
-constexpr std::uint32_t kMaxStepsTold = 1'000'000;
+constexpr std::uint32_t kMaxReportedSteps = 1'000'000;
 // A worker counts as slower only if its time is at least kAboveMajority times what kMajority of the
 // others need: where half of the workers are slow, none stands out.
 constexpr double kMajority = 0.75, kAboveMajority = 1.1;
 
 }  // namespace
 
-std::optional<ToldSign> RankPace::Take(const std::string& group, const std::string& worker,
-                                       const ToldStepTime& told, const SlowSteps& asked,
-                                       MonoTime now) {
+std::optional<ReportedSign> RankPace::Take(const std::string& group, const std::string& worker,
+                                           const ReportedStepTime& told, const SlowSteps& asked,
+                                           MonoTime now) {
   Forget(now);
   auto& workers = groups_[StrCat(group, "\n", told.loop)];
   const std::string key = StrCat(worker, "\n", told.process);
@@ -38,7 +38,7 @@ std::optional<ToldSign> RankPace::Take(const std::string& group, const std::stri
   }
   Worker& own = known->second;
   own.step = told.step;
-  own.told = now;
+  own.reported_at = now;
   const std::optional<Usual> usual = UsualOfOthers(workers, key, now);
   if (!usual) return std::nullopt;
   const double own_step = static_cast<double>(told.step.count());
@@ -49,24 +49,24 @@ std::optional<ToldSign> RankPace::Take(const std::string& group, const std::stri
     return std::nullopt;
   }
   // A worker can claim any numbers.
-  const std::uint32_t steps = std::min(told.steps, kMaxStepsTold);
+  const std::uint32_t steps = std::min(told.steps, kMaxReportedSteps);
   const Nanos step = std::clamp(told.step, Nanos{0}, kMaxSignAge);
   if (own.slow_steps == 0) own.since = now - std::min<Nanos>(step * steps, kMaxSignAge);
-  own.slow_steps = std::min(own.slow_steps + steps, kMaxStepsTold);
+  own.slow_steps = std::min(own.slow_steps + steps, kMaxReportedSteps);
   if (own.slow_steps < asked.steps || own.found) return std::nullopt;
   own.found = true;
-  return ToldSign{.began_ago = now - own.since,
-                  .loop = told.loop,
-                  .process = told.process,
-                  .step = told.step,
-                  .usual_step = Nanos{static_cast<std::int64_t>(usual->median)}};
+  return ReportedSign{.began_ago = now - own.since,
+                      .loop = told.loop,
+                      .process = told.process,
+                      .step = told.step,
+                      .usual_step = Nanos{static_cast<std::int64_t>(usual->median)}};
 }
 
 std::optional<RankPace::Usual> RankPace::UsualOfOthers(const std::map<std::string, Worker>& workers,
                                                        const std::string& but, MonoTime now) const {
   std::vector<double> times;
   for (const auto& [key, worker] : workers) {
-    if (key != but && worker.told + kFreshPace > now)
+    if (key != but && worker.reported_at + kFreshPace > now)
       times.push_back(static_cast<double>(worker.step.count()));
   }
   if (times.size() < kMinOthers) return std::nullopt;
@@ -81,7 +81,7 @@ void RankPace::Forget(MonoTime now) {
   forgot_ = now;
   for (auto& [group, workers] : groups_) {
     size_ -= std::erase_if(
-        workers, [&](const auto& entry) { return entry.second.told + kForgetPaces < now; });
+        workers, [&](const auto& entry) { return entry.second.reported_at + kForgetPaces < now; });
   }
   std::erase_if(groups_, [](const auto& entry) { return entry.second.empty(); });
 }

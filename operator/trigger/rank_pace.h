@@ -19,8 +19,9 @@ class RankPace {
   // `group` names the job and who asks, and `worker` one of its processes. Returns a sign when the
   // worker has been slower than the others for `asked.steps` steps. Returns it once, and again only
   // after the worker was not slower.
-  std::optional<ToldSign> Take(const std::string& group, const std::string& worker,
-                               const ToldStepTime& told, const SlowSteps& asked, MonoTime now);
+  std::optional<ReportedSign> Take(const std::string& group, const std::string& worker,
+                                   const ReportedStepTime& told, const SlowSteps& asked,
+                                   MonoTime now);
   // Workers that were not remembered, because there are too many.
   std::size_t dropped() const { return dropped_; }
   std::size_t size() const { return size_; }
@@ -28,7 +29,7 @@ class RankPace {
  private:
   struct Worker {
     Nanos step{};
-    MonoTime told{};
+    MonoTime reported_at{};
     std::uint32_t slow_steps = 0;
     MonoTime since{};  // The latest time at which the first of the slow steps can have begun.
     bool found = false;

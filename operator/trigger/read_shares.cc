@@ -17,13 +17,13 @@ bool ReadShares::Take(const std::string& ns, MonoTime now) {
   if (now - turned_ >= kReadTurn) {
     turned_ = now;
     std::erase_if(asking_,
-                  [now](const auto& entry) { return now - entry.second.asked > kStillReads; });
+                  [now](const auto& entry) { return now - entry.second.asked_at > kStillReads; });
     for (auto& [name, share] : asking_) share.taken = 0;
   }
   Share* share = nullptr;
   if (asking_.size() < kMaxReaders || asking_.contains(ns)) {
     share = &asking_[ns];
-    share->asked = now;
+    share->asked_at = now;
   }
   free_.Refill(now);
   if (free_.Take()) return true;

@@ -27,8 +27,8 @@ class ReadShares {
 
  private:
   struct Share {
-    MonoTime asked{};  // When it asked last.
-    double taken = 0;  // How many reads it had of the shared half in this second.
+    MonoTime asked_at{};  // When it asked last.
+    double taken = 0;     // How many reads it had of the shared half in this second.
   };
 
   const double shared_per_second_;

@@ -15,7 +15,7 @@
 namespace strobe {
 
 enum class SignKind { kStepsSlower, kNoStep, kMemoryNearLimit, kSlowerThanOthers };
-// For people and metrics: "StepsSlower", "NoStep", "MemoryNearLimit", "SlowerThanOthers".
+// For messages and metrics: "StepsSlower", "NoStep", "MemoryNearLimit", "SlowerThanOthers".
 std::string_view NameOf(SignKind kind);
 
 struct SlowSteps {
@@ -45,12 +45,12 @@ struct SignRule {
 };
 
 // The receiver of signs takes no more than this.
-inline constexpr std::size_t kMaxSignsTold = 8, kMaxStepTimesTold = 16, kMaxSignRules = 16;
+inline constexpr std::size_t kMaxReportedSigns = 8, kMaxReportedStepTimes = 16, kMaxSignRules = 16;
 inline constexpr std::size_t kMaxSignText = 128;  // The bytes of a rule, a loop or a process.
 // A sign that began longer ago than this is told too late.
 inline constexpr Nanos kMaxSignAge = std::chrono::hours(1);
 
-struct ToldSign {
+struct ReportedSign {
   std::string rule{};
   Nanos began_ago{};
   std::string loop{}, process{};
@@ -59,7 +59,7 @@ struct ToldSign {
 };
 
 // The steps of one loop in one process since the worker told them last.
-struct ToldStepTime {
+struct ReportedStepTime {
   std::string loop{}, process{};
   Nanos step{};
   std::uint32_t steps = 0;
@@ -68,8 +68,8 @@ struct ToldStepTime {
 // What a worker tells. Its certificate proves the UID, and nothing else.
 struct WorkerSigns {
   std::string ns{}, pod{}, uid{};
-  std::vector<ToldSign> signs{};
-  std::vector<ToldStepTime> step_times{};
+  std::vector<ReportedSign> signs{};
+  std::vector<ReportedStepTime> step_times{};
 };
 
 struct SignOrders {

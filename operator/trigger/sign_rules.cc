@@ -21,7 +21,7 @@ std::int64_t PercentOver(Nanos now, Nanos usual) {
 }
 
 // What was seen, as a sentence.
-std::string WordsOf(const SignRule& rule, const ToldSign& sign, const SignWorker& worker) {
+std::string WordsOf(const SignRule& rule, const ReportedSign& sign, const SignWorker& worker) {
   const std::string where = StrCat(worker.name, ": ");
   const std::string steps = StrCat(sign.loop.empty() ? "" : StrCat("of ", sign.loop, " "),
                                    sign.process.empty() ? "" : StrCat("in ", sign.process, " "));
@@ -49,7 +49,7 @@ std::string WordsOf(const SignRule& rule, const ToldSign& sign, const SignWorker
 std::string_view NameOf(SignKind kind) { return kSignNames[static_cast<int>(kind)]; }
 
 SignWorker SignWorkerOf(const PodInfo& pod) {
-  return {pod.name, pod.uid, pod.labels, JobOfPod(pod)};
+  return {.name = pod.name, .uid = pod.uid, .labels = pod.labels, .job = JobOfPod(pod)};
 }
 
 bool AsksForSigns(const ProfileTrigger& trigger, const SignWorker& worker) {
@@ -66,7 +66,11 @@ std::vector<SignRule> RulesOf(const ProfileTrigger& trigger) {
   const TriggerSigns& signs = trigger.signs;
   std::vector<SignRule> rules;
   const auto add = [&](SignKind kind, std::uint32_t percent, std::uint32_t steps, Nanos duration) {
-    rules.push_back({StrCat(trigger.name, "/", NameOf(kind)), kind, percent, steps, duration});
+    rules.push_back({.id = StrCat(trigger.name, "/", NameOf(kind)),
+                     .kind = kind,
+                     .percent = percent,
+                     .steps = steps,
+                     .duration = duration});
   };
   if (signs.steps_slower)
     add(SignKind::kStepsSlower, signs.steps_slower->percent, signs.steps_slower->steps, {});
@@ -85,7 +89,7 @@ std::optional<SignRule> FindRule(const ProfileTrigger& trigger, const std::strin
   return std::nullopt;
 }
 
-Alert AlertOfSign(const SignRule& rule, const ToldSign& sign, const SignWorker& worker,
+Alert AlertOfSign(const SignRule& rule, const ReportedSign& sign, const SignWorker& worker,
                   WallTime now) {
   Alert alert;
   alert.firing = true;

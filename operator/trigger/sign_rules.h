@@ -31,7 +31,7 @@ std::vector<SignRule> RulesOf(const ProfileTrigger& trigger);
 std::optional<SignRule> FindRule(const ProfileTrigger& trigger, const std::string& id);
 
 // The sign as a firing alert of the worker; the alert's name is that of the kind.
-Alert AlertOfSign(const SignRule& rule, const ToldSign& sign, const SignWorker& worker,
+Alert AlertOfSign(const SignRule& rule, const ReportedSign& sign, const SignWorker& worker,
                   WallTime now);
 
 }  // namespace strobe

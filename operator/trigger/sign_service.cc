@@ -17,7 +17,7 @@ namespace {
 // No name of a namespace or pod, and no UID, is longer.
 constexpr std::size_t kMaxPodText = 253;
 // Less than the five seconds for which a sidecar waits.
-constexpr Nanos kDecideLimit = std::chrono::seconds(4);
+constexpr Nanos kDecideSigns = std::chrono::seconds(4);
 // Further callers are told to come back, so that calls that wait for the API server leave threads
 // to sidecars that enroll.
 constexpr int kMaxDeciding = 8;
@@ -89,7 +89,7 @@ grpc::Status SignService::Answer(const std::string& certificate,
 grpc::Status SignService::Decide(const v1::TellSignsRequest& request,
                                  v1::TellSignsResponse& response) {
   const absl::StatusOr<SignOrders> orders =
-      sink_.Take(ReadWorkerSigns(request), clock_.MonoNow() + kDecideLimit);
+      sink_.Take(ReadWorkerSigns(request), clock_.MonoNow() + kDecideSigns);
   if (absl::IsPermissionDenied(orders.status()))
     return {grpc::StatusCode::PERMISSION_DENIED, MessageOf(orders.status())};
   // The sidecar is not told why, because that concerns only the operator.
@@ -109,7 +109,7 @@ grpc::Status SignService::Decide(const v1::TellSignsRequest& request,
 WorkerSigns ReadWorkerSigns(const v1::TellSignsRequest& request) {
   WorkerSigns told{.ns = request.namespace_(), .pod = request.pod(), .uid = request.pod_uid()};
   for (const v1::Sign& sign : request.signs()) {
-    if (told.signs.size() == kMaxSignsTold) break;
+    if (told.signs.size() == kMaxReportedSigns) break;
     told.signs.push_back({.rule = sign.rule(),
                           .began_ago = Bounded(sign.began_ago_ns()),
                           .loop = BoundedText(sign.loop()),
@@ -120,7 +120,7 @@ WorkerSigns ReadWorkerSigns(const v1::TellSignsRequest& request) {
                           .memory_limit = sign.memory_limit()});
   }
   for (const v1::StepTime& time : request.step_times()) {
-    if (told.step_times.size() == kMaxStepTimesTold) break;
+    if (told.step_times.size() == kMaxReportedStepTimes) break;
     if (time.step_ns() <= 0 || time.steps() == 0) continue;
     told.step_times.push_back({.loop = BoundedText(time.loop()),
                                .process = BoundedText(time.process()),

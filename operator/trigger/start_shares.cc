@@ -33,7 +33,7 @@ bool StartShares::IsFree(const std::string& ns, MonoTime now) {
   if (now - swept_ >= kStartPause) {
     swept_ = now;
     std::erase_if(asking_,
-                  [now](const auto& entry) { return now - entry.second.asked > kStillAsks; });
+                  [now](const auto& entry) { return now - entry.second.asked_at > kStillAsks; });
   }
   if (now < free_) return false;
   const auto share = asking_.find(ns);
@@ -44,7 +44,7 @@ bool StartShares::IsFree(const std::string& ns, MonoTime now) {
 StartShares::Share* StartShares::Ask(const std::string& ns, MonoTime now) {
   if (asking_.size() >= kMaxSharers && !asking_.contains(ns)) return nullptr;
   Share& share = asking_[ns];
-  share.asked = now;
+  share.asked_at = now;
   return &share;
 }
 

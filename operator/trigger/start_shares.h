@@ -25,7 +25,7 @@ class StartShares {
 
  private:
   struct Share {
-    MonoTime asked{};                   // When it was turned away, or took a start, last.
+    MonoTime asked_at{};                // When it was turned away, or took a start, last.
     std::optional<MonoTime> started{};  // When it took a start last.
   };
 

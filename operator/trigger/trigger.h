@@ -102,7 +102,7 @@ struct TriggerRun : CreatedRun {
 // A run that an alert starts.
 struct TriggeredRun {
   std::string name{};
-  std::int64_t turn = 0;  // Which turn of the rotation.
+  std::int64_t rotation = 0;  // Which turn of the rotation.
   std::string job{}, alert{}, alert_name{};
   std::string sign{};              // What was seen, if a sign starts it.
   std::optional<JobRef> target{};  // None: the template's.

@@ -26,8 +26,11 @@ std::string WhatStarts(const ProfileTrigger& trigger) {
 void SetTriggerConditions(const ProfileTrigger& trigger, WallTime now, TriggerStatus& status) {
   const auto put = [&](const char* type, bool holds, const char* reason, std::string message) {
     PutCondition(trigger.status.conditions, now,
-                 Condition{type, holds ? ConditionStatus::kTrue : ConditionStatus::kFalse, reason,
-                           CutUtf8(message, kMaxTriggerMessageBytes), trigger.generation},
+                 Condition{.type = type,
+                           .status = holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+                           .reason = reason,
+                           .message = CutUtf8(message, kMaxTriggerMessageBytes),
+                           .observed_generation = trigger.generation},
                  status.conditions);
   };
   const bool valid = trigger.invalid.empty();
@@ -61,7 +64,11 @@ void CountCaptures(const std::vector<TriggerRun>& runs, TriggerStatus& status) {
   status.taken += std::count_if(runs.begin(), runs.end(), is_new);
   if (runs.empty() || !is_new(runs.front())) return;
   const TriggerRun& last = runs.front();
-  status.last_capture = LastCapture{last.created, last.name, last.job, last.alert_name, last.sign};
+  status.last_capture = LastCapture{.time = last.created,
+                                    .run = last.name,
+                                    .job = last.job,
+                                    .alert = last.alert_name,
+                                    .sign = last.sign};
 }
 
 // The jobs that were captured last. `runs` are sorted, the newest first.

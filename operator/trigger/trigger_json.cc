@@ -139,18 +139,21 @@ void ReadTriggerStatus(const Json& object, TriggerStatus& status) {
   status.active = object.value("activeRuns", std::size_t{0});
   if (object.contains("lastCapture")) {
     const Json& last = object["lastCapture"];
-    status.last_capture =
-        LastCapture{ReadTime(last, "time").value_or(WallTime{}), last.value("run", ""),
-                    last.value("job", ""), last.value("alert", ""), last.value("sign", "")};
+    status.last_capture = LastCapture{.time = ReadTime(last, "time").value_or(WallTime{}),
+                                      .run = last.value("run", ""),
+                                      .job = last.value("job", ""),
+                                      .alert = last.value("alert", ""),
+                                      .sign = last.value("sign", "")};
   }
   const Json alerts = object.value("alerts", Json::object());
   status.taken = alerts.value("taken", std::int64_t{0});
   status.skipped = alerts.value("skipped", status.skipped);
   if (object.contains("lastSkip")) {
     const Json& skip = object["lastSkip"];
-    status.last_skip =
-        SkippedAlert{ReadTime(skip, "time").value_or(WallTime{}), skip.value("reason", ""),
-                     skip.value("message", ""), skip.value("job", "")};
+    status.last_skip = SkippedAlert{.time = ReadTime(skip, "time").value_or(WallTime{}),
+                                    .reason = skip.value("reason", ""),
+                                    .message = skip.value("message", ""),
+                                    .job = skip.value("job", "")};
   }
   for (const Json& entry : object.value("budgets", Json::array())) {
     JobUse use;
@@ -234,7 +237,7 @@ Json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run) {
     if (!run.target->api_version.empty()) job["apiVersion"] = run.target->api_version;
     object["spec"]["target"]["jobRef"] = std::move(job);
   }
-  if (trigger.rotates) object["spec"]["target"]["workers"]["turn"] = run.turn;
+  if (trigger.rotates) object["spec"]["target"]["workers"]["turn"] = run.rotation;
   return object;
 }
 

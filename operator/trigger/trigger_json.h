@@ -21,7 +21,7 @@ nlohmann::json TriggerStatusToJson(const ProfileTrigger& trigger, const TriggerS
 // The ProfileRequest to create for a run. It has no requester yet, and no logdir if the template
 // has none. `trigger` is not invalid.
 nlohmann::json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run);
-// The same for a run that no alert has started yet.
+// Like RunToJson, for a run that no alert has started yet.
 nlohmann::json ExampleRun(const ProfileTrigger& trigger);
 
 // The run that a ProfileRequest is; `trigger` is empty if no trigger has started it.

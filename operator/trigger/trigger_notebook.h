@@ -22,7 +22,10 @@ class TriggerNotebook {
     ++notes.skipped[refusal->reason];
     // A repeated alert says nothing new, and must not replace the last reason that did.
     if (refusal->reason == kAlreadyCaptured) return;
-    notes.last_skip = SkippedAlert{WholeSeconds(now), refusal->reason, refusal->message, job};
+    notes.last_skip = SkippedAlert{.time = WholeSeconds(now),
+                                   .reason = refusal->reason,
+                                   .message = refusal->message,
+                                   .job = job};
   }
   // Returns the notes and removes them.
   TriggerNotes Take(const std::string& key) {

@@ -67,7 +67,7 @@ void TriggerReconciler::Tell(const ProfileTrigger& trigger, const TriggerStatus&
   if (taken > 0 && status.last_capture) {
     const LastCapture& last = *status.last_capture;
     cluster_.RecordEvent(
-        trigger, false, "CaptureStarted", "Start",
+        trigger, /*warning=*/false, "CaptureStarted", "Start",
         StrCat(last.sign.empty() ? "the alert " : "the sign ", last.alert, " started ", last.run,
                " of ", last.job, last.sign.empty() ? "" : StrCat(" (", last.sign, ")"),
                taken > 1 ? StrCat("; ", taken - 1, " more were started before") : ""));
@@ -75,7 +75,7 @@ void TriggerReconciler::Tell(const ProfileTrigger& trigger, const TriggerStatus&
   if (notes.last_skip) {
     const SkippedAlert& skip = *notes.last_skip;
     cluster_.RecordEvent(
-        trigger, true, "AlertSkipped", "Skip",
+        trigger, /*warning=*/true, "AlertSkipped", "Skip",
         StrCat("an alert or sign", skip.job.empty() ? "" : StrCat(" for ", skip.job),
                " started nothing: ", skip.reason, ": ", skip.message));
   }

@@ -82,7 +82,7 @@ absl::StatusOr<TriggerSignSink::Worker> TriggerSignSink::Find(const WorkerSigns&
 absl::Status TriggerSignSink::TakeSigns(const ProfileTrigger& trigger, const SignWorker& worker,
                                         const WorkerSigns& told, MonoTime until) {
   absl::Status first;
-  for (const ToldSign& sign : told.signs) {
+  for (const ReportedSign& sign : told.signs) {
     const std::optional<SignRule> rule = FindRule(trigger, sign.rule);
     // Sidecars cannot judge kSlowerThanOthers, because only the operator sees all workers.
     if (!rule || rule->kind == SignKind::kSlowerThanOthers) continue;
@@ -96,8 +96,8 @@ absl::Status TriggerSignSink::TakeStepTimes(const ProfileTrigger& trigger, const
   if (!trigger.signs.slower_than_others) return absl::OkStatus();
   const std::string group = StrCat(trigger.uid, "\n", JobText(worker.job));
   absl::Status first;
-  for (const ToldStepTime& time : told.step_times) {
-    std::optional<ToldSign> sign;
+  for (const ReportedStepTime& time : told.step_times) {
+    std::optional<ReportedSign> sign;
     {
       MutexLock lock(&mutex_);
       const std::size_t dropped = paces_.dropped();
@@ -113,7 +113,7 @@ absl::Status TriggerSignSink::TakeStepTimes(const ProfileTrigger& trigger, const
 }
 
 absl::Status TriggerSignSink::Decide(const ProfileTrigger& trigger, const SignRule& rule,
-                                     const ToldSign& sign, const SignWorker& worker,
+                                     const ReportedSign& sign, const SignWorker& worker,
                                      MonoTime until) {
   return sink_.TakeSign(trigger, AlertOfSign(rule, sign, worker, clock_.WallNow()), until);
 }

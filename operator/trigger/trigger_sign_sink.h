@@ -46,7 +46,7 @@ class TriggerSignSink final : public SignSink {
                          const WorkerSigns& told, MonoTime until);
   absl::Status TakeStepTimes(const ProfileTrigger& trigger, const SignWorker& worker,
                              const WorkerSigns& told, MonoTime until);
-  absl::Status Decide(const ProfileTrigger& trigger, const SignRule& rule, const ToldSign& sign,
+  absl::Status Decide(const ProfileTrigger& trigger, const SignRule& rule, const ReportedSign& sign,
                       const SignWorker& worker, MonoTime until);
 
   const Clock& clock_;

@@ -34,27 +34,27 @@ RunRefusal CapturedBy(const std::string& run) {
 TriggerSink::TriggerSink(Dependencies dependencies)
     : deps_(std::move(dependencies)),
       reads_(kReadsPerSecond, kReadBurst, deps_.clock.MonoNow()),
-      known_(kKnownJobs),
+      remembered_(kKnownJobs),
       pods_(kKnownPods) {}
 
 // One alert at a time asks the server and creates a run, so that those that wait are decided from
 // memory afterwards.
-class TriggerSink::Turn {
+class TriggerSink::Slot {
  public:
-  Turn(TriggerSink& sink, MonoTime until) : sink_(sink) {
+  Slot(TriggerSink& sink, MonoTime until) : sink_(sink) {
     MutexLock lock(&sink_.mutex_);
     const auto free = [this]()
                           ABSL_NO_THREAD_SAFETY_ANALYSIS { return !sink_.busy_ || !sink_.open_; };
     mine_ = sink_.mutex_.AwaitFor(until - sink_.deps_.clock.MonoNow(), free) && sink_.open_;
     if (mine_) sink_.busy_ = true;
   }
-  ~Turn() {
+  ~Slot() {
     if (!mine_) return;
     MutexLock lock(&sink_.mutex_);
     sink_.busy_ = false;
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
   bool mine() const { return mine_; }
 
  private:
@@ -135,8 +135,8 @@ TriggerSink::MaybeRefusal TriggerSink::Judge(Subject& subject, MonoTime until) {
   if (unknown) return unknown;
   // In a storm nearly all alerts end here.
   if (std::optional<RunRefusal> known = Recall(subject)) return known;
-  const Turn turn(*this, until);
-  if (!turn.mine()) return absl::UnavailableError("too many alerts at once");
+  const Slot slot(*this, until);
+  if (!slot.mine()) return absl::UnavailableError("too many alerts at once");
   if (std::optional<RunRefusal> known = Recall(subject)) return known;
   return JudgeByServer(subject, until);
 }
@@ -164,14 +164,14 @@ absl::StatusOr<std::optional<JobRef>> TriggerSink::JobOf(const std::string& ns,
   const std::string key = StrCat(ns, "/", pod);
   {
     MutexLock lock(&mutex_);
-    const KnownPod* known = pods_.Find(key);
+    const CachedPod* known = pods_.Find(key);
     if (known != nullptr && known->until > deps_.clock.MonoNow()) return known->job;
   }
   RETURN_IF_ERROR(MayRead(ns, until));
   const absl::StatusOr<PodInfo> found =
       deps_.cluster.ReadPod(ns, pod, std::min(until - deps_.clock.MonoNow(), kReadLimit));
   if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
-  KnownPod known;
+  CachedPod known;
   if (found.ok()) known.job = JobOfPod(*found);
   known.until = deps_.clock.MonoNow() + (found.ok() ? kPodLife : kNoPodLife);
   MutexLock lock(&mutex_);
@@ -193,7 +193,7 @@ TriggerSink::MaybeRefusal TriggerSink::JudgeByServer(const Subject& subject, Mon
   TriggerVerdict verdict =
       DecideCapture(stored, subject.alert, subject.job, runs, deps_.clock.WallNow());
   if (!verdict.refusal) return Start(stored, subject, verdict.number, until);
-  Known known;
+  Remembered known;
   for (const TriggerRun& run : runs) {
     if (run.trigger_uid != stored.uid || run.job != subject.job || run.created < known.captured)
       continue;
@@ -212,7 +212,7 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
                                              std::int64_t number, MonoTime until) {
   RETURN_IF_ERROR(TakeStart(trigger.ns, until));
   TriggeredRun run{.name = TriggeredRunName(trigger.name, subject.job, number),
-                   .turn = number - 1,
+                   .rotation = number - 1,
                    .job = subject.job,
                    .alert = AlertId(subject.alert),
                    .alert_name = NameOfAlert(subject.alert),
@@ -222,7 +222,7 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
       std::optional<RunRefusal> refusal,
       deps_.cluster.StartRun(trigger, run, std::min(until - deps_.clock.MonoNow(), kStartLimit)));
   const WallTime now = deps_.clock.WallNow();
-  Known known;
+  Remembered known;
   if (refusal) {
     GiveStartBack();
     known.refusal = *refusal;
@@ -244,21 +244,21 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
 
 std::optional<RunRefusal> TriggerSink::Recall(const Subject& subject) {
   MutexLock lock(&mutex_);
-  const Known* known =
-      known_.Find(StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job));
+  const Remembered* known = remembered_.Find(
+      StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job));
   if (known == nullptr) return std::nullopt;
   if (!known->run.empty() && WholeSeconds(subject.alert.starts) <= known->captured)
     return CapturedBy(known->run);
-  if (known->until > deps_.clock.WallNow() && known->forgotten > deps_.clock.MonoNow())
+  if (known->until > deps_.clock.WallNow() && known->expires_mono > deps_.clock.MonoNow())
     return known->refusal;
   return std::nullopt;
 }
 
-void TriggerSink::Remember(const Subject& subject, Known known) {
-  known.forgotten = deps_.clock.MonoNow() + (known.until - deps_.clock.WallNow());
+void TriggerSink::Remember(const Subject& subject, Remembered known) {
+  known.expires_mono = deps_.clock.MonoNow() + (known.until - deps_.clock.WallNow());
   MutexLock lock(&mutex_);
-  known_.Put(StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job),
-             std::move(known));
+  remembered_.Put(StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job),
+                  std::move(known));
 }
 
 absl::Status TriggerSink::MayStart(const std::string& ns) {

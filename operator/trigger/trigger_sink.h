@@ -50,7 +50,7 @@ class TriggerSink final : public AlertSink {
   bool IsOpen();
 
  private:
-  class Turn;
+  class Slot;
   using MaybeRefusal = absl::StatusOr<std::optional<RunRefusal>>;
 
   // What an alert is about.
@@ -61,15 +61,16 @@ class TriggerSink final : public AlertSink {
     std::optional<JobRef> target{};
   };
   // What is known of a trigger and a job without asking again.
-  struct Known {
+  struct Remembered {
     RunRefusal refusal{};
-    WallTime until{};      // The refusal holds for every alert until then.
-    MonoTime forgotten{};  // The same time, for when somebody sets the clock back meanwhile.
-    WallTime captured{};   // Alerts that had begun by then are captured.
+    WallTime until{};  // The refusal holds for every alert until then.
+    // `until` on the monotonic clock, so that a wall clock set back cannot extend it.
+    MonoTime expires_mono{};
+    WallTime captured{};  // Alerts that had begun by then are captured.
     std::string run{};
   };
   // Where an alert's pod belongs.
-  struct KnownPod {
+  struct CachedPod {
     std::optional<JobRef> job{};  // None: there is no such pod.
     MonoTime until{};
   };
@@ -86,7 +87,7 @@ class TriggerSink final : public AlertSink {
   MaybeRefusal Start(const ProfileTrigger& trigger, const Subject& subject, std::int64_t number,
                      MonoTime until);
   std::optional<RunRefusal> Recall(const Subject& subject);
-  void Remember(const Subject& subject, Known known);
+  void Remember(const Subject& subject, Remembered known);
   // Unavailable if too many captures were started lately: nothing needs to be read then.
   absl::Status MayStart(const std::string& ns);
   // Unavailable if the deadline has passed, or too many captures were started lately.
@@ -102,8 +103,8 @@ class TriggerSink final : public AlertSink {
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;  // An alert has its turn.
   ReadShares reads_ ABSL_GUARDED_BY(mutex_);
   StartShares starts_ ABSL_GUARDED_BY(mutex_);
-  RecentMap<Known> known_ ABSL_GUARDED_BY(mutex_);
-  RecentMap<KnownPod> pods_ ABSL_GUARDED_BY(mutex_);
+  RecentMap<Remembered> remembered_ ABSL_GUARDED_BY(mutex_);
+  RecentMap<CachedPod> pods_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe

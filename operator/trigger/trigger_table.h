@@ -28,7 +28,7 @@ class TriggerTable {
 
   mutable Mutex mutex_;
   std::map<std::string, Trigger> by_key_ ABSL_GUARDED_BY(mutex_);
-  // Those that ask for signs, by namespace and key.
+  // The triggers that ask for signs, by namespace and key.
   std::map<std::string, std::map<std::string, Trigger>> by_signs_ ABSL_GUARDED_BY(mutex_);
   // By the name of the label that has the namespace, the namespace, and the key. Nearly all
   // triggers read the same label, so that an alert looks at those of its own namespace only.

@@ -21,7 +21,7 @@ CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& deliv
     : clock_(clock),
       source_(source),
       delivery_(delivery),
-      ended_(std::move(ended)),
+      on_end_(std::move(ended)),
       monitor_(monitor),
       thread_([this] { Run(); }) {}
 
@@ -45,7 +45,7 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
   }
   Delivery& target = delivery != nullptr ? *delivery : delivery_;
   if (!known && session_.holder().empty()) {
-    if (const absl::Status room = target.Room(plan); !room.ok()) {
+    if (const absl::Status room = target.CheckSpace(plan); !room.ok()) {
       response.set_refusal(v1::SPOOL_FULL);
       response.set_message(MessageOf(room));
       return response;
@@ -84,7 +84,7 @@ void CaptureRunner::Restore(std::vector<v1::Report> reports) {
                      safe ? "the sidecar was restarted; the trace is kept in its spool"
                           : "the sidecar was restarted and the trace was lost",
                      report);
-      delivery_.Ended(report);
+      delivery_.OnEnd(report);
     }
     MutexLock lock(&mutex_);
     session_.Restore(std::move(report));
@@ -244,8 +244,8 @@ void CaptureRunner::FinishFailed(const std::string& why, LiveCapture& live) {
   }
   EndUndelivered(Outcome::kWorkerLost, StrCat("the sidecar failed: ", why), report);
   (void)RunGuarded("capture", [&] {
-    live.delivery().Ended(report);
-    if (ended_) ended_(report);
+    live.delivery().OnEnd(report);
+    if (on_end_) on_end_(report);
   });
   // Also if the calls above failed: otherwise the worker could never be captured again.
   Publish(report);
@@ -259,8 +259,8 @@ void CaptureRunner::Finish(v1::Report& report, LiveCapture& live) {
                             {"message", report.message()},
                             {"bytes", StrCat(report.bytes())},
                             {"url", report.url()}});
-  live.delivery().Ended(report);
-  if (ended_) ended_(report);
+  live.delivery().OnEnd(report);
+  if (on_end_) on_end_(report);
   Publish(report);
 }
 

@@ -79,7 +79,7 @@ class CaptureRunner {
   const Clock& clock_;
   Source& source_;
   Delivery& delivery_;
-  const std::function<void(const v1::Report&)> ended_;
+  const std::function<void(const v1::Report&)> on_end_;
   JobMonitor* const monitor_;
 
   mutable Mutex mutex_;

@@ -57,10 +57,9 @@ std::optional<Harm> HarmRule::JudgeMemory(const JobSigns& signs) {
       kMaxPercent));
   memory_peak_ = std::max(memory_peak_, percent);
   if (limits_.memory_percent == 0 || percent < limits_.memory_percent) return std::nullopt;
-  return Harm{
-      StrCat("the trainer uses ", percent, "% of its memory limit of ", signs.memory_limit >> 20,
-             " MiB; captures end at ", limits_.memory_percent, "%"),
-      false};
+  return Harm{.message = StrCat("the trainer uses ", percent, "% of its memory limit of ",
+                                signs.memory_limit >> 20, " MiB; captures end at ",
+                                limits_.memory_percent, "%")};
 }
 
 std::optional<Harm> HarmRule::JudgeSteps(const JobSigns& signs, MonoTime now) {
@@ -77,10 +76,11 @@ std::optional<Harm> HarmRule::JudgeSteps(const JobSigns& signs, MonoTime now) {
   if (signs.steps_missing) last_end_ = std::max(last_end_, now);
   const Nanos allowed = usual_ + usual_ * limits_.slowdown_percent / 100;
   const auto harm = [&](Nanos seen, std::string_view what) {
-    return Harm{StrCat("steps of ", loop_, " took ", FormatDuration(usual_), " before and ", what,
-                       FormatDuration(seen), " while recorded; captures end when they are ",
-                       limits_.slowdown_percent, "% slower"),
-                true};
+    return Harm{.message = StrCat("steps of ", loop_, " took ", FormatDuration(usual_),
+                                  " before and ", what, FormatDuration(seen),
+                                  " while recorded; captures end when they are ",
+                                  limits_.slowdown_percent, "% slower"),
+                .keep = true};
   };
   if (during_.size() >= kSteps) {
     const Nanos now_usual = Median(std::vector<Nanos>(during_.end() - kSteps, during_.end()));

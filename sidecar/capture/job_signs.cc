@@ -84,7 +84,7 @@ std::vector<FoundSign> JobSignRules::Look(std::span<const v1::StepPace> told,
                                           std::optional<SeenMemory> memory, MonoTime mono,
                                           WallTime wall) {
   std::vector<FoundSign> found;
-  for (auto& [key, loop] : loops_) loop.told = false;
+  for (auto& [key, loop] : loops_) loop.reported = false;
   for (const v1::StepPace& pace : told) {
     if (pace.number() < 0) continue;  // A program may tell anything.
     const std::string key = StrCat(pace.process(), "\n", pace.loop());
@@ -99,16 +99,16 @@ std::vector<FoundSign> JobSignRules::Look(std::span<const v1::StepPace> told,
                                .process = pace.process(),
                                .number = pace.number(),
                                .began = began,
-                               .told = true});
+                               .reported = true});
       continue;
     }
     Loop& loop = known->second;
-    loop.told = true;
+    loop.reported = true;
     const std::optional<Steps> steps = Advance(loop, pace, began);
     if (!steps) continue;
     Remember(loop, *steps, JudgeSteps(loop, *steps, found));
   }
-  std::erase_if(loops_, [](const auto& entry) { return !entry.second.told; });  // It has ended.
+  std::erase_if(loops_, [](const auto& entry) { return !entry.second.reported; });  // It has ended.
   JudgePauses(mono, found);
   if (memory) JudgeMemory(*memory, mono, found);
   if (found.size() > kMaxSigns) found.resize(kMaxSigns);

@@ -67,7 +67,7 @@ class JobSignRules {
     std::vector<std::int64_t> untold{};  // Since TakeStepTimes.
     std::uint32_t untold_steps = 0;
     std::map<std::string, Watch> watches{};  // By the rule's id.
-    bool told = false;                       // It was told at the last look.
+    bool reported = false;                   // It was told at the last look.
   };
   // Some steps of a loop that have ended since the last look.
   struct Steps {

@@ -115,7 +115,7 @@ class Delivery {
  public:
   virtual ~Delivery() = default;
   // ResourceExhausted if there is no space for another trace.
-  virtual absl::Status Room(const v1::CapturePlan& plan) = 0;
+  virtual absl::Status CheckSpace(const v1::CapturePlan& plan) = 0;
   // Writes the capture's traces and returns their URLs, in the order of TraceReports(report).
   // `traces` has the content of each file, in pieces; one without pieces is not written, and its
   // URL is empty. The reports have size and checksum. Calls `uploading` when the traces are stored
@@ -135,7 +135,7 @@ class Delivery {
                                                       const Original& original,
                                                       const Cancellation& cancel) = 0;
   // Called with the capture's last report, just before others can see it.
-  virtual void Ended(const v1::Report& report) = 0;
+  virtual void OnEnd(const v1::Report& report) = 0;
 };
 
 }  // namespace strobe::session

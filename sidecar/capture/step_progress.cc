@@ -23,26 +23,27 @@ WallTime BeginOf(std::int64_t step, const v1::StepPace& pace, double factor, Wal
 }  // namespace
 
 bool IsLoop(std::string_view name, std::string_view told) {
-  return name == told || (name.size() > kToldLoopBytes && CutUtf8(name, kToldLoopBytes) == told);
+  return name == told ||
+         (name.size() > kReportedLoopBytes && CutUtf8(name, kReportedLoopBytes) == told);
 }
 
 StepProgress ProgressOf(const v1::CapturePlan& plan, std::span<const v1::StepPace> told,
                         WallTime now) {
   const std::int64_t last = plan.first_step() + plan.steps() - 1;
   StepProgress progress{
-      .ended = true, .soonest = WallTime::max(), .latest = now, .earliest = WallTime::max()};
+      .finished = true, .soonest = WallTime::max(), .latest = now, .earliest = WallTime::max()};
   for (const v1::StepPace& pace : told) {
     if (pace.loop() != plan.step_loop()) continue;
     ++progress.processes;
     progress.begun = progress.begun || pace.number() >= plan.first_step();
-    progress.ended =
-        progress.ended && (pace.number() > last || (pace.number() == last && pace.ended_ns() != 0));
+    progress.finished = progress.finished &&
+                        (pace.number() > last || (pace.number() == last && pace.ended_ns() != 0));
     progress.soonest = std::min(progress.soonest, BeginOf(plan.first_step(), pace, kFast, now));
     progress.earliest =
         std::min(progress.earliest, BeginOf(plan.first_step(), pace, kFastestPace, now));
     progress.latest = std::max(progress.latest, BeginOf(last + 1, pace, kSlow, now));
   }
-  progress.ended = progress.ended && progress.processes > 0;
+  progress.finished = progress.finished && progress.processes > 0;
   if (progress.processes == 0 || progress.begun) progress.soonest = progress.earliest = now;
   return progress;
 }

@@ -13,7 +13,7 @@ namespace strobe::session {
 struct StepProgress {
   std::size_t processes = 0;  // How many tell steps of the plan's loop.
   bool begun = false;         // One of them has begun the first step, or a later one.
-  bool ended = false;         // All of them have ended the last step; false without processes.
+  bool finished = false;      // All of them have ended the last step; false without processes.
   // When the first step may begin, if each step took kFast of its usual time; and when the last one
   // may end, if each took kSlow of it. `now` where no pace is known.
   WallTime soonest{}, latest{};
@@ -26,7 +26,7 @@ inline constexpr Nanos kStepsMayHurry = std::chrono::seconds(1);
 inline constexpr double kFast = 0.75, kSlow = 1.5;
 
 // Programs tell the names of their loops cut to so many bytes.
-inline constexpr std::size_t kToldLoopBytes = 48;
+inline constexpr std::size_t kReportedLoopBytes = 48;
 // Whether an annotation with this name is of the loop that programs told.
 bool IsLoop(std::string_view name, std::string_view told);
 

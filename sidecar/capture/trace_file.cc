@@ -52,7 +52,7 @@ TracePieces MakeTraceFile(Recording recording, v1::Report& report) {
     return nothing(Outcome::kProfilerStartFailed,
                    StrCat("the trace's steps cannot be read: ", steps.message()));
   const v1::CapturePlan& plan = report.plan();
-  analysis::Asked asked{
+  analysis::Requested asked{
       .window = analysis::Window{FromUnixNanos(plan.instant_ns()), Nanos{plan.duration_ns()}},
       .expects_device = plan.expects_device(),
       .host_level = plan.tracers().host()};

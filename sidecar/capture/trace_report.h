@@ -41,7 +41,7 @@ void MoveTimes(Nanos by, v1::ProcessReport& process);
 void MoveTimes(Nanos by, v1::StepPace& pace);
 // Converts the trace's times to the clock as it was at arming.
 void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace);
-// Adds a note for people if the plan asks for options that only PyTorch's profiler has, and no
+// Adds a note if the plan asks for options that only PyTorch's profiler has, and no
 // process of the worker is recorded by it.
 void ReportMissingOptions(const Recording& recording, v1::Report& report);
 // Enters the name of a kept file, or the reason why there is none, into the row of its process.
@@ -49,7 +49,7 @@ void ReportOriginal(std::string_view process, const absl::StatusOr<std::string>&
                     v1::Report& report);
 // Fills reached_back_ns from the recording's processes if the plan asks for it.
 void FillReachedBack(const Recording& recording, v1::Report& report);
-// Adds a note for people if the clock was set.
+// Adds a note if the clock was set.
 void ReportClock(const Recording& recording, v1::Report& report);
 
 // An upper limit on the size of that plane, with a row for the maximal number of processes and all

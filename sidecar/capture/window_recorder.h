@@ -27,8 +27,8 @@ class WindowRecorder {
   // Waits until `ahead` before the start of the recording, and returns that start. It is a
   // monotonic time, so that all workers start together even if this wall clock is set meanwhile.
   MonoTime AwaitStart(Nanos ahead, const LiveCapture& live, v1::CapturePlan& plan);
-  // The same for a plan that counts steps. Moves the plan's window to the time at which its steps
-  // are expected, by the pace of the processes.
+  // Like AwaitStart, for a plan that counts steps. Moves the plan's window to the time at which its
+  // steps are expected, by the pace of the processes.
   void AwaitStep(Nanos ahead, const LiveCapture& live, v1::CapturePlan& plan);
 
   const Clock& clock_;

@@ -21,6 +21,9 @@ constexpr Nanos kMaxFlightRecorder = std::chrono::minutes(10);
 constexpr Nanos kMinKinetoDuration = std::chrono::milliseconds(1),
                 kMaxKinetoDuration = std::chrono::minutes(10);
 
+// The heading that --help shows first; each rare flag stands under its subject.
+constexpr char kCommonFlags[] = "Options";
+
 std::string DefaultWorkerName() {
   if (const char* pod = std::getenv("POD_NAME"); pod != nullptr && *pod != '\0') return pod;
   std::array<char, 256> host{};
@@ -37,7 +40,8 @@ void AddServerFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_option("--compat-listen", flags.compat_listen,
                  "host:port for stock profiler clients (client.trace, jax.collect_profile, XProf); "
                  "off when empty; without TLS it may be the same as --listen")
-      ->envname("STROBE_COMPAT_LISTEN");
+      ->envname("STROBE_COMPAT_LISTEN")
+      ->group("Profiler servers of the trainer");
   app.add_option("--http-listen", flags.http_listen,
                  "host:port of /metrics and /healthz; [::] listens on IPv6 and IPv4; off when "
                  "empty")
@@ -49,9 +53,11 @@ void AddServerFlags(CLI::App& app, SidecarFlags& flags) {
 }
 
 void AddIdentityFlags(CLI::App& app, SidecarFlags& flags) {
+  app.option_defaults()->group("Who may call it");
   app.add_flag("--insecure-plaintext", flags.insecure_plaintext,
                "serve without TLS: every client that reaches the port may profile the trainer")
-      ->envname("STROBE_INSECURE_PLAINTEXT");
+      ->envname("STROBE_INSECURE_PLAINTEXT")
+      ->group(kCommonFlags);
   app.add_option("--enroll", flags.enroll,
                  "host:port where the operator certifies this worker; --listen is then served with "
                  "TLS and accepts only that operator")
@@ -74,12 +80,14 @@ void AddIdentityFlags(CLI::App& app, SidecarFlags& flags) {
 }
 
 void AddSourceFlags(CLI::App& app, SidecarFlags& flags) {
+  app.option_defaults()->group("Profiler servers of the trainer");
   app.add_option("--framework", flags.framework,
                  "host:port of the profiler server in the trainer; a comma-separated list if "
                  "several processes have one")
       ->delimiter(',')
       ->capture_default_str()
-      ->envname("STROBE_FRAMEWORK");
+      ->envname("STROBE_FRAMEWORK")
+      ->group(kCommonFlags);
   app.add_option("--shared-dir", flags.shared_dir,
                  "directory that the trainer sees at the same path; needed only for profiler "
                  "servers from before 2025-09")
@@ -100,10 +108,12 @@ void AddSourceFlags(CLI::App& app, SidecarFlags& flags) {
 }
 
 void AddKinetoFlags(CLI::App& app, SidecarFlags& flags) {
+  app.option_defaults()->group("PyTorch's Kineto");
   app.add_option(
          "--kineto-daemon", flags.kineto_daemon,
          "serve as the daemon of PyTorch's Kineto (as dynolog does); the value is a directory for "
-         "traces, which trainers see at the same path; off when empty; see docs/how-to/kineto.md")
+         "traces, which trainers see at the same path; off when empty; see "
+         "docs/how-to/without-python.md")
       ->envname("STROBE_KINETO_DAEMON");
   app.add_flag("--kineto-socket-files", flags.kineto_socket_files,
                "also create Kineto's sockets in that directory, for trainers that have "
@@ -118,10 +128,12 @@ void AddKinetoFlags(CLI::App& app, SidecarFlags& flags) {
 }
 
 void AddAgentFlags(CLI::App& app, SidecarFlags& flags) {
+  app.option_defaults()->group("Annotations, GPUs and the flight recorder");
   app.add_option("--agent-dir", flags.agent_dir,
                  "directory where the agent in the trainer creates its ring files: the trainer's "
                  "$STROBE_DIR/agent; off when empty")
-      ->envname("STROBE_AGENT_DIR");
+      ->envname("STROBE_AGENT_DIR")
+      ->group(kCommonFlags);
   app.add_option("--install-dir", flags.install_dir,
                  "directory (the trainer's $STROBE_DIR) to which the agent and the Python package "
                  "are copied before /healthz answers")
@@ -146,10 +158,12 @@ void AddAgentFlags(CLI::App& app, SidecarFlags& flags) {
 }
 
 void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {
+  app.option_defaults()->group("The way to the store");
   app.add_option("--spool-dir", flags.spool_dir,
                  "directory, such as an emptyDir, that keeps traces until they are in their "
                  "logdir; without it, a trace is lost if the sidecar ends before the upload")
-      ->envname("STROBE_SPOOL_DIR");
+      ->envname("STROBE_SPOOL_DIR")
+      ->group(kCommonFlags);
   app.add_option("--spool-size", flags.spool_size,
                  "maximum size of the traces in --spool-dir, such as 500MB or 8GiB; when there is "
                  "no room, captures are refused with SpoolFull")
@@ -169,7 +183,8 @@ void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_option("--storage-config", flags.storage_config,
                  "YAML file with the endpoint, region, credentials and so on of s3, gs and az; see "
                  "docs/how-to/storage.md")
-      ->envname("STROBE_STORAGE_CONFIG");
+      ->envname("STROBE_STORAGE_CONFIG")
+      ->group(kCommonFlags);
   app.add_flag("--trust-logdir-options", flags.trust_logdir_options,
                "also take endpoint, proxy and ca_bundle from a logdir's URL; a user who requests a "
                "capture can then send this pod's identity to any server")
@@ -177,6 +192,7 @@ void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {
 }
 
 void AddProcessFlags(CLI::App& app, SidecarFlags& flags) {
+  app.option_defaults()->group("Start, end and log");
   app.add_flag("--exit-with-parent", flags.exit_with_parent,
                "end, as on SIGTERM, when the thread that started this process ends");
   app.add_option("--started-file", flags.started_file,
@@ -196,7 +212,8 @@ void AddProcessFlags(CLI::App& app, SidecarFlags& flags) {
       ->check(CLI::Range(0, 3600));
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->capture_default_str()
-      ->envname("STROBE_LOG_LEVEL");
+      ->envname("STROBE_LOG_LEVEL")
+      ->group(kCommonFlags);
   app.add_flag("--log-json", flags.log_json, "one JSON object per log line")
       ->envname("STROBE_LOG_JSON");
 }

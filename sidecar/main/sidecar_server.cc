@@ -183,7 +183,7 @@ void SidecarServer::WatchSigns(const Enroller::Enrolled& enrolled) {
   if (enrolled.pod.uid.empty() || flags_.agent_only_parent) return;
   signs_ = std::make_unique<SignWatch>(
       clock_, source_,
-      agent_ == nullptr ? nullptr : std::make_unique<ToldMemory>(clock_, agent_->directory()),
+      agent_ == nullptr ? nullptr : std::make_unique<ReportedMemory>(clock_, agent_->directory()),
       SignTeller(clock_, {flags_.enroll, flags_.enroll_at}, enrolled.identity, enrolled.pod));
 }
 

@@ -86,7 +86,7 @@ class SidecarServer {
   std::optional<Enroller> enroller_;
   // Set by Start or by the enroller's thread; used by others once that thread has been stopped.
   std::unique_ptr<GrpcServer> worker_server_;
-  std::unique_ptr<SignWatch> signs_;  // The same.
+  std::unique_ptr<SignWatch> signs_;  // Set and used like worker_server_.
   std::atomic<int> worker_port_{0};   // 0 = not served yet.
   std::atomic<bool> has_failed_{false};
   std::unique_ptr<GrpcServer> stock_server_;  // Null without --compat-listen.

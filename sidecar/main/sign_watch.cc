@@ -11,7 +11,7 @@
 namespace strobe {
 
 SignWatch::SignWatch(const Clock& clock, session::Source& source,
-                     std::unique_ptr<ToldMemory> memory, SignTeller teller)
+                     std::unique_ptr<ReportedMemory> memory, SignTeller teller)
     : clock_(clock),
       source_(source),
       memory_(std::move(memory)),

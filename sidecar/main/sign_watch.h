@@ -9,14 +9,14 @@
 #include "sidecar/capture/job_signs.h"
 #include "sidecar/capture/ports.h"
 #include "sidecar/enroll/sign_teller.h"
-#include "sidecar/source/agent/told_memory.h"
+#include "sidecar/source/agent/reported_memory.h"
 
 namespace strobe {
 
 class SignWatch {
  public:
   // Begins. All outlive it; `memory` is null if programs cannot tell their memory use.
-  SignWatch(const Clock& clock, session::Source& source, std::unique_ptr<ToldMemory> memory,
+  SignWatch(const Clock& clock, session::Source& source, std::unique_ptr<ReportedMemory> memory,
             SignTeller teller);
   // A call in progress is waited for, at most SignTeller::kTellTimeout.
   ~SignWatch();
@@ -30,7 +30,7 @@ class SignWatch {
 
   const Clock& clock_;
   session::Source& source_;
-  const std::unique_ptr<ToldMemory> memory_;
+  const std::unique_ptr<ReportedMemory> memory_;
   SignTeller teller_;
   session::JobSignRules rules_;
   bool complained_ = false;

@@ -27,7 +27,7 @@ class ClientDelivery final : public session::Delivery {
                  std::string key)
       : clock_(clock), stores_(stores), emit_(emit), root_(std::move(root)), key_(std::move(key)) {}
 
-  absl::Status Room(const v1::CapturePlan&) override { return absl::OkStatus(); }
+  absl::Status CheckSpace(const v1::CapturePlan&) override { return absl::OkStatus(); }
   // The plan asks for one trace.
   std::vector<absl::StatusOr<std::string>> Deliver(
       const v1::Report& report, std::vector<session::TracePieces> traces,
@@ -43,7 +43,7 @@ class ClientDelivery final : public session::Delivery {
                                               const Cancellation&) override {
     return absl::UnimplementedError("stock clients accept no files other than the trace");
   }
-  void Ended(const v1::Report&) override {}
+  void OnEnd(const v1::Report&) override {}
 
   std::string xspace;
 
@@ -130,7 +130,7 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
 
   // As in stock servers, a relative root begins at the server's working directory.
   ClientDelivery delivery(clock_, stores_, request->emit_xspace(),
-                          AbsolutePlace(request->repository_root()),
+                          AbsoluteLocation(request->repository_root()),
                           StrCat(request->session_id(), "/", host, kTraceSuffix));
   const v1::ArmResponse armed = runner_.Arm(plan, &delivery);
   if (!armed.accepted()) {

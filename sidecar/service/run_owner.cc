@@ -31,7 +31,7 @@ constexpr std::string_view kCacheVersion = "cache_version.txt";
 
 // The keys of a run's objects: those that the capture may delete, and the rest.
 struct Sorted {
-  std::vector<std::string> ours, others;
+  std::vector<std::string> ours, foreign;
 };
 
 absl::StatusOr<std::string> CaptureOfOriginal(ObjectStore& store, const StoredObject& original) {
@@ -128,7 +128,7 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
         our_traces.contains(object.key) || our_originals.contains(object.key) ||
         our_texts.contains(object.key) || IsDerivedFrom(name, workers) ||
         (alone && !workers.empty() && (name.starts_with(kAllHosts) || name == kCacheVersion));
-    (is_ours ? sorted.ours : sorted.others).push_back(object.key);
+    (is_ours ? sorted.ours : sorted.foreign).push_back(object.key);
   }
   return sorted;
 }
@@ -192,13 +192,13 @@ absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,
   if (!claimed.ok() && !absl::IsNotFound(claimed.status())) return claimed.status();
   if (claimed.ok()) run = *claimed;
   ASSIGN_OR_RETURN(const Sorted sorted, Sort(store, run, capture_id));
-  if (sorted.ours.empty() && !sorted.others.empty()) {
-    return absl::PermissionDeniedError(StrCat("run ", run, " contains ", sorted.others.size(),
+  if (sorted.ours.empty() && !sorted.foreign.empty()) {
+    return absl::PermissionDeniedError(StrCat("run ", run, " contains ", sorted.foreign.size(),
                                               " objects, none of them from capture ", capture_id,
                                               "; nothing was deleted"));
   }
   if (const absl::Status status = store.Delete(sorted.ours); !status.ok()) return status;
-  return Reclaimed{sorted.ours.size(), sorted.others.size()};
+  return Reclaimed{sorted.ours.size(), sorted.foreign.size()};
 }
 
 }  // namespace strobe

@@ -15,14 +15,14 @@ namespace strobe {
 // Larger manifests are neither written nor read.
 inline constexpr std::uint64_t kMaxManifestBytes = 12u << 20;
 
-// The same for reports.
+// Larger reports are neither written nor read.
 inline constexpr std::uint64_t kMaxReportBytes = 2u << 20;
 
 // Creates the run's strobe.json. OK also if it exists with the same bytes. AlreadyExists if it
 // exists with others; nothing is written then.
 absl::Status PublishManifest(ObjectStore& store, std::string_view run, const std::string& manifest);
 
-// The same for the run's report.json.
+// Like PublishManifest, for the run's report.json.
 absl::Status PublishReport(ObjectStore& store, std::string_view run, const std::string& report);
 
 struct Reclaimed {
@@ -38,7 +38,7 @@ absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,
 
 // The id of the capture that the manifest describes; empty when the text is no manifest.
 std::string CaptureOfManifest(std::string_view text);
-// The same for a report.
+// Like CaptureOfManifest, for a report.
 std::string CaptureOfReport(std::string_view text);
 
 }  // namespace strobe

@@ -14,7 +14,7 @@
 #include "common/base/strings.h"
 #include "sidecar/source/base/process_ranks.h"
 #include "sidecar/source/base/process_reports.h"
-#include "sidecar/source/base/told_steps.h"
+#include "sidecar/source/base/reported_steps.h"
 #include "sidecar/source/lost_worker.h"
 
 namespace strobe {
@@ -111,12 +111,12 @@ class Leader {
 };
 
 // Cancels at the end of a scope, even by an exception.
-class EndsWith {
+class CancelAtScopeEnd {
  public:
-  explicit EndsWith(Cancellation& cancellation) : cancellation_(cancellation) {}
-  ~EndsWith() { cancellation_.Cancel(); }
-  EndsWith(const EndsWith&) = delete;
-  EndsWith& operator=(const EndsWith&) = delete;
+  explicit CancelAtScopeEnd(Cancellation& cancellation) : cancellation_(cancellation) {}
+  ~CancelAtScopeEnd() { cancellation_.Cancel(); }
+  CancelAtScopeEnd(const CancelAtScopeEnd&) = delete;
+  CancelAtScopeEnd& operator=(const CancelAtScopeEnd&) = delete;
 
  private:
   Cancellation& cancellation_;
@@ -133,7 +133,7 @@ std::vector<std::string> Tellers(session::Source& source, const v1::CapturePlan&
 
 std::vector<v1::StepPace> Joined(std::vector<v1::StepPace> told, std::vector<v1::StepPace> more) {
   std::move(more.begin(), more.end(), std::back_inserter(told));
-  if (told.size() > kMaxToldLoops) told.resize(kMaxToldLoops);
+  if (told.size() > kMaxReportedLoops) told.resize(kMaxReportedLoops);
   return told;
 }
 
@@ -173,12 +173,12 @@ std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::Captu
     if (parts[i].follows) {
       recordings[i] = source.Record(plan, cancel, end_followers, stopped);
     } else if (parts[i].waits) {
-      const EndsWith ends(end_waiting);
+      const CancelAtScopeEnd ends(end_waiting);
       recordings[i] = source.Record(plan, cancel, end_waiting, stopped);
     } else {
       const Leader leader(present, end_followers);
       recordings[i] = source.Record(plan, cancel, terminate, led);
-      if (worker) worker->Ended(recordings[i]);
+      if (worker) worker->OnRecorded(recordings[i]);
     }
   };
   ParallelFor(parts.size() + (worker ? 1 : 0), parts.size() + 1, record);
@@ -199,7 +199,7 @@ AutoSource::AutoSource(session::Source& framework, InprocSource& inproc, session
   processes_ = [&inproc] { return inproc.Processes(); };
   if (kineto == nullptr) return;
   inproc.ShareWithKineto([kineto](std::vector<Announcement> announced) {
-    return kineto->Others(std::move(announced));
+    return kineto->LeftToInproc(std::move(announced));
   });
 }
 
@@ -268,12 +268,16 @@ std::vector<Recording> AutoSource::RecordSteps(const v1::CapturePlan& plan,
         std::min(plan.steps_by_ns(), plan.instant_ns() + plan.duration_ns() + plan.guard_ns()));
   std::vector<Part> parts;
   if (plan.source() != v1::SOURCE_AGENT) {
-    if (!contained && !inproc_tells) parts.push_back({framework_, "framework"});
-    parts.push_back({inproc_, "in-process", false, agent_tells && !inproc_tells});
-    if (!contained && kineto_ != nullptr) parts.push_back({*kineto_, "kineto", false});
+    if (!contained && !inproc_tells) parts.push_back({.source = framework_, .name = "framework"});
+    parts.push_back({.source = inproc_,
+                     .name = "in-process",
+                     .explains = false,
+                     .follows = agent_tells && !inproc_tells});
+    if (!contained && kineto_ != nullptr)
+      parts.push_back({.source = *kineto_, .name = "kineto", .explains = false});
   }
   if (plan.source() != v1::SOURCE_FRAMEWORK)
-    parts.push_back({agent_, "agent", true, inproc_tells && !agent_tells});
+    parts.push_back({.source = agent_, .name = "agent", .follows = inproc_tells && !agent_tells});
   return RecordAll(parts, planned, cancel, terminate, collecting);
 }
 
@@ -294,14 +298,16 @@ std::vector<Recording> AutoSource::RecordParts(const v1::CapturePlan& plan,
   const bool contained = !plan.container().empty();
   if (plan.steps() > 0) return RecordSteps(plan, cancel, terminate, collecting);
   if (plan.source() == v1::SOURCE_AGENT)
-    return RecordAll({{agent_, "agent"}}, plan, cancel, terminate, collecting);
+    return RecordAll({{.source = agent_, .name = "agent"}}, plan, cancel, terminate, collecting);
   std::vector<Part> parts;
-  if (!contained) parts.push_back({framework_, "framework"});
-  parts.push_back({inproc_, "in-process", false});
-  if (!contained && kineto_ != nullptr) parts.push_back({*kineto_, "kineto", false});
+  if (!contained) parts.push_back({.source = framework_, .name = "framework"});
+  parts.push_back({.source = inproc_, .name = "in-process", .explains = false});
+  if (!contained && kineto_ != nullptr)
+    parts.push_back({.source = *kineto_, .name = "kineto", .explains = false});
   // The agent's source also runs if there is no program yet. A program that starts during the
   // window belongs to the worker, and without it the recording would wrongly seem complete.
-  if (plan.source() != v1::SOURCE_FRAMEWORK) parts.push_back({agent_, "agent", true, false, true});
+  if (plan.source() != v1::SOURCE_FRAMEWORK)
+    parts.push_back({.source = agent_, .name = "agent", .waits = true});
   return RecordAll(parts, contained ? plan : WithServers(plan), cancel, terminate, collecting);
 }
 

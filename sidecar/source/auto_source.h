@@ -19,7 +19,8 @@ class AutoSource final : public session::Source {
   AutoSource(session::Source& framework, session::Source& inproc, session::Source& agent,
              session::Source* kineto = nullptr)
       : framework_(framework), inproc_(inproc), agent_(agent), kineto_(kineto) {}
-  // The same, where `inproc` leaves to `kineto` the processes that only Kineto can record.
+  // Like the constructor above, but `inproc` leaves to `kineto` the processes that only Kineto can
+  // record.
   AutoSource(session::Source& framework, InprocSource& inproc, session::Source& agent,
              KinetoSource* kineto);
 

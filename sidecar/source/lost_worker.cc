@@ -7,20 +7,21 @@
 
 namespace strobe {
 
-void LostWorker::Ended(const std::vector<session::Recording>& recordings) {
+void LostWorker::OnRecorded(const std::vector<session::Recording>& recordings) {
   for (const session::Recording& recording : recordings) {
     for (const v1::ProcessReport& row : recording.processes) {
       const auto outcome = static_cast<Outcome>(row.outcome());
-      if (outcome == Outcome::kNoSource) continue;  // Such as a server that injection configured.
+      if (outcome == Outcome::kNoSource)
+        continue;  // For example a server that injection configured.
       (outcome == Outcome::kWorkerLost ? lost_ : kept_) = true;
     }
   }
-  --others_;
+  --other_sources_;
 }
 
 bool LostWorker::IsLost(Nanos since) {
   constexpr Nanos kRestart = std::chrono::seconds(2);
-  const bool lost = others_ == 0 && lost_ && !kept_ && NobodyIsThere();
+  const bool lost = other_sources_ == 0 && lost_ && !kept_ && NobodyIsThere();
   nobody_for_ = lost ? nobody_for_ + since : Nanos{0};
   return nobody_for_ >= kRestart;
 }

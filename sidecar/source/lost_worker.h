@@ -14,10 +14,11 @@ class LostWorker {
  public:
   // `waiting`: the source that records until the end, because programs may begin during the window.
   // `others`: how many other sources record.
-  LostWorker(session::Source& waiting, std::size_t others) : waiting_(waiting), others_(others) {}
+  LostWorker(session::Source& waiting, std::size_t others)
+      : waiting_(waiting), other_sources_(others) {}
 
   // One of the others has ended with this. Called by any thread.
-  void Ended(const std::vector<session::Recording>& recordings);
+  void OnRecorded(const std::vector<session::Recording>& recordings);
   // True after two seconds without anybody: a launcher such as torchrun may start the processes
   // again. `since` is the time since the last call. Takes as long as probing the source.
   bool IsLost(Nanos since);
@@ -26,7 +27,7 @@ class LostWorker {
   bool NobodyIsThere();
 
   session::Source& waiting_;
-  std::atomic<std::size_t> others_;
+  std::atomic<std::size_t> other_sources_;
   std::atomic<bool> lost_{false};  // A process was lost.
   std::atomic<bool> kept_{false};  // A process was not.
   Nanos nobody_for_{0};

@@ -78,7 +78,7 @@ void UploadDelivery::Stop() {
 
 void UploadDelivery::LastTry(Nanos within) { kept_.AttemptAll(within); }
 
-absl::Status UploadDelivery::Room(const v1::CapturePlan& plan) {
+absl::Status UploadDelivery::CheckSpace(const v1::CapturePlan& plan) {
   if (spool_ == nullptr) return absl::OkStatus();
   const std::uint64_t free = spool_->free_bytes();
   const std::uint64_t wanted = std::max<std::uint64_t>(kMinRoom, plan.max_bytes());
@@ -188,11 +188,11 @@ absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const SpooledTrace& tr
                                                           const StoreLimits& limits) {
   const std::string path = spool_->TracePath(trace.id);
   ASSIGN_OR_RETURN(const std::unique_ptr<storage::FileBytes> bytes, storage::FileBytes::Open(path));
-  if (!trace.report->sha256().empty()) return UploadNow(trace, *bytes, limits, true);
+  if (!trace.report->sha256().empty()) return UploadNow(trace, *bytes, limits, /*spooled=*/true);
   // Older sidecars cleared the checksum when an upload failed.
   v1::Report with_checksum = *trace.report;
   ASSIGN_OR_RETURN(*with_checksum.mutable_sha256(), storage::HashBytes(*bytes));
-  return UploadNow({trace.id, &with_checksum}, *bytes, limits, true);
+  return UploadNow({trace.id, &with_checksum}, *bytes, limits, /*spooled=*/true);
 }
 
 // An operator that has no report after the deadline cancels the capture. Nobody asked to discard
@@ -222,8 +222,8 @@ std::vector<bool> UploadDelivery::Store(const v1::Report& report,
     stored.assign(traces.size(), false);
     status.Update(saved);
   }
-  // Such a trace is uploaded from memory instead of being lost. It is lost only if this process
-  // ends meanwhile.
+  // A trace that could not be stored is uploaded from memory instead of being lost. It is lost only
+  // if this process ends meanwhile.
   if (!status.ok())
     LogWarning("a trace does not fit into the spool and is uploaded from memory",
                {{"capture", report.capture_id()}, {"error", MessageOf(status)}});
@@ -246,7 +246,8 @@ std::vector<absl::StatusOr<std::string>> UploadDelivery::Deliver(
       urls[i] = KeptAfter(limits.deadline, UploadSpooled(files[i], limits));
     } else if (!traces[i].empty()) {
       const std::vector<std::string_view> views = session::ViewsOf(traces[i]);
-      urls[i] = UploadNow(files[i], MemoryBytes(views), LimitsOf(report.plan(), cancel), false);
+      urls[i] = UploadNow(files[i], MemoryBytes(views), LimitsOf(report.plan(), cancel),
+                          /*spooled=*/false);
     }
   });
   return urls;
@@ -310,7 +311,7 @@ absl::StatusOr<std::string> UploadDelivery::UploadOriginal(const v1::CapturePlan
   return name;
 }
 
-void UploadDelivery::Ended(const v1::Report& report) {
+void UploadDelivery::OnEnd(const v1::Report& report) {
   if (spool_ == nullptr) return;
   absl::Status saved = spool_->SaveReport(report);
   // Done last: if the process is killed before the report is stored, the next one finds the trace

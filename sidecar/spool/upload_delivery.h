@@ -46,7 +46,7 @@ class UploadDelivery final : public session::Delivery {
   // same spool does the rest.
   void Stop();
 
-  absl::Status Room(const v1::CapturePlan& plan) override;
+  absl::Status CheckSpace(const v1::CapturePlan& plan) override;
   std::vector<absl::StatusOr<std::string>> Deliver(const v1::Report& report,
                                                    std::vector<session::TracePieces> traces,
                                                    const Cancellation& cancel,
@@ -57,7 +57,7 @@ class UploadDelivery final : public session::Delivery {
   absl::StatusOr<std::string> DeliverOriginal(const v1::Report& report,
                                               const session::Original& original,
                                               const Cancellation& cancel) override;
-  void Ended(const v1::Report& report) override;
+  void OnEnd(const v1::Report& report) override;
 
  private:
   // Uploads at the rate that UploadLimits allows.

@@ -1,7 +1,7 @@
 """The bars of the benchmarks: what they are meant to reach, and what was measured in this run.
 
 A run of the benchmarks fails when a bar is missed by more than half. Machines are shared, so that a smaller miss says little. Where
-docs/explanation/benchmarks.md calls a bar missed by more than that, a run fails when it is worse than what is written there by more than half.
+a bar is known to be missed by more than that, a run fails when it is worse than the known figure by more than half.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Bar:
     measured: float
     bar: float
     least: bool  # The bar is the least value; otherwise the largest.
-    known: float | None = None  # What the documentation says where it calls the bar missed by more than half.
+    known: float | None = None  # An earlier measurement that missed the bar by more than half; docs/explanation/benchmarks.md says so.
 
     @property
     def reached(self):

@@ -84,7 +84,8 @@ def measure():
         team = captured(node, store)
         logdir = f"--logdir={store.url}/ml"
         opened = seconds_to_picture(team, "job/llm", "--duration=1s", logdir, "--name=look", "--open", command="capture")
-        image = re.search(r"\S+strobe-sidecar:\S+", team.run("get", "pods", "-o", "jsonpath={..image}").stdout)[0]
+        named = team.run("get", "pods", "-o", "jsonpath={..metadata.annotations.strobe\\.dev/viewer-image}").stdout
+        image = re.search(r"\S*strobe-viewer:\S+", named)[0]
         pairs = [(seconds_to_picture(team, "look"), seconds_to_pod(team, image)) for _ in range(VIEWS)]
         left = left_by_killed_commands(team, "look")
         group.kill()

@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr std::size_t kBytes = 128 << 10;  // The same size as the agent's buffers.
+constexpr std::size_t kBytes = 128 << 10;  // As large as the agent's buffers.
 std::mutex mutex;
 std::vector<std::uint8_t*> idle;
 

@@ -1,4 +1,4 @@
-"""Measures what strobe fleet costs for each gigabyte of traces, from which docs/how-to/fleet.md calculates the cost of a petabyte.
+"""Measures what strobe fleet costs for each gigabyte of traces, from which docs/how-to/read-a-run.md calculates the cost of a petabyte.
 
 The peer only parses the same traces, with Python's protobuf classes (upb): what a converter in Python would spend before it begins to work.
 """

@@ -103,7 +103,7 @@ def row(name, ours, theirs):
     return f"| {name} | {milliseconds(ours)} | {milliseconds(theirs)} | {' / '.join(f'{part:.2f}' for part in ratios(ours, theirs))} |"
 
 
-# What benchmarks.md has for both skews of eight processes, p50 and largest. The largest of 25 differs much from run to run.
+# Both skews of eight processes to the bare daemon's, p50 and largest, as measured on 2026-11-26. The largest of 25 differs much from run to run.
 KNOWN = {2: {"first": (1, 1), "noted": (1, 1)}, 8: {"first": (4.43, 30), "noted": (5.29, 30)}}
 
 

@@ -23,7 +23,7 @@ from tests.support.processes import BIN, ROOT, TOOLS, Group, cpu_seconds, high_w
 NODES, WIDE, TEAMS, REQUESTS_EACH, WORKERS_EACH = 5000, 2000, 100, 10, 8
 WRITERS = 8
 ROUNDS = 5
-KNOWN_RATE = 24  # Requests per second in benchmarks.md, on a machine whose API server allowed a bare client 42.
+KNOWN_RATE = 24  # Requests per second, measured on a machine whose API server allowed a bare client 42.
 LARGE_PODS, NAMERS, LABELS, LARGE_REQUESTS, CHART_LIMIT = int(os.environ.get("STROBE_LARGE_PODS", 10_000)), 8, 20_000, 169, 512
 PEER = ROOT / "tests/bench/controller_runtime"
 KWOK = "v0.7.0"
@@ -230,7 +230,7 @@ def many_requests(scene, operator, group, prefix):
 
 
 def bare(scene, group, status, written):
-    """The same writes by a client that captures nothing. Returns the same, without what was written."""
+    """These writes by a client that captures nothing. Returns the same, without what was written."""
     each = {what: round(count / requests()) for what, count in written.items()}
     statuses, events = each["APPLY profilerequests/status"], each["POST events"]
     sequences = [bare_writes.of_capture(team, f"bare-{i}", request(f"bare-{i}", {"job": "none"}), status, statuses, events)

@@ -103,7 +103,7 @@ def against_the_floor(directory, captures=20):
 
 
 def of_a_crowd(directory, captures=20):
-    """The same with as many light workers as the machine has room for: STROBE_CROWD, 64 unless it says otherwise."""
+    """The skew of as many light workers as the machine has room for: STROBE_CROWD, 64 unless it says otherwise."""
     count, bar = int(os.environ.get("STROBE_CROWD", "64")), 1.2
     label = f"{count} light loops ({CROWD_PAUSE_MS} ms pause per step)"
     with Group(directory / "logs") as group:

@@ -18,7 +18,7 @@ from tests.support.processes import BIN, BUILD, PYTHON, ROOT, memory
 
 ROWS, WIDTH = 64, 1600
 PAGES = 20
-KNOWN_TO_EMPTY = 3.7  # What benchmarks.md has for the viewer's page to an empty one.
+KNOWN_TO_EMPTY = 3.7  # The viewer's page to an empty one, as measured before.
 # Converts the trace, then requests ten random windows as XProf's server does for a page of 1,600 pixels.
 XPROF = """
 import json, random, sys, time

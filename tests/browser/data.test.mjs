@@ -2,7 +2,7 @@
 // trace is large_job() of tests/integration/test_viewer.py.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { count, exact, firstLines } from "../../viewer/web/format.js";
+import { count, exact, firstLines } from "../../viewer/web/shared/format.js";
 import { AXE, idle, launch, listen, open, press, refuse, shot, text } from "./page.mjs";
 
 const URL_ = process.env.STROBE_VIEW;

@@ -146,7 +146,7 @@ test("the pane does not hide what was clicked in the lower part", async () => {
   assert.ok(after_.height < canvas.height, "the pane has taken room");
   assert.ok(now.y > after_.top + 38 && now.y + 8 < after_.bottom, "the event is seen");
   await shot(page, "clicked-low");
-  // The same for a larger pane, and for one that is made larger.
+  // It also holds for a larger pane, and for one that is made larger.
   await page.focus("#panel-size");
   await press(page, "End");
   const tight = await boxOf("#canvas");

@@ -192,7 +192,7 @@ test("a worker that is named leads to its rows", async () => {
   await hasTab("timeline");
   await showsWorker(SLOW);
   assert.equal(await page.evaluate(() => document.activeElement.id), "canvas");
-  // The same link opens the place on a page of its own.
+  // This link opens the place on a page of its own.
   await page.close();
   await visit(`#${href.split("#")[1]}`);
   await painted();

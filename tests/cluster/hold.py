@@ -13,7 +13,7 @@ def main():
     with Group(Path(os.environ["STROBE_NODE_DIR"]) / "logs") as group:
         print("starting a node...", flush=True)
         node = Node(group).start()
-        for kind in ("operator", "sidecar"):
+        for kind in ("operator", "sidecar", "viewer"):
             archive = BUILD / "images" / f"strobe-{kind}.tar"
             if archive.exists():
                 node.load(archive)

@@ -25,7 +25,7 @@ struct FakeSidecar {
   Nanos check_takes{};
   std::string holder{};  // Id of the capture that holds it.
   bool source_ready = true;
-  std::vector<v1::ProcessRank> ranks{};     // Those of the processes in its source.
+  std::vector<v1::ProcessRank> ranks{};     // The ranks of the processes in its source.
   v1::SourceKind source = v1::SOURCE_AUTO;  // Kind of the source in its trainer.
   std::vector<std::string> containers{};    // Containers that it can distinguish.
   absl::Status arm{};                       // Result of arming; it takes effect anyway.

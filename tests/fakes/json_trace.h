@@ -62,7 +62,7 @@ struct JsonTrace {
     return arrows;
   }
 
-  // The same as Chrome's format tells them. Each id is that of one arrow; its ends are at the
+  // The arrows as Chrome's format tells them. Each id is that of one arrow; its ends are at the
   // begins of events.
   std::vector<std::string> ExportedArrows() const {
     std::string text;

@@ -171,7 +171,7 @@ void RequireTaken(const ProfileRequest& request, const RequestStatus& status) {
   Require(read.ok() && SameStatus(read->status, status), "the status is read as another one");
 }
 
-void RequireTold(const std::string& note) {
+void RequireReported(const std::string& note) {
   kube::Event event{{"v1", "ProfileRequest", "team", "look", "uid"}, true, "Reason", "Act", note};
   const nlohmann::json object = kube::EventToJson(event, "look.1", "2026-11-21T08:30:00Z", "me");
   RequireText(object, "the event is no text");
@@ -219,9 +219,9 @@ bool Answers(std::string_view bytes) {
   const std::string raw(bytes);
   RequireTaken(request, RefusedStatus(request, "Reason", raw, time.WallNow()));
   RequireTaken(request, PendingStatus(request, "Reason", raw, time.WallNow()));
-  RequireTold(result.message + "; " + result.sync_message);
-  RequireTold(raw);
-  // The same for text that comes from a store or from the command line.
+  RequireReported(result.message + "; " + result.sync_message);
+  RequireReported(raw);
+  // Text may also come from a store or from the command line.
   AttemptResult odd = result;
   odd.message = odd.manifest_error = raw;
   CaptureSpec spec = request.capture;

@@ -27,7 +27,7 @@
 #include "tests/fakes/made_index.h"
 #include "tests/fuzz/allocations.h"
 #include "viewer/api/run_files.h"
-#include "viewer/viewer.h"
+#include "viewer/router.h"
 
 namespace strobe::fuzz {
 namespace {
@@ -49,7 +49,7 @@ class OneTrace final : public viewer::Library {
     traces.push_back(Trace(bytes_));
     return traces;
   }
-  std::string place() const override { return "here"; }
+  std::string location() const override { return "here"; }
 
  private:
   const std::string bytes_;
@@ -256,8 +256,8 @@ bool Hlo(std::string_view bytes) {
 
 bool Query(std::string_view bytes) {
   static OneTrace library(SmallTrace());
-  static const viewer::ViewerOptions options;
-  static viewer::Viewer viewer(library, options);
+  static const viewer::RouterOptions options;
+  static viewer::Router viewer(library, options);
   const std::size_t question = std::min(bytes.find('?'), bytes.size());
   http::Request request{.path = std::string(bytes.substr(0, question)), .host = "localhost"};
   if (question < bytes.size()) request.query = bytes.substr(question + 1);

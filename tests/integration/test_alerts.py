@@ -35,6 +35,12 @@ def alerts():
     return {rule["alert"]: rule for group in rule_groups() for rule in group["rules"] if "alert" in rule}
 
 
+def runbooks():
+    """The section of each alert, by the anchor that links lead to."""
+    page = (ROOT / "docs/how-to/runbooks.md").read_text()
+    return dict(re.findall(r'^<a id="(\w+)"></a>\n\n### \1\n(.*?)(?=^<a id=|\Z)', page, re.MULTILINE | re.DOTALL))
+
+
 def buckets(name, to_10ms, to_100ms):
     return {f'{name}_bucket{{namespace="ml",le="{le}"}}': values for le, values in (("0.01", to_10ms), ("0.1", to_100ms), ("+Inf", to_100ms))}
 
@@ -45,7 +51,7 @@ def buckets(name, to_10ms, to_100ms):
 BUILD = {'strobe_build_info{instance="a"}': "1x1700"}
 # An operator that has been followed from its start.
 FOLLOWED = {"strobe_captures_active": "0x1700", "process_start_time_seconds": "0x1700"}
-# The same operator, to a Prometheus that began to follow it an hour and a half after its start.
+# This operator, to a Prometheus that began to follow it an hour and a half after its start.
 FOUND = {"strobe_captures_active": "_x90 0x120", "process_start_time_seconds": "_x90 0x120"}
 FAULTS = {
     "StrobeNoLeader": ({LEADER: "1 0x20 1x60", 'leader_election_master_status{name="strobe-operator",lease_namespace="elsewhere"}': "1x80",
@@ -115,8 +121,8 @@ def test_the_rules_are_rules_and_each_has_its_page():
     assert done.returncode == 0, done.stderr
     assert set(alerts()) == set(FAULTS) == set(QUIET)
     for name in alerts():
-        assert "## Do" in (ROOT / f"docs/runbooks/{name}.md").read_text(), name
-    assert {p.stem for p in (ROOT / "docs/runbooks").glob("*.md")} == set(FAULTS)
+        assert "\nDo:\n" in runbooks()[name], name
+    assert list(runbooks()) == list(alerts()), "the page has the order of the rules"
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -177,14 +183,14 @@ def test_the_chart_installs_the_rules_of_the_file():
 def test_each_alert_can_be_changed(tmp_path):
     changes = {"StrobeNoLeader": {"enabled": False}, "StrobePodsNotInjected": {"threshold": 5, "for": "1h", "severity": "page", "labels": {"team": "ml"}}}
     groups = chart_rules("--set-json", f"metrics.prometheusRule.alerts={json.dumps(changes)}", "--set", "metrics.prometheusRule.alertLabels.org=us",
-                         "--set", "metrics.prometheusRule.runbooks=https://docs.example.com/runbooks/{alert}.html")
+                         "--set", "metrics.prometheusRule.runbooks=https://docs.example.com/runbooks.html#{alert}")
     rules = {r["alert"]: r for g in groups for r in g["rules"] if "alert" in r}
     assert set(rules) == set(FAULTS) - {"StrobeNoLeader"}
     changed = rules["StrobePodsNotInjected"]
     assert changed["expr"] == "max by (cluster, namespace) (strobe_uninjected_pods) > 5" and changed["for"] == "1h"
     assert changed["labels"] == {"severity": "page", "team": "ml", "org": "us"}
     for name, rule in rules.items():
-        assert rule["annotations"]["runbook_url"] == f"https://docs.example.com/runbooks/{name}.html"
+        assert rule["annotations"]["runbook_url"] == f"https://docs.example.com/runbooks.html#{name}"
         assert rule["labels"]["org"] == "us"
         if name != "StrobePodsNotInjected":
             assert (rule["expr"].strip(), rule.get("for")) == (alerts()[name]["expr"].strip(), alerts()[name].get("for"))
@@ -193,7 +199,7 @@ def test_each_alert_can_be_changed(tmp_path):
 
 
 @pytest.mark.parametrize("home, runbook", [("", None), ("https://example.com", None),
-                                           ("https://github.com/example/strobe", "https://github.com/example/strobe/blob/main/docs/runbooks/StrobeNoLeader.md")])
+                                           ("https://github.com/example/strobe", "https://github.com/example/strobe/blob/main/docs/how-to/runbooks.md#StrobeNoLeader")])
 def test_runbooks_lie_where_the_chart_comes_from(home, runbook, tmp_path):
     chart = tmp_path / "strobe"
     shutil.copytree(CHART, chart)
@@ -325,7 +331,7 @@ def test_each_panel_explains_itself():
         assert all("$cluster" in t["expr"] for t in panel["targets"]), where
         if panel["type"] == "stat":  # Without data it has no green light.
             assert any(m["type"] == "special" and m["options"]["result"]["color"] in ("red", "blue") for m in panel["fieldConfig"]["defaults"]["mappings"]), where
-        used |= {re.fullmatch(r"\$\{runbooks\}(\S+)\.md", link["url"])[1] for link in panel["links"]}
+        used |= {re.fullmatch(r"\$\{runbooks\}(\w+)", link["url"])[1] for link in panel["links"]}
     # What has a namespace can be filtered by it; the rest says that it is of the whole cluster.
     known = exported()
     for panel in panels():
@@ -387,7 +393,7 @@ class Prometheus:
 
 
 def hurried(directory, lease_namespace):
-    """The same rules, with durations that are short enough for a test."""
+    """The rules, with durations that are short enough for a test."""
     text = RULES.read_text().replace('lease_namespace="strobe-system"', f'lease_namespace="{lease_namespace}"')
     text = re.sub(r"for: \d+[mh]", "for: 1s", text)
     text = re.sub(r"\[\d+[mhd]\]", "[60s]", text)

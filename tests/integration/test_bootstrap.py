@@ -74,8 +74,9 @@ def test_both_ways_meet_in_one_service(group, installed, python_package):
     assert not failed(installed)
 
 
-def test_it_can_be_switched_off(group, installed):
-    trainer = injected(group, installed, "jax", env={"STROBE_BOOTSTRAP": "OFF"})
+@pytest.mark.parametrize("off", [{"STROBE_BOOTSTRAP": "OFF"}, {"STROBE_DISABLE": "steps,in-process"}])
+def test_it_can_be_switched_off(group, installed, off):
+    trainer = injected(group, installed, "jax", env=off)
     time.sleep(2)
     assert trainer.announcements() == [] and "strobe-python" not in thread_names(trainer.process.pid)
 

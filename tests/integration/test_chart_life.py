@@ -125,6 +125,7 @@ def test_injected_pods_get_what_the_values_say(start, kubectl):
     (sidecar,) = spec["initContainers"]
     assert spec["imagePullSecrets"] == [{"name": "mine"}, {"name": "registry"}]
     assert sidecar["image"].startswith("registry.example/strobe-sidecar:")
+    assert kubectl.get("pod", "p")["metadata"]["annotations"]["strobe.dev/viewer-image"].startswith("registry.example/strobe-viewer:")
     variables = {e["name"]: e for e in sidecar["env"]}
     assert variables["HTTPS_PROXY"]["value"] == "http://proxy:3128"
     assert variables["KEY"]["valueFrom"]["secretKeyRef"] == {"name": "k", "key": "id", "optional": True}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -138,6 +139,19 @@ def test_interrupting_a_recording_keeps_it(make_workers, logdir):
     assert 0.3e9 < int(manifest["durationNs"]) < 30e9, "the manifest says how long it really was"
 
 
+def test_programs_read_the_progress_as_events(make_workers, logdir):
+    worker, = make_workers(1)
+    done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", worker.address, "--logdir", logdir,
+                           "--duration", "1s", "--progress", "json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    assert all(event["attempt"] == 1 and event["workers"] == 1 for event in events)
+    phases = list(dict.fromkeys(event["phase"] for event in events))
+    order = ["preflight", "arm", "delay", "record", "collect", "publish"]
+    assert phases == [phase for phase in order if phase in phases] and "record" in phases, phases
+    assert all(before != after for before, after in zip(events, events[1:])), "only changes are written"
+
+
 def strobe(*arguments):
     return subprocess.run([BIN / "strobe", *arguments], capture_output=True, text=True)
 
@@ -158,14 +172,25 @@ def test_interrupting_a_copy_leaves_nothing_half_written(tmp_path):
 
 def test_the_outcomes_page_is_made_from_the_table():
     page = (ROOT / "docs/reference/outcomes.md").read_text()
-    assert "<!-- generated: outcomes -->" in page, "docs/generate/outcomes.py fills in the table when the site is built"
     table = strobe("outcomes", "--markdown").stdout
     outcomes = json.loads(strobe("outcomes", "--output", "json").stdout)
-    assert [row.split("`")[1] for row in table.splitlines() if row.startswith("| `")] == [each["name"] for each in outcomes]
+    for rows in (table, page):
+        assert [row.split("`")[1] for row in rows.splitlines() if row.startswith("| `")] == [each["name"] for each in outcomes]
     assert all(f"| {each['detected']} |" in table and f"| {each['remedy']} |" in table for each in outcomes)
     one = strobe("outcomes", "LateStart").stdout
     assert one.startswith("LateStart\n") and "start.guard" in one
     assert strobe("outcomes", "Nonsense").returncode == 2
+
+
+@pytest.mark.parametrize("arguments", [("ls",), ("rm", "--all", "--yes"), ("cp", "--all"), ("fleet", "--to", "parquet", "--out")])
+def test_a_file_is_no_logdir(arguments, tmp_path):
+    """An empty list, or nothing done with exit code 0, would hide the mistake."""
+    file = tmp_path / "worker-0.xplane.pb"
+    file.write_bytes(b"")
+    command, *flags = arguments
+    done = strobe(command, file, *flags, *([tmp_path / "to"] if command in ("cp", "fleet") else []))
+    assert done.returncode == 1 and f"NotFound: {file} is a file, not a logdir" in done.stderr, done.stderr
+    assert file.exists()
 
 
 COMMANDS = ["capture", "ls", "cp", "rm", "inspect", "report", "convert", "fleet", "merge", "view", "serve", "why", "stacks", "outcomes", "kube", "completion"]
@@ -177,6 +202,16 @@ def test_every_command_explains_itself(command):
     first = text.splitlines()[0]
     assert first[0].isupper() and first.endswith("."), first
     assert "Example" in text and f"  strobe {command}" in text
+
+
+@pytest.mark.parametrize("command", [("strobe", "capture"), ("kubectl-strobe", "capture"), ("strobe-sidecar",)])
+def test_help_has_common_flags_first_and_the_others_below_headings(command):
+    program, *arguments = command
+    text = subprocess.run([BIN / program, *arguments, "--help"], capture_output=True, text=True).stdout
+    groups = {heading: re.findall(r"^  (-[-\w,]+)", flags, re.MULTILINE) for heading, flags in re.findall(r"^([A-Z][^\n]*):\n((?: .*\n|\n(?= ))+)", text, re.MULTILINE)}
+    flags = {heading: names for heading, names in groups.items() if names}
+    assert next(iter(flags)) == "Options" and "-h,--help" in flags["Options"] and len(flags) >= 5, flags
+    assert all(len(names) <= 15 for names in flags.values()), flags
 
 
 def test_the_list_of_commands_is_complete():

@@ -152,8 +152,9 @@ def test_each_fault_has_its_outcome_and_harms_nobody(rig, fault, outcome, words)
     assert program.popen.wait(20) == 0, program.output()
 
 
-def test_a_program_that_keeps_its_devices_to_itself_is_recorded_without(rig):
-    rig.cuda_program(100, 5, env={"STROBE_DEVICE": "off"})
+@pytest.mark.parametrize("off", [{"STROBE_DEVICE": "off"}, {"STROBE_DISABLE": "devices"}])
+def test_a_program_that_keeps_its_devices_to_itself_is_recorded_without(rig, off):
+    rig.cuda_program(100, 5, env=off)
     began = time.monotonic()
     worker = rig.sidecar().capture()
     assert worker["outcome"] == "Ok", worker

@@ -22,7 +22,7 @@ while True:
         time.sleep(0.002)
 """
 
-# The same with TensorFlow's own server and annotations.
+# The loop with TensorFlow's own server and annotations.
 STOCK = """
 import sys, time
 from tensorflow.profiler.experimental import Trace, server

@@ -169,7 +169,7 @@ def test_a_worker_that_ends_in_the_middle_is_made_up_for(fleet, group, tmp_path,
 
 
 def own(run, index):
-    """The share of a run, as docs/how-to/fleet.md describes it."""
+    """The share of a run, as docs/how-to/read-a-run.md describes it."""
     value = 0xcbf29ce484222325
     for byte in run.encode():
         value = (value ^ byte) * 0x100000001b3 % 2**64

@@ -413,9 +413,9 @@ def test_a_program_that_is_killed_is_told(pod):
 
 @pytest.fixture(scope="module")
 def libtorch(tmp_path_factory):
-    """A directory with a training loop that links the wheel's libraries, and with the library that docs/how-to/kineto.md makes."""
+    """A directory with a training loop that links the wheel's libraries, and with the library that docs/how-to/without-python.md makes."""
     place, package = tmp_path_factory.mktemp("libtorch"), torch_package()
-    (place / "kineto_init.c").write_text(re.search(r"```c\n(.*?)```", (ROOT / "docs/how-to/kineto.md").read_text(), re.DOTALL)[1])
+    (place / "kineto_init.c").write_text(re.search(r"```c\n(.*?)```", (ROOT / "docs/how-to/without-python.md").read_text(), re.DOTALL)[1])
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", place / "kineto_init.so", place / "kineto_init.c"], check=True)
     source, loop = ROOT / "tests/e2e/libtorch_loop.cc", place / "libtorch_loop"
     flags = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-isystem", package / "include"]

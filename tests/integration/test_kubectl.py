@@ -320,6 +320,6 @@ def test_kubectl_completes(kubectl, plugin):
     assert complete("get", *space, "") == (["mine"], ":4")
     assert complete("capture", "--dur") == (["--duration"], ":4")
     assert kubectl.namespace in complete("ls", f"--kubeconfig={kubectl.kubeconfig}", "-n", kubectl.namespace)[0]
-    # The same commands without kubectl's help.
+    # These commands without kubectl's help.
     done = subprocess.run([BIN / "strobe", "kube", "ls", *space], env=PATH, text=True, capture_output=True)
     assert done.returncode == 0 and "mine" in done.stdout

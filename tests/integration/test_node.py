@@ -23,7 +23,7 @@ from tests.support.xprof import XProf
 
 # Dual-stack, as clusters with IPv6 usually are.
 FAMILIES = (V4, V6) if has_ipv6() else (V4,)
-SIDECAR = "strobe-sidecar:0.1.0"
+VIEWER = "strobe-viewer:0.1.0"
 RUNS_PREFIX = "plugins/profile/"
 
 
@@ -134,7 +134,7 @@ def test_three_pods_of_a_fleet_convert_a_logdir(installed, team, store):
         for key, trace in captured_run.items():
             store.write(f"{runs}copy-{number}/{key.rpartition('/')[2]}", trace)
     printed = subprocess.run([BIN / "strobe", "fleet", f"{store.url}/fleet", "--to", "parquet", "--out", f"s3://{store.bucket}/tables", "--workers", "3",
-                              "--image", SIDECAR, "--secret", "traces", "--memory", "1Gi", "--disk", "256Mi", "--cpu", "50m"],
+                              "--image", VIEWER, "--secret", "traces", "--memory", "1Gi", "--disk", "256Mi", "--cpu", "50m"],
                              capture_output=True, text=True, check=True).stdout
     team.run("label", "namespace", team.namespace, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
     team.run("apply", "-f", "-", stdin=printed)

@@ -119,7 +119,7 @@ def test_the_chart_names_its_home_and_alerts_lead_there(made):
     done = subprocess.run([helm, "template", "s", package, "--set", "metrics.prometheusRule.enabled=true"], check=True, capture_output=True, text=True)
     assert done.stderr == "", "Helm has nothing to warn of"
     links = {line.split(": ")[1].strip('"') for line in done.stdout.splitlines() if "runbook_url: " in line}
-    assert len(links) > 10 and all(link.startswith(f"{HOME}/blob/") and link.endswith(".md") for link in links), links
+    assert len(links) > 10 and all(link.startswith(f"{HOME}/blob/") and "/docs/how-to/runbooks.md#Strobe" in link for link in links), links
 
 
 def test_the_bill_lists_what_is_in_the_image(made, tmp_path):
@@ -149,12 +149,12 @@ def test_the_image_has_an_entry_for_each_architecture(made):
 @pytest.mark.skipif(not (ROOT / "build/arm64/wheels").exists() or not shutil.which("qemu-aarch64-static"),
                     reason="tools/release has not compiled for arm64 here, or there is no qemu-user-static")
 def test_what_is_made_for_arm64_runs_there(made, tmp_path):
-    for kind in ("operator", "sidecar"):
+    for kind, program in (("operator", "strobe-operator"), ("sidecar", "strobe-sidecar"), ("viewer", "strobe")):
         root = tmp_path / kind
         assert subprocess.run([ROOT / "tools/image", kind, "--architectures", "arm64", "--rootfs", root]).returncode == 0
         shutil.copyfile(shutil.which("qemu-aarch64-static"), root / "qemu")
         (root / "qemu").chmod(0o755)
-        done = subprocess.run(["chroot", root, "/qemu", f"/opt/strobe/bin/strobe-{kind}", "--version"], capture_output=True, text=True)
+        done = subprocess.run(["chroot", root, "/qemu", f"/opt/strobe/bin/{program}", "--version"], capture_output=True, text=True)
         assert done.returncode == 0 and done.stdout.strip(), done.stderr
 
 

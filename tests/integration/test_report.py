@@ -138,7 +138,7 @@ HTML_TAGS = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2
 
 
 def change(trace, factor, names):
-    """The same work, slower, and with other names."""
+    """Equal work, slower, and with other names."""
     for event in trace["traceEvents"]:
         event["ts"] = round(event["ts"] * factor)
         event["dur"] = round(event.get("dur", 0) * factor)

@@ -77,9 +77,9 @@ def serve(session_group, logdirs, kubeconfig, tmp_path_factory):
 
 def routes():
     """Every path that the viewer's source answers: its data, XProf's, and the files of its page."""
-    source = "".join(path.read_text() for path in sorted((ROOT / "viewer").glob("*.cc")))
+    source = "".join(path.read_text() for path in sorted((ROOT / "viewer").rglob("*.cc")))
     data = sorted(set(re.findall(r'"(/(?:api|data)/[^"]+)"', source)))
-    files = ["/", *(f"/{path.name}" for path in sorted((ROOT / "viewer/web").iterdir()) if path.is_file())]
+    files = ["/", *(f"/{path.name}" for path in sorted((ROOT / "viewer/web").glob("*/*")) if path.suffix != ".md")]
     assert "/api/tiles" in data and "/data/plugin/profile/data" in data and len(data) > 10 and len(files) > 20
     return data, files
 

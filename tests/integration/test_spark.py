@@ -44,7 +44,7 @@ def make_different(trace):
 
 
 def lengthen_host_work(trace):
-    """The same for a trace of gpu_trace, whose ranks do equal work on the host and begin their first step at one instant."""
+    """Lengthens a trace of gpu_trace, whose ranks do equal work on the host and begin their first step at one instant."""
     content = json.loads(trace.read_text())
     for event in content["traceEvents"]:
         if event["name"] == "ProfilerStep#0":

@@ -173,7 +173,7 @@ def test_a_job_that_may_not_be_read_is_captured_and_said_to_be_of_unknown_size(l
     assert condition(request, "Succeeded")["status"] == "True", request["status"]
     assert f"the operator may not read Job {kubectl.namespace}/llm" in condition(request, "Accepted")["message"]
     assert "expected" not in request["status"]["workers"]
-    # The same holds for a kind whose API is not installed.
+    # It also holds for a kind whose API is not installed.
     kubectl.run("label", "pod", "worker-0", "ray.io/cluster=llm", "ray.io/node-type=worker")
     kubectl.apply(job_request("ray", logdir, kind="RayCluster"))
     assert "may not read RayCluster" in condition(wait_finished(kubectl, "ray"), "Accepted")["message"]
@@ -188,7 +188,7 @@ def test_a_kind_that_is_not_installed_is_of_unknown_size(kubectl, operator, make
 
 
 def test_a_selector_that_no_list_takes_is_refused_at_once(kubectl, operator, logdir):
-    """Such a request used to be admitted; every list then failed with status 400, and the request never got a status."""
+    """A request like this used to be admitted; every list then failed with status 400, and the request never got a status."""
     kubectl.apply(profile_request("spaces", logdir, selector={"app": "my app"}),
                   profile_request("long", logdir, target={"jobRef": {"kind": "Job", "name": "a" * 64}}))
     request = wait_finished(kubectl, "spaces", 15)

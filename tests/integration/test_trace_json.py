@@ -76,7 +76,7 @@ def torch_trace(tmp_path_factory, protos):
 
 @pytest.fixture(scope="module")
 def memory_trace(tmp_path_factory, protos):
-    """The same of one thread, with its memory."""
+    """A trace of one thread, with its memory."""
     return run_torch(tmp_path_factory.mktemp("memory"), "memory")
 
 
@@ -481,7 +481,6 @@ PERFETTO = packet((10, 1), (60, b"\x08\x01")) + packet((8, 100), (10, 1), (11, b
 EVENT = b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2}'
 FILES_THAT_ARE_NO_TRACE = {
     "README.md": ((ROOT / "README.md").read_bytes(), "this is text, neither JSON nor an XSpace"),
-    "empty.xplane.pb": (b"", "the file is empty"),
     "empty.json": (b"", "the file is empty"),
     "picture.png": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "this is a picture (PNG)"),
     "perfetto.pftrace": (PERFETTO, "this is a Perfetto trace, not an XSpace; https://ui.perfetto.dev opens it"),
@@ -539,6 +538,9 @@ def test_what_is_no_trace_is_said(tmp_path):
             done = strobe(command[0], tmp_path / name, *command[1:], check=False)
             assert done.returncode == 1 and (done.stdout == "" or command[0] == "view"), (name, command, done.stdout)
             assert why in done.stderr and name.split(".")[0] in done.stderr, (name, command, done.stderr)
+    # What a profiler writes that has recorded nothing.
+    (tmp_path / "empty.xplane.pb").touch()
+    assert "verdict: NoHostEvents" in strobe("inspect", tmp_path / "empty.xplane.pb").stdout
     (tmp_path / "folder").mkdir()
     for command in ("inspect", "view", "report"):
         done = strobe(command, tmp_path / "folder", check=False)

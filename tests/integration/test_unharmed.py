@@ -1,6 +1,6 @@
 """Each version of JAX, with and without TensorFlow, and whoever opened the profiler server: captured, or refused by name, and unharmed.
 
-CI runs the cases in SOME. STROBE_TEST_MATRIX=all runs every combination with every version in build/jax (docs/explanation/frameworks.md has the results).
+CI runs the cases in SOME. STROBE_TEST_MATRIX=all runs every combination with every version in build/jax (docs/how-to/trainers.md has the results).
 """
 
 import itertools

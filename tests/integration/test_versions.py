@@ -1,5 +1,5 @@
 """Every version of JAX in use is either captured or refused as VersionMismatch, and no capture harms its trainer
-(docs/explanation/harm.md). The trainers' own notes show that they keep training."""
+(docs/how-to/trainers.md). The trainers' own notes show that they keep training."""
 
 import json
 import subprocess

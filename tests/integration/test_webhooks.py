@@ -155,7 +155,7 @@ def test_a_policy_gives_the_logdir_of_requests_that_name_none(secure, kubectl, m
     assert condition(made, "Succeeded")["status"] == "True", made["status"]
     assert made["spec"]["logdir"] == f"{logdir}/{kubectl.namespace}"
     assert made["status"]["run"].startswith(f"file://{logdir}/{kubectl.namespace}/plugins/profile/")
-    kubectl.apply(request)  # The same manifest again does not take the logdir away.
+    kubectl.apply(request)  # Applying the manifest again does not take the logdir away.
     assert kubectl.get("profreq", "bare")["spec"]["logdir"] == f"{logdir}/{kubectl.namespace}"
     # A default that depends on the order of policies would surprise.
     other = {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfilePolicy", "metadata": {"name": f"{kubectl.namespace}-b"},

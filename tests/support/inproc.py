@@ -25,7 +25,7 @@ def records_memory():
     return b"GlobalMemoryReportingInfo" in (torch_package() / "lib/libc10.so").read_bytes()
 
 
-ToldStep = collections.namedtuple("ToldStep", "number began_ns ended_ns")  # Wall-clock time; the end is None while it runs.
+ReportedStep = collections.namedtuple("ReportedStep", "number began_ns ended_ns")  # Wall-clock time; the end is None while it runs.
 
 
 def told_steps(announcement):
@@ -36,7 +36,7 @@ def told_steps(announcement):
     for loop in struct.iter_unpack("<QQ48s48q", content[8:-24]):
         begun, name, marks = loop[1], loop[2], loop[3:]
         if begun:
-            steps = [ToldStep(number, began + offset, ended + offset if ended else None)
+            steps = [ReportedStep(number, began + offset, ended + offset if ended else None)
                      for number, began, ended in (marks[n % 16 * 3:][:3] for n in range(max(0, begun - 16), begun))]
             loops[name.rstrip(b"\0").decode()] = steps
     return loops

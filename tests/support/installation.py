@@ -59,7 +59,7 @@ def start_node(group, families=(V4,)):
     """Starts a node and loads our images."""
     node = Node(group, families).start()
     subprocess.run([ROOT / "tools/wheel"], check=True)  # tools/image copies the Python package from the wheel.
-    for kind in ("operator", "sidecar"):
+    for kind in ("operator", "sidecar", "viewer"):
         archive = node.root / f"{kind}.tar"
         subprocess.run([ROOT / "tools/image", kind, archive], check=True)
         node.load(archive)

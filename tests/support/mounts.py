@@ -28,7 +28,7 @@ def unmount(place):
 
 @contextlib.contextmanager
 def small_file_system(place, size):
-    """The same for a `with`; its value says whether it was possible."""
+    """mount_small for a `with`; its value says whether it was possible."""
     mounted = mount_small(place, size)
     try:
         yield mounted

@@ -57,7 +57,7 @@ def stored(witness):
 
 
 def hostile(report):
-    """The same with markup in each name."""
+    """The report with markup in each name."""
     return json.loads(json.dumps(report).replace("worker-1", json.dumps(HOSTILE)[1:-1]).replace("gemm", "<script>alert(1)</script>"))
 
 

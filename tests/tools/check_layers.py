@@ -71,9 +71,9 @@ ARROWS = {
                           "operator/request"],
     "operator/trigger": ["common/base", "common/grpc_tls", "common/http", "common/text", "common/tls", "operator/access", "operator/base",
                          "operator/job", "operator/kube", "operator/objects", "operator/policy", "operator/request"],
-    "operator/admission": ["common/base", "common/http", "common/text", "operator/access", "operator/base", "operator/job", "operator/kube",
-                           "operator/objects", "operator/schedule", "operator/trigger"],
-    "operator/config": ["common/base", "common/text", "common/yaml"],
+    "operator/admission": ["common/base", "common/http", "common/protocol", "common/text", "operator/access", "operator/base", "operator/job",
+                           "operator/kube", "operator/objects", "operator/schedule", "operator/trigger"],
+    "operator/config": ["common/base", "common/protocol", "common/text", "common/yaml"],
     "operator/enroll": ["common/base", "common/grpc_tls", "common/http", "common/tls", "operator/base", "operator/kube"],
     "operator/metrics": ["capture", "collector/store", "common/base", "common/text", "common/tls", "operator/admission", "operator/kube",
                          "operator/request", "operator/schedule", "operator/trigger"],
@@ -90,6 +90,7 @@ ARROWS = {
     "viewer/service": ["common/base", "common/http", "common/text", "common/yaml", "viewer"],
     "cli/base": ["capture", "collector/store", "collector/store/catalog", "collector/trace/analysis", "collector/trace/convert",
                  "collector/trace/kineto", "collector/trace/xplane", "common/base", "common/memory", "common/protocol", "common/text"],
+    # The command runs a sidecar's session in its own process to capture stock profiler servers without Kubernetes.
     "cli/capture": ["capture", "capture/worker", "cli/base", "collector/store", "common/base", "common/protocol", "common/text", "sidecar/capture",
                     "sidecar/service", "sidecar/source/base", "sidecar/source/framework", "sidecar/spool"],
     "cli/export": ["cli/base", "collector/trace/analysis", "collector/trace/convert", "collector/trace/digest", "collector/trace/index",
@@ -100,8 +101,7 @@ ARROWS = {
     "cli/fleet": ["cli/base", "cli/export", "cli/kube", "collector/store", "collector/trace/report", "common/base", "common/text"],
     "cli/show": ["cli/base", "common/base", "common/text", "common/tls", "operator/base", "operator/kube", "viewer", "viewer/run", "viewer/service"],
     "cli/stall": ["cli/base", "collector/stall", "common/base", "common/text"],
-    # The program of the command is also the sidecar's, and runs one in its own process to capture stock profiler servers without Kubernetes.
-    "cli": ["cli/base", "cli/capture", "cli/fleet", "cli/kube", "cli/runs", "cli/show", "cli/stall", "common/base", "common/protocol", "sidecar/main"],
+    "cli": ["cli/base", "cli/capture", "cli/fleet", "cli/kube", "cli/runs", "cli/show", "cli/stall", "common/base", "common/protocol"],
     "cli/report": ["cli/base", "collector/trace/digest", "collector/trace/report", "common/base", "common/text"],
 }
 ROOMS = sorted({module.split("/")[0] for module in ARROWS})

@@ -21,7 +21,7 @@ def known_tests(root):
 
 
 def _browser_tests(root):
-    """Those of the files that the viewer's suite runs."""
+    """The tests of the files that the viewer's suite runs."""
     suite = (root / "tests/integration/test_viewer.py").read_text()
     return {f"{file.name}: {re.sub(r'[$][{].*?[}]', '*', title)}" for file in (root / "tests/browser").glob("*.test.mjs") if f'"{file.name}"' in suite
             for _, title in TITLE.findall(file.read_text())}

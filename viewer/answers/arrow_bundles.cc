@@ -27,12 +27,12 @@ struct Range {
 class Ranges {
  public:
   Ranges(const LoadedRun& run, const BundleRequest& request)
-      : run_(run), is_gone_(request.is_gone), place_(run.workers.size()) {
+      : run_(run), is_gone_(request.is_gone), range_of_(run.workers.size()) {
     for (const std::uint32_t number : request.rows) {
       if (number >= run.rows.size()) continue;
       const RowRef& ref = run.rows[number];
       const Worker& worker = run.WorkerOf(ref);
-      std::vector<std::uint32_t>& place = place_[ref.worker];
+      std::vector<std::uint32_t>& place = range_of_[ref.worker];
       place.resize(worker.index().tracks().size());
       const index::Row& row = run.RowOf(ref);
       for (std::uint32_t t = row.first_track; t < row.first_track + row.tracks; ++t) {
@@ -74,7 +74,7 @@ class Ranges {
   }
 
   bool Holds(std::uint32_t worker, std::uint32_t track, std::uint32_t ordinal) const {
-    const std::uint32_t place = place_[worker][track];
+    const std::uint32_t place = range_of_[worker][track];
     return place != 0 && ordinal >= ranges_[place - 1].from && ordinal < ranges_[place - 1].to;
   }
 
@@ -82,14 +82,14 @@ class Ranges {
   const std::function<bool()>& is_gone_;
   std::vector<Range> ranges_;
   // The place of each worker's tracks in `ranges_`, counted from 1; 0 = not asked for.
-  std::vector<std::vector<std::uint32_t>> place_;
+  std::vector<std::vector<std::uint32_t>> range_of_;
 };
 
 // Where an arrow's ends lie. Neighbouring arrows end on neighbouring events, so the block that was
 // decoded last on each track holds the answer nearly always.
-class Places {
+class ArrowEnds {
  public:
-  explicit Places(const LoadedRun& run) : run_(run), blocks_(run.workers.size()) {
+  explicit ArrowEnds(const LoadedRun& run) : run_(run), blocks_(run.workers.size()) {
     for (std::size_t w = 0; w < blocks_.size(); ++w)
       blocks_[w].resize(run.workers[w].index().tracks().size());
   }
@@ -123,12 +123,12 @@ class Places {
 class Bundler {
  public:
   Bundler(const LoadedRun& run, const BundleRequest& request)
-      : run_(run), level_(request.level), limit_(std::max(request.limit, 1u)), places_(run) {}
+      : run_(run), level_(request.level), limit_(std::max(request.limit, 1u)), ends_(run) {}
 
   void Add(const Range& range, const LinkTarget& link, bool incoming) {
     Bundle::End here = EndOf(range.worker, range.track), there = EndOf(range.worker, link.track);
-    const Entry own = places_.At(range.worker, range.track, link.ordinal);
-    const Entry other = places_.At(range.worker, link.track, link.other);
+    const Entry own = ends_.At(range.worker, range.track, link.ordinal);
+    const Entry other = ends_.At(range.worker, link.track, link.other);
     const Entry& from = incoming ? other : own;
     const Entry& to = incoming ? own : other;
     const std::int64_t shift = run_.workers[range.worker].shift_ps;
@@ -155,7 +155,7 @@ class Bundler {
 
  private:
   struct Key {
-    std::array<std::uint32_t, 4> places{};  // Row and track of both ends.
+    std::array<std::uint32_t, 4> ends{};  // Row and track of both ends.
     std::array<std::int64_t, 2> cells{};
     friend bool operator==(const Key&, const Key&) = default;
   };
@@ -166,7 +166,7 @@ class Bundler {
         hash = (hash ^ value) * 0x9e3779b97f4a7c15;
         hash ^= hash >> 29;
       };
-      for (const std::uint32_t place : key.places) mix(place);
+      for (const std::uint32_t place : key.ends) mix(place);
       for (const std::int64_t cell : key.cells) mix(static_cast<std::uint64_t>(cell));
       return hash;
     }
@@ -181,7 +181,7 @@ class Bundler {
   void Put(const Bundle& bundle) {
     Key key{{bundle.from.row, bundle.from.track, bundle.to.row, bundle.to.track},
             {bundle.from.at_ps >> level_, bundle.to.at_ps >> level_}};
-    if (rows_only_) key.places[1] = key.places[3] = 0;
+    if (rows_only_) key.ends[1] = key.ends[3] = 0;
     if (last_ == nullptr || last_->first != key) {
       if (full_ && !bundles_.contains(key)) return;
       last_ = &*bundles_.try_emplace(key, Bundle{bundle.from, bundle.to, 0}).first;
@@ -216,7 +216,7 @@ class Bundler {
   const std::uint32_t limit_;
   bool rows_only_ = false;  // Tracks of a row are not told apart.
   bool full_ = false;       // No further bundle is made.
-  Places places_;
+  ArrowEnds ends_;
   std::unordered_map<Key, Bundle, Hash> bundles_;
   // What was put last: neighbouring arrows often are of the same bundle.
   std::pair<const Key, Bundle>* last_ = nullptr;

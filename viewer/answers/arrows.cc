@@ -25,12 +25,12 @@ EventRef ReferTo(const LoadedRun& run, std::uint32_t worker_number, std::uint32_
   const Index& index = worker.index();
   const Track& track = index.tracks()[track_number];
   const index::Entry entry = index.EntryAt(track, ordinal).value_or(index::Entry{});
-  return {run.NumberOf(worker_number, track.row),
-          track_number - index.rows()[track.row].first_track,
-          ordinal,
-          entry.begin_ps + worker.shift_ps,
-          entry.duration_ps,
-          index.Text(entry.name)};
+  return {.row = run.NumberOf(worker_number, track.row),
+          .track = track_number - index.rows()[track.row].first_track,
+          .ordinal = ordinal,
+          .begin_ps = entry.begin_ps + worker.shift_ps,
+          .duration_ps = entry.duration_ps,
+          .name = index.Text(entry.name)};
 }
 
 std::vector<Arrow> ArrowsOf(const LoadedRun& run, std::uint32_t row, std::uint32_t track,

@@ -38,7 +38,11 @@ absl::StatusOr<ComparedSteps> ReadSteps(const LoadedRun& run,
   for (auto& [key, parts] : steps) {
     const auto begin = std::ranges::min(parts, {}, &StepPart::begin_ps).begin_ps;
     const auto end = std::ranges::max(parts, {}, &StepPart::end_ps).end_ps;
-    compared.all.push_back({std::string(key.first), key.second, begin, end, std::move(parts)});
+    compared.all.push_back({.name = std::string(key.first),
+                            .number = key.second,
+                            .begin_ps = begin,
+                            .end_ps = end,
+                            .parts = std::move(parts)});
   }
   return compared;
 }

@@ -1,4 +1,4 @@
-// The same step on all workers: who began first, who last, how long each took.
+// One step on all workers: who began first, who last, how long each took.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -142,7 +142,7 @@ absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t num
   if (!entry) return none;
   ASSIGN_OR_RETURN(const EventSource source, SourceOf(run, ref));
   const xplane::Plane& plane = *source.plane;
-  ASSIGN_OR_RETURN(const std::string_view bytes, source.At(entry->place));
+  ASSIGN_OR_RETURN(const std::string_view bytes, source.At(entry->offset));
   xplane::Event event;
   RETURN_IF_ERROR(xplane::ParseEvent(bytes, event));
 

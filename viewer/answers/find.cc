@@ -64,17 +64,17 @@ absl::Status MatchPlanes(const re2::RE2& pattern, std::uint32_t worker, SearchPl
   return absl::OkStatus();
 }
 
-struct Place {
+struct TrackRef {
   std::uint32_t row, track;
 };
 
 // The tracks that the request asks for.
-std::vector<Place> PlacesOf(const LoadedRun& run, const FindRequest& request) {
+std::vector<TrackRef> PlacesOf(const LoadedRun& run, const FindRequest& request) {
   std::vector<bool> wanted(run.rows.size(), request.rows.empty());
   for (const std::uint32_t row : request.rows) {
     if (row < wanted.size()) wanted[row] = true;
   }
-  std::vector<Place> places;
+  std::vector<TrackRef> places;
   for (std::uint32_t row = 0; row < run.rows.size(); ++row) {
     if (!wanted[row]) continue;
     for (std::uint32_t t = 0; t < run.RowOf(run.rows[row]).tracks; ++t) places.push_back({row, t});
@@ -113,7 +113,7 @@ absl::Status Explain(const SearchPlan& plan, Hit& hit) {
   const std::optional<index::Entry> entry = index.EntryAt(track, hit.ordinal);
   if (!entry || plan.names[ref.worker].Has(entry->name)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const EventSource source, SourceOf(plan.run, ref));
-  ASSIGN_OR_RETURN(const std::string_view bytes, source.At(entry->place));
+  ASSIGN_OR_RETURN(const std::string_view bytes, source.At(entry->offset));
   ASSIGN_OR_RETURN(hit.reason, plan.planes.at(source.plane)->texts.Explain(bytes));
   return absl::OkStatus();
 }
@@ -138,7 +138,7 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
   for (std::uint32_t w = 0; w < run.workers.size() && request.in != FindIn::kNames; ++w)
     RETURN_IF_ERROR(MatchPlanes(pattern, w, plan));
 
-  const std::vector<Place> places = PlacesOf(run, request);
+  const std::vector<TrackRef> places = PlacesOf(run, request);
   Mutex mutex;
   absl::Status status;
   ParallelFor(places.size(), kThreads, [&](std::size_t i) {
@@ -147,7 +147,7 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
     MutexLock lock(&mutex);
     status.Update(here.status());
     if (!here.ok()) return;
-    found.total += here->others;
+    found.total += here->other_matches;
     found.unread += here->unread;
     std::move(here->hits.begin(), here->hits.end(), std::back_inserter(found.hits));
     if (found.hits.size() <= 2 * std::size_t{request.limit}) return;

@@ -65,7 +65,7 @@ absl::StatusOr<std::string> DrawGraph(const LoadedRun& run, const GraphRequest& 
                                       " cannot be read: ", MessageOf(read.status()))));
   const analysis::HloModule& module = *read;
   ASSIGN_OR_RETURN(
-      const analysis::HloModule::Place centre,
+      const analysis::HloModule::InstructionRef centre,
       request.op.instruction.empty() ? module.Root() : module.Find(request.op.instruction));
   const analysis::HloComputation& computation = module.computations[centre.computation];
   const Users users = computation.Users();

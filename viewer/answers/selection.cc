@@ -61,7 +61,7 @@ class EntryReader {
   const Index& index_;
   const std::span<const index::Block> blocks_;
   std::size_t next_ = 0;          // The block to be read next.
-  std::vector<Entry> entries_{};  // Those of the block before it.
+  std::vector<Entry> entries_{};  // Entries of the block before it.
   std::size_t at_ = 0;            // How many of these are behind us.
 };
 

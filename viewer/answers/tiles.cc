@@ -26,7 +26,7 @@ constexpr std::size_t kMaxTilesBytes = std::size_t{64} << 20;
 struct TrackItems {
   std::uint32_t row = 0, track = 0;  // As the page counts them.
   const index::Index* index = nullptr;
-  const index::Track* asked = nullptr;
+  const index::Track* source = nullptr;
   bool counter = false;
   index::Window window{};
   std::int64_t phase = 0;
@@ -53,7 +53,7 @@ std::vector<TrackItems> TracksOf(const LoadedRun& run, const TileRequest& reques
       all.push_back({.row = number,
                      .track = i,
                      .index = &worker.index(),
-                     .asked = &worker.index().tracks()[row.first_track + i],
+                     .source = &worker.index().tracks()[row.first_track + i],
                      .counter = row.kind == index::RowKind::kCounter,
                      .window = window,
                      .phase = (window.begin_ps + worker.shift_ps - request.begin_ps) >> unit});
@@ -66,9 +66,9 @@ void LookAt(std::span<TrackItems> tracks) {
   ParallelFor(tracks.size(), 2, [&](std::size_t i) {
     TrackItems& track = tracks[i];
     if (track.counter)
-      track.samples = LookAtValues(*track.index, *track.asked, track.window);
+      track.samples = LookAtValues(*track.index, *track.source, track.window);
     else
-      track.items = Look(*track.index, *track.asked, track.window);
+      track.items = Look(*track.index, *track.source, track.window);
   });
 }
 

@@ -1,4 +1,4 @@
-// Encodes a window of many rows for the page; web/decode.js reads it.
+// Encodes a window of many rows for the page; web/timeline/decode.js reads it.
 //
 // Numbers are varints; "s" marks zigzag-encoded ones, which may be negative. Times are in units of
 // 2^max(level - 6, 0) ps, a 64th of a slot.

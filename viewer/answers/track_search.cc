@@ -124,7 +124,7 @@ class TrackSearcher {
         status = match.status();
       else if (*match != Match::kNone)
         here_.emplace_back(entry, ordinal);
-      found_.others += match.ok() && *match == Match::kOther;
+      found_.other_matches += match.ok() && *match == Match::kOther;
       ++ordinal;
     });
     if (cost_ != 0) plan_.cost += cost_;
@@ -139,7 +139,7 @@ class TrackSearcher {
       found_.unread += reads_all_;
       return Match::kNone;
     }
-    ASSIGN_OR_RETURN(const std::string_view bytes, source_.At(entry.place));
+    ASSIGN_OR_RETURN(const std::string_view bytes, source_.At(entry.offset));
     if (kind_may_match) {
       xplane::Event event;
       RETURN_IF_ERROR(xplane::ParseEvent(bytes, event));
@@ -162,12 +162,12 @@ class TrackSearcher {
   }
 
   Hit HitOf(const Entry& entry, std::uint32_t ordinal) const {
-    return {row_,
-            track_number_,
-            ordinal,
-            entry.begin_ps + worker_.shift_ps,
-            entry.duration_ps,
-            index_.Text(entry.name)};
+    return {.row = row_,
+            .track = track_number_,
+            .ordinal = ordinal,
+            .begin_ps = entry.begin_ps + worker_.shift_ps,
+            .duration_ps = entry.duration_ps,
+            .name = index_.Text(entry.name)};
   }
 
   SearchPlan& plan_;
@@ -178,12 +178,12 @@ class TrackSearcher {
   const TextSet& names_;
   const std::uint64_t first_;  // See First.
   EventSource source_;
-  const PlaneMatches* plane_ = nullptr;                // Null when only names are searched.
-  bool reads_all_ = false;                             // Every event's arguments are searched.
-  bool may_read_ = false;                              // Those of the present block are searched.
-  std::uint64_t mask_ = 0;                             // Which blocks may hold hits.
-  std::uint32_t blocks_ = 0;                           // How many were looked at.
-  std::uint64_t cost_ = 0;                             // What the block at hand costs.
+  const PlaneMatches* plane_ = nullptr;  // Null when only names are searched.
+  bool reads_all_ = false;               // Every event's arguments are searched.
+  bool may_read_ = false;                // The present block's arguments are searched.
+  std::uint64_t mask_ = 0;               // Which blocks may hold hits.
+  std::uint32_t blocks_ = 0;             // How many were looked at.
+  std::uint64_t cost_ = 0;               // What the block at hand costs.
   std::vector<std::pair<Entry, std::uint32_t>> here_;  // The block's hits, with their ordinals.
   TrackHits found_;
 };

@@ -49,9 +49,9 @@ struct SearchPlan {
 };
 
 struct TrackHits {
-  std::vector<Hit> hits{};   // At most the request's limit, in its order.
-  std::uint64_t others = 0;  // Events that match although their name does not.
-  std::uint64_t unread = 0;  // As in Found.
+  std::vector<Hit> hits{};          // At most the request's limit, in its order.
+  std::uint64_t other_matches = 0;  // Events that match although their name does not.
+  std::uint64_t unread = 0;         // As in Found.
 };
 
 // `track` counts within the row.

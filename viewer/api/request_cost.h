@@ -15,7 +15,7 @@ namespace strobe::viewer {
 inline constexpr std::uint64_t kShortCost = 1'100'000;
 inline constexpr std::uint64_t kUnboundedCost = std::numeric_limits<std::uint64_t>::max();
 
-// The most that the answer at this path of FindRunApi may cost. What needs the run is judged as for
+// The most that the answer at this path of a RunApi may cost. What needs the run is judged as for
 // the largest one if `run` is null, so that the answer tells nothing of a run that the asker may
 // not see.
 std::uint64_t CostOf(std::string_view path, const http::Query& query, const LoadedRun* run);

@@ -1,9 +1,6 @@
 #include "viewer/api/run_api.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cinttypes>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,6 +10,7 @@
 #include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/parse_tuple.h"
 #include "viewer/answers/activity.h"
 #include "viewer/answers/arrow_bundles.h"
 #include "viewer/answers/arrows.h"
@@ -55,12 +53,11 @@ absl::StatusOr<std::vector<SelectedBox>> ReadBoxes(const http::Query& query) {
   std::vector<SelectedBox> boxes;
   for (const std::string& part : ListOf(query, "tracks")) {
     SelectedBox box{.begin_ps = times.begin_ps, .end_ps = times.end_ps};
-    char behind = 0;
-    const int read = std::sscanf(part.c_str(), "%u:%u-%u:%" SCNd64 ":%" SCNd64 "%c", &box.row,
-                                 &box.first, &box.last, &box.begin_ps, &box.end_ps, &behind);
-    const bool ends = std::count(part.begin(), part.end(), ':') == (read == 5 ? 3 : 1);
-    if ((read != 3 && read != 5) || !ends || box.end_ps < box.begin_ps ||
-        box.begin_ps < -kMaxTimePs || box.end_ps > kMaxTimePs || boxes.size() >= kMaxRows)
+    const bool read =
+        ParseTuple(part, ":-", box.row, box.first, box.last) ||
+        ParseTuple(part, ":-::", box.row, box.first, box.last, box.begin_ps, box.end_ps);
+    if (!read || box.end_ps < box.begin_ps || box.begin_ps < -kMaxTimePs ||
+        box.end_ps > kMaxTimePs || boxes.size() >= kMaxRows)
       return absl::InvalidArgumentError(
           StrCat("tracks: write up to ", kMaxRows,
                  " of row:first-last or row:first-last:begin:end, such as 3:0-2"));
@@ -71,9 +68,7 @@ absl::StatusOr<std::vector<SelectedBox>> ReadBoxes(const http::Query& query) {
 
 // Reads an event such as "3:0:17", by row, track and ordinal.
 bool ReadEvent(const std::string& text, SelectedEvent& event) {
-  char behind = 0;
-  return std::sscanf(text.c_str(), "%u:%u:%u%c", &event.row, &event.track, &event.ordinal,
-                     &behind) == 3;
+  return ParseTuple(text, "::", event.row, event.track, event.ordinal);
 }
 
 absl::StatusOr<std::vector<SelectedEvent>> ReadEvents(const http::Query& query) {
@@ -134,6 +129,8 @@ absl::StatusOr<http::Page> HitsPage(const LoadedRun& run, FindRequest& request,
                        {"unread", found.unread}});
 }
 
+}  // namespace
+
 absl::StatusOr<http::Page> TilesPage(const LoadedRun& run, const http::Query& query,
                                      const AnswerMeans& means) {
   TileRequest request;
@@ -150,7 +147,8 @@ absl::StatusOr<http::Page> TilesPage(const LoadedRun& run, const http::Query& qu
       .body = std::move(tiles), .content_type = "application/octet-stream", .compress = true};
 }
 
-absl::StatusOr<http::Page> EventPage(const LoadedRun& run, const http::Query& query) {
+absl::StatusOr<http::Page> EventPage(const LoadedRun& run, const http::Query& query,
+                                     const AnswerMeans&) {
   ASSIGN_OR_RETURN(const std::int64_t row, query.Integer("row", -1, 0, kMaxNumber));
   ASSIGN_OR_RETURN(const std::int64_t track, query.Integer("track", -1, 0, kMaxNumber));
   ASSIGN_OR_RETURN(std::int64_t ordinal, query.Integer("ordinal", -1, 0, kMaxNumber));
@@ -241,7 +239,8 @@ absl::StatusOr<http::Page> ArrowsPage(const LoadedRun& run, const http::Query& q
       Json{{"total", found.total}, {"drawn", found.drawn}, {"bundles", std::move(bundles)}});
 }
 
-absl::StatusOr<http::Page> GraphPage(const LoadedRun& run, const http::Query& query) {
+absl::StatusOr<http::Page> GraphPage(const LoadedRun& run, const http::Query& query,
+                                     const AnswerMeans&) {
   GraphRequest request;
   constexpr auto kMin = std::numeric_limits<std::int64_t>::min();
   constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
@@ -282,7 +281,8 @@ absl::StatusOr<http::Page> StepsPage(const LoadedRun& run, const http::Query& qu
   return JsonPage(std::move(json));
 }
 
-absl::StatusOr<http::Page> XprofHostsPage(const LoadedRun& run, const http::Query&) {
+absl::StatusOr<http::Page> XprofHostsPage(const LoadedRun& run, const http::Query&,
+                                          const AnswerMeans&) {
   return JsonPage(XprofHosts(run));
 }
 
@@ -302,25 +302,16 @@ absl::StatusOr<http::Page> XprofDataPage(const LoadedRun& run, const http::Query
   return page;
 }
 
-// An answer that does not take long enough to be ended early.
-template <auto kPage>
-absl::StatusOr<http::Page> Short(const LoadedRun& run, const http::Query& query,
-                                 const AnswerMeans&) {
-  return kPage(run, query);
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const http::Query& query) {
   std::vector<std::uint32_t> rows;
   for (const std::string& part : Split(query.Text("rows"), ',')) {
     std::uint32_t first = 0, last = 0;
-    const char* end = part.data() + part.size();
-    std::from_chars_result read = std::from_chars(part.data(), end, first);
-    last = first;
-    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
-      read = std::from_chars(read.ptr + 1, end, last);
-    if (read.ec != std::errc() || read.ptr != end || last < first || last - first >= kMaxRows ||
+    bool read = ParseTuple(part, "", first);
+    if (read)
+      last = first;
+    else
+      read = ParseTuple(part, "-", first, last);
+    if (!read || last < first || last - first >= kMaxRows ||
         rows.size() + (last - first) >= kMaxRows)
       return absl::InvalidArgumentError(
           StrCat("rows: write up to ", kMaxRows, " numbers, such as 3,5-9"));
@@ -340,27 +331,7 @@ http::Page JsonPage(const Json& json) { return JsonPage(JsonText(json)); }
 
 http::Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(run)); }
 
-RunApi FindRunApi(std::string_view path) {
-  static constexpr std::pair<std::string_view, RunApi> kApis[] = {
-      {"/api/activity", &ActivityPage},  {"/api/arrows", &ArrowsPage},
-      {"/api/event", &Short<EventPage>}, {"/api/events", &EventsPage},
-      {"/api/find", &FindPage},          {"/api/graph", &Short<GraphPage>},
-      {"/api/select", &SelectPage},      {"/api/steps", &StepsPage},
-      {"/api/tiles", &TilesPage},
-  };
-  for (const auto& [known, api] : kApis)
-    if (known == path) return api;
-  return nullptr;
-}
-
-RunApi FindXprofApi(std::string_view path) {
-  if (path == "/data/plugin/profile/hosts") return &Short<XprofHostsPage>;
-  if (path == "/data/plugin/profile/data") return &XprofDataPage;
-  return nullptr;
-}
-
-bool BeginsXprofPage(std::string_view path, const http::Query& query) {
-  if (FindXprofApi(path) == nullptr) return false;
+bool BeginsXprofPage(const http::Query& query) {
   return !query.Has("unique_id") && !query.Has("start_time_ms") && !query.Has("search_prefix");
 }
 

@@ -21,20 +21,20 @@ struct AnswerMeans {
   bool takes_gzip = false;      // Whether a long answer may be compressed.
 };
 
-// InvalidArgument for a query that cannot be understood, NotFound for what the run does not hold,
-// DataLoss for a damaged trace. What takes long ends early with Cancelled once the client is gone.
-using RunApi = absl::StatusOr<http::Page> (*)(const LoadedRun&, const http::Query&,
-                                              const AnswerMeans&);
+// Answers from an open run. InvalidArgument for a query that cannot be understood, NotFound for
+// what the run does not hold, DataLoss for a damaged trace. What takes long ends early with
+// Cancelled once the client is gone.
+using RunApi = absl::StatusOr<http::Page>(const LoadedRun&, const http::Query&, const AnswerMeans&);
 
-// The API that our own page asks at `path`, such as "/api/tiles"; null when there is none.
-RunApi FindRunApi(std::string_view path);
-
-// The same for XProf's page, such as "/data/plugin/profile/data".
-RunApi FindXprofApi(std::string_view path);
+// What our own page asks, each at the path with its name, such as "/api/tiles".
+RunApi ActivityPage, ArrowsPage, EventPage, EventsPage, FindPage, GraphPage, SelectPage, StepsPage,
+    TilesPage;
+// What XProf's page asks, such as "/data/plugin/profile/data".
+RunApi XprofDataPage, XprofHostsPage;
 
 // Whether XProf's page asks this to show a run. It asks others for more of what it shows
 // already, with numbers of rows that would mean others once the run has other traces.
-bool BeginsXprofPage(std::string_view path, const http::Query& query);
+bool BeginsXprofPage(const http::Query& query);
 
 // The row numbers and ranges of `rows`, such as "3,5-9", sorted, each once. InvalidArgument if they
 // are more than 1,024.

@@ -128,7 +128,8 @@ absl::StatusOr<std::optional<ByteRange>> ParseRange(const std::string& header, s
   return ByteRange{begin, has_last ? std::min(end, size - 1) + 1 : size};
 }
 
-absl::StatusOr<http::Page> ManifestPage(Library& library, const std::string& run) {
+absl::StatusOr<http::Page> ManifestPage(Library& library, const std::string& run,
+                                        const http::Request&, const AnswerMeans&) {
   ASSIGN_OR_RETURN(const StoredRun stored, library.Store(run));
   Json files = Json::array();
   bool more = false;
@@ -149,7 +150,7 @@ absl::StatusOr<http::Page> ManifestPage(Library& library, const std::string& run
 }
 
 absl::StatusOr<http::Page> FilePage(Library& library, const std::string& run,
-                                    const http::Request& request) {
+                                    const http::Request& request, const AnswerMeans&) {
   const std::string file = http::Query(request.query).Text("file");
   if (file.empty() || !IsInside(file)) return absl::InvalidArgumentError("file: give its name");
   ASSIGN_OR_RETURN(StoredRun stored, library.Store(run));
@@ -178,7 +179,7 @@ absl::StatusOr<http::Page> FilePage(Library& library, const std::string& run,
 }
 
 absl::StatusOr<http::Page> PerfettoPage(Library& library, const std::string& run,
-                                        const AnswerMeans& means) {
+                                        const http::Request&, const AnswerMeans& means) {
   ASSIGN_OR_RETURN(const std::vector<convert::OpenTrace> traces, library.Open(run));
   SpooledAnswer answer(means.scratch, means.asker, means.is_gone);
   const absl::StatusOr<convert::AlignedTraces> aligned = convert::AlignTraces(traces);
@@ -195,20 +196,6 @@ absl::StatusOr<http::Page> PerfettoPage(Library& library, const std::string& run
   http::Page page = Download(StrCat(run.substr(run.rfind('/') + 1), ".pftrace"), nullptr);
   RETURN_IF_ERROR(answer.MoveInto(page));
   return page;
-}
-
-FileApi FindFileApi(std::string_view path) {
-  if (path == "/api/manifest")
-    return [](Library& library, const std::string& run, const http::Request&, const AnswerMeans&) {
-      return ManifestPage(library, run);
-    };
-  if (path == "/api/file")
-    return [](Library& library, const std::string& run, const http::Request& request,
-              const AnswerMeans&) { return FilePage(library, run, request); };
-  if (path == "/api/perfetto")
-    return [](Library& library, const std::string& run, const http::Request&,
-              const AnswerMeans& means) { return PerfettoPage(library, run, means); };
-  return nullptr;
 }
 
 }  // namespace strobe::viewer

@@ -13,21 +13,16 @@
 
 namespace strobe::viewer {
 
-// "/api/manifest": verdict, workers and files. A run without a manifest has files only.
-absl::StatusOr<http::Page> ManifestPage(Library& library, const std::string& run);
-// "/api/file?file=": one of the run's files, or the part of it that the request's Range asks for.
-absl::StatusOr<http::Page> FilePage(Library& library, const std::string& run,
-                                    const http::Request& request);
-// "/api/perfetto": all of the run's traces in Perfetto's format.
-absl::StatusOr<http::Page> PerfettoPage(Library& library, const std::string& run,
-                                        const AnswerMeans& means);
-
 // Answers from a run's objects in the store.
-using FileApi = absl::StatusOr<http::Page> (*)(Library& library, const std::string& run,
-                                               const http::Request& request,
-                                               const AnswerMeans& means);
-// What answers at `path`; null if nothing does.
-FileApi FindFileApi(std::string_view path);
+using FileApi = absl::StatusOr<http::Page>(Library& library, const std::string& run,
+                                           const http::Request& request, const AnswerMeans& means);
+
+// "/api/manifest": verdict, workers and files. A run without a manifest has files only.
+FileApi ManifestPage;
+// "/api/file?file=": one of the run's files, or the part of it that the request's Range asks for.
+FileApi FilePage;
+// "/api/perfetto": all of the run's traces in Perfetto's format.
+FileApi PerfettoPage;
 
 // The part of a file that a Range header asks for: the bytes from `begin` on, to before `end`.
 struct ByteRange {

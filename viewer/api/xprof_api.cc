@@ -15,6 +15,7 @@
 #include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/parse_tuple.h"
 #include "viewer/answers/details.h"
 #include "viewer/answers/find.h"
 
@@ -40,7 +41,7 @@ std::int64_t Ceiling(std::int64_t ps, std::uint32_t level) {
 }
 
 // What a query asks for.
-struct Asked {
+struct Selection {
   std::vector<bool> workers{};
   std::int64_t begin_ps = 0, end_ps = 0;
   bool all = false;         // Every event is wanted.
@@ -61,8 +62,8 @@ std::string DoubleText(double value) {
 
 std::string Micros(std::int64_t ps) { return DoubleText(static_cast<double>(ps) / 1e6); }
 
-absl::StatusOr<Asked> ReadAsked(const LoadedRun& run, const http::Query& query) {
-  Asked asked{.workers = std::vector<bool>(run.workers.size())};
+absl::StatusOr<Selection> ReadSelection(const LoadedRun& run, const http::Query& query) {
+  Selection asked{.workers = std::vector<bool>(run.workers.size())};
   std::string hosts = query.Has("hosts") ? query.Text("hosts") : query.Text("host");
   bool any = false;
   for (const std::string& host : Split(hosts, ',')) {
@@ -230,7 +231,7 @@ class Writer {
 // Calls visit(ordinal, entry) for the events of one track that are told: all, or the longest of
 // each bin.
 template <typename Visit>
-void ForEachVisible(const Worker& worker, const Track& track, const Asked& asked,
+void ForEachVisible(const Worker& worker, const Track& track, const Selection& asked,
                     const Visit& visit) {
   const Index& index = worker.index();
   const std::int64_t begin = asked.begin_ps - worker.shift_ps, end = asked.end_ps - worker.shift_ps;
@@ -253,9 +254,7 @@ void ForEachVisible(const Worker& worker, const Track& track, const Asked& asked
 // Details of one event. XProf's page sends its name and times too, but the uid alone is exact.
 absl::Status OneEvent(const LoadedRun& run, const http::Query& query, const convert::Sink& sink) {
   std::uint32_t row = 0, track = 0, ordinal = 0;
-  char behind = 0;
-  const std::string& uid = query.Text("unique_id");
-  if (std::sscanf(uid.c_str(), "%u.%u.%u%c", &row, &track, &ordinal, &behind) != 3)
+  if (!ParseTuple(query.Text("unique_id"), "..", row, track, ordinal))
     return absl::InvalidArgumentError("unique_id: not one that this server gave");
   ASSIGN_OR_RETURN(const std::string text, EventDetails(run, row, track, ordinal));
   const Json details = Json::parse(text);
@@ -270,7 +269,7 @@ absl::Status OneEvent(const LoadedRun& run, const http::Query& query, const conv
   return writer.Finish(/*filtered=*/false);
 }
 
-absl::Status Search(const LoadedRun& run, const http::Query& query, const Asked& asked,
+absl::Status Search(const LoadedRun& run, const http::Query& query, const Selection& asked,
                     const convert::Sink& sink, std::size_t max_bytes) {
   FindRequest request{
       .text = query.Text("search_prefix"), .from_ps = run.begin_ps, .limit = kMaxSearchHits};
@@ -296,7 +295,7 @@ absl::Status Search(const LoadedRun& run, const http::Query& query, const Asked&
 absl::Status WriteXprofData(const LoadedRun& run, const http::Query& query,
                             const convert::Sink& sink, std::size_t max_bytes) {
   if (query.Has("event_name") && query.Has("unique_id")) return OneEvent(run, query, sink);
-  ASSIGN_OR_RETURN(const Asked asked, ReadAsked(run, query));
+  ASSIGN_OR_RETURN(const Selection asked, ReadSelection(run, query));
   if (!query.Text("search_prefix").empty()) return Search(run, query, asked, sink, max_bytes);
   Writer body(run, sink, max_bytes);
   body.Rows(asked.workers);

@@ -82,10 +82,10 @@ std::optional<std::string> Reports::ProblemOf(const std::string& run) {
   const MonoTime now = clock_->MonoNow();
   // A capture may have stored its report since somebody got the one that was computed.
   for (const Entry& entry : entries_)
-    if (entry.run == run && !entry.given && now - entry.asked <= kReportPatience)
+    if (entry.run == run && !entry.served && now - entry.asked_at <= kReportPatience)
       return entry.problem;
   for (const Waiting& waiting : waiting_)
-    if (waiting.run == run && now - waiting.asked <= kReportPatience) return waiting.problem;
+    if (waiting.run == run && now - waiting.asked_at <= kReportPatience) return waiting.problem;
   return std::nullopt;
 }
 
@@ -114,7 +114,7 @@ std::optional<Reports::Entry> Reports::TryEntryOf(const std::string& name,
   auto place = std::find_if(entries_.begin(), entries_.end(),
                             [&](const Entry& entry) { return entry.run == name; });
   if (place != entries_.end() && place->sources == sources) {
-    place->asked = now;
+    place->asked_at = now;
     place->problem = problem;
     place->askers.Note(asker);
     std::rotate(place, place + 1, entries_.end());
@@ -122,7 +122,7 @@ std::optional<Reports::Entry> Reports::TryEntryOf(const std::string& name,
   }
   if (place == entries_.end() && entries_.size() >= most_) {
     place = ChooseEvicted(entries_, asker, [&](const Entry& entry) {
-      return entry.given || now - entry.asked > kReportPatience;
+      return entry.served || now - entry.asked_at > kReportPatience;
     });
     if (place == entries_.end()) return std::nullopt;
   }
@@ -140,7 +140,7 @@ void Reports::NoteGiven(const std::shared_ptr<ReportMaker>& maker) {
   MutexLock lock(&mutex_);
   for (Entry& entry : entries_) {
     if (entry.maker != maker) continue;
-    entry.given = true;
+    entry.served = true;
     std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.run == entry.run; });
   }
 }

@@ -60,13 +60,13 @@ class Reports {
     std::string problem{};
     std::shared_ptr<ReportMaker> maker{};
     std::vector<index::Source> sources{};  // The traces that it is made of.
-    MonoTime asked{};                      // When it was asked for last.
-    bool given = false;                    // Somebody has got it.
+    MonoTime asked_at{};                   // When it was asked for last.
+    bool served = false;                   // Somebody has got it.
   };
 
   struct Waiting {
     std::string run{}, problem{};
-    MonoTime asked{};
+    MonoTime asked_at{};
   };
 
   // Whether the report of these very traces is computed, or being computed.

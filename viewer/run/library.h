@@ -36,11 +36,11 @@ class Library {
                                                         std::size_t most) = 0;
   // Opens the traces of all workers.
   virtual absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) = 0;
-  // A text that is another one after traces of the run were added, replaced or removed. Costs a
+  // An opaque stamp; changes whenever traces of the run are added, replaced or removed. Costs a
   // listing. Empty if the library cannot tell.
   virtual absl::StatusOr<std::string> StampOf(const std::string& run);
   // The logdirs or the file that is shown, for the page's title and for messages.
-  virtual std::string place() const = 0;
+  virtual std::string location() const = 0;
 
   // OK if there is such a run, NotFound if there is none.
   virtual absl::Status Find(const std::string& run);

@@ -209,7 +209,7 @@ void TellClockProblems(LoadedRun& run) {
   TellVague(all);
 }
 
-// The same for the same traces in every process, because links hold it.
+// Equal for equal traces in every process, because links hold it.
 std::string VersionOf(const std::vector<Worker>& workers) {
   std::string text = StrCat(index::kVersion);
   for (const Worker& worker : workers) {

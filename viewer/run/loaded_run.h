@@ -26,7 +26,7 @@ struct Worker {
   // not measured.
   std::int64_t clock_offset_ns = 0;
   std::optional<std::int64_t> clock_error_ns{};
-  // Why its times cannot be compared with those of other workers, in clauses for people.
+  // Why its times cannot be compared with those of other workers, in human-readable clauses.
   std::vector<std::string> clock_problems{};
 
   const index::Index& index() const { return stored.index(); }

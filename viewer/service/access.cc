@@ -29,7 +29,7 @@ std::string KeyOf(const std::string& digest, const std::string& ns) { return dig
 
 }  // namespace
 
-Access::Answer* Access::Known(const std::string& key, MonoTime now) {
+Access::Answer* Access::FindAnswer(const std::string& key, MonoTime now) {
   const auto found = answers_.find(key);
   if (found == answers_.end()) return nullptr;
   if (found->second.asking || now < found->second.until) return &found->second;
@@ -73,7 +73,7 @@ absl::StatusOr<bool> Access::MaySeeOne(const Asker& asker, const std::string& ns
                                        const std::string& key, MonoTime deadline) {
   {
     MutexLock lock(&mutex_);
-    if (Known(key, clock_.MonoNow()) != nullptr) {
+    if (FindAnswer(key, clock_.MonoNow()) != nullptr) {
       const auto answered = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
         const auto found = answers_.find(key);
         return found == answers_.end() || !found->second.asking;
@@ -119,7 +119,7 @@ std::optional<std::vector<bool>> Access::Remembered(const Asker& asker,
   for (const std::string& ns : namespaces) {
     const std::string key = KeyOf(digest, ns);
     MutexLock lock(&mutex_);
-    const Answer* known = Known(key, now);
+    const Answer* known = FindAnswer(key, now);
     if (known == nullptr || known->asking || !known->allowed.ok()) return std::nullopt;
     allowed.push_back(*known->allowed);
   }
@@ -135,7 +135,7 @@ bool Access::MustAskAs(const std::string& digest, const std::vector<std::string>
   return std::any_of(namespaces.begin(), namespaces.end(), [&](const std::string& ns) {
     const std::string key = KeyOf(digest, ns);
     MutexLock lock(&mutex_);
-    const Answer* known = Known(key, now);
+    const Answer* known = FindAnswer(key, now);
     return known == nullptr || known->asking;
   });
 }

@@ -68,7 +68,7 @@ class Access {
                                  MonoTime deadline);
   bool MustAskAs(const std::string& digest, const std::vector<std::string>& namespaces);
   // The live or awaited answer; null if the question must be asked.
-  Answer* Known(const std::string& key, MonoTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Answer* FindAnswer(const std::string& key, MonoTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<bool> Ask(const Asker& asker, const std::string& ns, const std::string& key,
                            MonoTime deadline);

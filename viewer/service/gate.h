@@ -18,7 +18,7 @@ class Gate {
  public:
   struct Options {
     IdentityHeaders identity{};
-    std::vector<std::string> hosts{};       // See ViewerOptions.
+    std::vector<std::string> hosts{};       // See RouterOptions.
     std::vector<std::string> namespaces{};  // The namespace of each logdir.
     // What an answer takes once its asker is known. Null: it is not known yet what they may see.
     std::function<http::Load(const http::Request&, const VisibleLogdirs*)> load_of = nullptr;

@@ -1,4 +1,4 @@
-// The configuration file of `strobe serve`; docs/reference/serve-configuration.md describes its
+// The configuration file of `strobe serve`; docs/how-to/serve.md describes its
 // keys.
 #pragma once
 #include <cstdint>
@@ -34,7 +34,7 @@ struct ServeConfig {
   std::string health_listen{};  // Where only /healthz is served, without TLS; empty = nowhere else.
   IdentityHeaders identity{};
   ServeTls tls{};
-  std::vector<std::string> hosts{};  // See ViewerOptions.
+  std::vector<std::string> hosts{};  // See RouterOptions.
   std::string cache_directory{};     // Empty = indexes stay in memory.
   std::uint64_t cache_bytes = std::uint64_t{16} << 30;
   Nanos access_cache = std::chrono::seconds(30);

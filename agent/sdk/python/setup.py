@@ -17,7 +17,7 @@ class BuildWithPrograms(build_py):
     def run(self):
         super().run()
         package = Path(self.build_lib) / "strobe"
-        for folder, names in (("bin", ("strobe",)), ("lib", ("libstrobe_agent.so",))):
+        for folder, names in (("bin", ("strobe", "strobe-sidecar")), ("lib", ("libstrobe_agent.so",))):
             (package / folder).mkdir(parents=True, exist_ok=True)
             for name in names:
                 shutil.copy2(BIN / name, package / folder / name)

@@ -71,6 +71,8 @@ def start(framework=None):
     """Starts the service. Never raises, and does nothing outside of a pod with a sidecar. `framework`: the one in use; None if not known."""
     if not os.environ.get("STROBE_DIR") or os.environ.get("STROBE_BOOTSTRAP", "").lower() == "off":
         return
+    if "in-process" in os.environ.get("STROBE_DISABLE", "").split(","):  # As strobe._inproc.switches, which is not loaded then.
+        return
     try:
         _load().bootstrap(framework)
     except Exception as error:  # The trainer must not notice.

@@ -104,7 +104,7 @@ class Child {
     int status = 0;
     const pid_t ended = waitpid(pid_, &status, WNOHANG);
     if (ended == 0) return true;
-    Ended(ended == pid_ ? status : -1);
+    OnExit(ended == pid_ ? status : -1);
     return false;
   }
   void Signal(int number) {
@@ -116,13 +116,13 @@ class Child {
       int status = 0;
       const pid_t ended = waitpid(pid_, &status, 0);
       if (ended < 0 && errno == EINTR) continue;
-      Ended(ended == pid_ ? status : -1);
+      OnExit(ended == pid_ ? status : -1);
     }
     return code_;
   }
 
  private:
-  void Ended(int status) {
+  void OnExit(int status) {
     pid_ = -1;
     code_ = status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
@@ -159,6 +159,8 @@ class Profile {
                                         "10m",
                                         "--attempts",
                                         "1",
+                                        "--progress",
+                                        "json",
                                         "--host-tracer-level",
                                         std::to_string(options.host_tracer_level),
                                         "--device-tracer-level",
@@ -168,7 +170,7 @@ class Profile {
       error_ = "cannot start " + folder + "strobe: " + std::strerror(errno);
       return;
     }
-    recording_ = capture_.AwaitOutput(": record,", std::chrono::seconds(60));
+    recording_ = capture_.AwaitOutput("\"phase\":\"record\"", std::chrono::seconds(60));
     if (!recording_) error_ = profile_internal::LastLine(capture_.Output());
   }
   ~Profile() {

@@ -224,20 +224,20 @@ class TraceMe {
 namespace trace_me_internal {
 
 // Tells when a step begins and ends, whether or not a capture runs.
-class ToldStep {
+class ReportedStep {
  public:
-  ToldStep(std::string_view loop, std::int64_t number) {
+  ReportedStep(std::string_view loop, std::int64_t number) {
     constexpr std::size_t kSize = offsetof(strobe_agent_api, end_step) + sizeof agent->end_step;
-    if (agent->size >= kSize) told_ = agent->begin_step(loop.data(), loop.size(), number);
+    if (agent->size >= kSize) reported_ = agent->begin_step(loop.data(), loop.size(), number);
   }
-  ~ToldStep() {
-    if (told_ != 0) agent->end_step(told_);
+  ~ReportedStep() {
+    if (reported_ != 0) agent->end_step(reported_);
   }
-  ToldStep(const ToldStep&) = delete;
-  ToldStep& operator=(const ToldStep&) = delete;
+  ReportedStep(const ReportedStep&) = delete;
+  ReportedStep& operator=(const ReportedStep&) = delete;
 
  private:
-  std::uint64_t told_ = 0;
+  std::uint64_t reported_ = 0;
 };
 
 }  // namespace trace_me_internal
@@ -245,10 +245,10 @@ class ToldStep {
 // A training step. XProf's step views need these annotations, and captures can begin at a step.
 // While no capture runs, a step costs two readings of a clock. The order of the bases matters:
 // TraceMe is destroyed first, so that the step's record is complete before its end is told.
-class StepTraceMe : private trace_me_internal::ToldStep, public TraceMe {
+class StepTraceMe : private trace_me_internal::ReportedStep, public TraceMe {
  public:
   explicit StepTraceMe(std::string_view name, std::int64_t step)
-      : ToldStep(name, step), TraceMe([&] {
+      : ReportedStep(name, step), TraceMe([&] {
           return TraceMeEncode(name, {{"_r", 1}, {"step_num", step}});
         }) {}
 };

@@ -64,7 +64,7 @@ Catalog::Catalog(std::vector<CatalogedLogdir> logdirs, const CatalogOptions& opt
 }
 
 Catalog::~Catalog() {
-  ended_.Cancel();
+  stopped_.Cancel();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -118,13 +118,13 @@ bool Catalog::Pause(std::size_t place, Nanos pause) {
   const MonoTime until = clock.MonoNow() + pause;
   Nanos step = options_.min_pause;
   while (clock.MonoNow() + step < until) {
-    if (ended_.WaitFor(step)) return true;
+    if (stopped_.WaitFor(step)) return true;
     const MonoTime began = clock.MonoNow();
     LookForNew(place);
     // A store is asked for a tenth of the time at most, however large the logdir is.
     step = std::max(options_.min_pause, (clock.MonoNow() - began) * 10);
   }
-  return ended_.WaitFor(std::max(Nanos{0}, until - clock.MonoNow()));
+  return stopped_.WaitFor(std::max(Nanos{0}, until - clock.MonoNow()));
 }
 
 void Catalog::LookForNew(std::size_t place) {
@@ -134,12 +134,12 @@ void Catalog::LookForNew(std::size_t place) {
     logdir = kept_[place].logdir;
   }
   const absl::StatusOr<std::unique_ptr<ObjectStore>> store =
-      logdir.open(StoreLimits{.cancellation = &ended_});
+      logdir.open(StoreLimits{.cancellation = &stopped_});
   const LogdirRunsRef former = RunsOf(place);
   // Without a first listing there are no runs to compare with.
   if (!store.ok() || !former->listed) return;
-  LogdirRuns runs = ScanNewRuns(**store, *former, options_.limits, &ended_);
-  if (!ended_.cancelled() && !SameEntries(runs, *former))
+  LogdirRuns runs = ScanNewRuns(**store, *former, options_.limits, &stopped_);
+  if (!stopped_.cancelled() && !SameEntries(runs, *former))
     Keep(place, std::move(runs), /*scanned=*/true);
 }
 
@@ -156,7 +156,7 @@ Nanos Catalog::Scan(std::size_t place) {
   }
   const LogdirRunsRef former = RunsOf(place);
   const absl::StatusOr<std::unique_ptr<ObjectStore>> store =
-      logdir.open(StoreLimits{.cancellation = &ended_});
+      logdir.open(StoreLimits{.cancellation = &stopped_});
   if (!store.ok()) {
     LogdirRuns runs = *former;
     runs.problem = MessageOf(store.status());
@@ -171,11 +171,12 @@ Nanos Catalog::Scan(std::size_t place) {
     if (!status.ok())
       LogWarning("the list of runs is kept in memory only", {{"reason", MessageOf(status)}});
   };
-  LogdirRuns runs = ScanLogdir(**store, *former, options_.limits, &ended_, [&](LogdirRuns so_far) {
-    if (clock.MonoNow() - saved > kSaveEvery) save(so_far);
-    Keep(place, std::move(so_far), /*scanned=*/false);
-  });
-  if (ended_.cancelled()) return Nanos{0};
+  LogdirRuns runs =
+      ScanLogdir(**store, *former, options_.limits, &stopped_, [&](LogdirRuns so_far) {
+        if (clock.MonoNow() - saved > kSaveEvery) save(so_far);
+        Keep(place, std::move(so_far), /*scanned=*/false);
+      });
+  if (stopped_.cancelled()) return Nanos{0};
   runs.busy = false;
   const Nanos took = runs.listing;
   if (!SameEntries(runs, *former)) save(runs);

@@ -63,7 +63,7 @@ class Catalog {
   void Keep(std::size_t place, LogdirRuns runs, bool scanned);
 
   const CatalogOptions options_;
-  Cancellation ended_;
+  Cancellation stopped_;
   mutable Mutex mutex_;
   std::vector<Kept> kept_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;  // Last, because they use the other members.

@@ -133,7 +133,7 @@ std::string LowerCase(std::string_view text) {
   return lower;
 }
 
-bool ComesBefore(const RunPlaceInList& a, const RunPlaceInList& b) {
+bool ComesBefore(const RunListKey& a, const RunListKey& b) {
   return std::tie(b.time_ns, b.run, a.logdir) < std::tie(a.time_ns, a.run, b.logdir);
 }
 

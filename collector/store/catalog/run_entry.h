@@ -66,11 +66,11 @@ void MakeSearchable(RunEntry& entry);
 std::string LowerCase(std::string_view text);
 
 // The place of a run in lists: newest first, then by name and logdir.
-struct RunPlaceInList {
+struct RunListKey {
   std::int64_t time_ns = 0;
   std::string_view run{}, logdir{};
 };
 // True if `a` comes before `b`.
-bool ComesBefore(const RunPlaceInList& a, const RunPlaceInList& b);
+bool ComesBefore(const RunListKey& a, const RunListKey& b);
 
 }  // namespace strobe::catalog

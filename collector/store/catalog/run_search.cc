@@ -41,10 +41,10 @@ std::string TokenOf(const FoundRun& found) {
   return StrCat(found.entry->time_ns, "/", found.entry->run, "/", found.logdir);
 }
 
-absl::StatusOr<RunPlaceInList> PlaceOf(std::string_view token) {
+absl::StatusOr<RunListKey> PlaceOf(std::string_view token) {
   const std::size_t first = token.find('/');
   const std::size_t second = first == std::string_view::npos ? first : token.find('/', first + 1);
-  RunPlaceInList place;
+  RunListKey place;
   if (second == std::string_view::npos ||
       std::from_chars(token.data(), token.data() + first, place.time_ns).ptr !=
           token.data() + first)
@@ -54,7 +54,7 @@ absl::StatusOr<RunPlaceInList> PlaceOf(std::string_view token) {
   return place;
 }
 
-RunPlaceInList PlaceIn(const LogdirRuns& runs, const RunEntry& entry) {
+RunListKey PlaceIn(const LogdirRuns& runs, const RunEntry& entry) {
   return {entry.time_ns, entry.run, runs.logdir};
 }
 
@@ -65,7 +65,7 @@ absl::StatusOr<RunAnswer> SearchRuns(std::span<const LogdirRunsRef> logdirs, con
   if (query.text.size() > kMaxQueryBytes)
     return absl::InvalidArgumentError(StrCat("q: give at most ", kMaxQueryBytes, " bytes"));
   const std::vector<std::string> words = WordsOf(query.text);
-  RunPlaceInList after;
+  RunListKey after;
   if (!query.after.empty()) {
     ASSIGN_OR_RETURN(after, PlaceOf(query.after));
   }

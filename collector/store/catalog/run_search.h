@@ -51,7 +51,7 @@ struct FoundRun {
 struct RunAnswer {
   std::vector<FoundRun> runs{};
   std::string next{};                    // For the next page; empty = these were the last runs.
-  std::vector<LogdirRunsRef> logdirs{};  // Those that the asker may see.
+  std::vector<LogdirRunsRef> logdirs{};  // Only what the asker may see.
 };
 
 // InvalidArgument if `after` is not a RunAnswer::next or the text is too long.

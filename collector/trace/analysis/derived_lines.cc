@@ -25,6 +25,16 @@ using xplane::Stat;
 
 // The id of the first derived line, as XLA gives it.
 constexpr std::int64_t kFirstLine = 0xdeadbeef;
+// The lines by their order in XProf, counted from kFirstLine.
+enum class XlaLine {
+  kSteps = 0,
+  kLaunches = 1,
+  kScopes = 2,
+  kFrameworkOps = 3,
+  kModules = 4,
+  kOps = 5,
+  kSourceCode = 7,
+};
 constexpr std::string_view kSteps = "Steps", kLaunches = "Launch Stats",
                            kScopes = "Framework Name Scope";
 
@@ -82,17 +92,18 @@ absl::Status ReadLaunches(const xplane::Space& space, const std::vector<Step>& s
 }
 
 // The stats of an event that become lines.
-enum Told { kModule, kOp, kFrameworkOp, kSource, kTold };
-constexpr std::array<std::string_view, kTold> kStats = {"hlo_module", "hlo_op", "tf_op", "source"};
-constexpr std::array<std::string_view, kTold> kLines = {"XLA Modules", "XLA Ops", "Framework Ops",
-                                                        "Source code"};
+enum DerivedStat { kModule, kOp, kFrameworkOp, kSource, kDerivedStats };
+constexpr std::array<std::string_view, kDerivedStats> kStats = {"hlo_module", "hlo_op", "tf_op",
+                                                                "source"};
+constexpr std::array<std::string_view, kDerivedStats> kLines = {"XLA Modules", "XLA Ops",
+                                                                "Framework Ops", "Source code"};
 
 // An event on a device.
 struct Work {
   std::int64_t begin_ps = 0, end_ps = 0;
   std::optional<std::size_t> step{};
   const Launch* launch = nullptr;  // Set when `step` is.
-  std::array<std::string_view, kTold> told{};
+  std::array<std::string_view, kDerivedStats> stats{};
 };
 
 struct Span {
@@ -124,9 +135,9 @@ absl::StatusOr<std::vector<Work>> ReadWork(const Plane& plane, const Launches& l
   std::vector<Work> all;
   const std::int64_t correlation = plane.StatId("correlation_id");
   const std::uint64_t process = xplane::ProcessOf(plane.name);
-  std::array<std::int64_t, kTold> ids{};
+  std::array<std::int64_t, kDerivedStats> ids{};
   bool any = !launches.empty() && correlation != 0;
-  for (std::size_t i = 0; i < kTold; ++i) {
+  for (std::size_t i = 0; i < kDerivedStats; ++i) {
     ids[i] = plane.StatId(kStats[i]);
     any = any || ids[i] != 0;
   }
@@ -146,9 +157,9 @@ absl::StatusOr<std::vector<Work>> ReadWork(const Plane& plane, const Launches& l
           }
         }
         const auto* text = std::get_if<std::string_view>(&stat.value);
-        for (std::size_t i = 0; i < kTold && text != nullptr; ++i) {
+        for (std::size_t i = 0; i < kDerivedStats && text != nullptr; ++i) {
           if (stat.name_id != ids[i] || text->empty()) continue;
-          work.told[i] = *text;
+          work.stats[i] = *text;
           tells = true;
         }
       }));
@@ -168,7 +179,7 @@ class PlaneDeriver {
   void Derive(const std::vector<Work>& all) {
     std::map<std::size_t, Span> step_spans;
     std::map<std::size_t, std::vector<const Launch*>> launches;
-    std::array<std::vector<Span>, kTold> told;
+    std::array<std::vector<Span>, kDerivedStats> told;
     std::vector<std::vector<Span>> scopes;  // Indexed by depth.
     for (const Work& work : all) {
       if (work.step) {
@@ -177,26 +188,26 @@ class PlaneDeriver {
         span->second.end_ps = std::max(span->second.end_ps, work.end_ps);
         launches[*work.step].push_back(work.launch);
       }
-      for (std::size_t i = 0; i < kTold; ++i) {
-        if (!work.told[i].empty())
-          Extend(i == kFrameworkOp ? OpName(work.told[i]) : work.told[i], work, told[i]);
+      for (std::size_t i = 0; i < kDerivedStats; ++i) {
+        if (!work.stats[i].empty())
+          Extend(i == kFrameworkOp ? OpName(work.stats[i]) : work.stats[i], work, told[i]);
       }
-      if (!work.told[kFrameworkOp].empty()) AddScopes(work, scopes);
+      if (!work.stats[kFrameworkOp].empty()) AddScopes(work, scopes);
     }
     std::vector<Span> steps;
     for (auto& [step, span] : step_spans) {
       span.name = StepName(step);
       steps.push_back(span);
     }
-    Write(0, kSteps, steps);
-    Write(4, kLines[kModule], told[kModule]);
-    Write(5, kLines[kOp], told[kOp]);
+    Write(XlaLine::kSteps, kSteps, steps);
+    Write(XlaLine::kModules, kLines[kModule], told[kModule]);
+    Write(XlaLine::kOps, kLines[kOp], told[kOp]);
     std::vector<Span> nested;
     for (const std::vector<Span>& depth : scopes)
       nested.insert(nested.end(), depth.begin(), depth.end());
-    Write(2, kScopes, nested);
-    Write(3, kLines[kFrameworkOp], told[kFrameworkOp]);
-    Write(7, kLines[kSource], told[kSource]);
+    Write(XlaLine::kScopes, kScopes, nested);
+    Write(XlaLine::kFrameworkOps, kLines[kFrameworkOp], told[kFrameworkOp]);
+    Write(XlaLine::kSourceCode, kLines[kSource], told[kSource]);
     WriteLaunches(launches);
   }
 
@@ -206,7 +217,7 @@ class PlaneDeriver {
   // Summarizes the launches of the work that ran on this plane, by step.
   void WriteLaunches(const std::map<std::size_t, std::vector<const Launch*>>& by_step) {
     if (by_step.empty()) return;
-    builder_.BeginLine(kFirstLine + 1, kLaunches, 0);
+    BeginLine(XlaLine::kLaunches, kLaunches);
     const std::int64_t most = builder_.StatId("max_launch_time_us"),
                        average = builder_.StatId("avg_launch_time_us"),
                        count = builder_.StatId("num_launches");
@@ -236,7 +247,7 @@ class PlaneDeriver {
   // Adds the scopes of the operation's name. Neighbours share a scope if they also share all scopes
   // around it.
   static void AddScopes(const Work& work, std::vector<std::vector<Span>>& scopes) {
-    const std::string_view path = OpName(work.told[kFrameworkOp]);
+    const std::string_view path = OpName(work.stats[kFrameworkOp]);
     std::size_t depth = 0;
     bool shared = true;
     for (std::size_t end = path.find('/'); end != std::string_view::npos && depth < 64;
@@ -256,10 +267,14 @@ class PlaneDeriver {
     }
   }
 
-  void Write(std::int64_t number, std::string_view name, const std::vector<Span>& spans) {
+  void BeginLine(XlaLine line, std::string_view name) {
+    builder_.BeginLine(kFirstLine + static_cast<std::int64_t>(line), name, 0);
+  }
+
+  void Write(XlaLine line, std::string_view name, const std::vector<Span>& spans) {
     if (spans.empty()) return;
     some_ = true;
-    builder_.BeginLine(kFirstLine + number, name, 0);
+    BeginLine(line, name);
     const std::int64_t group = builder_.StatId("group_id");
     for (const Span& span : spans) {
       builder_.AddEvent(builder_.EventId(span.name), span.begin_ps, span.end_ps - span.begin_ps);

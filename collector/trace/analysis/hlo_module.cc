@@ -14,11 +14,36 @@ namespace {
 
 using wire::Reader;
 
+// Numbers of fields in XLA's hlo.proto and xla_data.proto, and in XProf's xplane.proto.
+namespace hlo_proto {
+constexpr std::uint32_t kModule = 1;
+}
+namespace module_proto {
+constexpr std::uint32_t kName = 1, kComputations = 3, kEntryId = 6;
+}
+namespace computation_proto {
+constexpr std::uint32_t kName = 1, kInstructions = 2, kId = 5, kRootId = 6;
+}
+namespace instruction_proto {
+constexpr std::uint32_t kName = 1, kOpcode = 2, kShape = 3, kMetadata = 7, kParameterNumber = 9,
+                        kFusionKind = 11, kCustomCallTarget = 28, kId = 35, kOperandIds = 36,
+                        kCalledIds = 38;
+}
+namespace metadata_proto {
+constexpr std::uint32_t kOpName = 2, kSourceFile = 3, kSourceLine = 4;
+}
+namespace shape_proto {
+constexpr std::uint32_t kElementType = 2, kDimensions = 3, kTupleShapes = 4, kLayout = 5;
+constexpr std::uint32_t kLayoutMinorToMajor = 1;
+}  // namespace shape_proto
+namespace event_metadata_proto {
+constexpr std::uint32_t kStats = 5, kStatId = 1, kStatBytes = 6;
+}
+
 // Ids are unique in a computation. Newer versions of XLA write the computation's id into the upper
 // half, but not everywhere.
 std::uint32_t LocalId(std::int64_t id) { return static_cast<std::uint32_t>(id); }
 
-// HloInstructionProto: 1 name, 2 opcode, 35 id, 36 operand_ids, 38 called_computation_ids.
 struct ReadInstruction {
   HloInstruction instruction{};
   std::int64_t id = 0;
@@ -28,17 +53,18 @@ struct ReadInstruction {
     instruction.bytes = bytes;
     Reader reader(bytes);
     while (reader.Next()) {
-      if (reader.field() == 1) instruction.name = reader.bytes();
-      if (reader.field() == 2) instruction.opcode = reader.bytes();
-      if (reader.field() == 35) id = reader.signed_value();
-      if (reader.field() == 36) RETURN_IF_ERROR(reader.AppendIntegers(operands));
-      if (reader.field() == 38) RETURN_IF_ERROR(reader.AppendIntegers(instruction.calls));
+      if (reader.field() == instruction_proto::kName) instruction.name = reader.bytes();
+      if (reader.field() == instruction_proto::kOpcode) instruction.opcode = reader.bytes();
+      if (reader.field() == instruction_proto::kId) id = reader.signed_value();
+      if (reader.field() == instruction_proto::kOperandIds)
+        RETURN_IF_ERROR(reader.AppendIntegers(operands));
+      if (reader.field() == instruction_proto::kCalledIds)
+        RETURN_IF_ERROR(reader.AppendIntegers(instruction.calls));
     }
     return reader.status();
   }
 };
 
-// HloComputationProto: 1 name, 2 instructions, 5 id, 6 root_id.
 absl::StatusOr<HloComputation> ReadComputation(std::string_view bytes, std::size_t& instructions) {
   HloComputation computation;
   std::int64_t root = 0;
@@ -46,10 +72,10 @@ absl::StatusOr<HloComputation> ReadComputation(std::string_view bytes, std::size
   std::vector<std::vector<std::int64_t>> operands;
   Reader reader(bytes);
   while (reader.Next()) {
-    if (reader.field() == 1) computation.name = reader.bytes();
-    if (reader.field() == 5) computation.id = reader.signed_value();
-    if (reader.field() == 6) root = reader.signed_value();
-    if (reader.field() != 2 || !reader.is_bytes()) continue;
+    if (reader.field() == computation_proto::kName) computation.name = reader.bytes();
+    if (reader.field() == computation_proto::kId) computation.id = reader.signed_value();
+    if (reader.field() == computation_proto::kRootId) root = reader.signed_value();
+    if (reader.field() != computation_proto::kInstructions || !reader.is_bytes()) continue;
     if (++instructions > HloModule::kMaxInstructions)
       return absl::OutOfRangeError(StrCat("the module has more than ", HloModule::kMaxInstructions,
                                           " instructions, the most that can be shown"));
@@ -95,7 +121,6 @@ std::string Join(const std::vector<std::int64_t>& numbers) {
 
 constexpr std::size_t kMaxShape = 400;  // Bytes; tuples can have thousands of parts.
 
-// ShapeProto: 2 element_type, 3 dimensions, 4 tuple_shapes, 5 layout {1 minor_to_major}.
 void AppendShape(std::string_view bytes, int depth, std::string& text) {
   constexpr int kMaxDepth = 8;
   std::int64_t type = 0;
@@ -104,17 +129,18 @@ void AppendShape(std::string_view bytes, int depth, std::string& text) {
   bool tuple = false;
   Reader reader(bytes);
   while (reader.Next() && text.size() + parts.size() < kMaxShape) {
-    if (reader.field() == 2) type = reader.signed_value();
-    if (reader.field() == 3) reader.AppendIntegers(dimensions).IgnoreError();
-    if (reader.field() == 4 && depth < kMaxDepth) {
+    if (reader.field() == shape_proto::kElementType) type = reader.signed_value();
+    if (reader.field() == shape_proto::kDimensions) reader.AppendIntegers(dimensions).IgnoreError();
+    if (reader.field() == shape_proto::kTupleShapes && depth < kMaxDepth) {
       if (tuple) parts += ", ";
       tuple = true;
       AppendShape(reader.bytes(), depth + 1, parts);
     }
-    if (reader.field() != 5) continue;
+    if (reader.field() != shape_proto::kLayout) continue;
     Reader layout(reader.bytes());
     while (layout.Next()) {
-      if (layout.field() == 1) layout.AppendIntegers(order).IgnoreError();
+      if (layout.field() == shape_proto::kLayoutMinorToMajor)
+        layout.AppendIntegers(order).IgnoreError();
     }
   }
   if (tuple || type == 13) {
@@ -134,17 +160,17 @@ std::string_view Field(std::string_view bytes, std::uint32_t number) {
   return {};
 }
 
-// XEventMetadata's stats (field 5) hold the proto as bytes (XStat: 1 name, 6 bytes).
+// XEventMetadata's stats hold the proto as bytes.
 std::string_view ProtoOf(const xplane::EventName& kind, std::int64_t stat_id) {
   Reader reader(kind.bytes);
   while (reader.Next()) {
-    if (reader.field() != 5 || !reader.is_bytes()) continue;
+    if (reader.field() != event_metadata_proto::kStats || !reader.is_bytes()) continue;
     std::int64_t id = 0;
     std::string_view bytes;
     Reader stat(reader.bytes());
     while (stat.Next()) {
-      if (stat.field() == 1) id = stat.signed_value();
-      if (stat.field() == 6) bytes = stat.bytes();
+      if (stat.field() == event_metadata_proto::kStatId) id = stat.signed_value();
+      if (stat.field() == event_metadata_proto::kStatBytes) bytes = stat.bytes();
     }
     if (id == stat_id && !bytes.empty()) return bytes;
   }
@@ -164,18 +190,17 @@ std::vector<std::vector<std::uint32_t>> HloComputation::Users() const {
   return users;
 }
 
-// HloProto: 1 hlo_module. HloModuleProto: 1 name, 3 computations, 6 entry_computation_id.
 absl::StatusOr<HloModule> HloModule::Read(std::string_view bytes) {
   HloModule module;
   std::size_t instructions = 0;
   Reader proto(bytes);
   while (proto.Next()) {
-    if (proto.field() != 1 || !proto.is_bytes()) continue;
+    if (proto.field() != hlo_proto::kModule || !proto.is_bytes()) continue;
     Reader reader(proto.bytes());
     while (reader.Next()) {
-      if (reader.field() == 1) module.name = reader.bytes();
-      if (reader.field() == 6) module.entry = reader.signed_value();
-      if (reader.field() != 3 || !reader.is_bytes()) continue;
+      if (reader.field() == module_proto::kName) module.name = reader.bytes();
+      if (reader.field() == module_proto::kEntryId) module.entry = reader.signed_value();
+      if (reader.field() != module_proto::kComputations || !reader.is_bytes()) continue;
       ASSIGN_OR_RETURN(HloComputation computation, ReadComputation(reader.bytes(), instructions));
       module.computations.push_back(std::move(computation));
     }
@@ -186,21 +211,21 @@ absl::StatusOr<HloModule> HloModule::Read(std::string_view bytes) {
   return module;
 }
 
-absl::StatusOr<HloModule::Place> HloModule::Root() const {
+absl::StatusOr<HloModule::InstructionRef> HloModule::Root() const {
   for (std::uint32_t c = 0; c < computations.size(); ++c) {
     if (computations[c].id == entry && !computations[c].instructions.empty())
-      return Place{c, computations[c].root};
+      return InstructionRef{c, computations[c].root};
   }
   return absl::NotFoundError(
       StrCat("the module ", name.substr(0, 200), " has no entry computation"));
 }
 
-absl::StatusOr<HloModule::Place> HloModule::Find(std::string_view instruction) const {
+absl::StatusOr<HloModule::InstructionRef> HloModule::Find(std::string_view instruction) const {
   if (instruction.starts_with('%')) instruction.remove_prefix(1);
   for (std::uint32_t c = 0; c < computations.size(); ++c) {
     const std::vector<HloInstruction>& all = computations[c].instructions;
     for (std::uint32_t i = 0; i < all.size(); ++i) {
-      if (all[i].name == instruction) return Place{c, i};
+      if (all[i].name == instruction) return InstructionRef{c, i};
     }
   }
   return absl::NotFoundError(StrCat("the module ", name.substr(0, 200), " has no instruction ",
@@ -213,8 +238,8 @@ const HloComputation* HloModule::Computation(std::int64_t id) const {
   return found == computations.end() ? nullptr : &*found;
 }
 
-// HloInstructionProto: 3 shape, 9 parameter_number, 11 fusion_kind, 28 custom_call_target.
-std::string HloText(const HloModule& module, const HloModule::Place& place, std::size_t max_bytes) {
+std::string HloText(const HloModule& module, const HloModule::InstructionRef& place,
+                    std::size_t max_bytes) {
   const HloComputation& computation = module.computations[place.computation];
   const HloInstruction& instruction = computation.instructions[place.instruction];
   std::string text =
@@ -233,37 +258,37 @@ std::string HloText(const HloModule& module, const HloModule::Place& place, std:
     std::int64_t number = 0;
     Reader reader(instruction.bytes);
     while (reader.Next()) {
-      if (reader.field() == 9) number = reader.signed_value();
+      if (reader.field() == instruction_proto::kParameterNumber) number = reader.signed_value();
     }
     text += StrCat(number);
   }
   text += ")";
-  if (const auto kind = Field(instruction.bytes, 11); !kind.empty())
+  if (const auto kind = Field(instruction.bytes, instruction_proto::kFusionKind); !kind.empty())
     text += StrCat(", kind=", kind.substr(0, 100));
   for (const std::int64_t id : instruction.calls) {
     const HloComputation* called = module.Computation(id);
     if (called != nullptr && text.size() < max_bytes) text += StrCat(", calls=%", called->name);
   }
-  if (const auto target = Field(instruction.bytes, 28); !target.empty())
+  if (const auto target = Field(instruction.bytes, instruction_proto::kCustomCallTarget);
+      !target.empty())
     text += StrCat(", custom_call_target=\"", target.substr(0, 200), "\"");
   return text;
 }
 
 std::string HloShape(const HloInstruction& instruction) {
   std::string text;
-  AppendShape(Field(instruction.bytes, 3), 0, text);
+  AppendShape(Field(instruction.bytes, instruction_proto::kShape), 0, text);
   return text.size() > kMaxShape ? text.substr(0, kMaxShape) + "..." : text;
 }
 
-// HloInstructionProto: 7 metadata. OpMetadata: 2 op_name, 3 source_file, 4 source_line.
 HloOrigin OriginOf(const HloInstruction& instruction) {
   HloOrigin origin;
   std::int64_t line = 0;
-  Reader reader(Field(instruction.bytes, 7));
+  Reader reader(Field(instruction.bytes, instruction_proto::kMetadata));
   while (reader.Next()) {
-    if (reader.field() == 2) origin.op = reader.bytes();
-    if (reader.field() == 3) origin.source = reader.bytes();
-    if (reader.field() == 4) line = reader.signed_value();
+    if (reader.field() == metadata_proto::kOpName) origin.op = reader.bytes();
+    if (reader.field() == metadata_proto::kSourceFile) origin.source = reader.bytes();
+    if (reader.field() == metadata_proto::kSourceLine) line = reader.signed_value();
   }
   if (!origin.source.empty() && line > 0) origin.source += StrCat(":", line);
   return origin;

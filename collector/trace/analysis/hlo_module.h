@@ -46,18 +46,19 @@ struct HloModule {
   static absl::StatusOr<HloModule> Read(std::string_view bytes);
   static constexpr std::size_t kMaxInstructions = 1'000'000;
 
-  struct Place {
+  struct InstructionRef {
     std::uint32_t computation = 0, instruction = 0;
   };
   // NotFound when the module has no instruction of that name.
-  absl::StatusOr<Place> Find(std::string_view instruction) const;
+  absl::StatusOr<InstructionRef> Find(std::string_view instruction) const;
   // The instruction that gives the module's result. NotFound when the entry computation is missing.
-  absl::StatusOr<Place> Root() const;
+  absl::StatusOr<InstructionRef> Root() const;
   const HloComputation* Computation(std::int64_t id) const;
 };
 
 // The instruction in HLO's text form, with its shape and operands, at most about `max_bytes` long.
-std::string HloText(const HloModule& module, const HloModule::Place& place, std::size_t max_bytes);
+std::string HloText(const HloModule& module, const HloModule::InstructionRef& place,
+                    std::size_t max_bytes);
 // "f32[200,200]{1,0}".
 std::string HloShape(const HloInstruction& instruction);
 // What the framework says of the instruction: its operation, and the line of source code; both may

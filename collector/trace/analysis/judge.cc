@@ -40,7 +40,7 @@ const std::string* FindDamage(const xplane::TraceSummary& trace) {
 }
 
 // The window's length, for messages about missing events: often it was too short for a step.
-std::string WindowWords(const Asked& asked) {
+std::string WindowWords(const Requested& asked) {
   if (!asked.window) return "";
   if (asked.window->duration == Nanos{0}) return "; recording was ended before its window began";
   return StrCat(" in a window of ", FormatDuration(asked.window->duration));
@@ -48,7 +48,7 @@ std::string WindowWords(const Asked& asked) {
 
 }  // namespace
 
-Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked) {
+Judgement JudgeTrace(const xplane::TraceSummary& trace, const Requested& asked) {
   const std::string gap = asked.window ? CoverageGap(trace, *asked.window) : "";
   const bool covers = gap.empty();
   const auto judged = [covers](Outcome outcome, std::string message) {

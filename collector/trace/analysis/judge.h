@@ -19,13 +19,13 @@ struct Window {
 
 struct Judgement {
   Outcome outcome = Outcome::kUnknown;
-  std::string message;  // Details for people; empty when the outcome is Ok.
+  std::string message;  // Human-readable details; empty when the outcome is Ok.
   bool covers_window =
       false;  // Recording lasted for the whole window; true when no window is known.
 };
 
 // What the capture asked for, as far as it is known.
-struct Asked {
+struct Requested {
   std::optional<Window> window{};  // nullopt: not known, so that any times are accepted.
   // The job is known to use an accelerator, and the capture asked for device tracing.
   bool expects_device = false;
@@ -35,6 +35,6 @@ struct Asked {
 
 // Several causes may apply. The one that explains most is returned: missing permission, then
 // missing events, then a late or short recording, then dropped events.
-Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked);
+Judgement JudgeTrace(const xplane::TraceSummary& trace, const Requested& asked);
 
 }  // namespace strobe::analysis

@@ -23,7 +23,10 @@ Step StepOf(std::string_view name, std::int64_t number, const xplane::Line& line
     origin = line.timestamp_ns > 0 ? std::numeric_limits<std::int64_t>::max()
                                    : -std::numeric_limits<std::int64_t>::max();
   const std::int64_t begin = AddSaturated(origin, event.offset_ps);
-  return {name, number, begin, AddSaturated(begin, std::max<std::int64_t>(event.duration_ps, 0))};
+  return {.name = name,
+          .number = number,
+          .begin_ps = begin,
+          .end_ps = AddSaturated(begin, std::max<std::int64_t>(event.duration_ps, 0))};
 }
 
 std::map<std::int64_t, Recorded> ByNumber(std::span<const Step> steps, std::string_view name,
@@ -75,7 +78,11 @@ std::optional<StepRun> LongestRun(std::span<const Step> steps, std::string_view 
   for (const auto& [number, recorded] : numbers) {
     if (recorded.times < processes) continue;
     if (!run || number != run->last + 1)
-      run = StepRun{name, number, number, recorded.begin_ps, recorded.end_ps};
+      run = StepRun{.name = name,
+                    .first = number,
+                    .last = number,
+                    .begin_ps = recorded.begin_ps,
+                    .end_ps = recorded.end_ps};
     run->last = number;
     run->end_ps = recorded.end_ps;
     if (!longest || run->last - run->first > longest->last - longest->first ||

@@ -23,7 +23,7 @@ std::string_view TextOf(const xplane::Stat& stat) {
 
 // What the sidecar wrote into the trace's Strobe plane.
 struct Stamp {
-  Asked asked{};
+  Requested requested{};
   Judgement judged{};  // kUnknown when the plane has no outcome.
   // How the job fared; 0 where nothing was measured.
   std::int64_t memory_percent = 0, step_before_ns = 0, step_during_ns = 0;
@@ -42,9 +42,9 @@ absl::StatusOr<Stamp> ReadStamp(const xplane::Space& space) {
     const std::string_view name = plane->NameOf(stat);
     if (name == "instant_ns") instant = stat.Integer();
     if (name == "duration_ns") duration = stat.Integer();
-    if (name == "expects_device") stamp.asked.expects_device = stat.Integer() == 1;
+    if (name == "expects_device") stamp.requested.expects_device = stat.Integer() == 1;
     if (name == "tracers_host")
-      stamp.asked.host_level = static_cast<std::uint32_t>(stat.Integer().value_or(0));
+      stamp.requested.host_level = static_cast<std::uint32_t>(stat.Integer().value_or(0));
     if (name == "outcome") stamp.judged.outcome = OutcomeOfName(TextOf(stat));
     if (name == "message") stamp.judged.message = std::string(TextOf(stat));
     if (name == "steps_asked") stamp.steps_asked = stat.Integer().value_or(0);
@@ -56,7 +56,8 @@ absl::StatusOr<Stamp> ReadStamp(const xplane::Space& space) {
     if (name == "job_step_before_ns") stamp.step_before_ns = stat.Integer().value_or(0);
     if (name == "job_step_during_ns") stamp.step_during_ns = stat.Integer().value_or(0);
   }));
-  if (instant && duration) stamp.asked.window = Window{FromUnixNanos(*instant), Nanos{*duration}};
+  if (instant && duration)
+    stamp.requested.window = Window{FromUnixNanos(*instant), Nanos{*duration}};
   return stamp;
 }
 
@@ -143,15 +144,15 @@ absl::StatusOr<Verdict> JudgeSpace(const xplane::Space& space, const std::vector
                                    bool expects_device) {
   ASSIGN_OR_RETURN(const TraceSummary trace, xplane::Summarize(space));
   ASSIGN_OR_RETURN(Stamp stamp, ReadStamp(space));
-  stamp.asked.expects_device = stamp.asked.expects_device || expects_device;
-  Verdict verdict{.judgement = JudgeTrace(trace, stamp.asked)};
+  stamp.requested.expects_device = stamp.requested.expects_device || expects_device;
+  Verdict verdict{.judgement = JudgeTrace(trace, stamp.requested)};
   // The sidecar knew more than the trace shows, for example that a program died.
   if (stamp.judged.outcome != Outcome::kUnknown && stamp.judged.outcome != Outcome::kOk) {
     verdict.judgement.outcome = stamp.judged.outcome;
     verdict.judgement.message = stamp.judged.message;
     verdict.evidence.emplace_back("this is the judgement of the sidecar that recorded it");
   }
-  AddTimes(trace, stamp.asked.window, verdict.evidence);
+  AddTimes(trace, stamp.requested.window, verdict.evidence);
   AddPlanes(trace, verdict.evidence);
   AddSteps(steps, verdict.evidence);
   AddCompleteSteps(stamp, verdict.evidence);

@@ -13,7 +13,7 @@ namespace strobe::analysis {
 
 struct Verdict {
   Judgement judgement{};
-  std::vector<std::string> evidence{};  // Facts for people, one phrase each.
+  std::vector<std::string> evidence{};  // Human-readable facts, one phrase each.
 };
 
 // `steps` are those that FindSteps found in `space`. A trace that Strobe captured tells in its

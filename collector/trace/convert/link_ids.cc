@@ -74,7 +74,8 @@ class LinkIdMaker {
         space_, trace_,
         [&](const xplane::Event& event, std::int64_t begin_ps, std::uint64_t id, bool incoming) {
           if (std::ranges::binary_search(made_.shared_, id))
-            ends.push_back({id, begin_ps, event.bytes.data(), incoming});
+            ends.push_back(
+                {.id = id, .begin_ps = begin_ps, .at = event.bytes.data(), .incoming = incoming});
         }));
     std::ranges::sort(ends, {}, [](const SharedEnd& end) {
       return std::tuple(end.id, end.incoming, end.begin_ps, end.at);
@@ -131,8 +132,8 @@ class LinkIdMaker {
     const auto link = [&](const SharedEnd& from, const SharedEnd& to) {
       if (from.at == to.at) return;
       const std::uint64_t id = IdOf(from.id, ++number);
-      made_.ends_.push_back({from.at, id, false});
-      made_.ends_.push_back({to.at, id, true});
+      made_.ends_.push_back({.at = from.at, .id = id});
+      made_.ends_.push_back({.at = to.at, .id = id, .incoming = true});
     };
     if (outs.empty() || ins.empty()) return true;
     if (ins.size() == 1 && middle.empty()) {

@@ -46,7 +46,7 @@ class LinkIds {
   friend class LinkIdMaker;
 
   std::vector<std::uint64_t> shared_{};  // The ids of several arrows, sorted.
-  std::vector<End> ends_{};              // Those arrows' ends, by event, with ids of their own.
+  std::vector<End> ends_{};  // The ends of these arrows, by event, with ids of their own.
 };
 
 }  // namespace strobe::convert

@@ -47,9 +47,16 @@ constexpr std::array<std::string_view, 4> kHloContainers = {"while", "call", "co
 
 // Kernels that talk with other devices, besides those whose name begins with "nccl", by a part of
 // their name.
-constexpr std::array<std::string_view, 10> kPeerKernels = {
-    "ncclDevKernel", "ncclKernel",          "ncclSymDevKernel", "rccl",        "nvshmem",
-    "multimem_",     "cross_device_reduce", "shot_all_reduce",  "mscclKernel", "oneccl"};
+constexpr std::array<std::string_view, 13> kPeerKernels = {
+    "ncclDevKernel",    "ncclKernel",          "ncclSymDevKernel", "rccl",        "nvshmem",
+    "multimem_",        "cross_device_reduce", "shot_all_reduce",  "mscclKernel", "oneccl",
+    "allreduce_fusion", "deep_ep::",           "userbuffers_"};
+
+// Names of host events that are collectives begin with one of these.
+constexpr std::array<std::string_view, 5> kHostCollectives = {
+    "gloo:", "mpi:", "ucc:", "oneccl_bindings_for_pytorch::", "torch_ccl::"};
+// Operators that exchange data through memory that processes share, such as "_C::shm_allreduce".
+constexpr std::string_view kSharedMemoryOperator = "::shm_";
 
 constexpr std::array<std::string_view, 14> kInputNames = {
     "input",      "input_pipeline", "data_loading", "data loading", "dataloader",
@@ -157,7 +164,8 @@ WorkClass ClassifyByStats(const xplane::Plane& plane, const xplane::Line& line,
 }
 
 WorkKind ClassifyHostEvent(std::string_view name) {
-  if (name.starts_with("gloo:") || name.starts_with("mpi:") || name.starts_with("ucc:"))
+  if (BeginsWithOneOf(kHostCollectives, name)) return WorkKind::kCommunication;
+  if (Contains(name, kSharedMemoryOperator) && CollectiveKindOf(name) != CollectiveKind::kOther)
     return WorkKind::kCommunication;
   if (name.starts_with("enumerate(DataLoader)") || name.starts_with("enumerate(DataPipe)") ||
       name.starts_with("IteratorGetNext") || name.starts_with("MultiDeviceIteratorGetNext"))

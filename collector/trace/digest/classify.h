@@ -23,7 +23,7 @@ struct WorkClass {
 // an HLO instruction, such as "all-reduce.1", so that it tells the opcode.
 WorkClass ClassifyDeviceWork(std::string_view name, std::string_view category, bool is_hlo);
 
-// The same for an event whose name tells neither copies nor communication: by what its line holds,
+// Classifies an event whose name tells neither copies nor communication, by what its line holds,
 // its stats, and the category that its profiler gave it.
 WorkClass ClassifyByStats(const xplane::Plane& plane, const xplane::Line& line,
                           const xplane::Event& event);

@@ -76,8 +76,8 @@ CollectiveStats::CollectiveStats(const xplane::Plane& plane) : plane_(plane) {
   for (std::size_t i = 0; i < kStats; ++i) ids_[i] = plane.StatId(kCollectiveStats[i]);
 }
 
-absl::StatusOr<CollectiveStats::Told> CollectiveStats::Read(std::string_view event) const {
-  Told told;
+absl::StatusOr<CollectiveStats::Values> CollectiveStats::Read(std::string_view event) const {
+  Values told;
   std::uint64_t elements = 0;
   std::string_view dtype;
   const auto wanted = [&](std::int64_t id) {
@@ -128,7 +128,8 @@ absl::StatusOr<CollectiveStats::Told> CollectiveStats::Read(std::string_view eve
   return told;
 }
 
-std::uint32_t Collectives::CommunicatorOf(std::string_view hlo, const CollectiveStats::Told& told) {
+std::uint32_t Collectives::CommunicatorOf(std::string_view hlo,
+                                          const CollectiveStats::Values& told) {
   const std::string_view groups = GroupsOf(hlo);
   std::string key = StrCat(told.group, "\n", told.description, "\n", told.ranks, "\n", groups);
   const auto found = communicator_numbers_.find(key);
@@ -149,7 +150,8 @@ std::uint32_t Collectives::CommunicatorOf(std::string_view hlo, const Collective
 }
 
 void Collectives::Add(std::string_view name, std::string_view hlo, const WorkClass& work,
-                      const CollectiveStats::Told& told, std::uint32_t device, const Times& times) {
+                      const CollectiveStats::Values& told, std::uint32_t device,
+                      const Times& times) {
   if (all_.size() == kMaxCollectives) {
     ++left_out_;
     return;

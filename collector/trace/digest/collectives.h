@@ -35,7 +35,7 @@ class CollectiveStats {
  public:
   explicit CollectiveStats(const xplane::Plane& plane);
 
-  struct Told {
+  struct Values {
     std::string_view group{}, description{}, ranks{}, hlo_op{};
     std::string_view long_name{};  // The text of the HLO instruction, if the event has it.
     std::uint32_t size = 0;
@@ -43,7 +43,7 @@ class CollectiveStats {
     std::int64_t sequence = -1;
     std::string_view name{};  // PyTorch's name of the collective.
   };
-  absl::StatusOr<Told> Read(std::string_view event) const;
+  absl::StatusOr<Values> Read(std::string_view event) const;
 
  private:
   enum Stat {
@@ -74,7 +74,7 @@ class Collectives {
   // Adds an event that is communication. `hlo` is the text of its HLO instruction if that is known.
   // The two events of an asynchronous operation of XLA become one collective.
   void Add(std::string_view name, std::string_view hlo, const WorkClass& work,
-           const CollectiveStats::Told& told, std::uint32_t device, const Times& times);
+           const CollectiveStats::Values& told, std::uint32_t device, const Times& times);
   // Moves all into the digest, sorted and numbered. Call it once.
   void Finish(Digest& digest) &&;
 
@@ -83,7 +83,7 @@ class Collectives {
     std::uint32_t communicator = 0, name = 0;
     std::int64_t begin_ps = 0;
   };
-  std::uint32_t CommunicatorOf(std::string_view hlo, const CollectiveStats::Told& told);
+  std::uint32_t CommunicatorOf(std::string_view hlo, const CollectiveStats::Values& told);
 
   Names& names_;
   std::vector<DigestCommunicator> communicators_{};

@@ -179,7 +179,7 @@ class Digester {
     if (!host_.work().empty()) {
       DigestDevice device;
       const TimeSweep sweep = ReadHostWork(host_.work(), plan, device);
-      AddDevice(plan, sweep, std::move(device), true);
+      AddDevice(plan, sweep, std::move(device), /*counts_in_means=*/true);
       digest_.knows.host_device = true;
     }
     digest_.knows.device_untold = !AnyDeviceWorks(space_) && TellsOfDevice(space_);
@@ -271,7 +271,7 @@ class Digester {
         kMaxDigestOps, [&](std::string_view name) { return gathered_.names.Find(name); });
     if (gathered_.ops.size() > digest_.ops.size())
       digest_.cuts.ops += gathered_.ops.size() - digest_.ops.size();
-    digest_.cuts.ops += gathered_.ops.others();
+    digest_.cuts.ops += gathered_.ops.uncounted();
     std::move(gathered_.collectives).Finish(digest_);
     digest_.names = std::move(gathered_.names).Take();
   }

@@ -109,7 +109,7 @@ class DeviceReader {
   Gathered& gathered_;
   DigestDevice& device_;
   EventKinds kinds_, scopes_;
-  EventKind told_{};  // That of the newest event which told its own.
+  EventKind newest_own_{};  // That of the newest event which told its own.
   // Events of one name may tell different categories: in JSON, programs share the names.
   std::map<std::pair<std::int64_t, std::string_view>, EventKind> by_category_{};
   const CollectiveStats stats_;
@@ -192,7 +192,7 @@ EventKind DeviceReader::MakeKind(const xplane::EventName* name, const Line& line
   kind.events_tell = !told && (flops_id_ != 0 || bytes_id_ != 0 || category_id_ != 0);
   const std::string_view shown = name == nullptr ? std::string_view("?") : name->shown();
   if (!lines_.coarse() && !lines_.is_hlo() &&
-      ClassifyDeviceWork(shown, category, false).kind == WorkKind::kCompute)
+      ClassifyDeviceWork(shown, category, /*is_hlo=*/false).kind == WorkKind::kCompute)
     kind.by_stats = ClassifyByStats(plane_, line, first);
   Classify(shown, category, kind);
   return kind;
@@ -221,19 +221,19 @@ const EventKind& DeviceReader::AsEventTells(const EventKind& kind, const xplane:
     if (stat.name_id == bytes_id_) bytes_accessed = NaturalOf(plane_, stat);
   });
   if (category.empty() && flops == 0 && bytes_accessed == 0) return kind;
-  told_ = kind;
+  newest_own_ = kind;
   if (!category.empty()) {
     const auto [found, added] = by_category_.try_emplace({event.name_id, category}, kind);
     if (added)
       Classify(kind.name == nullptr ? std::string_view("?") : kind.name->shown(), category,
                found->second);
-    told_ = found->second;
+    newest_own_ = found->second;
   }
-  if (!told_.work.contains_others) {
-    told_.flops = flops;
-    told_.bytes_accessed = bytes_accessed;
+  if (!newest_own_.work.contains_others) {
+    newest_own_.flops = flops;
+    newest_own_.bytes_accessed = bytes_accessed;
   }
-  return told_;
+  return newest_own_;
 }
 
 absl::Status DeviceReader::Count(const xplane::Event& event, const EventKind& kind,
@@ -269,7 +269,7 @@ absl::Status DeviceReader::Count(const xplane::Event& event, const EventKind& ki
     work.phase = WorkClass::kWhole;
   else if (work.phase != WorkClass::kWhole && lines_.has_async())
     return absl::OkStatus();  // The other line shows all of it.
-  ASSIGN_OR_RETURN(const CollectiveStats::Told told, stats_.Read(event.bytes));
+  ASSIGN_OR_RETURN(const CollectiveStats::Values told, stats_.Read(event.bytes));
   if (kind.name == nullptr) return absl::OkStatus();
   const std::string_view hlo = told.long_name.empty() ? kind.name->name : told.long_name;
   gathered_.collectives.Add(kind.name->shown(), hlo, work, told, number_, times);

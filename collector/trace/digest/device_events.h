@@ -16,7 +16,7 @@ absl::StatusOr<TimeSweep> ReadDevice(const xplane::Plane& plane, std::uint32_t n
                                      Gathered& gathered, const SweepPlan& plan,
                                      DigestDevice& device);
 
-// The same for the work of runtimes that compute on the host.
+// Like ReadDevice, for the work of runtimes that compute on the host.
 TimeSweep ReadHostWork(const std::vector<std::vector<HostWork>>& lines, const SweepPlan& plan,
                        DigestDevice& device);
 

@@ -17,8 +17,8 @@ constexpr std::array<std::string_view, 9> kOtherLines = {
     "Steps",       "Framework Ops", "Source code",       "Source Code",     "Launch Stats",
     "XLA TraceMe", kModulesLine,    "Sparse Core Steps", kSparseModulesLine};
 
-// "Stream #7(Compute)" is work. "Stream #7 gpu_user_annotation", as collector/trace/kineto names it, is
-// not.
+// "Stream #7(Compute)" is work. "Stream #7 gpu_user_annotation", as collector/trace/kineto names
+// it, is not.
 LineRole RoleOfStream(std::string_view name) {
   if (!name.starts_with(kStreamLine)) return LineRole::kNone;
   name.remove_prefix(kStreamLine.size());

@@ -102,7 +102,7 @@ struct DigestCommunicator {
   // of XLA; empty if the trace does not tell.
   std::string name{};
   std::uint32_t size = 0;              // The number of ranks; 0 = not told.
-  std::vector<std::uint32_t> ranks{};  // Those of this worker's group; empty = not told.
+  std::vector<std::uint32_t> ranks{};  // This worker's group; empty = not told.
 
   bool operator==(const DigestCommunicator&) const = default;
 };

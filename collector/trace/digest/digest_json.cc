@@ -8,7 +8,7 @@ namespace {
 using DigestJson = nlohmann::ordered_json;
 
 // 0 means that the trace does not tell.
-DigestJson ToldOrNull(std::uint64_t number) {
+DigestJson NonZeroOrNull(std::uint64_t number) {
   return number == 0 ? DigestJson(nullptr) : DigestJson(number);
 }
 
@@ -35,10 +35,10 @@ DigestJson DevicesJson(const Digest& digest) {
                        {"lastNs", device.last_ns},
                        {"time", TimeJson(device.time)},
                        {"coarse", device.coarse},
-                       {"flops", ToldOrNull(device.flops)},
-                       {"bytesAccessed", ToldOrNull(device.bytes_accessed)},
-                       {"peakFlopsPerSecond", ToldOrNull(device.peak_flops)},
-                       {"peakBytesPerSecond", ToldOrNull(device.peak_bytes)},
+                       {"flops", NonZeroOrNull(device.flops)},
+                       {"bytesAccessed", NonZeroOrNull(device.bytes_accessed)},
+                       {"peakFlopsPerSecond", NonZeroOrNull(device.peak_flops)},
+                       {"peakBytesPerSecond", NonZeroOrNull(device.peak_bytes)},
                        {"peakMemoryBytes", KnownOrNull(device.peak_memory_bytes)},
                        {"memoryBytes", KnownOrNull(device.memory_bytes)}});
   }
@@ -51,7 +51,7 @@ DigestJson CollectivesJson(const Digest& digest) {
     DigestJson json = {{"name", digest.names[collective.name]},   {"kind", NameOf(collective.kind)},
                        {"communicator", collective.communicator}, {"ordinal", collective.ordinal},
                        {"beginNs", collective.begin_ns},          {"endNs", collective.end_ns},
-                       {"bytes", ToldOrNull(collective.bytes)}};
+                       {"bytes", NonZeroOrNull(collective.bytes)}};
     if (collective.device != kNoDevice) json["device"] = collective.device;
     if (collective.sequence >= 0) json["sequence"] = collective.sequence;
     collectives.push_back(std::move(json));
@@ -72,8 +72,8 @@ DigestJson OpsJson(const Digest& digest) {
                    {"selfNs", op.self_ns},
                    {"p50Ns", quantile(op.p50_ns)},
                    {"p99Ns", quantile(op.p99_ns)},
-                   {"flops", ToldOrNull(op.flops)},
-                   {"bytesAccessed", ToldOrNull(op.bytes_accessed)}});
+                   {"flops", NonZeroOrNull(op.flops)},
+                   {"bytesAccessed", NonZeroOrNull(op.bytes_accessed)}});
   }
   return ops;
 }
@@ -154,7 +154,7 @@ DigestJson DigestToJson(const Digest& digest) {
   DigestJson communicators = DigestJson::array();
   for (const DigestCommunicator& communicator : digest.communicators) {
     communicators.push_back({{"name", communicator.name},
-                             {"size", ToldOrNull(communicator.size)},
+                             {"size", NonZeroOrNull(communicator.size)},
                              {"ranks", communicator.ranks}});
   }
   return {{"worker", digest.worker},

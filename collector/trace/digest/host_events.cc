@@ -146,7 +146,7 @@ bool HostEvents::Count(const xplane::Event& event, const EventKind& kind, const 
 
 void HostEvents::AddStep(std::string_view loop, std::int64_t number, const Times& times) {
   if (steps_.size() < kMaxSteps)
-    steps_.push_back({loop, number, times, lines_});
+    steps_.push_back({.loop = loop, .number = number, .times = times, .line = lines_});
   else
     ++steps_left_out_;
 }

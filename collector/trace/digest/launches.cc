@@ -27,7 +27,7 @@ void LaunchRun::Cursor::EnterBlock() {
   const Block& block = run_->blocks_[block_];
   left_ = std::min(kBlockLaunches, run_->size_ - block_ * kBlockLaunches);
   launch_ = block.first;
-  others_ = wire::VarintReader(std::string_view(run_->packed_).substr(block.at));
+  rest_ = wire::VarintReader(std::string_view(run_->packed_).substr(block.at));
 }
 
 void LaunchRun::Cursor::Next() {
@@ -35,8 +35,8 @@ void LaunchRun::Cursor::Next() {
     ++block_;
     return EnterBlock();
   }
-  launch_.key += others_.Next();
-  launch_.begin_ps += wire::UnZigZag(others_.Next());
+  launch_.key += rest_.Next();
+  launch_.begin_ps += wire::UnZigZag(rest_.Next());
 }
 
 std::optional<Launch> LaunchRun::Find(const Launch& wanted) const {

@@ -38,7 +38,7 @@ class LaunchRun {
 
     const LaunchRun* run_;
     std::size_t block_, left_ = 0;  // `left_`: the launches of the block from this one on.
-    wire::VarintReader others_{std::string_view()};
+    wire::VarintReader rest_{std::string_view()};
     Launch launch_{};
   };
 

@@ -32,7 +32,7 @@ class Nesting {
 
 template <typename Change>
 void Nesting::Add(std::int64_t begin, std::int64_t end, std::uint32_t op, const Change& change) {
-  Kept event{begin, end, end - begin, op, kNoParent};
+  Kept event{.begin = begin, .end = end, .inside = end - begin, .op = op, .parent = kNoParent};
   change(op, end - begin);
   // Earlier events that lie inside this one. What they had taken from another event is given back.
   while (!kept_.empty() && kept_.back().begin >= begin && kept_.back().end <= end) {

@@ -9,7 +9,7 @@ std::uint32_t OpSums::Find(std::string_view name, WorkKind kind) {
   const auto found = numbers_.find({name, kind});
   if (found != numbers_.end()) return found->second;
   if (sums_.size() >= kMaxOps) {
-    ++others_;
+    ++uncounted_;
     name = "(others)";
     const auto others = numbers_.find({name, kind});
     if (others != numbers_.end()) return others->second;

@@ -42,7 +42,7 @@ class OpSums {
   // names is filled in by `name`.
   template <typename Name>
   std::vector<DigestOp> Top(std::size_t most, const Name& name) const;
-  std::uint64_t others() const { return others_; }
+  std::uint64_t uncounted() const { return uncounted_; }
   std::size_t size() const { return sums_.size(); }
 
  private:
@@ -63,7 +63,7 @@ class OpSums {
   std::unordered_map<Key, std::uint32_t, Hash> numbers_{};
   // Two tables, because the host is read first and may fill its own.
   Durations host_durations_{}, device_durations_{};
-  std::uint64_t others_ = 0;  // Names that are counted together.
+  std::uint64_t uncounted_ = 0;  // Names that are counted together.
 };
 
 template <typename Name>

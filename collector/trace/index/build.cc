@@ -70,7 +70,13 @@ class Builder {
     names_.push_back(std::make_unique<NameIds>(plane, texts_));
     for (const xplane::Line& line : plane.lines) {
       if (line.events == 0) continue;
-      lines_.push_back({&plane, &line, names_.back().get(), &source, index, derived, spill_.get()});
+      lines_.push_back({.plane = &plane,
+                        .line = &line,
+                        .names = names_.back().get(),
+                        .source = &source,
+                        .plane_index = index,
+                        .derived = derived,
+                        .spill = spill_.get()});
       texts_.Id(line.name);
     }
   }

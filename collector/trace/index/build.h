@@ -41,8 +41,8 @@ absl::Status BuildIndex(std::string_view trace, const xplane::Space& space,
 // Identifies a trace by its size and a hash of up to 64 pieces of it. This is cheap for any size,
 // and tells two captures apart, because the times of their events differ everywhere.
 Source SourceOf(std::string_view trace);
-// The same for a trace that is expensive to read. `identity` names it and its version; besides,
-// only the first and the last piece are read. As SourceOf(trace) if `identity` is empty.
+// Like SourceOf(trace), for a trace that is expensive to read. `identity` names it and its version;
+// besides, only the first and the last piece are read. As SourceOf(trace) if `identity` is empty.
 Source SourceOf(std::string_view trace, std::string_view identity);
 
 }  // namespace strobe::index

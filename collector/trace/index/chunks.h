@@ -44,15 +44,15 @@ class Chunk {
 
 class Chunks {
  public:
-  static constexpr std::size_t kRoom = 64;
+  static constexpr std::size_t kMaxRecord = 64;
 
   Chunks() = default;
   // With `spill`, which may be null, full chunks are in its file.
   explicit Chunks(Spill* spill) : spill_(spill) {}
 
   // Where to write a record of at most kRoom bytes. A record never spans two chunks.
-  char* Room() {
-    if (static_cast<std::size_t>(end_ - at_) < kRoom) AddChunk();
+  char* WriteSpace() {
+    if (static_cast<std::size_t>(end_ - at_) < kMaxRecord) AddChunk();
     return at_;
   }
   // The record that was written there ends before `end`.

@@ -110,7 +110,7 @@ struct Level {
 struct Block {
   std::int64_t begin_ps = 0, end_ps = 0;  // The first begin and the latest end.
   std::uint64_t data = 0;                 // Offset in kEventData.
-  std::uint64_t place = 0;                // Offset of the first event's bytes in the trace.
+  std::uint64_t offset = 0;               // Offset of the first event's bytes in the trace.
   std::uint64_t names = 0;  // Bit (name % 64) of every event, so that a search can skip blocks.
   float busy_ps = 0, longest_ps = 0;  // The sum of all durations, and the longest one.
   std::uint32_t name = 0;             // The longest event's name.

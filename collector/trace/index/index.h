@@ -21,8 +21,8 @@ inline constexpr std::int64_t kMaxEntryPs = std::int64_t{1} << 61;
 // An event as the index keeps it.
 struct Entry {
   std::int64_t begin_ps = 0, duration_ps = 0;
-  std::uint32_t name = 0;   // A text's number.
-  std::uint64_t place = 0;  // The offset of its bytes in the trace.
+  std::uint32_t name = 0;    // A text's number.
+  std::uint64_t offset = 0;  // The offset of its bytes in the trace.
 
   // Unsigned, because signed overflow, which a hostile file could cause, is undefined.
   std::int64_t end_ps() const {
@@ -73,7 +73,7 @@ class Index {
   void ForEachEntry(const Block& block, const Visit& visit) const {
     wire::VarintReader reader(
         event_data_.substr(std::min<std::uint64_t>(block.data, event_data_.size())));
-    Entry entry{.place = block.place};
+    Entry entry{.offset = block.offset};
     auto begin = static_cast<std::uint64_t>(block.begin_ps);
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(block.events, kBlockEvents); ++i) {
       begin += reader.Next();
@@ -81,7 +81,7 @@ class Index {
       entry.duration_ps = static_cast<std::int64_t>(
           std::min(reader.Next(), static_cast<std::uint64_t>(kMaxEntryPs)));
       entry.name = static_cast<std::uint32_t>(reader.Next());
-      entry.place += static_cast<std::uint64_t>(wire::UnZigZag(reader.Next()));
+      entry.offset += static_cast<std::uint64_t>(wire::UnZigZag(reader.Next()));
       visit(entry);
     }
   }

@@ -19,7 +19,10 @@ bool SameEvent(const LinkEnd& a, const LinkEnd& b) {
 
 void AddLink(const LinkEnd& from, const LinkEnd& to, std::vector<Link>& links) {
   if (SameEvent(from, to)) return;
-  links.push_back({from.track, from.ordinal, to.track & ~LinkEnd::kIncoming, to.ordinal});
+  links.push_back({.track = from.track,
+                   .ordinal = from.ordinal,
+                   .other_track = to.track & ~LinkEnd::kIncoming,
+                   .other_ordinal = to.ordinal});
 }
 
 struct TimedEnd {
@@ -91,7 +94,7 @@ class LinkEncoder {
       other_ = 0;
     }
     ++lists_.blocks.back().links;
-    char* at = lists_.data.Room();
+    char* at = lists_.data.WriteSpace();
     wire::PutVarint(link.ordinal - ordinal_, at);
     wire::PutVarint(link.other_track, at);
     wire::PutVarint(wire::ZigZag(link.other_ordinal - other_), at);
@@ -122,7 +125,7 @@ class PackedLinks {
   PackedLinks(const std::vector<Link>& links, Spill* spill) : bytes_(spill) {
     Link last;
     for (const Link& link : links) {
-      char* at = bytes_.Room();
+      char* at = bytes_.WriteSpace();
       wire::PutVarint(link.track - last.track, at);
       wire::PutVarint(link.track == last.track ? link.ordinal - last.ordinal : link.ordinal, at);
       wire::PutVarint(link.other_track, at);
@@ -200,7 +203,7 @@ LinkLists Merge(std::vector<PackedLinks> runs, std::uint32_t tracks, Spill* spil
 
 void PackedEnds::Add(const LinkEnd& end) {
   Part& part = parts_[parts_.size() == 1 ? 0 : PartOf(end.id)];
-  char* at = part.bytes.Room();
+  char* at = part.bytes.WriteSpace();
   wire::PutVarint(wire::ZigZag(static_cast<std::int64_t>(end.id - part.last.id)), at);
   const std::uint64_t track = end.track & ~LinkEnd::kIncoming;
   wire::PutVarint(track << 1 | (end.incoming() ? 1 : 0), at);

@@ -10,12 +10,13 @@ void TrackWriter::Add(std::int64_t begin_ps, std::int64_t end_ps, std::uint32_t 
                       std::uint64_t place) {
   if (events_ % kBlockEvents == 0) {
     // Differences begin anew, because each block is decoded by itself.
-    blocks.push_back({.begin_ps = begin_ps, .end_ps = end_ps, .data = data.size(), .place = place});
+    blocks.push_back(
+        {.begin_ps = begin_ps, .end_ps = end_ps, .data = data.size(), .offset = place});
     last_begin_ = begin_ps;
     last_place_ = place;
   }
   const std::int64_t duration = end_ps - begin_ps;
-  char* at = data.Room();
+  char* at = data.WriteSpace();
   // Unsigned, because a hostile trace may have events further apart than 63 bits can tell.
   wire::PutVarint(static_cast<std::uint64_t>(begin_ps) - static_cast<std::uint64_t>(last_begin_),
                   at);

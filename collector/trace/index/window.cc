@@ -47,8 +47,12 @@ class Slots {
     const std::uint32_t others = now_.count - (alone ? 1 : 0);
     if (others > 0) {
       const float busy = (now_.busy_ps - (alone ? now_.longest_ps : 0)) / static_cast<float>(step);
-      items_.push_back({from, AddSaturated(from, step), now_.name, others, now_.ordinal,
-                        std::clamp(busy, 0.0f, 1.0f)});
+      items_.push_back({.begin_ps = from,
+                        .end_ps = AddSaturated(from, step),
+                        .name = now_.name,
+                        .count = others,
+                        .ordinal = now_.ordinal,
+                        .busy = std::clamp(busy, 0.0f, 1.0f)});
     }
     if (alone) AddOne(longest);
   }
@@ -60,7 +64,12 @@ class Slots {
     // so that its exact length is looked up.
     if (length >> std::min(level_ + 22, 62u) > 0)
       entry = index_.EntryAt(track_, now_.ordinal).value_or(entry);
-    items_.push_back({entry.begin_ps, entry.end_ps(), now_.name, 1, now_.ordinal, 1});
+    items_.push_back({.begin_ps = entry.begin_ps,
+                      .end_ps = entry.end_ps(),
+                      .name = now_.name,
+                      .count = 1,
+                      .ordinal = now_.ordinal,
+                      .busy = 1});
   }
 
   const Index& index_;
@@ -134,8 +143,12 @@ void ReachingInto(const Index& index, const Track& track, std::int64_t at_ps,
   index.ForEachEntry(track, index.FirstReaching(track, at_ps), index.FirstFrom(track, at_ps),
                      [&](std::uint64_t ordinal, const Entry& entry) {
                        if (entry.end_ps() > at_ps)
-                         items.push_back({entry.begin_ps, entry.end_ps(), entry.name, 1,
-                                          static_cast<std::uint32_t>(ordinal), 1});
+                         items.push_back({.begin_ps = entry.begin_ps,
+                                          .end_ps = entry.end_ps(),
+                                          .name = entry.name,
+                                          .count = 1,
+                                          .ordinal = static_cast<std::uint32_t>(ordinal),
+                                          .busy = 1});
                      });
 }
 
@@ -170,7 +183,8 @@ std::vector<Sample> LookAtValues(const Index& index, const Track& track, const W
   const auto add = [&](std::int64_t at, const Range& range, double last, std::uint32_t count) {
     if (!slot || *slot != at >> window.level) {
       slot = at >> window.level;
-      samples.push_back({at, range.least, range.most, last, count});
+      samples.push_back(
+          {.at_ps = at, .least = range.least, .most = range.most, .last = last, .count = count});
       return;
     }
     Sample& sample = samples.back();

@@ -15,7 +15,7 @@ bool LeadsFromLaunch(const TraceEvent& event) {
 
 // The newer way of writing arrows: the events themselves name both ends.
 void TracePlanes::AddBoundFlow(const TraceEvent& event, Line& line) {
-  if (event.others.empty()) return;
+  if (event.other_members.empty()) return;
   const JsonValue* id = event.Other("bind_id");
   if (id == nullptr) return;
   const auto is = [&](std::string_view key) {

@@ -37,7 +37,7 @@ class ByteChunks {
   void ForEach(const Visit& visit) const {
     for (const Chunk& chunk : chunks_) visit(std::string_view(chunk.bytes.get(), chunk.size));
   }
-  // The same, and frees each piece afterwards.
+  // Like ForEach, and frees each piece afterwards.
   template <typename Visit>
   void Drain(const Visit& visit) {
     for (Chunk& chunk : chunks_) {

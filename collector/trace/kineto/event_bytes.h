@@ -11,13 +11,13 @@ class EventBytes {
  public:
   void Begin(std::int64_t name_id, std::int64_t offset_ps) {
     size_ = 0;
-    char* at = Room(kMaxStat);
+    char* at = Reserve(kMaxStat);
     Put(1 << 3, static_cast<std::uint64_t>(name_id), at);
     Put(2 << 3, static_cast<std::uint64_t>(offset_ps), at);
     End(at);
   }
   void AddDuration(std::int64_t ps) {
-    char* at = Room(kMaxStat);
+    char* at = Reserve(kMaxStat);
     Put(3 << 3, static_cast<std::uint64_t>(ps), at);
     End(at);
   }
@@ -29,7 +29,7 @@ class EventBytes {
     AddNumber(stat, 7 << 3, static_cast<std::uint64_t>(ref));
   }
   void AddDouble(std::int64_t stat, double value) {
-    char* at = Room(kMaxStat);
+    char* at = Reserve(kMaxStat);
     char* const length = BeginStat(stat, at);
     *at++ = 2 << 3 | 1;
     std::memcpy(at, &value, sizeof value);
@@ -37,7 +37,7 @@ class EventBytes {
     EndStat(length, at);
   }
   void AddText(std::int64_t stat, std::string_view text) {
-    char* at = Room(2 * kMaxStat + text.size());
+    char* at = Reserve(2 * kMaxStat + text.size());
     char head[2 * 11];
     char* end = head;
     Put(1 << 3, static_cast<std::uint64_t>(stat), end);
@@ -51,7 +51,7 @@ class EventBytes {
 
   // Adds fields that are encoded already.
   void AddEncoded(std::string_view fields) {
-    char* const at = Room(fields.size() + 1);
+    char* const at = Reserve(fields.size() + 1);
     std::memcpy(at, fields.data(), fields.size());
     size_ += fields.size();
   }
@@ -69,7 +69,7 @@ class EventBytes {
   // at most 11 bytes each.
   static constexpr std::size_t kMaxStat = 32;
 
-  char* Room(std::size_t bytes) {
+  char* Reserve(std::size_t bytes) {
     if (buffer_.size() < size_ + bytes) buffer_.resize((size_ + bytes) * 2);
     return buffer_.data() + size_;
   }
@@ -94,7 +94,7 @@ class EventBytes {
     End(at);
   }
   void AddNumber(std::int64_t stat, char tag, std::uint64_t value) {
-    char* at = Room(kMaxStat);
+    char* at = Reserve(kMaxStat);
     char* const length = BeginStat(stat, at);
     Put(tag, value, at);
     EndStat(length, at);

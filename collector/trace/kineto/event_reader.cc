@@ -140,7 +140,7 @@ bool EventReader::ReadField(ondemand::field& field) {
   }
   Member member;
   if (!ReadMember(field, member)) return false;
-  if (!SetField(member)) event_.others.push_back(member);
+  if (!SetField(member)) event_.other_members.push_back(member);
   return true;
 }
 

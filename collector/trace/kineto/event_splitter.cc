@@ -25,9 +25,11 @@ bool BeginsAsEvent(std::string_view bytes) {
 
 }  // namespace
 
-EventSplitter::EventSplitter() : scan_(kPadding), end_(kPadding), offset_(0 - kPadding) { Room(); }
+EventSplitter::EventSplitter() : scan_(kPadding), end_(kPadding), offset_(0 - kPadding) {
+  WriteSpace();
+}
 
-std::span<char> EventSplitter::Room() {
+std::span<char> EventSplitter::WriteSpace() {
   events_.clear();
   // What is still needed: the event that has not ended, or else what was not looked at.
   const std::size_t keep = event_begin_ == kNone ? scan_ : event_begin_;
@@ -52,7 +54,7 @@ std::span<char> EventSplitter::Room() {
 }
 
 void EventSplitter::EndInput() {
-  Room();  // Space behind the end, so that the last block is whole.
+  WriteSpace();  // Space behind the end, so that the last block is whole.
   std::memset(buffer_.get() + end_, ' ', kPadding);
   input_ended_ = true;
 }

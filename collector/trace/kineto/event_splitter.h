@@ -26,7 +26,7 @@ class EventSplitter {
   // file is damaged there.
   struct Extent {
     std::uint32_t begin = 0, end = 0;
-    std::uint64_t stray_brackets = 0;  // Those before it.
+    std::uint64_t stray_brackets = 0;  // Brackets before the event.
   };
   // What could not be read: pieces of the file, each an event or more, and the first one's place.
   struct Damage {
@@ -36,7 +36,7 @@ class EventSplitter {
   EventSplitter();
 
   // The place for the next bytes of the file, never empty. Invalidates events().
-  std::span<char> Room();
+  std::span<char> WriteSpace();
   void Commit(std::size_t bytes) { end_ += bytes; }
   // There are no more bytes.
   void EndInput();

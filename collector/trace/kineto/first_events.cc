@@ -16,7 +16,7 @@ void FirstEvents::Keep(const TraceEvent& event) {
   for (std::string_view* text : {&kept.name, &kept.category, &kept.pid, &kept.tid, &kept.ts.text,
                                  &kept.dur.text, &kept.id.text})
     keep(*text);
-  for (std::vector<Member>* members : {&kept.args, &kept.others}) {
+  for (std::vector<Member>* members : {&kept.args, &kept.other_members}) {
     for (Member& member : *members) {
       keep(member.key);
       keep(member.value.text);

@@ -213,7 +213,7 @@ class OwnerFinder {
   }
 
   Parts parts_ = nullptr;  // By which the processes have different labels; null: by none.
-  std::vector<const Group*> hosts_, devices_;  // Those with correlation ids.
+  std::vector<const Group*> hosts_, devices_;  // With correlation ids only.
 };
 
 }  // namespace

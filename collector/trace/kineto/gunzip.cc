@@ -26,8 +26,8 @@ class Gunzip::Stream {
   z_stream z_{};
   bool usable_ = false;
   std::vector<char> input_;
-  bool known_ = false, compressed_ = false;  // Were the first bytes looked at?
-  bool input_ended_ = false, ended_ = false, damaged_ = false;
+  bool looked_ = false, compressed_ = false;  // Were the first bytes looked at?
+  bool input_ended_ = false, finished_ = false, damaged_ = false;
   bool in_member_ = false;  // A gzip file may be several ones, one after the other.
 };
 
@@ -38,14 +38,14 @@ bool Gunzip::damaged() const { return stream_->damaged_; }
 
 absl::StatusOr<std::size_t> Gunzip::Read(std::span<char> room) {
   Stream& s = *stream_;
-  if (!s.known_) {
+  if (!s.looked_) {
     std::size_t size = 0;
     while (size < 2) {
       ASSIGN_OR_RETURN(const std::size_t bytes, source_(std::span(s.input_).subspan(size)));
       if (bytes == 0) break;
       size += bytes;
     }
-    s.known_ = true;
+    s.looked_ = true;
     s.compressed_ = size >= 2 && s.input_[0] == '\x1f' && s.input_[1] == '\x8b';
     s.z_.next_in = reinterpret_cast<Bytef*>(s.input_.data());
     s.z_.avail_in = static_cast<uInt>(size);
@@ -64,7 +64,7 @@ absl::StatusOr<std::size_t> Gunzip::Inflate(std::span<char> room) {
   Stream& s = *stream_;
   s.z_.next_out = reinterpret_cast<Bytef*>(room.data());
   s.z_.avail_out = static_cast<uInt>(room.size());
-  while (!s.ended_ && s.z_.avail_out == room.size()) {
+  while (!s.finished_ && s.z_.avail_out == room.size()) {
     if (s.z_.avail_in == 0 && !s.input_ended_) {
       ASSIGN_OR_RETURN(const std::size_t bytes, source_(std::span(s.input_)));
       s.input_ended_ = bytes == 0;
@@ -72,7 +72,7 @@ absl::StatusOr<std::size_t> Gunzip::Inflate(std::span<char> room) {
       s.z_.avail_in = static_cast<uInt>(bytes);
     }
     if (s.z_.avail_in == 0) {
-      s.ended_ = true;
+      s.finished_ = true;
       s.damaged_ = s.damaged_ || s.in_member_;
       break;
     }
@@ -86,9 +86,9 @@ absl::StatusOr<std::size_t> Gunzip::Inflate(std::span<char> room) {
     const int result = inflate(&s.z_, Z_NO_FLUSH);
     if (result == Z_STREAM_END) {
       s.in_member_ = false;
-      s.ended_ = inflateReset(&s.z_) != Z_OK;
+      s.finished_ = inflateReset(&s.z_) != Z_OK;
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
-      s.ended_ = s.damaged_ = true;
+      s.finished_ = s.damaged_ = true;
     }
   }
   return room.size() - s.z_.avail_out;

@@ -25,7 +25,7 @@ bool IsLocal(std::string_view id2) {
 // to all processes, so that an event may end in another one.
 std::string AsyncKey(const TraceEvent& event) {
   std::string key = StrCat(event.category, "\n", event.id.text);
-  for (const Member& member : event.others) {
+  for (const Member& member : event.other_members) {
     if (member.key == "id2" || member.key == "scope")
       key += StrCat("\n", member.key, "\n", member.value.text);
     if (member.key == "id2" && IsLocal(member.value.text)) key += StrCat("\n", event.pid);
@@ -202,7 +202,11 @@ void TracePlanes::Join(const Mark& mark, std::string_view key, std::string_view 
   if (!usual_.Has(mark.at_ps)) return;  // It is counted with all events of other times.
   const bool on_thread = IsOnThread(mark.phase);
   if (Begins(mark.phase)) {
-    OpenSpan span{std::string(body), mark.at_ps, mark.name_id, mark.name_hash, mark.line};
+    OpenSpan span{.stats = std::string(body),
+                  .begin_ps = mark.at_ps,
+                  .name_id = mark.name_id,
+                  .name_hash = mark.name_hash,
+                  .line = mark.line};
     const std::size_t cost = body.size() + key.size() + sizeof span + 128;
     if (open_bytes_ + cost > kMaxOpenBytes) {
       span.unfinished = true;

@@ -91,7 +91,7 @@ std::optional<std::int64_t> BaseNanos(const FileMembers& members, std::int64_t o
 }  // namespace
 
 SpaceWriter::SpaceWriter(TracePlanes& planes, const FileMembers& members, const ReadReport& report,
-                         const KnownWindow& known)
+                         const RecordedWindow& known)
     : source_(planes) {
   const std::int64_t begin = planes.begin_ps();
   zero_ps_ = begin - (begin % 1000 + 1000) % 1000;
@@ -114,7 +114,7 @@ SpaceWriter::SpaceWriter(TracePlanes& planes, const FileMembers& members, const 
   std::int64_t id = 1;
   for (auto& [name, plane] : planes_) {
     plane.id = id++;
-    Place(name, plane);
+    Arrange(name, plane);
     size_ += Head(kPlanes, plane.size).size() + plane.size;
   }
   AddEnvironment(members, report, known);
@@ -188,7 +188,7 @@ std::int64_t SpaceWriter::SortIndex(const Line& line) const {
 }
 
 // Decides names, ids and order of a plane's lines, and computes its size.
-void SpaceWriter::Place(std::string_view name, Plane& plane) {
+void SpaceWriter::Arrange(std::string_view name, Plane& plane) {
   plane.names = &plane.groups.front()->names;
   for (Group* group : plane.groups) {
     if (&group->names != plane.names) plane.names->Take(group->names);
@@ -235,7 +235,7 @@ void SpaceWriter::Place(std::string_view name, Plane& plane) {
 
 // Adds the plane with the trace's times and everything about the file as a whole.
 void SpaceWriter::AddEnvironment(const FileMembers& members, const ReadReport& report,
-                                 const KnownWindow& known) {
+                                 const RecordedWindow& known) {
   xplane::PlaneBuilder plane(xplane::kTaskEnvironmentPlane);
   if (const auto base = BaseNanos(members, source_.origin_us()); base && report.spans > 0) {
     // Unsigned arithmetic, because a hostile file may contain any number.

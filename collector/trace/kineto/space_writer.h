@@ -24,7 +24,7 @@ using FileMembers = std::vector<std::pair<std::string, std::string>>;
 
 // When the profiler really recorded, on the wall clock, if its process noted that; 0 = not known.
 // PyTorch's file has only a window that includes the time which stopping takes.
-struct KnownWindow {
+struct RecordedWindow {
   std::int64_t began_ns = 0, ended_ns = 0;
 };
 
@@ -32,7 +32,7 @@ class SpaceWriter {
  public:
   // The planes must be finished.
   SpaceWriter(TracePlanes& planes, const FileMembers& members, const ReadReport& report,
-              const KnownWindow& known);
+              const RecordedWindow& known);
 
   std::uint64_t size() const { return size_; }
   // Call it once. Frees the events as they are written.
@@ -60,9 +60,9 @@ class SpaceWriter {
   // Whether a GPU of this number has a stream of this number.
   bool HasStream(std::string_view pid, std::string_view tid) const;
   std::int64_t SortIndex(const Line& line) const;
-  void Place(std::string_view name, Plane& plane);
+  void Arrange(std::string_view name, Plane& plane);
   void AddEnvironment(const FileMembers& members, const ReadReport& report,
-                      const KnownWindow& known);
+                      const RecordedWindow& known);
 
   TracePlanes& source_;
   std::int64_t zero_ps_ = 0;  // The trace's begin, a whole number of nanoseconds.

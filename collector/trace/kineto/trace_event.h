@@ -27,7 +27,7 @@ struct TraceEvent {
   std::string_view name{}, category{}, pid{}, tid{};
   JsonValue ts{}, dur{}, id{};
   std::vector<Member> args{};
-  std::vector<Member> others{};  // Members of the event that have no field here.
+  std::vector<Member> other_members{};  // Members of the event that have no field here.
 
   void Clear() {
     phase = 0;

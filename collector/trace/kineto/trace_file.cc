@@ -29,7 +29,7 @@ class TraceFileReader {
   absl::Status Read(const Source& source) {
     Gunzip input(source);
     for (;;) {
-      ASSIGN_OR_RETURN(const std::size_t bytes, input.Read(splitter_.Room()));
+      ASSIGN_OR_RETURN(const std::size_t bytes, input.Read(splitter_.WriteSpace()));
       report_.bytes += bytes;
       if (bytes == 0) splitter_.EndInput();
       splitter_.Commit(bytes);
@@ -47,7 +47,7 @@ class TraceFileReader {
       return absl::DataLossError("the file has no traceEvents: it is no trace in Chrome's format");
     return absl::OkStatus();
   }
-  SpaceWriter Writer(const KnownWindow& known) {
+  SpaceWriter Writer(const RecordedWindow& known) {
     return SpaceWriter(planes_, members_, report_, known);
   }
 
@@ -147,7 +147,7 @@ absl::Status ConvertTraceFile(const Source& source, const Sink& sink, ReadReport
 }
 
 absl::StatusOr<std::string> ReadTraceFile(const Source& source, ReadReport& report,
-                                          const KnownWindow& known) {
+                                          const RecordedWindow& known) {
   TraceFileReader reader(report);
   RETURN_IF_ERROR(reader.Read(source));
   SpaceWriter writer = reader.Writer(known);

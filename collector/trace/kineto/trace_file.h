@@ -25,8 +25,8 @@ bool IsTraceFileName(std::string_view name);
 // those of source and sink. `report` is complete also when there was an error.
 absl::Status ConvertTraceFile(const Source& source, const Sink& sink, ReadReport& report);
 
-// The same, with the XSpace in memory. `known` is what the recorded process said.
+// Like ConvertTraceFile, with the XSpace in memory. `known` is what the recorded process said.
 absl::StatusOr<std::string> ReadTraceFile(const Source& source, ReadReport& report,
-                                          const KnownWindow& known = {});
+                                          const RecordedWindow& known = {});
 
 }  // namespace strobe::kineto

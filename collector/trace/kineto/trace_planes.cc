@@ -125,7 +125,7 @@ void TracePlanes::AddHead(const TraceEvent& event, const Line& line) {
 
 void TracePlanes::AddMembers(const TraceEvent& event, Line& line) {
   PlaneNames& names = line.group->names;
-  for (const Member& member : event.others) {
+  for (const Member& member : event.other_members) {
     if (member.key != "bp" && member.key != "flow_in" && member.key != "flow_out")
       AddStat(member, names, bytes_);
   }
@@ -149,7 +149,7 @@ void TracePlanes::AddStats(const TraceEvent& event, EventKind kind, Line& line) 
   const bool is_operator = event.category == "cpu_op" || event.category == "Operator";
   if (const auto flops = is_operator ? FlopsOf(event) : std::nullopt)
     bytes_.AddUint(names.UseStat(flops_id_), *flops);
-  if (!event.others.empty() || event.id.present()) AddMembers(event, line);
+  if (!event.other_members.empty() || event.id.present()) AddMembers(event, line);
 }
 
 // Adds the id that a launch and its work share to the event in `bytes_`.

@@ -153,7 +153,7 @@ class TracePlanes {
   ByteChunks marks_;  // Each is followed by its key and its body.
   bool marks_in_order_ = true;
   std::int64_t async_mark_ps_ = Line::kNever;  // The time of the newest one.
-  FlowEnds flow_ends_;                         // Those that followed no event which they belong to.
+  FlowEnds flow_ends_;                         // Ends that followed no event which they belong to.
   std::unordered_map<std::string, std::vector<OpenSpan>> async_;  // See AsyncKey.
   std::size_t open_bytes_ = 0;
 };

@@ -36,7 +36,7 @@ std::vector<std::optional<LastArrival>> LastArrivals(const Job& job, const JobSt
 // How often one worker came last, over all steps.
 struct WorkerArrivals {
   std::size_t calls = 0;          // Collectives with at least two members.
-  std::size_t decided = 0;        // Those of which it is known who arrived last.
+  std::size_t decided = 0;        // Collectives of which it is known who arrived last.
   std::size_t last = 0;           // How often it is known to have arrived last.
   std::int64_t waited_ns = 0;     // How long it waited for others.
   std::int64_t made_wait_ns = 0;  // How long others waited where it is known to have been last.

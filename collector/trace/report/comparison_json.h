@@ -7,7 +7,7 @@
 namespace strobe {
 
 // All of the comparison, with at most `max_ops` operations. Times are in ns.
-// docs/reference/report-json.md describes the shape.
+// docs/reference/tables.md describes the shape.
 nlohmann::ordered_json ComparisonToJson(const report::RunComparison& comparison,
                                         std::size_t max_ops);
 

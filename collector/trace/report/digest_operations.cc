@@ -250,7 +250,10 @@ class DigestMerger::Merged {
       const bool ambiguous = key.size > 0 && orders[i].shift.size() > key.size;
       if (ambiguous) ambiguous_.insert(key.name);
       if (!key.waits) transfers_.insert(key.name);
-      keys.push_back({key.communicator, key.name, key.waits && !ambiguous, key.rooted});
+      keys.push_back({.communicator = key.communicator,
+                      .name = key.name,
+                      .joined = key.waits && !ambiguous,
+                      .rooted = key.rooted});
     }
     AddStepOperations(calls_, keys, orders, job, counts_);
     calls_.clear();

@@ -18,7 +18,7 @@ struct Excess {
 // Returns one for each worker of the job, empty if it cannot be compared with another worker.
 std::vector<Excess> ComputeExcess(const Job& job);
 
-// The same for stages: the median own time of a stage's workers above the median of the other
+// For stages: the median own time of a stage's workers above the median of the other
 // stages. Empty for a job without stages.
 std::vector<Excess> ComputeStageExcess(const Job& job);
 

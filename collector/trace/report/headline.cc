@@ -24,7 +24,7 @@ std::string HowOften(const Late& late) {
   return late.persistent ? "" : StrCat(", in ", late.late_steps, " of ", late.steps, " steps");
 }
 
-std::string Others(std::size_t count) {
+std::string OtherWorkers(std::size_t count) {
   return count == 1 ? "the other" : StrCat(count, " others");
 }
 
@@ -53,7 +53,7 @@ std::string OfWorkers(const Job& job, const StragglerReport& report) {
     if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
   }
   return StrCat(NamesOf(job, report.stragglers), one ? " holds up " : " hold up ",
-                Others(report.workers - report.stragglers.size()), " by ",
+                OtherWorkers(report.workers - report.stragglers.size()), " by ",
                 TimeText(report.held_up.ns), " a step (", PercentText(report.held_up.share), ")",
                 one ? HowOften(first.late) : "", ": ", Join(causes, ", "));
 }
@@ -62,9 +62,9 @@ std::string OfStage(const StragglerReport& report) {
   const LongStage& stage = report.long_stages.front();
   return StrCat("stage ", stage.late.who, " (", stage.workers.size(),
                 stage.workers.size() == 1 ? " worker) holds up " : " workers) holds up ",
-                Others(report.workers - stage.workers.size()), " by ", TimeText(stage.held_up.ns),
-                " a step (", PercentText(stage.held_up.share), ")", HowOften(stage.late), ": ",
-                CausesOf(stage.late));
+                OtherWorkers(report.workers - stage.workers.size()), " by ",
+                TimeText(stage.held_up.ns), " a step (", PercentText(stage.held_up.share), ")",
+                HowOften(stage.late), ": ", CausesOf(stage.late));
 }
 
 std::string OfUndecided(const Job& job, const StragglerReport& report) {

@@ -38,12 +38,12 @@ class Finder {
     }
     std::sort(result.late.begin(), result.late.end(),
               [](const Late& a, const Late& b) { return a.ns > b.ns; });
-    result.smallest_ns = std::max(Threshold(usual_error_, UsualDegrees()), SmallestTold());
+    result.smallest_ns = std::max(Threshold(usual_error_, UsualDegrees()), SmallestReported());
     return result;
   }
 
  private:
-  double SmallestTold() const { return kMinShare * step_ns_; }
+  double SmallestReported() const { return kMinShare * step_ns_; }
   // Returns the chance of a false alarm for one worker and one of the three tests.
   double Chance() const { return kFalseAlarm / 3 / static_cast<double>(compared_.size()); }
 
@@ -82,7 +82,7 @@ class Finder {
     for (const std::uint32_t who : compared_) {
       const auto& steps = excess_[who].total;
       const double noise = compared_.size() < kSomeWorkers ? NoiseBelow(steps) : step_noise_;
-      late_step_ns_[who] = std::max(kLateStep * noise, SmallestTold());
+      late_step_ns_[who] = std::max(kLateStep * noise, SmallestReported());
       late_steps_[who] = static_cast<std::size_t>(std::count_if(
           steps.begin(), steps.end(), [&](double ns) { return ns > late_step_ns_[who]; }));
       if (typically[who]) continue;
@@ -110,7 +110,7 @@ class Finder {
 
   bool LateInTypicalStep(std::uint32_t who) const {
     const TrimmedMean& mean = typical_[who];
-    return mean.kept >= 2 && mean.mean > SmallestTold() &&
+    return mean.kept >= 2 && mean.mean > SmallestReported() &&
            mean.mean > Threshold(mean.error, Degrees(static_cast<double>(mean.kept)));
   }
 
@@ -123,13 +123,14 @@ class Finder {
     const auto degrees = static_cast<double>(excess_[who].total.size() - 1);
     // half_width is that of a 95 % interval.
     const double error = spread.half_width / StudentQuantile(0.025, degrees);
-    return spread.mean > SmallestTold() && spread.mean > error * StudentQuantile(Chance(), degrees);
+    return spread.mean > SmallestReported() &&
+           spread.mean > error * StudentQuantile(Chance(), degrees);
   }
 
   // Late steps come by chance too, but not always on the same worker.
   bool LateNowAndThen(std::uint32_t who) const {
     const std::size_t hits = late_steps_[who], trials = excess_[who].total.size();
-    if (hits < kMinLateSteps || Mean(excess_[who].total) < SmallestTold()) return false;
+    if (hits < kMinLateSteps || Mean(excess_[who].total) < SmallestReported()) return false;
     const double rate = static_cast<double>(all_late_steps_ - hits + 1) /
                         static_cast<double>(all_steps_ - trials + 1);
     return BinomialTail(hits, trials, rate) < Chance();

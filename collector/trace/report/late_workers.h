@@ -22,7 +22,7 @@ struct Late {
   std::uint32_t who = 0;  // A worker or a stage.
   double ns = 0;          // Mean own time of a step above the others' median.
   double error_ns = 0;    // Half-width of its 95 % interval.
-  double late_ns = 0;     // The same for the steps in which it is late.
+  double late_ns = 0;     // Like `ns`, for the steps in which it is late.
   std::size_t steps = 0, late_steps = 0;
   // Late in the typical step; otherwise only now and then.
   bool persistent = true;

@@ -177,8 +177,8 @@ class OpComparer {
     change.after_calls = after.calls;
     change.before_workers = before.workers;
     change.after_workers = after.workers;
-    const Typical from = Known(before, before_errors_.Of(change.kind));
-    Typical to = Known(after, after_errors_.Of(change.kind));
+    const Typical from = WithErrors(before, before_errors_.Of(change.kind));
+    Typical to = WithErrors(after, after_errors_.Of(change.kind));
     if (!pairs_.empty() && pairs_.size() >= 2) PairWorkers(before, after, to);
     const double bias = before.bias + after.bias + std::max(before.unlisted, after.unlisted);
     change.self = CompareTypical(from, to, bias, test_);
@@ -190,7 +190,7 @@ class OpComparer {
 
   // The mean with its error. Workers vary independently of each other, apart from the errors that
   // they have in common.
-  Typical Known(const RunOp& op, const Typical& common) const {
+  Typical WithErrors(const RunOp& op, const Typical& common) const {
     const std::size_t n = op.self.size();
     double squares = common.error * op.mean * common.error * op.mean;
     double degrees = std::max(common.degrees, 1.0);

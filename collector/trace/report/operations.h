@@ -110,7 +110,7 @@ struct Job {
   std::vector<JobStep> steps{};            // By number.
   std::vector<CallMismatch> mismatches{};  // At most kMaxMismatches.
   std::size_t mismatch_count = 0;          // Counts those that are left out, too.
-  // What is not known because the traces do not tell it, in sentences for people.
+  // What is not known because the traces do not tell it, in human-readable sentences.
   std::vector<std::string> unknown{};
 };
 inline constexpr std::size_t kMaxMismatches = 20;

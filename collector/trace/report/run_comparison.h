@@ -28,7 +28,7 @@ struct RunComparison {
   // Times are in ns of a step or, if a run has no steps, in ns of a second of recording.
   bool of_steps = false;
   Change step{};                    // Zeros without steps.
-  std::vector<PartChange> parts{};  // Those that both runs tell.
+  std::vector<PartChange> parts{};  // Only parts that both runs tell.
   std::vector<OpChange> ops{};      // As CompareOps returns them.
   // What cannot be known, and what else differs between the runs, in sentences.
   std::vector<std::string> unknown{};

@@ -64,7 +64,7 @@ std::vector<const DigestStep*> CountedSteps(const Digest& digest, std::string_vi
 
 void AddCountedSteps(const Digest& digest, const std::vector<const DigestStep*>& steps,
                      std::map<std::int64_t, StepSum>& sums) {
-  const PartsKnown known = KnownParts(digest.knows);
+  const PartsPresent known = KnownParts(digest.knows);
   for (const DigestStep* step : steps) {
     StepSum& sum = sums[step->number];
     sum.durations.push_back(LengthOf(step->begin_ns, step->end_ns));
@@ -151,7 +151,7 @@ class Summarizer {
 
   void AddRecording(const Digest& digest, std::array<std::size_t, kStepParts>& tellers) {
     const double recorded = LengthOf(digest.begin_ns, digest.end_ns);
-    const PartsKnown known = KnownParts(digest.knows);
+    const PartsPresent known = KnownParts(digest.knows);
     const PartTimes parts = PartsOf(digest.time, digest.host_time);
     for (std::size_t i = 0; i < kStepParts; ++i) {
       if (!known[i] || recorded <= 0) continue;
@@ -263,8 +263,8 @@ PartTimes PartsOf(const Breakdown& time, const HostTime& host) {
           host.host_bound_ns, time.communication_ns};
 }
 
-PartsKnown KnownParts(const DigestKnows& knows) {
-  PartsKnown known{};
+PartsPresent KnownParts(const DigestKnows& knows) {
+  PartsPresent known{};
   for (const StepPart part : {StepPart::kCompute, StepPart::kExposedCommunication,
                               StepPart::kExposedCopies, StepPart::kIdle, StepPart::kCommunication})
     known[At(part)] = knows.device;

@@ -32,10 +32,10 @@ inline constexpr std::size_t kStepParts = 8;
 std::string_view PartName(StepPart part);
 
 using PartTimes = std::array<std::int64_t, kStepParts>;
-using PartsKnown = std::array<bool, kStepParts>;
+using PartsPresent = std::array<bool, kStepParts>;
 PartTimes PartsOf(const Breakdown& time, const HostTime& host);
 // Which of the parts the digest's trace can tell.
-PartsKnown KnownParts(const DigestKnows& knows);
+PartsPresent KnownParts(const DigestKnows& knows);
 
 // The work of one operation on one worker.
 struct WorkerOp {
@@ -72,7 +72,7 @@ struct RunSummary {
   // workers of the duration, and the mean of each part over the workers that tell it.
   std::vector<double> step_ns{};
   std::array<std::vector<double>, kStepParts> parts_ns{};
-  PartsKnown parts_known{};  // The parts that at least one worker tells.
+  PartsPresent parts_known{};  // The parts that at least one worker tells.
   // Without steps, in their place: the ns of each part in a second of recording, in the mean.
   std::array<double, kStepParts> parts_in_second{};
   bool device = false, host_device = false;  // As DigestKnows, of at least one worker.

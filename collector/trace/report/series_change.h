@@ -46,8 +46,8 @@ inline constexpr std::size_t kMinComparedSteps = 6;
 // A change is reported only if the whole interval of the difference lies beyond the margin.
 Change CompareSeries(std::span<const double> before, std::span<const double> after,
                      const ChangeTest& test);
-// The same for two values that are known with these errors. `bias`: by how much the difference can
-// be wrong in addition.
+// Like CompareSeries, for two values that are known with these errors. `bias`: by how much the
+// difference can be wrong in addition.
 Change CompareTypical(const Typical& before, const Typical& after, double bias,
                       const ChangeTest& test);
 

@@ -16,7 +16,7 @@ constexpr std::uint32_t kNoStep = 0xffffffff;
 constexpr std::size_t kMaxTypes = 50'000;
 
 // Where a call of the reference belongs.
-struct CallPlace {
+struct CallPosition {
   std::uint32_t step = kNoStep;  // In Job::steps.
   std::uint32_t in_step = 0;     // Counts the calls of its key in the step.
   std::uint32_t collective = kAlone;
@@ -24,7 +24,7 @@ struct CallPlace {
 };
 
 struct PlacedCall {
-  const CallPlace* place = nullptr;
+  const CallPosition* position = nullptr;
   std::int64_t begin_ns = 0, end_ns = 0;
 };
 
@@ -32,7 +32,7 @@ class OperationMaker {
  public:
   OperationMaker(std::span<const CallList> calls, std::span<const CallKey> keys,
                  std::span<const CallOrder> orders, Job& job)
-      : calls_(calls), keys_(keys), orders_(orders), job_(job), places_(keys.size()) {
+      : calls_(calls), keys_(keys), orders_(orders), job_(job), positions_(keys.size()) {
     for (std::uint32_t i = 0; i < job.steps.size(); ++i) step_of_.emplace(job.steps[i].number, i);
     for (std::uint32_t key = 0; key < keys.size(); ++key) PlaceReference(key);
   }
@@ -49,8 +49,8 @@ class OperationMaker {
         placed.push_back({place, call.begin_ns, call.end_ns});
     }
     std::sort(placed.begin(), placed.end(), [](const PlacedCall& a, const PlacedCall& b) {
-      return std::tie(a.begin_ns, a.end_ns, a.place->type) <
-             std::tie(b.begin_ns, b.end_ns, b.place->type);
+      return std::tie(a.begin_ns, a.end_ns, a.position->type) <
+             std::tie(b.begin_ns, b.end_ns, b.position->type);
     });
     std::vector<std::int64_t> step_begin(job_.steps.size(), kUnknownBegin);
     for (std::uint32_t i = 0; i < job_.steps.size(); ++i) {
@@ -73,13 +73,13 @@ class OperationMaker {
     if (reference >= calls_.size()) return;
     std::map<std::uint32_t, std::uint32_t> in_step;
     for (const MergedCall& call : CallsOf(calls_[reference], key)) {
-      CallPlace& place = places_[key].emplace_back();
+      CallPosition& place = positions_[key].emplace_back();
       const auto step = step_of_.find(call.step);
       if (step == step_of_.end()) continue;
       place.step = step->second;
       place.in_step = in_step[place.step]++;
-      place.type = TypeOf(key, place.in_step, true);
-      place.type_before = TypeOf(key, place.in_step, false);
+      place.type = TypeOf(key, place.in_step, /*communication=*/true);
+      place.type_before = TypeOf(key, place.in_step, /*communication=*/false);
       if (!keys_[key].joined) continue;
       auto& collectives = job_.steps[place.step].collectives;
       place.collective = static_cast<std::uint32_t>(collectives.size());
@@ -88,7 +88,7 @@ class OperationMaker {
     }
   }
 
-  const CallPlace* PlaceOf(std::uint32_t worker, const MergedCall& call) const {
+  const CallPosition* PlaceOf(std::uint32_t worker, const MergedCall& call) const {
     const CallOrder& order = orders_[call.key];
     const auto shift = order.shift.find(worker);
     if (shift == order.shift.end()) return nullptr;
@@ -98,7 +98,7 @@ class OperationMaker {
         std::partition_point(reference.begin(), reference.end(),
                              [&](const MergedCall& other) { return other.ordinal < ordinal; });
     if (found == reference.end() || found->ordinal != ordinal) return nullptr;
-    return &places_[call.key][static_cast<std::size_t>(found - reference.begin())];
+    return &positions_[call.key][static_cast<std::size_t>(found - reference.begin())];
   }
 
   // The type of the calls with this name and place in the step, or of the work before them.
@@ -120,16 +120,16 @@ class OperationMaker {
   void AddCall(std::uint32_t worker, const std::vector<PlacedCall>& placed, std::size_t index,
                const std::vector<std::int64_t>& step_begin) {
     const PlacedCall& call = placed[index];
-    const CallPlace& place = *call.place;
+    const CallPosition& place = *call.position;
     JobStep& step = job_.steps[place.step];
-    const bool first = index == 0 || placed[index - 1].place->step != place.step;
+    const bool first = index == 0 || placed[index - 1].position->step != place.step;
     std::int64_t begin = step_begin[place.step];
     std::vector<std::uint32_t> after;
     if (first) {
       first_of_step_ = index;
       first_operation_ = step.operations.size();
       // What was done since the last call of the step before belongs to this step.
-      if (index > 0 && placed[index - 1].place->step + 1 == place.step)
+      if (index > 0 && placed[index - 1].position->step + 1 == place.step)
         begin = placed[index - 1].end_ns;
     } else {
       // Waits for the call that ended last before this one began. Calls that had not ended ran
@@ -159,7 +159,8 @@ class OperationMaker {
   const std::span<const CallKey> keys_;
   const std::span<const CallOrder> orders_;
   Job& job_;
-  std::vector<std::vector<CallPlace>> places_;  // The place of each call of each key's reference.
+  // For each call of each key's reference.
+  std::vector<std::vector<CallPosition>> positions_;
   std::map<std::int64_t, std::uint32_t> step_of_{};
   std::map<std::tuple<std::string, std::uint32_t, bool>, std::uint32_t> types_{};
   // The first call and the first operation of the worker and step that are being added.

@@ -91,7 +91,8 @@ class Reporter {
     std::vector<std::int32_t> group_of(job_.workers.size(), kNotChanged);
     for (std::size_t i = 0; i < candidates.size(); ++i)
       group_of[candidates[i].late.who] = static_cast<std::int32_t>(i);
-    const MedianTimes times = ReplayWithMedians(job_, replays_, group_of, candidates.size(), false);
+    const MedianTimes times =
+        ReplayWithMedians(job_, replays_, group_of, candidates.size(), /*across_stages=*/false);
     report_.held_up = DifferenceOf(times.replayed, times.all_median, times.replayed);
     for (std::size_t i = 0; i < candidates.size(); ++i)
       candidates[i].held_up = DifferenceOf(times.only[i], times.all_median, times.replayed);
@@ -109,7 +110,8 @@ class Reporter {
         group_of[i] = 0;
       }
       stage.late = std::move(late);
-      const MedianTimes times = ReplayWithMedians(job_, replays_, group_of, 1, true);
+      const MedianTimes times =
+          ReplayWithMedians(job_, replays_, group_of, 1, /*across_stages=*/true);
       stage.held_up = DifferenceOf(times.replayed, times.all_median, times.replayed);
       if (stage.held_up.ns >= kMinLoss * stage.late.ns)
         report_.long_stages.push_back(std::move(stage));

@@ -45,7 +45,7 @@ struct StragglerReport {
   double step_ns = 0;     // The mean duration.
   // The one who holds up others most first. At most kMaxTold each, of `late_count`.
   std::vector<Straggler> stragglers{};
-  std::vector<Straggler> not_decided{};  // Those with any other verdict.
+  std::vector<Straggler> not_decided{};  // Workers with any other verdict.
   std::size_t late_count = 0;
   // How much longer steps are because of all stragglers together.
   HeldUp held_up{};

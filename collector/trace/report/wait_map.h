@@ -19,9 +19,9 @@ struct StepWait {
 };
 
 struct WaitMap {
-  // Those in Job::workers that made others wait longest and those that waited longest, by rank.
+  // Numbers in Job::workers: who made others wait longest and who waited longest, by rank.
   std::vector<std::uint32_t> workers{};
-  // Those in Job::steps in which workers waited longest, by number.
+  // Numbers in Job::steps: the steps in which workers waited longest, in ascending order.
   std::vector<std::uint32_t> steps{};
   // By worker and step; nullopt: the worker did not take part in the step, or is on no common
   // clock.

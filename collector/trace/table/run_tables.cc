@@ -46,7 +46,7 @@ absl::Status WriteCollectives(const convert::WorkerTrace& trace, std::int64_t ze
     ASSIGN_OR_RETURN(digest, ComputeDigest(trace.space, trace.worker, options.stop, trace.zero_ns));
   }
   if (options.digested) options.digested(digest);
-  count = {.told = digest.collectives.size(), .left_out = digest.cuts.collectives};
+  count = {.rows = digest.collectives.size(), .left_out = digest.cuts.collectives};
   ASSIGN_OR_RETURN(const std::unique_ptr<TableOutput> output, open("collectives", trace.worker));
   RETURN_IF_ERROR(WriteCollectiveTable(digest, AddSaturated(zero_ns, trace.shift_ns),
                                        SinkOf(*output, options)));

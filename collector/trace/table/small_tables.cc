@@ -73,7 +73,7 @@ absl::Status WriteWorkerTable(std::span<const convert::WorkerTrace> traces,
     has_window.push_back(trace.window_end_ns != 0);
   }
   for (const CollectiveCount& count : collectives) {
-    calls.push_back(static_cast<std::int64_t>(count.told));
+    calls.push_back(static_cast<std::int64_t>(count.rows));
     left_out.push_back(static_cast<std::int64_t>(count.left_out));
   }
   const Column columns[] = {workers.column(),

@@ -14,7 +14,7 @@ absl::Status WriteStepTable(const convert::WorkerTrace& trace, std::int64_t zero
 
 // How many calls of collectives the table `collectives` has of a worker, and how many it lacks.
 struct CollectiveCount {
-  std::uint64_t told = 0, left_out = 0;
+  std::uint64_t rows = 0, left_out = 0;
 };
 
 // What is known of each worker's clock and window. `collectives` has an element for each trace.

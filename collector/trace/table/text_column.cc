@@ -4,13 +4,13 @@ namespace strobe::table {
 
 std::uint32_t TextColumn::Code(std::string_view text) {
   const auto [place, is_new] =
-      places_.try_emplace(text, static_cast<std::uint32_t>(dictionary_.size()));
+      positions_.try_emplace(text, static_cast<std::uint32_t>(dictionary_.size()));
   if (is_new) dictionary_.push_back(text);
   return place->second;
 }
 
 void TextColumn::Clear() {
-  places_.clear();
+  positions_.clear();
   dictionary_.clear();
   codes_.clear();
 }

@@ -20,7 +20,7 @@ class TextColumn {
   void Clear();
 
  private:
-  std::unordered_map<std::string_view, std::uint32_t> places_;
+  std::unordered_map<std::string_view, std::uint32_t> positions_;
   std::vector<std::string_view> dictionary_;
   std::vector<std::uint32_t> codes_;
 };

@@ -13,33 +13,33 @@ namespace {
 constexpr std::string_view kSpaces = " \t\r\n";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-struct Known {
+struct Signature {
   std::string_view magic{}, what{};
 };
 
 // Written with the size, because some have a zero byte.
-constexpr std::array kKnown = {
-    Known{"\x1f\x8b", "this is compressed by gzip, and no XSpace as it is; gunzip it first"},
-    Known{"\x28\xb5\x2f\xfd", "this is compressed by zstd; decompress it first: zstd -d"},
-    Known{{"\xfd\x37zXZ\0", 6}, "this is compressed by xz; decompress it first: xz -d"},
-    Known{"BZh", "this is compressed by bzip2; decompress it first: bzip2 -d"},
-    Known{"\x04\x22\x4d\x18", "this is compressed by lz4; decompress it first: lz4 -d"},
-    Known{"PK\x03\x04", "this is a ZIP archive; unzip it first"},
-    Known{"\x89PNG", "this is a picture (PNG), no trace"},
-    Known{"\xff\xd8\xff", "this is a picture (JPEG), no trace"},
-    Known{"GIF8", "this is a picture (GIF), no trace"},
-    Known{"%PDF-", "this is a PDF document, no trace"},
-    Known{"\x7f"
-          "ELF",
-          "this is a program or a library (ELF), no trace"},
-    Known{"SQLite format 3",
-          "this is an SQLite database, such as Nsight Systems exports, no XSpace"},
-    Known{"PAR1",
-          "this is a table (Parquet), no trace; strobe query and other SQL engines read it"},
-    Known{"PERFILE2", "this holds the samples of perf, no events; perf report shows them"},
-    Known{"STROBEIX",
-          "this is an index of a trace, which strobe view makes; give the trace itself"},
-    Known{"\x93NUMPY", "this is an array of NumPy, no trace"},
+constexpr std::array kSignatures = {
+    Signature{"\x1f\x8b", "this is compressed by gzip, and no XSpace as it is; gunzip it first"},
+    Signature{"\x28\xb5\x2f\xfd", "this is compressed by zstd; decompress it first: zstd -d"},
+    Signature{{"\xfd\x37zXZ\0", 6}, "this is compressed by xz; decompress it first: xz -d"},
+    Signature{"BZh", "this is compressed by bzip2; decompress it first: bzip2 -d"},
+    Signature{"\x04\x22\x4d\x18", "this is compressed by lz4; decompress it first: lz4 -d"},
+    Signature{"PK\x03\x04", "this is a ZIP archive; unzip it first"},
+    Signature{"\x89PNG", "this is a picture (PNG), no trace"},
+    Signature{"\xff\xd8\xff", "this is a picture (JPEG), no trace"},
+    Signature{"GIF8", "this is a picture (GIF), no trace"},
+    Signature{"%PDF-", "this is a PDF document, no trace"},
+    Signature{"\x7f"
+              "ELF",
+              "this is a program or a library (ELF), no trace"},
+    Signature{"SQLite format 3",
+              "this is an SQLite database, such as Nsight Systems exports, no XSpace"},
+    Signature{"PAR1",
+              "this is a table (Parquet), no trace; strobe query and other SQL engines read it"},
+    Signature{"PERFILE2", "this holds the samples of perf, no events; perf report shows them"},
+    Signature{"STROBEIX",
+              "this is an index of a trace, which strobe view makes; give the trace itself"},
+    Signature{"\x93NUMPY", "this is an array of NumPy, no trace"},
 };
 
 // Whether the whole text is of characters that people write. The head of a longer text may end
@@ -144,12 +144,12 @@ bool BeginsJson(std::string_view head) {
   return first != std::string_view::npos && (head[first] == '{' || head[first] == '[');
 }
 
-bool BeginsGzip(std::string_view head) { return head.starts_with(kKnown.front().magic); }
+bool BeginsGzip(std::string_view head) { return head.starts_with(kSignatures.front().magic); }
 
 std::string WhyNoSpace(std::string_view head) {
   head = head.substr(0, kHeadBytes);
   if (head.empty()) return "";  // An XSpace without planes.
-  for (const Known& known : kKnown) {
+  for (const Signature& known : kSignatures) {
     if (head.starts_with(known.magic)) return std::string(known.what);
   }
   if (IsText(head)) return WhatText(head);

@@ -67,15 +67,17 @@ absl::Status FlowReader::Read(const Event& event, const Visit& visit) const {
     if (kind != kFlow) return;
     const auto flow = static_cast<std::uint64_t>(value);
     const std::uint64_t id = owner_ ^ (flow >> 2 | std::uint64_t{1} << 63);
-    if ((flow & 1) != 0) visit(id, true);
-    if ((flow & 2) != 0) visit(id, false);
+    if ((flow & 1) != 0) visit(id, /*incoming=*/true);
+    if ((flow & 2) != 0) visit(id, /*incoming=*/false);
   });
   found &= ~(1u << kOther);
   if (!status.ok() || found == 0) return status;
   const auto has = [found](Kind kind) { return (found >> kind & 1) != 0; };
   const auto type = [&](Kind kind) { return has(kind) ? values[kind] : 0; };
-  if (has(kProducer)) visit(owner_ ^ FlowId(type(kProducerType), values[kProducer]), false);
-  if (has(kConsumer)) visit(owner_ ^ FlowId(type(kConsumerType), values[kConsumer]), true);
+  if (has(kProducer))
+    visit(owner_ ^ FlowId(type(kProducerType), values[kProducer]), /*incoming=*/false);
+  if (has(kConsumer))
+    visit(owner_ ^ FlowId(type(kConsumerType), values[kConsumer]), /*incoming=*/true);
   if (has(kCorrelation) && values[kCorrelation] != 0)
     visit(owner_ ^ FlowId(kGpuLaunch, values[kCorrelation]), device_);
   return absl::OkStatus();

@@ -38,7 +38,7 @@ absl::Status PlaceEvents(const Line& line, std::vector<Placed>& placed) {
     if (event.occurrences != 0) return;
     const std::int64_t begin = AddSaturated(origin, event.offset_ps);
     const std::int64_t end = AddSaturated(begin, std::max<std::int64_t>(event.duration_ps, 0));
-    placed.push_back({begin, end, 0, 0, event});
+    placed.push_back({.begin_ps = begin, .end_ps = end, .lane = 0, .depth = 0, .event = event});
   }));
   if (!std::is_sorted(placed.begin(), placed.end(), Before))
     std::stable_sort(placed.begin(), placed.end(), Before);

@@ -24,7 +24,7 @@ struct Placed {
 // Returns the events sorted by begin; of equal begins, longer events first, then in file order.
 // Aggregated events, which have no time, are left out. A negative duration counts as 0.
 absl::StatusOr<std::vector<Placed>> PlaceEvents(const Line& line);
-// The same, reusing the memory of `placed`.
+// Like PlaceEvents(line), reusing the memory of `placed`.
 absl::Status PlaceEvents(const Line& line, std::vector<Placed>& placed);
 
 }  // namespace strobe::xplane

@@ -4,8 +4,10 @@
 {{- fail (printf "values of this version of the chart are missing (%s); set none of its sections to null, and upgrade with --reset-then-reuse-values instead of --reuse-values" $section) }}
 {{- end }}
 {{- end }}
-{{- if not (hasKey .Values.injection "storage") }}
-{{- fail "values of this version of the chart are missing (injection.storage); upgrade with --reset-then-reuse-values instead of --reuse-values" }}
+{{- range $value := list (list "injection" "storage") (list "viewer" "image") }}
+{{- if not (hasKey (get $.Values (first $value)) (last $value)) }}
+{{- fail (printf "values of this version of the chart are missing (%s); upgrade with --reset-then-reuse-values instead of --reuse-values" (join "." $value)) }}
+{{- end }}
 {{- end }}
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
 {{- end }}
@@ -62,7 +64,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- with .Values.watchNamespace }}{{ list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" (list .)) | toJson }}{{ else }}[]{{ end }}
 {{- end }}
 
-{{- /* The reference of an image: `image` is image or injection.image of the values. A digest names the bytes, so that the tag says nothing more. */ -}}
+{{- /* The reference of an image: `image` is image, injection.image or viewer.image of the values. A digest names the bytes, so that the tag says nothing more. */ -}}
 {{- define "strobe.image" -}}
 {{- $registry := coalesce (.root.Values.global | default dict).imageRegistry .image.registry .root.Values.image.registry }}
 {{- with $registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .image.repository }}{{ if .image.digest }}@{{ .image.digest }}{{ else }}:{{ default .root.Chart.AppVersion .image.tag }}{{ end }}

@@ -19,8 +19,8 @@
 {{- $viewer := .Values.viewer }}
 {{- $storage := $viewer.storage -}}
 - name: viewer
-  image: {{ include "strobe.image" (dict "root" . "image" .Values.injection.image) | quote }}
-  {{- with .Values.injection.image.pullPolicy }}
+  image: {{ include "strobe.image" (dict "root" . "image" $viewer.image) | quote }}
+  {{- with $viewer.image.pullPolicy }}
   imagePullPolicy: {{ . }}
   {{- end }}
   {{- include "strobe.security" . | nindent 2 }}

@@ -166,14 +166,14 @@ bool AgentDirectory::Keeps(const OpenedRings& opened) const {
   const wire::RingFile& file = opened.rings.file;
   const MutexLock lock(&ended_mutex_);
   const std::uint64_t now = wire::MonotonicNs();
-  const auto [found, is_new] = ended_.try_emplace(file.path(), Ended{now, 0});
+  const auto [found, is_new] = kept_.try_emplace(file.path(), KeptFile{now, 0});
   if (is_new) {
     found->second.bytes = BytesOf(file.path());
     ForgetEnded(file.path());
   } else if (now - found->second.since >= static_cast<std::uint64_t>(keep_ended_.count())) {
-    ended_.erase(found);
+    kept_.erase(found);
   }
-  return ended_.contains(file.path());
+  return kept_.contains(file.path());
 }
 
 // Removes the oldest files until the rest is within the limits. `newest`, which was added last, is
@@ -182,17 +182,17 @@ void AgentDirectory::ForgetEnded(const std::string& newest) const {
   constexpr std::size_t kMaxKept = 8;
   const auto bytes = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(ended_mutex_) {
     std::uint64_t sum = 0;
-    for (const auto& [path, ended] : ended_) sum += ended.bytes;
+    for (const auto& [path, ended] : kept_) sum += ended.bytes;
     return sum;
   };
-  while (!ended_.empty() && (ended_.size() > kMaxKept || bytes() > most_ended_bytes_)) {
+  while (!kept_.empty() && (kept_.size() > kMaxKept || bytes() > most_ended_bytes_)) {
     const auto oldest =
-        std::min_element(ended_.begin(), ended_.end(), [&](const auto& a, const auto& b) {
+        std::min_element(kept_.begin(), kept_.end(), [&](const auto& a, const auto& b) {
           return std::pair(a.first == newest, a.second.since) <
                  std::pair(b.first == newest, b.second.since);
         });
     if (oldest->first != newest) unlink(oldest->first.c_str());
-    ended_.erase(oldest);
+    kept_.erase(oldest);
   }
 }
 

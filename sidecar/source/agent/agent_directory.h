@@ -75,12 +75,12 @@ class AgentDirectory {
   const std::optional<std::uint32_t> pid_;  // The process whose family a guest serves.
   Nanos keep_ended_{0};  // This and the next are set before other threads use the directory.
   std::uint64_t most_ended_bytes_ = 0;
-  struct Ended {
+  struct KeptFile {
     std::uint64_t since = 0;  // When it was first seen without its program, CLOCK_MONOTONIC.
     std::uint64_t bytes = 0;
   };
   mutable Mutex ended_mutex_;
-  mutable std::map<std::string, Ended> ended_ ABSL_GUARDED_BY(ended_mutex_);  // By path.
+  mutable std::map<std::string, KeptFile> kept_ ABSL_GUARDED_BY(ended_mutex_);  // By path.
 };
 
 // Orders that request nothing.

@@ -18,10 +18,10 @@
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/capture/trace_report.h"
 #include "sidecar/source/base/announcements.h"
-#include "sidecar/source/base/memory_room.h"
+#include "sidecar/source/base/memory_headroom.h"
 #include "sidecar/source/base/monotonic_now.h"
 #include "sidecar/source/base/process_reports.h"
-#include "sidecar/source/base/told_steps.h"
+#include "sidecar/source/base/reported_steps.h"
 #include "sidecar/source/device/device_planes.h"
 
 namespace strobe {
@@ -72,7 +72,7 @@ AgentSource::AgentSource(const Clock& clock, const AgentDirectory& directory, Ag
 
 std::vector<v1::Source> AgentSource::Probe(Nanos) {
   std::size_t living = 0, ended = 0;
-  const Places places = PlacesOf(Announced());
+  const AnnouncedRanks places = PlacesOf(Announced());
   std::vector<Rank> ranks;
   for (const std::string& path : RingFiles(directory_.path())) {
     OpenedRings opened = OpenRings(path);
@@ -118,12 +118,12 @@ std::vector<v1::StepPace> AgentSource::Steps() {
   for (const std::string& path : RingFiles(directory_.path())) {
     const OpenedRings opened = OpenRings(path);
     if (opened.error != wire::RingFileError::kNone || !opened.lives ||
-        !directory_.Concerns(opened.rings.file, false))
+        !directory_.Concerns(opened.rings.file, /*forked_from_ours=*/false))
       continue;
     const wire::RingFile& file = opened.rings.file;
     const std::string name = CutUtf8(file.ProgramName(), wire::kProgramBytes);
-    AddToldSteps(file.header()->step_loops, ToldByAgent(StrCat(name, " ", opened.pid)), offset,
-                 told);
+    AddReportedSteps(file.header()->step_loops, ReportedByAgent(StrCat(name, " ", opened.pid)),
+                     offset, told);
   }
   return told;
 }
@@ -165,14 +165,14 @@ ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTi
   return {.recorder = StrCat("capture ", plan.capture_id(), " of ", plan.request()),
           .container = plan.container(),
           .wants = [&plan](const Rank& rank) { return IsWanted(plan, rank); },
-          .places = PlacesOf(announced),
+          .announced_ranks = PlacesOf(announced),
           .level = plan.tracers().host(),
           .filter = plan.tracers().host_filter() == 0 ? ~0u : plan.tracers().host_filter(),
           .idle_level = options_.idle_level,
           .devices = plan.tracers().device() > 0,
           .framework_processes = std::move(framework_processes),
           .look_back_to_ns = look_back_to_ns,
-          .ended = plan.look_back_ns() > 0 && directory_.keeps_ended(),
+          .ended_programs = plan.look_back_ns() > 0 && directory_.keeps_ended(),
           .framework_ports =
               PortsOf({plan.framework_servers().begin(), plan.framework_servers().end()}),
           .attend_until_ns = static_cast<std::uint64_t>(
@@ -201,7 +201,7 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
     if (plan.steps() == 0) return false;
     const session::StepProgress progress = progress_now();
     stepping = stepping || progress.processes > 0;
-    return stepping && (progress.ended || progress.processes == 0);
+    return stepping && (progress.finished || progress.processes == 0);
   };
   // The first step may come before the time at which it was expected.
   const auto step_is_near = [&] {
@@ -265,7 +265,7 @@ std::vector<Recording> AgentSource::Record(const v1::CapturePlan& plan, const Ca
   CaptureTimes times = TimesOf(plan);
   // A record may be in memory up to four times: as a record, and as parts of the trace while it is
   // built.
-  std::uint64_t budget = std::min(options_.max_bytes, MemoryRoom(4));
+  std::uint64_t budget = std::min(options_.max_bytes, MemoryHeadroom(4));
   ProgramSet programs(directory_, WishesOf(plan, times));
   const bool stepping = RecordUntilEnd(plan, cancel, terminate, times, programs, budget);
   collecting();

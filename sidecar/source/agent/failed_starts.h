@@ -17,7 +17,7 @@ struct FailedStart {
 };
 
 // What processes told: at most kMaxFailedStarts files. Removes those of processes that have ended.
-// Such a file that cannot be removed is left out, because it would be told again each time.
+// A file that cannot be removed is left out, because it would be told again each time.
 inline constexpr std::size_t kMaxFailedStarts = 64;
 std::vector<FailedStart> TakeFailedStarts(const std::string& directory);
 

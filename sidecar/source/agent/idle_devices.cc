@@ -34,19 +34,19 @@ void Extend(wire::FileHeader& header, std::uint64_t now_ns) {
 
 }  // namespace
 
-DeviceTurn NextDeviceTurn(const DeviceView& view, std::uint64_t now_ns) {
+DeviceAction NextDeviceAction(const DeviceView& view, std::uint64_t now_ns) {
   const bool possible =
       view.uses_cuda && view.refusal == wire::DeviceRefusal::kNone && !view.left_to_framework;
-  if (!possible) return view.wish == 0 ? DeviceTurn::kNone : DeviceTurn::kWithdraw;
+  if (!possible) return view.wish == 0 ? DeviceAction::kNone : DeviceAction::kWithdraw;
   if (view.wish == 0) {
     const bool settled = now_ns >= view.cuda_since_ns + kSettleNs;
     const bool may_work = view.failed_ns == 0 || now_ns >= view.failed_ns + kRetryNs;
-    return settled && may_work ? DeviceTurn::kArm : DeviceTurn::kNone;
+    return settled && may_work ? DeviceAction::kArm : DeviceAction::kNone;
   }
-  if (view.answered != view.wish || view.phase == DevicePhase::kArmed) return DeviceTurn::kExtend;
+  if (view.answered != view.wish || view.phase == DevicePhase::kArmed) return DeviceAction::kExtend;
   // The wish has run out, because this sidecar was stopped for a while.
-  if (view.phase == DevicePhase::kFlushed) return DeviceTurn::kArm;
-  return DeviceTurn::kWithdraw;
+  if (view.phase == DevicePhase::kFlushed) return DeviceAction::kArm;
+  return DeviceAction::kWithdraw;
 }
 
 void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
@@ -70,10 +70,10 @@ void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
                         .answered = answer.wish,
                         .phase = answer.phase,
                         .failed_ns = program.failed_ns};
-  switch (NextDeviceTurn(view, now)) {
-    case DeviceTurn::kNone:
+  switch (NextDeviceAction(view, now)) {
+    case DeviceAction::kNone:
       return;
-    case DeviceTurn::kExtend:
+    case DeviceAction::kExtend:
       Extend(header, now);
       // The program may have been suspended when the wish was new, and then have taken it for one
       // that was over.
@@ -81,7 +81,7 @@ void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
       // A program may start its profiler server at any time.
       if (++program.extended % kTurnsPerLook == 0) TellFrameworkPorts(ports_, header);
       return;
-    case DeviceTurn::kArm: {
+    case DeviceAction::kArm: {
       Extend(header, now);
       TellFrameworkPorts(ports_, header);
       // A capture that begins now writes a number of its own, which stays.
@@ -89,7 +89,7 @@ void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
       if (header.device_control.compare_exchange_strong(wish, next)) file.WakeProgram();
       return;
     }
-    case DeviceTurn::kWithdraw:
+    case DeviceAction::kWithdraw:
       if (!left_to_framework) program.failed_ns = now;
       if (header.device_control.compare_exchange_strong(wish, 0)) file.WakeProgram();
       return;

@@ -25,14 +25,14 @@ struct DeviceView {
   std::uint64_t failed_ns = 0;  // When arming failed last; 0 if it did not.
 };
 
-enum class DeviceTurn {
+enum class DeviceAction {
   kNone,
   kArm,      // With a new wish.
   kExtend,   // Let the wish last longer.
   kWithdraw  // Recording is not possible, or not wanted.
 };
 // What to do about a program that no capture records. Pure.
-DeviceTurn NextDeviceTurn(const DeviceView& view, std::uint64_t now_ns);
+DeviceAction NextDeviceAction(const DeviceView& view, std::uint64_t now_ns);
 
 class IdleDevices {
  public:

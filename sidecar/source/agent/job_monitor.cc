@@ -7,7 +7,7 @@
 
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
-#include "sidecar/source/base/told_steps.h"
+#include "sidecar/source/base/reported_steps.h"
 
 namespace strobe {
 namespace {

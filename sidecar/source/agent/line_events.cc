@@ -22,7 +22,7 @@ void SortEvents(std::vector<LineEvent>& events) {
 void AddCalls(const std::vector<HostCall>& calls, std::vector<LineEvent>& events) {
   const std::size_t annotations = events.size();
   for (const HostCall& call : calls) {
-    LineEvent event{call.begin_ps, call.end_ps, &call, {}};
+    LineEvent event{.begin_ps = call.begin_ps, .end_ps = call.end_ps, .call = &call, .text = {}};
     const auto within = std::span(events).first(annotations);
     auto next =
         std::upper_bound(within.begin(), within.end(), event.begin_ps,

@@ -70,12 +70,12 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
     return;
   }
   const bool killed = first_ && WasKilled(opened);
-  if (first_ && !opened.lives && !file.HasHeirs() && !(killed && wishes_.ended)) {
+  if (first_ && !opened.lives && !file.HasHeirs() && !(killed && wishes_.ended_programs)) {
     // The program has ended, and the records from before the capture are not wanted.
     if (!(killed && directory_.keeps_ended())) unlink(path.c_str());
     return;
   }
-  const Rank rank = PlaceIn(*file.header(), wishes_.places);
+  const Rank rank = PlaceIn(*file.header(), wishes_.announced_ranks);
   if (!wishes_.wants(rank)) return;
   const std::string label =
       StrCat(CutUtf8(file.ProgramName(), wire::kProgramBytes), " ", opened.pid);

@@ -29,7 +29,7 @@ struct ProgramWishes {
   std::string container{};
   // Only programs with these ranks are recorded; see IsWanted.
   std::function<bool(const Rank&)> wants = [](const Rank&) { return true; };
-  Places places{};  // Those that processes announced; see PlaceIn.
+  AnnouncedRanks announced_ranks{};  // See PlaceIn.
   std::uint32_t level = 0, filter = ~0u;
   std::uint32_t idle_level = 0;  // The flight recorder's level, which continues.
   bool devices = false;
@@ -39,7 +39,7 @@ struct ProgramWishes {
   // capture. If not set, records from now on.
   std::optional<std::int64_t> look_back_to_ns{};
   // So do the last records of programs that have ended; see AgentDirectory::KeepEnded.
-  bool ended = false;
+  bool ended_programs = false;
   FrameworkPorts framework_ports{};
   std::uint64_t attend_until_ns = 0;  // CLOCK_MONOTONIC.
 };

@@ -84,8 +84,8 @@ DeviceStatus RecordedDevices::status() const {
   DeviceStatus status{.uses_cuda = from.uses_cuda.load(std::memory_order_relaxed) != 0};
   status.refusal =
       static_cast<wire::DeviceRefusal>(from.device_refusal.load(std::memory_order_relaxed));
-  status.asked = wish_ != 0;
-  status.answered = status.asked && answer.wish == wish_;
+  status.was_asked = wish_ != 0;
+  status.answered = status.was_asked && answer.wish == wish_;
   if (status.answered) status.phase = answer.phase;
   status.step = static_cast<wire::DeviceStep>(from.device_step.load(std::memory_order_relaxed));
   status.result = from.device_result.load(std::memory_order_relaxed);

@@ -43,7 +43,7 @@ class RecordedDevices {
   void Disarm();
   // Withdraws the flight recorder's request, because the framework is about to record the devices.
   void LeaveToFramework() const;
-  // What was read stays.
+  // Closes the ring; activity() stays valid.
   void Close() { reader_.reset(); }
 
   // For the following four, the file must be open.

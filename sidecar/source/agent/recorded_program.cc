@@ -13,7 +13,7 @@
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/source/agent/line_events.h"
 #include "sidecar/source/base/monotonic_now.h"
-#include "sidecar/source/base/told_steps.h"
+#include "sidecar/source/base/reported_steps.h"
 
 namespace strobe {
 namespace {
@@ -164,7 +164,7 @@ ProgramFacts RecordedProgram::Facts() {
   facts.tick_jump_ns = Timeline().jump_ns();
   facts.device.mistimed = devices_.activity().MistimedKernels();
   facts.device.cut_names = devices_.activity().CutNames();
-  facts.ended_cleanly = !facts.lives && from.ended.load(std::memory_order_acquire) != 0;
+  facts.ended_cleanly = !facts.lives && from.has_exited.load(std::memory_order_acquire) != 0;
   // It ended after it was last seen to run, whatever its header contains.
   facts.ended_ns =
       std::clamp(static_cast<std::int64_t>(from.ended_ns.load(std::memory_order_relaxed)), on_ns_,
@@ -204,7 +204,7 @@ std::int64_t RecordedProgram::LastRecordNs() const {
   std::int64_t last_ns = 0;
   for (const wire::KernelRecord& kernel : devices_.activity().kernels) {
     // What was still running when recording ended has no end.
-    if (!clock.known() || kernel.end < kernel.begin) continue;
+    if (!clock.is_known() || kernel.end < kernel.begin) continue;
     const std::int64_t end = MonotonicOf(clock.Ticks(kernel.end));
     last_ns = std::max(last_ns, std::min(end, static_cast<std::int64_t>(begin_.other_ns)));
   }
@@ -294,7 +294,10 @@ double RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget)
       budget -= cost;
       Thread& thread = threads_[reader.thread().id];
       if (thread.events.empty()) thread.name = reader.thread().name.data();
-      thread.events.push_back({record.begin, record.end, thread.text.size(), record.text.size()});
+      thread.events.push_back({.begin = record.begin,
+                               .end = record.end,
+                               .text = thread.text.size(),
+                               .size = record.text.size()});
       thread.text.append(record.text);
       ++kept_;
     });
@@ -325,7 +328,7 @@ std::int64_t RecordedProgram::MonotonicOf(std::uint64_t ticks) const {
 void RecordedProgram::AddSteps(std::int64_t wall_minus_monotonic_ns,
                                std::vector<v1::StepPace>& told) const {
   if (!settled_ && !ended_before())
-    AddToldSteps(header().step_loops, ToldByAgent(label_), wall_minus_monotonic_ns, told);
+    AddReportedSteps(header().step_loops, ReportedByAgent(label_), wall_minus_monotonic_ns, told);
 }
 
 std::optional<RecordedProgram::StepTimes> RecordedProgram::TimesOfSteps(
@@ -369,8 +372,11 @@ void RecordedProgram::Build(const TraceSpan& span, const std::string& label,
       for (const Event& event : thread->second.events) {
         const std::int64_t begin = scale.Ps(event.begin), end = scale.Ps(event.end);
         if (begin < 0 || end > window_ps || end < begin) continue;
-        events.push_back({begin, end, nullptr,
-                          std::string_view(thread->second.text).substr(event.text, event.size)});
+        events.push_back(
+            {.begin_ps = begin,
+             .end_ps = end,
+             .call = nullptr,
+             .text = std::string_view(thread->second.text).substr(event.text, event.size)});
       }
       SortEvents(events);
     }

@@ -17,8 +17,8 @@
 #include "sidecar/source/agent/recorded_devices.h"
 #include "sidecar/source/agent/ring_files.h"
 #include "sidecar/source/base/process_ranks.h"
+#include "sidecar/source/base/reported_steps.h"
 #include "sidecar/source/base/tick_timeline.h"
-#include "sidecar/source/base/told_steps.h"
 #include "sidecar/source/device/device_planes.h"
 
 namespace strobe {
@@ -37,7 +37,7 @@ class RecordedProgram {
     kNow,     // Records from now on.
     kStart,   // All records, because the program is younger than the capture.
     kOldest,  // All records that the rings still hold, including earlier ones.
-    kEnded,   // The same of a program that ended before the capture.
+    kEnded,   // Like kOldest, of a program that ended before the capture.
   };
   // Keeps annotations up to `level`; 0 keeps none. The caller must hold the file's lease.
   RecordedProgram(GuardedRings rings, From from, std::uint32_t level);
@@ -93,7 +93,8 @@ class RecordedProgram {
   // For how much of the time before recording began the program's annotations are there, in ns, if
   // it records since `since_ns` or its own start. None if it is younger than the capture.
   std::optional<std::int64_t> ReachedBack(const TraceSpan& span, std::int64_t since_ns) const;
-  // The same of its devices. None if they were not recorded, or the program had ended before.
+  // Like ReachedBack, for its devices. None if they were not recorded, or the program had ended
+  // before.
   std::optional<std::int64_t> DevicesReachedBack(const TraceSpan& span) const;
   // The largest step of CUPTI's clock during the capture; 0 if there was none.
   std::uint64_t DeviceClockJumpNs() const;
@@ -106,7 +107,7 @@ class RecordedProgram {
   // Call it after the last Drain: counts records that were written but never arrived as lost.
   void CountUnseen();
 
-  // Adds the loops whose steps the program tells; see AddToldSteps.
+  // Adds the loops whose steps the program tells; see AddReportedSteps.
   void AddSteps(std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) const;
   // Notes whether the program tells steps of the loop now.
   void NoteCounting(std::string_view loop) {

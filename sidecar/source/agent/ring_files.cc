@@ -22,7 +22,8 @@ OpenedRings OpenRings(const std::string& path) {
     return opened;
   }
   opened.lives = file.ProgramLives();
-  absl::StatusOr<ForeignMemory> guard = ForeignMemory::Guard(file.memory(), file.size(), true);
+  absl::StatusOr<ForeignMemory> guard =
+      ForeignMemory::Guard(file.memory(), file.size(), /*writable=*/true);
   if (!guard.ok()) return opened;
   opened.error = file.Check();
   if (opened.error != wire::RingFileError::kNotOurs) {
@@ -38,7 +39,7 @@ OpenedRings OpenRings(const std::string& path) {
 bool WasKilled(const OpenedRings& opened) {
   const wire::RingFile& file = opened.rings.file;
   return opened.error == wire::RingFileError::kNone && !opened.lives && !file.HasHeirs() &&
-         file.header()->ended.load() == 0;
+         file.header()->has_exited.load() == 0;
 }
 
 std::vector<std::string> RingFiles(const std::string& directory) {

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "collector/store/beneath.h"
-#include "sidecar/source/base/told_steps.h"
+#include "sidecar/source/base/reported_steps.h"
 
 namespace strobe {
 
@@ -23,7 +23,7 @@ void AddStepsOf(const FileDescriptor& agent_directory, const Announcement& proce
   who.set_process(process.label());
   who.set_teller(process.socket);
   who.set_source(v1::SOURCE_FRAMEWORK);
-  AddToldSteps(content.loops, who, wall_minus_monotonic_ns, told);
+  AddReportedSteps(content.loops, who, wall_minus_monotonic_ns, told);
 }
 
 }  // namespace strobe

@@ -9,7 +9,7 @@
 #include "common/base/file_descriptor.h"
 #include "common/base/strings.h"
 #include "sidecar/source/agent/step_file.h"
-#include "sidecar/source/base/told_steps.h"
+#include "sidecar/source/base/reported_steps.h"
 
 namespace strobe {
 namespace {

@@ -19,6 +19,7 @@
 #include "common/text/plain_text.h"
 #include "common/text/utf8.h"
 #include "sidecar/source/base/json_fields.h"
+#include "sidecar/source/base/process_roles.h"
 
 namespace strobe {
 namespace {
@@ -30,7 +31,11 @@ constexpr std::size_t kMaxBytes = 16 << 10;
 constexpr std::size_t kMaxText = 256;
 constexpr std::size_t kMaxPorts = 64;
 constexpr std::size_t kMaxProcessFiles = 1024;
+constexpr std::size_t kMaxTitle = 64;
 constexpr int kFormat = 1;
+constexpr char kLooksLikeLoader[] =
+    "it is a daemon of multiprocessing that neither joined a process group nor told a step, as "
+    "workers of data loaders are";
 
 absl::Status Wrong(std::string_view what) {
   return absl::InvalidArgumentError(StrCat("the announcement's ", what));
@@ -77,7 +82,7 @@ bool IsAbandoned(const FileDescriptor& file) {
   return flock(file.get(), LOCK_SH | LOCK_NB) == 0 && HasName(file);
 }
 
-// The same for a program that left the first lock to a child, which C code forked.
+// Like IsAbandoned, for a program that left the first lock to a child, which C code forked.
 bool IsLeftToChild(const Announcement& process, const FileDescriptor& file) {
   if (!process.process_lock) return false;
   struct flock lock = wire::ByteLock(F_WRLCK, 0);
@@ -97,21 +102,6 @@ void MarkFrameworksBeside(std::vector<Announcement>& processes) {
     Announcement &one = processes[i - 1], &other = processes[i];
     if (one.container == other.container && one.pid == other.pid && one.began == other.began)
       one.beside = other.beside = true;
-  }
-}
-
-// Finds out which processes train. A process that has not joined the job, and has started one that
-// has, is a launcher. One that has not, and was started by one that has, is a helper, such as the
-// compiler's: it only inherited its parent's environment. A process that told steps is neither.
-void MarkHelpers(std::vector<Announcement>& processes) {
-  for (Announcement& child : processes) {
-    for (Announcement& parent : processes) {
-      if (child.parent_pid != parent.pid || child.container != parent.container ||
-          child.joined == parent.joined)
-        continue;
-      Announcement& other = child.joined ? parent : child;
-      other.trains = other.trains && other.stepped;
-    }
   }
 }
 
@@ -137,30 +127,38 @@ bool IsFileName(std::string_view name) {
 }
 
 std::string Announcement::label() const {
-  return StrCat(program.empty() ? framework : BaseName(program), " ", pid,
-                beside ? StrCat(" (", framework, ")") : "");
+  const std::string name = !title.empty() ? title : program.empty() ? framework : BaseName(program);
+  return StrCat(name, " ", pid, beside ? StrCat(" (", framework, ")") : "");
 }
 
 std::string ProcessName(std::uint32_t pid, std::uint64_t began) {
   return StrCat(pid, "-", static_cast<std::uint32_t>(began));
 }
 
-Rank Announcement::place() const {
+Rank Announcement::job_rank() const {
   const auto known = [](const std::optional<std::uint32_t>& number) {
     return number ? std::int64_t{*number} : -1;
   };
-  return RankOf(known(rank), known(local_rank), known(world_size));
+  return Numbered(RankOf(known(rank), known(local_rank), known(world_size)));
 }
 
-Places PlacesOf(const std::vector<Announcement>& processes) {
-  Places places;
+Rank Announcement::Numbered(Rank told) const {
+  if (told && number) {
+    told->set_local_rank(*number);
+    told->set_local_rank_assumed(false);
+  }
+  return told;
+}
+
+AnnouncedRanks PlacesOf(const std::vector<Announcement>& processes) {
+  AnnouncedRanks places;
   for (const Announcement& process : processes) {
-    if (const Rank place = process.place()) places.emplace(process.process(), place);
+    if (const Rank place = process.job_rank()) places.emplace(process.process(), place);
   }
   return places;
 }
 
-Rank PlaceIn(const wire::FileHeader& header, const Places& announced) {
+Rank PlaceIn(const wire::FileHeader& header, const AnnouncedRanks& announced) {
   const auto found = announced.find(ProcessName(header.pid, header.process_began));
   return found == announced.end() ? RankIn(header) : found->second;
 }
@@ -183,7 +181,7 @@ std::vector<Announcement> InprocTargets(const v1::CapturePlan& plan,
         !process.address.empty() && (plan.steps() == 0 || !plan.framework_servers().empty());
     return !process.trains || (servers_are_asked && by_server) ||
            (!plan.container().empty() && process.container != plan.container()) ||
-           !IsWanted(plan, process.place());
+           !IsWanted(plan, process.job_rank());
   });
   return all;
 }
@@ -205,6 +203,7 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   if (process.framework.empty()) return Wrong("framework is missing");
   process.version = LineOf(object, "version");
   process.program = LineOf(object, "program");
+  process.title = CutUtf8(LineOf(object, "title"), kMaxTitle);
   process.rank = NumberField<std::uint32_t>(object, "rank");
   process.local_rank = NumberField<std::uint32_t>(object, "local_rank");
   process.world_size = NumberField<std::uint32_t>(object, "world_size");
@@ -229,7 +228,10 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   const auto child = object.find("multiprocessing");
   const bool daemon = child != object.end() && child->is_object() &&
                       child->value("daemon", json(false)) == json(true);
-  process.trains = object.value("is_launcher", json(false)) != json(true) && !daemon;
+  const bool launcher = object.value("is_launcher", json(false)) == json(true);
+  const bool loads = daemon && !process.joined && !process.stepped;
+  process.trains = !launcher && !loads;
+  if (loads && !launcher) process.why_not = kLooksLikeLoader;
   return process;
 }
 
@@ -255,7 +257,8 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
   }
   if (!dead.empty()) RemoveLeftovers(entries, dead);
   closedir(entries);
-  MarkHelpers(processes);
+  AssignRoles(processes);
+  NumberWorkers(processes);
   std::sort(processes.begin(), processes.end(), [](const Announcement& a, const Announcement& b) {
     return std::tuple(!a.trains, a.local_rank, a.container, a.pid, a.began, a.framework) <
            std::tuple(!b.trains, b.local_rank, b.container, b.pid, b.began, b.framework);

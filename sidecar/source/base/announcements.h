@@ -18,6 +18,16 @@ namespace strobe {
 // of `began` counts, because ring files have no more; machines need more after 497 days.
 std::string ProcessName(std::uint32_t pid, std::uint64_t began);
 
+// What a process does in its container, as far as the announcements tell.
+enum class Role {
+  kWorker,  // It joined a process group, told a step, or has a rank in the job of its own.
+  // It did nothing of this, and no other process of its container joined a group or told a step.
+  kUnclear,
+  // It did nothing of this, but others of its container did, such as beside the front end of a
+  // server. Whatever becomes of it is no fault of the capture.
+  kCompanion,
+};
+
 struct Announcement {
   std::string container{};  // The process's container; empty if it is not known.
   std::uint32_t pid = 0;    // In the process's own PID namespace.
@@ -26,6 +36,7 @@ struct Announcement {
   std::string framework{};  // "torch", "jax" or "tensorflow".
   std::string version{};
   std::string program{};
+  std::string title{};  // Its own name, if it has given itself or was given one.
   std::optional<std::uint32_t> rank{}, local_rank{}, world_size{};
   // How many processes its launcher started in its container, as that told it.
   std::optional<std::uint32_t> local_world_size{};
@@ -43,22 +54,29 @@ struct Announcement {
   bool stepped = false;                  // It has told a training step.
   // It holds a second lock on its announcement, which a forked child does not inherit.
   bool process_lock = false;
-  bool trains = true;   // False for launchers and for workers of data loaders.
+  bool trains = true;  // False for launchers and for workers of data loaders.
+  // Why it does not train, human-readable. Empty for commands that are known to train nothing.
+  std::string why_not{};
+  Role role = Role::kWorker;
+  // Stands for its local rank, because other workers tell equal ranks; see NumberWorkers.
+  std::optional<std::uint32_t> number{};
   bool beside = false;  // Another framework of the same process announced itself too.
 
-  // "<program> <pid>", as for other rows of processes; with the framework if there are several.
+  // "<title or program> <pid>"; with the framework if there are several.
   std::string label() const;
   std::string process() const { return ProcessName(pid, began); }
-  Rank place() const;
+  Rank job_rank() const;
+  // `told` by the process later, with its number.
+  Rank Numbered(Rank told) const;
 };
 
 // The places of processes by their names; see Announcement::process.
-using Places = std::map<std::string, Rank>;
+using AnnouncedRanks = std::map<std::string, Rank>;
 // The places that the processes announced. Pure.
-Places PlacesOf(const std::vector<Announcement>& processes);
+AnnouncedRanks PlacesOf(const std::vector<Announcement>& processes);
 // The place of the program that wrote a ring file: what its process announced, which its framework
 // may have told, or else that of the environment. Pure.
-Rank PlaceIn(const wire::FileHeader& header, const Places& announced);
+Rank PlaceIn(const wire::FileHeader& header, const AnnouncedRanks& announced);
 
 // Whether a process may use this name for a file in the agent directory. Hidden files are
 // unfinished and therefore excluded. Pure.

@@ -128,46 +128,85 @@ absl::Status AddTrace(std::string trace, const std::string& tag, bool several, s
   return absl::OkStatus();
 }
 
+// An answer and what its trace contains.
+struct ReadAnswer {
+  FrameworkAnswer answer{};
+  TraceSummary summary{};
+  bool left_out = false;
+};
+
+void FailToRead(const absl::Status& status, FrameworkAnswer& answer) {
+  answer.trace.clear();
+  answer.verdict = {Outcome::kProfilerStartFailed,
+                    StrCat(answer.who, " sent no trace: ", status.message())};
+}
+
+ReadAnswer Read(std::uint64_t max_memory, FrameworkAnswer answer) {
+  ReadAnswer read{std::move(answer), {}};
+  if (!HasTrace(read.answer)) return read;
+  absl::StatusOr<TraceSummary> summary = xplane::Summarize(read.answer.trace, max_memory);
+  if (summary.ok())
+    read.summary = *std::move(summary);
+  else
+    FailToRead(summary.status(), read.answer);
+  if (read.answer.nothing_recorded) read.summary.events = 0;
+  return read;
+}
+
+// Whatever became of a companion is no fault of the capture. One of which nothing was recorded is
+// left out, and its row says why.
+void ExcuseCompanion(ReadAnswer& read) {
+  FrameworkAnswer& answer = read.answer;
+  if (answer.role != Role::kCompanion || answer.verdict.outcome == Outcome::kOk) return;
+  const bool idle = answer.verdict.outcome == Outcome::kNoHostEvents;
+  read.left_out = idle || answer.trace.empty();
+  const std::string why = idle ? "it ran nothing, joined no process group and told no step, beside "
+                                 "processes that did"
+                               : answer.verdict.message;
+  const std::string_view what = read.left_out ? kLeftOut : "no part of the outcome: ";
+  answer.note = StrCat(what, why, answer.note.empty() ? "" : "; ", answer.note);
+  answer.verdict = {Outcome::kOk, ""};
+  if (!read.left_out) return;
+  answer.trace.clear();
+  answer.stop_took_ns = 0;
+  answer.original = {};
+  read.summary = {};
+}
+
 // Joins the answers of one local rank.
 Recording JoinOfRank(const v1::CapturePlan& plan, const RecordingTimes& times,
-                     std::uint64_t max_memory, std::vector<FrameworkAnswer> answers) {
+                     std::vector<ReadAnswer> answers) {
   Recording recording{.outcome = Outcome::kOk, .clock_set_at_stop = times.SetAtStop()};
-  std::vector<TraceSummary> summaries(answers.size());
-  const auto failed = [](FrameworkAnswer& answer, const absl::Status& status) {
-    answer.trace.clear();
-    answer.verdict = {Outcome::kProfilerStartFailed,
-                      StrCat(answer.who, " sent no trace: ", status.message())};
-  };
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    FrameworkAnswer& answer = answers[i];
-    if (!HasTrace(answer)) continue;
-    absl::StatusOr<TraceSummary> summary = xplane::Summarize(answer.trace, max_memory);
-    if (summary.ok())
-      summaries[i] = *std::move(summary);
-    else
-      failed(answer, summary.status());
-  }
   // A missing device plane is a fault only if no process of the worker has one, because another
   // process may have recorded the device.
-  const bool devices = std::any_of(summaries.begin(), summaries.end(), HasDevice);
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    FrameworkAnswer& answer = answers[i];
+  const bool devices = std::any_of(answers.begin(), answers.end(),
+                                   [](const ReadAnswer& read) { return HasDevice(read.summary); });
+  for (ReadAnswer& read : answers) {
+    FrameworkAnswer& answer = read.answer;
     if (HasTrace(answer)) {
-      recording.clock_set_at_start = times.SetAtStart(FromUnixNanos(summaries[i].started_ns));
-      CorrectTimes(times, recording.clock_set_at_start, summaries[i]);
-      if (answer.nothing_recorded) summaries[i].events = 0;
+      const Nanos set_at_start = times.SetAtStart(FromUnixNanos(read.summary.started_ns));
+      CorrectTimes(times, set_at_start, read.summary);
       const analysis::Judgement judged =
-          JudgeProcess(plan, times, answer, summaries[i], devices && plan.expects_device());
-      const absl::Status added =
-          AddTrace(std::move(answer.trace), answer.address, answers.size() > 1, recording.xspace);
+          JudgeProcess(plan, times, answer, read.summary, devices && plan.expects_device());
       if (answer.beside && judged.outcome == Outcome::kNoHostEvents)
         AddNote(kUnused, answer.note);
       else if (Describe(judged.outcome).badness > Describe(answer.verdict.outcome).badness)
         answer.verdict = {judged.outcome, judged.message};
-      if (!added.ok()) failed(answer, added);
+      recording.clock_set_at_start = set_at_start;
+    }
+    ExcuseCompanion(read);
+  }
+  const auto asked = std::count_if(answers.begin(), answers.end(),
+                                   [](const ReadAnswer& read) { return !read.left_out; });
+  for (ReadAnswer& read : answers) {
+    FrameworkAnswer& answer = read.answer;
+    if (HasTrace(answer) && !read.left_out) {
+      const absl::Status added =
+          AddTrace(std::move(answer.trace), answer.address, asked > 1, recording.xspace);
+      if (!added.ok()) FailToRead(added, answer);
     }
     if (answer.counts_steps) ++recording.stepping_processes;
-    recording.processes.push_back(ReportOf(answer, summaries[i]));
+    recording.processes.push_back(ReportOf(answer, read.summary));
     if (answer.original.file.get() >= 0) recording.originals.push_back(std::move(answer.original));
   }
   ConcludeProcesses(recording);
@@ -201,12 +240,26 @@ FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
 std::vector<Recording> JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
                                    std::uint64_t max_memory, std::vector<FrameworkAnswer> answers) {
   std::vector<Rank> ranks;
-  for (const FrameworkAnswer& answer : answers) ranks.push_back(answer.rank);
+  std::vector<ReadAnswer> read;
+  for (FrameworkAnswer& answer : answers) {
+    ranks.push_back(answer.rank);
+    read.push_back(Read(max_memory, std::move(answer)));
+  }
+  // Where another process was recorded, one that shows no sign of being a worker and ran nothing is
+  // none.
+  const bool any_recorded = std::any_of(read.begin(), read.end(), [](const ReadAnswer& one) {
+    return one.summary.events > 0 && one.answer.verdict.outcome == Outcome::kOk;
+  });
+  for (ReadAnswer& one : read) {
+    const bool idle = HasTrace(one.answer) && one.summary.events == 0;
+    if (any_recorded && idle && one.answer.role == Role::kUnclear)
+      one.answer.role = Role::kCompanion;
+  }
   std::vector<Recording> recordings;
   for (const RankGroup& group : GroupByRank(plan, ranks)) {
-    std::vector<FrameworkAnswer> of_rank;
-    for (const std::size_t i : group.members) of_rank.push_back(std::move(answers[i]));
-    recordings.push_back(JoinOfRank(plan, times, max_memory, std::move(of_rank)));
+    std::vector<ReadAnswer> of_rank;
+    for (const std::size_t i : group.members) of_rank.push_back(std::move(read[i]));
+    recordings.push_back(JoinOfRank(plan, times, any_recorded, std::move(of_rank)));
     recordings.back().rank = group.rank;
   }
   return recordings;

@@ -5,6 +5,7 @@
 
 #include "collector/store/object_store.h"
 #include "sidecar/capture/ports.h"
+#include "sidecar/source/base/announcements.h"
 #include "sidecar/source/base/process_ranks.h"
 #include "sidecar/source/base/profile_call.h"
 #include "sidecar/source/base/profile_calls.h"
@@ -21,6 +22,7 @@ struct FrameworkAnswer {
   CallVerdict verdict{Outcome::kOk, ""};  // The reason if there is no trace.
   std::string trace{};
   Rank rank{};                    // The place of the process in its job.
+  Role role = Role::kWorker;      // Whether its failure is one of the capture.
   std::string note{};             // What the process says about its recording.
   std::int64_t stop_took_ns = 0;  // How long its profiler needed to stop; 0 = it does not say.
   // Another framework of the same process announced itself too. An empty trace of this one is then
@@ -44,7 +46,9 @@ FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
                            const SharedTraces& shared);
 
 // Judges each trace separately and joins those of one local rank; see GroupByRank. Keeps every
-// trace that can be read with at most `max_memory` bytes. Pure.
+// trace that can be read with at most `max_memory` bytes. A companion of which nothing was recorded
+// has a row with the reason and no part in the outcome, and so has a process of unclear role that
+// ran nothing while another one did. Pure.
 std::vector<session::Recording> JoinAnswers(const v1::CapturePlan& plan,
                                             const RecordingTimes& times, std::uint64_t max_memory,
                                             std::vector<FrameworkAnswer> answers);

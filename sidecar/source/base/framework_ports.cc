@@ -22,7 +22,7 @@ FrameworkPorts PortsOf(const std::vector<std::string>& servers) {
 void TellFrameworkPorts(const FrameworkPorts& ports, wire::FileHeader& header) {
   for (std::size_t i = 0; i < ports.size(); ++i)
     header.framework_ports[i].store(ports[i], std::memory_order_relaxed);
-  header.framework_ports_told.fetch_add(1, std::memory_order_release);
+  header.framework_ports_reported.fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace strobe

@@ -39,21 +39,25 @@ bool IsOnlyTheDefault(const Recording& framework) {
 
 }  // namespace
 
+bool IsLeftOut(const v1::ProcessReport& process) { return process.note().starts_with(kLeftOut); }
+
 void ConcludeProcesses(Recording& recording) {
   const auto& processes = recording.processes;
   const auto worst = std::max_element(
       processes.begin(), processes.end(),
       [](const auto& a, const auto& b) { return Worse(OutcomeOf(b), OutcomeOf(a)); });
   if (worst == processes.end() || OutcomeOf(*worst) == Outcome::kOk) return;
+  const auto left_out = std::count_if(processes.begin(), processes.end(), IsLeftOut);
+  const auto all = static_cast<std::ptrdiff_t>(processes.size()) - left_out;
   const auto good = std::count_if(processes.begin(), processes.end(), [](const auto& process) {
-    return OutcomeOf(process) == Outcome::kOk;
+    return OutcomeOf(process) == Outcome::kOk && !IsLeftOut(process);
   });
   if (Worse(recording.outcome, OutcomeOf(*worst))) return;
   recording.outcome = OutcomeOf(*worst);
-  recording.message = processes.size() == 1
-                          ? Describe(*worst)
-                          : StrCat(good, " of ", processes.size(),
-                                   " processes were recorded as requested; ", Describe(*worst));
+  recording.message =
+      all == 1
+          ? Describe(*worst)
+          : StrCat(good, " of ", all, " processes were recorded as requested; ", Describe(*worst));
 }
 
 Recording JoinRecordings(Recording framework, Recording other, std::string_view source) {

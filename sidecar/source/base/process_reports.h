@@ -7,8 +7,14 @@
 
 namespace strobe {
 
+// The note of a process that is no worker, and was therefore not recorded, begins with this. Its
+// outcome is Ok.
+inline constexpr std::string_view kLeftOut = "left out: ";
+bool IsLeftOut(const v1::ProcessReport& process);
+
 // Sets the recording's outcome to that of its worst process. The message tells how many processes
-// were recorded as asked and names the worst one. A worse outcome that is set already is kept.
+// were recorded as asked, without those that are left out, and names the worst one. A worse outcome
+// that is set already is kept.
 void ConcludeProcesses(session::Recording& recording);
 
 // Joins the recordings of the framework's servers and of another source; ConcludeProcesses must

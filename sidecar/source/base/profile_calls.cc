@@ -58,13 +58,13 @@ ProfileCalls::ProfileCalls(const std::vector<std::shared_ptr<grpc::Channel>>& ch
 ProfileCalls::~ProfileCalls() {
   TryCancel();
   MutexLock lock(&mutex_);
-  mutex_.Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Ended(); });
+  mutex_.Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return AllDone(); });
 }
 
 bool ProfileCalls::WaitFor(Nanos duration) {
   MutexLock lock(&mutex_);
   return mutex_.AwaitFor(duration,
-                         [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Ended(); });
+                         [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return AllDone(); });
 }
 
 void ProfileCalls::TryCancel() {

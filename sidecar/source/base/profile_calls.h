@@ -50,7 +50,7 @@ class ProfileCalls {
   std::vector<std::unique_ptr<Call>>& calls() { return calls_; }
 
  private:
-  bool Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending_ == 0; }
+  bool AllDone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending_ == 0; }
 
   std::vector<std::unique_ptr<Call>> calls_;
   Mutex mutex_;

@@ -53,7 +53,7 @@ Nanos RecordingTimes::UntilNextLook() const {
   return stopped_ ? kEvery : std::min(kEvery, UntilStop() + Nanos{1});
 }
 
-void RecordingTimes::Ended() {
+void RecordingTimes::Finish() {
   Look();
   if (!std::exchange(stopped_, true)) set_at_stop_ = set_;
 }

@@ -27,7 +27,7 @@ class RecordingTimes {
   // Until the stop, if no check has seen it yet, but at most 50 ms.
   Nanos UntilNextLook() const;
   // The last check. Recording has ended, perhaps before the planned end.
-  void Ended();
+  void Finish();
   // How far the wall clock had been set since the plan's reading, as of the last check.
   Nanos set() const { return set_; }
   // How far it was set between start and end, or so close to them that the order cannot be

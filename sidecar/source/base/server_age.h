@@ -1,7 +1,7 @@
 // Determines, without harm, whether a profiler server's trainer survives a capture.
 //
 // jaxlib 0.5.0 to 0.8.3 crashes or hangs if a remote session records host annotations and
-// TensorFlow cannot be imported (docs/explanation/harm.md). The protocol has no request for a
+// TensorFlow cannot be imported (docs/how-to/trainers.md). The protocol has no request for a
 // version, but servers since 2026-01 have an additional method, GetSnapshot. A request whose bytes
 // are not a valid message shows whether the method exists: gRPC either refuses the bytes (INTERNAL)
 // before anything runs, or does not know the method (UNIMPLEMENTED). jaxlib 0.9.0 is the first
@@ -31,7 +31,7 @@ std::vector<ServerAge> AskAges(std::span<const std::shared_ptr<grpc::Channel>> c
 // Interprets the status of an answer.
 ServerAge AgeOf(grpc::StatusCode code);
 
-// The reason why host annotations were left out, for people. Empty for kSince2026.
+// The reason why host annotations were left out, human-readable. Empty for kSince2026.
 std::string_view WhyNoHostTracing(ServerAge age);
 
 }  // namespace strobe

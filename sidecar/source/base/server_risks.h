@@ -1,5 +1,5 @@
 // What a profiler server's trainer may not survive, if it did not announce itself. What a recording
-// through a server can do to it, and what was measured, is in docs/explanation/harm.md.
+// through a server can do to it, and what was measured, is in docs/how-to/trainers.md.
 #pragma once
 #include <string>
 #include <string_view>
@@ -25,7 +25,7 @@ bool SparesGpus(const ServerRisks& risks, std::string_view address);
 inline constexpr std::string_view kMayLoseGpus =
     "the end of such a recording can take an NVIDIA GPU from the program. Let the program announce "
     "itself (strobe.dev/python, or the agent), or allow it with --gpu-tracing-by-servers";
-// For people: that `who` was spared.
+// Human-readable: that `who` was spared.
 std::string SparedNote(std::string_view who, std::string_view why = kMayLoseGpus);
 
 }  // namespace strobe

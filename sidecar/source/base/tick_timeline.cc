@@ -66,7 +66,10 @@ TickScale TickTimeline::Scale(std::int64_t start_ns) const {
   const auto ps = [start_ns](const wire::TickMoment& moment) {
     return (static_cast<std::int64_t>(moment.other_ns) - start_ns) * 1000;
   };
-  TickScale scale{moments.front().ticks, ps(moments.front()), ns_per_tick() * 1000, {}};
+  TickScale scale{.ticks = moments.front().ticks,
+                  .ps = ps(moments.front()),
+                  .ps_per_tick = ns_per_tick() * 1000,
+                  .bends = {}};
   if (moments.size() < 3) return scale;
   for (std::size_t i = 0; i + 1 < moments.size(); ++i)
     scale.bends.push_back(

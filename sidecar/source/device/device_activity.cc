@@ -35,7 +35,8 @@ bool TakeText(std::span<const std::uint64_t> payload, std::uint64_t& budget,
 }
 
 // Devices are described again and again, so that the ring always has them.
-bool Known(std::span<const std::uint64_t> payload, const std::vector<wire::DeviceRecord>& devices) {
+bool IsKnownDevice(std::span<const std::uint64_t> payload,
+                   const std::vector<wire::DeviceRecord>& devices) {
   if (payload.size() != wire::kWordsOf<wire::DeviceRecord>) return false;
   const auto device = wire::FromWords<wire::DeviceRecord>(payload);
   return std::any_of(devices.begin(), devices.end(), [&](const wire::DeviceRecord& known) {
@@ -67,7 +68,7 @@ bool DeviceActivity::Add(wire::RecordType type, std::span<const std::uint64_t> p
     case RecordType::kMarker:
       return Take(payload, budget, markers);
     case RecordType::kDevice:
-      return devices.size() >= kMaxDevices || Known(payload, devices) ||
+      return devices.size() >= kMaxDevices || IsKnownDevice(payload, devices) ||
              Take(payload, budget, devices);
     case RecordType::kClock:
       return Take(payload, budget, clocks);

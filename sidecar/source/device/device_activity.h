@@ -52,7 +52,7 @@ class DeviceClock {
  public:
   explicit DeviceClock(std::vector<wire::ClockRecord> moments);
 
-  bool known() const { return !moments_.empty(); }
+  bool is_known() const { return !moments_.empty(); }
   std::uint64_t Ticks(std::uint64_t device_ns) const;
   // The largest step, in ns, of CUPTI's clock against the interpolation; 0 if it is below a
   // millisecond.

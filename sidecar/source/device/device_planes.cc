@@ -68,7 +68,7 @@ std::uint32_t DevicePlanes::PlaneOf(const wire::DeviceRecord& device, std::strin
 std::map<std::uint32_t, std::vector<HostCall>> DevicePlanes::Add(const DeviceTrace& trace) {
   const DeviceActivity& activity = trace.activity;
   std::map<std::uint32_t, std::vector<HostCall>> calls;
-  if (!trace.clock.known()) return calls;
+  if (!trace.clock.is_known()) return calls;
 
   std::map<std::uint32_t, std::uint32_t> planes;  // Keyed by the program's ordinals.
   for (const wire::DeviceRecord& device : activity.devices)
@@ -76,15 +76,15 @@ std::map<std::uint32_t, std::vector<HostCall>> DevicePlanes::Add(const DeviceTra
   AddStreams(trace, planes);
   AddRanges(trace);
 
-  struct Place {
+  struct LaunchSite {
     std::uint32_t device, context;
   };
-  std::unordered_map<std::uint32_t, Place> launched;
+  std::unordered_map<std::uint32_t, LaunchSite> launched;
   const auto note = [&](const auto& records) {
     for (const auto& record : records) {
       const auto plane = planes.find(record.device);
       if (plane != planes.end())
-        launched.emplace(record.correlation, Place{plane->second, record.context});
+        launched.emplace(record.correlation, LaunchSite{plane->second, record.context});
     }
   };
   note(activity.kernels);
@@ -120,9 +120,10 @@ void DevicePlanes::AddStreams(const DeviceTrace& trace,
     const auto plane = planes.find(device);
     // Work that was still running when recording ended has no end time.
     if (plane == planes.end() || begin == 0 || end < begin) return;
-    const StreamWork work{trace.scale.Ps(trace.clock.Ticks(begin)),
-                          trace.scale.Ps(trace.clock.Ticks(end)), type,
-                          static_cast<std::uint32_t>(index)};
+    const StreamWork work{.begin_ps = trace.scale.Ps(trace.clock.Ticks(begin)),
+                          .end_ps = trace.scale.Ps(trace.clock.Ticks(end)),
+                          .type = type,
+                          .index = static_cast<std::uint32_t>(index)};
     if (work.begin_ps < 0 || work.end_ps > length_ps_ || work.end_ps < work.begin_ps) return;
     streams[{plane->second, stream}].push_back(work);
   };

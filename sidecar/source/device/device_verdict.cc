@@ -113,10 +113,11 @@ std::string CuptiResultName(std::uint32_t result) {
 }
 
 DeviceVerdict JudgeDevice(const DeviceStatus& status) {
-  if (!status.asked) return {};
+  if (!status.was_asked) return {};
   if (status.refusal == wire::DeviceRefusal::kSwitchedOff)
     return {Outcome::kDeviceTraceMissing,
-            "its devices were not recorded because its environment has STROBE_DEVICE=off"};
+            "its devices were not recorded because its environment has STROBE_DEVICE=off, or "
+            "devices in STROBE_DISABLE (strobe.dev/disable)"};
   if (status.refusal == wire::DeviceRefusal::kNoThread)
     return {Outcome::kProfilerStartFailed,
             "the agent could not start a thread in the program to record its devices; raise the "

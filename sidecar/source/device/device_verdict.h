@@ -10,7 +10,7 @@ namespace strobe {
 
 struct DeviceStatus {
   // True if the agent is to record the devices; otherwise the framework does, or nobody.
-  bool asked = true;
+  bool was_asked = true;
   // True if the program has answered this capture's request.
   bool answered = false;
   bool uses_cuda = false;

@@ -143,14 +143,16 @@ class Writer {
 }  // namespace
 
 StreamWork::Type StreamWork::CopyType(std::uint8_t kind) {
+  // CUPTI_ACTIVITY_MEMCPY_KIND_*.
+  constexpr std::uint8_t kHtoD = 1, kDtoH = 2, kDtoD = 8, kPtoP = 10;
   switch (kind) {
-    case 1:
+    case kHtoD:
       return kMemcpyH2D;
-    case 2:
+    case kDtoH:
       return kMemcpyD2H;
-    case 8:
+    case kDtoD:
       return kMemcpyD2D;
-    case 10:
+    case kPtoP:
       return kMemcpyP2P;
     default:
       return kMemcpyOther;

@@ -10,7 +10,7 @@
 #include "sidecar/capture/trace_report.h"
 #include "sidecar/source/base/announcements.h"
 #include "sidecar/source/base/framework_answers.h"
-#include "sidecar/source/base/memory_room.h"
+#include "sidecar/source/base/memory_headroom.h"
 #include "sidecar/source/base/monotonic_now.h"
 #include "sidecar/source/base/profile_call.h"
 #include "sidecar/source/base/profile_calls.h"
@@ -52,7 +52,8 @@ AnswerLimit LimitOf(const v1::CapturePlan& plan, std::size_t processes) {
     lower(plan.max_bytes() + kAround, plan.max_bytes(), " (maxBytesPerWorker)");
   // One trace is in memory once; see TakeXSpace. A quarter more is for what is read and freed
   // meanwhile. Several are joined, which copies them.
-  const std::uint64_t room = processes == 1 ? MemoryRoom(1) / 5 * 4 : MemoryRoom(2 * processes);
+  const std::uint64_t room =
+      processes == 1 ? MemoryHeadroom(1) / 5 * 4 : MemoryHeadroom(2 * processes);
   lower(room, room, ", which is what remains of the sidecar's memory limit");
   return limit;
 }
@@ -135,7 +136,7 @@ std::int64_t Await(ProfileCalls& calls, RecordingTimes& times, const Holds& hold
     // by that amount.
     if (stopped && times.set() != set_when_sent) end_sessions();
   }
-  times.Ended();
+  times.Finish();
   if (!stopped) collecting();
   return stopped_ns;
 }
@@ -160,7 +161,7 @@ std::vector<FrameworkSource::Server> FrameworkSource::Servers(const v1::CaptureP
     if (!known && IsWanted(plan, std::nullopt)) given.push_back({address});
   }
   for (const Announcement& process : processes) {
-    if (!process.address.empty() && IsWanted(plan, process.place()))
+    if (!process.address.empty() && IsWanted(plan, process.job_rank()))
       announced.push_back({process.address, process});
   }
   if (announced.empty()) return given;
@@ -285,7 +286,11 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
     else if (holds[i] != nullptr && plan.tracers().device() > 0)
       answer.note = holds[i]->note();
     answer.rank = servers[i].rank();
-    if (holds[i] != nullptr && holds[i]->rank()) answer.rank = holds[i]->rank();
+    if (servers[i].process) {
+      answer.role = servers[i].process->role;
+      if (holds[i] != nullptr && holds[i]->rank())
+        answer.rank = servers[i].process->Numbered(holds[i]->rank());
+    }
     // A server tells nothing of its stop, so that this is the time until its answer was here.
     if (stopped_ns > 0 && answer.verdict.outcome == Outcome::kOk)
       answer.stop_took_ns = std::max<std::int64_t>(calls.calls()[i]->ended_ns - stopped_ns, 0);
@@ -295,7 +300,7 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
     if (holds[i] != nullptr) EndHold(*holds[i], plan, answer);
   }
   // Joining the traces copies all of them once more.
-  const std::uint64_t room = MemoryRoom(2 * channels.size());
+  const std::uint64_t room = MemoryHeadroom(2 * channels.size());
   return JoinAnswers(plan, times, room, std::move(answers));
 }
 

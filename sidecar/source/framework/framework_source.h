@@ -50,7 +50,7 @@ class FrameworkSource final : public session::Source {
     std::string address{};
     std::optional<Announcement> process{};  // The process that announced it, if one did.
 
-    Rank rank() const { return process ? process->place() : std::nullopt; }
+    Rank rank() const { return process ? process->job_rank() : std::nullopt; }
   };
   // The servers to ask: those that processes announced, and the configured addresses on which no
   // such process listens. If there are announced servers, and no configured one can be connected

@@ -214,12 +214,12 @@ InprocAnswer CallProcess(const std::string& directory, const Announcement& proce
 InprocHold::InprocHold(const std::string& directory, const Announcement& process,
                        const v1::CapturePlan& plan)
     : connection_(std::make_unique<InprocConnection>(directory, process)),
-      asked_(connection_->Send(RequestLine(RequestOf("hold", plan, process)))) {}
+      was_asked_(connection_->Send(RequestLine(RequestOf("hold", plan, process)))) {}
 
 InprocHold::~InprocHold() = default;
 
 void InprocHold::Await(Nanos timeout) {
-  if (asked_) connection_->Wait(timeout);
+  if (was_asked_) connection_->Wait(timeout);
   Read();
 }
 

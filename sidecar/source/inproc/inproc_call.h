@@ -85,7 +85,7 @@ class InprocHold {
   // it. If not, `why_unsafe` has its reason, if it gave one.
   bool safe() const { return safe_; }
   const std::string& why_unsafe() const { return why_unsafe_; }
-  // What the process says of its recording, for people; may be empty.
+  // What the process says of its recording, human-readable; may be empty.
   const std::string& note() const { return note_; }
   // The place of the process in its job, as it knows it now; none if it did not answer.
   const Rank& rank() const { return rank_; }
@@ -95,7 +95,7 @@ class InprocHold {
   void Read();
 
   const std::unique_ptr<InprocConnection> connection_;
-  const bool asked_;
+  const bool was_asked_;
   bool wanted_ = false;
   bool leads_ = true;
   bool safe_ = false;

@@ -17,7 +17,7 @@
 #include "sidecar/source/agent/ring_files.h"
 #include "sidecar/source/agent/step_file.h"
 #include "sidecar/source/base/framework_answers.h"
-#include "sidecar/source/base/memory_room.h"
+#include "sidecar/source/base/memory_headroom.h"
 #include "sidecar/source/base/recording_times.h"
 #include "sidecar/source/inproc/inproc_call.h"
 #include "sidecar/source/inproc/left_trace.h"
@@ -35,7 +35,8 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                           const InprocCallbacks& callbacks) {
   FrameworkAnswer answer{.address = process.label(),
                          .who = StrCat(process.framework, " in ", process.label()),
-                         .rank = process.place(),
+                         .rank = process.job_rank(),
+                         .role = process.role,
                          .beside = process.beside,
                          .counts_steps = plan.steps() > 0};
   InprocLimits asked = limits;
@@ -44,20 +45,22 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                                         cancel, terminate, callbacks);
   answer.verdict = told.verdict;
   answer.note = told.note;
-  if (told.rank) answer.rank = told.rank;
+  if (told.rank) answer.rank = process.Numbered(told.rank);
   if (told.aside && process.beside) {
     answer.note = std::exchange(answer.verdict, {Outcome::kOk, ""}).message;
   }
   answer.stop_took_ns = told.stop_took_ns;
   if (told.recorded) {
-    TakeLeftTrace(directory,
-                  {.name = told.file,
-                   .format = told.format,
-                   .started_ns = told.started_ns,
-                   .stopped_ns = told.stopped_ns,
-                   .container = process.container,
-                   .number = process.local_rank.value_or(process.pid)},
-                  limits.max_bytes, plan.tracers(), answer);
+    const Rank rank = process.job_rank();
+    TakeLeftTrace(
+        directory,
+        {.name = told.file,
+         .format = told.format,
+         .started_ns = told.started_ns,
+         .stopped_ns = told.stopped_ns,
+         .container = process.container,
+         .number = rank && !rank->local_rank_assumed() ? rank->local_rank() : process.pid},
+        limits.max_bytes, plan.tracers(), answer);
   }
   return answer;
 }
@@ -101,8 +104,8 @@ InprocSource::InprocSource(const Clock& clock, std::string directory, bool may_s
 
 std::vector<Announcement> InprocSource::Announced(const v1::CapturePlan& plan) const {
   std::vector<Announcement> announced = ReadAnnouncements(directory_);
-  const bool kineto_is_asked = others_ && plan.container().empty();
-  return kineto_is_asked ? others_(std::move(announced)) : announced;
+  const bool kineto_is_asked = kineto_filter_ && plan.container().empty();
+  return kineto_is_asked ? kineto_filter_(std::move(announced)) : announced;
 }
 
 WorkerProcesses InprocSource::Processes() {
@@ -132,7 +135,7 @@ std::vector<v1::Source> InprocSource::Probe(Nanos) {
     source.set_address(process.label());
     source.set_detail(StrCat(process.framework, " ", process.version));
     source.set_ready(true);
-    if (const Rank rank = process.place()) *source.add_ranks() = *rank;
+    if (const Rank rank = process.job_rank()) *source.add_ranks() = *rank;
   }
   for (const FailedStart& failed : Processes().failed) {
     v1::Source& source = sources.emplace_back();
@@ -169,7 +172,7 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   const v1::CapturePlan planned = session::OnClockSetBy(times.set(), plan);
   std::vector<v1::CapturePlan> plans;
   for (const Announcement& process : processes) plans.push_back(PlanFor(process, planned));
-  const std::uint64_t room = MemoryRoom(kTraceCopies * processes.size());
+  const std::uint64_t room = MemoryHeadroom(kTraceCopies * processes.size());
   const InprocLimits limits{.max_bytes = MaxTrace(plan, room), .may_stall = may_stall_};
   std::atomic<std::size_t> recording{processes.size()};
   Cancellation ended;
@@ -195,7 +198,7 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
     }
     while (!ended.WaitFor(times.UntilNextLook())) times.Look();
     if (terminate.cancelled()) times.StopNow();
-    times.Ended();
+    times.Finish();
   });
   std::vector<Recording> recordings = JoinAnswers(plan, times, room, std::move(answers));
   const bool has_torch_options =

@@ -23,10 +23,10 @@ class InprocSource final : public session::Source {
   InprocSource(const Clock& clock, std::string directory, bool may_stall);
 
   // Selects the processes that are not recorded by another source.
-  using Others = std::function<std::vector<Announcement>(std::vector<Announcement>)>;
+  using KinetoFilter = std::function<std::vector<Announcement>(std::vector<Announcement>)>;
   // Leaves the rest to Kineto's daemon, except in captures of a container, which do not ask it.
   // Must be called before any other function.
-  void ShareWithKineto(Others others) { others_ = std::move(others); }
+  void ShareWithKineto(KinetoFilter filter) { kineto_filter_ = std::move(filter); }
 
   // What the worker's processes told of themselves. Logs each failure once.
   WorkerProcesses Processes();
@@ -49,7 +49,7 @@ class InprocSource final : public session::Source {
   const Clock& clock_;
   const std::string directory_;
   const bool may_stall_;
-  Others others_{};  // Empty where the sidecar is no daemon of Kineto's.
+  KinetoFilter kineto_filter_{};  // Empty where the sidecar is no daemon of Kineto's.
   Mutex mutex_;
   // Processes that run and whose failures have been logged.
   std::set<std::string> logged_ ABSL_GUARDED_BY(mutex_);

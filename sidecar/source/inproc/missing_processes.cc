@@ -100,6 +100,36 @@ void AddFailedStart(const FailedStart& failed, std::vector<Recording>& recording
   ConcludeProcesses(first);
 }
 
+// The same process may have a row of the agent. Without a source, the message tells the first
+// reason.
+void AddLeftOut(const v1::CapturePlan& plan, const std::vector<Announcement>& announced,
+                Recording& first, std::vector<Recording>& recordings) {
+  std::size_t rows = 0, more = 0;
+  for (const Announcement& process : announced) {
+    if (process.trains || process.why_not.empty() || !IsOfContainer(plan, process.container))
+      continue;
+    const std::string note = StrCat(kLeftOut, process.why_not);
+    if (v1::ProcessReport* row = RowOfPid(StrCat(process.pid), recordings)) {
+      if (row->note().empty()) row->set_note(process.why_not);
+      continue;
+    }
+    if (rows == kMaxLeftOutRows) {
+      ++more;
+      continue;
+    }
+    if (rows++ == 0 && first.outcome == Outcome::kNoSource)
+      first.message += StrCat("; ", process.label(), " was left out: ", process.why_not);
+    v1::ProcessReport& row = first.processes.emplace_back();
+    row.set_name(process.label());
+    row.set_source(v1::SOURCE_FRAMEWORK);
+    row.set_outcome(v1::OK);
+    row.set_note(note);
+  }
+  if (more > 0)
+    first.processes.back().set_note(
+        StrCat(first.processes.back().note(), "; and ", more, " more are left out"));
+}
+
 }  // namespace
 
 std::vector<FailedStart> LivingAndUnannounced(std::vector<FailedStart> failed,
@@ -124,6 +154,7 @@ void AddMissingProcesses(const v1::CapturePlan& plan, const WorkerProcesses& pro
     for (const FailedStart& failed : processes.failed) {
       if (IsOfContainer(plan, failed.container())) AddFailedStart(failed, recordings);
     }
+    AddLeftOut(plan, processes.announced, recordings.front(), recordings);
   }
   AddMissingRanks(plan, processes.announced, recordings);
 }

@@ -10,8 +10,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Stage = KinetoTold::Stage;
-using Held = KinetoTold::Held;
+using Stage = KinetoDelivery::Stage;
+using Held = KinetoDelivery::Held;
 
 constexpr Nanos kUsualInterval = seconds(5);  // Kineto's own.
 constexpr Nanos kMinInterval = milliseconds(500), kMaxInterval = seconds(30);
@@ -53,85 +53,87 @@ KinetoClient* KinetoClients::Note(const KinetoQuestion& question, MonoTime now) 
   if (found == clients_.end() && clients_.size() >= kMaxClients) return nullptr;
   KinetoClient& client = clients_[question.socket];
   const MonoTime asked = now - std::clamp(question.age, Nanos{0}, kUsualInterval);
-  if (found != clients_.end()) client.gaps = {client.gaps[1], asked - client.asked};
+  if (found != clients_.end()) client.gaps = {client.gaps[1], asked - client.asked_at};
   client.socket = question.socket;
   client.pids = question.pids;
   client.began = question.began;
   client.idle = question.idle;
-  client.asked = asked;
+  client.asked_at = asked;
   return &client;
 }
 
 const KinetoOrder* KinetoClients::Ask(const KinetoQuestion& question, MonoTime now, bool& known) {
   const KinetoClient* client = Note(question, now);
   known = client != nullptr;
-  const auto it = told_.find(question.socket);
-  if (client == nullptr || it == told_.end()) return nullptr;
-  KinetoTold& told = it->second;
-  told.idle = client->idle;
-  told.interval = client->Interval();
-  if (told.stage != Stage::kWaiting) return nullptr;
-  told.held = WhyHeld(*client, question, now);
-  if (told.held != Held::kNotAsked) return nullptr;
-  if (IsTooLate(told.order, now)) {
-    told.stage = Stage::kMissed;
+  const auto it = deliveries_.find(question.socket);
+  if (client == nullptr || it == deliveries_.end()) return nullptr;
+  KinetoDelivery& delivery = it->second;
+  delivery.idle = client->idle;
+  delivery.interval = client->Interval();
+  if (delivery.stage != Stage::kWaiting) return nullptr;
+  delivery.held = WhyHeld(*client, question, now);
+  if (delivery.held != Held::kNotAsked) return nullptr;
+  if (IsTooLate(delivery.order, now)) {
+    delivery.stage = Stage::kMissed;
     return nullptr;
   }
-  return &told.order;
+  return &delivery.order;
 }
 
 void KinetoClients::Sent(const std::string& socket) {
-  if (const auto it = told_.find(socket); it != told_.end()) it->second.stage = Stage::kSent;
+  if (const auto it = deliveries_.find(socket); it != deliveries_.end())
+    it->second.stage = Stage::kSent;
 }
 
 void KinetoClients::Read(const std::string& socket, MonoTime now) {
-  const auto it = told_.find(socket);
-  if (it == told_.end() || it->second.stage != Stage::kSent) return;
+  const auto it = deliveries_.find(socket);
+  if (it == deliveries_.end() || it->second.stage != Stage::kSent) return;
   it->second.stage = Stage::kRead;
   it->second.read = now;
 }
 
 void KinetoClients::Forget(const std::string& socket) {
   clients_.erase(socket);
-  if (const auto it = told_.find(socket); it != told_.end()) it->second.gone = true;
+  if (const auto it = deliveries_.find(socket); it != deliveries_.end()) it->second.gone = true;
 }
 
 void KinetoClients::Advance(MonoTime now) {
   constexpr int kMissedQuestions = 3;
   std::erase_if(clients_, [&](const auto& entry) {
     const KinetoClient& client = entry.second;
-    return now - client.asked > kMissedQuestions * client.Interval() + seconds(1);
+    return now - client.asked_at > kMissedQuestions * client.Interval() + seconds(1);
   });
-  for (auto& [socket, told] : told_) {
-    if (told.stage == Stage::kWaiting && IsTooLate(told.order, now)) told.stage = Stage::kMissed;
+  for (auto& [socket, delivery] : deliveries_) {
+    if (delivery.stage == Stage::kWaiting && IsTooLate(delivery.order, now))
+      delivery.stage = Stage::kMissed;
   }
 }
 
-bool KinetoClients::Place(const std::string& socket, const KinetoOrder& order) {
+bool KinetoClients::Assign(const std::string& socket, const KinetoOrder& order) {
   const auto client = clients_.find(socket);
-  if (client == clients_.end() || told_.contains(socket)) return false;
-  told_[socket] = {
+  if (client == clients_.end() || deliveries_.contains(socket)) return false;
+  deliveries_[socket] = {
       .order = order, .idle = client->second.idle, .interval = client->second.Interval()};
   return true;
 }
 
-std::optional<KinetoTold> KinetoClients::Told(const std::string& socket) const {
-  const auto it = told_.find(socket);
-  return it == told_.end() ? std::nullopt : std::optional(it->second);
+std::optional<KinetoDelivery> KinetoClients::DeliveryOf(const std::string& socket) const {
+  const auto it = deliveries_.find(socket);
+  return it == deliveries_.end() ? std::nullopt : std::optional(it->second);
 }
 
 void KinetoClients::End(const std::string& socket, bool done) {
-  const auto it = told_.find(socket);
-  if (it == told_.end()) return;
+  const auto it = deliveries_.find(socket);
+  if (it == deliveries_.end()) return;
   const bool carried_out = it->second.stage == Stage::kSent || it->second.stage == Stage::kRead;
   const auto client = clients_.find(socket);
   if (client != clients_.end() && carried_out && !done)
     client->second.occupied = it->second.order.end() + kProcessing;
-  told_.erase(it);
+  deliveries_.erase(it);
 }
 
 bool KinetoClients::AnyUnread() const {
-  return std::any_of(told_.begin(), told_.end(), [](const auto& entry) {
+  return std::any_of(deliveries_.begin(), deliveries_.end(), [](const auto& entry) {
     return entry.second.stage == Stage::kSent && !entry.second.gone;
   });
 }

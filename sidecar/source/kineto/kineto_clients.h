@@ -1,7 +1,7 @@
 // The processes that ask for orders by Kineto's on-demand protocol, and what each was told. Pure:
 // the time is an argument and nothing blocks.
 //
-// Rules that follow from how Kineto's client works (docs/how-to/kineto.md):
+// Rules that follow from how Kineto's client works (docs/how-to/without-python.md):
 // - A process is answered only if an order is due, and then at once or not at all. It takes an
 //   answer that comes too late for the answer to its next question, and from then on all of them.
 // - For the same reason, no answer is sent while the process has not read an earlier one.
@@ -29,14 +29,14 @@ struct KinetoClient {
   // beside ours.
   std::optional<std::uint64_t> began{};
   bool idle = false;                   // Its profiler was free when it asked last.
-  MonoTime asked{};                    // When it asked last.
+  MonoTime asked_at{};                 // When it asked last.
   std::array<Nanos, 2> gaps{};         // Between its last questions; 0 = not known.
   std::optional<MonoTime> occupied{};  // When an order that nobody awaits any more has ended.
 
   std::uint32_t pid() const { return pids.front(); }
   // How often it asks.
   Nanos Interval() const;
-  // The same for people: "1s".
+  // The interval as text: "1s".
   static std::string Words(Nanos interval);
   // Its name is "torch <pid>"; `several` tells processes with the same ID apart.
   std::string Label(bool several) const;
@@ -51,7 +51,7 @@ struct KinetoQuestion {
   bool unread = false;  // The process has not read an earlier answer.
 };
 
-struct KinetoTold {
+struct KinetoDelivery {
   enum class Stage {
     kWaiting,  // For the process to ask.
     kSent,     // The answer is in the process's socket.
@@ -88,22 +88,22 @@ class KinetoClients {
   void Advance(MonoTime now);
 
   // Gives a process an order when it asks next. Replaces none: false if it has one.
-  bool Place(const std::string& socket, const KinetoOrder& order);
+  bool Assign(const std::string& socket, const KinetoOrder& order);
   // Nothing if the process has no order.
-  std::optional<KinetoTold> Told(const std::string& socket) const;
+  std::optional<KinetoDelivery> DeliveryOf(const std::string& socket) const;
   // Ends the order. Unless it is `done`, a process that was told carries it out all the same and
   // gets no other one until then.
   void End(const std::string& socket, bool done);
 
   const std::map<std::string, KinetoClient>& clients() const { return clients_; }
-  const std::map<std::string, KinetoTold>& told() const { return told_; }
+  const std::map<std::string, KinetoDelivery>& deliveries() const { return deliveries_; }
   bool AnyUnread() const;
 
  private:
   KinetoClient* Note(const KinetoQuestion& question, MonoTime now);
 
-  std::map<std::string, KinetoClient> clients_;  // By socket.
-  std::map<std::string, KinetoTold> told_;       // By socket.
+  std::map<std::string, KinetoClient> clients_;       // By socket.
+  std::map<std::string, KinetoDelivery> deliveries_;  // By socket.
 };
 
 // True if one of the two processes started the other, by the process IDs that they tell.

@@ -79,14 +79,14 @@ std::vector<KinetoClient> KinetoDaemon::clients() const {
   return all;
 }
 
-bool KinetoDaemon::Place(const std::string& client, const KinetoOrder& order) {
+bool KinetoDaemon::Assign(const std::string& client, const KinetoOrder& order) {
   MutexLock lock(&mutex_);
-  return clients_.Place(client, order);
+  return clients_.Assign(client, order);
 }
 
-std::optional<KinetoTold> KinetoDaemon::Told(const std::string& client) const {
+std::optional<KinetoDelivery> KinetoDaemon::DeliveryOf(const std::string& client) const {
   MutexLock lock(&mutex_);
-  return clients_.Told(client);
+  return clients_.DeliveryOf(client);
 }
 
 void KinetoDaemon::End(const std::string& client, bool done) {
@@ -196,7 +196,7 @@ void KinetoDaemon::Look() {
 void KinetoDaemon::LookForEnded() {
   std::set<std::string> sockets;
   for (const auto& [client, ignored] : clients_.clients()) sockets.insert(client);
-  for (const auto& [client, ignored] : clients_.told()) sockets.insert(client);
+  for (const auto& [client, ignored] : clients_.deliveries()) sockets.insert(client);
   for (const auto& [client, ignored] : answers_) sockets.insert(client);
   for (const std::string& client : sockets) {
     if (IsKinetoClientThere(sockets_, client)) continue;
@@ -209,7 +209,8 @@ void KinetoDaemon::Tidy() const {
   std::vector<std::string> awaited;
   {
     MutexLock lock(&mutex_);
-    for (const auto& [client, told] : clients_.told()) awaited.push_back(told.order.path);
+    for (const auto& [client, delivery] : clients_.deliveries())
+      awaited.push_back(delivery.order.path);
   }
   // Removes the directory's name and the suffix: the rest is common to all files of a trace.
   for (std::string& path : awaited) {
@@ -222,7 +223,7 @@ void KinetoDaemon::Tidy() const {
 Nanos KinetoDaemon::Pause() const {
   MutexLock lock(&mutex_);
   if (clients_.AnyUnread()) return kLookForReading;
-  return clients_.told().empty() ? kLookIdle : kLookForOrders;
+  return clients_.deliveries().empty() ? kLookIdle : kLookForOrders;
 }
 
 }  // namespace strobe

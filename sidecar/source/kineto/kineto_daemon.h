@@ -43,8 +43,8 @@ class KinetoDaemon {
   std::string problem() const;
   std::vector<KinetoClient> clients() const;
   // See KinetoClients.
-  bool Place(const std::string& client, const KinetoOrder& order);
-  std::optional<KinetoTold> Told(const std::string& client) const;
+  bool Assign(const std::string& client, const KinetoOrder& order);
+  std::optional<KinetoDelivery> DeliveryOf(const std::string& client) const;
   void End(const std::string& client, bool done);
   // The number of datagrams that were not used, by reason: "garbage", "forged", "full", "late".
   std::map<std::string, std::uint64_t> refused() const;

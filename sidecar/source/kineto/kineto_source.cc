@@ -10,7 +10,7 @@
 #include "common/base/strings.h"
 #include "sidecar/source/agent/ring_files.h"
 #include "sidecar/source/base/framework_answers.h"
-#include "sidecar/source/base/memory_room.h"
+#include "sidecar/source/base/memory_headroom.h"
 #include "sidecar/source/base/process_ranks.h"
 #include "sidecar/source/base/recording_times.h"
 #include "sidecar/source/inproc/left_trace.h"
@@ -81,7 +81,7 @@ std::vector<Rank> RanksOfClients(const std::vector<KinetoClient>& clients,
                      [&](const Announcement& one) { return IsOfClient(one, client); });
     const auto program = by_pid.find(client.pid());
     if (process != announced.end())
-      ranks.push_back(process->place());
+      ranks.push_back(process->job_rank());
     else
       ranks.push_back(program == by_pid.end() ? std::nullopt : program->second);
   }
@@ -92,7 +92,7 @@ std::vector<Rank> RanksOfClients(const std::vector<KinetoClient>& clients,
 struct KinetoRun {
   KinetoClient client{};
   std::string trace{};  // Its path.
-  KinetoTold told{};
+  KinetoDelivery delivery{};
   KinetoSigns signs{};
   FrameworkAnswer answer{};
   bool decided = false;
@@ -110,6 +110,8 @@ class KinetoCapture {
       if (!IsWanted(plan, ranks[i])) continue;
       Begin(clients[i], labels[i]);
       runs_.back().answer.rank = ranks[i];
+      // Nothing shows whether a process without a rank works or waits for one that does.
+      if (!ranks[i]) runs_.back().answer.role = Role::kUnclear;
     }
   }
   ~KinetoCapture() {
@@ -128,9 +130,9 @@ class KinetoCapture {
     for (KinetoRun& run : runs_) {
       if (run.decided) continue;
       // Reads this before the files, because a process finishes its trace before it ends.
-      run.told = daemon_.Told(run.client.socket).value_or(run.told);
+      run.delivery = daemon_.DeliveryOf(run.client.socket).value_or(run.delivery);
       LookForTrace(run.trace, now, run.signs);
-      if (auto verdict = JudgeKineto(run.told, run.signs, run.answer.who, now))
+      if (auto verdict = JudgeKineto(run.delivery, run.signs, run.answer.who, now))
         Decide(*std::move(verdict), run);
     }
   }
@@ -139,7 +141,7 @@ class KinetoCapture {
   void Withdraw() {
     Look();
     for (KinetoRun& run : runs_) {
-      if (run.decided || run.told.stage != KinetoTold::Stage::kWaiting) continue;
+      if (run.decided || run.delivery.stage != KinetoDelivery::Stage::kWaiting) continue;
       Decide({Outcome::kCancelled,
               StrCat(run.answer.who,
                      ": the recording was ended before the process was asked to begin")},
@@ -149,7 +151,8 @@ class KinetoCapture {
 
   void Cancel() {
     for (KinetoRun& run : runs_) {
-      if (!run.decided) Decide(KinetoCancelled(run.told, run.answer.who, clock_.MonoNow()), run);
+      if (!run.decided)
+        Decide(KinetoCancelled(run.delivery, run.answer.who, clock_.MonoNow()), run);
     }
   }
 
@@ -162,7 +165,7 @@ class KinetoCapture {
   }
 
   std::vector<FrameworkAnswer> Take() {
-    const std::uint64_t max_bytes = MaxTrace(plan_, room());
+    const std::uint64_t max_bytes = MaxTrace(plan_, headroom());
     ParallelFor(runs_.size(), kConverters, [&](std::size_t i) {
       KinetoRun& run = runs_[i];
       if (!run.signs.finished) return;
@@ -180,7 +183,7 @@ class KinetoCapture {
     return answers;
   }
 
-  std::uint64_t room() const { return room_; }
+  std::uint64_t headroom() const { return headroom_; }
 
  private:
   void Begin(const KinetoClient& client, const std::string& label) {
@@ -188,17 +191,17 @@ class KinetoCapture {
     KinetoRun& run = runs_.emplace_back();
     run.client = client;
     run.answer = {.address = label, .who = StrCat("Kineto in ", label)};
-    run.told.order = MakeKinetoOrder(plan_, clock_.MonoNow() + times_.UntilStart(),
-                                     options.max_duration, NewKinetoTrace(options.directory));
-    run.trace = KinetoTracePath(run.told.order, client.pid());
-    run.told.gone = !daemon_.Place(client.socket, run.told.order);
-    room_ = MemoryRoom(kTraceCopies * runs_.size());
+    run.delivery.order = MakeKinetoOrder(plan_, clock_.MonoNow() + times_.UntilStart(),
+                                         options.max_duration, NewKinetoTrace(options.directory));
+    run.trace = KinetoTracePath(run.delivery.order, client.pid());
+    run.delivery.gone = !daemon_.Assign(client.socket, run.delivery.order);
+    headroom_ = MemoryHeadroom(kTraceCopies * runs_.size());
   }
 
   void Decide(CallVerdict verdict, KinetoRun& run) {
     run.decided = true;
     // A finished trace is removed when nobody awaits it, so its order ends after Take.
-    if (!run.signs.finished) daemon_.End(run.client.socket, false);
+    if (!run.signs.finished) daemon_.End(run.client.socket, /*done=*/false);
     // A trace that its process will not finish takes the trainer's memory, so it is removed. After
     // a cancellation, the process still finishes it.
     if (verdict.outcome != Outcome::kCancelled) RemoveUnfinishedTrace(run.trace);
@@ -227,7 +230,7 @@ class KinetoCapture {
   KinetoDaemon& daemon_;
   const v1::CapturePlan& plan_;
   RecordingTimes& times_;
-  std::uint64_t room_ = 0;
+  std::uint64_t headroom_ = 0;
   std::vector<KinetoRun> runs_;
 };
 
@@ -264,13 +267,13 @@ std::vector<Announcement> WithoutClients(std::vector<Announcement> announced,
   return announced;
 }
 
-std::vector<Announcement> KinetoSource::Others(std::vector<Announcement> announced) const {
+std::vector<Announcement> KinetoSource::LeftToInproc(std::vector<Announcement> announced) const {
   if (!daemon_.problem().empty()) return announced;
   return WithoutClients(std::move(announced), daemon_.clients());
 }
 
-KinetoSource::ToRecord KinetoSource::Look() const {
-  ToRecord found{daemon_.clients(), {}};
+KinetoSource::KinetoTargets KinetoSource::Look() const {
+  KinetoTargets found{daemon_.clients(), {}};
   if (found.clients.empty()) return found;
   found.announced = ReadAnnouncements(agent_directory_);
   found.clients = WithoutAnnounced(std::move(found.clients), found.announced);
@@ -279,22 +282,22 @@ KinetoSource::ToRecord KinetoSource::Look() const {
 
 std::vector<v1::Source> KinetoSource::Probe(Nanos) {
   if (const std::string problem = daemon_.problem(); !problem.empty())
-    return {SourceOf(kDaemon, problem, false)};
+    return {SourceOf(kDaemon, problem, /*ready=*/false)};
   const auto [clients, announced] = Look();
   const std::vector<std::string> labels = LabelsOf(clients);
   const std::vector<Rank> ranks = RanksOfClients(clients, announced, agent_directory_);
   std::vector<v1::Source> sources;
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    sources.push_back(
-        SourceOf(labels[i],
-                 StrCat("Kineto, polls every ", KinetoClient::Words(clients[i].Interval())), true));
+    sources.push_back(SourceOf(
+        labels[i], StrCat("Kineto, polls every ", KinetoClient::Words(clients[i].Interval())),
+        /*ready=*/true));
     if (ranks[i]) *sources.back().add_ranks() = *ranks[i];
   }
   if (!sources.empty() || !daemon_.clients().empty()) return sources;
   return {SourceOf(kDaemon,
                    "no PyTorch process contacts it; they need KINETO_USE_DAEMON=1 when they import "
                    "torch or, without Python, call torch::global_kineto_init()",
-                   false)};
+                   /*ready=*/false)};
 }
 
 Nanos KinetoSource::lead() const {
@@ -343,10 +346,11 @@ std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan, const C
     capture.Look();
     if (times.UntilDeadline() == Nanos{0}) capture.GiveUp();
   }
-  times.Ended();
+  times.Finish();
   if (!stopped) collecting();
   std::vector<FrameworkAnswer> answers = capture.Take();
-  std::vector<Recording> recordings = JoinAnswers(plan, times, capture.room(), std::move(answers));
+  std::vector<Recording> recordings =
+      JoinAnswers(plan, times, capture.headroom(), std::move(answers));
   for (Recording& recorded : recordings) recorded.has_torch_options = true;
   return recordings;
 }

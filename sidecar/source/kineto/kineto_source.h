@@ -1,5 +1,5 @@
 // Records processes with PyTorch through Kineto's on-demand protocol, as their daemon. For programs
-// without Python, and by choice: docs/how-to/kineto.md names what it costs.
+// without Python, and by choice: docs/how-to/without-python.md names what it costs.
 #pragma once
 #include <string>
 #include <vector>
@@ -31,15 +31,15 @@ class KinetoSource final : public session::Source {
                                          const std::function<void()>& collecting) override;
 
   // The announced processes that this source does not record at present: InprocSource's.
-  std::vector<Announcement> Others(std::vector<Announcement> announced) const;
+  std::vector<Announcement> LeftToInproc(std::vector<Announcement> announced) const;
 
  private:
-  struct ToRecord {
+  struct KinetoTargets {
     std::vector<KinetoClient> clients{};    // The processes that this source records.
     std::vector<Announcement> announced{};  // All that announced themselves.
   };
   // Reads the agent directory only if a process asks.
-  ToRecord Look() const;
+  KinetoTargets Look() const;
 
   const Clock& clock_;
   KinetoDaemon& daemon_;

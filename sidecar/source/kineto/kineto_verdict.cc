@@ -8,8 +8,8 @@
 namespace strobe {
 namespace {
 
-using Stage = KinetoTold::Stage;
-using Held = KinetoTold::Held;
+using Stage = KinetoDelivery::Stage;
+using Held = KinetoDelivery::Held;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -18,15 +18,15 @@ constexpr Nanos kFinish = seconds(3), kFinishPerMegabyte = milliseconds(20);
 // Kineto neither retries nor ends what it cannot write.
 constexpr Nanos kStuck = seconds(10);
 
-CallVerdict WhyMissed(const KinetoTold& told, std::string_view who) {
-  const std::string ahead = FormatDuration(told.order.Ahead());
+CallVerdict WhyMissed(const KinetoDelivery& delivery, std::string_view who) {
+  const std::string ahead = FormatDuration(delivery.order.Ahead());
   const auto failed = [&](std::string_view why) {
     return CallVerdict{Outcome::kProfilerStartFailed,
                        StrCat(who, " ", why, ", and must be asked ", ahead,
                               " before the start; start later (start.delay), or let it poll every "
                               "second (KINETO_CONFIG)")};
   };
-  switch (told.held) {
+  switch (delivery.held) {
     case Held::kInUse:
       return {Outcome::kBusy,
               StrCat(who, ": its profiler was in use until it was too late to begin")};
@@ -41,16 +41,16 @@ CallVerdict WhyMissed(const KinetoTold& told, std::string_view who) {
     case Held::kNotAsked:
       break;
   }
-  return failed(StrCat("polls every ", KinetoClient::Words(told.interval)));
+  return failed(StrCat("polls every ", KinetoClient::Words(delivery.interval)));
 }
 
 // The process was told and nothing came of it.
-CallVerdict WhyNothing(const KinetoTold& told, std::string_view who) {
-  if (!told.idle) {
+CallVerdict WhyNothing(const KinetoDelivery& delivery, std::string_view who) {
+  if (!delivery.idle) {
     return {Outcome::kBusy,
             StrCat(who, ": the program was already running its own profiler session")};
   }
-  const bool late = told.read && told.order.start - *told.read < told.order.Ahead();
+  const bool late = delivery.read && delivery.order.start - *delivery.read < delivery.order.Ahead();
   return {
       Outcome::kProfilerStartFailed,
       StrCat(
@@ -58,46 +58,46 @@ CallVerdict WhyNothing(const KinetoTold& told, std::string_view who) {
           late ? " read the request too late"
                : " read the request but did not begin; Kineto does not say why",
           ". Perhaps the program's own profiler session came first, or the program cannot write ",
-          told.order.path,
+          delivery.order.path,
           " (PyTorch 2.15 and newer: only below $KINETO_ONDEMAND_TRACE_DIR). "
           "KINETO_LOG_LEVEL=1 in its environment shows Kineto's reasons")};
 }
 
 }  // namespace
 
-std::optional<CallVerdict> JudgeKineto(const KinetoTold& told, const KinetoSigns& signs,
+std::optional<CallVerdict> JudgeKineto(const KinetoDelivery& delivery, const KinetoSigns& signs,
                                        std::string_view who, MonoTime now) {
   if (signs.finished) return CallVerdict{Outcome::kOk, ""};
-  if (told.gone) {
+  if (delivery.gone) {
     return CallVerdict{Outcome::kWorkerLost,
                        StrCat(who, signs.began ? ": was lost while it recorded"
                                                : ": ended before it was recorded")};
   }
-  if (told.stage == Stage::kMissed) return WhyMissed(told, who);
-  if (told.stage == Stage::kWaiting) return std::nullopt;
+  if (delivery.stage == Stage::kMissed) return WhyMissed(delivery, who);
+  if (delivery.stage == Stage::kWaiting) return std::nullopt;
   const auto megabytes = static_cast<Nanos::rep>(signs.unfinished_bytes >> 20);
-  if (now < told.order.end() + kFinish + megabytes * kFinishPerMegabyte) return std::nullopt;
-  if (!signs.began) return WhyNothing(told, who);
+  if (now < delivery.order.end() + kFinish + megabytes * kFinishPerMegabyte) return std::nullopt;
+  if (!signs.began) return WhyNothing(delivery, who);
   // Kineto writes nothing before the end of a recording, and nothing if it was cancelled.
   if (signs.unfinished_bytes > 0) {
     if (now - signs.grew < kStuck) return std::nullopt;
-    return CallVerdict{
-        Outcome::kSpoolFull,
-        StrCat(who, " stopped writing its trace after ", signs.unfinished_bytes,
-               " bytes; the volume of ", told.order.path, " is full (strobe.dev/agent-memory)")};
+    return CallVerdict{Outcome::kSpoolFull,
+                       StrCat(who, " stopped writing its trace after ", signs.unfinished_bytes,
+                              " bytes; the volume of ", delivery.order.path,
+                              " is full (strobe.dev/agent-memory)")};
   }
   return CallVerdict{
       Outcome::kBusy,
       StrCat(who, ": the program's own profiler session ended the recording; there is no trace")};
 }
 
-CallVerdict KinetoCancelled(const KinetoTold& told, std::string_view who, MonoTime now) {
-  const bool was_told = told.stage == Stage::kSent || told.stage == Stage::kRead;
+CallVerdict KinetoCancelled(const KinetoDelivery& delivery, std::string_view who, MonoTime now) {
+  const bool was_told = delivery.stage == Stage::kSent || delivery.stage == Stage::kRead;
   if (!was_told) return {Outcome::kCancelled, StrCat(who, ": was not asked to record")};
-  if (told.gone || now >= told.order.end())
+  if (delivery.gone || now >= delivery.order.end())
     return {Outcome::kCancelled, StrCat(who, ": its trace was removed")};
   return {Outcome::kCancelled,
-          StrCat(who, " records for another ", FormatDuration(told.order.end() - now),
+          StrCat(who, " records for another ", FormatDuration(delivery.order.end() - now),
                  ", because Kineto's protocol cannot cancel a request; its trace will be removed")};
 }
 

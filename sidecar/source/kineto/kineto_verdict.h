@@ -20,10 +20,10 @@ struct KinetoSigns {
 
 // Nothing while the outcome is open; kOk without a message if the trace is there. `who` names the
 // process in messages.
-std::optional<CallVerdict> JudgeKineto(const KinetoTold& told, const KinetoSigns& signs,
+std::optional<CallVerdict> JudgeKineto(const KinetoDelivery& delivery, const KinetoSigns& signs,
                                        std::string_view who, MonoTime now);
 
 // The verdict about a process when its capture is cancelled.
-CallVerdict KinetoCancelled(const KinetoTold& told, std::string_view who, MonoTime now);
+CallVerdict KinetoCancelled(const KinetoDelivery& delivery, std::string_view who, MonoTime now);
 
 }  // namespace strobe

@@ -49,7 +49,7 @@ def _told_work(same, what):
 
 
 def _compared(rig, trainer, what):
-    """The same steps by Strobe and by the framework's own profiler: in this order, because Kineto keeps CUPTI once it had it."""
+    """Equal steps by Strobe and by the framework's own profiler: in this order, because Kineto keeps CUPTI once it had it."""
     rig.begin(3)
     rig.wait_window()
     ran = trainer.ask(f"steps {STEPS}", 60)

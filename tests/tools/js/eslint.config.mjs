@@ -21,7 +21,7 @@ export default [
       "max-lines-per-function": ["error", { max: 80, skipBlankLines: true }],
     },
   },
-  { files: ["viewer/web/*.js"], languageOptions: { globals: globals.browser } },
+  { files: ["viewer/web/*/*.js"], languageOptions: { globals: globals.browser } },
   {
     files: ["**/*.mjs"],
     // Tests run in Node.js but pass functions to the page, so they use the globals of both.

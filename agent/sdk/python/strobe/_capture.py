@@ -17,6 +17,17 @@ __all__ = ["Profile", "start", "stop"]
 _LONGEST = "10m"
 
 
+def _event_of(line: str) -> Optional[Dict[str, Any]]:
+    """The progress event that the command wrote, or None if the line is a message."""
+    if not line.startswith("{"):
+        return None
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None
+
+
 class _Capture:
     """A running `strobe capture` command that records this process through its sidecar."""
 
@@ -35,8 +46,10 @@ class _Capture:
         assert self.process.stderr is not None
         with self.process.stderr as stderr:
             for line in stderr:
-                self.lines.append(line.strip())
-                if ": record," in line:
+                event = _event_of(line)
+                if event is None:
+                    self.lines.append(line.strip())
+                elif event.get("phase") == "record":
                     self.recording = True
                     self.settled.set()
         self.settled.set()
@@ -93,7 +106,7 @@ def start(logdir: Union[str, "os.PathLike[str]"], options: Any = None, run: Opti
             raise RuntimeError("a capture is already running; call strobe.stop() first")
         if _server is None:
             _server = server.start(0, framework=framework)
-        command = [path_of("strobe"), "capture", "--insecure-plaintext", "--output", "json", "--workers", _server.address, "--logdir", logdir_to_flag(logdir),
+        command = [path_of("strobe"), "capture", "--insecure-plaintext", "--output", "json", "--progress", "json", "--workers", _server.address, "--logdir", logdir_to_flag(logdir),
                    "--duration", _LONGEST, "--attempts", "1", *options_to_flags(options)]
         capture = _Capture(command + (["--run", run] if run else []))
         capture.settled.wait()

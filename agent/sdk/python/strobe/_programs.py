@@ -32,5 +32,4 @@ def kubectl_complete_strobe() -> None:
 
 
 def sidecar() -> None:
-    """The program sees by this name that it must run as the sidecar."""
-    _run("strobe", "strobe-sidecar")
+    _run("strobe-sidecar")

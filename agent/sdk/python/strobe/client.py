@@ -106,7 +106,7 @@ def options_to_flags(options: _Options) -> List[str]:
 
 def complaint(stderr: str, code: int) -> str:
     """Returns the message of ``strobe capture`` with the names of arguments instead of flags."""
-    lines = [line for line in stderr.strip().splitlines() if not line.startswith("Run with --help")]
+    lines = [line for line in stderr.strip().splitlines() if not line.startswith("  ") and not line.endswith("--help explains its flags")]
     message = lines[-1].split(": ", 1)[-1] if lines else f"strobe ended with {code}"
     for flag, argument in sorted(_ARGUMENTS.items(), key=lambda item: -len(item[0])):
         message = message.replace(flag, argument)

@@ -59,11 +59,11 @@ def start(port: int, host: str = "localhost", framework: Optional[str] = None, f
             probe.bind(("localhost", 0))
             port = probe.getsockname()[1]
     address = f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
-    command = ["strobe-sidecar", "--listen", address, "--compat-listen", address, "--framework", framework or "localhost:1",
+    command = [path_of("strobe-sidecar"), "--listen", address, "--compat-listen", address, "--framework", framework or "localhost:1",
                "--agent-dir", os.path.join(os.environ["STROBE_DIR"], "agent"), "--insecure-plaintext", "--exit-with-parent",
                *([] if all_programs else ["--agent-only-parent"]), *flags]
     log = tempfile.TemporaryFile("w+")
-    process = subprocess.Popen(command, executable=path_of("strobe"), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     deadline = time.monotonic() + 10
     while True:
         log.seek(0)

@@ -16,7 +16,7 @@ use crate::names::WholeNames;
 pub struct Opened {
     pub objects: Arc<dyn ObjectStore>,
     pub uploads: Arc<dyn MultipartStore>,
-    /// The same store, except that every request is refused if the object exists. The crate
+    /// The store, except that every request is refused if the object exists. The crate
     /// supports this condition for single-request writes but not for completing an upload.
     pub commits: Arc<dyn MultipartStore>,
     /// True if a multipart upload can have metadata.

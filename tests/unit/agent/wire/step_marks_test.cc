@@ -16,7 +16,7 @@ class StepMarksTest : public testing::Test {
   std::vector<std::int64_t> Numbers(std::size_t loop) {
     std::vector<std::int64_t> numbers;
     ForEachStep(header_->step_loops[loop],
-                [&](const ToldStep& step) { numbers.push_back(step.number); });
+                [&](const ReportedStep& step) { numbers.push_back(step.number); });
     return numbers;
   }
   // As in a ring file: zeroed memory.
@@ -33,10 +33,10 @@ TEST_F(StepMarksTest, TheLastStepsOfALoopAreKnown) {
 
 TEST_F(StepMarksTest, AStepEndsUnderItsNumber) {
   const std::uint64_t step = BeginStep(*header_, "train", 7, 1000);
-  std::vector<ToldStep> told;
+  std::vector<ReportedStep> told;
   const auto read = [&] {
     told.clear();
-    ForEachStep(header_->step_loops[0], [&](const ToldStep& s) { told.push_back(s); });
+    ForEachStep(header_->step_loops[0], [&](const ReportedStep& s) { told.push_back(s); });
   };
   read();
   EXPECT_EQ(told.at(0).ended_ns, 0u);
@@ -79,7 +79,7 @@ TEST_F(StepMarksTest, ThreadsMayTellStepsOfOneLoopWhileSomebodyReads) {
     });
   }
   while (!stop) {
-    ForEachStep(header_->step_loops[0], [&](const ToldStep& step) {
+    ForEachStep(header_->step_loops[0], [&](const ReportedStep& step) {
       EXPECT_EQ(step.began_ns, 5u);
       EXPECT_LT(step.number, 40'000);
     });

@@ -33,27 +33,27 @@ class RunsTest : public testing::Test {
   MemoryStore store_{bucket_};
 };
 
-TEST(ParseRunPlace, TellsALogdirFromOneOfItsRuns) {
-  const auto logdir = ParseRunPlace("gs://bucket/logs/");
+TEST(ParseRunLocation, TellsALogdirFromOneOfItsRuns) {
+  const auto logdir = ParseRunLocation("gs://bucket/logs/");
   ASSERT_TRUE(logdir.ok()) << logdir.status();
   EXPECT_EQ(logdir->logdir.url(), "gs://bucket/logs");
   EXPECT_EQ(logdir->run, "");
 
-  const auto run = ParseRunPlace("s3://bucket/logs/plugins/profile/2026_b/?region=eu-west-1");
+  const auto run = ParseRunLocation("s3://bucket/logs/plugins/profile/2026_b/?region=eu-west-1");
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->logdir.url(), "s3://bucket/logs");
   EXPECT_EQ(run->logdir.options().at("region"), "eu-west-1");
   EXPECT_EQ(run->run, "2026_b");
 
-  const auto root = ParseRunPlace("/plugins/profile/2026_b");
+  const auto root = ParseRunLocation("/plugins/profile/2026_b");
   ASSERT_TRUE(root.ok()) << root.status();
   EXPECT_EQ(root->logdir.url(), "file:///");
   EXPECT_EQ(root->run, "2026_b");
 }
 
-TEST(ParseRunPlace, RefusesWhatIsNoPlaceOfARun) {
+TEST(ParseRunLocation, RefusesWhatIsNoPlaceOfARun) {
   for (const char* wrong : {"", "logs", "/logs/plugins/profile/../x", "/logs/plugins/profile/a/b"})
-    EXPECT_EQ(ParseRunPlace(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+    EXPECT_EQ(ParseRunLocation(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
 }
 
 TEST_F(RunsTest, ListsTheNewestRunFirst) {

@@ -42,7 +42,7 @@ TEST(FleetShare, EachRunHasOneOwnerAndStaysWithIt) {
     EXPECT_TRUE(IsOfShare({}, run));
   }
   for (const int size : sizes) EXPECT_NEAR(size, 1000, 150);
-  // The same on every machine and in every version: moved runs would be done twice.
+  // It does not depend on the machine or the version: moved runs would be done twice.
   EXPECT_TRUE(IsOfShare({.index = 2, .of = 3}, "2026_11_21_08_30_00_bench"));
 }
 

@@ -19,6 +19,9 @@ TEST(TargetOf, KindsAreWrittenAsForKubectl) {
   EXPECT_EQ(TargetText({"jobs.batch.volcano.sh/llm"}),
             R"({"jobRef":{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","name":"llm"}})");
   EXPECT_EQ(TargetText({"sts/web"}), R"({"jobRef":{"kind":"StatefulSet","name":"web"}})");
+  for (const char* text : {"deploy/vllm", "deployment/vllm", "deployments.apps/vllm"})
+    EXPECT_THAT(TargetText({text}), HasSubstr(R"("kind":"Deployment","name":"vllm")")) << text;
+  EXPECT_EQ(TargetText({"rs/web"}), R"({"jobRef":{"kind":"ReplicaSet","name":"web"}})");
   EXPECT_EQ(TargetText({"pytorchjob/a.b"}), R"({"jobRef":{"kind":"PyTorchJob","name":"a.b"}})");
   EXPECT_EQ(TargetText({"jobset/x"}), R"({"jobRef":{"kind":"JobSet","name":"x"}})")
       << "a TrainJob is read as a JobSet, but is none";
@@ -34,7 +37,7 @@ TEST(TargetOf, PodsAndLabels) {
 TEST(TargetOf, SaysWhatToWriteInstead) {
   EXPECT_THAT(TargetText({"llm"}), HasSubstr("write KIND/NAME, such as job/llm"));
   EXPECT_THAT(TargetText({"job/"}), HasSubstr("write KIND/NAME"));
-  EXPECT_THAT(TargetText({"deployment/a"}), HasSubstr("use one of pod, job,"));
+  EXPECT_THAT(TargetText({"cronjob/a"}), HasSubstr("use one of pod, job,"));
   EXPECT_THAT(TargetText({"job/a", "job/b"}), HasSubstr("a capture records one job"));
   EXPECT_THAT(TargetText({"pod/a", "job/b"}), HasSubstr("is not a pod"));
   EXPECT_THAT(TargetText({}), HasSubstr("name the workers"));

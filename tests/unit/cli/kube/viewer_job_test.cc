@@ -14,6 +14,7 @@ using Phase = ViewerState::Phase;
 constexpr char kPod[] = R"({
   "kind": "Pod",
   "metadata": {"name": "llm-0", "creationTimestamp": "2026-01-01T00:00:00Z",
+               "annotations": {"strobe.dev/viewer-image": "r/strobe-viewer:1"},
                "labels": {"azure.workload.identity/use": "true", "app": "x",
                           "batch.kubernetes.io/job-name": "llm"}},
   "spec": {
@@ -59,7 +60,7 @@ std::vector<std::string> Names(const Json& list) {
 TEST(MakeViewerJob, TheViewerReachesTheLogdirAsTheSidecarDoes) {
   const Json spec = Made(Pod())["spec"]["template"]["spec"];
   const Json& viewer = spec["containers"][0];
-  EXPECT_EQ(viewer["image"], "r/strobe-sidecar:1");
+  EXPECT_EQ(viewer["image"], "r/strobe-viewer:1");
   EXPECT_EQ(viewer["imagePullPolicy"], "Always");
   EXPECT_EQ(viewer["envFrom"][0]["secretRef"]["name"], "traces");
   EXPECT_THAT(Names(viewer["env"]), ElementsAre("AWS_REGION"));
@@ -103,6 +104,18 @@ TEST(MakeViewerJob, KubernetesRemovesIt) {
   EXPECT_THAT(command.dump(), HasSubstr("--listen=127.0.0.1:"));
 }
 
+TEST(MakeViewerJob, AnImageThatIsNamedTakesPrecedenceOverThePods) {
+  const ViewerJobOptions named{.name = "v", .run = "r", .image = "mine"};
+  EXPECT_EQ(Made(Pod(), named)["spec"]["template"]["spec"]["containers"][0]["image"], "mine");
+  Json silent = Pod();
+  silent["metadata"].erase("annotations");
+  EXPECT_EQ(Made(silent, named)["spec"]["template"]["spec"]["containers"][0]["image"], "mine");
+  const absl::Status refused = MakeViewerJob({.name = "v", .run = "r"}, silent, nullptr).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), HasSubstr("llm-0 has no annotation strobe.dev/viewer-image"));
+  EXPECT_THAT(refused.message(), HasSubstr("--image"));
+}
+
 TEST(MakeViewerJob, WithoutAPodItTakesAnImage) {
   EXPECT_EQ(MakeViewerJob({.name = "v", .run = "r"}, Json(), nullptr).status().code(),
             absl::StatusCode::kFailedPrecondition);
@@ -119,7 +132,7 @@ TEST(ChoosePod, PrefersTheTargetsAndThenTheNewest) {
   list["items"][1]["metadata"]["name"] = "other";
   list["items"][1]["metadata"]["creationTimestamp"] = "2026-01-03T00:00:00Z";
   list["items"][1]["metadata"]["labels"] = Json::object();
-  list["items"][1]["metadata"]["ownerReferences"] = {{{"name", "set"}}};
+  list["items"][1]["metadata"]["ownerReferences"] = {{{"kind", "StatefulSet"}, {"name", "set"}}};
   list["items"][2]["metadata"]["name"] = "llm-1";
   list["items"][2]["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z";
   list["items"][3]["metadata"]["name"] = "bare";

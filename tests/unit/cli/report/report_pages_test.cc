@@ -86,8 +86,9 @@ TEST(ComparisonPage, DrawsBothRunsAndWhatChanged) {
   };
   const report::RunComparison comparison = report::CompareRuns(
       summary({.seed = 1}), summary({.seed = 2, .factors = {{"gemm_large", 1.5}}}));
-  const std::string html = RenderHtml(ComparisonPage(
-      {.place = "old", .headline = "a"}, {.place = "new", .headline = "b"}, comparison, kPictures));
+  const std::string html =
+      RenderHtml(ComparisonPage({.location = "old", .headline = "a"},
+                                {.location = "new", .headline = "b"}, comparison, kPictures));
   EXPECT_THAT(html, HasSubstr("<h1>old -&gt; new</h1>"));
   EXPECT_EQ(Occurrences(html, "<svg"), 4u) << "bars, steps before and after, operations";
   EXPECT_THAT(html, HasSubstr("class=\"more\""));

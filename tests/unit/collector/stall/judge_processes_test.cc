@@ -66,7 +66,7 @@ TEST(JudgeConnections, NamesTheEndOfMostPaths) {
     }
     evidence.ranks[rank].links.push_back({own, "10.9.9.9", false});
   }
-  std::optional<Verdict> verdict = JudgeConnections(evidence, false);
+  std::optional<Verdict> verdict = JudgeConnections(evidence, /*some_dark=*/false);
   ASSERT_TRUE(verdict.has_value());
   EXPECT_EQ(verdict->kind, StallClass::kNetwork);
   EXPECT_EQ(verdict->culprits.at(0).rank, 2);
@@ -74,8 +74,8 @@ TEST(JudgeConnections, NamesTheEndOfMostPaths) {
 
   // The one that is cut off could not tell anything: its address is all that is known.
   evidence.ranks.erase(2);
-  EXPECT_FALSE(JudgeConnections(evidence, false).has_value());
-  verdict = JudgeConnections(evidence, true);
+  EXPECT_FALSE(JudgeConnections(evidence, /*some_dark=*/false).has_value());
+  verdict = JudgeConnections(evidence, /*some_dark=*/true);
   EXPECT_TRUE(verdict->culprits.empty());
   EXPECT_THAT(verdict->reason, testing::HasSubstr("10.0.0.2"));
 }
@@ -84,7 +84,7 @@ TEST(JudgeConnections, LeavesOutOthersThanRanks) {
   JobEvidence evidence;
   evidence.ranks[0].links = {{"10.0.0.1", "10.9.9.9", true}};
   evidence.ranks[1].links = {{"10.0.0.2", "10.0.0.1", false}};
-  EXPECT_FALSE(JudgeConnections(evidence, false).has_value());
+  EXPECT_FALSE(JudgeConnections(evidence, /*some_dark=*/false).has_value());
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ TEST(StackGroups, HaveTheOddOneFirst) {
   JobEvidence evidence;
   for (const auto& [name, bytes] : cases.at("w4_gil"))
     EXPECT_TRUE(AddEvidence(name, bytes, evidence).ok()) << name;
-  const std::vector<StackGroup> groups = GroupStacks(evidence, false);
+  const std::vector<StackGroup> groups = GroupStacks(evidence, /*all_threads=*/false);
   ASSERT_GE(groups.size(), 2u);
   EXPECT_EQ(groups[0].ranks.size(), 1u);
   std::size_t ranks = 0;
@@ -38,7 +38,7 @@ TEST(StackGroups, HaveTheOddOneFirst) {
   EXPECT_EQ(json.size(), groups.size());
   EXPECT_EQ(json[0]["thread"], "main");
 
-  const std::vector<StackGroup> all = GroupStacks(evidence, true);
+  const std::vector<StackGroup> all = GroupStacks(evidence, /*all_threads=*/true);
   EXPECT_GT(all.size(), groups.size());
   EXPECT_EQ(all[0].thread, "main");
   EXPECT_EQ(all.back().thread, "python");
@@ -55,7 +55,7 @@ TEST(StackGroups, SayWhoMoved) {
     evidence.ranks[rank].stacks = stacks(1);
     evidence.ranks[rank].stacks_later = stacks(rank == 1 ? 2 : 1);
   }
-  const std::vector<StackGroup> groups = GroupStacks(evidence, false);
+  const std::vector<StackGroup> groups = GroupStacks(evidence, /*all_threads=*/false);
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(groups[0].moved, (std::vector<int>{1}));
   EXPECT_THAT(StackGroupsText(groups, 3), testing::StartsWith("ranks 0-2 (3 of 3), moved: 1\n"));

@@ -74,12 +74,12 @@ TEST(TraceNames, NeedAWorkerAndLieDirectlyInTheFolder) {
     EXPECT_FALSE(IsTraceJsonName(name)) << name;
 }
 
-TEST(AbsolutePlace, OnlyARelativePathChanges) {
+TEST(AbsoluteLocation, OnlyARelativePathChanges) {
   const std::string here = std::filesystem::current_path().native();
-  EXPECT_EQ(AbsolutePlace("logdir"), here + "/logdir");
-  EXPECT_EQ(AbsolutePlace("./logs/../logdir"), here + "/logdir");
+  EXPECT_EQ(AbsoluteLocation("logdir"), here + "/logdir");
+  EXPECT_EQ(AbsoluteLocation("./logs/../logdir"), here + "/logdir");
   for (const char* place : {"", "/logs", "s3://bucket/logs", "file:///logs", "memory://x"})
-    EXPECT_EQ(AbsolutePlace(place), place);
+    EXPECT_EQ(AbsoluteLocation(place), place);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class FaultRangeTest : public testing::Test {
   void Put(std::uint32_t block, char fill, bool readable = true) {
     char* const memory = FaultRange::NewBlock(block_);
     std::memset(memory, fill, block_);
-    ASSERT_TRUE(range_->Place(block, memory, readable));
+    ASSERT_TRUE(range_->Map(block, memory, readable));
   }
   char ByteAt(std::size_t offset) const {
     return *static_cast<const volatile char*>(range_->bytes().data() + offset);

@@ -47,27 +47,27 @@ class CaptureHistoryTest : public testing::Test {
 
 // Regression: what the leader before had stored was gone with the first end.
 TEST_F(CaptureHistoryTest, AFirstEndKeepsThoseThatAnEarlierOperatorStored) {
-  CaptureHistory(clock_, client_, options_).Ended("first", clock_.WallNow(), 1h);
+  CaptureHistory(clock_, client_, options_).NoteEnd("first", clock_.WallNow(), 1h);
   CaptureHistory second(clock_, client_, options_);
-  second.Ended("second", clock_.WallNow(), 1h);
+  second.NoteEnd("second", clock_.WallNow(), 1h);
   EXPECT_THAT(Stored(), testing::ElementsAre("first", "second"));
   EXPECT_TRUE(second.LastEnd("first", 1s).value().has_value());
 }
 
 TEST_F(CaptureHistoryTest, NothingIsReplacedByWhatCouldNotBeRead) {
-  CaptureHistory(clock_, client_, options_).Ended("first", clock_.WallNow(), 1h);
+  CaptureHistory(clock_, client_, options_).NoteEnd("first", clock_.WallNow(), 1h);
   CaptureHistory second(clock_, client_, options_);
   {
     MutexLock lock(&mutex_);
     unreadable_ = true;
   }
-  second.Ended("second", clock_.WallNow(), 1h);
+  second.NoteEnd("second", clock_.WallNow(), 1h);
   EXPECT_THAT(Stored(), testing::ElementsAre("first"));
   {
     MutexLock lock(&mutex_);
     unreadable_ = false;
   }
-  second.Ended("third", clock_.WallNow(), 1h);
+  second.NoteEnd("third", clock_.WallNow(), 1h);
   EXPECT_THAT(Stored(), testing::ElementsAre("first", "second", "third"));
 }
 
@@ -76,7 +76,8 @@ TEST_F(CaptureHistoryTest, EndsAtTheSameTimeAreAllStored) {
   CaptureHistory history(clock_, client_, options_);
   std::vector<std::thread> threads;
   for (int i = 0; i < 16; ++i)
-    threads.emplace_back([&, i] { history.Ended("n" + std::to_string(i), clock_.WallNow(), 1h); });
+    threads.emplace_back(
+        [&, i] { history.NoteEnd("n" + std::to_string(i), clock_.WallNow(), 1h); });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(Stored().size(), 16u);
   MutexLock lock(&mutex_);

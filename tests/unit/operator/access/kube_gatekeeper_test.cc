@@ -193,8 +193,8 @@ TEST_F(KubeGatekeeperTest, TheHistoryIsBounded) {
   policy_["minInterval"] = "5m";
   // Only the latest end is stored: storing a thousand ends one by one would take minutes.
   for (int i = 0; i < 1499; ++i)
-    history_.Ended("ns" + std::to_string(i), Now() + Nanos{i}, std::nullopt);
-  history_.Ended("ns1499", Now() + Nanos{1499}, 1h);
+    history_.NoteEnd("ns" + std::to_string(i), Now() + Nanos{i}, std::nullopt);
+  history_.NoteEnd("ns1499", Now() + Nanos{1499}, 1h);
   const Json ends = Json::parse(config_map_["last-ends.json"].get<std::string>());
   EXPECT_EQ(ends.size(), 1000u);
   EXPECT_TRUE(ends.contains("ns1499")) << "the oldest are dropped";
@@ -296,34 +296,34 @@ class BusyGatekeeperTest : public testing::Test {
 // Regression: 1,000 waiting requests made 1,500 calls a second.
 TEST_F(BusyGatekeeperTest, ManyWhoWaitShareWhatWasRead) {
   for (int i = 0; i < 1000; ++i) {
-    const auto verdict = gatekeeper_.Glance(request_, {.active = 2});
+    const auto verdict = gatekeeper_.JudgeFromCache(request_, {.active = 2});
     ASSERT_TRUE(verdict.has_value());
     EXPECT_EQ(verdict->kind, PolicyVerdict::Kind::kWait);
   }
   EXPECT_THAT(server_->requests(), SizeIs(2));
   request_.ns = "other";
-  gatekeeper_.Glance(request_, {.active = 2});
+  gatekeeper_.JudgeFromCache(request_, {.active = 2});
   EXPECT_THAT(server_->requests(), SizeIs(3)) << "the labels of each namespace";
   time_.Advance(6s);
-  gatekeeper_.Glance(request_, {.active = 2});
+  gatekeeper_.JudgeFromCache(request_, {.active = 2});
   EXPECT_THAT(server_->requests(), SizeIs(5));
 }
 
 TEST_F(BusyGatekeeperTest, AGlanceDecidesNothingButToWait) {
-  EXPECT_FALSE(gatekeeper_.Glance(request_, {.active = 1}).has_value());
+  EXPECT_FALSE(gatekeeper_.JudgeFromCache(request_, {.active = 1}).has_value());
   request_.capture.logdir = "/elsewhere";
-  EXPECT_FALSE(gatekeeper_.Glance(request_, {.active = 2}).has_value())
+  EXPECT_FALSE(gatekeeper_.JudgeFromCache(request_, {.active = 2}).has_value())
       << "a policy may have come meanwhile: Judge refuses";
   EXPECT_EQ(gatekeeper_.Judge(request_, {}, {}, 10s)->kind, PolicyVerdict::Kind::kRefused);
 }
 
 TEST_F(BusyGatekeeperTest, AServerThatIsAwayIsNotAskedByEverybody) {
   away_ = true;
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(gatekeeper_.Glance(request_, {.active = 2}));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(gatekeeper_.JudgeFromCache(request_, {.active = 2}));
   EXPECT_THAT(server_->requests(), SizeIs(1));
   time_.Advance(6s);
   away_ = false;
-  EXPECT_TRUE(gatekeeper_.Glance(request_, {.active = 2}).has_value());
+  EXPECT_TRUE(gatekeeper_.JudgeFromCache(request_, {.active = 2}).has_value());
 }
 
 TEST_F(BusyGatekeeperTest, AJudgementHasOneDeadline) {

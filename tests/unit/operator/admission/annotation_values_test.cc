@@ -27,6 +27,13 @@ TEST(AnnotationValues, BytesAreAQuantity) {
     EXPECT_FALSE(IsBytes(bad)) << bad;
 }
 
+TEST(AnnotationValues, TrainerChangesAreNamesOrNone) {
+  for (const char* good : {"none", "keep-cupti", "agent,server,torch-results"})
+    EXPECT_TRUE(IsTrainerChangeList(good)) << good;
+  for (const char* bad : {",", "server,", "server, agent", "server,none", "all", "SERVER"})
+    EXPECT_FALSE(IsTrainerChangeList(bad)) << bad;
+}
+
 TEST(AnnotationValues, UsersOtherThanRoot) {
   for (const char* good : {"1", "1000", "1000:100", "2147483647"})
     EXPECT_TRUE(IsUser(good)) << good;

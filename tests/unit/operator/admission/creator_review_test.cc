@@ -20,7 +20,8 @@ class JudgeOfSchedules final : public Gatekeeper {
     asked.push_back(requester.username + " " + request.capture.logdir);
     return verdict;
   }
-  std::optional<PolicyVerdict> Glance(const ProfileRequest&, const EarlierCaptures&) override {
+  std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest&,
+                                              const EarlierCaptures&) override {
     return {};
   }
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }

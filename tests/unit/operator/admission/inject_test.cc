@@ -71,6 +71,22 @@ TEST(Inject, OnlyAddsAndOnlyOnce) {
   EXPECT_THAT(Inject(patched, other, {.roots = "other roots"}).patch, IsEmpty());
 }
 
+TEST(Inject, ThePodNamesTheImageOfTheViewer) {
+  InjectionSettings settings = kSettings;
+  settings.viewer_image = "r/strobe-viewer:1";
+  const auto named = [](const Json& pod) {
+    return pod["metadata"]["annotations"].value("strobe.dev/viewer-image", "(none)");
+  };
+  const Json patched = Apply(Pod(), settings);
+  EXPECT_EQ(named(patched), "r/strobe-viewer:1");
+  settings.viewer_image = "r/strobe-viewer:2";
+  EXPECT_THAT(Inject(patched, settings, Context()).patch, IsEmpty()) << "as it was admitted";
+  Json own = Pod();
+  own["metadata"]["annotations"] = {{"strobe.dev/viewer-image", "mine"}};
+  EXPECT_EQ(named(Apply(own, settings)), "mine");
+  EXPECT_EQ(named(Apply(Pod())), "(none)");
+}
+
 TEST(Inject, LeavesWhatTheUserSet) {
   Json pod = Pod();
   pod["metadata"]["annotations"] = {{"strobe.dev/python", "true"}};
@@ -203,6 +219,30 @@ TEST(Inject, TheTrainersProfilerPortsAreClosedIfAsked) {
   pod["metadata"]["annotations"]["strobe.dev/close-profiler-port"] = "yes";
   EXPECT_THAT(Inject(pod, kSettings, Context()).warnings,
               Contains(HasSubstr("close-profiler-port")));
+}
+
+TEST(Inject, WhatIsChangedInTrainersCanBeSwitchedOff) {
+  Json pod = Pod();
+  const auto disabled = [&](const InjectionSettings& settings) {
+    const Injection injection = Inject(pod, settings, Context());
+    EXPECT_THAT(injection.warnings, IsEmpty());
+    const Json patched = pod.patch(injection.patch);
+    EXPECT_THAT(Inject(patched, settings, Context()).patch, IsEmpty());
+    return Variable(patched["spec"]["containers"][0], "STROBE_DISABLE");
+  };
+  EXPECT_EQ(disabled(kSettings), "(not set)");
+  InjectionSettings settings = kSettings;
+  settings.disabled = {"keep-cupti", "server"};
+  EXPECT_EQ(disabled(settings), "keep-cupti,server");
+  pod["metadata"]["annotations"] = {{"strobe.dev/disable", "steps,torch-results"}};
+  EXPECT_EQ(disabled(settings), "steps,torch-results") << "the pod knows better";
+  pod["metadata"]["annotations"] = {{"strobe.dev/disable", "none"}};
+  EXPECT_EQ(disabled(settings), "(not set)");
+  pod["metadata"]["annotations"] = {{"strobe.dev/disable", "steps,no-such-thing"}};
+  const Injection odd = Inject(pod, settings, Context());
+  EXPECT_THAT(odd.warnings, testing::ElementsAre(HasSubstr("strobe.dev/disable must be")));
+  EXPECT_EQ(Variable(pod.patch(odd.patch)["spec"]["containers"][0], "STROBE_DISABLE"),
+            "keep-cupti,server");
 }
 
 Json KinetoPod() {

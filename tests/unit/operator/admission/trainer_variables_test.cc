@@ -48,11 +48,16 @@ Json Changed(Json container, const TrainerOptions& options, std::vector<std::str
   return container;
 }
 
-const TrainerOptions kAll{
-    .alone = false, .python = true, .kineto = true, .host_network = true, .ports_to_close = "9012"};
+const TrainerOptions kAll{.alone = false,
+                          .python = true,
+                          .kineto = true,
+                          .host_network = true,
+                          .ports_to_close = "9012",
+                          .disabled = "keep-cupti"};
 constexpr const char* kNames[] = {"STROBE_DIR",
                                   "STROBE_CONTAINER",
                                   "STROBE_HOST_NETWORK",
+                                  "STROBE_DISABLE",
                                   "CUDA_INJECTION64_PATH",
                                   "PYTHONPATH",
                                   "STROBE_CLOSE_PROFILER_PORT",
@@ -156,6 +161,23 @@ TEST(ChangeVariables, ASocketFolderFromElsewhereIsAWarning) {
   std::vector<std::string> warnings;
   Changed(container, {.kineto = true}, warnings);
   EXPECT_THAT(warnings, Contains(HasSubstr("KINETO_IPC_SOCKET_DIR")));
+}
+
+TEST(ChangeVariables, WithoutTheAgentCudaLoadsNothing) {
+  const Json container = {{"name", "train"}, {"resources", {{"limits", {{"nvidia.com/gpu", 1}}}}}};
+  const auto values = [&](const std::string& disabled) {
+    std::vector<std::string> warnings;
+    const Values made = Kubelet(Changed(container, {.disabled = disabled}, warnings), {});
+    EXPECT_THAT(warnings, IsEmpty());
+    return made;
+  };
+  EXPECT_EQ(values("").at("CUDA_INJECTION64_PATH"), "/var/strobe/lib/libstrobe_agent.so");
+  EXPECT_FALSE(values("").contains("STROBE_DISABLE"));
+  const Values without = values("steps,agent");
+  EXPECT_FALSE(without.contains("CUDA_INJECTION64_PATH"));
+  EXPECT_EQ(without.at("STROBE_DISABLE"), "steps,agent");
+  EXPECT_EQ(values("agents-of-others").at("CUDA_INJECTION64_PATH"),
+            "/var/strobe/lib/libstrobe_agent.so");
 }
 
 }  // namespace

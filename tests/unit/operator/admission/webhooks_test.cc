@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 class Observer final : public WebhookObserver {
  public:
-  void Asked(const std::string&) override {}
+  void CountCall(const std::string&) override {}
   void Answered(const std::string&, int, Nanos) override {}
   void Injected(const std::string&, const std::string&) override {}
   void InjectionDamaged(const std::string&, const std::string&) override {}
@@ -34,7 +34,8 @@ class StuckGatekeeper final : public Gatekeeper {
     let_go.Wait();
     return PolicyVerdict{};
   }
-  std::optional<PolicyVerdict> Glance(const ProfileRequest&, const EarlierCaptures&) override {
+  std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest&,
+                                              const EarlierCaptures&) override {
     return std::nullopt;
   }
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }

@@ -16,6 +16,16 @@ TEST(FindJobKind, TheGroupCounts) {
   EXPECT_EQ(FindJobKind({"", "CronTab", "llm"}), nullptr);
 }
 
+TEST(OwnsPods, TheReplicaSetsOfADeploymentDo) {
+  const JobRef deployment{"", "Deployment", "vllm"};
+  EXPECT_TRUE(OwnsPods(deployment, "ReplicaSet", "vllm-5d8f", "5d8f"));
+  EXPECT_FALSE(OwnsPods(deployment, "ReplicaSet", "vllm-5d8f", ""));
+  EXPECT_FALSE(OwnsPods(deployment, "ReplicaSet", "vllm-web-5d8f", "5d8f"));
+  EXPECT_FALSE(OwnsPods(deployment, "Deployment", "vllm", "5d8f"));
+  EXPECT_TRUE(OwnsPods({"", "ReplicaSet", "vllm-5d8f"}, "ReplicaSet", "vllm-5d8f", "5d8f"));
+  EXPECT_FALSE(OwnsPods({"", "StatefulSet", "vllm"}, "ReplicaSet", "vllm", ""));
+}
+
 TEST(UnknownJobKind, NamesTheFieldAndTheRemedy) {
   EXPECT_THAT(UnknownJobKind({"example.com/v1", "Job", "llm"}),
               AllOf(HasSubstr("target.jobRef.apiVersion"), HasSubstr("batch or batch.volcano.sh"),

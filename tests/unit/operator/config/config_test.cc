@@ -31,9 +31,11 @@ TEST(ParseConfig, ReadsAllKeys) {
 TEST(ParseConfig, ReadsWhatEverySidecarGets) {
   const auto config = ParseConfig(
       "injection:\n"
+      "  viewerImage: r/strobe-viewer:1\n"
       "  metricsPort: 9100\n"
       "  ephemeralStorage: 3Gi\n"
       "  alwaysLimitCpu: true\n"
+      "  disable: [keep-cupti, server]\n"
       "  imagePullSecrets: [registry]\n"
       "  env:\n"
       "  - {name: HTTPS_PROXY, value: 'http://proxy:3128'}\n"
@@ -45,10 +47,12 @@ TEST(ParseConfig, ReadsWhatEverySidecarGets) {
       "c.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
   const InjectionConfig& injection = config->injection;
+  EXPECT_EQ(injection.viewer_image, "r/strobe-viewer:1");
   EXPECT_EQ(injection.metrics_port, 9100);
   EXPECT_EQ(injection.ephemeral_storage, "3Gi");
   EXPECT_TRUE(injection.always_limit_cpu);
   EXPECT_FALSE(ParseConfig("", "c.yaml")->injection.always_limit_cpu);
+  EXPECT_THAT(injection.disable, testing::ElementsAre("keep-cupti", "server"));
   EXPECT_THAT(injection.image_pull_secrets, testing::ElementsAre("registry"));
   ASSERT_EQ(injection.env.size(), 4u);
   EXPECT_EQ(injection.env[0].value, "http://proxy:3128");
@@ -102,6 +106,8 @@ TEST(ParseConfig, PointsAtWhatIsWrong) {
   EXPECT_THAT(Complaint("injection: {memory: 3Gi}\n"), HasSubstr("at most injection.memoryLimit"));
   EXPECT_THAT(Complaint("injection: {metricsPort: 0}\n"), HasSubstr("injection.metricsPort"));
   EXPECT_THAT(Complaint("injection: {ephemeralStorage: lots}\n"), HasSubstr("ephemeralStorage"));
+  EXPECT_THAT(Complaint("injection: {disable: [servers]}\n"),
+              HasSubstr("injection.disable: \"servers\" is none of agent, devices"));
   EXPECT_THAT(Complaint("injection: {imagePullSecrets: [A b]}\n"),
               HasSubstr("\"A b\" cannot be a Secret's name"));
   EXPECT_THAT(Complaint("injection: {storage: {caBundle: {secret: a, configMap: b}}}\n"),

@@ -26,11 +26,11 @@ class MemoryAuthorityStore final : public AuthorityStore {
     ++version;
     return absl::OkStatus();
   }
-  absl::Status TellRoots(const std::string& roots) override {
+  absl::Status WriteRoots(const std::string& roots) override {
     told = roots;
     return absl::OkStatus();
   }
-  absl::StatusOr<bool> AreRootsTold(const std::string& roots) override { return told == roots; }
+  absl::StatusOr<bool> AreRootsWritten(const std::string& roots) override { return told == roots; }
   StoredAuthorities stored;
   int version = 1;
   std::string told;

@@ -16,8 +16,8 @@ class NoAuthorityStore final : public AuthorityStore {
  public:
   absl::StatusOr<StoredAuthorities> Load() override { return absl::UnavailableError(""); }
   absl::Status Save(const StoredAuthorities&) override { return absl::UnavailableError(""); }
-  absl::Status TellRoots(const std::string&) override { return absl::UnavailableError(""); }
-  absl::StatusOr<bool> AreRootsTold(const std::string&) override { return false; }
+  absl::Status WriteRoots(const std::string&) override { return absl::UnavailableError(""); }
+  absl::StatusOr<bool> AreRootsWritten(const std::string&) override { return false; }
 };
 
 class DenyingReviewer final : public TokenReviewer {

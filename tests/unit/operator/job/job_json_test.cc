@@ -88,6 +88,7 @@ TEST(ParseJob, ARayClusterIsItsWorkers) {
 TEST(ParseJob, SetsOfPodsSayTheirReplicas) {
   EXPECT_EQ(Workers("StatefulSet", R"({"spec": {"replicas": 5}})"), 5u);
   EXPECT_EQ(Workers("ReplicaSet", R"({"spec": {}})"), 1u);
+  EXPECT_EQ(Workers("Deployment", R"({"spec": {"replicas": 3}})"), 3u);
   EXPECT_TRUE(Suspended("StatefulSet", R"({"spec": {"replicas": 0}})"));
   EXPECT_EQ(Workers("DaemonSet", R"({"status": {"desiredNumberScheduled": 6}})"), 6u);
   EXPECT_EQ(Workers("DaemonSet", R"({})"), std::nullopt);

@@ -10,7 +10,7 @@ namespace {
 TEST(TargetText, NamesTheJobWhateverIsRecordedOfIt) {
   TargetSpec target;
   target.job = JobRef{"", "JobSet", "llm"};
-  target.turn = 7;
+  target.rotation = 7;
   EXPECT_EQ(TargetText(target), "JobSet/llm");
   target.job = JobRef{"jobset.x-k8s.io/v1alpha2", "JobSet", "llm"};
   EXPECT_EQ(TargetText(target), "JobSet/llm");

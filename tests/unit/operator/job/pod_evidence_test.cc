@@ -26,7 +26,7 @@ class PodEvidenceTest : public testing::Test {
 TEST_F(PodEvidenceTest, APodThatIsWellSaysNothing) { EXPECT_EQ(Evidence(), ""); }
 
 TEST_F(PodEvidenceTest, TellsOfATrainerThatRanOutOfMemory) {
-  pod_.states[0].ended = "OOMKilled";
+  pod_.states[0].end_reason = "OOMKilled";
   pod_.states[0].exit_code = 137;
   pod_.states[0].restarts = 2;
   pod_.states[0].ended_at = std::chrono::floor<std::chrono::seconds>(began_);
@@ -36,7 +36,7 @@ TEST_F(PodEvidenceTest, TellsOfATrainerThatRanOutOfMemory) {
 }
 
 TEST_F(PodEvidenceTest, WhatHappenedBeforeExplainsNothing) {
-  pod_.states[0].ended = "Error";
+  pod_.states[0].end_reason = "Error";
   pod_.states[0].ended_at = began_ - 5s;
   EXPECT_EQ(Evidence(), "");
 }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "operator/job/pod_json.h"
+
 namespace strobe {
 namespace {
 
@@ -212,7 +214,7 @@ TEST(SelectTargets, InEachTurnOtherWorkersAreSampledUntilAllHaveComeRound) {
       spec.count = count;
       const std::size_t turns = (static_cast<std::size_t>(workers) + count - 1) / count;
       std::map<int, int> recorded;
-      for (spec.turn = 100 * turns; *spec.turn < 101 * turns; ++*spec.turn) {
+      for (spec.rotation = 100 * turns; *spec.rotation < 101 * turns; ++*spec.rotation) {
         const auto targets = SelectTargets(spec, {}, Pods(workers)).targets;
         EXPECT_LE(targets.size(), count);
         for (const Target& target : targets) ++recorded[target.rank];
@@ -222,7 +224,7 @@ TEST(SelectTargets, InEachTurnOtherWorkersAreSampledUntilAllHaveComeRound) {
     }
   }
   spec.count = 4;
-  spec.turn = 1;
+  spec.rotation = 1;
   std::vector<int> ranks;
   for (const Target& target : SelectTargets(spec, {}, Pods(16)).targets)
     ranks.push_back(target.rank);
@@ -289,8 +291,10 @@ TEST(QueryFor, KnowsHowJobsLabelTheirPods) {
   spec.job->kind = "StatefulSet";
   EXPECT_EQ(QueryFor(spec)->owner->name, "llm");
   spec.job->kind = "Deployment";
+  EXPECT_EQ(QueryFor(spec)->owner->kind, "Deployment");
+  spec.job->kind = "CronJob";
   EXPECT_THAT(std::string(QueryFor(spec).status().message()),
-              HasSubstr("target.jobRef.kind Deployment"));
+              HasSubstr("target.jobRef.kind CronJob"));
 }
 
 // Regression: the operator kept listing pods although the API server answered each list with 400.
@@ -308,6 +312,27 @@ TEST(SelectTargets, AnOwnerKeepsOnlyItsOwnPods) {
                   {}, {.selector = "", .names = {}, .owner = JobRef{"", "StatefulSet", "llm"}},
                   {mine, other})),
               ElementsAre("mine"));
+}
+
+// The owners of a Deployment's pods are its ReplicaSets, two while it replaces its pods.
+TEST(SelectTargets, ADeploymentsPodsAreThoseOfItsReplicaSets) {
+  const auto of = [](const std::string& name, const std::string& owner, const std::string& hash) {
+    PodInfo pod = Pod(name);
+    pod.owners = {{"ReplicaSet", owner}};
+    if (!hash.empty()) pod.labels["pod-template-hash"] = hash;
+    kube::KeepUsed(pod);
+    return pod;
+  };
+  const TargetSpec spec = OfJob("Deployment");
+  const JobShape shape = Of(3);
+  const Selection selection =
+      SelectTargets(spec, *QueryFor(spec),
+                    {of("new", "llm-5d8f", "5d8f"), of("old", "llm-77bc", "77bc"),
+                     of("of-another", "llm-web-5d8f", "5d8f"), of("by-hand", "llm-5d8f", ""),
+                     of("set", "llm", "5d8f")},
+                    &shape);
+  EXPECT_THAT(NamesOf(selection), ElementsAre("new", "old", "(missing 1)"));
+  EXPECT_EQ(selection.job, "Deployment/llm");
 }
 
 TEST(SelectTargets, NamesTheJob) {

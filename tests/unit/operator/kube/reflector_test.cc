@@ -47,7 +47,7 @@ class ReflectorTest : public testing::Test {
     return paths;
   }
 
-  std::ptrdiff_t TimesTold(const std::string& key) {
+  std::ptrdiff_t TimesSent(const std::string& key) {
     MutexLock lock(&mutex_);
     return std::count(changed_.begin(), changed_.end(), key);
   }
@@ -95,7 +95,7 @@ TEST_F(ReflectorTest, AnExpiredVersionRelistsWithoutEmptyingTheCache) {
   EXPECT_FALSE(emptied);
   EXPECT_EQ(cache_.Get("ns/a"), nullptr) << "deleted while nobody watched";
   // The callback runs after the cache holds the new list, so that it can read the list.
-  EXPECT_TRUE(Eventually([this] { return TimesTold("ns/a") == 2; })) << "and somebody was told";
+  EXPECT_TRUE(Eventually([this] { return TimesSent("ns/a") == 2; })) << "and somebody was told";
 }
 
 TEST_F(ReflectorTest, RefusedWatchesDoNotRelist) {

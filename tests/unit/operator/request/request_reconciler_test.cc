@@ -119,8 +119,8 @@ class FakeGatekeeper final : public Gatekeeper {
     asked.push_back(requester.username + " " + std::to_string(earlier.active));
     return Verdict(request, earlier);
   }
-  std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
-                                      const EarlierCaptures& earlier) override {
+  std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest& request,
+                                              const EarlierCaptures& earlier) override {
     ++glances;
     const absl::StatusOr<PolicyVerdict> now = Verdict(request, earlier);
     if (!now.ok() || now->kind != PolicyVerdict::Kind::kWait) return std::nullopt;
@@ -554,7 +554,7 @@ TEST_F(RequestReconcilerTest, TellsWhatKubernetesKnowsOfAPodWhoseWorkerIsLost) {
   fleet_["b"].dies = true;
   cluster_.pods[1].states.push_back({.name = "trainer",
                                      .restarts = 1,
-                                     .ended = "OOMKilled",
+                                     .end_reason = "OOMKilled",
                                      .exit_code = 137,
                                      .ended_at = time_.WallNow() + 1s});
   Loop(60s);
@@ -656,10 +656,10 @@ TEST_F(RequestReconcilerTest, ARunThatIsToBeReclaimedHoldsItsRequest) {
 }
 
 // Jobs often end before their requests are deleted.
-class EndedJobTest : public RequestReconcilerTest,
-                     public testing::WithParamInterface<const char*> {};
+class FinishedJobTest : public RequestReconcilerTest,
+                        public testing::WithParamInterface<const char*> {};
 
-TEST_P(EndedJobTest, IsReclaimedBySidecarsOfOtherJobsIfTheyCanSeeItsRun) {
+TEST_P(FinishedJobTest, IsReclaimedBySidecarsOfOtherJobsIfTheyCanSeeItsRun) {
   const std::string logdir = GetParam();
   const bool seen = logdir != "/logs";
   cluster_.request.reclaim = true;
@@ -676,7 +676,7 @@ TEST_P(EndedJobTest, IsReclaimedBySidecarsOfOtherJobsIfTheyCanSeeItsRun) {
   EXPECT_EQ(testing::Matches(Contains("ReclaimFailed"))(cluster_.events), !seen);
 }
 
-INSTANTIATE_TEST_SUITE_P(Logdirs, EndedJobTest, testing::Values("s3://b/logs", "/logs"));
+INSTANTIATE_TEST_SUITE_P(Logdirs, FinishedJobTest, testing::Values("s3://b/logs", "/logs"));
 
 TEST_F(RequestReconcilerTest, ReclaimsTheAttemptsThatItBeganAndNoOther) {
   cluster_.request.reclaim = true;

@@ -270,9 +270,9 @@ TEST_F(DecideScheduleTest, AnInvalidScheduleSaysSoAndStartsNothing) {
 
 TEST_F(DecideScheduleTest, TheTurnCountsTheRunsThatWereStarted) {
   schedule_.concurrency = ConcurrencyPolicy::kAllow;
-  EXPECT_EQ(Decide(kMidnight + 1h).due->turn, 0);
+  EXPECT_EQ(Decide(kMidnight + 1h).due->rotation, 0);
   Decide(kMidnight + 4h);
-  EXPECT_EQ(Decide(kMidnight + 5h).due->turn, 2);
+  EXPECT_EQ(Decide(kMidnight + 5h).due->rotation, 2);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ TEST(ScheduleJson, ARunIsTheTemplateWithItsNameOwnerAndTurn) {
   EXPECT_EQ(request->invalid, "");
   EXPECT_TRUE(request->target.sample);
   EXPECT_EQ(request->target.count, 4u);
-  EXPECT_EQ(request->target.turn, 6u);
+  EXPECT_EQ(request->target.rotation, 6u);
   EXPECT_EQ(request->target.local_ranks, std::vector<std::uint32_t>{0});
   EXPECT_EQ(request->capture.duration, 5s);
 }

@@ -329,7 +329,7 @@ std::set<WallTime> DueTimes(const ProfileSchedule& schedule, WallTime until) {
   WallTime from{}, next{};  // No time in [from, next) matches.
   const auto shown = [&](WallTime time) {
     const absl::CivilSecond local = zone.At(absl::FromUnixNanos(ToUnixNanos(time))).cs;
-    // The same local time in a zone without changes of the clock.
+    // This local time in a zone without changes of the clock.
     const absl::Time flat = absl::FromCivil(local, absl::UTCTimeZone());
     const WallTime here = FromUnixNanos(absl::ToUnixNanos(flat));
     if (here < from || here >= next) {
@@ -392,7 +392,7 @@ class SimulatedYear {
     EXPECT_GT(status.skipped, 0);
     EXPECT_LE(api_.runs.size(), 4 + kMaxActiveRuns);
     EXPECT_GT(operators_, 50);
-    // For docs/explanation/benchmarks.md.
+    // Shown in the test's XML report, to compare runs.
     testing::Test::RecordProperty("due", static_cast<int>(due.size()));
     testing::Test::RecordProperty("started", static_cast<int>(status.started));
     testing::Test::RecordProperty("skipped", static_cast<int>(status.skipped));

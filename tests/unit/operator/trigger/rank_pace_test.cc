@@ -20,7 +20,8 @@ class RankPaceTest : public testing::Test {
     std::vector<int> found;
     for (int rank = 0; rank < ranks; ++rank) {
       const Nanos noise{std::uniform_int_distribution<int>(-3'000'000, 3'000'000)(random_)};
-      const ToldStepTime told{"train", "python 7", (rank == slow ? step : 100ms) + noise, steps};
+      const ReportedStepTime told{"train", "python 7", (rank == slow ? step : 100ms) + noise,
+                                  steps};
       if (pace_.Take("t\nJob/llm", std::to_string(rank), told, kAsked, now_)) found.push_back(rank);
     }
     return found;
@@ -47,7 +48,7 @@ TEST_F(RankPaceTest, OneSlowRankIsASignOnceUntilItIsAsTheOthers) {
 TEST_F(RankPaceTest, WhatIsToldIsTheTimesAndTheBegin) {
   Round(-1, {});
   now_ += 10s;
-  std::optional<ToldSign> sign =
+  std::optional<ReportedSign> sign =
       pace_.Take("t\nJob/llm", "3", {"train", "python 7", 300ms, 33}, kAsked, now_);
   ASSERT_TRUE(sign);
   EXPECT_EQ(sign->step, 300ms);
@@ -71,7 +72,7 @@ TEST_F(RankPaceTest, RanksThatDifferByNatureAreNoSign) {
   for (int i = 0; i < 20; ++i) {
     now_ += 10s;
     for (int rank = 0; rank < 8; ++rank) {
-      const ToldStepTime told{"train", "p", rank % 2 == 0 ? Nanos(100ms) : Nanos(200ms), 10};
+      const ReportedStepTime told{"train", "p", rank % 2 == 0 ? Nanos(100ms) : Nanos(200ms), 10};
       EXPECT_FALSE(pace_.Take("t\nJob/llm", std::to_string(rank), told, kAsked, now_));
     }
   }

@@ -80,12 +80,12 @@ TEST(SignRules, EachSignIsARuleThatItsIdFinds) {
 TEST(SignRules, ASignIsAnAlertOfItsWorkersJobThatNoLabelsMatch) {
   const ProfileTrigger trigger = TriggerWithSigns();
   const WallTime now{1'700'000'000s};
-  const ToldSign sign{.rule = "slow/StepsSlower",
-                      .began_ago = 4s,
-                      .loop = "train",
-                      .process = "python 7",
-                      .step = 150ms,
-                      .usual_step = 100ms};
+  const ReportedSign sign{.rule = "slow/StepsSlower",
+                          .began_ago = 4s,
+                          .loop = "train",
+                          .process = "python 7",
+                          .step = 150ms,
+                          .usual_step = 100ms};
   const SignRule rule = *FindRule(trigger, sign.rule);
   const Alert alert = AlertOfSign(rule, sign, WorkerOfJob("llm"), now);
   EXPECT_TRUE(alert.firing);
@@ -96,10 +96,10 @@ TEST(SignRules, ASignIsAnAlertOfItsWorkersJobThatNoLabelsMatch) {
             "before");
   EXPECT_EQ(TargetOfAlert(trigger, alert).job->name, "llm");
   EXPECT_FALSE(MatchesAlert(trigger, alert)) << "without alerts.matchLabels no alert matches";
-  ToldSign later = sign;
+  ReportedSign later = sign;
   later.began_ago = 7s;  // Told again, because the first answer was lost.
   EXPECT_EQ(AlertId(AlertOfSign(rule, later, WorkerOfJob("llm"), now + 3s)), AlertId(alert));
-  ToldSign forged = sign;
+  ReportedSign forged = sign;
   forged.began_ago = Nanos::max();
   EXPECT_EQ(AlertOfSign(rule, forged, WorkerOfJob("llm"), now).starts, now - kMaxSignAge);
 }
@@ -107,7 +107,7 @@ TEST(SignRules, ASignIsAnAlertOfItsWorkersJobThatNoLabelsMatch) {
 TEST(SignRules, MemoryAndPausesAreToldInTheirOwnWords) {
   ProfileTrigger trigger = TriggerWithSigns();
   trigger.signs.memory_percent = 90;
-  const auto words = [&](const ToldSign& sign) {
+  const auto words = [&](const ReportedSign& sign) {
     return AlertOfSign(*FindRule(trigger, sign.rule), sign, WorkerOfJob("llm"), WallTime{}).sign;
   };
   EXPECT_THAT(words({.rule = "slow/NoStep", .began_ago = 2min, .loop = "train", .usual_step = 1s}),

@@ -140,12 +140,12 @@ TEST(ReadWorkerSigns, EverythingIsBounded) {
     time.set_steps(1);
   }
   const WorkerSigns told = ReadWorkerSigns(request);
-  EXPECT_EQ(told.signs.size(), kMaxSignsTold);
+  EXPECT_EQ(told.signs.size(), kMaxReportedSigns);
   EXPECT_EQ(told.signs[0].began_ago, kMaxSignAge);
   EXPECT_EQ(told.signs[0].step, Nanos{0});
   EXPECT_LE(told.signs[0].loop.size(), kMaxSignText);
   EXPECT_EQ(told.signs[0].process, "a b [31m");
-  EXPECT_EQ(told.step_times.size(), kMaxStepTimesTold);
+  EXPECT_EQ(told.step_times.size(), kMaxReportedStepTimes);
   EXPECT_GT(told.step_times[0].step, Nanos{0});
 }
 

@@ -85,7 +85,7 @@ TEST(TriggerJson, ATargetInTheTemplateIsTaken) {
   EXPECT_EQ(trigger.invalid, "");
   EXPECT_TRUE(trigger.has_target);
   EXPECT_EQ(trigger.target_job, "JobSet/llm");
-  const Json run = RunToJson(trigger, {.name = "slow-4", .turn = 3, .job = trigger.target_job});
+  const Json run = RunToJson(trigger, {.name = "slow-4", .rotation = 3, .job = trigger.target_job});
   EXPECT_EQ(run["spec"]["target"]["jobRef"]["name"], "llm");
   EXPECT_EQ(run["spec"]["target"]["workers"]["turn"], 3);
   const auto job_of = [](const char* target) {
@@ -104,7 +104,7 @@ TEST(TriggerJson, WhatIsWrongIsNamedByItsField) {
   for (const auto& [patch, words] : std::vector<std::pair<const char*, const char*>>{
            {R"({"spec": {"alerts": {"matchLabels": null}}})", "spec.alerts.matchLabels: give"},
            {R"({"spec": {"alerts": {"namespaceLabel": ""}}})", "spec.alerts.namespaceLabel"},
-           {R"({"spec": {"alerts": {"jobKind": "Deployment"}}})", "spec.alerts.jobKind"},
+           {R"({"spec": {"alerts": {"jobKind": "CronJob"}}})", "spec.alerts.jobKind"},
            {R"({"spec": {"budget": {"coolDown": "1s"}}})", "spec.budget.coolDown"},
            {R"({"spec": {"budget": {"coolDown": "25h"}}})", "spec.budget.coolDown"},
            {R"({"spec": {"budget": {"coolDown": "soon"}}})", "spec.budget.coolDown"},

@@ -75,7 +75,7 @@ class FakeSource final : public Source {
 
 class FakeDelivery final : public Delivery {
  public:
-  absl::Status Room(const v1::CapturePlan&) override { return room; }
+  absl::Status CheckSpace(const v1::CapturePlan&) override { return room; }
   std::vector<absl::StatusOr<std::string>> Deliver(
       const v1::Report& report, std::vector<TracePieces> traces, const Cancellation& cancel,
       const std::function<void()>& uploading) override {
@@ -108,7 +108,7 @@ class FakeDelivery final : public Delivery {
     if (!original_status.ok()) return original_status;
     return original.container;
   }
-  void Ended(const v1::Report& report) override { ended.push_back(report.capture_id()); }
+  void OnEnd(const v1::Report& report) override { ended.push_back(report.capture_id()); }
 
   absl::Status room, status, original_status;
   std::atomic<bool> hang{false};

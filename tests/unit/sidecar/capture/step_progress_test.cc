@@ -45,14 +45,14 @@ TEST_F(ProgressOfTest, NothingIsKnownOfAnotherLoop) {
   plan_.set_step_loop("eval");
   const StepProgress progress = Of({PaceAt(200, 10ms, 100ms)});
   EXPECT_EQ(progress.processes, 0u);
-  EXPECT_FALSE(progress.begun || progress.ended);
+  EXPECT_FALSE(progress.begun || progress.finished);
   EXPECT_EQ(progress.soonest, kStepNow);
 }
 
 TEST_F(ProgressOfTest, TheFastestProcessTellsWhenTheFirstStepMayBegin) {
   const StepProgress progress = Of({PaceAt(100, 10ms, 100ms), PaceAt(105, 20ms, 100ms)});
   EXPECT_EQ(progress.processes, 2u);
-  EXPECT_FALSE(progress.begun || progress.ended);
+  EXPECT_FALSE(progress.begun || progress.finished);
   // Steps 106 to 109 are left to the second one.
   EXPECT_EQ(progress.soonest, kStepNow - 20ms + 75ms * 5);
   EXPECT_EQ(progress.earliest, kStepNow - 20ms + 25ms * 5) << "if the machine was starved so far";
@@ -67,10 +67,10 @@ TEST_F(ProgressOfTest, AStepThatIsOverdueMayEndAtOnce) {
 
 TEST_F(ProgressOfTest, ItHasEndedWhenAllHaveEndedTheLastStep) {
   EXPECT_TRUE(Of({PaceAt(110, 1ms, 100ms)}).begun);
-  EXPECT_FALSE(Of({PaceAt(112, 1ms, 100ms)}).ended) << "the last one runs";
-  EXPECT_TRUE(Of({PaceAt(112, 1ms, 100ms, true)}).ended);
-  EXPECT_TRUE(Of({PaceAt(113, 1ms, 100ms)}).ended);
-  EXPECT_FALSE(Of({PaceAt(113, 1ms, 100ms), PaceAt(111, 1ms, 100ms)}).ended);
+  EXPECT_FALSE(Of({PaceAt(112, 1ms, 100ms)}).finished) << "the last one runs";
+  EXPECT_TRUE(Of({PaceAt(112, 1ms, 100ms, true)}).finished);
+  EXPECT_TRUE(Of({PaceAt(113, 1ms, 100ms)}).finished);
+  EXPECT_FALSE(Of({PaceAt(113, 1ms, 100ms), PaceAt(111, 1ms, 100ms)}).finished);
 }
 
 TEST_F(ProgressOfTest, ForgedNumbersDoNotOverflow) {

@@ -35,9 +35,9 @@ std::vector<session::Recording> With(std::vector<Outcome> outcomes) {
 TEST(LostWorker, IsLostTwoSecondsAfterItsLastProcess) {
   Programs programs;
   LostWorker worker(programs, 2);
-  worker.Ended(With({Outcome::kWorkerLost, Outcome::kWorkerLost}));
+  worker.OnRecorded(With({Outcome::kWorkerLost, Outcome::kWorkerLost}));
   EXPECT_FALSE(worker.IsLost(seconds(5))) << "the other source records";
-  worker.Ended(With({Outcome::kNoSource}));
+  worker.OnRecorded(With({Outcome::kNoSource}));
   EXPECT_FALSE(worker.IsLost(seconds(1)));
   programs.there = true;
   EXPECT_FALSE(worker.IsLost(seconds(5))) << "a program with the agent is there";
@@ -49,14 +49,14 @@ TEST(LostWorker, IsLostTwoSecondsAfterItsLastProcess) {
 TEST(LostWorker, WhoWasNeverThereMayCome) {
   Programs programs;
   LostWorker worker(programs, 1);
-  worker.Ended(With({Outcome::kNoSource}));
+  worker.OnRecorded(With({Outcome::kNoSource}));
   EXPECT_FALSE(worker.IsLost(seconds(5)));
 }
 
 TEST(LostWorker, AProcessThatCouldNotBeRecordedIsNotLost) {
   Programs programs;
   LostWorker worker(programs, 1);
-  worker.Ended(With({Outcome::kWorkerLost, Outcome::kBusy}));
+  worker.OnRecorded(With({Outcome::kWorkerLost, Outcome::kBusy}));
   EXPECT_FALSE(worker.IsLost(seconds(5)));
 }
 

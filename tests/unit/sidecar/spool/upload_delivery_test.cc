@@ -65,7 +65,7 @@ class UploadDeliveryTest : public testing::Test {
     EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
     report.set_state(v1::DONE);
     report.set_outcome(v1::UPLOAD_FAILED);
-    delivery.Ended(report);
+    delivery.OnEnd(report);
   }
   static std::string Key(const std::string& id) { return TraceKey("run-" + id, "w0"); }
 
@@ -94,7 +94,7 @@ TEST_F(UploadDeliveryTest, FirstIntoTheSpoolThenIntoTheStoreThenOutOfTheSpool) {
   v1::Report report = Report("a", pieces);
   report.set_state(v1::DONE);
   report.set_url(*url);
-  delivery.Ended(report);
+  delivery.OnEnd(report);
   EXPECT_FALSE(spool_->HasTrace("a"));
   EXPECT_EQ(bucket_.Bytes(Key("a")), "traceplane");
 }
@@ -125,7 +125,7 @@ TEST_F(UploadDeliveryTest, EachWorkerHasAFileAndOneFailureIsItsOwn) {
   EXPECT_EQ(bucket_.Bytes(TraceKey("run-a", "w0.2")), "rank 2");
   report.set_state(v1::DONE);
   report.mutable_workers(0)->set_url(*urls[0]);
-  delivery.Ended(report);
+  delivery.OnEnd(report);
   EXPECT_FALSE(spool_->HasTrace("a@0"));
   EXPECT_TRUE(spool_->HasTrace("a@2")) << "its report has no URL, so that it is kept";
 }
@@ -138,7 +138,7 @@ TEST_F(UploadDeliveryTest, ATraceThatDoesNotFitGoesStraightToTheStore) {
   ASSERT_TRUE(delivery.Deliver(Report("a", pieces), {Pieces(pieces)}, cancel_, [] {}).front().ok());
   EXPECT_EQ(bucket_.Bytes(Key("a")), "trace");
   v1::CapturePlan plan;
-  const absl::Status room = delivery.Room(plan);
+  const absl::Status room = delivery.CheckSpace(plan);
   EXPECT_TRUE(absl::IsResourceExhausted(room));
   EXPECT_THAT(std::string(room.message()), HasSubstr("3 bytes free"));
 }
@@ -239,7 +239,7 @@ TEST_P(KeptTrace, KnowsItsOwnObject) {
   report.set_state(v1::DONE);
   report.set_outcome(v1::UPLOAD_FAILED);
   report.clear_sha256();  // Older sidecars cleared the checksum.
-  delivery.Ended(report);
+  delivery.OnEnd(report);
   while (spool_->HasTrace("a")) std::this_thread::sleep_for(1ms);
   while (arrived + dropped == 0) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(arrived, 1);
@@ -266,7 +266,7 @@ TEST_F(UploadDeliveryTest, AKeptTraceDoesNotDependOnTheWallClock) {
   clock.Step(24h);
   report.set_state(v1::DONE);
   report.set_outcome(v1::UPLOAD_FAILED);
-  delivery.Ended(report);
+  delivery.OnEnd(report);
   clock.Step(24h);
   const int before = failed;
   while (failed < before + 3 && dropped == 0) std::this_thread::sleep_for(1ms);
@@ -423,7 +423,7 @@ TEST_F(UploadDeliveryTest, ACancelledCaptureLeavesNothing) {
   v1::Report report = Report("a", pieces);
   UploadDelivery delivery(clock_, stores_, spool_.get());
   CancelAtCommit(delivery, pieces, report);
-  delivery.Ended(report);
+  delivery.OnEnd(report);
   EXPECT_FALSE(spool_->HasTrace("a"));
   EXPECT_EQ(bucket_.OpenUploads(), 0u);
 }
@@ -504,7 +504,7 @@ TEST_F(UploadDeliveryTest, ItsEndWaitsForNoStore) {
     return cancel != nullptr && cancel->WaitFor(20s) ? absl::CancelledError("cancelled")
                                                      : absl::DeadlineExceededError("not there");
   };
-  std::thread capture([&] { delivery->Ended(report); });
+  std::thread capture([&] { delivery->OnEnd(report); });
   asked.Wait();
   delivery->Stop();
   capture.join();
@@ -554,7 +554,7 @@ TEST_F(UploadDeliveryTest, AReportIsSavedOnceTheUploadedTraceHasMadeRoom) {
   report.set_state(v1::DONE);
   report.mutable_workers(0)->set_url(*urls[0]);
   clock.Fill();
-  delivery->Ended(report);
+  delivery->OnEnd(report);
   EXPECT_FALSE(spool_->HasTrace("a@0"));
   delivery.reset();
   spool_.reset();
@@ -569,7 +569,7 @@ TEST_F(UploadDeliveryTest, EndedReportsSurvive) {
   v1::Report report = Report("a", {});
   report.set_state(v1::DONE);
   report.set_outcome(v1::NO_SOURCE);
-  delivery.Ended(report);
+  delivery.OnEnd(report);
   spool_.reset();
   spool_ = *Spool::Open(directory_, 1);
   ASSERT_EQ(spool_->recovered().size(), 1u);
@@ -631,7 +631,7 @@ TEST_F(OriginalTest, WithoutRoomOrTimeItIsLeftOut) {
 
 TEST_F(UploadDeliveryTest, WorksWithoutASpool) {
   UploadDelivery delivery(clock_, stores_, nullptr);
-  EXPECT_TRUE(delivery.Room({}).ok());
+  EXPECT_TRUE(delivery.CheckSpace({}).ok());
   const std::vector<std::string> pieces = {"trace"};
   EXPECT_TRUE(delivery.Deliver(Report("a", pieces), {Pieces(pieces)}, cancel_, [] {}).front().ok());
   EXPECT_EQ(bucket_.Bytes(Key("a")), "trace");

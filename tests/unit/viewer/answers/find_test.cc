@@ -258,7 +258,7 @@ TEST(Find, RefusesWhatIsNoPattern) {
 }
 
 TEST(Find, EventsOfOtherWorkersWithOtherIdsAreNotConfused) {
-  // The same ids name different things in the planes of the two workers.
+  // These ids name different things in the planes of the two workers.
   xplane::PlaneBuilder other(xplane::kHostPlane);
   other.BeginLine(1, "main", 0);
   other.AddEvent(other.EventId("first"), 0, kUs);

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/fakes/memory_store.h"
-#include "viewer/viewer.h"
+#include "viewer/router.h"
 
 namespace strobe::viewer {
 namespace {
@@ -21,7 +21,7 @@ constexpr char kManifest[] = R"({"request": "ml/look", "requester": "<b>jane</b>
     {"name": "w1", "outcome": "LateStart", "message": "late"},
     {"name": "w2", "outcome": "WorkerLost"}]})";
 
-// The same run in two logdirs.
+// One run in two logdirs.
 class TwoLogdirs final : public Library {
  public:
   TwoLogdirs() {
@@ -46,7 +46,7 @@ class TwoLogdirs final : public Library {
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
     return absl::UnimplementedError("not here");
   }
-  std::string place() const override { return "gs://a, gs://b"; }
+  std::string location() const override { return "gs://a, gs://b"; }
   std::string LogdirOf(const std::string& run) const override { return run.substr(0, 6); }
   std::string NameOf(std::string_view logdir, std::string_view run) const override {
     return StrCat(logdir, "/", run);
@@ -88,7 +88,7 @@ class RunFilesTest : public testing::Test {
   }
 
   TwoLogdirs library_;
-  Viewer viewer_{library_, {}};
+  Router viewer_{library_, {}};
   catalog::Visible visible_ = catalog::kAllVisible;
 };
 

@@ -122,7 +122,7 @@ TEST(ReadReport, SurvivesAnyValueAnywhere) {
         ++refused;
         EXPECT_FALSE(MessageOf(shown.status()).empty());
       }
-      if (at.back() != "0") break;  // The same for all entries of a list.
+      if (at.back() != "0") break;  // All entries of a list behave alike.
     }
   }
   EXPECT_GT(refused, 500u);

@@ -13,7 +13,7 @@
 #include "tests/unit/viewer/made_run.h"
 #include "tests/unit/viewer/two_workers.h"
 #include "viewer/report/stored_report.h"
-#include "viewer/viewer.h"
+#include "viewer/router.h"
 
 namespace strobe::viewer {
 namespace {
@@ -39,7 +39,7 @@ class OneLogdir final : public Library {
           {StrCat("w", traces.size()), "", std::make_unique<const std::string>(trace)});
     return traces;
   }
-  std::string place() const override { return "gs://a"; }
+  std::string location() const override { return "gs://a"; }
   absl::StatusOr<StoredRun> Store(const std::string& run) override {
     ++stores;
     if (!has_store) return absl::NotFoundError("it is no logdir's");
@@ -78,7 +78,7 @@ class ReportsTest : public testing::Test {
   }
 
   OneLogdir library_;
-  Viewer viewer_{library_, {}};
+  Router viewer_{library_, {}};
 };
 
 TEST_F(ReportsTest, WhatTheCaptureStoredIsShown) {
@@ -122,7 +122,7 @@ TEST_F(ReportsTest, APageThatWaitsDoesNotHaveTheStoreAskedAgain) {
   Put("damaged");
   library_.is_held = true;
   const auto clock = std::make_shared<SimulatedTime>();
-  Viewer viewer(library_, {.clock = clock});
+  Router viewer(library_, {.clock = clock});
   const auto ask = [&] {
     return json::parse(viewer.Answer({"/api/report", "run=look&make=always", "localhost"}).body);
   };

@@ -12,13 +12,16 @@ import threading
 import time
 from _thread import RLock  # That of `threading` may be gevent's.
 
+from .switches import is_off
+
 FRAMEWORKS = ("torch", "jax", "tensorflow")
 # How long a program waits at its end for us at most. Kubernetes kills a pod 30 s after it has asked it to end, and the program may have more to do.
 _SECONDS_TO_END = 10.0
 _SECONDS_TO_FORK = 5.0  # How long a program that forks waits at most. It usually waits for nothing.
 
 _lock = RLock()  # A signal handler of the program, which may import a framework, can interrupt bootstrap() in the same thread.
-_owner = 0  # The process that has the service. A forked child has none until it trains.
+_owner = 0  # The process that has the service. A forked child has none until it works.
+_awaits = False  # This process is a forked child that has shown no sign of work yet.
 _busy = None  # A lock that the service's thread holds while it loads modules and opens files.
 _forker = None  # The thread that holds it, because it forks.
 _expected = set()  # Frameworks to announce once they are usable.
@@ -28,7 +31,7 @@ _ending = False
 
 
 def is_on():
-    return bool(os.environ.get("STROBE_DIR")) and os.environ.get("STROBE_BOOTSTRAP", "").lower() != "off"
+    return bool(os.environ.get("STROBE_DIR")) and os.environ.get("STROBE_BOOTSTRAP", "").lower() != "off" and not is_off("in-process")
 
 
 def bootstrap(framework=None):
@@ -36,7 +39,7 @@ def bootstrap(framework=None):
 
     Idempotent. Never raises, never imports a framework, and does nothing without $STROBE_DIR or with STROBE_BOOTSTRAP=off.
     """
-    global _busy, _owner, _thread
+    global _awaits, _busy, _owner, _thread
     try:
         # Once the main thread has ended, _at_exit is not called any more.
         if not is_on() or not threading.main_thread().is_alive():
@@ -52,8 +55,9 @@ def bootstrap(framework=None):
             if _owner == 0:
                 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)
                 atexit.register(_at_exit)
-            _owner, _busy = os.getpid(), new_lock()
+            _owner, _busy, _awaits = os.getpid(), new_lock(), False
             if framework == "torch":  # All ranks must count from the first step, which the thread might miss.
+                from .signs_of_work import await_work  # noqa: F401  A forked child loads nothing.
                 from .steps import count
 
                 count(framework)
@@ -105,21 +109,23 @@ def _after_fork_in_parent():
 
 
 def _after_fork():
-    """A forked child has no service: the thread is gone, and the announcement is the parent's. One that trains gets its own, one that loads data
+    """A forked child has no service: the thread is gone, and the announcement is the parent's. One that works gets its own, one that loads data
     gets none."""
-    global _forker, _lock, _owner, _service
+    global _awaits, _forker, _lock, _owner, _service
     try:
         from .own_thread import thread_id
 
         _lock = RLock()
         service, _service, _owner = _service, None, -1
-        whole, _forker = _forker == thread_id(), None
+        whole, _forker = _awaits or _forker == thread_id(), None  # No thread of ours runs in a process that awaits.
+        _awaits = False
         _expected.clear()
         if service is not None:
             service.forget()
-        steps = sys.modules.get("strobe._inproc.steps")  # There with PyTorch.
-        if whole and steps is not None and (service is None or service.can_begin_in_child()):
-            steps.await_training(bootstrap)
+        signs = sys.modules.get("strobe._inproc.signs_of_work")  # There with PyTorch.
+        if whole and signs is not None and (service is None or service.can_begin_in_child()):
+            signs.await_work(bootstrap)
+            _awaits = True
     except Exception:
         pass
 

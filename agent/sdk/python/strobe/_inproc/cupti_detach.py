@@ -18,6 +18,7 @@ import re
 import sys
 
 from .request import Refused
+from .switches import is_off
 
 # Machine code of "return 0", eight bytes, so that one store replaces it.
 _RETURN_SUCCESS = {"x86_64": b"\x31\xc0\xc3\x90\x90\x90\x90\x90", "aarch64": b"\x00\x00\x80\x52\xc0\x03\x5f\xd6"}
@@ -36,6 +37,8 @@ def keep_cupti_attached():
     loaded = {os.fsdecode(path) for path in re.findall(rb"(/[^\n]*/libcu(?:da|pti)\.so[^\n]*)", _mappings())}
     if not any(os.path.basename(path).startswith("libcuda.so") for path in loaded):
         return  # The devices are not NVIDIA's.
+    if is_off("keep-cupti"):
+        raise _refused("it would detach CUPTI while the program trains, and keep-cupti is switched off")
     copies = [path for path in loaded if os.path.basename(path).startswith("libcupti.so")]
     for path in copies or _candidates():
         if path in _kept:
@@ -88,7 +91,7 @@ def _replace(address, path):
 
 def _refused(why):
     return Refused("ProfilerStartFailed", f"XLA's profiler could end this program: {why}; with STROBE_BOOTSTRAP=off in the program's environment, the agent "
-                   "records its devices instead")
+                   "records its devices instead (in a pod, strobe.dev/disable: in-process)")
 
 
 def _version(library):

@@ -1,4 +1,4 @@
-"""The socket by which Kineto, in this process, asks a daemon what to record. Only where the pod has switched it on: docs/how-to/kineto.md.
+"""The socket by which Kineto, in this process, asks a daemon what to record. Only where the pod has switched it on: docs/how-to/without-python.md.
 
 Its name tells the sidecar for certain which of Kineto's clients this process is. PIDs do not: each container of a pod may have a process 1.
 """

@@ -12,6 +12,10 @@ _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "colossalai")
 _LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner",
                      "deepspeed.launcher.launch")
 MAX_TEXT = 256
+# Names that `multiprocessing` gives by itself.
+_DEFAULT_NAME = re.compile(r"(Spawn|Fork|ForkServer)?Process-[0-9:]+")
+
+_inherited = None  # In a forked child, the process group of its parent, of which it is no member.
 
 
 def began():
@@ -48,11 +52,25 @@ def ranks():
         pass
     try:
         distributed = sys.modules["torch.distributed"]
-        if distributed.is_available() and distributed.is_initialized():
+        if distributed.is_available() and distributed.is_initialized() and (_inherited is None or _default_group() is not _inherited):
             rank, world_size, joined = distributed.get_rank(), distributed.get_world_size(), True
     except Exception:
         pass
     return {"rank": rank, "local_rank": local_rank, "world_size": world_size, "joined": joined}
+
+
+def _default_group():
+    """PyTorch's default process group; None if there is none."""
+    try:
+        return sys.modules["torch.distributed.distributed_c10d"].GroupMember.WORLD
+    except (AttributeError, KeyError):
+        return None
+
+
+def forget_group():
+    """Called in a forked child."""
+    global _inherited
+    _inherited = _default_group()
 
 
 def command_line():
@@ -104,10 +122,20 @@ def is_starting_child():
     return process is not None and hasattr(process, "_inheriting")
 
 
+def title(command):
+    """The name that the process has given itself in place of its command, as setproctitle does, or that `multiprocessing` was told for it; else None."""
+    first, started = command[0] if command else "", getattr(sys, "orig_argv", [])[:1]  # Since Python 3.10.
+    replaced = bool(started and started[0]) and first != os.fsencode(started[0]).decode(errors="replace")
+    if "::" in first or first and replaced and "/" not in first:
+        return first[:MAX_TEXT]
+    child = multiprocessing_child()
+    return child["name"] if child is not None and not _DEFAULT_NAME.fullmatch(child["name"]) else None
+
+
 def description():
     command = command_line()
     program = sys.argv[0] if getattr(sys, "argv", None) and sys.argv[0] not in ("", "-m", "-c") else (command[0] if command else "")
     run = os.environ.get("TORCHELASTIC_RUN_ID")
     return {"pid": os.getpid(), "began": began(), "parent_pid": os.getppid(), **ranks(),
-            "local_world_size": number_of(_LOCAL_WORLD_SIZE), "program": program[:MAX_TEXT],
+            "local_world_size": number_of(_LOCAL_WORLD_SIZE), "program": program[:MAX_TEXT], "title": title(command),
             "is_launcher": is_launcher(command), "multiprocessing": multiprocessing_child(), "elastic_run": run[:MAX_TEXT] if run else None}

@@ -10,6 +10,7 @@ import sys
 
 from .frameworks import release, version
 from .sockets import close_to_others, listening, stop_listening
+from .switches import is_off
 
 # From these versions on, no request of a client harms the program.
 _OLDEST_JAXLIB, _OLDEST_TENSORFLOW = (0, 9, 0), (2, 21, 0)
@@ -46,7 +47,7 @@ def is_safe(name):
 
 def open_for(name):
     """Starts a server and returns its port. None if there is none; captures then use the session socket."""
-    if loopback_is_the_nodes() or not is_safe(name):
+    if is_off("server") or loopback_is_the_nodes() or not is_safe(name):
         return None
     before = listening(of_grpc=True)
     server, port = _start(name)

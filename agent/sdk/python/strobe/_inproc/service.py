@@ -12,6 +12,7 @@ from .kineto_client import name as kineto_client
 from .own_thread import OwnThread
 from .process import description, is_starting_child, stem
 from .program_servers import ProgramServers
+from .signs_of_work import on_sign
 from .step_marks import StepMarks
 from .steps import count, forget, steps_of
 from .switch_interval import forget as forget_switch_interval
@@ -106,6 +107,7 @@ class Service:
         service = self._service_for(name, recorder)
         self.servers.watch(name)
         count(name)
+        on_sign(self.look_again)
         file = f"{service.stem}.process"
         self.told[file] = {
             "framework": name, "version": version(name), "channel": "session" if port is None else "server",

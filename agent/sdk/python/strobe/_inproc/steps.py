@@ -10,6 +10,7 @@ import sys
 from .failure import is_the_programs
 from .own_thread import new_lock
 from .step_marks import LoopMarks, StepMarks
+from .switches import is_off
 
 TORCH_LOOP = "ProfilerStep"  # Kineto's name for steps.
 _MAX_NAME = 48  # Bytes; kLoopNameBytes in agent/wire/layout.h.
@@ -58,13 +59,17 @@ class Steps:
     def _take(self, name):
         """The marks of a loop whose first step begins; None if there are too many loops."""
         with _naming:
-            return self.marks.add(name)
+            marks = self.marks.add(name)
+        if marks is not None and _look is not None:
+            _look()
+        return marks
 
 
 _naming = new_lock()  # Held while a loop gets its marks, and while marks move.
 _steps = {}  # By framework.
 _optimizers = []  # The one hook of PyTorch's optimizers, if it is there.
 _begin = None  # In a forked child that has not trained yet: bootstrap().
+_look = None  # Called when a loop tells its first step.
 _annotator = None  # enter(number) and leave(), called around PyTorch's steps, which have no annotation of their own.
 
 
@@ -77,16 +82,23 @@ def set_annotator(annotator):
     _annotator = annotator
 
 
-def await_training(begin):
-    """Lets a forked child begin the service at its first step of an optimizer. Nothing else tells a trainer from a loader of data."""
+def await_step(begin):
+    """Lets a forked child begin the service at its first step of an optimizer."""
     global _begin
     _begin = begin
 
 
+def on_first_step(look):
+    """Calls look() at the first step of each loop. It must not wait."""
+    global _look
+    _look = look
+
+
 def forget():
     """Called in a forked child, where nobody would release a lock that another thread of the parent held."""
-    global _naming
+    global _look, _naming
     set_annotator(None)
+    _look = None
     _naming = new_lock()
     for optimizers in _optimizers:
         optimizers.lock = new_lock()
@@ -183,7 +195,7 @@ class _Optimizers:
                 raise
 
 
-def _hide_from_compiler(*functions):
+def hide_from_compiler(*functions):
     """Hides hooks from PyTorch's compiler, which would otherwise compile them again and again, because the steps' numbers change."""
     try:
         skip = sys.modules["torch._C"]._dynamo.eval_frame.skip_code
@@ -195,6 +207,8 @@ def _hide_from_compiler(*functions):
 
 def count(framework):
     """Begins to count the steps of a framework that is imported. Idempotent."""
+    if is_off("steps"):
+        return
     steps = steps_of(framework)
     if framework == "jax":
         _count_annotations(sys.modules.get("jax.profiler"), "StepTraceAnnotation", steps)
@@ -204,7 +218,7 @@ def count(framework):
         module = sys.modules.get("torch.optim.optimizer")
         register = getattr(module, "register_optimizer_step_post_hook", None)
         if register is not None and not hasattr(module, "strobe_counts"):
-            _hide_from_compiler(_Optimizers.__call__, Steps.begin, Steps.end, Steps._take, LoopMarks.begin, LoopMarks.end)
+            hide_from_compiler(_Optimizers.__call__, Steps.begin, Steps.end, Steps._take, LoopMarks.begin, LoopMarks.end)
             _optimizers.append(_Optimizers(steps))
             register(_optimizers[-1])
             module.strobe_counts = True

@@ -11,6 +11,7 @@ from .own_thread import thread_id
 from .recorder import Recorder, intercept
 from .request import Refused
 from .steps import TORCH_LOOP, set_annotator
+from .switches import is_off
 from .torch_unlocked import empty, save
 
 
@@ -90,6 +91,8 @@ class TorchRecorder(Recorder):
     def _keep_cupti(self):
         """Keeps PyTorch from detaching CUPTI, by the variables that torch.profiler sets too: with CUDA before 12.6, CUPTI's next use would crash a program
         with CUDA graphs."""
+        if is_off("teardown-cupti"):
+            return
         inductor = sys.modules.get("torch._inductor.config")
         cuda = [int(part) for part in (self.torch.version.cuda or "0.0").split(".")[:2]]
         if inductor is not None and inductor.triton.cudagraphs and cuda < [12, 6]:

@@ -15,7 +15,9 @@ TEST(Classify, KnowsKernelsThatCommunicate) {
        {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
         "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)", "ncclSymDevKernel_AllGather",
         "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>",
-        "void nvshmemi_transfer_allgather"})
+        "void nvshmemi_transfer_allgather",
+        "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<1>",
+        "void deep_ep::intranode::dispatch<8, 768, 8192>", "deep_ep::internode_ll::combine"})
     EXPECT_EQ(OfKernel(name), WorkKind::kCommunication) << name;
   for (const std::string_view name :
        {"ampere_sgemm_128x64_tn", "loop_copy_fusion", "void at::native::reduce_kernel<512, 1>"})
@@ -74,6 +76,19 @@ TEST(Classify, KnowsWaitsForInputAndCollections) {
        {"aten::addmm", "Handle inputs", "inputs", "$iter.py:7 __next__", "nccl:all_reduce"})
     EXPECT_EQ(ClassifyHostEvent(name), WorkKind::kHost) << name;
   EXPECT_EQ(ClassifyHostEvent("gloo:all_reduce"), WorkKind::kCommunication);
+}
+
+// Regression: two thirds of a server's time on CPUs, in collectives of its own, were compute.
+TEST(Classify, KnowsCollectivesThroughSharedMemory) {
+  for (const std::string_view name :
+       {"_C::shm_allreduce", "_C::shm_all_gather", "sgl_kernel::shm_allgather",
+        "_C::shm_send_tensor_list", "oneccl_bindings_for_pytorch::allreduce"})
+    EXPECT_EQ(ClassifyHostEvent(name), WorkKind::kCommunication) << name;
+  EXPECT_EQ(CollectiveKindOf("_C::shm_allreduce"), CollectiveKind::kAllReduce);
+  // It only launches the kernel, or calls another operator, that communicates.
+  for (const std::string_view name :
+       {"vllm::all_reduce", "c10d::allreduce_", "_C::shm_init", "aten::scatter_reduce"})
+    EXPECT_EQ(ClassifyHostEvent(name), WorkKind::kHost) << name;
 }
 
 }  // namespace

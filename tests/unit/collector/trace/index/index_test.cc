@@ -61,7 +61,7 @@ TEST(Index, HoldsEveryEventWithItsPlaceInTheTrace) {
         EXPECT_EQ(entry->begin_ps, event.begin_ps);
         EXPECT_EQ(entry->end_ps(), event.end_ps);
         EXPECT_EQ(made.index.Text(entry->name), plane.NameOf(event.event));
-        EXPECT_EQ(made.trace.data() + entry->place, event.event.bytes.data());
+        EXPECT_EQ(made.trace.data() + entry->offset, event.event.bytes.data());
         ++seen;
       }
       EXPECT_FALSE(made.index.EntryAt(track, ordinal).has_value());

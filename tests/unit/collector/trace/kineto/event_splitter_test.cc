@@ -23,7 +23,7 @@ struct Split {
 Split SplitFile(std::string_view file, std::size_t piece, EventSplitter& splitter) {
   Split split;
   for (bool more = true; more;) {
-    const std::span<char> room = splitter.Room();
+    const std::span<char> room = splitter.WriteSpace();
     const std::size_t size = std::min({file.size(), piece, room.size()});
     std::memcpy(room.data(), file.data(), size);
     file.remove_prefix(size);

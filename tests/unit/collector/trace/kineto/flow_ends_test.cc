@@ -67,7 +67,7 @@ TEST(FlowEnds, EndsBelongToTheEventOfTheirThreadAndTimeWhereverTheyStand) {
 TEST(FlowEnds, ArrowsOfOtherKindsNeedNoCorrelationIds) {
   std::vector<Json> events = Slices();
   for (Json& event : events) event["args"].erase("correlation");
-  // Those of launches tell when work was launched, too.
+  // The arrows of launches tell when work was launched, too.
   ExpectFiveSpansAndTwoArrows(Joined(events, Ends()));
   ExpectFiveSpansAndTwoArrows(Joined(Ends(), events));
   for (const std::vector<Json>& all :

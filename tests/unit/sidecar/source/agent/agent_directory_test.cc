@@ -228,7 +228,7 @@ TEST_F(AgentDirectoryTest, TheLastOfThoseThatWereKilledAreKept) {
   {
     const wire::RingFile program = Program();
     program.header()->born_ns = 0;
-    program.header()->ended = 1;
+    program.header()->has_exited = 1;
     clean = program.path();
   }
   const auto removed = [&](const std::string& path) {

@@ -17,56 +17,57 @@ constexpr std::uint64_t kToday = 1000 * kOneSecond;
 // A program that has used CUDA for a while.
 constexpr DeviceView kSettled{.uses_cuda = true, .cuda_since_ns = kToday - 60 * kOneSecond};
 
-TEST(NextDeviceTurn, ArmsProgramsThatHaveSettled) {
-  EXPECT_EQ(NextDeviceTurn({}, kToday), DeviceTurn::kNone) << "there is no CUDA";
-  EXPECT_EQ(NextDeviceTurn(kSettled, kToday), DeviceTurn::kArm);
+TEST(NextDeviceAction, ArmsProgramsThatHaveSettled) {
+  EXPECT_EQ(NextDeviceAction({}, kToday), DeviceAction::kNone) << "there is no CUDA";
+  EXPECT_EQ(NextDeviceAction(kSettled, kToday), DeviceAction::kArm);
   DeviceView young = kSettled;
   young.cuda_since_ns = kToday - kOneSecond;
-  EXPECT_EQ(NextDeviceTurn(young, kToday), DeviceTurn::kNone)
+  EXPECT_EQ(NextDeviceAction(young, kToday), DeviceAction::kNone)
       << "its framework may announce itself";
 }
 
-TEST(NextDeviceTurn, LeavesDevicesToFrameworksAndToProgramsThatKeepThem) {
+TEST(NextDeviceAction, LeavesDevicesToFrameworksAndToProgramsThatKeepThem) {
   DeviceView view = kSettled;
   view.left_to_framework = true;
-  EXPECT_EQ(NextDeviceTurn(view, kToday), DeviceTurn::kNone);
+  EXPECT_EQ(NextDeviceAction(view, kToday), DeviceAction::kNone);
   view.wish = 3;
-  EXPECT_EQ(NextDeviceTurn(view, kToday), DeviceTurn::kWithdraw) << "it came when they were armed";
+  EXPECT_EQ(NextDeviceAction(view, kToday), DeviceAction::kWithdraw)
+      << "it came when they were armed";
   view = kSettled;
   view.refusal = wire::DeviceRefusal::kSwitchedOff;
-  EXPECT_EQ(NextDeviceTurn(view, kToday), DeviceTurn::kNone);
+  EXPECT_EQ(NextDeviceAction(view, kToday), DeviceAction::kNone);
 }
 
-TEST(NextDeviceTurn, ExtendsWhatIsArmedAndWaitsForAnAnswer) {
+TEST(NextDeviceAction, ExtendsWhatIsArmedAndWaitsForAnAnswer) {
   DeviceView view = kSettled;
   view.wish = view.answered = 3;
   view.phase = DevicePhase::kArmed;
-  EXPECT_EQ(NextDeviceTurn(view, kToday), DeviceTurn::kExtend);
+  EXPECT_EQ(NextDeviceAction(view, kToday), DeviceAction::kExtend);
   view.answered = 2;
   view.phase = DevicePhase::kFlushed;
-  EXPECT_EQ(NextDeviceTurn(view, kToday), DeviceTurn::kExtend);
+  EXPECT_EQ(NextDeviceAction(view, kToday), DeviceAction::kExtend);
 }
 
-TEST(NextDeviceTurn, ArmsAgainAfterACaptureAndAfterTheWishRanOut) {
+TEST(NextDeviceAction, ArmsAgainAfterACaptureAndAfterTheWishRanOut) {
   DeviceView view = kSettled;
   view.answered = 3;
   view.phase = DevicePhase::kFlushed;
-  EXPECT_EQ(NextDeviceTurn(view, kToday), DeviceTurn::kArm);
+  EXPECT_EQ(NextDeviceAction(view, kToday), DeviceAction::kArm);
   view.wish = 3;
-  EXPECT_EQ(NextDeviceTurn(view, kToday), DeviceTurn::kArm);
+  EXPECT_EQ(NextDeviceAction(view, kToday), DeviceAction::kArm);
 }
 
-TEST(NextDeviceTurn, TriesARefusalAgainAfterAMinute) {
+TEST(NextDeviceAction, TriesARefusalAgainAfterAMinute) {
   for (const DevicePhase phase : {DevicePhase::kFailed, DevicePhase::kNoCupti, DevicePhase::kKineto,
                                   DevicePhase::kFramework, DevicePhase::kNoCuda}) {
     DeviceView view = kSettled;
     view.wish = view.answered = 3;
     view.phase = phase;
-    EXPECT_EQ(NextDeviceTurn(view, kToday), DeviceTurn::kWithdraw);
+    EXPECT_EQ(NextDeviceAction(view, kToday), DeviceAction::kWithdraw);
     view.wish = 0;
     view.failed_ns = kToday;
-    EXPECT_EQ(NextDeviceTurn(view, kToday + 59 * kOneSecond), DeviceTurn::kNone);
-    EXPECT_EQ(NextDeviceTurn(view, kToday + 60 * kOneSecond), DeviceTurn::kArm);
+    EXPECT_EQ(NextDeviceAction(view, kToday + 59 * kOneSecond), DeviceAction::kNone);
+    EXPECT_EQ(NextDeviceAction(view, kToday + 60 * kOneSecond), DeviceAction::kArm);
   }
 }
 
@@ -113,9 +114,9 @@ TEST_F(IdleDevicesTest, ArmsExtendsAndReleases) {
 TEST_F(IdleDevicesTest, LetsProgramsLookNowAndThenForAServerOfTheirOwn) {
   devices_.Attend(sidecar_, false);
   Answer(DevicePhase::kArmed);
-  const std::uint32_t told = header().framework_ports_told;
+  const std::uint32_t told = header().framework_ports_reported;
   for (int i = 0; i < 20; ++i) devices_.Attend(sidecar_, false);
-  EXPECT_EQ(header().framework_ports_told, told + 2);
+  EXPECT_EQ(header().framework_ports_reported, told + 2);
 }
 
 TEST_F(IdleDevicesTest, LeavesAProgramToTheCaptureThatHoldsIt) {

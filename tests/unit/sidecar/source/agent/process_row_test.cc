@@ -25,7 +25,7 @@ ProgramFacts Good() {
           .seen_ns = kTimes.stop_ns + kMs,
           .ever_recorded = true,
           .kept = 100,
-          .device = {.asked = false}};
+          .device = {.was_asked = false}};
 }
 
 v1::ProcessReport Row(const ProgramFacts& facts, bool expects_device = false) {

@@ -83,7 +83,7 @@ TEST_F(ProgramSetTest, WhatAProcessAnnouncedCountsMoreThanItsRingFile) {
                                      if (rank) asked = rank->rank();
                                      return true;
                                    },
-                               .places = {{process, RankOf(5, -1, 8)}},
+                               .announced_ranks = {{process, RankOf(5, -1, 8)}},
                                .level = 1});
   set.Find(kDeviceTime);
   set.SwitchOn();
@@ -182,7 +182,7 @@ TEST_F(ProgramSetTest, TheLastRecordsOfTheDeadAreReadIfTheyAreWanted) {
     EXPECT_THAT(set.Counted(), IsEmpty()) << "nobody asked to reach back";
   }
   for (int capture = 0; capture < 2; ++capture) {
-    ProgramSet set(*directory_, {.level = 1, .look_back_to_ns = 0, .ended = true});
+    ProgramSet set(*directory_, {.level = 1, .look_back_to_ns = 0, .ended_programs = true});
     set.Find(kDeviceTime);
     set.SwitchOn();
     set.Settle(budget_);
@@ -349,7 +349,7 @@ TEST_F(ProgramSetTest, TheFlightRecorderMakesWayForTheFramework) {
   set.Find(kDeviceTime);
   EXPECT_EQ(header.device_control, 0u);
   set.SwitchOff();
-  EXPECT_FALSE(set.Facts().at(0).device.asked);
+  EXPECT_FALSE(set.Facts().at(0).device.was_asked);
 }
 
 TEST_F(ProgramSetTest, ARequestForDevicesThatIsAlmostOverIsNotTakenOver) {
@@ -370,7 +370,8 @@ TEST_F(ProgramSetTest, TheLastKernelsOfTheDeadAreReadToo) {
     ClockMoment(dead, 0);
     RecordKernel(dead, wire::MonotonicNs());
   }
-  ProgramSet set(*directory_, {.level = 1, .devices = true, .look_back_to_ns = 0, .ended = true});
+  ProgramSet set(*directory_,
+                 {.level = 1, .devices = true, .look_back_to_ns = 0, .ended_programs = true});
   set.Find(kDeviceTime);
   set.Drain(budget_);
   const ProgramFacts facts = set.Facts().at(0);

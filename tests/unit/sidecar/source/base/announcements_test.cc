@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "common/base/file_descriptor.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {
@@ -57,6 +58,31 @@ TEST(ParseAnnouncement, LaunchersAndLoadersDoNotTrain) {
       ParseAnnouncement("x", With("multiprocessing", R"({"name": "p", "daemon": true})"))->trains);
   EXPECT_TRUE(
       ParseAnnouncement("x", With("multiprocessing", R"({"name": "p", "daemon": false})"))->trains);
+}
+
+// Regression: the workers of inference servers are daemons of multiprocessing, and were left out.
+TEST(ParseAnnouncement, ADaemonThatJoinedOrToldAStepIsAWorker) {
+  const auto daemon = [](std::string_view more) {
+    return ParseAnnouncement(
+        "x", With("multiprocessing", StrCat(R"({"name": "p", "daemon": true})", more)));
+  };
+  EXPECT_FALSE(daemon("")->trains);
+  EXPECT_THAT(daemon("")->why_not, testing::HasSubstr("daemon of multiprocessing"));
+  EXPECT_TRUE(daemon(R"(, "joined": true)")->trains);
+  EXPECT_TRUE(daemon(R"(, "stepped": true)")->trains);
+  EXPECT_EQ(daemon(R"(, "joined": true)")->why_not, "");
+  EXPECT_EQ(ParseAnnouncement("x", With("is_launcher", "true"))->why_not, "");
+}
+
+TEST(ParseAnnouncement, TheLabelIsTheProcesssOwnName) {
+  const auto labelled = [](const std::string& title) {
+    return ParseAnnouncement("x", With("steps", StrCat(R"(null, "title": ")", title, "\"")))
+        ->label();
+  };
+  EXPECT_EQ(labelled("VLLM::Worker_TP0"), "VLLM::Worker_TP0 42");
+  EXPECT_EQ(labelled(""), "train.py 42");
+  EXPECT_EQ(labelled("a/b"), "a/b 42") << "it is no path";
+  EXPECT_EQ(labelled(std::string(300, 'x')), std::string(64, 'x') + " 42");
 }
 
 TEST(ParseAnnouncement, NobodyElsesServerIsAsked) {

@@ -116,7 +116,7 @@ TEST(DeviceClock, GoesThroughEveryMoment) {
 }
 
 TEST(DeviceClock, OneMomentIsBetterThanNone) {
-  EXPECT_FALSE(DeviceClock({}).known());
+  EXPECT_FALSE(DeviceClock({}).is_known());
   EXPECT_EQ(DeviceClock({}).Ticks(77), 0u);
   EXPECT_EQ(DeviceClock({{1000, 50}}).Ticks(77), 50u);
   EXPECT_EQ(DeviceClock({{1000, 50}, {1000, 60}}).Ticks(77), 50u);

@@ -19,7 +19,7 @@ TEST(DeviceVerdict, SilenceOfACudaProgramIsAFailure) {
 }
 
 TEST(DeviceVerdict, WhoWasNotAskedNeedNotAnswer) {
-  EXPECT_EQ(JudgeDevice({.asked = false, .uses_cuda = true}).outcome, Outcome::kOk);
+  EXPECT_EQ(JudgeDevice({.was_asked = false, .uses_cuda = true}).outcome, Outcome::kOk);
 }
 
 TEST(DeviceVerdict, EachPhaseHasItsOutcome) {

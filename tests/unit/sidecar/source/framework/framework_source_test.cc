@@ -120,7 +120,7 @@ TEST_F(FrameworkSourceTest, WhatIsNoTraceCostsOnlyItself) {
   EXPECT_EQ(xplane::Summarize(recording.xspace)->events, 1u);
 }
 
-// XLA's profiler may take the GPU from a program that trains; see docs/explanation/harm.md.
+// XLA's profiler may take the GPU from a program that trains; see docs/how-to/trainers.md.
 TEST_F(FrameworkSourceTest, DoesNotAskForTheGpusOfAProgramThatDidNotAnnounceItself) {
   const auto asks = [this](const std::string& driver, bool allowed) {
     risks_ = {.gpu_tracing_by_servers = allowed, .nvidia_driver = driver};

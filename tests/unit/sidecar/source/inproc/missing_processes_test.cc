@@ -142,6 +142,47 @@ TEST(AddMissingProcesses, WhereTheProcessIsRecordedAllTheSameTheReasonIsANote) {
   EXPECT_EQ(recordings[0].outcome, Outcome::kOk);
 }
 
+Announcement LeftOut(std::uint32_t pid, const std::string& why) {
+  Announcement process;
+  process.pid = pid;
+  process.title = "engine";
+  process.trains = false;
+  process.why_not = why;
+  return process;
+}
+
+TEST(AddMissingProcesses, WhoIsLeftOutHasARowWithTheReason) {
+  std::vector<Recording> recordings = RecordedRanks({0, 1});
+  AddMissingProcesses({}, {{LeftOut(7, "it started others"), LeftOut(8, "")}, {}}, recordings);
+  ASSERT_THAT(recordings[0].processes, SizeIs(2)) << "a command that trains nothing has no row";
+  const v1::ProcessReport& row = recordings[0].processes[1];
+  EXPECT_EQ(row.name(), "engine 7");
+  EXPECT_EQ(row.outcome(), v1::OK);
+  EXPECT_EQ(row.note(), "left out: it started others");
+  EXPECT_EQ(recordings[0].outcome, Outcome::kOk);
+  v1::CapturePlan plan;
+  plan.add_local_ranks(0);
+  recordings = RecordedRanks({0});
+  AddMissingProcesses(plan, {{LeftOut(7, "it started others")}, {}}, recordings);
+  EXPECT_THAT(recordings[0].processes, SizeIs(1)) << "only ranks were asked for";
+}
+
+TEST(AddMissingProcesses, RowsOfThoseLeftOutAreFew) {
+  std::vector<Announcement> loaders;
+  for (std::uint32_t pid = 100; pid < 150; ++pid) loaders.push_back(LeftOut(pid, "it loads data"));
+  std::vector<Recording> recordings = RecordedRanks({0});
+  AddMissingProcesses({}, {loaders, {}}, recordings);
+  ASSERT_THAT(recordings[0].processes, SizeIs(1 + kMaxLeftOutRows));
+  EXPECT_THAT(recordings[0].processes.back().note(), HasSubstr("and 42 more are left out"));
+}
+
+TEST(AddMissingProcesses, WithoutAnySourceTheFirstReasonForLeavingOutIsTold) {
+  std::vector<Recording> recordings = session::OneRecording({Outcome::kNoSource, "nobody", ""});
+  AddMissingProcesses({}, {{LeftOut(7, "it loads data")}, {}}, recordings);
+  EXPECT_EQ(recordings[0].outcome, Outcome::kNoSource);
+  EXPECT_THAT(recordings[0].message, HasSubstr("nobody; engine 7 was left out: it loads data"));
+}
+
 TEST(AddMissingProcesses, OnlyTheAgentWasAsked) {
   v1::CapturePlan plan;
   plan.set_source(v1::SOURCE_AGENT);

@@ -8,8 +8,8 @@ namespace strobe {
 namespace {
 
 using namespace std::chrono_literals;
-using Stage = KinetoTold::Stage;
-using Held = KinetoTold::Held;
+using Stage = KinetoDelivery::Stage;
+using Held = KinetoDelivery::Held;
 
 class KinetoClientsTest : public testing::Test {
  protected:
@@ -28,7 +28,9 @@ class KinetoClientsTest : public testing::Test {
     now_ += duration;
     clients_.Advance(now_);
   }
-  KinetoTold Told(const std::string& socket = "a") const { return *clients_.Told(socket); }
+  KinetoDelivery DeliveryOf(const std::string& socket = "a") const {
+    return *clients_.DeliveryOf(socket);
+  }
 
   KinetoClients clients_;
   MonoTime now_{1h};
@@ -37,7 +39,7 @@ class KinetoClientsTest : public testing::Test {
 
 TEST_F(KinetoClientsTest, IsSilentWhenNothingIsDue) {
   for (int i = 0; i < 10; ++i, Go(1s)) EXPECT_FALSE(Ask());
-  EXPECT_TRUE(clients_.Place("a", Order(5s)));
+  EXPECT_TRUE(clients_.Assign("a", Order(5s)));
   EXPECT_TRUE(Ask());
   for (int i = 0; i < 10; ++i, Go(1s)) EXPECT_FALSE(Ask()) << "an order is told once";
 }
@@ -45,9 +47,9 @@ TEST_F(KinetoClientsTest, IsSilentWhenNothingIsDue) {
 // The answer would be taken for the one to the next question, and from then on each would be.
 TEST_F(KinetoClientsTest, DoesNotAnswerWhatIsOlderThan60Milliseconds) {
   Ask();
-  clients_.Place("a", Order(60s));
+  clients_.Assign("a", Order(60s));
   EXPECT_FALSE(Ask("a", {.idle = true, .age = 61ms}));
-  EXPECT_EQ(Told().held, Held::kSeenLate);
+  EXPECT_EQ(DeliveryOf().held, Held::kSeenLate);
   EXPECT_FALSE(Ask("a", {.idle = true, .age = -1ms})) << "the clock was set";
   EXPECT_FALSE(Ask("a", {.idle = true, .age = Nanos::max()})) << "nobody knows when it came";
   EXPECT_TRUE(Ask("a", {.idle = true, .age = 60ms})) << "it is told when it asks next";
@@ -55,17 +57,17 @@ TEST_F(KinetoClientsTest, DoesNotAnswerWhatIsOlderThan60Milliseconds) {
 
 TEST_F(KinetoClientsTest, DoesNotAnswerWhoHasNotReadItsLastAnswer) {
   Ask();
-  clients_.Place("a", Order(60s));
+  clients_.Assign("a", Order(60s));
   EXPECT_FALSE(Ask("a", {.idle = true, .unread = true}));
-  EXPECT_EQ(Told().held, Held::kUnread);
+  EXPECT_EQ(DeliveryOf().held, Held::kUnread);
   EXPECT_TRUE(Ask());
 }
 
 TEST_F(KinetoClientsTest, HoldsOrdersWhileTheProfilerIsInUse) {
   Ask();
-  clients_.Place("a", Order(10s));
+  clients_.Assign("a", Order(10s));
   for (int i = 0; i < 5; ++i, Go(1s)) EXPECT_FALSE(Ask("a", {.idle = false}));
-  EXPECT_EQ(Told().held, Held::kInUse);
+  EXPECT_EQ(DeliveryOf().held, Held::kInUse);
   EXPECT_TRUE(Ask());
 }
 
@@ -75,73 +77,73 @@ TEST_F(KinetoClientsTest, WithholdsWhatCouldNotBegin) {
   KinetoOrder order = Order(3s);
   order.warm_up = 1s;
   ASSERT_EQ(order.Ahead(), 2250ms);
-  clients_.Place("a", order);
+  clients_.Assign("a", order);
   Go(749ms);
-  EXPECT_EQ(Told().stage, Stage::kWaiting);
+  EXPECT_EQ(DeliveryOf().stage, Stage::kWaiting);
   now_ += 2ms;
   EXPECT_FALSE(Ask());
-  EXPECT_EQ(Told().stage, Stage::kMissed);
-  EXPECT_EQ(Told().held, Held::kNotAsked);
+  EXPECT_EQ(DeliveryOf().stage, Stage::kMissed);
+  EXPECT_EQ(DeliveryOf().held, Held::kNotAsked);
   Go(1h);
   EXPECT_FALSE(Ask()) << "nor later";
 }
 
 TEST_F(KinetoClientsTest, MarksOrdersThatNobodyAskedFor) {
   Ask();
-  clients_.Place("a", Order(3s));
+  clients_.Assign("a", Order(3s));
   Go(1700ms);
-  EXPECT_EQ(Told().stage, Stage::kWaiting);
+  EXPECT_EQ(DeliveryOf().stage, Stage::kWaiting);
   Go(100ms);
-  EXPECT_EQ(Told().stage, Stage::kMissed);
+  EXPECT_EQ(DeliveryOf().stage, Stage::kMissed);
 }
 
 TEST_F(KinetoClientsTest, HasOneOrderPerProcess) {
   Ask();
-  EXPECT_TRUE(clients_.Place("a", Order(3s)));
-  EXPECT_FALSE(clients_.Place("a", Order(5s)));
-  EXPECT_FALSE(clients_.Place("nobody", Order(5s)));
+  EXPECT_TRUE(clients_.Assign("a", Order(3s)));
+  EXPECT_FALSE(clients_.Assign("a", Order(5s)));
+  EXPECT_FALSE(clients_.Assign("nobody", Order(5s)));
 }
 
 TEST_F(KinetoClientsTest, AnOrderThatNobodyAwaitsIsCarriedOutAllTheSame) {
   Ask();
-  clients_.Place("a", Order(2s));
+  clients_.Assign("a", Order(2s));
   EXPECT_TRUE(Ask());
   clients_.End("a",
                /*done=*/false);  // Cancelled. It records from 2 s to 2.5 s and writes until 5.5 s.
-  EXPECT_TRUE(clients_.Place("a", Order(60s)));
+  EXPECT_TRUE(clients_.Assign("a", Order(60s)));
   Go(5400ms);
   EXPECT_FALSE(Ask());
-  EXPECT_EQ(Told().held, Held::kOccupied);
+  EXPECT_EQ(DeliveryOf().held, Held::kOccupied);
   Go(200ms);
   EXPECT_TRUE(Ask());
 }
 
 TEST_F(KinetoClientsTest, WhoWasNotToldOrHasFinishedIsFreeAtOnce) {
   Ask();
-  clients_.Place("a", Order(60s));
+  clients_.Assign("a", Order(60s));
   clients_.End("a", false);
-  clients_.Place("a", Order(60s));
+  clients_.Assign("a", Order(60s));
   EXPECT_TRUE(Ask());
   clients_.End("a", /*done=*/true);
-  clients_.Place("a", Order(60s));
+  clients_.Assign("a", Order(60s));
   EXPECT_TRUE(Ask());
 }
 
 TEST_F(KinetoClientsTest, KnowsWhenAnAnswerWasRead) {
   Ask();
-  clients_.Place("a", Order(60s));
+  clients_.Assign("a", Order(60s));
   EXPECT_FALSE(clients_.AnyUnread());
   clients_.Read("a", now_);
-  EXPECT_EQ(Told().stage, Stage::kWaiting) << "nothing was sent";
+  EXPECT_EQ(DeliveryOf().stage, Stage::kWaiting) << "nothing was sent";
   Ask();
   EXPECT_TRUE(clients_.AnyUnread());
   Go(20ms);
   clients_.Read("a", now_);
-  EXPECT_EQ(Told().stage, Stage::kRead);
-  EXPECT_EQ(Told().read, now_);
+  EXPECT_EQ(DeliveryOf().stage, Stage::kRead);
+  EXPECT_EQ(DeliveryOf().read, now_);
   Go(20ms);
   clients_.Read("a", now_);
-  EXPECT_EQ(Told().read, now_ - 20ms) << "the first time counts";
+  EXPECT_EQ(DeliveryOf().read, now_ - 20ms) << "the first time counts";
   EXPECT_FALSE(clients_.AnyUnread());
 }
 
@@ -194,10 +196,10 @@ TEST_F(KinetoClientsTest, IsBounded) {
 
 TEST_F(KinetoClientsTest, WhoEndsIsGoneAtOnce) {
   Ask();
-  clients_.Place("a", Order(60s));
+  clients_.Assign("a", Order(60s));
   clients_.Forget("a");
   EXPECT_TRUE(clients_.clients().empty());
-  EXPECT_TRUE(Told().gone);
+  EXPECT_TRUE(DeliveryOf().gone);
 }
 
 TEST(KinetoClient, IntervalsAreToldRounded) {

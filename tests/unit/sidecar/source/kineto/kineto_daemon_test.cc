@@ -132,7 +132,7 @@ TEST_F(KinetoDaemonTest, TellsAnOrderToWhomItIsFor) {
   two.Ask();
   ASSERT_TRUE(AwaitClients(2));
   EXPECT_EQ(daemon_->problem(), "");
-  EXPECT_TRUE(daemon_->Place("dynoconfigclient1", Order()));
+  EXPECT_TRUE(daemon_->Assign("dynoconfigclient1", Order()));
   // On a busy machine a question may be seen too late; then the next one is answered.
   for (int i = 0; i < 100 && !one.HasAnswer(100ms); ++i) one.Ask();
   two.Ask();
@@ -142,7 +142,7 @@ TEST_F(KinetoDaemonTest, TellsAnOrderToWhomItIsFor) {
   EXPECT_EQ(sender.substr(0, directory_.size() + 9), directory_ + "/dynolog.");
   EXPECT_FALSE(two.HasAnswer(50ms)) << "nothing is due: silence";
   EXPECT_TRUE(Await([&] {
-    return daemon_->Told("dynoconfigclient1")->stage == KinetoTold::Stage::kRead;
+    return daemon_->DeliveryOf("dynoconfigclient1")->stage == KinetoDelivery::Stage::kRead;
   })) << "the daemon sees that it was read";
   EXPECT_FALSE(std::filesystem::exists(sender)) << "nothing stays behind";
 }
@@ -151,15 +151,15 @@ TEST_F(KinetoDaemonTest, SeesThatAnAnswerIsNotRead) {
   const KinetoProcess process(directory_, "dynoconfigclient1");
   process.Ask();
   ASSERT_TRUE(AwaitClients(1));
-  daemon_->Place("dynoconfigclient1", Order());
+  daemon_->Assign("dynoconfigclient1", Order());
   for (int i = 0; i < 100 && !process.HasAnswer(100ms); ++i) process.Ask();
-  EXPECT_EQ(daemon_->Told("dynoconfigclient1")->stage, KinetoTold::Stage::kSent);
+  EXPECT_EQ(daemon_->DeliveryOf("dynoconfigclient1")->stage, KinetoDelivery::Stage::kSent);
   daemon_->End("dynoconfigclient1", /*done=*/true);
-  daemon_->Place("dynoconfigclient1", Order());
+  daemon_->Assign("dynoconfigclient1", Order());
   const std::uint64_t late = daemon_->refused()["late"];
   process.Ask();
   ASSERT_TRUE(AwaitRefused("late", late + 1));
-  EXPECT_EQ(daemon_->Told("dynoconfigclient1")->held, KinetoTold::Held::kUnread);
+  EXPECT_EQ(daemon_->DeliveryOf("dynoconfigclient1")->held, KinetoDelivery::Held::kUnread);
   process.Read();
   for (int i = 0; i < 100 && !process.HasAnswer(100ms); ++i) process.Ask();
   EXPECT_THAT(process.Read(), HasSubstr("PROFILE_START_TIME"));
@@ -195,10 +195,10 @@ TEST_F(KinetoDaemonTest, WhoEndsIsNoClientAnyMore) {
   std::optional<KinetoProcess> process(std::in_place, directory_, "dynoconfigclient1");
   process->Ask();
   ASSERT_TRUE(AwaitClients(1));
-  daemon_->Place("dynoconfigclient1", Order());
+  daemon_->Assign("dynoconfigclient1", Order());
   process.reset();
   EXPECT_TRUE(AwaitClients(0));
-  EXPECT_TRUE(daemon_->Told("dynoconfigclient1")->gone);
+  EXPECT_TRUE(daemon_->DeliveryOf("dynoconfigclient1")->gone);
 }
 
 TEST_F(KinetoDaemonTest, AnotherDaemonIsLeftInPeace) {

@@ -7,8 +7,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-using Stage = KinetoTold::Stage;
-using Held = KinetoTold::Held;
+using Stage = KinetoDelivery::Stage;
+using Held = KinetoDelivery::Held;
 
 class KinetoVerdictTest : public testing::Test {
  protected:
@@ -23,9 +23,9 @@ class KinetoVerdictTest : public testing::Test {
     return verdict ? verdict->outcome : Outcome::kUnknown;
   }
 
-  KinetoTold told_{.order = {.path = "/d/x.json", .start = MonoTime(1h), .duration = 500ms},
-                   .stage = Stage::kRead,
-                   .interval = 5s};
+  KinetoDelivery told_{.order = {.path = "/d/x.json", .start = MonoTime(1h), .duration = 500ms},
+                       .stage = Stage::kRead,
+                       .interval = 5s};
   KinetoSigns signs_;
   std::string message_;
 };

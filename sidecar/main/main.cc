@@ -1,0 +1,116 @@
+// strobe-sidecar: flags, signals and exit codes.
+#include <google/protobuf/stubs/logging.h>
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "collector/store/store_options.h"
+#include "common/base/ending_signals.h"
+#include "common/base/file_limit.h"
+#include "common/base/flag_failure.h"
+#include "common/base/log.h"
+#include "common/base/standard_streams.h"
+#include "common/base/strings.h"
+#include "sidecar/main/flags.h"
+#include "sidecar/main/install.h"
+#include "sidecar/main/sidecar_server.h"
+#include "sidecar/main/start_probe.h"
+
+namespace strobe {
+namespace {
+
+// The exit codes: 0 after an orderly end, 1 when something cannot be served, 2 when flags or the
+// storage configuration are wrong.
+constexpr int kCannotServe = 1, kWrongInput = 2;
+constexpr Nanos kRetryServing = std::chrono::seconds(10);
+
+// With --started-file the pod's other containers wait for this one: it must not end because of an
+// error that concerns only captures. Returns when the process is to end.
+int EndOrOutlive(const std::string& started_file, int code) {
+  if (started_file.empty() || code == 0) return code;
+  const EndingSignals ending;
+  LogError("this pod cannot be captured; its other containers start anyway");
+  MarkStarted(started_file);
+  ending.Wait();
+  return code;
+}
+
+absl::StatusOr<std::unique_ptr<SidecarServer>> StartServer(const SidecarFlags& flags,
+                                                           storage::StorageConfig storage) {
+  absl::StatusOr<std::unique_ptr<SidecarServer>> server =
+      SidecarServer::Create(flags, std::move(storage), &EndingSignals::End);
+  if (!server.ok()) return server;
+  if (const absl::Status started = (*server)->Start(); !started.ok()) return started;
+  return server;
+}
+
+int Serve(const SidecarFlags& flags) {
+  const EndingSignals ending;  // Before any thread starts.
+  if (flags.exit_with_parent) prctl(PR_SET_PDEATHSIG, SIGTERM);
+  absl::StatusOr<storage::StorageConfig> storage = storage::ReadStorageConfig(flags.storage_config);
+  if (!storage.ok()) {
+    LogError("the storage configuration is wrong", {{"error", MessageOf(storage.status())}});
+    if (flags.install_dir.empty()) return kWrongInput;
+    // The trainer waits for the installation below. It can do without storage; captures report the
+    // error.
+    storage = storage::StorageConfig{.schemes = {}, .wrong = storage.status()};
+  }
+  if (!flags.install_dir.empty()) {
+    // The trainer can do without its annotations, so an error must not hold it up.
+    if (const absl::Status installed = InstallAgent(flags.install_dir); !installed.ok())
+      LogError("annotations and GPU activity are off: the agent cannot be installed",
+               {{"error", MessageOf(installed)}});
+  }
+  absl::StatusOr<std::unique_ptr<SidecarServer>> server = StartServer(flags, *storage);
+  MarkStarted(flags.started_file);
+  while (!server.ok()) {
+    LogError("cannot serve", {{"error", MessageOf(server.status())}});
+    if (flags.started_file.empty() || ending.WaitFor(kRetryServing)) return kCannotServe;
+    server = StartServer(flags, *storage);
+  }
+  ending.Wait();
+  return (*server)->Stop() ? 0 : kCannotServe;
+}
+
+}  // namespace
+}  // namespace strobe
+
+int main(int argc, char** argv) {
+  using namespace strobe;
+  OccupyClosedStreams();
+  IgnoreBrokenPipes();
+  if (const std::optional<int> code = AnswerProbe(argc, argv)) return *code;
+  // gRPC 1.51 stops listening for good when a connection finds no free file, and anybody who
+  // reaches the port can open a thousand connections.
+  RaiseFileLimit();
+  // Protobuf logs each message that cannot be parsed, which would let strangers fill the log.
+  google::protobuf::SetLogHandler(nullptr);
+  // Debian builds abseil to search for lock cycles at each of gRPC's locks, which is slow.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  SidecarFlags flags;
+  CLI::App app(
+      "Records this worker's traces when the Strobe operator (or `strobe capture`) asks for them.\n"
+      "Example: strobe-sidecar --framework localhost:9999 --insecure-plaintext",
+      "strobe-sidecar");
+  AddFlags(app, flags);
+  app.failure_message(FlagFailure<CLI::App, CLI::Error>);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return EndOrOutlive(StartedFileOf(argc, argv), app.exit(error));
+  }
+  if (const absl::Status checked = CheckFlags(flags); !checked.ok()) {
+    std::cerr << "strobe-sidecar: " << checked.message() << "\n";
+    return EndOrOutlive(flags.started_file, kWrongInput);
+  }
+  LogLevel level = LogLevel::kInfo;
+  ParseLogLevel(flags.log_level, level);
+  InitLog(level, flags.log_json ? LogFormat::kJson : LogFormat::kText);
+  return Serve(flags);
+}

@@ -1,0 +1,179 @@
+"""What README and docs/ show works as it is written: objects, flags and settings are accepted, and README's commands capture."""
+
+import functools
+import os
+import re
+import shlex
+import subprocess
+import textwrap
+
+import pytest
+import yaml
+
+from tests.support.processes import BIN, ROOT
+from tests.support.secure import chart_objects
+from tests.support.workers import Worker
+
+PAGES = [ROOT / "README.md", ROOT / "helm/strobe/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TRAIN = ROOT / "docs/tutorials/train.yaml"
+# Objects of these groups are in every cluster.
+SERVED = re.compile(r"(v1|(apps|batch|rbac\.authorization\.k8s\.io|strobe\.dev)/\w+)")
+PROGRAMS = ("strobe", "strobe-sidecar", "strobe-operator", "kubectl-strobe")
+
+
+def blocks(page, language):
+    """The code of this language on a page."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(code) for _, code in found]
+
+
+def where(page):
+    return str(page.relative_to(ROOT))
+
+
+def shell_commands(page):
+    """The words of each command of a page, without its comment."""
+    for code in blocks(page, "sh"):
+        for line in code.replace("\\\n", " ").splitlines():
+            for command in re.split(r"\s(?:&&|\|\||\||;|&)(?=\s|$)", re.sub(r"(^|\s)#.*", "", line)):
+                try:
+                    words = shlex.split(command)
+                except ValueError:  # A quoted text of several lines.
+                    continue
+                if words:
+                    yield words
+
+
+def our_command(words):
+    """The program and its arguments if this is one of ours, such as (strobe, [capture, --workers, ...]); else None."""
+    if words[0] == "kubectl" and words[1:2] == ["strobe"]:
+        return "kubectl-strobe", words[2:]
+    program = os.path.basename(words[0])
+    return (program, words[1:]) if program in PROGRAMS else None
+
+
+@functools.cache
+def help_of(program, *commands):
+    link = ["kube"] if program == "kubectl-strobe" else []
+    done = subprocess.run([BIN / ("strobe" if link else program), *link, *commands, "--help"], capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else None
+
+
+def unknown_flags(program, arguments):
+    """The flags that the command's help does not list."""
+    if arguments[:1] == ["query"]:  # A command of the Python package; test_tables.py runs it.
+        return
+    commands = []
+    for word in arguments:
+        if not re.fullmatch(r"[a-z][a-z-]*", word) or not re.search(rf"^  {word} ", help_of(program, *commands), re.MULTILINE):
+            break
+        commands.append(word)
+    for word in arguments:
+        flag = re.match(r"--?[a-z][\w-]*", word)
+        if flag and not re.search(rf"(?<![\w-]){flag[0]}(?![\w-])", help_of(program, *commands)):
+            yield f"{' '.join([program, *commands])} has no {flag[0]}"
+
+
+def test_each_flag_of_the_documents_exists():
+    found = [(where(page), problem) for page in PAGES for words in shell_commands(page) if (ours := our_command(words))
+             for problem in unknown_flags(*ours)]
+    assert not found
+    shown = {ours[0] for page in PAGES for words in shell_commands(page) if (ours := our_command(words))}
+    assert shown >= {"strobe", "strobe-sidecar", "kubectl-strobe"}
+    assert list(unknown_flags("strobe", ["capture", "--worker", "x"])) == ["strobe capture has no --worker"], "the check finds what is wrong"
+
+
+def shown_objects():
+    """Each object that a page shows as a whole, as (page, object)."""
+    for page in PAGES:
+        for code in blocks(page, "yaml"):
+            for made in yaml.safe_load_all(code):
+                if isinstance(made, dict) and "kind" in made and SERVED.fullmatch(str(made.get("apiVersion"))):
+                    yield where(page), made
+    yield from ((where(TRAIN), made) for made in yaml.safe_load_all(TRAIN.read_text()))
+
+
+def test_the_api_server_accepts_each_object_of_the_documents(kubectl):
+    kinds = set()
+    for page, made in shown_objects():
+        made["metadata"].pop("namespace", None)  # A namespace of the test's own.
+        kinds.add(made["kind"])
+        done = kubectl.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=yaml.safe_dump(made), check=False)
+        assert done.returncode == 0, (page, made, done.stderr)
+    assert kinds >= {"ProfileRequest", "ProfileSchedule", "ProfileTrigger", "ProfilePolicy", "Job", "Role", "PersistentVolumeClaim"}
+
+
+def chart_settings(words):
+    """The settings of a command that installs or upgrades our chart."""
+    flags = [word.split("=", 1)[0] for word in words]
+    return [part for i, flag in enumerate(flags) if flag in ("--set", "--set-json", "--set-string") and i + 1 < len(words) for part in words[i:i + 2]]
+
+
+def test_the_chart_takes_each_setting_of_the_documents():
+    count = 0
+    for page in PAGES:
+        for words in shell_commands(page):
+            if words[0] == "helm" and "helm/strobe" in words and (settings := chart_settings(words)):
+                assert chart_objects(*settings), where(page)
+                count += 1
+    assert count >= 4
+
+
+def test_the_cluster_of_readme_needs_no_registry():
+    """The chart asks for the names that the archives of tools/image have, and the job has the volume on which captures may write."""
+    code = next(code for code in blocks(ROOT / "README.md", "sh") if "kind load image-archive" in code)
+    words = next(shlex.split(line) for line in code.replace("\\\n", " ").splitlines() if line.startswith("helm install"))
+    objects = chart_objects(*chart_settings(words))
+    version = re.search(r'"([\d.]+)"', (ROOT / "common/base/version.h").read_text())[1]
+    (operator,) = [made for made in objects if made["kind"] == "Deployment"]
+    (container,) = operator["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"strobe-operator:{version}" and "imagePullPolicy" not in container
+    (policy,) = [made for made in objects if made["kind"] == "ProfilePolicy"]
+    _, job = yaml.safe_load_all(TRAIN.read_text())
+    template = job["spec"]["template"]
+    volume, _, path = template["metadata"]["annotations"]["strobe.dev/logdir-volume"].partition(":")
+    assert policy["spec"]["allowedLogdirs"] == [policy["spec"]["defaultLogdir"]] == [f"file://{path}"]
+    assert volume in [each["name"] for each in template["spec"]["volumes"]]
+    names = re.search(r"^for name in (.*); do\n  kind load image-archive build/images/strobe-[$]name.tar", code, re.MULTILINE)[1].split()
+    assert names == re.findall(r"^\t@tools/image (\w+)$", (ROOT / "Makefile").read_text(), re.MULTILINE), "those that make images makes"
+    assert f"job/{job['metadata']['name']}" in code
+
+
+@pytest.fixture
+def two_trainers(group):
+    trainers = [Worker(group, f"train-{i}").start_trainer() for i in range(2)]
+    return [trainer.wait() for trainer in trainers]
+
+
+def test_the_capture_of_readme(two_trainers, tmp_path):
+    """Its commands without Kubernetes, for two JAX trainers, and the shape of what they print."""
+    page = (ROOT / "README.md").read_text()
+    code = next(code for code in blocks(ROOT / "README.md", "sh") if "strobe capture --insecure-plaintext" in code)
+    for trainer, port in zip(two_trainers, (9012, 9013)):
+        code = code.replace(f"localhost:{port}", f"localhost:{trainer.profiler_port}")
+    shown = re.search(r"^```\n(WORKER .*?)```$", page, re.MULTILINE | re.DOTALL)[1].splitlines()
+    printed = {}
+    for line in code.replace("/tmp/logs", str(tmp_path / "logs")).splitlines():
+        command = re.sub(r"\s+#.*", "", line)
+        if not command.startswith("strobe view"):  # It serves until it is ended; test_viewer.py has it.
+            done = subprocess.run(["sh", "-c", command], env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}, capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, (command, done.stdout, done.stderr)
+            printed[command.split()[1]] = done.stdout + done.stderr
+    assert set(printed) == {"capture", "inspect", "report"}
+    lines = printed["capture"].splitlines()
+    assert shown[0].split() in [line.split() for line in lines], lines
+    for begin in [line.split(":")[0] + ":" for line in shown[3:]]:
+        assert any(line.startswith(begin) for line in lines), (begin, lines)
+    assert sum(line.startswith("localhost:") and " Ok " in line for line in lines) == 2, lines
+
+
+def test_the_job_of_the_tutorial_trains(tmp_path):
+    """The trainer of its manifest, by this machine's JAX: it makes steps, and does not end by itself."""
+    _, job = yaml.safe_load_all(TRAIN.read_text())
+    command = job["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert command[:2] == ["sh", "-c"]
+    script = command[2].replace("pip install --quiet jax && ", "").replace("step += 1", "step += 1\n    if step == 20: raise SystemExit(7)")
+    python = (ROOT / "build/venv/bin").resolve()
+    done = subprocess.run(["sh", "-c", script], env={**os.environ, "PATH": f"{python}:{os.environ['PATH']}", "JAX_PLATFORMS": "cpu"},
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 7, done.stderr

@@ -1,0 +1,209 @@
+"""Programs that are not a job of a launcher: inference servers, whose front ends import PyTorch and run nothing, and actors. Real PyTorch."""
+
+import json
+import subprocess
+
+import pytest
+
+from tests.support.inproc import TORCH_PYTHON, Trainer
+from tests.support.ports import free_port
+from tests.support.processes import BIN, ROOT, wait_until
+from tests.support.step_rig import host_events
+
+pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
+
+MS = 1_000_000
+
+
+class Tree(Trainer):
+    """A tree of tests/e2e/serving_tree.py under one sidecar."""
+
+    def __init__(self, group, directory, package, tree, announced):
+        port = free_port()
+        self.root, self.address = directory, f"127.0.0.1:{port}"
+        group.start(f"sidecar-{port}", [
+            BIN / "strobe-sidecar", "--listen", self.address, "--framework", f"127.0.0.1:{free_port()}", "--agent-dir", directory / "strobe/agent",
+            "--spool-dir", directory / "spool", "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
+        super().__init__(group, directory, package, command=[TORCH_PYTHON, ROOT / "tests/e2e/serving_tree.py", tree, directory / "notes"])
+        wait_until(lambda: len(self.announcements()) == announced, 30, f"{announced} announcements")
+
+    def capture(self, *flags):
+        """Captures; returns the manifest. The outcomes are final at the first attempt, although three are allowed."""
+        done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", self.address, "--logdir", self.root / "logdir",
+                               "--run", "r", "--duration", "1s", "--guard", "1s", "--attempts", "3", "--output", "json", *flags],
+                              capture_output=True, text=True, timeout=180)
+        assert done.stdout, done.stderr
+        manifest = json.loads(done.stdout)
+        assert manifest["attempt"] == 1, done.stderr
+        return manifest
+
+    def names_of(self, names):
+        """The processes' row names, by the names that the tree gives them; None is the server itself."""
+        pids = {a["title"]: a["pid"] for a in self.announcements()}
+        return {f"{'serving_tree.py' if name is None else name} {pids[name]}" for name in names}
+
+    def files(self):
+        return sorted(path.name for path in (self.root / "logdir/plugins/profile/r").glob("*.xplane.pb"))
+
+    def base(self):
+        return self.address.replace(":", "_")
+
+    def check_iterations(self, worker, name):
+        """The file of a worker has each iteration of its process, as the process noted them."""
+        begin, end = int(worker["startedNs"]), int(worker["stoppedNs"])
+        lines = (self.root / f"notes.{name}").read_text().splitlines()[:-1]
+        whole = [noted for noted in (tuple(map(int, line.split())) for line in lines) if begin <= noted[0] and noted[1] <= end]
+        assert len(whole) > 10, "the window has few iterations"
+        first, last = whole[0][0] - MS // 4, whole[-1][1] + MS // 4
+        events = host_events(self.root / f"logdir/plugins/profile/r/{worker['name']}.xplane.pb")
+        assert sum(event == "aten::tanh" and first <= started and ended <= last for event, started, ended in events) == len(whole)
+
+
+def recorded(worker):
+    """The names of the rows of a worker's processes that were recorded."""
+    return {row["name"] for row in worker["processes"] if not row.get("note", "").startswith("left out: ")}
+
+
+def left_out(worker):
+    """Name and reason of the others."""
+    return {row["name"]: row["note"] for row in worker["processes"] if row.get("note", "").startswith("left out: ")}
+
+
+def told(worker):
+    return worker["name"], worker.get("rank"), worker["outcome"]
+
+
+def test_a_server_whose_engine_runs_the_model(group, tmp_path, python_package, protos):
+    tree = Tree(group, tmp_path, python_package, "uni", 2)
+    (worker,) = tree.capture()["workers"]
+    assert told(worker) == (tree.base(), 0, "Ok"), worker
+    assert recorded(worker) == tree.names_of(["EngineCore"])
+    (reason,) = left_out(worker).values()
+    assert "it started processes of the job" in reason and set(left_out(worker)) == tree.names_of([None])
+    tree.check_iterations(worker, "EngineCore")
+
+
+def test_workers_that_are_daemons_of_multiprocessing(group, tmp_path, python_package, protos):
+    """They were taken for workers of data loaders, and the idle server was recorded instead, three times."""
+    tree = Tree(group, tmp_path, python_package, "tp2", 4)
+    workers = tree.capture()["workers"]
+    assert [told(w) for w in workers] == [(f"{tree.base()}.{rank}", rank, "Ok") for rank in (0, 1)], workers
+    assert [recorded(w) for w in workers] == [tree.names_of([f"VllmWorker-{rank}"]) for rank in (0, 1)]
+    assert set(left_out(workers[0])) == tree.names_of([None, "EngineCore"]) and not left_out(workers[1])
+    for rank in (0, 1):
+        tree.check_iterations(workers[rank], f"VllmWorker-{rank}")
+    table = subprocess.run([BIN / "strobe", "inspect", tmp_path / "logdir"], capture_output=True, text=True, check=True).stdout
+    assert "left out: it started processes of the job" in table
+
+
+def test_replicas_of_equal_rank_have_files_of_their_own(group, tmp_path, python_package, protos):
+    tree = Tree(group, tmp_path, python_package, "dp2", 5)
+    workers = tree.capture()["workers"]
+    assert [told(w) for w in workers] == [(f"{tree.base()}.{replica}", 0, "Ok") for replica in (0, 1)], workers
+    assert tree.files() == [f"{tree.base()}.{replica}.xplane.pb" for replica in (0, 1)]
+    assert [recorded(w) for w in workers] == [tree.names_of([f"EngineCore_DP{replica}"]) for replica in (0, 1)]
+    reasons = left_out(workers[0])
+    assert set(reasons) == tree.names_of([None, "ApiServer_0", "ApiServer_1"])
+    assert sum("it ran nothing" in reason for reason in reasons.values()) == 2, reasons
+    for replica in (0, 1):
+        tree.check_iterations(workers[replica], f"EngineCore_DP{replica}")
+
+
+def test_a_server_without_requests(group, tmp_path, python_package):
+    """The outcome is that of the workers, and names them."""
+    tree = Tree(group, tmp_path, python_package, "idle", 4)
+    manifest = tree.capture("--attempts", "1")
+    assert [w["outcome"] for w in manifest["workers"]] == ["NoHostEvents"] * 2
+    assert set(left_out(manifest["workers"][0])) == tree.names_of([None, "EngineCore"])
+    assert "VllmWorker-0" in manifest["workers"][0]["message"]
+
+
+@pytest.mark.parametrize("tree, name, reason", [("forked", "EngineCore", "it started processes of the job"), ("prefork", "model", "it ran nothing")])
+def test_a_forked_process_that_only_infers_is_found(group, tmp_path, python_package, protos, tree, name, reason):
+    """It had no service, and its idle parent was recorded."""
+    tree = Tree(group, tmp_path, python_package, tree, 2)
+    (worker,) = tree.capture()["workers"]
+    assert worker["outcome"] == "Ok", worker
+    assert recorded(worker) == tree.names_of([name])
+    assert set(left_out(worker)) == tree.names_of([None]) and reason in str(left_out(worker))
+    tree.check_iterations(worker, name)
+
+
+def test_workers_that_alone_announced_themselves(group, tmp_path, python_package, protos):
+    """As where only the agent, which comes with CUDA, brings Strobe's part. The capture ended as NoSource."""
+    tree = Tree(group, tmp_path, python_package, "workers_only", 2)
+    workers = tree.capture()["workers"]
+    assert [told(w) for w in workers] == [(f"{tree.base()}.{rank}", rank, "Ok") for rank in (0, 1)], workers
+    assert [recorded(w) | set(left_out(w)) for w in workers] == [tree.names_of([f"VllmWorker-{rank}"]) for rank in (0, 1)]
+
+
+def test_actors_of_equal_local_rank_beside_a_rollout_and_a_driver(group, tmp_path, python_package, protos):
+    tree = Tree(group, tmp_path, python_package, "actors", 4)
+    workers = tree.capture()["workers"]
+    assert [told(w) for w in workers] == [(f"{tree.base()}.{rank}", rank, "Ok") for rank in (0, 1)], workers
+    assert recorded(workers[0]) == tree.names_of(["actor::Trainer_0", "actor::Rollout"])
+    assert recorded(workers[1]) == tree.names_of(["actor::Trainer_1"])
+    assert set(left_out(workers[0])) == tree.names_of([None])
+    (rollout,) = [row for row in workers[0]["processes"] if "Rollout" in row["name"]]
+    assert rollout["outcome"] == "OK" and int(rollout["events"]) > 10
+    tree.check_iterations(workers[1], "Trainer_1")
+    assert tree.files() == [f"{tree.base()}.{rank}.xplane.pb" for rank in (0, 1)]
+
+
+GROUP_OF_THE_PARENT = """
+import os, sys, time, torch
+torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
+time.sleep(1.5)  # Until the service is there.
+top = os.getpid()
+if os.fork() == 0:
+    if os.fork() == 0:  # As programs that become daemons.
+        torch.nn.Linear(2, 2)(torch.ones(1, 2))
+    while os.path.exists(f"/proc/{top}"):
+        time.sleep(0.05)
+    os._exit(0)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_forked_child_is_no_member_of_its_parents_group(group, tmp_path, python_package):
+    """It would tell its parent's rank. The child of a child is found too; one that does nothing with PyTorch announces nothing."""
+    program = tmp_path / "forks.py"
+    program.write_text(GROUP_OF_THE_PARENT)
+    trainer = Trainer(group, tmp_path, python_package, command=[TORCH_PYTHON, program, tmp_path / "store"])
+    wait_until(lambda: len(trainer.announcements()) == 2, 30, "two announcements")
+    told = {a["pid"] == trainer.process.pid: (a["joined"], a["rank"]) for a in trainer.announcements()}
+    assert told == {True: (True, 0), False: (False, None)}
+
+
+LATE = """
+import sys, time, torch
+if __name__ == "__main__":
+    print("ready", flush=True)
+    sys.stdin.readline()
+    torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
+    print("joined", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_process_that_joins_late_tells_so_at_once(tmp_path, python_package):
+    """A server takes minutes to start, and nobody asks a daemon that has not joined."""
+    program = tmp_path / "late.py"
+    program.write_text(LATE)
+    agent = tmp_path / "strobe/agent"
+    (tmp_path / "strobe").mkdir()
+    process = subprocess.Popen([TORCH_PYTHON, "-c", "import strobe_bootstrap; strobe_bootstrap._load(); import strobe._inproc.service as s; s._SECONDS_OF_RANKS = -1;"
+                                "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')", program, tmp_path / "store"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               env={"PYTHONPATH": str(python_package), "STROBE_DIR": str(tmp_path / "strobe"), "PYTHONWARNINGS": "ignore"})
+    try:
+        assert process.stdout.readline() == "ready\n"
+        wait_until(lambda: list(agent.glob("*.process")), 20, "the announcement")
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "joined\n"
+        wait_until(lambda: all(json.loads(path.read_text())["joined"] for path in agent.glob("*.process")), 20, "joined")
+    finally:
+        process.kill()
+        process.communicate()

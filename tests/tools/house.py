@@ -1,0 +1,84 @@
+"""Prints the measures of the house, and checks its limits: tests/tools/house.py [--all]
+
+The measures: modules of each folder, files and their lines, members of classes, types of each namespace, words that check_words.py
+refuses, values that check_arguments.py refuses, and the product's lines that are not blank. With --all, all folders and namespaces.
+
+A module is a source with its header, or one of them alone. The lists of exceptions may only shrink; a note says which ones can.
+"""
+
+import collections
+import sys
+
+import check_arguments
+import check_words
+import cpp
+
+MAX_MODULES, MAX_MEMBERS = 30, 40
+KINDS = {".c", ".cc", ".css", ".h", ".html", ".js", ".proto", ".py", ".rs"}
+SHOWN = 10
+MODULES = {"viewer/web": 48}
+# FileHeader is a layout of shared memory, and Families is the table of the operator's metrics.
+MEMBERS = {"Builder": 41, "Connection": 47, "EventSplitter": 57, "Families": 43, "FileHeader": 44, "OperatorServer": 58, "RecordedProgram": 80,
+           "RingFile": 56, "TracePlanes": 84}
+
+
+def modules(files):
+    """The modules of each folder: programs' sources in any language."""
+    found = collections.defaultdict(set)
+    for file in files:
+        if file.suffix in KINDS - {".css", ".html", ".proto"}:
+            found[str(file.parent.relative_to(cpp.ROOT))].add(file.stem)
+    return collections.Counter({folder: len(stems) for folder, stems in found.items()})
+
+
+def beyond(found, limit, exceptions, what):
+    """Problems: what is beyond the limit, or beyond its exception. Prints which exceptions can be smaller."""
+    for name, count in sorted(found.items()):
+        allowed = exceptions.get(name, limit)
+        if count > allowed:
+            yield f"{name} has {count} {what}, and may have {allowed}"
+    for name, allowed in sorted(exceptions.items()):
+        if (now := found.get(name, 0)) < allowed:
+            print(f"note: {name} has {now} {what}: {'lower' if now > limit else 'take out'} its exception in tests/tools/house.py")
+
+
+def show(title, counter, everything):
+    print(f"{title}:")
+    for name, count in counter.most_common(None if everything else SHOWN):
+        print(f"  {count:6}  {name}")
+
+
+def main(arguments):
+    everything = "--all" in arguments
+    files = [file for folder in (*cpp.PRODUCT, "proto") for file in sorted((cpp.ROOT / folder).rglob("*"))
+             if file.suffix in KINDS and "node_modules" not in file.parts]
+    lines = {file: sum(1 for line in file.read_text().splitlines() if line.strip()) for file in files}
+    sources = {file: file.read_text() for file in cpp.sources()}
+    codes = {file: cpp.bare(text) for file, text in sources.items()}
+    units = {file: cpp.read(text) for file, text in sources.items()}
+    members, spaces, words = collections.Counter(), collections.Counter(), 0
+    for file, unit in units.items():
+        words += sum(1 for _ in check_words.refused_names(unit)) + sum(1 for _ in check_words.refused_comments(sources[file]))
+        for made in unit.types:
+            spaces[made.space or "(none)"] += 1
+            if made.kind != "enum":
+                members[made.name] = max(members[made.name], len(made.members))
+    types = check_arguments.Types(codes.values())
+    unnamed = sum(1 for file, text in sources.items()
+                  for _ in check_arguments.problems_in(text, types, codes.get(file.with_suffix(".h"), "")))
+    folders = modules(files)
+    show("modules of a folder", folders, everything)
+    show("members of a type", members, False)
+    show("types of a namespace", spaces, everything)
+    small = sum(1 for count in lines.values() if count < 25)
+    print(f"files: {len(files)}, of which {small} have fewer than 25 lines")
+    print(f"refused words: {words}")
+    print(f"values without a name: {unnamed}")
+    print(f"product lines: {sum(lines.values())}")
+    problems = [*beyond(folders, MAX_MODULES, MODULES, "modules"), *beyond(members, MAX_MEMBERS, MEMBERS, "members")]
+    print("\n".join(problems) or "the house is within its limits")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,22 @@
+#include "cli/capture/progress_event.h"
+
+#include <gtest/gtest.h>
+
+namespace strobe {
+namespace {
+
+TEST(ProgressEvent, IsOneObjectOnOneLine) {
+  EXPECT_EQ(ProgressEvent({.phase = Phase::kRecording, .matched = 3, .armed = 2, .finished = 1}, 4),
+            R"({"attempt":4,"phase":"record","workers":3,"armed":2,"ended":1})");
+  EXPECT_EQ(ProgressEvent({.matched = 1, .waits_for = "w0: \"busy\"\nnow"}, 1),
+            R"({"attempt":1,"phase":"preflight","workers":1,"armed":0,"ended":0,)"
+            R"("waitsFor":"w0: \"busy\"\nnow"})");
+}
+
+TEST(RetryEvent, ReplacesWhatIsNoUtf8) {
+  EXPECT_EQ(RetryEvent(1, "w0: \xff"), R"({"attempt":1,"phase":"retry","message":"w0: )"
+                                       "\xEF\xBF\xBD\"}");
+}
+
+}  // namespace
+}  // namespace strobe

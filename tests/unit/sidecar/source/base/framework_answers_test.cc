@@ -1,0 +1,138 @@
+#include "sidecar/source/base/framework_answers.h"
+
+#include <gmock/gmock.h>
+
+#include "collector/trace/xplane/summary.h"
+#include "sidecar/source/base/process_reports.h"
+#include "tests/fakes/fake_trace.h"
+#include "tests/fakes/stepped_clock.h"
+
+namespace strobe {
+namespace {
+
+using session::Recording;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+using testing::StartsWith;
+
+class JoinAnswersTest : public testing::Test {
+ protected:
+  JoinAnswersTest() {
+    plan_.set_instant_ns(ToUnixNanos(clock_.WallNow()));
+    plan_.set_duration_ns(Nanos(std::chrono::milliseconds(50)).count());
+    plan_.set_deadline_ns(plan_.instant_ns() + Nanos(std::chrono::seconds(30)).count());
+    plan_.mutable_tracers()->set_host(2);
+  }
+  // The answer of a process that ran `events` operators.
+  FrameworkAnswer Of(const std::string& name, Role role, int events, Rank rank = std::nullopt) {
+    FrameworkAnswer answer{.address = name, .who = "torch in " + name};
+    const std::int64_t around = 1'000'000;
+    answer.trace = FakeTrace(plan_.instant_ns() - around,
+                             plan_.instant_ns() + plan_.duration_ns() + around, events)
+                       .SerializeAsString();
+    answer.role = role;
+    answer.rank = std::move(rank);
+    return answer;
+  }
+  FrameworkAnswer Failed(const std::string& name, Role role, Outcome outcome) {
+    FrameworkAnswer answer{.address = name, .who = "torch in " + name};
+    answer.verdict = {outcome, "torch in " + name + " failed"};
+    answer.role = role;
+    return answer;
+  }
+  template <typename... Answers>
+  std::vector<Recording> Join(Answers... answers) {
+    std::vector<FrameworkAnswer> all;
+    (all.push_back(std::move(answers)), ...);
+    return JoinAnswers(plan_, RecordingTimes(clock_, plan_), 1 << 20, std::move(all));
+  }
+  static std::vector<std::string> Planes(const Recording& recording) {
+    const auto summary = xplane::Summarize(recording.xspace);
+    std::vector<std::string> names;
+    for (const auto& plane : summary->planes) names.push_back(plane.name);
+    return names;
+  }
+
+  SteppedClock clock_;
+  v1::CapturePlan plan_{};
+};
+
+// Regression: an idle front end made the whole worker NoHostEvents, and the capture was repeated.
+TEST_F(JoinAnswersTest, AnIdleCompanionIsLeftOutAndItsRowSaysWhy) {
+  const auto recordings =
+      Join(Of("api 1", Role::kCompanion, 0), Of("worker 2", Role::kWorker, 7, RankOf(0, -1, 1)));
+  ASSERT_THAT(recordings, SizeIs(1));
+  EXPECT_EQ(recordings[0].outcome, Outcome::kOk) << recordings[0].message;
+  EXPECT_EQ(recordings[0].rank->rank(), 0u);
+  ASSERT_THAT(recordings[0].processes, SizeIs(2));
+  const v1::ProcessReport& api = recordings[0].processes[0];
+  EXPECT_EQ(api.outcome(), v1::OK);
+  EXPECT_TRUE(IsLeftOut(api));
+  EXPECT_THAT(api.note(), HasSubstr("ran nothing"));
+  EXPECT_EQ(api.started_ns(), 0);
+  EXPECT_EQ(recordings[0].processes[1].events(), 7u);
+  EXPECT_FALSE(IsLeftOut(recordings[0].processes[1]));
+  EXPECT_THAT(Planes(recordings[0]), ElementsAre("/host:CPU", "Task Environment"))
+      << "the worker's planes are the only ones, so that they need no tag";
+}
+
+TEST_F(JoinAnswersTest, ACompanionThatRanSomethingIsRecorded) {
+  const auto recordings = Join(Of("rollout 1", Role::kCompanion, 3),
+                               Of("trainer 2", Role::kWorker, 7, RankOf(0, 0, 1)));
+  EXPECT_EQ(recordings[0].outcome, Outcome::kOk);
+  EXPECT_EQ(recordings[0].processes[0].events(), 3u);
+  EXPECT_EQ(recordings[0].processes[0].note(), "");
+  EXPECT_THAT(Planes(recordings[0]), SizeIs(4));
+}
+
+TEST_F(JoinAnswersTest, WhateverBecomesOfACompanionTheCaptureIsWhole) {
+  for (const Outcome outcome : {Outcome::kBusy, Outcome::kWorkerLost, Outcome::kLateStart}) {
+    const auto recordings =
+        Join(Failed("api 1", Role::kCompanion, outcome), Of("worker 2", Role::kWorker, 7));
+    EXPECT_EQ(recordings[0].outcome, Outcome::kOk) << Name(outcome);
+    EXPECT_THAT(recordings[0].processes[0].note(), StartsWith("left out: torch in api 1 failed"));
+  }
+  FrameworkAnswer late = Of("rollout 1", Role::kCompanion, 3);
+  late.verdict = {Outcome::kTruncated, "it profiles itself"};
+  const auto recordings = Join(std::move(late), Of("trainer 2", Role::kWorker, 7));
+  EXPECT_EQ(recordings[0].outcome, Outcome::kOk);
+  EXPECT_THAT(recordings[0].processes[0].note(), HasSubstr("it profiles itself"));
+  EXPECT_EQ(recordings[0].processes[0].events(), 3u) << "what there is of it is kept";
+}
+
+TEST_F(JoinAnswersTest, AnIdleWorkerIsAFaultAndCompanionsAreNotCounted) {
+  auto recordings = Join(Of("worker 1", Role::kWorker, 0), Of("api 2", Role::kCompanion, 0));
+  EXPECT_EQ(recordings[0].outcome, Outcome::kNoHostEvents);
+  EXPECT_THAT(recordings[0].message, HasSubstr("worker 1"));
+  EXPECT_EQ(recordings[0].message.find("processes were recorded"), std::string::npos);
+  recordings = Join(Of("worker 1", Role::kWorker, 0), Of("worker 3", Role::kWorker, 2),
+                    Of("api 2", Role::kCompanion, 0));
+  EXPECT_THAT(recordings[0].message, StartsWith("1 of 2 processes were recorded as requested"));
+}
+
+// Programs that neither join a group nor tell steps: whether one works is seen by what it ran.
+TEST_F(JoinAnswersTest, OfUnclearProcessesThoseThatRanSomethingAreTheWorkers) {
+  auto recordings = Join(Of("server 1", Role::kUnclear, 0), Of("model 2", Role::kUnclear, 7));
+  EXPECT_EQ(recordings[0].outcome, Outcome::kOk) << recordings[0].message;
+  EXPECT_TRUE(IsLeftOut(recordings[0].processes[0]));
+  recordings = Join(Of("server 1", Role::kUnclear, 0), Of("model 2", Role::kUnclear, 0));
+  EXPECT_EQ(recordings[0].outcome, Outcome::kNoHostEvents) << "nobody ran anything";
+  recordings =
+      Join(Failed("server 1", Role::kUnclear, Outcome::kBusy), Of("model 2", Role::kUnclear, 7));
+  EXPECT_EQ(recordings[0].outcome, Outcome::kBusy) << "it may be what was to be recorded";
+}
+
+TEST_F(JoinAnswersTest, AWorkerOfAnotherRankShowsToo) {
+  const auto recordings =
+      Join(Of("server 1", Role::kUnclear, 0), Of("rank 0", Role::kWorker, 0, RankOf(0, 0, 2)),
+           Of("rank 1", Role::kWorker, 4, RankOf(1, 1, 2)));
+  ASSERT_THAT(recordings, SizeIs(2));
+  EXPECT_EQ(recordings[0].outcome, Outcome::kNoHostEvents);
+  EXPECT_THAT(recordings[0].message, HasSubstr("rank 0"));
+  EXPECT_TRUE(IsLeftOut(recordings[0].processes[0]));
+  EXPECT_EQ(recordings[1].outcome, Outcome::kOk);
+}
+
+}  // namespace
+}  // namespace strobe

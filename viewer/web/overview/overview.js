@@ -1,0 +1,355 @@
+// The overview of a run: what its report says. Names come from traces and from report.json, which
+// may be hostile, so they are only ever set as text.
+import { element, table } from "../shared/elements.js";
+import { stepChart, waitChart } from "./charts.js";
+import {
+  causesOf,
+  heldUpBy,
+  howOften,
+  lossOf,
+  nanoseconds,
+  number,
+  percent,
+  several,
+  verdictOf,
+  within,
+} from "./words.js";
+
+// The parts of a worker's time, each with the colour of its class.
+const PARTS = [
+  ["compute", "Compute"],
+  ["communication", "Communication that nothing hides"],
+  ["copies", "Copies that nothing hides"],
+  ["input", "Waiting for input"],
+  ["collection", "Garbage collection"],
+  ["host", "Launched late by the host"],
+  ["idle", "Idle otherwise"],
+];
+
+export class Overview {
+  /** `answer`: of /api/report. `actions`: go(place), linkTo(place), say(text). */
+  constructor(section, answer, actions) {
+    this.actions = actions;
+    this.charts = [];
+    const { report } = answer;
+    section.replaceChildren(...this.about(answer));
+    if (!report) return;
+    const { stragglers } = report;
+    section.append(
+      element("h2", report.headline ?? "The report has no headline.", "headline"),
+      this.figures(report),
+      ...this.lateWorkers(stragglers),
+      ...this.times(report),
+      ...this.steps(report),
+      ...this.waits(stragglers),
+      ...this.operations(report),
+      ...unknownOf(report),
+    );
+  }
+
+  draw() {
+    for (const chart of this.charts) chart.draw();
+  }
+
+  /** Where the report comes from, and what is wrong with it. */
+  about({ state, problem, why, report }) {
+    const nodes = [];
+    if (problem) nodes.push(element("p", problem, "note problem"));
+    const origin =
+      state === "stored"
+        ? "The report that was stored with the capture."
+        : "Computed from the traces, because no report that can be shown is stored with the run.";
+    nodes.push(element("p", report ? origin : `There is no report: ${why}.`, "note"));
+    return nodes;
+  }
+
+  /** A link to a place in the timeline. */
+  link(text, place, className = "") {
+    const link = element("a", text, className);
+    link.href = this.actions.linkTo(place);
+    link.onclick = (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+      event.preventDefault();
+      this.actions.go(place);
+    };
+    return link;
+  }
+
+  /** A further link of a table's row to the row's place. Tab skips it, because the first one leads there too. */
+  also(text, place) {
+    const link = this.link(text, place, "also");
+    link.tabIndex = -1;
+    return text ? link : "";
+  }
+
+  worker(name) {
+    return name ? this.link(name, { worker: name }) : "";
+  }
+
+  figures(report) {
+    const { figures, stragglers } = report;
+    const step = figures?.stepSeconds;
+    const loss = lossOf(report);
+    const late = stragglers?.stragglers?.[0]?.worker;
+    const compared = several(stragglers?.steps, "step");
+    const missing = report.missingWorkers > 0 ? `${number(report.missingWorkers)} are missing` : "";
+    const slow = stragglers?.slowdown;
+    const whole = { tab: "timeline" };
+    const facts = [
+      [
+        "Step period",
+        nanoseconds(typeof step === "number" ? step * 1e9 : null),
+        `mean of ${compared}, from begin to begin`,
+        whole,
+      ],
+      ["Lost", loss.value, loss.note, late ? { worker: late } : whole],
+      [
+        "Exposed communication",
+        percent(figures?.exposedCommunicationRatio),
+        "of the recorded time",
+        whole,
+      ],
+      ["Workers compared", number(stragglers?.workers), missing, whole],
+    ];
+    if (typeof slow === "number")
+      facts.push(["Slowdown", slow.toFixed(3), "against an ideal job of the same stages", whole]);
+    const list = element("dl", "", "figures");
+    for (const [name, value, note, place] of facts) {
+      const box = document.createElement("div");
+      const dd = document.createElement("dd");
+      dd.append(this.link(value, place), element("span", note, "soft"));
+      box.append(element("dt", name), dd);
+      list.append(box);
+    }
+    return list;
+  }
+
+  lateWorkers(stragglers) {
+    const late = [...(stragglers?.stragglers ?? []), ...(stragglers?.notDecided ?? [])];
+    const stages = stragglers?.longStages ?? [];
+    if (late.length + stages.length === 0) return [];
+    const rowOf = (who, entry, verdict) => {
+      const place = entry.worker ? { worker: entry.worker } : { tab: "timeline" };
+      return [
+        who,
+        verdict,
+        this.also(within(entry.longerNs, entry.errorNs), place),
+        this.also(howOften(entry), place),
+        this.also(causesOf(entry), place),
+        this.also(heldUpBy(entry.heldUp), place),
+      ];
+    };
+    const rows = [
+      ...stages.map((stage) => rowOf(`stage ${stage.stage}`, stage, "others wait for it")),
+      ...late.map((entry) => rowOf(this.worker(entry.worker), entry, verdictOf(entry))),
+    ];
+    const heads = [
+      "Worker",
+      "What is known",
+      "Longer a step",
+      "Late in",
+      "Cause",
+      "Holds up others by",
+    ];
+    return [
+      head("Workers that take longer than the others"),
+      wide(numbers(table("Late workers", heads, rows), 2, 5)),
+      ...more(stragglers.late - late.length, "late workers"),
+    ];
+  }
+
+  times({ workers, workersMore }) {
+    if (workers.length === 0) return [];
+    const rows = workers.map((worker) => [
+      this.worker(worker.worker),
+      this.bar(worker),
+      this.also(nanoseconds(worker.waitedNs), { worker: worker.worker ?? "" }),
+      this.also(nanoseconds(worker.madeWaitNs), { worker: worker.worker ?? "" }),
+    ]);
+    const heads = ["Worker", "Time of its devices", "Waited", "Made others wait"];
+    const times = numbers(table("Where the time went", heads, rows), 2, 3);
+    times.classList.add("times");
+    const order = workersMore > 0 ? "Those by which others lost most time" : "";
+    return [
+      head("Where the time went"),
+      legendOf(PARTS),
+      wide(times),
+      ...more(workersMore, "workers", order),
+    ];
+  }
+
+  bar(worker) {
+    const parts = partsOf(worker);
+    if (!parts) return element("span", "The trace does not tell it.", "soft");
+    const told = PARTS.filter(([part]) => parts[part] > 0);
+    const text = told.map(([part, name]) => `${name}: ${percent(parts[part])}`).join(", ");
+    const link = this.link("", { worker: worker.worker ?? "" }, "parts");
+    link.title = text;
+    link.setAttribute("aria-label", `${worker.worker}: ${text}`);
+    for (const [part] of told) {
+      const piece = element("span", "", part);
+      piece.style.width = `${100 * parts[part]}%`;
+      link.append(piece);
+    }
+    return link;
+  }
+
+  steps(report) {
+    const chart = stepChart(report, this.actions);
+    if (!chart) return [];
+    this.charts.push(chart);
+    const any = (report.stragglers?.stragglers ?? []).length > 0;
+    return [
+      head("Steps"),
+      any && legendOf([["late", "A straggler took longest (with a dot)"]]),
+      chart.element,
+      ...more(report.stepsMore, "steps"),
+    ].filter(Boolean);
+  }
+
+  waits(stragglers) {
+    const nodes = [];
+    const map = stragglers?.waitMap;
+    const made = waitChart(map, this.actions);
+    if (made) {
+      this.charts.push(made.chart);
+      nodes.push(
+        legendOf([
+          ["none", "Did not wait"],
+          ["wait", `Waited ${nanoseconds(made.longestNs)}`],
+          ["undecided", "Not decidable: the clocks are not known well enough"],
+        ]),
+        made.chart.element,
+        ...more(map.workersLeftOut, "workers", "Those that lost most time"),
+        ...more(map.stepsLeftOut, "steps", "Those with the longest waits"),
+      );
+    }
+    const calls = stragglers?.collectives ?? [];
+    if (calls.length > 0) nodes.push(...this.collectives(calls, stragglers.collectivesMore));
+    return nodes.length > 0 ? [head("Who waited at collectives"), ...nodes] : [];
+  }
+
+  collectives(calls, left) {
+    const rows = calls.map((call) => {
+      const place = { find: searched(call.name ?? "") };
+      return [
+        this.link(call.name ?? "", place),
+        call.communicator ?? "",
+        this.also(number(call.calls), place),
+        this.also(nanoseconds(call.waitedNs), place),
+        call.mostOftenLast ? this.worker(call.mostOftenLast) : "not decidable",
+        call.mostOftenLast
+          ? this.also(`${number(call.timesLast)} of ${number(call.calls)}`, place)
+          : "",
+        this.also(number(call.undecided), place),
+      ];
+    });
+    const heads = [
+      "Collective",
+      "Communicator",
+      "Calls",
+      "All waits",
+      "Most often last",
+      "Times last",
+      "Not decidable",
+    ];
+    return [
+      wide(numbers(table("Collectives", heads, rows), 2, 3, 5, 6)),
+      ...more(left, "collectives"),
+    ];
+  }
+
+  operations({ ops, opsMore }) {
+    if (ops.length === 0) return [];
+    const most = Math.max(1, ...ops.map(({ selfNs }) => selfNs ?? 0));
+    const rows = ops.map((op) => {
+      const place = { find: op.name ?? "" };
+      const bar = element("span", "", "bar");
+      bar.style.width = `${Math.max(0, Math.round((80 * (op.selfNs ?? 0)) / most))}px`;
+      return [
+        this.link(op.name ?? "", place),
+        op.kind ?? "",
+        this.also(number(op.count), place),
+        this.also(nanoseconds(op.selfNs), place),
+        bar,
+        this.also(number(op.workers), place),
+      ];
+    });
+    const heads = ["Operation", "Kind", "Count", "Self time", "Share", "Workers"];
+    return [
+      head("Operations with the most self time"),
+      wide(numbers(table("Operations", heads, rows), 2, 3, 5)),
+      ...more(opsMore, "operations"),
+    ];
+  }
+}
+
+/** The part of a collective's name that its events have; the report numbers the calls of a step. */
+function searched(name) {
+  return name.replace(/ #\d+$/, "");
+}
+
+function head(text) {
+  return element("h3", text);
+}
+
+/** Lets a table that is wider than the page scroll by itself. */
+function wide(node) {
+  const box = element("div", "", "wide");
+  // Reachable by the keyboard, so that it can be scrolled.
+  box.tabIndex = 0;
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", node.caption.textContent);
+  box.append(node);
+  return box;
+}
+
+function numbers(node, ...columns) {
+  for (const row of node.rows)
+    for (const column of columns) row.cells[column]?.classList.add("number");
+  return node;
+}
+
+function more(left, what, order = "") {
+  if (!(left > 0)) return [];
+  const text = `and ${number(left)} more ${what}`;
+  return [element("p", order ? `${order}, ${text}.` : `${text}.`, "note")];
+}
+
+function legendOf(parts) {
+  const list = element("ul", "", "legend");
+  for (const [part, name] of parts) {
+    const entry = document.createElement("li");
+    entry.append(element("span", "", `swatch ${part}`), name);
+    list.append(entry);
+  }
+  return list;
+}
+
+/** Shares of a worker's time by part; null if the trace does not tell it. */
+function partsOf({ time, hostTime }) {
+  const span = time?.spanNs;
+  if (!(span > 0)) return null;
+  const share = (ns) => Math.max(0, Math.min(1, (ns ?? 0) / span));
+  const parts = {
+    compute: share(time.computeNs),
+    communication: share(time.exposedCommunicationNs),
+    copies: share(time.exposedCopiesNs),
+    input: share(hostTime?.inputStallNs),
+    collection: share(hostTime?.garbageCollectionNs),
+    host: share(hostTime?.hostBoundNs),
+  };
+  const idle = share(time.idleNs) - parts.input - parts.collection - parts.host;
+  return { ...parts, idle: Math.max(0, idle) };
+}
+
+/** What the report says cannot be known, and the workers that are not in it. */
+function unknownOf({ stragglers, missing, missingWorkers }) {
+  const sentences = [...(stragglers?.unknown ?? [])];
+  for (const { worker, why } of missing) sentences.push(`${worker} is missing: ${why}`);
+  const left = (missingWorkers ?? 0) - missing.length;
+  if (sentences.length === 0 && !(left > 0)) return [];
+  const list = document.createElement("ul");
+  for (const sentence of sentences) list.append(element("li", sentence));
+  return [head("What is not known"), list, ...more(left, "missing workers")];
+}

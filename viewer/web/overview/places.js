@@ -1,0 +1,59 @@
+// Goes to the place in the timeline that a link of the overview names: a worker, a step of a worker
+// or of all, or what is found by a text.
+import { MIN_SPAN } from "../timeline/view.js";
+
+export class Places {
+  constructor(view, selection, search, notices) {
+    this.view = view;
+    this.selection = selection;
+    this.search = search;
+    this.notices = notices;
+  }
+
+  /** {worker, step, find}: a name, a number and a text, each of which may be missing. */
+  async show({ worker, step, find }) {
+    const { run } = this.view;
+    const number = worker ? this.workerNamed(worker) : -1;
+    if (step !== undefined) await this.showStep(step, number, worker);
+    else if (worker) this.view.showWindow();
+    if (run !== this.view.run) return;
+    if (number >= 0) this.showWorker(number);
+    else if (worker) this.notices.tell(`There is no trace of ${worker} here.`);
+    if (find) this.search.restore(find, false);
+  }
+
+  workerNamed(name) {
+    return this.view.run.description.workers.findIndex((worker) => worker.name === name);
+  }
+
+  async showStep(step, number, name) {
+    const { run } = this.view;
+    let found;
+    try {
+      // The server looks in the loop that takes most of the time, whose steps the report compares.
+      found = (await run.api.get("steps", { number: step })).step;
+    } catch (error) {
+      // Whether the trace has the step is not known.
+      if (run === this.view.run) this.notices.tell(error.message);
+      return;
+    }
+    if (run !== this.view.run) return;
+    const part = number < 0 ? found : found?.workers.find(({ worker }) => worker === number);
+    if (!part)
+      return this.notices.tell(`The trace${name ? ` of ${name}` : ""} has no step ${step}.`);
+    const { beginPs, endPs } = part;
+    const margin = (endPs - beginPs) * 0.05 + MIN_SPAN;
+    this.selection.shades = [{ begin: beginPs, end: endPs }];
+    this.view.set(beginPs - margin, endPs + margin);
+  }
+
+  /** Brings the rows of a worker to the top. */
+  showWorker(number) {
+    const { layout, description } = this.view.run;
+    const row = description.rows.findIndex(({ worker }) => worker === number);
+    if (row < 0) return this.notices.tell(`${description.workers[number].name} has no events.`);
+    this.view.revealRow(row, 0);
+    const section = layout.items.find((item) => item.section?.rows.includes(row));
+    this.view.scroll((section ?? layout.itemOf(row)).y - this.view.top);
+  }
+}

@@ -1,0 +1,71 @@
+// The panel of the overview: fetches what it shows when it is opened, and the modules that draw it.
+import { count } from "../shared/format.js";
+import { ALWAYS, askReport } from "./report.js";
+
+export class OverviewTab {
+  /** `actions`: go(place), linkTo(place), say(text). */
+  constructor(section, actions) {
+    this.section = section;
+    this.actions = actions;
+    this.api = null; // Asks for the run whose report is shown.
+    this.shown = null; // The Overview, once there is one.
+  }
+
+  /** Shows a run's report. */
+  async open(api) {
+    if (this.api?.run === api.run) return this.draw();
+    this.api = api;
+    this.shown = null;
+    this.tell("Reading the report…");
+    try {
+      const [{ Overview }, answer] = await Promise.all([
+        import("./overview.js"),
+        askReport(api, ALWAYS, (progress) => this.progress(api, progress)),
+        loadStyle("overview.css"),
+      ]);
+      if (api !== this.api || !answer) return;
+      this.shown = new Overview(this.section, answer, this.actions);
+      this.draw();
+    } catch (error) {
+      if (api !== this.api) return;
+      this.api = null; // So that it is tried again.
+      this.tell(`The report cannot be shown. ${error.message}`);
+    }
+  }
+
+  /** False if the answer is not needed any more. */
+  progress(api, { state, done, total }) {
+    if (api !== this.api) return false;
+    if (state === "loading") this.tell("The traces are being read…");
+    else this.tell(`Computing the report: ${count(done)} of ${count(total)} workers…`);
+    return true;
+  }
+
+  tell(text) {
+    const note = document.createElement("p");
+    note.className = "note";
+    note.textContent = text;
+    this.section.replaceChildren(note);
+  }
+
+  /** Draws anew: for another theme or size. */
+  draw() {
+    if (!this.section.hidden) this.shown?.draw();
+  }
+}
+
+/** Resolves when the rules apply; they are not needed for the timeline. */
+function loadStyle(href) {
+  if (document.querySelector(`link[href="${href}"]`)) return null;
+  const link = document.createElement("link");
+  link.rel = "stylesheet";
+  link.href = href;
+  return new Promise((resolve, reject) => {
+    link.onload = resolve;
+    link.onerror = () => {
+      link.remove();
+      reject(new Error("The server does not answer."));
+    };
+    document.head.append(link);
+  });
+}

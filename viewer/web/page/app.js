@@ -1,0 +1,400 @@
+// Ties the page together: makes its parts, opens runs, draws frames.
+import { Api } from "../shared/api.js";
+import { watchArrivals } from "./arrivals.js";
+import { Flows } from "../timeline/flows.js";
+import { count, firstLines, time } from "../shared/format.js";
+import { Graph } from "../timeline/graph.js";
+import { Hint } from "../timeline/hint.js";
+import { keep, recall } from "../shared/kept.js";
+import { Keys } from "./keys.js";
+import { Labels } from "../timeline/labels.js";
+import { Layout } from "../timeline/layout.js";
+import { Loading } from "./loading.js";
+import { Marks } from "../timeline/marks.js";
+import { Notices } from "./notices.js";
+import { drawOverlay } from "../timeline/overlay.js";
+import { OverviewTab } from "../overview/tab.js";
+import { Panel } from "../timeline/panel.js";
+import { linkTo, namesNoPlace, readLink, writeLink } from "./permalink.js";
+import { savePicture } from "../timeline/picture.js";
+import { Places } from "../overview/places.js";
+import { Pointer } from "../timeline/pointer.js";
+import { Renderer } from "../timeline/renderer.js";
+import { CHEAP, Landing, NEVER } from "../overview/report.js";
+import { Rows } from "../timeline/rows.js";
+import { Search } from "../timeline/search.js";
+import { Selection } from "../timeline/selection.js";
+import { labelSplitter, panelSplitter } from "../timeline/splitter.js";
+import { Strip } from "../timeline/strip.js";
+import { OVERVIEW, Tabs, TIMELINE } from "./tabs.js";
+import { TileStore } from "../timeline/tiles.js";
+import { Toolbox } from "../timeline/toolbox.js";
+import { problemsOf, Troubles } from "./troubles.js";
+import { View } from "../timeline/view.js";
+
+const MAX_FRAME_MS = 50; // A page that was hidden does not leap when it is shown again.
+
+const $ = (id) => document.getElementById(id);
+
+// ---- The parts, each made of those above it ---------------------------------------------------
+
+const canvas = $("canvas");
+const notices = new Notices($("announce"), $("notice"));
+const loading = new Loading($("progress"));
+const renderer = new Renderer(canvas);
+const view = new View(renderer, $("stage"), $("labels"), settled, (why) => rows.dropFilter(why));
+const strip = new Strip($("strip"), $("strip-canvas"), $("strip-frame"), view);
+const panel = new Panel({
+  jump: (event) => selection.jump(event),
+  zoomToStep: (step) => selection.zoomToStep(step),
+  openGraph: (hlo) => graph.open(hlo),
+  closed: () => canvas.focus(),
+  resized,
+});
+const flows = new Flows($("flows"), view, notices);
+const selection = new Selection(view, flows, panel, notices);
+const marks = new Marks(view, notices);
+const rows = new Rows($("row-filter"), view, panel, notices);
+const search = new Search(view, selection, panel);
+const graph = new Graph(view, panel, {
+  find: (text) => search.restore(text, false),
+  back: () => selection.show(),
+  told: (text) => notices.tell(text),
+});
+const labels = new Labels($("labels"), {
+  toggleSection: (key) => rows.toggleSection(key),
+  toggleRow: (row) => rows.toggleRow(row),
+  pin: (row) => rows.togglePin(row),
+  openTable: (row) => rows.openTable(row),
+});
+const hint = new Hint($("hint"), $("stage"), canvas, view);
+const pointer = new Pointer(canvas, view, selection, marks, hint, notices);
+const places = new Places(view, selection, search, notices);
+const tabs = new Tabs($("tabs"), tabShown);
+const overview = new OverviewTab($("overview"), {
+  go: goTo,
+  linkTo: (place) => linkTo((view.run?.api ?? asked).run, place),
+  say: (text) => notices.say(text),
+});
+const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
+  ArrowLeft: () => (selection.single ? selection.step(-1) : view.pan(-renderer.width / 8)),
+  ArrowRight: () => (selection.single ? selection.step(1) : view.pan(renderer.width / 8)),
+  f: () => selection.zoom(marks.active),
+  m: () => marks.toggle(selection.time()),
+  v: toggleFlows,
+  c: toggleComparison,
+  o: () => tabs.toggle(),
+  p: () => selection.single && rows.togglePin(selection.single.row),
+  0: () => view.showAll(),
+  "/": () => $("find-text").focus(),
+  "?": showHelp,
+});
+const toolbox = new Toolbox($("tools"), $("tools-grip"));
+const splitters = [labelSplitter(resized, () => strip.draw()), panelSplitter(resized)];
+const troubles = new Troubles($("troubles"), view, resizeWindow);
+let asked = new Api(""); // About the run that the page's link names.
+let comparisons = 0; // Number of the latest question for steps; older answers are dropped.
+let lastFrame = 0; // By the clock of requestAnimationFrame.
+
+// ---- Runs -------------------------------------------------------------------------------------
+
+async function start() {
+  const link = readLink();
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  asked = new Api(link.run);
+  if (link.tab === OVERVIEW) tabs.show(OVERVIEW);
+  setTheme(recall("theme") ?? (dark ? "dark" : "light"));
+  const about = (troubles.about = new Api("").get("runs"));
+  try {
+    // Without a name, the list may be shown instead of a run.
+    if (!link.run && (await about).opensList) return location.replace("runs.html");
+    // The run is asked for at once: without a name the server takes the first one.
+    const opened = openRun(link.run, link);
+    const landing = new Landing(() => tabs.show(OVERVIEW));
+    const begins = namesNoPlace(link);
+    if (begins) landing.offer(asked, NEVER);
+    const { runs, place, xprof, hasList } = await about;
+    panel.xprof = xprof;
+    $("list").hidden = !hasList;
+    document.title = `${place} – Strobe`;
+    const choices = link.run && !runs.includes(link.run) ? [link.run, ...runs] : runs;
+    $("run").replaceChildren(
+      ...choices.map((run) => new Option(run, run, false, run === link.run)),
+    );
+    $("run").title = place;
+    await opened;
+    if (begins && view.run) landing.offer(view.run.api, CHEAP);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** `link`: the view to show, as readLink() gives it. */
+async function openRun(name, link = {}) {
+  const read = await loading.open(name);
+  if (!read) return;
+  const { api, description } = read;
+  if (view.run) search.reset(); // What was typed while the first run was read stays.
+  view.run?.store.close();
+  view.run = {
+    api,
+    description,
+    store: new TileStore(api, description, () => view.redraw(), fail),
+    layout: new Layout(description),
+  };
+  view.top = 0;
+  selection.clearAll();
+  pointer.cancel();
+  panel.hide();
+  marks.clear();
+  flows.hideEvent();
+  flows.clearBundles();
+  tellProblems(description);
+  troubles.open(view.run);
+  restore(link);
+  strip.load();
+  if (tabs.current === OVERVIEW) overview.open(view.run.api);
+}
+
+/** Shows the part of the run that a link names. */
+function restore(link) {
+  const { layout, description } = view.run;
+  const isOfThese = !link.version || link.version === description.version;
+  const pins = new Set(isOfThese ? link.pins : []);
+  layout.pinned = [...pins].filter((row) => row >= 0 && row < description.rows.length);
+  $("row-filter").value = link.filter ?? "";
+  resizeWindow();
+  rows.filter();
+  view.scroll(link.top ?? 0);
+  if (link.end > link.begin) view.set(link.begin, link.end);
+  else view.showWindow();
+  const place = link.worker || link.step !== undefined;
+  if (place) places.show(link).catch(fail);
+  view.load(); // While the first frame is drawn.
+  for (let i = 0; i + 1 < (link.marks?.length ?? 0); i += 2)
+    marks.add({ begin: link.marks[i], end: link.marks[i + 1] });
+  if (link.find && !place) search.restore(link.find, link.regex);
+  if (!isOfThese)
+    notices.tell(
+      "This run has other traces than when the link was made: its event and its pinned rows are not shown.",
+    );
+  if (isOfThese && link.event?.length === 3) {
+    const [row, track, ordinal] = link.event;
+    selection.select({ row, track, ordinal });
+  }
+}
+
+function tellProblems({ events, warnings, workers }) {
+  const all = problemsOf(warnings, workers);
+  if (events === 0) fail(new Error("These traces hold no events. strobe inspect says more."));
+  else if (all.length > 0) notices.tell(firstLines(all));
+}
+
+/** Shows an error, for good when there is no run to show instead. */
+function fail(error) {
+  const text = error.message ?? String(error);
+  notices.tell(text);
+  if (view.run) return;
+  $("stage").className = "failed";
+  const note = document.createElement("p");
+  note.className = "note problem";
+  note.textContent = text;
+  panel.show("problem", "The traces cannot be shown", note);
+}
+
+/** Called when the view has come to rest. */
+function settled() {
+  if (!view.run) return;
+  if (tabs.current === OVERVIEW)
+    return history.replaceState(null, "", linkTo(view.run.api.run, { tab: OVERVIEW }));
+  writeLink({
+    run: view.run.api.run,
+    version: view.run.description.version,
+    view,
+    top: view.top,
+    pins: view.run.layout.pinned,
+    filter: $("row-filter").value,
+    find: search.text,
+    regex: search.regex,
+    event: selection.single,
+    marks: marks.list,
+  });
+  flows.refresh();
+}
+
+// ---- Tabs -------------------------------------------------------------------------------------
+
+function tabShown(name) {
+  resizeWindow(); // The header has more or fewer lines now.
+  if (name === OVERVIEW) overview.open(view.run?.api ?? asked);
+  // So that keys scroll it.
+  if (name === OVERVIEW && document.activeElement === document.body) $("overview").focus();
+  view.settle();
+}
+
+/** Shows a place in the timeline, {worker, step, find}. */
+function goTo(place) {
+  tabs.show(TIMELINE);
+  canvas.focus();
+  places.show(place).catch(fail);
+}
+
+// ---- Frames -----------------------------------------------------------------------------------
+
+function frame(now) {
+  const elapsed = Math.min(MAX_FRAME_MS, now - lastFrame);
+  lastFrame = now;
+  if (view.run) {
+    keys.move(elapsed);
+    if (view.dirty) draw();
+  }
+  requestAnimationFrame(frame);
+}
+
+function draw() {
+  const { description, store, layout } = view.run;
+  const bands = view.bands();
+  view.dirty = false;
+  renderer.draw(view, bands, store, view.level(), (picture) => flows.draw(picture));
+  drawOverlay(renderer, view, state(), (row, track) => view.placeOf(row, track));
+  labels.draw(description, layout, bands, renderer.height);
+  const facts = `${count(description.events)} events, ${time(view.end - view.begin)} in sight`;
+  labels.note(`${facts}\n${view.sectionAbove()?.title ?? ""}`);
+  pointer.refreshHint();
+  strip.place();
+  view.load();
+  $("stage").className = store.lacking > 0 ? "loading" : "";
+}
+
+/** What the user has chosen; the overlay draws it over the timeline. */
+function state() {
+  return {
+    tool: pointer.tool,
+    pointer: pointer.place,
+    box: pointer.box,
+    timing: pointer.timing,
+    selected: selection.events,
+    shades: selection.shades,
+    marks: marks.list.filter((mark) => mark !== pointer.drag?.edge?.mark || !pointer.timing),
+    active: marks.active,
+    arrows: flows.arrows,
+    links: { total: flows.total, drawn: flows.drawn, bundles: flows.bundles.length },
+  };
+}
+
+// ---- Sizes ------------------------------------------------------------------------------------
+
+/** Fits the canvas into the room that it has now. What was selected last stays in sight. */
+function resized() {
+  if (!view.run) return;
+  const { anchor } = selection;
+  const seen = anchor && view.placeOf(anchor.row, anchor.track) !== null;
+  view.resize();
+  if (seen) view.keepInSight(anchor.row, anchor.track);
+  for (const splitter of splitters) splitter.tell();
+}
+
+function resizeWindow() {
+  for (const splitter of splitters) splitter.restore();
+  toolbox.fit();
+  view.fit($("timeline").clientHeight - $("strip").offsetHeight);
+  resized();
+  strip.draw();
+  overview.draw();
+}
+
+// ---- Buttons ----------------------------------------------------------------------------------
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  renderer.setTheme(theme);
+  strip.draw();
+  overview.draw();
+  view.redraw();
+}
+
+function toggleTheme() {
+  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  keep("theme", theme);
+  setTheme(theme);
+}
+
+function toggleFlows() {
+  flows.toggle();
+}
+
+async function toggleComparison() {
+  const number = ++comparisons;
+  const { run } = view;
+  const isLate = () => number !== comparisons || run !== view.run;
+  if (panel.shows("compare")) return panel.hide("compare");
+  if (!run) return notices.tell("The run is being read.");
+  try {
+    const compared = await run.api.get("steps");
+    if (!isLate()) panel.compare(run.description, compared);
+  } catch (error) {
+    if (!isLate()) notices.tell(error.message);
+  }
+}
+
+function showHelp() {
+  $("keys").showModal();
+}
+
+// After a choice by mouse, keys are for the timeline again; with the keyboard, the list keeps them.
+let chosenByMouse = false;
+$("run").addEventListener("pointerdown", () => (chosenByMouse = true));
+$("run").addEventListener("keydown", () => (chosenByMouse = false));
+$("run").onchange = () => {
+  if (chosenByMouse) canvas.focus();
+  openRun($("run").value).catch((error) => {
+    if (view.run) $("run").value = view.run.api.run; // It is still shown.
+    fail(error);
+  });
+};
+$("flows").onclick = toggleFlows;
+$("compare").onclick = toggleComparison;
+$("export").onclick = () => view.run && savePicture(view, $("labels").offsetWidth);
+$("help").onclick = showHelp;
+$("theme").onclick = toggleTheme;
+addEventListener("resize", resizeWindow);
+addEventListener("online", () => view.redraw()); // Asks again for what is missing.
+// The canvas shows that it has the focus only to those who came to it with the keyboard.
+addEventListener("keydown", () => (document.body.dataset.input = "keyboard"));
+addEventListener("pointerdown", () => (document.body.dataset.input = "pointer"));
+addEventListener("hashchange", () => location.reload());
+watchArrivals(view, (text) => notices.tell(text));
+
+// For tests, and for pages that embed this one: what is shown, and whether more is on its way.
+globalThis.strobe = {
+  get view() {
+    return { begin: view.begin, end: view.end };
+  },
+  get state() {
+    return state();
+  },
+  get description() {
+    return view.run?.description ?? null;
+  },
+  get layout() {
+    return view.run?.layout ?? null;
+  },
+  get tab() {
+    return tabs.current;
+  },
+  get idle() {
+    return view.idle;
+  },
+  get painted() {
+    return Boolean(view.run?.store.rows.some((tiles) => tiles.size > 0)) && !view.dirty;
+  },
+  /** How many of the tiles in sight are not loaded. */
+  get missing() {
+    return view.run.store.lacking;
+  },
+  placeOf: (row, track) => view.placeOf(row, track),
+  x: (ps) => view.x(ps),
+};
+
+requestAnimationFrame(frame);
+start();

@@ -1,0 +1,50 @@
+// Waits until the server has read a run.
+import { Api } from "../shared/api.js";
+import { count } from "../shared/format.js";
+
+export class Loading {
+  /** `bar`: the progress bar; its first child is the bar itself, its last the text. */
+  constructor(bar) {
+    this.bar = bar;
+    this.latest = null; // The Api of the run that was asked for last.
+  }
+
+  /** {api, description} of a run once it is read; null when another was asked for meanwhile. */
+  async open(run) {
+    const api = new Api(run);
+    this.latest = api;
+    for (;;) {
+      const answer = await this.ask(api);
+      if (!answer) return null;
+      if (!answer.loading) {
+        this.bar.hidden = true;
+        api.run = answer.run; // Without a name, the server has chosen one.
+        api.version = answer.version;
+        return { api, description: answer };
+      }
+      this.show(answer);
+    }
+  }
+
+  /** The server's answer or error; null when another run was asked for meanwhile. */
+  async ask(api) {
+    try {
+      const answer = await api.get("run"); // The server waits a moment before it says "loading".
+      return api === this.latest ? answer : null;
+    } catch (error) {
+      if (api !== this.latest) return null;
+      this.bar.hidden = true;
+      throw error;
+    }
+  }
+
+  show({ done, total }) {
+    const percent = total ? (100 * done) / total : 0;
+    this.bar.hidden = false;
+    this.bar.firstElementChild.style.width = `${percent}%`;
+    this.bar.setAttribute("aria-valuenow", Math.round(percent));
+    this.bar.lastElementChild.textContent = total
+      ? `Reading ${count(total)} events, ${Math.round(percent)} %`
+      : "Opening the traces…";
+  }
+}

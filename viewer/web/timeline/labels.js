@@ -1,0 +1,116 @@
+// The names of rows and sections beside the timeline. They are real buttons, so that keyboards and
+// screen readers reach them; only those in sight exist.
+import { count } from "../shared/format.js";
+import { SECTION } from "./layout.js";
+
+export class Labels {
+  /** `actions`: toggleSection(key), toggleRow(row), pin(row), openTable(row). */
+  constructor(element, actions) {
+    this.element = element;
+    this.actions = actions;
+    this.corner = document.createElement("div");
+    this.corner.className = "corner";
+    this.shown = "";
+  }
+
+  /** Says something in the corner above the names, which changes more often than they do. */
+  note(text) {
+    if (text !== this.corner.textContent) this.corner.textContent = text;
+  }
+
+  /** Places the names beside `bands`, as View has them. */
+  draw(description, layout, bands, height) {
+    const key = JSON.stringify([
+      bands.map(({ items, top }) => [
+        top,
+        items.map((item) => [item.y, item.row ?? item.section.key, item.tracks]),
+      ]),
+      layout.track,
+      layout.pinned,
+      [...layout.closed],
+      height,
+    ]);
+    if (key === this.shown) return;
+    this.shown = key;
+    const focused = document.activeElement?.dataset?.key;
+    const nodes = [];
+    for (const band of bands) {
+      for (const item of band.items) {
+        const y = band.top + item.y;
+        const node =
+          item.type === "section"
+            ? this.section(item.section, layout)
+            : this.row(description, layout, item);
+        node.style.top = `${y}px`;
+        node.style.height = `${item.height}px`;
+        // Scrolled rows disappear behind the pinned ones.
+        if (y < band.from) node.style.clipPath = `inset(${band.from - y}px 0 0 0)`;
+        nodes.push(node);
+      }
+    }
+    this.element.style.setProperty("--track", `${layout.track}px`);
+    this.element.replaceChildren(...nodes, this.corner);
+    if (focused) this.element.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  section(section, layout) {
+    const node = line(section.missing ? "section missing" : "section");
+    if (section.missing) {
+      const name = make("span", "name", section.title);
+      name.title = `There is no trace: ${section.title}`;
+      node.append(name);
+      return node;
+    }
+    const closed = layout.closed.has(section.key);
+    const button = make("button", "name", `${closed ? "▸" : "▾"} ${section.title}`);
+    button.style.lineHeight = `${SECTION - 1}px`;
+    button.dataset.key = `section ${section.key}`;
+    button.title = section.title;
+    button.setAttribute("aria-expanded", String(!closed));
+    button.onclick = () => this.actions.toggleSection(section.key);
+    node.append(button);
+    return node;
+  }
+
+  row(description, layout, item) {
+    const row = description.rows[item.row];
+    const node = line("row");
+    const name = make("button", "name", row.name || `line ${row.id}`);
+    name.dataset.key = `row ${item.row}`;
+    const lanes = row.lanes > 1 ? `, ${row.lanes} lanes` : "";
+    name.title = `${row.name}: ${count(row.events)} events${lanes}. Click for a table.`;
+    name.onclick = () => this.actions.openTable(item.row);
+    node.append(name);
+    if (row.tracks > 1) {
+      const more = make("button", "more", layout.tracksOf(item.row) < row.tracks ? "▸" : "▾");
+      more.setAttribute(
+        "aria-label",
+        `${layout.tracksOf(item.row) < row.tracks ? "Open" : "Close"} ${row.name}`,
+      );
+      more.dataset.key = `more ${item.row}`;
+      more.onclick = () => this.actions.toggleRow(item.row);
+      node.append(more);
+    }
+    const pinned = layout.pinned.includes(item.row);
+    const pin = make("button", "pin", "⚲");
+    pin.setAttribute("aria-label", `${pinned ? "Unpin" : "Pin"} ${row.name}`);
+    pin.setAttribute("aria-pressed", String(pinned));
+    pin.dataset.key = `pin ${item.row}`;
+    pin.onclick = () => this.actions.pin(item.row);
+    node.append(pin);
+    return node;
+  }
+}
+
+function line(kind) {
+  const node = document.createElement("div");
+  node.className = `label ${kind}`;
+  return node;
+}
+
+function make(tag, className, text) {
+  const node = document.createElement(tag);
+  node.className = className;
+  node.textContent = text;
+  return node;
+}

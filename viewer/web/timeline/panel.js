@@ -1,0 +1,343 @@
+// The pane below the timeline: details of an event, sums of a selection, tables. Names come from
+// traces, which may be hostile, so they are only ever set as text.
+import { element, table } from "../shared/elements.js";
+import { amount, count, exact, time } from "../shared/format.js";
+import { xprofLink } from "./graph.js";
+import { sectionOf } from "./layout.js";
+
+const MAX_LINES = 500; // In a sortable table.
+const STACK_ARGS = ["source_stack", "stack", "stack_trace"]; // Arguments that hold a stack trace.
+const STEP_HEADS = [
+  "Step",
+  "First begin to last end",
+  "Length",
+  "First to begin",
+  "Last to begin",
+  "Spread of begins",
+  "Last to end",
+  "Spread of ends",
+  "Time inside, shortest and longest",
+];
+const NO_STEPS =
+  "No steps were recorded. Annotate the training loop with a step number to compare workers step by step.";
+
+// Lists stay beside the details of what is chosen from them.
+const LISTS = ["found", "table", "compare"];
+
+export class Panel {
+  /** `actions`: jump(event), zoomToStep(step), openGraph(hlo), closed(), resized(). */
+  constructor(actions) {
+    this.actions = actions;
+    this.element = document.getElementById("panel");
+    this.size = document.getElementById("panel-size");
+    this.title = document.getElementById("panel-title");
+    this.list = makePart("panel-list");
+    this.details = makePart("panel-details");
+    document.getElementById("panel-close").onclick = () => {
+      this.hide();
+      actions.closed();
+    };
+    this.xprof = ""; // The address of XProf's page, if the server knows it.
+  }
+
+  get isOpen() {
+    return !this.element.hidden;
+  }
+
+  shows(kind) {
+    return this.list.kind === kind || this.details.kind === kind;
+  }
+
+  /** `kind`: what is shown, for those who hide or replace it. Nodes that are false are left out. */
+  show(kind, title, ...nodes) {
+    const part = LISTS.includes(kind) ? this.list : this.details;
+    part.kind = kind;
+    part.title = title;
+    part.element.replaceChildren(...nodes.filter(Boolean));
+    part.element.scrollTop = 0;
+    this.arrange();
+  }
+
+  /** Hides what is shown of these kinds; without kinds, everything. */
+  hide(...kinds) {
+    for (const part of [this.list, this.details]) {
+      if (kinds.length > 0 && !kinds.includes(part.kind)) continue;
+      part.kind = part.title = "";
+      part.element.replaceChildren();
+    }
+    this.arrange();
+  }
+
+  arrange() {
+    const { list, details } = this;
+    this.title.textContent = details.title || list.title;
+    // With both, the list's own title tells what the left part is.
+    list.element.dataset.title = details.kind ? list.title : "";
+    for (const { element, kind } of [list, details]) element.hidden = kind === "";
+    this.markChosen();
+    const hidden = list.kind === "" && details.kind === "";
+    if (this.element.hidden === hidden) return;
+    this.element.hidden = this.size.hidden = hidden;
+    this.actions.resized(); // The canvas has less or more room now.
+  }
+
+  /** Marks the list's entry whose details are shown. */
+  markChosen() {
+    const chosen = this.details.kind === "event" ? this.details.event : "";
+    for (const button of this.list.element.querySelectorAll("[data-event]")) {
+      const current = button.dataset.event === chosen;
+      if (current) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+      button.closest("tr").classList.toggle("chosen", current);
+      if (current) button.closest("tr").scrollIntoView({ block: "nearest" });
+    }
+  }
+
+  /** Details of an event, as /api/event answers. */
+  event(details) {
+    this.details.event = keyOf(details);
+    // Names that begin with "_" are XLA's own marks, such as those of producers and consumers.
+    const args = details.args
+      .filter(({ name }) => !name.startsWith("_"))
+      .map(({ name, value }) => [name, String(value ?? "")]);
+    const stack = details.args.find(({ name }) => STACK_ARGS.includes(name))?.value;
+    const links = [
+      ["Inside of", details.parent],
+      ["XLA module", details.module],
+      ["Step", details.step],
+      ...details.in.map((event) => ["Started by", event]),
+      ...details.out.map((event) => ["Starts", event]),
+    ].filter(([, event]) => event);
+    const buttons = links.map(([what, event]) => [what, this.link(event)]);
+    const graph = this.graph(details);
+    if (graph) {
+      buttons.unshift(["HLO graph", graph], ["In XProf", xprofLink(this.xprof, details)]);
+    }
+    this.show(
+      "event",
+      details.name,
+      table("Event", null, factsOf(details)),
+      args.length > 0 && table("Arguments", null, args),
+      stack && withCaption("Stack trace", element("pre", String(stack).split(/[\n;]/).join("\n"))),
+      buttons.length > 0 && table("Links", null, buttons),
+    );
+  }
+
+  /** A button that shows the graph of an XLA op's module; or why there is none. */
+  graph(details) {
+    if (!details.hlo) return null;
+    const { instruction, module, held } = details.hlo;
+    if (!held)
+      return element("span", `The trace does not hold the HLO of ${module || "the module"}.`);
+    const button = element("button", `${instruction} in ${module || "its module"}`);
+    button.onclick = () => this.actions.openGraph(details.hlo);
+    return button;
+  }
+
+  /** A button that goes to an event. */
+  link(event) {
+    const button = element("button", `${event.name}  (${event.line}, ${time(event.durationPs)})`);
+    button.onclick = () => this.actions.jump(event);
+    return button;
+  }
+
+  /** Sums of the selected events, [{name, count, wallPs, selfPs}]. */
+  selection(title, sums) {
+    const total = (field) => sums.reduce((sum, entry) => sum + entry[field], 0);
+    const rows = sums.map(({ name, count: n, wallPs, selfPs }) => [
+      name,
+      n,
+      wallPs,
+      selfPs,
+      wallPs / n,
+    ]);
+    const events = `${count(total("count"))} events of ${count(sums.length)} names`;
+    const times = `wall ${time(total("wallPs"))}, self ${time(total("selfPs"))}`;
+    this.show(
+      "selection",
+      title,
+      element("p", `${events}, ${times}`, "note"),
+      sortable(
+        "Selected events",
+        ["Name", "Occurrences", "Wall duration", "Self time", "Average wall duration"],
+        rows,
+        [String, count, time, time, time],
+        3,
+      ),
+    );
+  }
+
+  /** Events of a row, or hits of a search. more() shows the next ones; null when there are none. */
+  events(kind, title, description, hits, more) {
+    const because = hits.some((hit) => hit.matched);
+    const rows = hits.map((hit) => {
+      const button = element("button", hit.name);
+      button.dataset.event = keyOf(hit);
+      button.onclick = () => this.actions.jump(hit);
+      return [
+        button,
+        exact(hit.beginPs),
+        exact(hit.durationPs),
+        description.rows[hit.row].name,
+        sectionOf(description.rows[hit.row]),
+        description.workers[hit.worker].name,
+        ...(because ? [reasonOf(hit)] : []),
+      ];
+    });
+    const next = more && element("button", "Next events");
+    if (next) next.onclick = more;
+    const heads = ["Name", "Start", "Duration", "Row", "Section", "Worker"];
+    if (because) heads.push("Matches");
+    this.show(kind, title, table("Events in the order of their begins", heads, rows), next);
+  }
+
+  /** All workers side by side; `compared` as /api/steps answers. */
+  compare({ workers }, compared) {
+    const nodes = [workerTable(workers)];
+    const { steps } = compared;
+    if (steps.length > 0)
+      nodes.push(element("p", summaryOf(compared), "note"), this.stepTable(workers, steps));
+    else nodes.push(element("p", NO_STEPS, "note"));
+    this.show("compare", "Workers and steps", ...nodes);
+  }
+
+  stepTable(workers, steps) {
+    const lengthOf = ({ beginPs, endPs }) => endPs - beginPs;
+    const longest = Math.max(1, ...steps.map(lengthOf));
+    const rows = steps.map((step) => {
+      const button = element("button", `${step.name} ${step.number}`);
+      button.onclick = () => this.actions.zoomToStep(step);
+      const bar = element("span", "", "bar");
+      bar.style.width = `${Math.round((120 * lengthOf(step)) / longest)}px`;
+      bar.title = time(lengthOf(step));
+      const lengths = step.workers.map(lengthOf).sort((a, b) => a - b);
+      return [
+        button,
+        time(lengthOf(step)),
+        bar,
+        workers[step.firstToBegin].name,
+        workers[step.lastToBegin].name,
+        time(step.beginSpreadPs),
+        workers[step.lastToEnd].name,
+        time(step.endSpreadPs),
+        `${time(lengths[0])} to ${time(lengths.at(-1))}`,
+      ];
+    });
+    return table("Steps", STEP_HEADS, rows);
+  }
+}
+
+/** A part of the pane, {element, kind, title}: it scrolls by itself, and is empty at first. */
+function makePart(id) {
+  return { element: document.getElementById(id), kind: "", title: "" };
+}
+
+/** Text that tells an event from all others; the server reads it, too. */
+export function keyOf({ row, track, ordinal }) {
+  return `${row}:${track}:${ordinal}`;
+}
+
+/** What of a hit matches, if it is not the name. */
+function reasonOf({ matched }) {
+  return matched ? `${matched.name}: ${matched.value}` : "the name";
+}
+
+/** [name, text] of what is known of every event. */
+function factsOf(details) {
+  const facts = [
+    ["Start", exact(details.beginPs)],
+    ["Duration", exact(details.durationPs)],
+    ["Self time", exact(details.selfPs)],
+    ["Row", details.line],
+    ["Section", sectionOf(details)],
+    ["Worker", details.worker],
+  ];
+  const seconds = details.durationPs / 1e12;
+  const value = (name) => Number(details.args.find((arg) => arg.name === name)?.value);
+  const addRate = (name, number, unit) => {
+    if (!(number > 0)) return; // Also when the event has no such argument: then it is NaN.
+    const rate = seconds > 0 ? `, ${amount(number / seconds, unit)}` : "";
+    facts.push([name, `${count(number)}${rate}`]);
+  };
+  addRate("FLOPS", value("model_flops") || value("flops"), "FLOP/s");
+  addRate("Bytes accessed", value("bytes_accessed"), "B/s");
+  if (details.longName) facts.push(["Full name", details.longName]);
+  return facts;
+}
+
+function workerTable(workers) {
+  const rows = workers.map((worker) => {
+    const { name, events, shiftPs, clockOffsetNs, clockErrorNs } = worker;
+    const error = clockErrorNs === null ? " (not measured)" : ` ± ${time(clockErrorNs * 1e3)}`;
+    return [
+      name,
+      count(events),
+      shiftPs === 0 ? "first" : `${time(shiftPs)} after the first`,
+      `${time(clockOffsetNs * 1e3)}${error}`,
+      [...worker.clockProblems, ...worker.problems].join("\n"),
+    ];
+  });
+  const heads = ["Worker", "Events", "Begins", "Clock against ours", "Problems"];
+  return table("Workers on one clock", heads, rows);
+}
+
+/** How long workers were inside of their steps, which is not how long one follows the other. */
+function summaryOf({ count: all, times, steps }) {
+  const names = new Set(steps.map(({ name }) => name));
+  const inside = names.size === 1 ? `Time inside “${[...names][0]}”` : "Time inside a step";
+  const middle = `median ${time(times.medianPs)}, p95 ${time(times.p95Ps)}`;
+  const ends = `shortest ${time(times.leastPs)}, longest ${time(times.mostPs)}`;
+  const listed = steps.length < all ? ` The ${count(steps.length)} longest are listed.` : "";
+  return `${count(all)} steps. ${inside}: ${middle}, ${ends}.${listed}`;
+}
+
+function withCaption(caption, node) {
+  const box = document.createElement("div");
+  const head = element("p", caption);
+  head.style.fontWeight = "600";
+  head.style.margin = "0 0 4px";
+  box.append(head, node);
+  return box;
+}
+
+/**
+ * A table that is sorted by a click on a head: numbers largest first, names alphabetically.
+ * `show`: the function that writes each column. `first`: the column that it is sorted by at first.
+ */
+function sortable(caption, heads, rows, show, first) {
+  const node = document.createElement("div");
+  let column = first;
+  let up = false;
+  const draw = () => {
+    const sorted = [...rows].sort(
+      (a, b) =>
+        (typeof a[column] === "string"
+          ? a[column].localeCompare(b[column])
+          : a[column] - b[column]) * (up ? 1 : -1),
+    );
+    const made = table(
+      caption,
+      heads,
+      sorted.slice(0, MAX_LINES).map((row) => row.map((value, i) => show[i](value))),
+    );
+    made.querySelectorAll("thead th").forEach((th, i) => {
+      const button = element("button", th.textContent);
+      button.onclick = () => {
+        up = column === i ? !up : i === 0;
+        column = i;
+        draw();
+      };
+      if (i === column) th.setAttribute("aria-sort", up ? "ascending" : "descending");
+      th.replaceChildren(button);
+      if (i > 0) th.className = "number";
+    });
+    made.querySelectorAll("tbody td").forEach((td) => {
+      if (td.cellIndex > 0) td.className = "number";
+    });
+    node.replaceChildren(made);
+    if (rows.length > MAX_LINES)
+      node.append(element("p", `and ${count(rows.length - MAX_LINES)} more names`, "note"));
+  };
+  draw();
+  return node;
+}
