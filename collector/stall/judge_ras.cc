@@ -39,19 +39,24 @@ std::set<int> BehindIn(const RasCommunicator& communicator) {
   return behind;
 }
 
+// All that a report counts of each communicator, by its hash.
+std::map<std::string, RasCounts> AllCountsOf(const RasReport& report) {
+  std::map<std::string, RasCounts> all;
+  for (const RasCommunicator& communicator : report.communicators) {
+    RasCounts& counts = all[communicator.hash];
+    counts.merge(CountsOf(communicator));
+    int unnamed = -1;  // Ranks have numbers from 0 on.
+    for (const RasUsual& usual : communicator.usual) counts[usual.op][unnamed--] = usual.count;
+  }
+  return all;
+}
+
 // Did anybody launch anything between two answers?
 bool Moved(const RasReport& before, const RasReport& after) {
-  for (const RasCommunicator& now : after.communicators) {
-    for (const RasCommunicator& then : before.communicators) {
-      if (then.hash != now.hash) continue;
-      if (CountsOf(then) != CountsOf(now)) return true;
-      const auto usual = [](const RasUsual& a, const RasUsual& b) {
-        return a.op == b.op && a.count == b.count && a.ranks == b.ranks;
-      };
-      if (!std::equal(then.usual.begin(), then.usual.end(), now.usual.begin(), now.usual.end(),
-                      usual))
-        return true;
-    }
+  const std::map<std::string, RasCounts> then = AllCountsOf(before);
+  for (const auto& [hash, counts] : AllCountsOf(after)) {
+    const auto same = then.find(hash);
+    if (same != then.end() && same->second != counts) return true;
   }
   return false;
 }
