@@ -23,7 +23,8 @@ import sys
 import time
 from pathlib import Path
 
-PARENT = os.getppid()
+# Told by the parent, which may have ended before this process can ask.
+PARENT = int(os.environ.get("SERVING_PARENT", 0)) or os.getppid()
 
 
 def set_title(text):
@@ -133,7 +134,7 @@ def start(tree, notes):
             spawn(wait, f"ApiServer_{replica}", (notes, f"ApiServer_{replica}"))
         return ["EngineCore_DP0", "EngineCore_DP1", "ApiServer_0", "ApiServer_1"]
     if tree == "actors":
-        subprocess.Popen([sys.executable, __file__, "raylet", notes])
+        subprocess.Popen([sys.executable, __file__, "raylet", notes], env={**os.environ, "SERVING_PARENT": str(os.getpid())})
         return ["Trainer_0", "Trainer_1", "Rollout"]
     if tree == "prefork":
         spawn(infer, "model", (notes, "model"), method="fork")
@@ -145,8 +146,8 @@ def start(tree, notes):
 def raylet(notes):
     ranks = {"Trainer_0": 0, "Trainer_1": 1, "Rollout": None}
     for name, rank in ranks.items():
-        subprocess.Popen([sys.executable, __file__, "actor", notes, name, str(rank)],
-                         env={**os.environ, **({} if rank is None else {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0"})})
+        told = {} if rank is None else {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0"}
+        subprocess.Popen([sys.executable, __file__, "actor", notes, name, str(rank)], env={**os.environ, **told, "SERVING_PARENT": str(os.getpid())})
     while parent_lives():
         time.sleep(0.05)
 

@@ -1147,7 +1147,7 @@ def test_a_session_that_a_signal_handler_prevents_leaves_captures_possible(pytho
 
 
 def test_ranks_are_those_of_the_framework_else_of_the_launcher(python_package, tmp_path):
-    """As the agent reads them (agent/wire/job_ranks.cc). A local rank that nobody tells is not invented here."""
+    """As the agent reads them (agent/wire/ring_file.cc). A local rank that nobody tells is not invented here."""
     said = package_python(python_package, tmp_path, """
         import os, sys
         from types import SimpleNamespace

@@ -8,7 +8,7 @@ import time
 from .exits import skip_destructors
 from .frameworks import release, version
 from .own_thread import thread_id
-from .recorder import Recorder, intercept
+from .recorder import Recorder, intercept, records
 from .request import Refused
 from .steps import TORCH_LOOP, set_annotator
 from .switches import is_off
@@ -41,14 +41,15 @@ class _StepAnnotations:
             opened[0].__exit__(None, None, None)
 
 
+@records("torch")
 class TorchRecorder(Recorder):
     format, suffix = "kineto", "pt.trace.json"
     takes_devices = True  # Kineto, where it is built for CUDA.
     ends_at_exit = True  # The exit must wait for the stop in any case.
     place = 1
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, directory):
+        super().__init__(directory)
         self.torch = sys.modules["torch"]
         self.autograd = sys.modules["torch.autograd.profiler"]
         # Whether this recorder refuses every capture and the sidecar may record the process by Kineto's protocol.
