@@ -38,6 +38,7 @@ class Recorder:
     stays = None  # For the client: what a recording leaves in the program.
     wake_ahead_ns = 0  # start() is called this much ahead of the instant.
     takes_devices = False  # Its profiler keeps devices from others in the process (CUPTI has one subscriber), even if it records none.
+    ends_at_exit = False  # A recording is stopped and saved when the program ends, which waits for that.
     place = 0  # If several frameworks of a process use devices, or none does, the one with the lowest place records them.
 
     def __init__(self, directory):
