@@ -134,6 +134,33 @@ def test_other_threads_go_on_while_a_recording_ends(trainer, tmp_path):
     assert took < 100 * MS or int((tmp_path / "ticks").read_text()) >= 5, f"one of {took / MS:.0f} ms"
 
 
+def test_a_long_pause_is_told_and_refused(python_package, tmp_path):
+    """Where PyTorch holds the interpreter while a recording ends: 20 s with stacks were seen, without a word before."""
+    said = package_python(python_package, tmp_path, """
+        from types import SimpleNamespace
+        from strobe._inproc.request import Refused
+        from strobe._inproc.torch_pauses import Pauses
+        pauses = Pauses()
+        def check(kind, seconds, may_stall=False):
+            try:
+                print(pauses.check(kind, SimpleNamespace(duration_ns=seconds * 10**9, may_stall=may_stall)))
+            except Refused as refused:
+                print(refused.outcome, refused.message)
+        check(("stacks",), 2)
+        pauses.ended(("stacks",), 2 * 10**9, 20 * 10**9)
+        check(("stacks",), 2)
+        check(("stacks",), 2, may_stall=True)
+        check(("stacks", "devices"), 2)
+        pauses.ended((), 2 * 10**9, 3 * 10**8)
+        check((), 4)
+    """)
+    still = "the program stands still while a recording with stacks ends, which PyTorch 2.15 avoids"
+    first, refused, allowed, other, plain = said.split("\n")
+    assert first == still and refused.startswith(f"VersionMismatch {still}: for about 20 s") and "strobe.dev/allow-stalls" in refused
+    assert allowed == f"{still}: for about 20.0 s, as after the last one"
+    assert "with stacks and devices" in other and plain.endswith("for about 0.6 s, as after the last one")
+
+
 ENDS_UNLOCKED = """
 import ctypes, sys, threading, types
 import torch

@@ -190,8 +190,8 @@ class Capture:
             return self._stop()
         if self.early is not None:
             return self._end_before_start()
+        at = steps.last(step.loop)  # Before anything that takes time.
         self.recorder.discard()
-        at = steps.last(step.loop)
         self._fail("LateStart", f"step {step.first} of {step.loop} did not begin in time; the process is at {'no step' if at is None else f'step {at}'}")
 
     def _wait_for(self, happened, until_ns):

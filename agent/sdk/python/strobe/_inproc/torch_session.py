@@ -12,7 +12,8 @@ from .recorder import Recorder, intercept, records
 from .request import Refused
 from .steps import TORCH_LOOP, set_annotator
 from .switches import is_off
-from .torch_unlocked import empty, save, stop
+from .torch_pauses import Pauses
+from .torch_unlocked import can_stop, empty, save, stop
 
 
 # From this one on, PyTorch ends a recording without the interpreter's lock (its pull request 187594).
@@ -56,6 +57,8 @@ class TorchRecorder(Recorder):
         self.refuses = False
         self.plain = False  # Whether the recording has neither stacks nor memory.
         self.devices = False
+        self.pauses = Pauses()
+        self.pauses_for = None  # What a recording holds that ends with the interpreter's lock held; None if it ends without.
         if self._all_threads() is None:
             self.note = "PyTorch before 2.7 records only the thread that starts its profiler: captures are refused"
             self.refuses = release(version("torch")) >= _OLDEST_FOR_KINETO
@@ -89,14 +92,31 @@ class TorchRecorder(Recorder):
         holds_lock = release(version("torch")) < _ENDS_UNLOCKED
 
         def disable_unlocked():
-            # What stacks and memory refer to belongs to the interpreter. With devices, programs that launched kernels while their recording ended were seen to
-            # fail more often (PyTorch's pull request 190940).
-            if holds_lock and self.plain and not self.devices and self.turn.is_ours():
-                return stop(disable, self.torch._C._autograd)
-            return disable()
+            ours = holds_lock and self._may_unlock() and self.turn.is_ours()
+            return stop(disable, self.torch._C._autograd) if ours else disable()
 
         disable_unlocked.strobe_original = disable.strobe_original
         self.autograd._disable_profiler = disable_unlocked
+
+    def _may_unlock(self):
+        """Whether the recording may be ended without the interpreter's lock. What stacks and memory refer to belongs to the interpreter. With devices, programs
+        that launched kernels while their recording ended were seen to fail more often (PyTorch's pull request 190940)."""
+        return self.plain and not self.devices
+
+    def _check_pause(self, request, stacks):
+        """Tells of the pause at the end of the recording, if there will be one. May raise Refused."""
+        self.pauses_for = None
+        if release(version("torch")) >= _ENDS_UNLOCKED or (self._may_unlock() and can_stop(self.torch._C._autograd)):
+            return
+        kinds = {"stacks": stacks, "memory": "memory" in request.torch, "devices": self.devices}
+        self.pauses_for = tuple(kind for kind, held in kinds.items() if held)
+        told = self.pauses.check(self.pauses_for, request)
+        self.note = f"{told}; {self.note}" if self.note else told
+
+    def stop(self):
+        super().stop()
+        if self.pauses_for is not None:
+            self.pauses.ended(self.pauses_for, self.stopped_ns - self.started_ns, self.stop_took_ns)
 
     def busy(self):
         return "the program profiles itself (torch.profiler)" if self.autograd._is_profiler_enabled else None
@@ -129,6 +149,7 @@ class TorchRecorder(Recorder):
         if not request.host and not device:
             raise Refused("ProfilerStartFailed", "there is nothing to record: tracers.host is Disabled, and this process has no device that PyTorch can record")
         self.devices = device
+        self.note = None
         if device:
             self._keep_cupti()
             # As Kineto reads it, when a recording ends.
@@ -137,6 +158,7 @@ class TorchRecorder(Recorder):
         # Calls of modules are recorded with all other Python functions, or not at all.
         stacks = request.python > 0 or bool({"stacks", "modules"} & options)
         self.plain = not stacks and "memory" not in options
+        self._check_pause(request, stacks)
         if hasattr(setting, "trace_only"):  # We only save the trace; without this, PyTorch makes objects of its events.
             setting.trace_only = not stacks  # PyTorch cannot have both, and warns.
         # Not torch.profiler.profile, which imports the compiler: that takes a second and more.
