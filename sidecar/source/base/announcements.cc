@@ -136,8 +136,8 @@ std::string ProcessName(std::uint32_t pid, std::uint64_t began) {
 }
 
 Rank Announcement::job_rank() const {
-  const auto known = [](const std::optional<std::uint32_t>& number) {
-    return number ? std::int64_t{*number} : -1;
+  const auto known = [](const std::optional<std::uint32_t>& told) {
+    return told ? std::int64_t{*told} : -1;
   };
   return Numbered(RankOf(known(rank), known(local_rank), known(world_size)));
 }
