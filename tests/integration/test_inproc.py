@@ -1024,6 +1024,26 @@ def test_steps_that_do_not_begin_in_time_are_a_late_start(python_package, tmp_pa
     assert said.split("\n") == [late + "no step", late + "step 3"]
 
 
+def test_steps_that_passed_before_the_gate_was_set_are_replaced_by_as_many(python_package, tmp_path):
+    """A server's decoding is a hundred times faster than its prefill, by which the steps were planned: the trace was empty."""
+    said = package_python(python_package, tmp_path, """
+        from types import SimpleNamespace
+        from strobe._inproc.step_gate import StepGate
+        from strobe._inproc.turn import Turn
+        for first in (7, 40):
+            gate = StepGate(SimpleNamespace(loop="engine", first=first, count=3), SimpleNamespace(turn=Turn(), start=lambda at: None), lambda: None)
+            for number in range(41, 50):
+                gate.begin("engine", number)
+                if gate.ended:
+                    break
+                gate.end("engine", number)
+                if gate.ended:
+                    break
+            print(gate.began, number)
+    """)
+    assert said.split("\n") == ["41 43", "41 42"], "as many as asked, or the rest of those asked"
+
+
 def test_a_trace_is_saved_without_the_interpreter_only_by_the_function_we_know(python_package, tmp_path):
     said = package_python(python_package, tmp_path, """
         from strobe._inproc.torch_unlocked import _saves_as_expected

@@ -195,6 +195,10 @@ def test_without_waiting_it_prints_what_kubectl_prints(kubectl, operator, plugin
     assert (spec["duration"], spec["logdir"]) == ("7s", "/logs")
     assert {k: v for k, v in spec["target"].items() if k != "workers"} == {"container": "c", "jobRef": {"kind": "StatefulSet", "name": "web"}}
 
+    for text in ("deploy/vllm", "deployments.apps/vllm"):
+        spec = json.loads(plugin.run("capture", text, f"--logdir={logdir}", "--dry-run=server", "-o", "json")[0])["spec"]
+        assert (spec["target"]["jobRef"]["kind"], spec["target"]["jobRef"]["name"]) == ("Deployment", "vllm")
+
     for arguments, code, words in [
         (("job/llm", f"--logdir={logdir}", "--duration=1h"), 2, "duration must be between 1ms and 10m"),
         (("job/llm",), 2, "logdir must be given"),
