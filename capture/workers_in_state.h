@@ -6,8 +6,6 @@
 
 namespace strobe {
 
-struct Member;
-
 // The workers in one state: "Waiting" for their answer to preflight, "Ready", "Arming", "Armed",
 // "Recording", "Collecting", "Uploading", or the name of the outcome with which they ended.
 struct WorkersInState {
@@ -20,7 +18,8 @@ struct WorkersInState {
 inline constexpr std::size_t kMaxNamesInState = 16;
 
 // Failed workers come first, worst first, then the others from the first state to the last.
-// About 64 names at most, whatever the number of workers.
-std::vector<WorkersInState> StatesOf(const std::vector<Member>& members);
+// About 64 names at most, whatever the number of workers. `Member` is declared here, because
+// functions elsewhere have this name too; see attempt_state.h.
+std::vector<WorkersInState> StatesOf(const std::vector<struct Member>& members);
 
 }  // namespace strobe
