@@ -1,4 +1,6 @@
-"""One capture: waits for its instant, drives a recorder, tells the client, and leaves no file unless the client was told of it."""
+"""One capture: waits for its instant, drives a recorder, tells the client, and leaves no file
+unless the client was told of it.
+"""
 
 import errno
 import time
@@ -12,7 +14,8 @@ from .steps import steps_of
 from .switch_interval import short_switch_interval
 
 _SPIN_FREE_NS = 3 * 10**6  # poll() counts in milliseconds, so the last ones are slept exactly.
-_YIELD_NS = 290 * 10**9  # Both waits together are shorter than the program's: _LONGEST_WAIT_S in turn.py.
+# Both waits together are shorter than the program's: _LONGEST_WAIT_S in turn.py.
+_YIELD_NS = 290 * 10**9
 _SECONDS_BETWEEN_READINGS = 0.1
 _HOLD_NS = 600 * 10**9  # After its window, a holder may take this long to collect.
 
@@ -20,14 +23,23 @@ _sleep = original("time", "sleep")
 
 
 class Exiting(Exception):
-    """The program is ending. A recording is left running, because stopping it takes time that the program should not wait for."""
+    """The program is ending.
+
+    A recording is left running, because stopping it takes time that the program should not wait
+    for.
+    """
 
 
 class Capture:
     """`service` is the FrameworkService in whose thread it runs."""
 
     def __init__(self, request, recorder, connection, service):
-        self.request, self.recorder, self.connection, self.service = request, recorder, connection, service
+        self.request, self.recorder, self.connection, self.service = (
+            request,
+            recorder,
+            connection,
+            service,
+        )
         self.told = False  # Whether the program's demand for its profiler has been noticed.
         self.disturbed = None  # The framework that would lose its devices.
         self.early = None  # Why the recording ends before its time: stop, cancel or demand.
@@ -39,12 +51,21 @@ class Capture:
             message = self.recorder.busy()
             self.disturbed = self.service.would_disturb()
             if self.disturbed is not None:
-                raise Refused("Busy", f"{self.disturbed} records the devices of this process, and this profiler would take them over")
+                raise Refused(
+                    "Busy",
+                    f"{self.disturbed} records the devices of this process, and this profiler "
+                    "would take them over",
+                )
             if message is not None or not self.recorder.turn.take(self.service.channel.wake):
                 raise Refused("Busy", message or "the program profiles itself")
             try:
                 self.recorder.make_safe()
-                self._hold() if self.request.op == "hold" else self._record_steps() if self.request.step else self._record()
+                if self.request.op == "hold":
+                    self._hold()
+                elif self.request.step:
+                    self._record_steps()
+                else:
+                    self._record()
             except Exiting:
                 raise
             except Exception:
@@ -53,25 +74,40 @@ class Capture:
             finally:
                 self.recorder.turn.release()
         except Refused as refused:
-            self.connection.refuse(refused.outcome, refused.message, **({"aside": True} if self._is_aside(refused.outcome) else {}))
+            self.connection.refuse(
+                refused.outcome,
+                refused.message,
+                **({"aside": True} if self._is_aside(refused.outcome) else {}),
+            )
         except Exiting:
             raise
         except Exception as error:
-            self.connection.say(state="failed", outcome="ProfilerStartFailed", message=f"{type(error).__name__}: {error}"[:500])
+            self.connection.say(
+                state="failed",
+                outcome="ProfilerStartFailed",
+                message=f"{type(error).__name__}: {error}"[:500],
+            )
         finally:
             self.connection.close()
 
     def _is_aside(self, outcome):
-        """Whether another framework of the process has what the client asked for, so that nothing is missing without this one."""
+        """Whether another framework of the process has what the client asked for, so that nothing
+        is missing without this one.
+        """
         if self.request.host == 0 and not self.service.leads():
             return True
-        return (outcome == "VersionMismatch" or self.disturbed is not None) and self.service.is_aside()
+        return (
+            outcome == "VersionMismatch" or self.disturbed is not None
+        ) and self.service.is_aside()
 
     def _fail(self, outcome, message):
         self.connection.say(state="failed", outcome=outcome, message=message[:500])
 
     def _wait(self, until_ns, clock_ns=time.time_ns):
-        """Waits until an instant, or until something ends the capture early, which becomes `early`. Sleeps without the interpreter's lock."""
+        """Waits until an instant, or until something ends the capture early, which becomes `early`.
+
+        Sleeps without the interpreter's lock.
+        """
         while self.early is None:
             left = until_ns - clock_ns()
             if left <= _SPIN_FREE_NS:
@@ -83,7 +119,10 @@ class Capture:
     def _what_happens(self, seconds):
         """Waits for at most some seconds; returns what ends the capture, or None."""
         seconds = min(seconds, self._tell_memory())
-        spoke = b"\n" in self.connection.buffer or self.service.channel.wait(seconds, self.connection) is not None
+        spoke = (
+            b"\n" in self.connection.buffer
+            or self.service.channel.wait(seconds, self.connection) is not None
+        )
         if self.service.exiting:
             raise Exiting
         if self.recorder.turn.demanded and not self.told:
@@ -103,7 +142,10 @@ class Capture:
             return "cancel"
 
     def _tell_memory(self):
-        """Tells the sidecar, if it asked, how close the container is to its memory limit. Returns the seconds until the next time."""
+        """Tells the sidecar, if it asked, how close the container is to its memory limit.
+
+        Returns the seconds until the next time.
+        """
         use = self.memory.closest() if self.memory is not None else None
         if use is None:  # Without a limit there is nothing to tell.
             self.memory = None
@@ -112,25 +154,46 @@ class Capture:
         return _SECONDS_BETWEEN_READINGS
 
     def _hold(self):
-        """The sidecar records through the framework's server. This process only says when the program wants its profiler back."""
+        """The sidecar records through the framework's server.
+
+        This process only says when the program wants its profiler back.
+        """
         request = self.request
-        # The sidecar asks for NVIDIA's devices only if make_safe() has done what they need. It does nothing for a program that uses none, which may begin to
-        # use them before the server's session ends.
-        ready = {"safe": True} if self.recorder.uses_devices() else {"safe": False, "message": "it used none when the recording was prepared"}
+        # The sidecar asks for NVIDIA's devices only if make_safe() has done what they need. It does
+        # nothing for a program that uses none, which may begin to use them before the server's
+        # session ends.
+        ready = (
+            {"safe": True}
+            if self.recorder.uses_devices()
+            else {"safe": False, "message": "it used none when the recording was prepared"}
+        )
         leads = self.service.leads()
         note = {"note": self.recorder.stays} if leads and self.recorder.stays else {}
         if not self.connection.say(state="held", leads=leads, **ready, **note, **ranks()):
             return
-        self._wait(time.monotonic_ns() + max(request.start_ns - time.time_ns(), 0) + request.duration_ns + _HOLD_NS, time.monotonic_ns)
+        self._wait(
+            time.monotonic_ns()
+            + max(request.start_ns - time.time_ns(), 0)
+            + request.duration_ns
+            + _HOLD_NS,
+            time.monotonic_ns,
+        )
         if self.early == "demand":
-            self.connection.say(state="yield", outcome="Truncated", message="the program started a profiler session of its own")
+            self.connection.say(
+                state="yield",
+                outcome="Truncated",
+                message="the program started a profiler session of its own",
+            )
             self.early = None
-            self._wait(time.monotonic_ns() + _YIELD_NS, time.monotonic_ns)  # The client releases when the server's session has ended.
+            # The client releases when the server's session has ended.
+            self._wait(time.monotonic_ns() + _YIELD_NS, time.monotonic_ns)
         if self.early != "release":
             self._await_free()
 
     def _await_free(self):
-        """Waits until the server has collected, after the client is gone or gave up: the program's own profiler cannot start before."""
+        """Waits until the server has collected, after the client is gone or gave up: the program's
+        own profiler cannot start before.
+        """
         until = time.monotonic() + _YIELD_NS / 1e9
         while not self.recorder.is_free() and time.monotonic() < until:
             _sleep(0.02)
@@ -146,7 +209,8 @@ class Capture:
         self._wait(start_ns - recorder.wake_ahead_ns - 10 * _SPIN_FREE_NS)
         if self.early is not None:
             return self._end_before_start()
-        # By the monotonic clock: a wall clock that is set back would lengthen the recording by as much.
+        # By the monotonic clock: a wall clock that is set back would lengthen the recording by as
+        # much.
         ends_ns = start_ns + request.duration_ns + time.monotonic_ns() - time.time_ns()
         self._start(start_ns)
         self._say_recording()
@@ -156,7 +220,15 @@ class Capture:
     def _prepare(self, start_ns):
         leads = self.service.leads()
         self.recorder.prepare(self.request if leads else alone_on_host(self.request), start_ns)
-        notes = [note for note in (self.recorder.note, self.recorder.stays, None if leads else why_alone_on_host(self.request)) if note]
+        notes = [
+            note
+            for note in (
+                self.recorder.note,
+                self.recorder.stays,
+                None if leads else why_alone_on_host(self.request),
+            )
+            if note
+        ]
         note = {"note": "; ".join(notes)} if notes else {}
         if not self.connection.say(state="prepared", **ranks(), **note):
             self.early = "cancel"
@@ -166,7 +238,9 @@ class Capture:
             self.early = "cancel"
 
     def _record_steps(self):
-        """The program's thread starts the recording where it begins the first step, and says where it ends the last one."""
+        """The program's thread starts the recording where it begins the first step, and says where
+        it ends the last one.
+        """
         step = self.request.step
         self._prepare(time.time_ns())
         steps = steps_of(self.request.framework)
@@ -187,7 +261,11 @@ class Capture:
             return self._end_before_start()
         self.recorder.discard()
         at = steps.last(step.loop)
-        self._fail("LateStart", f"step {step.first} of {step.loop} did not begin in time; the process is at {'no step' if at is None else f'step {at}'}")
+        self._fail(
+            "LateStart",
+            f"step {step.first} of {step.loop} did not begin in time; the process is at "
+            f"{'no step' if at is None else f'step {at}'}",
+        )
 
     def _wait_for(self, happened, until_ns):
         while self.early is None and not happened():
@@ -206,7 +284,10 @@ class Capture:
     def _end_before_start(self):
         self.recorder.discard()
         if self.early == "demand":
-            self._fail("Busy", "the program started a profiler session of its own before the recording began")
+            self._fail(
+                "Busy",
+                "the program started a profiler session of its own before the recording began",
+            )
         elif self.early == "stop":
             self._fail("Cancelled", "ended before the recording began")
 
@@ -214,7 +295,9 @@ class Capture:
         recorder, early = self.recorder, self.early
         recorder.stop()
         recorder.turn.release()  # The program need not wait until the trace is saved.
-        if early == "cancel" or not self.connection.say(state="stopped", stopped_ns=recorder.stopped_ns, stop_took_ns=recorder.stop_took_ns):
+        if early == "cancel" or not self.connection.say(
+            state="stopped", stopped_ns=recorder.stopped_ns, stop_took_ns=recorder.stop_took_ns
+        ):
             return recorder.discard()
         if self.service.exiting:
             raise Exiting
@@ -226,27 +309,55 @@ class Capture:
         except OSError as error:
             if self.service.exiting:  # The program did not wait, and has removed the files.
                 raise Exiting from None
-            return self._fail("SpoolFull" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "ProfilerStartFailed", str(error))
+            return self._fail(
+                "SpoolFull"
+                if error.errno in (errno.ENOSPC, errno.EDQUOT)
+                else "ProfilerStartFailed",
+                str(error),
+            )
         finally:
             recorder.discard()
-        told = {"outcome": "Truncated", "message": "the program started a profiler session of its own"} if early == "demand" else {}
-        if not self.connection.say(state="done", file=name, format=recorder.format, bytes=size, started_ns=recorder.started_ns,
-                                   stopped_ns=recorder.stopped_ns, **recorder.details(), **told):
+        told = (
+            {"outcome": "Truncated", "message": "the program started a profiler session of its own"}
+            if early == "demand"
+            else {}
+        )
+        if not self.connection.say(
+            state="done",
+            file=name,
+            format=recorder.format,
+            bytes=size,
+            started_ns=recorder.started_ns,
+            stopped_ns=recorder.stopped_ns,
+            **recorder.details(),
+            **told,
+        ):
             self.service.directory.remove(name)
 
     def _save(self, name):
-        """Writes the trace under a hidden name, and gives it its own when it is complete. Returns its size."""
+        """Writes the trace under a hidden name, and gives it its own when it is complete.
+
+        Returns its size.
+        """
         directory, hidden = self.service.directory, f".{name}.new"
         partial = hidden + ".tmp"  # Kineto writes its file under this name.
         try:
             for made in (hidden, partial):
                 directory.owns(made)
             self.recorder.save(directory, hidden)
-            if directory.has(partial):  # On a full volume, Kineto leaves it there and raises nothing.
-                raise Refused("SpoolFull", "the trace could not be written: the shared volume is full; enlarge it (strobe.dev/agent-memory)")
+            # On a full volume, Kineto leaves it there and raises nothing.
+            if directory.has(partial):
+                raise Refused(
+                    "SpoolFull",
+                    "the trace could not be written: the shared volume is full; enlarge it "
+                    "(strobe.dev/agent-memory)",
+                )
             size = directory.size(hidden)
             if size > self.request.max_bytes:
-                raise Refused("Truncated", f"the trace has {size} bytes, more than the allowed {self.request.max_bytes}")
+                raise Refused(
+                    "Truncated",
+                    f"the trace has {size} bytes, more than the allowed {self.request.max_bytes}",
+                )
             directory.keep(hidden, name)
             return size
         finally:

@@ -1,4 +1,7 @@
-"""The session socket: a Unix stream socket beside the announcement. Clients are not trusted; lines, time and connections are bounded."""
+"""The session socket: a Unix stream socket beside the announcement.
+
+Clients are not trusted; lines, time and connections are bounded.
+"""
 
 import errno
 import os
@@ -13,7 +16,11 @@ from .request import MAX_LINE, line_of
 _MAX_PENDING = 8
 _SECONDS_TO_ASK = 5.0
 
-_poll, _socket, _sleep = original("select", "poll"), original("socket", "socket"), original("time", "sleep")
+_poll, _socket, _sleep = (
+    original("select", "poll"),
+    original("socket", "socket"),
+    original("time", "sleep"),
+)
 
 
 class Connection:
@@ -26,7 +33,9 @@ class Connection:
         self.closed = False
 
     def read(self):
-        """Returns the next line; None if it is not complete yet, or if the client is gone (`closed`)."""
+        """Returns the next line; None if it is not complete yet, or if the client is gone
+        (`closed`).
+        """
         try:
             data = self.sock.recv(MAX_LINE + 1 - len(self.buffer))
             self.closed = not data
@@ -48,7 +57,9 @@ class Connection:
         """Sends a line. False if the client is gone, or does not read."""
         try:
             data = line_of(**fields)
-            self.closed = self.closed or not self._opened.is_ours() or self.sock.send(data) != len(data)
+            self.closed = (
+                self.closed or not self._opened.is_ours() or self.sock.send(data) != len(data)
+            )
         except OSError:
             self.closed = True
         return not self.closed
@@ -58,7 +69,9 @@ class Connection:
         self.close()
 
     def close(self):
-        """Reads what the client has sent before closing: with unread bytes, the client would lose our last line (ECONNRESET)."""
+        """Reads what the client has sent before closing: with unread bytes, the client would lose
+        our last line (ECONNRESET).
+        """
         self.closed = True
         try:
             if self._opened.is_ours():
@@ -70,7 +83,9 @@ class Connection:
         self.drop()
 
     def drop(self):
-        """Closes it, unless the program has closed all descriptors: another file may have the number by now."""
+        """Closes it, unless the program has closed all descriptors: another file may have the
+        number by now.
+        """
         self.closed = True
         self._opened.close()
         self.sock.detach()
@@ -82,14 +97,17 @@ class Channel:
     def __init__(self, directory, name):
         self.pending = []
         self.active = None  # The connection of the capture that runs, if one does.
-        self._wake_reader, self._wake_writer = (Descriptor(fd) for fd in os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK))
+        self._wake_reader, self._wake_writer = (
+            Descriptor(fd) for fd in os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        )
         self.listener = _socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listens = Descriptor(self.listener.fileno())
         self.listener.setblocking(False)
         directory.remove(name)
         self.listener.bind(directory.through_fd(name))
         directory.owns(name)
-        os.chmod(name, 0o666, dir_fd=directory.fd)  # Like ring files: the sidecar usually runs as another user of the pod.
+        # Like ring files: the sidecar usually runs as another user of the pod.
+        os.chmod(name, 0o666, dir_fd=directory.fd)
         self.listener.listen(64)
 
     def wake(self):
@@ -101,15 +119,24 @@ class Channel:
             pass  # The pipe is full, so wait() ends anyway.
 
     def wait(self, seconds, active=None):
-        """Waits for at most `seconds` (None: for ever) until a client does something. Returns (connection, line) when a client has asked, else None.
+        """Waits for at most `seconds` (None: for ever) until a client does something.
 
-        `active` is the connection of the capture that runs, if one does. Then other clients are refused, and only that connection is watched: the
-        method returns (active, None) when its client has sent something or has closed. Raises OSError if the program has closed our descriptors.
+        Returns (connection, line) when a client has asked, else None.
+
+        `active` is the connection of the capture that runs, if one does. Then other clients are
+        refused, and only that connection is watched: the method returns (active, None) when its
+        client has sent something or has closed. Raises OSError if the program has closed our
+        descriptors.
         """
         self._must_be_open()
         poll = _poll()
         watched = {self.listener.fileno(): None, self._wake_reader.fd: None}
-        watched.update({connection.sock.fileno(): connection for connection in ([active] if active else self.pending)})
+        watched.update(
+            {
+                connection.sock.fileno(): connection
+                for connection in ([active] if active else self.pending)
+            }
+        )
         for fd in watched:
             poll.register(fd, select.POLLIN)
         if self.pending and not active:
@@ -132,11 +159,14 @@ class Channel:
 
     def _must_be_open(self):
         if not (self._wake_reader.is_ours() and self._listens.is_ours()):
-            self.close()  # At the end of the interpreter, the sockets would close what has their numbers by then.
+            # At the end of the interpreter, the sockets would close what has their numbers by then.
+            self.close()
             raise OSError(errno.EBADF, "the program has closed the descriptors of the service")
 
     def refuse_others(self):
-        """Refuses the clients that are connected but have not asked yet, because a capture begins and a process takes one at a time."""
+        """Refuses the clients that are connected but have not asked yet, because a capture begins
+        and a process takes one at a time.
+        """
         for connection in self.pending:
             connection.refuse("Busy", "another capture records this process")
         self.pending.clear()
@@ -150,9 +180,11 @@ class Channel:
 
     def _accept(self, active):
         try:
-            fd, _ = self.listener._accept()  # accept() would make a socket of the class that gevent has put there.
+            # accept() would make a socket of the class that gevent has put there.
+            fd, _ = self.listener._accept()
         except OSError:
-            _sleep(0.05)  # No descriptors are left. The client still waits, so poll() would return at once.
+            # No descriptors are left. The client still waits, so poll() would return at once.
+            _sleep(0.05)
             return
         connection = Connection(_socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=fd))
         if active:

@@ -1,4 +1,6 @@
-"""Descriptors that the program may close: one that becomes a daemon closes all, and then opens files of its own under the same numbers."""
+"""Descriptors that the program may close: one that becomes a daemon closes all, and then opens
+files of its own under the same numbers.
+"""
 
 import os
 

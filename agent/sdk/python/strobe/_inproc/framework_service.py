@@ -1,4 +1,7 @@
-"""Serves the session socket of one framework: one capture at a time. A process with several frameworks has one of these for each."""
+"""Serves the session socket of one framework: one capture at a time.
+
+A process with several frameworks has one of these for each.
+"""
 
 from .capture import Capture, Exiting
 from .channel import Channel
@@ -7,7 +10,11 @@ from .steps import steps_of
 
 
 class FrameworkService:
-    """Used by one thread, except end(). `stem` begins the names of its files; `rivals` are all services of the process, including this one."""
+    """Used by one thread, except end().
+
+    `stem` begins the names of its files; `rivals` are all services of the process, including this
+    one.
+    """
 
     def __init__(self, directory, stem, rivals):
         self.directory, self.stem, self.rivals = directory, stem, rivals
@@ -20,25 +27,40 @@ class FrameworkService:
         self.framework, self.recorder = framework, recorder
 
     def leads(self):
-        """Whether this framework records what only one profiler of a process can: devices (CUPTI) and calls of Python functions.
+        """Whether this framework records what only one profiler of a process can: devices (CUPTI)
+        and calls of Python functions.
 
         CUPTI reports to one profiler all work on devices, whichever framework started it.
         """
         return self._leader() is self
 
     def would_disturb(self):
-        """The framework that would lose its devices to this one's profiler, or None. The profiler takes devices even if it records none."""
+        """The framework that would lose its devices to this one's profiler, or None.
+
+        The profiler takes devices even if it records none.
+        """
         leader = self._leader()
-        takes = leader is not self and self.recorder.takes_devices and leader.recorder.uses_devices()
+        takes = (
+            leader is not self and self.recorder.takes_devices and leader.recorder.uses_devices()
+        )
         return leader.framework if takes else None
 
     def is_aside(self):
-        """Whether the program seems to train with another framework: this one is imported, and never told a step."""
+        """Whether the program seems to train with another framework: this one is imported, and
+        never told a step.
+        """
         return len(self.rivals) > 1 and not self._tells_steps()
 
     def _leader(self):
         usable = [service for service in list(self.rivals) if service.recorder is not None]
-        return min(usable, key=lambda service: (not service.recorder.uses_devices(), not service._tells_steps(), service.recorder.place))
+        return min(
+            usable,
+            key=lambda service: (
+                not service.recorder.uses_devices(),
+                not service._tells_steps(),
+                service.recorder.place,
+            ),
+        )
 
     def _tells_steps(self):
         return bool(steps_of(self.framework).loops)
@@ -54,7 +76,10 @@ class FrameworkService:
             self.directory.remove(self.socket_name)
 
     def serve(self, seconds):
-        """Serves at most one client, and waits for it for at most `seconds`. Raises Exiting if the program ends meanwhile."""
+        """Serves at most one client, and waits for it for at most `seconds`.
+
+        Raises Exiting if the program ends meanwhile.
+        """
         asked = self.channel.wait(seconds)
         if asked is None or self.exiting:
             return

@@ -26,9 +26,14 @@ class JaxRecorder(Recorder):
         super().__init__(directory)
         self.profiler = profiler_of("jax")
         self.data = None
-        self.version = getattr(sys.modules.get("jaxlib"), "__version__", sys.modules["jax"].__version__)
+        self.version = getattr(
+            sys.modules.get("jaxlib"), "__version__", sys.modules["jax"].__version__
+        )
         if release(self.version) < (0, 8, 2):
-            self.note = "jaxlib before 0.8.2 holds the interpreter while a recording stops: training pauses for up to several seconds"
+            self.note = (
+                "jaxlib before 0.8.2 holds the interpreter while a recording stops: training "
+                "pauses for up to several seconds"
+            )
         self.make_session = original_of(self.profiler.ProfilerSession)
         intercept(self.profiler, "ProfilerSession", self._program_begins)
         # jax.profiler's state says whether the program's session is still there.
@@ -40,7 +45,11 @@ class JaxRecorder(Recorder):
 
     def busy(self):
         state = getattr(sys.modules.get("jax._src.profiler"), "_profile_state", None)
-        return "the program profiles itself (jax.profiler)" if getattr(state, "profile_session", None) is not None else None
+        return (
+            "the program profiles itself (jax.profiler)"
+            if getattr(state, "profile_session", None) is not None
+            else None
+        )
 
     def is_free(self):
         options = self.profiler.ProfileOptions()
@@ -53,7 +62,10 @@ class JaxRecorder(Recorder):
 
     def uses_devices(self):
         try:
-            return any(name not in ("cpu", "interpreter") for name in list(sys.modules["jax._src.xla_bridge"]._backends))
+            return any(
+                name not in ("cpu", "interpreter")
+                for name in list(sys.modules["jax._src.xla_bridge"]._backends)
+            )
         except (AttributeError, KeyError, TypeError):
             return False
 
@@ -64,14 +76,20 @@ class JaxRecorder(Recorder):
 
     def prepare(self, request, start_ns):
         if self.note is not None and not request.may_stall:
-            raise Refused("VersionMismatch", f"jaxlib {self.version} would pause training for up to several seconds at the end of a recording; jaxlib 0.8.2 does "
-                          "not; strobe.dev/allow-stalls: \"true\" on the pod (--allow-stalls of the sidecar) records it anyway")
+            raise Refused(
+                "VersionMismatch",
+                f"jaxlib {self.version} would pause training for up to several seconds at the end "
+                "of a recording; jaxlib 0.8.2 does "
+                'not; strobe.dev/allow-stalls: "true" on the pod (--allow-stalls of the sidecar) '
+                "records it anyway",
+            )
         self.options = self.profiler.ProfileOptions()
         self.options.host_tracer_level = request.host
         self.options.python_tracer_level = request.python
 
     def start(self, start_ns):
-        # The session sleeps until start_ns with the interpreter's lock held. Not if the clock was set back: the sleep would be long.
+        # The session sleeps until start_ns with the interpreter's lock held. Not if the clock was
+        # set back: the sleep would be long.
         if 0 < start_ns - time.time_ns() <= 2 * self.wake_ahead_ns:
             self.options.start_timestamp_ns = start_ns
         self.session = self.make_session(self.options)

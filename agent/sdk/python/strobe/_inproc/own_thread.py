@@ -1,8 +1,9 @@
 """Threads of ours beside those of the program, and the locks by which the two meet.
 
-They are not in the lists of `threading`, because programs wait at their end for all threads in them. Under gevent they are threads all the same:
-its replacements would run our code in the program's thread, where a capture would stop everything else. Its locks would make our threads wait in
-event loops of their own, so that each lock that such a thread takes is one of `new_lock`.
+They are not in the lists of `threading`, because programs wait at their end for all threads in
+them. Under gevent they are threads all the same: its replacements would run our code in the
+program's thread, where a capture would stop everything else. Its locks would make our threads wait
+in event loops of their own, so that each lock that such a thread takes is one of `new_lock`.
 """
 
 import ctypes
@@ -27,7 +28,8 @@ thread_id = original("_thread", "get_ident")  # gevent's tells the greenlet.
 class OwnThread:
     """Runs a function, and gives an error of it to `tell`.
 
-    The thread blocks all signals except those of a fault of its own. Otherwise it could get a signal that the program blocks in order to wait for it.
+    The thread blocks all signals except those of a fault of its own. Otherwise it could get a
+    signal that the program blocks in order to wait for it.
     """
 
     def __init__(self, run, name, tell):
@@ -35,7 +37,15 @@ class OwnThread:
         self._ended = new_lock()
 
     def start(self):
-        faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGSYS}
+        faults = {
+            signal.SIGSEGV,
+            signal.SIGBUS,
+            signal.SIGFPE,
+            signal.SIGILL,
+            signal.SIGTRAP,
+            signal.SIGABRT,
+            signal.SIGSYS,
+        }
         self._ended.acquire()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
         try:

@@ -1,4 +1,4 @@
-"""What a process tells about itself: its identity, its ranks, and what shows that it is no worker."""
+"""What a process tells about itself: its identity and ranks, and whether it is a worker."""
 
 import os
 import re
@@ -9,8 +9,13 @@ _LOCAL_RANK = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 _LOCAL_WORLD_SIZE = ("LOCAL_WORLD_SIZE", "LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
 _WORLD_SIZE = ("WORLD_SIZE", "JAX_NUM_PROCESSES", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "colossalai")
-_LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner",
-                     "deepspeed.launcher.launch")
+_LAUNCHER_MODULES = (
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "accelerate.commands.launch",
+    "deepspeed.launcher.runner",
+    "deepspeed.launcher.launch",
+)
 MAX_TEXT = 256
 # Names that `multiprocessing` gives by itself.
 _DEFAULT_NAME = re.compile(r"(Spawn|Fork|ForkServer)?Process-[0-9:]+")
@@ -25,7 +30,10 @@ def began():
 
 
 def stem():
-    """The beginning of the names of this process's files. The container's name comes first, as in the names of ring files."""
+    """The beginning of the names of this process's files.
+
+    The container's name comes first, as in the names of ring files.
+    """
     container = os.environ.get("STROBE_CONTAINER", "")
     mark = f"{container}@" if re.fullmatch(r"[a-z0-9-]{1,63}", container) else ""
     return f"{mark}{os.getpid()}-{began()}"
@@ -41,7 +49,10 @@ def number_of(names):
 
 
 def ranks():
-    """Rank, local rank and number of processes. What the frameworks themselves know takes precedence over the environment."""
+    """Rank, local rank and number of processes.
+
+    What the frameworks themselves know takes precedence over the environment.
+    """
     rank, local_rank, world_size = number_of(_RANK), number_of(_LOCAL_RANK), number_of(_WORLD_SIZE)
     joined = False
     try:
@@ -52,7 +63,11 @@ def ranks():
         pass
     try:
         distributed = sys.modules["torch.distributed"]
-        if distributed.is_available() and distributed.is_initialized() and (_inherited is None or _default_group() is not _inherited):
+        if (
+            distributed.is_available()
+            and distributed.is_initialized()
+            and (_inherited is None or _default_group() is not _inherited)
+        ):
             rank, world_size, joined = distributed.get_rank(), distributed.get_world_size(), True
     except Exception:
         pass
@@ -95,7 +110,9 @@ def _program_of(command):
 
 
 def is_launcher(command):
-    """Whether this trains nothing: torchrun, accelerate and deepspeed, which start workers, and helpers that PyTorch and Python start."""
+    """Whether this trains nothing: torchrun, accelerate and deepspeed, which start workers, and
+    helpers that PyTorch and Python start.
+    """
     kind, what = _program_of(command)
     if kind == "" and "/torch/_inductor/compile_worker/" in what:
         return True
@@ -109,7 +126,11 @@ def is_launcher(command):
 
 
 def multiprocessing_child():
-    """None in a program's first process. In a child of `multiprocessing`, its name and whether it is a daemon, as DataLoader's workers are."""
+    """None in a program's first process.
+
+    In a child of `multiprocessing`, its name and whether it is a daemon, as DataLoader's workers
+    are.
+    """
     process = getattr(sys.modules.get("multiprocessing.process"), "_current_process", None)
     if process is None or type(process).__name__ == "_MainProcess":
         return None
@@ -117,25 +138,47 @@ def multiprocessing_child():
 
 
 def is_starting_child():
-    """Whether this is a child of `multiprocessing` (spawn, forkserver) that does not know yet which process it is."""
+    """Whether this is a child of `multiprocessing` (spawn, forkserver) that does not know yet which
+    process it is.
+    """
     process = getattr(sys.modules.get("multiprocessing.process"), "_current_process", None)
     return process is not None and hasattr(process, "_inheriting")
 
 
 def title(command):
-    """The name that the process has given itself in place of its command, as setproctitle does, or that `multiprocessing` was told for it; else None."""
-    first, started = command[0] if command else "", getattr(sys, "orig_argv", [])[:1]  # Since Python 3.10.
-    replaced = bool(started and started[0]) and first != os.fsencode(started[0]).decode(errors="replace")
+    """The name that the process has given itself in place of its command, as setproctitle does, or
+    that `multiprocessing` was told for it; else None.
+    """
+    # Since Python 3.10.
+    first, started = command[0] if command else "", getattr(sys, "orig_argv", [])[:1]
+    replaced = bool(started and started[0]) and first != os.fsencode(started[0]).decode(
+        errors="replace"
+    )
     if "::" in first or first and replaced and "/" not in first:
         return first[:MAX_TEXT]
     child = multiprocessing_child()
-    return child["name"] if child is not None and not _DEFAULT_NAME.fullmatch(child["name"]) else None
+    return (
+        child["name"] if child is not None and not _DEFAULT_NAME.fullmatch(child["name"]) else None
+    )
 
 
 def description():
     command = command_line()
-    program = sys.argv[0] if getattr(sys, "argv", None) and sys.argv[0] not in ("", "-m", "-c") else (command[0] if command else "")
+    program = (
+        sys.argv[0]
+        if getattr(sys, "argv", None) and sys.argv[0] not in ("", "-m", "-c")
+        else (command[0] if command else "")
+    )
     run = os.environ.get("TORCHELASTIC_RUN_ID")
-    return {"pid": os.getpid(), "began": began(), "parent_pid": os.getppid(), **ranks(),
-            "local_world_size": number_of(_LOCAL_WORLD_SIZE), "program": program[:MAX_TEXT], "title": title(command),
-            "is_launcher": is_launcher(command), "multiprocessing": multiprocessing_child(), "elastic_run": run[:MAX_TEXT] if run else None}
+    return {
+        "pid": os.getpid(),
+        "began": began(),
+        "parent_pid": os.getppid(),
+        **ranks(),
+        "local_world_size": number_of(_LOCAL_WORLD_SIZE),
+        "program": program[:MAX_TEXT],
+        "title": title(command),
+        "is_launcher": is_launcher(command),
+        "multiprocessing": multiprocessing_child(),
+        "elastic_run": run[:MAX_TEXT] if run else None,
+    }

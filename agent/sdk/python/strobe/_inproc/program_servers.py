@@ -1,7 +1,9 @@
-"""Profiler servers that the program opens itself: jax.profiler.start_server, tf.profiler.experimental.server.start.
+"""Profiler servers that the program opens itself: jax.profiler.start_server,
+tf.profiler.experimental.server.start.
 
-Where the program listens is announced, so that the sidecar knows whose server it finds. With STROBE_CLOSE_PROFILER_PORT, a list of ports, servers
-on these ports and all that are opened from now on are closed to other machines.
+Where the program listens is announced, so that the sidecar knows whose server it finds. With
+STROBE_CLOSE_PROFILER_PORT, a list of ports, servers on these ports and all that are opened from now
+on are closed to other machines.
 """
 
 import functools
@@ -14,7 +16,8 @@ from .recorder import original_of
 from .sockets import close_to_others, listening
 
 _MAX_PORTS = 64
-# A server may be half open when its framework becomes usable: the program begins to open it before we see the framework.
+# A server may be half open when its framework becomes usable: the program begins to open it before
+# we see the framework.
 _SECONDS_OF_BEGINNING = 5.0
 
 
@@ -23,7 +26,9 @@ class ProgramServers:
         self.wake = wake  # Makes the service call look().
         self.listens = self.closed = ()  # Sorted ports.
         wish = os.environ.get("STROBE_CLOSE_PROFILER_PORT", "")
-        self.to_close = {int(port) for port in wish.split(",") if port.strip().isdigit()} if wish else None
+        self.to_close = (
+            {int(port) for port in wish.split(",") if port.strip().isdigit()} if wish else None
+        )
         self._refused = set()  # Inodes of sockets that cannot be closed, which is told once.
         self._until = 0.0
         self._due = False
@@ -51,7 +56,10 @@ class ProgramServers:
         return time.monotonic() < self._until
 
     def look(self):
-        """Finds what the program opened, and closes what should be closed. Returns whether `listens` or `closed` changed."""
+        """Finds what the program opened, and closes what should be closed.
+
+        Returns whether `listens` or `closed` changed.
+        """
         if not self._due and not self.begins():
             return False
         self._due = False
@@ -69,11 +77,18 @@ class ProgramServers:
             return None
 
     def _opened(self, before, port):
-        """Runs in the program's thread, so that the program does not go on with a server that is open to other machines."""
+        """Runs in the program's thread, so that the program does not go on with a server that is
+        open to other machines.
+        """
         try:
             if before is not None:
-                made = {inode: at for inode, at in listening().items() if inode not in before and (at == port or not port)}
-                if len(set(made.values())) == 1:  # Otherwise another thread has opened a socket at the same time.
+                made = {
+                    inode: at
+                    for inode, at in listening().items()
+                    if inode not in before and (at == port or not port)
+                }
+                # Otherwise another thread has opened a socket at the same time.
+                if len(set(made.values())) == 1:
                     self._close(made)
             self._due = True
             self.wake()
@@ -86,4 +101,9 @@ class ProgramServers:
             self.closed = tuple(sorted({*self.closed, *sockets.values()}))
         elif sockets:
             self._refused |= set(sockets)
-            tell(OSError(f"the profiler server on port {min(sockets.values())} stays open to other machines: SO_BINDTODEVICE is refused"))
+            tell(
+                OSError(
+                    f"the profiler server on port {min(sockets.values())} stays open to other "
+                    "machines: SO_BINDTODEVICE is refused"
+                )
+            )

@@ -37,8 +37,12 @@ class Recorder:
     note = None  # For the client: what a capture costs a trainer with this version.
     stays = None  # For the client: what a recording leaves in the program.
     wake_ahead_ns = 0  # start() is called this much ahead of the instant.
-    takes_devices = False  # Its profiler keeps devices from others in the process (CUPTI has one subscriber), even if it records none.
-    place = 0  # If several frameworks of a process use devices, or none does, the one with the lowest place records them.
+    # Its profiler keeps devices from others in the process (CUPTI has one subscriber), even if it
+    # records none.
+    takes_devices = False
+    # If several frameworks of a process use devices, or none does, the one with the lowest place
+    # records them.
+    place = 0
 
     def __init__(self, directory):
         self.directory = directory  # Where the process is announced.
@@ -60,10 +64,15 @@ class Recorder:
         return False
 
     def make_safe(self):
-        """Does what must be done before a session of the framework's profiler, by whichever channel, so that its end does not harm the program. May raise Refused."""
+        """Does what must be done before a session of the framework's profiler, by whichever
+        channel, so that its end does not harm the program. May raise Refused.
+        """
 
     def prepare_ahead_ns(self):
-        """How long before the instant prepare() is called. What is prepared costs the program something."""
+        """How long before the instant prepare() is called.
+
+        What is prepared costs the program something.
+        """
         return 10**8
 
     def prepare(self, request, start_ns):
@@ -101,17 +110,26 @@ class Recorder:
         return True
 
     def after_fork(self):
-        """Called in a forked child, which has no service. Whatever is left of a session must do nothing there."""
+        """Called in a forked child, which has no service.
+
+        Whatever is left of a session must do nothing there.
+        """
         self.turn = Turn()
 
 
 def original_of(function):
-    """The framework's own function. A forked child that has a service of its own finds its parent's wrappers, which know only the parent's recorder."""
+    """The framework's own function.
+
+    A forked child that has a service of its own finds its parent's wrappers, which know only the
+    parent's recorder.
+    """
     return getattr(function, "strobe_original", function)
 
 
 def intercept(holder, name, before, failed=None):
-    """Replaces a function or class of a framework by one that calls before() first, and failed() if the call raises."""
+    """Replaces a function or class of a framework by one that calls before() first, and failed() if
+    the call raises.
+    """
     original = original_of(getattr(holder, name))
 
     def intercepted(*arguments, **options):
@@ -127,13 +145,19 @@ def intercept(holder, name, before, failed=None):
                 failed()
             raise
 
-    replaced = _class_like(original, intercepted) if isinstance(original, type) else functools.wraps(original)(intercepted)
+    replaced = (
+        _class_like(original, intercepted)
+        if isinstance(original, type)
+        else functools.wraps(original)(intercepted)
+    )
     replaced.strobe_original = original
     setattr(holder, name, replaced)
 
 
 def _class_like(original, make):
-    """Returns a class that passes as `original`, but a call of it returns make(...). Classes of extension modules cannot be changed, and some cannot be
+    """Returns a class that passes as `original`, but a call of it returns make(...).
+
+    Classes of extension modules cannot be changed, and some cannot be
     derived from."""
 
     class Like(type):
@@ -149,4 +173,8 @@ def _class_like(original, make):
         def __getattr__(cls, name):
             return getattr(original, name)
 
-    return Like(original.__name__, (), {"__doc__": original.__doc__, "__module__": original.__module__, "__slots__": ()})
+    return Like(
+        original.__name__,
+        (),
+        {"__doc__": original.__doc__, "__module__": original.__module__, "__slots__": ()},
+    )

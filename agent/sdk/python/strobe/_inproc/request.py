@@ -1,4 +1,7 @@
-"""Requests on the session socket. Whatever a client sends becomes a valid Request or a Refused with a message for it."""
+"""Requests on the session socket.
+
+Whatever a client sends becomes a valid Request or a Refused with a message for it.
+"""
 
 import json
 import time
@@ -10,8 +13,13 @@ _MAX_AHEAD_NS = _MAX_DURATION_NS = 3600 * 10**9
 _MAX_STEPS, _LAST_STEP = 10_000, 1 << 53
 _TORCH = ("shapes", "stacks", "memory", "flops", "modules")
 
-# `step` is None, or the steps to record instead of the time. `may_stall`: training may stand still while the recording stops.
-Request = namedtuple("Request", "op id framework start_ns duration_ns host device python torch max_bytes step may_stall tell_memory")
+# `step` is None, or the steps to record instead of the time. `may_stall`: training may stand still
+# while the recording stops.
+Request = namedtuple(
+    "Request",
+    "op id framework start_ns duration_ns host device python torch max_bytes step may_stall "
+    "tell_memory",
+)
 Step = namedtuple("Step", "loop first count by_ns")
 
 
@@ -48,7 +56,9 @@ def _object(fields, name):
 
 def _text(fields, name, default):
     value = fields.get(name, default)
-    if value is not default and (not isinstance(value, str) or len(value) > _MAX_ID or not value.isprintable()):
+    if value is not default and (
+        not isinstance(value, str) or len(value) > _MAX_ID or not value.isprintable()
+    ):
         raise _invalid(f"{name} must be printable text of at most {_MAX_ID} characters")
     return value
 
@@ -57,8 +67,12 @@ def _step(fields, now):
     if "step" not in fields:
         return None
     step = _object(fields, "step")
-    return Step(loop=_text(step, "loop", ""), first=_number(step, "first", 0, _LAST_STEP, None),
-                count=_number(step, "count", 1, _MAX_STEPS, None), by_ns=_number(step, "by_ns", 0, now + 3 * _MAX_AHEAD_NS, None))
+    return Step(
+        loop=_text(step, "loop", ""),
+        first=_number(step, "first", 0, _LAST_STEP, None),
+        count=_number(step, "count", 1, _MAX_STEPS, None),
+        by_ns=_number(step, "by_ns", 0, now + 3 * _MAX_AHEAD_NS, None),
+    )
 
 
 def decode(line):
@@ -73,7 +87,10 @@ def decode(line):
 
 
 def parse(line, frameworks):
-    """The request in a line. `frameworks` are those that this process has; the first is the default."""
+    """The request in a line.
+
+    `frameworks` are those that this process has; the first is the default.
+    """
     fields = decode(line)
     op = fields.get("op")
     if op not in ("capture", "hold"):
@@ -86,21 +103,36 @@ def parse(line, frameworks):
     tracers, options = _object(fields, "tracers"), _object(fields, "torch")
     wanted = frozenset(name for name in _TORCH if _flag(options, name))
     return Request(
-        op=op, id=_text(fields, "id", ""), framework=framework,
+        op=op,
+        id=_text(fields, "id", ""),
+        framework=framework,
         start_ns=_number(fields, "start_ns", 0, now + _MAX_AHEAD_NS, 0),
-        duration_ns=_number(fields, "duration_ns", 10**6 if capture else 0, _MAX_DURATION_NS, None if capture else 0),
-        host=_number(tracers, "host", 0, 3, 2), device=_number(tracers, "device", 0, 1, 1), python=_number(tracers, "python", 0, 1, 0),
-        torch=wanted, max_bytes=_number(fields, "max_bytes", 1, 1 << 62, 1 << 31),
-        step=_step(fields, now), may_stall=_flag(fields, "may_stall"), tell_memory=_flag(fields, "tell_memory"))
+        duration_ns=_number(
+            fields, "duration_ns", 10**6 if capture else 0, _MAX_DURATION_NS, None if capture else 0
+        ),
+        host=_number(tracers, "host", 0, 3, 2),
+        device=_number(tracers, "device", 0, 1, 1),
+        python=_number(tracers, "python", 0, 1, 0),
+        torch=wanted,
+        max_bytes=_number(fields, "max_bytes", 1, 1 << 62, 1 << 31),
+        step=_step(fields, now),
+        may_stall=_flag(fields, "may_stall"),
+        tell_memory=_flag(fields, "tell_memory"),
+    )
 
 
 def alone_on_host(request):
-    """The request without what only one profiler of a process can record; see FrameworkService.leads."""
+    """The request without what only one profiler of a process can record; see
+    FrameworkService.leads.
+    """
     return request._replace(device=0, python=0, torch=request.torch - {"stacks", "modules"})
 
 
 def why_alone_on_host(request):
-    """Why alone_on_host() left something out, for the client. None if that is nothing, or only devices, which the other framework records."""
+    """Why alone_on_host() left something out, for the client.
+
+    None if that is nothing, or only devices, which the other framework records.
+    """
     if request.python or {"stacks", "modules"} & request.torch:
         return "Python calls are recorded only by another framework of the process"
     return None

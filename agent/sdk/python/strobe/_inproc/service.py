@@ -1,4 +1,6 @@
-"""The service of this process: announces frameworks as they become usable, and lets each be recorded over a socket of its own."""
+"""The service of this process: announces frameworks as they become usable, and lets each be
+recorded over a socket of its own.
+"""
 
 import time
 
@@ -24,19 +26,25 @@ _SECONDS_OF_RANKS = 300.0
 
 
 class Service:
-    """Runs in one thread, which also serves the first framework. Further ones have threads of their own."""
+    """Runs in one thread, which also serves the first framework.
+
+    Further ones have threads of their own.
+    """
 
     def __init__(self, root, expected, busy):
         self.expected = expected  # Shared with bootstrap(), which adds to it.
         self.busy = busy  # A lock, held while something is loaded or opened; see _before_fork.
         self.exiting = False
         self.directory = Directory(root, stem())
-        self.services = []  # One for each framework, in the order in which they were announced. The first one is there before its framework.
+        # One for each framework, in the order in which they were announced. The first one is there
+        # before its framework.
+        self.services = []
         self.first = FrameworkService(self.directory, self.directory.stem, self.services)
         self.services.append(self.first)
         self.threads = []
         self.servers = ProgramServers(self.first.channel.wake)
-        self.told, self.written = {}, {}  # The constant part of each announcement, and what it holds, by name.
+        # The constant part of each announcement, and what it holds, by name.
+        self.told, self.written = {}, {}
         self.unwritten = False  # One of them could not be written.
         self._until_ranks = 0.0
         self._delay = _SECONDS_OF_FIRST_LOOK
@@ -53,8 +61,15 @@ class Service:
             self.directory.clear()
 
     def _is_awaiting(self):
-        """Whether something may soon change that nobody tells: programs join their job some time after they have imported their framework."""
-        return self.expected or self.unwritten or self.servers.begins() or time.monotonic() < self._until_ranks
+        """Whether something may soon change that nobody tells: programs join their job some time
+        after they have imported their framework.
+        """
+        return (
+            self.expected
+            or self.unwritten
+            or self.servers.begins()
+            or time.monotonic() < self._until_ranks
+        )
 
     def look_again(self):
         self._delay = _SECONDS_OF_FIRST_LOOK
@@ -77,17 +92,26 @@ class Service:
         self._write_changes()
 
     def _write_changes(self):
-        """Writes the announcements whose content has changed. One that cannot be written, on a full volume, is tried again later."""
+        """Writes the announcements whose content has changed.
+
+        One that cannot be written, on a full volume, is tried again later.
+        """
         try:
             self.servers.look()
         except Exception as error:
             tell(error)
         was_unwritten, self.unwritten = self.unwritten, False
         for file, told in self.told.items():
-            if told["framework"] == "torch" and told["kineto"] is None:  # A thread of Kineto's makes the socket, perhaps later.
+            # A thread of Kineto's makes the socket, perhaps later.
+            if told["framework"] == "torch" and told["kineto"] is None:
                 told["kineto"] = kineto_client()
-            content = {**description(), **told, "stepped": bool(steps_of(told["framework"]).loops),
-                       "listens": self.servers.listens, "closed": self.servers.closed}
+            content = {
+                **description(),
+                **told,
+                "stepped": bool(steps_of(told["framework"]).loops),
+                "listens": self.servers.listens,
+                "closed": self.servers.closed,
+            }
             if content == self.written.get(file):
                 continue
             try:
@@ -112,9 +136,17 @@ class Service:
         on_sign(self.look_again)
         file = f"{service.stem}.process"
         self.told[file] = {
-            "framework": name, "version": version(name), "channel": "session" if port is None else "server",
-            "address": None if port is None else f"127.0.0.1:{port}", "socket": service.socket_name, "steps": self._share_steps(service),
-            "kineto": None, "asks_kineto": kineto_is_used(), "refuses": name == "torch" and recorder.refuses, "note": recorder.note}
+            "framework": name,
+            "version": version(name),
+            "channel": "session" if port is None else "server",
+            "address": None if port is None else f"127.0.0.1:{port}",
+            "socket": service.socket_name,
+            "steps": self._share_steps(service),
+            "kineto": None,
+            "asks_kineto": kineto_is_used(),
+            "refuses": name == "torch" and recorder.refuses,
+            "note": recorder.note,
+        }
         self._until_ranks = time.monotonic() + _SECONDS_OF_RANKS
 
     @staticmethod
@@ -127,7 +159,10 @@ class Service:
             return None
 
     def _share_steps(self, service):
-        """Returns the name of the file that tells the framework's steps. None if it cannot be made: only the steps are then not told."""
+        """Returns the name of the file that tells the framework's steps.
+
+        None if it cannot be made: only the steps are then not told.
+        """
         name = f"{service.stem}.steps"
         try:
             steps_of(service.framework).share(self.directory.share(name, StepMarks.BYTES))
@@ -138,7 +173,10 @@ class Service:
             return None
 
     def _service_for(self, name, recorder):
-        """Gives a framework its service. The files of the first framework have the process's own names."""
+        """Gives a framework its service.
+
+        The files of the first framework have the process's own names.
+        """
         if self.first.framework is None:
             self.first.take(name, recorder)
             return self.first
@@ -160,7 +198,10 @@ class Service:
 
     def can_begin_in_child(self):
         """Whether a forked child may have a service of its own."""
-        return all(service.recorder is None or service.recorder.can_begin_in_child() for service in self.services)
+        return all(
+            service.recorder is None or service.recorder.can_begin_in_child()
+            for service in self.services
+        )
 
     def forget(self):
         """Called in a forked child."""

@@ -1,7 +1,7 @@
 """TCP sockets of this process that listen, and how they are closed to other machines.
 
-SO_BINDTODEVICE on a listening socket, from inside the process, needs no privilege and closes it to everybody but the loopback interface (Linux 5.7
-and newer). The pod's own address is refused too.
+SO_BINDTODEVICE on a listening socket, from inside the process, needs no privilege and closes it to
+everybody but the loopback interface (Linux 5.7 and newer). The pod's own address is refused too.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ def _call(function, *arguments):
 def _option(fd, name, size=4):
     value, length = ctypes.create_string_buffer(size), ctypes.c_uint32(size)
     _call(_libc.getsockopt, fd, socket.SOL_SOCKET, name, value, ctypes.byref(length))
-    return value.raw[:length.value]
+    return value.raw[: length.value]
 
 
 def _number(fd, name):
@@ -37,12 +37,15 @@ def _port(fd):
     address, length = ctypes.create_string_buffer(128), ctypes.c_uint32(128)
     _call(_libc.getsockname, fd, address, ctypes.byref(length))
     family, port = struct.unpack("=H2s", address.raw[:4])
-    is_tcp = family in (socket.AF_INET, socket.AF_INET6) and _number(fd, socket.SO_TYPE) == socket.SOCK_STREAM
+    is_tcp = (
+        family in (socket.AF_INET, socket.AF_INET6)
+        and _number(fd, socket.SO_TYPE) == socket.SOCK_STREAM
+    )
     return int.from_bytes(port, "big") if is_tcp else None
 
 
 def _inode(fd):
-    """"socket:[INODE]" of a descriptor of this process; None for another kind of file, or none."""
+    """ "socket:[INODE]" of a descriptor of this process; None for another kind of file, or none."""
     try:
         inode = os.readlink(f"/proc/self/fd/{fd}")
     except OSError:
@@ -51,7 +54,10 @@ def _inode(fd):
 
 
 def _sockets():
-    """Yields (inode, descriptor) of each socket of this process. The descriptor is the program's own: it may be closed at any time."""
+    """Yields (inode, descriptor) of each socket of this process.
+
+    The descriptor is the program's own: it may be closed at any time.
+    """
     for name in os.listdir("/proc/self/fd"):
         inode = _inode(name)
         if inode is not None:
@@ -59,10 +65,13 @@ def _sockets():
 
 
 def _copies(inodes):
-    """Yields (inode, descriptor) of these sockets. The descriptor is a copy, which is closed afterwards, so it cannot become that of another file.
+    """Yields (inode, descriptor) of these sockets.
 
-    While there is a copy, a socket that the program closes goes on to listen, and the program cannot bind its port again. So only sockets of
-    profiler servers are copied. No object of Python's `socket` is made of it: with a default timeout, or under gevent, that would make the
+    The descriptor is a copy, which is closed afterwards, so it cannot become that of another file.
+
+    While there is a copy, a socket that the program closes goes on to listen, and the program
+    cannot bind its port again. So only sockets of profiler servers are copied. No object of
+    Python's `socket` is made of it: with a default timeout, or under gevent, that would make the
     program's own socket non-blocking.
     """
     for inode, number in _sockets():
@@ -85,7 +94,11 @@ def listening(of_grpc=False):
     for inode, fd in _sockets():
         try:
             port = _port(fd)
-            is_found = port is not None and _number(fd, _ACCEPTCONN) and (not of_grpc or _number(fd, _REUSEPORT))
+            is_found = (
+                port is not None
+                and _number(fd, _ACCEPTCONN)
+                and (not of_grpc or _number(fd, _REUSEPORT))
+            )
         except OSError:
             continue
         if is_found and _inode(fd) == inode:  # Otherwise another socket has got the number.
@@ -94,7 +107,10 @@ def listening(of_grpc=False):
 
 
 def close_to_others(inodes):
-    """Binds sockets to the loopback interface. False if one of them could not be bound, or does not report that it is."""
+    """Binds sockets to the loopback interface.
+
+    False if one of them could not be bound, or does not report that it is.
+    """
     bound = set()
     for inode, fd in _copies(inodes):
         try:

@@ -1,4 +1,6 @@
-"""Starts a recording at the boundary of a step, in the program's own thread: nothing of the step runs before it."""
+"""Starts a recording at the boundary of a step, in the program's own thread: nothing of the step
+runs before it.
+"""
 
 from .failure import is_the_programs
 from .own_thread import new_lock
@@ -14,7 +16,8 @@ class StepGate:
         self.began = None  # The step at which the recording began.
         self.ended = False  # The last step has ended, or the recording could not begin.
         self.error = None
-        self._lock = new_lock()  # Held while the recording is started; for good once the gate is closed.
+        # Held while the recording is started; for good once the gate is closed.
+        self._lock = new_lock()
 
     def begin(self, loop, number):
         if loop != self.loop or self.ended or number < self.first:
@@ -42,7 +45,10 @@ class StepGate:
         except Exception as error:
             self.error, self.ended = error, True
             if is_the_programs(error):
-                self.error = Refused("ProfilerStartFailed", "a signal handler of the program interrupted the start of the recording")
+                self.error = Refused(
+                    "ProfilerStartFailed",
+                    "a signal handler of the program interrupted the start of the recording",
+                )
                 raise
         finally:
             self._lock.release()

@@ -1,7 +1,8 @@
-"""The last training steps that this process began, and its memory use, in memory that the sidecar may read at any time: a file in the agent directory.
+"""The last training steps that this process began, and its memory use, in memory that the sidecar
+may read at any time: a file in the agent directory.
 
-The layout is that of `StepFile` in agent/wire/layout.h. A step's mark is complete before it is counted, so that a reader finds at most one mark that
-is being replaced: that of the oldest step.
+The layout is that of `StepFile` in agent/wire/layout.h. A step's mark is complete before it is
+counted, so that a reader finds at most one mark that is being replaced: that of the oldest step.
 """
 
 import struct
@@ -10,8 +11,9 @@ from time import monotonic_ns
 MAX_LOOPS = 4
 _MAGIC = int.from_bytes(b"STROBES2", "little")
 _NAME_BYTES, _MARKS = 48, 16
-# Offsets and sizes in words of eight bytes. A loop has, in this order, an identifier, the number of steps that began, a name and marks; a mark has the
-# step's number, begin and end. _END counts from the begin of its mark; _MARK is the size of a mark.
+# Offsets and sizes in words of eight bytes. A loop has, in this order, an identifier, the number of
+# steps that began, a name and marks; a mark has the step's number, begin and end. _END counts from
+# the begin of its mark; _MARK is the size of a mark.
 _COUNT, _NAME, _FIRST_MARK, _MARK, _END = 1, 2, 2 + _NAME_BYTES // 8, 3, 2
 _LOOP = _FIRST_MARK + _MARK * _MARKS
 _pack_mark = struct.Struct("@qqq").pack_into  # Copies each word as a whole.
@@ -29,7 +31,7 @@ class LoopMarks:
         self.move_to(memory)
         text = name.encode(errors="replace")[:_NAME_BYTES]
         first = 8 * (at + _NAME)
-        memory[first:first + len(text)] = text
+        memory[first : first + len(text)] = text
         self._words[at] = 1  # Taken.
 
     def move_to(self, memory):
@@ -61,7 +63,10 @@ class StepMarks:
         self._memory.cast("q")[0] = _MAGIC
 
     def add(self, name):
-        """The marks of a loop that has none yet; None if there are too many. Not for two threads at a time, nor during move_to()."""
+        """The marks of a loop that has none yet; None if there are too many.
+
+        Not for two threads at a time, nor during move_to().
+        """
         at = len(self.loops)
         if at < MAX_LOOPS and name not in self.loops:
             self.loops[name] = LoopMarks(1 + at * _LOOP, self._memory, name)
@@ -74,7 +79,10 @@ class StepMarks:
         words[-1] = monotonic_ns()
 
     def move_to(self, memory):
-        """Continues in other memory, of BYTES bytes. A step that begins meanwhile in another thread may be missing there."""
+        """Continues in other memory, of BYTES bytes.
+
+        A step that begins meanwhile in another thread may be missing there.
+        """
         self._memory, before = memoryview(memory), self._memory
         self._memory[:] = before
         for loop in self.loops.values():

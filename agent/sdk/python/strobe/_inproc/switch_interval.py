@@ -1,4 +1,6 @@
-"""Shortens the time that a thread waits before it demands the interpreter's lock: 5 ms by default, which is too long at an instant."""
+"""Shortens the time that a thread waits before it demands the interpreter's lock: 5 ms by default,
+which is too long at an instant.
+"""
 
 import contextlib
 import sys
@@ -30,7 +32,8 @@ def short_switch_interval():
     finally:
         with _lock:
             _users -= 1
-            if _users == 0 and sys.getswitchinterval() == _changed:  # Unless the program has set its own meanwhile.
+            # Unless the program has set its own meanwhile.
+            if _users == 0 and sys.getswitchinterval() == _changed:
                 sys.setswitchinterval(_before)
 
 

@@ -1,4 +1,6 @@
-"""What the environment switches off of that which Strobe changes in a program: the names are those of docs/reference/trainer-changes.md."""
+"""What the environment switches off of that which Strobe changes in a program: the names are those
+of docs/reference/trainer-changes.md.
+"""
 
 import os
 

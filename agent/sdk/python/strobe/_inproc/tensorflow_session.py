@@ -10,11 +10,14 @@ from .frameworks import profiler_of
 from .recorder import Recorder, intercept, original_of, records
 from .request import Refused
 
-_FOLDER = "-tensorflow"  # The end of the names of TensorFlow's folders, and of the announcements of a second framework.
+# The end of the names of TensorFlow's folders, and of the announcements of a second framework.
+_FOLDER = "-tensorflow"
 
 
 class _Level:
-    """A number that TensorFlow reads as one: from 2.20 on its sessions ignore options that are Python's own ints, with a warning for each."""
+    """A number that TensorFlow reads as one: from 2.20 on its sessions ignore options that are
+    Python's own ints, with a warning for each.
+    """
 
     def __init__(self, value):
         self.value = value
@@ -24,7 +27,11 @@ class _Level:
 
 
 def _levels(host, device, python):
-    return {"host_tracer_level": _Level(host), "device_tracer_level": _Level(device), "python_tracer_level": _Level(python)}
+    return {
+        "host_tracer_level": _Level(host),
+        "device_tracer_level": _Level(device),
+        "python_tracer_level": _Level(python),
+    }
 
 
 @records("tensorflow")
@@ -46,16 +53,31 @@ class TensorFlowRecorder(Recorder):
             self.turn.program_ends()  # From here on busy() sees the session.
 
     def _remove_abandoned(self):
-        """Removes the folders of killed processes, whose announcements the sidecar has removed. It may not remove what another user made."""
+        """Removes the folders of killed processes, whose announcements the sidecar has removed.
+
+        It may not remove what another user made.
+        """
         names = os.listdir(self.directory.path)
-        living = {name.removesuffix(".process").removesuffix(_FOLDER) for name in names if name.endswith(".process")}
+        living = {
+            name.removesuffix(".process").removesuffix(_FOLDER)
+            for name in names
+            if name.endswith(".process")
+        }
         for name in names:
-            if name.startswith(".") and name.endswith(_FOLDER) and name[1:].removesuffix(_FOLDER) not in living:
+            if (
+                name.startswith(".")
+                and name.endswith(_FOLDER)
+                and name[1:].removesuffix(_FOLDER) not in living
+            ):
                 shutil.rmtree(os.path.join(self.directory.path, name), ignore_errors=True)
 
     def busy(self):
         module = sys.modules.get("tensorflow.python.profiler.profiler_v2")
-        return "the program profiles itself (tf.profiler.experimental)" if getattr(module, "_profiler", None) is not None else None
+        return (
+            "the program profiles itself (tf.profiler.experimental)"
+            if getattr(module, "_profiler", None) is not None
+            else None
+        )
 
     def is_free(self):
         try:
@@ -77,7 +99,8 @@ class TensorFlowRecorder(Recorder):
             self.stays = STAYS_ATTACHED if keeps_cupti() else None
 
     def prepare(self, request, start_ns):
-        # A session gives its trace only as a file below a folder, which must be named when the session starts.
+        # A session gives its trace only as a file below a folder, which must be named when the
+        # session starts.
         name = f".{self.directory.stem}{_FOLDER}"
         self.folder = os.path.join(self.directory.path, name)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -102,7 +125,12 @@ class TensorFlowRecorder(Recorder):
         self.session.export_to_tb()
 
     def save(self, directory, hidden):
-        found = [os.path.join(root, name) for root, _, names in os.walk(self.folder) for name in names if name.endswith(".xplane.pb")]
+        found = [
+            os.path.join(root, name)
+            for root, _, names in os.walk(self.folder)
+            for name in names
+            if name.endswith(".xplane.pb")
+        ]
         if len(found) != 1:
             raise Refused("ProfilerStartFailed", "TensorFlow wrote no trace")
         os.rename(found[0], os.path.join(directory.path, hidden))

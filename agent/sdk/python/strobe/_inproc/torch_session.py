@@ -15,10 +15,15 @@ from .switches import is_off
 from .torch_unlocked import empty, save
 
 
-# Older versions crash at the end of the program if Kineto's daemon recorded it (seen with 2.3.1, every time).
+# Older versions crash at the end of the program if Kineto's daemon recorded it (seen with 2.3.1,
+# every time).
 _OLDEST_FOR_KINETO = (2, 5, 0)
-_STAYS_ATTACHED = ("PyTorch keeps CUPTI attached after its first recording of GPUs: until the program restarts, launches of kernels take longer (a step of many "
-                   "small kernels 17 to 34 %); with TEARDOWN_CUPTI=1 in the program's environment, PyTorch detaches it")
+_STAYS_ATTACHED = (
+    "PyTorch keeps CUPTI attached after its first recording of GPUs: until the program restarts, "
+    "launches of kernels take longer (a step of many "
+    "small kernels 17 to 34 %); with TEARDOWN_CUPTI=1 in the program's environment, PyTorch "
+    "detaches it"
+)
 
 
 class _StepAnnotations:
@@ -49,10 +54,14 @@ class TorchRecorder(Recorder):
         super().__init__(directory)
         self.torch = sys.modules["torch"]
         self.autograd = sys.modules["torch.autograd.profiler"]
-        # Whether this recorder refuses every capture and the sidecar may record the process by Kineto's protocol.
+        # Whether this recorder refuses every capture and the sidecar may record the process by
+        # Kineto's protocol.
         self.refuses = False
         if self._all_threads() is None:
-            self.note = "PyTorch before 2.7 records only the thread that starts its profiler: captures are refused"
+            self.note = (
+                "PyTorch before 2.7 records only the thread that starts its profiler: captures are "
+                "refused"
+            )
             self.refuses = release(version("torch")) >= _OLDEST_FOR_KINETO
         self.used = False  # By a capture.
         self.profiled = False  # By a capture or by the program.
@@ -67,7 +76,8 @@ class TorchRecorder(Recorder):
         return setting
 
     def _yield_to_program(self):
-        """The program's sessions begin and end by these functions, and so do ours, in our thread."""
+        """The program's sessions begin and end by these functions; so do ours, in our thread."""
+
         def begins():
             self.profiled = True
             if not self.turn.is_ours():
@@ -82,7 +92,11 @@ class TorchRecorder(Recorder):
         intercept(self.autograd, "_disable_profiler", ends)
 
     def busy(self):
-        return "the program profiles itself (torch.profiler)" if self.autograd._is_profiler_enabled else None
+        return (
+            "the program profiles itself (torch.profiler)"
+            if self.autograd._is_profiler_enabled
+            else None
+        )
 
     def uses_devices(self):
         """Whether this process has a context on a device."""
@@ -90,7 +104,8 @@ class TorchRecorder(Recorder):
         return cuda is not None and cuda.is_initialized()
 
     def _keep_cupti(self):
-        """Keeps PyTorch from detaching CUPTI, by the variables that torch.profiler sets too: with CUDA before 12.6, CUPTI's next use would crash a program
+        """Keeps PyTorch from detaching CUPTI, by the variables that torch.profiler sets too: with
+        CUDA before 12.6, CUPTI's next use would crash a program
         with CUDA graphs."""
         if is_off("teardown-cupti"):
             return
@@ -101,16 +116,29 @@ class TorchRecorder(Recorder):
             os.environ["TEARDOWN_CUPTI"] = "0"
 
     def prepare_ahead_ns(self):
-        return 2 * 10**9 if self.uses_devices() else 10**8  # The sidecar asks that early: LeadOf in inproc_source.cc.
+        # The sidecar asks that early: LeadOf in inproc_source.cc.
+        return 2 * 10**9 if self.uses_devices() else 10**8
 
     def prepare(self, request, start_ns):
         setting = self._all_threads()
         if setting is None:
-            raise Refused("VersionMismatch", f"PyTorch {self.torch.__version__} records only the thread that starts its profiler; 2.7 records all")
+            raise Refused(
+                "VersionMismatch",
+                f"PyTorch {self.torch.__version__} records only the thread that starts its "
+                "profiler; 2.7 records all",
+            )
         activities = self.torch._C._autograd._supported_activities()
-        device = request.device > 0 and self.uses_devices() and self.torch._C._profiler.ProfilerActivity.CUDA in activities
+        device = (
+            request.device > 0
+            and self.uses_devices()
+            and self.torch._C._profiler.ProfilerActivity.CUDA in activities
+        )
         if not request.host and not device:
-            raise Refused("ProfilerStartFailed", "there is nothing to record: tracers.host is Disabled, and this process has no device that PyTorch can record")
+            raise Refused(
+                "ProfilerStartFailed",
+                "there is nothing to record: tracers.host is Disabled, and this process has no "
+                "device that PyTorch can record",
+            )
         if device:
             self._keep_cupti()
             # As Kineto reads it, when a recording ends.
@@ -119,13 +147,21 @@ class TorchRecorder(Recorder):
         # Calls of modules are recorded with all other Python functions, or not at all.
         stacks = request.python > 0 or bool({"stacks", "modules"} & options)
         self.plain = not stacks and "memory" not in options
-        if hasattr(setting, "trace_only"):  # We only save the trace; without this, PyTorch makes objects of its events.
+        # We only save the trace; without this, PyTorch makes objects of its events.
+        if hasattr(setting, "trace_only"):
             setting.trace_only = not stacks  # PyTorch cannot have both, and warns.
         # Not torch.profiler.profile, which imports the compiler: that takes a second and more.
         session = self.autograd.profile(
-            use_cpu=request.host > 0, use_device="cuda" if device else None, use_kineto=True, experimental_config=setting,
-            # PyTorch does not write its count of FLOPs into the trace, so the sidecar counts them from the shapes.
-            record_shapes=bool({"shapes", "flops"} & options), profile_memory="memory" in options, with_stack=stacks)
+            use_cpu=request.host > 0,
+            use_device="cuda" if device else None,
+            use_kineto=True,
+            experimental_config=setting,
+            # PyTorch does not write its count of FLOPs into the trace, so the sidecar counts them
+            # from the shapes.
+            record_shapes=bool({"shapes", "flops"} & options),
+            profile_memory="memory" in options,
+            with_stack=stacks,
+        )
         # As an argument it would make PyTorch warn, in the program's output, that it is deprecated.
         session.with_modules = "modules" in options
         self.used = True
@@ -144,12 +180,21 @@ class TorchRecorder(Recorder):
         try:  # As torch.profiler does.
             distributed = sys.modules["torch.distributed"]
             if distributed.is_available() and distributed.is_initialized():
-                self.torch._C._autograd._add_metadata_json("distributedInfo", json.dumps({
-                    "backend": distributed.get_backend(), "rank": distributed.get_rank(), "world_size": distributed.get_world_size()}))
+                self.torch._C._autograd._add_metadata_json(
+                    "distributedInfo",
+                    json.dumps(
+                        {
+                            "backend": distributed.get_backend(),
+                            "rank": distributed.get_rank(),
+                            "world_size": distributed.get_world_size(),
+                        }
+                    ),
+                )
         except Exception:
             pass
-        # Otherwise PyTorch would wait for this thread's current device, which is the first one. A process that uses another device would
-        # then keep memory on the first one for good, and if its kernels hang, this thread would hang. Unfinished kernels are not in the trace.
+        # Otherwise PyTorch would wait for this thread's current device, which is the first one. A
+        # process that uses another device would then keep memory on the first one for good, and if
+        # its kernels hang, this thread would hang. Unfinished kernels are not in the trace.
         self.session.use_device = None
         self.session.__exit__(None, None, None)
 
@@ -161,17 +206,21 @@ class TorchRecorder(Recorder):
         if session is None:
             return
         if not self.recording and session.kineto_results is None:
-            # A session that was only prepared would stay in Kineto, which complains of it in the program's output. One that ran does not.
+            # A session that was only prepared would stay in Kineto, which complains of it in the
+            # program's output. One that ran does not.
             session._start_trace()
             self.recording = True
         if self.recording:
             self._stop()
-        if self.plain:  # Other results may refer to objects of the interpreter, whose lock is not held.
+        # Other results may refer to objects of the interpreter, whose lock is not held.
+        if self.plain:
             empty(session.kineto_results)
         self.session = None
 
     def leave(self):
-        """Stops a recording, for which the program waits: PyTorch's destructors crash if the process ends while it records."""
+        """Stops a recording, for which the program waits: PyTorch's destructors crash if the
+        process ends while it records.
+        """
         if self.recording:
             self._stop()
 
@@ -182,8 +231,11 @@ class TorchRecorder(Recorder):
     def after_fork(self):
         recording = self.recording
         super().after_fork()
-        if recording:  # The child's copy of the session would collect for ever, and only the parent's threads could stop it.
+        # The child's copy of the session would collect for ever, and only the parent's threads
+        # could stop it.
+        if recording:
             self.torch._C._autograd._enable_record_function(False)
         if self.used:
-            # Once Kineto has recorded in a process, the destructors of a forked child hang, and crash if it was recording.
+            # Once Kineto has recorded in a process, the destructors of a forked child hang, and
+            # crash if it was recording.
             skip_destructors()

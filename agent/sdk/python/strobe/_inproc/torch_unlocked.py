@@ -1,7 +1,8 @@
 """Saves and frees what PyTorch recorded without the interpreter's lock.
 
-PyTorch's own binding holds the lock while it writes and frees a trace: training stands still for about 10 ms per MiB. Its C++ functions are
-exported, and ctypes calls them without the lock. Where anything is not as expected, the binding is used.
+PyTorch's own binding holds the lock while it writes and frees a trace: training stands still for
+about 10 ms per MiB. Its C++ functions are exported, and ctypes calls them without the lock. Where
+anything is not as expected, the binding is used.
 """
 
 import ctypes
@@ -24,7 +25,8 @@ def _function(name):
     """An exported C++ function whose arguments are pointers, or None."""
     try:
         module = sys.modules["torch._C"]
-        function = getattr(ctypes.CDLL(module.__file__), name)  # Found in the libraries that it is linked to.
+        # Found in the libraries that it is linked to.
+        function = getattr(ctypes.CDLL(module.__file__), name)
     except (AttributeError, KeyError, OSError):
         return None
     function.restype = None
@@ -32,14 +34,20 @@ def _function(name):
 
 
 def _object_of(result):
-    """The address of the C++ object behind a _ProfilerResult; None if it is not where it is expected.
+    """The address of the C++ object behind a _ProfilerResult; None if it is not where it is
+    expected.
 
-    pybind11 keeps the address behind the header of the Python object, and the C++ object begins with the trace's start. Both are read
-    through a file, so that a wrong address cannot crash the program.
+    pybind11 keeps the address behind the header of the Python object, and the C++ object begins
+    with the trace's start. Both are read through a file, so that a wrong address cannot crash the
+    program.
     """
     try:
         began = result.trace_start_ns()
-        if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or began < 10**18:
+        if (
+            sys.implementation.name != "cpython"
+            or ctypes.sizeof(ctypes.c_void_p) != 8
+            or began < 10**18
+        ):
             return None
         with open("/proc/self/mem", "rb", buffering=0) as memory:
             memory.seek(id(result) + object.__basicsize__)
@@ -52,8 +60,12 @@ def _object_of(result):
 
 
 def _saves_as_expected(result):
-    """Whether the C++ function takes a path and returns nothing. Its symbol tells only the arguments: a function that returned an object would
-    write it to an address that we do not pass. The binding, which is made of that function, tells what it returns."""
+    """Whether the C++ function takes a path and returns nothing.
+
+    Its symbol tells only the arguments: a function that returned an object would
+    write it to an address that we do not pass. The binding, which is made of that function, tells
+    what it returns.
+    """
     signature = (getattr(type(result).save, "__doc__", None) or "").strip()
     return signature.startswith("save(self: ") and signature.endswith(": str) -> None")
 

@@ -29,10 +29,10 @@ def fields(data):
             size, at = _varint(data, at)
             if at + size > len(data):
                 raise ValueError("cut off")
-            value, at = data[at:at + size], at + size
+            value, at = data[at : at + size], at + size
         elif kind in (1, 5):
             size = 8 if kind == 1 else 4
-            value, at = data[at:at + size], at + size
+            value, at = data[at : at + size], at + size
         else:
             raise ValueError("no such wire type")
         yield key >> 3, value
@@ -48,10 +48,16 @@ def _stat_names(plane):
 
 
 def profile_start_ns(data):
-    """profile_start_time of the plane `Task Environment`, in Unix nanoseconds; None if there is none."""
+    """profile_start_time of the plane `Task Environment`, in Unix nanoseconds; None if there is
+    none.
+    """
     try:
         for number, plane in fields(memoryview(data)):
-            if number != 1 or bytes(next((value for field, value in fields(plane) if field == 2), b"")) != _PLANE.encode():
+            if (
+                number != 1
+                or bytes(next((value for field, value in fields(plane) if field == 2), b""))
+                != _PLANE.encode()
+            ):
                 continue
             names = dict(_stat_names(plane))
             for field, stat in fields(plane):
