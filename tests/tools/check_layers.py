@@ -100,7 +100,8 @@ ARROWS = {
                  "operator/job", "operator/objects"],
     "cli/fleet": ["cli/base", "cli/export", "cli/kube", "collector/store", "collector/trace/report", "common/base", "common/text"],
     "cli/show": ["cli/base", "common/base", "common/text", "common/tls", "operator/base", "operator/kube", "viewer", "viewer/run", "viewer/service"],
-    "cli": ["cli/base", "cli/capture", "cli/fleet", "cli/kube", "cli/runs", "cli/show", "common/base", "common/protocol"],
+    "cli/stall": ["cli/base", "collector/stall", "common/base", "common/text"],
+    "cli": ["cli/base", "cli/capture", "cli/fleet", "cli/kube", "cli/runs", "cli/show", "cli/stall", "common/base", "common/protocol"],
     "cli/report": ["cli/base", "collector/trace/digest", "collector/trace/report", "common/base", "common/text"],
 }
 ROOMS = sorted({module.split("/")[0] for module in ARROWS})
@@ -179,11 +180,16 @@ def reachable(module):
 
 def picture():
     """Each module and the modules that it includes, without arrows that follow from others."""
-    lines = []
+    lines, lowest, alone = [], [], []
     for module in sorted(ARROWS, key=lambda m: (len(reachable(m)), m), reverse=True):
         direct = [other for other in ARROWS[module] if not any(other in reachable(via) for via in ARROWS[module])]
-        lines.append(f"{module:<20} -> {', '.join(direct)}" if direct else module)
-    return "```\n" + "\n".join(lines) + "\n```\n"
+        if direct == ["common/base"]:
+            lowest.append(module)
+        elif direct:
+            lines.append(f"{module:<20} -> {', '.join(direct)}")
+        else:
+            alone.append(module)
+    return "\n".join(["```", *lines, f"{', '.join(lowest)} -> common/base", f"without arrows: {', '.join(alone)}", "```", ""])
 
 
 def picture_problems(write):

@@ -40,6 +40,8 @@ class Recorder:
     # Its profiler keeps devices from others in the process (CUPTI has one subscriber), even if it
     # records none.
     takes_devices = False
+    # A recording is stopped and saved when the program ends, which waits for that.
+    ends_at_exit = False
     # If several frameworks of a process use devices, or none does, the one with the lowest place
     # records them.
     place = 0
