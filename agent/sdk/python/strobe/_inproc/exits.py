@@ -1,11 +1,13 @@
 """How a process ends that cannot run the destructors of its C++ libraries."""
 
+from __future__ import annotations
+
 import ctypes
 
 from .switches import is_off
 
 
-def skip_destructors():
+def skip_destructors() -> None:
     """Lets exit() end the process with its code, after what Python registered, but before the
     destructors of C++ and what C registered before.
     """

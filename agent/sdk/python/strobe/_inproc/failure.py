@@ -2,10 +2,12 @@
 the program if it raised them.
 """
 
+from __future__ import annotations
+
 import sys
 
 
-def tell(error):
+def tell(error: BaseException) -> None:
     """Leaves the first error of this process for the sidecar. Never raises."""
     try:
         # Programs may end at any time.
@@ -19,7 +21,7 @@ def tell(error):
         pass
 
 
-def is_the_programs(error):
+def is_the_programs(error: BaseException) -> bool:
     """Whether a signal handler of the program raised it, such as a time limit's: our code was
     merely what the interpreter ran just then.
     """

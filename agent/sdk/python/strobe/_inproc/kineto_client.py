@@ -6,12 +6,14 @@ Its name tells the sidecar for certain which of Kineto's clients this process is
 container of a pod may have a process 1.
 """
 
+from __future__ import annotations
+
 import os
 
 _PREFIX = "dynoconfigclient"
 
 
-def is_used():
+def is_used() -> bool:
     """Whether Kineto asks a daemon in this process, or may have been told to before the program
     changed its environment.
     """
@@ -25,7 +27,7 @@ def is_used():
     )
 
 
-def name():
+def name() -> str | None:
     """None if there is no such socket."""
     if "KINETO_USE_DAEMON" not in os.environ:
         return None
@@ -35,7 +37,7 @@ def name():
         return None
 
 
-def _find():
+def _find() -> str | None:
     ours = set()
     for fd in os.listdir("/proc/self/fd"):
         try:

@@ -3,7 +3,10 @@
 For processes without the agent.
 """
 
+from __future__ import annotations
+
 import os
+from typing import Iterator
 
 # The mount, and the names of limit, use, and of the page cache in memory.stat that the kernel would
 # drop first, in cgroups 1 and 2.
@@ -17,7 +20,7 @@ _SECOND = "/sys/fs/cgroup", "memory.max", "memory.current", b"inactive_file "
 _NO_LIMIT = 1 << 60  # Version 1 tells a very large number of pages.
 
 
-def _read(path):
+def _read(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read(8192)
@@ -25,12 +28,12 @@ def _read(path):
         return b""
 
 
-def _number(text):
+def _number(text: bytes) -> int | None:
     digits = text.split(b"\n", 1)[0].strip()
     return int(digits) if digits.isdigit() else None
 
 
-def _groups(root):
+def _groups(root: str) -> Iterator[tuple[tuple, str]]:
     """The cgroups of this process, and those above, which have limits too: (version, path)."""
     for line in _read(f"{root}/proc/self/cgroup").decode(errors="replace").splitlines():
         _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
@@ -51,14 +54,14 @@ class Memory:
     `root` is a prefix for all paths; for tests.
     """
 
-    def __init__(self, root=""):
+    def __init__(self, root: str = "") -> None:
         self.limited = []  # (limit, version, path)
         for version, path in _groups(root):
             limit = _number(_read(os.path.join(path, version[1])))
             if limit and limit < _NO_LIMIT:
                 self.limited.append((limit, version, path))
 
-    def closest(self):
+    def closest(self) -> tuple[int, int] | None:
         """(used, limit) in bytes of the cgroup that is closest to its limit; None if there is no
         limit.
         """

@@ -6,14 +6,17 @@ program's thread, where a capture would stop everything else. Its locks would ma
 in event loops of their own, so that each lock that such a thread takes is one of `new_lock`.
 """
 
+from __future__ import annotations
+
 import ctypes
 import signal
 import sys
+from typing import Any, Callable
 
 _PR_SET_NAME = 15
 
 
-def original(module, name):
+def original(module: str, name: str) -> Any:
     """A function or class of the standard library, even if gevent has replaced it."""
     monkey = sys.modules.get("gevent.monkey")
     if monkey is None:
@@ -32,11 +35,13 @@ class OwnThread:
     signal that the program blocks in order to wait for it.
     """
 
-    def __init__(self, run, name, tell):
+    def __init__(
+        self, run: Callable[[], None], name: str, tell: Callable[[Exception], None]
+    ) -> None:
         self._work = run, name, tell
         self._ended = new_lock()
 
-    def start(self):
+    def start(self) -> None:
         faults = {
             signal.SIGSEGV,
             signal.SIGBUS,
@@ -56,14 +61,14 @@ class OwnThread:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def join(self, seconds):
+    def join(self, seconds: float) -> bool:
         """Waits for the end; False if it has not come within some seconds."""
         ended = self._ended.acquire(timeout=max(0, seconds))
         if ended:
             self._ended.release()
         return ended
 
-    def _run(self):
+    def _run(self) -> None:
         run, name, tell = self._work
         try:
             try:

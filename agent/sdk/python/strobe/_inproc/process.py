@@ -1,8 +1,11 @@
 """What a process tells about itself: its identity and ranks, and whether it is a worker."""
 
+from __future__ import annotations
+
 import os
 import re
 import sys
+from typing import Any, Iterable
 
 _RANK = ("RANK", "JAX_PROCESS_ID", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "TPU_WORKER_ID")
 _LOCAL_RANK = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
@@ -23,13 +26,13 @@ _DEFAULT_NAME = re.compile(r"(Spawn|Fork|ForkServer)?Process-[0-9:]+")
 _inherited = None  # In a forked child, the process group of its parent, of which it is no member.
 
 
-def began():
+def began() -> int:
     """The start of this process in clock ticks since boot, as /proc/<pid>/stat has it."""
     with open("/proc/self/stat", "rb") as stat:
         return int(stat.read().rsplit(b")", 1)[1].split()[19])
 
 
-def stem():
+def stem() -> str:
     """The beginning of the names of this process's files.
 
     The container's name comes first, as in the names of ring files.
@@ -39,7 +42,7 @@ def stem():
     return f"{mark}{os.getpid()}-{began()}"
 
 
-def number_of(names):
+def number_of(names: Iterable[str]) -> int | None:
     """The first of these environment variables that is a number, or None."""
     for name in names:
         value = os.environ.get(name, "")
@@ -48,7 +51,7 @@ def number_of(names):
     return None
 
 
-def ranks():
+def ranks() -> dict[str, Any]:
     """Rank, local rank and number of processes.
 
     What the frameworks themselves know takes precedence over the environment.
@@ -74,7 +77,7 @@ def ranks():
     return {"rank": rank, "local_rank": local_rank, "world_size": world_size, "joined": joined}
 
 
-def _default_group():
+def _default_group() -> Any:
     """PyTorch's default process group; None if there is none."""
     try:
         return sys.modules["torch.distributed.distributed_c10d"].GroupMember.WORLD
@@ -82,18 +85,18 @@ def _default_group():
         return None
 
 
-def forget_group():
+def forget_group() -> None:
     """Called in a forked child."""
     global _inherited
     _inherited = _default_group()
 
 
-def command_line():
+def command_line() -> list[str]:
     with open("/proc/self/cmdline", "rb") as line:
         return [part.decode(errors="replace") for part in line.read(1 << 16).split(b"\0")[:-1]]
 
 
-def _program_of(command):
+def _program_of(command: list[str]) -> tuple[str, str]:
     """What a command of Python runs: ("c", code), ("m", module) or ("", script)."""
     at = 1
     while at < len(command):
@@ -109,7 +112,7 @@ def _program_of(command):
     return "", ""
 
 
-def is_launcher(command):
+def is_launcher(command: list[str]) -> bool:
     """Whether this trains nothing: torchrun, accelerate and deepspeed, which start workers, and
     helpers that PyTorch and Python start.
     """
@@ -125,7 +128,7 @@ def is_launcher(command):
     return os.path.basename(what) in _LAUNCHERS
 
 
-def multiprocessing_child():
+def multiprocessing_child() -> dict[str, Any] | None:
     """None in a program's first process.
 
     In a child of `multiprocessing`, its name and whether it is a daemon, as DataLoader's workers
@@ -137,7 +140,7 @@ def multiprocessing_child():
     return {"name": str(process.name)[:MAX_TEXT], "daemon": bool(process.daemon)}
 
 
-def is_starting_child():
+def is_starting_child() -> bool:
     """Whether this is a child of `multiprocessing` (spawn, forkserver) that does not know yet which
     process it is.
     """
@@ -145,7 +148,7 @@ def is_starting_child():
     return process is not None and hasattr(process, "_inheriting")
 
 
-def title(command):
+def title(command: list[str]) -> str | None:
     """The name that the process has given itself in place of its command, as setproctitle does, or
     that `multiprocessing` was told for it; else None.
     """
@@ -162,7 +165,7 @@ def title(command):
     )
 
 
-def description():
+def description() -> dict[str, Any]:
     command = command_line()
     program = (
         sys.argv[0]

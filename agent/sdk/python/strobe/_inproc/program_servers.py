@@ -6,9 +6,12 @@ STROBE_CLOSE_PROFILER_PORT, a list of ports, servers on these ports and all that
 on are closed to other machines.
 """
 
+from __future__ import annotations
+
 import functools
 import os
 import time
+from typing import Any, Callable
 
 from .failure import tell
 from .frameworks import profiler_of
@@ -22,7 +25,7 @@ _SECONDS_OF_BEGINNING = 5.0
 
 
 class ProgramServers:
-    def __init__(self, wake):
+    def __init__(self, wake: Callable[[], None]) -> None:
         self.wake = wake  # Makes the service call look().
         self.listens = self.closed = ()  # Sorted ports.
         wish = os.environ.get("STROBE_CLOSE_PROFILER_PORT", "")
@@ -33,7 +36,7 @@ class ProgramServers:
         self._until = 0.0
         self._due = False
 
-    def watch(self, name):
+    def watch(self, name: str) -> None:
         """Notices, from now on, the servers that the program opens through this framework."""
         profiler = profiler_of(name)
         if profiler is None:
@@ -41,7 +44,7 @@ class ProgramServers:
         original = original_of(profiler.start_server)
 
         @functools.wraps(original)
-        def start_server(*arguments, **options):
+        def start_server(*arguments: Any, **options: Any) -> Any:
             before = self._before()
             server = original(*arguments, **options)
             self._opened(before, arguments[0] if arguments else options.get("port", 0))
@@ -51,11 +54,11 @@ class ProgramServers:
         profiler.start_server = start_server
         self._due, self._until = True, time.monotonic() + _SECONDS_OF_BEGINNING
 
-    def begins(self):
+    def begins(self) -> bool:
         """Whether look() should be called again soon."""
         return time.monotonic() < self._until
 
-    def look(self):
+    def look(self) -> bool:
         """Finds what the program opened, and closes what should be closed.
 
         Returns whether `listens` or `closed` changed.
@@ -69,14 +72,14 @@ class ProgramServers:
         before, self.listens = self.listens, tuple(sorted(set(sockets.values()))[:_MAX_PORTS])
         return before != self.listens
 
-    def _before(self):
+    def _before(self) -> set[str] | None:
         """Runs in the program's thread."""
         try:
             return set(listening()) if self.to_close is not None else None
         except Exception:
             return None
 
-    def _opened(self, before, port):
+    def _opened(self, before: set[str] | None, port: int) -> None:
         """Runs in the program's thread, so that the program does not go on with a server that is
         open to other machines.
         """
@@ -95,7 +98,7 @@ class ProgramServers:
         except Exception as error:
             tell(error)
 
-    def _close(self, sockets):
+    def _close(self, sockets: dict[str, int]) -> None:
         sockets = {inode: port for inode, port in sockets.items() if inode not in self._refused}
         if close_to_others(set(sockets)):
             self.closed = tuple(sorted({*self.closed, *sockets.values()}))

@@ -3,9 +3,12 @@
 Whatever a client sends becomes a valid Request or a Refused with a message for it.
 """
 
+from __future__ import annotations
+
 import json
 import time
 from collections import namedtuple
+from typing import Any, Sequence
 
 MAX_LINE = 8192
 _MAX_ID = 128
@@ -24,37 +27,37 @@ Step = namedtuple("Step", "loop first count by_ns")
 
 
 class Refused(Exception):
-    def __init__(self, outcome, message):
+    def __init__(self, outcome: str, message: str) -> None:
         super().__init__(message)
         self.outcome, self.message = outcome, message
 
 
-def _invalid(message):
+def _invalid(message: str) -> Refused:
     return Refused("InvalidRequest", message)
 
 
-def _number(fields, name, low, high, default):
+def _number(fields: dict, name: str, low: int, high: int, default: int | None) -> int:
     value = fields.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise _invalid(f"{name} must be an integer from {low} to {high}")
     return value
 
 
-def _flag(fields, name):
+def _flag(fields: dict, name: str) -> bool:
     value = fields.get(name, False)
     if not isinstance(value, bool):
         raise _invalid(f"{name} must be true or false")
     return value
 
 
-def _object(fields, name):
+def _object(fields: dict, name: str) -> dict:
     value = fields.get(name, {})
     if not isinstance(value, dict):
         raise _invalid(f"{name} must be an object")
     return value
 
 
-def _text(fields, name, default):
+def _text(fields: dict, name: str, default: str | None) -> str | None:
     value = fields.get(name, default)
     if value is not default and (
         not isinstance(value, str) or len(value) > _MAX_ID or not value.isprintable()
@@ -63,7 +66,7 @@ def _text(fields, name, default):
     return value
 
 
-def _step(fields, now):
+def _step(fields: dict, now: int) -> Step | None:
     if "step" not in fields:
         return None
     step = _object(fields, "step")
@@ -75,7 +78,7 @@ def _step(fields, now):
     )
 
 
-def decode(line):
+def decode(line: bytes) -> dict:
     """The JSON object in a line."""
     try:
         fields = json.loads(line.decode())
@@ -86,7 +89,7 @@ def decode(line):
     return fields
 
 
-def parse(line, frameworks):
+def parse(line: bytes, frameworks: Sequence[str]) -> Request:
     """The request in a line.
 
     `frameworks` are those that this process has; the first is the default.
@@ -121,14 +124,14 @@ def parse(line, frameworks):
     )
 
 
-def alone_on_host(request):
+def alone_on_host(request: Request) -> Request:
     """The request without what only one profiler of a process can record; see
     FrameworkService.leads.
     """
     return request._replace(device=0, python=0, torch=request.torch - {"stacks", "modules"})
 
 
-def why_alone_on_host(request):
+def why_alone_on_host(request: Request) -> str | None:
     """Why alone_on_host() left something out, for the client.
 
     None if that is nothing, or only devices, which the other framework records.
@@ -138,5 +141,5 @@ def why_alone_on_host(request):
     return None
 
 
-def line_of(**fields):
+def line_of(**fields: Any) -> bytes:
     return json.dumps(fields).encode() + b"\n"

@@ -3,10 +3,13 @@
 The frameworks listen on all interfaces and have no setting for it (sockets.py).
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import socket
 import sys
+from typing import Any
 
 from .frameworks import profiler_of, release, version
 from .sockets import close_to_others, listening, stop_listening
@@ -16,7 +19,7 @@ from .switches import is_off
 _OLDEST_JAXLIB, _OLDEST_TENSORFLOW = (0, 9, 0), (2, 21, 0)
 
 
-def _start(name):
+def _start(name: str) -> tuple[Any, int]:
     """Starts the server on a port that the kernel chooses; returns (server or None, port or 0 if it
     is not known).
     """
@@ -34,14 +37,14 @@ def _start(name):
     return None, port
 
 
-def loopback_is_the_nodes():
+def loopback_is_the_nodes() -> bool:
     """Whether this pod is on the host's network: then other pods and programs of the node reach
     what listens on the loopback.
     """
     return os.environ.get("STROBE_HOST_NETWORK", "").lower() == "true"
 
 
-def is_safe(name):
+def is_safe(name: str) -> bool:
     if name == "jax":
         return (
             release(getattr(sys.modules.get("jaxlib"), "__version__", version("jax")))
@@ -50,7 +53,7 @@ def is_safe(name):
     return name == "tensorflow" and release(version("tensorflow")) >= _OLDEST_TENSORFLOW
 
 
-def open_for(name):
+def open_for(name: str) -> int | None:
     """Starts a server and returns its port.
 
     None if there is none; captures then use the session socket.

@@ -4,10 +4,13 @@ SO_BINDTODEVICE on a listening socket, from inside the process, needs no privile
 everybody but the loopback interface (Linux 5.7 and newer). The pod's own address is refused too.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import socket
 import struct
+from typing import Any, Callable, Collection, Iterator
 
 _BINDTODEVICE = getattr(socket, "SO_BINDTODEVICE", 25)
 _REUSEPORT = getattr(socket, "SO_REUSEPORT", 15)
@@ -16,23 +19,23 @@ _ACCEPTCONN = getattr(socket, "SO_ACCEPTCONN", 30)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _call(function, *arguments):
+def _call(function: Callable[..., int], *arguments: Any) -> None:
     if function(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 
 
-def _option(fd, name, size=4):
+def _option(fd: int, name: int, size: int = 4) -> bytes:
     value, length = ctypes.create_string_buffer(size), ctypes.c_uint32(size)
     _call(_libc.getsockopt, fd, socket.SOL_SOCKET, name, value, ctypes.byref(length))
     return value.raw[: length.value]
 
 
-def _number(fd, name):
+def _number(fd: int, name: int) -> int:
     return struct.unpack("i", _option(fd, name))[0]
 
 
-def _port(fd):
+def _port(fd: int) -> int | None:
     """The local TCP port of a socket; None for another kind of socket."""
     address, length = ctypes.create_string_buffer(128), ctypes.c_uint32(128)
     _call(_libc.getsockname, fd, address, ctypes.byref(length))
@@ -44,7 +47,7 @@ def _port(fd):
     return int.from_bytes(port, "big") if is_tcp else None
 
 
-def _inode(fd):
+def _inode(fd: int | str) -> str | None:
     """ "socket:[INODE]" of a descriptor of this process; None for another kind of file, or none."""
     try:
         inode = os.readlink(f"/proc/self/fd/{fd}")
@@ -53,7 +56,7 @@ def _inode(fd):
     return inode if inode.startswith("socket:") else None
 
 
-def _sockets():
+def _sockets() -> Iterator[tuple[str, int]]:
     """Yields (inode, descriptor) of each socket of this process.
 
     The descriptor is the program's own: it may be closed at any time.
@@ -64,7 +67,7 @@ def _sockets():
             yield inode, int(name)
 
 
-def _copies(inodes):
+def _copies(inodes: Collection[str]) -> Iterator[tuple[str, int]]:
     """Yields (inode, descriptor) of these sockets.
 
     The descriptor is a copy, which is closed afterwards, so it cannot become that of another file.
@@ -88,7 +91,7 @@ def _copies(inodes):
             os.close(fd)
 
 
-def listening(of_grpc=False):
+def listening(of_grpc: bool = False) -> dict[str, int]:
     """{inode: port}. Optionally only sockets with SO_REUSEPORT, as gRPC makes them."""
     found = {}
     for inode, fd in _sockets():
@@ -106,7 +109,7 @@ def listening(of_grpc=False):
     return found
 
 
-def close_to_others(inodes):
+def close_to_others(inodes: Collection[str]) -> bool:
     """Binds sockets to the loopback interface.
 
     False if one of them could not be bound, or does not report that it is.
@@ -123,7 +126,7 @@ def close_to_others(inodes):
     return bound == set(inodes) != set()
 
 
-def stop_listening(inodes):
+def stop_listening(inodes: Collection[str]) -> None:
     """Shuts sockets down: a server that TensorFlow started cannot be ended in another way."""
     for _, fd in _copies(inodes):
         _libc.shutdown(fd, socket.SHUT_RDWR)

@@ -2,8 +2,11 @@
 which is too long at an instant.
 """
 
+from __future__ import annotations
+
 import contextlib
 import sys
+from typing import Iterator
 
 from .own_thread import new_lock
 from .switches import is_off
@@ -16,7 +19,7 @@ _before = _changed = 0.0
 
 
 @contextlib.contextmanager
-def short_switch_interval():
+def short_switch_interval() -> Iterator[None]:
     global _users, _before, _changed
     if is_off("switch-interval"):
         yield
@@ -37,7 +40,7 @@ def short_switch_interval():
                 sys.setswitchinterval(_before)
 
 
-def forget():
+def forget() -> None:
     """Called in a forked child, which has no recording."""
     global _lock, _users
     _lock = new_lock()

@@ -2,8 +2,10 @@
 of docs/reference/trainer-changes.md.
 """
 
+from __future__ import annotations
+
 import os
 
 
-def is_off(change):
+def is_off(change: str) -> bool:
     return change in os.environ.get("STROBE_DISABLE", "").split(",")

@@ -2,7 +2,10 @@
 first.
 """
 
+from __future__ import annotations
+
 import contextlib
+from typing import Callable, Iterator
 
 from .own_thread import new_lock, thread_id
 
@@ -15,7 +18,7 @@ _LONGEST_WAIT_S = 600.0
 class Turn:
     """One per framework. Ours is held by the service's thread; any other thread is the program."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock = new_lock()
         # While the turn is ours, a lock that is held until it ends. No Condition: gevent replaces
         # what that waits with.
@@ -25,7 +28,7 @@ class Turn:
         self.demanded = False  # The program wants to profile while we hold the turn.
         self.thread = None
 
-    def take(self, wake):
+    def take(self, wake: Callable[[], None]) -> bool:
         """Takes the turn for a capture, unless the program profiles.
 
         `wake` is called, from any thread, when the program demands it.
@@ -42,7 +45,7 @@ class Turn:
             self._ours.acquire()
             return True
 
-    def release(self):
+    def release(self) -> None:
         with self._lock:
             ours, self._ours, self._wake, self.demanded, self.thread = (
                 self._ours,
@@ -55,7 +58,7 @@ class Turn:
             ours.release()
 
     @contextlib.contextmanager
-    def lent(self):
+    def lent(self) -> Iterator[None]:
         """A context in which the calling thread, one of the program's, acts for the capture."""
         ours, self.thread = self.thread, thread_id()
         try:
@@ -63,13 +66,13 @@ class Turn:
         finally:
             self.thread = ours
 
-    def is_ours(self):
+    def is_ours(self) -> bool:
         """Whether the calling thread is the one that captures, whose own calls the wrappers let
         pass.
         """
         return self.thread == thread_id()
 
-    def program_begins(self):
+    def program_begins(self) -> None:
         """Called before a session of the program. Waits until ours has ended."""
         with self._lock:
             self._program += 1
@@ -91,6 +94,6 @@ class Turn:
                 self._program = max(0, self._program - 1)
             raise
 
-    def program_ends(self):
+    def program_ends(self) -> None:
         with self._lock:
             self._program = 0
