@@ -6,6 +6,8 @@ import one another by `from .module import name` only: `from . import module` wo
 `strobe`, and with it the agent.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import sys
@@ -34,7 +36,7 @@ _thread = None
 _ending = False
 
 
-def is_on():
+def is_on() -> bool:
     return (
         bool(os.environ.get("STROBE_DIR"))
         and os.environ.get("STROBE_BOOTSTRAP", "").lower() != "off"
@@ -42,7 +44,7 @@ def is_on():
     )
 
 
-def bootstrap(framework=None):
+def bootstrap(framework: str | None = None) -> None:
     """Starts the service of this process, which announces `framework` once it is usable; None means
     each of them.
 
@@ -83,7 +85,7 @@ def bootstrap(framework=None):
         _tell(error)
 
 
-def _end_with_multiprocessing():
+def _end_with_multiprocessing() -> None:
     """Forked children of `multiprocessing` end by os._exit(), without what `atexit` knows. Their "
     "last finalizer is ours."""
     util = sys.modules.get("multiprocessing.util")
@@ -91,7 +93,7 @@ def _end_with_multiprocessing():
         util.Finalize(None, _at_exit, exitpriority=-100)
 
 
-def _tell(error):
+def _tell(error: BaseException) -> None:
     try:
         from .failure import tell
 
@@ -100,7 +102,7 @@ def _tell(error):
         pass
 
 
-def _run():
+def _run() -> None:
     global _service
     with _busy:
         from .service import Service
@@ -110,7 +112,7 @@ def _run():
         _service.run()
 
 
-def _before_fork():
+def _before_fork() -> None:
     """Waits until the thread is between two things: the child would wait for ever for a module that
     was just being loaded, and would keep a file
     open, with its lock, that was just being made."""
@@ -124,7 +126,7 @@ def _before_fork():
         pass
 
 
-def _after_fork_in_parent():
+def _after_fork_in_parent() -> None:
     global _forker
     from .own_thread import thread_id
 
@@ -133,7 +135,7 @@ def _after_fork_in_parent():
         _busy.release()
 
 
-def _after_fork():
+def _after_fork() -> None:
     """A forked child has no service: the thread is gone, and the announcement is the parent's.
 
     One that works gets its own, one that loads data
@@ -158,7 +160,7 @@ def _after_fork():
         pass
 
 
-def _at_exit():
+def _at_exit() -> None:
     """Ends the service and waits for its threads: some versions of Python crash if a thread waits
     for the lock of an interpreter that is gone.
 
@@ -197,14 +199,14 @@ class _Finder:
 
     done = False
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "tensorflow" and not self.done:
             self.done = True
             bootstrap("tensorflow")
         return None
 
 
-def bootstrap_imported():
+def bootstrap_imported() -> None:
     """Announces the frameworks that are imported, and TensorFlow when it is imported later.
 
     Called by `import strobe`; the other frameworks load Strobe as a plugin.

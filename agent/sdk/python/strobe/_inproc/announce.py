@@ -6,16 +6,22 @@ exec; a forked child closes its copy. A child that C code forked cannot, so ther
 (lockf), which no child inherits.
 """
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os
+from typing import Any, TYPE_CHECKING
 
 from .descriptors import Descriptor
+
+if TYPE_CHECKING:
+    import mmap
 
 FORMAT = 1
 
 
-def _lock_for_process(fd):
+def _lock_for_process(fd: int) -> bool:
     """Takes the lock that no child inherits; False on file systems that have none."""
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -27,7 +33,7 @@ def _lock_for_process(fd):
 class Directory:
     """$STROBE_DIR/agent, and the names in it that belong to this process."""
 
-    def __init__(self, root, stem):
+    def __init__(self, root: str, stem: str) -> None:
         self.path = os.path.join(root, "agent")
         self.stem = stem
         try:
@@ -55,7 +61,7 @@ class Directory:
             ):
                 self._unlink(name)
 
-    def announce(self, name, content):
+    def announce(self, name: str, content: dict[str, Any]) -> None:
         """Writes or replaces an announcement."""
         self._must_be_open()
         hidden = f".{name}.new"
@@ -91,7 +97,7 @@ class Directory:
         if oldest is not None:
             oldest.close()
 
-    def create(self, name):
+    def create(self, name: str) -> int:
         """Opens a new file; returns its descriptor. It is removed at exit unless kept."""
         self._must_be_open()
         self._unlink(name)
@@ -105,7 +111,7 @@ class Directory:
         os.fchmod(fd, 0o644)
         return fd
 
-    def share(self, name, size):
+    def share(self, name: str, size: int) -> mmap.mmap:
         """Creates a file and returns it mapped into memory, for this process to write to.
 
         The file is removed at exit.
@@ -123,10 +129,10 @@ class Directory:
         finally:
             os.close(fd)
 
-    def owns(self, name):
+    def owns(self, name: str) -> None:
         self.made.add(name)
 
-    def keep(self, hidden, name):
+    def keep(self, hidden: str, name: str) -> None:
         """Gives a finished trace its name.
 
         From then on the client that asked for the trace removes it, and this process leaves it
@@ -136,40 +142,40 @@ class Directory:
         os.rename(hidden, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
         self.made.discard(hidden)
 
-    def has(self, name):
+    def has(self, name: str) -> bool:
         try:
             self.size(name)
         except FileNotFoundError:
             return False
         return True
 
-    def size(self, name):
+    def size(self, name: str) -> int:
         return os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_size
 
-    def remove(self, name):
+    def remove(self, name: str) -> None:
         self._unlink(name)
         self.made.discard(name)
 
-    def through_fd(self, name):
+    def through_fd(self, name: str) -> str:
         return f"/proc/self/fd/{self.fd}/{name}"
 
-    def clear(self):
+    def clear(self) -> None:
         if not self._opened.is_ours():
             return
         for name in [*self.locked, *self.made]:
             self._unlink(name)
 
-    def forget(self):
+    def forget(self) -> None:
         """In a forked child: the files are the parent's."""
         for descriptor in [*self.locked.values(), *self.replaced.values(), self._opened]:
             descriptor.close()
 
-    def _must_be_open(self):
+    def _must_be_open(self) -> None:
         """Another directory may have the number by now, and must not get our files."""
         if not self._opened.is_ours():
             raise OSError("the program has closed the descriptors of the service")
 
-    def _unlink(self, name):
+    def _unlink(self, name: str) -> None:
         try:
             os.unlink(name, dir_fd=self.fd)
         except OSError:

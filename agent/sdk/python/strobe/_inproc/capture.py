@@ -2,16 +2,23 @@
 unless the client was told of it.
 """
 
+from __future__ import annotations
+
 import errno
 import time
+from typing import Any, Callable, TYPE_CHECKING
 
 from .memory import Memory
 from .own_thread import original
 from .process import ranks
-from .request import Refused, alone_on_host, decode, why_alone_on_host
+from .request import Refused, Request, alone_on_host, decode, why_alone_on_host
 from .step_gate import StepGate
 from .steps import steps_of
 from .switch_interval import short_switch_interval
+
+if TYPE_CHECKING:
+    from .channel import Connection
+    from .recorder import Recorder
 
 _SPIN_FREE_NS = 3 * 10**6  # poll() counts in milliseconds, so the last ones are slept exactly.
 # Both waits together are shorter than the program's: _LONGEST_WAIT_S in turn.py.
@@ -39,7 +46,13 @@ class Exiting(Exception):
 class Capture:
     """`service` is the FrameworkService in whose thread it runs."""
 
-    def __init__(self, request, recorder, connection, service):
+    def __init__(
+        self,
+        request: Request,
+        recorder: Recorder,
+        connection: Connection,
+        service: Any,
+    ) -> None:
         self.request, self.recorder, self.connection, self.service = (
             request,
             recorder,
@@ -51,7 +64,7 @@ class Capture:
         self.early = None  # Why the recording ends before its time: stop, cancel, demand or exit.
         self.memory = Memory() if request.tell_memory else None
 
-    def run(self):
+    def run(self) -> None:
         """Runs to the end and answers the client. Raises only Exiting."""
         try:
             message = self.recorder.busy()
@@ -96,7 +109,7 @@ class Capture:
         finally:
             self.connection.close()
 
-    def _is_aside(self, outcome):
+    def _is_aside(self, outcome: str) -> bool:
         """Whether another framework of the process has what the client asked for, so that nothing
         is missing without this one.
         """
@@ -106,10 +119,10 @@ class Capture:
             outcome == "VersionMismatch" or self.disturbed is not None
         ) and self.service.is_aside()
 
-    def _fail(self, outcome, message):
+    def _fail(self, outcome: str, message: str) -> None:
         self.connection.say(state="failed", outcome=outcome, message=message[:500])
 
-    def _wait(self, until_ns, clock_ns=time.time_ns):
+    def _wait(self, until_ns: int, clock_ns: Callable[[], int] = time.time_ns) -> None:
         """Waits until an instant, or until something ends the capture early, which becomes `early`.
 
         Sleeps without the interpreter's lock.
@@ -122,7 +135,7 @@ class Capture:
                 return
             self.early = self._what_happens((left - _SPIN_FREE_NS) / 1e9 + 0.001)
 
-    def _what_happens(self, seconds):
+    def _what_happens(self, seconds: float) -> str | None:
         """Waits for at most some seconds; returns what ends the capture, or None."""
         seconds = min(seconds, self._tell_memory())
         spoke = (
@@ -149,7 +162,7 @@ class Capture:
         except Refused:
             return "cancel"
 
-    def _tell_memory(self):
+    def _tell_memory(self) -> float:
         """Tells the sidecar, if it asked, how close the container is to its memory limit.
 
         Returns the seconds until the next time.
@@ -161,7 +174,7 @@ class Capture:
         steps_of(self.request.framework).marks.tell_memory(*use)
         return _SECONDS_BETWEEN_READINGS
 
-    def _hold(self):
+    def _hold(self) -> None:
         """The sidecar records through the framework's server.
 
         This process only says when the program wants its profiler back.
@@ -198,7 +211,7 @@ class Capture:
         if self.early != "release":
             self._await_free()
 
-    def _await_free(self):
+    def _await_free(self) -> None:
         """Waits until the server has collected, after the client is gone or gave up: the program's
         own profiler cannot start before.
         """
@@ -208,7 +221,7 @@ class Capture:
             if self.service.exiting:
                 raise Exiting
 
-    def _record(self):
+    def _record(self) -> None:
         request, recorder = self.request, self.recorder
         start_ns = max(request.start_ns, time.time_ns())
         self._wait(start_ns - recorder.prepare_ahead_ns())
@@ -225,7 +238,7 @@ class Capture:
         self._wait(ends_ns, time.monotonic_ns)
         self._stop()
 
-    def _prepare(self, start_ns):
+    def _prepare(self, start_ns: int) -> None:
         leads = self.service.leads()
         self.recorder.prepare(self.request if leads else alone_on_host(self.request), start_ns)
         notes = [
@@ -241,11 +254,11 @@ class Capture:
         if not self.connection.say(state="prepared", **ranks(), **note):
             self.early = "cancel"
 
-    def _say_recording(self):
+    def _say_recording(self) -> None:
         if not self.connection.say(state="recording", started_ns=self.recorder.started_ns):
             self.early = "cancel"
 
-    def _record_steps(self):
+    def _record_steps(self) -> None:
         """The program's thread starts the recording where it begins the first step, and says where
         it ends the last one.
         """
@@ -275,21 +288,21 @@ class Capture:
             f"{'no step' if at is None else f'step {at}'}",
         )
 
-    def _wait_for(self, happened, until_ns):
+    def _wait_for(self, happened: Callable[[], bool], until_ns: int) -> None:
         while self.early is None and not happened():
             left = until_ns - time.time_ns()
             if left <= 0:
                 return
             self.early = self._what_happens(left / 1e9 + 0.001)
 
-    def _start(self, start_ns):
+    def _start(self, start_ns: int) -> None:
         with short_switch_interval():
             left = start_ns - self.recorder.wake_ahead_ns - time.time_ns()
             if left > 0:
                 _sleep(left / 1e9)
             self.recorder.start(start_ns)
 
-    def _end_before_start(self):
+    def _end_before_start(self) -> None:
         self.recorder.discard()
         if self.early == "demand":
             self._fail(
@@ -299,7 +312,7 @@ class Capture:
         elif self.early == "stop":
             self._fail("Cancelled", "ended before the recording began")
 
-    def _stop(self):
+    def _stop(self) -> None:
         recorder, early = self.recorder, self.early
         recorder.stop()
         recorder.turn.release()  # The program need not wait until the trace is saved.
@@ -338,7 +351,7 @@ class Capture:
         ):
             self.service.directory.remove(name)
 
-    def _save(self, name):
+    def _save(self, name: str) -> int:
         """Writes the trace under a hidden name, and gives it its own when it is complete.
 
         Returns its size.

@@ -3,15 +3,21 @@
 Clients are not trusted; lines, time and connections are bounded.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import select
 import socket
 import time
+from typing import Any, TYPE_CHECKING
 
 from .descriptors import Descriptor
 from .own_thread import original
 from .request import MAX_LINE, line_of
+
+if TYPE_CHECKING:
+    from .announce import Directory
 
 _MAX_PENDING = 8
 _SECONDS_TO_ASK = 5.0
@@ -24,7 +30,7 @@ _poll, _socket, _sleep = (
 
 
 class Connection:
-    def __init__(self, sock):
+    def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self.sock = sock
         self._opened = Descriptor(sock.fileno())
@@ -32,7 +38,7 @@ class Connection:
         self.until = time.monotonic() + _SECONDS_TO_ASK
         self.closed = False
 
-    def read(self):
+    def read(self) -> bytes | None:
         """Returns the next line; None if it is not complete yet, or if the client is gone
         (`closed`).
         """
@@ -50,10 +56,10 @@ class Connection:
             return line
         return None
 
-    def too_long(self):
+    def too_long(self) -> bool:
         return len(self.buffer) > MAX_LINE
 
-    def say(self, **fields):
+    def say(self, **fields: Any) -> bool:
         """Sends a line. False if the client is gone, or does not read."""
         try:
             data = line_of(**fields)
@@ -64,11 +70,11 @@ class Connection:
             self.closed = True
         return not self.closed
 
-    def refuse(self, outcome, message, **more):
+    def refuse(self, outcome: str, message: str, **more: Any) -> None:
         self.say(state="refused", outcome=outcome, message=message[:500], **more)
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         """Reads what the client has sent before closing: with unread bytes, the client would lose
         our last line (ECONNRESET).
         """
@@ -82,7 +88,7 @@ class Connection:
             pass
         self.drop()
 
-    def drop(self):
+    def drop(self) -> None:
         """Closes it, unless the program has closed all descriptors: another file may have the
         number by now.
         """
@@ -94,7 +100,7 @@ class Connection:
 class Channel:
     """Used by the service's thread only, except wake()."""
 
-    def __init__(self, directory, name):
+    def __init__(self, directory: Directory, name: str) -> None:
         self.pending = []
         self.active = None  # The connection of the capture that runs, if one does.
         self._wake_reader, self._wake_writer = (
@@ -110,7 +116,7 @@ class Channel:
         os.chmod(name, 0o666, dir_fd=directory.fd)
         self.listener.listen(64)
 
-    def wake(self):
+    def wake(self) -> None:
         """Ends a wait(). Called from any thread."""
         try:
             if self._wake_writer.is_ours():
@@ -118,7 +124,9 @@ class Channel:
         except OSError:
             pass  # The pipe is full, so wait() ends anyway.
 
-    def wait(self, seconds, active=None):
+    def wait(
+        self, seconds: float | None, active: Connection | None = None
+    ) -> tuple[Connection, bytes | None] | None:
         """Waits for at most `seconds` (None: for ever) until a client does something.
 
         Returns (connection, line) when a client has asked, else None.
@@ -157,13 +165,13 @@ class Channel:
         self._drop_slow()
         return first
 
-    def _must_be_open(self):
+    def _must_be_open(self) -> None:
         if not (self._wake_reader.is_ours() and self._listens.is_ours()):
             # At the end of the interpreter, the sockets would close what has their numbers by then.
             self.close()
             raise OSError(errno.EBADF, "the program has closed the descriptors of the service")
 
-    def refuse_others(self):
+    def refuse_others(self) -> None:
         """Refuses the clients that are connected but have not asked yet, because a capture begins
         and a process takes one at a time.
         """
@@ -171,14 +179,14 @@ class Channel:
             connection.refuse("Busy", "another capture records this process")
         self.pending.clear()
 
-    def _drain(self):
+    def _drain(self) -> None:
         try:
             while os.read(self._wake_reader.fd, 4096):
                 pass
         except OSError:
             pass
 
-    def _accept(self, active):
+    def _accept(self, active: Connection | None) -> None:
         try:
             # accept() would make a socket of the class that gevent has put there.
             fd, _ = self.listener._accept()
@@ -194,7 +202,7 @@ class Channel:
         else:
             self.pending.append(connection)
 
-    def _ask(self, connection):
+    def _ask(self, connection: Connection) -> bytes | None:
         line = connection.read()
         if line is None and not connection.closed and not connection.too_long():
             return None
@@ -205,13 +213,13 @@ class Channel:
             connection.close()
         return line
 
-    def _drop_slow(self):
+    def _drop_slow(self) -> None:
         now = time.monotonic()
         for connection in [c for c in self.pending if c.until < now]:
             self.pending.remove(connection)
             connection.refuse("InvalidRequest", "no request was received")
 
-    def close(self):
+    def close(self) -> None:
         for connection in [*self.pending, *([self.active] if self.active else [])]:
             connection.drop()
         self._listens.close()

@@ -18,10 +18,13 @@ cuptiFinalize to end it (DisableActivityTracing in cupti_tracer.cc). Without the
 ask for buffers that XLA has freed, so there neither is safe, and our sessions are refused.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import re
 import sys
+from typing import Iterator
 
 from .request import Refused
 from .switches import is_off
@@ -44,7 +47,7 @@ STAYS_ATTACHED = (
 _kept = set()  # Paths of the copies that are done.
 
 
-def keep_cupti_attached():
+def keep_cupti_attached() -> None:
     """Does so for each copy of CUPTI in this process; XLA's own is loaded if it is not there yet.
 
     Raises Refused if the system does not permit it.
@@ -78,12 +81,12 @@ def keep_cupti_attached():
             return
 
 
-def keeps_cupti():
+def keeps_cupti() -> bool:
     """Whether a copy of CUPTI is kept attached. Whoever loads it by its name gets that one."""
     return bool(_kept)
 
 
-def _candidates():
+def _candidates() -> Iterator[str]:
     """Where XLA looks for CUPTI: that of the Python wheels, then the loader's search path."""
     is_13 = any(module.startswith("jax_plugins.xla_cuda13") for module in list(sys.modules))
     name = f"libcupti.so.{13 if is_13 else 12}"
@@ -94,7 +97,7 @@ def _candidates():
     yield name
 
 
-def _replace(address, path):
+def _replace(address: int, path: str) -> None:
     machine = os.uname().machine
     code = _RETURN_SUCCESS.get(machine)
     try:
@@ -116,7 +119,7 @@ def _replace(address, path):
         ) from None
 
 
-def _refused(why):
+def _refused(why: str) -> Refused:
     return Refused(
         "ProfilerStartFailed",
         f"XLA's profiler could end this program: {why}; with STROBE_BOOTSTRAP=off in the program's "
@@ -125,7 +128,7 @@ def _refused(why):
     )
 
 
-def _version(library):
+def _version(library: ctypes.CDLL) -> int:
     version = ctypes.c_uint32(0)
     try:
         library.cuptiGetVersion(ctypes.byref(version))
@@ -134,7 +137,7 @@ def _version(library):
     return version.value
 
 
-def _mappings():
+def _mappings() -> bytes:
     """The content of /proc/self/maps.
 
     The kernel gives it a page at a time: the interpreter's lock is kept, because a busy program

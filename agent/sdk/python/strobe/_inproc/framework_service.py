@@ -3,10 +3,18 @@
 A process with several frameworks has one of these for each.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .capture import Capture, Exiting
 from .channel import Channel
 from .request import Refused, parse
 from .steps import steps_of
+
+if TYPE_CHECKING:
+    from .announce import Directory
+    from .recorder import Recorder
 
 
 class FrameworkService:
@@ -16,17 +24,17 @@ class FrameworkService:
     one.
     """
 
-    def __init__(self, directory, stem, rivals):
+    def __init__(self, directory: Directory, stem: str, rivals: list[FrameworkService]) -> None:
         self.directory, self.stem, self.rivals = directory, stem, rivals
         self.socket_name = f"{stem}.sock"
         self.framework = self.recorder = None  # Until the framework is usable.
         self.exiting = False
         self.channel = Channel(directory, self.socket_name)
 
-    def take(self, framework, recorder):
+    def take(self, framework: str, recorder: Recorder) -> None:
         self.framework, self.recorder = framework, recorder
 
-    def leads(self):
+    def leads(self) -> bool:
         """Whether this framework records what only one profiler of a process can: devices (CUPTI)
         and calls of Python functions.
 
@@ -34,7 +42,7 @@ class FrameworkService:
         """
         return self._leader() is self
 
-    def would_disturb(self):
+    def would_disturb(self) -> str | None:
         """The framework that would lose its devices to this one's profiler, or None.
 
         The profiler takes devices even if it records none.
@@ -45,13 +53,13 @@ class FrameworkService:
         )
         return leader.framework if takes else None
 
-    def is_aside(self):
+    def is_aside(self) -> bool:
         """Whether the program seems to train with another framework: this one is imported, and
         never told a step.
         """
         return len(self.rivals) > 1 and not self._tells_steps()
 
-    def _leader(self):
+    def _leader(self) -> FrameworkService:
         usable = [service for service in list(self.rivals) if service.recorder is not None]
         return min(
             usable,
@@ -62,10 +70,10 @@ class FrameworkService:
             ),
         )
 
-    def _tells_steps(self):
+    def _tells_steps(self) -> bool:
         return bool(steps_of(self.framework).loops)
 
-    def run(self):
+    def run(self) -> None:
         """Serves until the program ends."""
         try:
             while not self.exiting:
@@ -75,7 +83,7 @@ class FrameworkService:
         except OSError:  # There are no descriptors left.
             self.directory.remove(self.socket_name)
 
-    def serve(self, seconds):
+    def serve(self, seconds: float | None) -> None:
         """Serves at most one client, and waits for it for at most `seconds`.
 
         Raises Exiting if the program ends meanwhile.
@@ -95,12 +103,12 @@ class FrameworkService:
         finally:
             self.channel.active = None
 
-    def end(self):
+    def end(self) -> None:
         """Called from any thread."""
         self.exiting = True
         self.channel.wake()
 
-    def forget(self):
+    def forget(self) -> None:
         """Called in a forked child."""
         self.channel.close()
         if self.recorder is not None:

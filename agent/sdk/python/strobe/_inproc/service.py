@@ -2,7 +2,10 @@
 recorded over a socket of its own.
 """
 
+from __future__ import annotations
+
 import time
+from typing import Any, TYPE_CHECKING
 
 from .announce import Directory
 from .capture import Exiting
@@ -21,6 +24,9 @@ from .step_marks import StepMarks
 from .steps import count, forget, steps_of
 from .switch_interval import forget as forget_switch_interval
 
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
 _SECONDS_OF_FIRST_LOOK, _SECONDS_BETWEEN_LOOKS = 0.005, 1.0
 _SECONDS_OF_RANKS = 300.0
 
@@ -31,7 +37,7 @@ class Service:
     Further ones have threads of their own.
     """
 
-    def __init__(self, root, expected, busy):
+    def __init__(self, root: str, expected: set[str], busy: Any) -> None:
         self.expected = expected  # Shared with bootstrap(), which adds to it.
         self.busy = busy  # A lock, held while something is loaded or opened; see _before_fork.
         self.exiting = False
@@ -49,7 +55,7 @@ class Service:
         self._until_ranks = 0.0
         self._delay = _SECONDS_OF_FIRST_LOOK
 
-    def run(self):
+    def run(self) -> None:
         try:
             while not self.exiting:
                 with self.busy:
@@ -60,7 +66,7 @@ class Service:
         except OSError:  # The directory is gone, or there are no descriptors left.
             self.directory.clear()
 
-    def _is_awaiting(self):
+    def _is_awaiting(self) -> bool:
         """Whether something may soon change that nobody tells: programs join their job some time
         after they have imported their framework.
         """
@@ -71,11 +77,11 @@ class Service:
             or time.monotonic() < self._until_ranks
         )
 
-    def look_again(self):
+    def look_again(self) -> None:
         self._delay = _SECONDS_OF_FIRST_LOOK
         self.first.channel.wake()
 
-    def _look(self):
+    def _look(self) -> None:
         """Announces the expected frameworks that are usable by now."""
         self._delay = min(2 * self._delay, _SECONDS_BETWEEN_LOOKS)
         if is_starting_child():
@@ -91,7 +97,7 @@ class Service:
                 tell(error)
         self._write_changes()
 
-    def _write_changes(self):
+    def _write_changes(self) -> None:
         """Writes the announcements whose content has changed.
 
         One that cannot be written, on a full volume, is tried again later.
@@ -122,10 +128,10 @@ class Service:
                 if not was_unwritten:
                     tell(error)
 
-    def _has(self, name):
+    def _has(self, name: str) -> bool:
         return any(service.framework == name for service in self.services)
 
-    def _announce(self, name):
+    def _announce(self, name: str) -> None:
         if self._has(name):
             return
         recorder = recorder_for(name, self.directory)
@@ -150,7 +156,7 @@ class Service:
         self._until_ranks = time.monotonic() + _SECONDS_OF_RANKS
 
     @staticmethod
-    def _open_server(name):
+    def _open_server(name: str) -> int | None:
         """The port of the framework's server. None if there is none: the socket needs none."""
         try:
             return open_for(name)
@@ -158,7 +164,7 @@ class Service:
             tell(error)
             return None
 
-    def _share_steps(self, service):
+    def _share_steps(self, service: FrameworkService) -> str | None:
         """Returns the name of the file that tells the framework's steps.
 
         None if it cannot be made: only the steps are then not told.
@@ -172,7 +178,7 @@ class Service:
             tell(error)
             return None
 
-    def _service_for(self, name, recorder):
+    def _service_for(self, name: str, recorder: Recorder) -> FrameworkService:
         """Gives a framework its service.
 
         The files of the first framework have the process's own names.
@@ -190,20 +196,20 @@ class Service:
             service.end()
         return service
 
-    def end(self):
+    def end(self) -> None:
         """Called at the program's exit."""
         self.exiting = True
         for service in list(self.services):
             service.end()
 
-    def can_begin_in_child(self):
+    def can_begin_in_child(self) -> bool:
         """Whether a forked child may have a service of its own."""
         return all(
             service.recorder is None or service.recorder.can_begin_in_child()
             for service in self.services
         )
 
-    def forget(self):
+    def forget(self) -> None:
         """Called in a forked child."""
         forget()
         forget_switch_interval()

@@ -1,9 +1,12 @@
 """Records PyTorch by its own profiler, all threads of the process, from the service's thread."""
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 import time
+from typing import Any, Callable, TYPE_CHECKING
 
 from .exits import skip_destructors
 from .frameworks import release, version
@@ -13,6 +16,10 @@ from .request import Refused
 from .steps import TORCH_LOOP, set_annotator
 from .switches import is_off
 from .torch_unlocked import empty, save, stop
+
+if TYPE_CHECKING:
+    from .announce import Directory
+    from .request import Request
 
 
 # From this one on, PyTorch ends a recording without the interpreter's lock (its pull request
@@ -32,16 +39,16 @@ _STAYS_ATTACHED = (
 class _StepAnnotations:
     """Annotates steps as torch.profiler does. Called in the program's threads."""
 
-    def __init__(self, record_function):
+    def __init__(self, record_function: Callable[[str], Any]) -> None:
         self.record_function = record_function
         self.open = None  # The annotation of the step that runs, and its thread.
 
-    def enter(self, number):
+    def enter(self, number: int) -> None:
         annotation = self.record_function(f"{TORCH_LOOP}#{number}")
         annotation.__enter__()
         self.open = annotation, thread_id()
 
-    def leave(self):
+    def leave(self) -> None:
         opened, self.open = self.open, None
         if opened is not None and opened[1] == thread_id():
             opened[0].__exit__(None, None, None)
@@ -54,7 +61,7 @@ class TorchRecorder(Recorder):
     ends_at_exit = True  # The exit must wait for the stop in any case.
     place = 1
 
-    def __init__(self, directory):
+    def __init__(self, directory: Directory) -> None:
         super().__init__(directory)
         self.torch = sys.modules["torch"]
         self.autograd = sys.modules["torch.autograd.profiler"]
@@ -73,7 +80,7 @@ class TorchRecorder(Recorder):
         self.profiled = False  # By a capture or by the program.
         self._yield_to_program()
 
-    def _all_threads(self):
+    def _all_threads(self) -> Any:
         """The setting that records all threads; None in a version without it."""
         try:
             setting = self.torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
@@ -81,7 +88,7 @@ class TorchRecorder(Recorder):
             return None
         return setting
 
-    def _yield_to_program(self):
+    def _yield_to_program(self) -> None:
         """The program's sessions begin and end by these functions; so do ours, in our thread."""
 
         def begins():
@@ -110,19 +117,19 @@ class TorchRecorder(Recorder):
         disable_unlocked.strobe_original = disable.strobe_original
         self.autograd._disable_profiler = disable_unlocked
 
-    def busy(self):
+    def busy(self) -> str | None:
         return (
             "the program profiles itself (torch.profiler)"
             if self.autograd._is_profiler_enabled
             else None
         )
 
-    def uses_devices(self):
+    def uses_devices(self) -> bool:
         """Whether this process has a context on a device."""
         cuda = sys.modules.get("torch.cuda")
         return cuda is not None and cuda.is_initialized()
 
-    def _keep_cupti(self):
+    def _keep_cupti(self) -> None:
         """Keeps PyTorch from detaching CUPTI, by the variables that torch.profiler sets too: with
         CUDA before 12.6, CUPTI's next use would crash a program
         with CUDA graphs."""
@@ -134,11 +141,11 @@ class TorchRecorder(Recorder):
             os.environ["DISABLE_CUPTI_LAZY_REINIT"] = "1"
             os.environ["TEARDOWN_CUPTI"] = "0"
 
-    def prepare_ahead_ns(self):
+    def prepare_ahead_ns(self) -> int:
         # The sidecar asks that early: LeadOf in inproc_source.cc.
         return 2 * 10**9 if self.uses_devices() else 10**8
 
-    def prepare(self, request, start_ns):
+    def prepare(self, request: Request, start_ns: int) -> None:
         setting = self._all_threads()
         if setting is None:
             raise Refused(
@@ -188,13 +195,13 @@ class TorchRecorder(Recorder):
         session._prepare_trace()
         self.session = session
 
-    def start(self, start_ns):
+    def start(self, start_ns: int) -> None:
         self.session._start_trace()
         self.started_ns = time.time_ns()
         self.recording = True
         set_annotator(_StepAnnotations(self.autograd.record_function))
 
-    def _stop(self):
+    def _stop(self) -> None:
         self.recording = False
         set_annotator(None)
         try:  # As torch.profiler does.
@@ -218,10 +225,10 @@ class TorchRecorder(Recorder):
         self.session.use_device = None
         self.session.__exit__(None, None, None)
 
-    def save(self, directory, hidden):
+    def save(self, directory: Directory, hidden: str) -> None:
         save(self.session.kineto_results, directory.through_fd(hidden))
 
-    def discard(self):
+    def discard(self) -> None:
         session = self.session
         if session is None:
             return
@@ -237,18 +244,18 @@ class TorchRecorder(Recorder):
             empty(session.kineto_results)
         self.session = None
 
-    def leave(self):
+    def leave(self) -> None:
         """Stops a recording, for which the program waits: PyTorch's destructors crash if the
         process ends while it records.
         """
         if self.recording:
             self._stop()
 
-    def can_begin_in_child(self):
+    def can_begin_in_child(self) -> bool:
         """Not once Kineto has run: a child has its state, but not its threads."""
         return not self.profiled and "KINETO_USE_DAEMON" not in os.environ
 
-    def after_fork(self):
+    def after_fork(self) -> None:
         recording = self.recording
         super().after_fork()
         # The child's copy of the session would collect for ever, and only the parent's threads
