@@ -1,4 +1,5 @@
-"""What shows that a process works, as soon as it does: it joins a process group, tells a step or, in a forked child, calls a module of PyTorch.
+"""What shows that a process works, as soon as it does: it joins a process group, tells a step or,
+in a forked child, calls a module of PyTorch.
 
 The hooks run in the program's threads. They never raise and never wait.
 """
@@ -13,14 +14,17 @@ from .switches import is_off
 
 
 def on_sign(look):
-    """Calls look() when the process joins or leaves PyTorch's default process group, and when it tells the first step of a loop."""
+    """Calls look() when the process joins or leaves PyTorch's default process group, and when it
+    tells the first step of a loop.
+    """
     on_first_step(look)
     if not is_off("steps"):
         _on_join(look)
 
 
 def await_work(begin):
-    """Lets a forked child begin the service at its first sign of work, which tells it from a loader of data and from children that do nothing with
+    """Lets a forked child begin the service at its first sign of work, which tells it from a loader
+    of data and from children that do nothing with
     PyTorch. begin(framework) may be called several times."""
     forget_group()
     if is_off("steps"):
@@ -32,7 +36,8 @@ def await_work(begin):
 
 def _on_join(call):
     module = sys.modules.get("torch.distributed.distributed_c10d")
-    update = getattr(module, "_update_default_pg", None)  # The last thing that init_process_group does, and destroy_process_group.
+    # The last thing that init_process_group does, and destroy_process_group.
+    update = getattr(module, "_update_default_pg", None)
     if update is None:
         return
     update = getattr(update, "strobe_original", update)
@@ -52,8 +57,13 @@ def _on_join(call):
 
 
 def _at_first_module(begin):
-    """Programs that only infer join no group and have no optimizer, but call modules. So may loaders of data: their transforms are modules."""
-    register = getattr(sys.modules.get("torch.nn.modules.module"), "register_module_forward_pre_hook", None)
+    """Programs that only infer join no group and have no optimizer, but call modules.
+
+    So may loaders of data: their transforms are modules.
+    """
+    register = getattr(
+        sys.modules.get("torch.nn.modules.module"), "register_module_forward_pre_hook", None
+    )
     if register is None:
         return
 

@@ -1,22 +1,32 @@
-"""Starts a recording at the boundary of a step, in the program's own thread: nothing of the step runs before it."""
+"""Starts a recording at the boundary of a step, in the program's own thread: nothing of the step
+runs before it.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, TYPE_CHECKING
 
 from .failure import is_the_programs
 from .own_thread import new_lock
-from .request import Refused
+from .request import Refused, Step
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
 
 
 class StepGate:
     """The hooks of steps.py call begin() and end(); the service's thread reads the rest."""
 
-    def __init__(self, step, recorder, wake):
+    def __init__(self, step: Step, recorder: Recorder, wake: Callable[[], None]) -> None:
         self.loop, self.first, self.last = step.loop, step.first, step.first + step.count - 1
         self.recorder, self.wake = recorder, wake
         self.began = None  # The step at which the recording began.
         self.ended = False  # The last step has ended, or the recording could not begin.
         self.error = None
-        self._lock = new_lock()  # Held while the recording is started; for good once the gate is closed.
+        # Held while the recording is started; for good once the gate is closed.
+        self._lock = new_lock()
 
-    def begin(self, loop, number):
+    def begin(self, loop: str, number: int) -> None:
         if loop != self.loop or self.ended or number < self.first:
             return
         if self.began is None:
@@ -24,15 +34,15 @@ class StepGate:
         elif number > self.last:
             self._end()
 
-    def end(self, loop, number):
+    def end(self, loop: str, number: int) -> None:
         if loop == self.loop and number >= self.last and self.began is not None and not self.ended:
             self._end()
 
-    def close(self):
+    def close(self) -> None:
         """Closes the gate: from now on no recording is started."""
         self._lock.acquire()
 
-    def _start(self, number):
+    def _start(self, number: int) -> None:
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -42,12 +52,15 @@ class StepGate:
         except Exception as error:
             self.error, self.ended = error, True
             if is_the_programs(error):
-                self.error = Refused("ProfilerStartFailed", "a signal handler of the program interrupted the start of the recording")
+                self.error = Refused(
+                    "ProfilerStartFailed",
+                    "a signal handler of the program interrupted the start of the recording",
+                )
                 raise
         finally:
             self._lock.release()
             self.wake()
 
-    def _end(self):
+    def _end(self) -> None:
         self.ended = True
         self.wake()
