@@ -1,20 +1,24 @@
-"""What README and docs/ show works as it is written: objects, flags and settings are accepted, and README's commands capture."""
+"""What README and docs/ show works as it is written: objects, flags and settings are accepted, and the commands of README and tutorial capture."""
 
 import functools
 import os
 import re
 import shlex
+import socket
 import subprocess
 import textwrap
 
 import pytest
 import yaml
 
-from tests.support.processes import BIN, ROOT
+from tests.support.inproc import TORCH_PYTHON
+from tests.support.ports import free_port
+from tests.support.processes import BIN, PYTHON, ROOT, wait_until
 from tests.support.secure import chart_objects
 from tests.support.workers import Worker
 
-PAGES = [ROOT / "README.md", ROOT / "helm/strobe/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+README, FIRST = ROOT / "README.md", ROOT / "docs/tutorials/first-capture.md"
+PAGES = [README, ROOT / "helm/strobe/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TRAIN = ROOT / "docs/tutorials/train.yaml"
 # Objects of these groups are in every cluster.
 SERVED = re.compile(r"(v1|(apps|batch|rbac\.authorization\.k8s\.io|strobe\.dev)/\w+)")
@@ -121,7 +125,7 @@ def test_the_chart_takes_each_setting_of_the_documents():
 
 def test_the_cluster_of_readme_needs_no_registry():
     """The chart asks for the names that the archives of tools/image have, and the job has the volume on which captures may write."""
-    code = next(code for code in blocks(ROOT / "README.md", "sh") if "kind load image-archive" in code)
+    code = next(code for code in blocks(README, "sh") if "kind load image-archive" in code)
     words = next(shlex.split(line) for line in code.replace("\\\n", " ").splitlines() if line.startswith("helm install"))
     objects = chart_objects(*chart_settings(words))
     version = re.search(r'"([\d.]+)"', (ROOT / "common/base/version.h").read_text())[1]
@@ -139,32 +143,86 @@ def test_the_cluster_of_readme_needs_no_registry():
     assert f"job/{job['metadata']['name']}" in code
 
 
-@pytest.fixture
-def two_trainers(group):
-    trainers = [Worker(group, f"train-{i}").start_trainer() for i in range(2)]
-    return [trainer.wait() for trainer in trainers]
+def output_of(page, command):
+    """The lines that a page shows as the output of a capture of this logdir."""
+    shown = re.findall(r"^```\n(WORKER .*?)```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    (lines,) = [text.splitlines() for text in shown if command in text]
+    return lines
 
 
-def test_the_capture_of_readme(two_trainers, tmp_path):
-    """Its commands without Kubernetes, for two JAX trainers, and the shape of what they print."""
-    page = (ROOT / "README.md").read_text()
-    code = next(code for code in blocks(ROOT / "README.md", "sh") if "strobe capture --insecure-plaintext" in code)
-    for trainer, port in zip(two_trainers, (9012, 9013)):
-        code = code.replace(f"localhost:{port}", f"localhost:{trainer.profiler_port}")
-    shown = re.search(r"^```\n(WORKER .*?)```$", page, re.MULTILINE | re.DOTALL)[1].splitlines()
-    printed = {}
-    for line in code.replace("/tmp/logs", str(tmp_path / "logs")).splitlines():
-        command = re.sub(r"\s+#.*", "", line)
-        if not command.startswith("strobe view"):  # It serves until it is ended; test_viewer.py has it.
-            done = subprocess.run(["sh", "-c", command], env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}, capture_output=True, text=True, timeout=120)
-            assert done.returncode == 0, (command, done.stdout, done.stderr)
-            printed[command.split()[1]] = done.stdout + done.stderr
-    assert set(printed) == {"capture", "inspect", "report"}
-    lines = printed["capture"].splitlines()
-    assert shown[0].split() in [line.split() for line in lines], lines
+def check_output(shown, printed):
+    """The header of the table, as many workers that are Ok, and lines that begin as the page says."""
+    lines = printed.splitlines()
+    assert shown[0].split() in [line.split() for line in lines], printed
     for begin in [line.split(":")[0] + ":" for line in shown[3:]]:
-        assert any(line.startswith(begin) for line in lines), (begin, lines)
-    assert sum(line.startswith("localhost:") and " Ok " in line for line in lines) == 2, lines
+        assert any(line.startswith(begin) for line in lines), (begin, printed)
+    assert sum(line.startswith("localhost:") and " Ok " in line for line in lines) == 2, printed
+
+
+def shell(command, env=None):
+    """What a command prints, which has to end with 0."""
+    done = subprocess.run(["sh", "-c", command], env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", **(env or {})},
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, (command, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def serves(port):
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
+
+
+def lines_of(page):
+    """The commands of a page, with lines that a backslash continues joined."""
+    return [re.sub(r"\s+#.*", "", line) for code in blocks(page, "sh") for line in code.replace("\\\n", " ").splitlines()]
+
+
+def test_the_capture_of_readme(group, tmp_path):
+    """Its commands without Kubernetes, for two JAX trainers."""
+    trainers = [Worker(group, f"train-{i}").start_trainer() for i in range(2)]
+    printed = {}
+    commands = [line for line in lines_of(README) if "/tmp/logs" in line and not line.startswith("strobe view")]  # That serves until it is ended.
+    for command in commands:
+        for trainer, port in zip(trainers, (9012, 9013)):
+            command = command.replace(f"localhost:{port}", f"localhost:{trainer.wait().profiler_port}")
+        printed[command.split()[1]] = shell(command.replace("/tmp/logs", str(tmp_path / "logs")))
+    assert set(printed) == {"capture", "inspect", "report"}
+    check_output(output_of(README, "/tmp/logs"), printed["capture"])
+
+
+def test_the_first_capture_of_the_tutorial(group, tmp_path):
+    ports = {9012: free_port(), 9013: free_port()}
+    script = tmp_path / "train.py"
+    script.write_text(blocks(FIRST, "python")[0])
+    commands = lines_of(FIRST)
+    for old, port in ports.items():
+        assert f"python train.py {old} &" in commands
+        group.start(f"train-{old}", [PYTHON, script, port], env={"JAX_PLATFORMS": "cpu"})
+    for port in ports.values():
+        wait_until(lambda port=port: serves(port), 60, "the profiler server")
+    printed = {}
+    for command in [line for line in commands if line.startswith(("strobe capture", "strobe inspect")) and "torch" not in line and "9470" not in line]:
+        for old, port in ports.items():
+            command = command.replace(f"localhost:{old}", f"localhost:{port}")
+        printed[command.split()[1]] = shell(command.replace("/tmp/logs", str(tmp_path / "logs")))
+    check_output(output_of(FIRST, "xprof --logdir /tmp/logs"), printed["capture"])
+    assert "complete on all workers: " in printed["capture"] and "report: " in printed["capture"]
+    assert printed["inspect"]
+
+
+@pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup torch installs it")
+def test_the_first_capture_of_the_tutorial_with_pytorch(group, tmp_path, python_package):
+    script, port = tmp_path / "train_torch.py", free_port()
+    script.write_text(blocks(FIRST, "python")[1])
+    env = {"PYTHONPATH": str(python_package), "STROBE_DIR": str(tmp_path / "strobe")}
+    (tmp_path / "strobe").mkdir(mode=0o700)
+    torchrun, sidecar, capture = [line for line in lines_of(FIRST) if line.startswith(("torchrun", "strobe-sidecar")) or "localhost:9470" in line]
+    assert torchrun.split()[-2:] == ["train_torch.py", "&"] and sidecar.endswith(" &")
+    group.start("torchrun", [TORCH_PYTHON, "-m", "torch.distributed.run", *torchrun.split()[1:-2], script], env=env)
+    words = sidecar.replace("$STROBE_DIR", env["STROBE_DIR"]).split()[1:-1]
+    group.start("sidecar", [BIN / "strobe-sidecar", *words, "--listen", f"127.0.0.1:{port}"], env=env).wait_for("serves", 20)
+    printed = shell(capture.replace("localhost:9470", f"localhost:{port}").replace("/tmp/torch-logs", str(tmp_path / "logs")))
+    check_output(output_of(FIRST, "/tmp/torch-logs"), printed)
 
 
 def test_the_job_of_the_tutorial_trains(tmp_path):

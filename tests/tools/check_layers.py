@@ -180,11 +180,16 @@ def reachable(module):
 
 def picture():
     """Each module and the modules that it includes, without arrows that follow from others."""
-    lines = []
+    lines, lowest, alone = [], [], []
     for module in sorted(ARROWS, key=lambda m: (len(reachable(m)), m), reverse=True):
         direct = [other for other in ARROWS[module] if not any(other in reachable(via) for via in ARROWS[module])]
-        lines.append(f"{module:<20} -> {', '.join(direct)}" if direct else module)
-    return "```\n" + "\n".join(lines) + "\n```\n"
+        if direct == ["common/base"]:
+            lowest.append(module)
+        elif direct:
+            lines.append(f"{module:<20} -> {', '.join(direct)}")
+        else:
+            alone.append(module)
+    return "\n".join(["```", *lines, f"{', '.join(lowest)} -> common/base", f"without arrows: {', '.join(alone)}", "```", ""])
 
 
 def picture_problems(write):
