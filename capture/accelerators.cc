@@ -36,6 +36,11 @@ constexpr std::array<Accelerator, 16> kTable = {{
     {.resource = "gpu.intel.com/i915", .planes = kByNobody},
     {.resource = "gpu.intel.com/xe", .planes = kByNobody},
 }};
+static_assert(std::all_of(kTable.begin(), kTable.end(), [](const Accelerator& a) {
+  return (a.cuda || !a.planes.agent) &&
+         std::count_if(kTable.begin(), kTable.end(),
+                       [&a](const Accelerator& b) { return a.resource == b.resource; }) == 1;
+}));
 
 bool Names(const Accelerator& entry, std::string_view resource) {
   if (!entry.resource.ends_with('*')) return resource == entry.resource;
@@ -44,8 +49,6 @@ bool Names(const Accelerator& entry, std::string_view resource) {
 }
 
 }  // namespace
-
-std::span<const Accelerator> AllAccelerators() { return kTable; }
 
 const Accelerator* FindAccelerator(std::string_view resource) {
   const auto found = std::find_if(kTable.begin(), kTable.end(),

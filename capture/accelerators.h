@@ -22,7 +22,6 @@ struct Accelerator {
       false;  // Used through CUDA, whose driver loads the agent from $CUDA_INJECTION64_PATH.
 };
 
-std::span<const Accelerator> AllAccelerators();
 // Null for a resource that is not an accelerator: cpu, or nvidia.com/hostdev (a network card).
 const Accelerator* FindAccelerator(std::string_view resource);
 

@@ -1,25 +1,18 @@
 #include "capture/attempt_progress.h"
 
+#include "common/base/enum_names.h"
+
 namespace strobe {
 
 std::string_view Name(Phase phase) {
-  switch (phase) {
-    case Phase::kPreflight:
-      return "preflight";
-    case Phase::kArming:
-      return "arm";
-    case Phase::kDelay:
-      return "delay";
-    case Phase::kRecording:
-      return "record";
-    case Phase::kCollecting:
-      return "collect";
-    case Phase::kPublishing:
-      return "publish";
-    case Phase::kDone:
-      return "done";
-  }
-  return "";
+  static constexpr EnumNames<Phase, 7> kNames({{Phase::kPreflight, "preflight"},
+                                               {Phase::kArming, "arm"},
+                                               {Phase::kDelay, "delay"},
+                                               {Phase::kRecording, "record"},
+                                               {Phase::kCollecting, "collect"},
+                                               {Phase::kPublishing, "publish"},
+                                               {Phase::kDone, "done"}});
+  return kNames.Of(phase);
 }
 
 }  // namespace strobe

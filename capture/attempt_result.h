@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "capture/capture_spec.h"
 #include "capture/common_steps.h"
-#include "capture/job_report.h"
+#include "capture/ports.h"
 #include "capture/start_plan.h"
 #include "collector/trace/analysis/skew.h"
 #include "strobe/v1/manifest.pb.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "capture/process_workers.h"
-#include "capture/worker_states.h"
+#include "capture/workers_in_state.h"
 #include "common/base/guard.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"

@@ -1,11 +1,18 @@
 // What a capture records, and from which workers.
 #pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "capture/accelerators.h"
 #include "common/base/clock.h"
+#include "common/base/strings.h"
 #include "common/protocol/capture_defaults.h"
 #include "common/protocol/outcome.h"
 #include "strobe/v1/worker.pb.h"
@@ -96,5 +103,32 @@ struct CaptureSpec {
 // "<uid>-<attempt>": the id of an attempt at the sidecars. It follows from the request alone, so an
 // operator that restarts finds its captures again.
 std::string CaptureId(const CaptureSpec& spec, int attempt);
+
+// `text` is a number of at least 1 ("3"), or a percentage of `matched` from 1% to 100%, rounded up.
+// A number larger than `matched` is returned as it is, and the capture fails for too few workers.
+// InvalidArgument for any other text.
+absl::StatusOr<std::size_t> ResolveMinWorkers(std::string_view text, std::size_t matched);
+
+// The names that the API and the command line have for the levels of v1::Tracers. The index of a
+// name is its number on the wire. The names of the host's levels are those of XLA's TraceMeLevel.
+// "Off" is not used, because YAML 1.1 reads it as false.
+inline constexpr std::array<std::string_view, 4> kHostLevels = {"Disabled", "Critical", "Info",
+                                                                "Verbose"};
+inline constexpr std::array<std::string_view, 2> kSwitchLevels = {"Disabled", "Enabled"};
+
+inline constexpr std::uint32_t kDefaultHostLevel = 2, kDefaultDeviceLevel = 1;
+
+// The number of the level; nothing if there is no such name.
+inline std::optional<std::uint32_t> LevelOfName(std::span<const std::string_view> names,
+                                                std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(found - names.begin());
+}
+
+// "Disabled, Enabled", human-readable.
+inline std::string LevelNames(std::span<const std::string_view> names) {
+  return Join(std::vector<std::string>(names.begin(), names.end()), ", ");
+}
 
 }  // namespace strobe

@@ -2,6 +2,20 @@
 
 #include <algorithm>
 
+// How OffsetAt estimates a clock's offset at a moment, from a measurement before a recording and
+// one after it:
+//
+//  1. Without the second measurement, the offset is the first one, and its error grows by the
+//  largest
+//     rate at which a clock may be pulled.
+//  2. With both, the offset moves from the first to the second by the most likely part of the
+//  change
+//     (PartOfChange), which weighs the measurements' errors against the usual drift of clocks.
+//  3. Keep it within what both measurements allow at the usual drift, if they agree.
+//  4. The error interval is what both measurements allow at the largest rate. Between them, the
+//     offset is also assumed to only grow or only shrink. If the measurements contradict each
+//     other, somebody set a clock meanwhile, and only that assumption remains.
+//  5. Keep the offset within that interval; its error is the distance to the farther end.
 namespace strobe {
 namespace {
 

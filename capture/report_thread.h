@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "capture/job_report.h"
+#include "capture/ports.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 

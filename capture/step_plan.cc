@@ -8,6 +8,19 @@
 #include "common/base/strings.h"
 #include "common/protocol/capture_defaults.h"
 
+// How PlanStep chooses the first step, from what each process told at preflight:
+//
+//  1. CommonLoop: choose the loop that all workers report.
+//  2. FirstAfter, for each process: the first step that it cannot begin before `soonest`, even at
+//     kFastestPace of its usual time per step. The largest of these steps is the first one for
+//     which all workers can be armed in time.
+//  3. Take the wanted step if it is not before that one, or round up to the wanted multiple, or
+//  take
+//     that one.
+//  4. Expect, for each worker: when its processes begin and end the steps at their usual pace.
+//     Refuse if a worker would reach them too late, or take too long for them.
+//  5. The deadline `by` is the expected end of the slowest worker, with as much time again for
+//     workers that become slower. `longest` bounds it.
 namespace strobe {
 namespace {
 

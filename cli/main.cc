@@ -20,6 +20,7 @@
 #include "cli/runs/logdir_commands.h"
 #include "cli/show/serve_command.h"
 #include "cli/show/view_command.h"
+#include "cli/stall/why_command.h"
 #include "common/base/ending_signals.h"
 #include "common/base/flag_failure.h"
 #include "common/base/log.h"
@@ -80,6 +81,10 @@ std::vector<Command> AddCommands(CLI::App& app) {
       AddCommand(app, "view", "Show traces in the browser.", AddViewFlags, RunView),
       AddCommand(app, "serve", "Show traces to many people, each of whom logs in.", AddServeFlags,
                  RunServe),
+      AddCommand(app, "why", "Find out which rank holds up a job that stands still.", AddWhyFlags,
+                 RunWhy),
+      AddCommand(app, "stacks", "Show the Python stacks of all ranks, equal ones together.",
+                 AddStacksFlags, RunStacks),
       AddCommand(app, "outcomes",
                  "Explain what each outcome of a worker means and what to do about it.",
                  AddOutcomesFlags, RunOutcomes),

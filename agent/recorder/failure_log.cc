@@ -9,7 +9,6 @@
 #include <cstdint>
 
 #include "agent/wire/file_lock.h"
-#include "agent/wire/file_size.h"
 #include "agent/wire/ring_file.h"
 #include "agent/wire/ticks.h"
 

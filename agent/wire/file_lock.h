@@ -2,6 +2,9 @@
 // POSIX only.
 #pragma once
 #include <fcntl.h>
+#include <sys/resource.h>
+
+#include <cstdint>
 
 namespace strobe::wire {
 
@@ -29,6 +32,13 @@ inline void UnlockByte(int fd, off_t byte) { TryLockByte(fd, F_UNLCK, byte); }
 inline bool ByteIsLocked(int fd, off_t byte) {
   struct flock lock = ByteLock(F_WRLCK, byte);
   return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+// False if a file must not have `size` bytes (RLIMIT_FSIZE). Writing beyond the limit raises
+// SIGXFSZ, which ends programs that do not ignore it, so ask before.
+inline bool FileMayHave(std::uint64_t size) {
+  rlimit most = {};
+  return getrlimit(RLIMIT_FSIZE, &most) != 0 || size <= most.rlim_cur;
 }
 
 }  // namespace strobe::wire

@@ -12,6 +12,18 @@
 
 namespace strobe::wire {
 
+// The place of this process in its job, as launchers write it into its environment; -1 where that
+// does not tell it.
+struct JobRanks {
+  std::int32_t rank = -1;        // The number of the process in the job.
+  std::int32_t local_rank = -1;  // Its number on its machine or in its pod.
+  std::int32_t world_size = -1;  // The number of processes of the job.
+};
+
+// Reads the variables of torchrun, JAX, Open MPI, Slurm and TPU pods, in this order. The Python
+// package reads the same ones (sdk/python/strobe/_inproc/process.py).
+JobRanks OwnJobRanks();
+
 struct RingFileShape {
   std::uint32_t max_rings = 512;  // The number of threads that can record at the same time.
   // Words per ring; the default is 512 KiB. Rounded up to a power of two and whole blocks.
@@ -88,10 +100,9 @@ class RingFile {
   bool ProgramLives() const;
   // True if a forked child without a file of its own uses this one.
   bool HasHeirs() const;
-  // Takes the exclusive right to record this program. EndLease or the destructor releases it. False
-  // if another sidecar holds it.
+  // Takes the exclusive right to record this program. The destructor releases it. False if another
+  // sidecar holds it.
   bool Lease();
-  void EndLease();
   // Wakes the program's thread that waits on device_control, if there is one.
   void WakeProgram() const;
   // Requests a level on behalf of `wisher`; 0 withdraws the request.

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "capture/answer_limits.h"
-#include "capture/worker/grpc_status.h"
 
 namespace strobe {
 namespace {

@@ -1,17 +1,28 @@
 // Measures the offset of a worker's clock over a ProbeClock stream, as NTP does.
 #pragma once
+#include <grpcpp/support/status.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "capture/answer_limits.h"
 #include "capture/clock_estimate.h"
 #include "capture/worker/deferred_deleter.h"
 #include "common/base/clock.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
 namespace strobe {
+
+// Both use the same numbers for codes. The message may be any bytes that the peer sent, so it is
+// limited like an answer.
+inline absl::Status FromGrpc(const grpc::Status& status) {
+  return BoundError(
+      absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()));
+}
 
 // The four clock readings of one round trip.
 struct RoundTrip {

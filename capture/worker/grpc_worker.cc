@@ -7,7 +7,6 @@
 #include "capture/answer_limits.h"
 #include "capture/worker/clock_probe.h"
 #include "capture/worker/deferred_deleter.h"
-#include "capture/worker/grpc_status.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "common/grpc_tls/credentials.h"

@@ -9,8 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "capture/min_workers.h"
-#include "capture/tracer_levels.h"
+#include "capture/capture_spec.h"
 #include "cli/base/common_flags.h"
 #include "collector/store/logdir.h"
 #include "common/base/duration.h"

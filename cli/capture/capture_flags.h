@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "capture/capture_spec.h"
-#include "capture/tracer_levels.h"
 #include "common/protocol/capture_defaults.h"
 #include "sidecar/source/base/server_risks.h"
 

@@ -17,8 +17,8 @@ std::string ProgressEvent(const AttemptProgress& progress, int attempt) {
 }
 
 std::string RetryEvent(int attempt, const std::string& message) {
-  return JsonText(nlohmann::ordered_json{
-      {"attempt", attempt}, {"phase", "retry"}, {"message", message}});
+  return JsonText(
+      nlohmann::ordered_json{{"attempt", attempt}, {"phase", "retry"}, {"message", message}});
 }
 
 }  // namespace strobe

@@ -6,8 +6,8 @@
 
 namespace strobe {
 
-// {"attempt":1,"phase":"delay","workers":2,"armed":2,"ended":0}, and "waitsFor" while preflight waits
-// for workers. The phases are those of Name(Phase).
+// {"attempt":1,"phase":"delay","workers":2,"armed":2,"ended":0}, and "waitsFor" while preflight
+// waits for workers. The phases are those of Name(Phase).
 std::string ProgressEvent(const AttemptProgress& progress, int attempt);
 
 // {"attempt":1,"phase":"retry","message":"..."}: the attempt failed, and another one follows.

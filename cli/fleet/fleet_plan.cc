@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/base/report_table.h"
+#include "common/base/enum_names.h"
 #include "common/base/fnv.h"
 #include "common/base/json_text.h"
 #include "common/base/sha256.h"
@@ -57,15 +58,10 @@ std::string FleetIdentity(std::vector<StoredObject> objects, bool stats) {
 }
 
 std::string_view NameOf(FleetState state) {
-  switch (state) {
-    case FleetState::kDone:
-      return "done";
-    case FleetState::kEmpty:
-      return "empty";
-    case FleetState::kFailed:
-      return "failed";
-  }
-  return "?";
+  static constexpr EnumNames<FleetState, 3> kNames({{FleetState::kDone, "done"},
+                                                    {FleetState::kEmpty, "empty"},
+                                                    {FleetState::kFailed, "failed"}});
+  return kNames.Of(state, "?");
 }
 
 std::string FleetRunJson(const FleetRun& run) {

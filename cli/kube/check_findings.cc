@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "common/base/enum_names.h"
 #include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
@@ -39,15 +40,9 @@ constexpr std::string_view kInstall =
     "Install Strobe's chart, or ask an administrator to; see docs/how-to/install.md.";
 
 std::string_view Name(Level level) {
-  switch (level) {
-    case Level::kOk:
-      return "ok";
-    case Level::kWarning:
-      return "warning";
-    case Level::kFailed:
-      break;
-  }
-  return "failed";
+  static constexpr EnumNames<Level, 3> kNames(
+      {{Level::kOk, "ok"}, {Level::kWarning, "warning"}, {Level::kFailed, "failed"}});
+  return kNames.Of(level, "failed");
 }
 
 std::string WorkerText(const StatusPreflight& told) {

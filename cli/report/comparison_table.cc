@@ -7,7 +7,7 @@
 #include "cli/report/report_pictures.h"
 #include "cli/report/straggler_table.h"
 #include "collector/trace/digest/digest_json.h"
-#include "collector/trace/report/figures_text.h"
+#include "collector/trace/report/headline.h"
 #include "common/base/strings.h"
 
 namespace strobe {

@@ -1,8 +1,10 @@
 // What the report of a run says, and that of two runs. Pure.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cli/report/report_document.h"
 #include "collector/trace/digest/digest.h"
@@ -10,6 +12,15 @@
 #include "collector/trace/report/stragglers.h"
 
 namespace strobe {
+
+// Which workers a report of a large job shows: at most `most`, by their places in the job: those
+// that are late, and of the others those with the most time of their own. They are ordered by rank;
+// those without one come last.
+std::vector<std::uint32_t> ShownWorkers(const report::Job& job,
+                                        const report::StragglerReport& report, std::size_t most);
+
+// Whether the worker takes longer than the others, even if nobody waits for it.
+bool IsLate(const report::StragglerReport& report, std::uint32_t worker);
 
 struct PageOptions {
   std::size_t top = 10;      // Operations.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/report/shown_workers.h"
+#include "cli/report/report_pages.h"
 #include "cli/report/svg.h"
-#include "collector/trace/report/figures_text.h"
+#include "collector/trace/report/headline.h"
 #include "common/base/strings.h"
 
 namespace strobe {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "common/base/duration.h"
+#include "common/base/enum_names.h"
 #include "common/base/strings.h"
 
 namespace strobe {
@@ -29,19 +30,13 @@ std::string CausesOf(const report::Late& late) {
 }
 
 std::string_view NameOf(report::Verdict verdict) {
-  switch (verdict) {
-    case report::Verdict::kHoldsUp:
-      return "holds up others";
-    case report::Verdict::kNobodyWaits:
-      return "nobody waits for it";
-    case report::Verdict::kWithinClockErrors:
-      return "not decidable: clocks differ by more";
-    case report::Verdict::kClockNotMeasured:
-      return "not decidable: clocks are not measured";
-    case report::Verdict::kNoCalls:
-      return "not decidable: the traces have no collectives";
-  }
-  return "";
+  static constexpr EnumNames<report::Verdict, 5> kNames(
+      {{report::Verdict::kHoldsUp, "holds up others"},
+       {report::Verdict::kNobodyWaits, "nobody waits for it"},
+       {report::Verdict::kWithinClockErrors, "not decidable: clocks differ by more"},
+       {report::Verdict::kClockNotMeasured, "not decidable: clocks are not measured"},
+       {report::Verdict::kNoCalls, "not decidable: the traces have no collectives"}});
+  return kNames.Of(verdict);
 }
 
 Row LateRow(std::string who, const report::Late& late, const std::optional<report::HeldUp>& held_up,
@@ -58,9 +53,6 @@ Row LateRow(std::string who, const report::Late& late, const std::optional<repor
 std::vector<Row> LateRows(const report::Job& job, const report::StragglerReport& report) {
   std::vector<Row> rows = {
       {"LATE", "LONGER A STEP", "IN STEPS", "HOLDS UP A STEP", "SHARE", "CAUSES", "VERDICT"}};
-  for (const report::LongStage& stage : report.long_stages)
-    rows.push_back(LateRow(StrCat("stage ", stage.late.who), stage.late, stage.held_up,
-                           NameOf(report::Verdict::kHoldsUp)));
   for (const auto* stragglers : {&report.stragglers, &report.not_decided}) {
     for (const report::Straggler& straggler : *stragglers)
       rows.push_back(LateRow(NameOf(job.workers[straggler.late.who]), straggler.late,

@@ -7,9 +7,8 @@
 
 namespace strobe {
 
-// A line for each worker that is late and for each stage that is longer, the collectives that were
-// waited for longest, and what cannot be known. Nothing for a single worker, because there is
-// nobody to compare it with.
+// A line for each worker that is late, the collectives that were waited for longest, and what
+// cannot be known. Nothing for a single worker, because there is nobody to compare it with.
 std::vector<DocumentSection> StragglerSections(const report::Job& job,
                                                const report::StragglerReport& report);
 

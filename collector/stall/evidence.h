@@ -22,6 +22,7 @@ enum class ProcessState : std::uint8_t { kUnknown, kThere, kStopped, kGone };
 
 // The evidence of one rank. `later` is a second look, about a second after the first.
 struct RankEvidence {
+  std::string label{};  // The pod and process, if known.
   std::optional<FlightRecord> flight{}, flight_later{};
   std::optional<StackDump> stacks{}, stacks_later{};
   std::vector<FlightGroup> groups{};  // The process groups, as the process itself knows them.

@@ -12,7 +12,7 @@ namespace strobe::stall {
 inline constexpr std::size_t kMaxDumpBytes = std::size_t{32} << 20;
 inline constexpr std::size_t kMaxEntries = 100'000;
 inline constexpr std::size_t kMaxGroups = 20'000;
-inline constexpr int kMaxRank = 1'000'000;
+inline constexpr int kMaxRank = 200'000;
 
 struct FlightGroup {
   std::string name{}, desc{};

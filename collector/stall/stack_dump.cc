@@ -138,7 +138,10 @@ std::size_t MainOf(const std::vector<StackThread>& threads) {
   return threads.size() - 1;
 }
 
-bool IsTorch(const StackFrame& frame) { return Contains(frame.file, "/torch/"); }
+bool IsOfLibrary(const StackFrame& frame) {
+  return Contains(frame.file, "/lib/python") || Contains(frame.file, "-packages/") ||
+         Contains(frame.file, "/torch/") || frame.file.starts_with('<');
+}
 
 }  // namespace
 
@@ -196,9 +199,12 @@ MainThread MainThreadOf(const StackDump& stacks) {
     result.call = call;
     break;
   }
-  const auto own = std::find_if_not(frames.begin(), frames.end(), IsTorch);
-  result.line = own == frames.end() ? &frames[0] : &*own;
   return result;
+}
+
+const StackFrame& OwnFrame(const StackThread& thread) {
+  const auto own = std::find_if_not(thread.frames.begin(), thread.frames.end(), IsOfLibrary);
+  return own == thread.frames.end() ? thread.frames.front() : *own;
 }
 
 std::string FrameText(const StackFrame& frame) {

@@ -61,11 +61,14 @@ enum class MainDoing : std::uint8_t {
 
 struct MainThread {
   MainDoing doing = MainDoing::kUnknown;
-  std::string call{};                // The call of torch.distributed: "all_reduce".
-  const StackFrame* line = nullptr;  // The innermost frame that is not PyTorch's own.
+  std::string call{};  // The call of torch.distributed: "all_reduce".
 };
 
 MainThread MainThreadOf(const StackDump& stacks);
+
+// The innermost frame that belongs to no library, or else the innermost one. The thread must have
+// frames.
+const StackFrame& OwnFrame(const StackThread& thread);
 
 // "loader.py:88 in Loader.next"
 std::string FrameText(const StackFrame& frame);

@@ -1,12 +1,23 @@
-// Retries failed operations of a store by retry_policy.h, within the limits that it was opened
-// with.
+// Retries failed operations of a store, within the limits that it was opened with.
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "absl/status/status.h"
 #include "collector/store/object_store.h"
+#include "common/base/clock.h"
 
 namespace strobe::storage {
+
+// True if a retry may succeed.
+bool WorthRetrying(const absl::Status& status);
+
+// Returns how long to wait before attempt number `tries + 1`; nothing to give up. `left` is the
+// time until the operation must have succeeded; `dice` is a random number in [0, 1). The wait
+// doubles from 0.1 s up to 5 s. It is shortened by up to half, so that many workers do not retry at
+// the same time.
+std::optional<Nanos> RetryDelay(const absl::Status& status, int tries, Nanos left, double dice);
 
 // Called for each failure that is followed by a retry.
 using OnRetry = std::function<void(const absl::Status& failure, Nanos wait)>;

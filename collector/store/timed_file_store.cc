@@ -150,8 +150,6 @@ class WaitersBytes final : public ByteSource {
 
 }  // namespace
 
-int TimedFileStore::LeftBehind() { return g_left_behind; }
-
 absl::Status TimedFileStore::Put(std::string_view key, const ByteSource& bytes,
                                  const PutOptions& options) {
   const std::uint64_t size = bytes.size();

@@ -35,9 +35,6 @@ class TimedFileStore final : public ObjectStore {
       std::string_view prefix) override;
   absl::Status Delete(std::span<const std::string> keys) override;
 
-  // The number of threads of this process that hang now.
-  static int LeftBehind();
-
  private:
   const std::string root_;
   const StoreLimits limits_;

@@ -36,11 +36,6 @@ FetchPool::~FetchPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-std::uint64_t FetchPool::fetched() const {
-  MutexLock lock(&mutex_);
-  return fetched_;
-}
-
 absl::StatusOr<FetchPool::SourcePtr> FetchPool::Add(std::uint64_t size, Fetch fetch) {
   auto source = std::make_shared<Source>();
   source->fetch = std::move(fetch);
@@ -153,7 +148,6 @@ void FetchPool::FetchOne(const BlockId& place) {
     status = RunGuarded("fetch", [&] { return source.fetch(offset, {memory, size}); });
   MutexLock lock(&mutex_);
   --under_way_;
-  ++fetched_;
   Finish(place, memory, status);
 }
 

@@ -41,9 +41,6 @@ class FetchPool {
   FetchPool(const FetchPool&) = delete;
   FetchPool& operator=(const FetchPool&) = delete;
 
-  // How many blocks were fetched so far.
-  std::uint64_t fetched() const;
-
  private:
   friend class FetchedMemory;
   using State = FaultRange::State;
@@ -83,7 +80,6 @@ class FetchPool {
 
   mutable Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::uint64_t fetched_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::uint32_t, SourcePtr> sources_ ABSL_GUARDED_BY(mutex_);  // By the range's number.
   std::deque<BlockId> queue_ ABSL_GUARDED_BY(mutex_);  // Blocks to fetch, the next one first.

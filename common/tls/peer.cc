@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/base/enum_names.h"
 #include "common/tls/openssl_handles.h"
 
 namespace strobe {
@@ -29,19 +30,13 @@ bool CarriesName(X509* certificate, const std::string& name) {
 }  // namespace
 
 std::string_view Name(PeerVerdict verdict) {
-  switch (verdict) {
-    case PeerVerdict::kOk:
-      return "ok";
-    case PeerVerdict::kNoCertificate:
-      return "no_certificate";
-    case PeerVerdict::kExpired:
-      return "expired";
-    case PeerVerdict::kWrongName:
-      return "wrong_name";
-    case PeerVerdict::kUntrusted:
-      break;
-  }
-  return "untrusted";
+  static constexpr EnumNames<PeerVerdict, 5> kNames(
+      {{PeerVerdict::kOk, "ok"},
+       {PeerVerdict::kNoCertificate, "no_certificate"},
+       {PeerVerdict::kUntrusted, "untrusted"},
+       {PeerVerdict::kExpired, "expired"},
+       {PeerVerdict::kWrongName, "wrong_name"}});
+  return kNames.Of(verdict, "untrusted");
 }
 
 bool CarriesCommonName(X509_STORE_CTX* context, const std::vector<std::string>& names) {

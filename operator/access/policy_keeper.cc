@@ -2,8 +2,8 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "operator/policy/policy.h"
 #include "operator/policy/policy_json.h"
-#include "operator/policy/policy_status.h"
 
 namespace strobe::kube {
 

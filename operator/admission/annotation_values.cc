@@ -63,11 +63,6 @@ bool IsPorts(std::string_view text) {
   return std::all_of(parts.begin(), parts.end(), [](const std::string& p) { return IsPort(p); });
 }
 
-bool IsQuantity(std::string_view text) {
-  const std::optional<double> value = ParseQuantity(text);
-  return value && *value > 0;
-}
-
 bool IsZero(std::string_view text) { return ParseQuantity(text) == 0.0; }
 bool IsCpu(std::string_view text) { return ParseQuantity(text).value_or(0) >= kMinCpu; }
 bool IsSidecarMemory(std::string_view text) {

@@ -9,8 +9,6 @@ namespace strobe {
 bool IsPort(std::string_view text);
 // True for one or more ports, separated by commas.
 bool IsPorts(std::string_view text);
-// True for a positive Kubernetes quantity, such as "100m", "1.5" or "512Mi".
-bool IsQuantity(std::string_view text);
 // True for quantities with which a container can start.
 inline constexpr double kMinCpu = 0.001, kMinSidecarMemory = 32.0 * 1024 * 1024;
 bool IsCpu(std::string_view text);            // At least 1m.

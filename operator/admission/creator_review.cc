@@ -4,8 +4,8 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "operator/admission/requester_patch.h"
 #include "operator/base/json_members.h"
+#include "operator/base/names.h"
 #include "operator/base/namespace_bounds.h"
 #include "operator/base/requester_json.h"
 #include "operator/objects/request_json.h"
@@ -14,6 +14,8 @@
 
 namespace strobe {
 namespace {
+
+constexpr char kAnnotationsPath[] = "/metadata/annotations";
 
 using Json = nlohmann::json;
 
@@ -46,6 +48,28 @@ absl::StatusOr<Json> ExampleOf(CreatorKind kind, const Json& object) {
 }
 
 }  // namespace
+
+nlohmann::json RequesterAnnotation(const nlohmann::json& object) {
+  return kube::Member(kube::Member(kube::Member(object, "metadata"), "annotations"),
+                      kRequesterAnnotation);
+}
+
+AdmissionAnswer SetRequesterAnnotation(const nlohmann::json& object, const nlohmann::json& value) {
+  AdmissionAnswer answer;
+  if (RequesterAnnotation(object) == value) return answer;
+  const std::string path =
+      (nlohmann::json::json_pointer(kAnnotationsPath) / kRequesterAnnotation).to_string();
+  if (value.is_null()) {
+    answer.patch.push_back({{"op", "remove"}, {"path", path}});
+    return answer;
+  }
+  if (kube::Member(kube::Member(object, "metadata"), "annotations").is_null()) {
+    answer.patch.push_back(
+        {{"op", "add"}, {"path", kAnnotationsPath}, {"value", nlohmann::json::object()}});
+  }
+  answer.patch.push_back({{"op", "add"}, {"path", path}, {"value", value}});
+  return answer;
+}
 
 AdmissionAnswer StampCreator(CreatorKind kind, const AdmissionRequest& request,
                              const std::vector<std::string>& seal_keys, WallTime now) {

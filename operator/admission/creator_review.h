@@ -1,6 +1,7 @@
 // Answers the webhooks when a ProfileSchedule or ProfileTrigger is created or changed. The user who
 // created it, or last changed what it asks for, is the requester of its runs.
 #pragma once
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,12 @@
 #include "operator/base/run_creator.h"
 
 namespace strobe {
+
+// The value of kRequesterAnnotation; null if there is none.
+nlohmann::json RequesterAnnotation(const nlohmann::json& object);
+
+// An answer that gives the object this annotation; none if `value` is null.
+AdmissionAnswer SetRequesterAnnotation(const nlohmann::json& object, const nlohmann::json& value);
 
 // Writes the requester's annotation. `seal_keys` as in WebhookOptions.
 AdmissionAnswer StampCreator(CreatorKind kind, const AdmissionRequest& request,

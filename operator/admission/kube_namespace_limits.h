@@ -25,7 +25,7 @@
 
 namespace strobe::kube {
 
-class KubeNamespaceLimits final : public NamespaceLimitsReader {
+class KubeNamespaceLimits {
  public:
   // Clock and client outlive it.
   KubeNamespaceLimits(const Clock& clock, Client& client)
@@ -34,10 +34,12 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
         reads_(kReadsPerSecond, kBurst, clock.MonoNow()),
         kept_(kKeptPerSecond, kKeptBurst, clock.MonoNow()) {}
 
-  // Also fails when too many threads wait already. A failure is remembered too, so that a slow API
-  // server delays few pods. Reads of one namespace at the same time are one read.
+  // Blocks for `within` at most. An error means that the limits could not be found out, also
+  // because too many threads wait already. `caller` says who asks, such as the network of an
+  // address: callers share what may be read. A failure is remembered too, so that a slow API server
+  // delays few pods. Reads of one namespace at the same time are one read.
   absl::StatusOr<std::shared_ptr<const NamespaceLimits>> Read(const std::string& ns, Nanos within,
-                                                              const std::string& caller) override;
+                                                              const std::string& caller);
 
  private:
   using Limits = absl::StatusOr<std::shared_ptr<const NamespaceLimits>>;

@@ -54,13 +54,4 @@ struct NamespaceLimits {
   bool flight_recorder_devices = false;
 };
 
-class NamespaceLimitsReader {
- public:
-  virtual ~NamespaceLimitsReader() = default;
-  // Blocks for `within` at most. An error means that this could not be found out. `caller` says who
-  // asks, such as the network of an address: callers share what may be read.
-  virtual absl::StatusOr<std::shared_ptr<const NamespaceLimits>> Read(
-      const std::string& ns, Nanos within, const std::string& caller) = 0;
-};
-
 }  // namespace strobe

@@ -23,6 +23,16 @@ struct SidecarVolumes {
 // The names that the pod's sidecar uses, or new names that no other volume has.
 SidecarVolumes VolumesFor(const nlohmann::json& pod);
 
+// Adds the installation's environment variables, mounts its files, and adds variables with the
+// paths of these. Returns the volumes for the mounts.
+std::vector<nlohmann::json> AddDefaults(const InjectionSettings& settings,
+                                        const SidecarVolumes& names, nlohmann::json& environment,
+                                        nlohmann::json& mounts);
+
+// Adds the installation's request for ephemeral storage. A limit that is smaller is raised, because
+// the API server would refuse the pod.
+void RequestDisk(const InjectionSettings& settings, nlohmann::json& resources);
+
 struct SidecarSpec {
   bool native = true;  // It is an init container, else an ordinary one.
   nlohmann::json container{};

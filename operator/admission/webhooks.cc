@@ -10,8 +10,8 @@
 #include "common/base/strings.h"
 #include "common/http/source_limiter.h"
 #include "operator/admission/creator_review.h"
+#include "operator/admission/kube_namespace_limits.h"
 #include "operator/admission/metadata_bounds.h"
-#include "operator/admission/requester_patch.h"
 #include "operator/admission/review.h"
 #include "operator/base/json_members.h"
 #include "operator/base/names.h"
@@ -46,7 +46,7 @@ std::string NameOf(const AdmissionRequest& request) {
 class Webhooks {
  public:
   Webhooks(const Clock& clock, WebhookOptions options, Gatekeeper& gatekeeper,
-           WebhookObserver& observer, NamespaceLimitsReader* limits)
+           WebhookObserver& observer, kube::KubeNamespaceLimits* limits)
       : clock_(clock),
         options_(std::move(options)),
         gatekeeper_(gatekeeper),
@@ -287,7 +287,7 @@ class Webhooks {
   const WebhookOptions options_;
   Gatekeeper& gatekeeper_;
   WebhookObserver& observer_;
-  NamespaceLimitsReader* const limits_;
+  kube::KubeNamespaceLimits* const limits_;
   http::SourceLimiter limiter_;
   Mutex big_mutex_;
   int big_ ABSL_GUARDED_BY(big_mutex_) = 0;
@@ -299,7 +299,7 @@ std::map<std::string, http::HttpServer::Handler> WebhookPages(const Clock& clock
                                                               WebhookOptions options,
                                                               Gatekeeper& gatekeeper,
                                                               WebhookObserver& observer,
-                                                              NamespaceLimitsReader* limits) {
+                                                              kube::KubeNamespaceLimits* limits) {
   auto webhooks =
       std::make_shared<Webhooks>(clock, std::move(options), gatekeeper, observer, limits);
   std::map<std::string, http::HttpServer::Handler> pages;

@@ -13,6 +13,10 @@
 
 namespace strobe {
 
+namespace kube {
+class KubeNamespaceLimits;
+}  // namespace kube
+
 struct WebhookOptions {
   InjectionSettings injection{};
   std::function<std::string()> roots{};  // Returns the current PEM bundle.
@@ -32,6 +36,6 @@ struct WebhookOptions {
 // to their namespace's limits.
 std::map<std::string, http::HttpServer::Handler> WebhookPages(
     const Clock& clock, WebhookOptions options, Gatekeeper& gatekeeper, WebhookObserver& observer,
-    NamespaceLimitsReader* limits = nullptr);
+    kube::KubeNamespaceLimits* limits = nullptr);
 
 }  // namespace strobe

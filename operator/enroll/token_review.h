@@ -1,6 +1,7 @@
 // Implements the interfaces of operator/enroll with the API server.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "common/base/clock.h"
 #include "operator/enroll/ports.h"
@@ -17,5 +18,9 @@ class KubeTokenReviewer final : public TokenReviewer {
   const Clock& clock_;
   Client& client_;
 };
+
+// Whether the API server may accept this token: it is a JSON Web Token for `audience` that has not
+// expired. Its signature is not verified, so that a stranger can write one; the API server decides.
+bool MayBeAccepted(std::string_view token, std::string_view audience, WallTime now);
 
 }  // namespace strobe::kube

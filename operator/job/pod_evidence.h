@@ -19,4 +19,13 @@ std::map<std::string, std::string> EvidenceByTarget(const std::vector<Target>& t
                                                     const std::vector<PodInfo>& pods,
                                                     WallTime since);
 
+// Why an attempt waits for workers, human-readable.
+struct PendingReason {
+  std::string reason{};   // A condition's reason: one CamelCase word.
+  std::string message{};  // A condition's message.
+};
+
+// What keeps a capture of `selection` from beginning with all of its workers.
+PendingReason WhyPending(const Selection& selection);
+
 }  // namespace strobe

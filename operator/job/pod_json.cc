@@ -2,22 +2,144 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <charconv>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 
+#include "capture/accelerators.h"
 #include "common/base/strings.h"
 #include "common/text/quantity.h"
 #include "common/text/utf8.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/json_members.h"
 #include "operator/base/names.h"
-#include "operator/job/pod_env.h"
-#include "operator/job/pod_processes.h"
 #include "operator/job/ranks.h"
 
 namespace strobe::kube {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::size_t kMaxProcesses = 1024;
+
+std::size_t NumberOf(std::string_view text) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && number <= kMaxProcesses ? number : 0;
+}
+
+// How many accelerators the container may use.
+std::size_t AcceleratorsOf(const Json& container) {
+  const Json& limits = Member(Member(container, "resources"), "limits");
+  if (!limits.is_object()) return 0;
+  std::size_t count = 0;
+  for (const auto& [resource, quantity] : limits.items()) {
+    if (FindAccelerator(resource) == nullptr) continue;
+    if (quantity.is_number_unsigned())
+      count += std::min(quantity.get<std::size_t>(), kMaxProcesses);
+    if (quantity.is_string()) count += NumberOf(quantity.get_ref<const std::string&>());
+  }
+  return count;
+}
+
+std::size_t Meaning(std::string_view value, const Json& container) {
+  if (value == "gpu" || value == "auto") return AcceleratorsOf(container);
+  return NumberOf(value);
+}
+
+// Command and arguments, separated by line breaks. A shell's script is one argument.
+std::string CommandLine(const Json& container) {
+  std::string line;
+  for (const char* list : {"command", "args"}) {
+    const Json& words = Member(container, list);
+    if (!words.is_array()) continue;
+    for (const Json& word : words) {
+      if (word.is_string()) line += word.get_ref<const std::string&>() + "\n";
+    }
+  }
+  return line;
+}
+
+constexpr std::string_view kOptions[] = {"--nproc-per-node", "--nproc_per_node"};
+
+// The value of the option, which follows it behind "=" or white space; empty if it is not there.
+std::string_view OptionIn(std::string_view line, std::string_view option) {
+  const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  const std::size_t at = line.find(option);
+  if (at == std::string_view::npos) return "";
+  line.remove_prefix(at + option.size());
+  if (line.starts_with('='))
+    line.remove_prefix(1);
+  else
+    line.remove_prefix(static_cast<std::size_t>(
+        std::find_if_not(line.begin(), line.end(), is_space) - line.begin()));
+  return line.substr(
+      0, static_cast<std::size_t>(std::find_if(line.begin(), line.end(), is_space) - line.begin()));
+}
+
+using Values = std::map<std::string, std::string>;
+
+// References can multiply a text, and no rank is longer.
+constexpr std::size_t kMaxExpandedBytes = 1024;
+
+std::optional<std::string> LookUp(const Values& values, const std::string& key) {
+  const auto found = values.find(key);
+  return found == values.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Returns the key in a path such as "metadata.labels['key']"; nothing for another path.
+std::optional<std::string> KeyOf(std::string_view path, std::string_view map) {
+  if (!path.starts_with(map) || !path.ends_with("']")) return std::nullopt;
+  path.remove_prefix(map.size());
+  if (!path.starts_with("['") || path.size() < 4) return std::nullopt;
+  return std::string(path.substr(2, path.size() - 4));
+}
+
+std::optional<std::string> Field(const std::string& path, const PodInfo& pod) {
+  if (path == "metadata.name") return pod.name;
+  if (path == "metadata.uid") return pod.uid;
+  // Kubernetes resolves a missing label to an empty text.
+  if (const auto key = KeyOf(path, "metadata.labels")) return LookUp(pod.labels, *key).value_or("");
+  if (const auto key = KeyOf(path, "metadata.annotations"))
+    return LookUp(pod.annotations, *key).value_or("");
+  return std::nullopt;
+}
+
+// Expands references as Kubernetes does; "$$" is "$". Nothing if a referenced variable is not
+// known.
+std::optional<std::string> Expand(const std::string& text, const Values& before) {
+  if (text.find('$') == std::string::npos) return text;
+  std::string expanded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    // NOLINTNEXTLINE(bugprone-branch-clone): the last branch is what remains of the syntax.
+    if (text[i] != '$' || i + 1 == text.size()) {
+      expanded += text[i];
+    } else if (text[i + 1] == '$') {
+      expanded += text[++i];
+    } else if (const std::size_t end = text.find(')', i);
+               text[i + 1] == '(' && end != std::string::npos) {
+      const auto value = LookUp(before, text.substr(i + 2, end - i - 2));
+      if (!value) return std::nullopt;
+      expanded += *value;
+      i = end;
+    } else {
+      expanded += text[i];
+    }
+    if (expanded.size() > kMaxExpandedBytes) return std::nullopt;
+  }
+  return expanded;
+}
+
+std::optional<std::string> ValueOf(const Json& variable, const Values& before, const PodInfo& pod) {
+  const Json& from = ObjectOf(variable, "valueFrom");
+  if (from.empty()) return Expand(variable.value("value", ""), before);
+  if (!from.contains("fieldRef")) return std::nullopt;
+  return Field(from["fieldRef"].value("fieldPath", ""), pod);
+}
 
 // Annotations can be changed by others; each port costs an attempt to connect.
 constexpr std::size_t kMaxOtherPorts = 7;
@@ -214,6 +336,42 @@ bool RunsOnWindows(const Json& spec) {
 }
 
 }  // namespace
+
+std::size_t ProcessesOf(const Json& container) {
+  const std::string line = CommandLine(container);
+  for (const std::string_view option : kOptions) {
+    if (const std::size_t count = Meaning(OptionIn(line, option), container); count > 0)
+      return count;
+  }
+  return Meaning(VariableOf(container, "PET_NPROC_PER_NODE").value_or(""), container);
+}
+
+std::size_t CertainProcessesOf(const Json& container) {
+  const std::string line = CommandLine(container);
+  std::string_view value;
+  std::size_t mentions = 0;
+  for (const std::string_view option : kOptions) {
+    if (mentions == 0) value = OptionIn(line, option);
+    for (std::size_t at = line.find(option); at != std::string::npos;
+         at = line.find(option, at + 1))
+      ++mentions;
+  }
+  return mentions == 1 ? NumberOf(value) : 0;
+}
+
+std::map<std::string, std::string> ReadRankVariables(const Json& container, const PodInfo& pod) {
+  Values values;
+  for (const Json& variable : ElementsOf(container, "env")) {
+    const std::string name = variable.value("name", "");
+    // The last variable of a name applies, even if its value is not known.
+    if (std::optional<std::string> value = ValueOf(variable, values, pod))
+      values[name] = *std::move(value);
+    else
+      values.erase(name);
+  }
+  std::erase_if(values, [](const auto& entry) { return !IsRankVariable(entry.first); });
+  return values;
+}
 
 PodInfo ParsePod(const Json& object) {
   PodInfo pod;

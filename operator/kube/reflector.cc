@@ -122,7 +122,7 @@ absl::Status Reflector::TakeList() {
   from_quorum_ = false;
   broken_ = false;
   for (const std::string& key : cache_.ReplaceAll(std::move(objects))) changed_(key);
-  if (!synced_.exchange(true) && options_.became_synced) options_.became_synced();
+  if (!std::exchange(synced_, true) && options_.became_synced) options_.became_synced();
   return absl::OkStatus();
 }
 

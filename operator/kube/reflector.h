@@ -38,7 +38,6 @@ class Reflector {
   Reflector& operator=(const Reflector&) = delete;
 
   void Start();
-  bool synced() const { return synced_; }  // The first list is in the cache.
   const ReflectorStats& stats() const { return stats_; }
 
  private:
@@ -62,7 +61,7 @@ class Reflector {
   bool broken_ = false;  // The last list or watch failed.
   // Set after an expiry: the version in a server's cache may have expired too.
   bool from_quorum_ = false;
-  std::atomic<bool> synced_{false};
+  bool synced_ = false;  // Touched by the reflector's thread only.
   ReflectorStats stats_;
   Stop stop_;
   std::thread thread_;

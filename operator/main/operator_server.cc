@@ -140,11 +140,14 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
                                          metrics_.Notified(std::string(kube::Name(result)));
                                        })
                                  : nullptr),
-      reconciler_({clock_, executor_, connector_, cluster_, captures_,
-                   [this](const std::string& key) { queue_.Add(key); },
-                   // Without webhooks it is not known who asked for a capture.
-                   has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url, &reporter_,
-                   notifier_.get()}),
+      reconciler_(
+          {clock_, executor_, connector_, cluster_, captures_,
+           [this](const std::string& key) { queue_.Add(key); },
+           // Without webhooks it is not known who asked for a capture.
+           has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url, &reporter_,
+           [this](const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) {
+             if (notifier_) notifier_->NotifyEnd(request, status, end);
+           }}),
       // Once the lease is lost another operator may act, so that not even an orderly end is
       // allowed.
       elector_(

@@ -24,7 +24,7 @@ class WebhookServer {
     const AuthorityKeeper& keeper;
     Gatekeeper& gatekeeper;
     WebhookObserver& observer;
-    NamespaceLimitsReader& limits;
+    kube::KubeNamespaceLimits& limits;
     kube::ServiceAddress& service_address;
   };
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "capture/job_report.h"
+#include "capture/ports.h"
 
 namespace prometheus {
 class Registry;

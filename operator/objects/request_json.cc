@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "capture/tracer_levels.h"
+#include "capture/capture_spec.h"
 #include "collector/store/logdir.h"
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"

@@ -102,4 +102,9 @@ absl::Status CheckLogdirIsNoAddress(const std::string& logdir);
 // path parts: s3://b/team-x is not below s3://b/team.
 bool IsBelow(const std::string& logdir, const std::string& prefix);
 
+// The conditions that the policy's status should have: Ready tells whether the policy can be used
+// as it is written. A policy whose conditions are these already gets them back unchanged, so that
+// nothing has to be written.
+std::vector<Condition> PolicyConditions(const ProfilePolicy& policy, WallTime now);
+
 }  // namespace strobe

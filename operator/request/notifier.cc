@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "common/base/enum_names.h"
 #include "common/base/guard.h"
 #include "common/base/hmac.h"
 #include "common/base/json_text.h"
@@ -58,17 +59,11 @@ std::string Words(const absl::StatusOr<HttpResponse>& answer) {
 }  // namespace
 
 std::string_view Name(Notified result) {
-  switch (result) {
-    case Notified::kDelivered:
-      return "delivered";
-    case Notified::kRefused:
-      return "refused";
-    case Notified::kUndelivered:
-      return "undelivered";
-    case Notified::kDropped:
-      return "dropped";
-  }
-  return "";
+  static constexpr EnumNames<Notified, 4> kNames({{Notified::kDelivered, "delivered"},
+                                                  {Notified::kRefused, "refused"},
+                                                  {Notified::kUndelivered, "undelivered"},
+                                                  {Notified::kDropped, "dropped"}});
+  return kNames.Of(result);
 }
 
 std::string WebhookSignature(std::string_view key, std::string_view id, std::int64_t seconds,

@@ -49,7 +49,7 @@ std::string WebhookSignature(std::string_view key, std::string_view id, std::int
 // delivered, it was refused for good, or it was tried often enough.
 std::optional<Nanos> RetryDelay(int tries, const absl::StatusOr<HttpResponse>& answer);
 
-class Notifier final : public CaptureNotifier {
+class Notifier {
  public:
   static constexpr std::size_t kQueue = 1000;
   using OnNotified = std::function<void(Notified)>;
@@ -57,12 +57,12 @@ class Notifier final : public CaptureNotifier {
   // `source` is CloudEvents' attribute: who tells. `told` is called by any thread and must not call
   // back. The clock must outlive the object.
   Notifier(const Clock& clock, Receiver receiver, std::string source, OnNotified told);
-  ~Notifier() override;  // Tries queued events once more, for at most two seconds and one call.
+  ~Notifier();  // Tries queued events once more, for at most two seconds and one call.
   Notifier(const Notifier&) = delete;
   Notifier& operator=(const Notifier&) = delete;
 
-  void NotifyEnd(const ProfileRequest& request, const RequestStatus& status,
-                 CaptureEnd end) override;
+  // To be called once the end is in the request's status. Never blocks.
+  void NotifyEnd(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end);
   void Send(const std::string& ns, std::string id, std::string body);
 
  private:

@@ -11,6 +11,7 @@
 #include "capture/attempt_progress.h"
 #include "capture/ports.h"
 #include "common/base/clock.h"
+#include "common/base/enum_names.h"
 #include "common/base/executor.h"
 #include "operator/access/gatekeeper.h"
 #include "operator/job/job_shape.h"
@@ -48,15 +49,10 @@ class Cluster {
 // How a request ended.
 enum class CaptureEnd { kSucceeded, kFailed, kCancelled };
 inline std::string_view Name(CaptureEnd end) {
-  switch (end) {
-    case CaptureEnd::kSucceeded:
-      return "Succeeded";
-    case CaptureEnd::kFailed:
-      return "Failed";
-    case CaptureEnd::kCancelled:
-      return "Cancelled";
-  }
-  return "";
+  static constexpr EnumNames<CaptureEnd, 3> kNames({{CaptureEnd::kSucceeded, "Succeeded"},
+                                                    {CaptureEnd::kFailed, "Failed"},
+                                                    {CaptureEnd::kCancelled, "Cancelled"}});
+  return kNames.Of(end);
 }
 
 // Called from any reconcile thread.
@@ -66,15 +62,6 @@ class CaptureMetrics {
   virtual void AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) = 0;
   virtual void CaptureEnded(const ProfileRequest& request, CaptureEnd end) = 0;
   virtual void ActiveCaptures(std::size_t count) = 0;
-};
-
-// Tells programs outside of the cluster how captures ended.
-class CaptureNotifier {
- public:
-  virtual ~CaptureNotifier() = default;
-  // Called by any reconcile thread once the end is in the request's status. Never blocks.
-  virtual void NotifyEnd(const ProfileRequest& request, const RequestStatus& status,
-                         CaptureEnd end) = 0;
 };
 
 // All must outlive the reconciler.
@@ -89,7 +76,9 @@ struct ReconcilerDependencies {
   Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
   std::string viewer_url{};          // See viewer_link.h; empty = finished requests have no link.
   CaptureReporter* reporter = nullptr;  // Null: captures have no report.
-  CaptureNotifier* notifier = nullptr;  // Null: no notification is sent.
+  // Notifies programs outside of the cluster of a capture's end, once it is in the request's
+  // status. Called by any reconcile thread; must not block. Empty: there is nobody to notify.
+  std::function<void(const ProfileRequest&, const RequestStatus&, CaptureEnd)> notify{};
 
   // A request that only preflights is no capture: it counts neither for policies nor in metrics.
 
@@ -105,8 +94,7 @@ struct ReconcilerDependencies {
     if (!request.capture.preflight_only) metrics.CaptureEnded(request, end);
   }
   void Notify(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) const {
-    if (notifier != nullptr && !request.capture.preflight_only)
-      notifier->NotifyEnd(request, status, end);
+    if (notify && !request.capture.preflight_only) notify(request, status, end);
   }
 };
 

@@ -19,7 +19,7 @@ namespace strobe {
 
 class RequestCleanup {
  public:
-  // Takes up the request's present attempt again; see RequestReconciler::Begin.
+  // Takes up the request's present attempt again; see AttemptLauncher::Begin.
   using Resume = std::function<absl::Status(const std::string& key, const ProfileRequest& request)>;
 
   // `dependencies` and `table` must outlive it.

@@ -8,6 +8,12 @@
 
 namespace strobe {
 
+absl::Status WriteIfChanged(Cluster& cluster, const ProfileRequest& request,
+                            const RequestStatus& status) {
+  if (SameStatus(request.status, status)) return absl::OkStatus();
+  return cluster.WriteStatus(request, status);
+}
+
 absl::StatusOr<ReconcileResult> RequestEnd::Finish(const ProfileRequest& request,
                                                    const AttemptResult& result,
                                                    LiveCapture& live) const {

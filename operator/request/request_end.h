@@ -9,6 +9,10 @@
 
 namespace strobe {
 
+// Writes the status unless the request has it already.
+absl::Status WriteIfChanged(Cluster& cluster, const ProfileRequest& request,
+                            const RequestStatus& status);
+
 class RequestEnd {
  public:
   // `dependencies` must outlive it.

@@ -48,22 +48,21 @@ bool RequestTable::retired() const {
   return retired_;
 }
 
-EarlierCaptures RequestTable::BeginTry(const std::string& key, const ProfileRequest& request,
-                                       int number) {
+EarlierCaptures RequestTable::BeginTry(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
-  WaitingOf(key, request, number).held = false;
-  // A request's next attempt joins the end of the line: requests that waited meanwhile come first.
-  return line_.Try(request.ns, key, request.status.retry_time.value_or(request.created));
+  WaitingOf(pending).held = false;
+  return line_.Try(pending.request.ns, pending.key, pending.in_line_since());
 }
 
-void RequestTable::EndTry(const std::string& key, int number) {
+void RequestTable::EndTry(const PendingRequest& pending) {
+  const std::string& key = pending.key;
   std::vector<std::string> woken;
   {
     MutexLock lock(&mutex_);
     const auto live = live_.find(key);
     const auto waiting = waiting_.find(key);
     // A preflight is no capture: others must not wait until it has ended.
-    if (live != live_.end() && live->second->number == number)
+    if (live != live_.end() && live->second->number == pending.number)
       woken = live->second->spec.preflight_only ? line_.Leave(key) : line_.Begin(key);
     else if (waiting != waiting_.end() && waiting->second.held)
       woken = line_.Wait(key);
@@ -73,66 +72,62 @@ void RequestTable::EndTry(const std::string& key, int number) {
   Wake(woken);
 }
 
-void RequestTable::SetHeld(const std::string& key) {
+void RequestTable::SetHeld(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
-  waiting_[key].held = true;
+  WaitingOf(pending).held = true;
 }
 
-RequestTable::Waiting& RequestTable::WaitingOf(const std::string& key,
-                                               const ProfileRequest& request, int number) {
-  Waiting& waiting = waiting_[key];
-  if (waiting.uid != request.uid || waiting.number != number)
-    waiting = {.uid = request.uid, .number = number, .since = clock_.MonoNow()};
+RequestTable::Waiting& RequestTable::WaitingOf(const PendingRequest& pending) {
+  Waiting& waiting = waiting_[pending.key];
+  if (waiting.uid != pending.request.uid || waiting.number != pending.number)
+    waiting = {.uid = pending.request.uid, .number = pending.number, .since = clock_.MonoNow()};
   return waiting;
 }
 
-MonoTime RequestTable::WaitsSince(const std::string& key, const ProfileRequest& request,
-                                  int number) {
+MonoTime RequestTable::WaitsSince(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
-  return WaitingOf(key, request, number).since;
+  return WaitingOf(pending).since;
 }
 
-void RequestTable::RestartWait(const std::string& key, const ProfileRequest& request, int number) {
+void RequestTable::RestartWait(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
-  WaitingOf(key, request, number).since = clock_.MonoNow();
+  WaitingOf(pending).since = clock_.MonoNow();
 }
 
-std::optional<MonoTime> RequestTable::AllowedAt(const std::string& key,
-                                                const ProfileRequest& request, int number) {
+std::optional<MonoTime> RequestTable::AllowedAt(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
-  return WaitingOf(key, request, number).allowed;
+  return WaitingOf(pending).allowed;
 }
 
-void RequestTable::SetAllowed(const std::string& key, const ProfileRequest& request, int number,
-                              std::optional<Nanos> max_duration) {
+void RequestTable::SetAllowed(const PendingRequest& pending, std::optional<Nanos> max_duration) {
   MutexLock lock(&mutex_);
-  Waiting& waiting = WaitingOf(key, request, number);
+  Waiting& waiting = WaitingOf(pending);
   waiting.allowed = clock_.MonoNow();
   waiting.max_duration = max_duration;
 }
 
-std::optional<Nanos> RequestTable::MaxDurationOf(const std::string& key,
-                                                 const ProfileRequest& request, int number) {
+std::optional<Nanos> RequestTable::MaxDurationOf(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
-  return WaitingOf(key, request, number).max_duration;
+  return WaitingOf(pending).max_duration;
 }
 
-Nanos RequestTable::Pace(const std::string& key, const ProfileRequest& request) {
+Nanos RequestTable::Pace(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
-  return pace_.Enter(request.ns, key);
+  return pace_.Enter(pending.request.ns, pending.key);
 }
 
-RequestTable::QueuePosition RequestTable::EnterQueue(const std::string& key, WallTime since,
+RequestTable::QueuePosition RequestTable::EnterQueue(const PendingRequest& pending,
                                                      const std::set<std::string>& workers) {
   MutexLock lock(&mutex_);
-  QueuePosition turn{.position = queue_.Enter(key, since, workers), .waiting = queue_.waiting()};
-  if (turn.position.ahead > 0) pace_.Leave(key);  // Its turn wakes it.
+  QueuePosition turn{.position = queue_.Enter(pending.key, pending.in_line_since(), workers),
+                     .waiting = queue_.waiting()};
+  if (turn.position.ahead > 0) pace_.Leave(pending.key);  // Its turn wakes it.
   return turn;
 }
 
-void RequestTable::HoldQueue(const std::string& key, const std::set<std::string>& workers) {
+void RequestTable::HoldQueue(const PendingRequest& pending, const std::set<std::string>& workers) {
   MutexLock lock(&mutex_);
-  queue_.Hold(key, workers);
+  queue_.Hold(pending.key, workers);
 }
 
 void RequestTable::LeaveQueue(const std::string& key) {

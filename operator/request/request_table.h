@@ -39,6 +39,20 @@ struct LiveCapture {
   std::optional<WallTime> retry{};  // When the next attempt is due.
 };
 
+// A request on its way to attempt `number`.
+struct PendingRequest {
+  const std::string& key;  // "namespace/name".
+  const ProfileRequest& request;
+  int number = 1;
+  EarlierCaptures earlier{};  // What counts before it in its namespace.
+
+  // Whether the previous leader has begun this very attempt.
+  bool resumes() const { return request.status.attempt == number && !request.status.retry_time; }
+  // Since when it waits in lines. A request's next attempt joins their end: requests that waited
+  // meanwhile come first.
+  WallTime in_line_since() const { return request.status.retry_time.value_or(request.created); }
+};
+
 class RequestTable {
  public:
   RequestTable(const Clock& clock, CaptureMetrics& metrics,
@@ -58,37 +72,33 @@ class RequestTable {
   std::map<std::string, std::shared_ptr<LiveCapture>> Retire();
   bool retired() const;
 
-  // Notes that a request tries to begin attempt `number`, and returns what counts before it in its
-  // namespace. Must be followed by EndTry, whatever came of the try.
-  EarlierCaptures BeginTry(const std::string& key, const ProfileRequest& request, int number);
+  // Notes that the request tries to begin, and returns what counts before it in its namespace. Must
+  // be followed by EndTry, whatever came of the try.
+  EarlierCaptures BeginTry(const PendingRequest& pending);
   // Wakes the request of the namespace that may try next.
-  void EndTry(const std::string& key, int number);
+  void EndTry(const PendingRequest& pending);
   // Notes that a policy makes the request wait, until its next try.
-  void SetHeld(const std::string& key);
+  void SetHeld(const PendingRequest& pending);
 
-  // Since when the request waits to begin attempt `number`.
-  MonoTime WaitsSince(const std::string& key, const ProfileRequest& request, int number);
-  void RestartWait(const std::string& key, const ProfileRequest& request, int number);
-  // When the gatekeeper allowed attempt `number` last; none = not yet.
-  std::optional<MonoTime> AllowedAt(const std::string& key, const ProfileRequest& request,
-                                    int number);
+  // Since when the request waits to begin.
+  MonoTime WaitsSince(const PendingRequest& pending);
+  void RestartWait(const PendingRequest& pending);
+  // When the gatekeeper allowed the attempt last; none = not yet.
+  std::optional<MonoTime> AllowedAt(const PendingRequest& pending);
   // `max_duration`: what the policy that allows the attempt allows to record; none = no limit.
-  void SetAllowed(const std::string& key, const ProfileRequest& request, int number,
-                  std::optional<Nanos> max_duration);
-  std::optional<Nanos> MaxDurationOf(const std::string& key, const ProfileRequest& request,
-                                     int number);
+  void SetAllowed(const PendingRequest& pending, std::optional<Nanos> max_duration);
+  std::optional<Nanos> MaxDurationOf(const PendingRequest& pending);
   // How long to wait before looking again for something that nobody announces.
-  Nanos Pace(const std::string& key, const ProfileRequest& request);
+  Nanos Pace(const PendingRequest& pending);
 
   struct QueuePosition {
     CaptureQueue::Position position{};
     std::size_t waiting = 0;  // Requests that wait for workers, in all namespaces.
   };
   // Makes the request wait for its turn on `workers`; see CaptureQueue.
-  QueuePosition EnterQueue(const std::string& key, WallTime since,
-                           const std::set<std::string>& workers);
+  QueuePosition EnterQueue(const PendingRequest& pending, const std::set<std::string>& workers);
   // Gives the request its turn on `workers` at once: the previous leader began this capture.
-  void HoldQueue(const std::string& key, const std::set<std::string>& workers);
+  void HoldQueue(const PendingRequest& pending, const std::set<std::string>& workers);
   // Ends the request's turns and waits, and wakes the requests whose turn it has become.
   void LeaveQueue(const std::string& key);
 
@@ -102,8 +112,7 @@ class RequestTable {
     std::optional<Nanos> max_duration{};
     bool held = false;
   };
-  Waiting& WaitingOf(const std::string& key, const ProfileRequest& request, int number)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Waiting& WaitingOf(const PendingRequest& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake(const std::vector<std::string>& keys);
 
   const Clock& clock_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/enum_names.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -34,19 +35,13 @@ http::Page TryLater(std::string text) {
 }
 
 std::string_view ReasonOf(http::HttpRefusal refusal) {
-  switch (refusal) {
-    case http::HttpRefusal::kHandshake:
-      return "handshake";
-    case http::HttpRefusal::kSlow:
-      return "slow";
-    case http::HttpRefusal::kTooLong:
-      return "too_long";
-    case http::HttpRefusal::kBusy:
-      return "busy";
-    case http::HttpRefusal::kCrowded:
-      return "crowded";
-  }
-  return "busy";
+  static constexpr EnumNames<http::HttpRefusal, 5> kNames(
+      {{http::HttpRefusal::kHandshake, "handshake"},
+       {http::HttpRefusal::kSlow, "slow"},
+       {http::HttpRefusal::kTooLong, "too_long"},
+       {http::HttpRefusal::kBusy, "busy"},
+       {http::HttpRefusal::kCrowded, "crowded"}});
+  return kNames.Of(refusal, "busy");
 }
 
 }  // namespace

@@ -4,17 +4,14 @@
 
 #include "absl/strings/str_format.h"
 #include "common/base/duration.h"
+#include "common/base/enum_names.h"
 #include "common/base/fnv.h"
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
-#include "operator/trigger/trigger_budget.h"
-#include "operator/trigger/trigger_match.h"
+#include "operator/trigger/trigger_decision.h"
 
 namespace strobe {
 namespace {
-
-constexpr std::string_view kSignNames[] = {"StepsSlower", "NoStep", "MemoryNearLimit",
-                                           "SlowerThanOthers"};
 
 std::int64_t PercentOver(Nanos now, Nanos usual) {
   return usual.count() <= 0 ? 0 : 100 * (now - usual).count() / usual.count();
@@ -46,7 +43,14 @@ std::string WordsOf(const SignRule& rule, const ReportedSign& sign, const SignWo
 
 }  // namespace
 
-std::string_view NameOf(SignKind kind) { return kSignNames[static_cast<int>(kind)]; }
+std::string_view NameOf(SignKind kind) {
+  static constexpr EnumNames<SignKind, 4> kNames(
+      {{SignKind::kStepsSlower, "StepsSlower"},
+       {SignKind::kNoStep, "NoStep"},
+       {SignKind::kMemoryNearLimit, "MemoryNearLimit"},
+       {SignKind::kSlowerThanOthers, "SlowerThanOthers"}});
+  return kNames.Of(kind);
+}
 
 SignWorker SignWorkerOf(const PodInfo& pod) {
   return {.name = pod.name, .uid = pod.uid, .labels = pod.labels, .job = JobOfPod(pod)};

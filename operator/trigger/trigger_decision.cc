@@ -6,10 +6,80 @@
 
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
-#include "operator/trigger/trigger_budget.h"
 
 namespace strobe {
 namespace {
+
+constexpr std::size_t kMaxShownName = 128;
+
+// Empty if the alert has no such label.
+std::string AlertLabel(const Alert& alert, const std::string& name) {
+  const auto found = alert.labels.find(name);
+  return name.empty() || found == alert.labels.end() ? "" : found->second;
+}
+
+bool IsOwnedBy(const PodInfo& pod, std::string_view kind) {
+  return std::any_of(pod.owners.begin(), pod.owners.end(),
+                     [&](const PodInfo::Owner& owner) { return owner.kind == kind; });
+}
+
+// If several kinds write the same label, the kind that owns the pod counts. An MPIJob's launcher is
+// owned by a Job, which the MPIJob owns.
+bool IsOfKind(const PodInfo& pod, const JobKind& kind) {
+  if (kind.group == "kubeflow.org")
+    return IsOwnedBy(pod, kind.kind) || (kind.kind == "MPIJob" && IsOwnedBy(pod, "Job"));
+  return true;
+}
+
+std::optional<JobRef> JobOfLabel(const PodInfo& pod, const JobKind& kind) {
+  if (kind.pods != JobKind::Pods::kLabelled) return std::nullopt;
+  const auto label = pod.labels.find(std::string(kind.label));
+  if (label == pod.labels.end() || label->second.empty() || !IsOfKind(pod, kind))
+    return std::nullopt;
+  JobRef job{"", std::string(kind.kind), label->second};
+  const JobKind* meant = FindJobKind(job);
+  if (meant != nullptr && meant->group != kind.group)
+    job.api_version = StrCat(kind.group, "/", kind.versions);
+  return job;
+}
+
+// How long the answer holds that a capture is under way, or that too much was recorded: it may
+// change at any time.
+constexpr Nanos kLookAgain = std::chrono::seconds(5), kLookAgainAtUse = std::chrono::minutes(1);
+
+bool IsOf(const ProfileTrigger& trigger, const std::string& job, const TriggerRun& run) {
+  return run.trigger_uid == trigger.uid && run.job == job;
+}
+
+// The trigger's runs of the job, the newest first.
+std::vector<const TriggerRun*> OwnRuns(const ProfileTrigger& trigger, const std::string& job,
+                                       const std::vector<TriggerRun>& runs) {
+  std::vector<const TriggerRun*> own;
+  for (const TriggerRun& run : runs)
+    if (IsOf(trigger, job, run)) own.push_back(&run);
+  std::sort(own.begin(), own.end(),
+            [](const TriggerRun* a, const TriggerRun* b) { return a->created > b->created; });
+  return own;
+}
+
+TriggerVerdict Refused(std::string reason, std::string message,
+                       std::optional<WallTime> until = std::nullopt) {
+  return {RunRefusal{std::move(reason), std::move(message)}, until, 0};
+}
+
+std::optional<TriggerVerdict> WhyNoBudget(const ProfileTrigger& trigger,
+                                          const std::vector<const TriggerRun*>& own, WallTime now) {
+  const TriggerBudget& given = trigger.budget;
+  std::optional<UsedUp> used_up =
+      WhyUsedUp({given.cool_down, given.captures_per_day, given.duty_cycle, given.bytes_per_day},
+                {own.begin(), own.end()}, trigger.duration, now);
+  if (!used_up) return std::nullopt;
+  const std::string reason = used_up->refusal.reason;
+  // The use may still shrink, because a run may have recorded and written less than is counted now.
+  const bool may_change = reason == kDutyCycle || reason == kBytesPerDay;
+  return TriggerVerdict{std::move(used_up->refusal),
+                        may_change ? now + kLookAgainAtUse : used_up->until, 0};
+}
 
 constexpr std::size_t kMaxShownJobs = 16, kMaxSkipReasons = 32, kMaxTriggerMessageBytes = 512;
 // Timers follow the monotonic clock. Somebody may set the wall clock, so it is looked at this
@@ -87,6 +157,107 @@ std::vector<JobUse> UsesOf(const ProfileTrigger& trigger, const std::vector<Trig
 }
 
 }  // namespace
+
+bool MatchesAlert(const ProfileTrigger& trigger, const Alert& alert) {
+  if (trigger.alerts.match_labels.empty()) return false;  // It waits for signs only.
+  if (AlertLabel(alert, trigger.alerts.namespace_label) != trigger.ns) return false;
+  return std::all_of(trigger.alerts.match_labels.begin(), trigger.alerts.match_labels.end(),
+                     [&](const auto& wanted) {
+                       const auto found = alert.labels.find(wanted.first);
+                       return found != alert.labels.end() && found->second == wanted.second;
+                     });
+}
+
+std::string AlertId(const Alert& alert) {
+  return StrCat(CutUtf8(alert.fingerprint, kMaxFingerprintBytes), "@",
+                FormatRfc3339(alert.starts, 3));
+}
+
+std::string NameOfAlert(const Alert& alert) {
+  return CutUtf8(AlertLabel(alert, "alertname"), kMaxShownName);
+}
+
+AlertTarget TargetOfAlert(const ProfileTrigger& trigger, const Alert& alert) {
+  AlertTarget target;
+  if (trigger.has_target) return target;
+  if (alert.sign_job) {
+    target.job = alert.sign_job;
+    return target;
+  }
+  const TriggerAlerts& asked = trigger.alerts;
+  if (std::string job = AlertLabel(alert, asked.job_label); !job.empty()) {
+    target.job = JobRef{"", asked.job_kind, std::move(job)};
+  } else if (std::string pod = AlertLabel(alert, asked.pod_label); !pod.empty()) {
+    target.pod = std::move(pod);
+  } else {
+    const bool both = !asked.job_label.empty() && !asked.pod_label.empty();
+    target.missing = StrCat(asked.job_label, both ? " or " : "", asked.pod_label);
+    if (target.missing.empty()) target.missing = "(podLabel and jobLabel are empty)";
+  }
+  return target;
+}
+
+JobRef JobOfPod(const PodInfo& pod) {
+  // Kinds that create batch Jobs are tried before batch Jobs themselves.
+  for (const bool batch : {false, true}) {
+    for (const JobKind& kind : AllJobKinds()) {
+      if ((kind.group == "batch") != batch) continue;
+      if (std::optional<JobRef> job = JobOfLabel(pod, kind)) return *std::move(job);
+    }
+  }
+  for (const PodInfo::Owner& owner : pod.owners) {
+    const JobKind* kind = FindJobKind({"", owner.kind, owner.name});
+    if (kind != nullptr && kind->pods == JobKind::Pods::kOwned)
+      return JobRef{"", owner.kind, owner.name};
+  }
+  return JobRef{"", "Pod", pod.name};
+}
+
+JobUse UseOf(const ProfileTrigger& trigger, const std::string& job,
+             const std::vector<TriggerRun>& runs, WallTime now) {
+  JobUse use{.job = job};
+  for (const TriggerRun& run : runs)
+    if (IsOf(trigger, job, run)) AddUse(run, now, use);
+  return use;
+}
+
+std::optional<RunRefusal> WhyTriggerRests(const ProfileTrigger& trigger) {
+  if (!trigger.invalid.empty()) return RunRefusal{kTriggerInvalid, trigger.invalid};
+  if (trigger.suspend) return RunRefusal{kTriggerSuspended, "suspend is true"};
+  return std::nullopt;
+}
+
+std::optional<RunRefusal> WhyAlertIsPast(const Alert& alert, WallTime now) {
+  if (alert.starts + kBudgetDay > now) return std::nullopt;
+  return RunRefusal{kAlertTooOld,
+                    StrCat("the alert has been firing since ", FormatRfc3339(alert.starts),
+                           ", which is more than 24 hours")};
+}
+
+TriggerVerdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert,
+                             const std::string& job, const std::vector<TriggerRun>& runs,
+                             WallTime now) {
+  const std::vector<const TriggerRun*> own = OwnRuns(trigger, job, runs);
+  TriggerVerdict verdict;
+  verdict.number = 1;
+  for (const TriggerRun* run : own) {
+    verdict.number = std::max(verdict.number, NumberOfTriggeredRun(run->name) + 1);
+    // Creation times are whole seconds. The alert's own run is known by its name too, because the
+    // clock of whoever made the alert may be ahead.
+    if (run->alert == AlertId(alert) || WholeSeconds(alert.starts) <= run->created)
+      return Refused(kAlreadyCaptured,
+                     StrCat(run->name, " was started at ", FormatRfc3339(run->created),
+                            ", after the alert began"));
+  }
+  const auto active = std::find_if(runs.begin(), runs.end(), [&](const TriggerRun& run) {
+    return run.job == job && run.state == RunState::kUnfinished;
+  });
+  if (active != runs.end())
+    return Refused(kRunActive, StrCat(active->name, " is under way"), now + kLookAgain);
+  if (std::optional<TriggerVerdict> refused = WhyNoBudget(trigger, own, now))
+    return *std::move(refused);
+  return verdict;
+}
 
 void TriggerNotes::AddEarlier(const TriggerNotes& earlier) {
   for (const auto& [reason, count] : earlier.skipped) skipped[reason] += count;

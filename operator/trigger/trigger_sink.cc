@@ -6,8 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "operator/trigger/trigger_budget.h"
-#include "operator/trigger/trigger_match.h"
+#include "operator/trigger/trigger_decision.h"
 
 namespace strobe {
 namespace {

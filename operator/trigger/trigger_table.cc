@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/base/strings.h"
-#include "operator/trigger/trigger_match.h"
+#include "operator/trigger/trigger_decision.h"
 
 namespace strobe {
 

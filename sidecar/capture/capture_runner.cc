@@ -13,7 +13,6 @@
 #include "sidecar/capture/trace_file.h"
 #include "sidecar/capture/trace_report.h"
 #include "sidecar/capture/window_recorder.h"
-#include "sidecar/capture/worker_reports.h"
 
 namespace strobe::session {
 CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,

@@ -7,7 +7,6 @@
 #include "common/protocol/outcome.h"
 #include "sidecar/capture/trace_file.h"
 #include "sidecar/capture/trace_report.h"
-#include "sidecar/capture/worker_reports.h"
 
 namespace strobe::session {
 namespace {

@@ -13,7 +13,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "sidecar/capture/worker_reports.h"
+#include "sidecar/capture/trace_report.h"
 
 namespace strobe::session {
 namespace {

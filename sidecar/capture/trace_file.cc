@@ -1,18 +1,23 @@
 #include "sidecar/capture/trace_file.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "collector/trace/analysis/judge.h"
+#include "collector/trace/analysis/steps.h"
+#include "collector/trace/xplane/space.h"
 #include "collector/trace/xplane/summary.h"
 #include "common/base/clock.h"
 #include "common/base/sha256.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 #include "sidecar/capture/session.h"
-#include "sidecar/capture/step_report.h"
+#include "sidecar/capture/step_progress.h"
 #include "sidecar/capture/trace_report.h"
-#include "sidecar/capture/worker_reports.h"
 
 namespace strobe::session {
 namespace {
@@ -26,6 +31,36 @@ bool Explains(Outcome source, Outcome judged) {
   if (source == Outcome::kOk) return judged == Outcome::kOk;
   const bool empty = judged == Outcome::kNoHostEvents || judged == Outcome::kNoDeviceActivity;
   return empty || Describe(source).badness >= Describe(judged).badness;
+}
+
+// Bounds the memory for a trace in which everything is a step.
+constexpr std::size_t kMaxStepsRead = 1 << 20;
+constexpr std::size_t kMaxLoopBytes = 256;
+
+std::int64_t LastOf(const v1::CapturePlan& plan) { return plan.first_step() + plan.steps() - 1; }
+
+std::optional<analysis::StepRun> RunOf(const std::vector<analysis::Step>& steps,
+                                       const v1::CapturePlan& plan, std::size_t processes) {
+  if (plan.steps() == 0) return analysis::LongestRun(steps, analysis::MainLoop(steps));
+  return analysis::LongestRun(steps, plan.step_loop(), processes, plan.first_step(), LastOf(plan));
+}
+
+std::string Numbers(std::int64_t first, std::int64_t last) {
+  return first == last ? StrCat("step ", first) : StrCat("steps ", first, " to ", last);
+}
+
+std::string WhyIncomplete(const v1::Report& report) {
+  const v1::CapturePlan& plan = report.plan();
+  const v1::RecordedSteps& steps = report.steps();
+  const std::string asked = Numbers(plan.first_step(), LastOf(plan));
+  if (!report.has_steps())
+    return StrCat("none of ", asked, " of ", plan.step_loop(), " was recorded completely");
+  const std::string_view why = steps.first() > plan.first_step()
+                                   ? "recording began after the first one"
+                                   : "recording ended before the last one";
+  return StrCat("only ", Numbers(steps.first(), steps.last()), " of the requested ", asked, " of ",
+                plan.step_loop(), steps.first() == steps.last() ? " was" : " were",
+                " recorded completely: ", why);
 }
 
 }  // namespace
@@ -104,6 +139,49 @@ std::vector<TracePieces> MakeTraceFiles(std::vector<Recording> recordings, v1::R
     traces.push_back(MakeTraceFile(std::move(recordings[i]), *reports[i]));
   Summarize(report);
   return traces;
+}
+
+absl::Status FillSteps(const Recording& recording, v1::Report& report) {
+  ASSIGN_OR_RETURN(const xplane::Space space, xplane::Space::Read(recording.xspace));
+  ASSIGN_OR_RETURN(std::vector<analysis::Step> steps, analysis::FindSteps(space, kMaxStepsRead));
+  ASSIGN_OR_RETURN(const std::int64_t zero, xplane::TimeZero(space));
+  const std::int64_t origin = zero - recording.clock_set_at_start.count();
+  // PyTorch ends annotations that are open when it stops.
+  if (report.stopped_ns() != 0) {
+    std::erase_if(steps, [&](const analysis::Step& step) {
+      return step.end_ps / 1000 > report.stopped_ns() - origin;
+    });
+  }
+  v1::CapturePlan& plan = *report.mutable_plan();
+  for (analysis::Step& step : steps) {
+    if (plan.steps() > 0 && IsLoop(step.name, plan.step_loop())) step.name = plan.step_loop();
+  }
+  const std::optional<analysis::StepRun> run = RunOf(steps, plan, recording.stepping_processes);
+  if (!run) return absl::OkStatus();
+  v1::RecordedSteps& found = *report.mutable_steps();
+  found.set_loop(CutUtf8(run->name, kMaxLoopBytes));
+  found.set_first(run->first);
+  found.set_last(run->last);
+  found.set_began_ns(origin + run->begin_ps / 1000);
+  found.set_ended_ns(origin + (run->end_ps + 999) / 1000);
+  if (plan.steps() == 0) return absl::OkStatus();
+  plan.set_instant_ns(found.began_ns());
+  plan.set_duration_ns(found.ended_ns() - found.began_ns());
+  if (recording.ended_early && run->first == plan.first_step())
+    plan.set_steps(static_cast<std::uint32_t>(run->last - run->first + 1));
+  return absl::OkStatus();
+}
+
+analysis::Judgement JudgeSteps(const v1::Report& report, analysis::Judgement judged) {
+  const v1::CapturePlan& plan = report.plan();
+  const v1::RecordedSteps& steps = report.steps();
+  judged.covers_window =
+      report.has_steps() && steps.first() == plan.first_step() && steps.last() == LastOf(plan);
+  const int badness = Describe(judged.outcome).badness;
+  if (judged.covers_window || badness > Describe(Outcome::kLateStart).badness) return judged;
+  judged.outcome = Outcome::kLateStart;
+  judged.message = WhyIncomplete(report);
+  return judged;
 }
 
 }  // namespace strobe::session

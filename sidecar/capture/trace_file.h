@@ -1,9 +1,11 @@
-// Turns a finished recording into the trace file to deliver.
+// Turns a finished recording into the trace file to deliver, with the steps that it completed.
 #pragma once
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "collector/trace/analysis/judge.h"
 #include "common/protocol/outcome.h"
 #include "sidecar/capture/ports.h"
 #include "strobe/v1/worker.pb.h"
@@ -25,5 +27,13 @@ std::vector<TracePieces> MakeTraceFiles(std::vector<Recording> recordings, v1::R
 // is nothing to deliver: the source recorded nothing, or the trace is invalid, too large, or late
 // although the plan asks to discard late traces. The report's outcome is then final.
 TracePieces MakeTraceFile(Recording recording, v1::Report& report);
+
+// Fills report.steps from the trace; needs report.stopped_ns. If the plan counts steps, its window
+// becomes the time of the complete ones. DataLoss if the trace is damaged.
+absl::Status FillSteps(const Recording& recording, v1::Report& report);
+
+// Adds to `judged`, the judgement of the trace without a window, what report.steps says about the
+// plan's steps. Pure.
+analysis::Judgement JudgeSteps(const v1::Report& report, analysis::Judgement judged);
 
 }  // namespace strobe::session

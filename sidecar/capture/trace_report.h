@@ -1,6 +1,8 @@
-// Transfers facts between a trace and its capture's report.
+// Transfers facts between a trace and its capture's report. A capture whose sidecar has several
+// workers, one for each local rank, has a report for each of them.
 #pragma once
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "collector/trace/xplane/summary.h"
 #include "common/base/clock.h"
 #include "common/base/clock_steps.h"
+#include "common/protocol/outcome.h"
 #include "sidecar/capture/ports.h"
 #include "strobe/v1/worker.pb.h"
 
@@ -58,5 +61,21 @@ inline constexpr std::size_t kMaxStrobePlaneBytes = 512 << 10;
 // The capture id in the Strobe plane at the end of a file's bytes. Empty if the bytes do not end
 // with such a plane.
 std::string CaptureOfTail(std::string_view tail);
+
+// Adds a report for each recording, if there are several or the plan asks for certain ranks; see
+// Report.workers. Otherwise the recording only tells its rank. `recordings` is not empty.
+void SplitReport(std::span<const Recording> recordings, v1::Report& report);
+
+// The reports that have a trace file each: those of the workers, or else the report itself.
+std::vector<v1::Report*> TraceReports(v1::Report& report);
+std::vector<const v1::Report*> TraceReports(const v1::Report& report);
+
+// Ends a capture that was cancelled, or whose sidecar failed, with this outcome. Workers whose
+// trace is stored, and workers that recorded no trace for a reason of their own, keep their
+// outcomes.
+void EndUndelivered(Outcome outcome, std::string_view message, v1::Report& report);
+
+// Sets the fields that summarize the workers, if there are any.
+void Summarize(v1::Report& report);
 
 }  // namespace strobe::session

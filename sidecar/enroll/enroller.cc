@@ -9,7 +9,6 @@
 #include "common/base/guard.h"
 #include "common/base/log.h"
 #include "common/base/new_file.h"
-#include "common/base/spread.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"

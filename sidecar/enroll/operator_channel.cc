@@ -2,6 +2,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <random>
+
 #include "common/grpc_tls/credentials.h"
 
 namespace strobe {
@@ -19,6 +21,12 @@ std::shared_ptr<grpc::Channel> OpenOperatorChannel(const Clock& clock,
   return grpc::CreateCustomChannel(by_name ? address.name : address.connect_to,
                                    VerifyingChannelCredentials(clock, identity, nullptr),
                                    arguments);
+}
+
+Nanos Spread(Nanos wait) {
+  static thread_local std::mt19937_64 random{std::random_device{}()};
+  // Divides first: a wait of years, times a hundred, would overflow.
+  return wait / 100 * std::uniform_int_distribution<int>(80, 100)(random);
 }
 
 }  // namespace strobe

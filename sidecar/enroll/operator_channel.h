@@ -29,4 +29,8 @@ std::shared_ptr<grpc::Channel> OpenOperatorChannel(const Clock& clock,
                                                    const OperatorAddress& address, bool by_name,
                                                    const Identity& identity);
 
+// Shortens a wait by up to a fifth at random, because thousands of sidecars that started together
+// must not call the operator at one moment.
+Nanos Spread(Nanos wait);
+
 }  // namespace strobe

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/spread.h"
 #include "common/grpc_tls/credentials.h"
 #include "strobe/v1/signs.grpc.pb.h"
 

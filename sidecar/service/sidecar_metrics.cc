@@ -9,7 +9,7 @@
 #include "common/base/version.h"
 #include "common/protocol/outcome.h"
 #include "common/tls/peer.h"
-#include "sidecar/capture/worker_reports.h"
+#include "sidecar/capture/trace_report.h"
 
 namespace strobe {
 

@@ -21,7 +21,7 @@
 #include "common/base/text_file.h"
 #include "common/text/message_json.h"
 #include "sidecar/capture/session.h"
-#include "sidecar/capture/worker_reports.h"
+#include "sidecar/capture/trace_report.h"
 #include "strobe/v1/spool.pb.h"
 
 namespace strobe {

@@ -7,8 +7,9 @@
 // of the operations. merge_digests job FILE.txt.gz: makes the report of a published job of
 // tests/data/straggler-analysis.
 // The last three print the processor's seconds for merging and for the report, the peak of the
-// memory in KiB, and the headline.
-// merge_digests answers FILE.txt.gz: prints what such a report says of the slowdown, as JSON with
+// memory in KiB, and the headline; `read` and `job` before it also the operations, and the seconds
+// for the slowdown of each part, which the report leaves out and the published answers have.
+// merge_digests answers FILE.txt.gz: prints the slowdown of the job and of its parts, as JSON with
 // the words of the published answers.
 #include <sys/resource.h>
 
@@ -26,6 +27,7 @@
 #include "collector/trace/report/run_report.h"
 #include "collector/trace/report/stragglers.h"
 #include "tests/fakes/published_job.h"
+#include "tests/fakes/slowdown_parts.h"
 #include "tests/fakes/synthetic_job.h"
 
 namespace {
@@ -59,7 +61,11 @@ int Report(const strobe::report::Job& job, double began) {
   getrusage(RUSAGE_SELF, &usage);
   std::size_t operations = 0;
   for (const auto& step : job.steps) operations += step.operations.size();
-  std::printf("%.4f %.4f %ld %zu %s\n", merged - began, ended - merged, usage.ru_maxrss, operations,
+  strobe::report::Replays replays(job);
+  const double before_parts = ProcessorSeconds();
+  (void)strobe::report::ComputeSlowdownParts(job, replays);
+  std::printf("%.4f %.4f %ld %zu %.4f %s\n", merged - began, ended - merged, usage.ru_maxrss,
+              operations, ProcessorSeconds() - before_parts,
               strobe::report::Headline(job, report).c_str());
   return 0;
 }
@@ -127,10 +133,11 @@ int AnswerPublished(const std::string& path) {
   if (!operations.ok()) return Fail(operations.status());
   const auto job = strobe::report::MakePipelineJob(*operations);
   if (!job.ok()) return Fail(job.status());
-  const auto slowdown = strobe::report::FindStragglers(*job).slowdown;
-  if (!slowdown) return Fail(absl::NotFoundError("the report tells no slowdown"));
+  strobe::report::Replays replays(*job);
+  const auto slowdown = strobe::report::ComputeSlowdownParts(*job, replays);
+  if (!slowdown) return Fail(absl::NotFoundError("no step can be replayed"));
   const nlohmann::json json = {
-      {"blocking_slowdown", slowdown->slowdown},
+      {"blocking_slowdown", strobe::report::ComputeSlowdown(*job, replays).value_or(0)},
       {"blocking_decompose_by_dp_rank", PartsJson(slowdown->by_replica, "replica ")},
       {"blocking_decompose_by_stage", PartsJson(slowdown->by_stage, "stage ")},
       {"blocking_decompose_by_optype", PartsJson(slowdown->by_type, "")},

@@ -14,23 +14,18 @@ int main(int argc, char** argv) {
   if (argc < 2) return std::fprintf(stderr, "read_trace_json FILE [OUT]\n"), 2;
   const int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::perror(argv[1]), 1;
-  std::ofstream out;
-  if (argc > 2) out.open(argv[2], std::ios::binary);
-  std::uint64_t written = 0;
   strobe::kineto::ReadReport report;
-  const absl::Status status = strobe::kineto::ConvertTraceFile(
+  const absl::StatusOr<std::string> space = strobe::kineto::ReadTraceFile(
       [fd](std::span<char> room) -> absl::StatusOr<std::size_t> {
         const ssize_t bytes = read(fd, room.data(), room.size());
         if (bytes < 0) return absl::DataLossError("cannot read");
         return static_cast<std::size_t>(bytes);
       },
-      [&](std::string_view piece) {
-        written += piece.size();
-        if (out.is_open()) out.write(piece.data(), static_cast<std::streamsize>(piece.size()));
-        return absl::OkStatus();
-      },
       report);
-  if (!status.ok()) return std::fprintf(stderr, "%s\n", status.ToString().c_str()), 1;
+  if (!space.ok()) return std::fprintf(stderr, "%s\n", space.status().ToString().c_str()), 1;
+  if (argc > 2)
+    std::ofstream(argv[2], std::ios::binary)
+        .write(space->data(), static_cast<std::streamsize>(space->size()));
   for (const std::string& warning : strobe::kineto::Warnings(report))
     std::fprintf(stderr, "%s\n", warning.c_str());
   rusage usage{};
@@ -40,7 +35,7 @@ int main(int argc, char** argv) {
   };
   std::printf("%llu %llu %llu %.3f %ld\n", static_cast<unsigned long long>(report.events),
               static_cast<unsigned long long>(report.bytes),
-              static_cast<unsigned long long>(written),
+              static_cast<unsigned long long>(space->size()),
               seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_maxrss);
   return 0;
 }

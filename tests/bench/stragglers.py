@@ -15,18 +15,19 @@ ROUNDS = 3
 
 
 def measure(*arguments):
-    """Medians of the seconds for merging and reporting; the largest peak in MiB; operations; headline."""
-    merging, reporting, peaks = [], [], []
+    """Medians of the seconds for merging and reporting; the largest peak in MiB; operations; seconds for the slowdown of each part; headline."""
+    merging, reporting, peaks, parts = [], [], [], []
     for _ in range(ROUNDS):
         line = subprocess.run([BIN / "merge_digests", *arguments], check=True, capture_output=True, text=True).stdout
-        merge, report, peak, operations, headline = line.strip().split(" ", 4)
+        merge, report, peak, operations, of_parts, headline = line.strip().split(" ", 5)
         merging.append(float(merge))
         reporting.append(float(report))
         peaks.append(int(peak) / 1024)
+        parts.append(float(of_parts))
     if arguments[0] == "read":
         bars.at_most("2,000 digests: seconds", median(merging) + median(reporting), 2)
         bars.at_most("2,000 digests: MiB", max(peaks), 256)
-    return f"{median(merging):.2f} s | {median(reporting):.2f} s | {max(peaks):.0f} MiB | {int(operations):,} | {headline} |"
+    return f"{median(merging):.2f} s | {median(reporting):.2f} s | {max(peaks):.0f} MiB | {int(operations):,} | {median(parts):.2f} s | {headline} |"
 
 
 def run(directory):
@@ -40,4 +41,5 @@ def run(directory):
     for name, what in (("AR", "published job AR: 16 workers of 64 ranks, 44 steps"), ("ST", "published job ST: 8 ranks, 32 steps")):
         rows.append(f"| {what} | {measure('job', DATA / f'{name}.txt.gz')}")
     return "\n".join(["### Who holds up the others\n",
-                      "| input | read and merged | report | peak of the process | operations | headline |", "|---|---|---|---|---|---|", *rows, "", straggler_analysis.table(directory)])
+                      "| input | read and merged | report | peak of the process | operations | slowdown of each part, not in the report | headline |",
+                      "|---|---|---|---|---|---|---|", *rows, "", straggler_analysis.table(directory)])

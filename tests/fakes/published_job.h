@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collector/trace/report/pipeline_operations.h"
+#include "tests/fakes/pipeline_operations.h"
 
 namespace strobe {
 

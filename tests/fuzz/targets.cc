@@ -186,36 +186,28 @@ bool TraceJson(std::string_view bytes) {
   // The first byte decides in which pieces the file comes.
   const std::size_t piece = bytes.empty() ? 1 : 1 + static_cast<unsigned char>(bytes[0]) * 7u % 200;
   kineto::ReadReport report;
-  std::size_t written = 0;
-  std::string space;
-  const absl::Status status = kineto::ConvertTraceFile(
+  const absl::StatusOr<std::string> space = kineto::ReadTraceFile(
       [&](std::span<char> room) -> absl::StatusOr<std::size_t> {
         const std::size_t size = std::min({room.size(), left.size(), piece});
         std::memcpy(room.data(), left.data(), size);
         left.remove_prefix(size);
         return size;
       },
-      [&](std::string_view part) {
-        written += part.size();
-        space += part;
-        return absl::OkStatus();
-      },
       report);
-  // Inputs are small, so that the buffers that every file needs are most of it. The result is here
-  // twice, and a growing string has up to twice its size.
-  const std::size_t most = (16u << 20) + 64 * bytes.size() + 8 * written;
+  // Inputs are small, so that the buffers that every file needs are most of it.
+  const std::size_t most = (16u << 20) + 64 * bytes.size() + (space.ok() ? 8 * space->size() : 0);
   if (allocations.peak() > most) {
     std::fprintf(stderr, "%zu bytes took %zu bytes of memory\n", bytes.size(), allocations.peak());
     std::abort();
   }
-  if (!status.ok()) return false;
-  const absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(space);
+  if (!space.ok()) return false;
+  const absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(*space);
   if (!summary.ok() || summary->events != report.spans) {
     std::fprintf(stderr, "%s; %llu events written\n", summary.status().ToString().c_str(),
                  static_cast<unsigned long long>(report.spans));
     std::abort();
   }
-  const absl::StatusOr<xplane::Space> read = convert::ReadSpace(space);
+  const absl::StatusOr<xplane::Space> read = convert::ReadSpace(*space);
   if (!read.ok()) std::abort();
   for (const xplane::Plane& plane : read->planes) {
     if (!analysis::ComputeStats(plane).ok()) std::abort();

@@ -14,6 +14,10 @@ bool Hlo(std::string_view bytes);        // The HLO of a module.
 bool Query(std::string_view bytes);      // A request to the viewer, as "path?query".
 bool Runs(std::string_view bytes);       // A manifest and a file of entries in the list of runs.
 
+bool Pickle(std::string_view bytes);  // A Flight Recorder's dump in both forms, and the verdict.
+bool Stacks(std::string_view bytes);  // Other evidence of a stalled job, and the verdict.
+bool Ras(std::string_view bytes);     // An answer of NCCL's RAS, and the verdict.
+
 bool Admission(std::string_view bytes);  // An AdmissionReview of a pod, and its injection.
 bool Alerts(std::string_view bytes);     // What is posted to the receiver of alerts.
 bool Watch(std::string_view bytes);      // A list, a watch, and the objects in them.

@@ -231,7 +231,7 @@ bool Rings(std::string_view bytes) {
   xplane::PlaneBuilder host(xplane::kHostPlane);
   const TraceSpan span{.start_ns = 0, .stop_ns = 1'000'000'000, .recording_ns = 0};
   DevicePlanes devices((span.stop_ns - span.start_ns) * 1000);
-  program.Build(span, program.label(), host, devices);
+  program.Build(span, program.identity().label, host, devices);
   JudgeProgram(program.Facts(), {.start_ns = 0, .stop_ns = span.stop_ns, .end_ns = span.stop_ns},
                true);
   program.KeptOnly(span);

@@ -193,7 +193,7 @@ def test_a_file_is_no_logdir(arguments, tmp_path):
     assert file.exists()
 
 
-COMMANDS = ["capture", "ls", "cp", "rm", "inspect", "report", "convert", "fleet", "merge", "view", "serve", "outcomes", "kube", "completion"]
+COMMANDS = ["capture", "ls", "cp", "rm", "inspect", "report", "convert", "fleet", "merge", "view", "serve", "why", "stacks", "outcomes", "kube", "completion"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -106,6 +106,77 @@ def test_two_ranks_under_torchrun(group, tmp_path, python_package):
         assert information["rank"] == rank and information["world_size"] == 2 and information["backend"] == "gloo"
 
 
+TICKS = """
+import threading
+ticks = []
+def tick():
+    while True:
+        ticks.append(time.time_ns())
+        time.sleep(0.001)
+def compute():
+    while True:
+        torch.add(batch, batch)
+for work in (tick, compute):
+    threading.Thread(target=work, daemon=True).start()
+"""
+
+
+def test_other_threads_go_on_while_a_recording_ends(trainer, tmp_path):
+    """PyTorch before 2.15 held the interpreter's lock meanwhile: for a quarter of a second after 30,000 operators."""
+    trainer.announced()
+    trainer.order(TICKS)
+    client = trainer.client()
+    client.capture(duration_ms=1000)
+    stopped = client.until("stopped")
+    begin, took = stopped["stopped_ns"], stopped["stop_took_ns"]
+    client.until("done")
+    trainer.order(f"open({str(tmp_path / 'ticks')!r}, 'w').write(str(sum({begin} <= tick <= {begin + took} for tick in ticks)))")
+    assert took < 100 * MS or int((tmp_path / "ticks").read_text()) >= 5, f"one of {took / MS:.0f} ms"
+
+
+ENDS_UNLOCKED = """
+import ctypes, sys, threading, types
+import torch
+import strobe_bootstrap
+strobe_bootstrap._load()
+from strobe._inproc import torch_unlocked
+from torch.autograd import profiler
+bindings = torch._C._autograd
+x = torch.ones(4)
+def record(stop, path):
+    setting = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    session = profiler.profile(use_cpu=True, use_device=None, use_kineto=True, record_shapes=True, experimental_config=setting)
+    session._prepare_trace()
+    session._start_trace()
+    other = threading.Thread(target=lambda: [torch.add(x, x) for _ in range(500)])
+    other.start()
+    for _ in range(500):
+        torch.add(x, x)
+    other.join()
+    result = stop()
+    torch_unlocked.save(result, path)
+    torch_unlocked.empty(result)
+    print(type(result).__name__, open(path).read().count('"aten::add"'))
+assert torch_unlocked.can_stop(bindings)
+for _ in range(3):
+    record(lambda: torch_unlocked.stop(None, bindings), sys.argv[1])
+record(bindings._disable_profiler, sys.argv[1])
+print(torch_unlocked.stop(lambda: "nothing records", bindings))
+torch_unlocked._word_at = lambda address: 7  # As if another version returned something else.
+try:
+    record(lambda: torch_unlocked.stop(None, bindings), sys.argv[1])
+except RuntimeError as error:
+    print("unknown form" in str(error), torch_unlocked.can_stop(bindings))
+"""
+
+
+def test_a_recording_that_is_ended_without_the_lock_is_whole(tmp_path, python_package):
+    """Each operator of each thread, as often as the program ran it. Where PyTorch is not as expected, its own binding is used from then on."""
+    done = subprocess.run([TORCH_PYTHON, "-c", ENDS_UNLOCKED, tmp_path / "trace.json"], capture_output=True, text=True, timeout=120,
+                          env={"PYTHONPATH": str(python_package), "PYTHONWARNINGS": "ignore"})
+    assert done.stdout.split("\n") == [*["Recorded 1000"] * 3, "_ProfilerResult 1000", "nothing records", "True False", ""], (done.stdout, done.stderr)
+
+
 def test_a_capture_at_a_time(trainer):
     trainer.announced()
     first, second = trainer.client(), trainer.client()
@@ -316,6 +387,62 @@ def test_exits_are_as_without_us(trainer, phase):
     trainer.order("sys.exit(0)", wait=False)
     assert trainer.process.popen.wait(30) == 0, trainer.process.output()
     assert not [path for path in trainer.agent.iterdir() if not path.name.endswith(".json") and not path.name.endswith(".rings")]
+
+
+TERMINATED = "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))"
+
+
+@pytest.mark.parametrize("how", ["exit", "SIGTERM"])
+def test_an_end_of_the_program_keeps_what_was_recorded(trainer, how):
+    """As when a pod is deleted during a capture: the program ends by itself, and its trace used to be lost."""
+    trainer.announced()
+    trainer.order(TERMINATED)
+    client = trainer.client()
+    client.capture(ahead_ms=0, duration_ms=60_000)
+    client.until("recording")
+    time.sleep(0.5)
+    if how == "exit":
+        trainer.order("sys.exit(0)", wait=False)
+    else:
+        trainer.process.signal(signal.SIGTERM)
+    done = client.until("done")
+    assert done["outcome"] == "Truncated" and "the program ended while it was recorded" in done["message"], done
+    assert trainer.process.popen.wait(30) == 0, trainer.process.output()
+    assert check_operators(trainer, done) > 3
+
+
+ENDING_CHILD = """
+import multiprocessing, sys, time, torch
+def infer():
+    model = torch.nn.Linear(8, 8)
+    until = time.time() + 4
+    while time.time() < until:
+        model(torch.ones(1, 8))
+if __name__ == "__main__":
+    time.sleep(1.5)  # Until the service is there.
+    child = multiprocessing.get_context("fork").Process(target=infer)
+    child.start()
+    print("ready", flush=True)
+    child.join()
+    print("ended", child.exitcode, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_the_end_of_a_forked_child_of_multiprocessing(group, tmp_path, python_package):
+    """It ends by os._exit(), without what `atexit` knows: its recording is kept, and its files are gone, all the same."""
+    program = tmp_path / "ending.py"
+    program.write_text(ENDING_CHILD)
+    trainer = Trainer(group, tmp_path, python_package, command=[TORCH_PYTHON, program])
+    wait_until(lambda: len(trainer.announcements()) == 2, 30, "parent and child")
+    (child,) = (a for a in trainer.announcements() if a["multiprocessing"])
+    client = trainer.client(child)
+    client.capture(ahead_ms=0, duration_ms=60_000)
+    done = client.until("done")
+    assert done["outcome"] == "Truncated", done
+    assert {"aten::linear"} <= {name for name, _, _ in kineto_events(trainer.agent / done["file"])}
+    trainer.process.wait_for("ended 0", 20)
+    assert {a["pid"] for a in trainer.announcements()} == {trainer.process.pid}
 
 
 FORKING = """
@@ -1020,7 +1147,7 @@ def test_a_session_that_a_signal_handler_prevents_leaves_captures_possible(pytho
 
 
 def test_ranks_are_those_of_the_framework_else_of_the_launcher(python_package, tmp_path):
-    """As the agent reads them (agent/wire/job_ranks.cc). A local rank that nobody tells is not invented here."""
+    """As the agent reads them (agent/wire/ring_file.cc). A local rank that nobody tells is not invented here."""
     said = package_python(python_package, tmp_path, """
         import os, sys
         from types import SimpleNamespace

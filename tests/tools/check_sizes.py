@@ -1,4 +1,4 @@
-"""Checks that no file has more than 400 lines and no Python function more than 80; blank lines do not count.
+"""Checks that no file has more than 700 lines and no Python function more than 80; blank lines do not count.
 
 clang-tidy and eslint bound the functions of C++ and JavaScript. Tests and their fakes may have larger files, because the tests of
 one header are in one file (check_mirror.py), and their functions are bounded all the same.
@@ -9,12 +9,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MAX_FILE, MAX_FUNCTION = 400, 80
+MAX_FILE, MAX_FUNCTION = 700, 80
 KINDS = {".c", ".cc", ".css", ".h", ".js", ".proto", ".py", ".rs"}
 SKIPPED = {".git", "build", "node_modules"}
 TESTS = ("tests/browser/", "tests/fakes/", "tests/golden/", "tests/integration/", "tests/unit/")
-# CONTRIBUTING.md names them too, with the reasons.
-LARGER = {"agent/sdk/strobe/profiler.h", "proto/strobe/v1/worker.proto"}
 
 
 def size(lines):
@@ -32,7 +30,7 @@ def large_functions(source):
 
 def problems_in(path, source):
     found = size(source.splitlines())
-    if found > MAX_FILE and not path.startswith(TESTS) and path not in LARGER:
+    if found > MAX_FILE and not path.startswith(TESTS):
         yield f"{path}: the file has {found} lines, and a file may have {MAX_FILE}: divide it by what it is about"
     if path.endswith(".py"):
         for line, problem in large_functions(source):
@@ -49,8 +47,6 @@ def sources():
 
 def main():
     problems = [problem for file in sources() for problem in problems_in(str(file.relative_to(ROOT)), file.read_text())]
-    names = (ROOT / "CONTRIBUTING.md").read_text()
-    problems += [f"CONTRIBUTING.md does not name {path}, which may be larger" for path in sorted(LARGER) if path not in names]
     print("\n".join(problems) or "no file and no function is too large")
     return 1 if problems else 0
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "collector/trace/convert/json_text.h"
+#include "collector/trace/convert/chrome_trace.h"
 #include "collector/trace/index/window.h"
 #include "collector/trace/xplane/names.h"
 #include "common/base/json_text.h"
@@ -41,7 +41,7 @@ std::int64_t Ceiling(std::int64_t ps, std::uint32_t level) {
 }
 
 // What a query asks for.
-struct Selection {
+struct XprofRequest {
   std::vector<bool> workers{};
   std::int64_t begin_ps = 0, end_ps = 0;
   bool all = false;         // Every event is wanted.
@@ -62,8 +62,8 @@ std::string DoubleText(double value) {
 
 std::string Micros(std::int64_t ps) { return DoubleText(static_cast<double>(ps) / 1e6); }
 
-absl::StatusOr<Selection> ReadSelection(const LoadedRun& run, const http::Query& query) {
-  Selection asked{.workers = std::vector<bool>(run.workers.size())};
+absl::StatusOr<XprofRequest> ReadXprofRequest(const LoadedRun& run, const http::Query& query) {
+  XprofRequest asked{.workers = std::vector<bool>(run.workers.size())};
   std::string hosts = query.Has("hosts") ? query.Text("hosts") : query.Text("host");
   bool any = false;
   for (const std::string& host : Split(hosts, ',')) {
@@ -231,7 +231,7 @@ class Writer {
 // Calls visit(ordinal, entry) for the events of one track that are told: all, or the longest of
 // each bin.
 template <typename Visit>
-void ForEachVisible(const Worker& worker, const Track& track, const Selection& asked,
+void ForEachVisible(const Worker& worker, const Track& track, const XprofRequest& asked,
                     const Visit& visit) {
   const Index& index = worker.index();
   const std::int64_t begin = asked.begin_ps - worker.shift_ps, end = asked.end_ps - worker.shift_ps;
@@ -269,7 +269,7 @@ absl::Status OneEvent(const LoadedRun& run, const http::Query& query, const conv
   return writer.Finish(/*filtered=*/false);
 }
 
-absl::Status Search(const LoadedRun& run, const http::Query& query, const Selection& asked,
+absl::Status Search(const LoadedRun& run, const http::Query& query, const XprofRequest& asked,
                     const convert::Sink& sink, std::size_t max_bytes) {
   FindRequest request{
       .text = query.Text("search_prefix"), .from_ps = run.begin_ps, .limit = kMaxSearchHits};
@@ -295,7 +295,7 @@ absl::Status Search(const LoadedRun& run, const http::Query& query, const Select
 absl::Status WriteXprofData(const LoadedRun& run, const http::Query& query,
                             const convert::Sink& sink, std::size_t max_bytes) {
   if (query.Has("event_name") && query.Has("unique_id")) return OneEvent(run, query, sink);
-  ASSIGN_OR_RETURN(const Selection asked, ReadSelection(run, query));
+  ASSIGN_OR_RETURN(const XprofRequest asked, ReadXprofRequest(run, query));
   if (!query.Text("search_prefix").empty()) return Search(run, query, asked, sink, max_bytes);
   Writer body(run, sink, max_bytes);
   body.Rows(asked.workers);

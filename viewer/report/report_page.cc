@@ -44,7 +44,6 @@ constexpr Field kHeldUp[] = {{"ns"}, {"errorNs"}, {"share"}, {"steps"}};
 constexpr Field kCause[] = {{"cause", kText}, {"ns"}, {"errorNs"}, {"share"}};
 constexpr Field kCauseEntry[] = {{"", kObject, kCause}};
 constexpr Field kLate[] = {{"worker", kText},
-                           {"stage"},
                            {"verdict", kText},
                            {"longerNs"},
                            {"errorNs"},
@@ -78,7 +77,6 @@ constexpr Field kStragglers[] = {{"workers"},
                                  {"stragglers", kList, kLateEntry, kShownLate},
                                  {"notDecided", kList, kLateEntry, kShownLate},
                                  {"late"},
-                                 {"longStages", kList, kLateEntry, kShownLate},
                                  {"smallestToldNs"},
                                  {"slowdown"},
                                  {"collectives", kList, kCallEntry, kShownCalls},

@@ -15,6 +15,15 @@
 
 namespace strobe::viewer {
 
+// What the names of a pool's threads have in common: "tf_XLAEigen" for "tf_XLAEigen/123" and
+// "tf_XLAEigen/-7", "worker" for "worker-3" and "worker_4", "Thread (serve)" for "Thread-2
+// (serve)". A name without a number is its own pool.
+std::string PoolOf(std::string_view thread);
+
+// Groups the threads of a host, of which those of one pool become a section of the page. By thread:
+// its pool, if at least two of the threads are of that pool; else empty.
+std::vector<std::string> FindPools(const std::vector<std::string_view>& threads);
+
 struct Worker {
   std::string name{};
   convert::OpenTrace trace{};
@@ -41,7 +50,7 @@ struct Worker {
 struct RowRef {
   std::uint32_t worker = 0;
   std::uint32_t row = 0;  // Its number in the worker's index.
-  std::string pool{};     // The thread pool that it belongs to; empty if it is none (see pools.h).
+  std::string pool{};     // The thread pool that it belongs to; empty if it is none.
 };
 
 // The name that a TensorCore's line has if it shows what a SparseCore's line of this name shows,

@@ -81,4 +81,9 @@ absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace);
 // Sets `zero_ns` to that zero, a Unix time; 0 if the trace tells neither.
 absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace, std::int64_t& zero_ns);
 
+// Each plane is renamed to "<plane> [<worker>]" and its lines are shifted, so that any reader of
+// XSpaces shows all workers on one clock. Warnings name the workers that were left out. Errors are
+// those of damaged traces (DataLoss) and of the sink.
+absl::Status WriteMergedSpace(const AlignedTraces& traces, const Sink& sink);
+
 }  // namespace strobe::convert

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "common/base/enum_names.h"
+
 namespace strobe {
 namespace {
 
@@ -99,55 +101,33 @@ DigestJson HostTimeJson(const HostTime& time, const DigestKnows& knows) {
 }
 
 std::string_view NameOf(WorkKind kind) {
-  switch (kind) {
-    case WorkKind::kCompute:
-      return "compute";
-    case WorkKind::kCommunication:
-      return "communication";
-    case WorkKind::kCopy:
-      return "copy";
-    case WorkKind::kInput:
-      return "input";
-    case WorkKind::kGarbageCollection:
-      return "garbage collection";
-    case WorkKind::kHost:
-      return "host";
-    case WorkKind::kScope:
-      return "scope";
-  }
-  return "host";
+  static constexpr EnumNames<WorkKind, 7> kNames(
+      {{WorkKind::kCompute, "compute"},
+       {WorkKind::kCommunication, "communication"},
+       {WorkKind::kCopy, "copy"},
+       {WorkKind::kInput, "input"},
+       {WorkKind::kGarbageCollection, "garbage collection"},
+       {WorkKind::kHost, "host"},
+       {WorkKind::kScope, "scope"}});
+  return kNames.Of(kind, "host");
 }
 
 std::string_view NameOf(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all-reduce";
-    case CollectiveKind::kAllGather:
-      return "all-gather";
-    case CollectiveKind::kReduceScatter:
-      return "reduce-scatter";
-    case CollectiveKind::kAllToAll:
-      return "all-to-all";
-    case CollectiveKind::kBroadcast:
-      return "broadcast";
-    case CollectiveKind::kReduce:
-      return "reduce";
-    case CollectiveKind::kGather:
-      return "gather";
-    case CollectiveKind::kScatter:
-      return "scatter";
-    case CollectiveKind::kPermute:
-      return "permute";
-    case CollectiveKind::kSend:
-      return "send";
-    case CollectiveKind::kReceive:
-      return "receive";
-    case CollectiveKind::kBarrier:
-      return "barrier";
-    case CollectiveKind::kOther:
-      break;
-  }
-  return "other";
+  static constexpr EnumNames<CollectiveKind, 13> kNames(
+      {{CollectiveKind::kOther, "other"},
+       {CollectiveKind::kAllReduce, "all-reduce"},
+       {CollectiveKind::kAllGather, "all-gather"},
+       {CollectiveKind::kReduceScatter, "reduce-scatter"},
+       {CollectiveKind::kAllToAll, "all-to-all"},
+       {CollectiveKind::kBroadcast, "broadcast"},
+       {CollectiveKind::kReduce, "reduce"},
+       {CollectiveKind::kGather, "gather"},
+       {CollectiveKind::kScatter, "scatter"},
+       {CollectiveKind::kPermute, "permute"},
+       {CollectiveKind::kSend, "send"},
+       {CollectiveKind::kReceive, "receive"},
+       {CollectiveKind::kBarrier, "barrier"}});
+  return kNames.Of(kind, "other");
 }
 
 DigestJson DigestToJson(const Digest& digest) {

@@ -9,12 +9,27 @@
 
 #include "absl/status/status.h"
 #include "collector/trace/index/links.h"
-#include "collector/trace/index/texts.h"
 #include "collector/trace/index/track_writer.h"
 #include "collector/trace/xplane/lanes.h"
 #include "collector/trace/xplane/space.h"
 
 namespace strobe::index {
+
+// Gives each different name a number, so that the index stores it once. Keeps references to the
+// texts that it is given; they must outlive it.
+class Texts {
+ public:
+  std::uint32_t Id(std::string_view text) {
+    const auto [found, added] = ids_.try_emplace(text, static_cast<std::uint32_t>(texts_.size()));
+    if (added) texts_.push_back(text);
+    return found->second;
+  }
+  const std::vector<std::string_view>& all() const { return texts_; }
+
+ private:
+  std::unordered_map<std::string_view, std::uint32_t> ids_;
+  std::vector<std::string_view> texts_;
+};
 
 // Maps a plane's event metadata ids to ids of texts. Profilers write small and dense ids, which an
 // array answers; the others are in a hash map.

@@ -9,6 +9,22 @@
 #include "collector/trace/xplane/links.h"
 #include "collector/trace/xplane/varint.h"
 
+// How links are made, with memory that does not grow with the number of ends:
+//
+//  1. While a line is read, its ends are packed to a fifth of their size (PackedEnds). Those of a
+//     long line are divided into parts by a hash of their ids, so that all ends of an id are in the
+//     parts of one number.
+//  2. JoinLines goes through the parts in as many passes as it takes for one pass's ends to fit
+//  into
+//     `at_once`. Each pass unpacks its parts of all lines, and frees them.
+//  3. JoinEnds sorts the ends of a pass by id. The ends of one id are a group.
+//  4. JoinGroup pairs the ends of a group. If only one end is on a side, the ids are enough; if
+//  not,
+//     the begins of the events decide (xplane::LinkEnds).
+//  5. The links are sorted by the event that they leave and encoded as `outs`; then they are
+//     reversed, sorted again, and encoded as `ins`.
+//  6. With several passes, step 5 packs the sorted links of each pass instead (PackedLinks), and
+//     Merge encodes them at the end.
 namespace strobe::index {
 namespace {
 

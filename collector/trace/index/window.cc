@@ -7,6 +7,21 @@
 #include "collector/trace/index/buckets.h"
 #include "common/base/saturated.h"
 
+// How Look draws a track in a window, with time that depends on the number of slots rather than of
+// events:
+//
+//  1. ReachingInto: events that began before the window and reach into it are items of their own.
+//  2. Choose the coarsest stored level that is not coarser than the window's.
+//  3. FromBuckets: raise the buckets of that level to the window's slots; or, if the window is
+//  finer
+//     than every stored level, FromBlocks: read the events. A block within one slot counts as a
+//     whole.
+//  4. Slots gathers what begins in one slot. At the slot's end it writes the longest event as an
+//  item
+//     of its own if it is as long as the slot, and the other events as one item.
+//
+// LookAtValues does the same for a counter: it begins one sample before the window, and takes a
+// block's stored range where the block lies in one slot.
 namespace strobe::index {
 namespace {
 

@@ -6,17 +6,38 @@
 #include <array>
 #include <tuple>
 
-#include "collector/trace/kineto/device_properties.h"
 #include "collector/trace/kineto/stats.h"
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/names.h"
 #include "collector/trace/xplane/wire.h"
-#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
 namespace strobe::kineto {
 namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {{
+    {"name", "gpu_device_name"},
+    {"totalGlobalMem", "memory_size"},
+    {"computeMajor", "compute_cap_major"},
+    {"computeMinor", "compute_cap_minor"},
+    {"numSms", "core_count"},
+}};
+
+// Reads a text or an integer as text.
+bool ReadText(ondemand::value value, std::string& text) {
+  std::string_view string;
+  if (value.get_string().get(string) == simdjson::SUCCESS) {
+    text = string;
+    return true;
+  }
+  std::int64_t integer = 0;
+  if (value.get_int64().get(integer) != simdjson::SUCCESS) return false;
+  text = std::to_string(integer);
+  return true;
+}
 
 // Field numbers of xplane.proto.
 constexpr std::uint32_t kPlanes = 1, kHostnames = 4;
@@ -86,6 +107,55 @@ std::optional<std::int64_t> BaseNanos(const FileMembers& members, std::int64_t o
     }
   }
   return base;
+}
+
+// Reads the member "deviceProperties", a list of objects. By device number: XLA's name of the stat
+// and its value. Empty if the list cannot be read.
+std::map<std::string, std::vector<std::pair<std::string, std::string>>> ReadDeviceProperties(
+    std::string_view json) {
+  std::map<std::string, std::vector<std::pair<std::string, std::string>>> devices;
+  const simdjson::padded_string padded(json);
+  ondemand::parser parser;
+  ondemand::document document;
+  ondemand::array array;
+  if (parser.iterate(padded).get(document) != simdjson::SUCCESS ||
+      document.get_array().get(array) != simdjson::SUCCESS)
+    return devices;
+  for (auto element : array) {
+    ondemand::object object;
+    if (element.get_object().get(object) != simdjson::SUCCESS) break;
+    std::string id;
+    std::vector<std::pair<std::string, std::string>> stats;
+    for (auto result : object) {
+      ondemand::field field;
+      std::string_view key;
+      std::string text;
+      if (std::move(result).get(field) != simdjson::SUCCESS ||
+          field.unescaped_key().get(key) != simdjson::SUCCESS)
+        return devices;
+      const std::string name(key);
+      if (!ReadText(field.value(), text)) continue;
+      if (name == "id") id = text;
+      for (const auto& [ours, theirs] : kNames) {
+        if (name == ours) stats.emplace_back(theirs, text);
+      }
+    }
+    if (!id.empty()) devices[id] = std::move(stats);
+  }
+  return devices;
+}
+
+// Encodes a stat of a plane: an integer if the value is one, otherwise text.
+void AppendPlaneStat(std::string_view name, std::string_view value, PlaneNames& names,
+                     std::string& to) {
+  constexpr std::uint32_t kStats = 6, kInt64 = 4, kText = 5;
+  std::string stat;
+  wire::AppendVarintField(1, static_cast<std::uint64_t>(names.StatId(name)), stat);
+  if (const auto integer = IntegerOf({JsonValue::Kind::kScalar, value}))
+    wire::AppendVarintField(kInt64, static_cast<std::uint64_t>(*integer), stat);
+  else
+    wire::AppendBytesField(kText, CutUtf8(value, std::string::npos), stat);
+  wire::AppendBytesField(kStats, stat, to);
 }
 
 }  // namespace
@@ -267,22 +337,10 @@ void SpaceWriter::AddEnvironment(const FileMembers& members, const ReadReport& r
     wire::AppendBytesField(xplane::kWarningsField, warning, environment_);
 }
 
-absl::Status SpaceWriter::Write(const Sink& sink) {
-  absl::Status status;
-  // Small pieces are collected.
-  std::string out;
-  constexpr std::size_t kPiece = 64 << 10;
-  const auto put = [&](std::string_view bytes) {
-    if (!status.ok()) return;
-    if (out.size() + bytes.size() > kPiece) {
-      status = sink(out);
-      out.clear();
-    }
-    if (bytes.size() <= kPiece)
-      out += bytes;
-    else if (status.ok())
-      status = sink(bytes);
-  };
+std::string SpaceWriter::Encode() {
+  std::string space;
+  space.reserve(size_);
+  const auto put = [&](std::string_view bytes) { space += bytes; };
   for (auto& [name, plane] : planes_) {
     put(Head(kPlanes, plane.size));
     put(plane.head);
@@ -295,7 +353,7 @@ absl::Status SpaceWriter::Write(const Sink& sink) {
     put(plane.stats);
   }
   put(environment_);
-  return status.ok() ? sink(out) : status;
+  return space;
 }
 
 }  // namespace strobe::kineto

@@ -1,7 +1,6 @@
 // Writes the planes of a trace file as an XSpace.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,14 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "collector/trace/kineto/groups.h"
 #include "collector/trace/kineto/read_report.h"
 #include "collector/trace/kineto/trace_planes.h"
 
 namespace strobe::kineto {
-
-using Sink = std::function<absl::Status(std::string_view)>;
 
 // The file's members beside its events: the key, and the value as it is in the file.
 using FileMembers = std::vector<std::pair<std::string, std::string>>;
@@ -34,9 +30,8 @@ class SpaceWriter {
   SpaceWriter(TracePlanes& planes, const FileMembers& members, const ReadReport& report,
               const RecordedWindow& known);
 
-  std::uint64_t size() const { return size_; }
   // Call it once. Frees the events as they are written.
-  absl::Status Write(const Sink& sink);
+  std::string Encode();
 
  private:
   struct PlacedLine {

@@ -140,24 +140,11 @@ bool IsTraceFileName(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".json.gz");
 }
 
-absl::Status ConvertTraceFile(const Source& source, const Sink& sink, ReadReport& report) {
-  TraceFileReader reader(report);
-  RETURN_IF_ERROR(reader.Read(source));
-  return reader.Writer({}).Write(sink);
-}
-
 absl::StatusOr<std::string> ReadTraceFile(const Source& source, ReadReport& report,
                                           const RecordedWindow& known) {
   TraceFileReader reader(report);
   RETURN_IF_ERROR(reader.Read(source));
-  SpaceWriter writer = reader.Writer(known);
-  std::string space;
-  space.reserve(writer.size());
-  RETURN_IF_ERROR(writer.Write([&](std::string_view piece) {
-    space += piece;
-    return absl::OkStatus();
-  }));
-  return space;
+  return reader.Writer(known).Encode();
 }
 
 }  // namespace strobe::kineto

@@ -20,12 +20,10 @@ using Source = std::function<absl::StatusOr<std::size_t>(std::span<char> room)>;
 // Does a file with this name hold such a trace?
 bool IsTraceFileName(std::string_view name);
 
-// Converts the file, which may be compressed by gzip. What cannot be read is left out, counted, and
-// told in the XSpace's warnings. DataLoss when the file is no trace at all; otherwise errors are
-// those of source and sink. `report` is complete also when there was an error.
-absl::Status ConvertTraceFile(const Source& source, const Sink& sink, ReadReport& report);
-
-// Like ConvertTraceFile, with the XSpace in memory. `known` is what the recorded process said.
+// Returns the XSpace of the file, which may be compressed by gzip. What cannot be read is left out,
+// counted, and reported in the XSpace's warnings. DataLoss when the file is no trace at all;
+// otherwise errors are those of the source. `report` is complete also when there was an error.
+// `known` is what the recorded process said.
 absl::StatusOr<std::string> ReadTraceFile(const Source& source, ReadReport& report,
                                           const RecordedWindow& known = {});
 

@@ -24,6 +24,12 @@
 
 namespace strobe::kineto {
 
+// Estimates the floating-point operations of one of PyTorch's operators from the shapes of its
+// inputs. PyTorch counts the same when it is asked to, but its trace files have only the shapes.
+// nullopt for operators that PyTorch does not count, and for events without shapes. A product of
+// matrices counts two operations per pair of numbers. Pure.
+std::optional<std::uint64_t> FlopsOf(const TraceEvent& event);
+
 // What the file says about a thread or stream.
 struct ThreadInfo {
   std::string name{};

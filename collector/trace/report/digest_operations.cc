@@ -102,13 +102,19 @@ class DigestMerger::Merged {
     std::uint32_t size = 0;  // The communicator's size; 0 = not told.
   };
 
+  // The identities of a digest's communicators, by number: each may have thousands of ranks.
+  using Identities = std::map<std::uint32_t, std::string>;
+
   // nullopt if it would be one key too many. Calls of known keys are always joined.
-  std::optional<std::uint32_t> KeyOf(const Digest& digest, const DigestCollective& call) {
+  std::optional<std::uint32_t> KeyOf(const Digest& digest, const DigestCollective& call,
+                                     Identities& identities) {
     static const DigestCommunicator kUnnamed;
     const DigestCommunicator& communicator = call.communicator < digest.communicators.size()
                                                  ? digest.communicators[call.communicator]
                                                  : kUnnamed;
-    const std::string identity = IdentityOf(communicator);
+    const auto [entry_of, unseen] = identities.try_emplace(call.communicator);
+    if (unseen) entry_of->second = IdentityOf(communicator);
+    const std::string& identity = entry_of->second;
     const std::string name = CutUtf8(digest.names[call.name], kMaxNameBytes);
     const auto known = communicators_.find(identity);
     const auto group = known != communicators_.end()
@@ -136,6 +142,7 @@ class DigestMerger::Merged {
     CallList& calls = calls_.back();
     // The keys of pairs of a communicator and a name, because they are looked up for each call.
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::optional<std::uint32_t>> keys;
+    Identities identities;
     for (const DigestCollective& from : digest.collectives) {
       if (from.name >= digest.names.size() || from.end_ns < from.begin_ns) continue;
       MergedCall call{.ordinal = from.ordinal,
@@ -149,7 +156,7 @@ class DigestMerger::Merged {
       call.step = std::prev(next)->number;
       if (call.step >= first_dropped_) continue;
       const auto [key, fresh] = keys.try_emplace({from.communicator, from.name});
-      if (fresh) key->second = KeyOf(digest, from);
+      if (fresh) key->second = KeyOf(digest, from, identities);
       if (!key->second) {
         ++counts_.unmatched;
         continue;

@@ -9,7 +9,7 @@
 namespace strobe::report {
 namespace {
 
-// The own time of one worker, or of one stage, in a step: the total, then by cause.
+// The own time of one worker in a step: the total, then by cause.
 struct OwnTimes {
   std::uint32_t who = 0;
   std::array<double, kCauses + 1> ns{};
@@ -59,27 +59,6 @@ std::vector<Excess> ComputeExcess(const Job& job) {
   std::vector<Excess> excess(job.workers.size());
   for (const JobStep& step : job.steps) {
     for (const auto& [stage, times] : ByStage(job, step)) AddDistances(times, excess);
-  }
-  return excess;
-}
-
-std::vector<Excess> ComputeStageExcess(const Job& job) {
-  std::uint32_t stages = 0;
-  for (const JobWorker& worker : job.workers) stages = std::max(stages, worker.stage + 1);
-  if (stages < 2 || stages > job.workers.size()) return {};
-  std::vector<Excess> excess(stages);
-  for (const JobStep& step : job.steps) {
-    std::vector<OwnTimes> medians;
-    for (const auto& [stage, times] : ByStage(job, step)) {
-      OwnTimes& median = medians.emplace_back();
-      median.who = stage;
-      for (std::size_t part = 0; part <= kCauses; ++part) {
-        std::vector<double> values;
-        for (const OwnTimes& own : times) values.push_back(own.ns[part]);
-        median.ns[part] = Median(values);
-      }
-    }
-    AddDistances(medians, excess);
   }
   return excess;
 }

@@ -18,10 +18,6 @@ struct Excess {
 // Returns one for each worker of the job, empty if it cannot be compared with another worker.
 std::vector<Excess> ComputeExcess(const Job& job);
 
-// For stages: the median own time of a stage's workers above the median of the other
-// stages. Empty for a job without stages.
-std::vector<Excess> ComputeStageExcess(const Job& job);
-
 // The duration of a step: the median over its workers, each by its own clock, in ns.
 double StepDuration(const JobStep& step);
 

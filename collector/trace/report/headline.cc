@@ -1,8 +1,9 @@
 #include "collector/trace/report/headline.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "collector/trace/report/figures_text.h"
+#include "common/base/duration.h"
 #include "common/base/strings.h"
 
 namespace strobe::report {
@@ -58,15 +59,6 @@ std::string OfWorkers(const Job& job, const StragglerReport& report) {
                 one ? HowOften(first.late) : "", ": ", Join(causes, ", "));
 }
 
-std::string OfStage(const StragglerReport& report) {
-  const LongStage& stage = report.long_stages.front();
-  return StrCat("stage ", stage.late.who, " (", stage.workers.size(),
-                stage.workers.size() == 1 ? " worker) holds up " : " workers) holds up ",
-                OtherWorkers(report.workers - stage.workers.size()), " by ",
-                TimeText(stage.held_up.ns), " a step (", PercentText(stage.held_up.share), ")",
-                HowOften(stage.late), ": ", CausesOf(stage.late));
-}
-
 std::string OfUndecided(const Job& job, const StragglerReport& report) {
   const Straggler& first = report.not_decided.front();
   const std::string longer = StrCat(NameOf(job.workers[first.late.who]), " takes ",
@@ -88,13 +80,23 @@ std::string OfUndecided(const Job& job, const StragglerReport& report) {
 
 }  // namespace
 
+std::string TimeText(double ns) {
+  // Conversion to an integer is defined for what fits only.
+  constexpr double kFar = 9e18;
+  return FormatDuration(Nanos{std::llround(std::fmin(std::fmax(ns, -kFar), kFar))});
+}
+
+std::string PercentText(double share) {
+  const double percent = std::fabs(share) * 100;
+  return percent < 9.95 ? StrCat(std::round(percent * 10) / 10, "%")
+                        : StrCat(std::llround(std::fmin(percent, 1e9)), "%");
+}
+
 std::string Headline(const Job& job, const StragglerReport& report) {
   if (report.workers == 0) return "not decidable: there are no workers";
   if (report.steps == 0) return "not decidable: no trace has steps";
   if (report.workers == 1) return "one worker: there is nobody to compare it with";
-  const double of_stage = report.long_stages.empty() ? 0 : report.long_stages.front().held_up.ns;
-  if (!report.stragglers.empty() && report.held_up.ns >= of_stage) return OfWorkers(job, report);
-  if (!report.long_stages.empty()) return OfStage(report);
+  if (!report.stragglers.empty()) return OfWorkers(job, report);
   if (!report.not_decided.empty()) return OfUndecided(job, report);
   if (report.smallest_ns == 0)
     return StrCat("not decidable: ", report.steps, report.steps == 1 ? " step does" : " steps do",

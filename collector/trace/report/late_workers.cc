@@ -4,6 +4,25 @@
 
 #include "collector/trace/report/robust.h"
 
+// How late workers are found. The input is how much longer than the others' median each worker
+// took, for each step; a worker here may also be a stage.
+//
+//  1. Compare only workers with at least kMinSteps steps, and each by its trimmed mean.
+//  2. MeasureNoise: how much the means of workers differ, and how much the steps of one worker.
+//  3. LateInTypicalStep: a worker is late if its trimmed mean exceeds a threshold. With few workers
+//     the threshold comes from the worker's own error, with many from the differences among
+//     workers.
+//  4. LateInTheMean: with few workers, the plain mean is tested too, because a worker that is late
+//  in
+//     half of its steps has no typical step.
+//  5. CountLateSteps and LateNowAndThen: a worker is also late if it has more late steps than
+//  chance
+//     gives it at the rate of the workers that are not late by steps 3 and 4.
+//  6. Describe: by how much it is late, whether in the typical step or now and then, and on what it
+//     spends that time.
+//
+// A difference below kMinShare of a step is never reported. Chance divides the chance of a false
+// alarm among the three tests (3, 4, 5) and the workers.
 namespace strobe::report {
 namespace {
 
@@ -47,7 +66,6 @@ class Finder {
   // Returns the chance of a false alarm for one worker and one of the three tests.
   double Chance() const { return kFalseAlarm / 3 / static_cast<double>(compared_.size()); }
 
-  // How much workers differ in the mean and in single steps.
   void MeasureNoise() {
     std::vector<double> means, errors, kept, distances;
     for (const std::uint32_t who : compared_) {

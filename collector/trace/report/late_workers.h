@@ -1,4 +1,4 @@
-// Which workers, or stages, take longer than the others by more than chance explains.
+// Which workers take longer than the others by more than chance explains.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ struct CauseShare {
 };
 
 struct Late {
-  std::uint32_t who = 0;  // A worker or a stage.
+  std::uint32_t who = 0;  // In Job::workers.
   double ns = 0;          // Mean own time of a step above the others' median.
   double error_ns = 0;    // Half-width of its 95 % interval.
   double late_ns = 0;     // Like `ns`, for the steps in which it is late.

@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "common/base/enum_names.h"
+
 namespace strobe::report {
 namespace {
 
@@ -238,23 +240,14 @@ class OpComparer {
 }  // namespace
 
 std::string_view VerdictName(OpVerdict verdict) {
-  switch (verdict) {
-    case OpVerdict::kLonger:
-      return "longer";
-    case OpVerdict::kShorter:
-      return "shorter";
-    case OpVerdict::kNew:
-      return "new";
-    case OpVerdict::kGone:
-      return "gone";
-    case OpVerdict::kNoChange:
-      return "no change";
-    case OpVerdict::kRare:
-      return "rare";
-    case OpVerdict::kNotDecidable:
-      return "not decidable";
-  }
-  return "";
+  static constexpr EnumNames<OpVerdict, 7> kNames({{OpVerdict::kLonger, "longer"},
+                                                   {OpVerdict::kShorter, "shorter"},
+                                                   {OpVerdict::kNew, "new"},
+                                                   {OpVerdict::kGone, "gone"},
+                                                   {OpVerdict::kNoChange, "no change"},
+                                                   {OpVerdict::kRare, "rare"},
+                                                   {OpVerdict::kNotDecidable, "not decidable"}});
+  return kNames.Of(verdict);
 }
 
 std::vector<OpChange> CompareOps(const RunSummary& before, const RunSummary& after, double step_ns,

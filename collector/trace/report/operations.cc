@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "common/base/enum_names.h"
 #include "common/base/strings.h"
 
 namespace strobe::report {
@@ -40,21 +41,13 @@ std::vector<std::vector<std::uint32_t>> CallersOf(const JobStep& step) {
 }  // namespace
 
 std::string_view CauseName(Cause cause) {
-  switch (cause) {
-    case Cause::kCompute:
-      return "compute";
-    case Cause::kInput:
-      return "input";
-    case Cause::kHost:
-      return "host";
-    case Cause::kCopies:
-      return "copies";
-    case Cause::kGarbageCollection:
-      return "garbage collection";
-    case Cause::kOther:
-      break;
-  }
-  return "other";
+  static constexpr EnumNames<Cause, 6> kNames({{Cause::kCompute, "compute"},
+                                               {Cause::kInput, "input"},
+                                               {Cause::kHost, "host"},
+                                               {Cause::kCopies, "copies"},
+                                               {Cause::kGarbageCollection, "garbage collection"},
+                                               {Cause::kOther, "other"}});
+  return kNames.Of(cause, "other");
 }
 
 std::int64_t WorkerStep::OwnTotal() const {

@@ -1,6 +1,5 @@
 // What the workers of a job did in each step, on one clock. This is the form that all analyses of
-// this folder read: digest_operations.h makes it of digests, pipeline_operations.h of the
-// operations of a pipeline-parallel job.
+// this folder read; digest_operations.h makes it of digests.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -23,9 +22,8 @@ struct JobWorker {
   std::string name{};
   std::optional<std::uint32_t> rank{};
   // Workers of one stage do the same work on other data, so that they are each other's measure.
-  // All workers are in stage 0 unless the job is known to be a pipeline.
+  // Digests do not tell the stages of a pipeline, so that all of their workers are in stage 0.
   std::uint32_t stage = 0;
-  std::uint32_t replica = 0;  // Its number among the workers of the stage (the data-parallel rank).
   // Half-width of the error interval of the worker's clock, in ns; nullopt: not measured.
   std::optional<std::int64_t> clock_error_ns{};
   // False: the trace does not tell at which time it began. Its times are on no common clock, so

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "collector/trace/report/figures_text.h"
+#include "collector/trace/report/headline.h"
 #include "common/base/strings.h"
 
 namespace strobe::report {

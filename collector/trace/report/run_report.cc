@@ -7,7 +7,7 @@
 
 #include "collector/trace/digest/digest_json.h"
 #include "collector/trace/report/headline.h"
-#include "collector/trace/report/straggler_json.h"
+#include "collector/trace/report/report_json.h"
 #include "common/base/json_text.h"
 #include "common/base/saturated.h"
 #include "common/base/strings.h"
@@ -101,16 +101,13 @@ RunFigures RunReport::FiguresOf(const StragglerReport& stragglers) const {
   if (span_ns_ > 0) figures.exposed_communication = std::clamp(exposed_ns_ / span_ns_, 0.0, 1.0);
   if (stragglers.steps == 0) return figures;
   figures.step_seconds = stragglers.step_ns / 1e9;
-  const double of_stage =
-      stragglers.long_stages.empty() ? 0 : stragglers.long_stages.front().held_up.ns;
-  const double of_workers = stragglers.stragglers.empty() ? 0 : stragglers.held_up.ns;
+  const double lost = stragglers.stragglers.empty() ? 0 : stragglers.held_up.ns;
   // Zero seconds are told only where a difference would have been seen; else the figure is unknown.
   const bool none =
       stragglers.workers > 1 && stragglers.smallest_ns > 0 &&
       std::all_of(stragglers.not_decided.begin(), stragglers.not_decided.end(),
                   [](const Straggler& late) { return late.verdict == Verdict::kNobodyWaits; });
-  if (const double lost = std::max(of_stage, of_workers); lost > 0 || none)
-    figures.straggler_seconds = lost / 1e9;
+  if (lost > 0 || none) figures.straggler_seconds = lost / 1e9;
   return figures;
 }
 

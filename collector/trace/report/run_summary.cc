@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collector/trace/report/robust.h"
+#include "common/base/enum_names.h"
 #include "common/text/utf8.h"
 
 namespace strobe::report {
@@ -236,25 +237,16 @@ class Summarizer {
 }  // namespace
 
 std::string_view PartName(StepPart part) {
-  switch (part) {
-    case StepPart::kCompute:
-      return "compute";
-    case StepPart::kExposedCommunication:
-      return "exposed communication";
-    case StepPart::kExposedCopies:
-      return "exposed copies";
-    case StepPart::kIdle:
-      return "idle";
-    case StepPart::kInput:
-      return "input";
-    case StepPart::kGarbageCollection:
-      return "garbage collection";
-    case StepPart::kHostBound:
-      return "host-bound";
-    case StepPart::kCommunication:
-      return "communication";
-  }
-  return "";
+  static constexpr EnumNames<StepPart, 8> kNames(
+      {{StepPart::kCompute, "compute"},
+       {StepPart::kExposedCommunication, "exposed communication"},
+       {StepPart::kExposedCopies, "exposed copies"},
+       {StepPart::kIdle, "idle"},
+       {StepPart::kInput, "input"},
+       {StepPart::kGarbageCollection, "garbage collection"},
+       {StepPart::kHostBound, "host-bound"},
+       {StepPart::kCommunication, "communication"}});
+  return kNames.Of(part);
 }
 
 PartTimes PartsOf(const Breakdown& time, const HostTime& host) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collector/trace/report/robust.h"
+#include "common/base/enum_names.h"
 
 namespace strobe::report {
 namespace {
@@ -75,17 +76,12 @@ Typical TypicalOf(std::span<const double> values) {
 }
 
 std::string_view VerdictName(ChangeVerdict verdict) {
-  switch (verdict) {
-    case ChangeVerdict::kLonger:
-      return "longer";
-    case ChangeVerdict::kShorter:
-      return "shorter";
-    case ChangeVerdict::kNoChange:
-      return "no change";
-    case ChangeVerdict::kNotDecidable:
-      return "not decidable";
-  }
-  return "";
+  static constexpr EnumNames<ChangeVerdict, 4> kNames(
+      {{ChangeVerdict::kLonger, "longer"},
+       {ChangeVerdict::kShorter, "shorter"},
+       {ChangeVerdict::kNoChange, "no change"},
+       {ChangeVerdict::kNotDecidable, "not decidable"}});
+  return kNames.Of(verdict);
 }
 
 Change CompareTypical(const Typical& before, const Typical& after, double bias,

@@ -10,8 +10,7 @@
 namespace strobe::report {
 namespace {
 
-// A late worker or a long stage holds the others up only if they lose at least this share of its
-// extra time.
+// A late worker holds the others up only if they lose at least this share of its extra time.
 constexpr double kMinLoss = 0.1;
 
 // Returns by how much the worker's clock can differ from a typical other one.
@@ -50,7 +49,6 @@ class Reporter {
     report_.arrivals = ComputeArrivals(job_);
     report_.slowdown = ComputeSlowdown(job_, replays_);
     FindWorkers();
-    FindStages();
     TellUnknown();
     return std::move(report_);
   }
@@ -91,31 +89,10 @@ class Reporter {
     std::vector<std::int32_t> group_of(job_.workers.size(), kNotChanged);
     for (std::size_t i = 0; i < candidates.size(); ++i)
       group_of[candidates[i].late.who] = static_cast<std::int32_t>(i);
-    const MedianTimes times =
-        ReplayWithMedians(job_, replays_, group_of, candidates.size(), /*across_stages=*/false);
+    const MedianTimes times = ReplayWithMedians(job_, replays_, group_of, candidates.size());
     report_.held_up = DifferenceOf(times.replayed, times.all_median, times.replayed);
     for (std::size_t i = 0; i < candidates.size(); ++i)
       candidates[i].held_up = DifferenceOf(times.only[i], times.all_median, times.replayed);
-  }
-
-  void FindStages() {
-    const auto excess = ComputeStageExcess(job_);
-    if (replays_.steps().empty()) return;
-    for (Late& late : FindLate(excess, report_.step_ns).late) {
-      LongStage stage;
-      std::vector<std::int32_t> group_of(job_.workers.size(), kNotChanged);
-      for (std::uint32_t i = 0; i < job_.workers.size(); ++i) {
-        if (job_.workers[i].stage != late.who) continue;
-        stage.workers.push_back(i);
-        group_of[i] = 0;
-      }
-      stage.late = std::move(late);
-      const MedianTimes times =
-          ReplayWithMedians(job_, replays_, group_of, 1, /*across_stages=*/true);
-      stage.held_up = DifferenceOf(times.replayed, times.all_median, times.replayed);
-      if (stage.held_up.ns >= kMinLoss * stage.late.ns)
-        report_.long_stages.push_back(std::move(stage));
-    }
   }
 
   void TellUnknown() {

@@ -9,7 +9,6 @@
 #include "collector/trace/report/arrivals.h"
 #include "collector/trace/report/late_workers.h"
 #include "collector/trace/report/operations.h"
-#include "collector/trace/report/slowdown.h"
 #include "collector/trace/report/what_if.h"
 
 namespace strobe::report {
@@ -33,12 +32,6 @@ struct Straggler {
   std::optional<HeldUp> held_up{};
 };
 
-struct LongStage {
-  Late late{};  // late.who is the stage.
-  std::vector<std::uint32_t> workers{};
-  HeldUp held_up{};
-};
-
 struct StragglerReport {
   std::size_t workers = 0;
   std::size_t steps = 0;  // How many were compared.
@@ -49,11 +42,10 @@ struct StragglerReport {
   std::size_t late_count = 0;
   // How much longer steps are because of all stragglers together.
   HeldUp held_up{};
-  std::vector<LongStage> long_stages{};
   // The smallest difference of a worker that would have been told, in ns of a step; 0 = none.
   double smallest_ns = 0;
   Arrivals arrivals{};
-  std::optional<Slowdown> slowdown{};
+  std::optional<double> slowdown{};    // See ComputeSlowdown.
   std::vector<std::string> unknown{};  // What cannot be known, in sentences.
 };
 inline constexpr std::size_t kMaxTold = 16;

@@ -1,7 +1,9 @@
-// The time that steps would take if some workers worked like the median of the others.
+// The time that steps would take if some workers worked like the median of the others, or all
+// alike.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,11 +24,9 @@ struct MedianTimes {
 
 // group_of tells of each worker to which group of changed workers it belongs, or kNotChanged. The
 // local operations of a changed worker take the median duration of their type in the step, over the
-// workers that are not changed: those of its stage or, with `across_stages`, of all stages. Where
-// there is none, they keep their own.
+// workers of its stage that are not changed. Where there is none, they keep their own.
 MedianTimes ReplayWithMedians(const Job& job, Replays& replays,
-                              std::span<const std::int32_t> group_of, std::size_t groups,
-                              bool across_stages);
+                              std::span<const std::int32_t> group_of, std::size_t groups);
 
 // By how much some workers lengthen a step.
 struct HeldUp {
@@ -38,5 +38,11 @@ struct HeldUp {
 // The difference of two series of MedianTimes.
 HeldUp DifferenceOf(const std::vector<double>& longer, const std::vector<double>& shorter,
                     const std::vector<double>& replayed);
+
+// How much slower the job is than one in which all workers are alike: the mean replayed step,
+// divided by one in which every operation takes the mean or, for communication, the median of its
+// type over all workers and steps. This is S of "Understanding Stragglers in Large Model Training
+// Using What-if Analysis" (ByteDance and others, 2025). nullopt if no step could be replayed.
+std::optional<double> ComputeSlowdown(const Job& job, Replays& replays);
 
 }  // namespace strobe::report

@@ -19,8 +19,8 @@
 #include "sidecar/capture/trace_report.h"
 #include "sidecar/source/base/announcements.h"
 #include "sidecar/source/base/memory_headroom.h"
-#include "sidecar/source/base/monotonic_now.h"
 #include "sidecar/source/base/process_reports.h"
+#include "sidecar/source/base/recording_times.h"
 #include "sidecar/source/base/reported_steps.h"
 #include "sidecar/source/device/device_planes.h"
 

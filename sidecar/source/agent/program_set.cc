@@ -107,17 +107,17 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
   auto program = std::make_unique<RecordedProgram>(std::move(opened.rings), from, wishes_.level);
   program->SetRank(rank);
   if (from == RecordedProgram::From::kEnded) {
-    if (wishes_.devices) program->ReadLeftDevice(wishes_.look_back_to_ns.value_or(0));
+    if (wishes_.devices) program->devices().ReadLeft(wishes_.look_back_to_ns.value_or(0));
     programs_.emplace(path, std::move(program));
     return;
   }
-  program->TellRecorder(wishes_.recorder);
-  program->AskAttendance(wishes_.attend_until_ns);
+  program->control().WriteRecorder(wishes_.recorder);
+  program->control().RequestAttendance(wishes_.attend_until_ns);
   // CUPTI has one subscriber per process.
-  const bool left_to_framework =
-      wishes_.framework_processes.contains(ProcessName(program->pid(), program->process_began()));
+  const bool left_to_framework = wishes_.framework_processes.contains(
+      ProcessName(program->identity().pid, program->identity().process_began));
   if (wishes_.devices && left_to_framework)
-    program->LeaveDeviceToFramework();
+    program->devices().LeaveToFramework();
   else if (wishes_.devices)
     program->ArmDevice(device_time, wishes_.framework_ports, wishes_.look_back_to_ns.value_or(0));
   if (on_) program->SwitchOn(wishes_.filter);
@@ -204,7 +204,8 @@ void ProgramSet::CountUnseen() {
 }
 
 bool ProgramSet::ParentLives(const RecordedProgram& program) const {
-  const auto parent = programs_.find(StrCat(directory_.path(), "/", program.forked_from()));
+  const auto parent =
+      programs_.find(StrCat(directory_.path(), "/", program.identity().forked_from));
   return parent != programs_.end() && parent->second->Lives();
 }
 
@@ -243,10 +244,10 @@ std::vector<ProgramFacts> ProgramSet::Facts() const {
     const std::string container = wire::ContainerOf(entry.first);
     facts.replaced = std::any_of(programs_.begin(), programs_.end(), [&](const auto& other) {
       // Process IDs are unique only within a container.
-      return wire::ContainerOf(other.first) == container && other.second->pid() == program->pid() &&
-             program->process_began() != 0 &&
-             other.second->process_began() == program->process_began() &&
-             other.second->born_ns() > program->born_ns() && other.second->forked_from().empty();
+      const ProgramIdentity &own = program->identity(), &its = other.second->identity();
+      return wire::ContainerOf(other.first) == container && its.pid == own.pid &&
+             own.process_began != 0 && its.process_began == own.process_began &&
+             its.born_ns > own.born_ns && its.forked_from.empty();
     });
     all.push_back(std::move(facts));
   }

@@ -1,9 +1,7 @@
-// One program with the agent while it is recorded: its ring file's control words, and the records
-// read from its rings.
+// One program with the agent while it is recorded: its switch (program_switch.h), its annotations
+// (recorded_scopes.h) and its devices (recorded_devices.h), on one clock.
 #pragma once
-#include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,7 +12,9 @@
 #include "collector/trace/xplane/builder.h"
 #include "common/base/clock.h"
 #include "sidecar/source/agent/process_row.h"
+#include "sidecar/source/agent/program_switch.h"
 #include "sidecar/source/agent/recorded_devices.h"
+#include "sidecar/source/agent/recorded_scopes.h"
 #include "sidecar/source/agent/ring_files.h"
 #include "sidecar/source/base/process_ranks.h"
 #include "sidecar/source/base/reported_steps.h"
@@ -30,15 +30,45 @@ struct TraceSpan {
   std::int64_t recording_ns = 0;
 };
 
+// What does not change of a program: copies of its header's values, because the program can change
+// them.
+struct ProgramIdentity {
+  std::uint32_t pid = 0;
+  std::uint64_t born_ns = 0;
+  std::uint32_t process_began = 0;  // See FileHeader::process_began.
+  std::string label{};              // "<program> <pid>".
+  // The name of the ring file of the program that this one was forked from. Empty if there is none.
+  std::string forked_from{};
+};
+
+// A program's ticks, compared with CLOCK_MONOTONIC since the recording of the program began.
+class ProgramClock {
+ public:
+  explicit ProgramClock(wire::TickKind kind)
+      : kind_(kind), begin_(wire::MonotonicMoment(kind)), timeline_(begin_) {}
+
+  std::uint64_t begin_ns() const { return begin_.other_ns; }
+  void Note() { timeline_.Note(wire::MonotonicMoment(kind_)); }
+  // What is known of the ticks now.
+  TickTimeline Timeline() const {
+    TickTimeline timeline = timeline_;
+    timeline.Note(wire::MonotonicMoment(kind_));
+    return timeline;
+  }
+  TickScale Scale(std::int64_t start_ns) const { return Timeline().Scale(start_ns); }
+  // At most a day before or after the begin, because ticks may be forged.
+  std::int64_t MonotonicOf(std::uint64_t ticks) const;
+
+ private:
+  const wire::TickKind kind_;
+  const wire::TickMoment begin_;
+  TickTimeline timeline_;
+};
+
 class RecordedProgram {
  public:
-  // The part of the rings that belongs to the capture.
-  enum class From {
-    kNow,     // Records from now on.
-    kStart,   // All records, because the program is younger than the capture.
-    kOldest,  // All records that the rings still hold, including earlier ones.
-    kEnded,   // Like kOldest, of a program that ended before the capture.
-  };
+  using From = RecordsFrom;
+  using StepTimes = RecordedScopes::StepTimes;
   // Keeps annotations up to `level`; 0 keeps none. The caller must hold the file's lease.
   RecordedProgram(GuardedRings rings, From from, std::uint32_t level);
   RecordedProgram(const RecordedProgram&) = delete;
@@ -47,20 +77,14 @@ class RecordedProgram {
   // Switches annotations on for masks that have a bit in common with the filter. A program that its
   // orders or its parent switched on counts as on since its start.
   void SwitchOn(std::uint32_t filter);
-  // Checks whether annotations are still on. Drain calls it too.
-  void CheckOn();
   // Undoes SwitchOn and ArmDevice.
   void SwitchOff();
   // Requests device records; see RecordedDevices::Request. `most` limits how long the devices may
   // stay armed, and `since_ns` is the begin of the trace.
   void ArmDevice(Nanos most, const FrameworkPorts& framework_ports, std::int64_t since_ns);
-  void LeaveDeviceToFramework() const { devices_.LeaveToFramework(); }
-  // Reads the device records that a program which ended before the capture has left.
-  void ReadLeftDevice(std::int64_t since_ns) { devices_.ReadLeft(since_ns); }
-  // Writes the holder of the lease, which other sidecars show in their messages.
-  void TellRecorder(std::string_view recorder);
-  // Requests the attendance thread until `until_ns`; see FileHeader::attend_until.
-  void AskAttendance(std::uint64_t until_ns);
+  // For what concerns only one of these. The file must be open.
+  RecordedDevices& devices() { return devices_; }
+  ProgramSwitch& control() { return switch_; }
   // True if no more device records are expected, also for a program that has ended or does not use
   // CUDA.
   bool DeviceSettled() const { return settled_ || devices_.Settled(file_.ProgramLives()); }
@@ -74,14 +98,7 @@ class RecordedProgram {
   // forked child uses it, or `keep` says that others may want it.
   void Settle(bool parent_lives, bool keep, wire::RecordBuffer& buffer, std::uint64_t& budget);
   bool settled() const { return settled_.has_value(); }
-  std::uint32_t pid() const { return pid_; }
-  std::uint64_t born_ns() const { return born_ns_; }
-  // See FileHeader::process_began.
-  std::uint32_t process_began() const { return process_began_; }
-  // The name of the ring file of the program that this one was forked from. Empty if there is none.
-  const std::string& forked_from() const { return forked_from_; }
-  // "<program> <pid>".
-  const std::string& label() const { return label_; }
+  const ProgramIdentity& identity() const { return identity_; }
   const Rank& rank() const { return rank_; }
   void SetRank(const Rank& rank) { rank_ = rank; }
 
@@ -102,7 +119,7 @@ class RecordedProgram {
   // Reads new records. `budget` is the number of bytes that may still be kept; records beyond it
   // are counted. Returns how full the fullest ring was, from 0 to 1.
   double Drain(wire::RecordBuffer& buffer, std::uint64_t& budget);
-  std::uint64_t kept() const { return kept_ + devices_.kept(); }
+  std::uint64_t kept() const { return scopes_.kept() + devices_.kept(); }
   std::uint64_t lost() const;
   // Call it after the last Drain: counts records that were written but never arrived as lost.
   void CountUnseen();
@@ -116,9 +133,6 @@ class RecordedProgram {
   bool counts_steps() const { return counts_steps_; }
   // The begin of the first and the end of the last recorded step of the loop with a number from
   // `first` to `last`, in ns of CLOCK_MONOTONIC. None if there is no such step.
-  struct StepTimes {
-    std::int64_t begin_ns = 0, end_ns = 0;
-  };
   std::optional<StepTimes> TimesOfSteps(std::string_view loop, std::int64_t first,
                                         std::int64_t last, const TraceSpan& span) const;
 
@@ -127,55 +141,23 @@ class RecordedProgram {
              DevicePlanes& devices) const;
 
  private:
-  struct Event {
-    std::uint64_t begin = 0, end = 0;  // Ticks.
-    std::size_t text = 0;              // Offset in the thread's text.
-    std::size_t size = 0;              // Size of the text in bytes.
-  };
-  struct Thread {
-    std::string name;
-    std::vector<Event> events;
-    std::string text;
-  };
-
   bool ended_before() const { return from_ == From::kEnded; }
   std::int64_t LastRecordNs() const;
   wire::FileHeader& header() const { return *file_.header(); }
-  void OpenReaders(From from);
-  // What is known of the ticks now.
-  TickTimeline Timeline() const;
-  TickScale Scale(const TraceSpan& span) const;
-  std::int64_t MonotonicOf(std::uint64_t ticks) const;
-  std::uint64_t WithoutRing() const;
-  std::uint64_t Cut() const;
 
   GuardedRings rings_;
   wire::RingFile& file_ = rings_.file;
-  const wire::TickKind kind_;
-  // Ticks and CLOCK_MONOTONIC when the recording of this program began.
-  const wire::TickMoment begin_;
-  TickTimeline timeline_{begin_};
-  // Copies of the header's values, because the program can change them.
-  const std::uint32_t pid_;
-  const std::uint64_t born_ns_;
-  const std::uint32_t process_began_;
+  ProgramClock clock_;
+  const ProgramIdentity identity_;
   Rank rank_;  // That of the ring file, unless it was set.
-  const std::string label_, forked_from_;
   const bool on_since_birth_;
   const bool lived_;
-  const std::uint32_t level_;
   const From from_;
-  std::int64_t on_ns_ = 0, off_ns_ = 0, seen_ns_ = 0, gone_ns_ = 0;
-  bool on_ = false, attended_ = false, counts_steps_ = false;
-  bool wrapped_ = false;  // A ring had overwritten records from before the recording.
-  std::vector<wire::RingReader> readers_;
-  // Records that each reader's ring had when recording was switched off.
-  std::vector<std::uint64_t> made_at_off_;
-  std::map<std::uint32_t, Thread> threads_;
+  std::int64_t seen_ns_ = 0, gone_ns_ = 0;
+  bool counts_steps_ = false;
   std::optional<ProgramFacts> settled_;  // The last observations, after the file was closed.
-  std::uint64_t kept_ = 0, over_budget_ = 0, unseen_ = 0;
-  const std::uint64_t without_ring_before_;
-  std::uint64_t dropped_before_ = 0, cut_before_ = 0;
+  ProgramSwitch switch_;
+  RecordedScopes scopes_;
   RecordedDevices devices_{file_};
 };
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "sidecar/source/base/monotonic_now.h"
+#include "sidecar/source/base/recording_times.h"
 
 namespace strobe {
 

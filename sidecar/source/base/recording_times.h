@@ -1,10 +1,16 @@
 // The planned start and end of a recording, with detection of steps of the wall clock.
 #pragma once
+#include <cstdint>
+
+#include "agent/wire/ticks.h"
 #include "common/base/clock.h"
 #include "common/base/clock_steps.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe {
+
+// Nanoseconds of CLOCK_MONOTONIC.
+inline std::int64_t MonotonicNow() { return static_cast<std::int64_t>(wire::MonotonicNs()); }
 
 // Converts the plan's times to monotonic times by the plan's own reading of the clocks, so that
 // steps of the wall clock after that reading do not move them. Without one, the clocks are read at

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "common/base/enum_names.h"
 #include "common/base/strings.h"
 
 namespace strobe {
@@ -65,26 +66,17 @@ const ResultInfo* Find(std::uint32_t result) {
 }
 
 std::string_view Describe(DeviceStep step) {
-  switch (step) {
-    case DeviceStep::kSubscribe:
-      return "subscribing to CUPTI";
-    case DeviceStep::kRegisterCallbacks:
-      return "registering buffers with CUPTI";
-    case DeviceStep::kEnableKernels:
-      return "enabling the recording of kernels";
-    case DeviceStep::kEnableCopies:
-      return "enabling the recording of copies";
-    case DeviceStep::kTimestamp:
-      return "reading CUPTI's clock";
-    case DeviceStep::kReserve:
-      return "reserving space for records";
-    case DeviceStep::kSwitchOff:
-      return "disabling CUPTI";
-    case DeviceStep::kFlush:
-    case DeviceStep::kNone:
-      break;
-  }
-  return "recording the device";
+  static constexpr EnumNames<DeviceStep, 9> kNames(
+      {{DeviceStep::kNone, "recording the device"},
+       {DeviceStep::kSubscribe, "subscribing to CUPTI"},
+       {DeviceStep::kRegisterCallbacks, "registering buffers with CUPTI"},
+       {DeviceStep::kEnableKernels, "enabling the recording of kernels"},
+       {DeviceStep::kEnableCopies, "enabling the recording of copies"},
+       {DeviceStep::kTimestamp, "reading CUPTI's clock"},
+       {DeviceStep::kReserve, "reserving space for records"},
+       {DeviceStep::kSwitchOff, "disabling CUPTI"},
+       {DeviceStep::kFlush, "recording the device"}});
+  return kNames.Of(step, "recording the device");
 }
 
 DeviceVerdict Failed(const DeviceStatus& status) {

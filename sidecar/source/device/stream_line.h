@@ -6,10 +6,16 @@
 #include <unordered_map>
 #include <vector>
 
+#include "agent/wire/device_records.h"
 #include "collector/trace/xplane/builder.h"
 #include "sidecar/source/device/device_activity.h"
 
 namespace strobe {
+
+// Returns the theoretical occupancy in percent; 0 if the device's limits are not known. Registers
+// and shared memory are allocated by the rules of NVIDIA's occupancy calculator for compute
+// capability 7.0 and newer.
+double OccupancyPercent(const wire::KernelRecord& kernel, const wire::DeviceRecord& device);
 
 // One operation of a stream.
 struct StreamWork {

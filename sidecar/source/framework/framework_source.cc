@@ -11,7 +11,6 @@
 #include "sidecar/source/base/announcements.h"
 #include "sidecar/source/base/framework_answers.h"
 #include "sidecar/source/base/memory_headroom.h"
-#include "sidecar/source/base/monotonic_now.h"
 #include "sidecar/source/base/profile_call.h"
 #include "sidecar/source/base/profile_calls.h"
 #include "sidecar/source/base/recording_times.h"

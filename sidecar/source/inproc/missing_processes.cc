@@ -100,7 +100,7 @@ void AddFailedStart(const FailedStart& failed, std::vector<Recording>& recording
   ConcludeProcesses(first);
 }
 
-// The same process may have a row of the agent. Without a source, the message tells the first
+// A process may have a row of the agent, too. Without a source, the message tells the first
 // reason.
 void AddLeftOut(const v1::CapturePlan& plan, const std::vector<Announcement>& announced,
                 Recording& first, std::vector<Recording>& recordings) {

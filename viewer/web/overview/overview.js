@@ -112,7 +112,7 @@ export class Overview {
       ["Workers compared", number(stragglers?.workers), missing, whole],
     ];
     if (typeof slow === "number")
-      facts.push(["Slowdown", slow.toFixed(3), "against an ideal job of the same stages", whole]);
+      facts.push(["Slowdown", slow.toFixed(3), "against a job whose workers are alike", whole]);
     const list = element("dl", "", "figures");
     for (const [name, value, note, place] of facts) {
       const box = document.createElement("div");
@@ -126,23 +126,18 @@ export class Overview {
 
   lateWorkers(stragglers) {
     const late = [...(stragglers?.stragglers ?? []), ...(stragglers?.notDecided ?? [])];
-    const stages = stragglers?.longStages ?? [];
-    if (late.length + stages.length === 0) return [];
-    const rowOf = (who, entry, verdict) => {
+    if (late.length === 0) return [];
+    const rows = late.map((entry) => {
       const place = entry.worker ? { worker: entry.worker } : { tab: "timeline" };
       return [
-        who,
-        verdict,
+        this.worker(entry.worker),
+        verdictOf(entry),
         this.also(within(entry.longerNs, entry.errorNs), place),
         this.also(howOften(entry), place),
         this.also(causesOf(entry), place),
         this.also(heldUpBy(entry.heldUp), place),
       ];
-    };
-    const rows = [
-      ...stages.map((stage) => rowOf(`stage ${stage.stage}`, stage, "others wait for it")),
-      ...late.map((entry) => rowOf(this.worker(entry.worker), entry, verdictOf(entry))),
-    ];
+    });
     const heads = [
       "Worker",
       "What is known",

@@ -62,12 +62,10 @@ export function lossOf({ figures, stragglers }) {
   if (typeof seconds !== "number")
     return { value: "not decidable", note: "whether steps would be shorter without a straggler" };
   if (seconds > 0) {
-    const { heldUp, longStages } = stragglers ?? {};
-    const stage = longStages?.[0]?.heldUp;
-    const larger = stage && !(heldUp?.ns >= stage.ns) ? stage : heldUp;
+    const heldUp = stragglers?.heldUp;
     return {
-      value: within(seconds * 1e9, larger?.errorNs),
-      note: `${percent(larger?.share)} of a step, because of stragglers`,
+      value: within(seconds * 1e9, heldUp?.errorNs),
+      note: `${percent(heldUp?.share)} of a step, because of stragglers`,
     };
   }
   return {

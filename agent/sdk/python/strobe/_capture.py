@@ -9,7 +9,7 @@ import warnings
 from typing import Any, Dict, List, Optional, Union
 
 from . import server
-from ._programs import path_of
+from ._bin import path_of
 from .client import InvalidArgumentError, UnavailableError, complaint, logdir_to_flag, options_to_flags
 
 __all__ = ["Profile", "start", "stop"]

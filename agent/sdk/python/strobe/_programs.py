@@ -2,11 +2,8 @@
 
 import os
 import sys
-from pathlib import Path
 
-
-def path_of(name: str) -> str:
-    return str(Path(__file__).resolve().parent / "bin" / name)
+from ._bin import path_of
 
 
 def _run(name: str, called: str = "") -> None:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ._programs import path_of
+from ._bin import path_of
 
 TABLES = ("events", "stats", "steps", "collectives", "workers")
 _CANNOT_READ, _WRONG_INPUT = 1, 2  # Exit codes, as those of the other commands.

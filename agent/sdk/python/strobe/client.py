@@ -13,7 +13,7 @@ import subprocess
 import warnings
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
 
-from ._programs import path_of
+from ._bin import path_of
 
 __all__ = ["InvalidArgumentError", "ProfilerOptions", "UnavailableError", "trace"]
 

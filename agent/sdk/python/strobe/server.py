@@ -9,7 +9,7 @@ import time
 from typing import Optional, Sequence
 
 from . import _trace
-from ._programs import path_of
+from ._bin import path_of
 
 __all__ = ["Server", "start"]
 

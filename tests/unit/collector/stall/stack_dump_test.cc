@@ -47,9 +47,9 @@ TEST(StackDump, ReadsTheAgents) {
   EXPECT_EQ(main->frames.size(), 4u);
   EXPECT_EQ(main->frames[0],
             (StackFrame{.file = "/app/job.py", .line = 39, .name = "train.<locals>.culprit_gil"}));
-  const MainThread doing = MainThreadOf(*stacks);
-  EXPECT_EQ(doing.doing, MainDoing::kHost);
-  EXPECT_EQ(FrameText(*doing.line), "job.py:39 in train.<locals>.culprit_gil");
+  EXPECT_EQ(MainThreadOf(*stacks).doing, MainDoing::kHost);
+  EXPECT_EQ(FrameText(OwnFrame(*main)), "job.py:39 in train.<locals>.culprit_gil");
+  EXPECT_EQ(FrameText(OwnFrame(stacks->threads[0])), "job.py:30 in train.<locals>.produce");
 }
 
 TEST(StackDump, KnowsWhatTheMainThreadDoes) {

@@ -12,6 +12,8 @@ TEST(ParseQuantity, KnowsKubernetesUnits) {
   EXPECT_DOUBLE_EQ(*ParseQuantity("2Gi"), 2048 * kMebi);
   EXPECT_DOUBLE_EQ(*ParseQuantity("2G"), 2e9);
   EXPECT_DOUBLE_EQ(*ParseQuantity("0"), 0);
+  EXPECT_DOUBLE_EQ(*ParseQuantity("0.0m"), 0);
+  EXPECT_DOUBLE_EQ(*ParseQuantity("64k"), 64e3);
   EXPECT_DOUBLE_EQ(*ParseQuantity("1e3"), 1000);
   EXPECT_DOUBLE_EQ(*ParseQuantity("25E-1"), 2.5);
   EXPECT_DOUBLE_EQ(*ParseQuantity("2E"), 2e18);

@@ -13,14 +13,6 @@ TEST(AnnotationValues, Ports) {
   for (const char* bad : {"", ",", "1,", "1,,2", "1 2"}) EXPECT_FALSE(IsPorts(bad)) << bad;
 }
 
-TEST(AnnotationValues, QuantitiesThatTheApiServerTakes) {
-  for (const char* good : {"1", "100m", "1.5", "0.25", "512Mi", "2G", "64k"})
-    EXPECT_TRUE(IsQuantity(good)) << good;
-  for (const char* bad : {"", "0", "0.0m", "lots", "5Foo", ".", "1MiB", "512mi", "1K", "-1",
-                          "9999999999999999999", "1 Gi"})
-    EXPECT_FALSE(IsQuantity(bad)) << bad;
-}
-
 TEST(AnnotationValues, BytesAreAQuantity) {
   for (const char* good : {"1", "4096", "2Gi", "1.5G", "1e9"}) EXPECT_TRUE(IsBytes(good)) << good;
   for (const char* bad : {"", "0", "0Gi", "Mi", "2GiB", "8g", "1 Gi", "10Ab"})

@@ -87,7 +87,7 @@ TEST_F(ReflectorTest, AnExpiredVersionRelistsWithoutEmptyingTheCache) {
       {WatchEvent("ERROR", {{"code", 410}, {"reason", "Expired"}, {"message", "too old"}})});
   Run();
   bool emptied = false;
-  ASSERT_TRUE(Eventually([&] { return reflector_->synced(); }));
+  ASSERT_TRUE(Eventually([&] { return cache_.Get("ns/a") != nullptr; }));
   ASSERT_TRUE(Eventually([&] {
     emptied = emptied || cache_.size() == 0;
     return lists_ == 2 && cache_.Get("ns/b") != nullptr;

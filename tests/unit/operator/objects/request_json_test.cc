@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "capture/tracer_levels.h"
+#include "capture/capture_spec.h"
 #include "common/base/strings.h"
 #include "operator/request/request_status.h"
 

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "operator/trigger/trigger_match.h"
+#include "operator/trigger/trigger_decision.h"
 
 namespace strobe {
 namespace {

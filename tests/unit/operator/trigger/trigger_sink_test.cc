@@ -7,7 +7,7 @@
 #include <set>
 
 #include "common/base/strings.h"
-#include "operator/trigger/trigger_match.h"
+#include "operator/trigger/trigger_decision.h"
 #include "operator/trigger/trigger_reconciler.h"
 #include "operator/trigger/trigger_sign_sink.h"
 #include "tests/fakes/simulated_time.h"

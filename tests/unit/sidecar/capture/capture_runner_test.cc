@@ -8,7 +8,7 @@
 #include "collector/trace/xplane/names.h"
 #include "common/base/clock_steps.h"
 #include "common/base/sha256.h"
-#include "sidecar/capture/worker_reports.h"
+#include "sidecar/capture/trace_report.h"
 #include "tests/fakes/fake_trace.h"
 #include "tests/fakes/stepped_clock.h"
 

@@ -69,7 +69,8 @@ std::string TraceOf(const Work& work, std::int64_t zero_ns) {
   return host.Encode() + environment.Encode();
 }
 
-// One track of an answer, as web/timeline/decode.js reads it: times in units from the window's begin.
+// One track of an answer, as web/timeline/decode.js reads it: times in units from the window's
+// begin.
 struct Decoded {
   struct Item {
     std::int64_t begin, end;

@@ -61,10 +61,18 @@ def bootstrap(framework=None):
                 from .steps import count
 
                 count(framework)
+            _end_with_multiprocessing()
             _thread = OwnThread(_run, "strobe-inproc", _tell)
             _thread.start()
     except Exception as error:  # The program must not notice.
         _tell(error)
+
+
+def _end_with_multiprocessing():
+    """Forked children of `multiprocessing` end by os._exit(), without what `atexit` knows. Their last finalizer is ours."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and sys.modules["multiprocessing.process"].parent_process() is not None:
+        util.Finalize(None, _at_exit, exitpriority=-100)
 
 
 def _tell(error):

@@ -16,6 +16,9 @@ _YIELD_NS = 290 * 10**9  # Both waits together are shorter than the program's: _
 _SECONDS_BETWEEN_READINGS = 0.1
 _HOLD_NS = 600 * 10**9  # After its window, a holder may take this long to collect.
 
+# What the client is told of a recording that was kept although it ended early.
+_EARLY = {"demand": "the program started a profiler session of its own", "exit": "the program ended while it was recorded; the trace has what it ran until then"}
+
 _sleep = original("time", "sleep")
 
 
@@ -30,7 +33,7 @@ class Capture:
         self.request, self.recorder, self.connection, self.service = request, recorder, connection, service
         self.told = False  # Whether the program's demand for its profiler has been noticed.
         self.disturbed = None  # The framework that would lose its devices.
-        self.early = None  # Why the recording ends before its time: stop, cancel or demand.
+        self.early = None  # Why the recording ends before its time: stop, cancel, demand or exit.
         self.memory = Memory() if request.tell_memory else None
 
     def run(self):
@@ -85,6 +88,8 @@ class Capture:
         seconds = min(seconds, self._tell_memory())
         spoke = b"\n" in self.connection.buffer or self.service.channel.wait(seconds, self.connection) is not None
         if self.service.exiting:
+            if self.recorder.recording and self.recorder.ends_at_exit:
+                return "exit"
             raise Exiting
         if self.recorder.turn.demanded and not self.told:
             self.told = True
@@ -216,7 +221,7 @@ class Capture:
         recorder.turn.release()  # The program need not wait until the trace is saved.
         if early == "cancel" or not self.connection.say(state="stopped", stopped_ns=recorder.stopped_ns, stop_took_ns=recorder.stop_took_ns):
             return recorder.discard()
-        if self.service.exiting:
+        if self.service.exiting and not recorder.ends_at_exit:
             raise Exiting
         name = f"{self.service.stem}-{recorder.started_ns}.{recorder.suffix}"
         try:
@@ -229,7 +234,7 @@ class Capture:
             return self._fail("SpoolFull" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "ProfilerStartFailed", str(error))
         finally:
             recorder.discard()
-        told = {"outcome": "Truncated", "message": "the program started a profiler session of its own"} if early == "demand" else {}
+        told = {"outcome": "Truncated", "message": _EARLY[early]} if early in _EARLY else {}
         if not self.connection.say(state="done", file=name, format=recorder.format, bytes=size, started_ns=recorder.started_ns,
                                    stopped_ns=recorder.stopped_ns, **recorder.details(), **told):
             self.service.directory.remove(name)

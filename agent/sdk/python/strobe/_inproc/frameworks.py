@@ -1,27 +1,34 @@
-"""The frameworks that can be profiled: when each is usable, its recorder and its server. Imports none of them."""
+"""The frameworks that can be profiled: when each is usable, and where its profiler is.
+
+Imports none of them.
+"""
 
 import sys
+from types import ModuleType
+from typing import Optional, Tuple
 
 
-def _is_imported(name):
+def _is_imported(name: str) -> bool:
     module = sys.modules.get(name)
-    return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
+    spec = getattr(module, "__spec__", None)
+    return module is not None and not getattr(spec, "_initializing", False)
 
 
-def is_usable(name):
+def is_usable(name: str) -> bool:
     if name == "torch":
         return _is_imported("torch") and "torch.profiler" in sys.modules
     if name == "jax":
         bridge = sys.modules.get("jax._src.xla_bridge")
         return _is_imported("jax") and bridge is not None and bridge.backends_are_initialized()
-    return _is_imported("tensorflow") and _is_imported("tensorflow.python.profiler.internal._pywrap_profiler")
+    return _is_imported("tensorflow") and _is_imported(
+        "tensorflow.python.profiler.internal._pywrap_profiler")
 
 
-def version(name):
+def version(name: str) -> Optional[str]:
     return str(getattr(sys.modules[name], "__version__", ""))[:64] or None
 
 
-def release(text):
+def release(text: Optional[str]) -> Tuple[int, ...]:
     """(major, minor, patch) of a version, for comparisons."""
     numbers = []
     for part in (text or "").split(".")[:3]:
@@ -34,24 +41,11 @@ def release(text):
     return tuple(numbers + [0] * (3 - len(numbers)))
 
 
-def recorder_for(name, directory):
-    if name == "torch":
-        from .torch_session import TorchRecorder
-
-        return TorchRecorder()
-    if name == "jax":
-        from .jax_session import JaxRecorder
-
-        return JaxRecorder()
-    from .tensorflow_session import TensorFlowRecorder
-
-    return TensorFlowRecorder(directory)
-
-
-def open_server(name):
-    """The port of the framework's own server, open to this machine only; None where there is none."""
-    if name == "torch":
-        return None
-    from .server import open_for
-
-    return open_for(name)
+def profiler_of(name: str) -> Optional[ModuleType]:
+    """The module with the framework's profiler sessions and servers; None for PyTorch."""
+    if name == "jax":  # jaxlib's versions keep it in different places.
+        module = sys.modules.get("jaxlib._profiler")
+        return module or getattr(sys.modules.get("jaxlib.xla_client"), "profiler", None)
+    if name == "tensorflow":
+        return sys.modules.get("tensorflow.python.profiler.internal._pywrap_profiler")
+    return None

@@ -5,18 +5,10 @@ import sys
 import time
 
 from .cupti_detach import STAYS_ATTACHED, keep_cupti_attached, keeps_cupti
-from .frameworks import release
-from .recorder import Recorder, intercept, original_of
+from .frameworks import profiler_of, release
+from .recorder import Recorder, intercept, original_of, records
 from .request import Refused
 from .xspace import profile_start_ns
-
-
-def profiler_module():
-    """jaxlib's profiler, which its versions keep in different places."""
-    module = sys.modules.get("jaxlib._profiler")
-    if module is None:
-        module = getattr(sys.modules.get("jaxlib.xla_client"), "profiler", None)
-    return module
 
 
 def _is_taken(error):
@@ -24,14 +16,15 @@ def _is_taken(error):
     return "ALREADY_EXISTS" in str(error) or "nother profil" in str(error)
 
 
+@records("jax")
 class JaxRecorder(Recorder):
     format, suffix = "xspace", "xplane.pb"
     # The session waits for the instant exactly, but holds the interpreter's lock meanwhile.
     wake_ahead_ns = 8 * 10**6
 
-    def __init__(self):
-        super().__init__()
-        self.profiler = profiler_module()
+    def __init__(self, directory):
+        super().__init__(directory)
+        self.profiler = profiler_of("jax")
         self.data = None
         self.version = getattr(sys.modules.get("jaxlib"), "__version__", sys.modules["jax"].__version__)
         if release(self.version) < (0, 8, 2):

@@ -6,24 +6,16 @@ on these ports and all that are opened from now on are closed to other machines.
 
 import functools
 import os
-import sys
 import time
 
 from .failure import tell
+from .frameworks import profiler_of
 from .recorder import original_of
 from .sockets import close_to_others, listening
 
 _MAX_PORTS = 64
 # A server may be half open when its framework becomes usable: the program begins to open it before we see the framework.
 _SECONDS_OF_BEGINNING = 5.0
-
-
-def _profiler_of(name):
-    if name == "tensorflow":
-        return sys.modules.get("tensorflow.python.profiler.internal._pywrap_profiler")
-    from .jax_session import profiler_module
-
-    return profiler_module() if name == "jax" else None
 
 
 class ProgramServers:
@@ -38,7 +30,7 @@ class ProgramServers:
 
     def watch(self, name):
         """Notices, from now on, the servers that the program opens through this framework."""
-        profiler = _profiler_of(name)
+        profiler = profiler_of(name)
         if profiler is None:
             return
         original = original_of(profiler.start_server)

@@ -1,11 +1,35 @@
-"""What all recorders have in common. A recorder drives one framework's own profiler session, from the service's thread."""
+"""What all recorders have in common, and how the service finds them.
+
+A recorder drives one framework's own profiler session, from the service's thread. It is in the
+module <framework>_session, which registers it and is loaded when the framework is there.
+"""
 
 import ctypes
 import functools
+import importlib
 import time
+from typing import Callable, Dict, Type
 
 from .failure import is_the_programs
 from .turn import Turn
+
+
+_recorders: Dict[str, Type["Recorder"]] = {}  # By framework.
+
+
+def records(framework: str) -> Callable[[Type["Recorder"]], Type["Recorder"]]:
+    """Registers a class as the recorder of a framework."""
+
+    def register(made: Type["Recorder"]) -> Type["Recorder"]:
+        _recorders[framework] = made
+        return made
+
+    return register
+
+
+def recorder_for(framework: str, directory) -> "Recorder":
+    importlib.import_module(f".{framework}_session", __package__)
+    return _recorders[framework](directory)
 
 
 class Recorder:
@@ -14,9 +38,11 @@ class Recorder:
     stays = None  # For the client: what a recording leaves in the program.
     wake_ahead_ns = 0  # start() is called this much ahead of the instant.
     takes_devices = False  # Its profiler keeps devices from others in the process (CUPTI has one subscriber), even if it records none.
+    ends_at_exit = False  # A recording is stopped and saved when the program ends, which waits for that.
     place = 0  # If several frameworks of a process use devices, or none does, the one with the lowest place records them.
 
-    def __init__(self):
+    def __init__(self, directory):
+        self.directory = directory  # Where the process is announced.
         self.turn = Turn()
         self.session = None
         self.recording = False

@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 
-from .frameworks import release, version
+from .frameworks import profiler_of, release, version
 from .sockets import close_to_others, listening, stop_listening
 from .switches import is_off
 
@@ -19,10 +19,8 @@ _OLDEST_JAXLIB, _OLDEST_TENSORFLOW = (0, 9, 0), (2, 21, 0)
 def _start(name):
     """Starts the server on a port that the kernel chooses; returns (server or None, port or 0 if it is not known)."""
     if name == "jax":
-        from .jax_session import profiler_module
-
         # Not jax.profiler.start_server, which starts one server only: the program may want its own.
-        return profiler_module().start_server(0), 0
+        return profiler_of("jax").start_server(0), 0
     try:
         probe = socket.socket(socket.AF_INET6)
     except OSError:  # The kernel has no IPv6.
@@ -30,7 +28,7 @@ def _start(name):
     with probe:
         probe.bind(("", 0))
         port = probe.getsockname()[1]
-    sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"].start_server(port)
+    profiler_of("tensorflow").start_server(port)
     return None, port
 
 

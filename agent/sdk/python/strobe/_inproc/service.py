@@ -6,12 +6,14 @@ from .announce import Directory
 from .capture import Exiting
 from .failure import tell
 from .framework_service import FrameworkService
-from .frameworks import is_usable, open_server, recorder_for, version
+from .frameworks import is_usable, version
 from .kineto_client import is_used as kineto_is_used
 from .kineto_client import name as kineto_client
 from .own_thread import OwnThread
 from .process import description, is_starting_child, stem
 from .program_servers import ProgramServers
+from .recorder import recorder_for
+from .server import open_for
 from .signs_of_work import on_sign
 from .step_marks import StepMarks
 from .steps import count, forget, steps_of
@@ -119,7 +121,7 @@ class Service:
     def _open_server(name):
         """The port of the framework's server. None if there is none: the socket needs none."""
         try:
-            return open_server(name)
+            return open_for(name)
         except Exception as error:
             tell(error)
             return None

@@ -9,18 +9,22 @@ import sys
 from .failure import is_the_programs
 from .process import forget_group
 from .steps import await_step, hide_from_compiler, on_first_step
+from .switches import is_off
 
 
 def on_sign(look):
     """Calls look() when the process joins or leaves PyTorch's default process group, and when it tells the first step of a loop."""
     on_first_step(look)
-    _on_join(look)
+    if not is_off("steps"):
+        _on_join(look)
 
 
 def await_work(begin):
     """Lets a forked child begin the service at its first sign of work, which tells it from a loader of data and from children that do nothing with
     PyTorch. begin(framework) may be called several times."""
     forget_group()
+    if is_off("steps"):
+        return
     await_step(begin)
     _on_join(lambda: begin("torch"))
     _at_first_module(begin)

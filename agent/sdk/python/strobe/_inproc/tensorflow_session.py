@@ -6,7 +6,8 @@ import sys
 import time
 
 from .cupti_detach import STAYS_ATTACHED, keep_cupti_attached, keeps_cupti
-from .recorder import Recorder, intercept, original_of
+from .frameworks import profiler_of
+from .recorder import Recorder, intercept, original_of, records
 from .request import Refused
 
 _FOLDER = "-tensorflow"  # The end of the names of TensorFlow's folders, and of the announcements of a second framework.
@@ -26,14 +27,14 @@ def _levels(host, device, python):
     return {"host_tracer_level": _Level(host), "device_tracer_level": _Level(device), "python_tracer_level": _Level(python)}
 
 
+@records("tensorflow")
 class TensorFlowRecorder(Recorder):
     format, suffix = "xspace", "xplane.pb"
     place = 2
 
     def __init__(self, directory):
-        super().__init__()
-        self.directory = directory
-        self.profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
+        super().__init__(directory)
+        self.profiler = profiler_of("tensorflow")
         self.make_session = original_of(self.profiler.ProfilerSession)
         self.folder = None
         self._remove_abandoned()

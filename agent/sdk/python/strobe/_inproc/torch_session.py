@@ -8,13 +8,15 @@ import time
 from .exits import skip_destructors
 from .frameworks import release, version
 from .own_thread import thread_id
-from .recorder import Recorder, intercept
+from .recorder import Recorder, intercept, records
 from .request import Refused
 from .steps import TORCH_LOOP, set_annotator
 from .switches import is_off
-from .torch_unlocked import empty, save
+from .torch_unlocked import empty, save, stop
 
 
+# From this one on, PyTorch ends a recording without the interpreter's lock (its pull request 187594).
+_ENDS_UNLOCKED = (2, 15, 0)
 # Older versions crash at the end of the program if Kineto's daemon recorded it (seen with 2.3.1, every time).
 _OLDEST_FOR_KINETO = (2, 5, 0)
 _STAYS_ATTACHED = ("PyTorch keeps CUPTI attached after its first recording of GPUs: until the program restarts, launches of kernels take longer (a step of many "
@@ -39,17 +41,21 @@ class _StepAnnotations:
             opened[0].__exit__(None, None, None)
 
 
+@records("torch")
 class TorchRecorder(Recorder):
     format, suffix = "kineto", "pt.trace.json"
     takes_devices = True  # Kineto, where it is built for CUDA.
+    ends_at_exit = True  # The exit must wait for the stop in any case.
     place = 1
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, directory):
+        super().__init__(directory)
         self.torch = sys.modules["torch"]
         self.autograd = sys.modules["torch.autograd.profiler"]
         # Whether this recorder refuses every capture and the sidecar may record the process by Kineto's protocol.
         self.refuses = False
+        self.plain = False  # Whether the recording has neither stacks nor memory.
+        self.devices = False
         if self._all_threads() is None:
             self.note = "PyTorch before 2.7 records only the thread that starts its profiler: captures are refused"
             self.refuses = release(version("torch")) >= _OLDEST_FOR_KINETO
@@ -79,6 +85,18 @@ class TorchRecorder(Recorder):
         for name in ("_prepare_profiler", "_enable_profiler"):
             intercept(self.autograd, name, begins, failed=ends)
         intercept(self.autograd, "_disable_profiler", ends)
+        disable = self.autograd._disable_profiler
+        holds_lock = release(version("torch")) < _ENDS_UNLOCKED
+
+        def disable_unlocked():
+            # What stacks and memory refer to belongs to the interpreter. With devices, programs that launched kernels while their recording ended were seen to
+            # fail more often (PyTorch's pull request 190940).
+            if holds_lock and self.plain and not self.devices and self.turn.is_ours():
+                return stop(disable, self.torch._C._autograd)
+            return disable()
+
+        disable_unlocked.strobe_original = disable.strobe_original
+        self.autograd._disable_profiler = disable_unlocked
 
     def busy(self):
         return "the program profiles itself (torch.profiler)" if self.autograd._is_profiler_enabled else None
@@ -110,6 +128,7 @@ class TorchRecorder(Recorder):
         device = request.device > 0 and self.uses_devices() and self.torch._C._profiler.ProfilerActivity.CUDA in activities
         if not request.host and not device:
             raise Refused("ProfilerStartFailed", "there is nothing to record: tracers.host is Disabled, and this process has no device that PyTorch can record")
+        self.devices = device
         if device:
             self._keep_cupti()
             # As Kineto reads it, when a recording ends.

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "collector/trace/convert/merged_space.h"
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/names.h"
 #include "collector/trace/xplane/summary.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "collector/trace/convert/json_text.h"
 #include "collector/trace/convert/perfetto_trace.h"
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/names.h"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "collector/trace/report/comparison_json.h"
+#include "collector/trace/report/report_json.h"
 #include "common/base/strings.h"
 #include "tests/fakes/synthetic_run.h"
 

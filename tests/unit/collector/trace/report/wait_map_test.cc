@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "collector/trace/report/digest_operations.h"
+#include "collector/trace/report/report_json.h"
 #include "collector/trace/report/run_report.h"
-#include "collector/trace/report/straggler_json.h"
 #include "collector/trace/report/stragglers.h"
 #include "tests/fakes/synthetic_job.h"
 

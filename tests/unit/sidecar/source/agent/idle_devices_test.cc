@@ -134,7 +134,7 @@ TEST_F(IdleDevicesTest, LeavesAProgramToTheCaptureThatHoldsIt) {
   header().device_until = long_time;
   devices_.Attend(sidecar_, false);
   EXPECT_EQ(header().device_until, long_time);
-  capture.EndLease();
+  capture = wire::RingFile();
   Answer(DevicePhase::kFlushed);
   devices_.Attend(sidecar_, false);
   EXPECT_EQ(header().device_control, 10u);

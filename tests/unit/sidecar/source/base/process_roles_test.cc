@@ -38,7 +38,7 @@ std::vector<std::uint32_t> PidsOf(Role role, const std::vector<Announcement>& pr
   return pids;
 }
 
-// Those that are left out, and why.
+// The processes that are left out, and why.
 std::vector<std::uint32_t> LeftOutOf(const std::vector<Announcement>& processes) {
   std::vector<std::uint32_t> pids;
   for (const Announcement& process : processes) {

@@ -1,0 +1,101 @@
+#include "cli/stall/why_command.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "cli/base/common_flags.h"
+#include "cli/base/open_location.h"
+#include "cli/stall/evidence_places.h"
+#include "collector/stall/judge.h"
+#include "collector/stall/stack_groups.h"
+#include "collector/stall/verdict_text.h"
+#include "common/base/strings.h"
+#include "common/text/plain_text.h"
+
+namespace strobe {
+namespace {
+
+void AddPlaces(CLI::App& command, std::vector<std::string>& paths, std::string& output) {
+  command
+      .add_option("paths", paths,
+                  "folders and files; the name of a file has its rank, such as rank_3. Two folders "
+                  "with the same names are two looks at the job")
+      ->required();
+  command.add_option("--output", output, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+}
+
+// Names in it were chosen by the program that stands still.
+void PrintLines(std::ostream& out, const std::string& text) {
+  std::vector<std::string> lines = Split(text, '\n');
+  if (!lines.empty() && lines.back().empty()) lines.pop_back();
+  for (const std::string& line : lines) out << WithoutControls(line) << "\n";
+}
+
+void WarnOf(const FoundEvidence& found) {
+  for (const std::string& file : found.left_out)
+    std::cerr << "left out: " << WithoutControls(file) << "\n";
+}
+
+}  // namespace
+
+void AddWhyFlags(CLI::App& command, WhyFlags& flags) {
+  AddPlaces(command, flags.paths, flags.output);
+  command.footer(
+      "Reads Flight Recorder dumps of PyTorch, answers of NCCL's RAS, Python stacks of "
+      "faulthandler, py-spy dump or Strobe, and what Strobe's agent leaves. The answer is firm "
+      "only where every rank told something, twice.\n"
+      "Examples:\n"
+      "  strobe why /tmp/dumps\n"
+      "  strobe why look1 look2                       # two looks tell whether the job moves\n"
+      "  strobe why nccl_trace_rank_* ras.txt\n"
+      "  strobe why /tmp/dumps --output json | jq -r .class\n"
+      "Exit code: 0 answered, also where nobody is named; 1 the files cannot be read, 2 a flag or "
+      "a "
+      "file is wrong.");
+}
+
+void AddStacksFlags(CLI::App& command, StacksFlags& flags) {
+  AddPlaces(command, flags.paths, flags.output);
+  command.add_flag("--threads", flags.threads, "all threads, and not only the main ones");
+  command.footer(
+      "Ranks with equal stacks are put together, the rarest first.\n"
+      "Examples:\n"
+      "  strobe stacks /tmp/dumps\n"
+      "  strobe stacks rank_*.txt --threads\n"
+      "Exit code: 0 shown, 1 the files cannot be read or have no stacks, 2 a flag or a file is "
+      "wrong.");
+}
+
+int RunWhy(const WhyFlags& flags) {
+  const absl::StatusOr<FoundEvidence> found = ReadEvidence(flags.paths);
+  if (!found.ok()) return Complain(found.status());
+  WarnOf(*found);
+  const stall::Verdict verdict = stall::JudgeStall(found->evidence);
+  if (flags.output == "json")
+    std::cout << stall::VerdictJson(verdict, 2) << "\n";
+  else
+    PrintLines(std::cout, stall::VerdictText(verdict));
+  return kExitOk;
+}
+
+int RunStacks(const StacksFlags& flags) {
+  const absl::StatusOr<FoundEvidence> found = ReadEvidence(flags.paths);
+  if (!found.ok()) return Complain(found.status());
+  WarnOf(*found);
+  const auto& ranks = found->evidence.ranks;
+  const auto with_stacks = static_cast<std::size_t>(std::count_if(
+      ranks.begin(), ranks.end(), [](const auto& one) { return one.second.stacks.has_value(); }));
+  if (with_stacks == 0)
+    return Complain(
+        absl::NotFoundError("there are no stacks; py-spy dump --pid PID > rank_N.txt makes some"));
+  const std::vector<stall::StackGroup> groups = stall::GroupStacks(found->evidence, flags.threads);
+  if (flags.output == "json")
+    std::cout << stall::StackGroupsJson(groups, 2) << "\n";
+  else
+    PrintLines(std::cout, stall::StackGroupsText(groups, with_stacks));
+  return kExitOk;
+}
+
+}  // namespace strobe

@@ -1,0 +1,365 @@
+#include "collector/stall/judge.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collector/stall/job_view.h"
+#include "collector/stall/judge_processes.h"
+#include "collector/stall/judge_ras.h"
+#include "collector/stall/verdict_text.h"
+#include "collector/stall/wait_graph.h"
+#include "common/base/strings.h"
+
+namespace strobe::stall {
+namespace {
+
+// The gap between two collectives of a group is told by so many of the last.
+constexpr std::size_t kMaxGaps = 100;
+
+std::int64_t UsualGap(const OpenOp& op) {
+  std::vector<std::int64_t> created;
+  for (const FlightEntry& entry : op.record->entries) {
+    if (entry.group == op.entry->group && !entry.p2p && entry.seq < op.entry->seq)
+      created.push_back(entry.created_ns);
+  }
+  if (created.size() < 4) return 0;
+  if (created.size() > kMaxGaps)
+    created.erase(created.begin(), created.end() - static_cast<std::ptrdiff_t>(kMaxGaps));
+  std::vector<std::int64_t> gaps;
+  for (std::size_t i = 1; i < created.size(); ++i) gaps.push_back(created[i] - created[i - 1]);
+  std::nth_element(gaps.begin(), gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2),
+                   gaps.end());
+  return std::max<std::int64_t>(gaps[gaps.size() / 2], 0);
+}
+
+// Is the thread asleep in a call that waits for no device? One that waits for CUDA may look like
+// one on the host.
+bool SleepsByItself(const StackThread& thread) {
+  return Contains(thread.wchan, "nanosleep") || Contains(thread.wchan, "pipe_read");
+}
+
+class Judge {
+ public:
+  explicit Judge(const JobEvidence& evidence) : evidence_(evidence), view_(ViewOf(evidence)) {}
+
+  Verdict Run() {
+    graph_ = GraphOf(evidence_, view_);
+    for (const int rank : view_.speaking) stood_[rank] = StoodOf(evidence_.ranks.at(rank));
+    Verdict verdict = Choose();
+    if (!view_.speaking.empty())
+      verdict.without_evidence.assign(view_.dark.begin(), view_.dark.end());
+    // Any of those may be the one for whom the others wait.
+    if (!view_.dark.empty() && verdict.confidence == Confidence::kFirm &&
+        verdict.kind != StallClass::kProgressing)
+      verdict.confidence = Confidence::kProbably;
+    verdict.looked_at.twice = view_.has_flight && view_.all_twice;
+    verdict.looked_at.ras_reports = evidence_.ras.size();
+    for (const auto& [rank, one] : evidence_.ranks) {
+      verdict.looked_at.flight_records += one.flight ? 1 : 0;
+      verdict.looked_at.stacks += one.stacks ? 1 : 0;
+    }
+    for (Culprit& culprit : verdict.culprits) Describe(culprit, verdict);
+    AddWaiters(verdict);
+    return verdict;
+  }
+
+ private:
+  struct Stood {
+    MainDoing doing = MainDoing::kUnknown;
+    bool still = false;  // Its frames are equal in both looks.
+  };
+
+  Verdict Choose() {
+    if (const std::optional<Verdict> moving = JudgeProgress()) return *moving;
+    if (const std::optional<Verdict> ended = JudgeEnded(evidence_)) return *ended;
+    if (const std::optional<Verdict> stopped = JudgeStopped(evidence_)) return *stopped;
+    if (const auto cut = JudgeConnections(evidence_, !view_.dark.empty())) return *cut;
+    if (view_.speaking.empty()) return JudgeByRas(evidence_);
+    if (!graph_.clashes.empty()) return JudgeClashes();
+    if (const std::optional<Verdict> root = JudgeRoots()) return *root;
+    if (!graph_.lacks.empty()) return JudgeCycle();
+    if (!graph_.lags.empty()) return JudgeLags();
+    return JudgeByStacks();
+  }
+
+  static Stood StoodOf(const RankEvidence& one) {
+    if (!one.stacks) return {};
+    Stood stood{.doing = MainThreadOf(*one.stacks).doing};
+    const StackThread* before = one.stacks->main_thread();
+    const StackThread* after = one.stacks_later ? one.stacks_later->main_thread() : nullptr;
+    stood.still = before != nullptr && after != nullptr && before->frames == after->frames;
+    return stood;
+  }
+
+  bool InTorch(int rank) const {
+    const auto at = stood_.find(rank);
+    return at != stood_.end() && (at->second.doing == MainDoing::kCollective ||
+                                  at->second.doing == MainDoing::kRendezvous);
+  }
+
+  bool OnHost(int rank) const {
+    const auto at = stood_.find(rank);
+    return at != stood_.end() && at->second.doing == MainDoing::kHost;
+  }
+
+  static Verdict Name(StallClass kind, Confidence confidence, std::vector<int> ranks) {
+    std::sort(ranks.begin(), ranks.end());
+    Verdict verdict{.kind = kind, .confidence = confidence};
+    for (const int rank : ranks) verdict.culprits.push_back({.rank = rank});
+    return verdict;
+  }
+
+  // More than one may have done it, and the evidence does not tell which.
+  static Verdict OneOf(StallClass kind, std::vector<int> ranks) {
+    std::sort(ranks.begin(), ranks.end());
+    Verdict verdict{.kind = kind};
+    verdict.reason = StrCat("it is one of ranks ", RanksText(ranks), ", and nothing tells which");
+    return verdict;
+  }
+
+  static Verdict Unknown(std::string reason) {
+    Verdict verdict;
+    verdict.reason = std::move(reason);
+    return verdict;
+  }
+
+  std::optional<Verdict> JudgeProgress() const {
+    Verdict verdict{.kind = StallClass::kProgressing, .confidence = Confidence::kFirm};
+    for (const auto& [key, launches] : view_.first) {
+      const Launches* later = view_.Find(view_.later, key.first, key.second);
+      if (later == nullptr || later->launched <= launches.launched) continue;
+      verdict.reason =
+          StrCat("rank ", key.second, " launched ", later->launched - launches.launched,
+                 " collectives of ", view_.groups[key.first].desc, " between the two looks");
+      return verdict;
+    }
+    if (view_.has_flight) return std::nullopt;
+    for (const auto& [rank, one] : evidence_.ranks) {
+      if (!one.stacks || !one.stacks_later || StoodOf(one).still) continue;
+      verdict.confidence = Confidence::kProbably;
+      verdict.reason = StrCat("the stack of rank ", rank, " changed between the two looks");
+      return verdict;
+    }
+    return std::nullopt;
+  }
+
+  Verdict JudgeClashes() const {
+    std::set<int> odd, undecided;
+    Confidence confidence = Sure();
+    for (const auto& [key, launched] : graph_.clashes) {
+      std::map<std::string, std::vector<int>> sides;
+      for (const auto& [rank, op] : launched) sides[op.signature()].push_back(rank);
+      std::size_t most = 0, with_most = 0;
+      for (const auto& [signature, ranks] : sides) {
+        if (ranks.size() == most) ++with_most;
+        if (ranks.size() > most) with_most = 1;
+        most = std::max(most, ranks.size());
+      }
+      std::set<int> minority, against_siblings;
+      const std::string sibling =
+          with_most < 2
+              ? ""
+              : SiblingOp(evidence_, view_, view_.groups[key.first].desc, key.second, launched);
+      for (const auto& [rank, op] : launched) {
+        if (sides[op.signature()].size() < most) minority.insert(rank);
+        if (!sibling.empty() && op.op() != sibling) against_siblings.insert(rank);
+      }
+      if (with_most < 2) {
+        odd.merge(minority);
+      } else if (!against_siblings.empty() && against_siblings.size() < launched.size()) {
+        odd.merge(against_siblings);
+        confidence = std::min(confidence, Confidence::kProbably);
+      } else {
+        for (const auto& [rank, op] : launched) undecided.insert(rank);
+      }
+    }
+    if (odd.empty()) return OneOf(StallClass::kMismatch, {undecided.begin(), undecided.end()});
+    return Name(StallClass::kMismatch, confidence, {odd.begin(), odd.end()});
+  }
+
+  // Ranks that have not launched what others wait in and do not wait themselves.
+  std::optional<Verdict> JudgeRoots() const {
+    std::vector<int> roots, hosts, proven;
+    for (const auto& [rank, waits] : graph_.lacks) {
+      if (graph_.waiting.contains(rank)) continue;
+      roots.push_back(rank);
+      // One in a call of torch.distributed waits for a peer, in a send or a receive.
+      if (InTorch(rank)) continue;
+      hosts.push_back(rank);
+      if (OnHost(rank)) proven.push_back(rank);
+    }
+    if (!hosts.empty()) {
+      const bool all_proven = proven.size() == hosts.size();
+      const std::vector<int>& named = proven.empty() ? hosts : proven;
+      Confidence confidence = all_proven ? Sure() : Confidence::kProbably;
+      for (const int rank : named) {
+        if (!IsSureOfHost(rank)) confidence = std::min(confidence, Confidence::kProbably);
+      }
+      return Name(StallClass::kHost, confidence, named);
+    }
+    const bool chain_ends_unseen =
+        graph_.waits_for_dark || !graph_.lacks.empty() || !graph_.waiting.empty();
+    if (!view_.dark.empty() && chain_ends_unseen) return WaitsForDark();
+    if (roots.empty()) return std::nullopt;
+    return Name(StallClass::kOtherBranch, Confidence::kProbably, roots);
+  }
+
+  Verdict WaitsForDark() const {
+    return Unknown(
+        "those that told something wait, and the one that holds them up may be among the ranks "
+        "without evidence");
+  }
+
+  // Every rank that lacks a collective waits for another.
+  Verdict JudgeCycle() const {
+    for (const auto& [rank, waits] : graph_.lacks) {
+      if (graph_.lags.contains(rank)) return JudgeLags();
+    }
+    std::vector<int> skippers = SkippersOf(evidence_, view_, graph_);
+    if (!skippers.empty())
+      return Name(StallClass::kOtherBranch, Confidence::kProbably, std::move(skippers));
+    std::size_t most = 0;
+    for (const auto& [rank, count] : graph_.blamed) most = std::max(most, count);
+    std::vector<int> blamed;
+    for (const auto& [rank, count] : graph_.blamed) {
+      if (count == most) blamed.push_back(rank);
+    }
+    if (blamed.size() > 1) return OneOf(StallClass::kOtherBranch, std::move(blamed));
+    return Name(StallClass::kOtherBranch, Confidence::kProbably, std::move(blamed));
+  }
+
+  // They wait in what others have finished: their device or transport lags.
+  Verdict JudgeLags() const {
+    std::vector<int> ranks;
+    for (const auto& [rank, waits] : graph_.lags) ranks.push_back(rank);
+    return Name(StallClass::kDevice, Confidence::kProbably, std::move(ranks));
+  }
+
+  Verdict JudgeByStacks() const {
+    std::vector<int> hosts;
+    bool others_wait = false;
+    for (const auto& [rank, stood] : stood_) {
+      others_wait = others_wait || InTorch(rank);
+      if (OnHost(rank) && stood.still && !graph_.waiting.contains(rank)) hosts.push_back(rank);
+    }
+    if (!view_.dark.empty()) return WaitsForDark();
+    if (others_wait && !hosts.empty())
+      return Name(StallClass::kHost, Confidence::kProbably, std::move(hosts));
+    if (graph_.waits.empty())
+      return Unknown(
+          "no rank waits in a collective that is recorded; set TORCH_FR_BUFFER_SIZE=2000, or give "
+          "stacks of all ranks");
+    Verdict verdict{.kind = StallClass::kDevice};
+    verdict.collective = CollectiveOf(graph_.waits.front());
+    verdict.reason =
+        "all have launched it, so that a device or the transport does not finish it; "
+        "which rank's is not told";
+    return verdict;
+  }
+
+  // What collectives tell is sure after a second look only.
+  Confidence Sure() const { return view_.all_twice ? Confidence::kFirm : Confidence::kProbably; }
+
+  bool IsSureOfHost(int rank) const {
+    const RankEvidence& one = evidence_.ranks.at(rank);
+    if (!OnHost(rank) || !stood_.at(rank).still) return false;
+    const std::vector<Wait>& waits = graph_.lacks.at(rank);
+    if (view_.groups[waits.front().group].guessed) return false;
+    if (waits.front().op.op().starts_with("gloo:")) return true;
+    return KeptGil(one) != nullptr || SleepsByItself(*one.stacks->main_thread());
+  }
+
+  // The thread that had Python's lock in both looks and stood still.
+  static const StackThread* KeptGil(const RankEvidence& one) {
+    const StackThread* before = one.stacks ? one.stacks->gil_holder() : nullptr;
+    const StackThread* after = one.stacks_later ? one.stacks_later->gil_holder() : nullptr;
+    const bool kept = before != nullptr && after != nullptr && before->id == after->id &&
+                      before->frames == after->frames;
+    return kept ? before : nullptr;
+  }
+
+  Collective CollectiveOf(const Wait& wait) const {
+    const JobGroup& group = view_.groups[wait.group];
+    return {.op = PlainOp(wait.op.op()),
+            .group = group.name,
+            .desc = group.desc,
+            .ranks = group.ranks,
+            .seq = wait.seq,
+            .first_waiter = wait.waiter,
+            .since_ns = wait.op.entry->created_ns,
+            .usual_gap_ns = UsualGap(wait.op)};
+  }
+
+  void Describe(Culprit& culprit, Verdict& verdict) const {
+    const auto evidence = evidence_.ranks.find(culprit.rank);
+    if (evidence == evidence_.ranks.end()) return;
+    culprit.label = evidence->second.label;
+    DescribeCollective(culprit, verdict);
+    if (!evidence->second.stacks) return;
+    const StackThread* gil = KeptGil(evidence->second);
+    const StackThread* thread = gil != nullptr ? gil : evidence->second.stacks->main_thread();
+    if (thread == nullptr || thread->frames.empty()) return;
+    const StackFrame& line = OwnFrame(*thread);
+    culprit.keeps_gil = gil != nullptr;
+    culprit.line = FrameText(line);
+    if (!(line == thread->frames.front())) culprit.inside = FrameText(thread->frames.front());
+  }
+
+  void DescribeCollective(Culprit& culprit, Verdict& verdict) const {
+    if (verdict.kind == StallClass::kDevice) {
+      if (const auto lags = graph_.lags.find(culprit.rank); lags != graph_.lags.end())
+        culprit.blocked_on = CollectiveOf(lags->second.front());
+    } else if (const auto lacks = graph_.lacks.find(culprit.rank); lacks != graph_.lacks.end()) {
+      culprit.blocked_on = CollectiveOf(lacks->second.front());
+    }
+    if (verdict.kind == StallClass::kMismatch) {
+      for (const auto& [key, launched] : graph_.clashes) {
+        const auto own = launched.find(culprit.rank);
+        if (own == launched.end()) continue;
+        for (const auto& [rank, op] : launched) {
+          if (op.signature() == own->second.signature()) continue;
+          culprit.launched = MismatchText(own->second, op);
+          if (!culprit.blocked_on)
+            culprit.blocked_on = CollectiveOf({key.first, key.second, rank, op});
+          break;
+        }
+      }
+    }
+    if (verdict.kind == StallClass::kHost && culprit.blocked_on)
+      verdict.looked_at.ras_agrees = verdict.looked_at.ras_agrees ||
+                                     RasAgrees(evidence_.ras, culprit.rank, *culprit.blocked_on);
+  }
+
+  // What one launched in place of the others: the call, or its sizes if they alone differ.
+  static std::string MismatchText(const OpenOp& own, const OpenOp& other) {
+    if (own.op() != other.op()) return PlainOp(own.op());
+    return StrCat(PlainOp(own.op()), " of ", own.record->shape(*own.entry));
+  }
+
+  void AddWaiters(Verdict& verdict) const {
+    std::set<int> waiters = graph_.waiting;
+    for (const int rank : view_.speaking) {
+      if (InTorch(rank)) waiters.insert(rank);
+    }
+    for (const Culprit& culprit : verdict.culprits) waiters.erase(culprit.rank);
+    if (verdict.kind == StallClass::kProgressing) waiters.clear();
+    verdict.waiters.assign(waiters.begin(), waiters.end());
+  }
+
+  const JobEvidence& evidence_;
+  const JobView view_;
+  WaitGraph graph_{};
+  std::map<int, Stood> stood_{};
+};
+
+}  // namespace
+
+Verdict JudgeStall(const JobEvidence& evidence) { return Judge(evidence).Run(); }
+
+}  // namespace strobe::stall

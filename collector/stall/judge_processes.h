@@ -1,0 +1,20 @@
+// Verdicts that need no collective: processes that ended or do not run, and connections that are
+// cut. Empty if there is no such sign.
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "collector/stall/evidence.h"
+#include "collector/stall/verdict.h"
+
+namespace strobe::stall {
+
+std::optional<Verdict> JudgeEnded(const JobEvidence& evidence);
+std::optional<Verdict> JudgeStopped(const JobEvidence& evidence);
+// `some_dark`: ranks without evidence may be the other end of a connection.
+std::optional<Verdict> JudgeConnections(const JobEvidence& evidence, bool some_dark);
+
+// Does an exception say that another process was lost, and not what this one did wrong?
+bool TellsOfALostPeer(std::string_view exception);
+
+}  // namespace strobe::stall

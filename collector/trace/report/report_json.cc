@@ -1,0 +1,179 @@
+#include "collector/trace/report/report_json.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "collector/trace/digest/digest_json.h"
+#include "collector/trace/report/headline.h"
+#include "collector/trace/report/wait_map.h"
+#include "common/base/enum_names.h"
+
+namespace strobe {
+namespace {
+
+using ReportJson = nlohmann::ordered_json;
+
+ReportJson HeldUpJson(const report::HeldUp& held_up) {
+  return {{"ns", held_up.ns},
+          {"errorNs", held_up.error_ns},
+          {"share", held_up.share},
+          {"steps", held_up.steps}};
+}
+
+ReportJson LateJson(const report::Late& late) {
+  ReportJson causes = ReportJson::array();
+  for (const report::CauseShare& cause : late.causes)
+    causes.push_back({{"cause", CauseName(cause.cause)},
+                      {"ns", cause.ns},
+                      {"errorNs", cause.error_ns},
+                      {"share", cause.share}});
+  return {{"longerNs", late.ns},        {"errorNs", late.error_ns},
+          {"steps", late.steps},        {"lateSteps", late.late_steps},
+          {"lateNs", late.late_ns},     {"persistent", late.persistent},
+          {"causes", std::move(causes)}};
+}
+
+std::string_view VerdictName(report::Verdict verdict) {
+  static constexpr EnumNames<report::Verdict, 5> kNames(
+      {{report::Verdict::kHoldsUp, "HoldsUp"},
+       {report::Verdict::kNobodyWaits, "NobodyWaits"},
+       {report::Verdict::kWithinClockErrors, "WithinClockErrors"},
+       {report::Verdict::kClockNotMeasured, "ClockNotMeasured"},
+       {report::Verdict::kNoCalls, "NoCalls"}});
+  return kNames.Of(verdict);
+}
+
+ReportJson StragglerJson(const report::Job& job, const report::Straggler& straggler) {
+  ReportJson json = LateJson(straggler.late);
+  json["worker"] = job.workers[straggler.late.who].name;
+  json["verdict"] = VerdictName(straggler.verdict);
+  json["clockErrorNs"] =
+      straggler.clock_error_ns ? ReportJson(*straggler.clock_error_ns) : ReportJson();
+  json["heldUp"] = straggler.held_up ? HeldUpJson(*straggler.held_up) : ReportJson();
+  return json;
+}
+
+ReportJson CallsJson(const report::Job& job, const report::Arrivals& arrivals) {
+  ReportJson calls = ReportJson::array();
+  for (const report::CallArrivals& call : arrivals.calls)
+    calls.push_back(
+        {{"communicator", job.communicators[call.communicator].name},
+         {"name", job.types[call.type].name},
+         {"calls", call.calls},
+         {"undecided", call.undecided},
+         {"waitedNs", call.waited_ns},
+         {"mostOftenLast",
+          call.times_last == 0 ? ReportJson() : ReportJson(job.workers[call.most_often_last].name)},
+         {"timesLast", call.times_last}});
+  return calls;
+}
+
+ReportJson WaitsJson(const report::Job& job, const report::Arrivals& arrivals) {
+  ReportJson workers = ReportJson::array();
+  for (std::size_t i = 0; i < std::min(arrivals.workers.size(), job.workers.size()); ++i) {
+    const report::WorkerArrivals& worker = arrivals.workers[i];
+    // A zero would say that nobody waited.
+    const bool waits = worker.calls > 0 && job.workers[i].on_common_clock;
+    workers.push_back(
+        {{"worker", job.workers[i].name},
+         {"calls", worker.calls},
+         {"last", worker.last},
+         {"waitedNs", waits ? ReportJson(worker.waited_ns) : ReportJson()},
+         {"madeWaitNs", worker.decided > 0 ? ReportJson(worker.made_wait_ns) : ReportJson()}});
+  }
+  return workers;
+}
+
+ReportJson WaitMapJson(const report::Job& job, const report::WaitMap& map) {
+  ReportJson workers = ReportJson::array(), steps = ReportJson::array();
+  for (const std::uint32_t i : map.workers) workers.push_back(job.workers[i].name);
+  for (const std::uint32_t i : map.steps) steps.push_back(job.steps[i].number);
+  ReportJson waits = ReportJson::array(), errors = ReportJson::array();
+  for (const auto& row : map.waits) {
+    ReportJson row_waits = ReportJson::array(), row_errors = ReportJson::array();
+    for (const std::optional<report::StepWait>& wait : row) {
+      const bool measured = wait && wait->error_ns;
+      row_waits.push_back(wait ? ReportJson(wait->waited_ns) : ReportJson());
+      row_errors.push_back(measured ? ReportJson(*wait->error_ns) : ReportJson());
+    }
+    waits.push_back(std::move(row_waits));
+    errors.push_back(std::move(row_errors));
+  }
+  return {{"workers", std::move(workers)},          {"steps", std::move(steps)},
+          {"waitedNs", std::move(waits)},           {"errorNs", std::move(errors)},
+          {"workersLeftOut", map.workers_left_out}, {"stepsLeftOut", map.steps_left_out}};
+}
+
+using ChangesJson = nlohmann::ordered_json;
+
+ChangesJson ComparedRunJson(const report::ComparedRun& run) {
+  return {{"workers", run.workers},
+          {"steps", run.steps},
+          {"loop", run.loop.empty() ? ChangesJson() : ChangesJson(run.loop)},
+          {"stepsNs", run.step_ns}};
+}
+
+ChangesJson ChangeJson(const report::Change& change) {
+  const bool told = change.smallest > 0;
+  return {{"beforeNs", change.before},
+          {"afterNs", change.after},
+          {"differenceNs", change.difference()},
+          {"errorNs", told ? ChangesJson(change.error) : ChangesJson()},
+          {"smallestToldNs", told ? ChangesJson(change.smallest) : ChangesJson()},
+          {"beforeN", change.before_n},
+          {"afterN", change.after_n},
+          {"verdict", report::VerdictName(change.verdict)}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json StragglersToJson(const report::Job& job,
+                                        const report::StragglerReport& report) {
+  ReportJson stragglers = ReportJson::array(), others = ReportJson::array();
+  for (const report::Straggler& late : report.stragglers)
+    stragglers.push_back(StragglerJson(job, late));
+  for (const report::Straggler& late : report.not_decided)
+    others.push_back(StragglerJson(job, late));
+  return {{"headline", Headline(job, report)},
+          {"workers", report.workers},
+          {"steps", report.steps},
+          {"stepNs", report.step_ns},
+          {"heldUp", HeldUpJson(report.held_up)},
+          {"stragglers", std::move(stragglers)},
+          {"notDecided", std::move(others)},
+          {"late", report.late_count},
+          {"smallestToldNs", report.smallest_ns},
+          {"slowdown", report.slowdown ? ReportJson(*report.slowdown) : ReportJson()},
+          {"collectives", CallsJson(job, report.arrivals)},
+          {"waits", WaitsJson(job, report.arrivals)},
+          {"waitMap", WaitMapJson(job, report::ComputeWaitMap(job, report.arrivals))},
+          {"unknown", report.unknown}};
+}
+
+nlohmann::ordered_json ComparisonToJson(const report::RunComparison& comparison,
+                                        std::size_t max_ops) {
+  ChangesJson parts = ChangesJson::object(), ops = ChangesJson::array();
+  for (const report::PartChange& part : comparison.parts)
+    parts[std::string(report::PartName(part.part))] = ChangeJson(part.time);
+  for (const report::OpChange& op : comparison.ops) {
+    if (ops.size() == max_ops) break;
+    ChangesJson json = {{"name", op.name}, {"kind", NameOf(op.kind)}};
+    json.update(ChangeJson(op.self));
+    json["verdict"] = report::VerdictName(op.verdict);
+    json["beforeCalls"] = op.before_calls;
+    json["afterCalls"] = op.after_calls;
+    ops.push_back(std::move(json));
+  }
+  return {{"headline", report::Headline(comparison)},
+          {"before", ComparedRunJson(comparison.before)},
+          {"after", ComparedRunJson(comparison.after)},
+          {"unit", comparison.of_steps ? "step" : "second"},
+          {"step", comparison.of_steps ? ChangeJson(comparison.step) : ChangesJson()},
+          {"parts", std::move(parts)},
+          {"ops", std::move(ops)},
+          {"opsLeftOut", comparison.ops.size() - std::min(comparison.ops.size(), max_ops)},
+          {"unknown", comparison.unknown}};
+}
+
+}  // namespace strobe

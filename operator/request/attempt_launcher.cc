@@ -1,0 +1,263 @@
+#include "operator/request/attempt_launcher.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "capture/capture_spec.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/job/pod_evidence.h"
+#include "operator/request/finalizer.h"
+#include "operator/request/request_status.h"
+#include "operator/request/target_pods.h"
+
+namespace strobe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Pods of a job that is just being created may take this long to appear, unless the request waits
+// for less.
+constexpr Nanos kTargetPatience = seconds(30);
+// Pods that were created just before the request are missing from the API server's cache this long.
+constexpr Nanos kMinPatience = seconds(2);
+// Requests that wait for workers refresh their place in the status at this interval, times their
+// number: together they write 20 times a second at most.
+constexpr Nanos kPlaceRefresh = milliseconds(50);
+// A request that waits rests so many times as long as its look at the pods took, so that looks at
+// many or large pods leave the thread to others.
+constexpr int kRestAfterLook = 4;
+// Access and policies are judged again right before a capture, unless the verdict is younger.
+constexpr Nanos kVerdictAge = seconds(1);
+constexpr Nanos kJudgeLimit = seconds(20);
+
+}  // namespace
+
+absl::StatusOr<ReconcileResult> AttemptLauncher::Begin(const std::string& key,
+                                                       const ProfileRequest& request, int number) {
+  if (table_.retired()) return ReconcileResult{};
+  PendingRequest pending{.key = key, .request = request, .number = number};
+  if (deps_.gatekeeper == nullptr) return Launch(pending);
+  pending.earlier = table_.BeginTry(pending);
+  // Whichever way this returns, the request must no longer count as one that is about to begin.
+  const absl::Cleanup end_try = [&] { table_.EndTry(pending); };
+  // A capture that is taken up again after a restart was judged before it began.
+  if (!pending.resumes()) {
+    ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held, HoldBack(pending, Nanos::max()));
+    if (held) return *held;
+  } else if (request.capture.steps && request.requester) {
+    // How long its steps may be recorded was known only to the previous leader.
+    ASSIGN_OR_RETURN(
+        const PolicyVerdict verdict,
+        deps_.gatekeeper->Judge(request, *request.requester, pending.earlier, kJudgeLimit));
+    table_.SetAllowed(pending, verdict.max_duration);
+  }
+  return Launch(pending);
+}
+
+// None: access and policies allow the attempt. A verdict that is younger than `max_age` still
+// holds.
+AttemptLauncher::MaybeResult AttemptLauncher::HoldBack(const PendingRequest& pending,
+                                                       Nanos max_age) {
+  const ProfileRequest& request = pending.request;
+  ASSIGN_OR_RETURN(const std::string unknown, deps_.gatekeeper->WhyNotAdmitted(request));
+  if (!unknown.empty() || !request.requester) return end_.Refuse(request, "NotAdmitted", unknown);
+  // JudgeFromCache() is cheap, so it comes first: many requests may wait, and each asks again and
+  // again.
+  if (const std::optional<PolicyVerdict> verdict =
+          deps_.gatekeeper->JudgeFromCache(request, pending.earlier))
+    return Hold(pending, *verdict);
+  const std::optional<MonoTime> allowed = table_.AllowedAt(pending);
+  if (allowed && deps_.clock.MonoNow() - *allowed <= max_age) return std::nullopt;
+  ASSIGN_OR_RETURN(
+      const PolicyVerdict verdict,
+      deps_.gatekeeper->Judge(request, *request.requester, pending.earlier, kJudgeLimit));
+  if (verdict.kind == PolicyVerdict::Kind::kRefused)
+    return end_.Refuse(request, "NotAllowed", verdict.message);
+  if (verdict.kind == PolicyVerdict::Kind::kWait) return Hold(pending, verdict);
+  table_.SetAllowed(pending, verdict.max_duration);
+  return std::nullopt;
+}
+
+absl::StatusOr<ReconcileResult> AttemptLauncher::Hold(const PendingRequest& pending,
+                                                      const PolicyVerdict& verdict) {
+  const ProfileRequest& request = pending.request;
+  if (request.capture.preflight_only)
+    return end_.Refuse(request, "WaitingForPolicy",
+                       StrCat("a capture would have to wait: ", verdict.message));
+  table_.SetHeld(pending);
+  RETURN_IF_ERROR(WriteIfChanged(
+      deps_.cluster, request,
+      PendingStatus(request, "WaitingForPolicy", verdict.message, deps_.clock.WallNow())));
+  // The end of an earlier capture wakes the request. Nothing announces that time has passed or that
+  // a policy has changed, so the request looks again itself.
+  const Nanos look = table_.Pace(pending);
+  if (pending.earlier.ahead > 0 || !verdict.wait) return ReconcileResult{look};
+  return ReconcileResult{std::min<Nanos>(*verdict.wait, std::max(look, kMaxPoll))};
+}
+
+absl::StatusOr<ReconcileResult> AttemptLauncher::Launch(const PendingRequest& pending) {
+  const ProfileRequest& request = pending.request;
+  if (const absl::StatusOr<PodQuery> query = QueryFor(request.target); !query.ok())
+    return end_.Refuse(request, "UnknownJobKind", MessageOf(query.status()));
+  const MonoTime began = deps_.clock.MonoNow();
+  absl::StatusOr<Selection> selection = Select(pending);
+  if (absl::IsInvalidArgument(selection.status()))
+    return end_.Refuse(request, "InvalidTarget", MessageOf(selection.status()));
+  if (absl::IsPermissionDenied(selection.status())) {
+    RETURN_IF_ERROR(
+        WriteIfChanged(deps_.cluster, request,
+                       PendingStatus(request, "CannotListPods", MessageOf(selection.status()),
+                                     deps_.clock.WallNow())));
+    return ReconcileResult{std::max(table_.Pace(pending), kTargetPatience)};
+  }
+  RETURN_IF_ERROR(selection.status());
+  const absl::StatusOr<std::size_t> least =
+      ResolveMinWorkers(request.min_workers, selection->targets.size());
+  if (!least.ok())
+    return end_.Refuse(request, "InvalidMinWorkers",
+                       StrCat("minWorkers: ", MessageOf(least.status())));
+  ASSIGN_OR_RETURN(const std::optional<ReconcileResult> waits,
+                   AwaitTargets(pending, *selection, *least));
+  if (waits) {
+    // Requests behind it may want only workers that are there.
+    table_.LeaveQueue(pending.key);
+    const Nanos took = deps_.clock.MonoNow() - began;
+    return ReconcileResult{
+        std::max(waits->requeue_after.value_or(Nanos{0}), kRestAfterLook * took)};
+  }
+  ASSIGN_OR_RETURN(const std::optional<ReconcileResult> queued,
+                   AwaitTurn(pending, selection->targets));
+  if (queued) return *queued;
+  if (deps_.gatekeeper != nullptr && !pending.resumes()) {
+    ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held, HoldBack(pending, kVerdictAge));
+    if (held) {
+      table_.LeaveQueue(pending.key);
+      return *held;
+    }
+  }
+  CaptureSpec spec = request.capture;
+  spec.max_steps_time = table_.MaxDurationOf(pending);
+  spec.min_workers = *least;
+  spec.workers_note = CountWords(*selection);
+  spec.expected_workers = selection->expected;
+  spec.job = selection->job;
+  // Without a gatekeeper nobody has proved who created the request.
+  if (deps_.gatekeeper != nullptr && request.requester)
+    spec.requester = request.requester->username;
+  return StartAttempt(pending, std::move(selection->targets), std::move(spec));
+}
+
+absl::StatusOr<Selection> AttemptLauncher::Select(const PendingRequest& pending) {
+  const ProfileRequest& request = pending.request;
+  const Nanos waited = deps_.clock.MonoNow() - table_.WaitsSince(pending);
+  const bool patient =
+      !pending.resumes() && !request.capture.preflight_only && waited < kTargetPatience;
+  ASSIGN_OR_RETURN(const TargetPods found,
+                   FindTargetPods(deps_.cluster, request.ns, request.target, patient));
+  return SelectTargets(request.target, found.query, found.pods,
+                       found.shape ? &*found.shape : nullptr);
+}
+
+// None: enough workers are there, or the others are not waited for any longer.
+AttemptLauncher::MaybeResult AttemptLauncher::AwaitTargets(const PendingRequest& pending,
+                                                           const Selection& selection,
+                                                           std::size_t wanted) {
+  const ProfileRequest& request = pending.request;
+  const std::size_t usable = selection.usable();
+  if (request.capture.preflight_only) {
+    if (!selection.targets.empty()) return std::nullopt;  // Each tells why it cannot record.
+    const PendingReason why = WhyPending(selection);
+    return end_.Refuse(request, why.reason, why.message);
+  }
+  if (usable > 0 && (usable >= wanted || pending.resumes())) return std::nullopt;
+  // The time for which a job is suspended does not count as waiting.
+  if (selection.suspended) table_.RestartWait(pending);
+  Nanos patience = request.capture.ready_timeout;
+  if (usable == 0) patience = std::max(patience, kMinPatience);
+  const Nanos left = table_.WaitsSince(pending) + patience - deps_.clock.MonoNow();
+  const bool hopeless = selection.expected && usable > 0 && usable + selection.may_come() < wanted;
+  const PendingReason why = WhyPending(selection);
+  if (selection.suspended || (left > Nanos{0} && !hopeless)) {
+    RETURN_IF_ERROR(
+        WriteIfChanged(deps_.cluster, request,
+                       PendingStatus(request, why.reason, why.message, deps_.clock.WallNow())));
+    const Nanos look = table_.Pace(pending);
+    return ReconcileResult{selection.suspended ? look : std::min(look, left)};
+  }
+  // With some usable workers the attempt begins; the outcomes of the missing ones end it.
+  if (usable > 0) return std::nullopt;
+  return end_.Refuse(request, why.reason, why.message);
+}
+
+// Returns nothing if no other capture comes first on any of the workers.
+AttemptLauncher::MaybeResult AttemptLauncher::AwaitTurn(const PendingRequest& pending,
+                                                        const std::vector<Target>& targets) {
+  const ProfileRequest& request = pending.request;
+  // A request that only preflights needs no turn: it records nothing, keeps no capture waiting, and
+  // reports a busy worker as busy.
+  if (request.capture.preflight_only) return std::nullopt;
+  std::set<std::string> workers;
+  for (const Target& target : targets) {
+    if (target.usable()) workers.insert(StrCat(request.ns, "/", target.name));
+  }
+  if (pending.resumes()) {
+    table_.HoldQueue(pending, workers);
+    return std::nullopt;
+  }
+  const RequestTable::QueuePosition turn = table_.EnterQueue(pending, workers);
+  if (turn.position.ahead == 0) return std::nullopt;
+  RETURN_IF_ERROR(WriteIfChanged(deps_.cluster, request,
+                                 QueuedStatus(request, turn.position, deps_.clock.WallNow())));
+  // Its turn wakes it. Until then, only its place in the status needs to be refreshed.
+  return ReconcileResult{
+      std::clamp<Nanos>(static_cast<int>(turn.waiting) * kPlaceRefresh, seconds(2), seconds(60))};
+}
+
+absl::StatusOr<ReconcileResult> AttemptLauncher::StartAttempt(const PendingRequest& pending,
+                                                              std::vector<Target> targets,
+                                                              CaptureSpec spec) {
+  auto live = std::make_shared<LiveCapture>();
+  live->uid = pending.request.uid;
+  live->number = pending.number;
+  live->began = deps_.clock.WallNow();
+  live->targets = targets;
+  live->written_at = deps_.clock.MonoNow();
+  live->spec = std::move(spec);
+  ASSIGN_OR_RETURN(const ProfileRequest held, AddFinalizer(pending));
+  // The attempt's number must be in the status before any worker is armed: an operator that takes
+  // over looks for this capture at the sidecars instead of starting another.
+  AttemptProgress preflight;
+  preflight.matched = targets.size();
+  preflight.workers_note = live->spec.workers_note;
+  preflight.expected_workers = live->spec.expected_workers;
+  RETURN_IF_ERROR(WriteIfChanged(deps_.cluster, held,
+                                 ActiveStatus(held, pending.number, preflight, live->began)));
+  live->attempt =
+      CaptureAttempt::Start({.clock = deps_.clock,
+                             .executor = deps_.executor,
+                             .workers = deps_.workers,
+                             .asks_for_evidence = true,
+                             .reporter = deps_.reporter},
+                            live->spec, pending.number, std::move(targets),
+                            [enqueue = deps_.enqueue, key = pending.key] { enqueue(key); });
+  table_.Keep(pending.key, std::move(live));
+  return ReconcileResult{};
+}
+
+// With the finalizer a deletion waits until the capture is cancelled. Returns the request as the
+// write left it; Aborted when somebody changed it meanwhile.
+absl::StatusOr<ProfileRequest> AttemptLauncher::AddFinalizer(const PendingRequest& pending) {
+  const ProfileRequest& request = pending.request;
+  if (HasFinalizer(request) || request.deleting) return request;
+  RETURN_IF_ERROR(deps_.cluster.SetFinalizers(request, WithFinalizer(request)));
+  ASSIGN_OR_RETURN(ProfileRequest held, deps_.cluster.GetRequest(pending.key));
+  if (held.uid != request.uid || held.deleting || !HasFinalizer(held))
+    return absl::AbortedError("the request was changed meanwhile");
+  return held;
+}
+
+}  // namespace strobe

@@ -1,0 +1,66 @@
+#include "collector/stall/job_view.h"
+
+#include <gmock/gmock.h>
+
+namespace strobe::stall {
+namespace {
+
+FlightRecord Nccl(std::int64_t enqueued) {
+  return {.version = "2.9",
+          .groups = {{.name = "5", .desc = "TP", .ranks = {0, 1}}},
+          .statuses = {{.pg_id = 7, .enqueued = enqueued, .completed = 3}},
+          .texts = {"", "nccl:_all_gather_base"}};
+}
+
+TEST(JobView, TakesTheLargerOfNcclsCountAndTheNewestEntry) {
+  JobEvidence evidence;
+  evidence.ranks[0].flight = Nccl(4);
+  evidence.ranks[0].flight->entries = {{.op = 1, .pg_id = 7, .seq = 5}};
+  evidence.ranks[1].flight = Nccl(4);  // Without an entry, known by the ordinal of the other.
+  const JobView view = ViewOf(evidence);
+  ASSERT_EQ(view.groups.size(), 1u);
+  EXPECT_FALSE(view.groups[0].guessed);
+  EXPECT_EQ(view.Find(view.first, 0, 0)->launched, 5);
+  EXPECT_EQ(view.Find(view.first, 0, 1)->launched, 4);
+  EXPECT_EQ(view.Find(view.first, 0, 1)->finished, 3);
+  EXPECT_EQ(view.ranks, (std::set<int>{0, 1}));
+  EXPECT_FALSE(view.all_twice);
+}
+
+TEST(JobView, DoesNotBelieveGloosCounts) {
+  JobEvidence evidence;
+  evidence.ranks[0].flight = Nccl(45);
+  evidence.ranks[0].flight->texts[1] = "gloo:all_gather";
+  evidence.ranks[0].flight->entries = {{.op = 1, .pg_id = 7, .seq = 30, .finished = true}};
+  const JobView view = ViewOf(evidence);
+  EXPECT_EQ(view.Find(view.first, 0, 0)->launched, 30);
+}
+
+TEST(JobView, GuessesMembersThatNobodyTells) {
+  JobEvidence evidence;
+  for (const int rank : {3, 6}) {
+    evidence.ranks[rank].flight = Nccl(0);
+    evidence.ranks[rank].flight->groups[0].ranks.clear();
+    evidence.ranks[rank].flight->entries = {{.op = 1, .pg_id = 7, .seq = 1}};
+  }
+  const JobView view = ViewOf(evidence);
+  EXPECT_TRUE(view.groups.at(0).guessed);
+  EXPECT_EQ(view.groups[0].ranks, (std::vector<int>{3, 6}));
+}
+
+TEST(PlainOp, LeavesOutTheBackend) {
+  EXPECT_EQ(PlainOp("nccl:_all_gather_base"), "all_gather_base");
+  EXPECT_EQ(PlainOp("gloo:barrier"), "barrier");
+  EXPECT_EQ(PlainOp("barrier"), "barrier");
+}
+
+TEST(TellsAll, UnlessOnlyActiveCollectivesWereDumped) {
+  EXPECT_FALSE(TellsAll(Nccl(4)));
+  EXPECT_TRUE(TellsAll(Nccl(0)));
+  FlightRecord whole = Nccl(4);
+  whole.entries = {{.op = 1, .seq = 5, .finished = true}};
+  EXPECT_TRUE(TellsAll(whole));
+}
+
+}  // namespace
+}  // namespace strobe::stall

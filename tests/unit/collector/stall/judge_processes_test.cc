@@ -1,0 +1,91 @@
+#include "collector/stall/judge_processes.h"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+
+namespace strobe::stall {
+namespace {
+
+RankEvidence Ended(const char* exception) {
+  RankEvidence one;
+  one.state = ProcessState::kGone;
+  one.has_groups = true;
+  one.exception = exception;
+  return one;
+}
+
+TEST(JudgeEnded, NamesTheOneThatDidNotLoseAnother) {
+  JobEvidence evidence;
+  EXPECT_FALSE(JudgeEnded(evidence).has_value());
+  for (int rank = 0; rank < 3; ++rank)
+    evidence.ranks[rank] = Ended("RuntimeError: Connection closed by peer [10.0.0.7]:9103");
+  evidence.ranks[1] = Ended("ValueError: bad batch");
+  std::optional<Verdict> verdict = JudgeEnded(evidence);
+  ASSERT_TRUE(verdict.has_value());
+  EXPECT_EQ(verdict->kind, StallClass::kGone);
+  EXPECT_EQ(verdict->confidence, Confidence::kFirm);
+  ASSERT_EQ(verdict->culprits.size(), 1u);
+  EXPECT_EQ(verdict->culprits[0].rank, 1);
+  evidence.ranks[2] = Ended("");  // Two that explain nothing.
+  verdict = JudgeEnded(evidence);
+  EXPECT_EQ(verdict->confidence, Confidence::kProbably);
+  EXPECT_EQ(verdict->culprits.size(), 2u);
+  evidence.ranks[2].signal = SIGTERM;  // torchrun ends those that are left.
+  EXPECT_EQ(JudgeEnded(evidence)->culprits.size(), 1u);
+}
+
+TEST(JudgeEnded, NamesNobodyWhereNoneLeftARecord) {
+  JobEvidence evidence;
+  for (int rank = 0; rank < 3; ++rank) {
+    evidence.ranks[rank] = Ended("");
+    evidence.ranks[rank].has_groups = false;
+  }
+  const std::optional<Verdict> verdict = JudgeEnded(evidence);
+  ASSERT_TRUE(verdict.has_value());
+  EXPECT_TRUE(verdict->culprits.empty());
+  EXPECT_FALSE(verdict->reason.empty());
+}
+
+TEST(JudgeStopped, NamesTheStopped) {
+  JobEvidence evidence;
+  evidence.ranks[4].state = ProcessState::kThere;
+  EXPECT_FALSE(JudgeStopped(evidence).has_value());
+  evidence.ranks[5].state = ProcessState::kStopped;
+  EXPECT_EQ(JudgeStopped(evidence)->culprits.at(0).rank, 5);
+}
+
+TEST(JudgeConnections, NamesTheEndOfMostPaths) {
+  JobEvidence evidence;
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string own = "10.0.0." + std::to_string(rank);
+    for (int other = 0; other < 4; ++other) {
+      if (other != rank)
+        evidence.ranks[rank].links.push_back(
+            {own, "10.0.0." + std::to_string(other), rank == 2 || other == 2});
+    }
+    evidence.ranks[rank].links.push_back({own, "10.9.9.9", false});
+  }
+  std::optional<Verdict> verdict = JudgeConnections(evidence, /*some_dark=*/false);
+  ASSERT_TRUE(verdict.has_value());
+  EXPECT_EQ(verdict->kind, StallClass::kNetwork);
+  EXPECT_EQ(verdict->culprits.at(0).rank, 2);
+  EXPECT_EQ(verdict->confidence, Confidence::kFirm);
+
+  // The one that is cut off could not tell anything: its address is all that is known.
+  evidence.ranks.erase(2);
+  EXPECT_FALSE(JudgeConnections(evidence, /*some_dark=*/false).has_value());
+  verdict = JudgeConnections(evidence, /*some_dark=*/true);
+  EXPECT_TRUE(verdict->culprits.empty());
+  EXPECT_THAT(verdict->reason, testing::HasSubstr("10.0.0.2"));
+}
+
+TEST(JudgeConnections, LeavesOutOthersThanRanks) {
+  JobEvidence evidence;
+  evidence.ranks[0].links = {{"10.0.0.1", "10.9.9.9", true}};
+  evidence.ranks[1].links = {{"10.0.0.2", "10.0.0.1", false}};
+  EXPECT_FALSE(JudgeConnections(evidence, /*some_dark=*/false).has_value());
+}
+
+}  // namespace
+}  // namespace strobe::stall

@@ -1,0 +1,87 @@
+#include "sidecar/source/agent/recorded_scopes.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "agent/wire/ring_writer.h"
+
+namespace strobe {
+namespace {
+
+// A tick is a nanosecond.
+const TickScale kScale{.ticks = 0, .ps = 0, .ps_per_tick = 1000};
+
+class RecordedScopesTest : public testing::Test {
+ protected:
+  RecordedScopesTest() : path_(mkdtemp(name_.data())) {
+    program_ =
+        wire::RingFile::Create(path_, {.max_rings = 4, .ring_words = 4 * wire::kBlockWords}, {})
+            .file;
+    EXPECT_TRUE(program_ && program_.Reserve(0, wire::kReserveWords));
+    program_.header()->rings = 1;
+  }
+  ~RecordedScopesTest() override { std::filesystem::remove_all(path_); }
+  void Annotate(std::uint64_t begin, std::uint64_t end, std::string_view text,
+                std::uint8_t level = 1) {
+    wire::RingWriter(program_.ring(0), program_.data(0), program_.ring_words())
+        .Scope(level, begin, end, text);
+  }
+  void Drain(RecordedScopes& scopes) { scopes.Drain(buffer_, budget_); }
+
+  std::string name_ = "/tmp/strobe-scopes-XXXXXX";
+  const std::string path_;
+  wire::RingFile program_;
+  wire::RecordBuffer buffer_{};
+  std::uint64_t budget_ = 1 << 20;
+};
+
+TEST_F(RecordedScopesTest, KeepsWhatBelongsToTheCapture) {
+  Annotate(1, 2, "before");
+  RecordedScopes now(program_, RecordsFrom::kNow, 1), oldest(program_, RecordsFrom::kOldest, 1);
+  Annotate(3, 9, "during");
+  Annotate(4, 5, "too fine", 2);
+  Drain(now);
+  Drain(oldest);
+  EXPECT_EQ(now.kept(), 1u);
+  EXPECT_EQ(now.LatestFirstNs(kScale), 3);
+  EXPECT_EQ(oldest.kept(), 2u);
+  EXPECT_EQ(oldest.LatestFirstNs(kScale), 1);
+  EXPECT_EQ(oldest.last_ticks(), 9u);
+  EXPECT_FALSE(oldest.wrapped());
+  EXPECT_EQ(now.lost() + oldest.lost(), 0u);
+}
+
+TEST_F(RecordedScopesTest, CountsWhatItLacks) {
+  RecordedScopes scopes(program_, RecordsFrom::kNow, 1);
+  budget_ = 1;
+  Annotate(1, 2, "beyond the budget");
+  Drain(scopes);
+  EXPECT_EQ(scopes.kept(), 0u);
+  EXPECT_EQ(scopes.lost(), 1u);
+  Annotate(3, 4, "not read");
+  scopes.NoteEnd();
+  Annotate(5, 6, "after the end");
+  scopes.CountUnseen(/*lives=*/true);
+  EXPECT_EQ(scopes.lost(), 2u);
+  scopes.Close();
+  EXPECT_EQ(scopes.last_ticks(), std::nullopt);
+}
+
+TEST_F(RecordedScopesTest, FindsTheStepsOfALoop) {
+  RecordedScopes scopes(program_, RecordsFrom::kNow, 1);
+  for (std::uint64_t step = 1; step <= 4; ++step)
+    Annotate(step * 100, step * 100 + 90, "train#step_num=" + std::to_string(step) + "#");
+  Drain(scopes);
+  const auto times = scopes.TimesOfSteps("train", 2, 3, kScale);
+  ASSERT_TRUE(times);
+  EXPECT_EQ(times->begin_ns, 200);
+  EXPECT_EQ(times->end_ns, 390);
+  EXPECT_FALSE(scopes.TimesOfSteps("train", 5, 9, kScale));
+  EXPECT_FALSE(scopes.TimesOfSteps("other", 2, 3, kScale));
+}
+
+}  // namespace
+}  // namespace strobe
