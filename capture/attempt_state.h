@@ -78,4 +78,8 @@ struct AttemptState {
   std::string waits_for{};      // See AttemptProgress.
 };
 
+// Failed workers come first, worst first, then the others from the first state to the last.
+// About 64 names at most, whatever the number of workers.
+std::vector<WorkersInState> StatesOf(const std::vector<Member>& members);
+
 }  // namespace strobe

@@ -6,8 +6,6 @@
 
 namespace strobe {
 
-struct Member;
-
 // The workers in one state: "Waiting" for their answer to preflight, "Ready", "Arming", "Armed",
 // "Recording", "Collecting", "Uploading", or the name of the outcome with which they ended.
 struct WorkersInState {
@@ -18,9 +16,5 @@ struct WorkersInState {
   bool operator==(const WorkersInState&) const = default;
 };
 inline constexpr std::size_t kMaxNamesInState = 16;
-
-// Failed workers come first, worst first, then the others from the first state to the last.
-// About 64 names at most, whatever the number of workers.
-std::vector<WorkersInState> StatesOf(const std::vector<Member>& members);
 
 }  // namespace strobe

@@ -119,7 +119,8 @@ absl::Status FlightBuilder::AddEntry(const DumpValue& dict) {
   entry.site = TextIndex(SiteText(dict.Find("frames")));
   entry.pg_id = NumberOf(dict.Find("pg_id"));
   entry.seq = NumberOf(seq);
-  entry.created_ns = NumberOf(dict.Find("time_created_ns"));
+  // Differences of these must not overflow.
+  entry.created_ns = std::max<std::int64_t>(NumberOf(dict.Find("time_created_ns")), 0);
   // gloo's state stays "scheduled" for ever; NCCL's entries are retired some time after they end.
   entry.finished = IsTrue(dict.Find("retired")) || (state != nullptr && state->text == "completed");
   entry.p2p = IsTrue(dict.Find("is_p2p"));

@@ -19,7 +19,8 @@ inline std::map<std::string, HangCase> UnpackHangCases(const std::string& archiv
   const std::string path = UnitDir() + "/../golden/hangs/" + archive;
   if (const gzFile file = gzopen(path.c_str(), "rb"); file != nullptr) {
     std::array<char, 65536> piece{};
-    for (int size = 0; (size = gzread(file, piece.data(), piece.size())) > 0;)
+    for (int size = 0;
+         (size = gzread(file, piece.data(), static_cast<unsigned>(piece.size()))) > 0;)
       tar.append(piece.data(), static_cast<std::size_t>(size));
     gzclose(file);
   }

@@ -2,7 +2,7 @@
 
 The measures: modules of each folder, files and their lines, members of classes, types of each namespace, words that check_words.py
 refuses, values that check_arguments.py refuses, and the product's lines that are not blank. With --all, all folders and namespaces. Python modules of the SDK must not
-import one another in circles.
+import one another in circles, and have lines of 100 columns.
 
 A module is a source with its header, or one of them alone. The lists of exceptions may only shrink; a note says which ones can.
 """
@@ -15,7 +15,7 @@ import check_arguments
 import check_words
 import cpp
 
-MAX_MODULES, MAX_MEMBERS = 30, 40
+MAX_MODULES, MAX_MEMBERS, MAX_COLUMNS = 30, 40, 100
 KINDS = {".c", ".cc", ".css", ".h", ".html", ".js", ".proto", ".py", ".rs"}
 SHOWN = 10
 MODULES = {"agent/sdk/python/strobe/_inproc": 32}
@@ -65,6 +65,14 @@ def circles(edges):
         yield from follow(name, [])
 
 
+def wide_lines(folder):
+    """Lines of Python with more columns than are allowed."""
+    for file in sorted([*folder.rglob("*.py"), *folder.rglob("*.pyi")]):
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if len(line) > MAX_COLUMNS:
+                yield f"{file.relative_to(cpp.ROOT)}:{number}: the line has {len(line)} columns, and may have {MAX_COLUMNS}"
+
+
 def beyond(found, limit, exceptions, what):
     """Problems: what is beyond the limit, or beyond its exception. Prints which exceptions can be smaller."""
     for name, count in sorted(found.items()):
@@ -109,7 +117,8 @@ def main(arguments):
     print(f"refused words: {words}")
     print(f"values without a name: {unnamed}")
     print(f"product lines: {sum(lines.values())}")
-    problems = [*circles(dict(imports(cpp.ROOT / "agent/sdk/python"))), *beyond(folders, MAX_MODULES, MODULES, "modules"), *beyond(members, MAX_MEMBERS, MEMBERS, "members")]
+    sdk = cpp.ROOT / "agent/sdk/python"
+    problems = [*circles(dict(imports(sdk))), *wide_lines(sdk), *beyond(folders, MAX_MODULES, MODULES, "modules"), *beyond(members, MAX_MEMBERS, MEMBERS, "members")]
     print("\n".join(problems) or "the house is within its limits")
     return 1 if problems else 0
 

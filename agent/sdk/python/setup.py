@@ -1,4 +1,4 @@
-"""Builds the wheel: the extensions, and the programs that CMake built in $STROBE_BIN or build/bin."""
+"""Builds the wheel: extensions, and programs that CMake built in $STROBE_BIN or build/bin."""
 
 import os
 import shutil
@@ -17,7 +17,10 @@ class BuildWithPrograms(build_py):
     def run(self):
         super().run()
         package = Path(self.build_lib) / "strobe"
-        for folder, names in (("bin", ("strobe", "strobe-sidecar")), ("lib", ("libstrobe_agent.so",))):
+        for folder, names in (
+            ("bin", ("strobe", "strobe-sidecar")),
+            ("lib", ("libstrobe_agent.so",)),
+        ):
             (package / folder).mkdir(parents=True, exist_ok=True)
             for name in names:
                 shutil.copy2(BIN / name, package / folder / name)
@@ -29,7 +32,13 @@ class AnyPythonSince39(bdist_wheel):
         self.py_limited_api = "cp39"
 
 
-WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-Wno-cast-function-type"]
+WARNINGS = [
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wno-missing-field-initializers",
+    "-Wno-cast-function-type",
+]
 
 
 def extension(name, include_dirs, more_sources=(), flags=()):
@@ -43,11 +52,24 @@ def extension(name, include_dirs, more_sources=(), flags=()):
     )
 
 
-extensions = [extension("_trace", [SDK], [f"strobe/{part}.c" for part in ("_agent", "_scope", "_text")], flags=["-std=c11", "-I", str(HERE / "strobe"), *WARNINGS])]
-if "STROBE_ITT" in os.environ:  # The directory of Intel's ITT library. Without it, VTune does not hear of the profiler's objects.
+extensions = [
+    extension(
+        "_trace",
+        [SDK],
+        [f"strobe/{part}.c" for part in ("_agent", "_scope", "_text")],
+        flags=["-std=c11", "-I", str(HERE / "strobe"), *WARNINGS],
+    )
+]
+# The directory of Intel's ITT library. Without it, VTune does not hear of the profiler's objects.
+if "STROBE_ITT" in os.environ:
     itt = Path(os.environ["STROBE_ITT"])
     # The library is a part of the extension, and its symbols stay inside.
     library = str(itt / "src" / "ittnotify" / "ittnotify_static.c")
-    extensions.append(extension("_itt", [itt / "include"], [library], ["-std=gnu11", "-fvisibility=hidden", "-w"]))
+    extensions.append(
+        extension("_itt", [itt / "include"], [library], ["-std=gnu11", "-fvisibility=hidden", "-w"])
+    )
 
-setup(cmdclass={"build_py": BuildWithPrograms, "bdist_wheel": AnyPythonSince39}, ext_modules=extensions)
+setup(
+    cmdclass={"build_py": BuildWithPrograms, "bdist_wheel": AnyPythonSince39},
+    ext_modules=extensions,
+)

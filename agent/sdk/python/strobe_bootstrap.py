@@ -1,6 +1,9 @@
-"""Starts Strobe's part of an unmodified trainer. PyTorch and JAX load this module through entry points, and the agent of a GPU pod runs it.
+"""Starts Strobe's part of an unmodified trainer.
 
-It is not part of the package `strobe`, because that package loads the agent, and `import torch` must not become slower.
+PyTorch and JAX load this module through entry points, and the agent of a GPU pod runs it.
+
+It is not part of the package `strobe`, because that package loads the agent, and `import torch`
+must not become slower.
 """
 
 import os
@@ -12,13 +15,18 @@ _told = {}  # The process that has left an error.
 
 
 def _load():
-    """Returns strobe._inproc without running strobe/__init__.py. If several threads call this, one loads it, and the others wait."""
+    """Returns strobe._inproc without running strobe/__init__.py.
+
+    If several threads call this, one loads it, and the others wait.
+    """
     name = "strobe._inproc"
     if name not in sys.modules:
         from importlib.util import module_from_spec, spec_from_file_location
 
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "strobe", "_inproc")
-        spec = spec_from_file_location(name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder])
+        spec = spec_from_file_location(
+            name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+        )
         module = module_from_spec(spec)
         if sys.modules.setdefault(name, module) is module:
             try:
@@ -28,7 +36,8 @@ def _load():
                 raise
     module = sys.modules[name]
     until = time.monotonic() + _SECONDS_TO_LOAD
-    while not hasattr(module, "bootstrap_imported") and time.monotonic() < until:  # Its last function.
+    # Its last function.
+    while not hasattr(module, "bootstrap_imported") and time.monotonic() < until:
         time.sleep(0.001)
     return module
 
@@ -36,7 +45,8 @@ def _load():
 def tell(error):
     """Leaves the first error of this process for the sidecar. Never raises.
 
-    The file stays open and locked: by the lock, which no child inherits, the sidecar knows that the process still runs.
+    The file stays open and locked: by the lock, which no child inherits, the sidecar knows that the
+    process still runs.
     """
     try:
         import fcntl
@@ -50,7 +60,9 @@ def tell(error):
         _told["pid"] = os.getpid()
         if os.path.lexists(hidden):
             os.unlink(hidden)  # An earlier process of the same ID was killed while it wrote.
-        fd = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        fd = os.open(
+            hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
+        )
         try:
             os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
             os.write(fd, f"{type(error).__name__}: {error}"[:400].encode(errors="replace"))
@@ -68,10 +80,15 @@ def tell(error):
 
 
 def start(framework=None):
-    """Starts the service. Never raises, and does nothing outside of a pod with a sidecar. `framework`: the one in use; None if not known."""
+    """Starts the service.
+
+    Never raises, and does nothing outside of a pod with a sidecar. `framework`: the one in use;
+    None if not known.
+    """
     if not os.environ.get("STROBE_DIR") or os.environ.get("STROBE_BOOTSTRAP", "").lower() == "off":
         return
-    if "in-process" in os.environ.get("STROBE_DISABLE", "").split(","):  # As strobe._inproc.switches, which is not loaded then.
+    # As strobe._inproc.switches, which is not loaded then.
+    if "in-process" in os.environ.get("STROBE_DISABLE", "").split(","):
         return
     try:
         _load().bootstrap(framework)

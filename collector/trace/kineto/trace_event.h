@@ -34,18 +34,18 @@ struct TraceEvent {
     name = category = pid = tid = {};
     ts = dur = id = {};
     args.clear();
-    others.clear();
+    other_members.clear();
   }
-  // The value of a member in `others`; nullptr if the event does not have it.
+  // The value of a member in `other_members`; nullptr if the event does not have it.
   const JsonValue* Other(std::string_view key) const {
-    for (const Member& member : others) {
+    for (const Member& member : other_members) {
       if (member.key == key) return &member.value;
     }
     return nullptr;
   }
   // Has the object no members at all? Some writers end their list with one.
   bool empty() const {
-    return phase == 0 && name.empty() && !ts.present() && args.empty() && others.empty();
+    return phase == 0 && name.empty() && !ts.present() && args.empty() && other_members.empty();
   }
 };
 

@@ -259,7 +259,7 @@ std::vector<Recording> JoinAnswers(const v1::CapturePlan& plan, const RecordingT
   for (const RankGroup& group : GroupByRank(plan, ranks)) {
     std::vector<ReadAnswer> of_rank;
     for (const std::size_t i : group.members) of_rank.push_back(std::move(read[i]));
-    recordings.push_back(JoinOfRank(plan, times, any_recorded, std::move(of_rank)));
+    recordings.push_back(JoinOfRank(plan, times, std::move(of_rank)));
     recordings.back().rank = group.rank;
   }
   return recordings;

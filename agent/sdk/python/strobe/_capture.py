@@ -10,7 +10,13 @@ from typing import Any, Dict, List, Optional, Union
 
 from . import server
 from ._bin import path_of
-from .client import InvalidArgumentError, UnavailableError, complaint, logdir_to_flag, options_to_flags
+from .client import (
+    InvalidArgumentError,
+    UnavailableError,
+    complaint,
+    logdir_to_flag,
+    options_to_flags,
+)
 
 __all__ = ["Profile", "start", "stop"]
 
@@ -32,13 +38,24 @@ class _Capture:
     """A running `strobe capture` command that records this process through its sidecar."""
 
     def __init__(self, command: List[str]):
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        start_new_session=True)  # In a session of its own, so that Ctrl-C reaches only this program.
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # In a session of its own, so that Ctrl-C reaches only this
+            # program.
+            start_new_session=True,
+        )
         self.lines: List[str] = []
         self.out = ""
         self.recording = False
         self.settled = threading.Event()  # Set when the capture records or has ended.
-        self.readers = [threading.Thread(target=read, daemon=True) for read in (self._read_progress, self._read_result)]
+        self.readers = [
+            threading.Thread(target=read, daemon=True)
+            for read in (self._read_progress, self._read_result)
+        ]
         for reader in self.readers:
             reader.start()
 
@@ -75,15 +92,21 @@ _server: Optional[server.Server] = None
 _capture: Optional[_Capture] = None
 
 
-def start(logdir: Union[str, "os.PathLike[str]"], options: Any = None, run: Optional[str] = None, framework: Optional[str] = None) -> None:
+def start(
+    logdir: Union[str, "os.PathLike[str]"],
+    options: Any = None,
+    run: Optional[str] = None,
+    framework: Optional[str] = None,
+) -> None:
     """Starts to record this program and returns when recording has begun. stop() ends it.
 
     Args:
       logdir: a path or a URL (s3, gs, az).
       options: as in strobe.client.trace.
       run: name of the run in the logdir; the default is <time>_capture.
-      framework: host:port of this program's own profiler server (such as jax.profiler.start_server's), to
-        record from it as well. Only the first start() of a process uses this argument.
+      framework: host:port of this program's own profiler server (such as
+        jax.profiler.start_server's), to record from it as well. Only the first start() of a process
+        uses this argument.
 
     Raises:
       RuntimeError: a capture runs already, or no sidecar could be started.
@@ -106,8 +129,24 @@ def start(logdir: Union[str, "os.PathLike[str]"], options: Any = None, run: Opti
             raise RuntimeError("a capture is already running; call strobe.stop() first")
         if _server is None:
             _server = server.start(0, framework=framework)
-        command = [path_of("strobe"), "capture", "--insecure-plaintext", "--output", "json", "--progress", "json", "--workers", _server.address, "--logdir", logdir_to_flag(logdir),
-                   "--duration", _LONGEST, "--attempts", "1", *options_to_flags(options)]
+        command = [
+            path_of("strobe"),
+            "capture",
+            "--insecure-plaintext",
+            "--output",
+            "json",
+            "--progress",
+            "json",
+            "--workers",
+            _server.address,
+            "--logdir",
+            logdir_to_flag(logdir),
+            "--duration",
+            _LONGEST,
+            "--attempts",
+            "1",
+            *options_to_flags(options),
+        ]
         capture = _Capture(command + (["--run", run] if run else []))
         capture.settled.wait()
         if not capture.recording:
@@ -125,7 +164,8 @@ def stop(save: bool = True) -> Optional[Dict[str, Any]]:
       strobe.client.UnavailableError: the trace could not be recorded or written.
 
     Warns:
-      RuntimeWarning: the trace is in the logdir, but it is not as requested; for example, it has no events.
+      RuntimeWarning: the trace is in the logdir, but it is not as requested; for example, it has no
+        events.
     """
     global _capture
     with _lock:
@@ -139,7 +179,9 @@ def stop(save: bool = True) -> Optional[Dict[str, Any]]:
         return None
     manifest = json.loads(capture.out) if capture.out else None
     if code != 0:
-        if manifest is None or not any(int(worker.get("bytes", 0)) for worker in manifest["workers"]):
+        if manifest is None or not any(
+            int(worker.get("bytes", 0)) for worker in manifest["workers"]
+        ):
             raise capture.error(code)
         warnings.warn(str(capture.error(code)), RuntimeWarning, stacklevel=2)
     return manifest
@@ -160,8 +202,13 @@ class Profile:
 
     manifest: Optional[Dict[str, Any]] = None
 
-    def __init__(self, logdir: Union[str, "os.PathLike[str]"], options: Any = None, run: Optional[str] = None,
-                 framework: Optional[str] = None):
+    def __init__(
+        self,
+        logdir: Union[str, "os.PathLike[str]"],
+        options: Any = None,
+        run: Optional[str] = None,
+        framework: Optional[str] = None,
+    ):
         self._arguments = (logdir, options, run, framework)
 
     def __enter__(self) -> "Profile":
@@ -174,4 +221,5 @@ class Profile:
         except UnavailableError as error:
             if exc_type is None:
                 raise
-            warnings.warn(str(error), RuntimeWarning, stacklevel=2)  # The program's own exception is worth more.
+            # The program's own exception is worth more.
+            warnings.warn(str(error), RuntimeWarning, stacklevel=2)

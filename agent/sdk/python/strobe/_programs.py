@@ -11,7 +11,9 @@ def _run(name: str, called: str = "") -> None:
 
 
 def strobe() -> None:
-    """The command, and `strobe query`, which is written in Python because it needs DuckDB's Python package."""
+    """The command, and `strobe query`, which is written in Python because it needs DuckDB's Python
+    package.
+    """
     if sys.argv[1:2] == ["query"]:
         from ._query import main
 

@@ -1,4 +1,7 @@
-"""Connects to VTune. `itt` is the module for Intel's ITT interface, or None if there is no collector."""
+"""Connects to VTune.
+
+`itt` is the module for Intel's ITT interface, or None if there is no collector.
+"""
 
 import os
 import warnings
@@ -6,14 +9,19 @@ from typing import Any
 
 
 def _connect() -> Any:
-    # VTune and other collectors name their library here before the program starts, also when they only
-    # attach to it later. Without a collector, a program must pay nothing.
+    # VTune and other collectors name their library here before the program starts, also when they
+    # only attach to it later. Without a collector, a program must pay nothing.
     if not os.environ.get("INTEL_LIBITTNOTIFY64"):
         return None
     try:
         from . import _itt
     except ImportError as error:
-        warnings.warn(f"strobe.profiler: VTune receives nothing from this program, because this build of Strobe lacks ITT: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            "strobe.profiler: VTune receives nothing from this program, because this build of "
+            f"Strobe lacks ITT: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return None
     return _itt
 

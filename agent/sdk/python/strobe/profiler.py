@@ -1,11 +1,14 @@
-"""An in-process profiler with the interface of MXNet's profiler. Writes chrome://tracing files and tables.
+"""An in-process profiler with the interface of MXNet's profiler.
 
-It works without a sidecar. If a sidecar captures the program, the measurements also appear in the trace as
-annotations. If Intel VTune runs the program ($INTEL_LIBITTNOTIFY64 names its collector), VTune gets domains,
-tasks, frames, events, counters, markers and pauses.
+Writes chrome://tracing files and tables.
+
+It works without a sidecar. If a sidecar captures the program, the measurements also appear in the
+trace as annotations. If Intel VTune runs the program ($INTEL_LIBITTNOTIFY64 names its collector),
+VTune gets domains, tasks, frames, events, counters, markers and pauses.
 
 >>> from strobe import profiler
->>> profiler.set_config(profile_all=True, filename="/tmp/chrome_tracing_profile.json", aggregate_stats=True)
+>>> profiler.set_config(profile_all=True, filename="/tmp/chrome_tracing_profile.json",
+...                     aggregate_stats=True)
 >>> profiler.set_state("run")
 >>> domain = profiler.Domain("training")
 >>> with domain.new_task("load"):
@@ -35,11 +38,34 @@ from typing import Any, Dict, List, Optional, Tuple
 from ._trace import Trace
 from ._vtune import itt
 
-__all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dump_profile", "dumps", "pause", "profiler_set_config",
-           "profiler_set_state", "resume", "set_config", "set_state"]
+__all__ = [
+    "Counter",
+    "Domain",
+    "Event",
+    "Frame",
+    "Marker",
+    "Task",
+    "dump",
+    "dump_profile",
+    "dumps",
+    "pause",
+    "profiler_set_config",
+    "profiler_set_state",
+    "resume",
+    "set_config",
+    "set_state",
+]
 
 _MAX_EVENTS = 1_000_000
-_FLAGS = ("profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "continuous_dump", "aggregate_stats")
+_FLAGS = (
+    "profile_all",
+    "profile_symbolic",
+    "profile_imperative",
+    "profile_memory",
+    "profile_api",
+    "continuous_dump",
+    "aggregate_stats",
+)
 # Chrome's format knows three scopes. MXNet's two others are narrower than a thread.
 _MARKER_SCOPES = {"global": "g", "process": "p", "thread": "t", "task": "t", "marker": "t"}
 
@@ -55,21 +81,27 @@ class _State:
         self.forget()
 
     def stop_at_once(self) -> None:
-        """Also for a forked child: the threads that may have held locks, and the one that writes the file, are not in it."""
+        """Also for a forked child: the threads that may have held locks, and the one that writes
+        the file, are not in it.
+        """
         self.lock = threading.RLock()  # A signal handler may measure while its thread holds it.
-        self.counting = threading.RLock()  # While a counter changes, by code of the program that may change another.
+        # While a counter changes, by code of the program that may change another.
+        self.counting = threading.RLock()
         self.running = self.paused = False
         self.recording = False  # running and not paused; read without the lock.
         self.dumper: Optional[threading.Thread] = None
         self.wake = threading.Event()
 
     def forget(self) -> None:
-        self.events: List[Tuple[str, str, str, int, int, int, Any]] = []  # kind, category, name, thread, begin ns, duration ns, detail
+        # kind, category, name, thread, begin ns, duration ns, detail
+        self.events: List[Tuple[str, str, str, int, int, int, Any]] = []
         self.threads: Dict[int, str] = {}
         self.totals: Dict[str, List[int]] = {}  # name: count, total ns, least, most
         self.dropped = 0
 
-    def add(self, kind: str, category: str, name: str, begin: int, duration: int, detail: Any = None) -> None:
+    def add(
+        self, kind: str, category: str, name: str, begin: int, duration: int, detail: Any = None
+    ) -> None:
         thread = threading.get_ident()
         with self.lock:
             if thread not in self.threads:
@@ -95,9 +127,10 @@ def set_config(**options: Any) -> None:
 
     Args (all optional; an option that is not given keeps its value):
       filename: the file that dump() writes. The default is "profile.json".
-      profile_all, profile_symbolic, profile_imperative, profile_memory, profile_api: bool, accepted for
-        compatibility and ignored. In MXNet they select operators of its engine. Objects of this module
-        are always measured.
+      profile_all, profile_symbolic, profile_imperative, profile_memory, profile_api: bool, accepted
+      for
+        compatibility and ignored. In MXNet they select operators of its engine. Objects of this
+        module are always measured.
       continuous_dump: bool, write the file every dump_period seconds while running. MXNet's
         documentation also spells it contiguous_dump.
       dump_period: seconds between such writes, 0.1 to 3600. The default is 1.0.
@@ -121,7 +154,11 @@ def set_config(**options: Any) -> None:
     if not isinstance(filename, (str, os.PathLike)) or not str(filename):
         raise ValueError("filename must be the path of a file")
     period = chosen.pop("dump_period", _state.dump_period)
-    if isinstance(period, bool) or not isinstance(period, (int, float)) or not 0.1 <= period <= 3600:
+    if (
+        isinstance(period, bool)
+        or not isinstance(period, (int, float))
+        or not 0.1 <= period <= 3600
+    ):
         raise ValueError("dump_period must be a number of seconds from 0.1 to 3600")
     _check_process(chosen.pop("profile_process", "worker"))
     flags = {name: bool(chosen.pop(name)) for name in _FLAGS if name in chosen}
@@ -138,7 +175,10 @@ def _check_process(process: str) -> None:
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
-    """Starts ("run") or stops ("stop") measuring. Starting forgets what was measured before. In a forked child it is stopped."""
+    """Starts ("run") or stops ("stop") measuring.
+
+    Starting forgets what was measured before. In a forked child it is stopped.
+    """
     _check_process(profile_process)
     if state not in ("run", "stop"):
         raise ValueError(f"state must be 'run' or 'stop', not {state!r}")
@@ -151,7 +191,9 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
             _state.forget()
     if _state.running and _state.flags["continuous_dump"]:
         _state.wake.clear()
-        _state.dumper = threading.Thread(target=_dump_again_and_again, name="strobe-profiler", daemon=True)
+        _state.dumper = threading.Thread(
+            target=_dump_again_and_again, name="strobe-profiler", daemon=True
+        )
         _state.dumper.start()
     elif not _state.running and _state.dumper is not None:
         _state.wake.set()
@@ -169,7 +211,10 @@ def _dump_again_and_again() -> None:
 
 
 def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
-    """MXNet's former name of set_config(). `mode` is the name of a profile_ option without the prefix."""
+    """MXNet's former name of set_config().
+
+    `mode` is the name of a profile_ option without the prefix.
+    """
     _warn_of_former_name("profiler_set_config", "set_config")
     set_config(**{f"profile_{mode}": True, "filename": filename})
 
@@ -187,7 +232,9 @@ def dump_profile() -> None:
 
 
 def _warn_of_former_name(former: str, name: str) -> None:
-    warnings.warn(f"strobe.profiler.{former}() is deprecated; use {name}()", DeprecationWarning, stacklevel=3)
+    warnings.warn(
+        f"strobe.profiler.{former}() is deprecated; use {name}()", DeprecationWarning, stacklevel=3
+    )
 
 
 def pause(profile_process: str = "worker") -> None:
@@ -207,7 +254,9 @@ def resume(profile_process: str = "worker") -> None:
 
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
-    """Writes the measurements to the file, for chrome://tracing and Perfetto. finished=True stops the profiler first.
+    """Writes the measurements to the file, for chrome://tracing and Perfetto.
+
+    finished=True stops the profiler first.
 
     Raises:
       OSError: the file cannot be written.
@@ -218,14 +267,27 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     with _state.lock:
         events, threads, dropped = list(_state.events), dict(_state.threads), _state.dropped
     pid = os.getpid()
-    out: List[Dict[str, Any]] = [{"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": name}} for tid, name in threads.items()]
+    out: List[Dict[str, Any]] = [
+        {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": name}}
+        for tid, name in threads.items()
+    ]
     for kind, category, name, thread, begin, duration, detail in events:
-        event: Dict[str, Any] = {"ph": kind, "name": name, "cat": category, "pid": pid, "tid": thread, "ts": begin / 1000}
+        event: Dict[str, Any] = {
+            "ph": kind,
+            "name": name,
+            "cat": category,
+            "pid": pid,
+            "tid": thread,
+            "ts": begin / 1000,
+        }
         if kind == "X":
             event["dur"] = duration / 1000
         elif kind == "C":
-            # JSON knows neither NaN nor infinity, which a diverging loss becomes: readers would refuse the whole file.
-            event["args"] = {name: None if isinstance(detail, float) and not math.isfinite(detail) else detail}
+            # JSON knows neither NaN nor infinity, which a diverging loss becomes: readers would
+            # refuse the whole file.
+            event["args"] = {
+                name: None if isinstance(detail, float) and not math.isfinite(detail) else detail
+            }
         else:
             event["s"] = detail
         out.append(event)
@@ -239,7 +301,9 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
 _COLUMNS = {"count": 0, "total": 1, "min": 2, "max": 3, "avg": 4}
 
 
-def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
+def dumps(
+    reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False
+) -> str:
     """Returns the aggregate statistics as text. They are collected while aggregate_stats is on.
 
     Args:
@@ -253,20 +317,38 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
     if sort_by not in _COLUMNS:
         raise ValueError(f"sort_by must be one of {', '.join(_COLUMNS)}, not {sort_by!r}")
     with _state.lock:
-        rows = [(name, [count, total / 1e6, least / 1e6, most / 1e6, total / count / 1e6])
-                for name, (count, total, least, most) in _state.totals.items()]
+        rows = [
+            (name, [count, total / 1e6, least / 1e6, most / 1e6, total / count / 1e6])
+            for name, (count, total, least, most) in _state.totals.items()
+        ]
         dropped = _state.dropped
         if reset:
             _state.totals.clear()
     rows.sort(key=lambda row: row[1][_COLUMNS[sort_by]], reverse=not ascending)
     if format == "json":
-        return json.dumps({"unit": "ms", "dropped_events": dropped, "time": {name: dict(zip(_COLUMNS, values)) for name, values in rows}})
+        return json.dumps(
+            {
+                "unit": "ms",
+                "dropped_events": dropped,
+                "time": {name: dict(zip(_COLUMNS, values)) for name, values in rows},
+            }
+        )
     width = max([len("Name"), *(len(name) for name, _ in rows)])
-    lines = ["Profile Statistics", f"{'Name':<{width}}  {'Total Count':>11}  {'Time (ms)':>12}  {'Min Time (ms)':>13}  {'Max Time (ms)':>13}  {'Avg Time (ms)':>13}"]
+    lines = [
+        "Profile Statistics",
+        f"{'Name':<{width}}  {'Total Count':>11}  {'Time (ms)':>12}"
+        f"  {'Min Time (ms)':>13}  {'Max Time (ms)':>13}  {'Avg Time (ms)':>13}",
+    ]
     for name, (count, total, least, most, average) in rows:
-        lines.append(f"{name:<{width}}  {count:>11}  {total:>12.4f}  {least:>13.4f}  {most:>13.4f}  {average:>13.4f}")
+        lines.append(
+            f"{name:<{width}}  {count:>11}  {total:>12.4f}"
+            f"  {least:>13.4f}  {most:>13.4f}  {average:>13.4f}"
+        )
     if dropped:
-        lines.append(f"{dropped} events did not fit into memory and are missing from the file, not from this table")
+        lines.append(
+            f"{dropped} events did not fit into memory and are missing from the file, not from "
+            "this table"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -316,7 +398,9 @@ class _Duration:
         if self._trace is None:
             return
         if self._begin and _state.recording:
-            _state.add("X", self._category, self.name, self._begin, time.perf_counter_ns() - self._begin)
+            _state.add(
+                "X", self._category, self.name, self._begin, time.perf_counter_ns() - self._begin
+            )
         if itt:
             self._tell_end()
         self._trace.__exit__(None, None, None)
@@ -434,8 +518,8 @@ class Marker:
         """Marks the current time.
 
         Args:
-          scope: extent of the marker in the viewer: "global", "process" or "thread". "task" and "marker"
-            are accepted too and have the extent of a thread.
+          scope: extent of the marker in the viewer: "global", "process" or "thread". "task" and
+            "marker" are accepted too and have the extent of a thread.
         """
         if scope not in _MARKER_SCOPES:
             raise ValueError(f"scope must be one of {', '.join(_MARKER_SCOPES)}, not {scope!r}")
@@ -444,7 +528,9 @@ class Marker:
         if itt:
             itt.mark(self.domain._itt, self._itt, getattr(itt, f"SCOPE_{scope.upper()}"))
         if _state.recording:
-            _state.add("i", self.domain.name, self.name, time.perf_counter_ns(), 0, _MARKER_SCOPES[scope])
+            _state.add(
+                "i", self.domain.name, self.name, time.perf_counter_ns(), 0, _MARKER_SCOPES[scope]
+            )
 
 
 @atexit.register

@@ -1,4 +1,7 @@
-"""JAX imports this package when a backend is used for the first time. Any error but ImportError would end the program's start."""
+"""JAX imports this package when a backend is used for the first time.
+
+Any error but ImportError would end the program's start.
+"""
 
 try:
     from strobe_bootstrap import start as _start

@@ -1,20 +1,27 @@
 """The files of this process in the agent directory: announcements (`*.process`) and traces.
 
-An announcement is locked (flock) as long as the program lives, so that a sidecar in another PID namespace can tell a live program from one
-that was killed. The kernel releases the lock at exit and exec; a forked child closes its copy. A child that C code forked cannot, so there
-is a second lock (lockf), which no child inherits.
+An announcement is locked (flock) as long as the program lives, so that a sidecar in another PID
+namespace can tell a live program from one that was killed. The kernel releases the lock at exit and
+exec; a forked child closes its copy. A child that C code forked cannot, so there is a second lock
+(lockf), which no child inherits.
 """
+
+from __future__ import annotations
 
 import fcntl
 import json
 import os
+from typing import Any, TYPE_CHECKING
 
 from .descriptors import Descriptor
+
+if TYPE_CHECKING:
+    import mmap
 
 FORMAT = 1
 
 
-def _lock_for_process(fd):
+def _lock_for_process(fd: int) -> bool:
     """Takes the lock that no child inherits; False on file systems that have none."""
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -26,37 +33,56 @@ def _lock_for_process(fd):
 class Directory:
     """$STROBE_DIR/agent, and the names in it that belong to this process."""
 
-    def __init__(self, root, stem):
+    def __init__(self, root: str, stem: str) -> None:
         self.path = os.path.join(root, "agent")
         self.stem = stem
         try:
             os.mkdir(self.path)
-            os.chmod(self.path, 0o1777)  # For all users of the pod, and sticky, as when the agent creates it.
+            # For all users of the pod, and sticky, as when the agent creates it.
+            os.chmod(self.path, 0o1777)
         except FileExistsError:
             pass
-        # A path through this descriptor is short enough for a Unix socket, and stays valid if the program changes its root.
+        # A path through this descriptor is short enough for a Unix socket, and stays valid if the
+        # program changes its root.
         self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._opened = Descriptor(self.fd)
         self.locked = {}  # The locked descriptor of each announcement, by name.
-        self.replaced = {}  # The one before, by name. A reader may just have opened it; unlocked, it would look like a dead program's.
+        # The one before, by name. A reader may just have opened it; unlocked, it would look like a
+        # dead program's.
+        self.replaced = {}
         self.made = set()  # Names of other files to remove at exit.
-        # A program keeps its PID, and so the names of its files, through exec. The sidecar would take what this one makes for what the one
-        # before left, and remove it.
+        # A program keeps its PID, and so the names of its files, through exec. The sidecar would
+        # take what this one makes for what the one before left, and remove it.
         for name in os.listdir(self.fd):
-            if name == f"{stem}.process" or name.startswith(f"{stem}-") and name.endswith(".process"):
+            if (
+                name == f"{stem}.process"
+                or name.startswith(f"{stem}-")
+                and name.endswith(".process")
+            ):
                 self._unlink(name)
 
-    def announce(self, name, content):
+    def announce(self, name: str, content: dict[str, Any]) -> None:
         """Writes or replaces an announcement."""
         self._must_be_open()
         hidden = f".{name}.new"
-        # A process keeps its PID through exec, so an earlier program of this process may have left a file of the same name.
+        # A process keeps its PID through exec, so an earlier program of this process may have left
+        # a file of the same name.
         self._unlink(hidden)
-        fd = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=self.fd)
+        fd = os.open(
+            hidden,
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW,
+            0o644,
+            dir_fd=self.fd,
+        )
         try:
             os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            data = json.dumps({"format": FORMAT, "process_lock": _lock_for_process(fd), **content}).encode() + b"\n"
+            data = (
+                json.dumps(
+                    {"format": FORMAT, "process_lock": _lock_for_process(fd), **content}
+                ).encode()
+                + b"\n"
+            )
             if os.write(fd, data) != len(data):
                 raise OSError("the volume is full")
             os.rename(hidden, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
@@ -71,19 +97,27 @@ class Directory:
         if oldest is not None:
             oldest.close()
 
-    def create(self, name):
+    def create(self, name: str) -> int:
         """Opens a new file; returns its descriptor. It is removed at exit unless kept."""
         self._must_be_open()
         self._unlink(name)
         self.made.add(name)
-        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=self.fd)
+        fd = os.open(
+            name,
+            os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW,
+            0o644,
+            dir_fd=self.fd,
+        )
         os.fchmod(fd, 0o644)
         return fd
 
-    def share(self, name, size):
-        """Creates a file and returns it mapped into memory, for this process to write to. The file is removed at exit.
+    def share(self, name: str, size: int) -> mmap.mmap:
+        """Creates a file and returns it mapped into memory, for this process to write to.
 
-        The whole file is written at once: on a full volume, the first write to a page of a mapped file would kill the process.
+        The file is removed at exit.
+
+        The whole file is written at once: on a full volume, the first write to a page of a mapped
+        file would kill the process.
         """
         import mmap
 
@@ -95,49 +129,53 @@ class Directory:
         finally:
             os.close(fd)
 
-    def owns(self, name):
+    def owns(self, name: str) -> None:
         self.made.add(name)
 
-    def keep(self, hidden, name):
-        """Gives a finished trace its name. From then on the client that asked for the trace removes it, and this process leaves it alone."""
+    def keep(self, hidden: str, name: str) -> None:
+        """Gives a finished trace its name.
+
+        From then on the client that asked for the trace removes it, and this process leaves it
+        alone.
+        """
         os.chmod(hidden, 0o644, dir_fd=self.fd)
         os.rename(hidden, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
         self.made.discard(hidden)
 
-    def has(self, name):
+    def has(self, name: str) -> bool:
         try:
             self.size(name)
         except FileNotFoundError:
             return False
         return True
 
-    def size(self, name):
+    def size(self, name: str) -> int:
         return os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_size
 
-    def remove(self, name):
+    def remove(self, name: str) -> None:
         self._unlink(name)
         self.made.discard(name)
 
-    def through_fd(self, name):
+    def through_fd(self, name: str) -> str:
         return f"/proc/self/fd/{self.fd}/{name}"
 
-    def clear(self):
+    def clear(self) -> None:
         if not self._opened.is_ours():
             return
         for name in [*self.locked, *self.made]:
             self._unlink(name)
 
-    def forget(self):
+    def forget(self) -> None:
         """In a forked child: the files are the parent's."""
         for descriptor in [*self.locked.values(), *self.replaced.values(), self._opened]:
             descriptor.close()
 
-    def _must_be_open(self):
+    def _must_be_open(self) -> None:
         """Another directory may have the number by now, and must not get our files."""
         if not self._opened.is_ours():
             raise OSError("the program has closed the descriptors of the service")
 
-    def _unlink(self, name):
+    def _unlink(self, name: str) -> None:
         try:
             os.unlink(name, dir_fd=self.fd)
         except OSError:

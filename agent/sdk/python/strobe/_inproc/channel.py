@@ -1,23 +1,36 @@
-"""The session socket: a Unix stream socket beside the announcement. Clients are not trusted; lines, time and connections are bounded."""
+"""The session socket: a Unix stream socket beside the announcement.
+
+Clients are not trusted; lines, time and connections are bounded.
+"""
+
+from __future__ import annotations
 
 import errno
 import os
 import select
 import socket
 import time
+from typing import Any, TYPE_CHECKING
 
 from .descriptors import Descriptor
 from .own_thread import original
 from .request import MAX_LINE, line_of
 
+if TYPE_CHECKING:
+    from .announce import Directory
+
 _MAX_PENDING = 8
 _SECONDS_TO_ASK = 5.0
 
-_poll, _socket, _sleep = original("select", "poll"), original("socket", "socket"), original("time", "sleep")
+_poll, _socket, _sleep = (
+    original("select", "poll"),
+    original("socket", "socket"),
+    original("time", "sleep"),
+)
 
 
 class Connection:
-    def __init__(self, sock):
+    def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self.sock = sock
         self._opened = Descriptor(sock.fileno())
@@ -25,8 +38,10 @@ class Connection:
         self.until = time.monotonic() + _SECONDS_TO_ASK
         self.closed = False
 
-    def read(self):
-        """Returns the next line; None if it is not complete yet, or if the client is gone (`closed`)."""
+    def read(self) -> bytes | None:
+        """Returns the next line; None if it is not complete yet, or if the client is gone
+        (`closed`).
+        """
         try:
             data = self.sock.recv(MAX_LINE + 1 - len(self.buffer))
             self.closed = not data
@@ -41,24 +56,28 @@ class Connection:
             return line
         return None
 
-    def too_long(self):
+    def too_long(self) -> bool:
         return len(self.buffer) > MAX_LINE
 
-    def say(self, **fields):
+    def say(self, **fields: Any) -> bool:
         """Sends a line. False if the client is gone, or does not read."""
         try:
             data = line_of(**fields)
-            self.closed = self.closed or not self._opened.is_ours() or self.sock.send(data) != len(data)
+            self.closed = (
+                self.closed or not self._opened.is_ours() or self.sock.send(data) != len(data)
+            )
         except OSError:
             self.closed = True
         return not self.closed
 
-    def refuse(self, outcome, message, **more):
+    def refuse(self, outcome: str, message: str, **more: Any) -> None:
         self.say(state="refused", outcome=outcome, message=message[:500], **more)
         self.close()
 
-    def close(self):
-        """Reads what the client has sent before closing: with unread bytes, the client would lose our last line (ECONNRESET)."""
+    def close(self) -> None:
+        """Reads what the client has sent before closing: with unread bytes, the client would lose
+        our last line (ECONNRESET).
+        """
         self.closed = True
         try:
             if self._opened.is_ours():
@@ -69,8 +88,10 @@ class Connection:
             pass
         self.drop()
 
-    def drop(self):
-        """Closes it, unless the program has closed all descriptors: another file may have the number by now."""
+    def drop(self) -> None:
+        """Closes it, unless the program has closed all descriptors: another file may have the
+        number by now.
+        """
         self.closed = True
         self._opened.close()
         self.sock.detach()
@@ -79,20 +100,23 @@ class Connection:
 class Channel:
     """Used by the service's thread only, except wake()."""
 
-    def __init__(self, directory, name):
+    def __init__(self, directory: Directory, name: str) -> None:
         self.pending = []
         self.active = None  # The connection of the capture that runs, if one does.
-        self._wake_reader, self._wake_writer = (Descriptor(fd) for fd in os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK))
+        self._wake_reader, self._wake_writer = (
+            Descriptor(fd) for fd in os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        )
         self.listener = _socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listens = Descriptor(self.listener.fileno())
         self.listener.setblocking(False)
         directory.remove(name)
         self.listener.bind(directory.through_fd(name))
         directory.owns(name)
-        os.chmod(name, 0o666, dir_fd=directory.fd)  # Like ring files: the sidecar usually runs as another user of the pod.
+        # Like ring files: the sidecar usually runs as another user of the pod.
+        os.chmod(name, 0o666, dir_fd=directory.fd)
         self.listener.listen(64)
 
-    def wake(self):
+    def wake(self) -> None:
         """Ends a wait(). Called from any thread."""
         try:
             if self._wake_writer.is_ours():
@@ -100,16 +124,27 @@ class Channel:
         except OSError:
             pass  # The pipe is full, so wait() ends anyway.
 
-    def wait(self, seconds, active=None):
-        """Waits for at most `seconds` (None: for ever) until a client does something. Returns (connection, line) when a client has asked, else None.
+    def wait(
+        self, seconds: float | None, active: Connection | None = None
+    ) -> tuple[Connection, bytes | None] | None:
+        """Waits for at most `seconds` (None: for ever) until a client does something.
 
-        `active` is the connection of the capture that runs, if one does. Then other clients are refused, and only that connection is watched: the
-        method returns (active, None) when its client has sent something or has closed. Raises OSError if the program has closed our descriptors.
+        Returns (connection, line) when a client has asked, else None.
+
+        `active` is the connection of the capture that runs, if one does. Then other clients are
+        refused, and only that connection is watched: the method returns (active, None) when its
+        client has sent something or has closed. Raises OSError if the program has closed our
+        descriptors.
         """
         self._must_be_open()
         poll = _poll()
         watched = {self.listener.fileno(): None, self._wake_reader.fd: None}
-        watched.update({connection.sock.fileno(): connection for connection in ([active] if active else self.pending)})
+        watched.update(
+            {
+                connection.sock.fileno(): connection
+                for connection in ([active] if active else self.pending)
+            }
+        )
         for fd in watched:
             poll.register(fd, select.POLLIN)
         if self.pending and not active:
@@ -130,29 +165,34 @@ class Channel:
         self._drop_slow()
         return first
 
-    def _must_be_open(self):
+    def _must_be_open(self) -> None:
         if not (self._wake_reader.is_ours() and self._listens.is_ours()):
-            self.close()  # At the end of the interpreter, the sockets would close what has their numbers by then.
+            # At the end of the interpreter, the sockets would close what has their numbers by then.
+            self.close()
             raise OSError(errno.EBADF, "the program has closed the descriptors of the service")
 
-    def refuse_others(self):
-        """Refuses the clients that are connected but have not asked yet, because a capture begins and a process takes one at a time."""
+    def refuse_others(self) -> None:
+        """Refuses the clients that are connected but have not asked yet, because a capture begins
+        and a process takes one at a time.
+        """
         for connection in self.pending:
             connection.refuse("Busy", "another capture records this process")
         self.pending.clear()
 
-    def _drain(self):
+    def _drain(self) -> None:
         try:
             while os.read(self._wake_reader.fd, 4096):
                 pass
         except OSError:
             pass
 
-    def _accept(self, active):
+    def _accept(self, active: Connection | None) -> None:
         try:
-            fd, _ = self.listener._accept()  # accept() would make a socket of the class that gevent has put there.
+            # accept() would make a socket of the class that gevent has put there.
+            fd, _ = self.listener._accept()
         except OSError:
-            _sleep(0.05)  # No descriptors are left. The client still waits, so poll() would return at once.
+            # No descriptors are left. The client still waits, so poll() would return at once.
+            _sleep(0.05)
             return
         connection = Connection(_socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=fd))
         if active:
@@ -162,7 +202,7 @@ class Channel:
         else:
             self.pending.append(connection)
 
-    def _ask(self, connection):
+    def _ask(self, connection: Connection) -> bytes | None:
         line = connection.read()
         if line is None and not connection.closed and not connection.too_long():
             return None
@@ -173,13 +213,13 @@ class Channel:
             connection.close()
         return line
 
-    def _drop_slow(self):
+    def _drop_slow(self) -> None:
         now = time.monotonic()
         for connection in [c for c in self.pending if c.until < now]:
             self.pending.remove(connection)
             connection.refuse("InvalidRequest", "no request was received")
 
-    def close(self):
+    def close(self) -> None:
         for connection in [*self.pending, *([self.active] if self.active else [])]:
             connection.drop()
         self._listens.close()

@@ -1,22 +1,30 @@
-"""What to do with errors in our code: tell the sidecar, in one line of its log, or leave them to the program if it raised them."""
+"""What to do with errors in our code: tell the sidecar, in one line of its log, or leave them to
+the program if it raised them.
+"""
+
+from __future__ import annotations
 
 import sys
 
 
-def tell(error):
+def tell(error: BaseException) -> None:
     """Leaves the first error of this process for the sidecar. Never raises."""
     try:
-        if sys.is_finalizing() or "interpreter shutdown" in str(error):  # Programs may end at any time.
+        # Programs may end at any time.
+        if sys.is_finalizing() or "interpreter shutdown" in str(error):
             return
-        from strobe_bootstrap import tell as leave  # Not a part of this package: it also reports that the package cannot be loaded.
+        # Not a part of this package: it also reports that the package cannot be loaded.
+        from strobe_bootstrap import tell as leave
 
         leave(error)
     except Exception:
         pass
 
 
-def is_the_programs(error):
-    """Whether a signal handler of the program raised it, such as a time limit's: our code was merely what the interpreter ran just then."""
+def is_the_programs(error: BaseException) -> bool:
+    """Whether a signal handler of the program raised it, such as a time limit's: our code was
+    merely what the interpreter ran just then.
+    """
     import signal
 
     handlers = set()

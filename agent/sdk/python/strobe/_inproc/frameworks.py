@@ -21,7 +21,8 @@ def is_usable(name: str) -> bool:
         bridge = sys.modules.get("jax._src.xla_bridge")
         return _is_imported("jax") and bridge is not None and bridge.backends_are_initialized()
     return _is_imported("tensorflow") and _is_imported(
-        "tensorflow.python.profiler.internal._pywrap_profiler")
+        "tensorflow.python.profiler.internal._pywrap_profiler"
+    )
 
 
 def version(name: str) -> Optional[str]:

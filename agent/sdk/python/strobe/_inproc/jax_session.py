@@ -1,8 +1,11 @@
 """Records JAX by jaxlib's own profiler session, from the service's thread."""
 
+from __future__ import annotations
+
 import os
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from .cupti_detach import STAYS_ATTACHED, keep_cupti_attached, keeps_cupti
 from .frameworks import profiler_of, release
@@ -10,8 +13,12 @@ from .recorder import Recorder, intercept, original_of, records
 from .request import Refused
 from .xspace import profile_start_ns
 
+if TYPE_CHECKING:
+    from .announce import Directory
+    from .request import Request
 
-def _is_taken(error):
+
+def _is_taken(error: Exception) -> bool:
     """Whether a session failed because another one is active."""
     return "ALREADY_EXISTS" in str(error) or "nother profil" in str(error)
 
@@ -22,27 +29,36 @@ class JaxRecorder(Recorder):
     # The session waits for the instant exactly, but holds the interpreter's lock meanwhile.
     wake_ahead_ns = 8 * 10**6
 
-    def __init__(self, directory):
+    def __init__(self, directory: Directory) -> None:
         super().__init__(directory)
         self.profiler = profiler_of("jax")
         self.data = None
-        self.version = getattr(sys.modules.get("jaxlib"), "__version__", sys.modules["jax"].__version__)
+        self.version = getattr(
+            sys.modules.get("jaxlib"), "__version__", sys.modules["jax"].__version__
+        )
         if release(self.version) < (0, 8, 2):
-            self.note = "jaxlib before 0.8.2 holds the interpreter while a recording stops: training pauses for up to several seconds"
+            self.note = (
+                "jaxlib before 0.8.2 holds the interpreter while a recording stops: training "
+                "pauses for up to several seconds"
+            )
         self.make_session = original_of(self.profiler.ProfilerSession)
         intercept(self.profiler, "ProfilerSession", self._program_begins)
         # jax.profiler's state says whether the program's session is still there.
 
-    def _program_begins(self):
+    def _program_begins(self) -> None:
         if not self.turn.is_ours():
             self.turn.program_begins()
             self.turn.program_ends()
 
-    def busy(self):
+    def busy(self) -> str | None:
         state = getattr(sys.modules.get("jax._src.profiler"), "_profile_state", None)
-        return "the program profiles itself (jax.profiler)" if getattr(state, "profile_session", None) is not None else None
+        return (
+            "the program profiles itself (jax.profiler)"
+            if getattr(state, "profile_session", None) is not None
+            else None
+        )
 
-    def is_free(self):
+    def is_free(self) -> bool:
         options = self.profiler.ProfileOptions()
         options.host_tracer_level = options.python_tracer_level = 0
         try:
@@ -51,27 +67,36 @@ class JaxRecorder(Recorder):
             return not _is_taken(error)
         return True
 
-    def uses_devices(self):
+    def uses_devices(self) -> bool:
         try:
-            return any(name not in ("cpu", "interpreter") for name in list(sys.modules["jax._src.xla_bridge"]._backends))
+            return any(
+                name not in ("cpu", "interpreter")
+                for name in list(sys.modules["jax._src.xla_bridge"]._backends)
+            )
         except (AttributeError, KeyError, TypeError):
             return False
 
-    def make_safe(self):
+    def make_safe(self) -> None:
         if self.uses_devices():
             keep_cupti_attached()
             self.stays = STAYS_ATTACHED if keeps_cupti() else None
 
-    def prepare(self, request, start_ns):
+    def prepare(self, request: Request, start_ns: int) -> None:
         if self.note is not None and not request.may_stall:
-            raise Refused("VersionMismatch", f"jaxlib {self.version} would pause training for up to several seconds at the end of a recording; jaxlib 0.8.2 does "
-                          "not; strobe.dev/allow-stalls: \"true\" on the pod (--allow-stalls of the sidecar) records it anyway")
+            raise Refused(
+                "VersionMismatch",
+                f"jaxlib {self.version} would pause training for up to several seconds at the end "
+                "of a recording; jaxlib 0.8.2 does "
+                'not; strobe.dev/allow-stalls: "true" on the pod (--allow-stalls of the sidecar) '
+                "records it anyway",
+            )
         self.options = self.profiler.ProfileOptions()
         self.options.host_tracer_level = request.host
         self.options.python_tracer_level = request.python
 
-    def start(self, start_ns):
-        # The session sleeps until start_ns with the interpreter's lock held. Not if the clock was set back: the sleep would be long.
+    def start(self, start_ns: int) -> None:
+        # The session sleeps until start_ns with the interpreter's lock held. Not if the clock was
+        # set back: the sleep would be long.
         if 0 < start_ns - time.time_ns() <= 2 * self.wake_ahead_ns:
             self.options.start_timestamp_ns = start_ns
         self.session = self.make_session(self.options)
@@ -80,7 +105,7 @@ class JaxRecorder(Recorder):
         if not keeps_cupti():
             self.make_safe()  # Again, for a copy of CUPTI that the session has found elsewhere.
 
-    def _stop(self):
+    def _stop(self) -> None:
         session, self.session, self.recording = self.session, None, False
         try:
             self.data = session.stop()
@@ -93,12 +118,12 @@ class JaxRecorder(Recorder):
         if began is not None and abs(began - self.started_ns) < 60 * 10**9:
             self.started_ns = began
 
-    def save(self, directory, hidden):
+    def save(self, directory: Directory, hidden: str) -> None:
         fd = directory.create(hidden)
         with os.fdopen(fd, "wb") as file:
             file.write(self.data)
 
-    def discard(self):
+    def discard(self) -> None:
         if self.recording:
             try:
                 self._stop()

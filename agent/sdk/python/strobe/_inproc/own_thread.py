@@ -1,18 +1,22 @@
 """Threads of ours beside those of the program, and the locks by which the two meet.
 
-They are not in the lists of `threading`, because programs wait at their end for all threads in them. Under gevent they are threads all the same:
-its replacements would run our code in the program's thread, where a capture would stop everything else. Its locks would make our threads wait in
-event loops of their own, so that each lock that such a thread takes is one of `new_lock`.
+They are not in the lists of `threading`, because programs wait at their end for all threads in
+them. Under gevent they are threads all the same: its replacements would run our code in the
+program's thread, where a capture would stop everything else. Its locks would make our threads wait
+in event loops of their own, so that each lock that such a thread takes is one of `new_lock`.
 """
+
+from __future__ import annotations
 
 import ctypes
 import signal
 import sys
+from typing import Any, Callable
 
 _PR_SET_NAME = 15
 
 
-def original(module, name):
+def original(module: str, name: str) -> Any:
     """A function or class of the standard library, even if gevent has replaced it."""
     monkey = sys.modules.get("gevent.monkey")
     if monkey is None:
@@ -27,15 +31,26 @@ thread_id = original("_thread", "get_ident")  # gevent's tells the greenlet.
 class OwnThread:
     """Runs a function, and gives an error of it to `tell`.
 
-    The thread blocks all signals except those of a fault of its own. Otherwise it could get a signal that the program blocks in order to wait for it.
+    The thread blocks all signals except those of a fault of its own. Otherwise it could get a
+    signal that the program blocks in order to wait for it.
     """
 
-    def __init__(self, run, name, tell):
+    def __init__(
+        self, run: Callable[[], None], name: str, tell: Callable[[Exception], None]
+    ) -> None:
         self._work = run, name, tell
         self._ended = new_lock()
 
-    def start(self):
-        faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGSYS}
+    def start(self) -> None:
+        faults = {
+            signal.SIGSEGV,
+            signal.SIGBUS,
+            signal.SIGFPE,
+            signal.SIGILL,
+            signal.SIGTRAP,
+            signal.SIGABRT,
+            signal.SIGSYS,
+        }
         self._ended.acquire()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
         try:
@@ -46,14 +61,14 @@ class OwnThread:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def join(self, seconds):
+    def join(self, seconds: float) -> bool:
         """Waits for the end; False if it has not come within some seconds."""
         ended = self._ended.acquire(timeout=max(0, seconds))
         if ended:
             self._ended.release()
         return ended
 
-    def _run(self):
+    def _run(self) -> None:
         run, name, tell = self._work
         try:
             try:

@@ -1,6 +1,11 @@
-"""The service of this process: announces frameworks as they become usable, and lets each be recorded over a socket of its own."""
+"""The service of this process: announces frameworks as they become usable, and lets each be
+recorded over a socket of its own.
+"""
+
+from __future__ import annotations
 
 import time
+from typing import Any, TYPE_CHECKING
 
 from .announce import Directory
 from .capture import Exiting
@@ -19,29 +24,38 @@ from .step_marks import StepMarks
 from .steps import count, forget, steps_of
 from .switch_interval import forget as forget_switch_interval
 
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
 _SECONDS_OF_FIRST_LOOK, _SECONDS_BETWEEN_LOOKS = 0.005, 1.0
 _SECONDS_OF_RANKS = 300.0
 
 
 class Service:
-    """Runs in one thread, which also serves the first framework. Further ones have threads of their own."""
+    """Runs in one thread, which also serves the first framework.
 
-    def __init__(self, root, expected, busy):
+    Further ones have threads of their own.
+    """
+
+    def __init__(self, root: str, expected: set[str], busy: Any) -> None:
         self.expected = expected  # Shared with bootstrap(), which adds to it.
         self.busy = busy  # A lock, held while something is loaded or opened; see _before_fork.
         self.exiting = False
         self.directory = Directory(root, stem())
-        self.services = []  # One for each framework, in the order in which they were announced. The first one is there before its framework.
+        # One for each framework, in the order in which they were announced. The first one is there
+        # before its framework.
+        self.services = []
         self.first = FrameworkService(self.directory, self.directory.stem, self.services)
         self.services.append(self.first)
         self.threads = []
         self.servers = ProgramServers(self.first.channel.wake)
-        self.told, self.written = {}, {}  # The constant part of each announcement, and what it holds, by name.
+        # The constant part of each announcement, and what it holds, by name.
+        self.told, self.written = {}, {}
         self.unwritten = False  # One of them could not be written.
         self._until_ranks = 0.0
         self._delay = _SECONDS_OF_FIRST_LOOK
 
-    def run(self):
+    def run(self) -> None:
         try:
             while not self.exiting:
                 with self.busy:
@@ -52,15 +66,22 @@ class Service:
         except OSError:  # The directory is gone, or there are no descriptors left.
             self.directory.clear()
 
-    def _is_awaiting(self):
-        """Whether something may soon change that nobody tells: programs join their job some time after they have imported their framework."""
-        return self.expected or self.unwritten or self.servers.begins() or time.monotonic() < self._until_ranks
+    def _is_awaiting(self) -> bool:
+        """Whether something may soon change that nobody tells: programs join their job some time
+        after they have imported their framework.
+        """
+        return (
+            self.expected
+            or self.unwritten
+            or self.servers.begins()
+            or time.monotonic() < self._until_ranks
+        )
 
-    def look_again(self):
+    def look_again(self) -> None:
         self._delay = _SECONDS_OF_FIRST_LOOK
         self.first.channel.wake()
 
-    def _look(self):
+    def _look(self) -> None:
         """Announces the expected frameworks that are usable by now."""
         self._delay = min(2 * self._delay, _SECONDS_BETWEEN_LOOKS)
         if is_starting_child():
@@ -76,18 +97,27 @@ class Service:
                 tell(error)
         self._write_changes()
 
-    def _write_changes(self):
-        """Writes the announcements whose content has changed. One that cannot be written, on a full volume, is tried again later."""
+    def _write_changes(self) -> None:
+        """Writes the announcements whose content has changed.
+
+        One that cannot be written, on a full volume, is tried again later.
+        """
         try:
             self.servers.look()
         except Exception as error:
             tell(error)
         was_unwritten, self.unwritten = self.unwritten, False
         for file, told in self.told.items():
-            if told["framework"] == "torch" and told["kineto"] is None:  # A thread of Kineto's makes the socket, perhaps later.
+            # A thread of Kineto's makes the socket, perhaps later.
+            if told["framework"] == "torch" and told["kineto"] is None:
                 told["kineto"] = kineto_client()
-            content = {**description(), **told, "stepped": bool(steps_of(told["framework"]).loops),
-                       "listens": self.servers.listens, "closed": self.servers.closed}
+            content = {
+                **description(),
+                **told,
+                "stepped": bool(steps_of(told["framework"]).loops),
+                "listens": self.servers.listens,
+                "closed": self.servers.closed,
+            }
             if content == self.written.get(file):
                 continue
             try:
@@ -98,10 +128,10 @@ class Service:
                 if not was_unwritten:
                     tell(error)
 
-    def _has(self, name):
+    def _has(self, name: str) -> bool:
         return any(service.framework == name for service in self.services)
 
-    def _announce(self, name):
+    def _announce(self, name: str) -> None:
         if self._has(name):
             return
         recorder = recorder_for(name, self.directory)
@@ -112,13 +142,21 @@ class Service:
         on_sign(self.look_again)
         file = f"{service.stem}.process"
         self.told[file] = {
-            "framework": name, "version": version(name), "channel": "session" if port is None else "server",
-            "address": None if port is None else f"127.0.0.1:{port}", "socket": service.socket_name, "steps": self._share_steps(service),
-            "kineto": None, "asks_kineto": kineto_is_used(), "refuses": name == "torch" and recorder.refuses, "note": recorder.note}
+            "framework": name,
+            "version": version(name),
+            "channel": "session" if port is None else "server",
+            "address": None if port is None else f"127.0.0.1:{port}",
+            "socket": service.socket_name,
+            "steps": self._share_steps(service),
+            "kineto": None,
+            "asks_kineto": kineto_is_used(),
+            "refuses": name == "torch" and recorder.refuses,
+            "note": recorder.note,
+        }
         self._until_ranks = time.monotonic() + _SECONDS_OF_RANKS
 
     @staticmethod
-    def _open_server(name):
+    def _open_server(name: str) -> int | None:
         """The port of the framework's server. None if there is none: the socket needs none."""
         try:
             return open_for(name)
@@ -126,8 +164,11 @@ class Service:
             tell(error)
             return None
 
-    def _share_steps(self, service):
-        """Returns the name of the file that tells the framework's steps. None if it cannot be made: only the steps are then not told."""
+    def _share_steps(self, service: FrameworkService) -> str | None:
+        """Returns the name of the file that tells the framework's steps.
+
+        None if it cannot be made: only the steps are then not told.
+        """
         name = f"{service.stem}.steps"
         try:
             steps_of(service.framework).share(self.directory.share(name, StepMarks.BYTES))
@@ -137,8 +178,11 @@ class Service:
             tell(error)
             return None
 
-    def _service_for(self, name, recorder):
-        """Gives a framework its service. The files of the first framework have the process's own names."""
+    def _service_for(self, name: str, recorder: Recorder) -> FrameworkService:
+        """Gives a framework its service.
+
+        The files of the first framework have the process's own names.
+        """
         if self.first.framework is None:
             self.first.take(name, recorder)
             return self.first
@@ -152,17 +196,20 @@ class Service:
             service.end()
         return service
 
-    def end(self):
+    def end(self) -> None:
         """Called at the program's exit."""
         self.exiting = True
         for service in list(self.services):
             service.end()
 
-    def can_begin_in_child(self):
+    def can_begin_in_child(self) -> bool:
         """Whether a forked child may have a service of its own."""
-        return all(service.recorder is None or service.recorder.can_begin_in_child() for service in self.services)
+        return all(
+            service.recorder is None or service.recorder.can_begin_in_child()
+            for service in self.services
+        )
 
-    def forget(self):
+    def forget(self) -> None:
         """Called in a forked child."""
         forget()
         forget_switch_interval()

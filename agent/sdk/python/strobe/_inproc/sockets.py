@@ -1,13 +1,16 @@
 """TCP sockets of this process that listen, and how they are closed to other machines.
 
-SO_BINDTODEVICE on a listening socket, from inside the process, needs no privilege and closes it to everybody but the loopback interface (Linux 5.7
-and newer). The pod's own address is refused too.
+SO_BINDTODEVICE on a listening socket, from inside the process, needs no privilege and closes it to
+everybody but the loopback interface (Linux 5.7 and newer). The pod's own address is refused too.
 """
+
+from __future__ import annotations
 
 import ctypes
 import os
 import socket
 import struct
+from typing import Any, Callable, Collection, Iterator
 
 _BINDTODEVICE = getattr(socket, "SO_BINDTODEVICE", 25)
 _REUSEPORT = getattr(socket, "SO_REUSEPORT", 15)
@@ -16,33 +19,36 @@ _ACCEPTCONN = getattr(socket, "SO_ACCEPTCONN", 30)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _call(function, *arguments):
+def _call(function: Callable[..., int], *arguments: Any) -> None:
     if function(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 
 
-def _option(fd, name, size=4):
+def _option(fd: int, name: int, size: int = 4) -> bytes:
     value, length = ctypes.create_string_buffer(size), ctypes.c_uint32(size)
     _call(_libc.getsockopt, fd, socket.SOL_SOCKET, name, value, ctypes.byref(length))
-    return value.raw[:length.value]
+    return value.raw[: length.value]
 
 
-def _number(fd, name):
+def _number(fd: int, name: int) -> int:
     return struct.unpack("i", _option(fd, name))[0]
 
 
-def _port(fd):
+def _port(fd: int) -> int | None:
     """The local TCP port of a socket; None for another kind of socket."""
     address, length = ctypes.create_string_buffer(128), ctypes.c_uint32(128)
     _call(_libc.getsockname, fd, address, ctypes.byref(length))
     family, port = struct.unpack("=H2s", address.raw[:4])
-    is_tcp = family in (socket.AF_INET, socket.AF_INET6) and _number(fd, socket.SO_TYPE) == socket.SOCK_STREAM
+    is_tcp = (
+        family in (socket.AF_INET, socket.AF_INET6)
+        and _number(fd, socket.SO_TYPE) == socket.SOCK_STREAM
+    )
     return int.from_bytes(port, "big") if is_tcp else None
 
 
-def _inode(fd):
-    """"socket:[INODE]" of a descriptor of this process; None for another kind of file, or none."""
+def _inode(fd: int | str) -> str | None:
+    """ "socket:[INODE]" of a descriptor of this process; None for another kind of file, or none."""
     try:
         inode = os.readlink(f"/proc/self/fd/{fd}")
     except OSError:
@@ -50,19 +56,25 @@ def _inode(fd):
     return inode if inode.startswith("socket:") else None
 
 
-def _sockets():
-    """Yields (inode, descriptor) of each socket of this process. The descriptor is the program's own: it may be closed at any time."""
+def _sockets() -> Iterator[tuple[str, int]]:
+    """Yields (inode, descriptor) of each socket of this process.
+
+    The descriptor is the program's own: it may be closed at any time.
+    """
     for name in os.listdir("/proc/self/fd"):
         inode = _inode(name)
         if inode is not None:
             yield inode, int(name)
 
 
-def _copies(inodes):
-    """Yields (inode, descriptor) of these sockets. The descriptor is a copy, which is closed afterwards, so it cannot become that of another file.
+def _copies(inodes: Collection[str]) -> Iterator[tuple[str, int]]:
+    """Yields (inode, descriptor) of these sockets.
 
-    While there is a copy, a socket that the program closes goes on to listen, and the program cannot bind its port again. So only sockets of
-    profiler servers are copied. No object of Python's `socket` is made of it: with a default timeout, or under gevent, that would make the
+    The descriptor is a copy, which is closed afterwards, so it cannot become that of another file.
+
+    While there is a copy, a socket that the program closes goes on to listen, and the program
+    cannot bind its port again. So only sockets of profiler servers are copied. No object of
+    Python's `socket` is made of it: with a default timeout, or under gevent, that would make the
     program's own socket non-blocking.
     """
     for inode, number in _sockets():
@@ -79,13 +91,17 @@ def _copies(inodes):
             os.close(fd)
 
 
-def listening(of_grpc=False):
+def listening(of_grpc: bool = False) -> dict[str, int]:
     """{inode: port}. Optionally only sockets with SO_REUSEPORT, as gRPC makes them."""
     found = {}
     for inode, fd in _sockets():
         try:
             port = _port(fd)
-            is_found = port is not None and _number(fd, _ACCEPTCONN) and (not of_grpc or _number(fd, _REUSEPORT))
+            is_found = (
+                port is not None
+                and _number(fd, _ACCEPTCONN)
+                and (not of_grpc or _number(fd, _REUSEPORT))
+            )
         except OSError:
             continue
         if is_found and _inode(fd) == inode:  # Otherwise another socket has got the number.
@@ -93,8 +109,11 @@ def listening(of_grpc=False):
     return found
 
 
-def close_to_others(inodes):
-    """Binds sockets to the loopback interface. False if one of them could not be bound, or does not report that it is."""
+def close_to_others(inodes: Collection[str]) -> bool:
+    """Binds sockets to the loopback interface.
+
+    False if one of them could not be bound, or does not report that it is.
+    """
     bound = set()
     for inode, fd in _copies(inodes):
         try:
@@ -107,7 +126,7 @@ def close_to_others(inodes):
     return bound == set(inodes) != set()
 
 
-def stop_listening(inodes):
+def stop_listening(inodes: Collection[str]) -> None:
     """Shuts sockets down: a server that TensorFlow started cannot be ended in another way."""
     for _, fd in _copies(inodes):
         _libc.shutdown(fd, socket.SHUT_RDWR)

@@ -1,7 +1,9 @@
-"""Counts the program's training steps: JAX's and TensorFlow's step annotations, and the steps of PyTorch's optimizers.
+"""Counts the program's training steps: JAX's and TensorFlow's step annotations, and the steps of
+PyTorch's optimizers.
 
-The hooks run in the program's threads, whether or not a capture runs: they take a microsecond, never raise and never wait. A capture that
-begins at a step sets a gate, which the hooks call at every boundary.
+The hooks run in the program's threads, whether or not a capture runs: they take a microsecond,
+never raise and never wait. A capture that begins at a step sets a gate, which the hooks call at
+every boundary.
 """
 
 import functools
@@ -26,7 +28,8 @@ class Steps:
         """Called in a forked child. The marks that its parent shares are left alone."""
         self.marks = StepMarks()
         self.loops = self.marks.loops
-        self.gate = None  # begin(loop, number) and end(loop, number), called before and after a step.
+        # begin(loop, number) and end(loop, number), called before and after a step.
+        self.gate = None
 
     def begin(self, name, number):
         """A step begins in the calling thread."""
@@ -70,7 +73,8 @@ _steps = {}  # By framework.
 _optimizers = []  # The one hook of PyTorch's optimizers, if it is there.
 _begin = None  # In a forked child that has not trained yet: bootstrap().
 _look = None  # Called when a loop tells its first step.
-_annotator = None  # enter(number) and leave(), called around PyTorch's steps, which have no annotation of their own.
+# enter(number) and leave(), called around PyTorch's steps, which have no annotation of their own.
+_annotator = None
 
 
 def steps_of(framework):
@@ -95,7 +99,9 @@ def on_first_step(look):
 
 
 def forget():
-    """Called in a forked child, where nobody would release a lock that another thread of the parent held."""
+    """Called in a forked child, where nobody would release a lock that another thread of the parent
+    held.
+    """
     global _look, _naming
     set_annotator(None)
     _look = None
@@ -159,9 +165,12 @@ def _count_annotations(holder, name, steps):
 
 
 class _Optimizers:
-    """Counts training steps by the steps of optimizers. Called after an optimizer's step, in the program's thread.
+    """Counts training steps by the steps of optimizers.
 
-    A program with several optimizers steps each of them in turn. A training step ends when an optimizer steps for the second time in it.
+    Called after an optimizer's step, in the program's thread.
+
+    A program with several optimizers steps each of them in turn. A training step ends when an
+    optimizer steps for the second time in it.
     """
 
     def __init__(self, steps):
@@ -196,7 +205,9 @@ class _Optimizers:
 
 
 def hide_from_compiler(*functions):
-    """Hides hooks from PyTorch's compiler, which would otherwise compile them again and again, because the steps' numbers change."""
+    """Hides hooks from PyTorch's compiler, which would otherwise compile them again and again,
+    because the steps' numbers change.
+    """
     try:
         skip = sys.modules["torch._C"]._dynamo.eval_frame.skip_code
         for function in functions:
@@ -218,7 +229,14 @@ def count(framework):
         module = sys.modules.get("torch.optim.optimizer")
         register = getattr(module, "register_optimizer_step_post_hook", None)
         if register is not None and not hasattr(module, "strobe_counts"):
-            hide_from_compiler(_Optimizers.__call__, Steps.begin, Steps.end, Steps._take, LoopMarks.begin, LoopMarks.end)
+            hide_from_compiler(
+                _Optimizers.__call__,
+                Steps.begin,
+                Steps.end,
+                Steps._take,
+                LoopMarks.begin,
+                LoopMarks.end,
+            )
             _optimizers.append(_Optimizers(steps))
             register(_optimizers[-1])
             module.strobe_counts = True

@@ -1,7 +1,12 @@
-"""Shortens the time that a thread waits before it demands the interpreter's lock: 5 ms by default, which is too long at an instant."""
+"""Shortens the time that a thread waits before it demands the interpreter's lock: 5 ms by default,
+which is too long at an instant.
+"""
+
+from __future__ import annotations
 
 import contextlib
 import sys
+from typing import Iterator
 
 from .own_thread import new_lock
 from .switches import is_off
@@ -14,7 +19,7 @@ _before = _changed = 0.0
 
 
 @contextlib.contextmanager
-def short_switch_interval():
+def short_switch_interval() -> Iterator[None]:
     global _users, _before, _changed
     if is_off("switch-interval"):
         yield
@@ -30,11 +35,12 @@ def short_switch_interval():
     finally:
         with _lock:
             _users -= 1
-            if _users == 0 and sys.getswitchinterval() == _changed:  # Unless the program has set its own meanwhile.
+            # Unless the program has set its own meanwhile.
+            if _users == 0 and sys.getswitchinterval() == _changed:
                 sys.setswitchinterval(_before)
 
 
-def forget():
+def forget() -> None:
     """Called in a forked child, which has no recording."""
     global _lock, _users
     _lock = new_lock()

@@ -1,9 +1,12 @@
 """Records PyTorch by its own profiler, all threads of the process, from the service's thread."""
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 import time
+from typing import Any, Callable, TYPE_CHECKING
 
 from .exits import skip_destructors
 from .frameworks import release, version
@@ -15,28 +18,38 @@ from .switches import is_off
 from .torch_pauses import Pauses
 from .torch_unlocked import can_stop, empty, save, stop
 
+if TYPE_CHECKING:
+    from .announce import Directory
+    from .request import Request
 
-# From this one on, PyTorch ends a recording without the interpreter's lock (its pull request 187594).
+
+# From this one on, PyTorch ends a recording without the interpreter's lock (its pull request
+# 187594).
 _ENDS_UNLOCKED = (2, 15, 0)
-# Older versions crash at the end of the program if Kineto's daemon recorded it (seen with 2.3.1, every time).
+# Older versions crash at the end of the program if Kineto's daemon recorded it (seen with 2.3.1,
+# every time).
 _OLDEST_FOR_KINETO = (2, 5, 0)
-_STAYS_ATTACHED = ("PyTorch keeps CUPTI attached after its first recording of GPUs: until the program restarts, launches of kernels take longer (a step of many "
-                   "small kernels 17 to 34 %); with TEARDOWN_CUPTI=1 in the program's environment, PyTorch detaches it")
+_STAYS_ATTACHED = (
+    "PyTorch keeps CUPTI attached after its first recording of GPUs: until the program restarts, "
+    "launches of kernels take longer (a step of many "
+    "small kernels 17 to 34 %); with TEARDOWN_CUPTI=1 in the program's environment, PyTorch "
+    "detaches it"
+)
 
 
 class _StepAnnotations:
     """Annotates steps as torch.profiler does. Called in the program's threads."""
 
-    def __init__(self, record_function):
+    def __init__(self, record_function: Callable[[str], Any]) -> None:
         self.record_function = record_function
         self.open = None  # The annotation of the step that runs, and its thread.
 
-    def enter(self, number):
+    def enter(self, number: int) -> None:
         annotation = self.record_function(f"{TORCH_LOOP}#{number}")
         annotation.__enter__()
         self.open = annotation, thread_id()
 
-    def leave(self):
+    def leave(self) -> None:
         opened, self.open = self.open, None
         if opened is not None and opened[1] == thread_id():
             opened[0].__exit__(None, None, None)
@@ -49,24 +62,29 @@ class TorchRecorder(Recorder):
     ends_at_exit = True  # The exit must wait for the stop in any case.
     place = 1
 
-    def __init__(self, directory):
+    def __init__(self, directory: Directory) -> None:
         super().__init__(directory)
         self.torch = sys.modules["torch"]
         self.autograd = sys.modules["torch.autograd.profiler"]
-        # Whether this recorder refuses every capture and the sidecar may record the process by Kineto's protocol.
+        # Whether this recorder refuses every capture and the sidecar may record the process by
+        # Kineto's protocol.
         self.refuses = False
         self.plain = False  # Whether the recording has neither stacks nor memory.
         self.devices = False
         self.pauses = Pauses()
-        self.pauses_for = None  # What a recording holds that ends with the interpreter's lock held; None if it ends without.
+        # What a recording has that ends with the interpreter's lock held; None if it ends without.
+        self.pauses_for = None
         if self._all_threads() is None:
-            self.note = "PyTorch before 2.7 records only the thread that starts its profiler: captures are refused"
+            self.note = (
+                "PyTorch before 2.7 records only the thread that starts its profiler: captures are "
+                "refused"
+            )
             self.refuses = release(version("torch")) >= _OLDEST_FOR_KINETO
         self.used = False  # By a capture.
         self.profiled = False  # By a capture or by the program.
         self._yield_to_program()
 
-    def _all_threads(self):
+    def _all_threads(self) -> Any:
         """The setting that records all threads; None in a version without it."""
         try:
             setting = self.torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
@@ -74,8 +92,9 @@ class TorchRecorder(Recorder):
             return None
         return setting
 
-    def _yield_to_program(self):
-        """The program's sessions begin and end by these functions, and so do ours, in our thread."""
+    def _yield_to_program(self) -> None:
+        """The program's sessions begin and end by these functions; so do ours, in our thread."""
+
         def begins():
             self.profiled = True
             if not self.turn.is_ours():
@@ -98,36 +117,50 @@ class TorchRecorder(Recorder):
         disable_unlocked.strobe_original = disable.strobe_original
         self.autograd._disable_profiler = disable_unlocked
 
-    def _may_unlock(self):
-        """Whether the recording may be ended without the interpreter's lock. What stacks and memory refer to belongs to the interpreter. With devices, programs
-        that launched kernels while their recording ended were seen to fail more often (PyTorch's pull request 190940)."""
+    def _may_unlock(self) -> bool:
+        """Whether the recording may be ended without the interpreter's lock.
+
+        What stacks and memory refer to belongs to the interpreter. With devices, programs that
+        launched kernels while their recording ended were seen to fail more often (PyTorch's pull
+        request 190940).
+        """
         return self.plain and not self.devices
 
-    def _check_pause(self, request, stacks):
-        """Tells of the pause at the end of the recording, if there will be one. May raise Refused."""
+    def _check_pause(self, request: Request, stacks: bool) -> None:
+        """Tells of the pause at the end of the recording, if there will be one.
+
+        May raise Refused.
+        """
         self.pauses_for = None
-        if release(version("torch")) >= _ENDS_UNLOCKED or (self._may_unlock() and can_stop(self.torch._C._autograd)):
+        unlocked = self._may_unlock() and can_stop(self.torch._C._autograd)
+        if unlocked or release(version("torch")) >= _ENDS_UNLOCKED:
             return
         kinds = {"stacks": stacks, "memory": "memory" in request.torch, "devices": self.devices}
         self.pauses_for = tuple(kind for kind, held in kinds.items() if held)
         told = self.pauses.check(self.pauses_for, request)
         self.note = f"{told}; {self.note}" if self.note else told
 
-    def stop(self):
+    def stop(self) -> None:
         super().stop()
         if self.pauses_for is not None:
-            self.pauses.ended(self.pauses_for, self.stopped_ns - self.started_ns, self.stop_took_ns)
+            recorded = self.stopped_ns - self.started_ns
+            self.pauses.ended(self.pauses_for, recorded, self.stop_took_ns)
 
-    def busy(self):
-        return "the program profiles itself (torch.profiler)" if self.autograd._is_profiler_enabled else None
+    def busy(self) -> str | None:
+        return (
+            "the program profiles itself (torch.profiler)"
+            if self.autograd._is_profiler_enabled
+            else None
+        )
 
-    def uses_devices(self):
+    def uses_devices(self) -> bool:
         """Whether this process has a context on a device."""
         cuda = sys.modules.get("torch.cuda")
         return cuda is not None and cuda.is_initialized()
 
-    def _keep_cupti(self):
-        """Keeps PyTorch from detaching CUPTI, by the variables that torch.profiler sets too: with CUDA before 12.6, CUPTI's next use would crash a program
+    def _keep_cupti(self) -> None:
+        """Keeps PyTorch from detaching CUPTI, by the variables that torch.profiler sets too: with
+        CUDA before 12.6, CUPTI's next use would crash a program
         with CUDA graphs."""
         if is_off("teardown-cupti"):
             return
@@ -137,17 +170,30 @@ class TorchRecorder(Recorder):
             os.environ["DISABLE_CUPTI_LAZY_REINIT"] = "1"
             os.environ["TEARDOWN_CUPTI"] = "0"
 
-    def prepare_ahead_ns(self):
-        return 2 * 10**9 if self.uses_devices() else 10**8  # The sidecar asks that early: LeadOf in inproc_source.cc.
+    def prepare_ahead_ns(self) -> int:
+        # The sidecar asks that early: LeadOf in inproc_source.cc.
+        return 2 * 10**9 if self.uses_devices() else 10**8
 
-    def prepare(self, request, start_ns):
+    def prepare(self, request: Request, start_ns: int) -> None:
         setting = self._all_threads()
         if setting is None:
-            raise Refused("VersionMismatch", f"PyTorch {self.torch.__version__} records only the thread that starts its profiler; 2.7 records all")
+            raise Refused(
+                "VersionMismatch",
+                f"PyTorch {self.torch.__version__} records only the thread that starts its "
+                "profiler; 2.7 records all",
+            )
         activities = self.torch._C._autograd._supported_activities()
-        device = request.device > 0 and self.uses_devices() and self.torch._C._profiler.ProfilerActivity.CUDA in activities
+        device = (
+            request.device > 0
+            and self.uses_devices()
+            and self.torch._C._profiler.ProfilerActivity.CUDA in activities
+        )
         if not request.host and not device:
-            raise Refused("ProfilerStartFailed", "there is nothing to record: tracers.host is Disabled, and this process has no device that PyTorch can record")
+            raise Refused(
+                "ProfilerStartFailed",
+                "there is nothing to record: tracers.host is Disabled, and this process has no "
+                "device that PyTorch can record",
+            )
         self.devices = device
         self.note = None
         if device:
@@ -159,71 +205,95 @@ class TorchRecorder(Recorder):
         stacks = request.python > 0 or bool({"stacks", "modules"} & options)
         self.plain = not stacks and "memory" not in options
         self._check_pause(request, stacks)
-        if hasattr(setting, "trace_only"):  # We only save the trace; without this, PyTorch makes objects of its events.
+        # We only save the trace; without this, PyTorch makes objects of its events.
+        if hasattr(setting, "trace_only"):
             setting.trace_only = not stacks  # PyTorch cannot have both, and warns.
         # Not torch.profiler.profile, which imports the compiler: that takes a second and more.
         session = self.autograd.profile(
-            use_cpu=request.host > 0, use_device="cuda" if device else None, use_kineto=True, experimental_config=setting,
-            # PyTorch does not write its count of FLOPs into the trace, so the sidecar counts them from the shapes.
-            record_shapes=bool({"shapes", "flops"} & options), profile_memory="memory" in options, with_stack=stacks)
+            use_cpu=request.host > 0,
+            use_device="cuda" if device else None,
+            use_kineto=True,
+            experimental_config=setting,
+            # PyTorch does not write its count of FLOPs into the trace, so the sidecar counts them
+            # from the shapes.
+            record_shapes=bool({"shapes", "flops"} & options),
+            profile_memory="memory" in options,
+            with_stack=stacks,
+        )
         # As an argument it would make PyTorch warn, in the program's output, that it is deprecated.
         session.with_modules = "modules" in options
         self.used = True
         session._prepare_trace()
         self.session = session
 
-    def start(self, start_ns):
+    def start(self, start_ns: int) -> None:
         self.session._start_trace()
         self.started_ns = time.time_ns()
         self.recording = True
         set_annotator(_StepAnnotations(self.autograd.record_function))
 
-    def _stop(self):
+    def _stop(self) -> None:
         self.recording = False
         set_annotator(None)
         try:  # As torch.profiler does.
             distributed = sys.modules["torch.distributed"]
             if distributed.is_available() and distributed.is_initialized():
-                self.torch._C._autograd._add_metadata_json("distributedInfo", json.dumps({
-                    "backend": distributed.get_backend(), "rank": distributed.get_rank(), "world_size": distributed.get_world_size()}))
+                self.torch._C._autograd._add_metadata_json(
+                    "distributedInfo",
+                    json.dumps(
+                        {
+                            "backend": distributed.get_backend(),
+                            "rank": distributed.get_rank(),
+                            "world_size": distributed.get_world_size(),
+                        }
+                    ),
+                )
         except Exception:
             pass
-        # Otherwise PyTorch would wait for this thread's current device, which is the first one. A process that uses another device would
-        # then keep memory on the first one for good, and if its kernels hang, this thread would hang. Unfinished kernels are not in the trace.
+        # Otherwise PyTorch would wait for this thread's current device, which is the first one. A
+        # process that uses another device would then keep memory on the first one for good, and if
+        # its kernels hang, this thread would hang. Unfinished kernels are not in the trace.
         self.session.use_device = None
         self.session.__exit__(None, None, None)
 
-    def save(self, directory, hidden):
+    def save(self, directory: Directory, hidden: str) -> None:
         save(self.session.kineto_results, directory.through_fd(hidden))
 
-    def discard(self):
+    def discard(self) -> None:
         session = self.session
         if session is None:
             return
         if not self.recording and session.kineto_results is None:
-            # A session that was only prepared would stay in Kineto, which complains of it in the program's output. One that ran does not.
+            # A session that was only prepared would stay in Kineto, which complains of it in the
+            # program's output. One that ran does not.
             session._start_trace()
             self.recording = True
         if self.recording:
             self._stop()
-        if self.plain:  # Other results may refer to objects of the interpreter, whose lock is not held.
+        # Other results may refer to objects of the interpreter, whose lock is not held.
+        if self.plain:
             empty(session.kineto_results)
         self.session = None
 
-    def leave(self):
-        """Stops a recording, for which the program waits: PyTorch's destructors crash if the process ends while it records."""
+    def leave(self) -> None:
+        """Stops a recording, for which the program waits: PyTorch's destructors crash if the
+        process ends while it records.
+        """
         if self.recording:
             self._stop()
 
-    def can_begin_in_child(self):
+    def can_begin_in_child(self) -> bool:
         """Not once Kineto has run: a child has its state, but not its threads."""
         return not self.profiled and "KINETO_USE_DAEMON" not in os.environ
 
-    def after_fork(self):
+    def after_fork(self) -> None:
         recording = self.recording
         super().after_fork()
-        if recording:  # The child's copy of the session would collect for ever, and only the parent's threads could stop it.
+        # The child's copy of the session would collect for ever, and only the parent's threads
+        # could stop it.
+        if recording:
             self.torch._C._autograd._enable_record_function(False)
         if self.used:
-            # Once Kineto has recorded in a process, the destructors of a forked child hang, and crash if it was recording.
+            # Once Kineto has recorded in a process, the destructors of a forked child hang, and
+            # crash if it was recording.
             skip_destructors()

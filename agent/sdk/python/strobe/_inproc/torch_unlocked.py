@@ -1,7 +1,8 @@
 """Ends PyTorch's recording, and saves and frees it, without the interpreter's lock.
 
-PyTorch's own bindings hold the lock meanwhile: the program stands still for some microseconds per event while a recording ends, and for about 10 ms
-per MiB while it is written. The C++ functions are exported, and ctypes calls them without the lock. Where anything is not as expected, the bindings
+PyTorch's own bindings hold the lock meanwhile: the program stands still for some microseconds per
+event while a recording ends, and for about 10 ms per MiB while it is written. The C++ functions are
+exported, and ctypes calls them without the lock. Where anything is not as expected, the bindings
 are used.
 """
 
@@ -16,7 +17,8 @@ _CLASS = _PROFILER + "14ProfilerResult"
 _STOP = _PROFILER + "15disableProfilerEv"  # Returns std::unique_ptr<ProfilerResult>.
 _SAVE = _CLASS + "4saveERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 _DESTRUCT, _CONSTRUCT = _CLASS + "D1Ev", _CLASS + "C1Ev"
-_RUNS = _PROFILER + "29isProfilerEnabledInMainThreadEv"  # Returns whether a recording of host threads runs, in whichever thread.
+# Returns whether a recording of host threads runs, in whichever thread.
+_RUNS = _PROFILER + "29isProfilerEnabledInMainThreadEv"
 _STOP_SIGNATURE = "_disable_profiler() -> torch._C._autograd._ProfilerResult"
 
 _is_refuted = False  # A recording ended in a form that is not the expected one.
@@ -29,7 +31,10 @@ class _String(ctypes.Structure):
 
 
 class _Returned(ctypes.Structure):
-    """What a C++ function returns by value. Too large for registers, so that ctypes passes its address as the ABI wants it, and larger than any object
+    """What a C++ function returns by value.
+
+    Too large for registers, so that ctypes passes its address as the ABI wants it, and larger than
+    any object
     that another version might return."""
 
     _fields_ = [("words", ctypes.c_uint64 * 64)]
@@ -46,7 +51,8 @@ def _function(name, returns=None):
     """An exported C++ function whose arguments are pointers, or None."""
     try:
         module = sys.modules["torch._C"]
-        function = getattr(ctypes.CDLL(module.__file__), name)  # Found in the libraries that it is linked to.
+        # Found in the libraries that it is linked to.
+        function = getattr(ctypes.CDLL(module.__file__), name)
     except (AttributeError, KeyError, OSError):
         return None
     function.restype = returns
@@ -65,9 +71,11 @@ def _is_supported():
 
 
 def _object_of(result):
-    """The address of the C++ object behind a _ProfilerResult; None if it is not where it is expected.
+    """The address of the C++ object behind a _ProfilerResult; None if it is not where it is
+    expected.
 
-    pybind11 keeps the address behind the header of the Python object, and the C++ object begins with the trace's start.
+    pybind11 keeps the address behind the header of the Python object, and the C++ object begins
+    with the trace's start.
     """
     if isinstance(result, Recorded):
         return result.address
@@ -82,21 +90,36 @@ def _object_of(result):
 
 
 def _saves_as_expected(kind):
-    """Whether the C++ function takes a path and returns nothing. Its symbol tells only the arguments: a function that returned an object would
-    write it to an address that we do not pass. The binding, which is made of that function, tells what it returns."""
+    """Whether the C++ function takes a path and returns nothing.
+
+    Its symbol tells only the arguments: a function that returned an object would
+    write it to an address that we do not pass. The binding, which is made of that function, tells
+    what it returns.
+    """
     signature = (getattr(getattr(kind, "save", None), "__doc__", None) or "").strip()
     return signature.startswith("save(self: ") and signature.endswith(": str) -> None")
 
 
 def can_stop(bindings):
-    """Whether a recording of host threads can be ended without the lock. `bindings` is torch._C._autograd."""
+    """Whether a recording of host threads can be ended without the lock.
+
+    `bindings` is torch._C._autograd.
+    """
     signature = (getattr(bindings._disable_profiler, "__doc__", None) or "").strip()
-    return (not is_off("torch-results") and not _is_refuted and _is_supported() and signature == _STOP_SIGNATURE and _saves_as_expected(getattr(bindings, "_ProfilerResult", None)) and
-            all(_function(name) is not None for name in (_STOP, _SAVE, _DESTRUCT, _RUNS)))
+    return (
+        not is_off("torch-results")
+        and not _is_refuted
+        and _is_supported()
+        and signature == _STOP_SIGNATURE
+        and _saves_as_expected(getattr(bindings, "_ProfilerResult", None))
+        and all(_function(name) is not None for name in (_STOP, _SAVE, _DESTRUCT, _RUNS))
+    )
 
 
 def stop(binding, bindings):
-    """Ends the recording and returns what was recorded: a Recorded or, from `binding`, PyTorch's own object."""
+    """Ends the recording and returns what was recorded: a Recorded or, from `binding`, PyTorch's
+    own object.
+    """
     global _is_refuted
     # Without a recording, the C++ function raises, and no C++ exception may reach ctypes.
     if not can_stop(bindings) or not _function(_RUNS, ctypes.c_bool)():
@@ -108,7 +131,9 @@ def stop(binding, bindings):
     except (OSError, ValueError, OverflowError):
         pass
     _is_refuted = True
-    raise RuntimeError("PyTorch returned a recording in an unknown form; the next one is ended by its own binding")
+    raise RuntimeError(
+        "PyTorch returned a recording in an unknown form; the next one is ended by its own binding"
+    )
 
 
 def save(result, path):
@@ -116,14 +141,22 @@ def save(result, path):
     if is_off("torch-results"):
         return result.save(path)
     function, address = _function(_SAVE), _object_of(result)
-    if function is None or address is None or not (isinstance(result, Recorded) or _saves_as_expected(type(result))):
+    if (
+        function is None
+        or address is None
+        or not (isinstance(result, Recorded) or _saves_as_expected(type(result)))
+    ):
         return result.save(path)
     data = path.encode()
     function(ctypes.c_void_p(address), ctypes.byref(_String(data, len(data))))
 
 
 def empty(result):
-    """Frees what was recorded. A binding's object stays, empty, for its binding to free; of a Recorded, some words stay for good."""
+    """Frees what was recorded.
+
+    A binding's object stays, empty, for its binding to free; of a Recorded, some words stay for
+    good.
+    """
     if is_off("torch-results"):
         return
     destruct, construct, address = _function(_DESTRUCT), _function(_CONSTRUCT), _object_of(result)
