@@ -21,7 +21,7 @@ class Pauses:
     """
 
     def __init__(self) -> None:
-        # Of the last recording of each kind: how long it took to end, per time that was recorded.
+        # How long the last recording of each kind took to end, per time that was recorded.
         self._shares: dict[tuple[str, ...], float] = {}
 
     def ended(self, kind: tuple[str, ...], recorded_ns: int, took_ns: int) -> None:
@@ -44,4 +44,5 @@ class Pauses:
                 'window or for less, or allow it: strobe.dev/allow-stalls: "true" on the pod '
                 "(--allow-stalls of the sidecar)",
             )
-        return f"{why}: for about {expected_s:.1f} s, as after the last one"
+        expected = f"{expected_s:.1f} s" if expected_s >= 1 else f"{expected_s * 1000:.0f} ms"
+        return f"{why}: for about {expected}, as after the last one"
