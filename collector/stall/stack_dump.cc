@@ -126,8 +126,13 @@ bool FrameOfPySpy(std::string_view line, StackFrame& frame) {
   return true;
 }
 
+// Logs have lines such as "Thread pool started".
 bool IsHeading(std::string_view line) {
-  return line.starts_with("Thread ") || line.starts_with("Current thread ");
+  for (const std::string_view begin : {"Thread ", "Current thread "}) {
+    if (line.starts_with(begin))
+      return line.size() > begin.size() && line[begin.size()] >= '0' && line[begin.size()] <= '9';
+  }
+  return false;
 }
 
 // The interpreter lists its newest thread first, and with it the agent and faulthandler.
@@ -152,9 +157,14 @@ const StackThread* StackDump::gil_holder() const {
 }
 
 bool LooksLikeStacks(std::string_view text) {
-  const std::string_view begin = text.substr(0, 4096);
-  return begin.starts_with("# python ") || IsHeading(begin) || Contains(begin, "\nThread ") ||
-         Contains(begin, "\nCurrent thread ");
+  std::string_view begin = text.substr(0, 4096);
+  if (begin.starts_with("# python ")) return true;
+  while (!begin.empty()) {
+    const std::string_view line = begin.substr(0, begin.find('\n'));
+    if (IsHeading(line)) return true;
+    begin.remove_prefix(std::min(line.size() + 1, begin.size()));
+  }
+  return false;
 }
 
 absl::StatusOr<StackDump> ReadStacks(std::string_view text) {

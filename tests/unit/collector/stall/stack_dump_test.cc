@@ -95,7 +95,7 @@ TEST(StackDump, ReadsPySpys) {
 TEST(StackDump, RefusesOtherText) {
   EXPECT_FALSE(ReadStacks("").ok());
   EXPECT_FALSE(ReadStacks("Traceback (most recent call last):\n  File \"a\", line 1 in b\n").ok());
-  EXPECT_FALSE(LooksLikeStacks("a log\nThreads are many\n"));
+  EXPECT_FALSE(LooksLikeStacks("a log\nThreads are many\nThread pool started\nThread "));
   EXPECT_TRUE(LooksLikeStacks(kFaulthandler));
   EXPECT_TRUE(LooksLikeStacks(kPySpy));
 }

@@ -1,0 +1,62 @@
+#include "collector/stall/flight_builder.h"
+
+#include <gmock/gmock.h>
+
+#include "common/base/strings.h"
+
+namespace strobe::stall {
+namespace {
+
+DumpValue BuiltDict(std::vector<std::pair<const char*, DumpValue>> members) {
+  DumpValue dict = DumpValue::Empty(DumpValue::Kind::kDict);
+  for (auto& [key, value] : members) {
+    dict.items.push_back(DumpValue::Text(key));
+    dict.items.push_back(std::move(value));
+  }
+  return dict;
+}
+
+DumpValue BuiltEntry(const char* name) {
+  DumpValue group = DumpValue::Empty(DumpValue::Kind::kList);
+  group.items = {DumpValue::Text(name), DumpValue::Text("TP")};
+  return BuiltDict({{"process_group", std::move(group)},
+                    {"collective_seq_id", DumpValue::Number(3)},
+                    {"time_created_ns", DumpValue::Number(-7)},
+                    {"profiling_name", DumpValue::Text("nccl:all_reduce")},
+                    {"state", DumpValue::Text("completed")}});
+}
+
+TEST(FlightBuilder, KeepsGroupsAndTextsOnce) {
+  FlightBuilder builder;
+  for (const char* name : {"1", "2", "1"}) EXPECT_TRUE(builder.AddEntry(BuiltEntry(name)).ok());
+  const auto record = builder.Finish(BuiltDict({{"version", DumpValue::Text("2.10")}}));
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->groups.size(), 2u);
+  EXPECT_EQ(record->texts.size(), 2u);
+  ASSERT_EQ(record->entries.size(), 3u);
+  EXPECT_EQ(record->entries[0].group, record->entries[2].group);
+  EXPECT_TRUE(record->entries[0].finished);
+  EXPECT_EQ(record->entries[0].created_ns, 0);
+}
+
+TEST(FlightBuilder, KnowsAnEntryByItsMembers) {
+  EXPECT_TRUE(FlightBuilder::IsEntry(BuiltEntry("1")));
+  EXPECT_FALSE(FlightBuilder::IsEntry(BuiltDict({{"version", DumpValue::Text("2.10")}})));
+  EXPECT_FALSE(FlightBuilder::IsEntry(DumpValue::Number(1)));
+}
+
+TEST(FlightBuilder, BoundsTheEntries) {
+  FlightBuilder builder;
+  const DumpValue entry = BuiltEntry("1");
+  for (std::size_t i = 0; i < kMaxEntries; ++i) ASSERT_TRUE(builder.AddEntry(entry).ok());
+  EXPECT_THAT(MessageOf(builder.AddEntry(entry)), testing::HasSubstr("more than 100000 entries"));
+}
+
+TEST(RanksOfText, TakesNumbersThatCanBeRanks) {
+  EXPECT_EQ(RanksOfText("[0, 1, 5]"), (std::vector<int>{0, 1, 5}));
+  EXPECT_EQ(RanksOfText("[5,1,1, -3, 99999999999, x7]"), (std::vector<int>{1, 5, 7}));
+  EXPECT_TRUE(RanksOfText("").empty());
+}
+
+}  // namespace
+}  // namespace strobe::stall
