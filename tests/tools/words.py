@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MAX_LINES = {"README.md": 150, "ARCHITECTURE.md": 250, "CHANGELOG.md": 60}
 # The whole of docs/, and one page of it.
-MAX_WORDS, MAX_PAGE = 38_000, 2_700
+MAX_WORDS, MAX_PAGE = 38_500, 2_700
 GENERATED = re.compile(r"^<!-- generated: .*?^<!-- end of generated -->$", re.MULTILINE | re.DOTALL)
 
 
