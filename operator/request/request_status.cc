@@ -237,15 +237,6 @@ std::string ReasonOf(Phase phase) {
 
 }  // namespace
 
-const Condition* FindCondition(const RequestStatus& status, std::string_view type) {
-  return FindCondition(status.conditions, type);
-}
-
-bool IsFinished(const RequestStatus& status) {
-  const Condition* succeeded = FindCondition(status, condition::kSucceeded);
-  return succeeded != nullptr && succeeded->status != kUnknown;
-}
-
 RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,
                             const std::string& message, WallTime now) {
   RequestStatus status = Begin(request);
