@@ -143,9 +143,14 @@ std::size_t MainOf(const std::vector<StackThread>& threads) {
   return threads.size() - 1;
 }
 
+// py-spy leaves out the folder in which Python found a module.
+bool IsIn(const StackFrame& frame, std::string_view folder) {
+  return frame.file.starts_with(folder) || Contains(frame.file, StrCat("/", folder));
+}
+
 bool IsOfLibrary(const StackFrame& frame) {
   return Contains(frame.file, "/lib/python") || Contains(frame.file, "-packages/") ||
-         Contains(frame.file, "/torch/") || frame.file.starts_with('<');
+         IsIn(frame, "torch/") || frame.file.starts_with('<');
 }
 
 }  // namespace
@@ -202,7 +207,7 @@ MainThread MainThreadOf(const StackDump& stacks) {
   result.doing = MainDoing::kHost;
   // The call is among the innermost frames: PyTorch wraps it only once or twice.
   for (std::size_t i = 0; i < std::min<std::size_t>(frames.size(), 4); ++i) {
-    if (!Contains(frames[i].file, "/torch/distributed/")) continue;
+    if (!IsIn(frames[i], "torch/distributed/")) continue;
     const std::string_view call = LastPart(frames[i].name);
     if (!IsWaitingCall(call) && !IsRendezvous(call)) continue;
     result.doing = IsRendezvous(call) ? MainDoing::kRendezvous : MainDoing::kCollective;
