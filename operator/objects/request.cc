@@ -8,7 +8,7 @@ const Condition* FindCondition(const RequestStatus& status, std::string_view typ
 
 bool IsFinished(const RequestStatus& status) {
   const Condition* succeeded = FindCondition(status, condition::kSucceeded);
-  return succeeded != nullptr && succeeded->status != kUnknown;
+  return succeeded != nullptr && succeeded->status != ConditionStatus::kUnknown;
 }
 
 }  // namespace strobe
