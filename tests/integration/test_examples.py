@@ -1,6 +1,7 @@
 """What README and docs/ show works as it is written: objects, flags and settings are accepted, and the commands of README and tutorial capture."""
 
 import functools
+import json
 import os
 import re
 import shlex
@@ -11,7 +12,7 @@ import textwrap
 import pytest
 import yaml
 
-from tests.support.inproc import TORCH_PYTHON
+from tests.support.inproc import TORCH_PYTHON, told_steps
 from tests.support.ports import free_port
 from tests.support.processes import BIN, PYTHON, ROOT, wait_until
 from tests.support.secure import chart_objects
@@ -210,6 +211,12 @@ def test_the_first_capture_of_the_tutorial(group, tmp_path):
     assert printed["inspect"]
 
 
+def ranks_that_train(agent):
+    """How many announced processes, launchers left out, have reported a step."""
+    ranks = [found for found in agent.glob("*.process") if not json.loads(found.read_text())["is_launcher"]]
+    return sum(bool(told_steps(rank)) for rank in ranks)
+
+
 @pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup torch installs it")
 def test_the_first_capture_of_the_tutorial_with_pytorch(group, tmp_path, python_package):
     script, port = tmp_path / "train_torch.py", free_port()
@@ -221,6 +228,7 @@ def test_the_first_capture_of_the_tutorial_with_pytorch(group, tmp_path, python_
     group.start("torchrun", [TORCH_PYTHON, "-m", "torch.distributed.run", *torchrun.split()[1:-2], script], env=env)
     words = sidecar.replace("$STROBE_DIR", env["STROBE_DIR"]).split()[1:-1]
     group.start("sidecar", [BIN / "strobe-sidecar", *words, "--listen", f"127.0.0.1:{port}"], env=env).wait_for("serves", 20)
+    wait_until(lambda: ranks_that_train(tmp_path / "strobe/agent") == 2, 90, "both processes to train")
     printed = shell(capture.replace("localhost:9470", f"localhost:{port}").replace("/tmp/torch-logs", str(tmp_path / "logs")))
     check_output(output_of(FIRST, "/tmp/torch-logs"), printed)
 
