@@ -63,6 +63,7 @@ class Judge {
     for (const auto& [rank, one] : evidence_.ranks) {
       verdict.looked_at.flight_records += one.flight ? 1 : 0;
       verdict.looked_at.stacks += one.stacks ? 1 : 0;
+      verdict.looked_at.states += one.state != ProcessState::kUnknown ? 1 : 0;
     }
     for (Culprit& culprit : verdict.culprits) Describe(culprit, verdict);
     AddWaiters(verdict);

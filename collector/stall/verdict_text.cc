@@ -91,8 +91,13 @@ std::string Headline(const Verdict& verdict) {
   return text;
 }
 
-std::string EvidenceText(const LookedAt& looked) {
+std::string EvidenceText(const Verdict& verdict) {
+  const LookedAt& looked = verdict.looked_at;
   std::vector<std::string> parts;
+  const bool by_state = verdict.kind == StallClass::kGone || verdict.kind == StallClass::kSilent;
+  if (by_state && looked.states > 0)
+    parts.push_back(StrCat("states of ", looked.states, " processes"));
+  if (verdict.kind == StallClass::kNetwork) parts.emplace_back("their connections");
   if (looked.flight_records > 0)
     parts.push_back(StrCat("Flight Recorder of ", NumberOfRanks(looked.flight_records)));
   if (looked.stacks > 0) parts.push_back(StrCat("stacks of ", looked.stacks));
@@ -153,7 +158,7 @@ std::string VerdictText(const Verdict& verdict) {
   std::string text = Headline(verdict);
   std::string sure(NameOf(verdict.confidence));
   sure[0] = static_cast<char>(sure[0] - 'a' + 'A');
-  text += StrCat(sure, ": ", EvidenceText(verdict.looked_at), ".\n");
+  text += StrCat(sure, ": ", EvidenceText(verdict), ".\n");
   if (const Collective* waited = WaitedFor(verdict); waited != nullptr && waited->since_ns > 0) {
     text += StrCat("Rank ", waited->first_waiter, " has waited in ", waited->op, " #", waited->seq,
                    " since ", TimeText(waited->since_ns));

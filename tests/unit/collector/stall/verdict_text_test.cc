@@ -62,6 +62,15 @@ TEST(VerdictText, SaysWhyNobodyIsNamed) {
   EXPECT_THAT(VerdictText(verdict), HasSubstr("the job moves, and nobody holds it up"));
 }
 
+TEST(VerdictText, CountsTheStatesThatDecided) {
+  Verdict verdict{.kind = StallClass::kGone, .confidence = Confidence::kFirm};
+  verdict.culprits = {{.rank = 2}};
+  verdict.looked_at.states = 4;
+  EXPECT_EQ(VerdictText(verdict),
+            "rank 2 has ended, and not because it lost another\n"
+            "Firm: states of 4 processes.\n");
+}
+
 TEST(VerdictText, HasWordsForEachClass) {
   for (const StallClass kind :
        {StallClass::kHost, StallClass::kDevice, StallClass::kSilent, StallClass::kGone,
