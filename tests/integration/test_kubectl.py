@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.operator import condition, wait_finished
+from tests.support.operator import WIDE_GUARD, condition, wait_finished
 from tests.support.processes import BIN, TOOLS, wait_until
 from tests.support.secure import allow, make_pod
 
 PATH = {"PATH": f"{BIN}:{TOOLS}:{os.environ['PATH']}", "HOME": "/nonexistent"}
-QUICK = ("--duration=200ms", "--attempts=1", "--ready-timeout=0s")
+QUICK = ("--duration=200ms", f"--guard={WIDE_GUARD}", "--attempts=1", "--ready-timeout=0s")
 
 
 class Plugin:
@@ -142,7 +142,7 @@ def test_ctrl_c_cancels_a_request_whose_creation_is_not_answered_yet(kubectl, op
                                env={**PATH, "PATH": f"{tmp_path}:{PATH['PATH']}"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     wait_until(lambda: (tmp_path / "created").exists(), 30, "it is created")
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     (name,) = requests(kubectl)
     assert process.returncode == 1 and f"interrupted; the request {name} is cancelled" in err, (out, err)
     assert kubectl.get("profreq", name)["spec"]["cancel"] is True
@@ -203,7 +203,7 @@ def test_without_waiting_it_prints_what_kubectl_prints(kubectl, operator, plugin
         (("job/llm", f"--logdir={logdir}", "--duration=1h"), 2, "duration must be between 1ms and 10m"),
         (("job/llm",), 2, "logdir must be given"),
         (("llm", f"--logdir={logdir}"), 2, "write KIND/NAME, such as job/llm"),
-        (("deployment/llm", f"--logdir={logdir}"), 2, "the kind deployment is not known"),
+        (("cronjob/llm", f"--logdir={logdir}"), 2, "the kind cronjob is not known"),
         (("--logdir=/logs",), 2, "name the workers"),
         (("job/llm", f"--logdir={logdir}", "--ranks=a"), 2, "--ranks"),
     ]:

@@ -109,7 +109,7 @@ def test_who_may_have_a_trigger_and_what_is_wrong_with_it(operator, kubectl, log
     assert refused.returncode != 0 and 'user "joe" may not profile pods' in refused.stderr
     for change, words in [({"alerts": {"matchLabels": {}}}, "spec.alerts.matchLabels"),
                           ({"alerts": {"matchLabels": {"a": "b"}, "podLabel": ""}}, "what is captured is not known"),
-                          ({"alerts": {"matchLabels": {"a": "b"}, "jobKind": "Deployment"}}, "spec.alerts.jobKind"),
+                          ({"alerts": {"matchLabels": {"a": "b"}, "jobKind": "CronJob"}}, "spec.alerts.jobKind"),
                           ({"budget": {"coolDown": "1s"}}, "coolDown must be whole seconds"),
                           ({"budget": {"coolDown": "25h"}}, "coolDown must be whole seconds"),
                           ({"budget": {"capturesPerDay": 0}}, "spec.budget.capturesPerDay"),
@@ -263,7 +263,7 @@ def test_a_worker_that_becomes_slow_or_stands_still_is_captured_by_its_own_sign(
     nothing = kubectl.create(sign_trigger("t", logdir, {}), user="jane")
     assert nothing.returncode != 0 and "spec.signs" in nothing.stderr
     kubectl.create(sign_trigger("slow", logdir, {"stepsSlower": {}}, budget={"coolDown": "1h"}), user="jane", check=True)
-    kubectl.create(sign_trigger("stuck", logdir, {"noStepFor": "5s"}, {"attempts": 1}, budget={"coolDown": "1h"}), user="jane", check=True)
+    kubectl.create(sign_trigger("stuck", logdir, {"noStepFor": "12s"}, {"attempts": 1}, budget={"coolDown": "1h"}), user="jane", check=True)
     kubectl.create(sign_trigger("other", logdir, {"noStepFor": "5s"}, {"target": {"jobRef": {"kind": "Job", "name": "other"}}}), user="jane", check=True)
     assert kubectl.get("proftrig", "slow")["spec"]["signs"] == {"stepsSlower": {"percent": 50, "steps": 10}}
     kubectl.create(sign_trigger("short", logdir, {"memoryNearLimit": {"percent": 70}}, {"attempts": 1}), user="jane", check=True)
