@@ -780,7 +780,7 @@ def test_a_server_stays_only_if_it_is_closed_to_others(python_package, tmp_path,
             return -1
         if {refused}:
             sockets._libc = types.SimpleNamespace(getsockopt=libc.getsockopt, getsockname=libc.getsockname, shutdown=libc.shutdown, setsockopt=setsockopt)
-        service.is_usable, service.recorder_for = lambda name: True, lambda name, directory: Recorder()
+        service.is_usable, service.recorder_for = lambda name: True, lambda name, directory: Recorder(directory)
         service.Service(os.environ["STROBE_DIR"], {{{framework!r}}}, None)._look()
         agent = os.environ["STROBE_DIR"] + "/agent/"
         (file,) = [name for name in os.listdir(agent) if name.endswith(".process")]
