@@ -27,10 +27,10 @@ class Tree(Trainer):
         super().__init__(group, directory, package, command=[TORCH_PYTHON, ROOT / "tests/e2e/serving_tree.py", tree, directory / "notes"])
         wait_until(lambda: len(self.announcements()) == announced, 30, f"{announced} announcements")
 
-    def capture(self, *flags):
+    def capture(self, *flags, attempts=3):
         """Captures; returns the manifest. The outcomes are final at the first attempt, although three are allowed."""
         done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", self.address, "--logdir", self.root / "logdir",
-                               "--run", "r", "--duration", "1s", "--guard", "1s", "--attempts", "3", "--output", "json", *flags],
+                               "--run", "r", "--duration", "1s", "--guard", "1s", "--attempts", str(attempts), "--output", "json", *flags],
                               capture_output=True, text=True, timeout=180)
         assert done.stdout, done.stderr
         manifest = json.loads(done.stdout)
@@ -112,7 +112,7 @@ def test_replicas_of_equal_rank_have_files_of_their_own(group, tmp_path, python_
 def test_a_server_without_requests(group, tmp_path, python_package):
     """The outcome is that of the workers, and names them."""
     tree = Tree(group, tmp_path, python_package, "idle", 4)
-    manifest = tree.capture("--attempts", "1")
+    manifest = tree.capture(attempts=1)
     assert [w["outcome"] for w in manifest["workers"]] == ["NoHostEvents"] * 2
     assert set(left_out(manifest["workers"][0])) == tree.names_of([None, "EngineCore"])
     assert "VllmWorker-0" in manifest["workers"][0]["message"]
