@@ -688,8 +688,9 @@ test("the hint has the exact duration of events that are larger than a tile", as
     page.waitForFunction((of) => document.getElementById("hint").textContent === of, {}, wanted);
   await hint("train\n9 ms");
   // Zoomed in, the event goes on beyond its tiles and beyond the view.
-  await hold(page, "w", 1500);
-  assert.ok((await view(page)).end - (await view(page)).begin < 5 * MS);
+  const width = async () => (await view(page)).end - (await view(page)).begin;
+  for (let i = 0; i < 8 && (await width()) >= 5 * MS; ++i) await hold(page, "w", 800);
+  assert.ok((await width()) < 5 * MS);
   await hint("train\n9 ms");
   // The scene moves below the pointer, which rests.
   await press(page, "0");

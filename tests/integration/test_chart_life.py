@@ -14,7 +14,7 @@ from tests.support.secure import ChartOperator, SecureSidecar, account_kubeconfi
 
 # Argo CD applies in both ways, Flux and Helm 4 on the server.
 WAYS = {"server-side": ("--server-side", "--force-conflicts", "--field-manager=argocd-controller"), "client-side": ()}
-PULL = ["--set", "injection.image.registry=registry.example", "--set-json", 'injection.imagePullSecrets=[{"name":"registry"}]']
+PULL = ["--set", "injection.image.registry=registry.example,viewer.image.registry=registry.example", "--set-json", 'injection.imagePullSecrets=[{"name":"registry"}]']
 STORE = ["--set", "injection.storage.secret=traces,injection.storage.caBundle.configMap=ca,injection.ephemeralStorage=3Gi,injection.metricsPort=9100",
          "--set-json", 'injection.env=[{"name":"HTTPS_PROXY","value":"http://proxy:3128"},{"name":"KEY","valueFrom":{"secretKeyRef":{"name":"k","key":"id"}}}]']
 
