@@ -493,7 +493,7 @@ def test_a_sidecar_may_be_restarted_at_any_time(pod):
         pod.start_sidecar()
         pod.await_clients(1)
         wait_until(lambda: pod.leftovers() == [], 20, "what its predecessor asked for to be removed")
-        worker = pod.capture(run=f"after-{phase}")
+        worker = pod.capture(run=f"after-{phase}", duration="1s")
         assert worker["outcome"] == "Ok", (phase, worker)
         check_operators(pod, trainer, worker)
     assert trainer.trains()

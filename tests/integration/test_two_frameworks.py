@@ -113,7 +113,7 @@ def test_a_pytorch_program_that_used_jax(pod, start):
     assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
     row = framework_rows(worker)["torch"]
     found, expected, steps = trainer.compare_operators(host_events(pod.trace(worker, "time")), int(row["startedNs"]), int(row["stoppedNs"]))
-    assert found == expected and steps > 4
+    assert found == expected and steps > 10
     manifest = pod.capture("--steps", "4", *TRY_AGAIN, run="steps")
     (worker,), steps = manifest["workers"], manifest.get("steps")
     assert worker["outcome"] == "Ok" and steps and steps["loop"] == "ProfilerStep" and int(steps["last"]) - int(steps["first"]) == 3, manifest
