@@ -276,25 +276,28 @@ http::Load Router::LoadOf(const http::Request& request, const catalog::Visible* 
   if (route == nullptr) return Load::kShort;
   if (route->slow == Route::Slow::kWaits) return Load::kWaits;
   if (route->slow == Route::Slow::kHeavy) return Load::kHeavy;
+  const http::Query query(request.query);
   if (route->slow == Route::Slow::kByCost) {
-    const http::Query query(request.query);
     const std::shared_ptr<const LoadedRun> run =
         visible == nullptr ? nullptr : VisibleOpenRun(query, *visible);
     if (CostOf(request.path, query, run.get()) > kShortCost) return Load::kHeavy;
   }
-  return MayAskStore(request) ? Load::kWaits : Load::kShort;
+  return MayAskStore(*route, query) ? Load::kWaits : Load::kShort;
 }
 
 bool Router::MayAskStore(const http::Request& request) const {
-  using AsksStore = Route::AsksStore;
   const Route* route = FindRoute(request.path);
-  if (route == nullptr || route->store == AsksStore::kNever) return false;
-  const http::Query query(request.query);
+  return route != nullptr && MayAskStore(*route, http::Query(request.query));
+}
+
+bool Router::MayAskStore(const Route& route, const http::Query& query) const {
+  using AsksStore = Route::AsksStore;
+  if (route.store == AsksStore::kNever) return false;
   const std::string& name = query.Text("run");
   const std::string logdir = name.empty() ? library_.location() : library_.LogdirOf(name);
   if (logdir.find("://") == std::string::npos || logdir.starts_with("file://")) return false;
-  if (route->store == AsksStore::kYes) return true;
-  if (route->store == AsksStore::kForTexts && query.Text("in") == "texts") return true;
+  if (route.store == AsksStore::kYes) return true;
+  if (route.store == AsksStore::kForTexts && query.Text("in") == "texts") return true;
   return !runs_.IsServed(name);
 }
 

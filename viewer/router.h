@@ -64,6 +64,7 @@ class Router {
 
   // Null if there is none for the path.
   static const Route* FindRoute(std::string_view path);
+  bool MayAskStore(const Route& route, const http::Query& query) const;
   absl::StatusOr<http::Page> Dispatch(const Question& question);
   // The run that the query names, or else the first one that is visible. NotFound when there is
   // none, or it is not visible.
