@@ -1,41 +1,29 @@
 #include "collector/stall/verdict.h"
 
-namespace strobe::stall {
+#include "common/base/enum_names.h"
 
-std::string_view NameOf(StallClass kind) {
-  switch (kind) {
-    case StallClass::kHost:
-      return "host";
-    case StallClass::kDevice:
-      return "device";
-    case StallClass::kSilent:
-      return "silent";
-    case StallClass::kGone:
-      return "gone";
-    case StallClass::kMismatch:
-      return "mismatch";
-    case StallClass::kOtherBranch:
-      return "other-branch";
-    case StallClass::kNetwork:
-      return "network";
-    case StallClass::kProgressing:
-      return "progressing";
-    case StallClass::kUnknown:
-      break;
-  }
-  return "unknown";
-}
+namespace strobe::stall {
+namespace {
+
+constexpr EnumNames<StallClass, 9> kClassNames({{StallClass::kUnknown, "unknown"},
+                                                {StallClass::kHost, "host"},
+                                                {StallClass::kDevice, "device"},
+                                                {StallClass::kSilent, "silent"},
+                                                {StallClass::kGone, "gone"},
+                                                {StallClass::kMismatch, "mismatch"},
+                                                {StallClass::kOtherBranch, "other-branch"},
+                                                {StallClass::kNetwork, "network"},
+                                                {StallClass::kProgressing, "progressing"}});
+constexpr EnumNames<Confidence, 3> kConfidenceNames({{Confidence::kCannotTell, "cannot tell"},
+                                                     {Confidence::kProbably, "probably"},
+                                                     {Confidence::kFirm, "firm"}});
+
+}  // namespace
+
+std::string_view NameOf(StallClass kind) { return kClassNames.Of(kind, "unknown"); }
 
 std::string_view NameOf(Confidence confidence) {
-  switch (confidence) {
-    case Confidence::kFirm:
-      return "firm";
-    case Confidence::kProbably:
-      return "probably";
-    case Confidence::kCannotTell:
-      break;
-  }
-  return "cannot tell";
+  return kConfidenceNames.Of(confidence, "cannot tell");
 }
 
 }  // namespace strobe::stall
