@@ -243,7 +243,7 @@ TriggerVerdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert,
   for (const TriggerRun* run : own) {
     verdict.number = std::max(verdict.number, NumberOfTriggeredRun(run->name) + 1);
     // Creation times are whole seconds. The alert's own run is known by its name too, because the
-    // clock of whoever made the alert may be ahead.
+    // clock of the alert's sender may be ahead.
     if (run->alert == AlertId(alert) || WholeSeconds(alert.starts) <= run->created)
       return Refused(kAlreadyCaptured,
                      StrCat(run->name, " was started at ", FormatRfc3339(run->created),
