@@ -139,18 +139,20 @@ def in_table(code, begin):
     return False
 
 
-def main():
+def problems():
     files = {file: file.read_text() for file in cpp.sources()}
     codes = {file: cpp.bare(text) for file, text in files.items()}
     types = Types(codes.values())
-    count = 0
     for file, text in files.items():
         header = codes.get(file.with_suffix(".h"), "") if file.suffix == ".cc" else ""
         for line, problem in problems_in(text, types, header):
-            count += 1
-            print(f"{file.relative_to(cpp.ROOT)}:{line}: {problem}")
-    print(f"{count} values without a name" if count else "every boolean and every struct of many fields names its values")
-    return 1 if count else 0
+            yield f"{file.relative_to(cpp.ROOT)}:{line}: {problem}"
+
+
+def main():
+    found = list(problems())
+    print("\n".join(found) or "every boolean and every struct of many fields names its values")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Reads C++ well enough to list its types, their members and its functions. No preprocessor."""
 
+import functools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,7 @@ class Unit:
     functions: list = field(default_factory=list)  # (name, line): outside of types.
 
 
+@functools.cache
 def bare(text):
     """The text without comments, literals and directives; lines stay where they were."""
     def blank(match):
@@ -82,6 +84,7 @@ def declared(statement):
     return names, False
 
 
+@functools.cache
 def read(text):
     """The types, with their members, and the functions of a source."""
     code, unit, stack, start, at = bare(text), Unit(), [("namespace", "", None)], 0, 0
