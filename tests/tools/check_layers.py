@@ -20,6 +20,7 @@ ARROWS = {
     "agent/wire": [],
     "agent/cupti": ["agent/wire"],
     "agent/sdk/strobe": [],
+    "agent/evidence": ["agent/recorder", "agent/wire"],
     "agent/recorder": ["agent/cupti", "agent/sdk/strobe", "agent/wire"],
     "agent/sdk/python/strobe": [],
     "collector/store/bridge": [],
