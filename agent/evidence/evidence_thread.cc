@@ -221,7 +221,7 @@ const char* CheckStacks(const char* function) {
   return why;
 }
 
-void TellPlace(const EvidencePlace& place) {
+void TellPosition(const JobPosition& place) {
   Evidence* const own = OwnEvidence();
   if (own == nullptr) return;
   own->header->rank.store(place.rank, std::memory_order_relaxed);

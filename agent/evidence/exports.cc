@@ -12,10 +12,11 @@ STROBE_EXPORT const char* strobe_evidence_start(const char* directory, const cha
 STROBE_EXPORT const char* strobe_evidence_check(const char* function) {
   return strobe::agent::CheckStacks(function);
 }
-STROBE_EXPORT void strobe_evidence_place(int rank, int local_rank, int world_size, int has_groups) {
-  strobe::agent::TellPlace({.rank = rank,
-                            .local_rank = local_rank,
-                            .world_size = world_size,
-                            .has_groups = has_groups != 0});
+STROBE_EXPORT void strobe_evidence_position(int rank, int local_rank, int world_size,
+                                            int has_groups) {
+  strobe::agent::TellPosition({.rank = rank,
+                               .local_rank = local_rank,
+                               .world_size = world_size,
+                               .has_groups = has_groups != 0});
 }
 STROBE_EXPORT void strobe_evidence_end() { strobe::agent::EndEvidence(); }

@@ -55,7 +55,7 @@ TEST(EvidenceThread, BeatsAnswersAndLeavesItsFile) {
   const pid_t child = fork();
   if (child == 0) {
     const char* const why = StartEvidence(directory.c_str(), "7-1", 11);
-    TellPlace({.rank = 3, .local_rank = 1, .world_size = 8, .has_groups = true});
+    TellPosition({.rank = 3, .local_rank = 1, .world_size = 8, .has_groups = true});
     if (why != nullptr || CheckStacks("f") == nullptr) _exit(1);
     for (;;) pause();
   }
