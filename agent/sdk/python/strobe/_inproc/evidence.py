@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LIBRARY = "libstrobe_agent.so"
 _MAX_TEXT = 2000  # Characters of an exception.
-_MAX_MEMBERS, _MAX_GROUPS = 200_000, 4000  # Of all groups together; the file has 4 MiB at most.
+_MAX_MEMBERS, _MAX_GROUPS = 200_000, 4000  # The file has 4 MiB at most.
 # How often to look for groups: programs make theirs at the start.
 _SECONDS_WHILE_NEW, _SECONDS_LATER, _SECONDS_NEW = 1.0, 5.0, 60.0
 
@@ -103,7 +103,7 @@ class Evidence:
         try:
             library = ctypes.CDLL(path)
             start, check = library.strobe_evidence_start, ctypes.PyDLL(path).strobe_evidence_check
-        except (AttributeError, OSError):  # Of an older release, or for another C library.
+        except (AttributeError, OSError):  # It is of an older release, or for another C library.
             return
         start.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int]
         start.restype = check.restype = ctypes.c_char_p

@@ -146,7 +146,7 @@ class Service:
             return
         recorder = recorder_for(name, self.directory)
         self.evidence.start()
-        if name == "torch":  # Of a program that CUDA's driver brought here, too.
+        if name == "torch":  # CUDA's driver may have brought us here after its import.
             record_collectives()
         port = self._open_server(name)
         service = self._service_for(name, recorder)
