@@ -49,6 +49,10 @@ struct EvidenceHeader {
   std::atomic<std::int32_t> rank, local_rank, world_size;
 };
 static_assert(sizeof(EvidenceHeader) <= kEvidenceBytes);
+// tests/support/evidence.py has these numbers.
+static_assert(offsetof(EvidenceHeader, between_ns) == 192);
+static_assert(offsetof(EvidenceHeader, order) == 208);
+static_assert(offsetof(EvidenceHeader, answered) == 264);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 // The program holds an exclusive lock on this byte while it lives.
