@@ -7,6 +7,7 @@
 #include "common/base/strings.h"
 #include "common/text/json_reader.h"
 #include "common/text/plain_text.h"
+#include "common/text/utf8.h"
 
 namespace strobe::stall {
 namespace {
@@ -46,7 +47,7 @@ void EvidenceAnswer::Add(std::string name, std::string content) {
 
 void EvidenceAnswer::Note(std::string note) {
   if (note.empty() || static_cast<std::size_t>(response_.notes_size()) == kMaxEvidenceNotes) return;
-  response_.add_notes(WithoutControls(std::string_view(note).substr(0, kMaxNoteBytes)));
+  response_.add_notes(WithoutControls(CutUtf8(note, kMaxNoteBytes)));
 }
 
 v1::ReadEvidenceResponse EvidenceAnswer::Take(std::int64_t looked_at_ns) {

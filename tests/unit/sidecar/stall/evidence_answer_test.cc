@@ -36,6 +36,14 @@ TEST(EvidenceAnswer, LeavesOutWhatDoesNotFit) {
   EXPECT_EQ(response.looked_at_ns(), 77);
 }
 
+TEST(EvidenceAnswer, HasNotesThatAreText) {
+  EvidenceAnswer answer(10);
+  answer.Note("because \xff" + std::string(1000, 'x'));
+  const v1::ReadEvidenceResponse response = answer.Take(1);
+  EXPECT_TRUE(response.notes(0).starts_with("because \xef\xbf\xbdx"));
+  EXPECT_LE(response.notes(0).size(), 300u);
+}
+
 TEST(EvidenceAnswer, HasFewNotesOfOneLine) {
   EvidenceAnswer answer(10);
   for (int i = 0; i < 100; ++i) answer.Note("a\nb");
