@@ -53,13 +53,21 @@ def _check(function: Callable[[bytes], Any]) -> None:
     function(b"_check")
 
 
-def groups() -> list[dict[str, Any]]:
-    """The process groups of PyTorch of which this process is a member. May raise while the program
-    changes them.
+def _world() -> Any:
+    """What PyTorch knows of process groups; None if there are none."""
+    return getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None)
+
+
+def _names(world: Any) -> list[str]:
+    """The names of the process groups of which this process is a member: they tell cheaply that
+    one was made or destroyed. May raise while the program does that, as groups() may.
     """
-    world = getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None)
+    return [str(world.pg_names[group]) for group in list(world.pg_map)]
+
+
+def groups(world: Any) -> list[dict[str, Any]]:
     told, members = [], 0
-    for group, (backend, _) in list(world.pg_map.items()) if world is not None else ():
+    for group, (backend, _) in list(world.pg_map.items()):
         in_group = sorted(int(rank) for rank in world.pg_group_ranks[group])
         members += len(in_group)
         if len(told) == _MAX_GROUPS or members > _MAX_MEMBERS:
@@ -83,7 +91,7 @@ class Evidence:
         self._pid = os.getpid()
         self._started = False
         self._library = None
-        self._position = self._groups = None  # What was told last.
+        self._position = self._names = None  # What was told last.
         self._changed = 0.0
 
     def start(self) -> None:
@@ -144,13 +152,13 @@ class Evidence:
         if not self._started:
             return
         try:
-            place = ranks()
-            now = groups() if place["joined"] else []
-            position = [place[key] for key in ("rank", "local_rank", "world_size")]
-            position = (*(-1 if number is None else number for number in position), bool(now))
-            if now != self._groups:
-                self._groups, self._changed = now, time.monotonic()
-                self._leave("groups", now)
+            place, world = ranks(), _world()
+            names = _names(world) if world is not None and place["joined"] else []
+            if names != self._names:
+                self._leave("groups", groups(world) if names else [])
+                self._names, self._changed = names, time.monotonic()
+            numbers = [place[key] for key in ("rank", "local_rank", "world_size")]
+            position = (*(-1 if number is None else number for number in numbers), bool(names))
             if position != self._position and self._library is not None:
                 self._library.strobe_evidence_position(*(int(number) for number in position))
                 self._position = position
@@ -159,7 +167,7 @@ class Evidence:
 
     def seconds(self) -> float | None:
         """After how long to look again; None if nothing changes without a sign."""
-        if not self._groups:
+        if not self._names:
             return None
         is_new = time.monotonic() < self._changed + _SECONDS_NEW
         return _SECONDS_WHILE_NEW if is_new else _SECONDS_LATER
