@@ -182,7 +182,8 @@ const char* StartEvidence(const char* directory, const char* stem, int minor) {
   made->directory = directory;
   made->stem = stem;
   made->pid = getpid();
-  EvidenceHeader* const header = MapFile(made->directory + "/" + made->stem + ".evidence");
+  const std::string path = made->directory + "/" + made->stem + ".evidence";
+  EvidenceHeader* const header = MapFile(path);
   if (header == nullptr) {
     delete made;
     return "its file could not be made";
@@ -196,9 +197,15 @@ const char* StartEvidence(const char* directory, const char* stem, int minor) {
   header->beat_ns.store(wire::MonotonicNs(), std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   header->magic = wire::kEvidenceMagic;
-  evidence.store(made, std::memory_order_release);
-  return StartQuietThread("strobe-evidence", &RunEvidence, made) ? nullptr
-                                                                 : "no thread could be started";
+  if (StartQuietThread("strobe-evidence", &RunEvidence, made)) {
+    evidence.store(made, std::memory_order_release);
+    return nullptr;
+  }
+  // Without a beat, the process would look like one that is stopped.
+  munmap(header, wire::kEvidenceBytes);
+  unlink(path.c_str());
+  delete made;
+  return "no thread could be started";
 }
 
 const char* CheckStacks(const char* function) {

@@ -57,6 +57,7 @@ TEST(EvidenceThread, BeatsAnswersAndLeavesItsFile) {
     const char* const why = StartEvidence(directory.c_str(), "7-1", 11);
     TellPosition({.rank = 3, .local_rank = 1, .world_size = 8, .has_groups = true});
     if (why != nullptr || CheckStacks("f") == nullptr) _exit(1);
+    alarm(300);  // It does not outlive a test that fails.
     for (;;) pause();
   }
   ASSERT_GT(child, 0);

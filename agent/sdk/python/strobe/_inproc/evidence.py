@@ -91,7 +91,7 @@ class Evidence:
         self._pid = os.getpid()
         self._started = False
         self._library = None
-        self._position = self._names = None  # What was told last.
+        self._position, self._names = None, []  # What was told last.
         self._changed = 0.0
 
     def start(self) -> None:
