@@ -195,8 +195,9 @@ const char* StartEvidence(const char* directory, const char* stem, int minor) {
   header->rank = header->local_rank = header->world_size = -1;
   Refuse(*header, FindInterpreter(*made, minor));
   header->beat_ns.store(wire::MonotonicNs(), std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  header->magic = wire::kEvidenceMagic;
+  // Whoever sees this sees the rest.
+  std::atomic_ref<std::uint64_t>(header->magic)
+      .store(wire::kEvidenceMagic, std::memory_order_release);
   if (StartQuietThread("strobe-evidence", &RunEvidence, made)) {
     evidence.store(made, std::memory_order_release);
     return nullptr;

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.test_inproc_xla import jax_trainer
 from tests.support.evidence import evidence_file, faulthandler_stacks, order, stacks
 from tests.support.inproc import TORCH_PYTHON
 from tests.support.ports import free_port
@@ -77,6 +78,18 @@ print(agent.strobe_evidence_start({str(tmp_path).encode()!r}, b"1-1", 8), agent.
     assert said == "None b'this version of Python is not known'\n"
     header = next(tmp_path.glob("*.evidence")).read_bytes()
     assert b"this version of Python is not known" in header[24:152] and header[152] == 0
+
+
+def test_a_jax_program_shows_its_stacks(group, tmp_path, python_package):
+    trainer = jax_trainer(group, tmp_path, python_package, "newest")
+    trainer.announced()
+    path = evidence_file(trainer.agent)
+    order(path)
+    _, main = list(stacks(path).values())[-1]
+    assert any(file.endswith("framework_loop.py") for file, _, _ in main), main
+    for _ in range(50):
+        order(path, between_ms=0)
+    assert trainer.trains()
 
 
 class StuckJob:
