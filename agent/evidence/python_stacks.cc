@@ -138,28 +138,34 @@ bool StackReader::Walk(std::uint64_t thread, std::vector<RawFrame>& frames) {
   return TopOf(thread) == top && ReadFrame(top, again, previous, shown) && again == first;
 }
 
-// A thread that waits for the lock wakes each 5 ms, so that a second try may succeed.
-StackProof StackReader::Prove(std::uint64_t thread, std::uint64_t tid, const Asleep& asleep,
-                              std::vector<RawFrame>& frames) {
-  StackProof proof = StackProof::kRunning;
+// The names are read before the thread is seen to have slept all the time: code that it has left
+// may be freed, and something else may be there. For the same reason nothing is remembered of the
+// threads before. A thread that waits for the lock wakes each 5 ms, so that a second try may
+// succeed.
+void StackReader::Prove(std::uint64_t thread, const Asleep& asleep, PythonThread& read) {
+  std::vector<RawFrame> frames;
   for (int i = 0; i < kProofTries; ++i) {
     if (i > 0) {
       const timespec pause{0, kBetweenProofsNs};
       nanosleep(&pause, nullptr);
     }
-    const std::string before = tid == 0 ? "" : asleep(tid);
+    const std::string before = read.tid == 0 ? std::string() : asleep(read.tid);
     const bool stable = Walk(thread, frames);
-    proof = stable ? StackProof::kStable : StackProof::kRunning;
-    if (stable && !before.empty() && before == asleep(tid)) return StackProof::kProven;
+    const bool may_be_better = i + 1 < kProofTries || read.proof == StackProof::kStable;
+    if (!stable && may_be_better) continue;
+    codes_.clear();
+    read.frames = Named(frames);
+    read.proof = stable ? StackProof::kStable : StackProof::kRunning;
+    if (!stable || before.empty() || before != asleep(read.tid)) continue;
+    read.proof = StackProof::kProven;
+    return;
   }
-  return proof;
 }
 
 PythonStacks StackReader::Read(const Asleep& asleep, const IsLate& is_late) {
   PythonStacks stacks;
   cut_ = false;
   std::size_t frames_read = 0;
-  std::vector<RawFrame> frames;
   ForEachThread([&](std::uint64_t interpreter, std::uint64_t thread) {
     if (stacks.threads.size() == kMaxStackThreads || frames_read > kMaxStackFrames || is_late()) {
       cut_ = true;
@@ -169,12 +175,11 @@ PythonStacks StackReader::Read(const Asleep& asleep, const IsLate& is_late) {
     memory_.Get(Plus(thread, layout_.thread_id), read.id);
     read.tid = TidOf(thread);
     const std::uint64_t holder = HolderOf(interpreter);
-    read.proof = Prove(thread, read.tid, asleep, frames);
+    Prove(thread, asleep, read);
     const bool same_holder = holder == HolderOf(interpreter);
     read.holds_gil = holder == thread && same_holder;
     stacks.gil_is_held = stacks.gil_is_held || (holder != 0 && same_holder);
-    frames_read += frames.size();
-    read.frames = Named(frames);
+    frames_read += read.frames.size();
     stacks.threads.push_back(std::move(read));
     return true;
   });

@@ -89,8 +89,8 @@ class StackReader {
   bool ReadFrame(std::uint64_t at, RawFrame& frame, std::uint64_t& previous, bool& shown) const;
   // False if something changed meanwhile.
   bool Walk(std::uint64_t thread, std::vector<RawFrame>& frames);
-  StackProof Prove(std::uint64_t thread, std::uint64_t tid, const Asleep& asleep,
-                   std::vector<RawFrame>& frames);
+  // Reads the frames of `read`, and how sure they are.
+  void Prove(std::uint64_t thread, const Asleep& asleep, PythonThread& read);
   std::vector<PythonFrame> Named(const std::vector<RawFrame>& frames);
   const Code& CodeAt(std::uint64_t at);
   std::string TextAt(std::uint64_t at) const;

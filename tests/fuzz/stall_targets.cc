@@ -70,7 +70,7 @@ bool ForgedPython(std::string_view bytes) {
   int left = 4;
   const agent::PythonStacks stacks = reader.Read(
       [](std::uint64_t tid) { return std::to_string(tid); }, [&left] { return --left < 0; });
-  constexpr std::uint64_t kMostReads = 4 * 6 * 2 * (agent::kMaxStackDepth + 64) + 40'000;
+  constexpr std::uint64_t kMostReads = 4 * 6 * 2 * (agent::kMaxStackDepth + 64) + 400'000;
   if (python.reads() > kMostReads) std::abort();
   const std::string text =
       agent::StacksText(stacks, 11, [](std::uint64_t) { return agent::ThreadFacts(); });
