@@ -21,7 +21,8 @@ constexpr std::uint64_t kUsualBytes = std::uint64_t{8} << 20;
 constexpr std::size_t kMaxFileBytes = std::size_t{32} << 20;
 constexpr Nanos kUsualBetween = milliseconds(1500), kMostBetween = seconds(10);
 constexpr Nanos kProcessPatience = milliseconds(2800), kAskEvery = milliseconds(50);
-constexpr Nanos kRasPatience = seconds(10), kQueuePatience = seconds(15);
+// RAS may need longer where a process is stopped. The verdict does not wait for that.
+constexpr Nanos kRasPatience = seconds(4), kQueuePatience = seconds(15);
 constexpr Nanos kRemoveOldEvery = seconds(60);
 
 // The kinds that a request names; all if it names none.
@@ -49,7 +50,7 @@ class RasAnswers {
       : options_(options),
         between_(between),
         is_wanted_(std::move(is_wanted)),
-        until_(SystemClock().MonoNow() + kRasPatience),
+        until_(SystemClock().MonoNow() + between + kRasPatience),
         thread_([this] { (void)RunGuarded("ras", [this] { Run(); }); }) {}
   ~RasAnswers() {
     if (thread_.joinable()) thread_.join();
@@ -57,9 +58,12 @@ class RasAnswers {
   RasAnswers(const RasAnswers&) = delete;
   RasAnswers& operator=(const RasAnswers&) = delete;
 
-  void AddTo(EvidenceAnswer& answer) {
+  // `uses_nccl`: that nobody listens is then worth a note.
+  void AddTo(EvidenceAnswer& answer, bool uses_nccl) {
     thread_.join();
-    if (!first_.ok()) answer.Note(StrCat("RAS: ", MessageOf(first_.status())));
+    if (!first_.ok() && (uses_nccl || !absl::IsNotFound(first_.status())))
+      answer.Note(StrCat("RAS: ", absl::IsCancelled(first_.status()) ? "it has not answered in time"
+                                                                     : MessageOf(first_.status())));
     if (first_.ok()) answer.Add("ras.a", *std::move(first_));
     if (second_.ok()) answer.Add("ras.b", *std::move(second_));
   }
@@ -90,6 +94,12 @@ Nanos BetweenOf(const v1::ReadEvidenceRequest& request) {
   return between <= Nanos{0} ? kUsualBetween : std::min(between, kMostBetween);
 }
 
+bool UsesNccl(const FileDescriptor& directory, const std::map<int, EvidenceProcess>& processes) {
+  return std::any_of(processes.begin(), processes.end(), [&](const auto& entry) {
+    return Contains(ReadEvidenceFile(directory, entry.second, "groups", kMaxFileBytes), "nccl");
+  });
+}
+
 // Groups and states are small and needed most; stacks are the largest.
 void AddProcessFiles(const FileDescriptor& directory,
                      const std::map<int, EvidenceProcess>& processes, const WantedKinds& kinds,
@@ -114,6 +124,7 @@ void AddProcessFiles(const FileDescriptor& directory,
   if (kinds.Has(v1::EVIDENCE_STACKS)) {
     for (const char* kind : {"a.stacks", "b.stacks"}) add(kind, /*only_answered=*/true);
   }
+  if (kinds.OfProcesses() == 0) return;  // They were not asked.
   for (const auto& [rank, process] : processes) answer.Note(WhyLess(process, order, now_ns));
 }
 
@@ -198,7 +209,7 @@ absl::StatusOr<v1::ReadEvidenceResponse> EvidenceCollector::Collect(
     const std::string table = ReadSocketTable();  // All processes of a pod share its addresses.
     for (const auto& [rank, process] : processes) answer.Add(StrCat(rank, ".a.sockets"), table);
   }
-  if (ras) ras->AddTo(answer);
+  if (ras) ras->AddTo(answer, UsesNccl(directory, processes));
   if (!is_wanted()) return absl::CancelledError("nobody waits for the evidence any more");
   return answer.Take(looked_at);
 }

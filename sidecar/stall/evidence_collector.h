@@ -25,9 +25,8 @@ class EvidenceCollector {
   EvidenceCollector(const EvidenceCollector&) = delete;
   EvidenceCollector& operator=(const EvidenceCollector&) = delete;
 
-  // Answers Worker.ReadEvidence, within three seconds more than lie between the looks; RAS may take
-  // ten seconds. One at a time: Unavailable after having waited for another. Cancelled once
-  // `is_wanted` returns false.
+  // Answers Worker.ReadEvidence, within four seconds more than lie between the looks. One at a
+  // time: Unavailable after having waited for another. Cancelled once `is_wanted` returns false.
   absl::StatusOr<v1::ReadEvidenceResponse> Read(const v1::ReadEvidenceRequest& request,
                                                 const std::function<bool()>& is_wanted);
 

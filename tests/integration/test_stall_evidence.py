@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import time
@@ -198,5 +197,4 @@ def test_requests_are_checked(group, tmp_path, python_package, protos):
         assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     response = job.evidence(max_bytes=65536, between_looks_ns=1_000_000)
     assert sum(len(file.content) for file in response.files) <= 65536
-    ras = [note for note in response.notes if note.startswith("RAS")]
-    assert ras and re.search(r"no RAS of NCCL listens on port 28028", ras[0]), ras
+    assert not response.notes, "nothing is missing: gloo has no RAS"
