@@ -95,9 +95,9 @@ using DebugWords = std::array<std::uint64_t, kDebugWords>;
 // The places of the words in _Py_DebugOffsets. 3.14 has more of them in between.
 struct DebugWordIndex {
   std::size_t interpreters, interpreter_next, threads, gil_pointer, gil, gil_locked, gil_holder,
-      thread_next, frame, thread_id, native_id, frame_bytes, frame_previous, frame_code,
-      frame_instruction, frame_owner, code_bytes, code_file, code_name, code_lines, code_first_line,
-      code_bytecode, type, bytes_size, bytes_data, text_state, text_length, text_ascii;
+      thread_next, frame, thread_id, native_id, frame_previous, frame_code, frame_instruction,
+      frame_owner, code_file, code_name, code_lines, code_first_line, code_bytecode, type,
+      bytes_size, bytes_data, text_state, text_length, text_ascii;
 };
 
 constexpr DebugWordIndex kWordIndex13 = {.interpreters = 5,
@@ -111,12 +111,10 @@ constexpr DebugWordIndex kWordIndex13 = {.interpreters = 5,
                                          .frame = 23,
                                          .thread_id = 24,
                                          .native_id = 25,
-                                         .frame_bytes = 28,
                                          .frame_previous = 29,
                                          .frame_code = 30,
                                          .frame_instruction = 31,
                                          .frame_owner = 33,
-                                         .code_bytes = 34,
                                          .code_file = 35,
                                          .code_name = 37,
                                          .code_lines = 38,
@@ -140,12 +138,10 @@ constexpr DebugWordIndex kWordIndex14 = {.interpreters = 5,
                                          .frame = 26,
                                          .thread_id = 27,
                                          .native_id = 28,
-                                         .frame_bytes = 31,
                                          .frame_previous = 32,
                                          .frame_code = 33,
                                          .frame_instruction = 34,
                                          .frame_owner = 36,
-                                         .code_bytes = 39,
                                          .code_file = 40,
                                          .code_name = 42,
                                          .code_lines = 43,

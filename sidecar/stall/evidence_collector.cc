@@ -205,6 +205,7 @@ absl::StatusOr<v1::ReadEvidenceResponse> EvidenceCollector::Collect(
         "Strobe's agent");
   }
   AddProcessFiles(directory, processes, kinds, order.number, answer);
+  for (const auto& [rank, process] : processes) RemoveLooks(directory, process);
   if (kinds.Has(v1::EVIDENCE_SOCKETS)) {
     const std::string table = ReadSocketTable();  // All processes of a pod share its addresses.
     for (const auto& [rank, process] : processes) answer.Add(StrCat(rank, ".a.sockets"), table);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -21,8 +22,15 @@ constexpr std::string_view kEvidenceSuffix = ".evidence";
 constexpr int kMaxKnownRank = 200'000;  // What collector/stall takes for a rank.
 constexpr std::uint64_t kKeepEndedNs = 1'800'000'000'000;
 constexpr std::size_t kMaxEndedKept = 64;
-constexpr auto kKinds = std::to_array<std::string_view>(
-    {".evidence", ".groups", ".exception", ".a.stacks", ".b.stacks", ".a.fr", ".b.fr"});
+constexpr auto kLooks =
+    std::to_array<std::string_view>({".a.stacks", ".b.stacks", ".a.fr", ".b.fr"});
+constexpr auto kRecords = std::to_array<std::string_view>({".evidence", ".groups", ".exception"});
+
+void RemoveKinds(const FileDescriptor& directory, std::string_view stem,
+                 std::span<const std::string_view> kinds) {
+  for (const std::string_view kind : kinds)
+    (void)unlinkat(directory.get(), StrCat(stem, kind).c_str(), 0);
+}
 
 // A regular file, which nobody can make block this process.
 FileDescriptor OpenInDirectory(const FileDescriptor& directory, const std::string& name,
@@ -157,6 +165,10 @@ std::string ReadEvidenceFile(const FileDescriptor& directory, const EvidenceProc
   return content;
 }
 
+void RemoveLooks(const FileDescriptor& directory, const EvidenceProcess& process) {
+  RemoveKinds(directory, process.stem, kLooks);
+}
+
 void RemoveOldEvidence(const FileDescriptor& directory, std::uint64_t now_ns) {
   std::vector<std::pair<std::uint64_t, std::string>> ended;  // When it beat last, and the stem.
   for (std::string& stem : StemsIn(directory)) {
@@ -170,8 +182,8 @@ void RemoveOldEvidence(const FileDescriptor& directory, std::uint64_t now_ns) {
     // A file without a header may be about to get one.
     const bool is_old = beat_ns != 0 && beat_ns + kKeepEndedNs < now_ns;
     if (!is_old && i < kMaxEndedKept) continue;
-    for (const std::string_view kind : kKinds)
-      (void)unlinkat(directory.get(), StrCat(stem, kind).c_str(), 0);
+    RemoveKinds(directory, stem, kLooks);
+    RemoveKinds(directory, stem, kRecords);
   }
 }
 

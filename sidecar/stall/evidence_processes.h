@@ -58,6 +58,9 @@ std::map<int, EvidenceProcess> ByRank(std::vector<EvidenceProcess> processes);
 std::string ReadEvidenceFile(const FileDescriptor& directory, const EvidenceProcess& process,
                              const std::string& kind, std::size_t max_bytes);
 
+// Removes what the process wrote for its last order: the directory's volume is the pod's memory.
+void RemoveLooks(const FileDescriptor& directory, const EvidenceProcess& process);
+
 // Removes what processes left that have ended longer ago than half an hour, and all but the last 64
 // of them.
 void RemoveOldEvidence(const FileDescriptor& directory, std::uint64_t now_ns);

@@ -126,6 +126,7 @@ TEST_F(EvidenceCollectorTest, ReturnsTheKindsThatAreAskedFor) {
   const auto response = collector.Read(Request({v1::EVIDENCE_STACKS}), [] { return true; });
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_THAT(NamesIn(*response), UnorderedElementsAre("processes.json", "3.a.stacks"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/5-1.a.stacks")) << "it takes memory no more";
 }
 
 TEST_F(EvidenceCollectorTest, LeavesOutWhatAnEarlierOrderLeft) {
