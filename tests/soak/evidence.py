@@ -1,0 +1,75 @@
+"""Thousands of orders to the evidence thread of programs whose threads run all the time, with each Python that is here:
+
+    build/venv/bin/python -m tests.soak.evidence [--orders 10000] [--idle-seconds 60]
+
+Says how many stacks were proven, how many of those are impossible (the program's call graph is known) and what the thread costs while nobody asks.
+Exits with 0 if no program died and no proven stack is wrong.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.integration.test_stall_evidence import AGENT, PYTHONS
+from tests.support.evidence import evidence_file, order, stacks
+from tests.support.processes import ROOT, Group
+
+
+def is_possible(names):
+    """Whether the names, innermost first, are a stack of `spin` in tests/e2e/known_stacks.py."""
+    inner = names[:names.index("spin")]
+    return inner in ([], ["is_set"]) or set(inner) == {"recurse_briefly"} and len(inner) <= 6
+
+
+def cpu_ns(pid, name):
+    """The processor time of the thread with this name."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text().strip() == name:
+            return int((task / "schedstat").read_text().split()[0])
+    raise LookupError(name)
+
+
+def soak(group, directory, version, orders, idle_seconds):
+    folder = directory / version.replace(" ", "-")
+    folder.mkdir()
+    process = group.start(f"known-{folder.name}", [PYTHONS[version], ROOT / "tests/e2e/known_stacks.py", AGENT, folder, "busy"],
+                          env={"PYTHONPATH": ""}).wait_for("ready", 60)
+    path = evidence_file(folder)
+    proven = wrong = seen = 0
+    for _ in range(orders):
+        order(path, between_ms=0)
+        for heading, frames in stacks(path).values():
+            names = [name for _, _, name in frames]
+            if "spin" not in names:
+                continue
+            seen += 1
+            if " proven" in heading:
+                proven += 1
+                wrong += not is_possible(names)
+        if not process.running():
+            break
+    died = not process.running()
+    before = 0 if died else cpu_ns(process.pid, "strobe-evidence")
+    time.sleep(0 if died else idle_seconds)
+    share = 0 if died or not idle_seconds else (cpu_ns(process.pid, "strobe-evidence") - before) / (idle_seconds * 1e9)
+    print(f"{version}: {orders} orders, {seen} stacks of running threads, {proven} proven, {wrong} of those wrong, idle {share:.5%} of a processor"
+          f"{', THE PROGRAM DIED: ' + process.output() if died else ''}", flush=True)
+    return not died and not wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--orders", type=int, default=10_000)
+    parser.add_argument("--idle-seconds", type=int, default=60)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory, Group(Path(directory) / "logs") as group:
+        good = [soak(group, Path(directory), version, options.orders, options.idle_seconds) for version in PYTHONS]
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    sys.exit(main())
