@@ -42,6 +42,7 @@ class FakeWorker final : public Worker {
                       for (const std::string& name : s->containers)
                         description.add_containers(name);
                       for (const v1::StepPace& pace : s->steps) *description.add_steps() = pace;
+                      if (s->stall) *description.mutable_stall() = *s->stall;
                       source.set_ready(s->source_ready);
                       for (const v1::ProcessRank& rank : s->ranks) *source.add_ranks() = rank;
                       if (!s->source_ready) source.set_detail("nothing is listening");
@@ -127,6 +128,19 @@ class FakeWorker final : public Worker {
           v1::ReadDigestResponse response;
           response.set_digest(s->digest);
           done(std::move(response));
+        });
+  }
+
+  void ReadEvidence(const v1::ReadEvidenceRequest& request, Nanos timeout,
+                    Callback<v1::ReadEvidenceResponse> done) override {
+    sidecar_->evidence_asked.push_back(request);
+    time_.PostAfter(
+        std::min(timeout, kRoundTrip + sidecar_->evidence_takes),
+        [s = sidecar_, late = sidecar_->evidence_takes > timeout, done = std::move(done)] {
+          if (s->dead) return done(absl::UnavailableError("connection refused"));
+          if (late) return done(absl::DeadlineExceededError("no answer"));
+          if (!s->evidence) return done(absl::UnimplementedError(""));
+          done(*s->evidence);
         });
   }
 
