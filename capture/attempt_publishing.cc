@@ -19,7 +19,7 @@ constexpr Nanos kOneWorkerTimeout = seconds(20);
 constexpr Nanos kTotalTimeout = seconds(60);
 
 // Workers that wrote a trace, the best last: the run exists for them, and their identity is allowed
-// to write to it. Of evidence, all that told any.
+// to write to it. If evidence was asked for, these are all that told any.
 std::vector<std::size_t> CandidatesOf(const std::vector<Member>& members, bool of_evidence) {
   std::vector<std::size_t> candidates;
   for (std::size_t i = 0; i < members.size(); ++i) {
