@@ -27,6 +27,7 @@ inline constexpr char kAccepted[] = "Accepted";
 inline constexpr char kStarted[] = "Started";
 inline constexpr char kSynchronized[] = "Synchronized";
 inline constexpr char kSucceeded[] = "Succeeded";
+inline constexpr char kStalled[] = "Stalled";
 inline constexpr char kReady[] = "Ready";
 inline constexpr char kSuspended[] = "Suspended";
 }  // namespace condition

@@ -389,6 +389,7 @@ PodInfo ParsePod(const Json& object) {
       pod.owners.push_back({owner.value("kind", ""), owner.value("name", "")});
     }
     const Json& status = ObjectOf(object, "status");
+    pod.node = ObjectOf(object, "spec").value("nodeName", "");
     pod.ip = status.value("podIP", "");
     pod.phase = status.value("phase", "");
     pod.reason = status.value("reason", "");
