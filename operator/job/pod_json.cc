@@ -379,6 +379,7 @@ PodInfo ParsePod(const Json& object) {
     const Json& metadata = ObjectOf(object, "metadata");
     pod.name = metadata.value("name", "");
     pod.uid = metadata.value("uid", "");
+    pod.created = ReadTime(metadata, "creationTimestamp");
     pod.terminating = metadata.contains("deletionTimestamp");
     pod.labels = ReadMap(metadata, "labels");
     pod.annotations = ReadMap(metadata, "annotations");

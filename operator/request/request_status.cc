@@ -387,10 +387,10 @@ RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult&
   return status;
 }
 
-RequestStatus WithdrawnStatus(const ProfileRequest& request, const std::string& message,
-                              WallTime now) {
+RequestStatus WithdrawnStatus(const ProfileRequest& request, const std::string& reason,
+                              const std::string& message, WallTime now) {
   RequestStatus status = request.status;
-  Set(request, condition::kStalled, kFalse, "JobMoves", message, now, status);
+  Set(request, condition::kStalled, kFalse, reason, message, now, status);
   return status;
 }
 

@@ -1,5 +1,6 @@
 #include "operator/request/stall_watch.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,14 @@ bool HoldsVerdict(const RequestStatus& status, WallTime now) {
          now < status.completion_time.value_or(now) + StallWatch::kWatched;
 }
 
+// Whether the pod, or a container of it, began after that time.
+bool BeganSince(const PodInfo& pod, WallTime time) {
+  return (pod.created && *pod.created > time) ||
+         std::any_of(pod.states.begin(), pod.states.end(), [time](const auto& state) {
+           return state.ended_at && *state.ended_at >= time;
+         });
+}
+
 }  // namespace
 
 // Callbacks share it, because they may come after the watch has forgotten it.
@@ -28,6 +37,7 @@ struct StallWatch::Round {
 
   const std::string uid;
   const MonoTime began;
+  bool restarted = false;  // Not all that was looked at for the verdict is there any more.
   // Before they are asked all are in it; it keeps their connections until they have answered.
   std::vector<std::shared_ptr<Worker>> workers{};
   Mutex mutex;
@@ -51,10 +61,15 @@ absl::StatusOr<std::optional<Nanos>> StallWatch::Look(const std::string& key,
       moves = answered && round->told > 0 && round->stalled == 0;
     }
     if (moves) {
-      const std::string message = "the job moves again; what is said of it was a pause, or is over";
+      const std::string message =
+          round->restarted ? "the job was restarted; the verdict is about what ended"
+                           : "the job moves again; the verdict is withdrawn";
       RETURN_IF_ERROR(deps_.cluster.WriteStatus(
-          request, WithdrawnStatus(request, message, deps_.clock.WallNow())));
-      deps_.cluster.RecordEvent(request, /*warning=*/false, "StallWithdrawn", "Withdraw", message);
+          request, WithdrawnStatus(request, round->restarted ? kStallRestarted : kStallWithdrawn,
+                                   message, deps_.clock.WallNow())));
+      deps_.cluster.RecordEvent(request, /*warning=*/false,
+                                round->restarted ? "StallEnded" : "StallWithdrawn", "Withdraw",
+                                message);
       Forget(key);
       return std::nullopt;
     }
@@ -85,6 +100,9 @@ absl::Status StallWatch::Begin(const std::string& key, const ProfileRequest& req
   ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(deps_.cluster, request.ns, request.target));
   const Selection selection = SelectTargets(request.target, found.query, found.pods);
   auto round = std::make_shared<Round>(request.uid, deps_.clock.MonoNow());
+  round->restarted = std::any_of(
+      found.pods.begin(), found.pods.end(),
+      [&](const PodInfo& pod) { return BeganSince(pod, request.created); });
   for (const Target& target : selection.targets) {
     if (!target.usable() || round->workers.size() == kAsked) continue;
     round->workers.push_back(deps_.workers.Connect(target));
