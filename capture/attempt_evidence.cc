@@ -43,8 +43,8 @@ AttemptEvidence::AttemptEvidence(AttemptState& state, const OwnedTasks& tasks, M
 
 // The bytes for each worker; 0 if there is no room.
 std::uint64_t AttemptEvidence::TakeRoom(std::size_t workers) {
-  std::uint64_t share = std::clamp<std::uint64_t>(
-      kMaxJobBytes / std::max<std::size_t>(workers, 1), kMinShare, kMaxEvidenceBytes);
+  std::uint64_t share = std::clamp<std::uint64_t>(kMaxJobBytes / std::max<std::size_t>(workers, 1),
+                                                  kMinShare, kMaxEvidenceBytes);
   if (means_.room == nullptr) return share;
   for (; share >= kMinShare; share /= 2) {
     held_ = means_.room->Take(share * workers);
@@ -107,8 +107,7 @@ void AttemptEvidence::OnAnswer(std::size_t index, absl::StatusOr<v1::ReadEvidenc
     return hooks_.changed();
   }
   WorkerEvidence& evidence = evidence_[index];
-  for (v1::EvidenceFile& file : *answer->mutable_files())
-    evidence.files.push_back(std::move(file));
+  for (v1::EvidenceFile& file : *answer->mutable_files()) evidence.files.push_back(std::move(file));
   evidence.notes.assign(answer->notes().begin(), answer->notes().end());
   evidence.left_out_bytes = answer->left_out_bytes();
   state_.End(member, Outcome::kOk, evidence.notes.empty() ? "" : evidence.notes.front());

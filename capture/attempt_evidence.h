@@ -17,8 +17,8 @@ namespace strobe {
 
 class AttemptEvidence {
  public:
-  // RAS takes seven seconds at worst, everything else two. A sidecar that is gone delays the verdict
-  // so long.
+  // RAS takes seven seconds at worst, everything else two. A sidecar that is gone delays the
+  // verdict so long.
   static constexpr Nanos kAnswerTimeout = std::chrono::seconds(9);
   // What one job's evidence may take of the room, if there is so much. Each worker gets its share.
   static constexpr std::uint64_t kMaxJobBytes = std::uint64_t{256} << 20;
@@ -55,9 +55,9 @@ class AttemptEvidence {
   const OwnedTasks& tasks_;
   const Means means_;
   const Hooks hooks_;
-  std::shared_ptr<void> held_{};             // Its part of the room.
-  std::vector<WorkerEvidence> evidence_{};   // By member.
-  std::size_t keeping_ = 0;                  // Calls that are under way.
+  std::shared_ptr<void> held_{};            // Its part of the room.
+  std::vector<WorkerEvidence> evidence_{};  // By member.
+  std::size_t keeping_ = 0;                 // Calls that are under way.
 };
 
 }  // namespace strobe

@@ -81,8 +81,9 @@ struct AttemptResult {
 std::optional<Nanos> LatenessOf(const WorkerResult& worker);
 
 // Whether this worker has a trace that ended well, or, with CaptureSpec::preflight_only, could have
-// one, or, with collects_evidence, has told its evidence. A late start counts if the request keeps late traces, and this one has a complete step if
-// steps were asked for. A pod counts towards minWorkers if all its workers do.
+// one, or, with collects_evidence, has told its evidence. A late start counts if the request keeps
+// late traces, and this one has a complete step if steps were asked for. A pod counts towards
+// minWorkers if all its workers do.
 bool Counts(const WorkerResult& worker, const CaptureSpec& spec);
 
 // Fills in verdict, counts, skew and synchronization from `result.workers`. A reason that is set

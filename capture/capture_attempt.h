@@ -38,8 +38,8 @@ class CaptureAttempt : public OwnedTasks::Owner,
     WorkerConnector& workers;
     // Whether the caller answers AttemptProgress::wants_evidence. If not, nobody is waited for.
     bool asks_for_evidence = false;
-    CaptureReporter* reporter = nullptr;  // Null: captures have no report.
-    Executor* judging = nullptr;          // Judges evidence of stalls; null: `executor` does.
+    CaptureReporter* reporter = nullptr;    // Null: captures have no report.
+    Executor* judging = nullptr;            // Judges evidence of stalls; null: `executor` does.
     EvidenceRoom* evidence_room = nullptr;  // Null: there is room for any.
   };
 

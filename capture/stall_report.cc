@@ -30,8 +30,8 @@ std::string CamelCase(std::string_view name) {
   for (const char letter : name) {
     const bool separates = letter == '-' || letter == ' ';
     if (!separates)
-      made += upper && letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A')
-                                                      : letter;
+      made +=
+          upper && letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
     upper = separates;
   }
   return made;
@@ -197,8 +197,7 @@ StallReport ReportStall(JobEvidenceOrder& order) {
   const Joined joined(order);
   const stall::JobEvidence& evidence = joined.evidence();
   const stall::Verdict verdict = stall::JudgeStall(evidence);
-  const std::vector<stall::StackGroup> groups =
-      stall::GroupStacks(evidence, /*all_threads=*/false);
+  const std::vector<stall::StackGroup> groups = stall::GroupStacks(evidence, /*all_threads=*/false);
   StallReport report;
   report.kind = CamelCase(stall::NameOf(verdict.kind));
   report.confidence = CamelCase(stall::NameOf(verdict.confidence));

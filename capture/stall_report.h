@@ -44,8 +44,8 @@ struct StallReport {
   std::string text{};        // The verdict in sentences, each line ended.
   std::string stacks{};      // Equal stacks of main threads put together, the odd ones first.
   std::vector<StallCulprit> culprits{};
-  std::string json{};  // The content of evidence.json.
-  std::string url{};   // Empty when it could not be written.
+  std::string json{};      // The content of evidence.json.
+  std::string url{};       // Empty when it could not be written.
   std::string not_kept{};  // Why files of a worker are not in the run; empty if all are.
 
   bool empty() const { return kind.empty(); }

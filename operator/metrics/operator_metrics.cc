@@ -55,14 +55,15 @@ struct OperatorMetrics::Families {
                       .Help("Captures that are running now.")
                       .Register(registry)
                       .Add({});
-  Family<Counter>& verdicts =
-      BuildCounter()
-          .Name("strobe_stall_verdicts_total")
-          .Help(
-              "Verdicts about jobs that seemed to stand still, by class (Host, Device, Silent, Gone, "
-              "Mismatch, OtherBranch, Network, Progressing, Unknown) and confidence (Firm, Probably, "
-              "CannotTell).")
-          .Register(registry);
+  Family<Counter>& verdicts = BuildCounter()
+                                  .Name("strobe_stall_verdicts_total")
+                                  .Help(
+                                      "Verdicts about jobs that seemed to stand still, by class "
+                                      "(Host, Device, Silent, Gone, "
+                                      "Mismatch, OtherBranch, Network, Progressing, Unknown) and "
+                                      "confidence (Firm, Probably, "
+                                      "CannotTell).")
+                                  .Register(registry);
   Family<Counter>& attempts = BuildCounter()
                                   .Name("strobe_capture_attempts_total")
                                   .Help("Attempts that ended.")

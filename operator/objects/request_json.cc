@@ -286,8 +286,7 @@ Json StallToJson(const StatusStall& stall) {
                      {"verdict", stall.verdict},
                      {"stacks", stall.stacks}});
   for (const StallCulprit& culprit : stall.culprits) {
-    Json entry =
-        Texts({{"pod", culprit.pod}, {"node", culprit.node}, {"line", culprit.line}});
+    Json entry = Texts({{"pod", culprit.pod}, {"node", culprit.node}, {"line", culprit.line}});
     entry["rank"] = culprit.rank;
     json["culprits"].push_back(std::move(entry));
   }

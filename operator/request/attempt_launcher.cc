@@ -155,9 +155,8 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::Launch(const PendingRequest& pe
 absl::StatusOr<Selection> AttemptLauncher::Select(const PendingRequest& pending) {
   const ProfileRequest& request = pending.request;
   const Nanos waited = deps_.clock.MonoNow() - table_.WaitsSince(pending);
-  const bool patient =
-      !pending.resumes() && !request.capture.preflight_only &&
-      !request.capture.collects_evidence && waited < kTargetPatience;
+  const bool patient = !pending.resumes() && !request.capture.preflight_only &&
+                       !request.capture.collects_evidence && waited < kTargetPatience;
   ASSIGN_OR_RETURN(const TargetPods found,
                    FindTargetPods(deps_.cluster, request.ns, request.target, patient));
   return SelectTargets(request.target, found.query, found.pods,

@@ -34,9 +34,10 @@ RequestReconciler::RequestReconciler(Dependencies dependencies)
       table_(deps_.clock, deps_.metrics, deps_.enqueue),
       end_(deps_),
       launcher_(deps_, table_, end_),
-      cleanup_(deps_, table_, [this](const std::string& key, const ProfileRequest& request) {
-        return launcher_.Begin(key, request, request.status.attempt).status();
-      }),
+      cleanup_(deps_, table_,
+               [this](const std::string& key, const ProfileRequest& request) {
+                 return launcher_.Begin(key, request, request.status.attempt).status();
+               }),
       stalls_(deps_) {}
 
 absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& key) {

@@ -368,10 +368,10 @@ RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult&
   const bool preflight_only = request.capture.preflight_only;
   FillStall(request, &result.stall, now, status);
   Set(request, condition::kStarted, result.armed > 0 ? kTrue : kFalse,
-      result.armed > 0                     ? "Armed"
-      : preflight_only                     ? "PreflightOnly"
+      result.armed > 0                    ? "Armed"
+      : preflight_only                    ? "PreflightOnly"
       : request.capture.collects_evidence ? "EvidenceOnly"
-                                           : result.reason,
+                                          : result.reason,
       StrCat(result.armed, " of ", result.workers.size(), " workers armed"), now, status);
   Set(request, condition::kSynchronized, result.synchronized ? kTrue : kFalse, result.sync_reason,
       result.sync_message, now, status);

@@ -61,9 +61,9 @@ absl::StatusOr<std::optional<Nanos>> StallWatch::Look(const std::string& key,
       moves = answered && round->told > 0 && round->stalled == 0;
     }
     if (moves) {
-      const std::string message =
-          round->restarted ? "the job was restarted; the verdict is about what ended"
-                           : "the job moves again; the verdict is withdrawn";
+      const std::string message = round->restarted
+                                      ? "the job was restarted; the verdict is about what ended"
+                                      : "the job moves again; the verdict is withdrawn";
       RETURN_IF_ERROR(deps_.cluster.WriteStatus(
           request, WithdrawnStatus(request, round->restarted ? kStallRestarted : kStallWithdrawn,
                                    message, deps_.clock.WallNow())));
@@ -100,9 +100,9 @@ absl::Status StallWatch::Begin(const std::string& key, const ProfileRequest& req
   ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(deps_.cluster, request.ns, request.target));
   const Selection selection = SelectTargets(request.target, found.query, found.pods);
   auto round = std::make_shared<Round>(request.uid, deps_.clock.MonoNow());
-  round->restarted = std::any_of(
-      found.pods.begin(), found.pods.end(),
-      [&](const PodInfo& pod) { return BeganSince(pod, request.created); });
+  round->restarted = std::any_of(found.pods.begin(), found.pods.end(), [&](const PodInfo& pod) {
+    return BeganSince(pod, request.created);
+  });
   for (const Target& target : selection.targets) {
     if (!target.usable() || round->workers.size() == kAsked) continue;
     round->workers.push_back(deps_.workers.Connect(target));
