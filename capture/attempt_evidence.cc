@@ -41,13 +41,13 @@ AttemptEvidence::AttemptEvidence(AttemptState& state, const OwnedTasks& tasks, M
                                  Hooks hooks)
     : state_(state), tasks_(tasks), means_(means), hooks_(std::move(hooks)) {}
 
-// The bytes for each worker; 0 if there is no room.
-std::uint64_t AttemptEvidence::TakeRoom(std::size_t workers) {
+// The bytes for each worker; 0 if there is not enough memory.
+std::uint64_t AttemptEvidence::TakeMemory(std::size_t workers) {
   std::uint64_t share = std::clamp<std::uint64_t>(kMaxJobBytes / std::max<std::size_t>(workers, 1),
                                                   kMinShare, kMaxEvidenceBytes);
-  if (means_.room == nullptr) return share;
+  if (means_.memory == nullptr) return share;
   for (; share >= kMinShare; share /= 2) {
-    held_ = means_.room->Take(share * workers);
+    held_ = means_.memory->Take(share * workers);
     if (held_ != nullptr) return share;
   }
   return 0;
@@ -66,7 +66,7 @@ void AttemptEvidence::Begin() {
     evidence.rank = target.rank;
     evidence.processes = std::max(target.processes, target.expected_processes);
   }
-  const std::uint64_t share = TakeRoom(usable);
+  const std::uint64_t share = TakeMemory(usable);
   std::size_t asked = 0;
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
     Member& member = state_.members[i];

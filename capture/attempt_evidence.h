@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "capture/attempt_state.h"
-#include "capture/evidence_room.h"
+#include "capture/evidence_memory.h"
 #include "capture/owned_tasks.h"
 #include "capture/ports.h"
 #include "capture/stall_report.h"
@@ -20,14 +20,15 @@ class AttemptEvidence {
   // RAS takes seven seconds at worst, everything else two. A sidecar that is gone delays the
   // verdict so long.
   static constexpr Nanos kAnswerTimeout = std::chrono::seconds(9);
-  // What one job's evidence may take of the room, if there is so much. Each worker gets its share.
+  // What one job's evidence may take of the memory, if there is so much. Each worker gets its
+  // share.
   static constexpr std::uint64_t kMaxJobBytes = std::uint64_t{256} << 20;
 
-  // All must outlive it; `room` may be null.
+  // All must outlive it; `memory` may be null.
   struct Means {
     WorkerConnector& workers;
     Executor& judging;  // Judging takes up to seconds.
-    EvidenceRoom* room = nullptr;
+    EvidenceMemory* memory = nullptr;
   };
   struct Hooks {
     std::function<void()> changed;  // A worker has ended; called at least once.
@@ -43,7 +44,7 @@ class AttemptEvidence {
   void Judge();
 
  private:
-  std::uint64_t TakeRoom(std::size_t workers);
+  std::uint64_t TakeMemory(std::size_t workers);
   void Ask(std::size_t index, std::uint64_t bytes, bool with_ras);
   void OnAnswer(std::size_t index, absl::StatusOr<v1::ReadEvidenceResponse> answer);
   void OnJudged(StallReport report, JobEvidenceOrder& order);
@@ -55,7 +56,7 @@ class AttemptEvidence {
   const OwnedTasks& tasks_;
   const Means means_;
   const Hooks hooks_;
-  std::shared_ptr<void> held_{};            // Its part of the room.
+  std::shared_ptr<void> held_{};            // Its part of the memory.
   std::vector<WorkerEvidence> evidence_{};  // By member.
   std::size_t keeping_ = 0;                 // Calls that are under way.
 };

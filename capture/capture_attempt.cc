@@ -63,7 +63,7 @@ CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int 
       stall_(state_, tasks_,
              {.workers = deps_.workers,
               .judging = deps_.judging != nullptr ? *deps_.judging : deps_.executor,
-              .room = deps_.evidence_room},
+              .memory = deps_.evidence_memory},
              {.changed = [this] { ConcludeOnceAllEnded(); },
               .judged = [this] { Enter(Phase::kPublishing); },
               .kept = [this] { publishing_.Begin(); }}),

@@ -38,9 +38,9 @@ class CaptureAttempt : public OwnedTasks::Owner,
     WorkerConnector& workers;
     // Whether the caller answers AttemptProgress::wants_evidence. If not, nobody is waited for.
     bool asks_for_evidence = false;
-    CaptureReporter* reporter = nullptr;    // Null: captures have no report.
-    Executor* judging = nullptr;            // Judges evidence of stalls; null: `executor` does.
-    EvidenceRoom* evidence_room = nullptr;  // Null: there is room for any.
+    CaptureReporter* reporter = nullptr;        // Null: captures have no report.
+    Executor* judging = nullptr;                // Judges evidence of stalls; null: `executor` does.
+    EvidenceMemory* evidence_memory = nullptr;  // Null: it is not bounded.
   };
 
   // `attempt` counts from 1. `changed` is called on the executor after every change of progress; it

@@ -193,6 +193,8 @@ std::string TextWithMissing(const JobEvidenceOrder& order, const stall::Verdict&
 
 }  // namespace
 
+stall::JobEvidence JoinEvidence(JobEvidenceOrder& order) { return Joined(order).evidence(); }
+
 StallReport ReportStall(JobEvidenceOrder& order) {
   const Joined joined(order);
   const stall::JobEvidence& evidence = joined.evidence();

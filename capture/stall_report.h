@@ -10,12 +10,16 @@
 
 namespace strobe {
 
+namespace stall {
+struct JobEvidence;
+}  // namespace stall
+
 // The answer of one worker's sidecar, and what is known of the worker from elsewhere.
 struct WorkerEvidence {
-  std::string name{}, file{};  // Those of its Target.
+  std::string name{}, file{};  // As in its Target.
   std::string pod{}, node{};   // Empty without Kubernetes.
-  int rank = -1;               // Of its first process in the job; -1 = not known.
-  std::size_t processes = 1;   // Of the job, in its pod.
+  int rank = -1;               // Its first process has it in the job; -1 = not known.
+  std::size_t processes = 1;   // How many of the job run in its pod.
   std::vector<v1::EvidenceFile> files{};
   std::vector<std::string> notes{};
   std::uint64_t left_out_bytes = 0;
@@ -55,6 +59,10 @@ struct StallReport {
 
 // Sidecars write no larger one.
 inline constexpr std::size_t kMaxEvidenceJsonBytes = 2u << 20;
+
+// The evidence of all workers, by rank, as collector/stall judges it. What cannot be read is noted
+// at its worker.
+stall::JobEvidence JoinEvidence(JobEvidenceOrder& order);
 
 // Judges the evidence. Files that are too large, all together, to be kept in the run are emptied as
 // they are read, and a note says so: the order may hold hundreds of MiB.

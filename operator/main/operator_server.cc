@@ -148,7 +148,7 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
            [this](const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) {
              if (notifier_) notifier_->NotifyEnd(request, status, end);
            },
-           &judging_, &evidence_room_}),
+           &judging_, &evidence_memory_}),
       // Once the lease is lost another operator may act, so that not even an orderly end is
       // allowed.
       elector_(

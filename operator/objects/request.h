@@ -39,8 +39,10 @@ struct StatusPreflight {
 
 // status.stall: why the job stands still.
 struct StatusStall {
-  std::string kind{}, confidence{}, verdict{};  // Of a StallReport; empty = it was not judged.
-  std::string stacks{};
+  std::string kind{}, confidence{};  // As in a StallReport; empty = it was not judged.
+  // The first line of a StallReport's text, and the others. Names in them are without controls.
+  std::string verdict{};
+  std::vector<std::string> details{}, stacks{};
   std::vector<StallCulprit> culprits{};
 
   bool operator==(const StatusStall&) const = default;

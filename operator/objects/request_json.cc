@@ -206,7 +206,8 @@ void ReadStall(const Json& object, StatusStall& stall) {
   stall.kind = object.value("class", "");
   stall.confidence = object.value("confidence", "");
   stall.verdict = object.value("verdict", "");
-  stall.stacks = object.value("stacks", "");
+  stall.details = object.value("details", std::vector<std::string>());
+  stall.stacks = object.value("stacks", std::vector<std::string>());
   for (const Json& entry : object.value("culprits", Json::array())) {
     stall.culprits.push_back({.rank = entry.value("rank", -1),
                               .pod = entry.value("pod", ""),
@@ -281,10 +282,10 @@ Json Texts(std::initializer_list<std::pair<const char*, std::string>> pairs) {
 }
 
 Json StallToJson(const StatusStall& stall) {
-  Json json = Texts({{"class", stall.kind},
-                     {"confidence", stall.confidence},
-                     {"verdict", stall.verdict},
-                     {"stacks", stall.stacks}});
+  Json json =
+      Texts({{"class", stall.kind}, {"confidence", stall.confidence}, {"verdict", stall.verdict}});
+  if (!stall.details.empty()) json["details"] = stall.details;
+  if (!stall.stacks.empty()) json["stacks"] = stall.stacks;
   for (const StallCulprit& culprit : stall.culprits) {
     Json entry = Texts({{"pod", culprit.pod}, {"node", culprit.node}, {"line", culprit.line}});
     entry["rank"] = culprit.rank;

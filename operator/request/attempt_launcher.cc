@@ -244,7 +244,7 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::StartAttempt(const PendingReque
                              .asks_for_evidence = true,
                              .reporter = deps_.reporter,
                              .judging = deps_.judging,
-                             .evidence_room = deps_.evidence_room},
+                             .evidence_memory = deps_.evidence_memory},
                             live->spec, pending.number, std::move(targets),
                             [enqueue = deps_.enqueue, key = pending.key] { enqueue(key); });
   table_.Keep(pending.key, std::move(live));

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "capture/attempt_progress.h"
-#include "capture/evidence_room.h"
+#include "capture/evidence_memory.h"
 #include "capture/ports.h"
 #include "common/base/clock.h"
 #include "common/base/enum_names.h"
@@ -82,7 +82,7 @@ struct ReconcilerDependencies {
   std::function<void(const ProfileRequest&, const RequestStatus&, CaptureEnd)> notify{};
   // For evidence of stalls; see CaptureAttempt::Dependencies.
   Executor* judging = nullptr;
-  EvidenceRoom* evidence_room = nullptr;
+  EvidenceMemory* evidence_memory = nullptr;
 
   // A request that only preflights is no capture: it counts neither for policies nor in metrics.
   // Evidence records nothing, and does not count for policies.

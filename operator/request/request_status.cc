@@ -21,7 +21,8 @@ constexpr std::size_t kMaxConditionBytes = 1024, kMaxHeadlineBytes = 512;
 // many workers there are and however long their names and messages are.
 constexpr std::size_t kMaxOutcomesBytes = 3600, kMaxPreflightBytes = 2400, kMaxProgressBytes = 2000;
 // What a verdict adds to that, so that a status with one has less than 20 kB.
-constexpr std::size_t kMaxVerdictBytes = 2048, kMaxStacksBytes = 6000, kMaxCulprits = 8;
+constexpr std::size_t kMaxVerdictBytes = 2048, kMaxStacksBytes = 6000, kMaxLineBytes = 900;
+constexpr std::size_t kMaxVerdictLines = 16, kMaxStackLines = 200, kMaxCulprits = 8;
 
 // The room that is left for one list's entries.
 class ByteBudget {
@@ -209,13 +210,21 @@ void FillResult(const ProfileRequest& request, const AttemptResult& result, Requ
   status.report = CutUtf8(result.report.headline, kMaxHeadlineBytes);
 }
 
-// Text of lines, without the control characters that names of programs may have.
-std::string CleanLines(std::string_view text, std::size_t most) {
-  std::string clean;
-  for (const std::string& line : Split(CutUtf8(text, most), '\n'))
-    clean += StrCat(clean.empty() ? "" : "\n", WithoutControls(line));
-  while (clean.ends_with('\n')) clean.pop_back();
-  return clean;
+// The lines of a text, without the control characters that names of programs may have. Lines for
+// which there is no room are left out.
+std::vector<std::string> CleanLines(std::string_view text, std::size_t most_lines,
+                                    std::size_t most_bytes) {
+  std::vector<std::string> lines;
+  std::size_t bytes = 0;
+  for (const std::string& line : Split(text, '\n')) {
+    lines.push_back(CutUtf8(WithoutControls(line), kMaxLineBytes));
+    bytes += lines.back().size();
+    if (bytes <= most_bytes && lines.size() <= most_lines) continue;
+    lines.back() = "...";
+    break;
+  }
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
 }
 
 // Whether the job stands still: the condition's message is the verdict's first line.
@@ -230,21 +239,22 @@ void FillStall(const ProfileRequest& request, const StallReport* report, WallTim
   StatusStall& stall = status.stall;
   stall.kind = report->kind;
   stall.confidence = report->confidence;
-  stall.verdict = CleanLines(report->text, kMaxVerdictBytes);
-  stall.stacks = CleanLines(report->stacks, kMaxStacksBytes);
+  stall.details = CleanLines(report->text, kMaxVerdictLines, kMaxVerdictBytes);
+  stall.verdict = stall.details.empty() ? "" : stall.details.front();
+  if (!stall.details.empty()) stall.details.erase(stall.details.begin());
+  stall.stacks = CleanLines(report->stacks, kMaxStackLines, kMaxStacksBytes);
   stall.culprits.clear();
   for (const StallCulprit& culprit : report->culprits) {
     const auto known = [&](const StallCulprit& one) { return one.rank == culprit.rank; };
     if (std::any_of(stall.culprits.begin(), stall.culprits.end(), known)) continue;
     if (stall.culprits.size() == kMaxCulprits) break;
     stall.culprits.push_back(culprit);
-    stall.culprits.back().line = CleanLines(culprit.line, kMaxOutcomeMessageBytes);
+    stall.culprits.back().line = CutUtf8(WithoutControls(culprit.line), kMaxOutcomeMessageBytes);
   }
-  const std::string first = stall.verdict.substr(0, stall.verdict.find('\n'));
   const ConditionStatus value = report->stalled()               ? kTrue
                                 : report->kind == "Progressing" ? kFalse
                                                                 : kUnknown;
-  Set(request, condition::kStalled, value, report->kind, first, now, status);
+  Set(request, condition::kStalled, value, report->kind, stall.verdict, now, status);
 }
 
 std::string AcceptedWords(std::size_t matched, const std::string& note) {

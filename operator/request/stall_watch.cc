@@ -42,8 +42,8 @@ struct StallWatch::Round {
   std::vector<std::shared_ptr<Worker>> workers{};
   Mutex mutex;
   std::size_t missing ABSL_GUARDED_BY(mutex) = 0;
-  std::size_t told ABSL_GUARDED_BY(mutex) = 0;     // Workers that said whether they stand still.
-  std::size_t stalled ABSL_GUARDED_BY(mutex) = 0;  // And that do.
+  // Workers that said whether they stand still, and those that do.
+  std::size_t answers ABSL_GUARDED_BY(mutex) = 0, stalled ABSL_GUARDED_BY(mutex) = 0;
 };
 
 absl::StatusOr<std::optional<Nanos>> StallWatch::Look(const std::string& key,
@@ -58,7 +58,7 @@ absl::StatusOr<std::optional<Nanos>> StallWatch::Look(const std::string& key,
     {
       MutexLock lock(&round->mutex);
       answered = round->missing == 0;
-      moves = answered && round->told > 0 && round->stalled == 0;
+      moves = answered && round->answers > 0 && round->stalled == 0;
     }
     if (moves) {
       const std::string message = round->restarted
@@ -123,7 +123,7 @@ absl::Status StallWatch::Begin(const std::string& key, const ProfileRequest& req
                     {
                       MutexLock lock(&round->mutex);
                       if (answer.ok() && answer->description.has_stall()) {
-                        ++round->told;
+                        ++round->answers;
                         round->stalled += answer->description.stall().stalled() ? 1 : 0;
                       }
                       last = --round->missing == 0;

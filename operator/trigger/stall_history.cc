@@ -64,13 +64,12 @@ std::optional<LastStall> LastStallOf(const std::vector<TriggerRun>& runs,
   std::vector<const TriggerRun*> stalls;
   for (const TriggerRun& run : runs)
     if (run.stalled && run.job == newest->job) stalls.push_back(&run);
-  const std::string& verdict = newest->stall_verdict;
   return LastStall{.time = newest->created,
                    .run = newest->name,
                    .job = newest->job,
                    .kind = newest->stall_class,
                    .confidence = newest->stall_confidence,
-                   .verdict = CutUtf8(verdict.substr(0, verdict.find('\n')), kMaxVerdictLineBytes),
+                   .verdict = CutUtf8(newest->stall_verdict, kMaxVerdictLineBytes),
                    .repeated = RepeatedCulprit(stalls)};
 }
 

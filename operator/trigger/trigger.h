@@ -63,7 +63,7 @@ struct LastCapture {
 struct LastStall {
   WallTime time{};  // When the run was started.
   std::string run{}, job{}, kind{}, confidence{};
-  std::string verdict{};   // Its first line.
+  std::string verdict{};
   std::string repeated{};  // What the last stalls of the job have in common; empty = nothing.
 
   bool operator==(const LastStall&) const = default;

@@ -100,7 +100,7 @@ ARROWS = {
                  "operator/job", "operator/objects"],
     "cli/fleet": ["cli/base", "cli/export", "cli/kube", "collector/store", "collector/trace/report", "common/base", "common/text"],
     "cli/show": ["cli/base", "common/base", "common/text", "common/tls", "operator/base", "operator/kube", "viewer", "viewer/run", "viewer/service"],
-    "cli/stall": ["cli/base", "collector/stall", "common/base", "common/text"],
+    "cli/stall": ["capture", "capture/worker", "cli/base", "cli/capture", "collector/stall", "common/base", "common/text"],
     "cli": ["cli/base", "cli/capture", "cli/fleet", "cli/kube", "cli/runs", "cli/show", "cli/stall", "common/base", "common/protocol"],
     "cli/report": ["cli/base", "collector/trace/digest", "collector/trace/report", "common/base", "common/text"],
 }

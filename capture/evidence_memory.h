@@ -9,12 +9,12 @@
 
 namespace strobe {
 
-// Safe for concurrent use. What is held may outlive the room.
-class EvidenceRoom {
+// Safe for concurrent use. What is held may outlive it.
+class EvidenceMemory {
  public:
-  explicit EvidenceRoom(std::uint64_t bytes) : state_(std::make_shared<State>(bytes)) {}
+  explicit EvidenceMemory(std::uint64_t bytes) : state_(std::make_shared<State>(bytes)) {}
 
-  // Null if there is not so much room. Otherwise it is taken until the result is dropped.
+  // Null if there is not so much left. Otherwise it is taken until the result is dropped.
   std::shared_ptr<void> Take(std::uint64_t bytes) {
     {
       MutexLock lock(&state_->mutex);
