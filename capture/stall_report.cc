@@ -61,7 +61,8 @@ std::vector<int> RankShifts(const std::vector<WorkerEvidence>& workers) {
     named += ranks.size();
     all.insert(ranks.begin(), ranks.end());
     most = std::max(most, *ranks.rbegin() + 1);
-    known = known && worker.rank >= 0;
+    const bool local = *ranks.rbegin() + 1 == static_cast<int>(ranks.size());
+    known = known && worker.rank >= 0 && local;
   }
   if (named == all.size() || !known) return shifts;
   for (std::size_t i = 0; i < workers.size(); ++i) {
@@ -76,8 +77,10 @@ std::vector<int> RankShifts(const std::vector<WorkerEvidence>& workers) {
 class Joined {
  public:
   explicit Joined(JobEvidenceOrder& order) : order_(order), shifts_(RankShifts(order.workers)) {
-    for (const WorkerEvidence& worker : order.workers) {
+    for (std::size_t i = 0; i < order.workers.size(); ++i) {
+      const WorkerEvidence& worker = order.workers[i];
       for (const v1::EvidenceFile& file : worker.files) bytes_ += file.content().size();
+      for (const int rank : RanksOfFiles(worker)) owners_.try_emplace(rank + shifts_[i], i);
     }
     for (std::size_t i = 0; i < order.workers.size(); ++i) Add(i);
     if (evidence_.world == 0) {

@@ -146,15 +146,17 @@ class FakeWorker final : public Worker {
 
   void Publish(const v1::PublishRequest& request, Nanos,
                Callback<v1::PublishResponse> done) override {
-    time_.PostAfter(kRoundTrip + sidecar_->publish_takes,
-                    [s = sidecar_, request, done = std::move(done)] {
-                      if (s->dead) return done(absl::UnavailableError("connection refused"));
-                      if (!s->publish.ok()) return done(s->publish);
-                      s->published.push_back(request);
-                      v1::PublishResponse response;
-                      response.set_url("file:///logs/strobe.json");
-                      done(response);
-                    });
+    time_.PostAfter(
+        kRoundTrip + sidecar_->publish_takes, [s = sidecar_, request, done = std::move(done)] {
+          if (s->dead) return done(absl::UnavailableError("connection refused"));
+          if (!s->publish.ok()) return done(s->publish);
+          s->published.push_back(request);
+          v1::PublishResponse response;
+          response.set_url("file:///logs/strobe.json");
+          if (!request.evidence().empty()) response.set_evidence_url("file:///logs/evidence.json");
+          response.set_evidence_written(static_cast<std::uint32_t>(request.evidence_files_size()));
+          done(response);
+        });
   }
 
   void Reclaim(const v1::ReclaimRequest& request, Nanos timeout,
