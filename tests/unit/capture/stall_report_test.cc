@@ -11,7 +11,6 @@
 namespace strobe {
 namespace {
 
-using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -104,7 +103,7 @@ TEST_F(StallReportTest, ProcessesThatKnowOnlyTheirLocalRankAreToldApartByTheirPo
   for (WorkerEvidence& worker : unknown.workers) worker.rank = -1;
   const StallReport unsure = ReportStall(unknown);
   EXPECT_NE(unsure.confidence, "Firm");
-  EXPECT_THAT(unknown.workers[1].notes, Contains(HasSubstr("which llm-0 told of before")));
+  EXPECT_THAT(unknown.workers[1].notes, testing::Contains(HasSubstr("which llm-0 told of before")));
 }
 
 TEST_F(StallReportTest, APodCannotSpeakForTheRankOfAnother) {
@@ -117,7 +116,7 @@ TEST_F(StallReportTest, APodCannotSpeakForTheRankOfAnother) {
   const StallReport report = ReportStall(order);
   ASSERT_THAT(report.culprits, SizeIs(1));
   EXPECT_THAT(report.culprits[0].line, HasSubstr("culprit_gil"));
-  EXPECT_THAT(order.workers[3].notes, Contains(HasSubstr("2.a.stacks: it is of rank 2")));
+  EXPECT_THAT(order.workers[3].notes, testing::Contains(HasSubstr("2.a.stacks: it is of rank 2")));
 }
 
 TEST_F(StallReportTest, FilesOfLargeJobsAreReadButNotKept) {
@@ -129,7 +128,7 @@ TEST_F(StallReportTest, FilesOfLargeJobsAreReadButNotKept) {
   EXPECT_EQ(report.kind, "Host");
   for (const WorkerEvidence& worker : order.workers) {
     for (const v1::EvidenceFile& file : worker.files) EXPECT_THAT(file.content(), IsEmpty());
-    EXPECT_THAT(worker.notes, Contains(HasSubstr("are not kept")));
+    EXPECT_THAT(worker.notes, testing::Contains(HasSubstr("are not kept")));
   }
 }
 
