@@ -190,20 +190,19 @@ grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::Publ
     if (!IsSafeName(file.name()) || !IsSafeName(request->evidence_worker()))
       return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "a file's name is not safe");
   }
-  PublishReport(*context, *request, *logdir, *response);
-  PublishEvidence(*context, *request, *logdir, *response);
   const auto store = stores_.Open(*logdir, LimitsOf(*context));
   if (!store.ok()) return ToGrpc(store.status());
-  if (request->manifest().empty() && request->evidence_files_size() > 0) {
-    absl::Status first;
-    for (const v1::EvidenceFile& file : request->evidence_files()) {
-      const absl::Status put =
-          PutEvidenceFile(**store, request->run(), request->evidence_worker(), file);
-      first.Update(put);
-      if (put.ok()) response->set_evidence_written(response->evidence_written() + 1);
-    }
-    return response->evidence_written() > 0 ? grpc::Status::OK : ToGrpc(first);
+  absl::Status first;
+  for (const v1::EvidenceFile& file : request->evidence_files()) {
+    const absl::Status put =
+        PutEvidenceFile(**store, request->run(), request->evidence_worker(), file);
+    first.Update(put);
+    if (put.ok()) response->set_evidence_written(response->evidence_written() + 1);
   }
+  if (request->manifest().empty() && request->evidence_files_size() > 0)
+    return response->evidence_written() > 0 ? grpc::Status::OK : ToGrpc(first);
+  PublishReport(*context, *request, *logdir, *response);
+  PublishEvidence(*context, *request, *logdir, *response);
   if (const absl::Status status = PublishManifest(**store, request->run(), request->manifest());
       !status.ok())
     return ToGrpc(status);
