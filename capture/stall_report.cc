@@ -6,12 +6,14 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "collector/stall/evidence_files.h"
 #include "collector/stall/judge.h"
 #include "collector/stall/stack_groups.h"
 #include "collector/stall/verdict_text.h"
 #include "common/base/json_text.h"
 #include "common/base/strings.h"
+#include "common/text/json_reader.h"
 
 namespace strobe {
 namespace {
@@ -73,6 +75,23 @@ std::vector<int> RankShifts(const std::vector<WorkerEvidence>& workers) {
   return shifts;
 }
 
+// The states of processes, whose ranks are inside the file.
+std::string ShiftedStates(const std::string& bytes, int shift) {
+  nlohmann::json states = ReadJson(bytes, {.max_depth = 6});
+  if (!states.is_object()) return bytes;
+  for (auto& [name, by_rank] : states.items()) {
+    if (!by_rank.is_object()) continue;
+    nlohmann::json shifted = nlohmann::json::object();
+    for (auto& [key, value] : by_rank.items()) {
+      int rank = 0;
+      if (absl::SimpleAtoi(key, &rank) && rank >= 0 && rank <= kMaxFileRank - shift)
+        shifted[StrCat(rank + shift)] = value;
+    }
+    by_rank = std::move(shifted);
+  }
+  return JsonText(states);
+}
+
 // The evidence of all workers together.
 class Joined {
  public:
@@ -83,11 +102,11 @@ class Joined {
       for (const int rank : RanksOfFiles(worker)) owners_.try_emplace(rank + shifts_[i], i);
     }
     for (std::size_t i = 0; i < order.workers.size(); ++i) Add(i);
-    if (evidence_.world == 0) {
-      std::size_t processes = 0;
-      for (const WorkerEvidence& worker : order.workers) processes += worker.processes;
-      evidence_.world = static_cast<int>(std::min<std::size_t>(processes, kMaxFileRank));
-    }
+    std::size_t processes = 0;
+    for (const WorkerEvidence& worker : order.workers) processes += worker.processes;
+    // Processes know better how many they are than their pods tell.
+    evidence_.world =
+        world_ > 0 ? world_ : static_cast<int>(std::min<std::size_t>(processes, kMaxFileRank));
   }
 
   const stall::JobEvidence& evidence() const { return evidence_; }
@@ -103,6 +122,7 @@ class Joined {
     bool emptied = false;
     for (v1::EvidenceFile& file : worker.files) {
       const absl::Status added = AddFile(index, file);
+      world_ = std::max(world_, std::exchange(evidence_.world, 0));
       if (!added.ok()) Note(worker, StrCat(file.name(), ": ", MessageOf(added)));
       if (bytes_ <= kMaxKeptBytes) continue;
       file.clear_content();
@@ -128,9 +148,9 @@ class Joined {
                                                order_.workers[owner->second].name,
                                                " told of before"));
     if (shifts_[index] == 0) return stall::AddEvidence(file.name(), file.content(), evidence_);
-    // Its ranks are inside.
     if (stall::KindOfEvidence(file.content()) == stall::EvidenceKind::kProcesses)
-      return absl::InvalidArgumentError("it names ranks that several pods have");
+      return stall::AddEvidence(file.name(), ShiftedStates(file.content(), shifts_[index]),
+                                evidence_);
     return stall::AddEvidence(
         rank < 0 ? file.name() : StrCat(rank, name.later ? ".b." : ".a.", "evidence"),
         file.content(), evidence_);
@@ -143,6 +163,7 @@ class Joined {
   JobEvidenceOrder& order_;
   const std::vector<int> shifts_;
   std::size_t bytes_ = 0;
+  int world_ = 0;  // As processes tell it; 0 if none does.
   stall::JobEvidence evidence_{};
   std::map<int, std::size_t> owners_{};  // The worker that told of a rank, by rank.
 };

@@ -106,6 +106,34 @@ TEST_F(StallReportTest, ProcessesThatKnowOnlyTheirLocalRankAreToldApartByTheirPo
   EXPECT_THAT(unknown.workers[1].notes, testing::Contains(HasSubstr("which llm-0 told of before")));
 }
 
+TEST_F(StallReportTest, EachPodTellsTheStatesOfItsOwnProcesses) {
+  const auto states = [](JobEvidenceOrder order, bool local) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      v1::EvidenceFile& file = order.workers[i].files.emplace_back();
+      file.set_name("processes.json");
+      file.set_content(StrCat("{\"world\": ", i == 3 ? 0 : 4, ", \"process_states\": {\"",
+                              local ? 0 : i, "\": \"", i == 1 ? "gone" : "S",
+                              "\"}, \"exceptions\": {}}"));
+      if (i != 1 && !local) continue;
+      std::erase_if(order.workers[i].files, [&](v1::EvidenceFile& one) {
+        if (local && one.name() != "processes.json")
+          one.set_name(StrCat("0", one.name().substr(1)));
+        return i == 1 && one.name() != "processes.json";
+      });
+    }
+    return order;
+  };
+  for (const bool local : {false, true}) {
+    JobEvidenceOrder order = states(OrderOf("w4_sleep"), local);
+    const stall::JobEvidence evidence = JoinEvidence(order);
+    EXPECT_EQ(evidence.world, 4) << local;
+    ASSERT_EQ(evidence.ranks.size(), 4u) << local;
+    EXPECT_EQ(evidence.ranks.at(1).state, stall::ProcessState::kGone) << local;
+    EXPECT_EQ(evidence.ranks.at(1).label, "llm-1") << local;
+    EXPECT_EQ(evidence.ranks.at(2).state, stall::ProcessState::kThere) << local;
+  }
+}
+
 TEST_F(StallReportTest, APodCannotSpeakForTheRankOfAnother) {
   JobEvidenceOrder order = OrderOf("w4_gil");
   v1::EvidenceFile& forged = order.workers[3].files.emplace_back();
