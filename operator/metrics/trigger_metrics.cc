@@ -34,6 +34,7 @@ struct TriggerAlertMetrics::Families {
           .Name("strobe_triggers_signs_total")
           .Help(
               "Signs that workers reported, by sign (StepsSlower, NoStep, MemoryNearLimit, "
+              "Stalled, "
               "SlowerThanOthers) and by result: Taken (a capture was started), Failed (the worker "
               "reports it again), or the reason why nothing was started.")
           .Register(of);

@@ -210,8 +210,10 @@ Json BudgetsToJson(const std::vector<JobUse>& uses) {
 void AskForEvidence(Json& run) {
   Json& spec = run["spec"];
   spec["record"] = "Evidence";
-  for (const char* field : {"steps", "lookBack", "start", "maxSkew", "duration", "preflightOnly"})
+  for (const char* field : {"steps", "lookBack", "start", "maxSkew", "preflightOnly"})
     spec.erase(field);
+  // The schema's default, which it would otherwise add after the run was sealed.
+  spec["duration"] = "2s";
 }
 
 void ReadStallOf(const Json& request, TriggerRun& run) {

@@ -188,9 +188,13 @@ TEST(TriggerJson, TheSealCoversAlertsBudgetAndRun) {
                             R"({"spec": {"alerts": {"podLabel": "p"}}})",
                             R"({"spec": {"budget": {"capturesPerDay": 99}}})",
                             R"({"spec": {"signs": {"noStepFor": "2m"}}})",
+                            R"({"spec": {"signs": {"stalled": {"steps": 20}}}})",
+                            R"({"spec": {"template": {"spec": {"record": "Evidence"}}}})",
                             R"({"spec": {"template": {"spec": {"logdir": "/other"}}}})"})
     EXPECT_NE(content(patch), before) << patch;
   EXPECT_EQ(content(R"({"spec": {"suspend": true}})"), before);
+  EXPECT_EQ(content(R"({"spec": {"template": {"spec": {"record": "Trace"}}}})"), before)
+      << "the schema adds it to triggers that were sealed without it";
 }
 
 TEST(TriggerJson, AWorkerThatStandsStillStartsARunOfEvidence) {
