@@ -206,12 +206,14 @@ Json BudgetsToJson(const std::vector<JobUse>& uses) {
   return budgets;
 }
 
-// A worker that stands still has nothing to record, whatever the template records.
+// A worker that stands still has nothing to record, whatever the template records, and each worker
+// that is left out may be the one that it waits for.
 void AskForEvidence(Json& run) {
   Json& spec = run["spec"];
   spec["record"] = "Evidence";
   for (const char* field : {"steps", "lookBack", "start", "maxSkew", "preflightOnly"})
     spec.erase(field);
+  if (spec.contains("target")) spec["target"].erase("workers");
   // The schema's default, which it would otherwise add after the run was sealed.
   spec["duration"] = "2s";
 }
@@ -299,13 +301,13 @@ Json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run) {
   metadata["annotations"][kAlertAnnotation] = run.alert;
   metadata["annotations"][kAlertNameAnnotation] = run.alert_name;
   if (!run.sign.empty()) metadata["annotations"][kSignAnnotation] = run.sign;
-  if (!run.sign.empty() && run.alert_name == NameOf(SignKind::kStalled)) AskForEvidence(object);
   if (run.target) {
     Json job = {{"kind", run.target->kind}, {"name", run.target->name}};
     if (!run.target->api_version.empty()) job["apiVersion"] = run.target->api_version;
     object["spec"]["target"]["jobRef"] = std::move(job);
   }
   if (trigger.rotates) object["spec"]["target"]["workers"]["turn"] = run.rotation;
+  if (!run.sign.empty() && run.alert_name == NameOf(SignKind::kStalled)) AskForEvidence(object);
   return object;
 }
 

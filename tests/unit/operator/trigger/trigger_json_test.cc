@@ -200,6 +200,7 @@ TEST(TriggerJson, TheSealCoversAlertsBudgetAndRun) {
 TEST(TriggerJson, AWorkerThatStandsStillStartsARunOfEvidence) {
   const ProfileTrigger trigger = ParsedTrigger(
       TriggerObject(R"({"spec": {"signs": {"stalled": {"forAtLeast": "10s", "steps": 20}},
+                                 "sample": {"workers": 2},
                                  "template": {"spec": {"start": {"guard": "1ms"}}}}})"));
   EXPECT_EQ(trigger.invalid, "");
   ASSERT_TRUE(trigger.signs.stalled.has_value());
@@ -216,6 +217,7 @@ TEST(TriggerJson, AWorkerThatStandsStillStartsARunOfEvidence) {
   EXPECT_EQ(request->invalid, "");
   EXPECT_TRUE(request->capture.collects_evidence);
   EXPECT_EQ(request->capture.duration, Nanos{0});
+  EXPECT_FALSE(request->target.sample) << "all workers are asked";
   made.alert_name = "NoStep";
   request = ParseRequest(RunToJson(trigger, made));
   EXPECT_FALSE(request->capture.collects_evidence) << "other signs record what the template says";
