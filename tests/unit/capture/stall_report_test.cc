@@ -151,7 +151,7 @@ TEST_F(StallReportTest, FilesOfLargeJobsAreReadButNotKept) {
   JobEvidenceOrder order = OrderOf("w4_gil");
   v1::EvidenceFile& large = order.workers[1].files.emplace_back();
   large.set_name("log");
-  large.set_content(std::string((std::size_t{64} << 20) + 1, '\n'));
+  large.set_content(std::string((std::size_t{64} << 20) + 1, 'x'));
   const StallReport report = ReportStall(order);
   EXPECT_EQ(report.kind, "Host");
   for (const WorkerEvidence& worker : order.workers) {
