@@ -14,7 +14,7 @@ namespace {
 constexpr Nanos kKeepTimeout = std::chrono::seconds(10);
 constexpr std::uint64_t kMinShare = 64 << 10;  // Sidecars refuse less.
 // Each answer of RAS is about the whole job, so a few are enough.
-constexpr std::size_t kAskedForRas = 4;
+constexpr std::size_t kAskedForRas = 2;
 
 Outcome OutcomeOfEvidence(const absl::Status& status) {
   if (absl::IsUnimplemented(status)) return Outcome::kVersionMismatch;
@@ -92,7 +92,7 @@ void AttemptEvidence::Ask(std::size_t index, std::uint64_t bytes, bool with_ras)
       request.add_kinds(kind);
   }
   member.worker->ReadEvidence(
-      request, kAnswerTimeout,
+      request, with_ras ? kRasTimeout : kAnswerTimeout,
       tasks_.OnExecutor([this, index](absl::StatusOr<v1::ReadEvidenceResponse> answer) {
         OnAnswer(index, std::move(answer));
       }));

@@ -17,9 +17,10 @@ namespace strobe {
 
 class AttemptEvidence {
  public:
-  // RAS takes seven seconds at worst, everything else two. A sidecar that is gone delays the
-  // verdict so long.
-  static constexpr Nanos kAnswerTimeout = std::chrono::seconds(9);
+  // Processes take up to four seconds. A sidecar that is gone delays the verdict so long.
+  static constexpr Nanos kAnswerTimeout = std::chrono::seconds(7);
+  // RAS takes up to ten, if a process of the job is stopped.
+  static constexpr Nanos kRasTimeout = std::chrono::seconds(12);
   // What one job's evidence may take of the memory, if there is so much. Each worker gets its
   // share.
   static constexpr std::uint64_t kMaxJobBytes = std::uint64_t{256} << 20;

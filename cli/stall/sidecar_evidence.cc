@@ -17,8 +17,8 @@
 namespace strobe {
 namespace {
 
-// As the operator waits for them.
-constexpr Nanos kEvidenceTimeout = std::chrono::seconds(9);
+// RAS takes up to ten seconds, if a process of the job is stopped.
+constexpr Nanos kEvidenceTimeout = std::chrono::seconds(12);
 
 // Callbacks share it, because they may come after the command has given up.
 struct SidecarAnswers {

@@ -142,7 +142,7 @@ TEST_F(AttemptEvidenceTest, FewWorkersAskRasAndAllShareTheMemory) {
     ASSERT_THAT(fleet_[names[static_cast<std::size_t>(i)]].evidence_asked, SizeIs(1));
     const v1::ReadEvidenceRequest& asked =
         fleet_[names[static_cast<std::size_t>(i)]].evidence_asked[0];
-    EXPECT_EQ(asked.kinds_size(), i < 4 ? 0 : 3) << i;
+    EXPECT_EQ(asked.kinds_size(), i < 2 ? 0 : 3) << i;
     EXPECT_EQ(asked.max_bytes(), 8u << 20);
   }
 }
