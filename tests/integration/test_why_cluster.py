@@ -16,6 +16,7 @@ from tests.support.metrics import total
 from tests.support.ports import free_port
 from tests.support.processes import BIN, ROOT, TOOLS, wait_until
 from tests.support.secure import make_pod
+from tests.support.workers import Worker
 
 PATH = {"PATH": f"{BIN}:{TOOLS}:{os.environ['PATH']}", "HOME": "/nonexistent"}
 
@@ -220,6 +221,31 @@ def test_sidecars_without_a_cluster(stand_ins):
     strobe("why", "--workers", workers, code=2)
     strobe("why", code=2)
     strobe("why", "--workers", f"127.0.0.1:{free_port()}", "--insecure-plaintext", code=1)
+
+
+def test_a_real_sidecar_writes_evidence_into_the_run(group, protos, logdir):
+    import grpc
+    from strobe.v1 import worker_pb2 as pb
+    from strobe.v1 import worker_pb2_grpc
+
+    sidecar = Worker(group, "w0").start_sidecar().wait()
+    stub = worker_pb2_grpc.WorkerStub(grpc.insecure_channel(sidecar.address))
+    file = pb.EvidenceFile(name="0.a.stacks", content=b"Thread 1")
+    request = pb.PublishRequest(logdir=str(logdir), run="run", evidence_files=[file], evidence_worker="llm-0")
+    for _ in range(2):  # An operator that starts again repeats it.
+        answer = stub.Publish(request, timeout=10)
+        assert answer.evidence_written == 1 and not answer.url
+    folder = logdir / "plugins/profile/run"
+    assert (folder / "evidence/llm-0/0.a.stacks").read_bytes() == b"Thread 1"
+    evidence, manifest = b'{"format": 1, "captureId": "u-1"}', b'{"format": 1, "captureId": "u-1"}'
+    answer = stub.Publish(pb.PublishRequest(logdir=str(logdir), run="run", manifest=manifest, evidence=evidence), timeout=10)
+    assert answer.evidence_url.endswith("/run/evidence.json") and (folder / "evidence.json").read_bytes() == evidence
+    for name, worker in (("../0.a.stacks", "llm-0"), ("0.a.stacks", "..")):
+        with pytest.raises(grpc.RpcError) as refused:
+            stub.Publish(pb.PublishRequest(logdir=str(logdir), run="run", evidence_files=[pb.EvidenceFile(name=name)], evidence_worker=worker), timeout=10)
+        assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    reclaimed = stub.Reclaim(pb.ReclaimRequest(capture_id="u-1", logdir=str(logdir), run="run"), timeout=10)
+    assert (reclaimed.deleted, reclaimed.left) == (3, 0) and not list(folder.rglob("*.*"))
 
 
 @pytest.mark.parametrize("change, words", [
