@@ -37,6 +37,9 @@ Json ContentOf(const Json& object) {
     if (spec.contains(field)) content[field] = spec[field];
   for (const char* field : {"selector", "jobRef", "pods", "container"})
     if (target.contains(field)) content["target"][field] = target[field];
+  // Other requests have a default, which those from before this field were sealed without.
+  if (const auto record = spec.find("record"); record != spec.end() && *record == "Evidence")
+    content["record"] = *record;
   return content;
 }
 
@@ -58,7 +61,7 @@ Json CreatorContentOf(CreatorKind kind, const Json& object) {
     if (spec.contains("signs")) {
       content["signs"] = Json::object();
       copy(spec["signs"], content["signs"],
-           {"stepsSlower", "noStepFor", "memoryNearLimit", "slowerThanOthers"});
+           {"stepsSlower", "noStepFor", "memoryNearLimit", "slowerThanOthers", "stalled"});
     }
   } else {
     copy(spec, content, {"schedule", "timeZone", "interval", "jitter"});

@@ -379,6 +379,7 @@ PodInfo ParsePod(const Json& object) {
     const Json& metadata = ObjectOf(object, "metadata");
     pod.name = metadata.value("name", "");
     pod.uid = metadata.value("uid", "");
+    pod.created = ReadTime(metadata, "creationTimestamp");
     pod.terminating = metadata.contains("deletionTimestamp");
     pod.labels = ReadMap(metadata, "labels");
     pod.annotations = ReadMap(metadata, "annotations");
@@ -389,6 +390,7 @@ PodInfo ParsePod(const Json& object) {
       pod.owners.push_back({owner.value("kind", ""), owner.value("name", "")});
     }
     const Json& status = ObjectOf(object, "status");
+    pod.node = ObjectOf(object, "spec").value("nodeName", "");
     pod.ip = status.value("podIP", "");
     pod.phase = status.value("phase", "");
     pod.reason = status.value("reason", "");

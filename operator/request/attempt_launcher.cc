@@ -141,7 +141,8 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::Launch(const PendingRequest& pe
   }
   CaptureSpec spec = request.capture;
   spec.max_steps_time = table_.MaxDurationOf(pending);
-  spec.min_workers = *least;
+  // Whatever is missing of the evidence may be the cause of the stall, so nothing is waited for.
+  spec.min_workers = spec.collects_evidence ? 1 : *least;
   spec.workers_note = CountWords(*selection);
   spec.expected_workers = selection->expected;
   spec.job = selection->job;
@@ -154,8 +155,8 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::Launch(const PendingRequest& pe
 absl::StatusOr<Selection> AttemptLauncher::Select(const PendingRequest& pending) {
   const ProfileRequest& request = pending.request;
   const Nanos waited = deps_.clock.MonoNow() - table_.WaitsSince(pending);
-  const bool patient =
-      !pending.resumes() && !request.capture.preflight_only && waited < kTargetPatience;
+  const bool patient = !pending.resumes() && !request.capture.preflight_only &&
+                       !request.capture.collects_evidence && waited < kTargetPatience;
   ASSIGN_OR_RETURN(const TargetPods found,
                    FindTargetPods(deps_.cluster, request.ns, request.target, patient));
   return SelectTargets(request.target, found.query, found.pods,
@@ -168,7 +169,7 @@ AttemptLauncher::MaybeResult AttemptLauncher::AwaitTargets(const PendingRequest&
                                                            std::size_t wanted) {
   const ProfileRequest& request = pending.request;
   const std::size_t usable = selection.usable();
-  if (request.capture.preflight_only) {
+  if (request.capture.preflight_only || request.capture.collects_evidence) {
     if (!selection.targets.empty()) return std::nullopt;  // Each tells why it cannot record.
     const PendingReason why = WhyPending(selection);
     return end_.Refuse(request, why.reason, why.message);
@@ -198,8 +199,8 @@ AttemptLauncher::MaybeResult AttemptLauncher::AwaitTurn(const PendingRequest& pe
                                                         const std::vector<Target>& targets) {
   const ProfileRequest& request = pending.request;
   // A request that only preflights needs no turn: it records nothing, keeps no capture waiting, and
-  // reports a busy worker as busy.
-  if (request.capture.preflight_only) return std::nullopt;
+  // reports a busy worker as busy. Evidence is read beside a capture.
+  if (request.capture.preflight_only || request.capture.collects_evidence) return std::nullopt;
   std::set<std::string> workers;
   for (const Target& target : targets) {
     if (target.usable()) workers.insert(StrCat(request.ns, "/", target.name));
@@ -241,7 +242,9 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::StartAttempt(const PendingReque
                              .executor = deps_.executor,
                              .workers = deps_.workers,
                              .asks_for_evidence = true,
-                             .reporter = deps_.reporter},
+                             .reporter = deps_.reporter,
+                             .judging = deps_.judging,
+                             .evidence_memory = deps_.evidence_memory},
                             live->spec, pending.number, std::move(targets),
                             [enqueue = deps_.enqueue, key = pending.key] { enqueue(key); });
   table_.Keep(pending.key, std::move(live));

@@ -1129,5 +1129,36 @@ TEST_F(RequestReconcilerTest, APreflightDoesNotWaitForItsTurn) {
   EXPECT_EQ(FindCondition(status, "Failed")->reason, "Busy");
 }
 
+TEST_F(RequestReconcilerTest, EvidenceIsJudgedAndToldAndItsVerdictWithdrawn) {
+  cluster_.request.capture.collects_evidence = true;
+  cluster_.request.capture.duration = Nanos{0};
+  const auto tell = [&](const char* name, const char* rank, const char* frame) {
+    v1::ReadEvidenceResponse answer;
+    for (const char* look : {".a.stacks", ".b.stacks"}) {
+      v1::EvidenceFile& file = *answer.add_files();
+      file.set_name(std::string(rank) + look);
+      file.set_content(std::string("Thread 1 (idle): \"MainThread\"\n    ") + frame + "\n");
+    }
+    fleet_[name].evidence = answer;
+    fleet_[name].holder = "a capture";  // Which is not waited for.
+  };
+  tell("a", "0", "all_reduce (/lib/torch/distributed/distributed_c10d.py:1)");
+  tell("b", "1", "next (loader.py:88)");
+  Loop(5s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_EQ(Get("Stalled").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Stalled").reason, "Host");
+  EXPECT_THAT(Get("Stalled").message, HasSubstr("rank 1 (b)"));
+  ASSERT_THAT(cluster_.request.status.stall.culprits, SizeIs(1));
+  EXPECT_EQ(cluster_.request.status.stall.culprits[0].pod, "b");
+  EXPECT_THAT(cluster_.events, testing::ElementsAre("JobStalled", "CaptureSucceeded"));
+  EXPECT_EQ(metrics_.attempts, 1);
+  for (const char* name : {"a", "b"}) fleet_[name].stall.emplace();  // It moves again.
+  Loop(25s);
+  EXPECT_EQ(Get("Stalled").status, ConditionStatus::kFalse);
+  EXPECT_EQ(Get("Stalled").reason, kStallWithdrawn);
+  EXPECT_EQ(cluster_.events.back(), "StallWithdrawn");
+}
+
 }  // namespace
 }  // namespace strobe
