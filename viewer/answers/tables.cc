@@ -14,6 +14,7 @@
 #include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "viewer/answers/tally_source.h"
 
 namespace strobe::viewer {
 namespace {
@@ -28,14 +29,6 @@ constexpr std::array<std::string_view, 6> kTables = {"kernels",       "operators
                                                      "communication", "memory",    "steps"};
 // How many of them come from a tally: the first ones.
 constexpr std::size_t kTallied = 4;
-
-tally::TallySource SourceOfWorker(const Worker& worker, const IsGone& is_gone) {
-  return {.index = &worker.index(),
-          .space = &worker.space,
-          .derived = &worker.derived,
-          .trace = worker.trace.bytes(),
-          .is_gone = is_gone};
-}
 
 // A rate, which is 0 if it is not known.
 Json RateJson(double value) { return value > 0 ? Json(value) : Json(); }
@@ -130,14 +123,14 @@ absl::Status MakeTallies(const LoadedRun& run, std::optional<std::uint32_t> work
                          const IsGone& is_gone, Answers& answers) {
   if (worker) {
     ASSIGN_OR_RETURN(const tally::Tally one,
-                     tally::TallyTrace(SourceOfWorker(run.workers[*worker], is_gone)));
+                     tally::TallyTrace(TallySourceOf(run.workers[*worker], is_gone)));
     KeepTally(worker, one, answers);
     return absl::OkStatus();
   }
   tally::TallyMerger merger(run.workers.size());
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
     ASSIGN_OR_RETURN(const tally::Tally one,
-                     tally::TallyTrace(SourceOfWorker(run.workers[i], is_gone)));
+                     tally::TallyTrace(TallySourceOf(run.workers[i], is_gone)));
     merger.Add(i, one);
   }
   KeepTally(worker, std::move(merger).Finish(), answers);
@@ -171,7 +164,7 @@ absl::StatusOr<std::string> MemoryText(const LoadedRun& run, std::optional<std::
     if (worker && *worker != i) continue;
     const Worker& of = run.workers[i];
     ASSIGN_OR_RETURN(const std::vector<tally::MemoryCurve> curves,
-                     tally::ReadMemory(SourceOfWorker(of, is_gone)));
+                     tally::ReadMemory(TallySourceOf(of, is_gone)));
     for (const tally::MemoryCurve& curve : curves) {
       if (rows.size() == tally::kMaxRows) {
         ++left_out;
