@@ -119,8 +119,26 @@ export class Panel {
       table("Event", null, factsOf(details)),
       args.length > 0 && table("Arguments", null, args),
       stack && withCaption("Stack trace", element("pre", String(stack).split(/[\n;]/).join("\n"))),
+      ...this.chains(details),
       buttons.length > 0 && table("Links", null, buttons),
     );
+  }
+
+  /** How the event came to run: its launch, and what was open on the host around it. */
+  chains({ chain = [], forward = [], graph = "", captured = [] }) {
+    const list = (caption, links) =>
+      links.length > 0 &&
+      table(
+        caption,
+        null,
+        links.map((link) => [capitalized(link.what), this.link(link)]),
+      );
+    return [
+      list("Launch and call stack", chain),
+      graph && element("p", graph, "note"),
+      list("Capture of the CUDA graph", captured),
+      list("Forward operator and its call stack", forward),
+    ];
   }
 
   /** A button that shows the graph of an XLA op's module; or why there is none. */
@@ -289,6 +307,10 @@ function summaryOf({ count: all, times, steps }) {
   const ends = `shortest ${time(times.leastPs)}, longest ${time(times.mostPs)}`;
   const listed = steps.length < all ? ` The ${count(steps.length)} longest are listed.` : "";
   return `${count(all)} steps. ${inside}: ${middle}, ${ends}.${listed}`;
+}
+
+function capitalized(text) {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 function withCaption(caption, node) {
