@@ -1,0 +1,37 @@
+// Tables as CSV, for spreadsheets and programs (RFC 4180).
+
+/** `columns`: as columns.js has them. */
+export function csvOf(columns, rows) {
+  const lines = [columns.map(({ csv: [head] }) => cell(head))];
+  for (const row of rows)
+    lines.push(
+      columns.map(({ of, csv: [, value] }) => {
+        const told = of(row);
+        return told === null ? "" : cell(value(told));
+      }),
+    );
+  return lines.map((line) => `${line.join(",")}\r\n`).join("");
+}
+
+function cell(value) {
+  if (typeof value === "number") return String(value);
+  // Names come from traces. A spreadsheet would run one that begins like a formula.
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Copies a text; where the browser does not let pages do that, has it saved as a file. True: copied. */
+export async function copy(text, name) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const anchor = document.createElement("a");
+    anchor.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    anchor.download = name;
+    anchor.click();
+    // The browser reads the data after click() has returned and does not tell when it is done.
+    setTimeout(() => URL.revokeObjectURL(anchor.href), 10_000);
+    return false;
+  }
+}
