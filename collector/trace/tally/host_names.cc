@@ -39,6 +39,8 @@ HostKind HostKindOf(std::string_view name, std::string_view category) {
   if (category == "python_function")
     return name.starts_with("nn.Module: ") ? HostKind::kModule : HostKind::kPython;
   if (!category.empty()) return HostKind::kNone;
+  // Kineto's marks of its own recording have no category.
+  if (name.starts_with("Iteration Start: ") || name == "Record Window End") return HostKind::kNone;
   // XLA's tracer of Python writes "$file.py:12 function".
   if (name.starts_with('$')) return HostKind::kPython;
   return IsRuntimeCall(name) ? HostKind::kRuntime : HostKind::kOperator;

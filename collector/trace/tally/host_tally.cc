@@ -56,6 +56,11 @@ class HostTally {
     std::size_t operators = kNoFrame, modules = kNoFrame;
     // The innermost one around it in its own table.
     std::size_t outer = kNoFrame;
+    std::int64_t device_ps = 0;  // What was launched inside.
+    // How many events of its table lie directly inside, and the row, length and work of the last.
+    std::size_t inner = 0;
+    std::uint32_t inner_row = 0;
+    std::int64_t inner_length_ps = 0, inner_device_ps = 0;
   };
 
   RowTable* TableOf(HostKind kind) {
@@ -125,9 +130,23 @@ class HostTally {
     if (table == nullptr) return;
     const std::int64_t length = last.end_ps - last.begin_ps;
     table->Count(last.facts.row, length, std::max<std::int64_t>(length - last.inside_ps, 0));
+    if (last.inner == 1 && last.inner_row == last.facts.row && IsInOperators(last.facts.kind))
+      Join(last, (*table)[last.facts.row]);
     if (last.outer == kNoFrame) return;
-    std::int64_t& inside_ps = frames_[last.outer].inside_ps;
-    inside_ps = AddSaturated(inside_ps, length);
+    Frame& outer = frames_[last.outer];
+    outer.inside_ps = AddSaturated(outer.inside_ps, length);
+    ++outer.inner;
+    outer.inner_row = last.facts.row;
+    outer.inner_length_ps = length;
+    outer.inner_device_ps = last.device_ps;
+  }
+
+  // An operator that only calls one of the same name counts once, as in PyTorch's averages: the
+  // dispatcher calls many a second time. The sum of their self times stays what it is.
+  static void Join(const Frame& outer, TallyRow& row) {
+    --row.count;
+    row.total_ps -= outer.inner_length_ps;
+    row.device_ps -= outer.inner_device_ps;
   }
 
   // The innermost event launches work. All tables' events around it take a part in that.
@@ -153,6 +172,7 @@ class HostTally {
       if (frames_[at].facts.kind == HostKind::kRuntime) continue;
       TallyRow& row = table[frames_[at].facts.row];
       row.device_ps = AddSaturated(row.device_ps, length_ps);
+      frames_[at].device_ps = AddSaturated(frames_[at].device_ps, length_ps);
       if (std::exchange(is_first, false))
         row.device_self_ps = AddSaturated(row.device_self_ps, length_ps);
       joins_launches_ = true;

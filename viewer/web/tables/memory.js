@@ -62,7 +62,7 @@ function chart(plane, curves, begin, end) {
   const plot = element("div", "", "plot");
   plot.append(axis, drawing, element("span"), times);
   const box = element("div", "", "memory");
-  box.append(element("h3", plane), legend, plot, readout);
+  box.append(element("h2", plane), legend, plot, readout);
   return box;
 }
 
@@ -115,7 +115,7 @@ function aliveAtPeak({ counter, peak, peakAtPs, alive, aliveBytes, aliveLeftOut 
   const sheet = new Sheet(caption, columns, alive, { order: "Size" });
   const box = element("div", "", "alive");
   box.append(
-    element("h3", `${caption}, at ${time(peakAtPs)}`),
+    element("h2", `${caption}, at ${time(peakAtPs)}`),
     element("p", `${all} allocations of ${bytes(aliveBytes)}.${held}${left}`, "note"),
     sheet.element,
   );

@@ -16,6 +16,8 @@ TEST(HostKindOf, FollowsTheCategoryAndWithoutOneTheName) {
   EXPECT_EQ(HostKindOf("model.py(184): forward", "python_function"), HostKind::kPython);
   EXPECT_EQ(HostKindOf("PyTorch Profiler (0)", "Trace"), HostKind::kNone);
   EXPECT_EQ(HostKindOf("Buffer Flush", "overhead"), HostKind::kNone);
+  EXPECT_EQ(HostKindOf("Iteration Start: PyTorch Profiler", ""), HostKind::kNone);
+  EXPECT_EQ(HostKindOf("Record Window End", ""), HostKind::kNone);
   EXPECT_EQ(HostKindOf("$train.py:12 step", ""), HostKind::kPython);
   EXPECT_EQ(HostKindOf("PjitFunction(step)", ""), HostKind::kOperator);
   EXPECT_EQ(HostKindOf("cuLaunchKernel", ""), HostKind::kRuntime);

@@ -112,6 +112,27 @@ TEST(TallyTrace, SumsOperatorsWithTheWorkThatTheyLaunched) {
   EXPECT_EQ(module.device_ps, 87 * kUs);
 }
 
+// PyTorch's averages leave out an operator that only calls one of its own name.
+TEST(TallyTrace, AnOperatorThatOnlyCallsItselfCountsOnce) {
+  xplane::PlaneBuilder host("/host:CPU");
+  host.BeginLine(1, "python", 0);
+  for (const std::int64_t begin : {0, 200}) {
+    AddHostEvent(host, "aten::to", "cpu_op", begin, 100);
+    AddHostEvent(host, "aten::to", "cpu_op", begin + 10, 80);
+    AddHostEvent(host, "aten::to", "cpu_op", begin + 20, 60);
+    AddHostEvent(host, "aten::copy_", "cpu_op", begin + 30, 10);
+    // The second one calls two.
+    if (begin == 200) AddHostEvent(host, "aten::to", "cpu_op", begin + 50, 5);
+  }
+  const MadeTrace trace(host.Encode());
+  const Tally tally = *TallyTrace(trace.source());
+  const TallyRow& row = RowNamed(tally.operators, "aten::to");
+  EXPECT_EQ(row.count, 1u + 2u);
+  EXPECT_EQ(row.total_ps, (100 + 100 + 5) * kUs);
+  EXPECT_EQ(row.self_ps, (90 + 90) * kUs);
+  EXPECT_EQ(row.max_ps, 100 * kUs);
+}
+
 // Two steps of a gemm and an all-reduce that overlaps with it for a while.
 std::string Overlapping() {
   xplane::PlaneBuilder gpu("/device:GPU:0");
