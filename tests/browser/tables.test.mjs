@@ -177,9 +177,7 @@ test("many rows come page by page", async () => {
     }));
     globalThis.fetch = (url, options) =>
       String(url).includes("table=modules")
-        ? Promise.resolve(
-            new Response(JSON.stringify({ ...answer, table: "modules", rows: many })),
-          )
+        ? Promise.resolve(new Response(JSON.stringify({ ...answer, table: "modules", rows: many })))
         : ask(url, options);
   }, WITNESS.kernels.all);
   await page.click("#table-modules");

@@ -298,11 +298,24 @@ class DeviceTally {
 
   void AddExposure() {
     digest::Unite(computations_);
+    // By how many of the computations there are before: how long they take together.
+    std::vector<std::int64_t> sums = {0};
+    sums.reserve(computations_.size() + 1);
+    for (const auto& [begin_ps, end_ps] : computations_)
+      sums.push_back(AddSaturated(sums.back(), end_ps - begin_ps));
+    const auto computed_until = [&](std::int64_t at_ps) {
+      const auto next = std::partition_point(computations_.begin(), computations_.end(),
+                                             [&](const auto& span) { return span.first < at_ps; });
+      const auto before = static_cast<std::size_t>(next - computations_.begin());
+      const std::int64_t beyond =
+          before == 0 ? 0 : std::max<std::int64_t>(computations_[before - 1].second - at_ps, 0);
+      return sums[before] - beyond;
+    };
     for (const Call& call : calls_) {
       std::optional<std::int64_t>& exposed = gathering_.communication[call.row].exposed_ps;
       if (!knows_exposure_) exposed.reset();
       if (!exposed) continue;
-      const std::int64_t hidden = digest::TimeWithin(computations_, call.begin_ps, call.end_ps);
+      const std::int64_t hidden = computed_until(call.end_ps) - computed_until(call.begin_ps);
       exposed = AddSaturated(*exposed, call.end_ps - call.begin_ps - hidden);
     }
   }

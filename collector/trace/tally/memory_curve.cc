@@ -48,8 +48,12 @@ class CurveReader {
                       .values = track.events};
     const std::span<const double> values = index_.values(track);
     std::uint64_t peak_ordinal = 0;
-    const std::int64_t begin_ps = index_.header().begin_ps;
-    const std::int64_t span_ps = std::max<std::int64_t>(index_.header().end_ps - begin_ps, 1);
+    const auto bounded = [](std::int64_t ps) {
+      return std::clamp(ps, -index::kMaxEntryPs, index::kMaxEntryPs);
+    };
+    const std::int64_t begin_ps = bounded(index_.header().begin_ps);
+    const std::int64_t span_ps =
+        std::max<std::int64_t>(bounded(index_.header().end_ps) - begin_ps, 1);
     std::int64_t stretch = -1;
     for (TrackReader reader(index_, row_.first_track, Links::kLeftOut); reader.more();
          reader.Advance(), ++ordinal_) {

@@ -81,6 +81,7 @@ const tables = new TablesTab($("tables"), {
   go: goTo,
   say: (text) => notices.say(text),
   changed: () => view.settle(),
+  hasXprof: () => Boolean(panel.xprof),
 });
 const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
   ArrowLeft: () => (selection.single ? selection.step(-1) : view.pan(-renderer.width / 8)),

@@ -2,7 +2,10 @@
 import { loadStyle } from "../shared/lazy.js";
 
 export class TablesTab {
-  /** `actions`: go(place), say(text), changed(): another table is shown. */
+  /**
+   * `actions`: go(place), say(text), changed(): another table is shown, hasXprof(): whether the page
+   * links to XProf.
+   */
   constructor(section, actions) {
     this.section = section;
     this.actions = actions;

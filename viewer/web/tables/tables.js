@@ -6,6 +6,8 @@ import { copy, csvOf } from "./csv.js";
 import { memoryCharts } from "./memory.js";
 import { Sheet } from "./sheet.js";
 
+const XPROF =
+  "XProf has more for JAX and TensorFlow: op profile, roofline, input pipeline. With xprof --logdir LOGDIR running, strobe view LOGDIR --xprof URL links each run to it.";
 const ALL = ""; // All workers, in the list of them.
 
 export class Tables {
@@ -29,6 +31,7 @@ export class Tables {
     this.body.id = "table-shown";
     this.body.setAttribute("role", "tabpanel");
     section.replaceChildren(this.bar(), this.body);
+    if (!actions.hasXprof()) section.append(element("p", XPROF, "note xprof"));
     this.show(this.current);
   }
 
