@@ -69,7 +69,8 @@ TEST(ChainOf, AKernelLeadsToItsLaunchOperatorModuleAndFunctionOfPython) {
   trace.Host("aten::addmm", "cpu_op", 30, 700);
   trace.Host("cudaLaunchKernel", "cuda_runtime", 40, 50, 1);
   trace.Kernel("gemm", 2000, 1);
-  const LaunchChain chain = ChainOfKernel(trace.Run());
+  const LoadedRun run = trace.Run();  // The chain refers to it.
+  const LaunchChain chain = ChainOfKernel(run);
   EXPECT_THAT(NamesOf(chain.links),
               ElementsAre(Pair("launch", "cudaLaunchKernel"), Pair("operator", "aten::addmm"),
                           Pair("operator", "aten::linear"), Pair("module", "nn.Module: Linear_0"),
@@ -89,7 +90,8 @@ TEST(ChainOf, AKernelOfABackwardOperatorAlsoLeadsToTheForwardOne) {
   trace.Host("aten::mm", "cpu_op", 510, 50);
   trace.Host("cudaLaunchKernel", "cuda_runtime", 520, 5, 1);
   trace.Kernel("gemm", 2000, 1);
-  const LaunchChain chain = ChainOfKernel(trace.Run());
+  const LoadedRun run = trace.Run();  // The chain refers to it.
+  const LaunchChain chain = ChainOfKernel(run);
   EXPECT_THAT(NamesOf(chain.links),
               ElementsAre(Pair("launch", "cudaLaunchKernel"), Pair("operator", "aten::mm"),
                           Pair("operator", "AddmmBackward0")));
