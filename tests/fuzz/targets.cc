@@ -145,8 +145,6 @@ void RequireUniqueOnes(const nlohmann::json& pod) {
   }
 }
 
-}  // namespace
-
 // Sums up a trace by an index, which need not be its own.
 void SumUp(const index::Index& index, const xplane::Space& space, std::string_view trace) {
   const absl::StatusOr<xplane::Space> derived = xplane::Space::Read(index.derived());
@@ -158,6 +156,8 @@ void SumUp(const index::Index& index, const xplane::Space& space, std::string_vi
   tally::TallyTrace(source).status().IgnoreError();
   tally::ReadMemory(source).status().IgnoreError();
 }
+
+}  // namespace
 
 bool Space(std::string_view bytes) {
   const Allocations allocations;
@@ -183,8 +183,10 @@ bool Space(std::string_view bytes) {
   convert::WriteChromeTrace(aligned->workers, Swallow).IgnoreError();
   convert::WritePerfettoTrace(aligned->workers, Swallow).IgnoreError();
   index::BuildIndex(traces[0].bytes(), space, {}, Swallow).IgnoreError();
-  const index::MadeIndex made{std::string(bytes)};
-  if (made.status.ok()) SumUp(made.index, made.space, made.trace);
+  if (xplane::Space::Read(bytes).ok()) {
+    const index::MadeIndex made{std::string(bytes)};
+    if (made.status.ok()) SumUp(made.index, made.space, made.trace);
+  }
   return summary.ok() && summary->events > 0;
 }
 
