@@ -19,19 +19,3 @@ function cell(value) {
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
-
-/** Copies a text; where the browser does not let pages do that, has it saved as a file. True: copied. */
-export async function copy(text, name) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    const anchor = document.createElement("a");
-    anchor.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-    anchor.download = name;
-    anchor.click();
-    // The browser reads the data after click() has returned and does not tell when it is done.
-    setTimeout(() => URL.revokeObjectURL(anchor.href), 10_000);
-    return false;
-  }
-}

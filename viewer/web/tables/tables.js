@@ -1,8 +1,9 @@
 // The tables of a run: asks for them, and shows one at a time.
+import { copy } from "../shared/copy.js";
 import { element } from "../shared/elements.js";
 import { count } from "../shared/format.js";
 import { columnsOf, NAMES, tableNamed } from "./columns.js";
-import { copy, csvOf } from "./csv.js";
+import { csvOf } from "./csv.js";
 import { memoryCharts } from "./memory.js";
 import { Sheet } from "./sheet.js";
 
