@@ -211,6 +211,36 @@ test("a row leads to its place in the timeline", async () => {
   await page.waitForFunction(() => globalThis.strobe.tab === "timeline", { polling: 20 });
 });
 
+test("a kernel's details show how it came to run, and can be copied", async () => {
+  await browser
+    .defaultBrowserContext()
+    .overridePermissions(new URL(URL_).origin, ["clipboard-read", "clipboard-write"]);
+  page = await listen(browser);
+  await page.goto(`${URL_}#tab=timeline&find=gemm_2`);
+  await page.waitForSelector("#panel-list tbody button");
+  await page.click("#panel-list tbody button");
+  await page.waitForFunction(
+    () => document.getElementById("panel-title").textContent === "gemm_2",
+    { polling: 20 },
+  );
+  const details = await text(page, "#panel-details");
+  assert.match(details, /Launch and call stackLaunchcudaLaunchKernel/);
+  assert.match(details, /Operatoraten::op/);
+  assert.match(details, /AnnotationProfilerStep#0/);
+  await page.bringToFront();
+  await page.evaluate(() =>
+    [...document.querySelectorAll("#panel-details button")]
+      .find((button) => button.textContent === "Copy as text")
+      .click(),
+  );
+  await page.waitForFunction(
+    () => /Copied/.test(document.getElementById("panel-details").textContent),
+    { polling: 20 },
+  );
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(copied, /^gemm_2\nStart: /);
+});
+
 test("the memory tab has a curve with units, and what was alive at the peak", async () => {
   await visit("#tab=tables&table=memory", process.env.STROBE_MEMORY);
   await shown("Alive at the peak of Total Allocated");
