@@ -136,6 +136,7 @@ const Router::Route* Router::FindRoute(std::string_view path) {
        .handler = &StepsPage,
        .slow = Slow::kByCost,
        .store = AsksStore::kUntilOpen},
+      {.path = "/api/table", .handler = &TablePage, .slow = Slow::kHeavy, .store = AsksStore::kYes},
       {.path = "/api/tiles",
        .handler = &TilesPage,
        .slow = Slow::kByCost,

@@ -379,7 +379,7 @@ test("without a mouse: rows have names, and tables tell their events", async () 
   );
   assert.equal(lines.length, 100);
   assert.match(lines[0], /^train0 ps9 mspython\/host:CPUworker-0/);
-  await page.evaluate(() => [...document.querySelectorAll("#panel-body button")].at(-1).click());
+  await page.evaluate(() => [...document.querySelectorAll("#panel-list button")].at(-1).click());
   await page.waitForFunction(() => document.querySelectorAll("#panel-body tbody tr").length < 100);
 });
 

@@ -1,7 +1,8 @@
-"""Trains for a few steps under PyTorch's own profiler: torch_profile.py TRACE COUNTS threads|memory
+"""Trains for a few steps under PyTorch's own profiler: torch_profile.py TRACE COUNTS threads|memory|plain
 
 Writes Kineto's trace to TRACE, and to COUNTS how often each operator ran, as the profiler itself has counted it: every record, and its summary,
-which leaves out operators that only call one of the same name. PyTorch does not record memory when it records all threads."""
+which leaves out operators that only call one of the same name. PyTorch does not record memory when it records all threads.
+"averages" has the count, total and self time of each operator, in us; in the plain mode there are no stacks, of which these times depend."""
 
 import json
 import sys
@@ -29,11 +30,13 @@ def save(prof):
     prof.export_chrome_trace(trace)
     with open(counts, "w") as file:
         records = Counter(event.name() for event in prof.profiler.kineto_results.events())
-        json.dump({"records": records, "summary": {average.key: average.count for average in prof.key_averages()}}, file)
+        averages = prof.key_averages()
+        json.dump({"records": records, "summary": {average.key: average.count for average in averages},
+                   "averages": {average.key: [average.count, average.cpu_time_total, average.self_cpu_time_total] for average in averages}}, file)
 
 
 step()
-with profile(activities=[ProfilerActivity.CPU], record_shapes=True, with_stack=True, profile_memory=mode == "memory", with_flops=True,
+with profile(activities=[ProfilerActivity.CPU], record_shapes=True, with_stack=mode != "plain", profile_memory=mode == "memory", with_flops=True,
              schedule=schedule(wait=1, warmup=1, active=4), on_trace_ready=save,
              experimental_config=torch._C._profiler._ExperimentalConfig(profile_all_threads=mode == "threads")) as prof:
     for _ in range(6):

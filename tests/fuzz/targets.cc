@@ -19,6 +19,8 @@
 #include "collector/trace/digest/encode.h"
 #include "collector/trace/index/build.h"
 #include "collector/trace/kineto/trace_file.h"
+#include "collector/trace/tally/memory_curve.h"
+#include "collector/trace/tally/tally.h"
 #include "collector/trace/xplane/summary.h"
 #include "common/base/guard.h"
 #include "common/base/sha256.h"
@@ -143,6 +145,18 @@ void RequireUniqueOnes(const nlohmann::json& pod) {
   }
 }
 
+// Sums up a trace by an index, which need not be its own.
+void SumUp(const index::Index& index, const xplane::Space& space, std::string_view trace) {
+  const absl::StatusOr<xplane::Space> derived = xplane::Space::Read(index.derived());
+  const xplane::Space nothing;
+  const tally::TallySource source{.index = &index,
+                                  .space = &space,
+                                  .derived = derived.ok() ? &*derived : &nothing,
+                                  .trace = trace};
+  tally::TallyTrace(source).status().IgnoreError();
+  tally::ReadMemory(source).status().IgnoreError();
+}
+
 }  // namespace
 
 bool Space(std::string_view bytes) {
@@ -169,6 +183,10 @@ bool Space(std::string_view bytes) {
   convert::WriteChromeTrace(aligned->workers, Swallow).IgnoreError();
   convert::WritePerfettoTrace(aligned->workers, Swallow).IgnoreError();
   index::BuildIndex(traces[0].bytes(), space, {}, Swallow).IgnoreError();
+  if (xplane::Space::Read(bytes).ok()) {
+    const index::MadeIndex made{std::string(bytes)};
+    if (made.status.ok()) SumUp(made.index, made.space, made.trace);
+  }
   return summary.ok() && summary->events > 0;
 }
 
@@ -222,6 +240,9 @@ bool Index(std::string_view bytes) {
       index::Index::Open({reinterpret_cast<const char*>(words.data()), bytes.size()});
   if (!index.ok()) return false;
   index::AskAll(*index);
+  xplane::Space space;
+  space.planes.resize(4);
+  SumUp(*index, space, bytes);
   return !index->tracks().empty();
 }
 

@@ -373,6 +373,9 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):
         ("/api/find?q=x&in=dreams", 400, "in: write names, texts or all"),
         ("/api/graph?worker=0&module=jit_step&instruction=x", 404, "does not hold the HLO of jit_step"),
         ("/api/graph?worker=9&module=jit_step", 404, "no such worker"),
+        ("/api/table?table=dreams", 404, "table: write one of kernels, operators,"),
+        ("/api/table?table=kernels&worker=x", 400, 'worker: "x" is not a valid integer'),
+        ("/api/table?table=kernels&worker=2", 404, "worker: there is no such worker"),
         ("/api/graph?limit=0", 400, "limit: 0 is not from 1 to 1000"),
         ("/data/plugin/profile/data?tag=overview_page", 404, "only tag=trace_viewer@"),
     ]:
@@ -408,10 +411,10 @@ def test_hostile_questions_end_no_server(view):
     print("seed", seed)
     words = ["run", "rows", "begin", "end", "level", "slots", "q", "regex", "row", "track", "ordinal", "at", "slop", "limit", "from",
              "tracks", "tag", "host", "resolution", "start_time_ms", "end_time_ms", "unique_id", "event_name", "backwards",
-             "events", "bands", "after", "file", "make"]
+             "events", "bands", "after", "file", "make", "table", "worker"]
     values = ["", "0", "-1", "1", "0-9", "9223372036854775807", "-9223372036854775808", "1e308", "nan", "0:0-4294967295", "ALL_HOSTS",
-              "trace_viewer@", "%00", "%ff%fe", "4.4.4", "(((((", "a" * 1200, "2305843009213693952", "56", "4096", "worker-0", ".*", "always"]
-    paths = ["api/runs", "api/run", "api/catalog", "api/manifest", "api/file", "api/perfetto", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps", "api/activity", "api/report",
+              "trace_viewer@", "%00", "%ff%fe", "4.4.4", "(((((", "a" * 1200, "2305843009213693952", "56", "4096", "worker-0", ".*", "always", "kernels", "memory"]
+    paths = ["api/runs", "api/run", "api/catalog", "api/manifest", "api/file", "api/perfetto", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps", "api/activity", "api/report", "api/table",
              "data/plugin/profile/data", "data/plugin/profile/hosts"]
     server = view.url.split("/")[2]
     for _ in range(1500):

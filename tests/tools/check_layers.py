@@ -36,6 +36,7 @@ ARROWS = {
     # The parquet crate is a part of the object-store bridge.
     "collector/trace/table": ["collector/store/bridge", "collector/trace/analysis", "collector/trace/convert", "collector/trace/digest",
                               "collector/trace/report", "common/base"],
+    "collector/trace/tally": ["collector/trace/digest", "collector/trace/index", "collector/trace/report", "collector/trace/xplane", "common/base"],
     "collector/stall": ["common/base", "common/text"],
     "capture": ["collector/stall", "collector/store", "collector/trace/analysis", "collector/trace/digest", "collector/trace/report", "common/base",
                 "common/protocol", "common/text"],
@@ -84,7 +85,8 @@ ARROWS = {
                       "operator/objects", "operator/request", "operator/schedule", "operator/trigger"],
     "viewer/run": ["collector/store", "collector/store/catalog", "collector/trace/convert", "collector/trace/index", "collector/trace/xplane",
                    "common/base", "common/text"],
-    "viewer/answers": ["collector/trace/analysis", "collector/trace/index", "collector/trace/xplane", "common/base", "common/text", "viewer/run"],
+    "viewer/answers": ["collector/trace/analysis", "collector/trace/digest", "collector/trace/index", "collector/trace/tally", "collector/trace/xplane",
+                       "common/base", "common/text", "viewer/run"],
     "viewer/api": ["collector/store/catalog", "collector/trace/convert", "collector/trace/index", "collector/trace/xplane", "common/base",
                    "common/http", "common/protocol", "common/text", "viewer/answers", "viewer/run"],
     "viewer/report": ["collector/trace/digest", "collector/trace/report", "common/base", "common/http", "common/text", "viewer/api", "viewer/run"],

@@ -12,6 +12,7 @@
 #include "viewer/answers/arrows.h"
 #include "viewer/answers/event_source.h"
 #include "viewer/answers/hlo_op.h"
+#include "viewer/answers/launch_chain.h"
 #include "viewer/answers/selection.h"
 
 namespace strobe::viewer {
@@ -100,6 +101,26 @@ absl::Status AddHlo(const LoadedRun& run, std::uint32_t number, const EventSourc
   return absl::OkStatus();
 }
 
+// Adds how the event came to run.
+absl::Status AddLaunchChain(const LoadedRun& run, std::uint32_t number, std::uint32_t track,
+                            std::uint32_t ordinal, Json& json) {
+  ASSIGN_OR_RETURN(const LaunchChain chain, ChainOf(run, number, track, ordinal));
+  const auto list = [&](const std::vector<ChainLink>& links) {
+    Json all = Json::array();
+    for (const ChainLink& link : links) {
+      Json event = Brief(run, link.event);
+      event["what"] = link.what;
+      all.push_back(std::move(event));
+    }
+    return all;
+  };
+  json["chain"] = list(chain.links);
+  if (!chain.forward.empty()) json["forward"] = list(chain.forward);
+  if (!chain.graph.empty()) json["graph"] = chain.graph;
+  if (!chain.captured.empty()) json["captured"] = list(chain.captured);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> EventAt(const LoadedRun& run, std::uint32_t row, std::uint32_t track,
@@ -172,6 +193,7 @@ absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t num
   const std::int64_t middle_ps = entry->begin_ps + worker.shift_ps + entry->duration_ps / 2;
   RETURN_IF_ERROR(AddHlo(run, number, source, event, middle_ps, json));
   AddSurroundings(run, number, track, middle_ps, json);
+  RETURN_IF_ERROR(AddLaunchChain(run, number, track, ordinal, json));
   json["in"] = json["out"] = Json::array();
   for (const Arrow& arrow : ArrowsOf(run, number, track, ordinal, kMaxArrows)) {
     const bool incoming =

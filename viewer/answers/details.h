@@ -10,9 +10,10 @@
 namespace strobe::viewer {
 
 // JSON: where the event lies, its times and self time, its arguments, the event around it
-// (`parent`), its HLO instruction (`hlo`), the XLA module and the step that ran at its middle on
-// the same device, and the events at the other ends of its arrows (`in`, `out`). `track` counts
-// within the row. NotFound when there is no such event, DataLoss when the trace is damaged.
+// (`parent`), how it came to run (`chain`, `forward`, `graph`, `captured`; see launch_chain.h), its
+// HLO instruction (`hlo`), the XLA module and the step that ran at its middle on the same device,
+// and the events at the other ends of its arrows (`in`, `out`). `track` counts within the row.
+// NotFound when there is no such event, DataLoss when the trace is damaged.
 absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t row,
                                          std::uint32_t track, std::uint32_t ordinal);
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "viewer/answers/find.h"
 #include "viewer/answers/graph.h"
 #include "viewer/answers/selection.h"
+#include "viewer/answers/tables.h"
 #include "viewer/answers/tiles.h"
 #include "viewer/api/xprof_api.h"
 
@@ -300,6 +302,17 @@ absl::StatusOr<http::Page> XprofDataPage(const LoadedRun& run, const http::Query
   http::Page page{.content_type = "application/json"};
   RETURN_IF_ERROR(answer.MoveInto(page));
   return page;
+}
+
+absl::StatusOr<http::Page> TablePage(const LoadedRun& run, const http::Query& query,
+                                     const AnswerMeans& means) {
+  std::optional<std::uint32_t> worker;  // All of them without one.
+  if (query.Has("worker")) {
+    ASSIGN_OR_RETURN(const std::int64_t number, query.Integer("worker", 0, 0, kMaxNumber));
+    worker = static_cast<std::uint32_t>(number);
+  }
+  ASSIGN_OR_RETURN(std::string json, TableOf(run, query.Text("table"), worker, means.is_gone));
+  return JsonPage(std::move(json));
 }
 
 absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const http::Query& query) {

@@ -28,7 +28,7 @@ using RunApi = absl::StatusOr<http::Page>(const LoadedRun&, const http::Query&, 
 
 // What our own page asks, each at the path with its name, such as "/api/tiles".
 RunApi ActivityPage, ArrowsPage, EventPage, EventsPage, FindPage, GraphPage, SelectPage, StepsPage,
-    TilesPage;
+    TablePage, TilesPage;
 // What XProf's page asks, such as "/data/plugin/profile/data".
 RunApi XprofDataPage, XprofHostsPage;
 

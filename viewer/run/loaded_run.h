@@ -1,6 +1,6 @@
 // A run in memory: its traces and their indexes, on one clock. All of the viewer's answers are made
-// from it. But for `steps`, it does not change once it is loaded, so that threads share it without
-// a lock.
+// from it. But for `steps` and `tables`, it does not change once it is loaded, so that threads
+// share it without a lock.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "collector/trace/convert/align.h"
 #include "collector/trace/index/cache.h"
 #include "viewer/run/compared_step.h"
+#include "viewer/run/kept_tables.h"
 
 namespace strobe::viewer {
 
@@ -93,6 +94,7 @@ struct LoadedRun {
 
   std::vector<std::vector<std::uint32_t>> numbers{};                 // NumberOf, by worker and row.
   std::unique_ptr<LazySteps> steps = std::make_unique<LazySteps>();  // See comparison.h.
+  std::unique_ptr<KeptTables> tables = std::make_unique<KeptTables>();  // See tables.h.
 };
 
 // Shared by the thread that loads a run and those that watch or stop it.

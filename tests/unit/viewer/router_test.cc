@@ -138,6 +138,23 @@ class ViewerTest : public testing::Test {
   Router viewer_{shelf_, {}};
 };
 
+TEST_F(ViewerTest, TablesSumUpWhatRan) {
+  Run();
+  const json kernels = Ask("/api/table", "table=kernels&worker=0");
+  ASSERT_EQ(kernels["rows"].size(), 10u);
+  EXPECT_EQ(kernels["rows"][0]["count"], 100);
+  EXPECT_EQ(kernels["rows"][0]["totalPs"], 40'000'000);
+  EXPECT_EQ(kernels["rows"][0]["launchedBy"], "train");
+  const json both = Ask("/api/table", "table=kernels");
+  EXPECT_EQ(both["rows"][0]["count"], 200);
+  EXPECT_EQ(both["rows"][0]["workers"], 2);
+  EXPECT_EQ(Ask("/api/table", "table=memory&worker=1")["rows"][0]["counter"], "memory");
+  EXPECT_EQ(Ask("/api/table", "table=steps")["rows"].size(), 2u);
+  EXPECT_EQ(Get("/api/table", "table=dreams").status, 404);
+  EXPECT_EQ(Get("/api/table", "table=kernels&worker=x").status, 400);
+  EXPECT_EQ(Get("/api/table", "table=kernels&worker=2").status, 404);
+}
+
 TEST_F(ViewerTest, DescribesARun) {
   EXPECT_EQ(Ask("/api/runs")["runs"][0], "second");
   const json run = Run();

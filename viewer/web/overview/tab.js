@@ -1,5 +1,6 @@
 // The panel of the overview: fetches what it shows when it is opened, and the modules that draw it.
 import { count } from "../shared/format.js";
+import { loadStyle } from "../shared/lazy.js";
 import { ALWAYS, askReport } from "./report.js";
 
 export class OverviewTab {
@@ -52,20 +53,4 @@ export class OverviewTab {
   draw() {
     if (!this.section.hidden) this.shown?.draw();
   }
-}
-
-/** Resolves when the rules apply; they are not needed for the timeline. */
-function loadStyle(href) {
-  if (document.querySelector(`link[href="${href}"]`)) return null;
-  const link = document.createElement("link");
-  link.rel = "stylesheet";
-  link.href = href;
-  return new Promise((resolve, reject) => {
-    link.onload = resolve;
-    link.onerror = () => {
-      link.remove();
-      reject(new Error("The server does not answer."));
-    };
-    document.head.append(link);
-  });
 }

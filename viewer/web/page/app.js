@@ -3,7 +3,7 @@ import { Api } from "../shared/api.js";
 import { watchArrivals } from "./arrivals.js";
 import { Flows } from "../timeline/flows.js";
 import { count, firstLines, time } from "../shared/format.js";
-import { Graph } from "../timeline/graph.js";
+import { Graph, xprofRun } from "../timeline/graph.js";
 import { Hint } from "../timeline/hint.js";
 import { keep, recall } from "../shared/kept.js";
 import { Keys } from "./keys.js";
@@ -26,7 +26,8 @@ import { Search } from "../timeline/search.js";
 import { Selection } from "../timeline/selection.js";
 import { labelSplitter, panelSplitter } from "../timeline/splitter.js";
 import { Strip } from "../timeline/strip.js";
-import { OVERVIEW, Tabs, TIMELINE } from "./tabs.js";
+import { TablesTab } from "../tables/tab.js";
+import { OVERVIEW, TABLES, Tabs, TIMELINE } from "./tabs.js";
 import { TileStore } from "../timeline/tiles.js";
 import { Toolbox } from "../timeline/toolbox.js";
 import { problemsOf, Troubles } from "./troubles.js";
@@ -76,6 +77,12 @@ const overview = new OverviewTab($("overview"), {
   linkTo: (place) => linkTo((view.run?.api ?? asked).run, place),
   say: (text) => notices.say(text),
 });
+const tables = new TablesTab($("tables"), {
+  go: goTo,
+  say: (text) => notices.say(text),
+  changed: () => view.settle(),
+  hasXprof: () => Boolean(panel.xprof),
+});
 const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
   ArrowLeft: () => (selection.single ? selection.step(-1) : view.pan(-renderer.width / 8)),
   ArrowRight: () => (selection.single ? selection.step(1) : view.pan(renderer.width / 8)),
@@ -84,6 +91,7 @@ const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
   v: toggleFlows,
   c: toggleComparison,
   o: () => tabs.toggle(),
+  t: () => tabs.show(TABLES),
   p: () => selection.single && rows.togglePin(selection.single.row),
   0: () => view.showAll(),
   "/": () => $("find-text").focus(),
@@ -102,7 +110,8 @@ async function start() {
   const link = readLink();
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   asked = new Api(link.run);
-  if (link.tab === OVERVIEW) tabs.show(OVERVIEW);
+  tables.first = link.table;
+  if (link.tab === OVERVIEW || link.tab === TABLES) tabs.show(link.tab);
   setTheme(recall("theme") ?? (dark ? "dark" : "light"));
   const about = (troubles.about = new Api("").get("runs"));
   try {
@@ -115,6 +124,7 @@ async function start() {
     if (begins) landing.offer(asked, NEVER);
     const { runs, place, xprof, hasList } = await about;
     panel.xprof = xprof;
+    linkXprof();
     $("list").hidden = !hasList;
     document.title = `${place} – Strobe`;
     const choices = link.run && !runs.includes(link.run) ? [link.run, ...runs] : runs;
@@ -153,7 +163,16 @@ async function openRun(name, link = {}) {
   troubles.open(view.run);
   restore(link);
   strip.load();
+  linkXprof();
   if (tabs.current === OVERVIEW) overview.open(view.run.api);
+  if (tabs.current === TABLES) tables.open(view.run);
+}
+
+/** Leads to XProf's page with the same run, if the server knows one. */
+function linkXprof() {
+  const link = $("xprof");
+  link.hidden = !panel.xprof || !view.run;
+  if (!link.hidden) link.href = xprofRun(panel.xprof, view.run.api.run);
 }
 
 /** Shows the part of the run that a link names. */
@@ -207,6 +226,12 @@ function settled() {
   if (!view.run) return;
   if (tabs.current === OVERVIEW)
     return history.replaceState(null, "", linkTo(view.run.api.run, { tab: OVERVIEW }));
+  if (tabs.current === TABLES)
+    return history.replaceState(
+      null,
+      "",
+      linkTo(view.run.api.run, { tab: TABLES, table: tables.table }),
+    );
   writeLink({
     run: view.run.api.run,
     version: view.run.description.version,
@@ -227,8 +252,9 @@ function settled() {
 function tabShown(name) {
   resizeWindow(); // The header has more or fewer lines now.
   if (name === OVERVIEW) overview.open(view.run?.api ?? asked);
+  if (name === TABLES) tables.open(view.run);
   // So that keys scroll it.
-  if (name === OVERVIEW && document.activeElement === document.body) $("overview").focus();
+  if (name !== TIMELINE && document.activeElement === document.body) $(name).focus();
   view.settle();
 }
 

@@ -6,7 +6,7 @@ const TOOLS = ["select", "pan", "zoom", "timing"];
 // Keys 1 to 4 and, for users of Perfetto and XProf, the same with Shift on a US keyboard.
 const TOOL_KEYS = ["1234", "!@#$"];
 // Keys that act whatever the page shows; the others are the timeline's.
-const EVERYWHERE = ["o", "?"];
+const EVERYWHERE = ["o", "t", "?"];
 // Keys that a list with the focus uses itself.
 const LIST_KEYS = new Set(
   "ArrowUp ArrowDown Enter Tab Home End PageUp PageDown".split(" ").concat(" "),

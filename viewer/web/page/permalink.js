@@ -2,7 +2,7 @@
 
 /**
  * The view that the page's URL names:
- * {run, tab, worker, step, begin, end, top, version, pins, filter, find, regex, event, marks}. What
+ * {run, tab, table, worker, step, begin, end, top, version, pins, filter, find, regex, event, marks}. What
  * it does not name is empty; step, begin and end are undefined then. Numbers of pinned rows and of
  * the event are those of one `version` of the run.
  */
@@ -17,6 +17,7 @@ export function readLink() {
   return {
     run: hash.get("run") ?? "",
     tab: hash.get("tab") ?? "",
+    table: hash.get("table") ?? "",
     worker: hash.get("worker") ?? "",
     step: numbers("step")[0],
     begin,
@@ -38,11 +39,11 @@ export function namesNoPlace({ tab, worker, step, begin, pins, filter, find, eve
   return !any && step === undefined && begin === undefined;
 }
 
-/** A link to a place in the timeline, {worker, step, find}, or to the overview, {tab}. */
+/** A link to a place in the timeline, {worker, step, find}, or to another tab, {tab, table}. */
 export function linkTo(run, place) {
   const hash = new URLSearchParams();
   if (run) hash.set("run", run);
-  for (const name of ["tab", "worker", "step", "find"])
+  for (const name of ["tab", "table", "worker", "step", "find"])
     if (place[name] !== undefined && place[name] !== "") hash.set(name, place[name]);
   return `#${hash}`;
 }

@@ -1,8 +1,9 @@
-// The tabs of the page: the overview of a run, and its timeline. The timeline stays in its place
-// behind the overview, so that it is drawn already when it is shown.
+// The tabs of the page: the overview of a run, its timeline, and its tables. The timeline stays in its
+// place behind the others, so that it is drawn already when it is shown.
 
 export const OVERVIEW = "overview";
 export const TIMELINE = "timeline";
+export const TABLES = "tables";
 
 export class Tabs {
   /** `list`: holds the tabs, each with its panel's id in aria-controls. `changed(name)`. */
@@ -25,12 +26,12 @@ export class Tabs {
       tab.setAttribute("aria-selected", String(chosen));
       tab.tabIndex = chosen ? 0 : -1;
     }
-    document.getElementById(OVERVIEW).hidden = name !== OVERVIEW;
+    for (const each of [OVERVIEW, TABLES]) document.getElementById(each).hidden = name !== each;
     this.changed(name);
   }
 
   toggle() {
-    this.show(this.current === OVERVIEW ? TIMELINE : OVERVIEW);
+    this.show(this.current === TIMELINE ? OVERVIEW : TIMELINE);
   }
 
   key(event) {

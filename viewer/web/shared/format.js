@@ -45,6 +45,22 @@ export function count(number) {
   return part ? `${grouped}.${part}` : grouped;
 }
 
+/** "875.3 MiB": with a binary prefix. */
+export function bytes(number) {
+  const scale = [
+    [2 ** 40, "TiB"],
+    [2 ** 30, "GiB"],
+    [2 ** 20, "MiB"],
+    [2 ** 10, "KiB"],
+  ].find(([s]) => Math.abs(number) >= s);
+  return scale ? `${trim((number / scale[0]).toFixed(1))} ${scale[1]}` : `${count(number)} B`;
+}
+
+/** How the values of a counter are written: those of memory as bytes. */
+export function writerOf(counter) {
+  return /memory|bytes|^Total (Allocated|Reserved)$/i.test(counter) ? bytes : count;
+}
+
 /** "12.3 GB/s": with an SI prefix before the unit. */
 export function amount(number, unit) {
   const scale = [

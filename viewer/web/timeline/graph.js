@@ -196,6 +196,11 @@ export function xprofLink(url, { run, worker, hlo }) {
   return link;
 }
 
+/** The address of a run in XProf, at the overview of its tools. */
+export function xprofRun(url, run) {
+  return `${url.replace(/\/+$/, "")}/?${new URLSearchParams({ tool: "overview_page", run })}#profile`;
+}
+
 /** XProf's name of a module: with the program's id. */
 function moduleName({ module, program }) {
   return program === null || module.endsWith(")") ? module : `${module}(${program})`;

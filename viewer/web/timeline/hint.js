@@ -1,6 +1,6 @@
 // The hint beside the pointer: what lies under it.
-import { count, exact } from "../shared/format.js";
-import { itemAt } from "./pick.js";
+import { count, exact, writerOf } from "../shared/format.js";
+import { counterAt, itemAt } from "./pick.js";
 import { unitOf } from "./tiles.js";
 
 const REST_MS = 60; // Rest of the pointer before the server is asked for exact times.
@@ -11,6 +11,13 @@ function isWithin({ row, track, beginPs, durationPs }, item, unit) {
   const middle = (item.begin + item.end) / 2;
   const slack = unit * 0.49; // Tiles round; an item's middle is at least half a unit inside of it.
   return beginPs - slack <= middle && middle <= beginPs + durationPs + slack;
+}
+
+/** A counter's value, or those that one pixel stands for. */
+function counterText({ name, least, most, last }) {
+  const write = writerOf(name);
+  const values = least === most ? write(last) : `${write(least)} to ${write(most)}`;
+  return `${name}\n${values}`;
 }
 
 export class Hint {
@@ -37,8 +44,13 @@ export class Hint {
   show(place) {
     this.place = place;
     const item = itemAt(this.view, place.x, place.y);
-    this.node.hidden = !item;
+    const counter = item ? null : counterAt(this.view, place.x, place.y);
+    this.node.hidden = !item && !counter;
     clearTimeout(this.timer);
+    if (counter) {
+      this.node.textContent = counterText(counter);
+      this.put(place);
+    }
     if (!item) return;
     const unit = unitOf(this.view.level());
     const known = this.known?.run === this.view.run && isWithin(this.known.event, item, unit);

@@ -1,5 +1,6 @@
 // The pane below the timeline: details of an event, sums of a selection, tables. Names come from
 // traces, which may be hostile, so they are only ever set as text.
+import { copy } from "../shared/copy.js";
 import { element, table } from "../shared/elements.js";
 import { amount, count, exact, time } from "../shared/format.js";
 import { xprofLink } from "./graph.js";
@@ -119,8 +120,27 @@ export class Panel {
       table("Event", null, factsOf(details)),
       args.length > 0 && table("Arguments", null, args),
       stack && withCaption("Stack trace", element("pre", String(stack).split(/[\n;]/).join("\n"))),
+      ...this.chains(details),
       buttons.length > 0 && table("Links", null, buttons),
+      copier(details.name, [...factsOf(details), ...args]),
     );
+  }
+
+  /** How the event came to run: its launch, and what was open on the host around it. */
+  chains({ chain = [], forward = [], graph = "", captured = [] }) {
+    const list = (caption, links) =>
+      links.length > 0 &&
+      table(
+        caption,
+        null,
+        links.map((link) => [capitalized(link.what), this.link(link)]),
+      );
+    return [
+      list("Launch and call stack", chain),
+      graph && element("p", graph, "note"),
+      list("Capture of the CUDA graph", captured),
+      list("Forward operator and its call stack", forward),
+    ];
   }
 
   /** A button that shows the graph of an XLA op's module; or why there is none. */
@@ -289,6 +309,21 @@ function summaryOf({ count: all, times, steps }) {
   const ends = `shortest ${time(times.leastPs)}, longest ${time(times.mostPs)}`;
   const listed = steps.length < all ? ` The ${count(steps.length)} longest are listed.` : "";
   return `${count(all)} steps. ${inside}: ${middle}, ${ends}.${listed}`;
+}
+
+/** A button that copies what is known of an event as text. */
+function copier(name, facts) {
+  const button = element("button", "Copy as text");
+  button.onclick = async () => {
+    const lines = [name, ...facts.map((fact) => fact.join(": "))];
+    const copied = await copy(`${lines.join("\n")}\n`, "event.txt");
+    button.textContent = copied ? "Copied" : "Saved as a file";
+  };
+  return button;
+}
+
+function capitalized(text) {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 function withCaption(caption, node) {

@@ -44,6 +44,23 @@ export function itemAt(view, x, y) {
   return best;
 }
 
+/** The value of a counter at a point, {name, least, most, last}, or null. */
+export function counterAt(view, x, y) {
+  const at = view.rowAt(y);
+  if (!at || at.item.tracks !== 0) return null;
+  const when = view.timeAt(x);
+  const found = tileAt(view, at.row, when);
+  const track = found?.tile.tracks[0];
+  if (!track?.at) return null;
+  const unit = unitOf(found.level);
+  const base = found.index * tileSpan(found.level);
+  let last = -1;
+  for (let i = 0; i < track.items && base + track.at[i] * unit <= when; ++i) last = i;
+  if (last < 0) return null;
+  const { name } = view.run.description.rows[at.row];
+  return { name, least: track.least[last], most: track.most[last], last: track.last[last] };
+}
+
 /** The finest loaded tile of a row at a time: {tile, level, index}, or null. */
 function tileAt(view, row, when) {
   const { store } = view.run;

@@ -3,7 +3,7 @@
 // number of pixels, not of events; and without WebGL every browser draws the same.
 import { THEMES, colorOf, mix, pixel } from "./colors.js";
 import { BEGAN_BEFORE, ENDS_AFTER, isSingle } from "./decode.js";
-import { tick } from "../shared/format.js";
+import { tick, writerOf } from "../shared/format.js";
 import { COUNTER, SECTION } from "./layout.js";
 import { tileSpan, unitOf } from "./tiles.js";
 
@@ -254,10 +254,17 @@ export class Renderer {
     context.strokeStyle = theme.accent;
     context.fill();
     context.stroke();
-    context.fillStyle = theme.soft;
+    const write = writerOf(view.run.description.rows[item.row].name);
+    const text = `${write(least)} to ${write(most)}`;
     context.font = FONT;
     context.textBaseline = "top";
-    context.fillText(`${least} to ${most}`, 4, top);
+    // The text stays legible over the line.
+    context.fillStyle = theme.back;
+    context.globalAlpha = 0.75;
+    context.fillRect(2, top, context.measureText(text).width + 4, 13);
+    context.globalAlpha = 1;
+    context.fillStyle = theme.soft;
+    context.fillText(text, 4, top);
     context.restore();
   }
 

@@ -123,6 +123,19 @@ export class Search {
     }
   }
 
+  /** Lists the hits after the last one of a list. */
+  async goOn(last) {
+    const number = this.abandon();
+    this.current = last;
+    try {
+      const answer = await this.ask(1, "all", false);
+      if (number !== this.question) return;
+      this.show({ ...this.totals, hits: answer.hits, wrapped: answer.wrapped }, "");
+    } catch (error) {
+      if (number === this.question) this.summary.textContent = error.message;
+    }
+  }
+
   /** What is searched for; totals are kept for it. */
   key() {
     return JSON.stringify([this.text, this.regex, this.matchCase, this.view.run.api.run]);
@@ -140,7 +153,8 @@ export class Search {
     if (hits.length > 0) {
       const from = wrapped ? ", from the other end" : "";
       const title = `${found} match “${this.text}”${from}`;
-      this.panel.events("found", title, this.view.run.description, hits, null);
+      const more = hits.length === MAX_HITS && this.totals ? () => this.goOn(hits.at(-1)) : null;
+      this.panel.events("found", title, this.view.run.description, hits, more);
     } else if (!more && this.panel.shows("found")) {
       this.panel.hide("found");
     }

@@ -1,0 +1,35 @@
+// Sums what devices did: kernels and other operations, collectives, and the scopes and programs
+// that a device's lines tell.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "collector/trace/tally/row_table.h"
+#include "collector/trace/tally/tally.h"
+
+namespace strobe::tally {
+
+// What is gathered from all planes.
+struct Gathering {
+  const TallySource& source;
+  RowTable kernels{}, operators{}, modules{}, communication{};
+  // By track of the index: whether its events are work of a device.
+  std::vector<bool> is_work{};
+  std::uint32_t reads = 0;
+
+  // To be called for each event. Cancelled if nobody waits any more.
+  absl::Status CheckGone() {
+    constexpr std::uint32_t kEvery = 1 << 16;
+    if (++reads % kEvery != 0 || !source.is_gone || !source.is_gone()) return absl::OkStatus();
+    return absl::CancelledError("nobody waits for the tables any more");
+  }
+};
+
+// Adds the work of all devices. DataLoss when the trace is damaged.
+absl::Status AddDevices(Gathering& gathering);
+
+// The bandwidth of an algorithm's bytes in a time; 0 if either is not known.
+double BytesPerSecond(std::uint64_t bytes, std::int64_t time_ps);
+
+}  // namespace strobe::tally

@@ -1,0 +1,224 @@
+// What the tables have: for each its columns, and what its rows lead to. Times are picoseconds;
+// what the trace does not tell is null.
+import { amount, bytes, count, time } from "../shared/format.js";
+
+/**
+ * A column is {head, title, of(row), write(value), number, csv: [head, (value) => ...]}. of() is a
+ * number, a text or null; `number`: it is shown to the right.
+ */
+function column(head, of, write = String, more = {}) {
+  return { head, title: "", of, write, number: false, csv: [head, (value) => value], ...more };
+}
+
+function textOf(head, key, title = "") {
+  return column(head, (row) => row[key] || null, String, { title });
+}
+
+function countOf(head, key, title = "") {
+  return column(head, (row) => row[key] ?? null, count, { title, number: true });
+}
+
+/** Copied as microseconds, in which PyTorch's own tables are. */
+function timeOf(head, of, title = "") {
+  const key = typeof of === "string" ? (row) => row[of] ?? null : of;
+  const more = { title, number: true, csv: [`${head} (us)`, (ps) => ps / 1e6] };
+  return column(head, key, (ps) => (ps === 0 ? "0" : time(ps)), more);
+}
+
+function percentOf(head, of, title = "") {
+  const more = { title, number: true, csv: [`${head} (%)`, (share) => share * 100] };
+  return column(head, of, (share) => `${(share * 100).toFixed(share < 0.0995 ? 2 : 1)} %`, more);
+}
+
+function bytesOf(head, key) {
+  const more = { number: true, csv: [`${head} (bytes)`, (value) => value] };
+  return column(head, (row) => row[key] ?? null, bytes, more);
+}
+
+function rateOf(head, key, title) {
+  const more = { title, number: true, csv: [`${head} (B/s)`, (value) => value] };
+  return column(
+    head,
+    (row) => row[key] ?? null,
+    (value) => amount(value, "B/s"),
+    more,
+  );
+}
+
+const average = (row) => (row.count > 0 ? row.totalPs / row.count : null);
+
+/** The first one of several, with a mark that there are others. */
+function firstOf(head, key, differ, title) {
+  const of = (row) => (row[key] ? `${row[key]}${row[differ] ? " and others" : ""}` : null);
+  return column(head, of, String, { title });
+}
+
+/** For a run of several workers: how many have the row, and the one that is far from the others. */
+function comparing({ workers }) {
+  const of = ({ odd }) => {
+    if (!odd) return null;
+    const { name } = workers[odd.worker] ?? { name: `worker ${odd.worker}` };
+    return `${name}: ${time(odd.totalPs)}, median ${time(odd.medianPs)}`;
+  };
+  const title = "The worker whose total is far from the median of all workers";
+  return [countOf("Workers", "workers"), column("Odd one out", of, String, { title, odd: true })];
+}
+
+/** Name, kind, count and times, as most tables have them. */
+function usual(more = []) {
+  return [
+    { ...textOf("Name", "name"), leads: true },
+    textOf("Kind", "kind"),
+    countOf("Count", "count"),
+    timeOf("Total", "totalPs"),
+    timeOf("Self", "selfPs", "Without the rows inside"),
+    timeOf("Average", average),
+    timeOf("Maximum", "maxPs"),
+    ...more,
+  ];
+}
+
+function kernels({ devicePs }) {
+  const share = (row) => (devicePs > 0 ? row.selfPs / devicePs : null);
+  const occupancy = ({ occupancy: percent }) => (percent === null ? null : percent / 100);
+  return usual([
+    percentOf("Device time", share, "Of the time of all work on devices"),
+    firstOf("Grid", "grid", "launchesDiffer", "Blocks of the first launch"),
+    firstOf("Block", "block", "launchesDiffer", "Threads of the first launch"),
+    column("Registers", numeric("registers"), count, { title: "A thread", number: true }),
+    column("Shared memory", numeric("sharedBytes"), bytes, { title: "A block", number: true }),
+    percentOf("Occupancy", occupancy, "Estimated by the profiler; mean over the time"),
+    column("Tensor Cores", ({ tensorCores }) => (tensorCores ? "yes" : null), String, {
+      title: "By the kernel's name, as XProf and TensorBoard's plugin tell it",
+    }),
+    firstOf("Launched by", "launchedBy", "launchersDiffer", "The operator around the launch"),
+  ]);
+}
+
+/** A number that the server gives as the trace writes it, which may be text. */
+function numeric(key) {
+  return (row) => (row[key] === null || !(Number(row[key]) >= 0) ? null : Number(row[key]));
+}
+
+function launching({ devicePs, joinsLaunches }) {
+  const known = (of) => (row) => (joinsLaunches ? of(row) : null);
+  return usual([
+    timeOf(
+      "Device total",
+      known((row) => row.devicePs),
+      "Kernels and copies launched inside",
+    ),
+    timeOf(
+      "Device self",
+      known((row) => row.deviceSelfPs),
+      "Without what rows inside launched",
+    ),
+    percentOf(
+      "Device time",
+      known((row) => (devicePs > 0 ? row.devicePs / devicePs : null)),
+      "Of the time of all work on devices",
+    ),
+  ]);
+}
+
+function communication() {
+  return [
+    { ...textOf("Name", "name"), leads: true },
+    textOf("Kind", "kind", "Where the call is recorded"),
+    textOf("Group", "group", "The communicator"),
+    countOf("Ranks", "ranks"),
+    countOf("Count", "count"),
+    timeOf("Total", "totalPs", "With the time that it waits for other ranks"),
+    timeOf("Average", average),
+    timeOf("Maximum", "maxPs"),
+    timeOf("Exposed", "exposedPs", "While the device computes nothing"),
+    bytesOf("Bytes", "bytes"),
+    rateOf("Algorithm bandwidth", "algorithmBytesPerS", "Bytes over time, waiting included"),
+    rateOf("Bus bandwidth", "busBytesPerS", "As nccl-tests define busbw"),
+  ];
+}
+
+function steps({ worker }) {
+  const parts = [
+    ["Compute", "computePs"],
+    ["Exposed communication", "exposedCommunicationPs"],
+    ["Exposed copies", "exposedCopiesPs"],
+    ["Idle", "idlePs"],
+    ["Waiting for input", "inputPs"],
+    ["Garbage collection", "collectionPs"],
+    ["Waiting for launches", "hostBoundPs"],
+  ];
+  const all = worker === null;
+  return [
+    { ...countOf("Step", "number"), leads: true },
+    textOf("Loop", "name"),
+    timeOf("Start", "beginPs"),
+    timeOf(all ? "Mean time" : "Time", "totalPs", "To the start of the next step"),
+    ...(all ? [timeOf("Longest", "maxPs")] : []),
+    ...parts.map(([head, key]) => timeOf(head, key)),
+  ];
+}
+
+function memory(answer, { workers }) {
+  const change = ({ first, last }) => last - first;
+  return [
+    { ...column("Worker", (row) => workers[row.worker]?.name ?? null), leads: true },
+    textOf("Device", "plane"),
+    textOf("Counter", "counter"),
+    bytesOf("Peak", "peak"),
+    timeOf("Peak at", "peakAtPs"),
+    bytesOf("First", "first"),
+    bytesOf("Last", "last"),
+    column("Change", change, (value) => (value < 0 ? `−${bytes(-value)}` : bytes(value)), {
+      title: "From the first value to the last one",
+      number: true,
+      csv: ["Change (bytes)", (value) => value],
+    }),
+  ];
+}
+
+// Steps are summed under one name, whatever their numbers.
+const find = ({ name }) => ({ find: name === "ProfilerStep*" ? "ProfilerStep#" : name });
+
+/**
+ * By name: {title, columns(answer), order, up, place(row, description)}: what it is sorted by at
+ * first, and what of the timeline a row leads to.
+ */
+const TABLES = {
+  kernels: { title: "Kernels", columns: kernels, order: "Self", place: find },
+  operators: { title: "Operators", columns: launching, order: "Self", place: find },
+  modules: { title: "Modules", columns: launching, order: "Total", place: find },
+  communication: { title: "Communication", columns: communication, order: "Total", place: find },
+  memory: {
+    title: "Memory",
+    columns: memory,
+    order: "Peak",
+    place: (row, { workers }) => ({ worker: workers[row.worker]?.name ?? "" }),
+  },
+  steps: {
+    title: "Steps",
+    columns: steps,
+    order: "Step",
+    up: true,
+    place: (row, { workers }, worker) => ({
+      step: row.number,
+      worker: worker === null ? "" : workers[worker].name,
+    }),
+  },
+};
+
+export const NAMES = Object.keys(TABLES);
+
+export function tableNamed(name) {
+  return TABLES[name];
+}
+
+/** The columns of an answer of /api/table. Those in which no row has a value are left out. */
+export function columnsOf(answer, description) {
+  const all = TABLES[answer.table].columns(answer, description);
+  const compares = answer.worker === null && description.workers.length > 1;
+  if (compares && answer.table !== "memory") all.push(...comparing(description));
+  return all.filter(
+    ({ of, leads }) => leads || answer.rows.some((row) => of(row) !== null && of(row) !== ""),
+  );
+}
