@@ -226,7 +226,7 @@ class DigestMerger::Merged {
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
       for (WorkerStepTime& step : parts_[i].steps) {
         step.time.worker = i;
-        if (step.followed || parts_[i].steps.size() == 1) steps[step.number].push_back(step.time);
+        if (step.whole || parts_[i].steps.size() == 1) steps[step.number].push_back(step.time);
       }
     }
     for (auto& [number, workers] : steps)
@@ -291,7 +291,7 @@ class DigestMerger::Merged {
         names([](const Part& part) { return !part.worker.clock_error_ns.has_value(); });
     if (!unmeasured.empty() && parts_.size() > 1)
       tell("the clocks of ", unmeasured.size(), " workers are not measured (", SomeOf(unmeasured),
-           "): who arrived last where they took part is not known");
+           "): who arrived last where they took part is known only if durations of calls tell it");
     std::vector<double> lengths;
     for (const JobStep& step : job.steps)
       for (const WorkerStep& worker : step.workers)
@@ -302,12 +302,14 @@ class DigestMerger::Merged {
     });
     if (!vague.empty() && parts_.size() > 1)
       tell("the clocks of ", vague.size(), " workers are known less well than a step takes (",
-           SomeOf(vague), "): who arrived last where they took part is not known");
+           SomeOf(vague),
+           "): who arrived last where they took part is known only if durations of calls tell it");
     const auto unplaced = names([](const Part& part) { return !part.worker.on_common_clock; });
     if (!unplaced.empty() && parts_.size() > 1)
       tell("the traces of ", SomeOf(unplaced),
-           " do not say at which time they began: how long they waited, or others for them, is not "
-           "known");
+           " do not say at which time they began: how long they waited, or others for them, is "
+           "known "
+           "only if durations of calls tell it");
     const auto cut = names([](const Part& part) { return part.cut; });
     if (!cut.empty())
       tell("the digests of ", SomeOf(cut),

@@ -53,10 +53,14 @@ std::string OfWorkers(const Job& job, const StragglerReport& report) {
     const std::string cause = CausesOf(straggler.late);
     if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
   }
-  return StrCat(NamesOf(job, report.stragglers), one ? " holds up " : " hold up ",
-                OtherWorkers(report.workers - report.stragglers.size()), " by ",
-                TimeText(report.held_up.ns), " a step (", PercentText(report.held_up.share), ")",
-                one ? HowOften(first.late) : "", ": ", Join(causes, ", "));
+  const std::string who =
+      StrCat(NamesOf(job, report.stragglers), one ? " holds up " : " hold up ",
+             OtherWorkers(report.workers - report.stragglers.size()), " by ",
+             TimeText(report.held_up.ns), " a step (", PercentText(report.held_up.share), ")");
+  if (report.likely)
+    return StrCat("likely ", who, ", ", Join(causes, ", "), ": weak evidence, ", first.late.steps,
+                  " steps");
+  return StrCat(who, one ? HowOften(first.late) : "", ": ", Join(causes, ", "));
 }
 
 std::string OfUndecided(const Job& job, const StragglerReport& report) {
@@ -97,10 +101,10 @@ std::string Headline(const Job& job, const StragglerReport& report) {
   if (report.steps == 0) return "not decidable: no trace has steps";
   if (report.workers == 1) return "one worker: there is nobody to compare it with";
   if (!report.stragglers.empty()) return OfWorkers(job, report);
-  if (!report.not_decided.empty()) return OfUndecided(job, report);
+  if (!report.not_decided.empty() && !report.likely) return OfUndecided(job, report);
   if (report.smallest_ns == 0)
-    return StrCat("not decidable: ", report.steps, report.steps == 1 ? " step does" : " steps do",
-                  " not tell a difference from chance");
+    return StrCat("too early to tell: only ", report.steps, " complete step",
+                  report.steps == 1 ? " was" : "s were", " recorded");
   return StrCat("no straggler: no worker takes more than ", TimeText(report.smallest_ns),
                 " a step (", PercentText(report.smallest_ns / std::max(report.step_ns, 1.0)),
                 ") longer than the others");

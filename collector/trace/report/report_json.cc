@@ -48,6 +48,7 @@ ReportJson StragglerJson(const report::Job& job, const report::Straggler& stragg
   ReportJson json = LateJson(straggler.late);
   json["worker"] = job.workers[straggler.late.who].name;
   json["verdict"] = VerdictName(straggler.verdict);
+  json["evidence"] = straggler.evidence == report::Evidence::kDurations ? "durations" : "clocks";
   json["clockErrorNs"] =
       straggler.clock_error_ns ? ReportJson(*straggler.clock_error_ns) : ReportJson();
   json["heldUp"] = straggler.held_up ? HeldUpJson(*straggler.held_up) : ReportJson();
@@ -74,7 +75,7 @@ ReportJson WaitsJson(const report::Job& job, const report::Arrivals& arrivals) {
   for (std::size_t i = 0; i < std::min(arrivals.workers.size(), job.workers.size()); ++i) {
     const report::WorkerArrivals& worker = arrivals.workers[i];
     // A zero would say that nobody waited.
-    const bool waits = worker.calls > 0 && job.workers[i].on_common_clock;
+    const bool waits = worker.calls > 0 && (job.workers[i].on_common_clock || worker.decided > 0);
     workers.push_back(
         {{"worker", job.workers[i].name},
          {"calls", worker.calls},
@@ -140,6 +141,7 @@ nlohmann::ordered_json StragglersToJson(const report::Job& job,
           {"steps", report.steps},
           {"stepNs", report.step_ns},
           {"heldUp", HeldUpJson(report.held_up)},
+          {"likely", report.likely},
           {"stragglers", std::move(stragglers)},
           {"notDecided", std::move(others)},
           {"late", report.late_count},

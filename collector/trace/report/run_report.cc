@@ -101,6 +101,8 @@ RunFigures RunReport::FiguresOf(const StragglerReport& stragglers) const {
   if (span_ns_ > 0) figures.exposed_communication = std::clamp(exposed_ns_ / span_ns_, 0.0, 1.0);
   if (stragglers.steps == 0) return figures;
   figures.step_seconds = stragglers.step_ns / 1e9;
+  // Metrics and triggers get what is certain.
+  if (stragglers.likely) return figures;
   const double lost = stragglers.stragglers.empty() ? 0 : stragglers.held_up.ns;
   // Zero seconds are told only where a difference would have been seen; else the figure is unknown.
   const bool none =

@@ -22,9 +22,16 @@ enum class Verdict : std::uint8_t {
   kNoCalls,            // The traces tell no call in which anybody could wait for it.
 };
 
+// What tells that others wait for a worker.
+enum class Evidence : std::uint8_t {
+  kClocks,     // It arrives last on the common clock.
+  kDurations,  // The others spend longer in the calls that they make with it; see call_durations.h.
+};
+
 struct Straggler {
   Late late{};  // late.who is in Job::workers.
   Verdict verdict = Verdict::kHoldsUp;
+  Evidence evidence = Evidence::kClocks;  // For kHoldsUp.
   // By how much the two clocks that are compared can differ; nullopt: not measured.
   std::optional<double> clock_error_ns{};
   // How much longer steps are because of this worker alone, if all other stragglers were the
@@ -38,6 +45,7 @@ struct StragglerReport {
   double step_ns = 0;     // The mean duration.
   // The one who holds up others most first. At most kMaxTold each, of `late_count`.
   std::vector<Straggler> stragglers{};
+  bool likely = false;  // There are too few steps to be sure of the stragglers; see FindLikely.
   std::vector<Straggler> not_decided{};  // Workers with any other verdict.
   std::size_t late_count = 0;
   // How much longer steps are because of all stragglers together.
