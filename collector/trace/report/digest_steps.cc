@@ -106,7 +106,12 @@ std::int64_t CommonTime(const Digest& digest, std::int64_t time_ns) {
 JobWorker WorkerOf(const Digest& digest) {
   JobWorker worker{.name = CutUtf8(digest.worker, kMaxWorkerBytes),
                    .rank = digest.rank,
-                   .on_common_clock = digest.zero_ns != 0};
+                   .on_common_clock = digest.zero_ns != 0,
+                   .time = WorkerTimeOf(digest)};
+  if (const std::optional<std::uint32_t> stage = StageOf(digest)) {
+    worker.stage = *stage;
+    worker.in_pipeline = true;
+  }
   if (digest.clock_error_ns && digest.zero_ns != 0)
     worker.clock_error_ns = ClampedDuration(*digest.clock_error_ns);
   const auto tells = [&](Cause cause, bool value) {

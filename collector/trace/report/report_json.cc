@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "collector/trace/digest/digest_json.h"
+#include "collector/trace/report/advice.h"
 #include "collector/trace/report/headline.h"
 #include "collector/trace/report/wait_map.h"
 #include "common/base/enum_names.h"
@@ -86,6 +87,42 @@ ReportJson WaitsJson(const report::Job& job, const report::Arrivals& arrivals) {
   return workers;
 }
 
+ReportJson GroupsJson(const std::vector<report::GroupTime>& groups) {
+  ReportJson rows = ReportJson::array();
+  for (const report::GroupTime& group : groups)
+    rows.push_back({{"kind", report::GroupKindName(group.kind)},
+                    {"named", group.named},
+                    {"communicators", group.communicators},
+                    {"calls", group.calls},
+                    {"inCallsNs", group.in_calls_ns},
+                    {"waitedNs", group.waited_ns ? ReportJson(*group.waited_ns) : ReportJson()}});
+  return rows;
+}
+
+ReportJson AdviceJson(const report::Job& job) {
+  ReportJson rows = ReportJson::array();
+  for (const report::Advice& advice : report::AdviceFor(job)) {
+    const report::AdviceWords& words = report::WordsOf(advice.rule);
+    rows.push_back({{"rule", words.name},
+                    {"share", advice.share},
+                    {"what", advice.what},
+                    {"next", words.next},
+                    {"link", words.link},
+                    {"threshold", words.threshold},
+                    {"source", words.source},
+                    {"worker", job.workers[advice.worker].name},
+                    {"step", advice.step ? ReportJson(*advice.step) : ReportJson()}});
+  }
+  return rows;
+}
+
+ReportJson StagesJson(const std::vector<report::StageTime>& stages) {
+  ReportJson rows = ReportJson::array();
+  for (const report::StageTime& stage : stages)
+    rows.push_back({{"stage", stage.stage}, {"workers", stage.workers}, {"ownNs", stage.own_ns}});
+  return rows;
+}
+
 ReportJson WaitMapJson(const report::Job& job, const report::WaitMap& map) {
   ReportJson workers = ReportJson::array(), steps = ReportJson::array();
   for (const std::uint32_t i : map.workers) workers.push_back(job.workers[i].name);
@@ -147,6 +184,9 @@ nlohmann::ordered_json StragglersToJson(const report::Job& job,
           {"late", report.late_count},
           {"smallestToldNs", report.smallest_ns},
           {"slowdown", report.slowdown ? ReportJson(*report.slowdown) : ReportJson()},
+          {"advice", AdviceJson(job)},
+          {"groups", GroupsJson(report.groups)},
+          {"stages", StagesJson(report.stages)},
           {"collectives", CallsJson(job, report.arrivals)},
           {"waits", WaitsJson(job, report.arrivals)},
           {"waitMap", WaitMapJson(job, report::ComputeWaitMap(job, report.arrivals))},

@@ -18,7 +18,8 @@ namespace {
 using RunJson = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxOpNames = 20'000, kMaxOpRows = 50, kMaxMissingRows = 20;
-constexpr std::size_t kMaxStepRows = 1000, kMaxCallRows = 200, kMaxSentences = 50;
+constexpr std::size_t kMaxStepRows = 1000, kMaxCallRows = 200, kMaxSentences = 50,
+                      kMaxStageRows = 256;
 
 // Cuts a list of the report.
 void CutList(const char* key, std::size_t most, RunJson& json) {
@@ -148,6 +149,7 @@ MadeReport RunReport::Finish(std::string_view capture_id, std::string_view run,
   CutList("waits", kMaxWorkerRows, stragglers);
   CutList("collectives", kMaxCallRows, stragglers);
   CutList("unknown", kMaxSentences, stragglers);
+  CutList("stages", kMaxStageRows, stragglers);
   RunJson json = {
       {"format", 1},
       {"captureId", capture_id},

@@ -56,6 +56,8 @@ class Reporter {
     report_.step_ns = Mean(durations);
     report_.unknown = job_.unknown;
     report_.arrivals = ComputeArrivals(job_);
+    report_.groups = GroupTimesOf(job_, report_.arrivals);
+    report_.stages = StageTimesOf(job_);
     report_.slowdown = ComputeSlowdown(job_, replays_);
     FindWorkers();
     TellUnknown();
@@ -65,6 +67,8 @@ class Reporter {
  private:
   void FindWorkers() {
     const auto excess = ComputeExcess(job_);
+    report_.compared = static_cast<std::size_t>(std::count_if(
+        excess.begin(), excess.end(), [](const Excess& worker) { return !worker.total.empty(); }));
     LateWorkers found = FindLate(excess, report_.step_ns);
     if (found.late.empty() && HasFewSteps(excess)) {
       found = FindLikely(excess, report_.step_ns);

@@ -9,6 +9,7 @@
 #include "collector/trace/report/arrivals.h"
 #include "collector/trace/report/late_workers.h"
 #include "collector/trace/report/operations.h"
+#include "collector/trace/report/parallel_times.h"
 #include "collector/trace/report/what_if.h"
 
 namespace strobe::report {
@@ -52,7 +53,10 @@ struct StragglerReport {
   HeldUp held_up{};
   // The smallest difference of a worker that would have been told, in ns of a step; 0 = none.
   double smallest_ns = 0;
+  std::size_t compared = 0;  // Workers that have another one of their stage beside them.
   Arrivals arrivals{};
+  std::vector<GroupTime> groups{};
+  std::vector<StageTime> stages{};
   std::optional<double> slowdown{};    // See ComputeSlowdown.
   std::vector<std::string> unknown{};  // What cannot be known, in sentences.
 };
