@@ -1,8 +1,10 @@
 #include "collector/trace/report/report_json.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "collector/trace/digest/digest_json.h"
 #include "collector/trace/report/advice.h"
@@ -45,8 +47,29 @@ std::string_view VerdictName(report::Verdict verdict) {
   return kNames.Of(verdict);
 }
 
-ReportJson StragglerJson(const report::Job& job, const report::Straggler& straggler) {
+// The number of the step in which each worker's own time exceeds the others' mean most.
+std::vector<std::optional<std::int64_t>> LatestSteps(const report::Job& job) {
+  std::vector<std::optional<std::int64_t>> numbers(job.workers.size());
+  std::vector<double> most(job.workers.size(), 0);
+  for (const report::JobStep& step : job.steps) {
+    double sum = 0;
+    for (const report::WorkerStep& worker : step.workers)
+      sum += static_cast<double>(worker.OwnTotal());
+    const double mean = sum / static_cast<double>(std::max<std::size_t>(step.workers.size(), 1));
+    for (const report::WorkerStep& worker : step.workers) {
+      const double longer = static_cast<double>(worker.OwnTotal()) - mean;
+      if (longer <= most[worker.worker]) continue;
+      most[worker.worker] = longer;
+      numbers[worker.worker] = step.number;
+    }
+  }
+  return numbers;
+}
+
+ReportJson StragglerJson(const report::Job& job, const report::Straggler& straggler,
+                         const std::vector<std::optional<std::int64_t>>& latest_steps) {
   ReportJson json = LateJson(straggler.late);
+  json["latestStep"] = KnownOrNull(latest_steps[straggler.late.who]);
   json["worker"] = job.workers[straggler.late.who].name;
   json["verdict"] = VerdictName(straggler.verdict);
   json["evidence"] = straggler.evidence == report::Evidence::kDurations ? "durations" : "clocks";
@@ -168,11 +191,12 @@ ChangesJson ChangeJson(const report::Change& change) {
 
 nlohmann::ordered_json StragglersToJson(const report::Job& job,
                                         const report::StragglerReport& report) {
+  const std::vector<std::optional<std::int64_t>> latest_steps = LatestSteps(job);
   ReportJson stragglers = ReportJson::array(), others = ReportJson::array();
   for (const report::Straggler& late : report.stragglers)
-    stragglers.push_back(StragglerJson(job, late));
+    stragglers.push_back(StragglerJson(job, late, latest_steps));
   for (const report::Straggler& late : report.not_decided)
-    others.push_back(StragglerJson(job, late));
+    others.push_back(StragglerJson(job, late, latest_steps));
   return {{"headline", Headline(job, report)},
           {"workers", report.workers},
           {"steps", report.steps},
