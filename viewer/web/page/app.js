@@ -110,9 +110,14 @@ async function start() {
     if (!link.run && (await about).opensList) return location.replace("runs.html");
     // The run is asked for at once: without a name the server takes the first one.
     const opened = openRun(link.run, link);
-    const landing = new Landing(() => tabs.show(OVERVIEW));
+    const landing = new Landing(
+      () => tabs.show(OVERVIEW),
+      (headline) => tabs.mark(OVERVIEW, headline),
+    );
     const begins = namesNoPlace(link);
-    if (begins) landing.offer(asked, NEVER);
+    let shown = null;
+    const isShown = () => !shown || view.run === shown;
+    if (begins) landing.offer(asked, NEVER, isShown);
     const { runs, place, xprof, hasList } = await about;
     panel.xprof = xprof;
     $("list").hidden = !hasList;
@@ -123,7 +128,8 @@ async function start() {
     );
     $("run").title = place;
     await opened;
-    if (begins && view.run) landing.offer(view.run.api, CHEAP);
+    shown = view.run;
+    if (begins && shown) landing.offer(shown.api, CHEAP, isShown);
   } catch (error) {
     fail(error);
   }
@@ -143,6 +149,7 @@ async function openRun(name, link = {}) {
     layout: new Layout(description),
   };
   view.top = 0;
+  tabs.unmark();
   selection.clearAll();
   pointer.cancel();
   panel.hide();

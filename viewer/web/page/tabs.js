@@ -26,7 +26,24 @@ export class Tabs {
       tab.tabIndex = chosen ? 0 : -1;
     }
     document.getElementById(OVERVIEW).hidden = name !== OVERVIEW;
+    if (name === OVERVIEW) this.unmark();
     this.changed(name);
+  }
+
+  /** Marks a tab that is not shown as worth a look, and says why. */
+  mark(name, why) {
+    if (name === this.current) return;
+    const tab = this.tabs.find((each) => nameOf(each) === name);
+    tab.classList.add("ready");
+    tab.dataset.title ??= tab.title;
+    tab.title = `${why} (o)`;
+  }
+
+  unmark() {
+    for (const tab of this.tabs) {
+      tab.classList.remove("ready");
+      tab.title = tab.dataset.title ?? tab.title;
+    }
   }
 
   toggle() {
