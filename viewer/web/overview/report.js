@@ -25,10 +25,12 @@ export async function askReport(api, make, told = () => true) {
  * timeline or the report takes longer than a moment. Then it is only said that there is one.
  */
 export class Landing {
-  /** `land()` opens the overview. `ready(headline)` says that it can be opened. */
-  constructor(land, ready) {
-    this.land = land;
-    this.ready = ready;
+  /**
+   * `actions`: land() opens the overview; ready(headline) says that it can be opened; found(report)
+   * gets the report in any case.
+   */
+  constructor(actions) {
+    this.actions = actions;
     this.open = true;
     this.landed = false;
     this.until = performance.now() + LANDING_MS;
@@ -47,8 +49,9 @@ export class Landing {
     const answer = await askReport(api, make, isCurrent).catch(() => null);
     if (!answer?.report || this.landed || !isCurrent()) return;
     this.landed = true;
-    if (answer.compares && !this.late) this.land();
+    this.actions.found(answer.report);
+    if (answer.compares && !this.late) this.actions.land();
     else if (answer.compares || answer.report.stragglers?.advice?.length > 0)
-      this.ready(answer.report.headline ?? "There is a summary.");
+      this.actions.ready(answer.report.headline ?? "There is a summary.");
   }
 }

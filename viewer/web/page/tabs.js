@@ -19,6 +19,7 @@ export class Tabs {
 
   show(name) {
     if (name === this.current) return;
+    if (name === OVERVIEW) this.unmark();
     document.body.dataset.tab = name;
     for (const tab of this.tabs) {
       const chosen = nameOf(tab) === name;
@@ -26,7 +27,6 @@ export class Tabs {
       tab.tabIndex = chosen ? 0 : -1;
     }
     document.getElementById(OVERVIEW).hidden = name !== OVERVIEW;
-    if (name === OVERVIEW) this.unmark();
     this.changed(name);
   }
 
