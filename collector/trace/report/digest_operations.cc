@@ -339,8 +339,7 @@ class DigestMerger::Merged {
     if (!unplaced.empty() && parts_.size() > 1)
       tell("the traces of ", SomeOf(unplaced),
            " do not say at which time they began: how long they waited, or others for them, is "
-           "known "
-           "only if durations of calls tell it");
+           "known only if durations of calls tell it");
     const auto cut = names([](const Part& part) { return part.cut; });
     if (!cut.empty())
       tell("the digests of ", SomeOf(cut),

@@ -72,27 +72,32 @@ constexpr double kOutsideAnnotation = 0.02;
 // in the middle of it.
 constexpr double kCutStep = 0.75;
 
-// Whether the length of a step that no other follows is that of a whole one, judged by the others.
+double StepLength(const DigestStep& step) {
+  return static_cast<double>(step.end_ns) - static_cast<double>(step.begin_ns);
+}
+
+// What the steps that another one follows say about one that none follows.
 class LastSteps {
  public:
-  void AddFollowed(const DigestStep& step) {
-    const double length = Length(step.begin_ns, step.end_ns);
-    const double outside = static_cast<double>(step.end_ns) -
-                           static_cast<double>(std::min(step.annotation_end_ns, step.end_ns));
-    lengths_.push_back(length);
-    outside_.push_back(outside / length);
+  explicit LastSteps(const std::vector<const DigestStep*>& followed) {
+    std::vector<double> lengths, outside;
+    for (const DigestStep* step : followed) {
+      const double after = static_cast<double>(step->end_ns) -
+                           static_cast<double>(std::min(step->annotation_end_ns, step->end_ns));
+      lengths.push_back(StepLength(*step));
+      outside.push_back(after / StepLength(*step));
+    }
+    covered_ = !followed.empty() && Median(outside) <= kOutsideAnnotation;
+    shortest_ = kCutStep * Median(lengths);
   }
-  bool IsWhole(const DigestStep& step) {
-    if (lengths_.empty() || step.annotation_end_ns != step.end_ns) return false;
-    return Median(outside_) <= kOutsideAnnotation &&
-           Length(step.begin_ns, step.end_ns) >= kCutStep * Median(lengths_);
+
+  bool IsWhole(const DigestStep& step) const {
+    return covered_ && step.annotation_end_ns == step.end_ns && StepLength(step) >= shortest_;
   }
 
  private:
-  static double Length(std::int64_t begin_ns, std::int64_t end_ns) {
-    return static_cast<double>(end_ns) - static_cast<double>(begin_ns);
-  }
-  std::vector<double> lengths_{}, outside_{};  // Steps that another one follows.
+  bool covered_ = false;  // The annotations cover whole steps.
+  double shortest_ = 0;   // A shorter step was cut.
 };
 
 }  // namespace
@@ -138,10 +143,11 @@ std::vector<WorkerStepTime> StepsOf(const Digest& digest, std::size_t max, std::
   const auto main = std::max_element(
       taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   loop = digest.names[main->first];
-  LastSteps last_steps;
+  std::vector<const DigestStep*> followed;
   for (const DigestStep& step : digest.steps) {
-    if (valid(step) && step.loop == main->first && step.followed) last_steps.AddFollowed(step);
+    if (valid(step) && step.loop == main->first && step.followed) followed.push_back(&step);
   }
+  const LastSteps last_steps(followed);
   std::vector<WorkerStepTime> steps;
   std::set<std::int64_t> seen;
   for (const DigestStep& step : digest.steps) {
