@@ -126,6 +126,10 @@ test("a run with a report begins with it, and says what strobe report says", asy
     if (waits.waitedNs > 0) near(nanoseconds(waited), waits.waitedNs);
     if (waits.madeWaitNs > 0) near(nanoseconds(made), waits.madeWaitNs);
   });
+  const marked = await page.$$eval("#overview .times tr.late", (found) =>
+    found.map((line) => line.cells[0].textContent),
+  );
+  assert.deepEqual(marked, [SLOW]);
   const [call] = await cells("Collectives");
   assert.equal(call[0], stragglers.collectives[0].name);
   near(nanoseconds(call[3]), stragglers.collectives[0].waitedNs);

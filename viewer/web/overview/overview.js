@@ -42,7 +42,7 @@ export class Overview {
       this.figures(report),
       ...adviceOf(stragglers, (text, place) => this.link(text, place)),
       ...this.lateWorkers(stragglers),
-      ...this.times(report),
+      ...this.times(report, stragglers?.stragglers ?? []),
       ...this.steps(report),
       ...this.waits(stragglers),
       ...this.parallelism(stragglers),
@@ -189,7 +189,7 @@ export class Overview {
     ];
   }
 
-  times({ workers, workersMore }) {
+  times({ workers, workersMore }, late) {
     if (workers.length === 0) return [];
     const rows = workers.map((worker) => [
       this.worker(worker.worker),
@@ -200,6 +200,10 @@ export class Overview {
     const heads = ["Worker", "Time of its devices", "Waited", "Made others wait"];
     const times = numbers(table("Where the time went", heads, rows), 2, 3);
     times.classList.add("times");
+    const names = new Set(late.map(({ worker }) => worker));
+    workers.forEach(({ worker }, i) => {
+      if (names.has(worker)) times.tBodies[0].rows[i].classList.add("late");
+    });
     const order = workersMore > 0 ? "Those by which others lost most time" : "";
     return [
       head("Where the time went"),
