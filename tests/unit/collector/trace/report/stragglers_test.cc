@@ -360,7 +360,8 @@ StragglerReport ReportOfTwoSteps(const SyntheticJob& job) {
   return FindStragglers(Merge(digests));
 }
 
-// The bound is twice what kLikelyFalseAlarm promises, because 500 jobs tell no more.
+// kLikelyFalseAlarm promises 5 of 500 in the mean; more than 12 would come by chance in 0.2 % of
+// such tests.
 TEST(FindStragglers, LikelyIsSaidOfFewJobsWithoutAStraggler) {
   for (const unsigned workers : {64u, 8u, 2u}) {
     constexpr unsigned kCases = 500;
@@ -373,7 +374,7 @@ TEST(FindStragglers, LikelyIsSaidOfFewJobsWithoutAStraggler) {
     }
     RecordProperty(StrCat("likely_of_", workers), static_cast<int>(mistakes.size()));
     if (kOneCaseOf > 1) continue;
-    EXPECT_LE(mistakes.size(), kCases * 2 / 100) << workers << ": " << Join(mistakes, ", ");
+    EXPECT_LE(mistakes.size(), 12u) << workers << ": " << Join(mistakes, ", ");
   }
 }
 
