@@ -9,6 +9,7 @@
 
 #include "collector/trace/report/digest_steps.h"
 #include "collector/trace/report/merged_calls.h"
+#include "collector/trace/report/replica_groups.h"
 #include "collector/trace/report/robust.h"
 #include "collector/trace/report/step_operations.h"
 #include "common/base/sha256.h"
@@ -130,19 +131,27 @@ class DigestMerger::Merged {
     facts.sums.in_calls_ns += static_cast<double>(call.end_ns) - static_cast<double>(call.begin_ns);
   }
 
-  // The identities of a digest's communicators, by number: each may have thousands of ranks.
-  using Identities = std::map<std::uint32_t, std::string>;
+  struct Identity {
+    DigestCommunicator communicator{};  // With the ranks of the worker's own group.
+    std::string text{};                 // As IdentityOf.
+  };
+  // A digest's communicators by number, because each may have thousands of ranks.
+  using Identities = std::map<std::uint32_t, Identity>;
 
   // nullopt if it would be one key too many. Calls of known keys are always joined.
   std::optional<std::uint32_t> KeyOf(const Digest& digest, const DigestCollective& call,
                                      Identities& identities) {
     static const DigestCommunicator kUnnamed;
-    const DigestCommunicator& communicator = call.communicator < digest.communicators.size()
-                                                 ? digest.communicators[call.communicator]
-                                                 : kUnnamed;
+    const DigestCommunicator& written = call.communicator < digest.communicators.size()
+                                            ? digest.communicators[call.communicator]
+                                            : kUnnamed;
     const auto [entry_of, unseen] = identities.try_emplace(call.communicator);
-    if (unseen) entry_of->second = IdentityOf(communicator);
-    const std::string& identity = entry_of->second;
+    if (unseen) {
+      entry_of->second.communicator = WithOwnGroup(digest, written);
+      entry_of->second.text = IdentityOf(entry_of->second.communicator);
+    }
+    const DigestCommunicator& communicator = entry_of->second.communicator;
+    const std::string& identity = entry_of->second.text;
     const std::string name = CutUtf8(digest.names[call.name], kMaxNameBytes);
     const auto known = communicators_.find(identity);
     const auto group = known != communicators_.end()
