@@ -4,7 +4,7 @@ import { loadStyle } from "../shared/lazy.js";
 import { ALWAYS, askReport } from "./report.js";
 
 export class OverviewTab {
-  /** `actions`: go(place), linkTo(place), say(text). */
+  /** `actions`: go(place), linkTo(place), say(text), found(report). */
   constructor(section, actions) {
     this.section = section;
     this.actions = actions;
@@ -26,6 +26,7 @@ export class OverviewTab {
       ]);
       if (api !== this.api || !answer) return;
       this.shown = new Overview(this.section, answer, this.actions);
+      if (answer.report) this.actions.found(answer.report);
       this.draw();
     } catch (error) {
       if (api !== this.api) return;

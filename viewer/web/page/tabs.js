@@ -20,6 +20,7 @@ export class Tabs {
 
   show(name) {
     if (name === this.current) return;
+    if (name === OVERVIEW) this.unmark();
     document.body.dataset.tab = name;
     for (const tab of this.tabs) {
       const chosen = nameOf(tab) === name;
@@ -28,6 +29,22 @@ export class Tabs {
     }
     for (const each of [OVERVIEW, TABLES]) document.getElementById(each).hidden = name !== each;
     this.changed(name);
+  }
+
+  /** Marks a tab that is not shown as worth a look, and says why. */
+  mark(name, why) {
+    if (name === this.current) return;
+    const tab = this.tabs.find((each) => nameOf(each) === name);
+    tab.classList.add("ready");
+    tab.dataset.title ??= tab.title;
+    tab.title = `${why} (o)`;
+  }
+
+  unmark() {
+    for (const tab of this.tabs) {
+      tab.classList.remove("ready");
+      tab.title = tab.dataset.title ?? tab.title;
+    }
   }
 
   toggle() {
