@@ -13,6 +13,7 @@
 #include "common/protocol/capture_defaults.h"
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/capture/trace_report.h"
+#include "sidecar/source/agent/engine_file.h"
 #include "sidecar/source/agent/failed_starts.h"
 #include "sidecar/source/agent/ring_files.h"
 #include "sidecar/source/agent/step_file.h"
@@ -153,6 +154,13 @@ std::vector<v1::StepPace> InprocSource::Steps() {
   for (const Announcement& process : Announced({})) {
     if (process.trains) AddStepsOf(directory, process, offset, told);
   }
+  return told;
+}
+
+std::vector<session::EngineReading> InprocSource::Engines() {
+  const FileDescriptor directory(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  std::vector<session::EngineReading> told;
+  for (const Announcement& process : Announced({})) AddEngineOf(directory, process, told);
   return told;
 }
 

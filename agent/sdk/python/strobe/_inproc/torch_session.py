@@ -84,7 +84,7 @@ class TorchRecorder(Recorder):
         self.used = False  # By a capture.
         self.profiled = False  # By a capture or by the program.
         self.program_began = None  # When the program's last session began, by the monotonic clock.
-        self.annotations = None  # Those of the steps of the last recording.
+        self.annotations = None  # What annotated steps in the last recording.
         self._yield_to_program()
 
     def _all_threads(self) -> Any:

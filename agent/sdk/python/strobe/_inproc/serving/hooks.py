@@ -57,7 +57,7 @@ class Hook(NamedTuple):
     module: str
     owner: str  # The class.
     method: str
-    arguments: tuple[str, ...]  # Those that the wrapper relies on.
+    arguments: tuple[str, ...]  # The wrapper relies on them.
     loss: str  # What is not told without it.
     wrap: Callable[[Any], Any]
     part: str = ""  # What a process does that has the class: "runs" or "schedules".

@@ -35,9 +35,7 @@ class Work:
 
 
 class Iterations:
-    """Of the one engine that a process has. Engines in several threads of a process are told as
-    one.
-    """
+    """A process has one engine. Several, in threads of their own, are told as one."""
 
     def __init__(self) -> None:
         self.marks = EngineMarks()
