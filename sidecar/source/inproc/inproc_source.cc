@@ -11,6 +11,7 @@
 #include "common/base/parallel.h"
 #include "common/base/strings.h"
 #include "common/protocol/capture_defaults.h"
+#include "common/text/utf8.h"
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/capture/trace_report.h"
 #include "sidecar/source/agent/engine_file.h"
@@ -29,6 +30,18 @@ namespace {
 using session::Recording;
 
 constexpr std::string_view kTorch = "torch";
+
+// What an inference server says of itself when it begins, and of its recording.
+void AddEngine(const Announcement& process, const std::optional<v1::EngineWork>& work,
+               FrameworkAnswer& answer) {
+  if (!process.engine_note.empty())
+    answer.note += StrCat(answer.note.empty() ? "" : "; ", process.engine_note);
+  if (!work) return;
+  v1::EngineWork& engine = answer.engine.emplace(*work);
+  engine.set_program(CutUtf8(process.engine, 128));
+  engine.set_role(CutUtf8(process.engine_role, 128));
+  engine.set_role_from(CutUtf8(process.role_from, 128));
+}
 
 FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& plan,
                           const Announcement& process, const InprocLimits& limits,
@@ -51,6 +64,7 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
     answer.note = std::exchange(answer.verdict, {Outcome::kOk, ""}).message;
   }
   answer.stop_took_ns = told.stop_took_ns;
+  AddEngine(process, told.engine, answer);
   if (told.recorded) {
     const Rank rank = process.job_rank();
     TakeLeftTrace(

@@ -141,7 +141,7 @@ class TorchRecorder(Recorder):
             return
         kinds = {"stacks": stacks, "memory": "memory" in request.torch, "devices": self.devices}
         self.pauses_for = tuple(kind for kind, held in kinds.items() if held)
-        told = self.pauses.check(self.pauses_for, request)
+        told = self.pauses.check(self.pauses_for, request, server.runs)
         self.note = f"{told}; {self.note}" if self.note else told
 
     def stop(self) -> None:
@@ -241,7 +241,9 @@ class TorchRecorder(Recorder):
 
     def details(self) -> dict[str, Any]:
         """What an inference server's engine did while it was recorded."""
-        return {} if server.program is None else {"engine": engine.work_of(self.annotations)}
+        if server.program is None:
+            return {}
+        return {"engine": engine.work_of(self.annotations, server.runs)}
 
     def _stop(self) -> None:
         self.recording = False

@@ -101,17 +101,22 @@ class Iterations:
         if annotation is not None and annotation[1] == thread_id():
             annotation[0].__exit__(None, None, None)
 
-    def work_of(self, annotator: Any) -> dict[str, int]:
-        """What was done while this annotator was there, for the client of a capture."""
+    def work_of(self, annotator: Any, runs: bool) -> dict[str, int]:
+        """What was done while this annotator was there, for the client of a capture.
+
+        A process that only schedules, and does not run the model, has no iterations.
+        """
         work = self.work if self.recording is annotator else Work()
-        told = {
-            "iterations": work.iterations,
-            "prefills": work.prefills,
-            "dummies": work.dummies,
-            "requests": len(work.requests),
-            "prefill_tokens": work.prefill_tokens,
-            "decode_tokens": work.decode_tokens,
-        }
+        told = {}
+        if runs:
+            told = {
+                "iterations": work.iterations,
+                "prefills": work.prefills,
+                "dummies": work.dummies,
+                "requests": len(work.requests),
+                "prefill_tokens": work.prefill_tokens,
+                "decode_tokens": work.decode_tokens,
+            }
         if self.marks.queue_told:
             told.update(running=self.marks.running, waiting=self.marks.waiting)
         return told
