@@ -36,7 +36,7 @@ class Worker(WorkerBase):
         return "tokens"
     def execute_dummy_batch(self):
         return "dummy"
-class OtherWorker(WorkerBase):  # Of another device.
+class OtherWorker(WorkerBase):  # Another device has it.
     def sample_tokens(self, grammar_output):
         return "others"
 class Scheduler:
@@ -128,13 +128,12 @@ def test_each_batch_of_vllm_is_a_step_with_its_shape():
                           "engine dummy", "end"], 3]
     assert work == [{"iterations": 2, "prefills": 1, "dummies": 1, "requests": 3, "prefill_tokens": 35, "decode_tokens": 2, "running": 2, "waiting": 1},
                     0, {"running": 2, "waiting": 1}]
-    assert told == [{"program": "vllm", "version": "0.32.0", "file": "1.engine", "runs": True, "schedules": True, "role": None, "role_from": None,
-                     "note": None}], "the scheduler, which was met first, has no role"
+    assert told == [{"program": "vllm", "version": "0.32.0", "file": "1.engine", "runs": True, "schedules": True, "note": None}]
 
 
 def test_the_role_is_that_of_the_servers_configuration():
-    ((told, changed),) = run(SAY + "vllm(); looks(); WorkerWrapperBase().execute_model(batch()); say(server.told(), len(changes))")
-    assert (told["role"], told["role_from"], changed) == ("prefill", "kv_transfer_config: kv_producer", 1)
+    code = SAY + "vllm(); looks(); WorkerWrapperBase().execute_model(batch()); say(server.role, server.role_from, len(changes))"
+    assert run(code) == [["prefill", "kv_transfer_config: kv_producer", 1]]
 
 
 def test_batches_without_tokens_and_errors_leave_no_step_open():
@@ -256,7 +255,7 @@ def test_sglangs_batches_have_the_engines_own_numbers():
         say(names, last(), engine.is_open)
         scheduler.run_batch(sglang(Mode.IDLE, 0))
         say(last(), header()[1])
-        say(server.told()["role"], engine.work_of(recording, True)["requests"])
+        say(server.role, engine.work_of(recording, True)["requests"])
     """))
     assert numbers == ["result", 42, True]
     assert annotated == [["engine#43 p=2/512 d=0/0 r=2 w=2", "end", "engine#44 p=2/87 d=3/3 r=5 w=2", "end"], 44, False]
@@ -298,6 +297,16 @@ def test_an_actor_of_ray_has_its_class_and_name(title, actor, expected):
     """)
     ((found,),) = run(SAY + worker + f"from strobe._inproc.process import title\nsay(title([{title!r}]))")
     assert found == expected
+
+
+@pytest.mark.parametrize("title, expected", [
+    (None, None), ("python", None), ("VLLM::Worker", None), ("ray::Anything", None),
+    ("ray::vLLMHttpServer vllm_server_0_0", "rollout"), ("ray::vLLMHttpServer vllm_server_reward_0_0", "reward"),
+    ("ray::ReferenceModelActor", "ref"), ("ray::SGLangEngine", "rollout"), ("ray::MegatronTrainRayActor", "trainer"),
+])
+def test_roles_of_reinforcement_learning(title, expected):
+    ((role, told_by),) = run(SAY + f"from strobe._inproc.serving import role_of_actor\nsay(*role_of_actor({title!r}))")
+    assert role == expected and (told_by is None) == (expected is None)
 
 
 def test_the_first_recording_of_a_servers_stacks_is_not_tried():

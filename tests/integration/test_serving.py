@@ -194,10 +194,10 @@ def test_iterations_of_vllms_engine_are_steps(group, tmp_path, python_package, p
     common = sorted(set(first) & set(second))
     assert len(common) > 10, "both ranks count the same iterations"
     assert workers[0]["steps"]["loop"] == "engine"
-    rows = {row["name"].split()[0]: row.get("engine") for row in workers[0]["processes"]}
-    assert rows["VllmWorker-0"]["program"] == "vllm 0.32.0"
+    rows = {row["name"].split()[0]: row for row in workers[0]["processes"]}
+    assert rows["VllmWorker-0"]["engine"]["program"] == "vllm 0.32.0"
     assert (rows["VllmWorker-0"]["role"], rows["VllmWorker-0"]["roleFrom"]) == ("decode", "kv_transfer_config: kv_consumer")
-    assert "iterations" not in rows["EngineCore"] and int(rows["EngineCore"]["running"]) > 0
+    assert "iterations" not in rows["EngineCore"]["engine"] and int(rows["EngineCore"]["engine"]["running"]) > 0
     events = [name for name, _, _ in host_events(tmp_path / f"logdir/plugins/profile/r/{workers[0]['name']}.xplane.pb")]
     assert "engine.schedule" in events
 
@@ -210,7 +210,7 @@ def test_an_engine_in_one_process(group, tmp_path, python_package, protos, tree,
     assert told(worker)[2] == "Ok", worker
     check_engine(server, worker, name)
     (row,) = [row for row in worker["processes"] if "engine" in row]
-    assert row["engine"]["role"] == role and int(row["engine"]["running"]) > 0
+    assert row["role"] == role and int(row["engine"]["running"]) > 0
     assert int(row["engine"]["prefills"]) > 0 and int(row["engine"]["requests"]) > 1
 
 

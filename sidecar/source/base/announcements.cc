@@ -73,8 +73,6 @@ void TakeEngine(const json& object, Announcement& process) {
   process.engine = StrCat(LineOf(*told, "program"), " ", LineOf(*told, "version"));
   process.engine_file = LineOf(*told, "file");
   if (!IsFileName(process.engine_file)) process.engine_file.clear();
-  process.engine_role = LineOf(*told, "role");
-  process.role_from = LineOf(*told, "role_from");
   process.engine_note = LineOf(*told, "note");
   process.schedules = told->value("schedules", json(false)) == json(true);
 }
@@ -237,6 +235,8 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   process.steps = LineOf(object, "steps");
   if (!process.steps.empty() && !IsFileName(process.steps))
     return Wrong("steps is not a file name");
+  process.job_role = LineOf(object, "role");
+  process.job_role_from = LineOf(object, "role_from");
   TakeEngine(object, process);
   const auto child = object.find("multiprocessing");
   const bool daemon = child != object.end() && child->is_object() &&

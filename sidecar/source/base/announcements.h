@@ -45,9 +45,10 @@ struct Announcement {
   std::string socket{};   // The name, in the agent directory, of the socket that takes requests.
   std::string steps{};    // The name of the file that tells its steps; empty if there is none.
   // An inference server's engine, or empty: what it is, such as "vllm 0.32.0"; the name of the file
-  // that tells its iterations and queue; what it is for, such as "prefill", and who says so; and
-  // what of it is not told.
-  std::string engine{}, engine_file{}, engine_role{}, role_from{}, engine_note{};
+  // that tells its iterations and queue; and what of it is not told.
+  std::string engine{}, engine_file{}, engine_note{};
+  // What it does in its service or job, such as "prefill" or "rollout", and what says so.
+  std::string job_role{}, job_role_from{};
   bool schedules = false;  // It plans the iterations of an engine.
   // The socket by which its Kineto asks a daemon, as KinetoClient::socket; empty if not known.
   std::string kineto{};

@@ -112,6 +112,8 @@ v1::ProcessReport ReportOf(const FrameworkAnswer& answer, const TraceSummary& su
   if (answer.rank) *row.mutable_rank() = *answer.rank;
   row.set_note(answer.note);
   if (answer.engine) *row.mutable_engine() = *answer.engine;
+  row.set_role(answer.job_role);
+  row.set_role_from(answer.job_role_from);
   row.set_stop_took_ns(answer.stop_took_ns);
   return row;
 }

@@ -39,8 +39,6 @@ void AddEngine(const Announcement& process, const std::optional<v1::EngineWork>&
   if (!work) return;
   v1::EngineWork& engine = answer.engine.emplace(*work);
   engine.set_program(CutUtf8(process.engine, 128));
-  engine.set_role(CutUtf8(process.engine_role, 128));
-  engine.set_role_from(CutUtf8(process.role_from, 128));
 }
 
 FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& plan,
@@ -51,6 +49,8 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                          .who = StrCat(process.framework, " in ", process.label()),
                          .rank = process.job_rank(),
                          .role = process.role,
+                         .job_role = process.job_role,
+                         .job_role_from = process.job_role_from,
                          .beside = process.beside,
                          .counts_steps = plan.steps() > 0};
   InprocLimits asked = limits;

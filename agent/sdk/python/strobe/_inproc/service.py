@@ -21,7 +21,7 @@ from .recorder import recorder_for
 from .server import open_for
 from .serving import forget as forget_server
 from .serving import look as look_for_server
-from .serving import server
+from .serving import role_of_actor, server
 from .signs_of_work import on_sign
 from .step_marks import StepMarks
 from .steps import count, forget, steps_of
@@ -132,9 +132,15 @@ class Service:
             # A thread of Kineto's makes the socket, perhaps later.
             if told["framework"] == "torch" and told["kineto"] is None:
                 told["kineto"] = kineto_client()
+            about = description()
+            role, role_from = server.role, server.role_from
+            if role is None:
+                role, role_from = role_of_actor(about["title"])
             content = {
-                **description(),
+                **about,
                 **told,
+                "role": role,
+                "role_from": role_from,
                 "stepped": bool(steps_of(told["framework"]).loops),
                 "listens": self.servers.listens,
                 "closed": self.servers.closed,

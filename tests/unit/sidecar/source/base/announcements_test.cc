@@ -54,17 +54,18 @@ TEST(ParseAnnouncement, ReadsWhatAProcessTells) {
 
 TEST(ParseAnnouncement, ReadsWhatAnInferenceServerTells) {
   const auto told = [](const std::string& engine) {
-    return ParseAnnouncement("x", With("steps", StrCat(R"(null, "engine": )", engine)));
+    return ParseAnnouncement(
+        "x",
+        With("steps", StrCat(R"(null, "role": "decode", "role_from": "kv", "engine": )", engine)));
   };
   const auto process = told(
       R"({"program": "vllm", "version": "0.32.0", "file": "42-777.engine", "runs": true,
-          "schedules": true, "role": "decode", "role_from": "kv_transfer_config: kv_consumer",
-          "note": null})");
+          "schedules": true, "note": null})");
   ASSERT_TRUE(process.ok()) << process.status();
   EXPECT_EQ(process->engine, "vllm 0.32.0");
   EXPECT_EQ(process->engine_file, "42-777.engine");
-  EXPECT_EQ(process->engine_role, "decode");
-  EXPECT_EQ(process->role_from, "kv_transfer_config: kv_consumer");
+  EXPECT_EQ(process->job_role, "decode");
+  EXPECT_EQ(process->job_role_from, "kv");
   EXPECT_TRUE(process->schedules);
   EXPECT_EQ(told("null")->engine, "");
   EXPECT_EQ(told("7")->engine_file, "");

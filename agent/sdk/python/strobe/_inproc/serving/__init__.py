@@ -8,5 +8,6 @@ and with it the agent, if this package is not loaded yet.
 """
 
 from .hooks import engine, forget, look, profiler_words, server
+from .roles import role_of_actor
 
-__all__ = ["engine", "forget", "look", "profiler_words", "server"]
+__all__ = ["engine", "forget", "look", "profiler_words", "role_of_actor", "server"]

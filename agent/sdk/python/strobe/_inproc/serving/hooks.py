@@ -44,8 +44,6 @@ class Server:
             "file": self.file,
             "runs": self.runs,
             "schedules": self.schedules,
-            "role": self.role,
-            "role_from": self.role_from,
             "note": "; ".join(self.notes.values())[:MAX_TEXT] or None,
         }
 
