@@ -169,6 +169,7 @@ def vllm_worker(notes, name, rank, pipe):
 
 def vllm_engine(notes, workers, serves):
     import torch  # noqa: F401
+    import vllm.v1.worker.worker_base  # noqa: F401  As its executors do, which run no model here.
     from vllm.v1.core.sched.scheduler import Request, Scheduler
 
     scheduler, pipes = Scheduler(VLLM), []

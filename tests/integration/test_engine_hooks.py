@@ -128,7 +128,7 @@ def test_each_batch_of_vllm_is_a_step_with_its_shape():
                           "engine dummy", "end"], 3]
     assert work == [{"iterations": 2, "prefills": 1, "dummies": 1, "requests": 3, "prefill_tokens": 35, "decode_tokens": 2, "running": 2, "waiting": 1},
                     0, {"running": 2, "waiting": 1}]
-    assert told == [{"program": "vllm", "version": "0.32.0", "file": "1.engine", "runs": True, "schedules": True, "note": None}]
+    assert told == [{"program": "vllm", "version": "0.32.0", "file": "1.engine", "schedules": True, "note": None}]
 
 
 def test_the_role_is_that_of_the_servers_configuration():
@@ -189,12 +189,15 @@ def test_missing_names_are_one_note_each():
 
 
 def test_classes_that_come_later_are_wrapped_too_and_only_once():
-    before, after, other = run(SAY + textwrap.dedent("""
+    before, after, planned, other = run(SAY + textwrap.dedent("""
         looks()
         say(server.told(), shared == [])
         vllm(); looks(); looks()
         WorkerWrapperBase().execute_model(batch())
         say(last(), hasattr(Worker.sample_tokens, "strobe_counts"), hasattr(Worker.sample_tokens.__wrapped__, "strobe_counts"), len(shared))
+        idle = server.told()["schedules"]
+        Scheduler().schedule()
+        say(idle, server.told()["schedules"], len(changes))
         class LateWorker(Worker):
             def sample_tokens(self, grammar_output):
                 return super().sample_tokens(grammar_output)
@@ -202,6 +205,7 @@ def test_classes_that_come_later_are_wrapped_too_and_only_once():
         say(LateWorker().sample_tokens(None), OtherWorker().sample_tokens(None), engine.is_open, hasattr(OtherWorker.sample_tokens, "strobe_counts"))
     """))
     assert before == [None, True] and after == [1, True, False, 1]
+    assert planned == [False, True, 2], "front ends load the scheduler too; one that planned is a companion"
     assert other == ["tokens", "others", False, True]
 
 

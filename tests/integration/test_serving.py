@@ -186,6 +186,7 @@ def engines_told(tree, count):
 def test_iterations_of_vllms_engine_are_steps(group, tmp_path, python_package, protos):
     tree = Tree(group, tmp_path, python_package, "vllm", 4)
     engines_told(tree, 3)
+    wait_until(lambda: any(a["engine"]["schedules"] for a in tree.announcements() if a.get("engine")), 30, "the scheduler")
     workers = tree.capture()["workers"]
     assert [told(w)[1:] for w in workers] == [(0, "Ok"), (1, "Ok")], workers
     assert recorded(workers[0]) == tree.names_of(["VllmWorker-0", "EngineCore"]), "the scheduler is a companion"

@@ -11,6 +11,7 @@ from typing import Any, Callable, TYPE_CHECKING
 from .exits import skip_destructors
 from .frameworks import release, version
 from .own_thread import thread_id
+from .process import ranks
 from .recorder import Recorder, intercept, records
 from .request import Refused
 from .serving import engine, profiler_words, server
@@ -141,7 +142,7 @@ class TorchRecorder(Recorder):
             return
         kinds = {"stacks": stacks, "memory": "memory" in request.torch, "devices": self.devices}
         self.pauses_for = tuple(kind for kind, held in kinds.items() if held)
-        told = self.pauses.check(self.pauses_for, request, server.runs)
+        told = self.pauses.check(self.pauses_for, request, server.program is not None)
         self.note = f"{told}; {self.note}" if self.note else told
 
     def stop(self) -> None:
@@ -243,7 +244,9 @@ class TorchRecorder(Recorder):
         """What an inference server's engine did while it was recorded."""
         if server.program is None:
             return {}
-        return {"engine": engine.work_of(self.annotations, server.runs)}
+        # Where schedulers and front ends are processes of their own, they never join.
+        runs = server.can_run and (engine.marks.begun > 0 or ranks()["joined"])
+        return {"engine": engine.work_of(self.annotations, runs)}
 
     def _stop(self) -> None:
         self.recording = False

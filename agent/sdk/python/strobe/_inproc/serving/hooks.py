@@ -27,7 +27,8 @@ class Server:
 
     def __init__(self) -> None:
         self.program = None  # "vllm" or "sglang", once something of it is wrapped.
-        self.runs = self.schedules = False  # Which of its parts are loaded here.
+        self.can_run = False  # What runs the model is loaded. Front ends load it too.
+        self.schedules = False  # It has planned an iteration.
         self.role = self.role_from = None
         self.met = False  # The objects that know the role were seen.
         self.notes = {}  # By what is missing.
@@ -42,7 +43,6 @@ class Server:
             "program": self.program,
             "version": _version_of(self.program),
             "file": self.file,
-            "runs": self.runs,
             "schedules": self.schedules,
             "note": "; ".join(self.notes.values())[:MAX_TEXT] or None,
         }
@@ -58,7 +58,7 @@ class Hook(NamedTuple):
     arguments: tuple[str, ...]  # The wrapper relies on them.
     loss: str  # What is not told without it.
     wrap: Callable[[Any], Any]
-    part: str = ""  # What a process does that has the class: "runs" or "schedules".
+    runs: bool = False  # A process that runs the model has the class.
     # Module and name of a class whose loaded subclasses get the hook too.
     base: tuple[str, str] | None = None
 
@@ -158,13 +158,21 @@ def _vllm_dummy(original: Any) -> Any:
     return execute_dummy_batch
 
 
+def _begin_scheduling(owner: Any) -> None:
+    server.schedules = True
+    if not server.met:
+        _meet_vllm(owner)
+    if server.changed is not None:
+        server.changed()
+
+
 def _vllm_schedules(original: Any) -> Any:
     @functools.wraps(original)
     def schedule(self: Any, *arguments: Any, **options: Any) -> Any:
         annotation = None
         try:
-            if not server.met:
-                _meet_vllm(self)
+            if not server.schedules:
+                _begin_scheduling(self)
             annotation = engine.plans(len(self.running), len(self.waiting))
         except Exception as error:
             _keep(error)
@@ -224,7 +232,7 @@ HOOKS = (
         ("scheduler_output",),
         "iterations",
         _vllm_executes,
-        part="runs",
+        runs=True,
     ),
     # Ray's compiled graph calls the model without the method above.
     Hook(
@@ -234,7 +242,7 @@ HOOKS = (
         ("execute_model_input",),
         "iterations of Ray's compiled graph",
         _ray_executes,
-        part="runs",
+        runs=True,
     ),
     Hook(
         "vllm.v1.worker.gpu_worker",
@@ -261,7 +269,6 @@ HOOKS = (
         (),
         "how many requests run and wait",
         _vllm_schedules,
-        part="schedules",
     ),
     Hook(
         "sglang.srt.managers.scheduler",
@@ -270,7 +277,7 @@ HOOKS = (
         ("batch",),
         "iterations",
         _sglang_runs,
-        part="runs",
+        runs=True,
     ),
     Hook(
         "sglang.srt.managers.scheduler",
@@ -302,6 +309,7 @@ def look(share: Callable[[int], Any], changed: Callable[[], None]) -> None:
 def forget() -> None:
     """Called in a forked child. Its classes keep the hooks, and its service tells them anew."""
     server.file = server.changed = None
+    server.schedules = False
     engine.forget()
 
 
@@ -332,8 +340,7 @@ def _place(hook: Hook) -> None:
             )
     for one in owners:
         server.program = program
-        server.schedules = server.schedules or hook.part == "schedules"
-        server.runs = server.runs or hook.part == "runs"
+        server.can_run = server.can_run or hook.runs
         original = getattr(one, hook.method)
         if not hasattr(original, "strobe_counts"):
             wrapped = hook.wrap(original)
