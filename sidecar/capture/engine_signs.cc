@@ -52,6 +52,15 @@ FoundSign SignOf(const v1::SignRule& rule, const EngineReading& told, MonoTime b
 
 }  // namespace
 
+void RemoveIterations(std::span<const EngineReading> engines, std::vector<v1::StepPace>& told) {
+  std::erase_if(told, [&](const v1::StepPace& pace) {
+    return pace.loop() == kEngineLoop &&
+           std::any_of(engines.begin(), engines.end(), [&](const EngineReading& engine) {
+             return engine.process == pace.process();
+           });
+  });
+}
+
 void EngineSignRules::Set(std::span<const v1::SignRule> rules) {
   rules_.clear();
   for (const v1::SignRule& rule : rules) {

@@ -17,11 +17,16 @@
 #include "sidecar/capture/engine_reading.h"
 #include "sidecar/capture/job_signs.h"
 #include "strobe/v1/signs.pb.h"
+#include "strobe/v1/worker.pb.h"
 
 namespace strobe::session {
 
 // Slow iterations count together if they ended within this time.
 inline constexpr Nanos kSlowTogether = std::chrono::seconds(10);
+
+// Removes the iterations of these engines from the steps that processes told: an engine without
+// requests makes none, and is no job that stands still.
+void RemoveIterations(std::span<const EngineReading> engines, std::vector<v1::StepPace>& told);
 
 class EngineSignRules {
  public:

@@ -10,20 +10,6 @@
 #include "common/base/log.h"
 
 namespace strobe {
-namespace {
-
-// Removes the iterations of engines, which EngineSignRules judges, from the steps of training.
-void WithoutIterations(const std::vector<session::EngineReading>& engines,
-                       std::vector<v1::StepPace>& told) {
-  std::erase_if(told, [&](const v1::StepPace& pace) {
-    return pace.loop() == session::kEngineLoop &&
-           std::ranges::any_of(engines, [&](const session::EngineReading& engine) {
-             return engine.process == pace.process();
-           });
-  });
-}
-
-}  // namespace
 
 SignWatch::SignWatch(const Clock& clock, session::Source& source,
                      std::unique_ptr<ReportedMemory> memory, SignTeller teller)
@@ -57,7 +43,7 @@ void SignWatch::Look() {
   std::vector<v1::StepPace> told = steps ? source_.Steps() : std::vector<v1::StepPace>();
   std::vector<session::EngineReading> engines;
   if (steps || !engine_rules_.empty()) engines = source_.Engines();
-  WithoutIterations(engines, told);
+  session::RemoveIterations(engines, told);
   std::optional<session::SeenMemory> memory;
   if (memory_ != nullptr && rules_.wants(v1::SIGN_MEMORY_NEAR_LIMIT)) memory = memory_->Look();
   std::vector<session::FoundSign> all =

@@ -195,6 +195,20 @@ TEST_F(EngineSignsTest, OtherRulesAreLeftToJobSigns) {
   EXPECT_TRUE(rules_.empty());
 }
 
+TEST_F(EngineSignsTest, IterationsAreNoStepsOfTraining) {
+  std::vector<v1::StepPace> told(3);
+  told[0].set_loop("engine");
+  told[0].set_process("EngineCore 7");
+  told[1].set_loop("ProfilerStep");  // A trainer is in the same process.
+  told[1].set_process("EngineCore 7");
+  told[2].set_loop("engine");  // It is an annotation of the program.
+  told[2].set_process("python 8");
+  RemoveIterations(std::vector<EngineReading>{teller_.engine()}, told);
+  ASSERT_THAT(told, SizeIs(2));
+  EXPECT_EQ(told[0].loop(), "ProfilerStep");
+  EXPECT_EQ(told[1].process(), "python 8");
+}
+
 TEST_F(EngineSignsTest, AProcessThatEndedIsForgotten) {
   Want({TripleRule(1)});
   RunAsUsual(20);
