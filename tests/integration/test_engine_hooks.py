@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import textwrap
 
@@ -225,6 +226,20 @@ def test_a_forked_child_does_not_write_into_its_parents_file():
         say(before, struct.unpack("8q", shared[1][:64])[1])
     """))
     assert (parents, childs) == (1, 1)
+
+
+def test_the_file_has_the_layout_that_the_sidecar_reads():
+    header = (ROOT / "agent/wire/engine_file.h").read_text()
+    size = int(re.search(r"sizeof\(EngineFile\) == (\d+)", header)[1])
+    magic = int(re.search(r"kEngineMagic = (0x[0-9a-f']+)ull", header)[1].replace("'", ""), 16)
+    marks = int(re.search(r"kEngineMarks = (\d+)", header)[1])
+    words = re.search(r"struct EngineFile \{(.*?)std::array", header, re.DOTALL)[1]
+    names = re.findall(r"\w+(?=[,;])", re.sub(r"//.*", "", words))
+    assert names == ["magic", "begun", "dummies", "running", "waiting", "queue_told_ns", "worked_ns", "busy_ns"]
+    mark = re.search(r"struct EngineMark \{(.*?)\};", header, re.DOTALL)[1]
+    assert re.findall(r"\w+(?=[,;])", re.sub(r"//.*", "", mark)) == ["number", "began_ns", "ended_ns", "requests", "tokens"]
+    assert size == 8 * (len(names) + 5 * marks)
+    assert run(SAY + "vllm(); looks(); say(len(shared[0]), struct.unpack('Q', shared[0][:8])[0])") == [[size, magic]]
 
 
 def test_sglangs_batches_have_the_engines_own_numbers():

@@ -242,7 +242,7 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   const bool daemon = child != object.end() && child->is_object() &&
                       child->value("daemon", json(false)) == json(true);
   const bool launcher = object.value("is_launcher", json(false)) == json(true);
-  const bool loads = daemon && !process.joined && !process.stepped;
+  const bool loads = daemon && !process.joined && !process.stepped && !process.schedules;
   process.trains = !launcher && !loads;
   if (loads && !launcher) process.why_not = kLooksLikeLoader;
   return process;

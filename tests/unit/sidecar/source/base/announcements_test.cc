@@ -91,6 +91,7 @@ TEST(ParseAnnouncement, ADaemonThatJoinedOrToldAStepIsAWorker) {
   EXPECT_THAT(daemon("")->why_not, testing::HasSubstr("daemon of multiprocessing"));
   EXPECT_TRUE(daemon(R"(, "joined": true)")->trains);
   EXPECT_TRUE(daemon(R"(, "stepped": true)")->trains);
+  EXPECT_TRUE(daemon(R"(, "engine": {"schedules": true})")->trains);
   EXPECT_EQ(daemon(R"(, "joined": true)")->why_not, "");
   EXPECT_EQ(ParseAnnouncement("x", With("is_launcher", "true"))->why_not, "");
 }
