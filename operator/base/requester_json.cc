@@ -61,7 +61,8 @@ Json CreatorContentOf(CreatorKind kind, const Json& object) {
     if (spec.contains("signs")) {
       content["signs"] = Json::object();
       copy(spec["signs"], content["signs"],
-           {"stepsSlower", "noStepFor", "memoryNearLimit", "slowerThanOthers", "stalled"});
+           {"stepsSlower", "noStepFor", "memoryNearLimit", "slowerThanOthers", "stalled",
+            "iterationSlower"});
     }
   } else {
     copy(spec, content, {"schedule", "timeZone", "interval", "jitter"});

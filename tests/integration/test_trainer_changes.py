@@ -72,6 +72,16 @@ CHANGES = {
         record_collectives()
         print(os.environ.get("TORCH_FR_BUFFER_SIZE"))
     """),
+    "serving": ("False", "True", """
+        import sys
+        from types import SimpleNamespace as Some
+        class Scheduler:
+            def schedule(self): pass
+        sys.modules["vllm.v1.core.sched.scheduler"] = Some(Scheduler=Scheduler)
+        from strobe._inproc.serving import look
+        look(lambda size: ("file", bytearray(size)), print)
+        print(hasattr(Scheduler.schedule, "strobe_counts"))
+    """),
     "teardown-cupti": ("None", "0", """
         import os, sys
         from types import SimpleNamespace as Some

@@ -11,7 +11,7 @@ namespace strobe {
 //     many processes lie between them.
 //   * One that has not joined, and was started by one that has, is a helper, such as the
 //     compiler's: it only inherited its parent's environment.
-// A process that told steps is neither.
+// A process that told steps, or schedules the engine of an inference server, is neither.
 void AssignRoles(std::vector<Announcement>& processes);
 
 // Gives a number to each worker, in place of its local rank, if several workers tell equal ranks:
