@@ -34,9 +34,19 @@ export class Overview {
     const { report } = answer;
     section.replaceChildren(...this.about(answer));
     if (!report) return;
+    section.append(element("h2", report.headline ?? "The report has no headline.", "headline"));
+    if (report.roles) {
+      const roles = report.roles.map((role) => this.role(role));
+      section.append(...roles, ...unknownOf(report));
+    } else {
+      section.append(...this.parts(report));
+    }
+  }
+
+  /** What a report of workers that are compared with one another says. */
+  parts(report) {
     const { stragglers } = report;
-    section.append(
-      element("h2", report.headline ?? "The report has no headline.", "headline"),
+    return [
       this.figures(report),
       ...this.lateWorkers(stragglers),
       ...this.times(report),
@@ -44,7 +54,21 @@ export class Overview {
       ...this.waits(stragglers),
       ...this.operations(report),
       ...unknownOf(report),
+    ];
+  }
+
+  /** The report of one role, such as prefill, which can be folded away. */
+  role(report) {
+    const part = element("details", "", "role");
+    part.open = true;
+    // A chart that was not shown has no size.
+    part.ontoggle = () => this.draw();
+    part.append(
+      element("summary", [report.role, report.group].filter(Boolean).join(", ") || "other workers"),
+      element("p", report.headline ?? "", "headline"),
+      ...this.parts(report),
     );
+    return part;
   }
 
   draw() {
