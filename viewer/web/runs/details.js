@@ -123,7 +123,7 @@ function workersOf({ manifest }) {
   // What needs attention comes first.
   const rank = ({ outcome }) => (outcome === "Ok" ? 1 : 0);
   const workers = [...manifest.workers].sort((a, b) => rank(a) - rank(b));
-  const roles = workers.some(({ role }) => role); // Of a service; a training job has none.
+  const roles = workers.some(({ role }) => role); // A training job has none.
   const rows = workers.map((worker) => [
     worker.name,
     ...(roles ? [worker.role] : []),
