@@ -203,7 +203,7 @@ def test_without_waiting_it_prints_what_kubectl_prints(kubectl, operator, plugin
         (("job/llm", f"--logdir={logdir}", "--duration=1h"), 2, "duration must be between 1ms and 10m"),
         (("job/llm",), 2, "logdir must be given"),
         (("llm", f"--logdir={logdir}"), 2, "write KIND/NAME, such as job/llm"),
-        (("deployment/llm", f"--logdir={logdir}"), 2, "the kind deployment is not known"),
+        (("daemon/llm", f"--logdir={logdir}"), 2, "the kind daemon is not known"),
         (("--logdir=/logs",), 2, "name the workers"),
         (("job/llm", f"--logdir={logdir}", "--ranks=a"), 2, "--ranks"),
     ]:
