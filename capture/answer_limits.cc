@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/strings.h"
+#include "common/text/name_rules.h"
 #include "common/text/utf8.h"
 
 namespace strobe {
@@ -27,6 +28,7 @@ constexpr int kMaxRanks = 64;
 // Like the sidecar, which reads at most nine digits.
 constexpr std::uint32_t kMaxProcessRank = 999'999'999;
 constexpr std::size_t kMaxReasons = 16;
+constexpr int kMaxEvidenceFiles = 4096, kMaxEvidenceNotes = 64;
 // The sum over all workers of a job must fit into 64 bits too.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
 
@@ -189,6 +191,11 @@ void BoundAnswer(v1::DescribeResponse& response) {
   response.set_wake_lateness_ns(Span(response.wake_lateness_ns(), kMaxLateness));
   response.set_capture_lateness_ns(Span(response.capture_lateness_ns(), kMaxLateness));
   response.set_lead_ns(Span(response.lead_ns(), kMaxSourceLead));
+  if (response.has_stall()) {
+    v1::Stall& stall = *response.mutable_stall();
+    stall.set_since_ns(Time(stall.since_ns()));
+    stall.set_usual_step_ns(Span(stall.usual_step_ns(), kMaxStage));
+  }
   if (response.has_report()) BoundAnswer(*response.mutable_report());
 }
 
@@ -207,9 +214,21 @@ void BoundAnswer(v1::ArmResponse& response) {
 void BoundAnswer(v1::CancelResponse&) {}
 void BoundAnswer(v1::ReclaimResponse&) {}
 void BoundAnswer(v1::ReadDigestResponse&) {}  // DecodeDigest trusts no byte of it.
+
+// The readers of evidence trust no byte of the files. Their names become paths.
+void BoundAnswer(v1::ReadEvidenceResponse& response) {
+  Shorten(response.mutable_files(), kMaxEvidenceFiles);
+  for (v1::EvidenceFile& file : *response.mutable_files())
+    file.set_name(ToSafeName(file.name(), kMaxNameBytes));
+  Shorten(response.mutable_notes(), kMaxEvidenceNotes);
+  for (std::string& note : *response.mutable_notes()) Cut(&note, kMaxTextBytes);
+  response.set_looked_at_ns(Time(response.looked_at_ns()));
+}
+
 void BoundAnswer(v1::PublishResponse& response) {
   Cut(response.mutable_url(), kMaxUrlBytes);
   Cut(response.mutable_report_url(), kMaxUrlBytes);
+  Cut(response.mutable_evidence_url(), kMaxUrlBytes);
 }
 
 void BoundAnswer(v1::ClockPong& pong) {

@@ -13,6 +13,10 @@ namespace strobe {
 // gRPC refuses a larger answer before it is parsed. The largest regular answer is a digest, at
 // most 255 KiB.
 inline constexpr std::size_t kMaxAnswerBytes = 256 << 10;
+// An answer with evidence may be larger. One worker is asked for no more than this, so that its
+// files fit into one message on their way back to its sidecar, too.
+inline constexpr std::size_t kMaxEvidenceBytes = 8u << 20;
+inline constexpr std::size_t kMaxEvidenceAnswerBytes = kMaxEvidenceBytes + (1u << 20);
 
 // A worker's times lie between 1970 and 2087, and its clock differs from the operator's by 63 years
 // at most: sums and differences of any two of these numbers fit into 64 bits.
@@ -28,6 +32,7 @@ void BoundAnswer(v1::CancelResponse& response);
 void BoundAnswer(v1::PublishResponse& response);
 void BoundAnswer(v1::ReadDigestResponse& response);
 void BoundAnswer(v1::ReclaimResponse& response);
+void BoundAnswer(v1::ReadEvidenceResponse& response);
 void BoundAnswer(v1::ClockPong& pong);
 
 // Bounds the error of a failed call, whose message comes from the worker or from a proxy.

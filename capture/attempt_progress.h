@@ -30,6 +30,7 @@ struct AttemptProgress {
   std::string waits_for{};                        // Preflight: which workers are not ready, why.
   std::vector<WorkersInState> states{};           // What the workers do; refreshed now and then.
   bool wants_evidence = false;                    // CaptureAttempt::TellEvidence is awaited.
+  std::shared_ptr<const StallReport> stall{};     // Set once evidence was judged, null before.
   std::map<Phase, Nanos> took{};                  // Duration of each phase that is over.
   std::shared_ptr<const AttemptResult> result{};  // Set in Phase::kDone, null before.
 };

@@ -19,11 +19,13 @@ constexpr Nanos kOneWorkerTimeout = seconds(20);
 constexpr Nanos kTotalTimeout = seconds(60);
 
 // Workers that wrote a trace, the best last: the run exists for them, and their identity is allowed
-// to write to it.
-std::vector<std::size_t> CandidatesOf(const std::vector<Member>& members) {
+// to write to it. If evidence was asked for, these are all that told any.
+std::vector<std::size_t> CandidatesOf(const std::vector<Member>& members, bool of_evidence) {
   std::vector<std::size_t> candidates;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (!members[i].result.report.url().empty()) candidates.push_back(i);
+    const WorkerResult& result = members[i].result;
+    if (of_evidence ? result.outcome == Outcome::kOk : !result.report.url().empty())
+      candidates.push_back(i);
   }
   std::stable_sort(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) {
     return Describe(members[a].result.outcome).badness >
@@ -62,11 +64,12 @@ AttemptPublishing::AttemptPublishing(AttemptState& state, const OwnedTasks& task
 
 void AttemptPublishing::Begin() {
   state_.result.run = RunOf(state_.members, state_.result.run);
-  candidates_ = CandidatesOf(state_.members);
+  candidates_ = CandidatesOf(state_.members, state_.spec.collects_evidence);
   give_up_ = state_.clock.MonoNow() + kTotalTimeout;
   if (IsWorthless(state_)) return Remove();
   // A cancelled capture has no report, because the user who cancelled it waits for its end.
-  if (reporter_ == nullptr || candidates_.empty() || state_.result.cancelled)
+  if (reporter_ == nullptr || candidates_.empty() || state_.result.cancelled ||
+      state_.spec.collects_evidence)
     return PublishManifest();
   waits_for_report_ = true;
   reporter_->Make(OrderOf(),
@@ -124,6 +127,7 @@ void AttemptPublishing::PublishManifest() {
   std::string& json = state_.result.report.json;
   if (manifest->size() + json.size() <= kMaxManifestBytes) request_.set_report(std::move(json));
   json.clear();
+  request_.set_evidence(std::exchange(state_.result.stall.json, {}));
   Publish();
 }
 
@@ -163,6 +167,8 @@ void AttemptPublishing::OnPublished(const absl::StatusOr<v1::PublishResponse>& a
   if (answer.ok()) {
     state_.result.manifest_url = answer->url();
     state_.result.report.url = answer->report_url();
+    state_.result.stall.url = answer->evidence_url();
+    if (!state_.result.stall.url.empty()) state_.result.bytes += request_.evidence().size();
     state_.result.manifest_error.clear();
     return done_();
   }

@@ -273,7 +273,7 @@ std::optional<Nanos> LatenessOf(const WorkerResult& worker) {
 }
 
 bool Counts(const WorkerResult& worker, const CaptureSpec& spec) {
-  if (spec.preflight_only) return worker.outcome == Outcome::kOk;
+  if (spec.preflight_only || spec.collects_evidence) return worker.outcome == Outcome::kOk;
   if (worker.report.url().empty()) return false;
   if (worker.outcome == Outcome::kOk || worker.outcome == Outcome::kEventsDropped) return true;
   if (worker.outcome != Outcome::kLateStart || spec.on_late_start != OnLateStart::kKeep)

@@ -9,6 +9,7 @@
 #include "capture/capture_spec.h"
 #include "capture/common_steps.h"
 #include "capture/ports.h"
+#include "capture/stall_report.h"
 #include "capture/start_plan.h"
 #include "collector/trace/analysis/skew.h"
 #include "strobe/v1/manifest.pb.h"
@@ -81,6 +82,7 @@ struct AttemptResult {
   std::uint64_t bytes = 0;             // The size of all traces in the logdir.
   std::uint64_t reports_replaced = 0;  // Reports that a newer one replaced before they were read.
   JobReport report{};                  // What the traces say together.
+  StallReport stall{};                 // What the evidence says, if the attempt asked for that.
   std::string manifest_url{};          // Empty when no manifest could be written.
   std::string manifest_error{};        // Why not; empty when it was written.
 };
@@ -90,8 +92,9 @@ struct AttemptResult {
 std::optional<Nanos> LatenessOf(const WorkerResult& worker);
 
 // Whether this worker has a trace that ended well, or, with CaptureSpec::preflight_only, could have
-// one. A late start counts if the request keeps late traces, and this one has a complete step if
-// steps were asked for. A pod counts towards minWorkers if all its workers do.
+// one, or, with collects_evidence, has told its evidence. A late start counts if the request keeps
+// late traces, and this one has a complete step if steps were asked for. A pod counts towards
+// minWorkers if all its workers do.
 bool Counts(const WorkerResult& worker, const CaptureSpec& spec);
 
 // Fills in verdict, counts, skew and synchronization from `result.workers`. A reason that is set

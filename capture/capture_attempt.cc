@@ -60,6 +60,13 @@ CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int 
                   .moved = [this] { OnMoved(); },
                   .changed = [this] { ConcludeOnceAllEnded(); }}),
       clocks_(state_, tasks_, [this] { ConcludeOnceAllEnded(); }),
+      stall_(state_, tasks_,
+             {.workers = deps_.workers,
+              .judging = deps_.judging != nullptr ? *deps_.judging : deps_.executor,
+              .memory = deps_.evidence_memory},
+             {.changed = [this] { ConcludeOnceAllEnded(); },
+              .judged = [this] { Enter(Phase::kPublishing); },
+              .kept = [this] { publishing_.Begin(); }}),
       publishing_(state_, tasks_, deps_.reporter, [this] { Finish(); }) {
   progress_.matched = state_.members.size();
   progress_.workers_note = state_.spec.workers_note;
@@ -124,6 +131,7 @@ void CaptureAttempt::Abandon(const std::string& why) {
 
 void CaptureAttempt::Begin() {
   phase_began_ = deps_.clock.MonoNow();
+  if (state_.spec.collects_evidence) return stall_.Begin();
   preflight_.Begin();
 }
 
@@ -296,7 +304,10 @@ void CaptureAttempt::Conclude() {
   }
   strobe::Conclude(state_.spec, result);
   if (state_.spec.preflight_only) return Finish();
+  const bool judges = state_.spec.collects_evidence;
+  if (judges && result.cancelled) return Finish();
   Enter(Phase::kPublishing);
+  if (judges) return stall_.Judge();
   publishing_.Begin();
 }
 
@@ -322,6 +333,8 @@ void CaptureAttempt::Enter(Phase phase) {
     progress_.plan = state_.result.plan;
     progress_.waits_for = state_.waits_for;
     progress_.wants_evidence = wants_evidence_;
+    if (progress_.stall == nullptr && !state_.result.stall.empty())
+      progress_.stall = std::make_shared<const StallReport>(state_.result.stall);
     if (phase == Phase::kDone)
       progress_.result = std::make_shared<const AttemptResult>(state_.result);
   }

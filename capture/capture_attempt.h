@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "capture/attempt_clocks.h"
+#include "capture/attempt_evidence.h"
 #include "capture/attempt_preflight.h"
 #include "capture/attempt_progress.h"
 #include "capture/attempt_publishing.h"
@@ -37,7 +38,9 @@ class CaptureAttempt : public OwnedTasks::Owner,
     WorkerConnector& workers;
     // Whether the caller answers AttemptProgress::wants_evidence. If not, nobody is waited for.
     bool asks_for_evidence = false;
-    CaptureReporter* reporter = nullptr;  // Null: captures have no report.
+    CaptureReporter* reporter = nullptr;        // Null: captures have no report.
+    Executor* judging = nullptr;                // Judges evidence of stalls; null: `executor` does.
+    EvidenceMemory* evidence_memory = nullptr;  // Null: it is not bounded.
   };
 
   // `attempt` counts from 1. `changed` is called on the executor after every change of progress; it
@@ -86,6 +89,7 @@ class CaptureAttempt : public OwnedTasks::Owner,
   AttemptWriteTest write_test_;
   AttemptRecording recording_;
   AttemptClocks clocks_;
+  AttemptEvidence stall_;
   AttemptPublishing publishing_;
   bool ended_early_ = false;
   bool end_asked_ = false;  // EndEarly was called while the answers to preflight were awaited.

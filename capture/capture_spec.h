@@ -25,6 +25,7 @@ struct Target {
   std::string address{};    // host:port of its sidecar.
   std::string pod{};        // Empty without Kubernetes.
   std::string pod_uid{};    // Its sidecar's certificate must name it; empty without Kubernetes.
+  std::string node{};       // The pod's; empty if it is not known.
   std::string container{};  // The containers that train, separated by commas.
   // Record only the programs of this container; empty = of all containers that train.
   std::string only_container{};
@@ -105,6 +106,9 @@ struct CaptureSpec {
   v1::SourceKind source = v1::SOURCE_AUTO;
   // The attempt ends after preflight and a test of writing to the logdir; nothing is recorded.
   bool preflight_only = false;
+  // The attempt reads what the processes show while they may stand still, and has that judged;
+  // nothing is recorded.
+  bool collects_evidence = false;
   std::uint64_t max_bytes = 0;  // Largest trace of one worker, in bytes; 0 = no limit.
   // When a sidecar ends a capture that harms its job; see CapturePlan. The memory limit leaves room
   // for jobs that normally use most of their memory.

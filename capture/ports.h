@@ -50,6 +50,10 @@ class Worker {
   // Unimplemented: the sidecar is older than digests.
   virtual void ReadDigest(const v1::ReadDigestRequest& request, Nanos timeout,
                           Callback<v1::ReadDigestResponse> done) = 0;
+  // Asks what the worker's processes show while they may stand still. Unimplemented: the sidecar is
+  // older than evidence.
+  virtual void ReadEvidence(const v1::ReadEvidenceRequest& request, Nanos timeout,
+                            Callback<v1::ReadEvidenceResponse> done) = 0;
   // Writes the manifest into the run. AlreadyExists: another capture's manifest is there.
   virtual void Publish(const v1::PublishRequest& request, Nanos timeout,
                        Callback<v1::PublishResponse> done) = 0;

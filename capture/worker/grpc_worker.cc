@@ -118,11 +118,12 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
 class GrpcWorker final : public Worker {
  public:
   GrpcWorker(const Clock& clock, ProbeSlots& slots, DeferredDeleter& deleter,
-             const std::shared_ptr<grpc::Channel>& channel)
+             const std::shared_ptr<grpc::Channel>& channel, MakeChannel wide_channel)
       : clock_(clock),
         slots_(slots),
         deleter_(deleter),
-        stub_(deleter.Own(v1::Worker::NewStub(channel).release())) {}
+        stub_(deleter.Own(v1::Worker::NewStub(channel).release())),
+        wide_channel_(std::move(wide_channel)) {}
 
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
     // Describe and the clock probe run side by side; the one that ends last calls `done`.
@@ -207,6 +208,15 @@ class GrpcWorker final : public Worker {
                                                         request, timeout, std::move(done));
   }
 
+  void ReadEvidence(const v1::ReadEvidenceRequest& request, Nanos timeout,
+                    Callback<v1::ReadEvidenceResponse> done) override {
+    // Evidence is larger than any other answer may be, so it comes over a channel of its own.
+    const std::shared_ptr<Stub> stub =
+        wide_channel_ ? deleter_.Own(v1::Worker::NewStub(wide_channel_()).release()) : stub_;
+    Send<v1::ReadEvidenceRequest, v1::ReadEvidenceResponse>(
+        deleter_, stub, &Stub::async::ReadEvidence, request, timeout, std::move(done));
+  }
+
   void Publish(const v1::PublishRequest& request, Nanos timeout,
                Callback<v1::PublishResponse> done) override {
     Send<v1::PublishRequest, v1::PublishResponse>(deleter_, stub_, &Stub::async::Publish, request,
@@ -224,6 +234,7 @@ class GrpcWorker final : public Worker {
   ProbeSlots& slots_;
   DeferredDeleter& deleter_;
   const std::shared_ptr<Stub> stub_;
+  const MakeChannel wide_channel_;
 };
 
 }  // namespace
@@ -255,13 +266,20 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   // Only TLS uses this name.
   if (!target.pod_uid.empty())
     arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, PodName(target.pod_uid));
+  const std::shared_ptr<grpc::ChannelCredentials> credentials = credentials_();
+  MakeChannel wide_channel = [address = target.address, credentials, arguments]() mutable {
+    arguments.SetInt(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, int{kMaxEvidenceAnswerBytes});
+    return grpc::CreateCustomChannel(address, credentials, arguments);
+  };
   return WorkerOver(clock_, slots_, deleter_,
-                    grpc::CreateCustomChannel(target.address, credentials_(), arguments));
+                    grpc::CreateCustomChannel(target.address, credentials, arguments),
+                    std::move(wide_channel));
 }
 
 std::shared_ptr<Worker> WorkerOver(const Clock& clock, ProbeSlots& slots, DeferredDeleter& deleter,
-                                   const std::shared_ptr<grpc::Channel>& channel) {
-  return std::make_shared<GrpcWorker>(clock, slots, deleter, channel);
+                                   const std::shared_ptr<grpc::Channel>& channel,
+                                   MakeChannel wide_channel) {
+  return std::make_shared<GrpcWorker>(clock, slots, deleter, channel, std::move(wide_channel));
 }
 
 std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials() {

@@ -30,9 +30,13 @@ class GrpcWorkerConnector final : public WorkerConnector {
   DeferredDeleter deleter_;  // Last: its destructor waits for calls, which use the rest.
 };
 
-// A worker over an existing channel. The references must outlive it and its calls.
+using MakeChannel = std::function<std::shared_ptr<grpc::Channel>()>;
+
+// A worker over an existing channel. The references must outlive it and its calls. `wide_channel`
+// makes the one for answers larger than kMaxAnswerBytes; without it, all come over `channel`.
 std::shared_ptr<Worker> WorkerOver(const Clock& clock, ProbeSlots& slots, DeferredDeleter& deleter,
-                                   const std::shared_ptr<grpc::Channel>& channel);
+                                   const std::shared_ptr<grpc::Channel>& channel,
+                                   MakeChannel wide_channel = nullptr);
 
 // No encryption and no authentication, for the flag --insecure-plaintext.
 std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials();

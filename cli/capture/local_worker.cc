@@ -90,6 +90,10 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
                   Callback<v1::ReadDigestResponse> done) override {
     chosen().ReadDigest(request, timeout, std::move(done));
   }
+  void ReadEvidence(const v1::ReadEvidenceRequest& request, Nanos timeout,
+                    Callback<v1::ReadEvidenceResponse> done) override {
+    chosen().ReadEvidence(request, timeout, std::move(done));
+  }
   void Publish(const v1::PublishRequest& request, Nanos timeout,
                Callback<v1::PublishResponse> done) override {
     chosen().Publish(request, timeout, std::move(done));

@@ -18,7 +18,7 @@ using Kind = FieldFlag::Kind;
 
 // A name with five appended letters must have at most 253 characters, and names of runs less.
 constexpr std::size_t kMaxPrefix = 100;
-constexpr std::string_view kPreflightTtl = "10m";
+constexpr std::string_view kPreflightTtl = "10m", kEvidenceTtl = "24h";
 
 // Headings of flags in the help.
 constexpr std::string_view kTimeGroup = "When it records";
@@ -171,6 +171,14 @@ void SetName(const CaptureRequestFlags& flags, Json& metadata) {
   metadata["generateName"] = StrCat(target.empty() ? "capture" : target.substr(0, kMaxPrefix), "-");
 }
 
+// Lets the API server append letters to the name, with the prefix before it.
+void NameAfter(std::string_view prefix, Json& metadata) {
+  const std::string named = metadata.value("name", metadata.value("generateName", "capture"));
+  metadata.erase("name");
+  metadata["generateName"] =
+      StrCat(prefix, named.substr(0, kMaxPrefix), named.ends_with('-') ? "" : "-");
+}
+
 }  // namespace
 
 std::span<const FieldFlag> FieldFlags() { return kFieldFlags; }
@@ -206,14 +214,16 @@ absl::StatusOr<Json> RequestOf(const CaptureRequestFlags& flags, const Json& bas
 }
 
 void MakePreflight(Json& request) {
-  Json& metadata = request["metadata"];
-  const std::string named = metadata.value("name", metadata.value("generateName", "capture"));
-  metadata.erase("name");
-  metadata["generateName"] =
-      StrCat("check-", named.substr(0, kMaxPrefix), named.ends_with('-') ? "" : "-");
+  NameAfter("check-", request["metadata"]);
   request["spec"]["preflightOnly"] = true;
   request["spec"]["ttlAfterFinished"] = kPreflightTtl;
   request["spec"].erase("reclaimPolicy");
+}
+
+void MakeEvidence(Json& request) {
+  NameAfter("why-", request["metadata"]);
+  request["spec"]["record"] = "Evidence";
+  request["spec"]["ttlAfterFinished"] = kEvidenceTtl;
 }
 
 }  // namespace strobe::cluster

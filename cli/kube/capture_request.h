@@ -46,4 +46,7 @@ absl::StatusOr<nlohmann::ordered_json> RequestOf(const CaptureRequestFlags& flag
 // time after its end, in case nobody else does.
 void MakePreflight(nlohmann::ordered_json& request);
 
+// Makes the request one for evidence, under a name of its own, which deletes itself after a day.
+void MakeEvidence(nlohmann::ordered_json& request);
+
 }  // namespace strobe::cluster

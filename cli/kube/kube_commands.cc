@@ -13,7 +13,8 @@ namespace {
 using cluster::CommandWords;
 
 CommandWords::Takes TakesOf(const std::string& command) {
-  if (command == "capture" || command == "check") return CommandWords::Takes::kTargets;
+  if (command == "capture" || command == "check" || command == "why" || command == "stacks")
+    return CommandWords::Takes::kTargets;
   return command == "ls" ? CommandWords::Takes::kNothing : CommandWords::Takes::kRequestNames;
 }
 
@@ -37,6 +38,11 @@ std::vector<Command> AddKubeCommands(CLI::App& app) {
                  AddKubeCaptureFlags, RunKubeCapture),
       AddCommand(app, "check", "Show whether a capture would work now and, if not, what to do.",
                  AddKubeCheckFlags, RunKubeCheck),
+      AddCommand(app, "why", "Find out which rank holds up a job that stands still.",
+                 AddKubeWhyFlags, RunKubeWhy),
+      AddCommand(app, "stacks",
+                 "Show the Python stacks of all ranks of a job, equal ones together.",
+                 AddKubeStacksFlags, RunKubeStacks),
       AddCommand(app, "view", "Show a run in the browser, through a viewer in the cluster.",
                  AddKubeViewFlags, RunKubeView),
       AddCommand(app, "ls", "List the ProfileRequests of a namespace with their results.",

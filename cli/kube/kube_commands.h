@@ -14,6 +14,8 @@ std::vector<Command> AddKubeCommands(CLI::App& app);
 // Each returns the exit code.
 int RunKubeCapture(const KubeCaptureFlags& flags);
 int RunKubeCheck(const KubeCheckFlags& flags);
+int RunKubeWhy(const KubeEvidenceFlags& flags);
+int RunKubeStacks(const KubeEvidenceFlags& flags);
 int RunKubeView(const KubeViewFlags& flags);
 int RunKubeList(const KubeListFlags& flags);
 int RunKubeGet(const KubeNamesFlags& flags);

@@ -37,14 +37,18 @@ constexpr char kExitCodes[] =
     "Exit code: 0 enough workers have a trace in the logdir, 1 they do not, 2 a flag or a field is "
     "wrong, 130 the command was interrupted.";
 
-// The flags that describe a capture.
-void AddRequestFlags(CLI::App& command, cluster::CaptureRequestFlags& flags, std::string& from) {
+void AddTargetFlags(CLI::App& command, cluster::CaptureRequestFlags& flags) {
   command.add_option("target", flags.target,
                      "the workers: one job as KIND/NAME, such as job/llm, or pods as pod/NAME; or "
                      "several targets of one service as ROLE=KIND/NAME or ROLE=LABELS, which are "
                      "recorded at one instant");
   command.add_option("-l,--selector", flags.selector,
                      "the workers by the labels of their pods, such as app=train");
+}
+
+// The flags that describe a capture.
+void AddRequestFlags(CLI::App& command, cluster::CaptureRequestFlags& flags, std::string& from) {
+  AddTargetFlags(command, flags);
   command.add_option(
       "-f,--from", from,
       "file with a ProfileRequest, whose fields the flags override; - is standard input");
@@ -60,6 +64,23 @@ void AddRequestFlags(CLI::App& command, cluster::CaptureRequestFlags& flags, std
                   "next")
       ->group("When it records");
 }
+
+void AddEvidenceFlags(CLI::App& command, KubeEvidenceFlags& flags) {
+  AddTargetFlags(command, flags.request);
+  command.add_option("--logdir", flags.request.fields["--logdir"],
+                     "where the evidence is written, as the workers see it [the policy's default]");
+  command.add_option("--output", flags.output, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  command.add_option("--timeout", flags.timeout, "how long the operator may take")
+      ->capture_default_str();
+  AddConnectionFlags(command, flags.connection);
+}
+
+constexpr char kEvidenceCodes[] =
+    "The evidence is kept in a run, and the request for a day. You need the rights that a capture "
+    "needs; stacks have names and paths of the program.\n"
+    "Exit code: 0 answered, also where nobody is named; 1 no answer, 2 a flag is wrong.";
 
 void AddNames(CLI::App& command, KubeNamesFlags& flags, const char* which) {
   command.add_option("name", flags.names, which)->required();
@@ -145,6 +166,27 @@ void AddKubeCheckFlags(CLI::App& command, KubeCheckFlags& flags) {
       "  kubectl strobe check job/llm -n ml\n"
       "  kubectl strobe check job/llm -n ml --duration 5m --logdir gs://traces/ml --output json\n"
       "Exit code: 0 a capture would work now, 1 it would not, 2 a flag is wrong.");
+}
+
+void AddKubeWhyFlags(CLI::App& command, KubeEvidenceFlags& flags) {
+  AddEvidenceFlags(command, flags);
+  command.footer(StrCat(
+      "Asks all processes of the job at once for their stacks, collectives and connections, and "
+      "says which rank holds up the others. Nothing is recorded.\n"
+      "Examples:\n"
+      "  kubectl strobe why job/llm -n ml\n"
+      "  kubectl strobe why jobset/llm -n ml --output json | jq -r .class\n",
+      kEvidenceCodes));
+}
+
+void AddKubeStacksFlags(CLI::App& command, KubeEvidenceFlags& flags) {
+  AddEvidenceFlags(command, flags);
+  command.footer(
+      StrCat("Shows the Python stacks of the main threads, equal ones together, the rarest first. "
+             "strobe stacks shows all threads of a run's folder evidence.\n"
+             "Examples:\n"
+             "  kubectl strobe stacks job/llm -n ml\n",
+             kEvidenceCodes));
 }
 
 void AddKubeViewFlags(CLI::App& command, KubeViewFlags& flags) {

@@ -46,6 +46,15 @@ struct KubeCheckFlags {
 };
 void AddKubeCheckFlags(CLI::App& command, KubeCheckFlags& flags);
 
+// Flags of the commands that ask for the evidence of a job that stands still: why and stacks.
+struct KubeEvidenceFlags {
+  ConnectionFlags connection{};
+  cluster::CaptureRequestFlags request{};
+  std::string output = "text", timeout = "1m";
+};
+void AddKubeWhyFlags(CLI::App& command, KubeEvidenceFlags& flags);
+void AddKubeStacksFlags(CLI::App& command, KubeEvidenceFlags& flags);
+
 struct KubeListFlags {
   ConnectionFlags connection{};
   bool all_namespaces = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/duration.h"
+#include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
 #include "common/text/quantity.h"
@@ -130,16 +131,49 @@ std::string VerdictText(const ProfileRequest& request) {
   if (!status.skew.empty()) text += StrCat("skew: ", SkewText(status), "\n");
   if (!status.steps_loop.empty()) text += StepsText(status) + "\n";
   const Condition* synchronized = FindCondition(status, condition::kSynchronized);
-  if (synchronized != nullptr && status.attempt > 0 && !synchronized->message.empty())
+  if (synchronized != nullptr && !request.capture.collects_evidence && status.attempt > 0 &&
+      !synchronized->message.empty())
     text +=
         StrCat("synchronized: ", synchronized->status == ConditionStatus::kTrue ? "yes, " : "no, ",
                synchronized->message, "\n");
   if (!status.report.empty()) text += StrCat("report: ", status.report, "\n");
-  if (!status.run.empty())
+  if (HasVerdict(request)) text += StallText(request);
+  if (!status.run.empty() && !request.capture.collects_evidence)
     text += StrCat("run: ", status.run, ", ", RoundedQuantity(status.bytes),
                    "\nopen it: strobe view ", status.run, "\n");
   if (!status.viewer.empty()) text += StrCat("see it: ", status.viewer, "\n");
   return text;
+}
+
+bool HasVerdict(const ProfileRequest& request) { return !request.status.stall.kind.empty(); }
+
+std::string StallText(const ProfileRequest& request) {
+  const RequestStatus& status = request.status;
+  std::string text = status.stall.verdict + "\n";
+  for (const std::string& line : status.stall.details) text += line + "\n";
+  const Condition* stalled = FindCondition(status, condition::kStalled);
+  if (stalled != nullptr && stalled->message != status.stall.verdict)
+    text += StrCat(stalled->message, "\n");  // It was withdrawn.
+  if (!status.run.empty()) text += StrCat("evidence: ", status.run, "\n");
+  return text;
+}
+
+std::string StallJson(const ProfileRequest& request) {
+  const StatusStall& stall = request.status.stall;
+  nlohmann::ordered_json object = {{"class", stall.kind},
+                                   {"confidence", stall.confidence},
+                                   {"verdict", stall.verdict},
+                                   {"details", stall.details},
+                                   {"culprits", nlohmann::ordered_json::array()},
+                                   {"request", request.name},
+                                   {"run", request.status.run}};
+  for (const StallCulprit& culprit : stall.culprits) {
+    object["culprits"].push_back({{"rank", culprit.rank},
+                                  {"pod", culprit.pod},
+                                  {"node", culprit.node},
+                                  {"line", culprit.line}});
+  }
+  return JsonText(object, 2);
 }
 
 std::string AgeText(Nanos age) {

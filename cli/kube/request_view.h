@@ -20,6 +20,13 @@ std::string VerdictText(const ProfileRequest& request);
 // "AllWorkersOk: 16 of 16 workers Ok"; for a request that is not finished, what it does now, in one
 // line.
 std::string ResultText(const ProfileRequest& request, WallTime now);
+// Why the job stands still, as sentences, with where the evidence is; why that is not known, if the
+// request ended without a verdict.
+std::string StallText(const ProfileRequest& request);
+// An object with class, confidence, verdict, details, culprits, request and run.
+std::string StallJson(const ProfileRequest& request);
+// Whether there is a verdict.
+bool HasVerdict(const ProfileRequest& request);
 // Whether enough workers ended Ok.
 bool Succeeded(const ProfileRequest& request);
 

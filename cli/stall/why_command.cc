@@ -6,6 +6,7 @@
 #include "cli/base/common_flags.h"
 #include "cli/base/open_location.h"
 #include "cli/stall/evidence_places.h"
+#include "cli/stall/sidecar_evidence.h"
 #include "collector/stall/judge.h"
 #include "collector/stall/stack_groups.h"
 #include "collector/stall/verdict_text.h"
@@ -15,15 +16,29 @@
 namespace strobe {
 namespace {
 
-void AddPlaces(CLI::App& command, std::vector<std::string>& paths, std::string& output) {
-  command
-      .add_option("paths", paths,
-                  "folders and files; the name of a file has its rank, such as rank_3. Two folders "
-                  "with the same names are two looks at the job")
-      ->required();
-  command.add_option("--output", output, "text or json")
+void AddPlaces(CLI::App& command, EvidenceFlags& flags) {
+  command.add_option("paths", flags.paths,
+                     "folders and files; the name of a file has its rank, such as rank_3. Two "
+                     "folders with the same names are two looks at the job");
+  command.add_option("--workers", flags.workers,
+                     "instead of files, the job's sidecars as host:port, separated by commas, in "
+                     "the order of the ranks");
+  command.add_flag("--insecure-plaintext", flags.insecure_plaintext,
+                   "talk to the sidecars without TLS, which this command needs");
+  command.add_option("--output", flags.output, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
+}
+
+absl::StatusOr<FoundEvidence> Find(const EvidenceFlags& flags) {
+  if (flags.paths.empty() == flags.workers.empty())
+    return absl::InvalidArgumentError("give either files and folders, or --workers");
+  if (flags.workers.empty()) return ReadEvidence(flags.paths);
+  if (!flags.insecure_plaintext)
+    return absl::InvalidArgumentError(
+        "strobe has no certificates and talks to sidecars without TLS; pass --insecure-plaintext "
+        "to accept that");
+  return ReadEvidenceOfWorkers(flags.workers);
 }
 
 // Names in it were chosen by the program that stands still.
@@ -41,7 +56,7 @@ void WarnOf(const FoundEvidence& found) {
 }  // namespace
 
 void AddWhyFlags(CLI::App& command, WhyFlags& flags) {
-  AddPlaces(command, flags.paths, flags.output);
+  AddPlaces(command, flags);
   command.footer(
       "Reads Flight Recorder dumps of PyTorch, answers of NCCL's RAS, Python stacks of "
       "faulthandler, py-spy dump or Strobe, and what Strobe's agent leaves. The answer is firm "
@@ -50,14 +65,14 @@ void AddWhyFlags(CLI::App& command, WhyFlags& flags) {
       "  strobe why /tmp/dumps\n"
       "  strobe why look1 look2                       # two looks tell whether the job moves\n"
       "  strobe why nccl_trace_rank_* ras.txt\n"
+      "  strobe why --insecure-plaintext --workers 10.0.0.2:9470,10.0.0.3:9470\n"
       "  strobe why /tmp/dumps --output json | jq -r .class\n"
-      "Exit code: 0 answered, also where nobody is named; 1 the files cannot be read, 2 a flag or "
-      "a "
-      "file is wrong.");
+      "Exit code: 0 answered, also where nobody is named; 1 the files cannot be read or no sidecar "
+      "answers, 2 a flag or a file is wrong.");
 }
 
 void AddStacksFlags(CLI::App& command, StacksFlags& flags) {
-  AddPlaces(command, flags.paths, flags.output);
+  AddPlaces(command, flags);
   command.add_flag("--threads", flags.threads, "all threads, and not only the main ones");
   command.footer(
       "Ranks with equal stacks are put together, the rarest first.\n"
@@ -69,7 +84,7 @@ void AddStacksFlags(CLI::App& command, StacksFlags& flags) {
 }
 
 int RunWhy(const WhyFlags& flags) {
-  const absl::StatusOr<FoundEvidence> found = ReadEvidence(flags.paths);
+  const absl::StatusOr<FoundEvidence> found = Find(flags);
   if (!found.ok()) return Complain(found.status());
   WarnOf(*found);
   const stall::Verdict verdict = stall::JudgeStall(found->evidence);
@@ -81,7 +96,7 @@ int RunWhy(const WhyFlags& flags) {
 }
 
 int RunStacks(const StacksFlags& flags) {
-  const absl::StatusOr<FoundEvidence> found = ReadEvidence(flags.paths);
+  const absl::StatusOr<FoundEvidence> found = Find(flags);
   if (!found.ok()) return Complain(found.status());
   WarnOf(*found);
   const auto& ranks = found->evidence.ranks;

@@ -1,4 +1,5 @@
-// `strobe why` and `strobe stacks`: why a job stands still, from files that people have.
+// `strobe why` and `strobe stacks`: why a job stands still, from files that people have, or from
+// its sidecars.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
@@ -6,14 +7,17 @@
 
 namespace strobe {
 
-struct WhyFlags {
+// What is looked at: files, or sidecars.
+struct EvidenceFlags {
   std::vector<std::string> paths{};
+  std::string workers{};
+  bool insecure_plaintext = false;
   std::string output = "text";
 };
 
-struct StacksFlags {
-  std::vector<std::string> paths{};
-  std::string output = "text";
+struct WhyFlags : EvidenceFlags {};
+
+struct StacksFlags : EvidenceFlags {
   bool threads = false;  // All threads, and not only the main ones.
 };
 

@@ -147,6 +147,10 @@ std::string TraceKey(std::string_view run, std::string_view worker) {
 
 std::string ManifestKey(std::string_view run) { return RunPrefix(run) + "strobe.json"; }
 std::string ReportKey(std::string_view run) { return RunPrefix(run) + "report.json"; }
+std::string EvidenceKey(std::string_view run) { return RunPrefix(run) + "evidence.json"; }
+std::string EvidenceFileKey(std::string_view run, std::string_view worker, std::string_view name) {
+  return StrCat(RunPrefix(run), kEvidenceFolder, worker, "/", name);
+}
 
 std::string DefaultRunName(WallTime time, std::string_view name, std::string_view id) {
   constexpr std::size_t kMaxName = 160, kMaxId = 8;

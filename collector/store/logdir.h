@@ -57,6 +57,10 @@ std::string RunPrefix(std::string_view run);                          // "plugin
 std::string TraceKey(std::string_view run, std::string_view worker);  // "...<worker>.xplane.pb"
 std::string ManifestKey(std::string_view run);                        // "...strobe.json"
 std::string ReportKey(std::string_view run);                          // "...report.json"
+std::string EvidenceKey(std::string_view run);                        // "...evidence.json"
+// "...evidence/<worker>/<name>": what a worker's processes showed while they stood still.
+std::string EvidenceFileKey(std::string_view run, std::string_view worker, std::string_view name);
+inline constexpr std::string_view kEvidenceFolder = "evidence/";  // Below the run's.
 
 // Returns "2026_11_21_08_30_00_<name>_<id>", in UTC, which sorts by time in XProf's list. `id`
 // makes the name unique, such as a UID; only its first characters are used. Without an id, the name

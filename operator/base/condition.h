@@ -27,9 +27,14 @@ inline constexpr char kAccepted[] = "Accepted";
 inline constexpr char kStarted[] = "Started";
 inline constexpr char kSynchronized[] = "Synchronized";
 inline constexpr char kSucceeded[] = "Succeeded";
+inline constexpr char kStalled[] = "Stalled";
 inline constexpr char kReady[] = "Ready";
 inline constexpr char kSuspended[] = "Suspended";
 }  // namespace condition
+
+// Reasons of the condition Stalled once it is False again: the job went on by itself, so that the
+// verdict was about a pause; or it was restarted, and the verdict holds for what ended.
+inline constexpr char kStallWithdrawn[] = "JobMoves", kStallRestarted[] = "Restarted";
 
 // Null if there is no condition of this type.
 const Condition* FindCondition(const std::vector<Condition>& conditions, std::string_view type);

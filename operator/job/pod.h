@@ -28,6 +28,8 @@ struct ContainerInfo {
 
 struct PodInfo {
   std::string name{}, uid{}, ip{}, phase{};
+  std::string node{};  // Empty while it has none.
+  std::optional<WallTime> created{};
   bool wants_injection = false;  // Its own label kInjectLabel is "true".
   std::string damage{};          // Why its sidecar cannot work; empty when no reason is known.
   bool terminating = false;      // It is being deleted.

@@ -381,6 +381,7 @@ PodInfo ParsePod(const Json& object) {
     const Json& metadata = ObjectOf(object, "metadata");
     pod.name = metadata.value("name", "");
     pod.uid = metadata.value("uid", "");
+    pod.created = ReadTime(metadata, "creationTimestamp");
     pod.terminating = metadata.contains("deletionTimestamp");
     pod.labels = ReadMap(metadata, "labels");
     pod.annotations = ReadMap(metadata, "annotations");
@@ -391,6 +392,7 @@ PodInfo ParsePod(const Json& object) {
       pod.owners.push_back({owner.value("kind", ""), owner.value("name", "")});
     }
     const Json& status = ObjectOf(object, "status");
+    pod.node = ObjectOf(object, "spec").value("nodeName", "");
     pod.ip = status.value("podIP", "");
     pod.phase = status.value("phase", "");
     pod.reason = status.value("reason", "");

@@ -91,6 +91,7 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
   Target target;
   target.name = target.pod = pod.name;
   target.pod_uid = pod.uid;
+  target.node = pod.node;
   target.rank = rank;
   target.processes = ProcessesOf(pod, spec.container);
   const ExpectedProcesses expected = ExpectedProcessesOf(pod, spec.container);

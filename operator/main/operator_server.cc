@@ -147,7 +147,8 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
            has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url, &reporter_,
            [this](const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) {
              if (notifier_) notifier_->NotifyEnd(request, status, end);
-           }}),
+           },
+           &judging_, &evidence_memory_}),
       // Once the lease is lost another operator may act, so that not even an orderly end is
       // allowed.
       elector_(

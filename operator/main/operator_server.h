@@ -10,6 +10,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "capture/attempt_evidence.h"
+#include "capture/evidence_memory.h"
 #include "capture/report_thread.h"
 #include "capture/worker/grpc_worker.h"
 #include "common/base/clock.h"
@@ -119,6 +121,8 @@ class OperatorServer {
 
   CaptureCount captures_;
   ThreadExecutor executor_;  // Before the connector, whose last calls post to it while it ends.
+  ThreadExecutor judging_;   // Its tasks post to the other one.
+  EvidenceMemory evidence_memory_{AttemptEvidence::kMaxJobBytes};
   GrpcWorkerConnector connector_;
   ReportThread reporter_;
   const std::unique_ptr<kube::Notifier> notifier_;  // Null: no notification is sent.

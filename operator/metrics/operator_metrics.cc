@@ -55,6 +55,15 @@ struct OperatorMetrics::Families {
                       .Help("Captures that are running now.")
                       .Register(registry)
                       .Add({});
+  Family<Counter>& verdicts = BuildCounter()
+                                  .Name("strobe_stall_verdicts_total")
+                                  .Help(
+                                      "Verdicts about jobs that seemed to stand still, by class "
+                                      "(Host, Device, Silent, Gone, "
+                                      "Mismatch, OtherBranch, Network, Progressing, Unknown) and "
+                                      "confidence (Firm, Probably, "
+                                      "CannotTell).")
+                                  .Register(registry);
   Family<Counter>& attempts = BuildCounter()
                                   .Name("strobe_capture_attempts_total")
                                   .Help("Attempts that ended.")
@@ -285,6 +294,12 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
     families_->stages.Add({{"namespace", request.ns}, {"stage", "upload"}}, kStageBuckets)
         .Observe(Seconds(upload));
   families_->reports.Observe(request.ns, result.report);
+  if (!result.stall.empty())
+    families_->verdicts
+        .Add({{"namespace", request.ns},
+              {"class", result.stall.kind},
+              {"confidence", result.stall.confidence}})
+        .Increment();
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request.capture.logdir);
   if (logdir.ok() && result.bytes > 0)
     families_->bytes.Add({{"namespace", request.ns}, {"scheme", logdir->scheme()}})

@@ -14,8 +14,9 @@ struct TriggerAlertMetrics::Families {
     // So that the first alert is an increase.
     for (const char* outcome : {"Taken", "Resolved", "Unmatched", "Failed"})
       alerts.Add({{"outcome", outcome}});
-    for (const SignKind sign : {SignKind::kStepsSlower, SignKind::kNoStep,
-                                SignKind::kMemoryNearLimit, SignKind::kSlowerThanOthers})
+    for (const SignKind sign :
+         {SignKind::kStepsSlower, SignKind::kNoStep, SignKind::kMemoryNearLimit,
+          SignKind::kSlowerThanOthers, SignKind::kStalled})
       signs.Add({{"sign", std::string(NameOf(sign))}, {"outcome", "Taken"}});
   }
 

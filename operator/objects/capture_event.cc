@@ -39,6 +39,10 @@ Json CaptureEvent(const ProfileRequest& request, const RequestStatus& status,
   add("skew", status.skew);
   add("reachedBack", status.reached_back);
   add("report", status.report);
+  if (!status.stall.kind.empty())
+    data["stall"] = {{"class", status.stall.kind},
+                     {"confidence", status.stall.confidence},
+                     {"verdict", status.stall.verdict}};
   if (status.start_time) data["startTime"] = FormatRfc3339(*status.start_time);
   if (status.completion_time) data["completionTime"] = FormatRfc3339(*status.completion_time);
   return {{"specversion", "1.0"},

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capture/capture_spec.h"
+#include "capture/stall_report.h"
 #include "capture/workers_in_state.h"
 #include "common/base/clock.h"
 #include "operator/base/admission_seal.h"
@@ -47,6 +48,17 @@ struct StatusTarget {
   bool operator==(const StatusTarget&) const = default;
 };
 
+// status.stall: why the job stands still.
+struct StatusStall {
+  std::string kind{}, confidence{};  // As in a StallReport; empty = it was not judged.
+  // The first line of a StallReport's text, and the others. Names in them are without controls.
+  std::string verdict{};
+  std::vector<std::string> details{}, stacks{};
+  std::vector<StallCulprit> culprits{};
+
+  bool operator==(const StatusStall&) const = default;
+};
+
 struct RequestStatus {
   std::int64_t observed_generation = 0;
   std::vector<Condition> conditions{};
@@ -65,6 +77,7 @@ struct RequestStatus {
   std::optional<Nanos> recorded{};
   std::string clock_pod{}, clock_offset{}, clock_error{};
   std::string report{};  // The report's headline; empty = there is none.
+  StatusStall stall{};
   std::uint64_t bytes = 0;
   std::vector<StatusOutcome> outcomes{};
   std::vector<StatusCause> causes{};

@@ -174,6 +174,26 @@ absl::Status ReadAbortWhen(const Json& abort, CaptureSpec& capture) {
   return absl::OkStatus();
 }
 
+// Evidence takes no time. The schema refuses these fields, but an older schema may be installed.
+absl::Status ReadRecord(const Json& spec, CaptureSpec& capture) {
+  const std::string record = spec.value("record", "Trace");
+  capture.collects_evidence = record == "Evidence";
+  if (!capture.collects_evidence)
+    return record == "Trace" ? absl::OkStatus()
+                             : absl::InvalidArgumentError("record must be Trace or Evidence");
+  for (const char* field : {"steps", "lookBack", "start", "maxSkew"}) {
+    if (spec.contains(field))
+      return absl::InvalidArgumentError(StrCat("record Evidence takes no time; omit ", field));
+  }
+  if (spec.contains("targets"))
+    return absl::InvalidArgumentError("record Evidence needs target: a stall is one job's");
+  if (capture.preflight_only)
+    return absl::InvalidArgumentError("preflightOnly applies to traces; omit it with Evidence");
+  capture.duration = Nanos{0};
+  capture.ready_timeout = Nanos{0};
+  return absl::OkStatus();
+}
+
 absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   CaptureSpec& capture = request.capture;
   RETURN_IF_ERROR(ReadTargets(spec, request));
@@ -207,6 +227,7 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
                    : source == "Agent"   ? v1::SOURCE_AGENT
                                          : v1::SOURCE_AUTO;
   capture.preflight_only = spec.value("preflightOnly", false);
+  RETURN_IF_ERROR(ReadRecord(spec, capture));
   RETURN_IF_ERROR(ReadBytes(spec, "maxBytesPerWorker", capture.max_bytes));
   RETURN_IF_ERROR(ReadAbortWhen(spec.value("abortWhen", Json::object()), capture));
   // The CRD's schema refuses these values, but an older schema may be installed.
@@ -227,6 +248,20 @@ absl::Status ReadSpec(const Json& spec, ProfileRequest& request) {
     return ReadFields(spec, request);
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
+  }
+}
+
+void ReadStall(const Json& object, StatusStall& stall) {
+  stall.kind = object.value("class", "");
+  stall.confidence = object.value("confidence", "");
+  stall.verdict = object.value("verdict", "");
+  stall.details = object.value("details", std::vector<std::string>());
+  stall.stacks = object.value("stacks", std::vector<std::string>());
+  for (const Json& entry : object.value("culprits", Json::array())) {
+    stall.culprits.push_back({.rank = entry.value("rank", -1),
+                              .pod = entry.value("pod", ""),
+                              .node = entry.value("node", ""),
+                              .line = entry.value("line", "")});
   }
 }
 
@@ -273,6 +308,7 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.clock_offset = clock.value("offset", "");
   status.clock_error = clock.value("error", "");
   status.report = object.value("report", Json::object()).value("headline", "");
+  ReadStall(object.value("stall", Json::object()), status.stall);
   status.bytes = object.value("bytes", std::uint64_t{0});
   for (const Json& entry : object.value("outcomes", Json::array())) {
     status.outcomes.push_back({entry.value("pod", ""), entry.value("cause", ""),
@@ -300,6 +336,19 @@ Json Texts(std::initializer_list<std::pair<const char*, std::string>> pairs) {
     if (!text.empty()) object[key] = text;
   }
   return object;
+}
+
+Json StallToJson(const StatusStall& stall) {
+  Json json =
+      Texts({{"class", stall.kind}, {"confidence", stall.confidence}, {"verdict", stall.verdict}});
+  if (!stall.details.empty()) json["details"] = stall.details;
+  if (!stall.stacks.empty()) json["stacks"] = stall.stacks;
+  for (const StallCulprit& culprit : stall.culprits) {
+    Json entry = Texts({{"pod", culprit.pod}, {"node", culprit.node}, {"line", culprit.line}});
+    entry["rank"] = culprit.rank;
+    json["culprits"].push_back(std::move(entry));
+  }
+  return json;
 }
 
 }  // namespace
@@ -395,6 +444,7 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
                            {"error", status.clock_error}});
   }
   if (!status.report.empty()) json["report"] = {{"headline", status.report}};
+  if (!status.stall.kind.empty()) json["stall"] = StallToJson(status.stall);
   if (!status.outcomes.empty()) {
     Json outcomes = Json::array();
     for (const StatusOutcome& outcome : status.outcomes) {

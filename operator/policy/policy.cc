@@ -45,7 +45,11 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
                    StrCat("lookBack ", FormatDuration(capture.look_back), " is longer than ",
                           FormatDuration(*policy.max_duration), " (maxDuration)"));
   }
-  if (policy.max_bytes && (capture.max_bytes == 0 || capture.max_bytes > *policy.max_bytes)) {
+  if (capture.collects_evidence && !policy.evidence) {
+    return Refused(policy, "reading stacks and other evidence of stalls is not allowed (evidence)");
+  }
+  const bool bounds_bytes = policy.max_bytes && !capture.collects_evidence;
+  if (bounds_bytes && (capture.max_bytes == 0 || capture.max_bytes > *policy.max_bytes)) {
     return Refused(policy, StrCat("maxBytesPerWorker must be given and at most ",
                                   FormatQuantity(*policy.max_bytes)));
   }
@@ -54,6 +58,8 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
             WhyOverLimits(policy.automatic, *automatic, capture.duration + capture.look_back, now))
       return {Kind::kUsedUp, StrCat("ProfilePolicy ", policy.name, ": ", *why), {}};
   }
+  // A job that stands still may be killed before a capture's turn comes, and nothing is recorded.
+  if (capture.collects_evidence) return {.max_duration = policy.max_duration};
   // The message must not contain numbers that change while requests wait: each change would be a
   // write of each waiting request's status.
   const int before = ns.earlier.active + ns.earlier.ahead;

@@ -29,6 +29,7 @@ struct ProfilePolicy {
   std::optional<Nanos> min_interval{};  // From the end of one capture to the start of the next.
   // The largest maxBytesPerWorker that a request may set; it must set one.
   std::optional<std::uint64_t> max_bytes{};
+  bool evidence = true;         // Requests may read the evidence of stalls.
   AutomaticLimits automatic{};  // For runs of schedules and triggers.
   // For sidecars that are injected into pods of the policy's namespaces.
   std::optional<SidecarUser> sidecar_user{};

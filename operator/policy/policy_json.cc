@@ -56,6 +56,7 @@ absl::Status ReadSpec(const Json& spec, ProfilePolicy& policy) {
   policy.default_logdir = spec.value("defaultLogdir", "");
   RETURN_IF_ERROR(ReadDuration(spec, "maxDuration", policy.max_duration));
   RETURN_IF_ERROR(ReadDuration(spec, "minInterval", policy.min_interval));
+  policy.evidence = spec.value("evidence", "Allow") != "Deny";
   if (spec.contains("maxConcurrent")) policy.max_concurrent = spec["maxConcurrent"].get<int>();
   RETURN_IF_ERROR(ReadAutomatic(spec.value("automatic", Json::object()), policy.automatic));
   RETURN_IF_ERROR(ReadSidecar(spec.value("sidecar", Json::object()), policy));

@@ -155,6 +155,8 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::Launch(const PendingRequest& pe
   spec.max_steps_time = table_.MaxDurationOf(pending);
   spec.min_workers = joined->least;
   spec.roles = std::move(joined->roles);
+  // Whatever is missing of the evidence may be the cause of the stall, so nothing is waited for.
+  if (spec.collects_evidence) spec.min_workers = 1;
   spec.workers_note = std::move(joined->note);
   spec.expected_workers = joined->expected;
   spec.job = std::move(joined->job);
@@ -176,8 +178,8 @@ absl::StatusOr<std::vector<TargetSelection>> AttemptLauncher::Select(
     const PendingRequest& pending) {
   const ProfileRequest& request = pending.request;
   const Nanos waited = deps_.clock.MonoNow() - table_.WaitsSince(pending);
-  const bool patient =
-      !pending.resumes() && !request.capture.preflight_only && waited < kTargetPatience;
+  const bool patient = !pending.resumes() && !request.capture.preflight_only &&
+                       !request.capture.collects_evidence && waited < kTargetPatience;
   std::vector<TargetSelection> selections;
   for (const TargetSpec& target : TargetsOf(request)) {
     const absl::StatusOr<TargetPods> found =
@@ -215,7 +217,7 @@ AttemptLauncher::MaybeResult AttemptLauncher::AwaitTarget(const PendingRequest& 
   const std::size_t usable = selection.usable();
   PendingReason why = WhyPending(selection);
   why.message = OfTarget(target.name, why.message);
-  if (request.capture.preflight_only) {
+  if (request.capture.preflight_only || request.capture.collects_evidence) {
     if (!selection.targets.empty()) return std::nullopt;  // Each tells why it cannot record.
     return end_.Refuse(request, why.reason, why.message);
   }
@@ -244,8 +246,8 @@ AttemptLauncher::MaybeResult AttemptLauncher::AwaitTurn(const PendingRequest& pe
                                                         const std::vector<Target>& targets) {
   const ProfileRequest& request = pending.request;
   // A request that only preflights needs no turn: it records nothing, keeps no capture waiting, and
-  // reports a busy worker as busy.
-  if (request.capture.preflight_only) return std::nullopt;
+  // reports a busy worker as busy. Evidence is read beside a capture.
+  if (request.capture.preflight_only || request.capture.collects_evidence) return std::nullopt;
   std::set<std::string> workers;
   for (const Target& target : targets) {
     if (target.usable()) workers.insert(StrCat(request.ns, "/", target.name));
@@ -287,7 +289,9 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::StartAttempt(const PendingReque
                              .executor = deps_.executor,
                              .workers = deps_.workers,
                              .asks_for_evidence = true,
-                             .reporter = deps_.reporter},
+                             .reporter = deps_.reporter,
+                             .judging = deps_.judging,
+                             .evidence_memory = deps_.evidence_memory},
                             live->spec, pending.number, std::move(targets),
                             [enqueue = deps_.enqueue, key = pending.key] { enqueue(key); });
   table_.Keep(pending.key, std::move(live));

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "capture/attempt_progress.h"
+#include "capture/evidence_memory.h"
 #include "capture/ports.h"
 #include "common/base/clock.h"
 #include "common/base/enum_names.h"
@@ -79,12 +80,16 @@ struct ReconcilerDependencies {
   // Notifies programs outside of the cluster of a capture's end, once it is in the request's
   // status. Called by any reconcile thread; must not block. Empty: there is nobody to notify.
   std::function<void(const ProfileRequest&, const RequestStatus&, CaptureEnd)> notify{};
+  // For evidence of stalls; see CaptureAttempt::Dependencies.
+  Executor* judging = nullptr;
+  EvidenceMemory* evidence_memory = nullptr;
 
   // A request that only preflights is no capture: it counts neither for policies nor in metrics.
+  // Evidence records nothing, and does not count for policies.
 
   // Tells the gatekeeper that a capture of the namespace has ended just now.
   void TellEnded(const std::string& ns, const CaptureSpec& capture) const {
-    if (gatekeeper != nullptr && !capture.preflight_only)
+    if (gatekeeper != nullptr && !capture.preflight_only && !capture.collects_evidence)
       gatekeeper->CaptureEnded(ns, clock.WallNow());
   }
   void CountAttempt(const ProfileRequest& request, const AttemptProgress& progress) const {

@@ -1,8 +1,11 @@
 #include "operator/request/request_end.h"
 
+#include <utility>
+
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
+#include "common/text/plain_text.h"
 #include "operator/objects/viewer_link.h"
 #include "operator/request/request_status.h"
 
@@ -40,6 +43,7 @@ void RequestEnd::Tell(const ProfileRequest& request, const AttemptResult& result
                                             : CaptureEnd::kFailed;
   const bool records = !request.capture.preflight_only;
   live.told_end = true;
+  TellStall(request, result.stall, live);
   deps_.cluster.RecordEvent(request, end != CaptureEnd::kSucceeded,
                             StrCat(records ? "Capture" : "Preflight", Name(end)), "Finish",
                             StrCat(result.message, "; ", result.sync_message,
@@ -48,6 +52,14 @@ void RequestEnd::Tell(const ProfileRequest& request, const AttemptResult& result
     deps_.cluster.RecordEvent(request, /*warning=*/false, "JobReport", "Report", status.report);
   deps_.CountEnd(request, end);
   deps_.Notify(request, status, end);
+}
+
+void RequestEnd::TellStall(const ProfileRequest& request, const StallReport& report,
+                           LiveCapture& live) const {
+  if (!report.stalled() || std::exchange(live.told_stall, true)) return;
+  const std::string first = report.text.substr(0, report.text.find('\n'));
+  deps_.cluster.RecordEvent(request, /*warning=*/true, "JobStalled", "Judge",
+                            StrCat(WithoutControls(first), " (", report.confidence, ")"));
 }
 
 absl::StatusOr<ReconcileResult> RequestEnd::Refuse(const ProfileRequest& request,

@@ -24,6 +24,8 @@ class RequestEnd {
   // The end is in the request's status. Tells it if that was not done, because the answer to the
   // write of the status was lost.
   void TellIfUntold(const ProfileRequest& request, LiveCapture& live) const;
+  // Tells by an event, once, that the job stands still and who holds it up.
+  void TellStall(const ProfileRequest& request, const StallReport& report, LiveCapture& live) const;
   // No attempt is made, or no further one. `reason` is one CamelCase word.
   absl::StatusOr<ReconcileResult> Refuse(const ProfileRequest& request, const std::string& reason,
                                          const std::string& message) const;

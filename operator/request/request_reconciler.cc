@@ -36,15 +36,18 @@ RequestReconciler::RequestReconciler(Dependencies dependencies)
       table_(deps_.clock, deps_.metrics, deps_.enqueue),
       end_(deps_),
       launcher_(deps_, table_, end_),
-      cleanup_(deps_, table_, [this](const std::string& key, const ProfileRequest& request) {
-        return launcher_.Begin(key, request, request.status.attempt).status();
-      }) {}
+      cleanup_(deps_, table_,
+               [this](const std::string& key, const ProfileRequest& request) {
+                 return launcher_.Begin(key, request, request.status.attempt).status();
+               }),
+      stalls_(deps_) {}
 
 absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& key) {
   const absl::StatusOr<ProfileRequest> found = deps_.cluster.GetRequest(key);
   std::shared_ptr<LiveCapture> live = table_.Find(key);
   if (absl::IsNotFound(found.status())) {
     cleanup_.AfterDeletion(key, live.get());
+    stalls_.Forget(key);
     return ReconcileResult{};
   }
   RETURN_IF_ERROR(found.status());
@@ -56,7 +59,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& 
   if (request.deleting) return cleanup_.BeforeDeletion(key, request);
   if (IsFinished(request.status)) {
     if (live != nullptr) end_.TellIfUntold(request, *live);
-    return cleanup_.AfterEnd(key, request);
+    return AfterEnd(key, request);
   }
   if (live != nullptr) return Follow(key, request, *live);
   if (!request.invalid.empty()) return end_.Refuse(request, "InvalidSpec", request.invalid);
@@ -69,6 +72,15 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& 
   const Nanos left = *request.status.retry_time - deps_.clock.WallNow();
   if (!IsDue(left)) return ReconcileResult{left};
   return launcher_.Begin(key, request, std::max(request.status.attempt, 1) + 1);
+}
+
+absl::StatusOr<ReconcileResult> RequestReconciler::AfterEnd(const std::string& key,
+                                                            const ProfileRequest& request) {
+  ASSIGN_OR_RETURN(const ReconcileResult rest, cleanup_.AfterEnd(key, request));
+  // At once: the object was changed, and must be read again before its status is written.
+  if (rest.requeue_after == Nanos{0}) return rest;
+  ASSIGN_OR_RETURN(const std::optional<Nanos> look, stalls_.Look(key, request));
+  return ReconcileResult{Sooner(rest.requeue_after, look)};
 }
 
 absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key,
@@ -110,6 +122,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::ShowProgress(const ProfileReq
     RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, status));
     live.written_at = deps_.clock.MonoNow();
   }
+  if (progress.stall != nullptr) end_.TellStall(request, *progress.stall, live);
   live.told_armed = armed;
   if (progress.phase >= Phase::kDelay)
     TellArmed(request, progress.armed, progress.matched, live.number);

@@ -13,6 +13,7 @@
 #include "operator/request/request_cleanup.h"
 #include "operator/request/request_end.h"
 #include "operator/request/request_table.h"
+#include "operator/request/stall_watch.h"
 
 namespace strobe {
 
@@ -30,6 +31,7 @@ class RequestReconciler {
   void Retire(const std::string& why) { cleanup_.Retire(why); }
 
  private:
+  absl::StatusOr<ReconcileResult> AfterEnd(const std::string& key, const ProfileRequest& request);
   absl::StatusOr<ReconcileResult> Follow(const std::string& key, const ProfileRequest& request,
                                          LiveCapture& live);
   absl::StatusOr<ReconcileResult> ShowProgress(const ProfileRequest& request,
@@ -46,6 +48,7 @@ class RequestReconciler {
   const RequestEnd end_;
   AttemptLauncher launcher_;
   RequestCleanup cleanup_;
+  StallWatch stalls_;
 };
 
 }  // namespace strobe

@@ -6,6 +6,7 @@
 #include "collector/store/logdir.h"
 #include "common/base/duration.h"
 #include "common/base/strings.h"
+#include "common/text/plain_text.h"
 #include "common/text/utf8.h"
 
 namespace strobe {
@@ -19,6 +20,9 @@ constexpr std::size_t kMaxConditionBytes = 1024, kMaxHeadlineBytes = 512;
 // Each list ends before its entries have more text, so that a status has less than 10 kB however
 // many workers there are and however long their names and messages are.
 constexpr std::size_t kMaxOutcomesBytes = 3600, kMaxPreflightBytes = 2400, kMaxProgressBytes = 2000;
+// What a verdict adds to that, so that a status with one has less than 20 kB.
+constexpr std::size_t kMaxVerdictBytes = 2048, kMaxStacksBytes = 6000, kMaxLineBytes = 900;
+constexpr std::size_t kMaxVerdictLines = 16, kMaxStackLines = 200, kMaxCulprits = 8;
 
 // The room that is left for one list's entries.
 class ByteBudget {
@@ -220,6 +224,53 @@ void FillResult(const ProfileRequest& request, const AttemptResult& result, Requ
   status.report = CutUtf8(result.report.headline, kMaxHeadlineBytes);
 }
 
+// The lines of a text, without the control characters that names of programs may have. Lines for
+// which there is no room are left out.
+std::vector<std::string> CleanLines(std::string_view text, std::size_t most_lines,
+                                    std::size_t most_bytes) {
+  std::vector<std::string> lines;
+  std::size_t bytes = 0;
+  for (const std::string& line : Split(text, '\n')) {
+    lines.push_back(CutUtf8(WithoutControls(line), kMaxLineBytes));
+    bytes += lines.back().size();
+    if (bytes <= most_bytes && lines.size() <= most_lines) continue;
+    lines.back() = "...";
+    break;
+  }
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+// Whether the job stands still: the condition's message is the verdict's first line.
+void FillStall(const ProfileRequest& request, const StallReport* report, WallTime now,
+               RequestStatus& status) {
+  if (!request.capture.collects_evidence) return;
+  if (report == nullptr || report->empty()) {
+    if (status.stall.kind.empty())
+      Set(request, condition::kStalled, kUnknown, "Pending", "", now, status);
+    return;
+  }
+  StatusStall& stall = status.stall;
+  stall.kind = report->kind;
+  stall.confidence = report->confidence;
+  stall.details = CleanLines(report->text, kMaxVerdictLines, kMaxVerdictBytes);
+  stall.verdict = stall.details.empty() ? "" : stall.details.front();
+  if (!stall.details.empty()) stall.details.erase(stall.details.begin());
+  stall.stacks = CleanLines(report->stacks, kMaxStackLines, kMaxStacksBytes);
+  stall.culprits.clear();
+  for (const StallCulprit& culprit : report->culprits) {
+    const auto known = [&](const StallCulprit& one) { return one.rank == culprit.rank; };
+    if (std::any_of(stall.culprits.begin(), stall.culprits.end(), known)) continue;
+    if (stall.culprits.size() == kMaxCulprits) break;
+    stall.culprits.push_back(culprit);
+    stall.culprits.back().line = CutUtf8(WithoutControls(culprit.line), kMaxOutcomeMessageBytes);
+  }
+  const ConditionStatus value = report->stalled()               ? kTrue
+                                : report->kind == "Progressing" ? kFalse
+                                                                : kUnknown;
+  Set(request, condition::kStalled, value, report->kind, stall.verdict, now, status);
+}
+
 std::string AcceptedWords(std::size_t matched, const std::string& note) {
   return note.empty() ? StrCat(matched, " workers") : note;
 }
@@ -300,9 +351,12 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
   else
     Set(request, condition::kStarted, kUnknown, "Preflight", "", now, status);
   Set(request, condition::kSynchronized, kUnknown, "InProgress", "", now, status);
+  FillStall(request, progress.stall.get(), now, status);
   const std::string count = StrCat("attempt ", attempt, " of ", request.capture.attempts);
+  const bool reads = request.capture.collects_evidence && progress.phase == Phase::kPreflight;
   if (progress.waits_for.empty())
-    Set(request, condition::kSucceeded, kUnknown, ReasonOf(progress.phase), count, now, status);
+    Set(request, condition::kSucceeded, kUnknown,
+        reads ? "ReadingEvidence" : ReasonOf(progress.phase), count, now, status);
   else
     Set(request, condition::kSucceeded, kUnknown, "WaitingForReadiness",
         StrCat(count, "; ", progress.waits_for), now, status);
@@ -336,20 +390,31 @@ RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult&
   Set(request, condition::kAccepted, kTrue, "Valid",
       AcceptedWords(result.workers.size(), result.workers_note), now, status);
   const bool preflight_only = request.capture.preflight_only;
+  FillStall(request, &result.stall, now, status);
   Set(request, condition::kStarted, result.armed > 0 ? kTrue : kFalse,
-      result.armed > 0 ? "Armed"
-      : preflight_only ? "PreflightOnly"
-                       : result.reason,
+      result.armed > 0                    ? "Armed"
+      : preflight_only                    ? "PreflightOnly"
+      : request.capture.collects_evidence ? "EvidenceOnly"
+                                          : result.reason,
       StrCat(result.armed, " of ", result.workers.size(), " workers armed"), now, status);
   Set(request, condition::kSynchronized, result.synchronized ? kTrue : kFalse, result.sync_reason,
       result.sync_message, now, status);
   std::string message = result.message;
   if (!result.manifest_error.empty())
     message += StrCat("; the manifest could not be written: ", result.manifest_error);
+  if (!result.stall.not_kept.empty())
+    message += StrCat("; evidence could not be written: ", result.stall.not_kept);
   Set(request, condition::kSucceeded, result.succeeded ? kTrue : kFalse, result.reason, message,
       now, status);
   Set(request, "Failed", result.succeeded ? kFalse : kTrue, result.reason,
       result.succeeded ? "" : message, now, status);
+  return status;
+}
+
+RequestStatus WithdrawnStatus(const ProfileRequest& request, const std::string& reason,
+                              const std::string& message, WallTime now) {
+  RequestStatus status = request.status;
+  Set(request, condition::kStalled, kFalse, reason, message, now, status);
   return status;
 }
 
@@ -371,8 +436,8 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
                     s.retry_time, s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok,
                     s.empty, s.failed, s.targets, s.skew, s.skew_error, s.steps_loop,
                     s.steps_spread, s.reached_back, s.recorded, s.first_step, s.last_step,
-                    s.clock_pod, s.clock_offset, s.clock_error, s.report, s.bytes, s.preflight,
-                    s.progress);
+                    s.clock_pod, s.clock_offset, s.clock_error, s.report, s.stall, s.bytes,
+                    s.preflight, s.progress);
   };
   return key(a) == key(b) && a.conditions == b.conditions &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),

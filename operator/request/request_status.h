@@ -28,6 +28,9 @@ RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& re
 // The last attempt has ended.
 RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult& result,
                              WallTime now);
+// The request is finished, and the job that its evidence found standing still moves again.
+RequestStatus WithdrawnStatus(const ProfileRequest& request, const std::string& reason,
+                              const std::string& message, WallTime now);
 // The request ends without another attempt: it is refused for good, or cancelled.
 RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& reason,
                             const std::string& message, WallTime now);

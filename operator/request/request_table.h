@@ -36,6 +36,7 @@ struct LiveCapture {
   MonoTime written_at{};            // When the status was written last.
   bool told_armed = false;          // The status says that workers are armed.
   bool told_end = false;            // The request's end has been told.
+  bool told_stall = false;          // The verdict about a stall has been told.
   std::optional<WallTime> retry{};  // When the next attempt is due.
 };
 

@@ -14,8 +14,9 @@
 
 namespace strobe {
 
-enum class SignKind { kStepsSlower, kNoStep, kMemoryNearLimit, kSlowerThanOthers };
-// For messages and metrics: "StepsSlower", "NoStep", "MemoryNearLimit", "SlowerThanOthers".
+enum class SignKind { kStepsSlower, kNoStep, kMemoryNearLimit, kSlowerThanOthers, kStalled };
+// For messages and metrics: "StepsSlower", "NoStep", "MemoryNearLimit", "SlowerThanOthers",
+// "Stalled".
 std::string_view NameOf(SignKind kind);
 
 struct SlowSteps {
@@ -23,14 +24,21 @@ struct SlowSteps {
   std::uint32_t steps = 0;    // How many steps in a row.
 };
 
+// How long a worker must stand still: the longer one of these.
+struct StandsStill {
+  Nanos at_least = std::chrono::seconds(3);
+  std::uint32_t steps = 10;  // So many usual ones.
+};
+
 // Which signs start captures.
 struct TriggerSigns {
   std::optional<SlowSteps> steps_slower{}, slower_than_others{};
   std::optional<Nanos> no_step_for{};
   std::uint32_t memory_percent = 0;  // The share of the limit; 0 = not asked for.
+  std::optional<StandsStill> stalled{};
 
   bool any() const {
-    return steps_slower || slower_than_others || no_step_for || memory_percent > 0;
+    return steps_slower || slower_than_others || no_step_for || memory_percent > 0 || stalled;
   }
 };
 

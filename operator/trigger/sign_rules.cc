@@ -34,6 +34,12 @@ std::string WordsOf(const SignRule& rule, const ReportedSign& sign, const SignWo
     case SignKind::kNoStep:
       return StrCat(where, "no step ", steps, "has begun for ", FormatDuration(sign.began_ago),
                     "; a step usually takes ", FormatDuration(sign.usual_step));
+    case SignKind::kStalled:
+      return StrCat(where, "no step ", steps, "and no collective has begun for ",
+                    FormatDuration(sign.began_ago),
+                    sign.usual_step > Nanos{0}
+                        ? StrCat("; a step usually takes ", FormatDuration(sign.usual_step))
+                        : std::string());
     case SignKind::kMemoryNearLimit:
       return StrCat(where, "uses ", sign.memory_used >> 20, " of ", sign.memory_limit >> 20,
                     " MiB of memory", ago);
@@ -44,11 +50,11 @@ std::string WordsOf(const SignRule& rule, const ReportedSign& sign, const SignWo
 }  // namespace
 
 std::string_view NameOf(SignKind kind) {
-  static constexpr EnumNames<SignKind, 4> kNames(
-      {{SignKind::kStepsSlower, "StepsSlower"},
-       {SignKind::kNoStep, "NoStep"},
-       {SignKind::kMemoryNearLimit, "MemoryNearLimit"},
-       {SignKind::kSlowerThanOthers, "SlowerThanOthers"}});
+  static constexpr EnumNames<SignKind, 5> kNames({{SignKind::kStepsSlower, "StepsSlower"},
+                                                  {SignKind::kNoStep, "NoStep"},
+                                                  {SignKind::kMemoryNearLimit, "MemoryNearLimit"},
+                                                  {SignKind::kSlowerThanOthers, "SlowerThanOthers"},
+                                                  {SignKind::kStalled, "Stalled"}});
   return kNames.Of(kind);
 }
 
@@ -80,6 +86,7 @@ std::vector<SignRule> RulesOf(const ProfileTrigger& trigger) {
     add(SignKind::kStepsSlower, signs.steps_slower->percent, signs.steps_slower->steps, {});
   if (signs.no_step_for) add(SignKind::kNoStep, 0, 0, *signs.no_step_for);
   if (signs.memory_percent > 0) add(SignKind::kMemoryNearLimit, signs.memory_percent, 0, {});
+  if (signs.stalled) add(SignKind::kStalled, 0, signs.stalled->steps, signs.stalled->at_least);
   if (signs.slower_than_others) {
     add(SignKind::kSlowerThanOthers, signs.slower_than_others->percent,
         signs.slower_than_others->steps, {});

@@ -32,6 +32,8 @@ v1::SignKind KindOf(SignKind kind) {
       return v1::SIGN_MEMORY_NEAR_LIMIT;
     case SignKind::kSlowerThanOthers:
       return v1::SIGN_SLOWER_THAN_OTHERS;
+    case SignKind::kStalled:
+      return v1::SIGN_STALLED;
   }
   return v1::SIGN_UNKNOWN;
 }

@@ -59,11 +59,22 @@ struct LastCapture {
   bool operator==(const LastCapture&) const = default;
 };
 
+// The verdict of the last run that found a job standing still.
+struct LastStall {
+  WallTime time{};  // When the run was started.
+  std::string run{}, job{}, kind{}, confidence{};
+  std::string verdict{};
+  std::string repeated{};  // What the last stalls of the job have in common; empty = nothing.
+
+  bool operator==(const LastStall&) const = default;
+};
+
 struct TriggerStatus {
   std::int64_t observed_generation = 0;
   std::vector<Condition> conditions{};
   std::optional<WallTime> last_alert{};  // When an alert that matches came last.
   std::optional<LastCapture> last_capture{};
+  std::optional<LastStall> last_stall{};
   std::size_t active = 0;
   std::int64_t taken = 0;                         // Alerts that started a capture.
   std::map<std::string, std::int64_t> skipped{};  // Alerts that started nothing, by reason.
@@ -97,6 +108,14 @@ struct ProfileTrigger : RunCreator {
 struct TriggerRun : CreatedRun {
   std::string trigger_uid{}, trigger{};
   std::string alert{}, alert_name{}, sign{};  // From its annotations, as `job` is.
+  // From its status, if it read evidence.
+  std::string stall_class{}, stall_confidence{}, stall_verdict{};
+  bool stalled = false;  // The job stood still, and did not go on by itself.
+  struct Culprit {
+    int rank = -1;
+    std::string pod{}, node{};
+  };
+  std::vector<Culprit> culprits{};
 };
 
 // A run that an alert starts.

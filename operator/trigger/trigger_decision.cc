@@ -6,6 +6,7 @@
 
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
+#include "operator/trigger/stall_history.h"
 
 namespace strobe {
 namespace {
@@ -282,6 +283,7 @@ TriggerDecision DecideTrigger(const ProfileTrigger& trigger, const std::vector<T
         return run.state == RunState::kUnfinished;
       }));
   CountCaptures(runs, status);
+  status.last_stall = LastStallOf(runs, status.last_stall);
   status.budgets = UsesOf(trigger, runs, now);
   Retention retention = DecideRetention(trigger, {runs.begin(), runs.end()}, bounds, now);
   decision.remove = std::move(retention.remove);

@@ -23,6 +23,8 @@ constexpr std::uint32_t kDefaultSlowPercent = 50, kMinSlowPercent = 10, kMaxSlow
 constexpr std::uint32_t kDefaultSlowSteps = 10, kMinSlowSteps = 3, kMaxSlowSteps = 10'000;
 constexpr std::uint32_t kDefaultMemoryPercent = 90, kMinMemoryPercent = 50;
 constexpr Nanos kMinNoStep = std::chrono::seconds(5), kMaxNoStep = std::chrono::hours(24);
+constexpr Nanos kMinStill = std::chrono::seconds(1), kMaxStill = std::chrono::hours(1);
+constexpr std::uint32_t kMinStillSteps = 2, kMaxStillSteps = 10'000;
 constexpr char kSomeJob[] = "the-alert-names-it";
 
 absl::Status ReadAlerts(const Json& spec, TriggerAlerts& alerts) {
@@ -54,6 +56,18 @@ absl::StatusOr<SlowSteps> ReadSlowSteps(const Json& given, const std::string& fi
   return slow;
 }
 
+absl::StatusOr<StandsStill> ReadStalled(const Json& given) {
+  StandsStill still;
+  if (const absl::Status read = ReadDuration(given, "forAtLeast", still.at_least); !read.ok())
+    return absl::InvalidArgumentError(StrCat("signs.stalled.", MessageOf(read)));
+  still.steps = given.value("steps", still.steps);
+  if (still.at_least < kMinStill || still.at_least > kMaxStill)
+    return absl::InvalidArgumentError("signs.stalled.forAtLeast: it must be from 1s to 1h");
+  if (still.steps < kMinStillSteps || still.steps > kMaxStillSteps)
+    return absl::InvalidArgumentError("signs.stalled.steps: it must be from 2 to 10000");
+  return still;
+}
+
 absl::Status ReadSigns(const Json& spec, TriggerSigns& signs) {
   const Json given = spec.value("signs", Json());
   if (given.is_null()) return absl::OkStatus();
@@ -75,6 +89,9 @@ absl::Status ReadSigns(const Json& spec, TriggerSigns& signs) {
     signs.memory_percent = given["memoryNearLimit"].value("percent", kDefaultMemoryPercent);
     if (signs.memory_percent < kMinMemoryPercent || signs.memory_percent > 100)
       return absl::InvalidArgumentError("signs.memoryNearLimit.percent: it must be from 50 to 100");
+  }
+  if (given.contains("stalled")) {
+    ASSIGN_OR_RETURN(signs.stalled, ReadStalled(given["stalled"]));
   }
   return signs.any() ? absl::OkStatus()
                      : absl::InvalidArgumentError("signs: give at least one sign");
@@ -155,6 +172,16 @@ void ReadTriggerStatus(const Json& object, TriggerStatus& status) {
                                     .message = skip.value("message", ""),
                                     .job = skip.value("job", "")};
   }
+  if (object.contains("lastStall")) {
+    const Json& last = object["lastStall"];
+    status.last_stall = LastStall{.time = ReadTime(last, "time").value_or(WallTime{}),
+                                  .run = last.value("run", ""),
+                                  .job = last.value("job", ""),
+                                  .kind = last.value("class", ""),
+                                  .confidence = last.value("confidence", ""),
+                                  .verdict = last.value("verdict", ""),
+                                  .repeated = last.value("repeated", "")};
+  }
   for (const Json& entry : object.value("budgets", Json::array())) {
     JobUse use;
     use.job = entry.value("job", "");
@@ -177,6 +204,34 @@ Json BudgetsToJson(const std::vector<JobUse>& uses) {
     budgets.push_back(std::move(entry));
   }
   return budgets;
+}
+
+// A worker that stands still has nothing to record, whatever the template records.
+void AskForEvidence(Json& run) {
+  Json& spec = run["spec"];
+  spec["record"] = "Evidence";
+  for (const char* field : {"steps", "lookBack", "start", "maxSkew", "duration", "preflightOnly"})
+    spec.erase(field);
+}
+
+void ReadStallOf(const Json& request, TriggerRun& run) {
+  const Json& status = Member(request, "status");
+  const Json& stall = Member(status, "stall");
+  run.stall_class = TextOf(stall, "class");
+  run.stall_confidence = TextOf(stall, "confidence");
+  run.stall_verdict = TextOf(stall, "verdict");
+  const Json& conditions = Member(status, "conditions");
+  const std::optional<std::size_t> stalled = FindBy(conditions, "type", condition::kStalled);
+  run.stalled = stalled && (TextOf(conditions[*stalled], "status") == "True" ||
+                            TextOf(conditions[*stalled], "reason") == kStallRestarted);
+  const Json& culprits = Member(stall, "culprits");
+  if (!culprits.is_array()) return;
+  for (const Json& culprit : culprits) {
+    const Json& rank = Member(culprit, "rank");
+    run.culprits.push_back({.rank = rank.is_number_integer() ? rank.get<int>() : -1,
+                            .pod = TextOf(culprit, "pod"),
+                            .node = TextOf(culprit, "node")});
+  }
 }
 
 }  // namespace
@@ -214,6 +269,16 @@ Json TriggerStatusToJson(const ProfileTrigger& trigger, const TriggerStatus& sta
                            {"alert", status.last_capture->alert}};
     if (!status.last_capture->sign.empty()) json["lastCapture"]["sign"] = status.last_capture->sign;
   }
+  if (status.last_stall) {
+    json["lastStall"] = {{"time", FormatRfc3339(status.last_stall->time)},
+                         {"run", status.last_stall->run},
+                         {"job", status.last_stall->job},
+                         {"class", status.last_stall->kind},
+                         {"confidence", status.last_stall->confidence},
+                         {"verdict", status.last_stall->verdict}};
+    if (!status.last_stall->repeated.empty())
+      json["lastStall"]["repeated"] = status.last_stall->repeated;
+  }
   if (status.last_skip) {
     json["lastSkip"] = {{"time", FormatRfc3339(status.last_skip->time)},
                         {"reason", status.last_skip->reason},
@@ -232,6 +297,7 @@ Json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run) {
   metadata["annotations"][kAlertAnnotation] = run.alert;
   metadata["annotations"][kAlertNameAnnotation] = run.alert_name;
   if (!run.sign.empty()) metadata["annotations"][kSignAnnotation] = run.sign;
+  if (!run.sign.empty() && run.alert_name == NameOf(SignKind::kStalled)) AskForEvidence(object);
   if (run.target) {
     Json job = {{"kind", run.target->kind}, {"name", run.target->name}};
     if (!run.target->api_version.empty()) job["apiVersion"] = run.target->api_version;
@@ -259,6 +325,7 @@ TriggerRun ParseTriggeredRun(const Json& request) {
   run.alert = TextOf(annotations, kAlertAnnotation);
   run.alert_name = TextOf(annotations, kAlertNameAnnotation);
   run.sign = TextOf(annotations, kSignAnnotation);
+  ReadStallOf(request, run);
   return run;
 }
 

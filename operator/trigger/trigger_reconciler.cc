@@ -72,6 +72,12 @@ void TriggerReconciler::Tell(const ProfileTrigger& trigger, const TriggerStatus&
                " of ", last.job, last.sign.empty() ? "" : StrCat(" (", last.sign, ")"),
                taken > 1 ? StrCat("; ", taken - 1, " more were started before") : ""));
   }
+  if (status.last_stall && status.last_stall != trigger.status.last_stall &&
+      !status.last_stall->repeated.empty()) {
+    cluster_.RecordEvent(
+        trigger, /*warning=*/true, "SameCulprit", "Compare",
+        StrCat(status.last_stall->job, " is held up by ", status.last_stall->repeated));
+  }
   if (notes.last_skip) {
     const SkippedAlert& skip = *notes.last_skip;
     cluster_.RecordEvent(

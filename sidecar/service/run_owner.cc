@@ -108,7 +108,9 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
   std::set<std::string> our_texts;
   for (const auto& [key, capture_of] :
        {std::pair(ManifestKey(run), &CaptureOfManifest),
-        std::pair(ReportKey(run), &CaptureOfReport), std::pair(ClaimKey(run), &CaptureOfClaim)}) {
+        std::pair(ReportKey(run), &CaptureOfReport),
+        std::pair(EvidenceKey(run), &CaptureOfReport),  // It has the same member.
+        std::pair(ClaimKey(run), &CaptureOfClaim)}) {
     if (!keys.contains(key)) continue;
     ASSIGN_OR_RETURN(const std::string capture, CaptureOfText(store, key, capture_of));
     if (capture == capture_id) our_texts.insert(key);
@@ -121,12 +123,16 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
   }
   const bool alone = our_traces.size() == traces.size() &&
                      our_texts.contains(ManifestKey(run)) == keys.contains(ManifestKey(run));
+  const bool our_evidence =
+      our_texts.contains(EvidenceKey(run)) ||
+      (our_texts.contains(ManifestKey(run)) && !keys.contains(EvidenceKey(run)));
   Sorted sorted;
   for (const StoredObject& object : objects) {
     const std::string_view name = object.name();
     const bool is_ours =
         our_traces.contains(object.key) || our_originals.contains(object.key) ||
         our_texts.contains(object.key) || IsDerivedFrom(name, workers) ||
+        (our_evidence && name.starts_with(kEvidenceFolder)) ||
         (alone && !workers.empty() && (name.starts_with(kAllHosts) || name == kCacheVersion));
     (is_ours ? sorted.ours : sorted.foreign).push_back(object.key);
   }
@@ -182,6 +188,19 @@ absl::Status PublishManifest(ObjectStore& store, std::string_view run,
 
 absl::Status PublishReport(ObjectStore& store, std::string_view run, const std::string& report) {
   return CreateText(store, ReportKey(run), report, CaptureOfReport);
+}
+
+absl::Status PublishEvidence(ObjectStore& store, std::string_view run,
+                             const std::string& evidence) {
+  return CreateText(store, EvidenceKey(run), evidence, CaptureOfReport);
+}
+
+absl::Status PutEvidenceFile(ObjectStore& store, std::string_view run, std::string_view worker,
+                             const v1::EvidenceFile& file) {
+  const std::array<std::string_view, 1> pieces = {file.content()};
+  const absl::Status put = store.Put(EvidenceFileKey(run, worker, file.name()), MemoryBytes(pieces),
+                                     {.create_only = true});
+  return absl::IsAlreadyExists(put) ? absl::OkStatus() : put;
 }
 
 absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,

@@ -9,13 +9,14 @@
 
 #include "absl/status/statusor.h"
 #include "collector/store/object_store.h"
+#include "strobe/v1/worker.pb.h"
 
 namespace strobe {
 
 // Larger manifests are neither written nor read.
 inline constexpr std::uint64_t kMaxManifestBytes = 12u << 20;
 
-// Larger reports are neither written nor read.
+// Larger reports, and larger evidence.json, are neither written nor read.
 inline constexpr std::uint64_t kMaxReportBytes = 2u << 20;
 
 // Creates the run's strobe.json. OK also if it exists with the same bytes. AlreadyExists if it
@@ -24,6 +25,13 @@ absl::Status PublishManifest(ObjectStore& store, std::string_view run, const std
 
 // Like PublishManifest, for the run's report.json.
 absl::Status PublishReport(ObjectStore& store, std::string_view run, const std::string& report);
+
+// Like PublishReport, for the run's evidence.json.
+absl::Status PublishEvidence(ObjectStore& store, std::string_view run, const std::string& evidence);
+
+// Creates a file of a worker's evidence. OK also if there is one.
+absl::Status PutEvidenceFile(ObjectStore& store, std::string_view run, std::string_view worker,
+                             const v1::EvidenceFile& file);
 
 struct Reclaimed {
   std::uint64_t deleted = 0;

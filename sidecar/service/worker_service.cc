@@ -186,9 +186,23 @@ grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::Publ
   }
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->logdir());
   if (!logdir.ok()) return ToGrpc(logdir.status());
-  PublishReport(*context, *request, *logdir, *response);
+  for (const v1::EvidenceFile& file : request->evidence_files()) {
+    if (!IsSafeName(file.name()) || !IsSafeName(request->evidence_worker()))
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "a file's name is not safe");
+  }
   const auto store = stores_.Open(*logdir, LimitsOf(*context));
   if (!store.ok()) return ToGrpc(store.status());
+  absl::Status first;
+  for (const v1::EvidenceFile& file : request->evidence_files()) {
+    const absl::Status put =
+        PutEvidenceFile(**store, request->run(), request->evidence_worker(), file);
+    first.Update(put);
+    if (put.ok()) response->set_evidence_written(response->evidence_written() + 1);
+  }
+  if (request->manifest().empty() && request->evidence_files_size() > 0)
+    return response->evidence_written() > 0 ? grpc::Status::OK : ToGrpc(first);
+  PublishReport(*context, *request, *logdir, *response);
+  PublishEvidence(*context, *request, *logdir, *response);
   if (const absl::Status status = PublishManifest(**store, request->run(), request->manifest());
       !status.ok())
     return ToGrpc(status);
@@ -211,6 +225,24 @@ void WorkerService::PublishReport(const grpc::ServerContext& context,
     response.set_report_url(logdir.UrlOf(ReportKey(request.run())));
   else
     LogWarning("the report could not be written",
+               {{"run", request.run()}, {"error", MessageOf(written)}});
+}
+
+// Like PublishReport, for evidence.json.
+void WorkerService::PublishEvidence(const grpc::ServerContext& context,
+                                    const v1::PublishRequest& request, const Logdir& logdir,
+                                    v1::PublishResponse& response) const {
+  if (request.evidence().empty() || request.evidence().size() > kMaxReportBytes) return;
+  const Nanos patience = LimitsOf(context).patience / 3;
+  const auto store =
+      stores_.Open(logdir, {.deadline = SystemClock().MonoNow() + patience, .patience = patience});
+  const absl::Status written =
+      store.ok() ? strobe::PublishEvidence(**store, request.run(), request.evidence())
+                 : store.status();
+  if (written.ok())
+    response.set_evidence_url(logdir.UrlOf(EvidenceKey(request.run())));
+  else
+    LogWarning("the evidence could not be written",
                {{"run", request.run()}, {"error", MessageOf(written)}});
 }
 

@@ -48,6 +48,8 @@ class WorkerService final : public v1::Worker::Service {
   std::string WhyNotContainer(const v1::CapturePlan& plan) const;
   void PublishReport(const grpc::ServerContext& context, const v1::PublishRequest& request,
                      const Logdir& logdir, v1::PublishResponse& response) const;
+  void PublishEvidence(const grpc::ServerContext& context, const v1::PublishRequest& request,
+                       const Logdir& logdir, v1::PublishResponse& response) const;
 
   const std::string name_;
   const Clock& clock_;

@@ -42,6 +42,7 @@ class FakeWorker final : public Worker {
                       for (const std::string& name : s->containers)
                         description.add_containers(name);
                       for (const v1::StepPace& pace : s->steps) *description.add_steps() = pace;
+                      if (s->stall) *description.mutable_stall() = *s->stall;
                       source.set_ready(s->source_ready);
                       for (const v1::ProcessRank& rank : s->ranks) *source.add_ranks() = rank;
                       if (!s->source_ready) source.set_detail("nothing is listening");
@@ -130,17 +131,32 @@ class FakeWorker final : public Worker {
         });
   }
 
+  void ReadEvidence(const v1::ReadEvidenceRequest& request, Nanos timeout,
+                    Callback<v1::ReadEvidenceResponse> done) override {
+    sidecar_->evidence_asked.push_back(request);
+    time_.PostAfter(
+        std::min(timeout, kRoundTrip + sidecar_->evidence_takes),
+        [s = sidecar_, late = sidecar_->evidence_takes > timeout, done = std::move(done)] {
+          if (s->dead) return done(absl::UnavailableError("connection refused"));
+          if (late) return done(absl::DeadlineExceededError("no answer"));
+          if (!s->evidence) return done(absl::UnimplementedError(""));
+          done(*s->evidence);
+        });
+  }
+
   void Publish(const v1::PublishRequest& request, Nanos,
                Callback<v1::PublishResponse> done) override {
-    time_.PostAfter(kRoundTrip + sidecar_->publish_takes,
-                    [s = sidecar_, request, done = std::move(done)] {
-                      if (s->dead) return done(absl::UnavailableError("connection refused"));
-                      if (!s->publish.ok()) return done(s->publish);
-                      s->published.push_back(request);
-                      v1::PublishResponse response;
-                      response.set_url("file:///logs/strobe.json");
-                      done(response);
-                    });
+    time_.PostAfter(
+        kRoundTrip + sidecar_->publish_takes, [s = sidecar_, request, done = std::move(done)] {
+          if (s->dead) return done(absl::UnavailableError("connection refused"));
+          if (!s->publish.ok()) return done(s->publish);
+          s->published.push_back(request);
+          v1::PublishResponse response;
+          response.set_url("file:///logs/strobe.json");
+          if (!request.evidence().empty()) response.set_evidence_url("file:///logs/evidence.json");
+          response.set_evidence_written(static_cast<std::uint32_t>(request.evidence_files_size()));
+          done(response);
+        });
   }
 
   void Reclaim(const v1::ReclaimRequest& request, Nanos timeout,

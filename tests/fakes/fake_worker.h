@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,10 @@ struct FakeSidecar {
   bool finishes = true;
   std::string digest{};  // The answer to ReadDigest; empty = the sidecar is older than digests.
   Nanos digest_takes{};
+  // The answer to ReadEvidence; none = the sidecar is older than that.
+  std::optional<absl::StatusOr<v1::ReadEvidenceResponse>> evidence{};
+  Nanos evidence_takes{};
+  std::optional<v1::Stall> stall{};  // What it tells preflight.
   absl::Status publish{};
   Nanos publish_takes{};
   absl::Status reclaim{};
@@ -58,6 +63,7 @@ struct FakeSidecar {
   std::vector<std::string> kept{};
   std::vector<std::string> cancelled{};
   std::vector<v1::PublishRequest> published{};
+  std::vector<v1::ReadEvidenceRequest> evidence_asked{};
   std::vector<v1::ReclaimRequest> reclaimed{};
   int checks = 0, connects = 0;
   bool dead = false;

@@ -113,6 +113,10 @@ class Liar final : public Worker {
                   Callback<v1::ReadDigestResponse> done) override {
     Answer(std::move(done));
   }
+  void ReadEvidence(const v1::ReadEvidenceRequest&, Nanos,
+                    Callback<v1::ReadEvidenceResponse> done) override {
+    Answer(std::move(done));
+  }
   void Publish(const v1::PublishRequest& request, Nanos,
                Callback<v1::PublishResponse> done) override {
     Require(nlohmann::json::accept(request.manifest()), "the manifest is no JSON");

@@ -112,5 +112,20 @@ TEST(BoundAnswer, WhatASidecarReallySendsStaysAsItIs) {
   EXPECT_EQ(report.SerializeAsString(), before);
 }
 
+TEST(BoundAnswer, EvidenceIsBoundedAndItsNamesArePathsParts) {
+  v1::ReadEvidenceResponse response;
+  for (int i = 0; i < 5000; ++i) response.add_files()->set_name("../../x/" + std::string(300, 'n'));
+  for (int i = 0; i < 100; ++i) response.add_notes(std::string(2000, 'x') + "\xc3");
+  response.set_looked_at_ns(kHuge);
+  BoundAnswer(response);
+  EXPECT_EQ(response.files_size(), 4096);
+  EXPECT_LE(response.files(0).name().size(), 128u);
+  EXPECT_EQ(response.files(0).name().find('/'), std::string::npos);
+  EXPECT_NE(response.files(0).name()[0], '.');
+  EXPECT_EQ(response.notes_size(), 64);
+  EXPECT_TRUE(IsValid(response.notes(0)));
+  EXPECT_LE(response.looked_at_ns(), kMaxTimeNs);
+}
+
 }  // namespace
 }  // namespace strobe

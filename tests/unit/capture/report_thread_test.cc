@@ -31,6 +31,8 @@ class DigestTeller final : public Worker {
     return nullptr;
   }
   void Cancel(const v1::CancelRequest&, Nanos, Callback<v1::CancelResponse>) override {}
+  void ReadEvidence(const v1::ReadEvidenceRequest&, Nanos,
+                    Callback<v1::ReadEvidenceResponse>) override {}
   void Publish(const v1::PublishRequest&, Nanos, Callback<v1::PublishResponse>) override {}
   void Reclaim(const v1::ReclaimRequest&, Nanos, Callback<v1::ReclaimResponse>) override {}
   void ReadDigest(const v1::ReadDigestRequest& request, Nanos timeout,

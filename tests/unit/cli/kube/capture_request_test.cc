@@ -112,5 +112,14 @@ TEST(MakePreflight, HasANameOfItsOwnAndDeletesItself) {
   EXPECT_EQ(request["spec"]["ttlAfterFinished"], "10m");
 }
 
+TEST(MakeEvidence, AsksForNoTimeAndDeletesItself) {
+  RequestJson request = *RequestOf({.target = {"job/llm"}}, nullptr);
+  MakeEvidence(request);
+  EXPECT_EQ(request["metadata"].dump(), R"({"generateName":"why-llm-"})");
+  EXPECT_EQ(request["spec"]["record"], "Evidence");
+  EXPECT_EQ(request["spec"]["ttlAfterFinished"], "24h");
+  EXPECT_FALSE(request["spec"].contains("duration"));
+}
+
 }  // namespace
 }  // namespace strobe::cluster

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 #include "common/protocol/outcome.h"
 
 namespace strobe::cluster {
@@ -96,6 +98,29 @@ TEST(RunAfterDeletion, FollowsTheReclaimPolicy) {
   EXPECT_THAT(RunAfterDeletion(request), HasSubstr("is kept"));
   request.reclaim = true;
   EXPECT_THAT(RunAfterDeletion(request), HasSubstr("is deleted with it"));
+}
+
+TEST(StallText, HasTheVerdictWithWhatItIsBasedOn) {
+  ProfileRequest request = Viewed(ConditionStatus::kTrue, "AllWorkersOk", "");
+  EXPECT_FALSE(HasVerdict(request));
+  request.status.run = "gs://b/plugins/profile/why";
+  request.status.stall.kind = "Host";
+  request.status.stall.confidence = "Firm";
+  request.status.stall.verdict = "rank 9 holds up 15 others";
+  request.status.stall.details = {"Firm: stacks of 16."};
+  request.status.stall.culprits = {{.rank = 9, .pod = "llm-9"}};
+  request.status.conditions.push_back(
+      {"Stalled", ConditionStatus::kTrue, "Host", "rank 9 holds up 15 others", 1, kNow});
+  EXPECT_TRUE(HasVerdict(request));
+  EXPECT_EQ(StallText(request),
+            "rank 9 holds up 15 others\nFirm: stacks of 16.\n"
+            "evidence: gs://b/plugins/profile/why\n");
+  request.status.conditions.back().message = "the job moves again; the verdict is withdrawn";
+  EXPECT_THAT(StallText(request), HasSubstr("\nthe job moves again; the verdict is withdrawn\n"));
+  const auto object = nlohmann::json::parse(StallJson(request));
+  EXPECT_EQ(object["class"], "Host");
+  EXPECT_EQ(object["culprits"][0]["pod"], "llm-9");
+  EXPECT_EQ(object["request"], "look");
 }
 
 }  // namespace

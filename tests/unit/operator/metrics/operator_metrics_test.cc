@@ -68,5 +68,23 @@ TEST(OperatorMetrics, TheLeaderNamesItsLease) {
                         R"(name="strobe-operator"} 1)"));
 }
 
+TEST(OperatorMetrics, VerdictsAreCountedByClassAndConfidence) {
+  OperatorMetrics metrics;
+  ProfileRequest request;
+  request.ns = "ml";
+  AttemptResult result;
+  AttemptProgress progress;
+  progress.result = std::make_shared<const AttemptResult>(result);
+  metrics.AttemptEnded(request, progress);
+  EXPECT_THAT(metrics.Render(), Not(HasSubstr("strobe_stall_verdicts_total{")));
+  result.stall.kind = "Host";
+  result.stall.confidence = "Firm";
+  progress.result = std::make_shared<const AttemptResult>(result);
+  metrics.AttemptEnded(request, progress);
+  EXPECT_THAT(
+      metrics.Render(),
+      HasSubstr(R"(strobe_stall_verdicts_total{class="Host",confidence="Firm",namespace="ml"} 1)"));
+}
+
 }  // namespace
 }  // namespace strobe

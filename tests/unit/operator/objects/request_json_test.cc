@@ -360,5 +360,46 @@ TEST(PendingSince, ARequestWaitsUntilItsFirstAttemptBeginsOrItEnds) {
   EXPECT_EQ(PendingSince({{"metadata", 1}, {"status", "x"}}), std::nullopt);
 }
 
+TEST(ParseRequest, EvidenceTakesNoTime) {
+  json object = Object();
+  json& spec = object["spec"];
+  for (const char* field : {"start", "maxSkew", "preflightOnly"}) spec.erase(field);
+  spec["record"] = "Evidence";
+  const auto request = ParseRequest(object);
+  EXPECT_EQ(request->invalid, "");
+  EXPECT_TRUE(request->capture.collects_evidence);
+  EXPECT_EQ(request->capture.duration, Nanos{0});
+  EXPECT_EQ(request->capture.ready_timeout, Nanos{0});
+  json wrong = object;
+  wrong["spec"]["steps"] = 3;
+  EXPECT_THAT(ParseRequest(wrong)->invalid, HasSubstr("takes no time; omit steps"));
+  wrong = object;
+  wrong["spec"]["lookBack"] = "1s";
+  EXPECT_THAT(ParseRequest(wrong)->invalid, HasSubstr("takes no time; omit lookBack"));
+  wrong = object;
+  wrong["spec"]["start"] = json::object();
+  EXPECT_THAT(ParseRequest(wrong)->invalid, HasSubstr("takes no time; omit start"));
+  spec["preflightOnly"] = true;
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("preflightOnly"));
+  spec["record"] = "Everything";
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("Trace or Evidence"));
+}
+
+TEST(StatusToJson, AVerdictIsReadAsItIsWritten) {
+  ProfileRequest request = *ParseRequest(Object());
+  StatusStall& stall = request.status.stall;
+  stall.kind = "Host";
+  stall.confidence = "Firm";
+  stall.verdict = "rank 9 holds up 15 others";
+  stall.details = {"Firm: stacks of 16."};
+  stall.stacks = {"rank 9 (1 of 16)", "  loader.py:88 in Loader.next"};
+  stall.culprits = {{.rank = 9, .pod = "llm-9", .node = "node-3", .line = "l"}, {.rank = 12}};
+  json object = Object();
+  object["status"] = StatusToJson(request, request.status)["status"];
+  EXPECT_EQ(object["status"]["stall"]["class"], "Host");
+  EXPECT_EQ(object["status"]["stall"]["culprits"][1], json({{"rank", 12}}));
+  EXPECT_EQ(ParseRequest(object)->status.stall, stall);
+}
+
 }  // namespace
 }  // namespace strobe::kube

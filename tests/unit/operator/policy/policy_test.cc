@@ -295,6 +295,27 @@ TEST(PolicyStatus, KeepsTheTimeOfTheLastTransition) {
   EXPECT_EQ(PolicyConditions(policy, later).front().since, later);
 }
 
+TEST(Policy, ReadingEvidenceCanBeForbiddenAndWaitsForNobody) {
+  ProfilePolicy policy = Policy({"gs://team"});
+  policy.max_concurrent = 1;
+  policy.min_interval = hours(1);
+  policy.max_bytes = 1000;
+  CaptureSpec evidence = Capture("gs://team/x");
+  evidence.collects_evidence = true;
+  evidence.duration = Nanos{0};
+  const NamespaceFacts busy{.name = "ml", .earlier = {.active = 3, .ahead = 2}, .last_end = kNow};
+  EXPECT_EQ(JudgeByPolicies({policy}, busy, evidence, kNow).kind, Kind::kAllowed);
+  policy.evidence = false;
+  const PolicyVerdict verdict = JudgeByPolicies({policy}, busy, evidence, kNow);
+  EXPECT_EQ(verdict.kind, Kind::kRefused);
+  EXPECT_THAT(verdict.message, HasSubstr("evidence of stalls is not allowed"));
+  policy.max_concurrent.reset();
+  policy.min_interval.reset();
+  policy.max_bytes.reset();
+  EXPECT_EQ(JudgeByPolicies({policy}, busy, Capture("gs://team/x"), kNow).kind, Kind::kAllowed)
+      << "traces are not evidence";
+}
+
 }  // namespace
 
 }  // namespace strobe

@@ -223,5 +223,79 @@ TEST(RequestStatus, IsCutBetweenCharacters) {
   EXPECT_EQ(message.size(), 1u + 341 * 3) << "whole characters, at most 1024 bytes";
 }
 
+StallReport Stalled(const std::string& kind) {
+  StallReport report;
+  report.kind = kind;
+  report.confidence = "Firm";
+  report.text = "rank 2 holds up 3 others: it \x1b[1m sleeps\nFirm: stacks of 4.\n";
+  report.stacks = "rank 2 (1 of 4)\n  a.py:1 in f\n";
+  report.culprits = {{.rank = 2, .pod = "llm-2", .node = "n", .line = "a.py:1 in f"},
+                     {.rank = 2, .pod = "llm-2"}};
+  return report;
+}
+
+TEST(RequestStatus, AVerdictIsAConditionFromTheMomentItIsKnown) {
+  ProfileRequest request = Request();
+  request.capture.collects_evidence = true;
+  AttemptProgress progress;
+  RequestStatus status = ActiveStatus(request, 1, progress, kStatusNow);
+  EXPECT_EQ(FindCondition(status, "Stalled")->status, ConditionStatus::kUnknown);
+  EXPECT_EQ(FindCondition(status, "Succeeded")->reason, "ReadingEvidence");
+  progress.phase = Phase::kPublishing;
+  progress.stall = std::make_shared<const StallReport>(Stalled("Host"));
+  status = ActiveStatus(request, 1, progress, kStatusNow);
+  const Condition& stalled = *FindCondition(status, "Stalled");
+  EXPECT_EQ(stalled.status, ConditionStatus::kTrue);
+  EXPECT_EQ(stalled.reason, "Host");
+  EXPECT_EQ(stalled.message, "rank 2 holds up 3 others: it  [1m sleeps");
+  EXPECT_EQ(status.stall.verdict, stalled.message);
+  EXPECT_EQ(status.stall.details, std::vector<std::string>{"Firm: stacks of 4."});
+  EXPECT_THAT(status.stall.stacks, SizeIs(2));
+  ASSERT_THAT(status.stall.culprits, SizeIs(1)) << "the API server refuses a key twice";
+  EXPECT_EQ(status.stall.culprits[0].node, "n");
+
+  AttemptResult result;
+  result.stall = Stalled("OtherBranch");
+  result.stall.not_kept = "a: the bucket refuses";
+  request.status = FinishedStatus(request, result, kStatusNow);
+  EXPECT_EQ(FindCondition(request.status, "Stalled")->reason, "OtherBranch");
+  EXPECT_EQ(FindCondition(request.status, "Started")->reason, "EvidenceOnly");
+  EXPECT_THAT(FindCondition(request.status, "Succeeded")->message,
+              HasSubstr("evidence could not be written: a: the bucket refuses"));
+  const RequestStatus withdrawn =
+      WithdrawnStatus(request, kStallWithdrawn, "the job moves", kStatusNow + 5s);
+  EXPECT_EQ(FindCondition(withdrawn, "Stalled")->status, ConditionStatus::kFalse);
+  EXPECT_EQ(FindCondition(withdrawn, "Stalled")->since, kStatusNow + 5s);
+  EXPECT_EQ(withdrawn.stall.kind, "OtherBranch") << "what was said stays";
+}
+
+TEST(RequestStatus, AJobThatMovesIsNotStalledAndOfAnUnknownOneThatIsUnknown) {
+  ProfileRequest request = Request();
+  request.capture.collects_evidence = true;
+  AttemptResult result;
+  result.stall = Stalled("Progressing");
+  EXPECT_EQ(FindCondition(FinishedStatus(request, result, kStatusNow), "Stalled")->status,
+            ConditionStatus::kFalse);
+  result.stall = Stalled("Unknown");
+  EXPECT_EQ(FindCondition(FinishedStatus(request, result, kStatusNow), "Stalled")->status,
+            ConditionStatus::kUnknown);
+}
+
+TEST(RequestStatus, StacksOfAnySizeLeaveTheStatusSmall) {
+  ProfileRequest request = Request();
+  request.capture.collects_evidence = true;
+  AttemptResult result;
+  result.stall = Stalled("Host");
+  result.stall.stacks.clear();
+  for (int i = 0; i < 1000; ++i) result.stall.stacks += std::string(2000, 's') + "\n";
+  result.stall.text = std::string(100'000, 't');
+  const RequestStatus status = FinishedStatus(request, result, kStatusNow);
+  std::size_t bytes = status.stall.verdict.size();
+  for (const std::string& line : status.stall.stacks) bytes += line.size();
+  for (const std::string& line : status.stall.details) bytes += line.size();
+  EXPECT_LT(bytes, 10'000u);
+  EXPECT_EQ(status.stall.stacks.back(), "...");
+}
+
 }  // namespace
 }  // namespace strobe

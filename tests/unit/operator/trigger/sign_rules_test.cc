@@ -117,5 +117,24 @@ TEST(SignRules, MemoryAndPausesAreToldInTheirOwnWords) {
       HasSubstr("uses 93 of 100 MiB of memory"));
 }
 
+TEST(SignRules, AWorkerThatStandsStillIsToldWithItsUsualStep) {
+  ProfileTrigger trigger = TriggerWithSigns();
+  trigger.signs = {};
+  trigger.signs.stalled.emplace();
+  EXPECT_THAT(RulesOf(trigger),
+              ElementsAre(SignRule{"slow/Stalled", SignKind::kStalled, 0, 10, 3s}));
+  const ReportedSign sign{.rule = "slow/Stalled",
+                          .began_ago = 14s,
+                          .loop = "train",
+                          .process = "python 7",
+                          .usual_step = 900ms};
+  const Alert alert =
+      AlertOfSign(*FindRule(trigger, sign.rule), sign, WorkerOfJob("llm"), WallTime{});
+  EXPECT_EQ(NameOfAlert(alert), "Stalled");
+  EXPECT_EQ(alert.sign,
+            "llm-0: no step of train in python 7 and no collective has begun for 14s; a step "
+            "usually takes 900ms");
+}
+
 }  // namespace
 }  // namespace strobe

@@ -193,5 +193,71 @@ TEST(TriggerJson, TheSealCoversAlertsBudgetAndRun) {
   EXPECT_EQ(content(R"({"spec": {"suspend": true}})"), before);
 }
 
+TEST(TriggerJson, AWorkerThatStandsStillStartsARunOfEvidence) {
+  const ProfileTrigger trigger = ParsedTrigger(
+      TriggerObject(R"({"spec": {"signs": {"stalled": {"forAtLeast": "10s", "steps": 20}},
+                                 "template": {"spec": {"start": {"guard": "1ms"}}}}})"));
+  EXPECT_EQ(trigger.invalid, "");
+  ASSERT_TRUE(trigger.signs.stalled.has_value());
+  EXPECT_EQ(trigger.signs.stalled->at_least, 10s);
+  EXPECT_EQ(trigger.signs.stalled->steps, 20u);
+  TriggeredRun made{.name = "slow-1",
+                    .job = "Job/llm",
+                    .alert = "f@t",
+                    .alert_name = "Stalled",
+                    .sign = "llm-0: no step has begun"};
+  made.target = JobRef{"", "Job", "llm"};
+  auto request = ParseRequest(RunToJson(trigger, made));
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->invalid, "");
+  EXPECT_TRUE(request->capture.collects_evidence);
+  EXPECT_EQ(request->capture.duration, Nanos{0});
+  made.alert_name = "NoStep";
+  request = ParseRequest(RunToJson(trigger, made));
+  EXPECT_FALSE(request->capture.collects_evidence) << "other signs record what the template says";
+  EXPECT_EQ(request->capture.look_back, 30s);
+  for (const char* wrong :
+       {R"({"forAtLeast": "500ms"})", R"({"forAtLeast": "2h"})", R"({"steps": 1})"}) {
+    Json object = TriggerObject();
+    object["spec"]["signs"]["stalled"] = Json::parse(wrong);
+    EXPECT_THAT(ParsedTrigger(object).invalid, HasSubstr("spec.signs.stalled.")) << wrong;
+  }
+}
+
+TEST(TriggerJson, WhatARunFoundOfAStallIsRead) {
+  Json run = Json::parse(R"({"metadata": {"name": "slow-1"}, "status": {
+    "conditions": [{"type": "Stalled", "status": "True", "reason": "Host"}],
+    "stall": {"class": "Host", "confidence": "Firm", "verdict": "rank 9 holds up 3 others",
+              "culprits": [{"rank": 9, "pod": "llm-9", "node": "node-3"}, "nonsense"]}}})");
+  TriggerRun read = ParseTriggeredRun(run);
+  EXPECT_TRUE(read.stalled);
+  EXPECT_EQ(read.stall_class, "Host");
+  EXPECT_EQ(read.stall_confidence, "Firm");
+  EXPECT_EQ(read.stall_verdict, "rank 9 holds up 3 others");
+  ASSERT_EQ(read.culprits.size(), 2u);
+  EXPECT_EQ(read.culprits[0].rank, 9);
+  EXPECT_EQ(read.culprits[0].node, "node-3");
+  EXPECT_EQ(read.culprits[1].rank, -1);
+  run["status"]["conditions"][0] = {
+      {"type", "Stalled"}, {"status", "False"}, {"reason", "Restarted"}};
+  EXPECT_TRUE(ParseTriggeredRun(run).stalled) << "the verdict is about what ended";
+  run["status"]["conditions"][0]["reason"] = "JobMoves";
+  EXPECT_FALSE(ParseTriggeredRun(run).stalled);
+}
+
+TEST(TriggerJson, TheLastStallIsReadAsItIsWritten) {
+  ProfileTrigger trigger = ParsedTrigger(TriggerObject());
+  trigger.status.last_stall = LastStall{.time = WallTime{1'700'000'000s},
+                                        .run = "slow-1",
+                                        .job = "Job/llm",
+                                        .kind = "Host",
+                                        .confidence = "Firm",
+                                        .verdict = "rank 9 holds up 3 others",
+                                        .repeated = "rank 9 on node-3 in the last 3 stalls"};
+  Json object = TriggerObject();
+  object["status"] = TriggerStatusToJson(trigger, trigger.status)["status"];
+  EXPECT_EQ(ParsedTrigger(object).status.last_stall, trigger.status.last_stall);
+}
+
 }  // namespace
 }  // namespace strobe::kube

@@ -206,5 +206,23 @@ TEST_F(RunOwnerTest, AnAnswerThatWasLostIsNoConflict) {
   EXPECT_TRUE(PublishManifest(store_, "run", ManifestOf("uid-1")).ok());
 }
 
+TEST_F(RunOwnerTest, EvidenceIsReclaimedWithItsRun) {
+  v1::EvidenceFile file;
+  file.set_name("0.a.stacks");
+  file.set_content("Thread 1");
+  EXPECT_TRUE(PutEvidenceFile(store_, "run", "llm-0", file).ok());
+  file.set_content("again");
+  EXPECT_TRUE(PutEvidenceFile(store_, "run", "llm-0", file).ok()) << "the first one stays";
+  EXPECT_EQ(*GetText(store_, EvidenceFileKey("run", "llm-0", "0.a.stacks"), 100), "Thread 1");
+  const std::string evidence = R"({"format": 1, "captureId": "uid-1"})";
+  EXPECT_TRUE(PublishEvidence(store_, "run", evidence).ok());
+  EXPECT_TRUE(PublishEvidence(store_, "run", evidence).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(PublishEvidence(store_, "run", "{}")));
+  Write("strobe.json", ManifestOf("uid-1"));
+  EXPECT_TRUE(absl::IsPermissionDenied(ReclaimRun(store_, "run", "uid-2").status()));
+  EXPECT_EQ(ReclaimRun(store_, "run", "uid-1")->left, 0u);
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace strobe

@@ -1,0 +1,226 @@
+#include "capture/stall_report.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "collector/stall/evidence_files.h"
+#include "collector/stall/judge.h"
+#include "collector/stall/stack_groups.h"
+#include "collector/stall/verdict_text.h"
+#include "common/base/json_text.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+using EvidenceObject = nlohmann::ordered_json;
+
+// What is kept in the run of one job. More would have to be held in memory until it is written.
+constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxMissingLines = 4, kMaxWorkerNotes = 64;
+constexpr int kMaxFileRank = stall::kMaxRank;
+
+// "other-branch" as "OtherBranch", "cannot tell" as "CannotTell": names in Kubernetes' way.
+std::string CamelCase(std::string_view name) {
+  std::string made;
+  bool upper = true;
+  for (const char letter : name) {
+    const bool separates = letter == '-' || letter == ' ';
+    if (!separates)
+      made +=
+          upper && letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+    upper = separates;
+  }
+  return made;
+}
+
+std::set<int> RanksOfFiles(const WorkerEvidence& worker) {
+  std::set<int> ranks;
+  for (const v1::EvidenceFile& file : worker.files) {
+    const int rank = stall::ParseEvidenceName(file.name()).rank;
+    if (rank >= 0) ranks.insert(rank);
+  }
+  return ranks;
+}
+
+// By how much the ranks in the names of each worker's files are raised. Processes that do not know
+// their rank in the job are named by their rank in the pod, so that several pods have a rank 0. The
+// pods' own ranks then tell the processes apart, if all are known.
+std::vector<int> RankShifts(const std::vector<WorkerEvidence>& workers) {
+  std::vector<int> shifts(workers.size(), 0);
+  std::set<int> all;
+  std::size_t named = 0;
+  int most = 0;
+  bool known = true;
+  for (const WorkerEvidence& worker : workers) {
+    const std::set<int> ranks = RanksOfFiles(worker);
+    if (ranks.empty()) continue;
+    named += ranks.size();
+    all.insert(ranks.begin(), ranks.end());
+    most = std::max(most, *ranks.rbegin() + 1);
+    const bool local = *ranks.rbegin() + 1 == static_cast<int>(ranks.size());
+    known = known && worker.rank >= 0 && local;
+  }
+  if (named == all.size() || !known) return shifts;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const std::int64_t shift = std::int64_t{std::max(workers[i].rank, 0)} * most;
+    if (shift + most > kMaxFileRank) return std::vector<int>(workers.size(), 0);
+    shifts[i] = static_cast<int>(shift);
+  }
+  return shifts;
+}
+
+// The evidence of all workers together.
+class Joined {
+ public:
+  explicit Joined(JobEvidenceOrder& order) : order_(order), shifts_(RankShifts(order.workers)) {
+    for (std::size_t i = 0; i < order.workers.size(); ++i) {
+      const WorkerEvidence& worker = order.workers[i];
+      for (const v1::EvidenceFile& file : worker.files) bytes_ += file.content().size();
+      for (const int rank : RanksOfFiles(worker)) owners_.try_emplace(rank + shifts_[i], i);
+    }
+    for (std::size_t i = 0; i < order.workers.size(); ++i) Add(i);
+    if (evidence_.world == 0) {
+      std::size_t processes = 0;
+      for (const WorkerEvidence& worker : order.workers) processes += worker.processes;
+      evidence_.world = static_cast<int>(std::min<std::size_t>(processes, kMaxFileRank));
+    }
+  }
+
+  const stall::JobEvidence& evidence() const { return evidence_; }
+  // Null if no worker told of the rank.
+  const WorkerEvidence* OwnerOf(int rank) const {
+    const auto found = owners_.find(rank);
+    return found == owners_.end() ? nullptr : &order_.workers[found->second];
+  }
+
+ private:
+  void Add(std::size_t index) {
+    WorkerEvidence& worker = order_.workers[index];
+    bool emptied = false;
+    for (v1::EvidenceFile& file : worker.files) {
+      const absl::Status added = AddFile(index, file);
+      if (!added.ok()) Note(worker, StrCat(file.name(), ": ", MessageOf(added)));
+      if (bytes_ <= kMaxKeptBytes) continue;
+      file.clear_content();
+      emptied = true;
+    }
+    if (emptied)
+      Note(worker, StrCat("its files are not kept, because the job's have more than ",
+                          kMaxKeptBytes >> 20, " MiB"));
+    int process = 0;
+    for (auto& [rank, one] : evidence_.ranks) {
+      if (owners_.try_emplace(rank, index).first->second != index) continue;
+      one.label = worker.pod.empty() ? worker.name : worker.pod;
+      if (worker.processes > 1) one.label += StrCat(", process ", process++);
+    }
+  }
+
+  absl::Status AddFile(std::size_t index, const v1::EvidenceFile& file) {
+    const stall::EvidenceName name = stall::ParseEvidenceName(file.name());
+    const int rank = name.rank < 0 ? -1 : name.rank + shifts_[index];
+    const auto owner = owners_.find(rank);
+    if (owner != owners_.end() && owner->second != index)
+      return absl::InvalidArgumentError(StrCat("it is of rank ", rank, ", which ",
+                                               order_.workers[owner->second].name,
+                                               " told of before"));
+    if (shifts_[index] == 0) return stall::AddEvidence(file.name(), file.content(), evidence_);
+    // Its ranks are inside.
+    if (stall::KindOfEvidence(file.content()) == stall::EvidenceKind::kProcesses)
+      return absl::InvalidArgumentError("it names ranks that several pods have");
+    return stall::AddEvidence(
+        rank < 0 ? file.name() : StrCat(rank, name.later ? ".b." : ".a.", "evidence"),
+        file.content(), evidence_);
+  }
+
+  static void Note(WorkerEvidence& worker, std::string note) {
+    if (worker.notes.size() < kMaxWorkerNotes) worker.notes.push_back(std::move(note));
+  }
+
+  JobEvidenceOrder& order_;
+  const std::vector<int> shifts_;
+  std::size_t bytes_ = 0;
+  stall::JobEvidence evidence_{};
+  std::map<int, std::size_t> owners_{};  // The worker that told of a rank, by rank.
+};
+
+EvidenceObject WorkerObject(const WorkerEvidence& worker) {
+  EvidenceObject object = {{"name", worker.name}};
+  if (!worker.pod.empty()) object["pod"] = worker.pod;
+  if (!worker.node.empty()) object["node"] = worker.node;
+  if (worker.rank >= 0) object["rank"] = worker.rank;
+  if (!worker.missing.empty()) object["missing"] = worker.missing;
+  EvidenceObject files = EvidenceObject::array();
+  for (const v1::EvidenceFile& file : worker.files) files.push_back(file.name());
+  object["files"] = std::move(files);
+  if (worker.left_out_bytes > 0) object["leftOutBytes"] = worker.left_out_bytes;
+  if (!worker.notes.empty()) object["notes"] = worker.notes;
+  return object;
+}
+
+// With the stacks, and with the workers, unless that makes it too large.
+std::string JsonOf(const JobEvidenceOrder& order, const stall::Verdict& verdict,
+                   const std::vector<stall::StackGroup>& groups) {
+  EvidenceObject object = {
+      {"format", 1},
+      {"captureId", order.capture_id},
+      {"run", order.run},
+      {"lookedAt", FormatRfc3339(order.looked_at)},
+      {"verdict", EvidenceObject::parse(stall::VerdictJson(verdict, kOneLine))},
+      {"stacks", EvidenceObject::parse(stall::StackGroupsJson(groups, kOneLine))}};
+  EvidenceObject workers = EvidenceObject::array();
+  for (const WorkerEvidence& worker : order.workers) workers.push_back(WorkerObject(worker));
+  object["workers"] = std::move(workers);
+  for (const char* dispensable : {"", "stacks", "workers"}) {
+    object.erase(dispensable);
+    std::string text = JsonText(object, 1);
+    if (text.size() <= kMaxEvidenceJsonBytes) return text;
+  }
+  return "";
+}
+
+std::string TextWithMissing(const JobEvidenceOrder& order, const stall::Verdict& verdict) {
+  std::string text = stall::VerdictText(verdict);
+  std::size_t missing = 0;
+  for (const WorkerEvidence& worker : order.workers) {
+    if (worker.missing.empty() || ++missing > kMaxMissingLines) continue;
+    text += StrCat("Nothing came from ", worker.name, ": ", worker.missing, ".\n");
+  }
+  if (missing > kMaxMissingLines)
+    text += StrCat("Nothing came from ", missing - kMaxMissingLines, " more.\n");
+  return text;
+}
+
+}  // namespace
+
+stall::JobEvidence JoinEvidence(JobEvidenceOrder& order) { return Joined(order).evidence(); }
+
+StallReport ReportStall(JobEvidenceOrder& order) {
+  const Joined joined(order);
+  const stall::JobEvidence& evidence = joined.evidence();
+  const stall::Verdict verdict = stall::JudgeStall(evidence);
+  const std::vector<stall::StackGroup> groups = stall::GroupStacks(evidence, /*all_threads=*/false);
+  StallReport report;
+  report.kind = CamelCase(stall::NameOf(verdict.kind));
+  report.confidence = CamelCase(stall::NameOf(verdict.confidence));
+  report.text = TextWithMissing(order, verdict);
+  const auto with_stacks = static_cast<std::size_t>(
+      std::count_if(evidence.ranks.begin(), evidence.ranks.end(),
+                    [](const auto& one) { return one.second.stacks.has_value(); }));
+  report.stacks = stall::StackGroupsText(groups, with_stacks);
+  for (const stall::Culprit& culprit : verdict.culprits) {
+    StallCulprit named{.rank = culprit.rank, .line = culprit.line};
+    if (const WorkerEvidence* owner = joined.OwnerOf(culprit.rank)) {
+      named.pod = owner->pod;
+      named.node = owner->node;
+    }
+    report.culprits.push_back(std::move(named));
+  }
+  report.json = JsonOf(order, verdict, groups);
+  return report;
+}
+
+}  // namespace strobe

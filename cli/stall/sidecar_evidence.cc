@@ -1,0 +1,96 @@
+#include "cli/stall/sidecar_evidence.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "capture/answer_limits.h"
+#include "capture/stall_report.h"
+#include "capture/worker/grpc_worker.h"
+#include "cli/capture/addresses.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+// As the operator waits for them.
+constexpr Nanos kEvidenceTimeout = std::chrono::seconds(9);
+
+// Callbacks share it, because they may come after the command has given up.
+struct SidecarAnswers {
+  Mutex mutex;
+  std::size_t missing ABSL_GUARDED_BY(mutex) = 0;
+  std::vector<WorkerEvidence> workers ABSL_GUARDED_BY(mutex);
+};
+
+void TakeAnswer(absl::StatusOr<v1::ReadEvidenceResponse> answer, WorkerEvidence& worker) {
+  if (!answer.ok()) {
+    worker.missing = absl::IsUnimplemented(answer.status())
+                         ? "its sidecar is too old to read evidence"
+                         : MessageOf(answer.status());
+    return;
+  }
+  worker.missing.clear();
+  for (v1::EvidenceFile& file : *answer->mutable_files()) worker.files.push_back(std::move(file));
+  worker.notes.assign(answer->notes().begin(), answer->notes().end());
+}
+
+}  // namespace
+
+absl::StatusOr<FoundEvidence> ReadEvidenceOfWorkers(const std::string& workers) {
+  ASSIGN_OR_RETURN(const std::vector<Target> targets, ParseWorkers(workers));
+  const SystemClock clock;
+  GrpcWorkerConnector connector(clock, PlaintextCredentials);
+  const auto answers = std::make_shared<SidecarAnswers>();
+  {
+    MutexLock lock(&answers->mutex);
+    answers->missing = targets.size();
+    for (const Target& target : targets) {
+      WorkerEvidence& worker = answers->workers.emplace_back();
+      worker.name = target.name;
+      worker.rank = target.rank;
+      worker.missing = "no answer";
+    }
+  }
+  std::vector<std::shared_ptr<Worker>> asked;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    asked.push_back(connector.Connect(targets[i]));
+    v1::ReadEvidenceRequest request;
+    request.set_max_bytes(kMaxEvidenceBytes);
+    asked.back()->ReadEvidence(request, kEvidenceTimeout,
+                               [answers, i](absl::StatusOr<v1::ReadEvidenceResponse> answer) {
+                                 MutexLock lock(&answers->mutex);
+                                 TakeAnswer(std::move(answer), answers->workers[i]);
+                                 --answers->missing;
+                               });
+  }
+  JobEvidenceOrder order;
+  {
+    MutexLock lock(&answers->mutex);
+    const auto all = [&answers]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(answers->mutex) {
+      return answers->missing == 0;
+    };
+    (void)answers->mutex.AwaitFor(kEvidenceTimeout + std::chrono::seconds(1), all);
+    order.workers = answers->workers;
+  }
+  FoundEvidence found;
+  found.evidence = JoinEvidence(order);
+  std::size_t silent = 0;
+  for (const WorkerEvidence& worker : order.workers) {
+    silent += worker.missing.empty() ? 0 : 1;
+    if (!worker.missing.empty())
+      found.left_out.push_back(StrCat(worker.name, ": ", worker.missing));
+    for (const std::string& note : worker.notes)
+      found.left_out.push_back(StrCat(worker.name, ": ", note));
+  }
+  if (silent == order.workers.size())
+    return absl::UnavailableError(found.left_out.empty() ? std::string("no sidecar answered")
+                                                         : found.left_out.front());
+  return found;
+}
+
+}  // namespace strobe

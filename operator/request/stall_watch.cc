@@ -1,0 +1,137 @@
+#include "operator/request/stall_watch.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/request/request_status.h"
+#include "operator/request/target_pods.h"
+
+namespace strobe {
+namespace {
+
+constexpr Nanos kDescribeTimeout = std::chrono::seconds(5);
+
+// Whether the status has a verdict that may have to be withdrawn.
+bool HoldsVerdict(const RequestStatus& status, WallTime now) {
+  const Condition* stalled = FindCondition(status, condition::kStalled);
+  return stalled != nullptr && stalled->status == ConditionStatus::kTrue &&
+         now < status.completion_time.value_or(now) + StallWatch::kWatched;
+}
+
+// Whether the pod, or a container of it, began after that time.
+bool BeganSince(const PodInfo& pod, WallTime time) {
+  return (pod.created && *pod.created > time) ||
+         std::any_of(pod.states.begin(), pod.states.end(), [time](const auto& state) {
+           return state.ended_at && *state.ended_at >= time;
+         });
+}
+
+}  // namespace
+
+// Callbacks share it, because they may come after the watch has forgotten it.
+struct StallWatch::Round {
+  Round(std::string of, MonoTime time) : uid(std::move(of)), began(time) {}
+
+  const std::string uid;
+  const MonoTime began;
+  bool restarted = false;  // Not all that was looked at for the verdict is there any more.
+  // Before they are asked all are in it; it keeps their connections until they have answered.
+  std::vector<std::shared_ptr<Worker>> workers{};
+  Mutex mutex;
+  std::size_t missing ABSL_GUARDED_BY(mutex) = 0;
+  // Workers that said whether they stand still, and those that do.
+  std::size_t answers ABSL_GUARDED_BY(mutex) = 0, stalled ABSL_GUARDED_BY(mutex) = 0;
+};
+
+absl::StatusOr<std::optional<Nanos>> StallWatch::Look(const std::string& key,
+                                                      const ProfileRequest& request) {
+  if (!HoldsVerdict(request.status, deps_.clock.WallNow())) {
+    Forget(key);
+    return std::nullopt;
+  }
+  const std::shared_ptr<Round> round = Find(key, request.uid);
+  if (round != nullptr) {
+    bool answered = false, moves = false;
+    {
+      MutexLock lock(&round->mutex);
+      answered = round->missing == 0;
+      moves = answered && round->answers > 0 && round->stalled == 0;
+    }
+    if (moves) {
+      const std::string message = round->restarted
+                                      ? "the job was restarted; the verdict is about what ended"
+                                      : "the job moves again; the verdict is withdrawn";
+      RETURN_IF_ERROR(deps_.cluster.WriteStatus(
+          request, WithdrawnStatus(request, round->restarted ? kStallRestarted : kStallWithdrawn,
+                                   message, deps_.clock.WallNow())));
+      deps_.cluster.RecordEvent(request, /*warning=*/false,
+                                round->restarted ? "StallEnded" : "StallWithdrawn", "Withdraw",
+                                message);
+      Forget(key);
+      return std::nullopt;
+    }
+    const Nanos left = round->began + kPause - deps_.clock.MonoNow();
+    if (!answered || left > Nanos{0}) return std::max<Nanos>(left, kDescribeTimeout);
+  }
+  RETURN_IF_ERROR(Begin(key, request));
+  return kPause;
+}
+
+void StallWatch::Forget(const std::string& key) {
+  std::shared_ptr<Round> round;  // Its connections end without the mutex.
+  MutexLock lock(&mutex_);
+  const auto found = rounds_.find(key);
+  if (found == rounds_.end()) return;
+  round = std::move(found->second);
+  rounds_.erase(found);
+}
+
+std::shared_ptr<StallWatch::Round> StallWatch::Find(const std::string& key,
+                                                    const std::string& uid) {
+  MutexLock lock(&mutex_);
+  const auto found = rounds_.find(key);
+  return found == rounds_.end() || found->second->uid != uid ? nullptr : found->second;
+}
+
+absl::Status StallWatch::Begin(const std::string& key, const ProfileRequest& request) {
+  ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(deps_.cluster, request.ns, request.target));
+  const Selection selection = SelectTargets(request.target, found.query, found.pods);
+  auto round = std::make_shared<Round>(request.uid, deps_.clock.MonoNow());
+  round->restarted = std::any_of(found.pods.begin(), found.pods.end(), [&](const PodInfo& pod) {
+    return BeganSince(pod, request.created);
+  });
+  for (const Target& target : selection.targets) {
+    if (!target.usable() || round->workers.size() == kAsked) continue;
+    round->workers.push_back(deps_.workers.Connect(target));
+  }
+  const std::vector<std::shared_ptr<Worker>> workers = round->workers;
+  {
+    MutexLock lock(&round->mutex);
+    round->missing = workers.size();
+  }
+  {
+    MutexLock lock(&mutex_);
+    rounds_[key] = round;
+  }
+  for (const std::shared_ptr<Worker>& worker : workers) {
+    worker->Check("", kDescribeTimeout,
+                  [round, key, enqueue = deps_.enqueue](const absl::StatusOr<Preflight>& answer) {
+                    bool last = false;
+                    {
+                      MutexLock lock(&round->mutex);
+                      if (answer.ok() && answer->description.has_stall()) {
+                        ++round->answers;
+                        round->stalled += answer->description.stall().stalled() ? 1 : 0;
+                      }
+                      last = --round->missing == 0;
+                    }
+                    if (last) enqueue(key);
+                  });
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace strobe

@@ -1,0 +1,159 @@
+#include "capture/stall_report.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "collector/stall/evidence.h"
+#include "common/base/strings.h"
+#include "tests/fakes/hang_cases.h"
+
+namespace strobe {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+class StallReportTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { cases_ = UnpackHangCases("cases.tar.gz"); }
+  static void TearDownTestSuite() { cases_.clear(); }
+
+  // The case, as the sidecars of four pods tell it, each of one rank.
+  static JobEvidenceOrder OrderOf(const std::string& name) {
+    JobEvidenceOrder order{.capture_id = "uid-1", .run = "run"};
+    for (int rank = 0; rank < 4; ++rank) {
+      WorkerEvidence& worker = order.workers.emplace_back();
+      worker.name = worker.file = worker.pod = StrCat("llm-", rank);
+      worker.node = StrCat("node-", rank);
+      worker.rank = rank;
+      for (const auto& [file, bytes] : cases_.at(name)) {
+        if (!file.starts_with(StrCat(rank, "."))) continue;
+        worker.files.emplace_back().set_name(file);
+        worker.files.back().set_content(bytes);
+      }
+    }
+    return order;
+  }
+
+  static std::map<std::string, HangCase> cases_;
+};
+
+std::map<std::string, HangCase> StallReportTest::cases_;
+
+TEST_F(StallReportTest, NamesTheRankThatHoldsUpTheJobWithItsPodAndNode) {
+  JobEvidenceOrder order = OrderOf("w4_gil");
+  const StallReport report = ReportStall(order);
+  EXPECT_EQ(report.kind, "Host");
+  EXPECT_EQ(report.confidence, "Firm");
+  EXPECT_TRUE(report.stalled());
+  ASSERT_THAT(report.culprits, SizeIs(1));
+  EXPECT_EQ(report.culprits[0].rank, 2);
+  EXPECT_EQ(report.culprits[0].pod, "llm-2");
+  EXPECT_EQ(report.culprits[0].node, "node-2");
+  EXPECT_THAT(report.culprits[0].line, HasSubstr("culprit_gil"));
+  EXPECT_THAT(report.text, HasSubstr("rank 2 (llm-2) holds up 3 others"));
+  EXPECT_THAT(report.stacks, HasSubstr("culprit_gil"));
+  const nlohmann::json json = nlohmann::json::parse(report.json);
+  EXPECT_EQ(json["captureId"], "uid-1");
+  EXPECT_EQ(json["verdict"]["class"], "host");
+  EXPECT_EQ(json["verdict"]["ranks"], nlohmann::json::array({2}));
+  EXPECT_EQ(json["workers"][2]["pod"], "llm-2");
+  EXPECT_FALSE(json["stacks"].empty());
+  EXPECT_FALSE(order.workers[0].files[0].content().empty()) << "the files are kept";
+}
+
+TEST_F(StallReportTest, AJobThatMovesIsNotStalled) {
+  JobEvidenceOrder order = OrderOf("w4_slow");
+  const StallReport report = ReportStall(order);
+  EXPECT_EQ(report.kind, "Progressing");
+  EXPECT_FALSE(report.stalled());
+  EXPECT_THAT(report.culprits, IsEmpty());
+}
+
+TEST_F(StallReportTest, NothingIsFirmWithoutTheEvidenceOfOneWorker) {
+  for (std::size_t missing = 0; missing < 4; ++missing) {
+    JobEvidenceOrder order = OrderOf("w4_gil");
+    order.workers[missing].files.clear();
+    order.workers[missing].missing = "no answer";
+    const StallReport report = ReportStall(order);
+    EXPECT_NE(report.confidence, "Firm") << missing;
+    EXPECT_THAT(report.text,
+                HasSubstr(StrCat("Nothing came from llm-", missing, ": no answer.\n")));
+    for (const StallCulprit& culprit : report.culprits) EXPECT_EQ(culprit.rank, 2) << missing;
+  }
+}
+
+TEST_F(StallReportTest, ProcessesThatKnowOnlyTheirLocalRankAreToldApartByTheirPods) {
+  const auto local = [](JobEvidenceOrder order) {
+    for (WorkerEvidence& worker : order.workers) {
+      for (v1::EvidenceFile& file : worker.files) file.set_name(StrCat("0", file.name().substr(1)));
+    }
+    return order;
+  };
+  JobEvidenceOrder order = local(OrderOf("w4_gil"));
+  const StallReport report = ReportStall(order);
+  EXPECT_EQ(report.kind, "Host");
+  ASSERT_THAT(report.culprits, SizeIs(1));
+  EXPECT_EQ(report.culprits[0].pod, "llm-2");
+
+  JobEvidenceOrder unknown = local(OrderOf("w4_gil"));
+  for (WorkerEvidence& worker : unknown.workers) worker.rank = -1;
+  const StallReport unsure = ReportStall(unknown);
+  EXPECT_NE(unsure.confidence, "Firm");
+  EXPECT_THAT(unknown.workers[1].notes, testing::Contains(HasSubstr("which llm-0 told of before")));
+}
+
+TEST_F(StallReportTest, APodCannotSpeakForTheRankOfAnother) {
+  JobEvidenceOrder order = OrderOf("w4_gil");
+  v1::EvidenceFile& forged = order.workers[3].files.emplace_back();
+  forged.set_name("2.a.stacks");
+  forged.set_content("Thread 1 (idle): \"MainThread\"\n    f (a.py:1)\n");
+  // The pods' ranks would tell them apart, so they are left unknown here.
+  for (WorkerEvidence& worker : order.workers) worker.rank = -1;
+  const StallReport report = ReportStall(order);
+  ASSERT_THAT(report.culprits, SizeIs(1));
+  EXPECT_THAT(report.culprits[0].line, HasSubstr("culprit_gil"));
+  EXPECT_THAT(order.workers[3].notes, testing::Contains(HasSubstr("2.a.stacks: it is of rank 2")));
+}
+
+TEST_F(StallReportTest, FilesOfLargeJobsAreReadButNotKept) {
+  JobEvidenceOrder order = OrderOf("w4_gil");
+  v1::EvidenceFile& large = order.workers[1].files.emplace_back();
+  large.set_name("log");
+  large.set_content(std::string((std::size_t{64} << 20) + 1, '\n'));
+  const StallReport report = ReportStall(order);
+  EXPECT_EQ(report.kind, "Host");
+  for (const WorkerEvidence& worker : order.workers) {
+    for (const v1::EvidenceFile& file : worker.files) EXPECT_THAT(file.content(), IsEmpty());
+    EXPECT_THAT(worker.notes, testing::Contains(HasSubstr("are not kept")));
+  }
+}
+
+TEST_F(StallReportTest, WithoutAnyEvidenceNobodyIsNamed) {
+  JobEvidenceOrder order;
+  for (int i = 0; i < 6; ++i) {
+    order.workers.emplace_back().name = StrCat("llm-", i);
+    order.workers.back().missing = "gone";
+  }
+  const StallReport report = ReportStall(order);
+  EXPECT_EQ(report.kind, "Unknown");
+  EXPECT_EQ(report.confidence, "CannotTell");
+  EXPECT_FALSE(report.stalled());
+  EXPECT_THAT(report.text, HasSubstr("Nothing came from 2 more.\n"));
+  EXPECT_THAT(report.text, Not(HasSubstr("llm-4")));
+}
+
+TEST_F(StallReportTest, JoinsWhatTheJudgeNeeds) {
+  JobEvidenceOrder order = OrderOf("w4_gil");
+  const stall::JobEvidence evidence = JoinEvidence(order);
+  ASSERT_EQ(evidence.ranks.size(), 4u);
+  EXPECT_EQ(evidence.ranks.at(3).label, "llm-3");
+  EXPECT_TRUE(evidence.ranks.at(3).flight_later.has_value());
+  EXPECT_EQ(evidence.world, 4);
+}
+
+}  // namespace
+}  // namespace strobe

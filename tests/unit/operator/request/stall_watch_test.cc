@@ -1,0 +1,156 @@
+#include "operator/request/stall_watch.h"
+
+#include <gmock/gmock.h>
+
+#include "operator/objects/request.h"
+#include "tests/fakes/fake_worker.h"
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// An API server with one request and the pods of its job.
+class WatchedCluster final : public Cluster {
+ public:
+  absl::StatusOr<ProfileRequest> GetRequest(const std::string&) override { return request; }
+  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string&, const PodQuery&) override {
+    return pods;
+  }
+  absl::StatusOr<JobShape> DescribeJob(const std::string&, const JobRef&) override {
+    return JobShape{};
+  }
+  absl::Status SetFinalizers(const ProfileRequest&, const std::vector<std::string>&) override {
+    return absl::OkStatus();
+  }
+  absl::Status WriteStatus(const ProfileRequest&, const RequestStatus& status) override {
+    request.status = status;
+    return absl::OkStatus();
+  }
+  absl::Status DeleteRequest(const ProfileRequest&) override { return absl::OkStatus(); }
+  void RecordEvent(const ProfileRequest&, bool, const std::string& reason, const std::string&,
+                   const std::string&) override {
+    events.push_back(reason);
+  }
+
+  ProfileRequest request;
+  std::vector<PodInfo> pods;
+  std::vector<std::string> events;
+};
+
+class UncountedCaptures final : public CaptureMetrics {
+ public:
+  void AttemptEnded(const ProfileRequest&, const AttemptProgress&) override {}
+  void CaptureEnded(const ProfileRequest&, CaptureEnd) override {}
+  void ActiveCaptures(std::size_t) override {}
+};
+
+class StallWatchTest : public testing::Test {
+ protected:
+  StallWatchTest() {
+    ProfileRequest& request = cluster_.request;
+    request.ns = "team";
+    request.name = "why";
+    request.uid = "uid";
+    request.created = time_.WallNow();
+    request.capture.collects_evidence = true;
+    request.status.completion_time = time_.WallNow();
+    request.status.conditions = {Condition{.type = "Stalled",
+                                           .status = ConditionStatus::kTrue,
+                                           .reason = "Host",
+                                           .message = "rank 2 holds up 3 others",
+                                           .observed_generation = 1}};
+    for (const char* name : {"a", "b"}) {
+      PodInfo pod;
+      pod.name = name;
+      pod.ip = "10.0.0.1";
+      pod.phase = "Running";
+      pod.sidecar_port = 9470;
+      cluster_.pods.push_back(pod);
+      Stand(name, /*still=*/true);
+    }
+  }
+
+  void Stand(const std::string& worker, bool still) {
+    fleet_[worker].stall.emplace().set_stalled(still);
+  }
+  std::optional<Nanos> Look() {
+    const auto look = watch_.Look("team/why", cluster_.request);
+    EXPECT_TRUE(look.ok()) << look.status();
+    return look.value_or(std::nullopt);
+  }
+  // Looks as often as it asks for, for `duration`.
+  void Watch(Nanos duration) {
+    for (const MonoTime end = time_.MonoNow() + duration; time_.MonoNow() < end;) {
+      const std::optional<Nanos> again = Look();
+      if (!again) return;
+      time_.Advance(*again);
+    }
+  }
+  const Condition& Stalled() { return *FindCondition(cluster_.request.status, "Stalled"); }
+
+  SimulatedTime time_;
+  FakeFleet fleet_{time_};
+  WatchedCluster cluster_;
+  UncountedCaptures metrics_;
+  std::vector<std::string> woken_;
+  ReconcilerDependencies deps_{
+      .clock = time_,
+      .executor = time_,
+      .workers = fleet_,
+      .cluster = cluster_,
+      .metrics = metrics_,
+      .enqueue = [this](const std::string& key) { woken_.push_back(key); }};
+  StallWatch watch_{deps_};
+};
+
+TEST_F(StallWatchTest, AVerdictOnAJobThatMovesAgainIsWithdrawn) {
+  Watch(25s);
+  EXPECT_EQ(Stalled().status, ConditionStatus::kTrue);
+  EXPECT_GE(fleet_["a"].checks, 2);
+  woken_.clear();
+  for (const char* name : {"a", "b"}) Stand(name, /*still=*/false);
+  Watch(30s);
+  EXPECT_EQ(Stalled().status, ConditionStatus::kFalse);
+  EXPECT_EQ(Stalled().reason, kStallWithdrawn);
+  EXPECT_THAT(cluster_.events, ElementsAre("StallWithdrawn"));
+  EXPECT_FALSE(woken_.empty()) << "the answers wake the request";
+  EXPECT_EQ(Look(), std::nullopt) << "there is nothing more to withdraw";
+}
+
+TEST_F(StallWatchTest, OneWorkerThatStandsStillIsEnough) {
+  Stand("a", /*still=*/false);
+  Watch(60s);
+  EXPECT_EQ(Stalled().status, ConditionStatus::kTrue);
+  EXPECT_THAT(cluster_.events, IsEmpty());
+}
+
+TEST_F(StallWatchTest, AVerdictOnWhatWasRestartedHolds) {
+  for (const char* name : {"a", "b"}) Stand(name, /*still=*/false);
+  cluster_.pods[1].created = cluster_.request.created + 5s;
+  Watch(30s);
+  EXPECT_EQ(Stalled().status, ConditionStatus::kFalse);
+  EXPECT_EQ(Stalled().reason, kStallRestarted);
+  EXPECT_THAT(cluster_.events, ElementsAre("StallEnded"));
+}
+
+TEST_F(StallWatchTest, SidecarsThatDoNotTellWithdrawNothing) {
+  for (const char* name : {"a", "b"}) fleet_[name].stall.reset();
+  Watch(StallWatch::kWatched + 60s);
+  EXPECT_EQ(Stalled().status, ConditionStatus::kTrue);
+  EXPECT_EQ(Look(), std::nullopt) << "it is not watched for ever";
+  const int checks = fleet_["a"].checks;
+  EXPECT_LE(checks, 61);
+}
+
+TEST_F(StallWatchTest, AJobWithoutAVerdictIsNotWatched) {
+  cluster_.request.status.conditions.clear();
+  EXPECT_EQ(Look(), std::nullopt);
+  time_.Advance(60s);
+  EXPECT_EQ(fleet_["a"].checks, 0);
+}
+
+}  // namespace
+}  // namespace strobe
