@@ -8,6 +8,7 @@
 
 #include "cli/report/comparison_table.h"
 #include "cli/report/digest_table.h"
+#include "cli/report/parallel_table.h"
 #include "cli/report/report_pictures.h"
 #include "cli/report/straggler_table.h"
 #include "collector/trace/report/excess.h"
@@ -156,7 +157,9 @@ ReportDocument RunPage(const std::string& place, std::span<const Digest> digests
       page.sections.push_back(PictureSection("Who waited", std::move(picture)));
     tables.front().picture = WorkerBars(digests, stragglers, shown);
   }
+  Append(AdviceSections(job), page.sections);
   Append(StragglerSections(job, stragglers), page.sections);
+  Append(ParallelSections(stragglers), page.sections);
   Append(std::move(tables), page.sections);
   return page;
 }

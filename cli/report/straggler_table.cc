@@ -39,6 +39,13 @@ std::string_view NameOf(report::Verdict verdict) {
   return kNames.Of(verdict);
 }
 
+std::string VerdictText(const report::StragglerReport& report, const report::Straggler& straggler) {
+  if (straggler.verdict != report::Verdict::kHoldsUp) return std::string(NameOf(straggler.verdict));
+  const bool by_durations = straggler.evidence == report::Evidence::kDurations;
+  return StrCat(report.likely ? "likely " : "", NameOf(straggler.verdict),
+                by_durations ? ", by durations of calls" : "");
+}
+
 Row LateRow(std::string who, const report::Late& late, const std::optional<report::HeldUp>& held_up,
             std::string_view verdict) {
   return {std::move(who),
@@ -56,7 +63,7 @@ std::vector<Row> LateRows(const report::Job& job, const report::StragglerReport&
   for (const auto* stragglers : {&report.stragglers, &report.not_decided}) {
     for (const report::Straggler& straggler : *stragglers)
       rows.push_back(LateRow(NameOf(job.workers[straggler.late.who]), straggler.late,
-                             straggler.held_up, NameOf(straggler.verdict)));
+                             straggler.held_up, VerdictText(report, straggler)));
   }
   return rows;
 }

@@ -141,6 +141,26 @@ test("a run with a report begins with it, and says what strobe report says", asy
   assert.equal(await page.$("#overview img"), null);
 });
 
+test("the answer leads to the step in which the straggler was latest", async () => {
+  await visit();
+  await shown();
+  await painted();
+  await page.click("#overview .headline a");
+  await showsStep(WITNESS.stragglers.stragglers[0].latestStep, SLOW);
+});
+
+test("what to do is said with the place where most is lost", async () => {
+  await visit();
+  await shown();
+  await painted();
+  const [advice] = WITNESS.stragglers.advice;
+  const told = await text(page, "#overview .advice li");
+  assert.ok(told.startsWith(`${Math.round(100 * advice.share)} % ${advice.what}`), told);
+  assert.ok(told.includes(advice.next), told);
+  await page.click("#overview .advice a");
+  await showsStep(advice.step, advice.worker);
+});
+
 test("the tabs are changed by keyboard and mouse, and the page's link keeps them", async () => {
   await visit();
   await shown();
@@ -226,7 +246,8 @@ test("a bar of the steps leads to the step of the worker that took longest", asy
   const canvas = await page.$('#overview canvas[aria-label^="Durations"]');
   await canvas.evaluate((node) => node.scrollIntoView());
   const box = await canvas.boundingBox();
-  await page.mouse.click(box.x + (box.width * 4.5) / 11, box.y + box.height / 2);
+  const scale = 64; // Pixels before the first bar.
+  await page.mouse.click(box.x + scale + ((box.width - scale) * 4.5) / 11, box.y + box.height / 2);
   await showsStep(4, SLOW);
 });
 

@@ -312,6 +312,31 @@ test("workers stand on one clock and are compared step by step", async () => {
   assert.ok((await view(page)).begin > 28 * MS);
 });
 
+test("a row is compared on all workers with one click, and pins say whose they are", async () => {
+  const row = await rowNamed(page, "pool", 1);
+  const names = () =>
+    page.$$eval(".label.row .name", (nodes) => nodes.map((node) => node.textContent));
+  await page.evaluate((r) => globalThis.strobe.layout.compare(r), row);
+  const like = await page.evaluate(() => globalThis.strobe.layout.likeCompared().length);
+  assert.ok(like >= 2, `${like} rows`);
+  await page.evaluate((r) => globalThis.strobe.layout.compare(r), row); // Off again.
+  await page.type("#row-filter", "worker-1 /host:CPU pool");
+  await idle(page);
+  await page.evaluate((r) => document.querySelector(`[data-key="compare ${r}"]`).click(), row);
+  await idle(page);
+  const compared = await names();
+  assert.equal(compared.length, like);
+  assert.ok(
+    compared.every((name) => /^worker-\d pool$/.test(name)),
+    compared.join(),
+  );
+  assert.equal((await page.$$(".label.section")).length, 0, "one line for each worker");
+  await page.evaluate((r) => document.querySelector(`[data-key="pin ${r}"]`).click(), row);
+  await page.evaluate((r) => document.querySelector(`[data-key="compare ${r}"]`).click(), row);
+  await idle(page);
+  assert.equal((await names())[0], "worker-1 pool");
+});
+
 test("rows are pinned, filtered, closed and opened", async () => {
   const row = await rowNamed(page, "pool", 1);
   await page.$eval("#labels", (node) => node.scrollTo(0, 0));

@@ -46,6 +46,8 @@ constexpr Field kCause[] = {{"cause", kText}, {"ns"}, {"errorNs"}, {"share"}};
 constexpr Field kCauseEntry[] = {{"", kObject, kCause}};
 constexpr Field kLate[] = {{"worker", kText},
                            {"verdict", kText},
+                           {"evidence", kText},
+                           {"latestStep"},
                            {"longerNs"},
                            {"errorNs"},
                            {"steps"},
@@ -62,6 +64,14 @@ constexpr Field kCall[] = {
 constexpr Field kCallEntry[] = {{"", kObject, kCall}};
 constexpr Field kWait[] = {{"worker", kText}, {"calls"}, {"last"}, {"waitedNs"}, {"madeWaitNs"}};
 constexpr Field kWaitEntry[] = {{"", kObject, kWait}};
+constexpr Field kAdvice[] = {{"share"},       {"what", kText},   {"next", kText},
+                             {"link", kText}, {"worker", kText}, {"step"}};
+constexpr Field kAdviceEntry[] = {{"", kObject, kAdvice}};
+constexpr Field kGroup[] = {{"kind", kText}, {"named", kFlag}, {"communicators"},
+                            {"calls"},       {"inCallsNs"},    {"waitedNs"}};
+constexpr Field kGroupEntry[] = {{"", kObject, kGroup}};
+constexpr Field kStage[] = {{"stage"}, {"workers"}, {"ownNs"}};
+constexpr Field kStageEntry[] = {{"", kObject, kStage}};
 constexpr Field kTextEntry[] = {{"", kText}};
 constexpr Field kNumberEntry[] = {{""}};
 constexpr Field kRowEntry[] = {{"", kList, kNumberEntry, kMaxMapEntries}};
@@ -80,6 +90,10 @@ constexpr Field kStragglers[] = {{"workers"},
                                  {"late"},
                                  {"smallestToldNs"},
                                  {"slowdown"},
+                                 {"likely", kFlag},
+                                 {"advice", kList, kAdviceEntry, kShownAdvice},
+                                 {"groups", kList, kGroupEntry, kShownGroups},
+                                 {"stages", kList, kStageEntry, kShownStages},
                                  {"collectives", kList, kCallEntry, kShownCalls},
                                  {"waits", kList, kWaitEntry, kMaxReportRows},
                                  {"waitMap", kObject, kMap},

@@ -54,7 +54,7 @@ std::vector<index::Source> SourcesOf(const LoadedRun& run) {
 }  // namespace
 
 bool IsCheap(const LoadedRun& run) {
-  return run.events <= kCheapEvents && run.workers.size() > 1 &&
+  return run.events <= kCheapEvents &&
          std::none_of(run.workers.begin(), run.workers.end(), [](const Worker& worker) {
            return std::holds_alternative<FetchedMemory>(worker.trace.content);
          });

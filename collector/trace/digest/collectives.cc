@@ -4,6 +4,7 @@
 #include <charconv>
 #include <tuple>
 
+#include "collector/trace/digest/process_groups.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
@@ -136,11 +137,7 @@ std::uint32_t Collectives::CommunicatorOf(std::string_view hlo,
   if (found != communicator_numbers_.end()) return found->second;
   if (communicators_.size() == kMaxCommunicators) return 0;
   DigestCommunicator communicator{.size = told.size, .ranks = RanksOf(told.ranks)};
-  std::string name(told.group);
-  if (name.empty()) name = groups;
-  if (!told.description.empty() && told.description != "undefined")
-    name += StrCat(name.empty() ? "" : " ", told.description);
-  communicator.name = CutUtf8(name, Names::kMaxBytes);
+  communicator.name = CommunicatorName(told.group.empty() ? groups : told.group, told.description);
   if (communicator.size == 0)
     communicator.size = static_cast<std::uint32_t>(communicator.ranks.size());
   const auto number = static_cast<std::uint32_t>(communicators_.size());

@@ -8,6 +8,7 @@
 #include "collector/trace/digest/device_events.h"
 #include "collector/trace/digest/device_lines.h"
 #include "collector/trace/digest/host_events.h"
+#include "collector/trace/digest/process_groups.h"
 #include "collector/trace/xplane/names.h"
 #include "collector/trace/xplane/summary.h"
 #include "common/base/status_macros.h"
@@ -48,6 +49,7 @@ absl::Status ReadIdentity(const xplane::Space& space, Digest& digest) {
       if (text == nullptr || plane->NameOf(stat) != "distributedInfo") return;
       digest.rank = IntegerIn(*text, "rank");
       digest.world_size = IntegerIn(*text, "world_size");
+      digest.groups = ProcessGroups(*text);
     }));
   }
   if (const xplane::Plane* plane = space.Find(xplane::kStrobePlane)) {

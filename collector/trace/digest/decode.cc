@@ -211,6 +211,9 @@ absl::Status DecodeMessage(const wire::Reader& reader, Digest& digest) {
       return DecodeRows(bytes, digest::kOpColumns, digest.ops);
     case 21:
       return DecodeFields(bytes, digest::kCutsFields, digest.cuts);
+    case 22:
+      if (digest.groups.size() == kMaxParts) return Broken("too many groups");
+      return DecodeCommunicator(bytes, digest.groups.emplace_back());
     default:
       return absl::OkStatus();
   }

@@ -204,7 +204,10 @@ struct Digest {
   std::vector<std::string> names{};  // Each once.
   std::vector<DigestStep> steps{};   // By begin.
   std::vector<DigestDevice> devices{};
-  std::vector<DigestCommunicator> communicators{};
+  std::vector<DigestCommunicator> communicators{};  // The collectives name them.
+  // The groups of ranks that this worker is in, as the program itself tells them, whether they
+  // called anything or not. They have the names of communicators.
+  std::vector<DigestCommunicator> groups{};
   std::vector<DigestCollective> collectives{};  // By begin.
   std::vector<DigestOp> ops{};                  // The one with the most self time first.
   DigestCuts cuts{};

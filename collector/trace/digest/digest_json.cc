@@ -47,6 +47,16 @@ DigestJson DevicesJson(const Digest& digest) {
   return devices;
 }
 
+DigestJson CommunicatorsJson(const std::vector<DigestCommunicator>& communicators) {
+  DigestJson list = DigestJson::array();
+  for (const DigestCommunicator& communicator : communicators) {
+    list.push_back({{"name", communicator.name},
+                    {"size", NonZeroOrNull(communicator.size)},
+                    {"ranks", communicator.ranks}});
+  }
+  return list;
+}
+
 DigestJson CollectivesJson(const Digest& digest) {
   DigestJson collectives = DigestJson::array();
   for (const DigestCollective& collective : digest.collectives) {
@@ -131,12 +141,6 @@ std::string_view NameOf(CollectiveKind kind) {
 }
 
 DigestJson DigestToJson(const Digest& digest) {
-  DigestJson communicators = DigestJson::array();
-  for (const DigestCommunicator& communicator : digest.communicators) {
-    communicators.push_back({{"name", communicator.name},
-                             {"size", NonZeroOrNull(communicator.size)},
-                             {"ranks", communicator.ranks}});
-  }
   return {{"worker", digest.worker},
           {"rank", KnownOrNull(digest.rank)},
           {"worldSize", KnownOrNull(digest.world_size)},
@@ -159,7 +163,8 @@ DigestJson DigestToJson(const Digest& digest) {
           {"hostTime", HostTimeJson(digest.host_time, digest.knows)},
           {"steps", StepsJson(digest)},
           {"devices", DevicesJson(digest)},
-          {"communicators", std::move(communicators)},
+          {"communicators", CommunicatorsJson(digest.communicators)},
+          {"groups", CommunicatorsJson(digest.groups)},
           {"collectives", CollectivesJson(digest)},
           {"ops", OpsJson(digest)},
           {"leftOut",

@@ -17,6 +17,7 @@ using namespace digest;
 constexpr std::size_t kMaxDevices = 64;
 // All ranks of all communicators; further ones have only their size.
 constexpr std::size_t kMaxRanksBytes = 16 << 10;
+constexpr std::size_t kMaxGroups = 32;
 
 std::uint64_t Coded(Coding coding, std::int64_t value, std::int64_t& before) {
   if (coding == Coding::kDelta) {
@@ -131,6 +132,10 @@ std::string EncodeHead(const Digest& digest) {
   const std::size_t devices = std::min(digest.devices.size(), kMaxDevices);
   for (std::size_t i = 0; i < devices; ++i)
     wire::AppendBytesField(17, EncodeDevice(digest.devices[i]), bytes);
+  // Groups get half of the room, because they cannot be cut later.
+  std::size_t ranks_bytes = kMaxRanksBytes / 2;
+  for (std::size_t i = 0; i < std::min(digest.groups.size(), kMaxGroups); ++i)
+    wire::AppendBytesField(22, EncodeCommunicator(digest.groups[i], ranks_bytes), bytes);
   return bytes;
 }
 

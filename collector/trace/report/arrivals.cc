@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "collector/trace/report/call_durations.h"
 #include "common/base/saturated.h"
 
 namespace strobe::report {
@@ -62,7 +63,12 @@ std::vector<std::optional<std::int64_t>> LatestPossible(const Job& job, const Jo
 
 }  // namespace
 
-std::int64_t WaitOf(const Job& job, const Operation& operation, const Operation& last) {
+std::int64_t WaitOf(const Job& job, const JobStep& step, const Operation& operation,
+                    const LastArrival& arrival) {
+  const Operation& last = step.operations[arrival.last];
+  // The last one waited for nobody, so that its own duration is that of the transfer.
+  if (arrival.duration_error_ns)
+    return std::max<std::int64_t>(DurationOf(operation) - DurationOf(last), 0);
   const bool comparable =
       job.workers[operation.worker].on_common_clock && job.workers[last.worker].on_common_clock;
   if (!comparable) return 0;
@@ -85,11 +91,16 @@ std::vector<std::optional<LastArrival>> LastArrivals(const Job& job, const JobSt
     const auto error = job.workers[step.operations[two.last].worker].clock_error_ns;
     arrivals[i]->error_ns = AddSaturated(AddSaturated(*possible[i], -two.second_ns), *error);
   }
+  const std::vector<CallDurations> durations = DurationsOfCalls(job, step);
+  for (std::size_t i = 0; i < latest.size(); ++i) {
+    if (!arrivals[i] || arrivals[i]->decided() || !durations[i].decided()) continue;
+    arrivals[i]->last = durations[i].shortest;
+    arrivals[i]->duration_error_ns = durations[i].error_ns();
+  }
   for (const Operation& operation : step.operations) {
     if (operation.collective == kAlone || !arrivals[operation.collective]) continue;
     LastArrival& arrival = *arrivals[operation.collective];
-    arrival.waited_ns =
-        AddSaturated(arrival.waited_ns, WaitOf(job, operation, step.operations[arrival.last]));
+    arrival.waited_ns = AddSaturated(arrival.waited_ns, WaitOf(job, step, operation, arrival));
   }
   return arrivals;
 }
@@ -107,8 +118,8 @@ Arrivals ComputeArrivals(const Job& job) {
       const LastArrival& arrival = *arrivals[operation.collective];
       ++result.workers[operation.worker].calls;
       if (arrival.decided()) ++result.workers[operation.worker].decided;
-      waited[operation.worker] = AddSaturated(
-          waited[operation.worker], WaitOf(job, operation, step.operations[arrival.last]));
+      waited[operation.worker] =
+          AddSaturated(waited[operation.worker], WaitOf(job, step, operation, arrival));
     }
     for (std::size_t i = 0; i < arrivals.size(); ++i) {
       if (!arrivals[i]) continue;

@@ -20,15 +20,19 @@ struct LastArrival {
   // The sum of the waits of all members, in ns: what each of their devices lost.
   std::int64_t waited_ns = 0;
   std::size_t members = 0;  // All of them, also those that are on no common clock.
+  // The clocks do not tell who was last, but the durations do; see call_durations.h. By how much
+  // the waits can be wrong then, in ns.
+  std::optional<std::int64_t> duration_error_ns{};
 
   // Is it known who was last?
-  bool decided() const { return error_ns && ahead_ns > *error_ns; }
+  bool decided() const { return duration_error_ns || (error_ns && ahead_ns > *error_ns); }
 };
 
-// How long an operation waited for the one that arrived last at its collective, in ns; 0 if one of
-// their workers is on no common clock. It is never longer than the operation itself, whatever the
-// clocks say, and 0 for a rooted one that did not need the last.
-std::int64_t WaitOf(const Job& job, const Operation& operation, const Operation& last);
+// How long an operation of the step waited for the one that arrived last at its collective, in ns;
+// 0 if neither clocks nor durations tell it. It is never longer than the operation itself, whatever
+// the clocks say, and 0 for a rooted one that did not need the last.
+std::int64_t WaitOf(const Job& job, const JobStep& step, const Operation& operation,
+                    const LastArrival& arrival);
 
 // Returns one for each collective of the step; nullopt for those with fewer than two members.
 std::vector<std::optional<LastArrival>> LastArrivals(const Job& job, const JobStep& step);

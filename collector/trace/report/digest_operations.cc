@@ -79,7 +79,8 @@ class DigestMerger::Merged {
     Job job;
     for (const Part& part : parts_) job.workers.push_back(part.worker);
     KeepMainLoop();
-    for (const std::string& name : communicator_names_) job.communicators.push_back({.name = name});
+    for (const CommunicatorFacts& facts : communicator_facts_)
+      job.communicators.push_back(CommunicatorOf(facts));
     AddSteps(job);
     AddOperations(job);
     CompareCalls(job);
@@ -101,6 +102,33 @@ class DigestMerger::Merged {
     bool numbered = true;    // All calls have a sequence number.
     std::uint32_t size = 0;  // The communicator's size; 0 = not told.
   };
+
+  struct CommunicatorFacts {
+    Communicator sums{};  // Without its members and its kind.
+    RankOrder order = RankOrder::kUnknown;
+    CallKinds kinds{};
+  };
+
+  static Communicator CommunicatorOf(const CommunicatorFacts& facts) {
+    Communicator communicator = facts.sums;
+    communicator.kind = GroupKindByName(communicator.name);
+    communicator.named = communicator.kind != GroupKind::kUnknown;
+    if (!communicator.named) communicator.kind = GroupKindByCalls(facts.kinds, facts.order);
+    return communicator;
+  }
+
+  // Counts a call of the worker that was added last.
+  void NoteCall(const DigestCollective& call, std::uint32_t communicator,
+                std::set<std::uint32_t>& called) {
+    CommunicatorFacts& facts = communicator_facts_[communicator];
+    if (called.insert(communicator).second) {
+      ++facts.sums.callers;
+      facts.sums.worker_steps += parts_.back().steps.size();
+    }
+    ++facts.sums.calls;
+    ++facts.kinds[static_cast<std::size_t>(call.kind)];
+    facts.sums.in_calls_ns += static_cast<double>(call.end_ns) - static_cast<double>(call.begin_ns);
+  }
 
   // The identities of a digest's communicators, by number: each may have thousands of ranks.
   using Identities = std::map<std::uint32_t, std::string>;
@@ -125,7 +153,8 @@ class DigestMerger::Merged {
     if (keys_.size() >= kMaxKeys) return std::nullopt;
     if (known == communicators_.end()) {
       communicators_.emplace(identity, group);
-      communicator_names_.push_back(CutUtf8(communicator.name, kMaxNameBytes));
+      communicator_facts_.push_back({.sums = {.name = CutUtf8(communicator.name, kMaxNameBytes)},
+                                     .order = RankOrderOf(communicator, digest.world_size)});
     }
     const auto key = static_cast<std::uint32_t>(keys_.size());
     key_of_.emplace(std::pair(group, name), key);
@@ -143,6 +172,7 @@ class DigestMerger::Merged {
     // The keys of pairs of a communicator and a name, because they are looked up for each call.
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::optional<std::uint32_t>> keys;
     Identities identities;
+    std::set<std::uint32_t> called;
     for (const DigestCollective& from : digest.collectives) {
       if (from.name >= digest.names.size() || from.end_ns < from.begin_ns) continue;
       MergedCall call{.ordinal = from.ordinal,
@@ -163,6 +193,7 @@ class DigestMerger::Merged {
       }
       call.key = *key->second;
       keys_[call.key].numbered &= from.sequence >= 0;
+      NoteCall(from, keys_[call.key].communicator, called);
       calls.push_back(call);
     }
     std::sort(calls.begin(), calls.end(), [](const MergedCall& a, const MergedCall& b) {
@@ -226,7 +257,7 @@ class DigestMerger::Merged {
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
       for (WorkerStepTime& step : parts_[i].steps) {
         step.time.worker = i;
-        if (step.followed || parts_[i].steps.size() == 1) steps[step.number].push_back(step.time);
+        if (step.whole || parts_[i].steps.size() == 1) steps[step.number].push_back(step.time);
       }
     }
     for (auto& [number, workers] : steps)
@@ -291,7 +322,7 @@ class DigestMerger::Merged {
         names([](const Part& part) { return !part.worker.clock_error_ns.has_value(); });
     if (!unmeasured.empty() && parts_.size() > 1)
       tell("the clocks of ", unmeasured.size(), " workers are not measured (", SomeOf(unmeasured),
-           "): who arrived last where they took part is not known");
+           "): who arrived last where they took part is known only if durations of calls tell it");
     std::vector<double> lengths;
     for (const JobStep& step : job.steps)
       for (const WorkerStep& worker : step.workers)
@@ -302,12 +333,14 @@ class DigestMerger::Merged {
     });
     if (!vague.empty() && parts_.size() > 1)
       tell("the clocks of ", vague.size(), " workers are known less well than a step takes (",
-           SomeOf(vague), "): who arrived last where they took part is not known");
+           SomeOf(vague),
+           "): who arrived last where they took part is known only if durations of calls tell it");
     const auto unplaced = names([](const Part& part) { return !part.worker.on_common_clock; });
     if (!unplaced.empty() && parts_.size() > 1)
       tell("the traces of ", SomeOf(unplaced),
-           " do not say at which time they began: how long they waited, or others for them, is not "
-           "known");
+           " do not say at which time they began: how long they waited, or others for them, is "
+           "known "
+           "only if durations of calls tell it");
     const auto cut = names([](const Part& part) { return part.cut; });
     if (!cut.empty())
       tell("the digests of ", SomeOf(cut),
@@ -331,7 +364,7 @@ class DigestMerger::Merged {
   std::vector<Part> parts_{};
   std::vector<CallList> calls_{};                         // One for each part.
   std::map<std::string, std::uint32_t> communicators_{};  // By identity.
-  std::vector<std::string> communicator_names_{};
+  std::vector<CommunicatorFacts> communicator_facts_{};
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> key_of_{};
   std::vector<Key> keys_{};
   std::map<std::string, double> time_of_loop_{};

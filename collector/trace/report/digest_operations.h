@@ -24,7 +24,7 @@ struct MergeLimits {
 //
 // Steps are those of the loop that takes most of the time of all workers, and are joined by number.
 // A step that no other step follows is shorter than it would be otherwise; it is left out unless
-// the worker has no other.
+// its own annotation tells its end (WorkerStepTime::whole), or the worker has no other.
 //
 // Calls of collectives are joined by communicator, name and order. Workers that began to record at
 // different times count from different calls: the difference is found from the first calls of

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "collector/trace/report/robust.h"
 #include "common/base/saturated.h"
 #include "common/text/utf8.h"
 
@@ -64,6 +65,36 @@ std::array<std::int64_t, kCauses> OwnTime(const Digest& digest, const DigestStep
   return own;
 }
 
+// Where annotations end so close to the next step's begin, nothing of a step lies outside of its
+// annotation: torch.profiler's step() ends one and begins the next.
+constexpr double kOutsideAnnotation = 0.02;
+// A last step is not whole if it is shorter than this share of a typical one: the recording ended
+// in the middle of it.
+constexpr double kCutStep = 0.75;
+
+// Whether the length of a step that no other follows is that of a whole one, judged by the others.
+class LastSteps {
+ public:
+  void AddFollowed(const DigestStep& step) {
+    const double length = Length(step.begin_ns, step.end_ns);
+    const double outside = static_cast<double>(step.end_ns) -
+                           static_cast<double>(std::min(step.annotation_end_ns, step.end_ns));
+    lengths_.push_back(length);
+    outside_.push_back(outside / length);
+  }
+  bool IsWhole(const DigestStep& step) {
+    if (lengths_.empty() || step.annotation_end_ns != step.end_ns) return false;
+    return Median(outside_) <= kOutsideAnnotation &&
+           Length(step.begin_ns, step.end_ns) >= kCutStep * Median(lengths_);
+  }
+
+ private:
+  static double Length(std::int64_t begin_ns, std::int64_t end_ns) {
+    return static_cast<double>(end_ns) - static_cast<double>(begin_ns);
+  }
+  std::vector<double> lengths_{}, outside_{};  // Steps that another one follows.
+};
+
 }  // namespace
 
 std::int64_t CommonTime(const Digest& digest, std::int64_t time_ns) {
@@ -75,7 +106,12 @@ std::int64_t CommonTime(const Digest& digest, std::int64_t time_ns) {
 JobWorker WorkerOf(const Digest& digest) {
   JobWorker worker{.name = CutUtf8(digest.worker, kMaxWorkerBytes),
                    .rank = digest.rank,
-                   .on_common_clock = digest.zero_ns != 0};
+                   .on_common_clock = digest.zero_ns != 0,
+                   .time = WorkerTimeOf(digest)};
+  if (const std::optional<std::uint32_t> stage = StageOf(digest)) {
+    worker.stage = *stage;
+    worker.in_pipeline = true;
+  }
   if (digest.clock_error_ns && digest.zero_ns != 0)
     worker.clock_error_ns = ClampedDuration(*digest.clock_error_ns);
   const auto tells = [&](Cause cause, bool value) {
@@ -102,13 +138,17 @@ std::vector<WorkerStepTime> StepsOf(const Digest& digest, std::size_t max, std::
   const auto main = std::max_element(
       taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   loop = digest.names[main->first];
+  LastSteps last_steps;
+  for (const DigestStep& step : digest.steps) {
+    if (valid(step) && step.loop == main->first && step.followed) last_steps.AddFollowed(step);
+  }
   std::vector<WorkerStepTime> steps;
   std::set<std::int64_t> seen;
   for (const DigestStep& step : digest.steps) {
     if (!valid(step) || step.loop != main->first || steps.size() >= max) continue;
     if (!seen.insert(step.number).second) continue;
     steps.push_back({.number = step.number,
-                     .followed = step.followed,
+                     .whole = step.followed || last_steps.IsWhole(step),
                      .time = {.begin_ns = CommonTime(digest, step.begin_ns),
                               .end_ns = CommonTime(digest, step.end_ns),
                               .own_ns = OwnTime(digest, step)}});

@@ -20,8 +20,10 @@ JobWorker WorkerOf(const Digest& digest);
 
 struct WorkerStepTime {
   std::int64_t number = 0;
-  bool followed = false;  // As DigestStep.
-  WorkerStep time{};      // Without the worker's number.
+  // Its end is known: the next step begins there, or the program's annotations cover whole steps,
+  // so that the end of its own annotation tells it.
+  bool whole = false;
+  WorkerStep time{};  // Without the worker's number.
 };
 // The steps of the loop that takes most of the digest's time, by begin; of several steps with one
 // number the first. At most `max`. `loop` becomes the loop's name.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collector/trace/report/robust.h"
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
@@ -53,10 +54,14 @@ std::string OfWorkers(const Job& job, const StragglerReport& report) {
     const std::string cause = CausesOf(straggler.late);
     if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
   }
-  return StrCat(NamesOf(job, report.stragglers), one ? " holds up " : " hold up ",
-                OtherWorkers(report.workers - report.stragglers.size()), " by ",
-                TimeText(report.held_up.ns), " a step (", PercentText(report.held_up.share), ")",
-                one ? HowOften(first.late) : "", ": ", Join(causes, ", "));
+  const std::string who =
+      StrCat(NamesOf(job, report.stragglers), one ? " holds up " : " hold up ",
+             OtherWorkers(report.workers - report.stragglers.size()), " by ",
+             TimeText(report.held_up.ns), " a step (", PercentText(report.held_up.share), ")");
+  if (report.likely)
+    return StrCat("likely ", who, ", ", Join(causes, ", "), ": weak evidence, ", first.late.steps,
+                  " steps");
+  return StrCat(who, one ? HowOften(first.late) : "", ": ", Join(causes, ", "));
 }
 
 std::string OfUndecided(const Job& job, const StragglerReport& report) {
@@ -78,6 +83,37 @@ std::string OfUndecided(const Job& job, const StragglerReport& report) {
   }
 }
 
+// The stage that works longest, if it takes at least a tenth longer than the median one.
+std::string OfLongStage(const StragglerReport& report) {
+  constexpr double kMinLonger = 0.1;
+  if (report.stages.size() < 2) return "";
+  std::vector<double> own;
+  for (const StageTime& stage : report.stages) own.push_back(stage.own_ns);
+  const auto longest =
+      std::max_element(report.stages.begin(), report.stages.end(),
+                       [](const auto& a, const auto& b) { return a.own_ns < b.own_ns; });
+  std::erase(own, longest->own_ns);
+  const double median = Median(own);
+  if (median <= 0 || longest->own_ns < (1 + kMinLonger) * median) return "";
+  return StrCat("pipeline stage ", longest->stage, " works ", TimeText(longest->own_ns - median),
+                " a step longer than the median of the others");
+}
+
+std::string OfOneWorker(const Job& job) {
+  const WorkerTime& time = job.workers.front().time;
+  return time.has_device
+             ? WorkerTimeText(time)
+             : "one worker: its trace shows no work on a device, and there is nobody to "
+               "compare it with";
+}
+
+std::string OfNobodyAlike(const StragglerReport& report) {
+  if (report.stages.size() < 2) return "not decidable: no two workers recorded the same step";
+  const std::string stage = OfLongStage(report);
+  return StrCat("each pipeline stage has one worker, so that none can be compared",
+                stage.empty() ? "" : "; ", stage);
+}
+
 }  // namespace
 
 std::string TimeText(double ns) {
@@ -94,16 +130,18 @@ std::string PercentText(double share) {
 
 std::string Headline(const Job& job, const StragglerReport& report) {
   if (report.workers == 0) return "not decidable: there are no workers";
+  if (report.workers == 1) return OfOneWorker(job);
   if (report.steps == 0) return "not decidable: no trace has steps";
-  if (report.workers == 1) return "one worker: there is nobody to compare it with";
   if (!report.stragglers.empty()) return OfWorkers(job, report);
-  if (!report.not_decided.empty()) return OfUndecided(job, report);
+  if (!report.not_decided.empty() && !report.likely) return OfUndecided(job, report);
+  if (report.compared == 0) return OfNobodyAlike(report);
   if (report.smallest_ns == 0)
-    return StrCat("not decidable: ", report.steps, report.steps == 1 ? " step does" : " steps do",
-                  " not tell a difference from chance");
+    return StrCat("too early to tell: only ", report.steps, " complete step",
+                  report.steps == 1 ? " was" : "s were", " recorded");
+  const std::string stage = OfLongStage(report);
   return StrCat("no straggler: no worker takes more than ", TimeText(report.smallest_ns),
                 " a step (", PercentText(report.smallest_ns / std::max(report.step_ns, 1.0)),
-                ") longer than the others");
+                ") longer than the others", stage.empty() ? "" : "; ", stage);
 }
 
 }  // namespace strobe::report

@@ -23,6 +23,8 @@
 //
 // A difference below kMinShare of a step is never reported. Chance divides the chance of a false
 // alarm among the three tests (3, 4, 5) and the workers.
+//
+// FindLikely uses step 3 alone: two steps tell nothing of what happens now and then.
 namespace strobe::report {
 namespace {
 
@@ -34,13 +36,38 @@ constexpr double kMedianEfficiency = 0.37;
 // A step is late if it exceeds the usual difference of single steps by this factor.
 constexpr double kLateStep = 4;
 constexpr std::size_t kMinLateSteps = 3;
+
+struct LateTest {
+  std::size_t min_steps = kMinSteps;
+  double false_alarm = kFalseAlarm;  // A job's, for all tests together.
+  double tests = 3;                  // Among which it is divided.
+};
+constexpr LateTest kCertain{};
+constexpr LateTest kLikely{
+    .min_steps = kMinLikelySteps, .false_alarm = kLikelyFalseAlarm, .tests = 1};
+
 class Finder {
  public:
-  Finder(std::span<const Excess> excess, double step_ns) : excess_(excess), step_ns_(step_ns) {
+  Finder(std::span<const Excess> excess, double step_ns, const LateTest& test)
+      : excess_(excess), step_ns_(step_ns), test_(test) {
     for (std::uint32_t i = 0; i < excess.size(); ++i) {
       typical_.push_back(TrimmedMeanOf(excess[i].total));
-      if (excess[i].total.size() >= kMinSteps) compared_.push_back(i);
+      if (excess[i].total.size() >= test.min_steps) compared_.push_back(i);
     }
+  }
+
+  LateWorkers FindTypical() {
+    LateWorkers result;
+    if (compared_.size() < 2) return result;
+    MeasureNoise();
+    std::vector<bool> typically(excess_.size());
+    for (const std::uint32_t who : compared_) typically[who] = LateInTypicalStep(who);
+    CountLateSteps(typically);
+    for (const std::uint32_t who : compared_) {
+      if (typically[who]) result.late.push_back(Describe(who, /*typically=*/true));
+    }
+    SortLate(result);
+    return result;
   }
 
   LateWorkers Find() {
@@ -55,16 +82,21 @@ class Finder {
       if (typically[who] || LateNowAndThen(who))
         result.late.push_back(Describe(who, typically[who]));
     }
-    std::sort(result.late.begin(), result.late.end(),
-              [](const Late& a, const Late& b) { return a.ns > b.ns; });
+    SortLate(result);
     result.smallest_ns = std::max(Threshold(usual_error_, UsualDegrees()), SmallestReported());
     return result;
   }
 
  private:
+  static void SortLate(LateWorkers& found) {
+    std::sort(found.late.begin(), found.late.end(),
+              [](const Late& a, const Late& b) { return a.ns > b.ns; });
+  }
   double SmallestReported() const { return kMinShare * step_ns_; }
-  // Returns the chance of a false alarm for one worker and one of the three tests.
-  double Chance() const { return kFalseAlarm / 3 / static_cast<double>(compared_.size()); }
+  // Returns the chance of a false alarm for one worker and one of the tests.
+  double Chance() const {
+    return test_.false_alarm / test_.tests / static_cast<double>(compared_.size());
+  }
 
   void MeasureNoise() {
     std::vector<double> means, errors, kept, distances;
@@ -109,10 +141,12 @@ class Finder {
     }
   }
 
-  // Workers' noise is alike, so the degrees of freedom of up to four workers count together.
+  // Workers' noise is alike, so the degrees of freedom of up to four workers count together. With
+  // few steps it matters that the differences of two workers are each other's mirror image.
   double Degrees(double kept) const {
-    return std::max(kept - 1, 1.0) *
-           static_cast<double>(std::min<std::size_t>(compared_.size(), 4));
+    const std::size_t independent =
+        test_.min_steps < kMinSteps ? compared_.size() - 1 : compared_.size();
+    return std::max(kept - 1, 1.0) * static_cast<double>(std::min<std::size_t>(independent, 4));
   }
   double UsualDegrees() const { return Degrees(usual_kept_); }
 
@@ -200,6 +234,7 @@ class Finder {
 
   const std::span<const Excess> excess_;
   const double step_ns_;
+  const LateTest test_;
   std::vector<TrimmedMean> typical_{};
   std::vector<std::uint32_t> compared_{};
   double usual_error_ = 0, usual_kept_ = 0;
@@ -213,7 +248,20 @@ class Finder {
 }  // namespace
 
 LateWorkers FindLate(std::span<const Excess> excess, double step_ns) {
-  return Finder(excess, step_ns).Find();
+  return Finder(excess, step_ns, kCertain).Find();
+}
+
+bool HasFewSteps(std::span<const Excess> excess) {
+  std::size_t some = 0, enough = 0;
+  for (const Excess& worker : excess) {
+    some += worker.total.size() >= kMinLikelySteps;
+    enough += worker.total.size() >= kMinSteps;
+  }
+  return 2 * enough < some;
+}
+
+LateWorkers FindLikely(std::span<const Excess> excess, double step_ns) {
+  return Finder(excess, step_ns, kLikely).FindTypical();
 }
 
 }  // namespace strobe::report

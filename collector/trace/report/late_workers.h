@@ -48,4 +48,13 @@ inline constexpr double kFalseAlarm = 0.003;
 // `step_ns` is the duration of a step. README.md describes the tests.
 LateWorkers FindLate(std::span<const Excess> excess, double step_ns);
 
+// A profile with fewer steps than FindLate needs tells who is late with less certainty, and the
+// chance of an error is told beside the word "likely".
+inline constexpr std::size_t kMinLikelySteps = 2;
+inline constexpr double kLikelyFalseAlarm = 0.01;
+// Whether most of the workers with kMinLikelySteps have fewer than kMinSteps.
+bool HasFewSteps(std::span<const Excess> excess);
+// `smallest_ns` of the result is 0, because nothing follows from a difference that is not found.
+LateWorkers FindLikely(std::span<const Excess> excess, double step_ns);
+
 }  // namespace strobe::report

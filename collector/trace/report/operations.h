@@ -10,6 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "collector/trace/report/parallel_groups.h"
+#include "collector/trace/report/worker_time.h"
+
 namespace strobe::report {
 
 // What a worker's own time went into, which is also why it can be late.
@@ -22,8 +25,8 @@ struct JobWorker {
   std::string name{};
   std::optional<std::uint32_t> rank{};
   // Workers of one stage do the same work on other data, so that they are each other's measure.
-  // Digests do not tell the stages of a pipeline, so that all of their workers are in stage 0.
   std::uint32_t stage = 0;
+  bool in_pipeline = false;  // A group of the worker tells its stage; otherwise it is 0.
   // Half-width of the error interval of the worker's clock, in ns; nullopt: not measured.
   std::optional<std::int64_t> clock_error_ns{};
   // False: the trace does not tell at which time it began. Its times are on no common clock, so
@@ -31,6 +34,7 @@ struct JobWorker {
   bool on_common_clock = true;
   // False where the worker's trace cannot tell this kind of time, so that a zero means nothing.
   std::array<bool, kCauses> tells{true, true, true, true, true, true};
+  WorkerTime time{};
 };
 
 // Durations of operations of one type are compared with each other.
@@ -91,6 +95,11 @@ struct JobStep {
 struct Communicator {
   std::string name{};
   std::vector<std::uint32_t> members{};  // Workers that called anything on it, in ascending order.
+  GroupKind kind = GroupKind::kUnknown;
+  bool named = false;  // Its name tells the kind; otherwise it follows from what is usual.
+  // Workers that called anything on it, also what is not joined, and their calls and steps.
+  std::size_t callers = 0, calls = 0, worker_steps = 0;
+  double in_calls_ns = 0;  // The sum of the calls' durations.
 };
 
 // A difference between the calls of the workers of one communicator.

@@ -1,10 +1,13 @@
 #include "collector/trace/report/report_json.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "collector/trace/digest/digest_json.h"
+#include "collector/trace/report/advice.h"
 #include "collector/trace/report/headline.h"
 #include "collector/trace/report/wait_map.h"
 #include "common/base/enum_names.h"
@@ -44,10 +47,32 @@ std::string_view VerdictName(report::Verdict verdict) {
   return kNames.Of(verdict);
 }
 
-ReportJson StragglerJson(const report::Job& job, const report::Straggler& straggler) {
+// The number of the step in which each worker's own time exceeds the others' mean most.
+std::vector<std::optional<std::int64_t>> LatestSteps(const report::Job& job) {
+  std::vector<std::optional<std::int64_t>> numbers(job.workers.size());
+  std::vector<double> most(job.workers.size(), 0);
+  for (const report::JobStep& step : job.steps) {
+    double sum = 0;
+    for (const report::WorkerStep& worker : step.workers)
+      sum += static_cast<double>(worker.OwnTotal());
+    const double mean = sum / static_cast<double>(std::max<std::size_t>(step.workers.size(), 1));
+    for (const report::WorkerStep& worker : step.workers) {
+      const double longer = static_cast<double>(worker.OwnTotal()) - mean;
+      if (longer <= most[worker.worker]) continue;
+      most[worker.worker] = longer;
+      numbers[worker.worker] = step.number;
+    }
+  }
+  return numbers;
+}
+
+ReportJson StragglerJson(const report::Job& job, const report::Straggler& straggler,
+                         const std::vector<std::optional<std::int64_t>>& latest_steps) {
   ReportJson json = LateJson(straggler.late);
+  json["latestStep"] = KnownOrNull(latest_steps[straggler.late.who]);
   json["worker"] = job.workers[straggler.late.who].name;
   json["verdict"] = VerdictName(straggler.verdict);
+  json["evidence"] = straggler.evidence == report::Evidence::kDurations ? "durations" : "clocks";
   json["clockErrorNs"] =
       straggler.clock_error_ns ? ReportJson(*straggler.clock_error_ns) : ReportJson();
   json["heldUp"] = straggler.held_up ? HeldUpJson(*straggler.held_up) : ReportJson();
@@ -74,7 +99,7 @@ ReportJson WaitsJson(const report::Job& job, const report::Arrivals& arrivals) {
   for (std::size_t i = 0; i < std::min(arrivals.workers.size(), job.workers.size()); ++i) {
     const report::WorkerArrivals& worker = arrivals.workers[i];
     // A zero would say that nobody waited.
-    const bool waits = worker.calls > 0 && job.workers[i].on_common_clock;
+    const bool waits = worker.calls > 0 && (job.workers[i].on_common_clock || worker.decided > 0);
     workers.push_back(
         {{"worker", job.workers[i].name},
          {"calls", worker.calls},
@@ -83,6 +108,42 @@ ReportJson WaitsJson(const report::Job& job, const report::Arrivals& arrivals) {
          {"madeWaitNs", worker.decided > 0 ? ReportJson(worker.made_wait_ns) : ReportJson()}});
   }
   return workers;
+}
+
+ReportJson GroupsJson(const std::vector<report::GroupTime>& groups) {
+  ReportJson rows = ReportJson::array();
+  for (const report::GroupTime& group : groups)
+    rows.push_back({{"kind", report::GroupKindName(group.kind)},
+                    {"named", group.named},
+                    {"communicators", group.communicators},
+                    {"calls", group.calls},
+                    {"inCallsNs", group.in_calls_ns},
+                    {"waitedNs", group.waited_ns ? ReportJson(*group.waited_ns) : ReportJson()}});
+  return rows;
+}
+
+ReportJson AdviceJson(const report::Job& job) {
+  ReportJson rows = ReportJson::array();
+  for (const report::Advice& advice : report::AdviceFor(job)) {
+    const report::AdviceWords& words = report::WordsOf(advice.rule);
+    rows.push_back({{"rule", words.name},
+                    {"share", advice.share},
+                    {"what", advice.what},
+                    {"next", words.next},
+                    {"link", words.link},
+                    {"threshold", words.threshold},
+                    {"source", words.source},
+                    {"worker", job.workers[advice.worker].name},
+                    {"step", advice.step ? ReportJson(*advice.step) : ReportJson()}});
+  }
+  return rows;
+}
+
+ReportJson StagesJson(const std::vector<report::StageTime>& stages) {
+  ReportJson rows = ReportJson::array();
+  for (const report::StageTime& stage : stages)
+    rows.push_back({{"stage", stage.stage}, {"workers", stage.workers}, {"ownNs", stage.own_ns}});
+  return rows;
 }
 
 ReportJson WaitMapJson(const report::Job& job, const report::WaitMap& map) {
@@ -130,21 +191,26 @@ ChangesJson ChangeJson(const report::Change& change) {
 
 nlohmann::ordered_json StragglersToJson(const report::Job& job,
                                         const report::StragglerReport& report) {
+  const std::vector<std::optional<std::int64_t>> latest_steps = LatestSteps(job);
   ReportJson stragglers = ReportJson::array(), others = ReportJson::array();
   for (const report::Straggler& late : report.stragglers)
-    stragglers.push_back(StragglerJson(job, late));
+    stragglers.push_back(StragglerJson(job, late, latest_steps));
   for (const report::Straggler& late : report.not_decided)
-    others.push_back(StragglerJson(job, late));
+    others.push_back(StragglerJson(job, late, latest_steps));
   return {{"headline", Headline(job, report)},
           {"workers", report.workers},
           {"steps", report.steps},
           {"stepNs", report.step_ns},
           {"heldUp", HeldUpJson(report.held_up)},
+          {"likely", report.likely},
           {"stragglers", std::move(stragglers)},
           {"notDecided", std::move(others)},
           {"late", report.late_count},
           {"smallestToldNs", report.smallest_ns},
           {"slowdown", report.slowdown ? ReportJson(*report.slowdown) : ReportJson()},
+          {"advice", AdviceJson(job)},
+          {"groups", GroupsJson(report.groups)},
+          {"stages", StagesJson(report.stages)},
           {"collectives", CallsJson(job, report.arrivals)},
           {"waits", WaitsJson(job, report.arrivals)},
           {"waitMap", WaitMapJson(job, report::ComputeWaitMap(job, report.arrivals))},

@@ -18,7 +18,8 @@ namespace {
 using RunJson = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxOpNames = 20'000, kMaxOpRows = 50, kMaxMissingRows = 20;
-constexpr std::size_t kMaxStepRows = 1000, kMaxCallRows = 200, kMaxSentences = 50;
+constexpr std::size_t kMaxStepRows = 1000, kMaxCallRows = 200, kMaxSentences = 50,
+                      kMaxStageRows = 256;
 
 // Cuts a list of the report.
 void CutList(const char* key, std::size_t most, RunJson& json) {
@@ -101,6 +102,8 @@ RunFigures RunReport::FiguresOf(const StragglerReport& stragglers) const {
   if (span_ns_ > 0) figures.exposed_communication = std::clamp(exposed_ns_ / span_ns_, 0.0, 1.0);
   if (stragglers.steps == 0) return figures;
   figures.step_seconds = stragglers.step_ns / 1e9;
+  // Metrics and triggers get what is certain.
+  if (stragglers.likely) return figures;
   const double lost = stragglers.stragglers.empty() ? 0 : stragglers.held_up.ns;
   // Zero seconds are told only where a difference would have been seen; else the figure is unknown.
   const bool none =
@@ -146,6 +149,7 @@ MadeReport RunReport::Finish(std::string_view capture_id, std::string_view run,
   CutList("waits", kMaxWorkerRows, stragglers);
   CutList("collectives", kMaxCallRows, stragglers);
   CutList("unknown", kMaxSentences, stragglers);
+  CutList("stages", kMaxStageRows, stragglers);
   RunJson json = {
       {"format", 1},
       {"captureId", capture_id},

@@ -1,8 +1,10 @@
 #include "collector/trace/report/stragglers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "collector/trace/report/call_durations.h"
 #include "collector/trace/report/excess.h"
 #include "collector/trace/report/robust.h"
 #include "common/base/strings.h"
@@ -12,6 +14,9 @@ namespace {
 
 // A late worker holds the others up only if they lose at least this share of its extra time.
 constexpr double kMinLoss = 0.1;
+// Durations tell that others wait for a worker if it spends less time in calls than they do, by at
+// least this share of its extra time.
+constexpr double kMinShorter = 0.5;
 
 // Returns by how much the worker's clock can differ from a typical other one.
 std::optional<double> ClockErrorOf(const Job& job, std::uint32_t who) {
@@ -33,6 +38,10 @@ Verdict JudgeByClock(const Straggler& straggler, bool calls) {
                                                             : Verdict::kWithinClockErrors;
 }
 
+bool IsOpenByClock(Verdict verdict) {
+  return verdict == Verdict::kClockNotMeasured || verdict == Verdict::kWithinClockErrors;
+}
+
 class Reporter {
  public:
   explicit Reporter(const Job& job) : job_(job), replays_(job) {}
@@ -47,6 +56,8 @@ class Reporter {
     report_.step_ns = Mean(durations);
     report_.unknown = job_.unknown;
     report_.arrivals = ComputeArrivals(job_);
+    report_.groups = GroupTimesOf(job_, report_.arrivals);
+    report_.stages = StageTimesOf(job_);
     report_.slowdown = ComputeSlowdown(job_, replays_);
     FindWorkers();
     TellUnknown();
@@ -56,7 +67,13 @@ class Reporter {
  private:
   void FindWorkers() {
     const auto excess = ComputeExcess(job_);
+    report_.compared = static_cast<std::size_t>(std::count_if(
+        excess.begin(), excess.end(), [](const Excess& worker) { return !worker.total.empty(); }));
     LateWorkers found = FindLate(excess, report_.step_ns);
+    if (found.late.empty() && HasFewSteps(excess)) {
+      found = FindLikely(excess, report_.step_ns);
+      report_.likely = !found.late.empty();
+    }
     report_.smallest_ns = found.smallest_ns;
     report_.late_count = found.late.size();
     if (found.late.size() > kMaxTold) found.late.resize(kMaxTold);
@@ -64,7 +81,7 @@ class Reporter {
     for (Late& late : found.late) {
       Straggler straggler{.clock_error_ns = ClockErrorOf(job_, late.who)};
       straggler.late = std::move(late);
-      straggler.verdict = JudgeByClock(straggler, TakesPartInCalls(straggler.late.who));
+      Judge(straggler);
       (straggler.verdict == Verdict::kHoldsUp ? candidates : report_.not_decided)
           .push_back(std::move(straggler));
     }
@@ -78,6 +95,25 @@ class Reporter {
     std::stable_sort(
         report_.stragglers.begin(), report_.stragglers.end(),
         [](const Straggler& a, const Straggler& b) { return a.held_up->ns > b.held_up->ns; });
+  }
+
+  void Judge(Straggler& straggler) {
+    const bool calls = TakesPartInCalls(straggler.late.who);
+    straggler.verdict = JudgeByClock(straggler, calls);
+    // Few steps are believed only if the calls of the others say the same.
+    if (!IsOpenByClock(straggler.verdict) && !(report_.likely && calls)) return;
+    if (DurationsTell(straggler.late)) {
+      straggler.verdict = Verdict::kHoldsUp;
+      straggler.evidence = Evidence::kDurations;
+    } else if (report_.likely) {
+      const bool joined = !shorter_[straggler.late.who].empty();
+      straggler.verdict = joined ? Verdict::kNobodyWaits : Verdict::kNoCalls;
+    }
+  }
+
+  bool DurationsTell(const Late& late) {
+    if (shorter_.empty()) shorter_ = ShorterInCalls(job_);
+    return late.ns > 0 && Mean(shorter_[late.who]) >= kMinShorter * late.ns;
   }
 
   bool TakesPartInCalls(std::uint32_t worker) const {
@@ -101,6 +137,10 @@ class Reporter {
       tell(
           replays_.circles(),
           " steps could not be replayed, because their operations wait for each other in a circle");
+    if (report_.likely && !report_.stragglers.empty())
+      tell("\"likely\" rests on ", report_.stragglers.front().late.steps,
+           " steps: of 100 jobs without a straggler, about ", std::llround(100 * kLikelyFalseAlarm),
+           " gets such a headline");
     if (job_.mismatch_count > 0) {
       const CallMismatch& first = job_.mismatches.front();
       tell(job_.mismatch_count,
@@ -134,6 +174,7 @@ class Reporter {
   const Job& job_;
   Replays replays_;
   StragglerReport report_{};
+  std::vector<std::vector<double>> shorter_{};  // See ShorterInCalls; computed when it is needed.
 };
 
 }  // namespace

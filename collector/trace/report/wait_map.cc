@@ -51,6 +51,17 @@ std::vector<std::uint32_t> StepsOfMap(const Arrivals& arrivals) {
   return all;
 }
 
+// By how much the wait of one operation can be wrong; nullopt: a clock that matters is not
+// measured.
+std::optional<std::int64_t> ErrorOf(const Job& job, const JobStep& step, const Operation& operation,
+                                    const LastArrival& arrival) {
+  if (arrival.duration_error_ns) return arrival.duration_error_ns;
+  const auto own = job.workers[operation.worker].clock_error_ns;
+  const auto other = job.workers[step.operations[arrival.last].worker].clock_error_ns;
+  if (!own || !other) return std::nullopt;
+  return AddSaturated(*own, *other);
+}
+
 // The waits of all workers of a step, in the order of Job::workers.
 std::vector<std::optional<StepWait>> WaitsOf(const Job& job, const JobStep& step) {
   std::vector<std::optional<StepWait>> waits(job.workers.size());
@@ -58,21 +69,25 @@ std::vector<std::optional<StepWait>> WaitsOf(const Job& job, const JobStep& step
     if (job.workers[worker.worker].on_common_clock) waits[worker.worker].emplace();
   }
   const std::vector<std::optional<LastArrival>> arrivals = LastArrivals(job, step);
+  for (const Operation& operation : step.operations) {
+    if (operation.collective == kAlone || !arrivals[operation.collective]) continue;
+    // Durations tell the waits of workers whose clocks tell nothing.
+    if (arrivals[operation.collective]->duration_error_ns && !waits[operation.worker])
+      waits[operation.worker].emplace();
+  }
   for (std::uint32_t i = 0; i < step.operations.size(); ++i) {
     const Operation& operation = step.operations[i];
     if (operation.collective == kAlone || !arrivals[operation.collective]) continue;
     std::optional<StepWait>& wait = waits[operation.worker];
-    const std::uint32_t last = arrivals[operation.collective]->last;
+    const LastArrival& arrival = *arrivals[operation.collective];
     // The last to arrive waits for nobody, whatever the clocks say.
-    if (!wait || last == i) continue;
-    const Operation& latest = step.operations[last];
-    wait->waited_ns = AddSaturated(wait->waited_ns, WaitOf(job, operation, latest));
-    const auto own = job.workers[operation.worker].clock_error_ns;
-    const auto other = job.workers[latest.worker].clock_error_ns;
-    if (!own || !other || !wait->error_ns)
+    if (!wait || arrival.last == i) continue;
+    wait->waited_ns = AddSaturated(wait->waited_ns, WaitOf(job, step, operation, arrival));
+    const std::optional<std::int64_t> error = ErrorOf(job, step, operation, arrival);
+    if (!error || !wait->error_ns)
       wait->error_ns.reset();
     else
-      wait->error_ns = AddSaturated(*wait->error_ns, AddSaturated(*own, *other));
+      wait->error_ns = AddSaturated(*wait->error_ns, *error);
   }
   return waits;
 }

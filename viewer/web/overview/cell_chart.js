@@ -5,12 +5,13 @@ const AXIS = 16; // Pixels for the columns' names.
 const MIN_CELL = 3;
 const MAX_CELL = 48;
 const MAX_LABEL = 160;
+const SCALE = 64; // Pixels for the ends of a scale.
 const FONT = "11px system-ui, sans-serif";
 
 export class CellChart {
   /**
    * `name`: for screen readers. `rows`, `columns`: how many. `rowHeight`: pixels. rowName(row), or
-   * null without names; columnName(column); describe(row, column): a text; go(row, column);
+   * null without names; scale: [text at the top, text at the bottom] instead; columnName(column); describe(row, column): a text; go(row, column);
    * paint(context, row, column, {x, y, width, height}, color): draws a cell with the page's colours,
    * color("--accent"). say(text): for screen readers.
    */
@@ -47,7 +48,8 @@ export class CellChart {
     if (room === 0) return;
     const style = getComputedStyle(document.documentElement);
     const color = (name) => style.getPropertyValue(name).trim();
-    this.label = model.rowName ? Math.min(MAX_LABEL, Math.round(room * 0.3)) : 0;
+    const names = model.rowName ? Math.min(MAX_LABEL, Math.round(room * 0.3)) : 0;
+    this.label = model.scale ? SCALE : names;
     const fitting = (room - this.label) / model.columns;
     this.cell = Math.max(MIN_CELL, Math.min(MAX_CELL, fitting));
     const width = Math.ceil(this.label + this.cell * model.columns);
@@ -80,6 +82,11 @@ export class CellChart {
         const { y, height } = this.boxOf(row, 0);
         context.fillText(cut(context, model.rowName(row), this.label - 8), 0, y + height / 2);
       }
+    }
+    if (model.scale) {
+      const [top, bottom] = model.scale;
+      context.fillText(top, 0, AXIS / 2);
+      context.fillText(bottom, 0, model.rows * model.rowHeight - AXIS / 2);
     }
     const y = model.rows * model.rowHeight + AXIS / 2;
     let free = 0; // Where the next name has room.
@@ -115,7 +122,7 @@ export class CellChart {
     if (same && this.readout.textContent) return;
     this.chosen = cell;
     const text = cell ? this.model.describe(cell.row, cell.column) : "";
-    this.readout.textContent = text || "Point at a cell; a click shows it in the timeline.";
+    this.readout.textContent = text || "Hover for values, click to open in the timeline.";
     this.canvas.style.cursor = cell ? "pointer" : "";
     if (aloud) this.model.say(text);
     this.draw();

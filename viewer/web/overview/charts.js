@@ -20,11 +20,13 @@ export function stepChart({ steps, stragglers }, actions) {
     columns: told.length,
     rowHeight: STEP_HEIGHT,
     rowName: null,
+    scale: [nanoseconds(longest), "0"],
     columnName: (column) => String(told[column].number),
     describe: (row, column) => {
       const { number, meanNs, mostOwnTime, ownNs, workers } = told[column];
-      const straggler = late.has(mostOwnTime) ? ", a straggler" : "";
-      return `Step ${number}: ${nanoseconds(meanNs)} in the mean of ${several(workers, "worker")}. Most own time: ${mostOwnTime}${straggler}, ${nanoseconds(ownNs)}.`;
+      const straggler = late.has(mostOwnTime) ? " (straggler)" : "";
+      const mean = workers > 1 ? ` on average of ${several(workers, "worker")}` : "";
+      return `Step ${number}: ${nanoseconds(meanNs)}${mean}. ${mostOwnTime}${straggler} was busiest itself: ${nanoseconds(ownNs)}.`;
     },
     go: (row, column) =>
       actions.go({ step: told[column].number, worker: told[column].mostOwnTime ?? "" }),

@@ -1,6 +1,7 @@
 // The overview of a run: what its report says. Names come from traces and from report.json, which
 // may be hostile, so they are only ever set as text.
 import { element, table } from "../shared/elements.js";
+import { adviceOf, parallelTables, placeOf } from "./answers.js";
 import { stepChart, waitChart } from "./charts.js";
 import {
   causesOf,
@@ -18,12 +19,12 @@ import {
 // The parts of a worker's time, each with the colour of its class.
 const PARTS = [
   ["compute", "Compute"],
-  ["communication", "Communication that nothing hides"],
-  ["copies", "Copies that nothing hides"],
+  ["communication", "Exposed communication"],
+  ["copies", "Exposed copies"],
   ["input", "Waiting for input"],
   ["collection", "Garbage collection"],
-  ["host", "Launched late by the host"],
-  ["idle", "Idle otherwise"],
+  ["host", "Waiting for launches (host-bound)"],
+  ["idle", "Other idle"],
 ];
 
 export class Overview {
@@ -34,10 +35,9 @@ export class Overview {
     const { report } = answer;
     section.replaceChildren(...this.about(answer));
     if (!report) return;
-    section.append(element("h2", report.headline ?? "The report has no headline.", "headline"));
     if (report.roles) {
       const roles = report.roles.map((role) => this.role(role));
-      section.append(...roles, ...unknownOf(report));
+      section.append(this.headline(report), ...roles, ...unknownOf(report));
     } else {
       section.append(...this.parts(report));
     }
@@ -47,11 +47,15 @@ export class Overview {
   parts(report) {
     const { stragglers } = report;
     return [
+      this.headline(report),
+      ...noteOf(stragglers),
       this.figures(report),
+      ...adviceOf(stragglers, (text, place) => this.link(text, place)),
       ...this.lateWorkers(stragglers),
       ...this.times(report),
       ...this.steps(report),
       ...this.waits(stragglers),
+      ...this.parallelism(stragglers),
       ...this.operations(report),
       ...unknownOf(report),
     ];
@@ -65,10 +69,31 @@ export class Overview {
     part.ontoggle = () => this.draw();
     part.append(
       element("summary", [report.role, report.group].filter(Boolean).join(", ") || "other workers"),
-      element("p", report.headline ?? "", "headline"),
       ...this.parts(report),
     );
     return part;
+  }
+
+  /** The answer, which leads to the step in which the worker that it names was latest. */
+  headline({ headline, stragglers }) {
+    const text = headline ?? "The report has no headline.";
+    const [late] = [...(stragglers?.stragglers ?? []), ...(stragglers?.notDecided ?? [])];
+    const [advice] = stragglers?.advice ?? [];
+    const node = element("h2", "", "headline");
+    if (late?.worker) node.append(this.link(text, placeOf(late.worker, late.latestStep)));
+    else if (advice && stragglers?.workers === 1)
+      node.append(this.link(text, placeOf(advice.worker, advice.step)));
+    else node.textContent = text;
+    return node;
+  }
+
+  parallelism(stragglers) {
+    const tables = parallelTables(stragglers);
+    if (tables.length === 0) return [];
+    return [
+      head("Parallelism"),
+      ...tables.map(([node, columns]) => wide(numbers(node, ...columns))),
+    ];
   }
 
   draw() {
@@ -82,7 +107,7 @@ export class Overview {
     const origin =
       state === "stored"
         ? "The report that was stored with the capture."
-        : "Computed from the traces, because no report that can be shown is stored with the run.";
+        : "Computed from the traces now: this run has no stored report that can be shown.";
     nodes.push(element("p", report ? origin : `There is no report: ${why}.`, "note"));
     return nodes;
   }
@@ -114,7 +139,7 @@ export class Overview {
     const { figures, stragglers } = report;
     const step = figures?.stepSeconds;
     const loss = lossOf(report);
-    const late = stragglers?.stragglers?.[0]?.worker;
+    const late = stragglers?.stragglers?.[0];
     const compared = several(stragglers?.steps, "step");
     const missing = report.missingWorkers > 0 ? `${number(report.missingWorkers)} are missing` : "";
     const slow = stragglers?.slowdown;
@@ -126,7 +151,12 @@ export class Overview {
         `mean of ${compared}, from begin to begin`,
         whole,
       ],
-      ["Lost", loss.value, loss.note, late ? { worker: late } : whole],
+      [
+        "Lost to stragglers",
+        loss.value,
+        loss.note,
+        late ? placeOf(late.worker, late.latestStep) : whole,
+      ],
       [
         "Exposed communication",
         percent(figures?.exposedCommunicationRatio),
@@ -135,8 +165,13 @@ export class Overview {
       ],
       ["Workers compared", number(stragglers?.workers), missing, whole],
     ];
-    if (typeof slow === "number")
-      facts.push(["Slowdown", slow.toFixed(3), "against a job whose workers are alike", whole]);
+    if (typeof slow === "number" && stragglers.workers > 1)
+      facts.push([
+        "Slower by",
+        percent(Math.max(0, slow - 1)),
+        "than if all workers took the average",
+        whole,
+      ]);
     const list = element("dl", "", "figures");
     for (const [name, value, note, place] of facts) {
       const box = document.createElement("div");
@@ -199,7 +234,7 @@ export class Overview {
 
   bar(worker) {
     const parts = partsOf(worker);
-    if (!parts) return element("span", "The trace does not tell it.", "soft");
+    if (!parts) return element("span", "Not in this trace.", "soft");
     const told = PARTS.filter(([part]) => parts[part] > 0);
     const text = told.map(([part, name]) => `${name}: ${percent(parts[part])}`).join(", ");
     const link = this.link("", { worker: worker.worker ?? "" }, "parts");
@@ -219,7 +254,7 @@ export class Overview {
     this.charts.push(chart);
     const any = (report.stragglers?.stragglers ?? []).length > 0;
     return [
-      head("Steps"),
+      head("Steps: how long each took, by its number"),
       any && legendOf([["late", "A straggler took longest (with a dot)"]]),
       chart.element,
       ...more(report.stepsMore, "steps"),
@@ -306,6 +341,14 @@ export class Overview {
 /** The part of a collective's name that its events have; the report numbers the calls of a step. */
 function searched(name) {
   return name.replace(/ #\d+$/, "");
+}
+
+/** How sure the headline is, where that is not sure enough for metrics. */
+function noteOf(stragglers) {
+  if (!stragglers?.likely || !stragglers.stragglers?.length) return [];
+  const text =
+    "Likely: the profile has too few steps to be sure. About 1 of 100 jobs without a straggler gets such an answer.";
+  return [element("p", text, "note")];
 }
 
 function head(text) {

@@ -20,11 +20,19 @@ export async function askReport(api, make, told = () => true) {
   }
 }
 
-/** Opens the overview of a run that has one, unless the user has begun to work with its timeline. */
+/**
+ * Begins with the overview of a run that has one, unless the user has begun to work with its
+ * timeline or the report takes longer than a moment. Then it is only said that there is one.
+ */
 export class Landing {
-  constructor(land) {
-    this.land = land;
+  /**
+   * `actions`: land() opens the overview; ready(headline) says that it can be opened; found(report)
+   * gets the report in any case.
+   */
+  constructor(actions) {
+    this.actions = actions;
     this.open = true;
+    this.landed = false;
     this.until = performance.now() + LANDING_MS;
     const close = () => (this.open = false);
     for (const type of ["keydown", "pointerdown", "wheel"])
@@ -35,12 +43,15 @@ export class Landing {
     return !this.open || performance.now() > this.until;
   }
 
-  /** Without a report, or an answer in time, the timeline simply stays. */
-  async offer(api, make) {
-    if (this.late) return;
-    const answer = await askReport(api, make, () => !this.late).catch(() => null);
-    if (!answer?.report || this.late) return;
-    this.open = false;
-    if (answer.compares) this.land();
+  /** `isCurrent()`: whether the run is still the one that is shown. */
+  async offer(api, make, isCurrent) {
+    if (this.landed) return;
+    const answer = await askReport(api, make, isCurrent).catch(() => null);
+    if (!answer?.report || this.landed || !isCurrent()) return;
+    this.landed = true;
+    this.actions.found(answer.report);
+    if (answer.compares && !this.late) this.actions.land();
+    else if (answer.compares || answer.report.stragglers?.advice?.length > 0)
+      this.actions.ready(answer.report.headline ?? "There is a summary.");
   }
 }

@@ -3,7 +3,7 @@ import { count } from "../shared/format.js";
 import { ALWAYS, askReport } from "./report.js";
 
 export class OverviewTab {
-  /** `actions`: go(place), linkTo(place), say(text). */
+  /** `actions`: go(place), linkTo(place), say(text), found(report). */
   constructor(section, actions) {
     this.section = section;
     this.actions = actions;
@@ -25,6 +25,7 @@ export class OverviewTab {
       ]);
       if (api !== this.api || !answer) return;
       this.shown = new Overview(this.section, answer, this.actions);
+      if (answer.report) this.actions.found(answer.report);
       this.draw();
     } catch (error) {
       if (api !== this.api) return;

@@ -29,9 +29,12 @@ export function several(value, word) {
 }
 
 /** What is known of a worker that takes longer than the others. */
-export function verdictOf({ verdict, clockErrorNs }) {
+export function verdictOf({ verdict, clockErrorNs, evidence }) {
   const sentences = {
-    HoldsUp: "others wait for it",
+    HoldsUp:
+      evidence === "durations"
+        ? "others wait for it, by the durations of calls"
+        : "others wait for it",
     NobodyWaits: "nobody waits for it",
     WithinClockErrors: `not decidable who waits: clocks are known only within ${nanoseconds(clockErrorNs)}`,
     ClockNotMeasured: "not decidable who waits: clocks are not measured",
@@ -47,7 +50,7 @@ export function causesOf({ causes }) {
 
 /** In how many steps a worker is late. */
 export function howOften({ lateSteps, steps, persistent }) {
-  return persistent ? "its typical step" : `${number(lateSteps)} of ${several(steps, "step")}`;
+  return persistent ? "most steps" : `${number(lateSteps)} of ${several(steps, "step")}`;
 }
 
 /** By how much steps would be shorter without a straggler. */
@@ -60,7 +63,7 @@ export function heldUpBy(heldUp) {
 export function lossOf({ figures, stragglers }) {
   const seconds = figures?.stragglerSeconds;
   if (typeof seconds !== "number")
-    return { value: "not decidable", note: "whether steps would be shorter without a straggler" };
+    return { value: "unknown", note: "whether steps would be shorter without a straggler" };
   if (seconds > 0) {
     const heldUp = stragglers?.heldUp;
     return {

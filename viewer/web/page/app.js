@@ -65,6 +65,7 @@ const labels = new Labels($("labels"), {
   toggleSection: (key) => rows.toggleSection(key),
   toggleRow: (row) => rows.toggleRow(row),
   pin: (row) => rows.togglePin(row),
+  compare: (row) => rows.compare(row),
   openTable: (row) => rows.openTable(row),
 });
 const hint = new Hint($("hint"), $("stage"), canvas, view);
@@ -75,6 +76,7 @@ const overview = new OverviewTab($("overview"), {
   go: goTo,
   linkTo: (place) => linkTo((view.run?.api ?? asked).run, place),
   say: (text) => notices.say(text),
+  found: markOdd,
 });
 const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
   ArrowLeft: () => (selection.single ? selection.step(-1) : view.pan(-renderer.width / 8)),
@@ -93,6 +95,7 @@ const toolbox = new Toolbox($("tools"), $("tools-grip"));
 const splitters = [labelSplitter(resized, () => strip.draw()), panelSplitter(resized)];
 const troubles = new Troubles($("troubles"), view, resizeWindow);
 let asked = new Api(""); // About the run that the page's link names.
+let opening = null; // Resolves when the first run is shown.
 let comparisons = 0; // Number of the latest question for steps; older answers are dropped.
 let lastFrame = 0; // By the clock of requestAnimationFrame.
 
@@ -110,9 +113,16 @@ async function start() {
     if (!link.run && (await about).opensList) return location.replace("runs.html");
     // The run is asked for at once: without a name the server takes the first one.
     const opened = openRun(link.run, link);
-    const landing = new Landing(() => tabs.show(OVERVIEW));
+    opening = opened;
+    const landing = new Landing({
+      land: () => tabs.show(OVERVIEW),
+      ready: (headline) => tabs.mark(OVERVIEW, headline),
+      found: markOdd,
+    });
     const begins = namesNoPlace(link);
-    if (begins) landing.offer(asked, NEVER);
+    let shown = null;
+    const isShown = () => !shown || view.run === shown;
+    if (begins) landing.offer(asked, NEVER, isShown);
     const { runs, place, xprof, hasList } = await about;
     panel.xprof = xprof;
     $("list").hidden = !hasList;
@@ -123,7 +133,8 @@ async function start() {
     );
     $("run").title = place;
     await opened;
-    if (begins && view.run) landing.offer(view.run.api, CHEAP);
+    shown = view.run;
+    if (begins && shown) landing.offer(shown.api, CHEAP, isShown);
   } catch (error) {
     fail(error);
   }
@@ -143,6 +154,7 @@ async function openRun(name, link = {}) {
     layout: new Layout(description),
   };
   view.top = 0;
+  tabs.unmark();
   selection.clearAll();
   pointer.cancel();
   panel.hide();
@@ -230,6 +242,13 @@ function tabShown(name) {
   // So that keys scroll it.
   if (name === OVERVIEW && document.activeElement === document.body) $("overview").focus();
   view.settle();
+}
+
+/** Marks the workers that a report names, once the timeline has them. */
+async function markOdd({ stragglers }) {
+  const names = (stragglers?.stragglers ?? []).map(({ worker }) => worker ?? "");
+  await opening?.catch(() => {}); // Whoever opens the run tells why it fails.
+  if (view.run && names.length > 0) rows.markOdd(names);
 }
 
 /** Shows a place in the timeline, {worker, step, find}. */

@@ -19,6 +19,7 @@ export class Tabs {
 
   show(name) {
     if (name === this.current) return;
+    if (name === OVERVIEW) this.unmark();
     document.body.dataset.tab = name;
     for (const tab of this.tabs) {
       const chosen = nameOf(tab) === name;
@@ -27,6 +28,22 @@ export class Tabs {
     }
     document.getElementById(OVERVIEW).hidden = name !== OVERVIEW;
     this.changed(name);
+  }
+
+  /** Marks a tab that is not shown as worth a look, and says why. */
+  mark(name, why) {
+    if (name === this.current) return;
+    const tab = this.tabs.find((each) => nameOf(each) === name);
+    tab.classList.add("ready");
+    tab.dataset.title ??= tab.title;
+    tab.title = `${why} (o)`;
+  }
+
+  unmark() {
+    for (const tab of this.tabs) {
+      tab.classList.remove("ready");
+      tab.title = tab.dataset.title ?? tab.title;
+    }
   }
 
   toggle() {

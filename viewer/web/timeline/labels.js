@@ -4,7 +4,7 @@ import { count } from "../shared/format.js";
 import { SECTION } from "./layout.js";
 
 export class Labels {
-  /** `actions`: toggleSection(key), toggleRow(row), pin(row), openTable(row). */
+  /** `actions`: toggleSection(key), toggleRow(row), pin(row), compare(row), openTable(row). */
   constructor(element, actions) {
     this.element = element;
     this.actions = actions;
@@ -27,6 +27,8 @@ export class Labels {
       ]),
       layout.track,
       layout.pinned,
+      layout.compared,
+      [...layout.odd],
       [...layout.closed],
       height,
     ]);
@@ -63,10 +65,15 @@ export class Labels {
       return node;
     }
     const closed = layout.closed.has(section.key);
-    const button = make("button", "name", `${closed ? "▸" : "▾"} ${section.title}`);
+    const odd = layout.odd.has(layout.description.rows[section.rows[0]].worker);
+    const button = make(
+      "button",
+      odd ? "name odd" : "name",
+      `${closed ? "▸" : "▾"} ${odd ? `${ODD} ` : ""}${section.title}`,
+    );
     button.style.lineHeight = `${SECTION - 1}px`;
     button.dataset.key = `section ${section.key}`;
-    button.title = section.title;
+    button.title = odd ? `${section.title}: holds up the others` : section.title;
     button.setAttribute("aria-expanded", String(!closed));
     button.onclick = () => this.actions.toggleSection(section.key);
     node.append(button);
@@ -76,10 +83,18 @@ export class Labels {
   row(description, layout, item) {
     const row = description.rows[item.row];
     const node = line("row");
-    const name = make("button", "name", row.name || `line ${row.id}`);
+    const apart = layout.isApart(item.row);
+    const worker = apart ? description.workers[row.worker].name : "";
+    const odd = apart && layout.odd.has(row.worker);
+    const name = make(
+      "button",
+      odd ? "name odd" : "name",
+      [odd ? ODD : "", worker, row.name || `line ${row.id}`].filter(Boolean).join(" "),
+    );
     name.dataset.key = `row ${item.row}`;
     const lanes = row.lanes > 1 ? `, ${row.lanes} lanes` : "";
-    name.title = `${row.name}: ${count(row.events)} events${lanes}. Click for a table.`;
+    const whose = worker ? `${worker}${odd ? ", which holds up the others" : ""}: ` : "";
+    name.title = `${whose}${row.name}: ${count(row.events)} events${lanes}. Click for a table.`;
     name.onclick = () => this.actions.openTable(item.row);
     node.append(name);
     if (row.tracks > 1) {
@@ -92,6 +107,7 @@ export class Labels {
       more.onclick = () => this.actions.toggleRow(item.row);
       node.append(more);
     }
+    if (description.workers.length > 1) node.append(this.comparison(row, item.row, layout));
     const pinned = layout.pinned.includes(item.row);
     const pin = make("button", "pin", "⚲");
     pin.setAttribute("aria-label", `${pinned ? "Unpin" : "Pin"} ${row.name}`);
@@ -101,7 +117,22 @@ export class Labels {
     node.append(pin);
     return node;
   }
+
+  /** Shows this row of all workers, one below another, or all rows again. */
+  comparison(row, number, layout) {
+    const compared = layout.compared !== null;
+    const button = make("button", "pin", "≡");
+    button.title = compared ? "Show all rows" : "Compare this row on all workers";
+    button.setAttribute("aria-label", `${button.title}: ${row.name}`);
+    button.setAttribute("aria-pressed", String(compared));
+    button.dataset.key = `compare ${number}`;
+    button.onclick = () => this.actions.compare(number);
+    return button;
+  }
 }
+
+/** Before the name of a worker that holds up the others, so that colour is not all that tells it. */
+const ODD = "●";
 
 function line(kind) {
   const node = document.createElement("div");

@@ -18,12 +18,19 @@ export function sectionOf({ plane, pool }) {
   return pool ? `${plane} ${pool}` : plane;
 }
 
+/** What rows of the same kind have in common on all workers; devices differ in their number. */
+function kindOf(row) {
+  return `${sectionOf(row).replace(/\d+/g, "#")}\n${row.name}`;
+}
+
 export class Layout {
   constructor(description) {
     this.description = description;
     this.track = MIN_TRACK; // Height of a track.
     this.pinned = [];
     this.filter = null; // (row) => boolean: whether the row is shown.
+    this.compared = null; // A row of which only its like on all workers are shown, one below another.
+    this.odd = new Set(); // Numbers of the workers that hold up the others.
     this.closed = new Set(); // Keys of the closed sections.
     this.open = new Set(); // Rows that are shown with all of their tracks.
     this.shut = new Set(); // Rows that are shown with their first track only.
@@ -139,7 +146,11 @@ export class Layout {
     this.pinHeight = y;
     this.items = [];
     y = 0;
-    for (const section of this.sections) {
+    for (const row of this.compared === null ? [] : this.likeCompared()) {
+      this.items.push(this.rowAt(row, y));
+      y += this.heightOf(row);
+    }
+    for (const section of this.compared === null ? this.sections : []) {
       const rows = this.filter ? section.rows.filter(this.filter) : section.rows;
       const shown = section.members
         ? this.showsHead(section)
@@ -155,6 +166,28 @@ export class Layout {
       }
     }
     this.height = y;
+  }
+
+  /** The rows of the same kind as the compared one, by worker. */
+  likeCompared() {
+    const { rows } = this.description;
+    const kind = kindOf(rows[this.compared]);
+    return rows.flatMap((row, number) => (kindOf(row) === kind ? [number] : []));
+  }
+
+  /** Shows only rows like this one; all rows again if they are shown already. */
+  compare(row) {
+    this.compared = this.compared === null ? row : null;
+    this.update();
+  }
+
+  /** Whether a row's name does not say whose it is, because no section's head is above it. */
+  isApart(row) {
+    return this.description.workers.length > 1 && (this.compared !== null || this.isPinned(row));
+  }
+
+  isPinned(row) {
+    return this.pinned.includes(row);
   }
 
   /** Makes the tracks as high as `room` pixels for all rows allow, within limits. */
@@ -187,6 +220,7 @@ export class Layout {
 
   /** Opens the section and the row of a track. */
   reveal(row, track) {
+    if (this.compared !== null && !this.likeCompared().includes(row)) this.compared = null;
     if (this.tracksOf(row) <= track) {
       this.shut.delete(row);
       this.open.add(row);

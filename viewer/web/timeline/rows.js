@@ -35,6 +35,23 @@ export class Rows {
     this.view.scroll(0);
   }
 
+  /** Shows a row's like on all workers, one below another; again, all rows. */
+  compare(row) {
+    const { layout } = this.view.run;
+    layout.compare(row);
+    this.view.arrange();
+    this.view.scroll(-this.view.top);
+    this.notices.say(layout.compared === null ? "All rows" : "This row on all workers");
+  }
+
+  /** Marks the workers of these names, which hold up the others. */
+  markOdd(names) {
+    const { layout, description } = this.view.run;
+    const numbers = names.map((name) => description.workers.findIndex((each) => each.name === name));
+    layout.odd = new Set(numbers.filter((number) => number >= 0));
+    this.view.redraw();
+  }
+
   /** Shows only rows whose worker, section and name hold what the field says. */
   filter() {
     const { layout, description } = this.view.run;

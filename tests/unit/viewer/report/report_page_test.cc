@@ -42,6 +42,13 @@ TEST(ReadReport, ShowsWhatAReportSays) {
   EXPECT_EQ(straggler["heldUp"], stragglers["stragglers"][0]["heldUp"]);
   EXPECT_EQ(straggler["causes"], stragglers["stragglers"][0]["causes"]);
   EXPECT_EQ((*shown)["stragglers"]["waitMap"], stragglers["waitMap"]);
+  EXPECT_EQ(straggler["evidence"], "clocks");
+  EXPECT_TRUE(straggler["latestStep"].is_number());
+  const ReportJson& advice = (*shown)["stragglers"]["advice"];
+  ASSERT_EQ(advice.size(), stragglers["advice"].size());
+  for (const char* same : {"share", "what", "next", "link", "worker", "step"})
+    EXPECT_EQ(advice[0][same], stragglers["advice"][0][same]) << same;
+  EXPECT_EQ((*shown)["stragglers"]["groups"].size(), 1u);
   ASSERT_EQ((*shown)["workers"].size(), 8u);
   EXPECT_EQ((*shown)["workersMore"], 0);
   for (std::size_t i = 0; i < 8; ++i) {

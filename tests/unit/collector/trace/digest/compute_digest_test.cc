@@ -452,7 +452,9 @@ TEST(ComputeDigest, SaysWhenOnlyProgramsAreTold) {
 TEST(ComputeDigest, ReadsWhatPyTorchTellsOfCollectives) {
   PlaneBuilder gpu("/device:GPU:0", 1), environment(xplane::kTaskEnvironmentPlane);
   environment.AddPlaneStat("distributedInfo",
-                           std::string_view(R"({"backend": "nccl", "rank": 3, "world_size": 16})"));
+                           std::string_view(R"({"backend": "nccl", "rank": 3, "world_size": 16,
+                               "pg_config": [{"pg_name": "tp1", "pg_desc": "mesh_tp", "pg_size": 2,
+                                              "ranks": [2, 3]}]})"));
   gpu.BeginLine(7, "Stream #7(Compute)", 0);
   for (std::int64_t i = 0; i < 4; ++i) {
     const bool tensor = i % 2 == 1;
@@ -470,6 +472,8 @@ TEST(ComputeDigest, ReadsWhatPyTorchTellsOfCollectives) {
   const Digest digest = DigestOf(environment.Encode() + gpu.Encode());
   EXPECT_EQ(digest.rank, 3u);
   EXPECT_EQ(digest.world_size, 16u);
+  EXPECT_EQ(digest.groups,
+            (std::vector<DigestCommunicator>{{.name = "tp1 mesh_tp", .size = 2, .ranks = {2, 3}}}));
   ASSERT_EQ(digest.collectives.size(), 4u);
   EXPECT_EQ(digest.names[digest.collectives[0].name], "ncclDevKernel_AllReduce_Sum_bf16_RING_LL");
   const DigestCollective& last = digest.collectives[3];

@@ -51,6 +51,7 @@ Digest Full() {
                      .memory_bytes = std::uint64_t{1} << 63},
                     {.name = "/device:GPU:1"}};
   digest.communicators = {{.name = "0", .size = 8, .ranks = {0, 7, 3, 4'000'000'000}}, {}};
+  digest.groups = {{.name = "0", .size = 8, .ranks = {0, 1, 7}}, {.name = "3 mesh_pp", .size = 2}};
   digest.collectives = {{.communicator = 0,
                          .name = 1,
                          .ordinal = 0,
@@ -139,6 +140,7 @@ TEST(EncodeDigest, ProtobufReadsAndWritesTheSame) {
   EXPECT_EQ(message.collectives().sequence(0), 1u);
   EXPECT_EQ(message.names(message.ops().name(0)), "gemm");
   EXPECT_EQ(message.cuts().devices(), 4u);
+  EXPECT_EQ(message.groups(1).name(), "3 mesh_pp");
   EXPECT_TRUE(message.GetReflection()->GetUnknownFields(message).empty());
   const absl::StatusOr<Digest> again = DecodeDigest(message.SerializeAsString());
   ASSERT_TRUE(again.ok()) << again.status();
@@ -175,6 +177,35 @@ TEST(EncodeDigest, KeepsSixtyFourDevices) {
   EXPECT_EQ(again.devices.size(), 64u);
   EXPECT_EQ(again.cuts.devices, 6u);
   EXPECT_EQ(again.cuts.collectives, 1u);
+}
+
+// A reader that is older than a field leaves it out, and a digest of an older writer lacks it.
+TEST(DecodeDigest, FieldsThatAreNotKnownAreLeftOut) {
+  v1::Digest message;
+  ASSERT_TRUE(message.ParseFromString(EncodeDigest(Full())));
+  message.clear_groups();
+  const absl::StatusOr<Digest> older = DecodeDigest(message.SerializeAsString());
+  ASSERT_TRUE(older.ok()) << older.status();
+  Digest expected = Full();
+  expected.groups.clear();
+  EXPECT_EQ(*older, expected);
+  // Field 999, a text.
+  const absl::StatusOr<Digest> newer =
+      DecodeDigest(EncodeDigest(Full()) + std::string("\xba\x3e\x01x", 4));
+  ASSERT_TRUE(newer.ok()) << newer.status();
+  EXPECT_EQ(*newer, Full());
+}
+
+TEST(EncodeDigest, KeepsThirtyTwoGroups) {
+  Digest digest{.worker = "w"};
+  digest.groups.resize(500);
+  for (DigestCommunicator& group : digest.groups) {
+    group.name = std::string(1000, 'g');
+    group.ranks.resize(5000, 3);
+  }
+  const std::string bytes = EncodeDigest(digest);
+  EXPECT_LT(bytes.size(), 32u << 10);
+  EXPECT_EQ(DecodeDigest(bytes)->groups.size(), 32u);
 }
 
 std::string WhyNot(const v1::Digest& message) {

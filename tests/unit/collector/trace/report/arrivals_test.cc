@@ -57,6 +57,31 @@ TEST(ComputeArrivals, AnyMemberWhoCouldHaveBeenLaterLeavesItOpen) {
   }
 }
 
+// The first is in its call for 90 ms, the second for 60 and the last for 40, by their own clocks.
+TEST(ComputeArrivals, DurationsTellTheLastOneWhereClocksDoNot) {
+  constexpr std::int64_t kArrivalMs = 1'000'000;
+  Job job = ThreeArrive(std::nullopt, 1);
+  const std::int64_t offsets[] = {700 * kArrivalMs, -300 * kArrivalMs, 0};
+  for (Operation& operation : job.steps[0].operations) {
+    operation.begin_ns = operation.begin_ns * kArrivalMs + offsets[operation.worker];
+    operation.end_ns = operation.end_ns * kArrivalMs + offsets[operation.worker];
+  }
+  // A lead of 20 ms is not more than half of the transfer's 40.
+  EXPECT_FALSE(LastArrivals(job, job.steps[0])[0]->decided());
+  job.steps[0].operations[2].begin_ns += 30 * kArrivalMs;  // In it for 10 ms only.
+  const auto last = LastArrivals(job, job.steps[0])[0];
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(last->decided());
+  EXPECT_EQ(last->last, 2u);
+  EXPECT_EQ(last->waited_ns, (80 + 50) * kArrivalMs);
+  const Arrivals arrivals = ComputeArrivals(job);
+  EXPECT_EQ(arrivals.workers[2].last, 1u);
+  EXPECT_EQ(arrivals.workers[0].waited_ns, 80 * kArrivalMs);
+  EXPECT_EQ(arrivals.workers[1].waited_ns, 50 * kArrivalMs);
+  job.types[0].rooted = true;
+  EXPECT_FALSE(LastArrivals(job, job.steps[0])[0]->decided());
+}
+
 // Regression: the time since 1970 counted as a wait.
 TEST(ComputeArrivals, WaitsAreKnownOnlyOnACommonClock) {
   Job job = ThreeArrive(1, 1);

@@ -41,5 +41,29 @@ TEST(StepsOf, CallsOfTheHostAreNoIdleTime) {
   }
 }
 
+// Steps of 100 ns of which `annotated` are inside of the annotation, and a last one of `last_ns`.
+std::vector<WorkerStepTime> WithLastStep(std::int64_t annotated, std::int64_t last_ns) {
+  Digest digest{.worker = "w"};
+  digest.names = {"train"};
+  for (std::int64_t i = 0; i < 3; ++i)
+    digest.steps.push_back({.number = i,
+                            .begin_ns = 100 * i,
+                            .end_ns = 100 * (i + 1),
+                            .followed = true,
+                            .annotation_end_ns = 100 * i + annotated});
+  digest.steps.push_back(
+      {.number = 3, .begin_ns = 300, .end_ns = 300 + last_ns, .annotation_end_ns = 300 + last_ns});
+  std::string_view loop;
+  return StepsOf(digest, 10, loop);
+}
+
+TEST(StepsOf, ALastStepIsWholeIfAnnotationsCoverStepsAndItIsNotCut) {
+  EXPECT_TRUE(WithLastStep(100, 100).at(3).whole);
+  EXPECT_TRUE(WithLastStep(99, 80).at(3).whole);
+  EXPECT_FALSE(WithLastStep(90, 100).at(3).whole) << "input is loaded between two steps";
+  EXPECT_FALSE(WithLastStep(100, 60).at(3).whole) << "the recording ended in it";
+  EXPECT_TRUE(WithLastStep(90, 100).at(2).whole) << "another one follows";
+}
+
 }  // namespace
 }  // namespace strobe::report
