@@ -119,6 +119,9 @@ void Bound(v1::ProcessReport& process) {
   process.set_stop_took_ns(Span(process.stop_took_ns(), kMaxStage));
   if (process.has_reached_back_ns())
     process.set_reached_back_ns(Span(process.reached_back_ns(), kMaxStage));
+  if (process.has_engine()) Cut(process.mutable_engine()->mutable_program(), kMaxNameBytes);
+  Cut(process.mutable_role(), kMaxNameBytes);
+  Cut(process.mutable_role_from(), kMaxTextBytes);
   if (process.has_devices_reached_back_ns())
     process.set_devices_reached_back_ns(Span(process.devices_reached_back_ns(), kMaxStage));
 }

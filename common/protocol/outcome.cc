@@ -83,7 +83,8 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      .has_trace = true,
      .badness = 30,
      .detected = "No line of the trace has any event.",
-     .remedy = "Capture while the job trains, with tracers.host not Disabled."},
+     .remedy = "Capture while the job trains or the server has requests, with tracers.host not "
+               "Disabled."},
     {.outcome = Outcome::kDeviceTraceMissing,
      .name = "DeviceTraceMissing",
      .has_trace = true,

@@ -58,7 +58,7 @@ Json CreatorContentOf(CreatorKind kind, const Json& object) {
     if (spec.contains("signs")) {
       content["signs"] = Json::object();
       copy(spec["signs"], content["signs"],
-           {"stepsSlower", "noStepFor", "memoryNearLimit", "slowerThanOthers"});
+           {"stepsSlower", "noStepFor", "memoryNearLimit", "slowerThanOthers", "iterationSlower"});
     }
   } else {
     copy(spec, content, {"schedule", "timeZone", "interval", "jitter"});

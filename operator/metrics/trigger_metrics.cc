@@ -16,7 +16,7 @@ struct TriggerAlertMetrics::Families {
       alerts.Add({{"outcome", outcome}});
     for (const SignKind sign :
          {SignKind::kStepsSlower, SignKind::kNoStep, SignKind::kMemoryNearLimit,
-          SignKind::kSlowerThanOthers, SignKind::kStalled})
+          SignKind::kSlowerThanOthers, SignKind::kStalled, SignKind::kIterationSlower})
       signs.Add({{"sign", std::string(NameOf(sign))}, {"outcome", "Taken"}});
   }
 
@@ -34,7 +34,8 @@ struct TriggerAlertMetrics::Families {
           .Name("strobe_triggers_signs_total")
           .Help(
               "Signs that workers reported, by sign (StepsSlower, NoStep, MemoryNearLimit, "
-              "SlowerThanOthers) and by result: Taken (a capture was started), Failed (the worker "
+              "SlowerThanOthers, IterationSlower) and by result: Taken (a capture was started), "
+              "Failed (the worker "
               "reports it again), or the reason why nothing was started.")
           .Register(of);
 };

@@ -14,9 +14,16 @@
 
 namespace strobe {
 
-enum class SignKind { kStepsSlower, kNoStep, kMemoryNearLimit, kSlowerThanOthers, kStalled };
+enum class SignKind {
+  kStepsSlower,
+  kNoStep,
+  kMemoryNearLimit,
+  kSlowerThanOthers,
+  kStalled,
+  kIterationSlower
+};
 // For messages and metrics: "StepsSlower", "NoStep", "MemoryNearLimit", "SlowerThanOthers",
-// "Stalled".
+// "Stalled", "IterationSlower".
 std::string_view NameOf(SignKind kind);
 
 struct SlowSteps {
@@ -32,13 +39,14 @@ struct StandsStill {
 
 // Which signs start captures.
 struct TriggerSigns {
-  std::optional<SlowSteps> steps_slower{}, slower_than_others{};
+  std::optional<SlowSteps> steps_slower{}, slower_than_others{}, iteration_slower{};
   std::optional<Nanos> no_step_for{};
   std::uint32_t memory_percent = 0;  // The share of the limit; 0 = not asked for.
   std::optional<StandsStill> stalled{};
 
   bool any() const {
-    return steps_slower || slower_than_others || no_step_for || memory_percent > 0 || stalled;
+    return steps_slower || slower_than_others || iteration_slower || no_step_for ||
+           memory_percent > 0 || stalled;
   }
 };
 
@@ -64,6 +72,8 @@ struct ReportedSign {
   std::string loop{}, process{};
   Nanos step{}, usual_step{};
   std::uint64_t memory_used = 0, memory_limit = 0;
+  // An inference server's requests, and those and the tokens of its slow, or last, iteration.
+  std::uint64_t running = 0, waiting = 0, batch_requests = 0, batch_tokens = 0;
 };
 
 // The steps of one loop in one process since the worker told them last.

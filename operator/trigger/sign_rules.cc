@@ -17,6 +17,23 @@ std::int64_t PercentOver(Nanos now, Nanos usual) {
   return usual.count() <= 0 ? 0 : 100 * (now - usual).count() / usual.count();
 }
 
+std::string Counted(std::uint64_t count, std::string_view what) {
+  return StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+// The batch of an inference server's iteration; empty if it is not known.
+std::string BatchWords(const ReportedSign& sign) {
+  if (sign.batch_requests == 0) return "";
+  return StrCat(" of ", Counted(sign.batch_requests, "request"), " and ",
+                Counted(sign.batch_tokens, "token"));
+}
+
+std::string QueueWords(const ReportedSign& sign) {
+  if (sign.running + sign.waiting == 0) return "";
+  return StrCat(" while ", Counted(sign.running, "request"), sign.running == 1 ? " runs" : " run",
+                " and ", sign.waiting, sign.waiting == 1 ? " waits" : " wait");
+}
+
 // What was seen, as a sentence.
 std::string WordsOf(const SignRule& rule, const ReportedSign& sign, const SignWorker& worker) {
   const std::string where = StrCat(worker.name, ": ");
@@ -33,7 +50,7 @@ std::string WordsOf(const SignRule& rule, const ReportedSign& sign, const SignWo
                     ", but those of the other workers take ", FormatDuration(sign.usual_step), ago);
     case SignKind::kNoStep:
       return StrCat(where, "no step ", steps, "has begun for ", FormatDuration(sign.began_ago),
-                    "; a step usually takes ", FormatDuration(sign.usual_step));
+                    QueueWords(sign), "; a step usually takes ", FormatDuration(sign.usual_step));
     case SignKind::kStalled:
       return StrCat(where, "no step ", steps, "and no collective has begun for ",
                     FormatDuration(sign.began_ago),
@@ -43,6 +60,12 @@ std::string WordsOf(const SignRule& rule, const ReportedSign& sign, const SignWo
     case SignKind::kMemoryNearLimit:
       return StrCat(where, "uses ", sign.memory_used >> 20, " of ", sign.memory_limit >> 20,
                     " MiB of memory", ago);
+    case SignKind::kIterationSlower:
+      return StrCat(where, "an iteration", BatchWords(sign),
+                    sign.process.empty() ? "" : StrCat(" in ", sign.process), " took ",
+                    FormatDuration(sign.step), " instead of ", FormatDuration(sign.usual_step),
+                    ", ", PercentOver(sign.step, sign.usual_step), "% more than those of like size",
+                    ago);
   }
   return where;
 }
@@ -50,11 +73,12 @@ std::string WordsOf(const SignRule& rule, const ReportedSign& sign, const SignWo
 }  // namespace
 
 std::string_view NameOf(SignKind kind) {
-  static constexpr EnumNames<SignKind, 5> kNames({{SignKind::kStepsSlower, "StepsSlower"},
+  static constexpr EnumNames<SignKind, 6> kNames({{SignKind::kStepsSlower, "StepsSlower"},
                                                   {SignKind::kNoStep, "NoStep"},
                                                   {SignKind::kMemoryNearLimit, "MemoryNearLimit"},
                                                   {SignKind::kSlowerThanOthers, "SlowerThanOthers"},
-                                                  {SignKind::kStalled, "Stalled"}});
+                                                  {SignKind::kStalled, "Stalled"},
+                                                  {SignKind::kIterationSlower, "IterationSlower"}});
   return kNames.Of(kind);
 }
 
@@ -90,6 +114,10 @@ std::vector<SignRule> RulesOf(const ProfileTrigger& trigger) {
   if (signs.slower_than_others) {
     add(SignKind::kSlowerThanOthers, signs.slower_than_others->percent,
         signs.slower_than_others->steps, {});
+  }
+  if (signs.iteration_slower) {
+    add(SignKind::kIterationSlower, signs.iteration_slower->percent, signs.iteration_slower->steps,
+        {});
   }
   return rules;
 }

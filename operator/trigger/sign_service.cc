@@ -34,6 +34,8 @@ v1::SignKind KindOf(SignKind kind) {
       return v1::SIGN_SLOWER_THAN_OTHERS;
     case SignKind::kStalled:
       return v1::SIGN_STALLED;
+    case SignKind::kIterationSlower:
+      return v1::SIGN_ITERATION_SLOWER;
   }
   return v1::SIGN_UNKNOWN;
 }
@@ -119,7 +121,11 @@ WorkerSigns ReadWorkerSigns(const v1::TellSignsRequest& request) {
                           .step = Bounded(sign.step_ns()),
                           .usual_step = Bounded(sign.usual_step_ns()),
                           .memory_used = sign.memory_used(),
-                          .memory_limit = sign.memory_limit()});
+                          .memory_limit = sign.memory_limit(),
+                          .running = sign.running(),
+                          .waiting = sign.waiting(),
+                          .batch_requests = sign.batch_requests(),
+                          .batch_tokens = sign.batch_tokens()});
   }
   for (const v1::StepTime& time : request.step_times()) {
     if (told.step_times.size() == kMaxReportedStepTimes) break;

@@ -21,6 +21,8 @@ using Json = nlohmann::json;
 // The schema has the same defaults and bounds.
 constexpr std::uint32_t kDefaultSlowPercent = 50, kMinSlowPercent = 10, kMaxSlowPercent = 10'000;
 constexpr std::uint32_t kDefaultSlowSteps = 10, kMinSlowSteps = 3, kMaxSlowSteps = 10'000;
+// By default, an iteration takes three times as long as those of like batches.
+constexpr std::uint32_t kDefaultIterationPercent = 200, kMaxIterations = 1000;
 constexpr std::uint32_t kDefaultMemoryPercent = 90, kMinMemoryPercent = 50;
 constexpr Nanos kMinNoStep = std::chrono::seconds(5), kMaxNoStep = std::chrono::hours(24);
 constexpr Nanos kMinStill = std::chrono::seconds(1), kMaxStill = std::chrono::hours(1);
@@ -68,6 +70,17 @@ absl::StatusOr<StandsStill> ReadStalled(const Json& given) {
   return still;
 }
 
+absl::StatusOr<SlowSteps> ReadSlowIterations(const Json& given) {
+  const SlowSteps slow{given.value("percent", kDefaultIterationPercent),
+                       given.value("iterations", std::uint32_t{1})};
+  if (slow.percent < kMinSlowPercent || slow.percent > kMaxSlowPercent)
+    return absl::InvalidArgumentError("signs.iterationSlower.percent: it must be from 10 to 10000");
+  if (slow.steps < 1 || slow.steps > kMaxIterations)
+    return absl::InvalidArgumentError(
+        "signs.iterationSlower.iterations: it must be from 1 to 1000");
+  return slow;
+}
+
 absl::Status ReadSigns(const Json& spec, TriggerSigns& signs) {
   const Json given = spec.value("signs", Json());
   if (given.is_null()) return absl::OkStatus();
@@ -77,6 +90,9 @@ absl::Status ReadSigns(const Json& spec, TriggerSigns& signs) {
   if (given.contains("slowerThanOthers")) {
     ASSIGN_OR_RETURN(signs.slower_than_others,
                      ReadSlowSteps(given["slowerThanOthers"], "signs.slowerThanOthers"));
+  }
+  if (given.contains("iterationSlower")) {
+    ASSIGN_OR_RETURN(signs.iteration_slower, ReadSlowIterations(given["iterationSlower"]));
   }
   if (given.contains("noStepFor")) {
     signs.no_step_for.emplace();

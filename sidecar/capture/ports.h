@@ -15,6 +15,7 @@
 #include "common/base/cancellation.h"
 #include "common/base/clock.h"
 #include "common/protocol/outcome.h"
+#include "sidecar/capture/engine_reading.h"
 #include "sidecar/capture/original.h"
 #include "strobe/v1/worker.pb.h"
 
@@ -62,6 +63,8 @@ class Source {
   // The last training steps that the worker's processes began, whether or not they are recorded.
   // Times refer to the wall clock as it is now.
   virtual std::vector<v1::StepPace> Steps() { return {}; }
+  // What the worker's inference servers tell of their engines, whether or not they are recorded.
+  virtual std::vector<EngineReading> Engines() { return {}; }
   // Records [instant - guard, instant + duration + guard). If the plan counts steps, the instant is
   // a time before the first step, and processes that tell steps are recorded until they have ended
   // the last one, at most until plan.steps_by_ns. Returns when the trace is collected, the

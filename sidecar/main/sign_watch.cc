@@ -1,6 +1,7 @@
 #include "sidecar/main/sign_watch.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -39,10 +40,16 @@ void SignWatch::Run() {
 void SignWatch::Look() {
   const bool steps = rules_.wants(v1::SIGN_STEPS_SLOWER) || rules_.wants(v1::SIGN_NO_STEP) ||
                      rules_.wants(v1::SIGN_SLOWER_THAN_OTHERS);
-  const std::vector<v1::StepPace> told = steps ? source_.Steps() : std::vector<v1::StepPace>();
+  std::vector<v1::StepPace> told = steps ? source_.Steps() : std::vector<v1::StepPace>();
+  std::vector<session::EngineReading> engines;
+  if (steps || !engine_rules_.empty()) engines = source_.Engines();
+  session::RemoveIterations(engines, told);
   std::optional<session::SeenMemory> memory;
   if (memory_ != nullptr && rules_.wants(v1::SIGN_MEMORY_NEAR_LIMIT)) memory = memory_->Look();
-  for (session::FoundSign& found : rules_.Look(told, memory, clock_.MonoNow(), clock_.WallNow())) {
+  std::vector<session::FoundSign> all =
+      rules_.Look(told, memory, clock_.MonoNow(), clock_.WallNow());
+  std::ranges::move(engine_rules_.Look(engines, clock_.MonoNow()), std::back_inserter(all));
+  for (session::FoundSign& found : all) {
     LogInfo("a sign was found", {{"rule", found.sign.rule()},
                                  {"process", found.sign.process()},
                                  {"loop", found.sign.loop()},
@@ -57,7 +64,9 @@ void SignWatch::Tell() {
   if (!rules_.wants(v1::SIGN_SLOWER_THAN_OTHERS)) times.clear();
   const absl::StatusOr<v1::TellSignsResponse> answer = teller_.Tell(times);
   if (answer.ok()) {
-    rules_.Set(std::vector<v1::SignRule>(answer->rules().begin(), answer->rules().end()));
+    const std::vector<v1::SignRule> rules(answer->rules().begin(), answer->rules().end());
+    rules_.Set(rules);
+    engine_rules_.Set(rules);
   } else if (!std::exchange(complained_, true)) {
     LogWarning("signs cannot be reported to the operator yet",
                {{"error", MessageOf(answer.status())}});

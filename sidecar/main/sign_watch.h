@@ -6,6 +6,7 @@
 
 #include "common/base/cancellation.h"
 #include "common/base/clock.h"
+#include "sidecar/capture/engine_signs.h"
 #include "sidecar/capture/job_signs.h"
 #include "sidecar/capture/ports.h"
 #include "sidecar/enroll/sign_teller.h"
@@ -33,6 +34,7 @@ class SignWatch {
   const std::unique_ptr<ReportedMemory> memory_;
   SignTeller teller_;
   session::JobSignRules rules_;
+  session::EngineSignRules engine_rules_;
   bool complained_ = false;
   Cancellation stop_;
   std::thread thread_;  // Last: it uses the rest.

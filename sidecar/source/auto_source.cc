@@ -233,6 +233,8 @@ std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
 
 std::vector<v1::StepPace> AutoSource::Steps() { return Joined(inproc_.Steps(), agent_.Steps()); }
 
+std::vector<session::EngineReading> AutoSource::Engines() { return inproc_.Engines(); }
+
 Nanos AutoSource::lead() const {
   const Nanos kineto = kineto_ == nullptr ? Nanos{0} : kineto_->lead() + kLook;
   return std::max({framework_.lead() + kLook, inproc_.lead() + kLook, agent_.lead(), kineto});

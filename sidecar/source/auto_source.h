@@ -27,6 +27,7 @@ class AutoSource final : public session::Source {
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
   std::vector<v1::StepPace> Steps() override;
+  std::vector<session::EngineReading> Engines() override;
   std::vector<session::Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                          const Cancellation& terminate,
                                          const std::function<void()>& collecting) override;

@@ -10,9 +10,13 @@
 | forked | (server) > EngineCore, by fork |
 | prefork | (server) > model, by fork, which joins no process group |
 | actors | (driver) > raylet, which imports nothing > two trainers that are local rank 0 each, and a rollout without a group |
+| vllm | as tp2, with classes of vLLM's shape (tests/e2e/engines): EngineCore schedules, the workers run |
+| vllm_uni | (server) > EngineCore, which schedules and runs |
+| vllm_idle | as vllm, and no request comes |
+| sglang | (server) > scheduler, with classes of SGLang's shape |
 
-What runs the model writes NOTES.NAME, a line for each iteration: its begin and end by the wall clock. An iteration calls tanh once. Prints "ready" once
-all are there.
+What runs the model writes NOTES.NAME, a line for each iteration: its begin and end by the wall clock and, of the last four, its requests and tokens. An
+iteration calls tanh once. Prints "ready" once all are there.
 """
 
 import ctypes
@@ -21,7 +25,10 @@ import os
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "engines"))
 
 # Told by the parent, which may have ended before this process can ask.
 PARENT = int(os.environ.get("SERVING_PARENT", 0)) or os.getppid()
@@ -119,6 +126,98 @@ def actor(notes, name, rank):
     train(notes, name)
 
 
+VLLM = types.SimpleNamespace(kv_transfer_config=types.SimpleNamespace(kv_role="kv_consumer"))
+
+
+def requests_for(serves, there):
+    """The next requests, so that three are there."""
+    number = 0
+    while True:
+        new = []
+        while serves and len(new) + there() < 3:
+            number += 1
+            new.append((f"r{number}", 16 + number % 32, 10))
+        yield new
+
+
+class VllmModel:
+    """Runs batches with a worker of vLLM's shape, and notes them."""
+
+    def __init__(self, notes, name):
+        from vllm.v1.worker.worker_base import WorkerWrapperBase
+
+        self.wrapper = WorkerWrapperBase(VLLM)
+        self.wrapper.init_device()
+        self.file = open(f"{notes}.{name}", "w", buffering=1)
+
+    def run(self, batch):
+        begin = time.time_ns()
+        if self.wrapper.execute_model(batch) is None:
+            self.wrapper.sample_tokens(None)
+        self.file.write(f"{begin} {time.time_ns()} {len(batch.num_scheduled_tokens)} {batch.total_num_scheduled_tokens}\n")
+
+
+def vllm_worker(notes, name, rank, pipe):
+    join(notes, "all", rank, 2)
+    model = VllmModel(notes, name)
+    is_there(notes, name)
+    while parent_lives():
+        if pipe.poll(0.05):
+            model.run(pipe.recv())
+            pipe.send(None)
+
+
+def vllm_engine(notes, workers, serves):
+    import torch  # noqa: F401
+    import vllm.v1.worker.worker_base  # noqa: F401  As its executors do, which run no model here.
+    from vllm.v1.core.sched.scheduler import Request, Scheduler
+
+    scheduler, pipes = Scheduler(VLLM), []
+    if workers == 0:
+        join(notes, "all", 0, 1)
+        model = VllmModel(notes, "EngineCore")
+    for rank in range(workers):
+        ours, theirs = multiprocessing.get_context("spawn").Pipe()
+        spawn(vllm_worker, f"VllmWorker-{rank}", (notes, f"VllmWorker-{rank}", rank, theirs), daemon=True)
+        pipes.append(ours)
+    is_there(notes, "EngineCore")
+    for new in requests_for(serves, lambda: len(scheduler.running) + len(scheduler.waiting)):
+        if not parent_lives():
+            return
+        scheduler.waiting += [Request(*request) for request in new]
+        if not (scheduler.running or scheduler.waiting):
+            time.sleep(0.05)
+            continue
+        batch = scheduler.schedule()
+        for pipe in pipes:
+            pipe.send(batch)
+        for pipe in pipes:
+            pipe.recv()
+        if not pipes:
+            model.run(batch)
+        scheduler.update_from_output(batch, None)
+        time.sleep(0.005)
+
+
+def sglang_scheduler(notes, name):
+    set_title("sglang::scheduler")
+    join(notes, "all", 0, 1)
+    from sglang.srt.managers.scheduler import Req, Scheduler
+
+    scheduler = Scheduler("prefill")
+    with open(f"{notes}.{name}", "w", buffering=1) as file:
+        is_there(notes, name)
+        for new in requests_for(True, lambda: len(scheduler.running) + len(scheduler.waiting_queue)):
+            if not parent_lives():
+                return
+            scheduler.waiting_queue += [Req(*request) for request in new]
+            batch = scheduler.get_next_batch_to_run()
+            begin = time.time_ns()
+            scheduler.process_batch_result(batch, scheduler.run_batch(batch))
+            file.write(f"{begin} {time.time_ns()} {len(batch.reqs)} {batch.extend_num_tokens or len(batch.reqs)}\n")
+            time.sleep(0.005)
+
+
 def spawn(target, name, arguments, method="spawn", daemon=False):
     multiprocessing.get_context(method).Process(target=target, args=arguments, name=name, daemon=daemon).start()
 
@@ -128,6 +227,15 @@ def start(tree, notes):
     if tree in ("tp2", "idle", "workers_only"):
         spawn(engine, "EngineCore", (notes, tree != "idle"))
         return ["EngineCore", "VllmWorker-0", "VllmWorker-1"]
+    if tree in ("vllm", "vllm_idle"):
+        spawn(vllm_engine, "EngineCore", (notes, 2, tree == "vllm"))
+        return ["EngineCore", "VllmWorker-0", "VllmWorker-1"]
+    if tree == "vllm_uni":
+        spawn(vllm_engine, "EngineCore", (notes, 0, True))
+        return ["EngineCore"]
+    if tree == "sglang":
+        spawn(sglang_scheduler, "scheduler", (notes, "scheduler"))
+        return ["scheduler"]
     if tree == "dp2":
         for replica in range(2):
             spawn(work, f"EngineCore_DP{replica}", (notes, f"EngineCore_DP{replica}", replica))

@@ -156,7 +156,7 @@ def test_a_long_pause_is_told_and_refused(python_package, tmp_path):
     """)
     still = "the program stands still while a recording with stacks ends, which PyTorch 2.15 avoids"
     first, refused, allowed, other, plain = said.split("\n")
-    assert first == still and refused.startswith(f"VersionMismatch {still}: for about 20 s") and "strobe.dev/allow-stalls" in refused
+    assert first == still and refused.startswith(f"VersionMismatch PauseTooLong: {still}: for about 20 s") and "strobe.dev/allow-stalls" in refused
     assert allowed == f"{still}: for about 20.0 s, as after the last one"
     assert "with stacks and devices" in other and plain.endswith("for about 600 ms, as after the last one")
 

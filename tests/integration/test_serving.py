@@ -8,7 +8,7 @@ import pytest
 from tests.support.inproc import TORCH_PYTHON, Trainer
 from tests.support.ports import free_port
 from tests.support.processes import BIN, ROOT, wait_until
-from tests.support.step_rig import host_events
+from tests.support.step_rig import host_events, recorded_steps
 
 pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
 
@@ -148,6 +148,79 @@ def test_actors_of_equal_local_rank_beside_a_rollout_and_a_driver(group, tmp_pat
     assert rollout["outcome"] == "OK" and int(rollout["events"]) > 10
     tree.check_iterations(workers[1], "Trainer_1")
     assert tree.files() == [f"{tree.base()}.{rank}.xplane.pb" for rank in (0, 1)]
+
+
+def iterations_in(tree, worker, name):
+    """The iterations that a process noted and that lie in the window: (begin, end, requests, tokens)."""
+    begin, end = int(worker["startedNs"]), int(worker["stoppedNs"])
+    noted = [tuple(map(int, line.split())) for line in (tree.root / f"notes.{name}").read_text().splitlines()[:-1]]
+    return [one for one in noted if begin <= one[0] and one[1] <= end]
+
+
+def check_engine(tree, worker, name):
+    """Each iteration of the window, by the engine's own notes, is one step, and the counts are those of the notes. Returns the steps' numbers."""
+    noted = iterations_in(tree, worker, name)
+    steps = recorded_steps(tree.root / f"logdir/plugins/profile/r/{worker['name']}.xplane.pb", "engine")
+    assert len(noted) > 10, "the window has few iterations"
+    numbers = []
+    for begin, end, _, _ in noted:
+        within = [number for number, (first, last) in steps.items() if begin - MS // 4 <= first and last <= end + MS // 4]
+        assert len(within) == 1, (begin, end, within)
+        numbers += within
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "numbers count up"
+    (row,) = [row for row in worker["processes"] if name in row["name"] or "scheduler" in row["name"]]
+    told = row["engine"]
+    # At both ends, one more may have begun or ended outside of the window.
+    assert len(noted) <= int(told["iterations"]) <= len(noted) + 2
+    tokens = sum(one[3] for one in noted)
+    assert tokens <= int(told["prefillTokens"]) + int(told["decodeTokens"]) <= tokens + 200
+    assert row["note"].startswith(f"{told['iterations']} iterations (")
+    return numbers
+
+
+def engines_told(tree, count):
+    """Waits until so many processes have announced an engine."""
+    wait_until(lambda: sum(a.get("engine") is not None for a in tree.announcements()) == count, 30, f"{count} engines")
+
+
+def test_iterations_of_vllms_engine_are_steps(group, tmp_path, python_package, protos):
+    tree = Tree(group, tmp_path, python_package, "vllm", 4)
+    engines_told(tree, 3)
+    wait_until(lambda: any(a["engine"]["schedules"] for a in tree.announcements() if a.get("engine")), 30, "the scheduler")
+    workers = tree.capture()["workers"]
+    assert [told(w)[1:] for w in workers] == [(0, "Ok"), (1, "Ok")], workers
+    assert recorded(workers[0]) == tree.names_of(["VllmWorker-0", "EngineCore"]), "the scheduler is a companion"
+    assert set(left_out(workers[0])) == tree.names_of([None])
+    first, second = (check_engine(tree, workers[rank], f"VllmWorker-{rank}") for rank in (0, 1))
+    common = sorted(set(first) & set(second))
+    assert len(common) > 10, "both ranks count the same iterations"
+    assert workers[0]["steps"]["loop"] == "engine"
+    rows = {row["name"].split()[0]: row for row in workers[0]["processes"]}
+    assert rows["VllmWorker-0"]["engine"]["program"] == "vllm 0.32.0"
+    assert (rows["VllmWorker-0"]["role"], rows["VllmWorker-0"]["roleFrom"]) == ("decode", "kv_transfer_config: kv_consumer")
+    assert "iterations" not in rows["EngineCore"]["engine"] and int(rows["EngineCore"]["engine"]["running"]) > 0
+    events = [name for name, _, _ in host_events(tmp_path / f"logdir/plugins/profile/r/{workers[0]['name']}.xplane.pb")]
+    assert "engine.schedule" in events
+
+
+@pytest.mark.parametrize("tree, name, role", [("vllm_uni", "EngineCore", "decode"), ("sglang", "scheduler", "prefill")])
+def test_an_engine_in_one_process(group, tmp_path, python_package, protos, tree, name, role):
+    server = Tree(group, tmp_path, python_package, tree, 2)
+    engines_told(server, 1)
+    (worker,) = server.capture()["workers"]
+    assert told(worker)[2] == "Ok", worker
+    check_engine(server, worker, name)
+    (row,) = [row for row in worker["processes"] if "engine" in row]
+    assert row["role"] == role and int(row["engine"]["running"]) > 0
+    assert int(row["engine"]["prefills"]) > 0 and int(row["engine"]["requests"]) > 1
+
+
+def test_an_engine_without_requests_says_so(group, tmp_path, python_package):
+    tree = Tree(group, tmp_path, python_package, "vllm_idle", 4)
+    engines_told(tree, 3)
+    manifest = tree.capture("--attempts", "1")
+    assert [w["outcome"] for w in manifest["workers"]] == ["NoHostEvents"] * 2
+    assert "NoRequests: no request ran in the window: 0 iterations" in manifest["workers"][0]["message"]
 
 
 GROUP_OF_THE_PARENT = """

@@ -58,6 +58,16 @@ CHANGES = {
         count("jax")
         print(StepTraceAnnotation.__init__ is before)
     """),
+    "serving": ("False", "True", """
+        import sys
+        from types import SimpleNamespace as Some
+        class Scheduler:
+            def schedule(self): pass
+        sys.modules["vllm.v1.core.sched.scheduler"] = Some(Scheduler=Scheduler)
+        from strobe._inproc.serving import look
+        look(lambda size: ("file", bytearray(size)), print)
+        print(hasattr(Scheduler.schedule, "strobe_counts"))
+    """),
     "teardown-cupti": ("None", "0", """
         import os, sys
         from types import SimpleNamespace as Some

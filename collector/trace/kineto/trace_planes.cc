@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "collector/trace/kineto/engine_names.h"
 #include "collector/trace/kineto/stats.h"
 #include "collector/trace/xplane/names.h"
 #include "common/base/strings.h"
@@ -214,17 +215,25 @@ void TracePlanes::BeginEvent(const TraceEvent& event, Line& line, std::int64_t b
 }
 
 std::int64_t TracePlanes::NameId(const TraceEvent& event, const Line& line) {
-  return line.group->names.EventId(StepNumber(event.name) ? xplane::kTorchStep : event.name);
+  if (StepNumber(event.name)) return line.group->names.EventId(xplane::kTorchStep);
+  const std::optional<EngineName> engine = EngineNameOf(event.name);
+  return line.group->names.EventId(engine ? engine->kind() : event.name);
 }
 
 // The stats that do not depend on the kind of the event.
 void TracePlanes::AddHead(const TraceEvent& event, const Line& line) {
   PlaneNames& names = line.group->names;
-  if (const std::optional<std::int64_t> step = StepNumber(event.name)) {
+  const std::optional<EngineName> engine = EngineNameOf(event.name);
+  const std::optional<std::int64_t> step = engine ? engine->step() : StepNumber(event.name);
+  if (step) {
     bytes_.AddInt(names.StatId("step_num"), *step);
     bytes_.AddInt(names.StatId("_r"), 1);  // The root of what ran during the step.
-    AddTextStat(xplane::kOwnName, event.name, names, bytes_);
   }
+  if (engine) {
+    for (const EngineStat& stat : engine->stats())
+      bytes_.AddInt(names.StatId(stat.name), stat.value);
+  }
+  if (step || engine) AddTextStat(xplane::kOwnName, event.name, names, bytes_);
   if (!event.category.empty())
     AddTextStat(names.UseStat(category_id_), event.category, names, bytes_);
   if (line.shared) {

@@ -24,7 +24,8 @@ inline constexpr std::string_view kProfileStop = "profile_stop_time";
 // Strobe's own: the planned start of a recording that reaches back in time.
 inline constexpr std::string_view kRecordingStart = "recording_start_time";
 // Strobe's own: the name of an event as its profiler wrote it, where conversion gave it that of its
-// kind. Such events are the steps of PyTorch, `ProfilerStep#12`, whose kind is `ProfilerStep`.
+// kind. Such events are the steps of PyTorch, `ProfilerStep#12`, whose kind is `ProfilerStep`, and
+// the iterations of inference servers, such as `step[DECODE bs=8]`.
 inline constexpr std::string_view kOwnName = "_own_name", kTorchStep = "ProfilerStep";
 // Strobe's own plane, which lets a reader align this trace with those of other workers without the
 // manifest.

@@ -67,6 +67,16 @@ std::vector<std::uint16_t> PortsIn(const json& object, const char* key) {
   return ports;
 }
 
+void TakeEngine(const json& object, Announcement& process) {
+  const auto told = object.find("engine");
+  if (told == object.end() || !told->is_object()) return;
+  process.engine = StrCat(LineOf(*told, "program"), " ", LineOf(*told, "version"));
+  process.engine_file = LineOf(*told, "file");
+  if (!IsFileName(process.engine_file)) process.engine_file.clear();
+  process.engine_note = LineOf(*told, "note");
+  process.schedules = told->value("schedules", json(false)) == json(true);
+}
+
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // False if a live program has replaced the file. Its locks then tell nothing, because the program
@@ -113,7 +123,7 @@ void RemoveLeftovers(DIR* entries, const std::set<std::string>& dead) {
     const std::string_view name = entry->d_name;
     const bool is_leftover = std::any_of(dead.begin(), dead.end(), [&](const std::string& process) {
       return name == process + ".sock" || name == process + ".steps" ||
-             name.starts_with("." + process + "-");
+             name == process + ".engine" || name.starts_with("." + process + "-");
     });
     if (is_leftover) (void)unlinkat(dirfd(entries), entry->d_name, 0);
   }
@@ -225,6 +235,9 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   process.steps = LineOf(object, "steps");
   if (!process.steps.empty() && !IsFileName(process.steps))
     return Wrong("steps is not a file name");
+  process.job_role = LineOf(object, "role");
+  process.job_role_from = LineOf(object, "role_from");
+  TakeEngine(object, process);
   const auto child = object.find("multiprocessing");
   const bool daemon = child != object.end() && child->is_object() &&
                       child->value("daemon", json(false)) == json(true);

@@ -44,6 +44,12 @@ struct Announcement {
   std::string address{};  // host:port of its profiler server on the loopback; empty if it has none.
   std::string socket{};   // The name, in the agent directory, of the socket that takes requests.
   std::string steps{};    // The name of the file that tells its steps; empty if there is none.
+  // An inference server's engine, or empty: what it is, such as "vllm 0.32.0"; the name of the file
+  // that tells its iterations and queue; and what of it is not told.
+  std::string engine{}, engine_file{}, engine_note{};
+  // What it does in its service or job, such as "prefill" or "rollout", and what says so.
+  std::string job_role{}, job_role_from{};
+  bool schedules = false;  // It plans the iterations of an engine.
   // The socket by which its Kineto asks a daemon, as KinetoClient::socket; empty if not known.
   std::string kineto{};
   bool asks_kineto = true;  // Its Kineto asks a daemon, as far as is known.

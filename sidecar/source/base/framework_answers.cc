@@ -12,6 +12,7 @@
 #include "collector/trace/xplane/summary.h"
 #include "common/base/duration.h"
 #include "common/base/strings.h"
+#include "sidecar/source/base/engine_work.h"
 #include "sidecar/source/base/process_reports.h"
 #include "sidecar/source/base/profile_answer.h"
 
@@ -93,6 +94,8 @@ analysis::Judgement JudgeProcess(const v1::CapturePlan& plan, const RecordingTim
                             " during the recording; later events are misplaced in the trace",
                             judged.message.empty() ? "" : "; ", judged.message);
   }
+  if (judged.outcome == Outcome::kNoHostEvents && answer.engine && HadNoRequests(*answer.engine))
+    judged.message = EngineWords(*answer.engine);
   if (!judged.message.empty()) judged.message = StrCat(who, ": ", judged.message);
   return judged;
 }
@@ -108,6 +111,9 @@ v1::ProcessReport ReportOf(const FrameworkAnswer& answer, const TraceSummary& su
   row.set_events(summary.events);
   if (answer.rank) *row.mutable_rank() = *answer.rank;
   row.set_note(answer.note);
+  if (answer.engine) *row.mutable_engine() = *answer.engine;
+  row.set_role(answer.job_role);
+  row.set_role_from(answer.job_role_from);
   row.set_stop_took_ns(answer.stop_took_ns);
   return row;
 }
@@ -193,6 +199,9 @@ Recording JoinOfRank(const v1::CapturePlan& plan, const RecordingTimes& times,
       else if (Describe(judged.outcome).badness > Describe(answer.verdict.outcome).badness)
         answer.verdict = {judged.outcome, judged.message};
       recording.clock_set_at_start = set_at_start;
+      if (answer.engine && judged.outcome != Outcome::kNoHostEvents)
+        answer.note =
+            StrCat(EngineWords(*answer.engine), answer.note.empty() ? "" : "; ", answer.note);
     }
     ExcuseCompanion(read);
   }

@@ -1,5 +1,6 @@
 // Joins the answers of a worker's profilers to one recording with a row for each.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,12 @@ struct FrameworkAnswer {
   ServerAge age = ServerAge::kSince2026;
   CallVerdict verdict{Outcome::kOk, ""};  // The reason if there is no trace.
   std::string trace{};
-  Rank rank{};                    // The place of the process in its job.
-  Role role = Role::kWorker;      // Whether its failure is one of the capture.
-  std::string note{};             // What the process says about its recording.
+  Rank rank{};                              // The place of the process in its job.
+  Role role = Role::kWorker;                // Whether its failure is one of the capture.
+  std::string job_role{}, job_role_from{};  // As in Announcement.
+  std::string note{};                       // What the process says about its recording.
   std::int64_t stop_took_ns = 0;  // How long its profiler needed to stop; 0 = it does not say.
+  std::optional<v1::EngineWork> engine{};  // What an inference server in the process did.
   // Another framework of the same process announced itself too. An empty trace of this one is then
   // no fault.
   bool beside = false;

@@ -22,7 +22,7 @@ constexpr char kHelper[] =
 struct Process {
   std::vector<Announcement*> frameworks{};
   std::optional<std::size_t> parent{};  // Its position, if that announced itself too.
-  bool joined = false, stepped = false;
+  bool joined = false, stepped = false, schedules = false;
   Rank job_rank{};
 
   const Announcement& first() const { return *frameworks.front(); }
@@ -47,6 +47,7 @@ std::vector<Process> ProcessesIn(std::vector<Announcement>& announcements) {
     process.job_rank = one.job_rank();
     process.joined = process.joined || one.joined;
     process.stepped = process.stepped || one.stepped;
+    process.schedules = process.schedules || one.schedules;
   }
   for (Process& process : processes) {
     const auto parent = by_pid.find({process.first().container, process.first().parent_pid});
@@ -65,8 +66,9 @@ void ForAncestors(const std::vector<Process>& processes, const Process& process,
   }
 }
 
+// A scheduler of an inference server tells why those that run the model wait, and is a companion.
 void LeaveOut(const char* why, Process& process) {
-  if (process.active()) return;
+  if (process.active() || process.schedules) return;
   for (Announcement* one : process.frameworks) {
     if (!one->trains) continue;
     one->trains = false;

@@ -16,6 +16,7 @@
 #include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
+#include "sidecar/source/base/engine_work.h"
 #include "sidecar/source/base/json_fields.h"
 
 namespace strobe {
@@ -165,6 +166,7 @@ bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& a
   TakeTime(object, "stopped_ns", answer.stopped_ns);
   TakeTime(object, "stop_took_ns", answer.stop_took_ns);
   if (state != "done") return false;
+  answer.engine = EngineWorkIn(object);
   answer.file = TextField(object, "file", kMaxMessage);
   answer.format = TextField(object, "format", kMaxMessage);
   // The file will be removed: it must be a trace, and not, say, another process's announcement.

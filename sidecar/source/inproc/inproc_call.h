@@ -45,7 +45,8 @@ struct InprocAnswer {
   Rank rank{};  // The place of the process in its job, as it knows it now.
   // When it recorded, on the wall clock; 0 = it does not say.
   std::int64_t started_ns = 0, stopped_ns = 0;
-  std::int64_t stop_took_ns = 0;  // How long stopping kept the process's profiler busy.
+  std::int64_t stop_took_ns = 0;           // How long stopping kept the process's profiler busy.
+  std::optional<v1::EngineWork> engine{};  // What its inference server did meanwhile.
 };
 
 // Judges a line that the process sent; true if it was the last one. Pure.

@@ -11,8 +11,10 @@
 #include "common/base/parallel.h"
 #include "common/base/strings.h"
 #include "common/protocol/capture_defaults.h"
+#include "common/text/utf8.h"
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/capture/trace_report.h"
+#include "sidecar/source/agent/engine_file.h"
 #include "sidecar/source/agent/failed_starts.h"
 #include "sidecar/source/agent/ring_files.h"
 #include "sidecar/source/agent/step_file.h"
@@ -29,6 +31,16 @@ using session::Recording;
 
 constexpr std::string_view kTorch = "torch";
 
+// What an inference server says of itself when it begins, and of its recording.
+void AddEngine(const Announcement& process, const std::optional<v1::EngineWork>& work,
+               FrameworkAnswer& answer) {
+  if (!process.engine_note.empty())
+    answer.note += StrCat(answer.note.empty() ? "" : "; ", process.engine_note);
+  if (!work) return;
+  v1::EngineWork& engine = answer.engine.emplace(*work);
+  engine.set_program(CutUtf8(process.engine, 128));
+}
+
 FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& plan,
                           const Announcement& process, const InprocLimits& limits,
                           const Cancellation& cancel, const Cancellation& terminate,
@@ -37,6 +49,8 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                          .who = StrCat(process.framework, " in ", process.label()),
                          .rank = process.job_rank(),
                          .role = process.role,
+                         .job_role = process.job_role,
+                         .job_role_from = process.job_role_from,
                          .beside = process.beside,
                          .counts_steps = plan.steps() > 0};
   InprocLimits asked = limits;
@@ -50,6 +64,7 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
     answer.note = std::exchange(answer.verdict, {Outcome::kOk, ""}).message;
   }
   answer.stop_took_ns = told.stop_took_ns;
+  AddEngine(process, told.engine, answer);
   if (told.recorded) {
     const Rank rank = process.job_rank();
     TakeLeftTrace(
@@ -153,6 +168,13 @@ std::vector<v1::StepPace> InprocSource::Steps() {
   for (const Announcement& process : Announced({})) {
     if (process.trains) AddStepsOf(directory, process, offset, told);
   }
+  return told;
+}
+
+std::vector<session::EngineReading> InprocSource::Engines() {
+  const FileDescriptor directory(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  std::vector<session::EngineReading> told;
+  for (const Announcement& process : Announced({})) AddEngineOf(directory, process, told);
   return told;
 }
 

@@ -35,6 +35,7 @@ class InprocSource final : public session::Source {
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
   std::vector<v1::StepPace> Steps() override;
+  std::vector<session::EngineReading> Engines() override;
   // NoSource without processes if none announced itself. Processes with a server of ours are left
   // to it, unless the plan names a container. If the plan counts steps, each of its step_tellers
   // records itself from the begin of the first to the end of the last one, and any other process

@@ -66,12 +66,14 @@ TEST(SignRules, EachSignIsARuleThatItsIdFinds) {
   ProfileTrigger trigger = TriggerWithSigns();
   trigger.signs.memory_percent = 90;
   trigger.signs.slower_than_others = SlowSteps{30, 5};
+  trigger.signs.iteration_slower = SlowSteps{200, 1};
   EXPECT_THAT(
       RulesOf(trigger),
       ElementsAre(SignRule{"slow/StepsSlower", SignKind::kStepsSlower, 50, 10, {}},
                   SignRule{"slow/NoStep", SignKind::kNoStep, 0, 0, 2min},
                   SignRule{"slow/MemoryNearLimit", SignKind::kMemoryNearLimit, 90, 0, {}},
-                  SignRule{"slow/SlowerThanOthers", SignKind::kSlowerThanOthers, 30, 5, {}}));
+                  SignRule{"slow/SlowerThanOthers", SignKind::kSlowerThanOthers, 30, 5, {}},
+                  SignRule{"slow/IterationSlower", SignKind::kIterationSlower, 200, 1, {}}));
   EXPECT_EQ(FindRule(trigger, "slow/NoStep")->duration, 2min);
   EXPECT_EQ(FindRule(trigger, "other/NoStep"), std::nullopt);
   EXPECT_EQ(FindRule(trigger, ""), std::nullopt);
@@ -112,6 +114,26 @@ TEST(SignRules, MemoryAndPausesAreToldInTheirOwnWords) {
   };
   EXPECT_THAT(words({.rule = "slow/NoStep", .began_ago = 2min, .loop = "train", .usual_step = 1s}),
               HasSubstr("no step of train has begun for 2m"));
+  trigger.signs.iteration_slower = SlowSteps{200, 1};
+  EXPECT_EQ(words({.rule = "slow/IterationSlower",
+                   .began_ago = 2s,
+                   .loop = "engine",
+                   .process = "VLLM::EngineCore 9",
+                   .step = 310ms,
+                   .usual_step = 10ms,
+                   .batch_requests = 4,
+                   .batch_tokens = 4}),
+            "llm-0: an iteration of 4 requests and 4 tokens in VLLM::EngineCore 9 took 310ms "
+            "instead of 10ms, 3000% more than those of like size; it began 2s before");
+  EXPECT_THAT(words({.rule = "slow/NoStep",
+                     .began_ago = 31s,
+                     .loop = "engine",
+                     .process = "VLLM::EngineCore 9",
+                     .usual_step = 10ms,
+                     .running = 1,
+                     .waiting = 5}),
+              HasSubstr("no step of engine in VLLM::EngineCore 9 has begun for 31s while 1 request "
+                        "runs and 5 wait; a step usually takes 10ms"));
   EXPECT_THAT(
       words({.rule = "slow/MemoryNearLimit", .memory_used = 93u << 20, .memory_limit = 100u << 20}),
       HasSubstr("uses 93 of 100 MiB of memory"));

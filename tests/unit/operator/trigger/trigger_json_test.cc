@@ -125,6 +125,8 @@ TEST(TriggerJson, WhatIsWrongIsNamedByItsField) {
             "spec.signs.stepsSlower.percent"},
            {R"({"spec": {"signs": {"slowerThanOthers": {"steps": 2}}}})",
             "spec.signs.slowerThanOthers.steps"},
+           {R"({"spec": {"signs": {"iterationSlower": {"iterations": 0}}}})",
+            "spec.signs.iterationSlower.iterations"},
            {R"({"spec": {"signs": {"noStepFor": "1s"}}})", "spec.signs.noStepFor"},
            {R"({"spec": {"signs": {"noStepFor": "soon"}}})", "spec.signs.noStepFor"},
            {R"({"spec": {"signs": {"memoryNearLimit": {"percent": 101}}}})",
@@ -152,6 +154,10 @@ TEST(TriggerJson, SignsAreReadWithTheirDefaults) {
   EXPECT_EQ(trigger.signs.memory_percent, 90u);
   EXPECT_TRUE(trigger.target.selector->Matches({{"app", "a"}}));
   EXPECT_FALSE(ParsedTrigger(TriggerObject()).signs.any());
+  const ProfileTrigger server = ParsedTrigger(
+      TriggerObject(R"({"spec": {"alerts": null, "signs": {"iterationSlower": {}}}})"));
+  EXPECT_EQ(server.signs.iteration_slower->percent, 200u);
+  EXPECT_EQ(server.signs.iteration_slower->steps, 1u);
   TriggeredRun made{.name = "slow-1", .job = "Job/a", .alert_name = "NoStep", .sign = "p: none"};
   EXPECT_EQ(ParseTriggeredRun(RunToJson(trigger, made)).sign, "p: none");
 }

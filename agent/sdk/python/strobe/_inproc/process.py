@@ -23,6 +23,8 @@ MAX_TEXT = 256
 # Names that `multiprocessing` gives by itself.
 _DEFAULT_NAME = re.compile(r"(Spawn|Fork|ForkServer)?Process-[0-9:]+")
 
+_RAY = "ray::"  # Begins the titles of Ray's workers.
+
 _inherited = None  # In a forked child, the process group of its parent, of which it is no member.
 
 
@@ -148,6 +150,21 @@ def is_starting_child() -> bool:
     return process is not None and hasattr(process, "_inheriting")
 
 
+def _actor(told: str) -> str:
+    """Class and name of an actor of Ray: its title also has the method that runs just now, which
+    changes all the time.
+    """
+    kind = told[: len(_RAY)] + told[len(_RAY) :].partition(".")[0].partition("(")[0]
+    try:
+        module = sys.modules["ray._private.worker"]
+        worker = module.global_worker
+        is_actor = worker.mode == module.WORKER_MODE and not worker.actor_id.is_nil()
+        name = str(worker.actor_name) if is_actor and worker.actor_name else ""
+    except Exception:
+        name = ""
+    return f"{kind} {name}" if name else kind
+
+
 def title(command: list[str]) -> str | None:
     """The name that the process has given itself in place of its command, as setproctitle does, or
     that `multiprocessing` was told for it; else None.
@@ -157,6 +174,8 @@ def title(command: list[str]) -> str | None:
     replaced = bool(started and started[0]) and first != os.fsencode(started[0]).decode(
         errors="replace"
     )
+    if first.startswith(_RAY):
+        return _actor(first)[:MAX_TEXT]
     if "::" in first or first and replaced and "/" not in first:
         return first[:MAX_TEXT]
     child = multiprocessing_child()

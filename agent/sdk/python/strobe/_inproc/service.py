@@ -19,6 +19,9 @@ from .process import description, is_starting_child, stem
 from .program_servers import ProgramServers
 from .recorder import recorder_for
 from .server import open_for
+from .serving import forget as forget_server
+from .serving import look as look_for_server
+from .serving import role_of_actor, server
 from .signs_of_work import on_sign
 from .step_marks import StepMarks
 from .steps import count, forget, steps_of
@@ -95,7 +98,25 @@ class Service:
             except Exception as error:  # This one is not announced; the others may be.
                 self.expected.discard(name)
                 tell(error)
+        self._look_for_server()
         self._write_changes()
+
+    def _look_for_server(self) -> None:
+        """An inference server may be loaded long after PyTorch."""
+        if not self._has("torch"):
+            return
+        try:
+            look_for_server(self._share_engine, self.look_again)
+        except Exception as error:
+            tell(error)
+
+    def _share_engine(self, size: int) -> tuple[str, Any]:
+        name = f"{self.directory.stem}.engine"
+        try:
+            return name, self.directory.share(name, size)
+        except Exception:
+            self.directory.remove(name)
+            raise
 
     def _write_changes(self) -> None:
         """Writes the announcements whose content has changed.
@@ -111,12 +132,19 @@ class Service:
             # A thread of Kineto's makes the socket, perhaps later.
             if told["framework"] == "torch" and told["kineto"] is None:
                 told["kineto"] = kineto_client()
+            about = description()
+            role, role_from = server.role, server.role_from
+            if role is None:
+                role, role_from = role_of_actor(about["title"])
             content = {
-                **description(),
+                **about,
                 **told,
+                "role": role,
+                "role_from": role_from,
                 "stepped": bool(steps_of(told["framework"]).loops),
                 "listens": self.servers.listens,
                 "closed": self.servers.closed,
+                "engine": server.told() if told["framework"] == "torch" else None,
             }
             if content == self.written.get(file):
                 continue
@@ -212,6 +240,7 @@ class Service:
     def forget(self) -> None:
         """Called in a forked child."""
         forget()
+        forget_server()
         forget_switch_interval()
         for service in self.services:
             service.forget()

@@ -86,6 +86,11 @@ def set_annotator(annotator):
     _annotator = annotator
 
 
+def annotator_now():
+    """What annotates steps of PyTorch, while it is recorded; else None."""
+    return _annotator
+
+
 def await_step(begin):
     """Lets a forked child begin the service at its first step of an optimizer."""
     global _begin

@@ -11,8 +11,10 @@ from typing import Any, Callable, TYPE_CHECKING
 from .exits import skip_destructors
 from .frameworks import release, version
 from .own_thread import thread_id
+from .process import ranks
 from .recorder import Recorder, intercept, records
 from .request import Refused
+from .serving import engine, profiler_words, server
 from .steps import TORCH_LOOP, set_annotator
 from .switches import is_off
 from .torch_pauses import Pauses
@@ -82,6 +84,8 @@ class TorchRecorder(Recorder):
             self.refuses = release(version("torch")) >= _OLDEST_FOR_KINETO
         self.used = False  # By a capture.
         self.profiled = False  # By a capture or by the program.
+        self.program_began = None  # When the program's last session began, by the monotonic clock.
+        self.annotations = None  # What annotated steps in the last recording.
         self._yield_to_program()
 
     def _all_threads(self) -> Any:
@@ -98,6 +102,7 @@ class TorchRecorder(Recorder):
         def begins():
             self.profiled = True
             if not self.turn.is_ours():
+                self.program_began = time.monotonic()
                 self.turn.program_begins()
 
         def ends():
@@ -137,7 +142,7 @@ class TorchRecorder(Recorder):
             return
         kinds = {"stacks": stacks, "memory": "memory" in request.torch, "devices": self.devices}
         self.pauses_for = tuple(kind for kind, held in kinds.items() if held)
-        told = self.pauses.check(self.pauses_for, request)
+        told = self.pauses.check(self.pauses_for, request, server.program is not None)
         self.note = f"{told}; {self.note}" if self.note else told
 
     def stop(self) -> None:
@@ -147,10 +152,12 @@ class TorchRecorder(Recorder):
             self.pauses.ended(self.pauses_for, recorded, self.stop_took_ns)
 
     def busy(self) -> str | None:
+        if not self.autograd._is_profiler_enabled:
+            return None
+        began = self.program_began
         return (
-            "the program profiles itself (torch.profiler)"
-            if self.autograd._is_profiler_enabled
-            else None
+            profiler_words(None if began is None else time.monotonic() - began)
+            or "the program profiles itself (torch.profiler)"
         )
 
     def uses_devices(self) -> bool:
@@ -230,7 +237,16 @@ class TorchRecorder(Recorder):
         self.session._start_trace()
         self.started_ns = time.time_ns()
         self.recording = True
-        set_annotator(_StepAnnotations(self.autograd.record_function))
+        self.annotations = _StepAnnotations(self.autograd.record_function)
+        set_annotator(self.annotations)
+
+    def details(self) -> dict[str, Any]:
+        """What an inference server's engine did while it was recorded."""
+        if server.program is None:
+            return {}
+        # Where schedulers and front ends are processes of their own, they never join.
+        runs = server.can_run and (engine.marks.begun > 0 or ranks()["joined"])
+        return {"engine": engine.work_of(self.annotations, runs)}
 
     def _stop(self) -> None:
         self.recording = False

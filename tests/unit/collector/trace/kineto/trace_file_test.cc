@@ -470,6 +470,23 @@ TEST(TraceFile, StepsAreFound) {
 }
 
 // As for XLA's traces: the kernel was launched during step 12.
+TEST(TraceFile, BatchesOfInferenceServersBecomeStats) {
+  const Converted trace = ConvertEvents(
+      R"({"ph": "X", "cat": "user_annotation", "name": "engine#812 p=1/468 d=9/9", "pid": 1,
+          "tid": 1, "ts": 10, "dur": 5},
+         {"ph": "X", "cat": "user_annotation", "name": "step[DECODE bs=8]", "pid": 1, "tid": 1,
+          "ts": 11, "dur": 2})");
+  ASSERT_TRUE(trace.status.ok()) << trace.status;
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre(
+                  AllOf(HasSubstr(" | engine @"),
+                        HasSubstr("step_num=812 _r=1 prefill_requests=1 prefill_tokens=468 "
+                                  "decode_requests=9 decode_tokens=9 "
+                                  "_own_name=engine#812 p=1/468 d=9/9 cat=user_annotation")),
+                  AllOf(HasSubstr(" | step[DECODE] @"),
+                        HasSubstr("decode_requests=8 _own_name=step[DECODE bs=8]"))));
+}
+
 TEST(TraceFile, StepsOfTheDeviceAreDerived) {
   const Converted trace = Convert(kKineto);
   const absl::StatusOr<std::string> bytes = analysis::DeriveLines(trace.space);

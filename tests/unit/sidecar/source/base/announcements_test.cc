@@ -52,6 +52,27 @@ TEST(ParseAnnouncement, ReadsWhatAProcessTells) {
   EXPECT_EQ(process->address, "");
 }
 
+TEST(ParseAnnouncement, ReadsWhatAnInferenceServerTells) {
+  const auto told = [](const std::string& engine) {
+    return ParseAnnouncement(
+        "x",
+        With("steps", StrCat(R"(null, "role": "decode", "role_from": "kv", "engine": )", engine)));
+  };
+  const auto process = told(
+      R"({"program": "vllm", "version": "0.32.0", "file": "42-777.engine", "runs": true,
+          "schedules": true, "note": null})");
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_EQ(process->engine, "vllm 0.32.0");
+  EXPECT_EQ(process->engine_file, "42-777.engine");
+  EXPECT_EQ(process->job_role, "decode");
+  EXPECT_EQ(process->job_role_from, "kv");
+  EXPECT_TRUE(process->schedules);
+  EXPECT_EQ(told("null")->engine, "");
+  EXPECT_EQ(told("7")->engine_file, "");
+  EXPECT_EQ(told(R"({"file": "../x"})")->engine_file, "");
+  EXPECT_FALSE(told(R"({"schedules": 1})")->schedules);
+}
+
 TEST(ParseAnnouncement, LaunchersAndLoadersDoNotTrain) {
   EXPECT_FALSE(ParseAnnouncement("x", With("is_launcher", "true"))->trains);
   EXPECT_FALSE(

@@ -101,6 +101,22 @@ TEST_F(JoinAnswersTest, WhateverBecomesOfACompanionTheCaptureIsWhole) {
   EXPECT_EQ(recordings[0].processes[0].events(), 3u) << "what there is of it is kept";
 }
 
+TEST_F(JoinAnswersTest, AServerWithoutRequestsSaysSo) {
+  FrameworkAnswer idle = Of("worker 1", Role::kWorker, 0);
+  idle.engine.emplace().set_iterations(0);
+  auto recordings = Join(std::move(idle));
+  EXPECT_EQ(recordings[0].outcome, Outcome::kNoHostEvents);
+  EXPECT_THAT(recordings[0].message, HasSubstr("NoRequests: no request ran"));
+  FrameworkAnswer busy = Of("worker 1", Role::kWorker, 5);
+  busy.engine.emplace().set_iterations(7);
+  busy.note = "CUPTI stays";
+  recordings = Join(std::move(busy));
+  EXPECT_EQ(recordings[0].outcome, Outcome::kOk);
+  EXPECT_EQ(recordings[0].processes[0].engine().iterations(), 7u);
+  EXPECT_THAT(recordings[0].processes[0].note(), StartsWith("7 iterations (0 with prefill)"));
+  EXPECT_THAT(recordings[0].processes[0].note(), HasSubstr("; CUPTI stays"));
+}
+
 TEST_F(JoinAnswersTest, AnIdleWorkerIsAFaultAndCompanionsAreNotCounted) {
   auto recordings = Join(Of("worker 1", Role::kWorker, 0), Of("api 2", Role::kCompanion, 0));
   EXPECT_EQ(recordings[0].outcome, Outcome::kNoHostEvents);

@@ -71,6 +71,15 @@ TEST(AssignRoles, AServersWorkersAreThoseThatJoinedHoweverFarDownTheTree) {
   EXPECT_THAT(all[0].why_not, HasSubstr("started processes of the job"));
 }
 
+TEST(AssignRoles, AServersSchedulerIsACompanionAlthoughItStartedTheWorkers) {
+  std::vector<Announcement> all = {Idle(1, 0), Idle(2, 1), Joined(3, 2, 0), Joined(4, 2, 1)};
+  all[1].schedules = true;
+  AssignRoles(all);
+  EXPECT_THAT(PidsOf(Role::kWorker, all), ElementsAre(3, 4));
+  EXPECT_THAT(PidsOf(Role::kCompanion, all), ElementsAre(2));
+  EXPECT_THAT(LeftOutOf(all), ElementsAre(1));
+}
+
 TEST(AssignRoles, FrontEndsBesideTheEnginesAreCompanions) {
   // Two replicas: a supervisor with two engines, each with a worker, and two API servers.
   std::vector<Announcement> all = {Idle(1, 0),      Idle(2, 1),         Idle(3, 1), Joined(4, 2, 0),

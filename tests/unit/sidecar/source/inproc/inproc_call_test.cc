@@ -79,10 +79,13 @@ TEST(ReadInprocLine, FollowsARecordingToItsEnd) {
       answer));
   EXPECT_FALSE(ReadInprocLine(R"({"state": "recording", "started_ns": 7})", "w", answer));
   EXPECT_FALSE(ReadInprocLine(R"({"state": "stopped", "stop_took_ns": 9})", "w", answer));
-  EXPECT_TRUE(ReadInprocLine(R"({"state": "done", "file": "t.pt.trace.json", "format": "kineto"})",
-                             "w", answer));
+  EXPECT_TRUE(ReadInprocLine(
+      R"({"state": "done", "file": "t.pt.trace.json", "format": "kineto", "engine": {"iterations": 3}})",
+      "w", answer));
   EXPECT_EQ(answer.verdict.outcome, Outcome::kOk);
   EXPECT_TRUE(answer.recorded);
+  ASSERT_TRUE(answer.engine);
+  EXPECT_EQ(answer.engine->iterations(), 3u);
   EXPECT_EQ(answer.file, "t.pt.trace.json");
   EXPECT_EQ(answer.note, "one thread only");
   ASSERT_TRUE(answer.rank);

@@ -1,0 +1,50 @@
+import enum
+
+import torch
+
+
+class ForwardMode(enum.Enum):
+    EXTEND, DECODE, MIXED, IDLE = range(1, 5)
+
+    def is_decode(self):
+        return self is ForwardMode.DECODE
+
+
+class Req:
+    def __init__(self, rid, prompt, outputs):
+        self.rid, self.prompt, self.left = rid, prompt, outputs
+
+
+class ScheduleBatch:
+    def __init__(self, reqs, forward_mode, extend_num_tokens=None):
+        self.reqs, self.forward_mode, self.extend_num_tokens = reqs, forward_mode, extend_num_tokens
+
+    def batch_size(self):
+        return len(self.reqs)
+
+
+class Scheduler:
+    """Prefills what waits, or decodes what runs."""
+
+    def __init__(self, disaggregation_mode="null"):
+        self.disaggregation_mode = disaggregation_mode
+        self.waiting_queue, self.running = [], []
+        self.forward_ct = 0
+        self.model = torch.nn.Linear(64, 64)
+
+    def get_next_batch_to_run(self):
+        if self.waiting_queue:
+            new = [self.waiting_queue.pop(0)]
+            self.running += new
+            return ScheduleBatch(new, ForwardMode.EXTEND, new[0].prompt)
+        return ScheduleBatch(list(self.running), ForwardMode.DECODE) if self.running else None
+
+    @torch.inference_mode()
+    def run_batch(self, batch, pp_proxy_tensors=None):
+        self.forward_ct += 1
+        return torch.tanh(self.model(torch.randn(batch.extend_num_tokens or len(batch.reqs) or 1, 64)))
+
+    def process_batch_result(self, batch, result):
+        for request in batch.reqs:
+            request.left -= 1
+        self.running = [request for request in self.running if request.left > 0]

@@ -1,0 +1,3 @@
+"""As where Ray is not installed."""
+
+RayWorkerWrapper = None
