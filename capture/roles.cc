@@ -44,6 +44,19 @@ std::string PodOf(const WorkerResult& worker) {
 
 std::string RoleOf(const WorkerResult& worker) { return worker.target.role; }
 
+// What the worker's engines did for requests while they were recorded.
+struct EngineTokens {
+  std::uint64_t prefill = 0, decode = 0;
+};
+EngineTokens TokensOf(const WorkerResult& worker) {
+  EngineTokens tokens;
+  for (const v1::ProcessReport& process : worker.report.processes()) {
+    tokens.prefill |= process.engine().prefill_tokens();
+    tokens.decode |= process.engine().decode_tokens();
+  }
+  return tokens;
+}
+
 // The k-th worker of a pod with the same rank is in the pod's k-th group.
 void NameByPod(const Peers& peers) {
   std::map<std::pair<std::string, int>, int> seen;
@@ -74,6 +87,24 @@ bool RolesDiffer(const std::vector<WorkerResult>& workers) {
   return std::any_of(workers.begin(), workers.end(), [&](const WorkerResult& worker) {
     return worker.target.role != workers.front().target.role;
   });
+}
+
+void ObserveRoles(std::vector<WorkerResult>& workers) {
+  Peers prefill, decode;
+  for (WorkerResult& worker : workers) {
+    if (!worker.target.role.empty()) continue;
+    const EngineTokens tokens = TokensOf(worker);
+    if (tokens.prefill > 0 && tokens.decode > 0) return;
+    if (tokens.prefill > 0) prefill.push_back(&worker);
+    if (tokens.decode > 0) decode.push_back(&worker);
+  }
+  if (prefill.empty() || decode.empty()) return;
+  for (const auto& [role, peers] : {std::pair("prefill", &prefill), std::pair("decode", &decode)}) {
+    for (WorkerResult* peer : *peers) {
+      peer->target.role = role;
+      peer->target.role_from = "observed";
+    }
+  }
 }
 
 void AssignGroups(std::vector<WorkerResult>& workers) {

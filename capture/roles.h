@@ -28,6 +28,11 @@ const RoleWanted* TooFewOf(const CaptureSpec& spec, const RoleCounts& counts);
 // Whether two of the workers have different roles. Their steps have nothing to do with each other.
 bool RolesDiffer(const std::vector<WorkerResult>& workers);
 
+// Gives roles to inference servers for which nobody says one, from what they did while they were
+// recorded: if some of them only prefilled, and all others only decoded. A server that did both may
+// do only one of them in the next second, so that nothing is concluded then.
+void ObserveRoles(std::vector<WorkerResult>& workers);
+
 // Sets each worker's group. Workers of one role whose ranks differ are one group without a name.
 // Where ranks are equal, workers whose processes tell jobs of different sizes are apart ("world
 // 8"), and then, where ranks are still equal, those of different pods ("vllm-0"), and engines of

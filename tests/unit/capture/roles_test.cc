@@ -103,6 +103,49 @@ TEST(AssignGroups, APodWithTwoRankSystemsHasTwoGroups) {
                           "world 2 b", "world 2 b"));
 }
 
+struct Tokens {
+  std::uint64_t prefill = 0, decode = 0;
+};
+
+// The roles of workers that have none, by what their engines did.
+std::vector<std::string> ObservedOf(const std::vector<Tokens>& engines) {
+  std::vector<WorkerResult> workers;
+  for (const Tokens& tokens : engines) {
+    workers.push_back(WorkerAt({"", "w"}));
+    workers.back().report.add_processes();  // The API server, which has no engine.
+    v1::EngineWork& engine = *workers.back().report.add_processes()->mutable_engine();
+    engine.set_prefill_tokens(tokens.prefill);
+    engine.set_decode_tokens(tokens.decode);
+  }
+  ObserveRoles(workers);
+  std::vector<std::string> roles;
+  for (const WorkerResult& worker : workers)
+    roles.push_back(worker.target.role + "/" + worker.target.role_from);
+  return roles;
+}
+
+TEST(ObserveRoles, ServersThatDoOneThingEachHaveRoles) {
+  EXPECT_THAT(ObservedOf({{900, 0}, {0, 70}, {0, 0}, {0, 9}}),
+              ElementsAre("prefill/observed", "decode/observed", "/", "decode/observed"))
+      << "of one that did nothing, nothing is known";
+}
+
+TEST(ObserveRoles, NothingIsConcludedFromServersThatDoBoth) {
+  EXPECT_THAT(ObservedOf({{900, 0}, {0, 70}, {30, 70}}), ElementsAre("/", "/", "/"));
+  EXPECT_THAT(ObservedOf({{0, 70}, {0, 9}}), ElementsAre("/", "/")) << "no prompt came";
+}
+
+TEST(ObserveRoles, WhatSomebodySaysStays) {
+  std::vector<WorkerResult> workers = WorkersAt({{"router", "r"}, {"", "p"}, {"", "d"}});
+  workers[0].report.add_processes()->mutable_engine()->set_prefill_tokens(9);
+  workers[1].report.add_processes()->mutable_engine()->set_prefill_tokens(9);
+  workers[2].report.add_processes()->mutable_engine()->set_decode_tokens(9);
+  ObserveRoles(workers);
+  EXPECT_EQ(workers[0].target.role, "router");
+  EXPECT_EQ(workers[1].target.role, "prefill");
+  EXPECT_EQ(workers[2].target.role, "decode");
+}
+
 TEST(SplitByProcess, ProcessesOfOneRoleDoNotRenumberAnother) {
   std::vector<WorkerResult> workers = WorkersAt({{"trainer", "t", -1, 5}, {"rollout", "r", -1, 0}});
   workers[1].report.mutable_rank()->set_rank(7);
