@@ -32,6 +32,10 @@ bool MayBecomeReady(const Member& member) {
          Describe(member.result.outcome).waitable;
 }
 
+bool CanRecord(const Member& member) {
+  return member.state == MemberState::kArmed || member.state == MemberState::kReady;
+}
+
 WorkerPace PaceOf(const std::string& worker, const v1::DescribeResponse& description,
                   Nanos offset) {
   WorkerPace pace{.worker = worker};
@@ -192,14 +196,10 @@ void AttemptPreflight::Settle() {
   const std::optional<StartPlan>& plan = state_.result.plan;
   state_.taken_over =
       plan && !state_.spec.preflight_only && state_.Now() >= plan->instant - plan->guard;
-  const std::size_t able = state_.Count(MemberState::kArmed) + state_.Count(MemberState::kReady);
-  const bool enough = able >= state_.Wanted() && able > 0;
-  if ((!enough || state_.taken_over) && AwaitReadiness(able)) return;
-  if (!enough && !state_.taken_over) {
-    return hooks_.done(absl::FailedPreconditionError(
-        StrCat("only ", able, " of ", state_.members.size(), " workers can record, at least ",
-               state_.Wanted(), " wanted")));
-  }
+  const std::string too_few = state_.WhyTooFew(&CanRecord, "can record");
+  if ((!too_few.empty() || state_.taken_over) && AwaitReadiness()) return;
+  if (!too_few.empty() && !state_.taken_over)
+    return hooks_.done(absl::FailedPreconditionError(too_few));
   if (state_.taken_over)
     LoseUnreachable();
   else if (RefreshClocks() || SharpenClocks())
@@ -215,9 +215,9 @@ bool AttemptPreflight::IsAwaited(const Member& member) const {
          (!state_.taken_over || member.result.outcome == Outcome::kUnreachable);
 }
 
-// Asks the other workers again while there is time and enough of them may join the `able` ones, or
-// may be among those that record already. Returns false otherwise.
-bool AttemptPreflight::AwaitReadiness(std::size_t able) {
+// Asks the other workers again while there is time and enough of them may join those that can
+// record, or may be among those that record already. Returns false otherwise.
+bool AttemptPreflight::AwaitReadiness() {
   std::size_t waited = 0;
   const Member* first = nullptr;
   for (const Member& member : state_.members) {
@@ -225,9 +225,12 @@ bool AttemptPreflight::AwaitReadiness(std::size_t able) {
     if (first == nullptr) first = &member;
     ++waited;
   }
-  const bool patient = state_.taken_over
-                           ? state_.Now() < state_.RecordedBy() + kLostAfter
-                           : able + waited >= state_.Wanted() && state_.clock.MonoNow() < ready_by_;
+  const auto may_join = [this](const Member& member) {
+    return CanRecord(member) || IsAwaited(member);
+  };
+  const bool patient = state_.taken_over ? state_.Now() < state_.RecordedBy() + kLostAfter
+                                         : state_.WhyTooFew(may_join, "").empty() &&
+                                               state_.clock.MonoNow() < ready_by_;
   if (first == nullptr || !patient) return false;
   refreshed_ = false;
   state_.waits_for = StrCat("waits for ", waited, " of ", state_.members.size(), " workers; ",

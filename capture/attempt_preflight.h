@@ -33,7 +33,7 @@ class AttemptPreflight {
   void OnChecked(std::size_t index, const absl::StatusOr<Preflight>& answer);
   void Settle();
   bool IsAwaited(const Member& member) const;
-  bool AwaitReadiness(std::size_t able);
+  bool AwaitReadiness();
   void LoseUnreachable();
   void AskWaitedForAgain();
   bool RefreshClocks();

@@ -89,6 +89,8 @@ ReportOrder AttemptPublishing::OrderOf() const {
     ReportedWorker& reported = order.workers.emplace_back();
     reported.name = worker.target.file;
     reported.rank = worker.target.rank;
+    reported.role = worker.target.role;
+    reported.group = worker.group;
     reported.error = worker.error;
     reported.clock_correction = worker.offset - Nanos{worker.report.plan().clock_offset_ns()};
     if (worker.report.url().empty()) {

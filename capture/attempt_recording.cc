@@ -80,12 +80,10 @@ void AttemptRecording::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse
 }
 
 void AttemptRecording::FinishArming() {
-  const std::size_t armed = state_.CountArmed();
-  if (state_.taken_over || (armed >= state_.Wanted() && armed > 0))
-    return hooks_.armed(absl::OkStatus());
-  hooks_.armed(absl::FailedPreconditionError(StrCat("only ", armed, " of ", state_.members.size(),
-                                                    " workers could be armed in time, at least ",
-                                                    state_.Wanted(), " wanted")));
+  const std::string too_few = state_.WhyTooFew(
+      [](const Member& member) { return member.result.armed; }, "could be armed in time");
+  if (state_.taken_over || too_few.empty()) return hooks_.armed(absl::OkStatus());
+  hooks_.armed(absl::FailedPreconditionError(too_few));
 }
 
 void AttemptRecording::WatchAll() {

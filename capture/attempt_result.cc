@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
+#include "capture/roles.h"
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -60,24 +62,35 @@ void JudgeStepsOnAll(AttemptResult& result) {
                ", which is the job's own pace", UnmeasuredAfter(result.workers));
 }
 
+// The starts of the workers with this role, or of all if it is empty.
+std::vector<analysis::CorrectedStart> StartsOf(const std::vector<WorkerResult>& workers,
+                                               const std::string& role) {
+  std::vector<analysis::CorrectedStart> starts;
+  for (const WorkerResult& worker : workers) {
+    if (worker.report.started_ns() == 0 || (!role.empty() && worker.target.role != role)) continue;
+    starts.push_back({FromUnixNanos(worker.report.started_ns()), worker.offset, worker.error});
+  }
+  return starts;
+}
+
 void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
   if (spec.preflight_only) {
     result.sync_reason = "PreflightOnly";
     result.sync_message = "nothing was recorded, as requested by preflightOnly";
     return;
   }
-  std::vector<analysis::CorrectedStart> starts;
+  const std::vector<analysis::CorrectedStart> starts = StartsOf(result.workers, "");
   const WorkerResult* gap = nullptr;
   for (const WorkerResult& worker : result.workers) {
-    if (worker.report.started_ns() != 0) {
-      starts.push_back({FromUnixNanos(worker.report.started_ns()), worker.offset, worker.error});
-    }
     const bool kept = worker.report.covers_window() && !worker.report.url().empty();
     if (!kept && gap == nullptr) gap = &worker;
   }
   const bool by_steps = result.plan && result.plan->steps;
   if (!by_steps) result.skew = analysis::ComputeSkew(starts);
-  result.steps = StepsOnAll(result.workers);
+  if (RolesDiffer(result.workers))
+    result.steps.reset();  // Equal numbers of different loops mean nothing.
+  else
+    result.steps = StepsOnAll(result.workers);
   result.synchronized = false;
   if (gap != nullptr) {
     result.sync_reason = by_steps ? "StepsNotCovered" : "WindowNotCovered";
@@ -184,29 +197,62 @@ constexpr Reduction kReductions[] = {{.ok_only = true, .leave_out = LeaveOutProc
                                      {.ok_only = false, .leave_out = LeaveOutPlanesAndNotes},
                                      {.ok_only = false, .leave_out = ShortenMessage}};
 
-// The number of pods, and how many of them have only workers that count.
+// The number of pods, and how many of them have only workers that count; of all, and by role.
 struct PodCount {
   std::size_t pods = 0, ok = 0;
+  RoleCounts roles{};
 };
 PodCount CountPods(const CaptureSpec& spec, const std::vector<WorkerResult>& workers) {
-  std::map<std::string, bool> pods;
+  struct Pod {
+    std::string role{};
+    bool ok = true;
+  };
+  std::map<std::string, Pod> pods;
   for (const WorkerResult& worker : workers) {
     // See SplitByProcess.
     const std::string& name = worker.target.name;
-    const std::string pod = worker.local_rank < 0 ? name : name.substr(0, name.rfind('/'));
-    bool& ok = pods.try_emplace(pod, true).first->second;
-    ok = ok && Counts(worker, spec);
+    Pod& pod = pods[worker.local_rank < 0 ? name : name.substr(0, name.rfind('/'))];
+    pod.role = worker.target.role;
+    pod.ok = pod.ok && Counts(worker, spec);
   }
   PodCount count{.pods = pods.size()};
-  for (const auto& [name, ok] : pods) count.ok += ok ? 1 : 0;
+  for (const auto& [name, pod] : pods) {
+    RoleCount& role = count.roles[pod.role];
+    ++role.there;
+    role.counted += pod.ok ? 1 : 0;
+    count.ok += pod.ok ? 1 : 0;
+  }
   return count;
+}
+
+void FillRoles(const CaptureSpec& spec, const PodCount& pods, AttemptResult& result) {
+  result.roles.clear();
+  const bool by_steps = result.plan && result.plan->steps;
+  for (const RoleWanted& role : spec.roles) {
+    const auto found = pods.roles.find(role.role);
+    const RoleCount count = found == pods.roles.end() ? RoleCount{} : found->second;
+    RoleResult& filled = result.roles.emplace_back();
+    filled.role = role.role;
+    filled.pods = count.there;
+    filled.ok = count.counted;
+    filled.wanted = WantedOf(role, count.there);
+    if (!by_steps) filled.skew = analysis::ComputeSkew(StartsOf(result.workers, role.role));
+  }
+}
+
+// "; prefill: 1 of 1, decode: 2 of 2 pods Ok"; empty for a capture of one target.
+std::string RoleWords(const AttemptResult& result) {
+  std::vector<std::string> words;
+  for (const RoleResult& role : result.roles)
+    words.push_back(StrCat(role.role, ": ", role.ok, " of ", role.pods));
+  return words.empty() ? "" : StrCat("; ", Join(words, ", "), " pods Ok");
 }
 
 // What the workers tell of a job that has more processes than there are workers, although the
 // target is whole: the others may be in pods of another object, or may not have announced
 // themselves.
 std::string LargerJob(const AttemptResult& result) {
-  if (result.expected_workers != result.workers.size()) return "";
+  if (!result.roles.empty() || result.expected_workers != result.workers.size()) return "";
   std::uint32_t size = 0;
   for (const WorkerResult& worker : result.workers) {
     const std::uint32_t told = worker.report.rank().world_size();
@@ -258,8 +304,9 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
   }
   JudgeSynchronization(spec, result);
   JudgeLookBack(spec, result);
-  if (!result.reason.empty()) return;  // It ended before there was anything to judge.
   const PodCount pods = CountPods(spec, result.workers);
+  FillRoles(spec, pods, result);
+  if (!result.reason.empty()) return;  // It ended before there was anything to judge.
   const bool split = pods.pods < result.workers.size();
   const std::size_t wanted = spec.min_workers == 0 ? pods.pods : spec.min_workers;
   const std::vector<const WorkerResult*> worst = WorstFirst(result);
@@ -271,12 +318,18 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
   const std::string count =
       StrCat(result.ok, " of ", result.workers.size(), " workers Ok",
              split ? StrCat(", all of ", pods.ok, " of ", pods.pods, " pods") : std::string());
-  if (pods.ok < wanted) {
+  const auto few = std::find_if(result.roles.begin(), result.roles.end(),
+                                [](const RoleResult& role) { return role.ok < role.wanted; });
+  if (pods.ok < wanted || few != result.roles.end()) {
     // Workers that were called off are not the cause: they were called off because too few others
     // could record.
     const bool cause_known = !worst.empty() && worst.front()->outcome != Outcome::kCancelled;
     result.reason = cause_known ? std::string(Name(worst.front()->outcome)) : "TooFewWorkers";
-    result.message = StrCat(count, ", at least ", wanted, split ? " pods" : "", " wanted", cause());
+    result.message =
+        few != result.roles.end()
+            ? StrCat(few->role, ": ", few->ok, " of ", few->pods, " pods Ok, at least ",
+                     few->wanted, " wanted", cause())
+            : StrCat(count, ", at least ", wanted, split ? " pods" : "", " wanted", cause());
     return;
   }
   if (spec.on_late_start == OnLateStart::kDiscard && result.ok == result.workers.size() &&
@@ -287,7 +340,7 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
   }
   result.succeeded = true;
   result.reason = worst.empty() ? "AllWorkersOk" : "EnoughWorkersOk";
-  result.message = StrCat(count, LargerJob(result), cause());
+  result.message = StrCat(count, RoleWords(result), LargerJob(result), cause());
 }
 
 v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& result) {
@@ -324,10 +377,20 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     steps.set_spread_ns(spread ? spread->achieved.count() : -1);
     steps.set_spread_error_ns(spread ? spread->error.value_or(Nanos{-1}).count() : -1);
   }
+  for (const RoleResult& role : result.roles) {
+    v1::ManifestRole& entry = *manifest.add_roles();
+    entry.set_role(role.role);
+    entry.set_pods(static_cast<std::uint32_t>(role.pods));
+    entry.set_ok(static_cast<std::uint32_t>(role.ok));
+    entry.set_skew_ns(role.skew ? role.skew->achieved.count() : -1);
+    entry.set_skew_error_ns(role.skew ? role.skew->error.value_or(Nanos{-1}).count() : -1);
+  }
   std::vector<const WorkerResult*> workers;
   for (const WorkerResult& worker : result.workers) workers.push_back(&worker);
-  std::stable_sort(workers.begin(), workers.end(),
-                   [](const auto* a, const auto* b) { return a->target.rank < b->target.rank; });
+  std::stable_sort(workers.begin(), workers.end(), [](const auto* a, const auto* b) {
+    return std::tie(a->target.role, a->group, a->target.rank) <
+           std::tie(b->target.role, b->group, b->target.rank);
+  });
   for (const WorkerResult* worker : workers) {
     v1::ManifestWorker& entry = *manifest.add_workers();
     entry.set_name(worker->target.file);
@@ -335,6 +398,9 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     entry.set_container(worker->target.container);
     entry.set_rank(worker->target.rank);
     entry.set_local_rank(worker->local_rank);
+    entry.set_role(worker->target.role);
+    entry.set_role_from(worker->target.role_from);
+    entry.set_group(CutUtf8(worker->group, kMaxRequestBytes));
     entry.set_outcome(std::string(Name(worker->outcome)));
     entry.set_message(CutUtf8(worker->message, kMaxManifestMessageBytes));
     entry.set_clock_offset_ns(worker->offset.count());

@@ -30,12 +30,22 @@ struct WorkerResult {
   // The ranks that its processes told in preflight, by local rank; see SplitByProcess.
   std::vector<v1::ProcessRank> ranks{};
   int local_rank = -1;  // Its number in its pod; -1 unless the pod has several workers.
+  // The rank system that its rank counts in, if its role has several; see AssignGroups.
+  std::string group{};
   // What its sidecar told preflight, human-readable: its version, and the sources in its trainer.
   // Only with CaptureSpec::preflight_only.
   std::string sidecar{};
   std::vector<std::string> sources{};
   // When it is expected to record the plan's steps; none without steps.
   std::optional<ExpectedSteps> expected_steps{};
+};
+
+// What became of one target of a request with several.
+struct RoleResult {
+  std::string role{};
+  std::size_t pods = 0, ok = 0;          // Its pods, and those of them that count.
+  std::size_t wanted = 0;                // How many must count.
+  std::optional<analysis::Skew> skew{};  // Among its workers; none if none recorded anything.
 };
 
 // AttemptResult::reason when the workers cannot record the step that was asked for.
@@ -62,6 +72,7 @@ struct AttemptResult {
   // None when no worker recorded anything, or the capture began at a step: each worker then begins
   // in its own time.
   std::optional<analysis::Skew> skew{};
+  std::vector<RoleResult> roles{};     // In the order of CaptureSpec::roles.
   std::optional<CommonSteps> steps{};  // Complete on all workers with a trace; none = not known.
   // How far the traces of all workers reach back; none if that was not asked for, or no worker has
   // a trace.

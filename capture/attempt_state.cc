@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "capture/roles.h"
 #include "collector/store/logdir.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 
@@ -33,8 +35,27 @@ WallTime AttemptState::RecordedBy() const {
   return result.plan->instant + spec.duration + result.plan->guard;
 }
 
-std::size_t AttemptState::Wanted() const {
-  return spec.min_workers == 0 ? members.size() : spec.min_workers;
+std::string AttemptState::WhyTooFew(const std::function<bool(const Member&)>& can,
+                                    std::string_view what) const {
+  RoleCounts roles;
+  RoleCount all{.there = members.size()};
+  for (const Member& member : members) {
+    const std::size_t counted = can(member) ? 1 : 0;
+    RoleCount& role = roles[member.result.target.role];
+    ++role.there;
+    role.counted += counted;
+    all.counted += counted;
+  }
+  const auto too_few = [&](const RoleCount& count, std::size_t wanted) {
+    return StrCat("only ", count.counted, " of ", count.there, " workers ", what, ", at least ",
+                  wanted, " wanted");
+  };
+  if (const RoleWanted* role = TooFewOf(spec, roles); role != nullptr) {
+    const RoleCount& count = roles[role->role];
+    return StrCat(role->role, ": ", too_few(count, WantedOf(*role, count.there)));
+  }
+  const std::size_t wanted = spec.min_workers == 0 ? members.size() : spec.min_workers;
+  return all.counted > 0 && all.counted >= wanted ? "" : too_few(all, wanted);
 }
 
 std::size_t AttemptState::Count(MemberState wanted) const {

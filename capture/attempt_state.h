@@ -1,9 +1,11 @@
 // What the parts of a capture attempt share: preflight, recording and publishing read and write it.
 // Threads: all of it belongs to the attempt's executor.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capture/attempt_progress.h"
@@ -57,7 +59,9 @@ struct AttemptState {
   Nanos Until(WallTime time) const;                // 0 when it has passed.
   // When every worker should have stopped recording. Needs result.plan.
   WallTime RecordedBy() const;
-  std::size_t Wanted() const;  // How many workers must end well; at least this many must record.
+  // Why the members that `can` are too few to go on with, of all or of one role: "only 1 of 4
+  // workers can record, at least 2 wanted". `what` is what they can. Empty if they are enough.
+  std::string WhyTooFew(const std::function<bool(const Member&)>& can, std::string_view what) const;
   std::size_t Count(MemberState wanted) const;
   // Members that accepted a plan, including those that have ended since.
   std::size_t CountArmed() const;

@@ -55,6 +55,7 @@ v1::CapturePlan MakePlan(const CaptureSpec& spec, const AttemptResult& attempt, 
   plan.set_abort_slowdown_percent(spec.abort_slowdown_percent);
   plan.set_expects_device(ExpectsDevice(spec, worker.target, framework));
   plan.set_container(worker.target.only_container);
+  plan.set_role(worker.target.role);
   for (const std::uint32_t rank : worker.target.ranks) plan.add_ranks(rank);
   for (const std::uint32_t rank : worker.target.local_ranks) plan.add_local_ranks(rank);
   plan.set_discard_late(spec.on_late_start == OnLateStart::kDiscard);

@@ -36,7 +36,10 @@ struct Target {
   std::size_t expected_processes = 0;
   bool processes_annotated = false;  // An annotation or a label told that, not a command.
   int rank = -1;                     // -1 = not known.
-  std::string file{};       // File name of its trace, without ".xplane.pb"; unique in the run.
+  std::string file{};  // File name of its trace, without ".xplane.pb"; unique in the run.
+  // What it does in its service or job, such as "prefill"; empty = not known. See roles.h.
+  std::string role{};
+  std::string role_from{};  // Who says so, human-readable: "request", "label llm-d.ai/role".
   ExpectedPlanes planes{};  // What its trace must show, given the accelerators it requests.
   // Why this worker cannot take part, when that is clear before it is asked; none = it can be
   // asked.
@@ -59,6 +62,12 @@ struct StepsWanted {
   From from = From::kNext;
   std::int64_t number = 0;
   std::uint32_t count = 1;  // How many steps.
+};
+
+// One target of a request with several: the workers with this role.
+struct RoleWanted {
+  std::string role{};
+  std::size_t min_workers = 0;  // How many of them must end well; 0 = all.
 };
 
 struct CaptureSpec {
@@ -87,7 +96,10 @@ struct CaptureSpec {
   std::optional<Nanos> max_skew{};  // None = any skew is accepted.
   OnLateStart on_late_start = OnLateStart::kKeep;
   std::size_t min_workers = 0;  // How many workers must end well; 0 = all.
-  std::string workers_note{};   // Shown to people: how many of the job's workers there are.
+  // How many of each target must end well, if the request has several. Then every worker has one of
+  // these roles. Empty = there is one target, whatever the roles of its workers.
+  std::vector<RoleWanted> roles{};
+  std::string workers_note{};  // Shown to people: how many of the job's workers there are.
   std::optional<std::size_t> expected_workers{};  // How many the job should have; none = not known.
   int attempts = 3;                               // How often to try, in all.
   v1::Tracers tracers{};

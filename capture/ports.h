@@ -85,6 +85,7 @@ struct ReportedWorker {
   std::string trace{};                // The trace's name at its sidecar.
   std::string missing{};              // Why it has no trace.
   int rank = -1;                      // -1 = not known.
+  std::string role{}, group{};        // See WorkerResult.
   std::optional<Nanos> error{};       // Its clock's error; none = not measured.
   // The clock's offset as known now, minus the offset in its plan, which its digest contains.
   Nanos clock_correction{};

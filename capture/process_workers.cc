@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
+#include "capture/roles.h"
 #include "common/base/strings.h"
 #include "common/protocol/chosen_ranks.h"
 
@@ -174,13 +176,17 @@ int ReportedRank(const WorkerResult& worker) {
   return told ? static_cast<int>(worker.ranks.front().rank()) : -1;
 }
 
-// Ranks of processes and of pods do not count the same things, so only one kind is kept.
+// Ranks of processes and of pods do not count the same things, so only one kind is kept for the
+// workers of a role.
 void UseReportedRanks(std::vector<WorkerResult>& workers) {
-  const bool differ = std::any_of(workers.begin(), workers.end(), [](const WorkerResult& worker) {
-    return ReportedRank(worker) >= 0 && ReportedRank(worker) != worker.target.rank;
-  });
-  if (!differ) return;
-  for (WorkerResult& worker : workers) worker.target.rank = ReportedRank(worker);
+  std::set<std::string> differ;
+  for (const WorkerResult& worker : workers) {
+    if (ReportedRank(worker) >= 0 && ReportedRank(worker) != worker.target.rank)
+      differ.insert(worker.target.role);
+  }
+  for (WorkerResult& worker : workers) {
+    if (differ.contains(worker.target.role)) worker.target.rank = ReportedRank(worker);
+  }
 }
 
 }  // namespace
@@ -207,7 +213,9 @@ void SplitByProcess(std::vector<WorkerResult>& workers) {
     Split(pod, split);
     AddMissingProcesses(pod, begin, split);
   }
+  ObserveRoles(split);
   UseReportedRanks(split);
+  AssignGroups(split);
   workers = std::move(split);
 }
 

@@ -15,7 +15,8 @@ std::vector<v1::ProcessRank> RanksOf(const v1::DescribeResponse& description);
 // Replaces each worker whose sidecar recorded several local ranks by one worker for each of them:
 // "<pod>/<local rank>". A worker without a report is replaced likewise if its sidecar had told of
 // several, so that a pod that is lost counts with all its processes. Then every worker has the rank
-// that its process told, if the processes tell other ranks than the pods.
+// that its process told, if the processes of its role tell other ranks than the pods, and its
+// group.
 //
 // Processes that a pod should run and that nobody told of are workers too, as WorkerMissing:
 //   * ranks of Target::ranks, if the pod's other processes tell theirs;

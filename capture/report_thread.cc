@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collector/trace/digest/encode.h"
-#include "collector/trace/report/run_report.h"
+#include "collector/trace/report/role_report.h"
 #include "common/base/guard.h"
 #include "common/base/saturated.h"
 #include "common/base/strings.h"
@@ -25,6 +25,8 @@ std::string WhyMissing(const absl::Status& status) {
 // What the operator knows itself is not taken from a sidecar's digest.
 void Identify(const ReportedWorker& worker, Digest& digest) {
   digest.worker = worker.name;
+  digest.role = worker.role;
+  digest.group = worker.group;
   if (worker.rank >= 0) digest.rank = static_cast<std::uint32_t>(worker.rank);
   digest.clock_offset_ns = AddSaturated(digest.clock_offset_ns, worker.clock_correction.count());
   digest.clock_error_ns.reset();
@@ -114,11 +116,14 @@ void ReportThread::Report(Job job) {
     MutexLock lock(&mutex_);
     answers = answers_;
   }
-  report::RunReport report;
+  report::RoleReport report;
+  const auto miss = [&report](const ReportedWorker& worker, const std::string& why) {
+    report.AddMissing(worker.name, why, {worker.role, worker.group});
+  };
   const auto take = [&](const ReportedWorker& worker, const Answer& answer) {
-    if (!answer.ok()) return report.AddMissing(worker.name, WhyMissing(answer.status()));
+    if (!answer.ok()) return miss(worker, WhyMissing(answer.status()));
     absl::StatusOr<Digest> digest = DecodeDigest(answer->digest());
-    if (!digest.ok()) return report.AddMissing(worker.name, MessageOf(digest.status()));
+    if (!digest.ok()) return miss(worker, MessageOf(digest.status()));
     Identify(worker, *digest);
     report.Add(*digest);
   };
@@ -130,9 +135,9 @@ void ReportThread::Report(Job job) {
       const ReportedWorker& worker = workers[next];
       const Nanos left = overdue() ? Nanos{0} : job.give_up - clock_.MonoNow();
       if (worker.sidecar == nullptr) {
-        report.AddMissing(worker.name, worker.missing);
+        miss(worker, worker.missing);
       } else if (left <= Nanos{0}) {
-        report.AddMissing(worker.name, "there was no time left to ask its sidecar");
+        miss(worker, "there was no time left to ask its sidecar");
       } else {
         asked.insert(next);
         v1::ReadDigestRequest request;
@@ -151,8 +156,7 @@ void ReportThread::Report(Job job) {
     if (absl::IsCancelled(arrived.status())) return;
     if (!arrived.ok()) {
       for (const std::size_t late : asked)
-        report.AddMissing(workers[late].name,
-                          "its sidecar had not answered when other reports had to be made");
+        miss(workers[late], "its sidecar had not answered when other reports had to be made");
       asked.clear();
       continue;
     }

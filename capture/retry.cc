@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "capture/roles.h"
+
 namespace strobe {
 
 std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result) {
@@ -12,13 +14,19 @@ std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& re
   if (result.reason == kStepOutOfReach) return std::nullopt;
   // Another attempt can only succeed if enough workers may end well in it.
   std::size_t curable = 0;
+  RoleCounts roles;
   for (const WorkerResult& worker : result.workers) {
     // The user did not cancel: the operator called this worker off because others were missing.
     const bool called_off = worker.outcome == Outcome::kCancelled;
-    curable += Counts(worker, spec) || called_off || Describe(worker.outcome).retryable ? 1 : 0;
+    const std::size_t counted =
+        Counts(worker, spec) || called_off || Describe(worker.outcome).retryable ? 1 : 0;
+    curable += counted;
+    RoleCount& role = roles[worker.target.role];
+    ++role.there;
+    role.counted += counted;
   }
   const std::size_t wanted = spec.min_workers == 0 ? result.workers.size() : spec.min_workers;
-  if (curable < wanted) return std::nullopt;
+  if (curable < wanted || TooFewOf(spec, roles) != nullptr) return std::nullopt;
   return std::min<Nanos>(std::chrono::seconds(1) * (1 << std::min(result.attempt - 1, 5)),
                          kMaxRetryWait);
 }

@@ -54,8 +54,9 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
   std::vector<Row> rows = {kWorkerHeading};
   for (const WorkerResult& worker : result.workers) {
     const std::optional<Nanos> lateness = LatenessOf(worker);
-    rows.push_back({worker.target.name, std::string(Name(worker.outcome)),
-                    lateness ? FormatDuration(*lateness) : "-",
+    const std::string& name = worker.target.name;
+    rows.push_back({spec.roles.empty() ? name : StrCat(worker.target.role, " ", name),
+                    std::string(Name(worker.outcome)), lateness ? FormatDuration(*lateness) : "-",
                     worker.armed ? FormatWithError(worker.offset, worker.error) : "-",
                     worker.report.url().empty() ? "-" : StrCat(worker.report.events()),
                     worker.report.url().empty() ? "-" : FormatBytes(worker.report.bytes()),
@@ -73,6 +74,13 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
                                       : StrCat(" (", FormatDuration(result.skew->achieved),
                                                " if all clocks agree)"),
                    "\n");
+  for (const RoleResult& role : result.roles) {
+    text += StrCat(role.role, ": ", role.ok, " of ", role.pods, " Ok",
+                   role.skew && role.pods > 1
+                       ? StrCat(", skew ", FormatWithError(role.skew->achieved, role.skew->error))
+                       : std::string(),
+                   "\n");
+  }
   if (result.steps) text += StrCat("complete on all workers: ", Describe(*result.steps), "\n");
   text +=
       StrCat("synchronized: ", result.synchronized ? "yes" : "no", ", ", result.sync_message, "\n");

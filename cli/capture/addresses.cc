@@ -1,6 +1,7 @@
 #include "cli/capture/addresses.h"
 
 #include <charconv>
+#include <map>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -15,6 +16,13 @@ absl::Status Refuse(std::string_view entry, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("--workers: \"", entry, "\" ", why,
                                            "; write host:port, such as 10.0.0.2:9470 for a sidecar "
                                            "or grpc://10.0.0.2:9012 for a profiler server"));
+}
+
+// Letters as the names of targets in the cluster have them.
+bool IsRole(std::string_view text) {
+  constexpr std::size_t kLongest = 32;
+  return !text.empty() && text.size() <= kLongest && text.front() != '-' &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == text.npos;
 }
 
 struct HostPort {
@@ -49,17 +57,28 @@ absl::StatusOr<HostPort> SplitHostPort(std::string_view entry, std::string_view 
 absl::StatusOr<std::vector<Target>> ParseWorkers(std::string_view list) {
   std::vector<Target> targets;
   std::set<std::string> seen;
+  std::map<std::string, int> of_role;
   for (const std::string& part : Split(list, ',')) {
     const std::string entry(ToStd(absl::StripAsciiWhitespace(part)));
     std::string_view address = entry;
+    const std::size_t equals = address.find('=');
+    const std::string role(address.substr(0, equals == address.npos ? 0 : equals));
+    if (equals != address.npos) {
+      if (!IsRole(role)) return Refuse(entry, "has a role that is not lower-case letters");
+      address.remove_prefix(equals + 1);
+    }
+    if (!targets.empty() && targets.front().role.empty() != role.empty())
+      return Refuse(entry, "has no role while others have one, or the other way around");
     if (address.starts_with("grpc://")) address.remove_prefix(7);
     RETURN_IF_ERROR(SplitHostPort(entry, address).status());
     if (!seen.insert(std::string(address)).second) return Refuse(entry, "is listed twice");
     Target target;
     target.address = std::string(address);
     target.name = target.address;
-    target.file = ToSafeName(address);
-    target.rank = static_cast<int>(targets.size());
+    target.file = ToSafeName(role.empty() ? std::string(address) : StrCat(role, ".", address));
+    target.rank = of_role[role]++;
+    target.role = role;
+    target.role_from = role.empty() ? "" : "request";
     targets.push_back(std::move(target));
   }
   return targets;

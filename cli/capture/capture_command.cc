@@ -106,9 +106,10 @@ int RunCapture(const CaptureFlags& flags) {
     target.local_ranks = flags.local_ranks;
   }
   const SystemClock clock;
-  const absl::StatusOr<CaptureSpec> spec =
-      ParseCaptureFlags(flags, targets->size(), clock.WallNow());
+  absl::StatusOr<CaptureSpec> spec = ParseCaptureFlags(flags, targets->size(), clock.WallNow());
   if (!spec.ok()) return Complain(spec.status());
+  if (const absl::Status roles = SetRoles(flags, *targets, *spec); !roles.ok())
+    return Complain(roles);
   if (flags.saved_by_servers()) return RunServerSaves(flags, *spec, *targets, clock);
 
   const absl::StatusOr<storage::StorageConfig> config =

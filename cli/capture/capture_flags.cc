@@ -5,7 +5,9 @@
 #include <chrono>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <span>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -341,7 +343,8 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
   command
       .add_option("--workers", flags.workers,
                   "comma-separated list of host:port or grpc://host:port, each the address of a "
-                  "sidecar or of a stock profiler server")
+                  "sidecar or of a stock profiler server; or ROLE=host:port for each, to compare "
+                  "workers only with those of their role")
       ->required();
   command
       .add_option("--logdir", flags.logdir,
@@ -370,9 +373,29 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
       "/nfs/logs --duration 2s\n"
       "  strobe capture --insecure-plaintext --workers grpc://localhost:9012 --logdir /tmp/logs   "
       "# a stock profiler server\n"
+      "  strobe capture --insecure-plaintext --workers "
+      "prefill=10.0.0.2:9470,decode=10.0.0.3:9470 --logdir /nfs/logs\n"
       "Ctrl-C ends the recording early and keeps it. Pressed again, it cancels the capture; with "
       "--worker-list\nit does so at once.\n"
       "Exit code: 0 enough workers have a trace in the logdir, 1 they do not, 2 a flag is wrong.");
+}
+
+absl::Status SetRoles(const CaptureFlags& flags, const std::vector<Target>& targets,
+                      CaptureSpec& spec) {
+  std::map<std::string, std::size_t> workers;  // By role.
+  for (const Target& target : targets) {
+    if (!target.role.empty()) ++workers[target.role];
+  }
+  if (workers.empty()) return absl::OkStatus();
+  if (workers.size() > 1 && spec.steps)
+    return absl::InvalidArgumentError("--steps: each role counts its own steps; use --duration");
+  spec.min_workers = 0;
+  for (const auto& [role, count] : workers) {
+    ASSIGN_OR_RETURN(const std::size_t least, ResolveMinWorkers(flags.min_workers, count));
+    spec.roles.push_back({role, least});
+    spec.min_workers += least;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace strobe

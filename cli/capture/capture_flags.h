@@ -42,4 +42,8 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags);
 absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::size_t workers,
                                               WallTime now);
 
+// Sets how many workers of each role must end well, if the workers have roles.
+absl::Status SetRoles(const CaptureFlags& flags, const std::vector<Target>& targets,
+                      CaptureSpec& spec);
+
 }  // namespace strobe

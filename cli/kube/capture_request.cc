@@ -1,6 +1,8 @@
 #include "cli/kube/capture_request.h"
 
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "cli/kube/target_argument.h"
@@ -101,6 +103,47 @@ absl::StatusOr<Json> ValueOf(const FieldFlag& field, const std::string& text) {
   return absl::InvalidArgumentError(StrCat(field.flag, " \"", text, "\" must be a number"));
 }
 
+// Each of spec.targets or, without them, spec.target.
+std::vector<Json*> TargetsIn(Json& spec) {
+  std::vector<Json*> targets;
+  if (!spec.contains("targets") || !spec["targets"].is_array()) return {&spec["target"]};
+  for (Json& target : spec["targets"]) targets.push_back(&target);
+  return targets;
+}
+
+// Sets the target or the targets, if the command line names any.
+absl::Status SetTargets(const CaptureRequestFlags& flags, Json& spec) {
+  if (HasTargetName(flags.target)) {
+    if (!flags.selector.empty()) {
+      return absl::InvalidArgumentError(
+          "--selector is for one target; write NAME=LABELS, such as decode=app=vllm-d");
+    }
+    ASSIGN_OR_RETURN(spec["targets"], NamedTargetsOf(flags.target));
+    spec.erase("target");
+    return absl::OkStatus();
+  }
+  const bool named = !flags.target.empty() || !flags.selector.empty();
+  if (!named && (spec.contains("target") || spec.contains("targets"))) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Json target, TargetOf(flags.target, flags.selector));
+  spec.erase("targets");
+  if (spec.contains("target") && spec["target"].is_object()) {
+    for (const char* chosen : {"selector", "jobRef", "pods"}) spec["target"].erase(chosen);
+  }
+  spec["target"].update(target);
+  return absl::OkStatus();
+}
+
+// Sets the field of the spec, or of each of its targets.
+void SetField(const FieldFlag& field, const Json& value, Json& spec) {
+  constexpr std::string_view kTarget = "/target";
+  if (!field.pointer.starts_with(kTarget)) {
+    spec[Json::json_pointer(std::string(field.pointer))] = value;
+    return;
+  }
+  const Json::json_pointer inside(std::string(field.pointer.substr(kTarget.size())));
+  for (Json* target : TargetsIn(spec)) (*target)[inside] = value;
+}
+
 absl::Status SetStep(const std::string& text, Json& spec) {
   if (text.empty()) return absl::OkStatus();
   std::int64_t number = 0;
@@ -152,24 +195,19 @@ absl::StatusOr<Json> RequestOf(const CaptureRequestFlags& flags, const Json& bas
     return absl::InvalidArgumentError("--from must name a file with one ProfileRequest");
   }
   Json& spec = request["spec"];
-  const bool named = !flags.target.empty() || !flags.selector.empty();
-  if (named || !spec.contains("target")) {
-    ASSIGN_OR_RETURN(Json target, TargetOf(flags.target, flags.selector));
-    if (spec.contains("target") && spec["target"].is_object()) {
-      for (const char* chosen : {"selector", "jobRef", "pods"}) spec["target"].erase(chosen);
-    }
-    spec["target"].update(target);
-  }
+  RETURN_IF_ERROR(SetTargets(flags, spec));
   for (const FieldFlag& field : kFieldFlags) {
     const auto given = flags.fields.find(std::string(field.flag));
     if (given == flags.fields.end() || given->second.empty()) continue;
-    ASSIGN_OR_RETURN(spec[Json::json_pointer(std::string(field.pointer))],
-                     ValueOf(field, given->second));
+    ASSIGN_OR_RETURN(const Json value, ValueOf(field, given->second));
+    SetField(field, value, spec);
   }
   // The API asks for this policy where workers are chosen.
-  const Json& workers = spec["target"].value("workers", Json::object());
-  if (workers.contains("count") || workers.contains("ranks"))
-    spec["target"]["workers"]["policy"] = "Sample";
+  for (Json* target : TargetsIn(spec)) {
+    if (!target->is_object() || !target->contains("workers")) continue;
+    Json& workers = (*target)["workers"];
+    if (workers.contains("count") || workers.contains("ranks")) workers["policy"] = "Sample";
+  }
   if (const absl::Status set = SetStep(flags.at_step, spec); !set.ok()) return set;
   SetName(flags, request["metadata"]);
   return request;

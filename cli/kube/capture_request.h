@@ -28,7 +28,8 @@ struct FieldFlag {
 std::span<const FieldFlag> FieldFlags();
 
 struct CaptureRequestFlags {
-  std::vector<std::string> target{};            // "job/llm", or several "pod/...".
+  // "job/llm", several "pod/...", or "prefill=deploy/a", "decode=deploy/b".
+  std::vector<std::string> target{};
   std::string selector{};                       // --selector.
   std::string name{};                           // --name.
   std::string at_step{};                        // --at-step.

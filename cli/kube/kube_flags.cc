@@ -39,7 +39,9 @@ constexpr char kExitCodes[] =
 
 void AddTargetFlags(CLI::App& command, cluster::CaptureRequestFlags& flags) {
   command.add_option("target", flags.target,
-                     "the workers: one job as KIND/NAME, such as job/llm, or pods as pod/NAME");
+                     "the workers: one job as KIND/NAME, such as job/llm, or pods as pod/NAME; or "
+                     "several targets of one service as ROLE=KIND/NAME or ROLE=LABELS, which are "
+                     "recorded at one instant");
   command.add_option("-l,--selector", flags.selector,
                      "the workers by the labels of their pods, such as app=train");
 }
@@ -145,6 +147,8 @@ void AddKubeCaptureFlags(CLI::App& command, KubeCaptureFlags& flags) {
       "  kubectl strobe capture job/llm -n ml --duration 2s\n"
       "  kubectl strobe capture jobset/llm -n ml --steps 5 --ranks 0,7 --logdir gs://traces/ml\n"
       "  kubectl strobe capture job/llm -n ml --dry-run=server -o yaml\n"
+      "  kubectl strobe capture prefill=deploy/vllm-p decode=deploy/vllm-d -n ml --duration 2s "
+      "--open\n"
       "Ctrl-C cancels the capture. Pressed again, it ends the command without waiting.\n",
       kExitCodes));
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
+#include <utility>
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -131,6 +133,39 @@ absl::StatusOr<Json> TargetOf(const std::vector<std::string>& names, const std::
   return Json{{"pods", std::move(pods)}};
 }
 
+bool HasTargetName(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return Contains(word, "="); });
+}
+
+absl::StatusOr<Json> NamedTargetsOf(const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  std::map<std::string, std::vector<std::string>> workers;  // By target.
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == word.size()) {
+      return absl::InvalidArgumentError(
+          StrCat("\"", word,
+                 "\" does not name a target; write NAME=KIND/NAME for each, such as "
+                 "prefill=deploy/vllm-p, or NAME=LABELS, such as decode=app=vllm-d"));
+    }
+    const std::string name = word.substr(0, equals);
+    if (!workers.contains(name)) names.push_back(name);
+    workers[name].push_back(word.substr(equals + 1));
+  }
+  Json targets = Json::array();
+  for (const std::string& name : names) {
+    const std::vector<std::string>& of = workers[name];
+    // No kind and no name of an object has this character.
+    const bool labels = of.size() == 1 && Contains(of.front(), "=");
+    ASSIGN_OR_RETURN(const Json chosen, labels ? TargetOf({}, of.front()) : TargetOf(of, ""));
+    Json target = {{"name", name}};
+    target.update(chosen);
+    targets.push_back(std::move(target));
+  }
+  return targets;
+}
+
 std::vector<std::string> KindWords() {
   std::vector<std::string> words = {"pod"};
   for (const JobKind& kind : AllJobKinds()) {
@@ -143,7 +178,11 @@ std::vector<std::string> KindWords() {
 
 std::string NameOfTarget(const std::vector<std::string>& names) {
   if (names.empty()) return "";
-  return names.front().substr(names.front().find('/') + 1);
+  const std::string& first = names.front();
+  const std::size_t equals = first.find('=');
+  if (equals != std::string::npos && first.find('=', equals + 1) != std::string::npos)
+    return first.substr(0, equals);
+  return first.substr(first.find('/') + 1);
 }
 
 }  // namespace strobe::cluster

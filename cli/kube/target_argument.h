@@ -14,10 +14,18 @@ namespace strobe::cluster {
 absl::StatusOr<nlohmann::ordered_json> TargetOf(const std::vector<std::string>& names,
                                                 const std::string& selector);
 
+// Whether a word names a target, such as "prefill=deploy/vllm-p".
+bool HasTargetName(const std::vector<std::string>& words);
+
+// Makes the spec.targets of words such as "prefill=deploy/vllm-p" and "decode=app=vllm-d". All must
+// have a name; several pods may have the same. InvalidArgument says what to write instead.
+absl::StatusOr<nlohmann::ordered_json> NamedTargetsOf(const std::vector<std::string>& words);
+
 // All kinds as people write them, in lower case and with "pod"; for completion.
 std::vector<std::string> KindWords();
 
-// "job/llm" -> "llm"; of several names the first.
+// "job/llm" and "decode=job/llm" -> "llm", "decode=app=llm" -> "decode"; of several names the
+// first.
 std::string NameOfTarget(const std::vector<std::string>& names);
 
 }  // namespace strobe::cluster

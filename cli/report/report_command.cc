@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "cli/base/common_flags.h"
 #include "cli/base/open_location.h"
@@ -10,6 +11,7 @@
 #include "cli/report/report_html.h"
 #include "cli/report/report_markdown.h"
 #include "cli/report/report_pages.h"
+#include "cli/report/role_pages.h"
 #include "collector/trace/digest/compute_digest.h"
 #include "collector/trace/digest/digest_json.h"
 #include "collector/trace/report/digest_operations.h"
@@ -116,8 +118,32 @@ std::string Written(const ReportDocument& page, const std::string& output) {
 
 std::string Written(const nlohmann::ordered_json& json) { return JsonText(json, 2) + "\n"; }
 
+bool HasSeveralRoles(const MergedRun& run) {
+  return std::any_of(run.digests.begin(), run.digests.end(),
+                     [&](const Digest& digest) { return digest.role != run.digests.front().role; });
+}
+
+std::string ReportRoles(const ReportFlags& flags, MergedRun run) {
+  const DigestsByRole roles = DivideByRole(std::move(run.digests));
+  if (flags.output != "json") {
+    ReportDocument page = RolesPage(flags.location, roles, PageOptionsOf(flags));
+    AddMissing(run.left_out, page);
+    return Written(page, flags.output);
+  }
+  nlohmann::ordered_json json = {{"stragglers", nullptr}, {"roles", RoleStragglersJson(roles)}};
+  for (const auto& [role, digests] : roles) {
+    for (const Digest& digest : digests) {
+      json["workers"].push_back(DigestToJson(digest));
+      json["workers"].back()["role"] = role;
+    }
+  }
+  json["missing"] = MissingJson(run.left_out);
+  return Written(json);
+}
+
 absl::StatusOr<std::string> ReportOne(const ReportFlags& flags) {
-  ASSIGN_OR_RETURN(const MergedRun run, ReadAndMerge(flags.location, flags.storage_config));
+  ASSIGN_OR_RETURN(MergedRun run, ReadAndMerge(flags.location, flags.storage_config));
+  if (HasSeveralRoles(run)) return ReportRoles(flags, std::move(run));
   if (flags.output != "json") {
     ReportDocument page =
         RunPage(flags.location, run.digests, run.job, run.stragglers, PageOptionsOf(flags));

@@ -39,7 +39,7 @@ void AutomaticRuns::Expect(const ProfileRequest& run) {
   CreatedRun expected;
   expected.name = run.name;
   expected.created = clock_.WallNow();
-  expected.job = TargetText(run.target);
+  expected.job = TextOfTargets(TargetsOf(run));
   expected.recorded = run.capture.duration + run.capture.look_back;
   expected_[Key(run.ns, run.name)] = {std::move(expected), clock_.MonoNow()};
 }

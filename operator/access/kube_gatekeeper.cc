@@ -156,7 +156,7 @@ absl::StatusOr<RunVerdict> KubeGatekeeper::JudgeRun(const ProfileRequest& run,
   MutexLock lock(&runs_mutex_);
   // This may be another try to create the same run, which must not count itself.
   runs_.Forget(run.ns, run.name);
-  const JobRuns others = runs_.OfJob(run.ns, TargetText(run.target));
+  const JobRuns others = runs_.OfJob(run.ns, TextOfTargets(TargetsOf(run)));
   PolicyVerdict verdict = JudgeWith(policies, facts, run, &others);
   if (verdict.kind == PolicyVerdict::Kind::kAllowed || verdict.kind == PolicyVerdict::Kind::kWait)
     runs_.Expect(run);
@@ -288,8 +288,13 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& re
                                                         MonoTime deadline) {
   ASSIGN_OR_RETURN(const bool all, MayProfile(requester, request.ns, "", deadline));
   if (all) return std::string();
-  const std::vector<std::string>& pods = request.target.pods;
-  bool each = !pods.empty() && pods.size() <= kFewNames;
+  bool each = true;
+  std::vector<std::string> pods;
+  for (const TargetSpec& target : TargetsOf(request)) {
+    each = each && !target.pods.empty();
+    pods.insert(pods.end(), target.pods.begin(), target.pods.end());
+  }
+  each = each && pods.size() <= kFewNames;
   for (std::size_t i = 0; each && i < pods.size(); ++i) {
     ASSIGN_OR_RETURN(each, MayProfile(requester, request.ns, pods[i], deadline));
   }

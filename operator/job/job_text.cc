@@ -14,6 +14,11 @@ namespace {
 // The limit on a target's text, because statuses and messages contain it.
 constexpr std::size_t kMaxTargetBytes = 200;
 
+std::string Bounded(std::string text) {
+  if (text.size() <= kMaxTargetBytes) return text;
+  return StrCat(CutUtf8(text, kMaxTargetBytes), "#", JobHash(text));
+}
+
 }  // namespace
 
 std::string JobText(const JobRef& job) {
@@ -28,10 +33,16 @@ std::string TargetText(const TargetSpec& target) {
   std::vector<std::string> pods = target.pods;
   std::sort(pods.begin(), pods.end());
   pods.erase(std::unique(pods.begin(), pods.end()), pods.end());
-  std::string text =
-      pods.empty() ? StrCat("Selector/", target.selector) : StrCat("Pod/", Join(pods, ","));
-  if (text.size() <= kMaxTargetBytes) return text;
-  return StrCat(CutUtf8(text, kMaxTargetBytes), "#", JobHash(text));
+  return Bounded(pods.empty() ? StrCat("Selector/", target.selector)
+                              : StrCat("Pod/", Join(pods, ",")));
+}
+
+std::string TextOfTargets(std::span<const TargetSpec> targets) {
+  if (targets.size() == 1) return TargetText(targets.front());
+  std::vector<std::string> texts;
+  for (const TargetSpec& target : targets)
+    texts.push_back(StrCat(target.name, "=", TargetText(target)));
+  return Bounded(Join(texts, ","));
 }
 
 std::string JobHash(std::string_view job) { return absl::StrFormat("%016x", Fnv1a(job)); }

@@ -1,5 +1,6 @@
 // Names the job that a capture records, for budgets and for people. Pure.
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,9 @@ std::string JobText(const JobRef& job);
 // The job that a target names: JobText of its jobRef, else "Pod/a,b" or "Selector/app=train". Which
 // of the workers are recorded makes no difference. Bounded: a longer text ends with a hash.
 std::string TargetText(const TargetSpec& target);
+// The text of a request's only target or, for several, "prefill=Deployment/a,decode=Deployment/b",
+// bounded likewise.
+std::string TextOfTargets(std::span<const TargetSpec> targets);
 // The value of kTriggeredJobLabel.
 std::string JobHash(std::string_view job);
 

@@ -22,6 +22,8 @@ struct ContainerInfo {
   // Like `processes`, but only where nothing else can be meant: one number, in one option of the
   // command.
   std::size_t certain_processes = 0;
+  // What its command says that it does in a disaggregated service; see RoleInCommand.
+  std::string role{};
 };
 
 struct PodInfo {

@@ -16,6 +16,7 @@
 #include "operator/base/json_fields.h"
 #include "operator/base/json_members.h"
 #include "operator/base/names.h"
+#include "operator/job/pod_roles.h"
 #include "operator/job/ranks.h"
 
 namespace strobe::kube {
@@ -259,6 +260,7 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
     info.env = ReadRankVariables(container, pod);
     info.processes = ProcessesOf(container);
     info.certain_processes = CertainProcessesOf(container);
+    info.role = RoleInCommand(CommandLine(container));
   }
 }
 
@@ -407,8 +409,8 @@ PodInfo ParsePod(const Json& object) {
 void KeepUsed(PodInfo& pod) {
   for (auto* values : {&pod.labels, &pod.annotations}) {
     std::erase_if(*values, [](const auto& entry) {
-      return !IsRankKey(entry.first) && entry.first != kNotInjectedAnnotation &&
-             entry.first != kTemplateHashLabel;
+      return !IsRankKey(entry.first) && !IsRoleKey(entry.first) &&
+             entry.first != kNotInjectedAnnotation && entry.first != kTemplateHashLabel;
     });
   }
 }

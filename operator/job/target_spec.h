@@ -10,6 +10,9 @@
 namespace strobe {
 
 struct TargetSpec {
+  // Its name in a request with several targets, which is the role of its workers; else empty.
+  std::string name{};
+  std::string min_workers{};  // How many must end well; empty = as the request says.
   std::string
       selector{};  // In the API server's syntax: "app=train,tier in (a,b)"; empty = not set.
   std::optional<JobRef> job{};
@@ -19,6 +22,9 @@ struct TargetSpec {
   bool sample = false;                      // Record only some workers: `count` or `ranks` of them.
   std::size_t count = 0;                    // 0 = not set.
   std::optional<std::uint64_t> rotation{};  // Each turn of a rotation records other workers.
+  // The request does not say which workers. Of replicas of a service, some are recorded and never
+  // all, because recording holds up requests.
+  bool some_replicas = false;
   std::vector<int> ranks{};
   std::vector<std::uint32_t> local_ranks{};  // Only these processes of each pod; empty = all.
 };

@@ -1,6 +1,7 @@
 #include "operator/job/targets.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -11,6 +12,7 @@
 #include "common/text/utf8.h"
 #include "operator/base/label_selector.h"
 #include "operator/base/names.h"
+#include "operator/job/pod_roles.h"
 #include "operator/job/ranks.h"
 
 namespace strobe {
@@ -97,6 +99,9 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
   target.processes_annotated = expected.annotated;
   target.local_ranks = spec.local_ranks;
   target.file = ToSafeName(pod.name, 240);
+  PodRole role = RoleOf(pod);
+  target.role = std::move(role.role);
+  target.role_from = std::move(role.from);
   const bool container = ChooseContainer(pod, spec.container, target);
   if (HasEnded(pod)) {
     Cannot(Outcome::kUnreachable, "the pod has ended", target);
@@ -269,6 +274,37 @@ void KeepSample(const TargetSpec& spec, std::vector<Target>& targets) {
   targets = std::move(kept);
 }
 
+// Whether the pods are replicas of a service: those of Deployments belong to their ReplicaSets.
+bool AreReplicas(const std::vector<const PodInfo*>& pods) {
+  return !pods.empty() && std::all_of(pods.begin(), pods.end(), [](const PodInfo* pod) {
+    return std::any_of(pod->owners.begin(), pod->owners.end(),
+                       [](const PodInfo::Owner& owner) { return owner.kind == "ReplicaSet"; });
+  });
+}
+
+// Keeps some of the replicas that can be recorded, evenly spread, and not all unless there is only
+// one. If none can be recorded, all stay and say why.
+void KeepSomeReplicas(std::vector<Target>& targets) {
+  constexpr std::size_t kReplicas = 2;
+  std::vector<Target> usable;
+  std::copy_if(targets.begin(), targets.end(), std::back_inserter(usable),
+               [](const Target& target) { return target.usable(); });
+  if (usable.empty()) return;
+  const std::size_t count = std::clamp<std::size_t>(usable.size() - 1, 1, kReplicas);
+  targets.clear();
+  for (std::size_t i = 0; i < count; ++i)
+    targets.push_back(std::move(usable[i * usable.size() / count]));
+}
+
+// The target's name is what the request says of the worker's role, which counts before all others.
+void TakeRole(const TargetSpec& spec, Target& target) {
+  target.role = spec.name;
+  target.role_from = "request";
+  target.file = ToSafeName(StrCat(spec.name, ".", target.file), 240);
+  // Missing workers of several targets have equal names otherwise.
+  if (target.pod.empty()) target.name = StrCat(spec.name, " ", target.name);
+}
+
 // See Selection::job.
 std::string JobOf(const TargetSpec& spec, const std::vector<const PodInfo*>& pods) {
   if (spec.job) return StrCat(spec.job->kind, "/", spec.job->name);
@@ -337,7 +373,11 @@ Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
   }
   AddMissing(spec, selection);
   SortTargets(targets);
+  if (spec.some_replicas && AreReplicas(members.pods)) KeepSomeReplicas(targets);
   KeepSample(spec, targets);
+  if (!spec.name.empty()) {
+    for (Target& target : targets) TakeRole(spec, target);
+  }
   return selection;
 }
 

@@ -2,6 +2,11 @@
 
 namespace strobe {
 
+std::span<const TargetSpec> TargetsOf(const ProfileRequest& request) {
+  if (request.targets.empty()) return {&request.target, 1};
+  return request.targets;
+}
+
 const Condition* FindCondition(const RequestStatus& status, std::string_view type) {
   return FindCondition(status.conditions, type);
 }

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capture/capture_spec.h"
@@ -37,6 +39,15 @@ struct StatusPreflight {
   bool operator==(const StatusPreflight&) const = default;
 };
 
+// One of status.targets: what became of one target of a request with several.
+struct StatusTarget {
+  std::string name{};
+  std::size_t pods = 0, ok = 0;
+  std::string skew{}, skew_error{};  // Empty = not known.
+
+  bool operator==(const StatusTarget&) const = default;
+};
+
 // status.stall: why the job stands still.
 struct StatusStall {
   std::string kind{}, confidence{};  // As in a StallReport; empty = it was not judged.
@@ -57,6 +68,7 @@ struct RequestStatus {
   std::size_t queue_position = 0;  // Captures ahead of it on its workers; 0 = it is its turn.
   std::size_t matched = 0, armed = 0, ok = 0, empty = 0, failed = 0;
   std::optional<std::size_t> expected{};  // How many workers the job should have; none = not known.
+  std::vector<StatusTarget> targets{};    // Empty for a request with one.
   std::string skew{}, skew_error{};       // Empty = not known.
   std::string steps_loop{}, steps_spread{};  // Empty = not known.
   std::int64_t first_step = 0, last_step = 0;
@@ -83,7 +95,8 @@ struct ProfileRequest {
   std::optional<Requester> requester{};  // From the annotation; proved only by a valid seal.
   SealedAdmission admission{};           // What the seal must cover to be valid.
   std::string seal{};                    // From the annotation; empty when there is none.
-  TargetSpec target{};
+  TargetSpec target{};                   // Without `targets`.
+  std::vector<TargetSpec> targets{};     // Each with a name of its own; see TargetsOf.
   std::string min_workers = "100%";
   CaptureSpec capture{};       // Its min_workers is set once the targets are known.
   std::optional<Nanos> ttl{};  // From its end until it is deleted; none = it is kept.
@@ -92,6 +105,9 @@ struct ProfileRequest {
   std::string invalid{};  // Why the spec cannot be carried out; empty when it can.
   RequestStatus status{};
 };
+
+// All targets, at least one.
+std::span<const TargetSpec> TargetsOf(const ProfileRequest& request);
 
 // Null when the status has no such condition.
 const Condition* FindCondition(const RequestStatus& status, std::string_view type);

@@ -26,14 +26,18 @@ constexpr std::uint32_t kMaxSteps = 10'000;
 constexpr std::int64_t kMaxStepNumber = std::int64_t{1} << 53;
 constexpr Nanos kMaxStart = std::chrono::hours(1), kMaxCollect = std::chrono::hours(2);
 
-absl::StatusOr<TargetSpec> ReadTarget(const Json& target) {
+// The CRD's limits, which an older schema lacks.
+constexpr std::size_t kMaxTargets = 16, kMaxTargetName = 32;
+
+// `field` names the target in messages: "target".
+absl::StatusOr<TargetSpec> ReadTarget(const Json& target, const std::string& field) {
   TargetSpec spec;
   if (target.contains("selector")) {
     ASSIGN_OR_RETURN(const LabelSelector selector,
-                     ReadSelector(target["selector"], "target.selector"));
+                     ReadSelector(target["selector"], StrCat(field, ".selector")));
     // An empty selector would select every pod of the namespace.
     if (selector.requirements.empty())
-      return absl::InvalidArgumentError("target.selector is empty");
+      return absl::InvalidArgumentError(StrCat(field, ".selector is empty"));
     spec.selector = selector.ToText();
   }
   if (target.contains("jobRef")) {
@@ -45,7 +49,7 @@ absl::StatusOr<TargetSpec> ReadTarget(const Json& target) {
   spec.expected_workers = target.value("expectedWorkers", std::size_t{0});
   if (spec.expected_workers > kMaxWorkers) {
     return absl::InvalidArgumentError(
-        StrCat("target.expectedWorkers must be at most ", kMaxWorkers));
+        StrCat(field, ".expectedWorkers must be at most ", kMaxWorkers));
   }
   const Json workers = target.value("workers", Json::object());
   spec.sample = workers.value("policy", "All") == "Sample";
@@ -54,6 +58,52 @@ absl::StatusOr<TargetSpec> ReadTarget(const Json& target) {
   spec.ranks = workers.value("ranks", std::vector<int>());
   spec.local_ranks = workers.value("localRanks", std::vector<std::uint32_t>());
   return spec;
+}
+
+// minWorkers is a number or a percentage.
+std::string ReadLeast(const Json& object, const std::string& otherwise) {
+  if (!object.contains("minWorkers")) return otherwise;
+  const Json& least = object["minWorkers"];
+  return least.is_number() ? StrCat(least.get<int>()) : least.get<std::string>();
+}
+
+// A target's name is part of the names of files and of messages.
+bool IsTargetName(const std::string& name) {
+  return !name.empty() && name.size() <= kMaxTargetName && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+         });
+}
+
+absl::Status ReadTargets(const Json& spec, ProfileRequest& request) {
+  if (!spec.contains("targets")) {
+    ASSIGN_OR_RETURN(request.target, ReadTarget(spec.value("target", Json::object()), "target"));
+    return absl::OkStatus();
+  }
+  const Json& list = spec["targets"];
+  if (spec.contains("target"))
+    return absl::InvalidArgumentError("target and targets exclude each other");
+  if (!list.is_array() || list.empty() || list.size() > kMaxTargets)
+    return absl::InvalidArgumentError(StrCat("targets must have 1 to ", kMaxTargets, " entries"));
+  if (list.size() > 1 && spec.contains("steps"))
+    return absl::InvalidArgumentError("steps needs one target, because roles count steps apart");
+  for (const Json& entry : list) {
+    const std::string name = entry.value("name", "");
+    if (!IsTargetName(name))
+      return absl::InvalidArgumentError(StrCat("targets: the name \"", name, "\" must be at most ",
+                                               kMaxTargetName,
+                                               " lower-case letters, digits and hyphens"));
+    for (const TargetSpec& other : request.targets) {
+      if (other.name == name)
+        return absl::InvalidArgumentError(StrCat("targets: two have the name ", name));
+    }
+    ASSIGN_OR_RETURN(TargetSpec target, ReadTarget(entry, StrCat("targets.", name)));
+    target.name = name;
+    target.min_workers = ReadLeast(entry, "");
+    target.some_replicas = !entry.contains("workers");
+    request.targets.push_back(std::move(target));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ReadSteps(const Json& spec, const Json& step, CaptureSpec& capture) {
@@ -135,6 +185,8 @@ absl::Status ReadRecord(const Json& spec, CaptureSpec& capture) {
     if (spec.contains(field))
       return absl::InvalidArgumentError(StrCat("record Evidence takes no time; omit ", field));
   }
+  if (spec.contains("targets"))
+    return absl::InvalidArgumentError("record Evidence needs target: a stall is one job's");
   if (capture.preflight_only)
     return absl::InvalidArgumentError("preflightOnly applies to traces; omit it with Evidence");
   capture.duration = Nanos{0};
@@ -144,7 +196,7 @@ absl::Status ReadRecord(const Json& spec, CaptureSpec& capture) {
 
 absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   CaptureSpec& capture = request.capture;
-  ASSIGN_OR_RETURN(request.target, ReadTarget(spec.value("target", Json::object())));
+  RETURN_IF_ERROR(ReadTargets(spec, request));
   RETURN_IF_ERROR(ReadDuration(spec, "duration", capture.duration));
   RETURN_IF_ERROR(ReadDuration(spec, "lookBack", capture.look_back));
   const Json start = spec.value("start", Json::object());
@@ -160,10 +212,7 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   RETURN_IF_ERROR(ReadDuration(spec, "maxSkew", capture.max_skew));
   capture.on_late_start =
       spec.value("onLateStart", "Keep") == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
-  if (spec.contains("minWorkers")) {
-    const Json& least = spec["minWorkers"];
-    request.min_workers = least.is_number() ? StrCat(least.get<int>()) : least.get<std::string>();
-  }
+  request.min_workers = ReadLeast(spec, request.min_workers);
   capture.attempts = spec.value("attempts", 3);
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(spec.value("logdir", "")));
   capture.logdir = logdir.url();
@@ -235,6 +284,14 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.ok = workers.value("ok", std::size_t{0});
   status.empty = workers.value("empty", std::size_t{0});
   status.failed = workers.value("failed", std::size_t{0});
+  for (const Json& entry : object.value("targets", Json::array())) {
+    const Json apart = entry.value("skew", Json::object());
+    status.targets.push_back({.name = entry.value("name", ""),
+                              .pods = entry.value("pods", std::size_t{0}),
+                              .ok = entry.value("ok", std::size_t{0}),
+                              .skew = apart.value("achieved", ""),
+                              .skew_error = apart.value("error", "")});
+  }
   const Json skew = object.value("skew", Json::object());
   status.skew = skew.value("achieved", "");
   status.skew_error = skew.value("error", "");
@@ -327,7 +384,7 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
 
 absl::StatusOr<TargetSpec> ParseTarget(const Json& target) {
   try {
-    return ReadTarget(target);
+    return ReadTarget(target, "target");
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(StrCat("target: a field has the wrong type: ", error.what()));
   }
@@ -366,6 +423,12 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
   if (status.start_time) json["startTime"] = FormatRfc3339(*status.start_time);
   if (status.completion_time) json["completionTime"] = FormatRfc3339(*status.completion_time);
   if (status.retry_time) json["retryTime"] = FormatRfc3339(*status.retry_time);
+  for (const StatusTarget& target : status.targets) {
+    Json entry = {{"name", target.name}, {"pods", target.pods}, {"ok", target.ok}};
+    if (!target.skew.empty())
+      entry["skew"] = Texts({{"achieved", target.skew}, {"error", target.skew_error}});
+    json["targets"].push_back(std::move(entry));
+  }
   if (!status.skew.empty())
     json["skew"] = Texts({{"achieved", status.skew}, {"error", status.skew_error}});
   if (!status.steps_loop.empty()) {

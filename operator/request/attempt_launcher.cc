@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -33,6 +34,21 @@ constexpr int kRestAfterLook = 4;
 // Access and policies are judged again right before a capture, unless the verdict is younger.
 constexpr Nanos kVerdictAge = seconds(1);
 constexpr Nanos kJudgeLimit = seconds(20);
+
+// Sets how many workers of each target must end well.
+absl::Status ResolveLeast(const ProfileRequest& request, std::vector<TargetSelection>& selections) {
+  const std::span<const TargetSpec> targets = TargetsOf(request);
+  for (std::size_t i = 0; i < selections.size(); ++i) {
+    const std::string& own = targets[i].min_workers;
+    const absl::StatusOr<std::size_t> least = ResolveMinWorkers(
+        own.empty() ? request.min_workers : own, selections[i].selection.targets.size());
+    if (!least.ok())
+      return absl::InvalidArgumentError(
+          OfTarget(selections[i].name, StrCat("minWorkers: ", MessageOf(least.status()))));
+    selections[i].least = *least;
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -101,27 +117,26 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::Hold(const PendingRequest& pend
 
 absl::StatusOr<ReconcileResult> AttemptLauncher::Launch(const PendingRequest& pending) {
   const ProfileRequest& request = pending.request;
-  if (const absl::StatusOr<PodQuery> query = QueryFor(request.target); !query.ok())
-    return end_.Refuse(request, "UnknownJobKind", MessageOf(query.status()));
+  for (const TargetSpec& target : TargetsOf(request)) {
+    if (const absl::StatusOr<PodQuery> query = QueryFor(target); !query.ok())
+      return end_.Refuse(request, "UnknownJobKind",
+                         OfTarget(target.name, MessageOf(query.status())));
+  }
   const MonoTime began = deps_.clock.MonoNow();
-  absl::StatusOr<Selection> selection = Select(pending);
-  if (absl::IsInvalidArgument(selection.status()))
-    return end_.Refuse(request, "InvalidTarget", MessageOf(selection.status()));
-  if (absl::IsPermissionDenied(selection.status())) {
+  absl::StatusOr<std::vector<TargetSelection>> selections = Select(pending);
+  if (absl::IsInvalidArgument(selections.status()))
+    return end_.Refuse(request, "InvalidTarget", MessageOf(selections.status()));
+  if (absl::IsPermissionDenied(selections.status())) {
     RETURN_IF_ERROR(
         WriteIfChanged(deps_.cluster, request,
-                       PendingStatus(request, "CannotListPods", MessageOf(selection.status()),
+                       PendingStatus(request, "CannotListPods", MessageOf(selections.status()),
                                      deps_.clock.WallNow())));
     return ReconcileResult{std::max(table_.Pace(pending), kTargetPatience)};
   }
-  RETURN_IF_ERROR(selection.status());
-  const absl::StatusOr<std::size_t> least =
-      ResolveMinWorkers(request.min_workers, selection->targets.size());
-  if (!least.ok())
-    return end_.Refuse(request, "InvalidMinWorkers",
-                       StrCat("minWorkers: ", MessageOf(least.status())));
-  ASSIGN_OR_RETURN(const std::optional<ReconcileResult> waits,
-                   AwaitTargets(pending, *selection, *least));
+  RETURN_IF_ERROR(selections.status());
+  if (const absl::Status resolved = ResolveLeast(request, *selections); !resolved.ok())
+    return end_.Refuse(request, "InvalidMinWorkers", MessageOf(resolved));
+  ASSIGN_OR_RETURN(const std::optional<ReconcileResult> waits, AwaitAll(pending, *selections));
   if (waits) {
     // Requests behind it may want only workers that are there.
     table_.LeaveQueue(pending.key);
@@ -129,59 +144,91 @@ absl::StatusOr<ReconcileResult> AttemptLauncher::Launch(const PendingRequest& pe
     return ReconcileResult{
         std::max(waits->requeue_after.value_or(Nanos{0}), kRestAfterLook * took)};
   }
+  absl::StatusOr<JoinedTargets> joined = JoinTargets(*std::move(selections));
+  if (!joined.ok()) return end_.Refuse(request, "InvalidTarget", MessageOf(joined.status()));
   ASSIGN_OR_RETURN(const std::optional<ReconcileResult> queued,
-                   AwaitTurn(pending, selection->targets));
+                   AwaitTurn(pending, joined->targets));
   if (queued) return *queued;
-  if (deps_.gatekeeper != nullptr && !pending.resumes()) {
-    ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held, HoldBack(pending, kVerdictAge));
-    if (held) {
-      table_.LeaveQueue(pending.key);
-      return *held;
-    }
-  }
+  ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held, AwaitPolicy(pending));
+  if (held) return *held;
   CaptureSpec spec = request.capture;
   spec.max_steps_time = table_.MaxDurationOf(pending);
+  spec.min_workers = joined->least;
+  spec.roles = std::move(joined->roles);
   // Whatever is missing of the evidence may be the cause of the stall, so nothing is waited for.
-  spec.min_workers = spec.collects_evidence ? 1 : *least;
-  spec.workers_note = CountWords(*selection);
-  spec.expected_workers = selection->expected;
-  spec.job = selection->job;
+  if (spec.collects_evidence) spec.min_workers = 1;
+  spec.workers_note = std::move(joined->note);
+  spec.expected_workers = joined->expected;
+  spec.job = std::move(joined->job);
   // Without a gatekeeper nobody has proved who created the request.
   if (deps_.gatekeeper != nullptr && request.requester)
     spec.requester = request.requester->username;
-  return StartAttempt(pending, std::move(selection->targets), std::move(spec));
+  return StartAttempt(pending, std::move(joined->targets), std::move(spec));
 }
 
-absl::StatusOr<Selection> AttemptLauncher::Select(const PendingRequest& pending) {
+// None: access and policies still allow the attempt, right before it begins.
+AttemptLauncher::MaybeResult AttemptLauncher::AwaitPolicy(const PendingRequest& pending) {
+  if (deps_.gatekeeper == nullptr || pending.resumes()) return std::nullopt;
+  MaybeResult held = HoldBack(pending, kVerdictAge);
+  if (held.ok() && *held) table_.LeaveQueue(pending.key);
+  return held;
+}
+
+absl::StatusOr<std::vector<TargetSelection>> AttemptLauncher::Select(
+    const PendingRequest& pending) {
   const ProfileRequest& request = pending.request;
   const Nanos waited = deps_.clock.MonoNow() - table_.WaitsSince(pending);
   const bool patient = !pending.resumes() && !request.capture.preflight_only &&
                        !request.capture.collects_evidence && waited < kTargetPatience;
-  ASSIGN_OR_RETURN(const TargetPods found,
-                   FindTargetPods(deps_.cluster, request.ns, request.target, patient));
-  return SelectTargets(request.target, found.query, found.pods,
-                       found.shape ? &*found.shape : nullptr);
+  std::vector<TargetSelection> selections;
+  for (const TargetSpec& target : TargetsOf(request)) {
+    const absl::StatusOr<TargetPods> found =
+        FindTargetPods(deps_.cluster, request.ns, target, patient);
+    if (!found.ok())
+      return absl::Status(found.status().code(),
+                          ToAbsl(OfTarget(target.name, MessageOf(found.status()))));
+    selections.push_back({.name = target.name,
+                          .selection = SelectTargets(target, found->query, found->pods,
+                                                     found->shape ? &*found->shape : nullptr)});
+  }
+  return selections;
+}
+
+// None: enough workers of each target are there, or the others are not waited for any longer.
+AttemptLauncher::MaybeResult AttemptLauncher::AwaitAll(
+    const PendingRequest& pending, const std::vector<TargetSelection>& selections) {
+  // Its workers record already, and those of another target may have gone since.
+  const bool records =
+      std::any_of(selections.begin(), selections.end(),
+                  [](const TargetSelection& target) { return target.selection.usable() > 0; });
+  if (pending.resumes() && records) return std::nullopt;
+  for (const TargetSelection& target : selections) {
+    ASSIGN_OR_RETURN(const std::optional<ReconcileResult> waits, AwaitTarget(pending, target));
+    if (waits) return waits;
+  }
+  return std::nullopt;
 }
 
 // None: enough workers are there, or the others are not waited for any longer.
-AttemptLauncher::MaybeResult AttemptLauncher::AwaitTargets(const PendingRequest& pending,
-                                                           const Selection& selection,
-                                                           std::size_t wanted) {
+AttemptLauncher::MaybeResult AttemptLauncher::AwaitTarget(const PendingRequest& pending,
+                                                          const TargetSelection& target) {
   const ProfileRequest& request = pending.request;
+  const Selection& selection = target.selection;
   const std::size_t usable = selection.usable();
+  PendingReason why = WhyPending(selection);
+  why.message = OfTarget(target.name, why.message);
   if (request.capture.preflight_only || request.capture.collects_evidence) {
     if (!selection.targets.empty()) return std::nullopt;  // Each tells why it cannot record.
-    const PendingReason why = WhyPending(selection);
     return end_.Refuse(request, why.reason, why.message);
   }
-  if (usable > 0 && (usable >= wanted || pending.resumes())) return std::nullopt;
+  if (usable > 0 && usable >= target.least) return std::nullopt;
   // The time for which a job is suspended does not count as waiting.
   if (selection.suspended) table_.RestartWait(pending);
   Nanos patience = request.capture.ready_timeout;
   if (usable == 0) patience = std::max(patience, kMinPatience);
   const Nanos left = table_.WaitsSince(pending) + patience - deps_.clock.MonoNow();
-  const bool hopeless = selection.expected && usable > 0 && usable + selection.may_come() < wanted;
-  const PendingReason why = WhyPending(selection);
+  const bool hopeless =
+      selection.expected && usable > 0 && usable + selection.may_come() < target.least;
   if (selection.suspended || (left > Nanos{0} && !hopeless)) {
     RETURN_IF_ERROR(
         WriteIfChanged(deps_.cluster, request,

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
-#include "operator/job/targets.h"
+#include "operator/job/joined_targets.h"
 #include "operator/policy/policy.h"
 #include "operator/request/ports.h"
 #include "operator/request/request_end.h"
@@ -36,9 +36,12 @@ class AttemptLauncher {
   MaybeResult HoldBack(const PendingRequest& pending, Nanos max_age);
   absl::StatusOr<ReconcileResult> Hold(const PendingRequest& pending, const PolicyVerdict& verdict);
   absl::StatusOr<ReconcileResult> Launch(const PendingRequest& pending);
-  absl::StatusOr<Selection> Select(const PendingRequest& pending);
-  MaybeResult AwaitTargets(const PendingRequest& pending, const Selection& selection,
-                           std::size_t wanted);
+  // What is in the cluster for each target.
+  absl::StatusOr<std::vector<TargetSelection>> Select(const PendingRequest& pending);
+  MaybeResult AwaitAll(const PendingRequest& pending,
+                       const std::vector<TargetSelection>& selections);
+  MaybeResult AwaitTarget(const PendingRequest& pending, const TargetSelection& target);
+  MaybeResult AwaitPolicy(const PendingRequest& pending);
   MaybeResult AwaitTurn(const PendingRequest& pending, const std::vector<Target>& targets);
   absl::StatusOr<ReconcileResult> StartAttempt(const PendingRequest& pending,
                                                std::vector<Target> targets, CaptureSpec spec);

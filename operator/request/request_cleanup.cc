@@ -1,5 +1,7 @@
 #include "operator/request/request_cleanup.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -155,7 +157,6 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::Reclaim(
 
 absl::StatusOr<std::shared_ptr<RunReclaim>> RequestCleanup::StartReclaim(
     const std::string& key, const ProfileRequest& request) {
-  ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(deps_.cluster, request.ns, request.target));
   std::vector<v1::ReclaimRequest> runs;
   for (int attempt = 1; attempt <= request.status.attempt; ++attempt) {
     v1::ReclaimRequest& run = runs.emplace_back();
@@ -166,14 +167,21 @@ absl::StatusOr<std::shared_ptr<RunReclaim>> RequestCleanup::StartReclaim(
     run.set_run(RunOfAttempt(request.capture.run, attempt));
   }
   // Any pod of the job will do, whether it was chosen to be recorded or not.
-  TargetSpec any = request.target;
-  any.sample = false;
-  any.container.clear();
-  Selection chosen = SelectTargets(any, found.query, found.pods);
-  if (chosen.usable() == 0) {
-    ASSIGN_OR_RETURN(chosen.targets, OtherSidecars(deps_.cluster, request));
+  std::vector<Target> sidecars;
+  for (const TargetSpec& target : TargetsOf(request)) {
+    ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(deps_.cluster, request.ns, target));
+    TargetSpec any = target;
+    any.sample = any.some_replicas = false;
+    any.container.clear();
+    Selection chosen = SelectTargets(any, found.query, found.pods);
+    sidecars.insert(sidecars.end(), std::make_move_iterator(chosen.targets.begin()),
+                    std::make_move_iterator(chosen.targets.end()));
   }
-  return RunReclaim::Start({deps_.clock, deps_.executor, deps_.workers}, std::move(chosen.targets),
+  if (std::none_of(sidecars.begin(), sidecars.end(),
+                   [](const Target& target) { return target.usable(); })) {
+    ASSIGN_OR_RETURN(sidecars, OtherSidecars(deps_.cluster, request));
+  }
+  return RunReclaim::Start({deps_.clock, deps_.executor, deps_.workers}, std::move(sidecars),
                            std::move(runs), [enqueue = deps_.enqueue, key] { enqueue(key); });
 }
 

@@ -1,7 +1,9 @@
 #include "operator/request/request_reconciler.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "capture/retry.h"
 #include "common/base/status_macros.h"
@@ -151,8 +153,13 @@ void RequestReconciler::CountEnd(const std::string& key, const ProfileRequest& r
 
 absl::StatusOr<std::map<std::string, std::string>> RequestReconciler::EvidenceOf(
     const ProfileRequest& request, const LiveCapture& live) {
-  ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(deps_.cluster, request.ns, request.target));
-  return EvidenceByTarget(live.targets, found.pods, live.began);
+  std::vector<PodInfo> pods;
+  for (const TargetSpec& target : TargetsOf(request)) {
+    ASSIGN_OR_RETURN(TargetPods found, FindPodsOnly(deps_.cluster, request.ns, target));
+    pods.insert(pods.end(), std::make_move_iterator(found.pods.begin()),
+                std::make_move_iterator(found.pods.end()));
+  }
+  return EvidenceByTarget(live.targets, pods, live.began);
 }
 
 // Records the event once per attempt: the status remembers it.

@@ -174,6 +174,19 @@ void FillSteps(const AttemptResult& result, RequestStatus& status) {
   if (result.steps->spread) status.steps_spread = FormatDuration(result.steps->spread->achieved);
 }
 
+void FillTargets(const AttemptResult& result, RequestStatus& status) {
+  status.targets.clear();
+  for (const RoleResult& role : result.roles) {
+    StatusTarget& target = status.targets.emplace_back();
+    target.name = role.role;
+    target.pods = role.pods;
+    target.ok = role.ok;
+    if (!role.skew) continue;
+    target.skew = FormatDuration(role.skew->achieved);
+    if (role.skew->error) target.skew_error = FormatDuration(*role.skew->error);
+  }
+}
+
 // Adds what `result` recorded to what the attempts before it recorded and wrote.
 void AddToAll(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {
   const RequestStatus& before = request.status;
@@ -203,6 +216,7 @@ void FillResult(const ProfileRequest& request, const AttemptResult& result, Requ
   status.skew = result.skew ? FormatDuration(result.skew->achieved) : "";
   status.skew_error = result.skew && result.skew->error ? FormatDuration(*result.skew->error) : "";
   status.reached_back = result.reached_back ? FormatDuration(*result.reached_back) : "";
+  FillTargets(result, status);
   FillSteps(result, status);
   FillOutcomes(result, status);
   FillPreflight(request, result, status);
@@ -420,10 +434,10 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
   const auto key = [](const RequestStatus& s) {
     return std::tie(s.observed_generation, s.run, s.viewer, s.start_time, s.completion_time,
                     s.retry_time, s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok,
-                    s.empty, s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread,
-                    s.reached_back, s.recorded, s.first_step, s.last_step, s.clock_pod,
-                    s.clock_offset, s.clock_error, s.report, s.stall, s.bytes, s.preflight,
-                    s.progress);
+                    s.empty, s.failed, s.targets, s.skew, s.skew_error, s.steps_loop,
+                    s.steps_spread, s.reached_back, s.recorded, s.first_step, s.last_step,
+                    s.clock_pod, s.clock_offset, s.clock_error, s.report, s.stall, s.bytes,
+                    s.preflight, s.progress);
   };
   return key(a) == key(b) && a.conditions == b.conditions &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),

@@ -73,7 +73,7 @@ std::string WordsOf(const SignRule& rule, const ReportedSign& sign, const SignWo
 }  // namespace
 
 std::string_view NameOf(SignKind kind) {
-  static constexpr EnumNames<SignKind, 5> kNames({{SignKind::kStepsSlower, "StepsSlower"},
+  static constexpr EnumNames<SignKind, 6> kNames({{SignKind::kStepsSlower, "StepsSlower"},
                                                   {SignKind::kNoStep, "NoStep"},
                                                   {SignKind::kMemoryNearLimit, "MemoryNearLimit"},
                                                   {SignKind::kSlowerThanOthers, "SlowerThanOthers"},

@@ -214,6 +214,7 @@ std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set) {
       {"job_memory_percent", std::int64_t{report.job().memory_percent()}},
       {"job_step_before_ns", report.job().step_before_ns()},
       {"job_step_during_ns", report.job().step_during_ns()}};
+  if (!plan.role().empty()) stats.emplace_back("role", plan.role());
   if (report.has_rank()) {
     stats.emplace_back("local_rank", std::int64_t{report.rank().local_rank()});
     if (report.rank().has_rank()) stats.emplace_back("rank", std::int64_t{report.rank().rank()});

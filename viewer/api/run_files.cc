@@ -50,6 +50,7 @@ Json ToJson(const catalog::WorkerFacts& worker) {
   return {
       {"name", worker.name},
       {"pod", worker.pod},
+      {"role", worker.role},
       {"rank", worker.rank},
       {"outcome", worker.outcome},
       {"hasTrace", outcome == Outcome::kUnknown ? worker.bytes > 0 : Describe(outcome).has_trace},

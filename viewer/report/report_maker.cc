@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "collector/trace/digest/compute_digest.h"
-#include "collector/trace/report/run_report.h"
+#include "collector/trace/report/role_report.h"
 #include "common/base/guard.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -30,7 +30,7 @@ absl::StatusOr<Digest> DigestOf(const Worker& worker, const Cancellation& stop) 
 absl::StatusOr<std::string> MakeReport(const LoadedRun& run, Nanos patience,
                                        const Cancellation& stop, std::atomic<std::size_t>& done) {
   const auto give_up = std::chrono::steady_clock::now() + patience;
-  report::RunReport report;
+  report::RoleReport report;
   for (const convert::LeftOut& worker : run.left_out) report.AddMissing(worker.worker, worker.why);
   for (const Worker& worker : run.workers) {
     if (stop.cancelled()) return absl::CancelledError("the report is not needed any more");

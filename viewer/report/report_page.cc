@@ -20,7 +20,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kReportFormat = 1;
-constexpr std::size_t kMaxReportDepth = 8;  // A report needs five levels.
+constexpr std::size_t kMaxReportDepth = 8;  // A report needs five levels, one by roles seven.
+constexpr std::size_t kMaxRoles = 32;
 constexpr std::size_t kMaxReportTextBytes = 1000;
 constexpr std::size_t kMaxReportRows = 2000;  // A report lists no more workers.
 constexpr std::size_t kMaxMapEntries = 256;   // Limits the rows of the wait map, and each row.
@@ -126,6 +127,9 @@ constexpr Field kReport[] = {{"captureId", kText},
                              {"workersLeftOut"},
                              {"missing", kList, kMissingEntry, kShownMissing},
                              {"missingWorkers"}};
+
+// What each report of a run with several roles has beside the fields above.
+constexpr Field kRole[] = {{"role", kText}, {"group", kText}};
 
 absl::Status WrongType(const std::string& place, std::string_view expected) {
   return absl::InvalidArgumentError(StrCat(place, " is not ", expected));
@@ -244,19 +248,9 @@ void KeepShownWorkers(const Json& stragglers, Json& report) {
   workers = std::move(shown);
 }
 
-}  // namespace
-
-absl::StatusOr<Json> ReadReport(std::string_view text) {
-  if (text.size() > kMaxReportRead)
-    return absl::InvalidArgumentError(
-        StrCat("it has ", text.size(), " bytes, more than any report"));
-  // Deeper values are dropped where they begin, so that they take no memory.
-  const Json json = ReadJson<Json>(text, {.max_depth = kMaxReportDepth});
-  if (!json.is_object()) return absl::InvalidArgumentError("it is no JSON object");
-  const double format = NumberOr(json, "format", 0);
-  if (format != kReportFormat)
-    return absl::InvalidArgumentError("its format is not one that this viewer knows");
-  ASSIGN_OR_RETURN(Json report, ReadObject(json, kReport, "report"));
+// The report of workers that are compared with one another.
+absl::StatusOr<Json> ReadOneReport(const Json& json, const std::string& place) {
+  ASSIGN_OR_RETURN(Json report, ReadObject(json, kReport, place));
   for (const char* list : {"steps", "ops", "workers", "missing"})
     if (report[list].is_null()) report[list] = Json::array();
   Json& stragglers = report["stragglers"];
@@ -271,7 +265,42 @@ absl::StatusOr<Json> ReadReport(std::string_view text) {
   return report;
 }
 
+// The reports of the roles, if the run has several.
+absl::Status ReadRoles(const Json& json, Json& report) {
+  const auto roles = json.find("roles");
+  if (roles == json.end() || roles->is_null()) return absl::OkStatus();
+  if (!roles->is_array()) return WrongType("report.roles", "a list");
+  Json& list = report["roles"] = Json::array();
+  for (std::size_t i = 0; i < std::min(roles->size(), kMaxRoles); ++i) {
+    const std::string place = StrCat("report.roles[", i, "]");
+    ASSIGN_OR_RETURN(Json entry, ReadOneReport((*roles)[i], place));
+    ASSIGN_OR_RETURN(const Json names, ReadObject((*roles)[i], kRole, place));
+    entry.update(names);
+    list.push_back(std::move(entry));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Json> ReadReport(std::string_view text) {
+  if (text.size() > kMaxReportRead)
+    return absl::InvalidArgumentError(
+        StrCat("it has ", text.size(), " bytes, more than any report"));
+  // Deeper values are dropped where they begin, so that they take no memory.
+  const Json json = ReadJson<Json>(text, {.max_depth = kMaxReportDepth});
+  if (!json.is_object()) return absl::InvalidArgumentError("it is no JSON object");
+  const double format = NumberOr(json, "format", 0);
+  if (format != kReportFormat)
+    return absl::InvalidArgumentError("its format is not one that this viewer knows");
+  ASSIGN_OR_RETURN(Json report, ReadOneReport(json, "report"));
+  RETURN_IF_ERROR(ReadRoles(json, report));
+  return report;
+}
+
 bool ComparesWorkers(const Json& report) {
+  const auto roles = report.find("roles");
+  if (roles != report.end()) return std::any_of(roles->begin(), roles->end(), &ComparesWorkers);
   const auto stragglers = report.find("stragglers");
   return stragglers != report.end() && stragglers->is_object() &&
          NumberOr(*stragglers, "workers", 0) > 1 && NumberOr(*stragglers, "steps", 0) > 0;

@@ -283,6 +283,9 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
   run.begin_ps = std::numeric_limits<std::int64_t>::max();
   run.end_ps = std::numeric_limits<std::int64_t>::min();
   run.left_out = std::move(aligned.left_out);
+  // Workers of one role lie beside each other.
+  std::stable_sort(aligned.workers.begin(), aligned.workers.end(),
+                   [](const auto& a, const auto& b) { return a.role < b.role; });
   for (convert::WorkerTrace& from : aligned.workers) {
     if (progress.stop) return absl::CancelledError("the run is not needed any more");
     const std::size_t i = from.trace;
@@ -308,6 +311,7 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
     ASSIGN_OR_RETURN(xplane::Space derived,
                      xplane::Space::Read(stored->index().derived(), xplane::Depth::kPlanes));
     run.workers.push_back({.name = from.worker,
+                           .role = std::move(from.role),
                            .trace = std::move(traces[i]),
                            .space = std::move(from.space),
                            .stored = *std::move(stored),
@@ -345,6 +349,7 @@ std::string DescribeRun(const LoadedRun& run) {
     for (const std::string_view text : worker.space.warnings) errors.push_back(text);
     workers.push_back(
         {{"name", worker.name},
+         {"role", worker.role},
          {"events", worker.index().header().events},
          {"shiftPs", worker.shift_ps},
          {"clockOffsetNs", worker.clock_offset_ns},

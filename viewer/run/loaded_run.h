@@ -27,6 +27,7 @@ std::vector<std::string> FindPools(const std::vector<std::string_view>& threads)
 
 struct Worker {
   std::string name{};
+  std::string role{};  // See WorkerTrace.
   convert::OpenTrace trace{};
   xplane::Space space{};  // The planes without their lines.
   index::StoredIndex stored{};

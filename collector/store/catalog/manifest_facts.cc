@@ -104,6 +104,7 @@ class ManifestReader final : public nlohmann::json_sax<nlohmann::json> {
     const std::string& key = worker_key_;
     if (key == "name") worker_.name = CutUtf8(value, kMaxNameText);
     if (key == "pod") worker_.pod = CutUtf8(value, kMaxNameText);
+    if (key == "role") worker_.role = CutUtf8(value, kMaxNameText);
     if (key == "outcome") worker_.outcome = CutUtf8(value, kMaxCauseText);
     if (key == "message") worker_.message = CutUtf8(value, kMaxMessageText);
     if (key == "rank") worker_.rank = NumberOf<std::int64_t>(value);

@@ -31,7 +31,7 @@ struct ManifestFacts {
 inline constexpr std::size_t kMaxCauses = 8;
 
 struct WorkerFacts {
-  std::string name{}, pod{}, outcome{}, message{};
+  std::string name{}, pod{}, role{}, outcome{}, message{};
   std::int64_t rank = -1, lateness_ns = 0, clock_offset_ns = 0, clock_error_ns = -1, started_ns = 0;
   std::uint64_t bytes = 0, events = 0;
 };

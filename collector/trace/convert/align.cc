@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <variant>
 
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/edit.h"
@@ -13,12 +15,14 @@
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/utf8.h"
 
 namespace strobe::convert {
 namespace {
 
 // Until the year 2043. A trace may hold any number, and larger ones could overflow in sums.
 constexpr std::int64_t kMaxNanos = std::int64_t{1} << 61;
+constexpr std::size_t kMaxRoleText = 63;
 
 // Reads the clock offset that the capture measured, and its window, from the trace's Strobe plane.
 absl::Status ReadCapture(const xplane::Space& space, WorkerTrace& trace) {
@@ -26,6 +30,8 @@ absl::Status ReadCapture(const xplane::Space& space, WorkerTrace& trace) {
   if (plane == nullptr) return absl::OkStatus();
   std::int64_t instant = 0, duration = 0;
   RETURN_IF_ERROR(plane->ForEachStat([&](const xplane::Stat& stat) {
+    const auto* text = std::get_if<std::string_view>(&stat.value);
+    if (text != nullptr && plane->NameOf(stat) == "role") trace.role = CutUtf8(*text, kMaxRoleText);
     if (plane->NameOf(stat) == "clock_offset_ns")
       trace.clock_offset_ns = stat.Integer().value_or(0);
     if (plane->NameOf(stat) == "clock_error_ns") trace.clock_error_ns = stat.Integer();

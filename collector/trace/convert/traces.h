@@ -16,6 +16,7 @@ namespace strobe::convert {
 // One worker's trace, on the clock that all traces of the run share.
 struct WorkerTrace {
   std::string worker{};
+  std::string role{};  // What it does in its service, such as "prefill"; empty = not told.
   xplane::Space space{};
   // From the zero of all traces to the zero of this one, in ns, with the clock offset corrected.
   std::int64_t shift_ns = 0;

@@ -22,6 +22,7 @@ using namespace digest;
 
 // What a digest holds at most, before it is encoded. Each device costs time for each step.
 constexpr std::size_t kMaxDigestOps = 2000, kMaxDigestDevices = 256;
+constexpr std::size_t kMaxRoleBytes = 63;
 
 // The number of "key": number in JSON. PyTorch writes "distributedInfo": {"rank": 3, ...}.
 std::optional<std::uint32_t> IntegerIn(std::string_view json, std::string_view key) {
@@ -55,6 +56,8 @@ absl::Status ReadIdentity(const xplane::Space& space, Digest& digest) {
     RETURN_IF_ERROR(plane->ForEachStat([&](const xplane::Stat& stat) {
       const std::string_view name = plane->NameOf(stat);
       if (name == "rank" && RankOf(stat)) digest.rank = RankOf(stat);
+      const auto* text = std::get_if<std::string_view>(&stat.value);
+      if (name == "role" && text != nullptr) digest.role = CutUtf8(*text, kMaxRoleBytes);
       if (name == "clock_offset_ns") digest.clock_offset_ns = stat.Integer().value_or(0);
       if (name == "clock_error_ns" && stat.Integer().value_or(-1) >= 0)
         digest.clock_error_ns = stat.Integer();

@@ -183,6 +183,9 @@ struct Digest {
   std::optional<std::uint32_t> rank{};        // In the job; nullopt = not told.
   std::optional<std::uint32_t> world_size{};  // The number of ranks of the job.
   std::string host{};                         // The machine's name; empty = not told.
+  // What the worker does in its service or job, and which rank system its rank counts in; empty =
+  // not known. They are not encoded: who asks a sidecar for a digest knows them better.
+  std::string role{}, group{};
 
   // Unix time of this digest's time 0 on the worker's clock, in ns; 0 = not told.
   std::int64_t zero_ns = 0;

@@ -125,6 +125,36 @@ TEST_F(CaptureAttemptTest, RecordsAllWorkersAndPublishesTheManifestOnce) {
   EXPECT_EQ(fleet_["a"].published.size() + fleet_["b"].published.size(), 1u);
 }
 
+// Too few of one role are a reason not to record the others, however many these are.
+TEST_F(CaptureAttemptTest, PreflightIsOverAllTargets) {
+  spec_.roles = {{"prefill", 1}, {"decode", 1}};
+  spec_.min_workers = 2;
+  const auto start = [this] {
+    std::vector<Target> targets;
+    for (const char* name : {"prefill-0", "prefill-1", "decode-0"}) {
+      Target target;
+      target.name = target.pod = name;
+      target.role = target.name.substr(0, target.name.find('-'));
+      target.file = target.role + "." + target.name;
+      target.address = target.name + ":9470";
+      targets.push_back(target);
+    }
+    const auto attempt = CaptureAttempt::Start({time_, time_, fleet_, false, nullptr}, spec_, 1,
+                                               std::move(targets), [] {});
+    time_.Advance(200s);
+    return *attempt->progress().result;
+  };
+  const AttemptResult both = start();
+  EXPECT_TRUE(both.succeeded) << both.message;
+  EXPECT_EQ(both.skew->achieved, 0us) << "one instant for both";
+  EXPECT_THAT(both.workers, SizeIs(3));
+  fleet_["decode-0"].holder = "another";
+  spec_.uid = "other";
+  EXPECT_THAT(start().message,
+              HasSubstr("decode: 0 of 1 pods Ok, at least 1 wanted; decode-0: Busy"));
+  EXPECT_THAT(fleet_["prefill-0"].plans, SizeIs(1)) << "it was not armed again";
+}
+
 TEST_F(CaptureAttemptTest, EmptyTracesAreDeletedIfAnotherAttemptFollows) {
   spec_.attempts = 2;
   for (const char* name : {"a", "b"}) {

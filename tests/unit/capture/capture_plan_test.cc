@@ -42,6 +42,12 @@ TEST_F(MakePlanTest, AnUnmeasuredClockHasANegativeError) {
   EXPECT_EQ(Make().clock_error_ns(), -1);
 }
 
+TEST_F(MakePlanTest, TellsTheWorkersRole) {
+  EXPECT_EQ(Make().role(), "");
+  worker_.target.role = "prefill";
+  EXPECT_EQ(Make().role(), "prefill");
+}
+
 TEST_F(MakePlanTest, NamesTheAttemptAndTheWorkersFile) {
   const v1::CapturePlan plan = Make();
   EXPECT_EQ(plan.capture_id(), "uid-2");

@@ -35,8 +35,18 @@ export class Overview {
     const { report } = answer;
     section.replaceChildren(...this.about(answer));
     if (!report) return;
+    if (report.roles) {
+      const roles = report.roles.map((role) => this.role(role));
+      section.append(this.headline(report), ...roles, ...unknownOf(report));
+    } else {
+      section.append(...this.parts(report));
+    }
+  }
+
+  /** What a report of workers that are compared with one another says. */
+  parts(report) {
     const { stragglers } = report;
-    section.append(
+    return [
       this.headline(report),
       ...noteOf(stragglers),
       this.figures(report),
@@ -48,7 +58,20 @@ export class Overview {
       ...this.parallelism(stragglers),
       ...this.operations(report),
       ...unknownOf(report),
+    ];
+  }
+
+  /** The report of one role, such as prefill, which can be folded away. */
+  role(report) {
+    const part = element("details", "", "role");
+    part.open = true;
+    // A chart that was not shown has no size.
+    part.ontoggle = () => this.draw();
+    part.append(
+      element("summary", [report.role, report.group].filter(Boolean).join(", ") || "other workers"),
+      ...this.parts(report),
     );
+    return part;
   }
 
   /** The answer, which leads to the step in which the worker that it names was latest. */

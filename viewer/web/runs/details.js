@@ -123,8 +123,10 @@ function workersOf({ manifest }) {
   // What needs attention comes first.
   const rank = ({ outcome }) => (outcome === "Ok" ? 1 : 0);
   const workers = [...manifest.workers].sort((a, b) => rank(a) - rank(b));
+  const roles = workers.some(({ role }) => role); // A training job has none.
   const rows = workers.map((worker) => [
     worker.name,
+    ...(roles ? [worker.role] : []),
     worker.outcome,
     [worker.message, worker.remedy].filter(Boolean).join("\n"),
     count(worker.events),
@@ -132,7 +134,18 @@ function workersOf({ manifest }) {
   ]);
   return [
     element("h3", `Workers: ${manifest.ok} of ${count(workers.length)} Ok`),
-    table(["Worker", "Outcome", "What happened, and what to do", "Events", "Size"], rows, [3, 4]),
+    table(
+      [
+        "Worker",
+        ...(roles ? ["Role"] : []),
+        "Outcome",
+        "What happened, and what to do",
+        "Events",
+        "Size",
+      ],
+      rows,
+      roles ? [4, 5] : [3, 4],
+    ),
   ];
 }
 

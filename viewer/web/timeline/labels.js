@@ -56,7 +56,8 @@ export class Labels {
   }
 
   section(section, layout) {
-    const node = line(section.missing ? "section missing" : "section");
+    const kind = section.missing ? " missing" : section.members ? " role" : "";
+    const node = line(`section${kind}`);
     if (section.missing) {
       const name = make("span", "name", section.title);
       name.title = `There is no trace: ${section.title}`;

@@ -50,6 +50,7 @@ export class Layout {
       }
       section.rows.push(number);
     }
+    this.addRoles();
     // Name scopes are about the same on all GPUs of a worker, so only the first begins with all of
     // its tracks.
     const seen = new Set();
@@ -61,11 +62,37 @@ export class Layout {
     // A large run begins with all sections of the first worker, and only the devices of the others.
     if (description.rows.length > MANY_ROWS) {
       for (const section of this.sections) {
+        if (section.members) continue;
         const row = description.rows[section.rows[0]];
         if (row.worker > 0 && !row.plane.startsWith("/device:")) this.closed.add(section.key);
       }
     }
     this.update();
+  }
+
+  /** Adds a head above the sections of each role, if workers have several: prefill and decode. */
+  addRoles() {
+    const { workers, rows } = this.description;
+    if (new Set(workers.map(({ role }) => role)).size < 2) return;
+    const sections = [];
+    let head = null;
+    for (const section of this.sections) {
+      const { role } = workers[rows[section.rows[0]].worker];
+      const key = `role/${role ?? ""}`;
+      if (head?.key !== key) {
+        head = { key, rows: [], title: role || "other workers", members: [] };
+        sections.push(head);
+      }
+      section.head = head;
+      head.members.push(section);
+      sections.push(section);
+    }
+    this.sections = sections;
+  }
+
+  /** Whether the head of a role is shown. */
+  showsHead({ members }) {
+    return !this.filter || members.some(({ rows }) => rows.some(this.filter));
   }
 
   /** Adds sections of workers of which there is no trace, [{name, outcome}]: heads without rows. */
@@ -125,7 +152,11 @@ export class Layout {
     }
     for (const section of this.compared === null ? this.sections : []) {
       const rows = this.filter ? section.rows.filter(this.filter) : section.rows;
-      if (rows.length === 0 && (this.filter || !section.missing)) continue;
+      const shown = section.members
+        ? this.showsHead(section)
+        : rows.length > 0 || (section.missing && !this.filter);
+      if (!shown) continue;
+      if (section.head && this.closed.has(section.head.key) && !this.filter) continue;
       this.items.push({ type: "section", section, y, height: SECTION });
       y += SECTION;
       if (this.closed.has(section.key) && !this.filter) continue;
@@ -196,6 +227,7 @@ export class Layout {
     }
     const section = this.sections.find((candidate) => candidate.rows.includes(row));
     if (section) this.closed.delete(section.key);
+    if (section?.head) this.closed.delete(section.head.key);
     this.update();
   }
 

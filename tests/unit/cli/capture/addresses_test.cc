@@ -46,5 +46,20 @@ TEST(ParseWorkers, SaysWhichEntryIsWrongAndWhatToWrite) {
   }
 }
 
+TEST(ParseWorkers, ARoleBeforeEachAddressNamesItsTrace) {
+  const auto targets = ParseWorkers("prefill=a:1,decode=b:1, decode=grpc://c:1");
+  ASSERT_TRUE(targets.ok()) << targets.status();
+  ASSERT_THAT(*targets, SizeIs(3));
+  EXPECT_EQ((*targets)[0].role, "prefill");
+  EXPECT_EQ((*targets)[0].role_from, "request");
+  EXPECT_EQ((*targets)[0].name, "a:1");
+  EXPECT_EQ((*targets)[0].file, "prefill.a_1");
+  EXPECT_EQ((*targets)[1].rank, 0) << "ranks count within the role";
+  EXPECT_EQ((*targets)[2].rank, 1);
+  EXPECT_EQ((*targets)[2].address, "c:1");
+  for (const char* wrong : {"prefill=a:1,b:1", "a:1,decode=b:1", "Decode=a:1", "=a:1"})
+    EXPECT_FALSE(ParseWorkers(wrong).ok()) << wrong;
+}
+
 }  // namespace
 }  // namespace strobe

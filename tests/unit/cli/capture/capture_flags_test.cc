@@ -171,5 +171,36 @@ TEST(AddCaptureFlags, LimitsAreQuantitiesAndPercentages) {
     EXPECT_THROW(app.parse(needed + bad), CLI::ValidationError) << bad;
 }
 
+TEST(SetRoles, EachRoleNeedsEnoughWorkers) {
+  std::vector<Target> targets(5);
+  for (std::size_t i = 0; i < targets.size(); ++i) targets[i].role = i == 0 ? "prefill" : "decode";
+  CaptureFlags flags;
+  flags.min_workers = "50%";
+  CaptureSpec spec;
+  ASSERT_TRUE(SetRoles(flags, targets, spec).ok());
+  ASSERT_EQ(spec.roles.size(), 2u);
+  EXPECT_EQ(spec.roles[0].role, "decode");
+  EXPECT_EQ(spec.roles[0].min_workers, 2u);
+  EXPECT_EQ(spec.roles[1].min_workers, 1u);
+  EXPECT_EQ(spec.min_workers, 3u);
+}
+
+TEST(SetRoles, WorkersWithoutRolesStayAsTheyAre) {
+  CaptureSpec spec;
+  spec.min_workers = 2;
+  ASSERT_TRUE(SetRoles({}, std::vector<Target>(2), spec).ok());
+  EXPECT_TRUE(spec.roles.empty());
+  EXPECT_EQ(spec.min_workers, 2u);
+}
+
+TEST(SetRoles, RolesHaveNoStepsInCommon) {
+  std::vector<Target> targets(2);
+  targets[0].role = "prefill";
+  targets[1].role = "decode";
+  CaptureSpec spec;
+  spec.steps = StepsWanted{.count = 5};
+  EXPECT_FALSE(SetRoles({}, targets, spec).ok());
+}
+
 }  // namespace
 }  // namespace strobe

@@ -52,6 +52,49 @@ TEST(RequestOf, FlagsReplaceWhatTheFileSays) {
   EXPECT_FALSE(RequestOf({}, RequestJson::parse(R"({"kind": "List"})")).ok());
 }
 
+TEST(RequestOf, NamedTargetsAreRecordedTogether) {
+  const auto request = RequestOf({.target = {"prefill=deploy/vllm-p", "decode=llm-d.ai/role=decode",
+                                             "router=pod/r-0", "router=pod/r-1"},
+                                  .fields = {{"--duration", "2s"}}},
+                                 nullptr);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->at("metadata").dump(), R"({"generateName":"vllm-p-"})");
+  EXPECT_EQ(nlohmann::json(request->at("spec")), nlohmann::json::parse(R"({
+    "targets": [{"name": "prefill", "jobRef": {"kind": "Deployment", "name": "vllm-p"}},
+                {"name": "decode", "selector": {"matchLabels": {"llm-d.ai/role": "decode"}}},
+                {"name": "router", "pods": ["r-0", "r-1"]}],
+    "duration": "2s"})"));
+}
+
+TEST(RequestOf, FlagsOfATargetCountForEach) {
+  const auto request = RequestOf({.target = {"prefill=deploy/p", "decode=deploy/d"},
+                                  .fields = {{"--sample", "3"}, {"--container", "vllm"}}},
+                                 nullptr);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_FALSE(request->at("spec").contains("target"));
+  for (const RequestJson& target : request->at("spec").at("targets")) {
+    EXPECT_EQ(target.at("container"), "vllm");
+    EXPECT_EQ(target.at("workers").dump(), R"({"count":3,"policy":"Sample"})");
+  }
+}
+
+TEST(RequestOf, AFilesTargetsStayUnlessAnotherIsNamed) {
+  const RequestJson file = RequestJson::parse(R"({"kind": "ProfileRequest", "metadata": {},
+    "spec": {"targets": [{"name": "prefill", "pods": ["p"]}]}})");
+  EXPECT_EQ(RequestOf({}, file)->at("spec"), file.at("spec"));
+  EXPECT_EQ(RequestOf({.target = {"job/llm"}}, file)->at("spec").dump(),
+            R"({"target":{"jobRef":{"kind":"Job","name":"llm"}}})");
+}
+
+TEST(RequestOf, SaysHowTargetsAreNamed) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"prefill=deploy/p", "deploy/d"}, {"=deploy/p"}, {"prefill="}})
+    EXPECT_THAT(RequestOf({.target = words}, nullptr).status().message(),
+                HasSubstr("write NAME=KIND/NAME"));
+  EXPECT_FALSE(RequestOf({.target = {"prefill=deploy/p", "prefill=deploy/q"}}, nullptr).ok());
+  EXPECT_FALSE(RequestOf({.target = {"a=deploy/p"}, .selector = "app=x"}, nullptr).ok());
+}
+
 TEST(RequestOf, NamesTheFlagThatIsWrong) {
   for (const auto& [flag, value] : {std::pair{"--ranks", "a"}, {"--steps", "many"}}) {
     const auto request = RequestOf({.target = {"job/a"}, .fields = {{flag, value}}}, nullptr);

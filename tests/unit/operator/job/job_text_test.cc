@@ -32,5 +32,18 @@ TEST(TargetText, IsBoundedAndStillTellsTargetsApart) {
   EXPECT_LT(TargetText(many).size(), 230u);
 }
 
+TEST(TextOfTargets, NamesEachTarget) {
+  TargetSpec prefill, decode;
+  prefill.job = JobRef{"", "Deployment", "vllm-p"};
+  EXPECT_EQ(TextOfTargets(std::vector{prefill}), "Deployment/vllm-p");
+  prefill.name = "prefill";
+  decode.name = "decode";
+  decode.selector = "app=vllm-d";
+  EXPECT_EQ(TextOfTargets(std::vector{prefill, decode}),
+            "prefill=Deployment/vllm-p,decode=Selector/app=vllm-d");
+  decode.selector = std::string(1000, 'x');
+  EXPECT_LE(TextOfTargets(std::vector{prefill, decode}).size(), 220u);
+}
+
 }  // namespace
 }  // namespace strobe

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+
 #include "capture/capture_spec.h"
 #include "common/base/strings.h"
 #include "operator/request/request_status.h"
@@ -53,6 +55,77 @@ TEST(ParseRequest, ReadsEveryField) {
   EXPECT_TRUE(request->reclaim);
   EXPECT_TRUE(request->cancel);
   EXPECT_TRUE(request->capture.preflight_only);
+}
+
+json ObjectWithTargets() {
+  json object = Object();
+  object["spec"].erase("target");
+  object["spec"]["targets"] = json::parse(R"([
+    {"name": "prefill", "jobRef": {"kind": "Deployment", "name": "vllm-p"}, "minWorkers": 1},
+    {"name": "decode", "selector": {"matchLabels": {"llm-d.ai/role": "decode"}},
+     "workers": {"policy": "Sample", "count": 2}}])");
+  return object;
+}
+
+TEST(ParseRequest, ReadsSeveralTargets) {
+  const auto request = ParseRequest(ObjectWithTargets());
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->invalid, "");
+  ASSERT_EQ(TargetsOf(*request).size(), 2u);
+  const TargetSpec &prefill = request->targets[0], &decode = request->targets[1];
+  EXPECT_EQ(prefill.name, "prefill");
+  EXPECT_EQ(prefill.job->name, "vllm-p");
+  EXPECT_EQ(prefill.min_workers, "1");
+  EXPECT_TRUE(prefill.some_replicas);
+  EXPECT_EQ(decode.selector, "llm-d.ai/role=decode");
+  EXPECT_EQ(decode.min_workers, "") << "as the request says";
+  EXPECT_EQ(decode.count, 2u);
+  EXPECT_FALSE(decode.some_replicas);
+}
+
+TEST(ParseRequest, OneTargetHasNoNameAndAllWorkers) {
+  const auto request = ParseRequest(Object());
+  ASSERT_EQ(TargetsOf(*request).size(), 1u);
+  EXPECT_EQ(TargetsOf(*request)[0].name, "");
+  EXPECT_FALSE(TargetsOf(*request)[0].some_replicas);
+}
+
+// The CRD's schema refuses these too.
+TEST(ParseRequest, RefusesTargetsThatCannotBeTold) {
+  const auto invalid = [](const std::function<void(json&)>& change) {
+    json object = ObjectWithTargets();
+    change(object["spec"]);
+    return ParseRequest(object)->invalid;
+  };
+  EXPECT_THAT(invalid([](json& spec) {
+                spec["target"] = {{"pods", {"a"}}};
+              }),
+              HasSubstr("exclude each other"));
+  EXPECT_THAT(invalid([](json& spec) { spec["targets"] = json::array(); }),
+              HasSubstr("1 to 16 entries"));
+  EXPECT_THAT(invalid([](json& spec) { spec["targets"][1]["name"] = "prefill"; }),
+              HasSubstr("two have the name prefill"));
+  for (const char* name : {"", "-a", "Decode", "a/b", "a.b", "012345678901234567890123456789012"})
+    EXPECT_THAT(invalid([&](json& spec) { spec["targets"][1]["name"] = name; }),
+                HasSubstr("hyphens"));
+  EXPECT_THAT(invalid([](json& spec) { spec["steps"] = 5; }), HasSubstr("steps needs one target"));
+  EXPECT_THAT(invalid([](json& spec) { spec["targets"][1]["selector"] = json::object(); }),
+              HasSubstr("targets.decode.selector is empty"));
+}
+
+TEST(StatusToJson, TellsWhatBecameOfEachTarget) {
+  ProfileRequest request;
+  RequestStatus status;
+  status.targets = {{.name = "prefill", .pods = 1, .ok = 1, .skew = "0s", .skew_error = "1ms"},
+                    {.name = "decode", .pods = 4, .ok = 0}};
+  const json written = StatusToJson(request, status)["status"];
+  EXPECT_EQ(written["targets"][0]["skew"]["error"], "1ms");
+  EXPECT_EQ(written["targets"][1]["name"], "decode");
+  EXPECT_EQ(written["targets"][1]["pods"], 4);
+  EXPECT_FALSE(written["targets"][1].contains("skew"));
+  json object = Object();
+  object["status"] = written;
+  EXPECT_EQ(ParseRequest(object)->status.targets, status.targets);
 }
 
 TEST(ParseRequest, AbsentFieldsHaveTheSchemasDefaults) {

@@ -656,6 +656,91 @@ TEST_F(RequestReconcilerTest, ARunThatIsToBeReclaimedHoldsItsRequest) {
 }
 
 // Jobs often end before their requests are deleted.
+class SeveralTargetsTest : public RequestReconcilerTest {
+ protected:
+  SeveralTargetsTest() {
+    for (const char* role : {"prefill", "decode"}) {
+      TargetSpec target;
+      target.name = role;
+      target.pods = {target.name == "prefill" ? "a" : "b"};
+      cluster_.request.targets.push_back(target);
+    }
+  }
+};
+
+TEST_F(SeveralTargetsTest, AreOneCaptureWithOneInstant) {
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_THAT(Get("Succeeded").message, HasSubstr("prefill: 1 of 1, decode: 1 of 1 pods Ok"));
+  EXPECT_THAT(Get("Accepted").message, HasSubstr("prefill: 1/1 workers are present; decode: 1/1"));
+  ASSERT_THAT(fleet_["a"].plans, SizeIs(1));
+  ASSERT_THAT(fleet_["b"].plans, SizeIs(1));
+  const v1::CapturePlan &prefill = fleet_["a"].plans[0], &decode = fleet_["b"].plans[0];
+  EXPECT_EQ(prefill.capture_id(), decode.capture_id());
+  EXPECT_EQ(prefill.instant_ns(), decode.instant_ns());
+  EXPECT_EQ(prefill.worker(), "prefill.a");
+  EXPECT_EQ(decode.role(), "decode");
+  ASSERT_THAT(cluster_.request.status.targets, SizeIs(2));
+  EXPECT_EQ(cluster_.request.status.targets[0].name, "prefill");
+  EXPECT_EQ(cluster_.request.status.targets[1].ok, 1u);
+  EXPECT_EQ(cluster_.request.status.targets[1].skew, "0s");
+}
+
+TEST_F(SeveralTargetsTest, EachWaitsForItsOwnPods) {
+  cluster_.pods.pop_back();
+  cluster_.request.capture.ready_timeout = 20s;
+  Loop(3s);
+  EXPECT_EQ(Get("Succeeded").reason, "NoTargets");
+  EXPECT_EQ(Get("Succeeded").message, "decode: 0/1 workers are present");
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty());
+  Loop(60s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kFalse) << "prefill alone is no service";
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty());
+}
+
+TEST_F(SeveralTargetsTest, OneThatFailsFailsTheCaptureUnlessFewerAreEnough) {
+  cluster_.request.capture.attempts = 1;
+  fleet_["b"].ends_as = v1::NO_HOST_EVENTS;
+  Loop(20s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kFalse);
+  EXPECT_THAT(Get("Succeeded").message, HasSubstr("decode: 0 of 1 pods Ok, at least 1 wanted"));
+}
+
+TEST_F(SeveralTargetsTest, APodInTwoIsRefused) {
+  cluster_.request.targets[1].pods = {"a"};
+  Loop(2s);
+  EXPECT_EQ(Get("Succeeded").reason, "InvalidTarget");
+  EXPECT_THAT(Get("Succeeded").message, HasSubstr("pod a is in both prefill and decode"));
+}
+
+TEST_F(SeveralTargetsTest, MinWorkersOfATargetIsNamedIfItIsWrong) {
+  cluster_.request.targets[1].min_workers = "0%";
+  Loop(2s);
+  EXPECT_EQ(Get("Succeeded").reason, "InvalidMinWorkers");
+  EXPECT_THAT(Get("Succeeded").message, HasSubstr("decode: minWorkers"));
+}
+
+TEST_F(SeveralTargetsTest, ACaptureUnderWayIsTakenUpByTheNextLeader) {
+  cluster_.request.capture.delay = 5s;
+  Loop(3s);
+  ASSERT_EQ(Get("Succeeded").reason, "Armed");
+  Restart();
+  Loop(20s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_THAT(fleet_["a"].plans, SizeIs(1));
+  EXPECT_EQ(cluster_.request.status.attempt, 1);
+}
+
+TEST_F(SeveralTargetsTest, AreReclaimedThroughAnyOfThem) {
+  cluster_.request.reclaim = true;
+  Loop(10s);
+  cluster_.pods.erase(cluster_.pods.begin());
+  cluster_.Delete();
+  Loop(2s);
+  EXPECT_FALSE(cluster_.exists);
+  EXPECT_THAT(fleet_["b"].reclaimed, SizeIs(1));
+}
+
 class FinishedJobTest : public RequestReconcilerTest,
                         public testing::WithParamInterface<const char*> {};
 

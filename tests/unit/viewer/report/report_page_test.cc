@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "collector/trace/report/role_report.h"
 #include "collector/trace/report/run_report.h"
 #include "common/base/strings.h"
 #include "tests/fakes/synthetic_job.h"
@@ -56,6 +57,32 @@ TEST(ReadReport, ShowsWhatAReportSays) {
     EXPECT_EQ((*shown)["workers"][i]["madeWaitNs"], stragglers["waits"][i]["madeWaitNs"]);
   }
   EXPECT_TRUE(ComparesWorkers(*shown));
+}
+
+TEST(ReadReport, ShowsAReportForEachRole) {
+  report::RoleReport roles;
+  for (const char* role : {"prefill", "decode"}) {
+    SimulatedJob job = Simulate({.workers = 4});
+    for (Digest& digest : job.digests) {
+      digest.role = role;
+      roles.Add(digest);
+    }
+  }
+  const std::string text = roles.Finish("uid-1", "run", 2 << 20).json;
+  const auto shown = ReadReport(text);
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  EXPECT_TRUE((*shown)["stragglers"].is_null());
+  ASSERT_EQ((*shown)["roles"].size(), 2u);
+  const ReportJson& decode = (*shown)["roles"][0];
+  EXPECT_EQ(decode["role"], "decode");
+  EXPECT_EQ(decode["group"], "");
+  EXPECT_EQ(decode["workers"].size(), 4u);
+  EXPECT_EQ(decode["stragglers"]["waitMap"],
+            ReportJson::parse(text)["roles"][0]["stragglers"]["waitMap"]);
+  EXPECT_TRUE(ComparesWorkers(*shown));
+  EXPECT_EQ(WhyNot(R"({"format": 1, "roles": 5})"), "report.roles is not a list");
+  EXPECT_EQ(WhyNot(R"({"format": 1, "roles": [{"role": 5}]})"),
+            "report.roles[0].role is not a text");
 }
 
 TEST(ReadReport, OfALargeJobShowsWhoOthersLoseMostTimeBy) {

@@ -36,6 +36,19 @@ TEST(LoadRun, TracesTooFarApartForOneClockAreTold) {
                                    "shown too early"));
 }
 
+TEST(LoadRun, WorkersOfOneRoleLieBesideEachOther) {
+  const auto with_role = [](std::string_view role) {
+    xplane::PlaneBuilder strobe(xplane::kStrobePlane);
+    strobe.AddPlaneStat("role", role);
+    return StartedAt(1'790'000'000'000'000'000) + strobe.Encode();
+  };
+  const LoadedRun run = MadeRun({with_role("prefill"), with_role("decode"), with_role("prefill")});
+  std::vector<std::string> workers;
+  for (const Worker& worker : run.workers) workers.push_back(worker.name + " " + worker.role);
+  EXPECT_THAT(workers, testing::ElementsAre("w1 decode", "w0 prefill", "w2 prefill"));
+  EXPECT_THAT(DescribeRun(run), testing::HasSubstr(R"("role":"decode")"));
+}
+
 // A trace of one event and, where they are told, a clock's error and steps.
 std::string Recorded(std::int64_t late_ns, std::int64_t length_ps, std::int64_t error_ns = -1,
                      std::int64_t step_ps = 0) {
