@@ -8,6 +8,7 @@
 #include <new>
 
 #include "agent/cupti/buffers.h"
+#include "agent/cupti/launch_calls.h"
 #include "agent/cupti/other_profilers.h"
 #include "agent/wire/device_records.h"
 #include "agent/wire/ticks.h"
@@ -15,6 +16,7 @@
 namespace strobe::agent {
 namespace {
 
+using wire::DeviceMode;
 using wire::DevicePhase;
 using wire::DeviceStep;
 using wire::RecordType;
@@ -32,6 +34,8 @@ struct Kind {
 };
 
 constexpr Kind kKinds[] = {
+    // Enabled before the kernels, because a graph's own then have no records.
+    {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, DeviceStep::kEnableGraphs},
     {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, DeviceStep::kEnableKernels},
     {CUPTI_ACTIVITY_KIND_MEMCPY, DeviceStep::kEnableCopies},
     {CUPTI_ACTIVITY_KIND_MEMSET, DeviceStep::kEnableCopies},
@@ -45,9 +49,29 @@ constexpr Kind kKinds[] = {
     {CUPTI_ACTIVITY_KIND_MARKER, DeviceStep::kNone},
 };
 
-// The agent uses CUPTI's records, not its callbacks. It subscribes because CUPTI then refuses a
-// second profiler instead of letting the two disturb each other.
-void CUPTIAPI NoCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
+bool Records(DeviceMode mode, CUpti_ActivityKind kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return mode == DeviceMode::kGraphs;
+    case CUPTI_ACTIVITY_KIND_MARKER:  // Costs only programs that tell ranges.
+      return mode != DeviceMode::kKernels;
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      return mode == DeviceMode::kAll;
+    default:
+      return true;
+  }
+}
+
+DeviceMode ModeOf(std::uint32_t word) {
+  const auto mode = static_cast<DeviceMode>(word & wire::kDeviceModeMask);
+  const bool chosen =
+      mode == DeviceMode::kKernels || mode == DeviceMode::kGraphs || mode == DeviceMode::kAll;
+  return chosen ? mode : DeviceMode::kLaunches;
+}
 
 }  // namespace
 
@@ -60,14 +84,16 @@ DeviceTracer& TheDeviceTracer() {
 void DeviceTracer::AfterFork() {
   const bool in_use = library_ != nullptr;
   ForgetBuffers();
-  const bool forced = forced_;
+  const bool forced = forced_, alone = alone_;
   new (this) DeviceTracer;  // Threads that the child does not have may have held the locks.
   forked_ = in_use;
   forced_ = forced;
+  alone_ = alone;
 }
 
 void DeviceTracer::Report(DevicePhase phase, Failure failure) {
   wire::FileHeader& header = *file_->header();
+  std::memcpy(header.device_holder, subscription_.holder(), sizeof header.device_holder);
   header.device_step.store(static_cast<std::uint32_t>(failure.step), std::memory_order_relaxed);
   header.device_result.store(static_cast<std::uint32_t>(failure.result), std::memory_order_relaxed);
   header.device_state.store(wire::DeviceState(wish_, phase), std::memory_order_release);
@@ -76,6 +102,8 @@ void DeviceTracer::Report(DevicePhase phase, Failure failure) {
 void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)()) {
   file_ = &file;
   wish_ = wish;
+  options_ = file.header()->device_mode.load(std::memory_order_relaxed);
+  mode_ = ModeOf(options_);
   constexpr Failure kNoFailure{DeviceStep::kNone, CUPTI_SUCCESS};
   if (forked_) return Report(DevicePhase::kNoCuda, kNoFailure);
   if (dead_) return Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
@@ -113,6 +141,7 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)
 }
 
 std::optional<DevicePhase> DeviceTracer::LeftMeanwhile() {
+  if (left_to_kineto_ && !forced_) return DevicePhase::kKineto;
   if (file_->header()->framework_ports_reported.load(std::memory_order_acquire) == ports_told_)
     return std::nullopt;
   return LeftToOthers();
@@ -128,26 +157,32 @@ std::optional<DevicePhase> DeviceTracer::LeftToOthers() {
     }
   }
   if (ListensOn(ports)) return DevicePhase::kFramework;
-  if (!forced_ && KinetoIsLoaded()) return DevicePhase::kKineto;
+  const bool beside = Wants(wire::kBesideKineto) && !left_to_kineto_;
+  if (!forced_ && !beside && KinetoIsLoaded()) return DevicePhase::kKineto;
   return std::nullopt;
 }
 
 std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
-  if (const CUptiResult result = cupti_.subscribe(&subscriber_, &NoCallback, nullptr);
-      result != CUPTI_SUCCESS)
+  // Whether graphs or their kernels have records is common to all tools that share CUPTI, and what
+  // was chosen first holds until the process ends.
+  const bool may_share = !alone_ && mode_ != DeviceMode::kGraphs && !Wants(wire::kDetachAfterwards);
+  if (const CUptiResult result = subscription_.Begin(cupti_, may_share); result != CUPTI_SUCCESS)
     return Failure{DeviceStep::kSubscribe, result};
-  undo_.emplace_back([this] { return cupti_.unsubscribe(subscriber_); });
+  undo_.emplace_back([this] { return EndSubscription(); });
   // Uses the thread ids of the system, which the annotations use as well.
   if (cupti_.set_thread_id_type != nullptr)
     cupti_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   if (const CUptiResult result =
-          cupti_.register_callbacks(&DeviceTracer::GiveBuffer, &DeviceTracer::TakeBuffer);
+          subscription_.Register({.give = &DeviceTracer::GiveBuffer,
+                                  .take = &DeviceTracer::TakeBuffer,
+                                  .give_shared = &DeviceTracer::GiveSharedBuffer,
+                                  .take_shared = &DeviceTracer::TakeSharedBuffer});
       result != CUPTI_SUCCESS)
     return Failure{DeviceStep::kRegisterCallbacks, result};
   // CUPTI counts what it has dropped since it was last asked, so also what it dropped of the
   // program's own profiler.
   std::size_t dropped_before = 0;
-  cupti_.dropped_records(nullptr, 0, &dropped_before);
+  subscription_.Dropped(nullptr, 0, &dropped_before);
   // This runs after all kinds are disabled. A forced flush also returns unfinished records of work
   // that still runs. It returns success in any case: if it fails, records are missing but nothing
   // stays enabled.
@@ -160,17 +195,46 @@ std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
     }
     return CUPTI_SUCCESS;
   });
-  for (const Kind& kind : kKinds) {
-    const CUptiResult result = cupti_.enable(kind.kind);
-    if (result == CUPTI_SUCCESS)
-      undo_.emplace_back([this, which = kind.kind] { return cupti_.disable(which); });
-    else if (kind.step != DeviceStep::kNone)
-      return Failure{kind.step, result};
-  }
+  if (const std::optional<Failure> failure = EnableKinds()) return failure;
   std::uint64_t now = 0;
   if (const CUptiResult result = cupti_.timestamp(&now); result != CUPTI_SUCCESS)
     return Failure{DeviceStep::kTimestamp, result};
   return std::nullopt;
+}
+
+std::optional<DeviceTracer::Failure> DeviceTracer::EnableKinds() {
+  const bool launches = mode_ == DeviceMode::kLaunches || mode_ == DeviceMode::kGraphs;
+  const bool selects = launches && subscription_.CanSelectCalls();
+  for (const Kind& kind : kKinds) {
+    const bool is_call =
+        kind.kind == CUPTI_ACTIVITY_KIND_DRIVER || kind.kind == CUPTI_ACTIVITY_KIND_RUNTIME;
+    // Where calls cannot be selected, all of them are recorded.
+    if (!Records(mode_, kind.kind) && !(is_call && launches && !selects)) continue;
+    const CUptiResult result = subscription_.Enable(kind.kind);
+    if (result == CUPTI_SUCCESS)
+      undo_.emplace_back([this, which = kind.kind] { return subscription_.Disable(which); });
+    else if (kind.step != DeviceStep::kNone)
+      return Failure{kind.step, result};
+  }
+  if (selects) SelectLaunchCalls();
+  return std::nullopt;
+}
+
+void DeviceTracer::SelectLaunchCalls() {
+  const auto select = [this](bool on) {
+    for (const CUpti_CallbackId call : LaunchCallsOfDriver())
+      subscription_.SelectCall(CUPTI_CB_DOMAIN_DRIVER_API, call, on);
+    for (const CUpti_CallbackId call : LaunchCallsOfRuntime())
+      subscription_.SelectCall(CUPTI_CB_DOMAIN_RUNTIME_API, call, on);
+    return CUPTI_SUCCESS;
+  };
+  select(true);
+  undo_.emplace_back([select] { return select(false); });
+}
+
+CUptiResult DeviceTracer::EndSubscription() {
+  if (Wants(wire::kDetachAfterwards) && !let_go_ && subscription_.Detach()) return CUPTI_SUCCESS;
+  return subscription_.End();
 }
 
 bool DeviceTracer::SwitchOff() {
@@ -286,6 +350,16 @@ void CUPTIAPI DeviceTracer::GiveBuffer(std::uint8_t** buffer, std::size_t* size,
   *most = 0;  // 0 means as many records as fit.
 }
 
+void CUPTIAPI DeviceTracer::GiveSharedBuffer(std::uint8_t** buffer, std::size_t* size,
+                                             std::size_t* most, void*) {
+  GiveBuffer(buffer, size, most);
+}
+
+void CUPTIAPI DeviceTracer::TakeSharedBuffer(std::uint8_t* buffer, std::size_t size,
+                                             std::size_t valid, void*) {
+  TakeBuffer(nullptr, 0, buffer, size, valid);
+}
+
 void CUPTIAPI DeviceTracer::TakeBuffer(CUcontext context, std::uint32_t stream,
                                        std::uint8_t* buffer, std::size_t, std::size_t valid) {
   // If another profiler registered its callbacks before the agent did, its buffers arrive here.
@@ -296,10 +370,10 @@ void CUPTIAPI DeviceTracer::TakeBuffer(CUcontext context, std::uint32_t stream,
     CUpti_Activity* record = nullptr;
     valid = std::min(valid, kBufferBytes);
     while (self.ring_ && valid > 0 &&
-           self.cupti_.next_record(buffer, valid, &record) == CUPTI_SUCCESS)
+           self.subscription_.NextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
       WriteActivity(*record, &DeviceTracer::NameOfCall, *self.texts_, *self.ring_);
     std::size_t dropped = 0;
-    if (self.ring_ && self.cupti_.dropped_records(context, stream, &dropped) == CUPTI_SUCCESS)
+    if (self.ring_ && self.subscription_.Dropped(context, stream, &dropped) == CUPTI_SUCCESS)
       self.file_->header()->device_lost.fetch_add(dropped, std::memory_order_relaxed);
   }
   ReturnBuffer(buffer);

@@ -14,6 +14,7 @@
 
 #include "agent/cupti/activity.h"
 #include "agent/cupti/cupti.h"
+#include "agent/cupti/subscription.h"
 #include "agent/wire/ring_file.h"
 
 namespace strobe::agent {
@@ -35,6 +36,11 @@ class DeviceTracer {
 
   // Records devices also in a process with PyTorch's profiler. Call it before the first Arm.
   void Force() { forced_ = true; }
+  // Never shares CUPTI with other tools. Call it before the first Arm.
+  void StayAlone() { alone_ = true; }
+  // PyTorch's profiler is about to record: leaves the devices to it from the next Tick on, for
+  // good. Safe to call from any thread.
+  void LeaveToKineto() { left_to_kineto_ = true; }
 
   // For a forked child. CUDA and CUPTI do not survive a fork once they were used, so the child then
   // leaves both alone. If the parent had not used them, the child can record.
@@ -60,6 +66,12 @@ class DeviceTracer {
   // again.
   std::optional<wire::DevicePhase> LeftMeanwhile();
   std::optional<Failure> SwitchOn();
+  std::optional<Failure> EnableKinds();
+  void SelectLaunchCalls();
+  // Ends the subscription; see Subscription::Detach.
+  CUptiResult EndSubscription();
+  // The options of the request; see wire::DeviceOption.
+  bool Wants(wire::DeviceOption option) const { return (options_ & option) != 0; }
   // Undoes SwitchOn in reverse order. False if one of the calls failed.
   bool SwitchOff();
   void Report(wire::DevicePhase phase, Failure failure);
@@ -69,15 +81,22 @@ class DeviceTracer {
   static void CUPTIAPI GiveBuffer(std::uint8_t** buffer, std::size_t* size, std::size_t* most);
   static void CUPTIAPI TakeBuffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
                                   std::size_t size, std::size_t valid);
+  static void CUPTIAPI GiveSharedBuffer(std::uint8_t** buffer, std::size_t* size, std::size_t* most,
+                                        void* info);
+  static void CUPTIAPI TakeSharedBuffer(std::uint8_t* buffer, std::size_t size, std::size_t valid,
+                                        void* info);
   static const char* NameOfCall(CUpti_CallbackDomain domain, CUpti_CallbackId id);
 
   void* library_ = nullptr;
   Cupti cupti_;
   CudaDriver driver_;
-  CUpti_SubscriberHandle subscriber_{};
+  Subscription subscription_;
   std::vector<std::function<CUptiResult()>> undo_;
   std::uint32_t wish_ = 0, ports_told_ = 0;
-  bool armed_ = false, waits_for_cuda_ = false, forced_ = false;
+  wire::DeviceMode mode_ = wire::DeviceMode::kLaunches;
+  std::uint32_t options_ = 0;
+  std::atomic<bool> left_to_kineto_{false};
+  bool armed_ = false, waits_for_cuda_ = false, forced_ = false, alone_ = false;
   // The ring's position when the devices were last described; none if they were not.
   std::optional<std::uint64_t> devices_written_at_;
   // Set when CUPTI could not be disabled. Its state is then unknown, and it is not called again in
