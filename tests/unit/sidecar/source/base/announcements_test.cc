@@ -52,6 +52,11 @@ TEST(ParseAnnouncement, ReadsWhatAProcessTells) {
   EXPECT_EQ(process->address, "");
 }
 
+TEST(ParseAnnouncement, OlderPackagesDoNotYieldCupti) {
+  EXPECT_FALSE(ParseAnnouncement("x", kTorch)->yields_cupti);
+  EXPECT_TRUE(ParseAnnouncement("x", With("steps", R"(null, "yields_cupti": true)"))->yields_cupti);
+}
+
 TEST(ParseAnnouncement, LaunchersAndLoadersDoNotTrain) {
   EXPECT_FALSE(ParseAnnouncement("x", With("is_launcher", "true"))->trains);
   EXPECT_FALSE(
