@@ -8,7 +8,6 @@
 #include <new>
 
 #include "agent/cupti/buffers.h"
-#include "agent/cupti/launch_calls.h"
 #include "agent/cupti/other_profilers.h"
 #include "agent/wire/device_records.h"
 #include "agent/wire/ticks.h"
@@ -16,7 +15,6 @@
 namespace strobe::agent {
 namespace {
 
-using wire::DeviceMode;
 using wire::DevicePhase;
 using wire::DeviceStep;
 using wire::RecordType;
@@ -27,51 +25,6 @@ using wire::RecordType;
 // is full.
 constexpr int kMaxFlushes = 250;
 constexpr useconds_t kFlushAgainAfterUs = 1000;
-
-struct Kind {
-  CUpti_ActivityKind kind;
-  DeviceStep step;  // kNone: recording goes on without this kind if CUPTI refuses it.
-};
-
-constexpr Kind kKinds[] = {
-    // Enabled before the kernels, because a graph's own then have no records.
-    {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, DeviceStep::kEnableGraphs},
-    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, DeviceStep::kEnableKernels},
-    {CUPTI_ACTIVITY_KIND_MEMCPY, DeviceStep::kEnableCopies},
-    {CUPTI_ACTIVITY_KIND_MEMSET, DeviceStep::kEnableCopies},
-    {CUPTI_ACTIVITY_KIND_MEMCPY2, DeviceStep::kNone},
-    {CUPTI_ACTIVITY_KIND_MEMORY2, DeviceStep::kNone},
-    // Enabled before the calls, so that a correlation record precedes the call it refers to.
-    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, DeviceStep::kNone},
-    {CUPTI_ACTIVITY_KIND_DRIVER, DeviceStep::kNone},
-    {CUPTI_ACTIVITY_KIND_RUNTIME, DeviceStep::kNone},
-    {CUPTI_ACTIVITY_KIND_OVERHEAD, DeviceStep::kNone},
-    {CUPTI_ACTIVITY_KIND_MARKER, DeviceStep::kNone},
-};
-
-bool Records(DeviceMode mode, CUpti_ActivityKind kind) {
-  switch (kind) {
-    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
-      return mode == DeviceMode::kGraphs;
-    case CUPTI_ACTIVITY_KIND_MARKER:  // Costs only programs that tell ranges.
-      return mode != DeviceMode::kKernels;
-    case CUPTI_ACTIVITY_KIND_MEMORY2:
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-    case CUPTI_ACTIVITY_KIND_DRIVER:
-    case CUPTI_ACTIVITY_KIND_RUNTIME:
-    case CUPTI_ACTIVITY_KIND_OVERHEAD:
-      return mode == DeviceMode::kAll;
-    default:
-      return true;
-  }
-}
-
-DeviceMode ModeOf(std::uint32_t word) {
-  const auto mode = static_cast<DeviceMode>(word & wire::kDeviceModeMask);
-  const bool chosen =
-      mode == DeviceMode::kKernels || mode == DeviceMode::kGraphs || mode == DeviceMode::kAll;
-  return chosen ? mode : DeviceMode::kLaunches;
-}
 
 }  // namespace
 
@@ -84,14 +37,13 @@ DeviceTracer& TheDeviceTracer() {
 void DeviceTracer::AfterFork() {
   const bool in_use = library_ != nullptr;
   ForgetBuffers();
-  const bool forced = forced_, alone = alone_;
+  const Manners manners = manners_;
   new (this) DeviceTracer;  // Threads that the child does not have may have held the locks.
   forked_ = in_use;
-  forced_ = forced;
-  alone_ = alone;
+  manners_ = manners;
 }
 
-void DeviceTracer::Report(DevicePhase phase, Failure failure) {
+void DeviceTracer::Report(DevicePhase phase, CuptiFailure failure) {
   wire::FileHeader& header = *file_->header();
   std::memcpy(header.device_holder, subscription_.holder(), sizeof header.device_holder);
   header.device_step.store(static_cast<std::uint32_t>(failure.step), std::memory_order_relaxed);
@@ -102,9 +54,8 @@ void DeviceTracer::Report(DevicePhase phase, Failure failure) {
 void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)()) {
   file_ = &file;
   wish_ = wish;
-  options_ = file.header()->device_mode.load(std::memory_order_relaxed);
-  mode_ = ModeOf(options_);
-  constexpr Failure kNoFailure{DeviceStep::kNone, CUPTI_SUCCESS};
+  mode_ = file.header()->device_mode.load(std::memory_order_relaxed);
+  constexpr CuptiFailure kNoFailure{DeviceStep::kNone, CUPTI_SUCCESS};
   if (forked_) return Report(DevicePhase::kNoCuda, kNoFailure);
   if (dead_) return Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
   waits_for_cuda_ = !FindCudaDriver(driver_);
@@ -130,7 +81,7 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)
   }
   devices_written_at_.reset();
   WriteDevices();
-  const std::optional<Failure> failure = SwitchOn();
+  const std::optional<CuptiFailure> failure = SwitchOn();
   if (failure) {
     SwitchOff();
     return Report(DevicePhase::kFailed, *failure);
@@ -141,7 +92,7 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)
 }
 
 std::optional<DevicePhase> DeviceTracer::LeftMeanwhile() {
-  if (left_to_kineto_ && !forced_) return DevicePhase::kKineto;
+  if (left_to_kineto_ && manners_ != Manners::kForced) return DevicePhase::kKineto;
   if (file_->header()->framework_ports_reported.load(std::memory_order_acquire) == ports_told_)
     return std::nullopt;
   return LeftToOthers();
@@ -157,28 +108,36 @@ std::optional<DevicePhase> DeviceTracer::LeftToOthers() {
     }
   }
   if (ListensOn(ports)) return DevicePhase::kFramework;
-  const bool beside = Wants(wire::kBesideKineto) && !left_to_kineto_;
-  if (!forced_ && !beside && KinetoIsLoaded()) return DevicePhase::kKineto;
+  const bool beside =
+      manners_ == Manners::kForced || ((mode_ & wire::kBesideKineto) != 0 && !left_to_kineto_);
+  if (!beside && KinetoIsLoaded()) return DevicePhase::kKineto;
   return std::nullopt;
 }
 
-std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
+std::optional<CuptiFailure> DeviceTracer::SwitchOn() {
   // Whether graphs or their kernels have records is common to all tools that share CUPTI, and what
   // was chosen first holds until the process ends.
-  const bool may_share = !alone_ && mode_ != DeviceMode::kGraphs && !Wants(wire::kDetachAfterwards);
+  const bool detach = (mode_ & wire::kDetachAfterwards) != 0;
+  const bool may_share =
+      manners_ != Manners::kAlone && ModeOf(mode_) != wire::DeviceMode::kGraphs && !detach;
   if (const CUptiResult result = subscription_.Begin(cupti_, may_share); result != CUPTI_SUCCESS)
-    return Failure{DeviceStep::kSubscribe, result};
-  undo_.emplace_back([this] { return EndSubscription(); });
+    return CuptiFailure{DeviceStep::kSubscribe, result};
+  undo_.emplace_back([this, detach] {
+    if (detach && !let_go_ && subscription_.Detach()) return CUPTI_SUCCESS;
+    return subscription_.End();
+  });
   // Uses the thread ids of the system, which the annotations use as well.
   if (cupti_.set_thread_id_type != nullptr)
     cupti_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-  if (const CUptiResult result =
-          subscription_.Register({.give = &DeviceTracer::GiveBuffer,
-                                  .take = &DeviceTracer::TakeBuffer,
-                                  .give_shared = &DeviceTracer::GiveSharedBuffer,
-                                  .take_shared = &DeviceTracer::TakeSharedBuffer});
+  if (const CUptiResult result = subscription_.Register(
+          {.give = &DeviceTracer::GiveBuffer,
+           .take = &DeviceTracer::TakeBuffer,
+           .give_shared = [](std::uint8_t** buffer, std::size_t* size, std::size_t* most,
+                             void*) { GiveBuffer(buffer, size, most); },
+           .take_shared = [](std::uint8_t* buffer, std::size_t size, std::size_t valid,
+                             void*) { TakeBuffer(nullptr, 0, buffer, size, valid); }});
       result != CUPTI_SUCCESS)
-    return Failure{DeviceStep::kRegisterCallbacks, result};
+    return CuptiFailure{DeviceStep::kRegisterCallbacks, result};
   // CUPTI counts what it has dropped since it was last asked, so also what it dropped of the
   // program's own profiler.
   std::size_t dropped_before = 0;
@@ -195,46 +154,12 @@ std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
     }
     return CUPTI_SUCCESS;
   });
-  if (const std::optional<Failure> failure = EnableKinds()) return failure;
+  if (const std::optional<CuptiFailure> failure = EnableKinds(subscription_, ModeOf(mode_), undo_))
+    return failure;
   std::uint64_t now = 0;
   if (const CUptiResult result = cupti_.timestamp(&now); result != CUPTI_SUCCESS)
-    return Failure{DeviceStep::kTimestamp, result};
+    return CuptiFailure{DeviceStep::kTimestamp, result};
   return std::nullopt;
-}
-
-std::optional<DeviceTracer::Failure> DeviceTracer::EnableKinds() {
-  const bool launches = mode_ == DeviceMode::kLaunches || mode_ == DeviceMode::kGraphs;
-  const bool selects = launches && subscription_.CanSelectCalls();
-  for (const Kind& kind : kKinds) {
-    const bool is_call =
-        kind.kind == CUPTI_ACTIVITY_KIND_DRIVER || kind.kind == CUPTI_ACTIVITY_KIND_RUNTIME;
-    // Where calls cannot be selected, all of them are recorded.
-    if (!Records(mode_, kind.kind) && !(is_call && launches && !selects)) continue;
-    const CUptiResult result = subscription_.Enable(kind.kind);
-    if (result == CUPTI_SUCCESS)
-      undo_.emplace_back([this, which = kind.kind] { return subscription_.Disable(which); });
-    else if (kind.step != DeviceStep::kNone)
-      return Failure{kind.step, result};
-  }
-  if (selects) SelectLaunchCalls();
-  return std::nullopt;
-}
-
-void DeviceTracer::SelectLaunchCalls() {
-  const auto select = [this](bool on) {
-    for (const CUpti_CallbackId call : LaunchCallsOfDriver())
-      subscription_.SelectCall(CUPTI_CB_DOMAIN_DRIVER_API, call, on);
-    for (const CUpti_CallbackId call : LaunchCallsOfRuntime())
-      subscription_.SelectCall(CUPTI_CB_DOMAIN_RUNTIME_API, call, on);
-    return CUPTI_SUCCESS;
-  };
-  select(true);
-  undo_.emplace_back([select] { return select(false); });
-}
-
-CUptiResult DeviceTracer::EndSubscription() {
-  if (Wants(wire::kDetachAfterwards) && !let_go_ && subscription_.Detach()) return CUPTI_SUCCESS;
-  return subscription_.End();
 }
 
 bool DeviceTracer::SwitchOff() {
@@ -348,16 +273,6 @@ void CUPTIAPI DeviceTracer::GiveBuffer(std::uint8_t** buffer, std::size_t* size,
   *buffer = LendBuffer();
   *size = *buffer == nullptr ? 0 : kBufferBytes;
   *most = 0;  // 0 means as many records as fit.
-}
-
-void CUPTIAPI DeviceTracer::GiveSharedBuffer(std::uint8_t** buffer, std::size_t* size,
-                                             std::size_t* most, void*) {
-  GiveBuffer(buffer, size, most);
-}
-
-void CUPTIAPI DeviceTracer::TakeSharedBuffer(std::uint8_t* buffer, std::size_t size,
-                                             std::size_t valid, void*) {
-  TakeBuffer(nullptr, 0, buffer, size, valid);
 }
 
 void CUPTIAPI DeviceTracer::TakeBuffer(CUcontext context, std::uint32_t stream,

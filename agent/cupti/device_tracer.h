@@ -6,18 +6,23 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
 
 #include "agent/cupti/activity.h"
 #include "agent/cupti/cupti.h"
+#include "agent/cupti/kinds.h"
 #include "agent/cupti/subscription.h"
 #include "agent/wire/ring_file.h"
 
 namespace strobe::agent {
+
+enum class Manners {
+  kPolite,  // Leaves the devices to Kineto, and shares CUPTI where it can.
+  kForced,  // Records devices also in a process with Kineto.
+  kAlone    // As kPolite, but never shares CUPTI.
+};
 
 class DeviceTracer {
  public:
@@ -34,13 +39,14 @@ class DeviceTracer {
   // Stops recording. When it returns, the remaining records are in the ring.
   void Disarm();
 
-  // Records devices also in a process with PyTorch's profiler. Call it before the first Arm.
-  void Force() { forced_ = true; }
-  // Never shares CUPTI with other tools. Call it before the first Arm.
-  void StayAlone() { alone_ = true; }
+  // How to behave towards other profilers of the process. Call it before the first Arm.
+  void Behave(Manners manners) { manners_ = manners; }
   // PyTorch's profiler is about to record: leaves the devices to it from the next Tick on, for
-  // good. Safe to call from any thread.
-  void LeaveToKineto() { left_to_kineto_ = true; }
+  // good. False if it does not, because it is forced. Safe to call from any thread.
+  bool LeaveToKineto() {
+    left_to_kineto_ = true;
+    return manners_ != Manners::kForced;
+  }
 
   // For a forked child. CUDA and CUPTI do not survive a fork once they were used, so the child then
   // leaves both alone. If the parent had not used them, the child can record.
@@ -55,48 +61,33 @@ class DeviceTracer {
   bool waits_for_cuda() const { return waits_for_cuda_; }
 
  private:
-  struct Failure {
-    wire::DeviceStep step;
-    CUptiResult result;
-  };
-
   // The other profiler that records the devices, if there is one.
   std::optional<wire::DevicePhase> LeftToOthers();
   // Like LeftToOthers, while the devices are recorded: looks only if the sidecar asked to look
   // again.
   std::optional<wire::DevicePhase> LeftMeanwhile();
-  std::optional<Failure> SwitchOn();
-  std::optional<Failure> EnableKinds();
-  void SelectLaunchCalls();
-  // Ends the subscription; see Subscription::Detach.
-  CUptiResult EndSubscription();
-  // The options of the request; see wire::DeviceOption.
-  bool Wants(wire::DeviceOption option) const { return (options_ & option) != 0; }
+  std::optional<CuptiFailure> SwitchOn();
   // Undoes SwitchOn in reverse order. False if one of the calls failed.
   bool SwitchOff();
-  void Report(wire::DevicePhase phase, Failure failure);
+  void Report(wire::DevicePhase phase, CuptiFailure failure);
   void WriteDevices();
   void WriteClock();
 
   static void CUPTIAPI GiveBuffer(std::uint8_t** buffer, std::size_t* size, std::size_t* most);
   static void CUPTIAPI TakeBuffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
                                   std::size_t size, std::size_t valid);
-  static void CUPTIAPI GiveSharedBuffer(std::uint8_t** buffer, std::size_t* size, std::size_t* most,
-                                        void* info);
-  static void CUPTIAPI TakeSharedBuffer(std::uint8_t* buffer, std::size_t size, std::size_t valid,
-                                        void* info);
   static const char* NameOfCall(CUpti_CallbackDomain domain, CUpti_CallbackId id);
 
   void* library_ = nullptr;
   Cupti cupti_;
   CudaDriver driver_;
   Subscription subscription_;
-  std::vector<std::function<CUptiResult()>> undo_;
+  CuptiUndo undo_;
   std::uint32_t wish_ = 0, ports_told_ = 0;
-  wire::DeviceMode mode_ = wire::DeviceMode::kLaunches;
-  std::uint32_t options_ = 0;
+  std::uint32_t mode_ = 0;  // FileHeader::device_mode of the request.
   std::atomic<bool> left_to_kineto_{false};
-  bool armed_ = false, waits_for_cuda_ = false, forced_ = false, alone_ = false;
+  Manners manners_ = Manners::kPolite;
+  bool armed_ = false, waits_for_cuda_ = false;
   // The ring's position when the devices were last described; none if they were not.
   std::optional<std::uint64_t> devices_written_at_;
   // Set when CUPTI could not be disabled. Its state is then unknown, and it is not called again in

@@ -74,8 +74,8 @@ void StartDeviceThread(wire::RingFile& file, void (*at_beginning_of_attendance)(
     return;
   }
   if (ending || started.exchange(true)) return;
-  if (wish == "force") TheDeviceTracer().Force();
-  if (wish == "alone") TheDeviceTracer().StayAlone();
+  if (wish == "force") TheDeviceTracer().Behave(Manners::kForced);
+  if (wish == "alone") TheDeviceTracer().Behave(Manners::kAlone);
   std::atexit(&EndDeviceThread);
   served = &file;
   at_attendance = at_beginning_of_attendance;
@@ -98,9 +98,8 @@ void EndDeviceThread() {
 }
 
 void LeaveDevicesToKineto() {
-  TheDeviceTracer().LeaveToKineto();
   wire::RingFile* file = served.load();
-  if (file == nullptr) return;
+  if (!TheDeviceTracer().LeaveToKineto() || file == nullptr) return;
   wire::FileHeader& header = *file->header();
   const auto is_free = [&header] {
     const std::uint32_t wish = header.device_control.load(std::memory_order_acquire);
