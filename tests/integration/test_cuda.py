@@ -258,7 +258,7 @@ FAULTS = [
 ]
 
 
-# Those that meet functions of CUPTI's second generation, by which the agent records with CUDA 13.
+# These meet functions of CUPTI's second generation, by which the agent records with CUDA 13.
 OF_BOTH = ("subscribe=39", "enable:10=35", "register=1", "dropped=3", "after_unsubscribe=1", "foreign=1", "unsubscribe=999")
 CASES = [(*fault, 12) for fault in FAULTS] + [(*fault, 13) for fault in FAULTS if fault[0] in OF_BOTH]
 
