@@ -315,7 +315,8 @@ def test_the_agent_leaves_the_devices_when_pytorchs_profiler_begins(rig):
         work = FakeWork(5)  # CUDA's driver loads the agent.
         ctypes.CDLL({str(FAKES / "libtorch_cpu.so")!r})
         began = open("/proc/self/stat").read().rpartition(")")[2].split()[19]
-        told = {{"format": 1, "pid": os.getpid(), "began": int(began), "framework": "torch", "version": "2.15", "socket": "none.sock", "yields_cupti": True}}
+        told = {{"format": 1, "pid": os.getpid(), "began": int(began), "framework": "torch", "version": "2.15", "socket": "none.sock",
+                "yields_cupti": True, "asks_kineto": False}}
         with open(os.environ["STROBE_DIR"] + f"/agent/{{os.getpid()}}-x.process", "w") as file:
             file.write(json.dumps(told))
             file.flush()

@@ -177,10 +177,11 @@ bool LeftToAgent(const v1::CapturePlan& plan, const Announcement& process) {
   const bool only_torch_can = tracers.python() > 0 || tracers.shapes() || tracers.stacks() ||
                               tracers.memory() || tracers.flops() || tracers.modules() ||
                               tracers.keep_original();
-  // Steps are told in the process, which then records itself from their begin to their end.
-  return process.framework == "torch" && process.yields_cupti && process.trains &&
-         plan.source() != v1::SOURCE_FRAMEWORK && plan.steps() == 0 && !only_torch_can &&
-         WantsOnlyKernels(tracers.device());
+  // Steps are told in the process, which then records itself from their begin to their end. A
+  // Kineto that a daemon told to record does not tell the process that it has CUPTI.
+  return process.framework == "torch" && process.yields_cupti && !process.asks_kineto &&
+         process.trains && plan.source() != v1::SOURCE_FRAMEWORK && plan.steps() == 0 &&
+         !only_torch_can && WantsOnlyKernels(tracers.device());
 }
 
 std::vector<Announcement> InprocTargets(const v1::CapturePlan& plan,

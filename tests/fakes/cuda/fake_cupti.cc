@@ -378,7 +378,7 @@ void OnActivity(const FakeActivity& from) {
   if (from.what == FakeActivity::kKernel && !ThePeer().name.empty()) ++ThePeer().kernels;
   const bool selected = from.call < selected_calls.size() && selected_calls[from.call];
   if (from.call != 0 && (selected || Enabled(CUPTI_ACTIVITY_KIND_DRIVER))) OnCall(from, jump);
-  if (from.call != 0) {
+  if (from.call != 0 && calls_back) {
     CallBack(from, CUPTI_API_ENTER);
     CallBack(from, CUPTI_API_EXIT);
   }

@@ -53,6 +53,7 @@ TEST(InprocTargets, OnlyTheContainerAndOnlyWhoTrains) {
 TEST(InprocTargets, KernelsOfPyTorchAreLeftToTheAgentWhereItMayHaveThem) {
   Announcement yields = Of("torch", "");
   yields.yields_cupti = true;
+  yields.asks_kineto = false;
   v1::CapturePlan plan;
   const auto left = [&] { return LeftToAgent(plan, yields) && Frameworks(plan, {yields}).empty(); };
   EXPECT_FALSE(left());
@@ -60,6 +61,9 @@ TEST(InprocTargets, KernelsOfPyTorchAreLeftToTheAgentWhereItMayHaveThem) {
   EXPECT_TRUE(left());
   EXPECT_FALSE(LeftToAgent(plan, Of("torch", ""))) << "Kineto has recorded, or there is no agent";
   EXPECT_FALSE(LeftToAgent(plan, Of("jax", "")));
+  yields.asks_kineto = true;
+  EXPECT_FALSE(left()) << "a daemon's recording may have CUPTI";
+  yields.asks_kineto = false;
   plan.mutable_tracers()->set_memory(true);
   EXPECT_FALSE(left()) << "only PyTorch's profiler records allocations";
   plan.mutable_tracers()->set_memory(false);
