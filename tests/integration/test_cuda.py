@@ -337,14 +337,14 @@ def test_the_agent_leaves_the_devices_when_pytorchs_profiler_begins(rig):
                                                 "LD_LIBRARY_PATH": f"{FAKES}:{FAKES}/13"})
     rig.sidecar()
     kernels = ("--device-tracer-level", "Kernels")
-    worker = rig.capture(*kernels)
+    worker = rig.capture(*kernels, run="beside")
     assert worker["outcome"] == "Ok", worker
-    assert any(event[1] == "rehearsed" for event in events(rig.space(), "/device:GPU:0")), "the agent recorded beside Kineto"
+    assert any(event[1] == "rehearsed" for event in events(rig.space("beside"), "/device:GPU:0")), "the agent recorded beside Kineto"
     capture = rig.begin_capture(*kernels, duration="2s")
     wait_until(lambda: rig.header()["device_phase"] == 4, 20, "armed")
     child.popen.send_signal(signal.SIGUSR1)
     child.wait_for("left after", 10)
-    assert rig.header()["device_phase"] == 7, "left to Kineto"
+    wait_until(lambda: rig.header()["device_phase"] == 7, 10, "left to Kineto")
     capture.communicate(timeout=60)
     worker = rig.capture(*kernels, run="after")
     assert "Kineto" in worker["processes"][0]["message"], worker
