@@ -2,7 +2,8 @@
 //
 // One thread of the agent, never a thread of the program, enables and disables CUPTI. The program's
 // threads and CUPTI's own threads run agent code only when CUPTI needs an empty buffer or returns a
-// full one. Both take bounded time and do not block on I/O.
+// full one; both take bounded time and do not block on I/O. Only if a capture asks for it, one of
+// the program's calls detaches CUPTI; see Subscription::Detach.
 #pragma once
 #include <atomic>
 #include <cstdint>
