@@ -111,7 +111,7 @@ def fifty(setup):
     """Fifty short captures of each mode while a program launches without a pause: nothing dies. As many as there is time for; the text has the number."""
     counts, bad = {}, []
     with Rig(setup, "fifty") as rig:
-        program = rig.cuda("cuda_program", 0, 200, 2)
+        program = rig.cuda("cuda_program", setup.pace, 200, 2)
         for number in range(2 if setup.rehearsal else FIFTY):
             for mode in MODES:
                 if setup.left() < 12:
