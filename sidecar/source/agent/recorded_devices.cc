@@ -14,6 +14,12 @@ namespace {
 
 using wire::DevicePhase;
 
+static_assert(
+    static_cast<int>(DeviceMode::kKernels) == static_cast<int>(wire::DeviceMode::kKernels) &&
+    static_cast<int>(DeviceMode::kLaunches) == static_cast<int>(wire::DeviceMode::kLaunches) &&
+    static_cast<int>(DeviceMode::kGraphs) == static_cast<int>(wire::DeviceMode::kGraphs) &&
+    static_cast<int>(DeviceMode::kAll) == static_cast<int>(wire::DeviceMode::kAll));
+
 // A request that ends so soon may have ended before the program reads that it was extended.
 constexpr std::uint64_t kAlmostOverNs = 1'000'000'000;
 // The rate of ticks is not known exactly when the first records are read.

@@ -272,7 +272,7 @@ TEST_F(ProgramSetTest, TheModeOfDevicesReachesProgramsAndOrders) {
   EXPECT_EQ(other.header()->device_mode, 4u);
   std::ifstream file(path_ + "/orders", std::ios::binary);
   wire::Orders orders{};
-  ASSERT_TRUE(file.read(reinterpret_cast<char*>(&orders), sizeof orders));
+  ASSERT_TRUE(static_cast<bool>(file.read(reinterpret_cast<char*>(&orders), sizeof orders)));
   EXPECT_EQ(orders.devices, 1u);
   EXPECT_EQ(orders.device_mode, 4u);
 }
