@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/strings.h"
 #include "common/protocol/capture_defaults.h"
+#include "common/protocol/device_mode.h"
 #include "common/protocol/outcome.h"
 #include "strobe/v1/worker.pb.h"
 
@@ -127,7 +128,7 @@ absl::StatusOr<std::size_t> ResolveMinWorkers(std::string_view text, std::size_t
 
 // The names that the API and the command line have for the levels of v1::Tracers. The index of a
 // name is its number on the wire. The names of the host's levels are those of XLA's TraceMeLevel.
-// "Off" is not used, because YAML 1.1 reads it as false.
+// Those of devices are kDeviceModes. "Off" is not used, because YAML 1.1 reads it as false.
 inline constexpr std::array<std::string_view, 4> kHostLevels = {"Disabled", "Critical", "Info",
                                                                 "Verbose"};
 inline constexpr std::array<std::string_view, 2> kSwitchLevels = {"Disabled", "Enabled"};

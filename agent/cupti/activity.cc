@@ -16,6 +16,7 @@ using Call = CUpti_ActivityAPI;
 using Overhead = CUpti_ActivityOverhead3;
 using External = CUpti_ActivityExternalCorrelation;
 using Marker = CUpti_ActivityMarker2;
+using Graph = CUpti_ActivityGraphTrace2;
 #include "agent/cupti/activity_layout.inc"
 
 template <typename T>
@@ -41,6 +42,18 @@ wire::KernelRecord FromKernel(const Kernel& from, std::uint32_t name) {
           .dynamic_shared = U32(from.dynamicSharedMemory),
           .registers = from.registersPerThread,
           .local_memory = from.localMemoryPerThread};
+}
+
+// A graph that ran as a whole. Its kernels have no records of their own.
+wire::KernelRecord FromGraph(const Graph& from, std::uint32_t name) {
+  return {.begin = from.start,
+          .end = from.end,
+          .device = from.deviceId,
+          .context = from.contextId,
+          .stream = from.streamId,
+          .correlation = from.correlationId,
+          .name = name,
+          .graph = from.graphId};
 }
 
 // Works for both of CUPTI's copy records: copies within a device and copies between two devices
@@ -120,6 +133,10 @@ void WriteActivity(const CUpti_Activity& record, CallName call_name, Texts& text
       const auto& kernel = As<Kernel>(record);
       const std::uint32_t name = texts.Number(kernel.name, ring);
       return ring.Record(RecordType::kKernel, FromKernel(kernel, name));
+    }
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: {
+      const std::uint32_t name = texts.Number("CUDA graph", ring);
+      return ring.Record(RecordType::kKernel, FromGraph(As<Graph>(record), name));
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       const auto& copy = As<Copy>(record);

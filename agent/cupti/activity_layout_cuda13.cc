@@ -15,6 +15,7 @@ using Call = CUpti_ActivityAPI;
 using Overhead = CUpti_ActivityOverhead3;
 using External = CUpti_ActivityExternalCorrelation;
 using Marker = CUpti_ActivityMarker2;
+using Graph = CUpti_ActivityGraphTrace2;
 #include "agent/cupti/activity_layout.inc"
 
 }  // namespace

@@ -15,6 +15,22 @@ constexpr int kGenerations[] = {13, 12};
 
 std::string SoName(int generation) { return "libcupti.so." + std::to_string(generation); }
 
+void ResolveSecond(void* library, SecondGeneration& second) {
+  const auto resolve = [library](const char* symbol, auto& function) {
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
+  };
+  resolve("cuptiSubscribe_v2", second.subscribe);
+  resolve("cuptiActivityRegisterCallbacks_v2", second.register_callbacks);
+  resolve("cuptiActivityEnable_v2", second.enable);
+  resolve("cuptiActivityDisable_v2", second.disable);
+  resolve("cuptiActivityGetNextRecord_v2", second.next_record);
+  resolve("cuptiActivityGetNumDroppedRecords_v2", second.dropped_records);
+  resolve("cuptiActivityEnableDriverApi_v2", second.enable_driver_call);
+  resolve("cuptiActivityEnableRuntimeApi_v2", second.enable_runtime_call);
+  resolve("cuptiActivitySetAttribute_v2", second.set_attribute);
+}
+
 bool Resolve(void* library, Cupti& cupti) {
   bool complete = true;
 #define STROBE_RESOLVE(member, symbol, needed)                                      \
@@ -22,6 +38,7 @@ bool Resolve(void* library, Cupti& cupti) {
   if ((needed) && cupti.member == nullptr) complete = false;
   STROBE_CUPTI_FUNCTIONS(STROBE_RESOLVE)
 #undef STROBE_RESOLVE
+  ResolveSecond(library, cupti.second);
   return complete;
 }
 

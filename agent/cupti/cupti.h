@@ -1,30 +1,38 @@
 // The functions of CUPTI and of CUDA's driver that the agent calls. They are looked up at run time,
-// so that the agent also loads into programs without CUDA. Only CUPTI's first-generation interface
-// is used, because CUDA 12 and 13 both have it.
+// so that the agent also loads into programs without CUDA. CUPTI's first generation
+// of functions is in CUDA 12 and 13; of the second one, what the library has is used.
 #pragma once
 #include <cuda.h>
 #include <cupti.h>
 
+#include "agent/cupti/second_generation.h"
+
 namespace strobe::agent {
 
 // X(member, symbol, needed). The agent works without the functions that are not needed.
-#define STROBE_CUPTI_FUNCTIONS(X)                             \
-  X(subscribe, cuptiSubscribe, true)                          \
-  X(unsubscribe, cuptiUnsubscribe, true)                      \
-  X(register_callbacks, cuptiActivityRegisterCallbacks, true) \
-  X(enable, cuptiActivityEnable, true)                        \
-  X(disable, cuptiActivityDisable, true)                      \
-  X(flush_all, cuptiActivityFlushAll, true)                   \
-  X(next_record, cuptiActivityGetNextRecord, true)            \
-  X(dropped_records, cuptiActivityGetNumDroppedRecords, true) \
-  X(timestamp, cuptiGetTimestamp, true)                       \
-  X(callback_name, cuptiGetCallbackName, false)               \
+#define STROBE_CUPTI_FUNCTIONS(X)                              \
+  X(subscribe, cuptiSubscribe, true)                           \
+  X(unsubscribe, cuptiUnsubscribe, true)                       \
+  X(register_callbacks, cuptiActivityRegisterCallbacks, true)  \
+  X(enable, cuptiActivityEnable, true)                         \
+  X(disable, cuptiActivityDisable, true)                       \
+  X(flush_all, cuptiActivityFlushAll, true)                    \
+  X(next_record, cuptiActivityGetNextRecord, true)             \
+  X(dropped_records, cuptiActivityGetNumDroppedRecords, true)  \
+  X(timestamp, cuptiGetTimestamp, true)                        \
+  X(callback_name, cuptiGetCallbackName, false)                \
+  X(version, cuptiGetVersion, false)                           \
+  X(enable_driver_call, cuptiActivityEnableDriverApi, false)   \
+  X(enable_runtime_call, cuptiActivityEnableRuntimeApi, false) \
+  X(enable_domain, cuptiEnableDomain, false)                   \
+  X(finalize, cuptiFinalize, false)                            \
   X(set_thread_id_type, cuptiSetThreadIdType, false)
 
 struct Cupti {
 #define STROBE_MEMBER(member, symbol, needed) decltype(&::symbol) member = nullptr;
   STROBE_CUPTI_FUNCTIONS(STROBE_MEMBER)
 #undef STROBE_MEMBER
+  SecondGeneration second{};
 };
 
 // Functions of CUDA's driver. The members are declared by hand, because the names in cuda.h are

@@ -26,29 +26,6 @@ using wire::RecordType;
 constexpr int kMaxFlushes = 250;
 constexpr useconds_t kFlushAgainAfterUs = 1000;
 
-struct Kind {
-  CUpti_ActivityKind kind;
-  DeviceStep step;  // kNone: recording goes on without this kind if CUPTI refuses it.
-};
-
-constexpr Kind kKinds[] = {
-    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, DeviceStep::kEnableKernels},
-    {CUPTI_ACTIVITY_KIND_MEMCPY, DeviceStep::kEnableCopies},
-    {CUPTI_ACTIVITY_KIND_MEMSET, DeviceStep::kEnableCopies},
-    {CUPTI_ACTIVITY_KIND_MEMCPY2, DeviceStep::kNone},
-    {CUPTI_ACTIVITY_KIND_MEMORY2, DeviceStep::kNone},
-    // Enabled before the calls, so that a correlation record precedes the call it refers to.
-    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, DeviceStep::kNone},
-    {CUPTI_ACTIVITY_KIND_DRIVER, DeviceStep::kNone},
-    {CUPTI_ACTIVITY_KIND_RUNTIME, DeviceStep::kNone},
-    {CUPTI_ACTIVITY_KIND_OVERHEAD, DeviceStep::kNone},
-    {CUPTI_ACTIVITY_KIND_MARKER, DeviceStep::kNone},
-};
-
-// The agent uses CUPTI's records, not its callbacks. It subscribes because CUPTI then refuses a
-// second profiler instead of letting the two disturb each other.
-void CUPTIAPI NoCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
-
 }  // namespace
 
 DeviceTracer& TheDeviceTracer() {
@@ -60,14 +37,15 @@ DeviceTracer& TheDeviceTracer() {
 void DeviceTracer::AfterFork() {
   const bool in_use = library_ != nullptr;
   ForgetBuffers();
-  const bool forced = forced_;
+  const Manners manners = manners_;
   new (this) DeviceTracer;  // Threads that the child does not have may have held the locks.
   forked_ = in_use;
-  forced_ = forced;
+  manners_ = manners;
 }
 
-void DeviceTracer::Report(DevicePhase phase, Failure failure) {
+void DeviceTracer::Report(DevicePhase phase, CuptiFailure failure) {
   wire::FileHeader& header = *file_->header();
+  std::memcpy(header.device_holder, subscription_.holder(), sizeof header.device_holder);
   header.device_step.store(static_cast<std::uint32_t>(failure.step), std::memory_order_relaxed);
   header.device_result.store(static_cast<std::uint32_t>(failure.result), std::memory_order_relaxed);
   header.device_state.store(wire::DeviceState(wish_, phase), std::memory_order_release);
@@ -76,7 +54,8 @@ void DeviceTracer::Report(DevicePhase phase, Failure failure) {
 void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)()) {
   file_ = &file;
   wish_ = wish;
-  constexpr Failure kNoFailure{DeviceStep::kNone, CUPTI_SUCCESS};
+  mode_ = file.header()->device_mode.load(std::memory_order_relaxed);
+  constexpr CuptiFailure kNoFailure{DeviceStep::kNone, CUPTI_SUCCESS};
   if (forked_) return Report(DevicePhase::kNoCuda, kNoFailure);
   if (dead_) return Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
   waits_for_cuda_ = !FindCudaDriver(driver_);
@@ -102,7 +81,7 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)
   }
   devices_written_at_.reset();
   WriteDevices();
-  const std::optional<Failure> failure = SwitchOn();
+  const std::optional<CuptiFailure> failure = SwitchOn();
   if (failure) {
     SwitchOff();
     return Report(DevicePhase::kFailed, *failure);
@@ -113,6 +92,7 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)
 }
 
 std::optional<DevicePhase> DeviceTracer::LeftMeanwhile() {
+  if (left_to_kineto_ && manners_ != Manners::kForced) return DevicePhase::kKineto;
   if (file_->header()->framework_ports_reported.load(std::memory_order_acquire) == ports_told_)
     return std::nullopt;
   return LeftToOthers();
@@ -128,26 +108,40 @@ std::optional<DevicePhase> DeviceTracer::LeftToOthers() {
     }
   }
   if (ListensOn(ports)) return DevicePhase::kFramework;
-  if (!forced_ && KinetoIsLoaded()) return DevicePhase::kKineto;
+  const bool beside =
+      manners_ == Manners::kForced || ((mode_ & wire::kBesideKineto) != 0 && !left_to_kineto_);
+  if (!beside && KinetoIsLoaded()) return DevicePhase::kKineto;
   return std::nullopt;
 }
 
-std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
-  if (const CUptiResult result = cupti_.subscribe(&subscriber_, &NoCallback, nullptr);
-      result != CUPTI_SUCCESS)
-    return Failure{DeviceStep::kSubscribe, result};
-  undo_.emplace_back([this] { return cupti_.unsubscribe(subscriber_); });
+std::optional<CuptiFailure> DeviceTracer::SwitchOn() {
+  // Whether graphs or their kernels have records is common to all tools that share CUPTI, and what
+  // was chosen first holds until the process ends.
+  const bool detach = (mode_ & wire::kDetachAfterwards) != 0;
+  const bool may_share =
+      manners_ != Manners::kAlone && ModeOf(mode_) != wire::DeviceMode::kGraphs && !detach;
+  if (const CUptiResult result = subscription_.Begin(cupti_, may_share); result != CUPTI_SUCCESS)
+    return CuptiFailure{DeviceStep::kSubscribe, result};
+  undo_.emplace_back([this, detach] {
+    if (detach && !let_go_ && subscription_.Detach()) return CUPTI_SUCCESS;
+    return subscription_.End();
+  });
   // Uses the thread ids of the system, which the annotations use as well.
   if (cupti_.set_thread_id_type != nullptr)
     cupti_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-  if (const CUptiResult result =
-          cupti_.register_callbacks(&DeviceTracer::GiveBuffer, &DeviceTracer::TakeBuffer);
+  if (const CUptiResult result = subscription_.Register(
+          {.give = &DeviceTracer::GiveBuffer,
+           .take = &DeviceTracer::TakeBuffer,
+           .give_shared = [](std::uint8_t** buffer, std::size_t* size, std::size_t* most,
+                             void*) { GiveBuffer(buffer, size, most); },
+           .take_shared = [](std::uint8_t* buffer, std::size_t size, std::size_t valid,
+                             void*) { TakeBuffer(nullptr, 0, buffer, size, valid); }});
       result != CUPTI_SUCCESS)
-    return Failure{DeviceStep::kRegisterCallbacks, result};
+    return CuptiFailure{DeviceStep::kRegisterCallbacks, result};
   // CUPTI counts what it has dropped since it was last asked, so also what it dropped of the
   // program's own profiler.
   std::size_t dropped_before = 0;
-  cupti_.dropped_records(nullptr, 0, &dropped_before);
+  subscription_.Dropped(nullptr, 0, &dropped_before);
   // This runs after all kinds are disabled. A forced flush also returns unfinished records of work
   // that still runs. It returns success in any case: if it fails, records are missing but nothing
   // stays enabled.
@@ -160,16 +154,11 @@ std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
     }
     return CUPTI_SUCCESS;
   });
-  for (const Kind& kind : kKinds) {
-    const CUptiResult result = cupti_.enable(kind.kind);
-    if (result == CUPTI_SUCCESS)
-      undo_.emplace_back([this, which = kind.kind] { return cupti_.disable(which); });
-    else if (kind.step != DeviceStep::kNone)
-      return Failure{kind.step, result};
-  }
+  if (const std::optional<CuptiFailure> failure = EnableKinds(subscription_, ModeOf(mode_), undo_))
+    return failure;
   std::uint64_t now = 0;
   if (const CUptiResult result = cupti_.timestamp(&now); result != CUPTI_SUCCESS)
-    return Failure{DeviceStep::kTimestamp, result};
+    return CuptiFailure{DeviceStep::kTimestamp, result};
   return std::nullopt;
 }
 
@@ -296,10 +285,10 @@ void CUPTIAPI DeviceTracer::TakeBuffer(CUcontext context, std::uint32_t stream,
     CUpti_Activity* record = nullptr;
     valid = std::min(valid, kBufferBytes);
     while (self.ring_ && valid > 0 &&
-           self.cupti_.next_record(buffer, valid, &record) == CUPTI_SUCCESS)
+           self.subscription_.NextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
       WriteActivity(*record, &DeviceTracer::NameOfCall, *self.texts_, *self.ring_);
     std::size_t dropped = 0;
-    if (self.ring_ && self.cupti_.dropped_records(context, stream, &dropped) == CUPTI_SUCCESS)
+    if (self.ring_ && self.subscription_.Dropped(context, stream, &dropped) == CUPTI_SUCCESS)
       self.file_->header()->device_lost.fetch_add(dropped, std::memory_order_relaxed);
   }
   ReturnBuffer(buffer);

@@ -2,21 +2,28 @@
 //
 // One thread of the agent, never a thread of the program, enables and disables CUPTI. The program's
 // threads and CUPTI's own threads run agent code only when CUPTI needs an empty buffer or returns a
-// full one. Both take bounded time and do not block on I/O.
+// full one; both take bounded time and do not block on I/O. Only if a capture asks for it, one of
+// the program's calls detaches CUPTI; see Subscription::Detach.
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
 
 #include "agent/cupti/activity.h"
 #include "agent/cupti/cupti.h"
+#include "agent/cupti/kinds.h"
+#include "agent/cupti/subscription.h"
 #include "agent/wire/ring_file.h"
 
 namespace strobe::agent {
+
+enum class Manners {
+  kPolite,  // Leaves the devices to Kineto, and shares CUPTI where it can.
+  kForced,  // Records devices also in a process with Kineto.
+  kAlone    // As kPolite, but never shares CUPTI.
+};
 
 class DeviceTracer {
  public:
@@ -33,8 +40,14 @@ class DeviceTracer {
   // Stops recording. When it returns, the remaining records are in the ring.
   void Disarm();
 
-  // Records devices also in a process with PyTorch's profiler. Call it before the first Arm.
-  void Force() { forced_ = true; }
+  // How to behave towards other profilers of the process. Call it before the first Arm.
+  void Behave(Manners manners) { manners_ = manners; }
+  // PyTorch's profiler is about to record: leaves the devices to it from the next Tick on, for
+  // good. False if it does not, because it is forced. Safe to call from any thread.
+  bool LeaveToKineto() {
+    left_to_kineto_ = true;
+    return manners_ != Manners::kForced;
+  }
 
   // For a forked child. CUDA and CUPTI do not survive a fork once they were used, so the child then
   // leaves both alone. If the parent had not used them, the child can record.
@@ -49,20 +62,15 @@ class DeviceTracer {
   bool waits_for_cuda() const { return waits_for_cuda_; }
 
  private:
-  struct Failure {
-    wire::DeviceStep step;
-    CUptiResult result;
-  };
-
   // The other profiler that records the devices, if there is one.
   std::optional<wire::DevicePhase> LeftToOthers();
   // Like LeftToOthers, while the devices are recorded: looks only if the sidecar asked to look
   // again.
   std::optional<wire::DevicePhase> LeftMeanwhile();
-  std::optional<Failure> SwitchOn();
+  std::optional<CuptiFailure> SwitchOn();
   // Undoes SwitchOn in reverse order. False if one of the calls failed.
   bool SwitchOff();
-  void Report(wire::DevicePhase phase, Failure failure);
+  void Report(wire::DevicePhase phase, CuptiFailure failure);
   void WriteDevices();
   void WriteClock();
 
@@ -74,10 +82,13 @@ class DeviceTracer {
   void* library_ = nullptr;
   Cupti cupti_;
   CudaDriver driver_;
-  CUpti_SubscriberHandle subscriber_{};
-  std::vector<std::function<CUptiResult()>> undo_;
+  Subscription subscription_;
+  CuptiUndo undo_;
   std::uint32_t wish_ = 0, ports_told_ = 0;
-  bool armed_ = false, waits_for_cuda_ = false, forced_ = false;
+  std::uint32_t mode_ = 0;  // FileHeader::device_mode of the request.
+  std::atomic<bool> left_to_kineto_{false};
+  Manners manners_ = Manners::kPolite;
+  bool armed_ = false, waits_for_cuda_ = false;
   // The ring's position when the devices were last described; none if they were not.
   std::optional<std::uint64_t> devices_written_at_;
   // Set when CUPTI could not be disabled. Its state is then unknown, and it is not called again in

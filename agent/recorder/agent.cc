@@ -387,3 +387,8 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   strobe::agent::StartPythonThread();
   return 1;
 }
+
+// The Python package calls it before PyTorch's profiler records.
+extern "C" __attribute__((visibility("default"))) void strobe_agent_leave_devices() {
+  strobe::agent::LeaveDevicesToKineto();
+}

@@ -74,7 +74,8 @@ void StartDeviceThread(wire::RingFile& file, void (*at_beginning_of_attendance)(
     return;
   }
   if (ending || started.exchange(true)) return;
-  if (wish == "force") TheDeviceTracer().Force();
+  if (wish == "force") TheDeviceTracer().Behave(Manners::kForced);
+  if (wish == "alone") TheDeviceTracer().Behave(Manners::kAlone);
   std::atexit(&EndDeviceThread);
   served = &file;
   at_attendance = at_beginning_of_attendance;
@@ -94,6 +95,25 @@ void EndDeviceThread() {
     usleep(1000);
   }
   TheDeviceTracer().LetGo();
+}
+
+void LeaveDevicesToKineto() {
+  wire::RingFile* file = served.load();
+  if (!TheDeviceTracer().LeaveToKineto() || file == nullptr) return;
+  wire::FileHeader& header = *file->header();
+  const auto is_free = [&header] {
+    const std::uint32_t wish = header.device_control.load(std::memory_order_acquire);
+    const std::uint64_t state = header.device_state.load(std::memory_order_acquire);
+    // A request that has not been answered may be about to take CUPTI.
+    return wish == 0
+               ? static_cast<std::uint32_t>(state) !=
+                     static_cast<std::uint32_t>(wire::DevicePhase::kArmed)
+               : state >> 32 == wish && state != wire::DeviceState(wish, wire::DevicePhase::kArmed);
+  };
+  for (int i = 0; i < kMaxGoodbyeMs && !parked && !is_free(); ++i) {
+    syscall(SYS_futex, &header.device_control, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    usleep(1000);
+  }
 }
 
 void ForgetDeviceThread() {

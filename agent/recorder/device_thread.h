@@ -13,6 +13,9 @@ void StartDeviceThread(wire::RingFile& file, void (*at_attendance)());
 // For the program's exit, before CUPTI's own destructors run. Lets the thread fetch CUPTI's
 // remaining records, waits for it at most one second, and prevents all later calls to CUPTI.
 void EndDeviceThread();
+// For PyTorch's profiler, which is about to record and needs CUPTI for itself: stops recording and
+// leaves the devices to it for good. Waits for that a second at most. Safe to call from any thread.
+void LeaveDevicesToKineto();
 // For a forked child, which does not have the thread. It may be started again.
 void ForgetDeviceThread();
 

@@ -26,6 +26,7 @@ void Obey(const wire::Orders& orders, const wire::RingFile& file) {
     header.framework_ports[i] = orders.framework_ports[i];
   header.attend_until = orders.attend_until;
   header.device_until = orders.device_until;
+  header.device_mode = orders.device_mode;
   header.device_control = orders.devices;
   for (std::size_t i = 0; i < wire::kWishers; ++i)
     file.Wish(static_cast<wire::Wisher>(i), orders.wishes[i]);

@@ -32,6 +32,7 @@ inline constexpr std::size_t kThreadNameBytes = 48;  // The kernel's own names h
 inline constexpr std::size_t kProgramBytes = 64;
 inline constexpr std::size_t kFileNameBytes = 64;
 inline constexpr std::size_t kRecorderBytes = 128;
+inline constexpr std::size_t kHolderBytes = 64;
 
 // The parties that ask a program to record annotations. Each has a word for the level it requests,
 // and `control` is the highest of them, so that none can switch off what another one requested.
@@ -47,6 +48,22 @@ enum class DeviceRefusal : std::uint32_t {
   kNone = 0,
   kSwitchedOff = 1,  // By the program's environment: STROBE_DEVICE, STROBE_DISABLE.
   kNoThread = 2      // No thread could be started in the program.
+};
+
+// What is recorded of devices. The numbers are those of strobe::DeviceMode.
+enum class DeviceMode : std::uint32_t {
+  kDefault = 0,  // kLaunches.
+  kKernels = 2,
+  kLaunches = 3,
+  kGraphs = 4,
+  kAll = 5
+};
+inline constexpr std::uint32_t kDeviceModeMask = 0xff;
+enum DeviceOption : std::uint32_t {
+  // Record devices also if Kineto is loaded, as long as it has not begun to record.
+  kBesideKineto = 0x100,
+  // Detach CUPTI from the process after the recording, where that is safe.
+  kDetachAfterwards = 0x200
 };
 
 // Counts records of threads that have no ring. Threads are spread over several counters, so that
@@ -134,6 +151,9 @@ struct FileHeader {
   // again whether it listens on one of them.
   std::atomic<std::uint32_t> framework_ports_reported;
   char recorder[kRecorderBytes];  // The holder of the lease, human-readable. Not NUL-terminated.
+  // How to record devices: a DeviceMode in the low byte, and bits of DeviceOption. Written before
+  // device_control.
+  std::atomic<std::uint32_t> device_mode;
 
   // Fields that the program writes while it runs.
   alignas(128) std::atomic<std::uint32_t> rings;  // Number of rings in use so far; never decreases.
@@ -156,6 +176,9 @@ struct FileHeader {
   std::atomic<std::uint64_t> device_begin;
   std::array<StripedCounter, kStripes> without_ring;  // Records of threads that got no ring.
   StepLoops step_loops;                               // Written whether or not a capture runs.
+  // The tool that holds CUPTI, if that refused the agent for it, or else the tool with which the
+  // agent shares it. Written before device_state. Empty if not known. Not NUL-terminated.
+  char device_holder[kHolderBytes];
 };
 // The header occupies one page before the first ring.
 inline constexpr std::size_t kHeaderBytes = 4096;
@@ -188,7 +211,8 @@ enum class DeviceStep : std::uint32_t {
   kTimestamp = 5,
   kReserve = 6,    // Reserving space for the device ring.
   kSwitchOff = 7,  // Disabling failed; CUPTI is not called again.
-  kFlush = 8       // Fetching CUPTI's last records failed.
+  kFlush = 8,      // Fetching CUPTI's last records failed.
+  kEnableGraphs = 9
 };
 
 struct RingHeader {
@@ -263,7 +287,8 @@ struct Orders {
   std::uint32_t version;
   std::uint32_t filter;
   std::array<std::uint32_t, kWishers> wishes;
-  std::uint32_t devices;  // 1 to record devices as well.
+  std::uint16_t devices;      // 1 to record devices as well.
+  std::uint16_t device_mode;  // FileHeader::device_mode.
   std::uint64_t device_until, attend_until;
   std::array<std::uint64_t, 2> framework_ports;
 };

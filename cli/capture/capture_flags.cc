@@ -158,6 +158,7 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
   spec.tracers.set_flops(flags.flops);
   spec.tracers.set_modules(flags.modules);
   spec.tracers.set_keep_original(flags.keep_original);
+  spec.tracers.set_detach(flags.detach);
   spec.max_bytes = flags.max_bytes;
   spec.abort_memory_percent = flags.abort_memory;
   spec.abort_slowdown_percent = flags.abort_slowdown;
@@ -299,10 +300,13 @@ void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
       ->check(CLI::Range(1u, std::numeric_limits<unsigned>::max()));
   command
       .add_option("--device-tracer-level", flags.device,
-                  "whether to record accelerators: Enabled or Disabled; or 1 or 0")
-      ->default_str(std::string(kSwitchLevels[kDefaultDeviceLevel]))
+                  "what to record of accelerators: Disabled or Enabled; or, of GPUs, only Kernels, "
+                  "Launches, Graphs or All; or 0 to 5")
+      ->default_str(std::string(kDeviceModes[kDefaultDeviceLevel]))
       ->type_name("LEVEL")
-      ->transform(LevelText(kSwitchLevels));
+      ->transform(LevelText(kDeviceModes));
+  command.add_flag("--detach", flags.detach,
+                   "detach CUPTI from the programs after recording GPUs, where that is safe");
   command
       .add_option("--python-tracer-level", flags.python,
                   "whether to record Python calls: Enabled or Disabled; or 1 or 0")

@@ -24,7 +24,7 @@ struct CaptureFlags {
   unsigned host = kDefaultHostLevel, device = kDefaultDeviceLevel, python = 0;
   unsigned host_filter = 0;  // 0 = all annotations.
   bool shapes = false, stacks = false, memory = false, flops = false, modules = false,
-       keep_original = false;
+       keep_original = false, detach = false;
   std::uint64_t max_bytes = 0;  // 0 = no limit.
   std::vector<std::uint32_t> ranks{}, local_ranks{};
   unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;  // 0 = no limit.

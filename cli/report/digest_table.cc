@@ -115,6 +115,20 @@ std::vector<Row> TopOps(std::span<const Digest> digests, std::size_t top) {
   return rows;
 }
 
+// See agent/cupti/activity.cc.
+bool HasWholeGraphs(const Digest& digest) {
+  return std::any_of(digest.ops.begin(), digest.ops.end(), [&](const DigestOp& op) {
+    return op.name < digest.names.size() && digest.names[op.name] == "CUDA graph";
+  });
+}
+
+bool LacksLaunches(const Digest& digest) {
+  return digest.knows.device && !digest.knows.launches &&
+         std::any_of(digest.devices.begin(), digest.devices.end(), [](const DigestDevice& device) {
+           return device.name.starts_with("/device:GPU");
+         });
+}
+
 // What the numbers do not include.
 std::vector<std::string> Remarks(std::span<const Digest> digests) {
   std::vector<std::string> remarks;
@@ -134,6 +148,14 @@ std::vector<std::string> Remarks(std::span<const Digest> digests) {
       }))
     remarks.emplace_back(
         "Some devices report only whole programs; all of their time counts as compute.");
+  if (any(HasWholeGraphs))
+    remarks.emplace_back(
+        "Some traces have each run of a CUDA graph as one event (tracers.device: Graphs); all of "
+        "its time counts as compute, also that of collectives within it.");
+  if (any(LacksLaunches))
+    remarks.emplace_back(
+        "Some traces do not tell which calls launched their GPUs' work, as with tracers.device "
+        "Kernels: for how long GPUs waited for the host is not known.");
   return remarks;
 }
 

@@ -145,7 +145,7 @@ absl::Status ReadTracers(const Json& tracers, v1::Tracers& read) {
   ASSIGN_OR_RETURN(const std::uint32_t host,
                    ReadLevel(tracers, "host", kHostLevels, kDefaultHostLevel));
   ASSIGN_OR_RETURN(const std::uint32_t device,
-                   ReadLevel(tracers, "device", kSwitchLevels, kDefaultDeviceLevel));
+                   ReadLevel(tracers, "device", kDeviceModes, kDefaultDeviceLevel));
   ASSIGN_OR_RETURN(const std::uint32_t python, ReadLevel(tracers, "python", kSwitchLevels, 0));
   read.set_host(host);
   read.set_device(device);
@@ -157,6 +157,7 @@ absl::Status ReadTracers(const Json& tracers, v1::Tracers& read) {
   read.set_flops(tracers.value("flops", false));
   read.set_modules(tracers.value("modules", false));
   read.set_keep_original(tracers.value("keepOriginal", false));
+  read.set_detach(tracers.value("detach", false));
   return absl::OkStatus();
 }
 

@@ -75,7 +75,7 @@ v1::Tracers TracersOf(const tensorflow::ProfileOptions& options) {
   v1::Tracers tracers;
   const bool defaults = options.version() == 0;
   tracers.set_host(defaults ? 2 : options.host_tracer_level());
-  tracers.set_device(defaults ? 1 : options.device_tracer_level());
+  tracers.set_device(defaults || options.device_tracer_level() > 0 ? 1 : 0);
   tracers.set_python(defaults ? 0 : options.python_tracer_level());
   return tracers;
 }

@@ -1,10 +1,12 @@
 // A CUPTI client that provides buffers and takes them back unread, from the program's start on. The
 // benchmark subtracts its cost, which is that of CUPTI itself, from the agent's. Loaded by
-// $CUDA_INJECTION64_PATH.
+// $CUDA_INJECTION64_PATH. With $EMPTY_CLIENT=Kernels, it enables only what that mode of the agent
+// does.
 #include <cupti.h>
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -40,10 +42,13 @@ extern "C" int InitializeInjection() {
                                                                       nullptr);
   reinterpret_cast<decltype(&cuptiActivityRegisterCallbacks)>(
       find("cuptiActivityRegisterCallbacks"))(&Give, &Take);
-  for (const CUpti_ActivityKind kind :
-       {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-        CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_DRIVER,
-        CUPTI_ACTIVITY_KIND_MARKER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION})
-    reinterpret_cast<decltype(&cuptiActivityEnable)>(find("cuptiActivityEnable"))(kind);
+  const auto enable = reinterpret_cast<decltype(&cuptiActivityEnable)>(find("cuptiActivityEnable"));
+  for (const CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                        CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET})
+    enable(kind);
+  const char* mode = std::getenv("EMPTY_CLIENT");
+  if (mode != nullptr && std::strcmp(mode, "Kernels") == 0) return 1;
+  for (const CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_MARKER})
+    enable(kind);
   return 1;
 }

@@ -2,12 +2,14 @@
 structs of CUDA 12 and 13; tests/gpu/run does the same on a real GPU."""
 
 import json
+import signal
+import textwrap
 import time
 
 import pytest
 
 from tests.support.agent_rig import AgentRig, events, plane, value_of
-from tests.support.processes import BIN, wait_until
+from tests.support.processes import BIN, PYTHON, ROOT, wait_until
 
 FAKES = BIN / "fakes"
 
@@ -41,7 +43,7 @@ def test_devices_of_a_trainer_with_a_profiler_server_are_the_servers(rig, traine
 @pytest.mark.parametrize("generation", [12, 13])
 def test_what_the_gpu_did_becomes_a_trace(rig, generation):
     rig.cuda_program(100, 10, generation=generation)
-    worker = rig.sidecar().capture()
+    worker = rig.sidecar().capture("--device-tracer-level", "All")
     assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
     space = rig.space()
     device = events(space, "/device:GPU:0")
@@ -86,6 +88,127 @@ def test_what_the_gpu_did_becomes_a_trace(rig, generation):
     assert {name for _, name, *_ in ranges} == {"forward"} and abs(len(ranges) - steps) <= 2
 
 
+KERNELS, LAUNCHES = {"add_floats(float*, int)", "MemcpyH2D", "Memset"}, {"cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuMemsetD8Async"}
+# What each mode shows of the program: on the device, of its calls, and whether its ranges.
+MODES = {
+    "Kernels": (KERNELS, set(), False),
+    "Launches": (KERNELS, LAUNCHES, True),
+    "Enabled": (KERNELS, LAUNCHES, True),
+    "Graphs": (KERNELS, LAUNCHES, True),
+    "All": (KERNELS | {"MemoryAlloc", "MemoryFree"}, LAUNCHES | {"cuMemAlloc_v2", "cuMemFree_v2"}, True),
+}
+
+
+@pytest.mark.parametrize("generation", [12, 13])
+def test_each_mode_records_what_it_says_and_says_what_it_does_not(rig, generation):
+    """By both generations of CUPTI's functions; the fake aborts if the two are mixed."""
+    program = rig.cuda_program(100, 5, generation=generation)
+    rig.sidecar()
+    for mode, (device, calls, ranges) in MODES.items():
+        worker = rig.capture("--device-tracer-level", mode, run=mode)
+        assert worker["outcome"] == "Ok", worker
+        space = rig.space(mode)
+        assert {event[1] for event in events(space, "/device:GPU:0")} == device, mode
+        assert {event[1] for event in events(space) if event[1].startswith("cu")} == calls, mode
+        assert ("/host:NVTX-CUPTI" in {found.name for found in space.planes}) == ranges, mode
+        (row,) = worker["processes"]
+        assert ("mode Launches" if mode == "Enabled" else f"mode {mode}") in row["note"] or mode == "All" and row["note"] == "", row
+        much = mode in ("Kernels", "Graphs")
+        assert any(f"mode {mode}: the trace shows" in text for text in space.warnings) == much, (mode, space.warnings)
+        if calls:  # Each kernel leads to its launch.
+            joined = {event[4]["correlation_id"] for event in events(space) if event[1] == "cuLaunchKernel" and "correlation_id" in event[4]}
+            kernels = [event[4]["correlation_id"] for event in events(space, "/device:GPU:0") if event[1].startswith("add_floats")]
+            assert sum(kernel in joined for kernel in kernels) > 0.9 * len(kernels)
+    assert program.popen.poll() is None
+
+
+@pytest.mark.parametrize("generation", [12, 13])
+def test_a_graph_is_one_event_at_graph_level_and_its_kernels_otherwise(rig, generation):
+    program = rig.start([BIN / "cuda_stamps", rig.dir.parent / "stamps", 100, 7, 1, "graph"], {
+        "CUDA_INJECTION64_PATH": str(BIN / "libstrobe_agent.so"), "FAKE_CUDA_VERSION": str(generation * 1000 + 80),
+        "LD_LIBRARY_PATH": f"{FAKES}:{FAKES}/{generation}"})
+    rig.sidecar()
+    for mode in ("Graphs", "Launches"):
+        worker = rig.capture("--device-tracer-level", mode, run=mode)
+        assert worker["outcome"] == "Ok", worker
+        space = rig.space(mode)
+        launches = {event[4]["correlation_id"] for event in events(space) if event[1] == "cuGraphLaunch" and "correlation_id" in event[4]}
+        ran = [event for event in events(space, "/device:GPU:0") if event[1] in ("stamp", "CUDA graph")]
+        assert {event[1] for event in ran} == {"CUDA graph" if mode == "Graphs" else "stamp"}
+        # As many events as the program launched graphs, or kernels in them; the window may cut the last one.
+        of_launches = [event for event in ran if event[4]["correlation_id"] in launches]
+        assert len(launches) > 10 and abs(len(of_launches) - len(launches) * (1 if mode == "Graphs" else 7)) <= 7
+        assert all(event[4]["cuda_graph_id"] for event in of_launches)
+    program.popen.terminate()
+    assert program.popen.wait(20) == 0, program.output()
+
+
+def test_busy_names_the_tool_that_holds_cupti(rig):
+    """CUDA 13 tells it; the tool goes on."""
+    program = rig.cuda_program(100, 5, generation=13, cupti="peer=Nsight-Systems")
+    worker = rig.sidecar().capture()
+    assert worker["outcome"] == "Busy" and "another profiler holds CUPTI in this process: Nsight-Systems" in worker["message"], worker
+    assert any("Nsight-Systems" in text for text in rig.space().errors)
+    program.popen.terminate()
+    assert program.popen.wait(20) == 0
+    assert int(program.output().split("Nsight-Systems got ")[1].split()[0]) > 100, program.output()
+
+
+def test_busy_is_without_a_name_where_cuda_tells_none(rig):
+    rig.cuda_program(100, 5, generation=12, cupti="peer=Nsight-Systems")
+    worker = rig.sidecar().capture()
+    assert worker["outcome"] == "Busy" and "another profiler holds CUPTI in this process" in worker["message"], worker
+    assert "Nsight" not in worker["message"]
+
+
+@pytest.mark.parametrize("version,shares,words", [
+    (130500, 1, None), (130300, 1, None),
+    (130300, 0, "Nsight-Systems"),  # The other one is not willing.
+    (130200, 1, "Nsight-Systems"),  # A beta, which is not used.
+    (130000, 1, "Nsight-Systems"),  # Its struct is smaller.
+])
+def test_willing_tools_record_together_from_cuda_13_3_on(rig, version, shares, words):
+    program = rig.cuda_program(100, 5, generation=13, cupti=f"peer=Nsight-Systems peer_shares={shares} version={version}")
+    worker = rig.sidecar().capture()
+    if words is not None:
+        assert worker["outcome"] == "Busy" and words in worker["message"], worker
+        return
+    assert worker["outcome"] == "Ok", worker
+    assert "CUPTI was shared with Nsight-Systems" in worker["processes"][0]["note"], worker
+    kernels = sum(event[1].startswith("add_floats") for event in events(rig.space(), "/device:GPU:0"))
+    assert kernels > 100
+    program.popen.terminate()
+    assert program.popen.wait(20) == 0, program.output()
+    assert int(program.output().split("Nsight-Systems got ")[1].split()[0]) >= kernels, "both recorded"
+
+
+def test_who_changes_others_traces_does_not_share(rig):
+    """Graph level is common to all tools that share CUPTI, until the process ends."""
+    rig.cuda_program(100, 5, generation=13, cupti="peer=Nsight-Systems peer_shares=1")
+    assert rig.sidecar().capture("--device-tracer-level", "Graphs")["outcome"] == "Busy"
+    assert rig.capture("--detach", run="detach")["outcome"] == "Busy", "detaching CUPTI would take it from the other one"
+    assert rig.capture(run="launches")["outcome"] == "Ok"
+
+
+def test_a_program_can_keep_its_cupti_to_one_tool(rig):
+    rig.cuda_program(100, 5, generation=13, cupti="peer=Nsight-Systems peer_shares=1", env={"STROBE_DEVICE": "alone"})
+    assert rig.sidecar().capture()["outcome"] == "Busy"
+
+
+@pytest.mark.parametrize("generation,fault,detached", [(13, "", 2), (13, "finalize=999", 0), (12, "", 0)])
+def test_cupti_is_detached_where_that_was_asked_for_and_is_safe(rig, generation, fault, detached):
+    """Within the program's next call. With CUDA 12 it stays attached, because a program with graphs could crash when it is attached again."""
+    program = rig.cuda_program(100, 5, generation=generation, cupti=fault)
+    rig.sidecar()
+    for run in ("first", "again"):
+        worker = rig.capture("--detach", run=run)
+        assert worker["outcome"] == "Ok", worker
+        assert any(event[1].startswith("add_floats") for event in events(rig.space(run), "/device:GPU:0"))
+    assert rig.capture(run="kept")["outcome"] == "Ok"
+    assert program.popen.poll() is None
+    assert program.output().count("fake CUPTI: detached") == detached
+
+
 def test_xprof_sees_steps_and_kernels(rig):
     rig.cuda_program(50, 20)
     rig.sidecar().capture(duration="1s")
@@ -113,6 +236,8 @@ def test_nothing_is_armed_while_nobody_captures(rig):
     assert rig.rings.stat().st_blocks * 512 < 64 << 10
 
 
+ALL = ("--device-tracer-level", "All")
+
 FAULTS = [
     ("subscribe=39", "Busy", "another profiler holds CUPTI"),
     ("subscribe=15", "ProfilerStartFailed", "no working driver"),
@@ -133,10 +258,15 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("fault,outcome,words", FAULTS, ids=[f[0].replace(" ", ",") for f in FAULTS])
-def test_each_fault_has_its_outcome_and_harms_nobody(rig, fault, outcome, words):
-    program = rig.cuda_program(*((0, 500) if "late_ms" in fault else (100, 10)), cupti=fault)
-    worker = rig.sidecar().capture()
+# These meet functions of CUPTI's second generation, by which the agent records with CUDA 13.
+OF_BOTH = ("subscribe=39", "enable:10=35", "register=1", "dropped=3", "after_unsubscribe=1", "foreign=1", "unsubscribe=999")
+CASES = [(*fault, 12) for fault in FAULTS] + [(*fault, 13) for fault in FAULTS if fault[0] in OF_BOTH]
+
+
+@pytest.mark.parametrize("fault,outcome,words,generation", CASES, ids=[f"{case[0].replace(' ', ',')}-{case[3]}" for case in CASES])
+def test_each_fault_has_its_outcome_and_harms_nobody(rig, fault, outcome, words, generation):
+    program = rig.cuda_program(*((0, 500) if "late_ms" in fault else (100, 10)), generation=generation, cupti=fault)
+    worker = rig.sidecar().capture(*ALL)
     assert worker["outcome"] == outcome, worker
     assert words in worker.get("message", ""), worker
     space = rig.space()
@@ -146,7 +276,7 @@ def test_each_fault_has_its_outcome_and_harms_nobody(rig, fault, outcome, words)
     if "flush_ms" not in fault:
         # The next capture has the same outcome: nothing was left partly enabled.
         if "late_ms" not in fault and "unsubscribe=" not in fault:
-            assert rig.capture(run="again")["outcome"] == outcome
+            assert rig.capture(*ALL, run="again")["outcome"] == outcome
     assert program.popen.poll() is None, "the program runs on"
     program.popen.terminate()
     assert program.popen.wait(20) == 0, program.output()
@@ -173,6 +303,51 @@ def test_where_kineto_is_cupti_is_left_alone(rig):
     rig.cuda_program(100, 5, env={**torch, "STROBE_DEVICE": "force"})
     assert rig.capture(run="forced")["outcome"] == "Ok"
     assert any(e[1].startswith("add_floats") for e in events(rig.space("forced"), "/device:GPU:0"))
+
+
+def test_the_agent_leaves_the_devices_when_pytorchs_profiler_begins(rig):
+    """Which would find CUPTI taken, and record no GPU until the program restarts. A process says in its announcement that it calls the agent then."""
+    library = str(BIN / "libstrobe_agent.so")
+    program = textwrap.dedent(f"""
+        import ctypes, json, os, signal, sys, time
+        sys.path.insert(0, {str(ROOT / "tests/gpu/trainers")!r})
+        from rehearsal import FakeWork
+        work = FakeWork(5)  # CUDA's driver loads the agent.
+        ctypes.CDLL({str(FAKES / "libtorch_cpu.so")!r})
+        began = open("/proc/self/stat").read().rpartition(")")[2].split()[19]
+        told = {{"format": 1, "pid": os.getpid(), "began": int(began), "framework": "torch", "version": "2.15", "socket": "none.sock",
+                "yields_cupti": True, "asks_kineto": False}}
+        with open(os.environ["STROBE_DIR"] + f"/agent/{{os.getpid()}}-x.process", "w") as file:
+            file.write(json.dumps(told))
+            file.flush()
+            import fcntl
+            fcntl.flock(file, fcntl.LOCK_EX)
+            agent = ctypes.CDLL({library!r}, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
+            def leave(*_):
+                before = time.monotonic()
+                agent.strobe_agent_leave_devices()
+                print(f"left after {{time.monotonic() - before:.3f}} s", flush=True)
+            signal.signal(signal.SIGUSR1, leave)
+            print("ready", flush=True)
+            while True:
+                work.step()
+                time.sleep(0.005)
+    """)
+    child = rig.start([PYTHON, "-c", program], {"CUDA_INJECTION64_PATH": library, "FAKE_CUDA_VERSION": "13080", "STROBE_BOOTSTRAP": "off",
+                                                "LD_LIBRARY_PATH": f"{FAKES}:{FAKES}/13"})
+    rig.sidecar()
+    kernels = ("--device-tracer-level", "Kernels")
+    worker = rig.capture(*kernels, run="beside")
+    assert worker["outcome"] == "Ok", worker
+    assert any(event[1] == "rehearsed" for event in events(rig.space("beside"), "/device:GPU:0")), "the agent recorded beside Kineto"
+    capture = rig.begin_capture(*kernels, duration="2s")
+    wait_until(lambda: rig.header()["device_phase"] == 4, 20, "armed")
+    child.popen.send_signal(signal.SIGUSR1)
+    child.wait_for("left after", 10)
+    wait_until(lambda: rig.header()["device_phase"] == 7, 10, "left to Kineto")
+    capture.communicate(timeout=60)
+    worker = rig.capture(*kernels, run="after")
+    assert "Kineto" in worker["processes"][0]["message"], worker
 
 
 def test_buffers_that_another_profiler_takes_are_counted(rig):

@@ -90,6 +90,15 @@ def test_what_is_wrong_is_seen(unpacked, tmp_path, fault, says):
     assert status == 1 and rows["times"]["result"] == MISSED and says in rows["times"]["text"], rows
 
 
+def test_the_modes_of_devices_are_measured(unpacked, tmp_path):
+    """What they cost is seen on a GPU only; here, that each is recorded and its figures are told."""
+    status, rows = run(unpacked, tmp_path, "jax-modes,fifty")
+    assert status == 0 and {name: row["result"] for name, row in rows.items()} == {"jax-modes": OK, "fifty": OK}, json.dumps(rows, indent=1)
+    for mode in ("Kernels", "Launches", "Graphs", "All"):
+        assert f"{mode} +" in rows["jax-modes"]["text"] or f"{mode} -" in rows["jax-modes"]["text"], rows
+        assert f"{mode} 2" in rows["fifty"]["text"], rows
+
+
 def test_the_bundles_bytes_depend_on_its_files_alone(unpacked):
     packed = (unpacked / "gpu.tar.gz").read_bytes()
     assert packed[3] == 0 and packed[4:8] == bytes(4), "neither a name nor a time in gzip's header"

@@ -50,6 +50,18 @@ def test_all_operators_of_the_window_are_recorded(trainer):
     assert check_operators(trainer, done) > 10
 
 
+def test_kernels_only_leaves_operators_out_only_where_there_are_kernels(trainer):
+    """A process without a GPU has nothing else to show. It does not leave its devices to the agent, which is not there."""
+    announcement = trainer.announced()
+    assert announcement["yields_cupti"] is False
+    client = trainer.client()
+    client.capture(tracers={"host": 2, "device": 1, "kernels_only": True, "detach": True}, duration_ms=200)
+    assert check_operators(trainer, client.until("done")) > 3
+    client = trainer.client()
+    client.capture(tracers={"kernels_only": 1}, duration_ms=200)
+    assert client.last()["outcome"] == "InvalidRequest"
+
+
 # What PyTorch writes if an option is on, and not without it.
 HAS_OPTION = {
     "shapes": lambda event: event.get("cat") == "cpu_op" and "Input Dims" in event["args"],

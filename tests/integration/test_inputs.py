@@ -46,7 +46,7 @@ def refused(kubectl, request):
     ({"run": "../up"}, "spec.run"),
     ({"tracers": {"host": "Loud"}}, 'spec.tracers.host: Unsupported value: "Loud": supported values: "Disabled", "Critical", "Info", "Verbose"'),
     ({"tracers": {"host": 2}}, 'spec.tracers.host: Unsupported value: 2: supported values: "Disabled", "Critical", "Info", "Verbose"'),
-    ({"tracers": {"device": 1}}, 'spec.tracers.device: Unsupported value: 1: supported values: "Disabled", "Enabled"'),
+    ({"tracers": {"device": 1}}, 'spec.tracers.device: Unsupported value: 1: supported values: "Disabled", "Enabled", "Kernels", "Launches", "Graphs", "All"'),
     ({"tracers": {"python": False}}, 'supported values: "Disabled", "Enabled"'),
     ({"tracers": {"hostFilter": 0}}, "spec.tracers.hostFilter"),
     ({"tracers": {"shapes": 1}}, "spec.tracers.shapes"),
@@ -101,7 +101,7 @@ def test_defaults_are_filled_in(kubectl):
     spec = kubectl.get("profilerequest", "small")["spec"]
     assert spec["duration"] == "2s" and spec["attempts"] == 3 and spec["minWorkers"] == "100%"
     assert spec["tracers"] == {"host": "Info", "device": "Enabled", "python": "Disabled",
-                               "shapes": False, "stacks": False, "memory": False, "flops": False, "modules": False, "keepOriginal": False}
+                               "shapes": False, "stacks": False, "memory": False, "flops": False, "modules": False, "keepOriginal": False, "detach": False}
     assert spec["reclaimPolicy"] == "Retain" and spec["cancel"] is False
     assert spec["abortWhen"] == {"memoryPercent": 95} and "maxBytesPerWorker" not in spec
 

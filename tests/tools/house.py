@@ -21,7 +21,7 @@ KINDS = {".c", ".cc", ".css", ".h", ".html", ".js", ".proto", ".py", ".rs"}
 SHOWN = 10
 MODULES = {"agent/sdk/python/strobe/_inproc": 33}
 # FileHeader is a layout of shared memory, and Families is the table of the operator's metrics.
-MEMBERS = {"Builder": 41, "Connection": 47, "EventSplitter": 57, "Families": 43, "FileHeader": 44, "OperatorServer": 58, "RecordedProgram": 50,
+MEMBERS = {"Builder": 41, "Connection": 47, "EventSplitter": 57, "Families": 43, "FileHeader": 46, "OperatorServer": 58, "RecordedProgram": 50,
            "RingFile": 55, "TracePlanes": 84}
 
 

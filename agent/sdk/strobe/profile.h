@@ -31,9 +31,11 @@ extern char** environ;
 namespace strobe {
 
 struct ProfileOptions {
-  int host_tracer_level = 2;    // Annotations: 0 none, 1 critical, 2 info, 3 verbose.
-  int device_tracer_level = 1;  // 1 records the activity of GPUs; 0 does not.
-  std::string run{};            // Name of the run in the logdir; empty: <time>_capture_<digits>.
+  int host_tracer_level = 2;  // Annotations: 0 none, 1 critical, 2 info, 3 verbose.
+  // 0 records no activity of GPUs, 1 launches and kernels, 2 only kernels, 4 CUDA graphs as a
+  // whole, and 5 all that CUPTI tells.
+  int device_tracer_level = 1;
+  std::string run{};  // Name of the run in the logdir; empty: <time>_capture_<digits>.
   // host:port of a profiler server in this program, to record from it as well.
   std::string framework{};
   // The folder of `strobe`, `strobe-sidecar` and libstrobe_agent.so. If empty, the programs are

@@ -14,6 +14,7 @@
 #include "common/base/clock_steps.h"
 #include "common/base/duration.h"
 #include "common/base/strings.h"
+#include "common/protocol/device_mode.h"
 #include "common/text/utf8.h"
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/capture/trace_report.h"
@@ -53,6 +54,12 @@ Nanos PauseAfter(Nanos last, double filled) {
 // found. While there is no program, the thread wakes for nothing else: the threads of other workers
 // start at the same instant, and each useless wake-up delays them.
 constexpr Nanos kFindNewbornEvery = milliseconds(100);
+
+// See FileHeader::device_mode.
+std::uint32_t DeviceModeOf(const v1::Tracers& tracers) {
+  const auto mode = static_cast<std::uint32_t>(AgentsMode(tracers.device()));
+  return mode | (tracers.detach() ? std::uint32_t{wire::kDetachAfterwards} : 0u);
+}
 
 // Encodes the plane that describes the trace itself.
 std::string Environment(const TraceSpan& span, std::int64_t started_ns, std::int64_t stopped_ns,
@@ -162,6 +169,10 @@ ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTi
     for (const Announcement& process : InprocTargets(plan, announced))
       framework_processes.insert(process.process());
   }
+  std::set<std::string> beside_kineto;
+  for (const Announcement& process : announced) {
+    if (LeftToAgent(plan, process)) beside_kineto.insert(process.process());
+  }
   return {.recorder = StrCat("capture ", plan.capture_id(), " of ", plan.request()),
           .container = plan.container(),
           .wants = [&plan](const Rank& rank) { return IsWanted(plan, rank); },
@@ -170,6 +181,8 @@ ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTi
           .filter = plan.tracers().host_filter() == 0 ? ~0u : plan.tracers().host_filter(),
           .idle_level = options_.idle_level,
           .devices = plan.tracers().device() > 0,
+          .device_mode = DeviceModeOf(plan.tracers()),
+          .beside_kineto = std::move(beside_kineto),
           .framework_processes = std::move(framework_processes),
           .look_back_to_ns = look_back_to_ns,
           .ended_programs = plan.look_back_ns() > 0 && directory_.keeps_ended(),

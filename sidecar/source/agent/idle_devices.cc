@@ -85,6 +85,7 @@ void IdleDevices::Attend(const wire::RingFile& file, bool left_to_framework) {
       Extend(header, now);
       TellFrameworkPorts(ports_, header);
       // A capture that begins now writes a number of its own, which stays.
+      header.device_mode.store(0, std::memory_order_relaxed);  // The default, without options.
       const std::uint32_t next = NewWish(answer.wish, wish);
       if (header.device_control.compare_exchange_strong(wish, next)) file.WakeProgram();
       return;

@@ -187,6 +187,9 @@ ProcessVerdict JudgeProgram(const ProgramFacts& facts, const CaptureTimes& times
                                       " bytes, and end with a hash of the whole name"));
   }
   JudgeDevices(facts, times, expects_device, row, verdict);
+  const std::string recorded = DescribeRecording(facts.device);
+  verdict.row.set_note(recorded);
+  if (IsMuchLeftOut(facts.device)) verdict.warnings.push_back(StrCat(facts.label, ": ", recorded));
   return verdict;
 }
 

@@ -114,12 +114,15 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
   program->control().WriteRecorder(wishes_.recorder);
   program->control().RequestAttendance(wishes_.attend_until_ns);
   // CUPTI has one subscriber per process.
-  const bool left_to_framework = wishes_.framework_processes.contains(
-      ProcessName(program->identity().pid, program->identity().process_began));
+  const std::string name = ProcessName(program->identity().pid, program->identity().process_began);
+  const bool left_to_framework = wishes_.framework_processes.contains(name);
+  const std::uint32_t beside =
+      wishes_.beside_kineto.contains(name) ? std::uint32_t{wire::kBesideKineto} : 0u;
   if (wishes_.devices && left_to_framework)
     program->devices().LeaveToFramework();
   else if (wishes_.devices)
-    program->ArmDevice(device_time, wishes_.framework_ports, wishes_.look_back_to_ns.value_or(0));
+    program->ArmDevice(device_time, wishes_.framework_ports, wishes_.look_back_to_ns.value_or(0),
+                       wishes_.device_mode | beside);
   if (on_) program->SwitchOn(wishes_.filter);
   programs_.emplace(path, std::move(program));
 }
@@ -138,6 +141,7 @@ void ProgramSet::OrderNewborn(bool on) const {
     orders.wishes[static_cast<std::size_t>(wire::Wisher::kCapture)] = wishes_.level;
     orders.filter = wishes_.filter;
     orders.devices = wishes_.devices ? 1 : 0;
+    orders.device_mode = static_cast<std::uint16_t>(wishes_.device_mode);
     orders.device_until = device_until_ns_;
     orders.attend_until = wishes_.attend_until_ns;
     orders.framework_ports = wishes_.framework_ports;

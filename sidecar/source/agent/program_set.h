@@ -33,6 +33,9 @@ struct ProgramWishes {
   std::uint32_t level = 0, filter = ~0u;
   std::uint32_t idle_level = 0;  // The flight recorder's level, which continues.
   bool devices = false;
+  std::uint32_t device_mode = 0;  // FileHeader::device_mode.
+  // Processes in which Kineto is loaded and leaves the devices to the agent; see LeftToAgent.
+  std::set<std::string> beside_kineto{};
   // Processes whose framework records their devices; see Announcement::process.
   std::set<std::string> framework_processes{};
   // Records since this time (CLOCK_MONOTONIC in ns) that the rings still hold belong to the

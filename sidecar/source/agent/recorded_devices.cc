@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "agent/wire/ticks.h"
+#include "common/text/plain_text.h"
+#include "common/text/utf8.h"
 #include "sidecar/source/agent/device_answer.h"
 
 namespace strobe {
@@ -12,10 +14,32 @@ namespace {
 
 using wire::DevicePhase;
 
+static_assert(
+    static_cast<int>(DeviceMode::kKernels) == static_cast<int>(wire::DeviceMode::kKernels) &&
+    static_cast<int>(DeviceMode::kLaunches) == static_cast<int>(wire::DeviceMode::kLaunches) &&
+    static_cast<int>(DeviceMode::kGraphs) == static_cast<int>(wire::DeviceMode::kGraphs) &&
+    static_cast<int>(DeviceMode::kAll) == static_cast<int>(wire::DeviceMode::kAll));
+
 // A request that ends so soon may have ended before the program reads that it was extended.
 constexpr std::uint64_t kAlmostOverNs = 1'000'000'000;
 // The rate of ticks is not known exactly when the first records are read.
 constexpr std::int64_t kSlackNs = 1'000'000'000;
+
+// Nobody has written the flight recorder's mode, which is the default.
+DeviceMode ModeIn(const wire::FileHeader& header) {
+  const std::uint32_t mode = header.device_mode.load(std::memory_order_relaxed);
+  const std::uint32_t number = mode & wire::kDeviceModeMask;
+  return number == 0 ? DeviceMode::kLaunches : AgentsMode(number);
+}
+
+// CUPTI tells names as "CUPTI for <name>".
+std::string HolderIn(const wire::FileHeader& header) {
+  constexpr std::string_view kBefore = "CUPTI for ";
+  std::string_view text(header.device_holder, wire::kHolderBytes);
+  text = text.substr(0, text.find('\0'));
+  if (text.starts_with(kBefore)) text.remove_prefix(kBefore.size());
+  return std::string(CutUtf8(WithoutControls(text), wire::kHolderBytes));
+}
 
 }  // namespace
 
@@ -42,7 +66,11 @@ void RecordedDevices::Arm(const Request& request) {
   // number.
   const std::uint32_t asked = to.device_control.load();
   wish_ = recorded || request.before == Before::kAll ? asked : 0;
-  if (wish_ == 0) wish_ = NewWish(AnswerOf(to).wish, asked);
+  // What the flight recorder records keeps its mode, and so do programs that have read the orders.
+  if (wish_ == 0) {
+    to.device_mode.store(request.mode, std::memory_order_relaxed);
+    wish_ = NewWish(AnswerOf(to).wish, asked);
+  }
   armed_ = true;
   Insist();
   file_.WakeProgram();
@@ -87,6 +115,8 @@ DeviceStatus RecordedDevices::status() const {
   status.was_asked = wish_ != 0;
   status.answered = status.was_asked && answer.wish == wish_;
   if (status.answered) status.phase = answer.phase;
+  status.mode = ModeIn(from);
+  status.holder = HolderIn(from);
   status.step = static_cast<wire::DeviceStep>(from.device_step.load(std::memory_order_relaxed));
   status.result = from.device_result.load(std::memory_order_relaxed);
   const std::uint64_t lost = from.device_lost.load(std::memory_order_relaxed);

@@ -24,7 +24,8 @@ class RecordedDevices {
   };
   struct Request {
     Before before = Before::kNothing;
-    Nanos most{0};  // How long the devices may stay armed.
+    Nanos most{0};           // How long the devices may stay armed.
+    std::uint32_t mode = 0;  // FileHeader::device_mode.
     FrameworkPorts framework_ports{};
     // The begin of the trace (CLOCK_MONOTONIC in ns). What was recorded or lost long before is left
     // out.

@@ -65,12 +65,13 @@ void RecordedProgram::SwitchOff() {
 }
 
 void RecordedProgram::ArmDevice(Nanos most, const FrameworkPorts& framework_ports,
-                                std::int64_t since_ns) {
+                                std::int64_t since_ns, std::uint32_t mode) {
   using Before = RecordedDevices::Before;
   devices_.Arm({.before = from_ == From::kStart    ? Before::kAll
                           : from_ == From::kOldest ? Before::kHeld
                                                    : Before::kNothing,
                 .most = most,
+                .mode = mode,
                 .framework_ports = framework_ports,
                 .since_ns = since_ns});
 }

@@ -80,8 +80,9 @@ class RecordedProgram {
   // Undoes SwitchOn and ArmDevice.
   void SwitchOff();
   // Requests device records; see RecordedDevices::Request. `most` limits how long the devices may
-  // stay armed, and `since_ns` is the begin of the trace.
-  void ArmDevice(Nanos most, const FrameworkPorts& framework_ports, std::int64_t since_ns);
+  // stay armed, `since_ns` is the begin of the trace, and `mode` is FileHeader::device_mode.
+  void ArmDevice(Nanos most, const FrameworkPorts& framework_ports, std::int64_t since_ns,
+                 std::uint32_t mode);
   // For what concerns only one of these. The file must be open.
   RecordedDevices& devices() { return devices_; }
   ProgramSwitch& control() { return switch_; }

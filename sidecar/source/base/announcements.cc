@@ -16,6 +16,7 @@
 #include "collector/store/beneath.h"
 #include "common/base/file_descriptor.h"
 #include "common/base/strings.h"
+#include "common/protocol/device_mode.h"
 #include "common/text/plain_text.h"
 #include "common/text/utf8.h"
 #include "sidecar/source/base/json_fields.h"
@@ -181,6 +182,18 @@ bool ListensOn(const Announcement& process, std::string_view address) {
   });
 }
 
+bool LeftToAgent(const v1::CapturePlan& plan, const Announcement& process) {
+  const v1::Tracers& tracers = plan.tracers();
+  const bool only_torch_can = tracers.python() > 0 || tracers.shapes() || tracers.stacks() ||
+                              tracers.memory() || tracers.flops() || tracers.modules() ||
+                              tracers.keep_original();
+  // Steps are told in the process, which then records itself from their begin to their end. A
+  // Kineto that a daemon told to record does not tell the process that it has CUPTI.
+  return process.framework == "torch" && process.yields_cupti && !process.asks_kineto &&
+         process.trains && plan.source() != v1::SOURCE_FRAMEWORK && plan.steps() == 0 &&
+         !only_torch_can && WantsOnlyKernels(tracers.device());
+}
+
 std::vector<Announcement> InprocTargets(const v1::CapturePlan& plan,
                                         std::vector<Announcement> all) {
   // Containers of a pod share its ports, so servers are not asked if the plan names one of them.
@@ -189,7 +202,7 @@ std::vector<Announcement> InprocTargets(const v1::CapturePlan& plan,
     // A server cannot begin at a step, but the process itself can.
     const bool by_server =
         !process.address.empty() && (plan.steps() == 0 || !plan.framework_servers().empty());
-    return !process.trains || (servers_are_asked && by_server) ||
+    return !process.trains || LeftToAgent(plan, process) || (servers_are_asked && by_server) ||
            (!plan.container().empty() && process.container != plan.container()) ||
            !IsWanted(plan, process.job_rank());
   });
@@ -231,6 +244,7 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   process.process_lock = object.value("process_lock", json(false)) == json(true);
   process.kineto = LineOf(object, "kineto");
   process.asks_kineto = object.value("asks_kineto", json(true)) != json(false);
+  process.yields_cupti = object.value("yields_cupti", json(false)) == json(true);
   process.refuses = object.value("refuses", json(false)) == json(true);
   process.steps = LineOf(object, "steps");
   if (!process.steps.empty() && !IsFileName(process.steps))

@@ -56,6 +56,9 @@ struct Announcement {
   // It refuses every capture over `socket`, because its framework's version cannot be recorded so,
   // and Kineto's daemon may record it instead.
   bool refuses = false;
+  // The agent may record its devices beside Kineto, which has not recorded yet, and gets them as
+  // soon as the program wants to profile itself.
+  bool yields_cupti = false;
   std::vector<std::uint16_t> listens{};  // TCP ports on which the process listens.
   bool stepped = false;                  // It has told a training step.
   // It holds a second lock on its announcement, which a forked child does not inherit.
@@ -89,6 +92,10 @@ Rank PlaceIn(const wire::FileHeader& header, const AnnouncedRanks& announced);
 bool IsFileName(std::string_view name);
 // Whether `address`, host:port, is a port of this machine on which the process listens. Pure.
 bool ListensOn(const Announcement& process, std::string_view address);
+
+// Whether the agent records the process, although it announced PyTorch's profiler: only kernels are
+// wanted, which cost the program less through the agent. Pure.
+bool LeftToAgent(const v1::CapturePlan& plan, const Announcement& process);
 
 // The announcements that a capture with this plan records over their sockets. Pure.
 std::vector<Announcement> InprocTargets(const v1::CapturePlan& plan, std::vector<Announcement> all);

@@ -36,7 +36,8 @@ tensorflow::ProfileRequest MakeProfileRequest(const v1::CapturePlan& plan, std::
   options.set_host_tracer_level(plan.tracers().host());
   if (plan.tracers().host_filter() != 0)
     options.mutable_trace_options()->set_host_traceme_filter_mask(plan.tracers().host_filter());
-  options.set_device_tracer_level(plan.tracers().device());
+  // Modes are the agent's and PyTorch's.
+  options.set_device_tracer_level(plan.tracers().device() > 0 ? 1 : 0);
   options.set_python_tracer_level(plan.tracers().python());
   options.set_enable_hlo_proto(true);
   options.set_include_dataset_ops(true);

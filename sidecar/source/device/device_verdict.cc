@@ -66,7 +66,7 @@ const ResultInfo* Find(std::uint32_t result) {
 }
 
 std::string_view Describe(DeviceStep step) {
-  static constexpr EnumNames<DeviceStep, 9> kNames(
+  static constexpr EnumNames<DeviceStep, 10> kNames(
       {{DeviceStep::kNone, "recording the device"},
        {DeviceStep::kSubscribe, "subscribing to CUPTI"},
        {DeviceStep::kRegisterCallbacks, "registering buffers with CUPTI"},
@@ -75,7 +75,8 @@ std::string_view Describe(DeviceStep step) {
        {DeviceStep::kTimestamp, "reading CUPTI's clock"},
        {DeviceStep::kReserve, "reserving space for records"},
        {DeviceStep::kSwitchOff, "disabling CUPTI"},
-       {DeviceStep::kFlush, "recording the device"}});
+       {DeviceStep::kFlush, "recording the device"},
+       {DeviceStep::kEnableGraphs, "enabling the recording of whole CUDA graphs"}});
   return kNames.Of(step, "recording the device");
 }
 
@@ -93,8 +94,15 @@ DeviceVerdict Failed(const DeviceStatus& status) {
             StrCat("device records are missing: fetching CUPTI's last records failed: ", name)};
   if (info == nullptr)
     return {Outcome::kProfilerStartFailed, StrCat(Describe(status.step), " failed: ", name)};
-  return {info->outcome, StrCat(Describe(status.step), " failed: ", name,
-                                info->meaning.empty() ? "" : ": ", info->meaning)};
+  return {info->outcome,
+          StrCat(Describe(status.step), " failed: ", name, info->meaning.empty() ? "" : ": ",
+                 info->meaning, status.holder.empty() ? "" : ": ", status.holder)};
+}
+
+// True if devices were recorded, whatever became of the records.
+bool Recorded(const DeviceStatus& status) {
+  return status.answered &&
+         (status.phase == DevicePhase::kArmed || status.phase == DevicePhase::kFlushed);
 }
 
 }  // namespace
@@ -161,6 +169,22 @@ DeviceVerdict JudgeDevice(const DeviceStatus& status) {
                                             "them faster than CUPTI's buffers could be read")};
   }
   return {};
+}
+
+std::string DescribeRecording(const DeviceStatus& status) {
+  if (!Recorded(status)) return "";
+  std::string text;
+  if (!status.holder.empty()) text = StrCat("CUPTI was shared with ", status.holder);
+  const std::string_view left_out = LeftOutOf(status.mode);
+  if (left_out.empty()) return text;
+  return StrCat(text, text.empty() ? "" : "; ", "GPUs were recorded by mode ",
+                kDeviceModes[static_cast<std::size_t>(status.mode)], ": the trace shows ",
+                left_out);
+}
+
+bool IsMuchLeftOut(const DeviceStatus& status) {
+  return Recorded(status) &&
+         (status.mode == DeviceMode::kKernels || status.mode == DeviceMode::kGraphs);
 }
 
 }  // namespace strobe

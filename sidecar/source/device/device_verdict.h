@@ -4,6 +4,7 @@
 #include <string>
 
 #include "agent/wire/layout.h"
+#include "common/protocol/device_mode.h"
 #include "common/protocol/outcome.h"
 
 namespace strobe {
@@ -22,6 +23,9 @@ struct DeviceStatus {
   std::uint64_t buffers_lost = 0;  // Buffers with records that CUPTI did not return.
   std::uint64_t mistimed = 0;      // See DeviceActivity::MistimedKernels.
   std::uint64_t cut_names = 0;     // See DeviceActivity::CutNames.
+  DeviceMode mode = DeviceMode::kLaunches;
+  // The tool that holds CUPTI, or shares it with the agent; see FileHeader::device_holder.
+  std::string holder{};
 };
 
 // With kOk, the message, if any, tells why there is nothing to record. kDeviceTraceMissing means
@@ -35,5 +39,10 @@ struct DeviceVerdict {
 std::string CuptiResultName(std::uint32_t result);
 
 DeviceVerdict JudgeDevice(const DeviceStatus& status);
+
+// What a reader of the trace must know of how the devices were recorded; empty if nothing.
+std::string DescribeRecording(const DeviceStatus& status);
+// Whether that is so little that the trace itself must say it, and not only the process's row.
+bool IsMuchLeftOut(const DeviceStatus& status);
 
 }  // namespace strobe

@@ -111,9 +111,12 @@ class Writer {
     const Shape shape = {kernel.grid[0],       kernel.grid[1],        kernel.grid[2],
                          kernel.block[0],      kernel.block[1],       kernel.block[2],
                          kernel.static_shared, kernel.dynamic_shared, kernel.registers};
-    const auto [details, unknown] = shapes_.try_emplace(shape);
-    if (unknown) details->second = plane_.StatId(KernelDetails(kernel, line_.device));
-    plane_.AddEventStat(kernel_details_, RefId{details->second});
+    // A CUDA graph that was recorded as a whole has no shape, and is no kernel to XProf.
+    if (kernel.grid[0] > 0) {
+      const auto [details, unknown] = shapes_.try_emplace(shape);
+      if (unknown) details->second = plane_.StatId(KernelDetails(kernel, line_.device));
+      plane_.AddEventStat(kernel_details_, RefId{details->second});
+    }
     if (kernel.graph != 0)
       plane_.AddEventStat(plane_.StatId("cuda_graph_id"), std::uint64_t{kernel.graph});
   }

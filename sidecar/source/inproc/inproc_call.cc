@@ -15,6 +15,7 @@
 #include "common/base/file_descriptor.h"
 #include "common/base/json_text.h"
 #include "common/base/strings.h"
+#include "common/protocol/device_mode.h"
 #include "common/text/utf8.h"
 #include "sidecar/source/base/engine_work.h"
 #include "sidecar/source/base/json_fields.h"
@@ -128,7 +129,9 @@ std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& proce
   json request = RequestOf("capture", plan, process);
   request["tracers"] = {{"host", std::min(tracers.host(), 3u)},
                         {"device", std::min(tracers.device(), 1u)},
-                        {"python", std::min(tracers.python(), 1u)}};
+                        {"python", std::min(tracers.python(), 1u)},
+                        {"kernels_only", WantsOnlyKernels(tracers.device())},
+                        {"detach", tracers.detach()}};
   // A Python trace is a trace of stacks to PyTorch.
   request["torch"] = {{"shapes", tracers.shapes()},
                       {"stacks", tracers.stacks() || tracers.python() > 0},

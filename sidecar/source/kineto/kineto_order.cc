@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/strings.h"
+#include "common/protocol/device_mode.h"
 
 namespace strobe {
 namespace {
@@ -27,9 +28,11 @@ const char* Bool(bool value) { return value ? "true" : "false"; }
 // Only names that all versions know: with an unknown one, Kineto records no operator at all.
 std::string ActivitiesFor(const v1::Tracers& tracers) {
   std::string names;
-  if (tracers.host() > 0) Add(names, "cpu_op,user_annotation");
-  if (tracers.device() > 0)
-    Add(names, "kernel,gpu_memcpy,gpu_memset,gpu_user_annotation,cuda_runtime,cuda_driver");
+  const bool only_kernels = WantsOnlyKernels(tracers.device());
+  if (tracers.host() > 0 && !only_kernels) Add(names, "cpu_op,user_annotation");
+  if (tracers.device() > 0) Add(names, "kernel,gpu_memcpy,gpu_memset");
+  if (tracers.device() > 0 && !only_kernels)
+    Add(names, "gpu_user_annotation,cuda_runtime,cuda_driver");
   if (WantsStacks(tracers)) Add(names, "python_function");
   if (tracers.memory()) Add(names, "cpu_instant_event");  // Allocations are such events.
   // No name would mean all types.

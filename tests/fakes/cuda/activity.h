@@ -3,12 +3,14 @@
 #include <cstdint>
 
 struct FakeActivity {
-  enum What { kKernel, kCopy, kSet, kMemory, kRange } what = kKernel;
+  // A graph is told after its nodes.
+  enum What { kKernel, kCopy, kSet, kMemory, kRange, kGraph } what = kKernel;
   const char* name = nullptr;                  // Name of the kernel or the range.
   std::uint32_t call = 0;                      // CUpti_driver_api_trace_cbid.
   std::uint64_t call_begin = 0, call_end = 0;  // CLOCK_REALTIME in ns, like CUPTI's time.
   std::uint64_t begin = 0, end = 0;            // On the device; equal for instants.
   std::uint32_t device = 0, context = 1, stream = 0, correlation = 0;
+  std::uint32_t graph = 0;  // The graph that it is, or is a node of; 0 if none.
   std::uint32_t grid[3] = {}, block[3] = {}, shared = 0, registers = 32;
   std::uint64_t bytes = 0, address = 0;
   std::uint32_t kind = 0;  // Copy: CUpti_ActivityMemcpyKind. Memory: 1 allocated, 2 released.

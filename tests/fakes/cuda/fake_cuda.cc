@@ -46,6 +46,8 @@ struct Function {
   std::string name;
 };
 
+std::atomic<std::uint32_t> graphs{0};
+
 // A kernel that waits in a graph: what it does, and for how long.
 struct Node {
   FakeActivity activity;
@@ -55,6 +57,7 @@ struct Node {
 
 struct Graph {
   std::vector<Node> nodes;
+  std::uint32_t id = ++graphs;
 };
 
 // What the kernels of tests/e2e/cuda_stamps.cc have noted, by the address that they write to.
@@ -127,6 +130,7 @@ void EnqueueGraph(const Graph& graph, CUstream on) {
   const std::uint32_t correlation = told == nullptr ? 0 : ++correlations;
   const std::uint64_t begin = NowNs();
   std::uint32_t call = CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch;
+  FakeActivity whole{.what = FakeActivity::kGraph};
   for (const Node& node : graph.nodes) {
     FakeActivity activity = node.activity;
     activity.call = std::exchange(call, 0);
@@ -135,8 +139,15 @@ void EnqueueGraph(const Graph& graph, CUstream on) {
     if (told == nullptr) continue;
     activity.call_end = NowNs();
     activity.correlation = correlation;
+    activity.graph = graph.id;
     told(activity);
+    const std::uint64_t whole_begin = whole.begin == 0 ? activity.begin : whole.begin;
+    whole = activity;
+    whole.what = FakeActivity::kGraph;
+    whole.begin = whole_begin;
+    whole.call = 0;
   }
+  if (told != nullptr && whole.graph != 0) told(whole);
 }
 
 }  // namespace

@@ -17,6 +17,15 @@
 //   lose_every=<n>         Every n-th kernel is not recorded.
 //   shift_ns=<n>           Every 10th kernel is recorded n ns later than it ran.
 //   foreign=1              Each flush also hands back buffers that were never requested.
+//   version=<n>            cuptiGetVersion tells n. Before 130200, cuptiSubscribe_v2 knows only the
+//                          fields of 13.0, and before 130300 several tools cannot subscribe.
+//   peer=<name>            Another tool of this name has subscribed first and records kernels. At
+//                          the process's end, it prints how many it got.
+//   peer_shares=1          It lets others subscribe as well. The library then must have 13.3, and
+//                          the others must allow it too.
+//   finalize=<CUptiResult> cuptiFinalize returns this error.
+//
+// `enable`, `disable`, `register` and `subscribe` also are the faults of the second generation.
 //
 // Like the real library, it must not be called after its destructors have run. If it is, it prints
 // an error and aborts the process.
@@ -25,9 +34,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -55,6 +66,7 @@ using Set = CUpti_ActivityMemset4;
 
 using Clock = std::chrono::system_clock;
 
+// Names of tools are texts; see Peer.
 std::map<std::string, long> ReadFaults() {
   std::map<std::string, long> faults;
   const char* text = std::getenv("FAKE_CUPTI");
@@ -63,7 +75,8 @@ std::map<std::string, long> ReadFaults() {
     std::size_t end = words.find(' ', at);
     if (end == std::string::npos) end = words.size();
     const std::string word = words.substr(at, end - at);
-    if (const std::size_t equals = word.find('='); equals != std::string::npos)
+    if (const std::size_t equals = word.find('=');
+        equals != std::string::npos && !word.starts_with("peer="))
       faults[word.substr(0, equals)] = std::stol(word.substr(equals + 1));
     at = end + 1;
   }
@@ -107,7 +120,37 @@ struct State {
 
 std::atomic<std::uint64_t> enabled{0};
 std::atomic<std::uint64_t> busy_until{0};
-std::atomic<int> subscriber{0};
+
+// The one subscription besides that of the peer.
+enum Subscribed { kNobody, kAlone, kShared };
+std::atomic<int> subscriber{kNobody};
+CUpti_CallbackFunc at_call = nullptr;
+void* of_subscriber = nullptr;
+std::atomic<bool> calls_back{false};                 // cuptiEnableDomain asked for driver calls.
+std::array<std::atomic<bool>, 1024> selected_calls;  // Driver calls with records of their own.
+
+// The tool that subscribed first, if $FAKE_CUPTI names one.
+struct Peer {
+  std::string name;
+  std::atomic<long> kernels{0};
+};
+
+Peer& ThePeer() {
+  static Peer& peer = *[] {
+    auto* made = new Peer;
+    const char* text = std::getenv("FAKE_CUPTI");
+    const std::string words = text == nullptr ? "" : text;
+    if (const std::size_t at = words.find("peer="); at != std::string::npos)
+      made->name = words.substr(at + 5, words.find(' ', at) - at - 5);
+    return made;
+  }();
+  return peer;
+}
+
+std::uint32_t Version() {
+  const long version = Fault("version");
+  return version == 0 ? CUPTI_API_VERSION : static_cast<std::uint32_t>(version);
+}
 
 State& TheState() {
   static State& state = *new State;
@@ -126,6 +169,9 @@ std::atomic<bool> destroyed{false};
 struct Destroyed {
   ~Destroyed() {
     State& state = TheState();
+    if (const Peer& peer = ThePeer(); !peer.name.empty())
+      std::fprintf(stderr, "fake CUPTI: %s got %ld kernels\n", peer.name.c_str(),
+                   peer.kernels.load());
     // CUPTI hands back its last buffer when the process ends. In a forked child it hands back a
     // copy.
     if (state.filling.data != nullptr && state.complete != nullptr)
@@ -224,7 +270,21 @@ void OnKernel(const FakeActivity& from, std::uint64_t jump) {
   record.blockZ = static_cast<std::int32_t>(from.block[2]);
   record.dynamicSharedMemory = static_cast<std::int32_t>(from.shared);
   record.correlationId = from.correlation;
+  record.graphId = from.graph;
   record.name = from.name;
+  Append(record, from.end);
+}
+
+void OnGraph(const FakeActivity& from, std::uint64_t jump) {
+  CUpti_ActivityGraphTrace2 record{};
+  record.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
+  record.correlationId = from.correlation;
+  record.start = from.begin + jump;
+  record.end = from.end + jump;
+  record.deviceId = record.endDeviceId = from.device;
+  record.contextId = record.endContextId = from.context;
+  record.streamId = from.stream;
+  record.graphId = from.graph;
   Append(record, from.end);
 }
 
@@ -307,9 +367,26 @@ void OnCall(const FakeActivity& from, std::uint64_t jump) {
   Append(record, from.call_end);
 }
 
+void CallBack(const FakeActivity& from, CUpti_ApiCallbackSite site) {
+  CUpti_CallbackData data{};
+  data.callbackSite = site;
+  if (calls_back) at_call(of_subscriber, CUPTI_CB_DOMAIN_DRIVER_API, from.call, &data);
+}
+
 void OnActivity(const FakeActivity& from) {
   const std::uint64_t jump = JumpNs();
-  if (from.call != 0 && Enabled(CUPTI_ACTIVITY_KIND_DRIVER)) OnCall(from, jump);
+  if (from.what == FakeActivity::kKernel && !ThePeer().name.empty()) ++ThePeer().kernels;
+  const bool selected = from.call < selected_calls.size() && selected_calls[from.call];
+  if (from.call != 0 && (selected || Enabled(CUPTI_ACTIVITY_KIND_DRIVER))) OnCall(from, jump);
+  if (from.call != 0 && calls_back) {
+    CallBack(from, CUPTI_API_ENTER);
+    CallBack(from, CUPTI_API_EXIT);
+  }
+  // At graph level, the nodes have no records.
+  if (Enabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) && from.graph != 0) {
+    if (from.what == FakeActivity::kGraph) OnGraph(from, jump);
+    return;
+  }
   if (from.what == FakeActivity::kKernel && Enabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL))
     OnKernel(from, jump);
   if (from.what == FakeActivity::kCopy && Enabled(CUPTI_ACTIVITY_KIND_MEMCPY)) OnCopy(from, jump);
@@ -326,8 +403,112 @@ void SetHook(FakeActivityHook hook) {
   if (set != nullptr) set(hook);
 }
 
+// Whether anybody wants to know what the program does.
+void UpdateHook() {
+  bool wanted = enabled != 0 || calls_back || !ThePeer().name.empty();
+  for (const std::atomic<bool>& selected : selected_calls) wanted = wanted || selected;
+  SetHook(wanted ? &OnActivity : nullptr);
+}
+
+// The real library may bear what the agent never does: functions of one generation with the
+// subscription of the other.
+void MustRecordByFirst(const char* what) {
+  if (subscriber != kShared) return;
+  std::fprintf(stderr, "fake CUPTI: %s with a shared subscription\n", what);
+  std::abort();
+}
+
+CUptiResult Register(CUpti_BuffersCallbackRequestFunc request,
+                     CUpti_BuffersCallbackCompleteFunc complete) {
+  if (const CUptiResult fault = Result("register"); fault != CUPTI_SUCCESS) return fault;
+  State& state = TheState();
+  std::lock_guard<std::mutex> lock(state.mutex);
+  state.request = request;
+  state.complete = complete;
+  if (!std::exchange(state.worker, true)) {
+    std::thread worker(Work);
+    pthread_setname_np(worker.native_handle(), "cupti-worker");
+    worker.detach();
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Enable(CUpti_ActivityKind kind) {
+  if (const long ms = Fault("steal_ms"); ms > 0 && stolen_at_ns == 0)
+    stolen_at_ns = static_cast<std::int64_t>(NowNs()) + ms * 1'000'000;
+  const CUptiResult fault = Result("enable:" + std::to_string(kind));
+  if (fault != CUPTI_SUCCESS) return fault;
+  enabled.fetch_or(1ull << kind);
+  UpdateHook();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Disable(CUpti_ActivityKind kind) {
+  const CUptiResult fault = Result("disable:" + std::to_string(kind));
+  if (fault != CUPTI_SUCCESS) return fault;
+  enabled.fetch_and(~(1ull << kind));
+  UpdateHook();
+  if (const long ms = Fault("busy_ms"); ms > 0)
+    busy_until = NowNs() + static_cast<std::uint64_t>(ms) * 1'000'000;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Select(CUpti_CallbackId call, std::uint8_t on) {
+  if (call >= selected_calls.size()) return CUPTI_ERROR_INVALID_PARAMETER;
+  selected_calls[call] = on != 0;
+  UpdateHook();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Dropped(std::size_t* dropped) {
+  State& state = TheState();
+  std::lock_guard<std::mutex> lock(state.mutex);
+  *dropped = std::exchange(state.dropped, 0);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Subscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* user,
+                      Subscribed how) {
+  if (const CUptiResult fault = Result("subscribe"); fault != CUPTI_SUCCESS) return fault;
+  UpdateHook();  // The peer records from now on.
+  const bool taken = !ThePeer().name.empty() && !(how == kShared && Fault("peer_shares") != 0);
+  int none = kNobody;
+  if (taken || !subscriber.compare_exchange_strong(none, how))
+    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  at_call = callback;
+  of_subscriber = user;
+  *handle = reinterpret_cast<CUpti_SubscriberHandle>(&subscriber);
+  return CUPTI_SUCCESS;
+}
+
+#if CUDA_VERSION >= 13000
+CUpti_BuffersCallbackRequestFunc_v2 second_request = nullptr;
+CUpti_BuffersCallbackCompleteFunc_v2 second_complete = nullptr;
+
+void CUPTIAPI RequestBySecond(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
+  CUpti_BufferCallbackRequestInfo info{};
+  info.structSize = sizeof info;
+  second_request(buffer, size, most, &info);
+}
+
+void CUPTIAPI CompleteBySecond(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t size,
+                               std::size_t valid) {
+  CUpti_BufferCallbackCompleteInfo info{};
+  info.structSize = sizeof info;
+  second_complete(buffer, size, valid, &info);
+}
+
+// As the real one tells names.
+void TellName(const char* name, const CUpti_SubscriberParams& params) {
+  if (params.oldSubscriberName != nullptr && name != nullptr)
+    std::snprintf(params.oldSubscriberName, params.oldSubscriberSize, "CUPTI for %s", name);
+}
+#endif
+
 std::size_t SizeOf(CUpti_ActivityKind kind) {
   switch (kind) {
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return sizeof(CUpti_ActivityGraphTrace2);
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       return sizeof(Kernel);
     case CUPTI_ACTIVITY_KIND_MEMCPY:
@@ -352,22 +533,20 @@ std::size_t SizeOf(CUpti_ActivityKind kind) {
 extern "C" {
 
 CUptiResult CUPTIAPI cuptiGetVersion(std::uint32_t* version) {
-  *version = CUPTI_API_VERSION;
+  *version = Version();
   return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc, void*) {
+CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
+                                    void* user) {
   MustLive("cuptiSubscribe");
-  if (const CUptiResult fault = Result("subscribe"); fault != CUPTI_SUCCESS) return fault;
-  int none = 0;
-  if (!subscriber.compare_exchange_strong(none, 1))
-    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
-  *handle = reinterpret_cast<CUpti_SubscriberHandle>(&subscriber);
-  return CUPTI_SUCCESS;
+  return Subscribe(handle, callback, user, kAlone);
 }
 CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle) {
   MustLive("cuptiUnsubscribe");
   if (const CUptiResult fault = Result("unsubscribe"); fault != CUPTI_SUCCESS) return fault;
-  subscriber = 0;
+  subscriber = kNobody;
+  calls_back = false;
+  UpdateHook();
   if (Fault("after_unsubscribe") != 0) {
     std::thread([] {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -382,44 +561,45 @@ CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle) {
 // Says so, because the real one can end a program that trains.
 CUptiResult CUPTIAPI cuptiFinalize() {
   MustLive("cuptiFinalize");
+  if (const CUptiResult fault = Result("finalize"); fault != CUPTI_SUCCESS) return fault;
   std::fprintf(stderr, "fake CUPTI: detached\n");
   enabled = 0;
-  subscriber = 0;
+  subscriber = kNobody;
+  calls_back = false;
   SetHook(nullptr);
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiEnableDomain(std::uint32_t enable, CUpti_SubscriberHandle,
+                                       CUpti_CallbackDomain domain) {
+  MustLive("cuptiEnableDomain");
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API) calls_back = enable != 0;
+  UpdateHook();
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
                                                     CUpti_BuffersCallbackCompleteFunc complete) {
   MustLive("cuptiActivityRegisterCallbacks");
-  if (const CUptiResult fault = Result("register"); fault != CUPTI_SUCCESS) return fault;
-  State& state = TheState();
-  std::lock_guard<std::mutex> lock(state.mutex);
-  state.request = request;
-  state.complete = complete;
-  if (!std::exchange(state.worker, true)) {
-    std::thread worker(Work);
-    pthread_setname_np(worker.native_handle(), "cupti-worker");
-    worker.detach();
-  }
-  return CUPTI_SUCCESS;
+  MustRecordByFirst("cuptiActivityRegisterCallbacks");
+  return Register(request, complete);
 }
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   MustLive("cuptiActivityEnable");
-  if (const long ms = Fault("steal_ms"); ms > 0 && stolen_at_ns == 0)
-    stolen_at_ns = static_cast<std::int64_t>(NowNs()) + ms * 1'000'000;
-  const CUptiResult fault = Result("enable:" + std::to_string(kind));
-  if (fault != CUPTI_SUCCESS) return fault;
-  enabled.fetch_or(1ull << kind);
-  SetHook(&OnActivity);
-  return CUPTI_SUCCESS;
+  MustRecordByFirst("cuptiActivityEnable");
+  return Enable(kind);
 }
 CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
   MustLive("cuptiActivityDisable");
-  const CUptiResult fault = Result("disable:" + std::to_string(kind));
-  if (fault != CUPTI_SUCCESS) return fault;
-  if (enabled.fetch_and(~(1ull << kind)) == 1ull << kind) SetHook(nullptr);
-  if (const long ms = Fault("busy_ms"); ms > 0)
-    busy_until = NowNs() + static_cast<std::uint64_t>(ms) * 1'000'000;
+  MustRecordByFirst("cuptiActivityDisable");
+  return Disable(kind);
+}
+CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId call, std::uint8_t on) {
+  MustLive("cuptiActivityEnableDriverApi");
+  MustRecordByFirst("cuptiActivityEnableDriverApi");
+  return Select(call, on);
+}
+// The fake driver's program makes no calls of the runtime.
+CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId, std::uint8_t) {
+  MustRecordByFirst("cuptiActivityEnableRuntimeApi");
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
@@ -461,10 +641,7 @@ CUptiResult CUPTIAPI cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_
 }
 CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t,
                                                        std::size_t* dropped) {
-  State& state = TheState();
-  std::lock_guard<std::mutex> lock(state.mutex);
-  *dropped = std::exchange(state.dropped, 0);
-  return CUPTI_SUCCESS;
+  return Dropped(dropped);
 }
 CUptiResult CUPTIAPI cuptiGetTimestamp(std::uint64_t* timestamp) {
   if (const CUptiResult fault = Result("timestamp"); fault != CUPTI_SUCCESS) return fault;
@@ -510,4 +687,62 @@ CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrela
   externals.pop_back();
   return CUPTI_SUCCESS;
 }
+
+#if CUDA_VERSION >= 13000
+CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
+                                       void* user, CUpti_SubscriberParams* params) {
+  MustLive("cuptiSubscribe_v2");
+  constexpr std::size_t kSizeOf130 = offsetof(CUpti_SubscriberParams, allowMultipleSubscribers);
+  const std::size_t known =
+      Version() >= 130200 ? std::size_t{CUpti_SubscriberParams_STRUCT_SIZE} : kSizeOf130;
+  if (params == nullptr || params->structSize > known) return CUPTI_ERROR_INVALID_PARAMETER;
+  const bool shares = params->structSize > kSizeOf130 && params->allowMultipleSubscribers != 0;
+  if (shares && Version() < 130300) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  const CUptiResult result = Subscribe(handle, callback, user, shares ? kShared : kAlone);
+  if (!ThePeer().name.empty())
+    TellName(ThePeer().name.c_str(), *params);
+  else if (shares && result == CUPTI_SUCCESS)
+    TellName(params->subscriberName, *params);
+  return result;
+}
+CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks_v2(
+    CUpti_SubscriberHandle, CUpti_BuffersCallbackRequestFunc_v2 request,
+    CUpti_BuffersCallbackCompleteFunc_v2 complete) {
+  MustLive("cuptiActivityRegisterCallbacks_v2");
+  second_request = request;
+  second_complete = complete;
+  return Register(&RequestBySecond, &CompleteBySecond);
+}
+CUptiResult CUPTIAPI cuptiActivityEnable_v2(CUpti_SubscriberHandle, CUpti_ActivityKind kind,
+                                            CUpti_ActivityConfig*) {
+  MustLive("cuptiActivityEnable_v2");
+  return Enable(kind);
+}
+CUptiResult CUPTIAPI cuptiActivityDisable_v2(CUpti_SubscriberHandle, CUpti_ActivityKind kind,
+                                             CUpti_ActivityConfig*) {
+  MustLive("cuptiActivityDisable_v2");
+  return Disable(kind);
+}
+CUptiResult CUPTIAPI cuptiActivityEnableDriverApi_v2(CUpti_SubscriberHandle, CUpti_CallbackId call,
+                                                     std::uint8_t on) {
+  MustLive("cuptiActivityEnableDriverApi_v2");
+  return Select(call, on);
+}
+CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi_v2(CUpti_SubscriberHandle, CUpti_CallbackId,
+                                                      std::uint8_t) {
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityGetNextRecord_v2(CUpti_SubscriberHandle, std::uint8_t* buffer,
+                                                   std::size_t valid, CUpti_Activity** record) {
+  return cuptiActivityGetNextRecord(buffer, valid, record);
+}
+CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords_v2(CUpti_SubscriberHandle, CUcontext,
+                                                          std::uint32_t, std::size_t* dropped) {
+  return Dropped(dropped);
+}
+CUptiResult CUPTIAPI cuptiActivitySetAttribute_v2(CUpti_SubscriberHandle, CUpti_ActivityAttribute,
+                                                  std::size_t*, void*) {
+  return CUPTI_SUCCESS;
+}
+#endif
 }

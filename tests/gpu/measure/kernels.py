@@ -40,7 +40,7 @@ def _kernels(space):
             # Other lines repeat the events of the streams.
             streams = [line for line in plane.lines if line.name.startswith("Stream")] or plane.lines
             found += [Kernel(e.name, e.begin_ps, e.end_ps, e.stats.get("correlation_id", 0))
-                      for line in streams for e in line.events if "kernel_details" in e.stats]
+                      for line in streams for e in line.events if "kernel_details" in e.stats or e.name == "CUDA graph"]
     return sorted(found, key=lambda kernel: kernel.begin_ps)
 
 

@@ -10,7 +10,7 @@ import traceback
 from functools import partial
 from pathlib import Path
 
-from . import steps_driver, steps_frameworks, steps_machine
+from . import steps_driver, steps_frameworks, steps_machine, steps_modes
 from .findings import FAILED, MISSED, NOT_HAD, Finding, table
 from .outputs import leave
 from .place import cupti_of, find, python_with
@@ -23,7 +23,7 @@ LEAST_SECONDS = 10  # A step that has less is not begun.
 def _steps():
     """Name, function and most seconds, in their order: what the issue asks for most comes first."""
     of = partial
-    f = steps_frameworks
+    f, m = steps_frameworks, steps_modes
     return [
         ("machine", steps_machine.machine, 60), ("package", steps_machine.package, 30),
         ("counts", steps_driver.counts, 40), ("times", steps_driver.times, 40), ("graphs", steps_driver.graphs, 60), ("calls", steps_driver.calls, 60),
@@ -35,6 +35,10 @@ def _steps():
         ("jax-look-back", of(f.look_back, framework="jax"), 90), ("torch-look-back", of(f.look_back, framework="torch"), 90),
         ("jax-cost", of(f.cost, framework="jax"), 110), ("torch-cost", of(f.cost, framework="torch"), 120),
         ("jax-two-profilers", of(f.two_profilers, framework="jax"), 70), ("torch-two-profilers", of(f.two_profilers, framework="torch"), 80),
+        # The following have runs of their own; see tests/gpu/README.md.
+        ("jax-modes", of(m.modes, framework="jax"), 220), ("torch-modes", of(m.modes, framework="torch"), 220),
+        ("torch-kernels", m.torch_kernels, 90), ("jax-after", of(m.after, framework="jax"), 70), ("torch-after", of(m.after, framework="torch"), 90),
+        ("fifty", m.fifty, 400),
     ]
 
 

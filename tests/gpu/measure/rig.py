@@ -94,12 +94,12 @@ class Rig:
             raise Failed(f"{framework} did not start: {failed}") from None
         return program
 
-    def begin(self, duration):
-        """Begins a capture; finish() has its result."""
+    def begin(self, duration, *flags):
+        """Begins a capture, with further flags; finish() has its result."""
         self.captures += 1
         self.run = f"{self.name}-{self.captures}"
         command = [self.setup.place.program("strobe"), "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{self.port}", "--logdir",
-                   self.folder / "logs", "--run", self.run, "--duration", f"{round(duration * 1000)}ms", "--quiet", "--output", "json", "--attempts", "1", *self.setup.flags]
+                   self.folder / "logs", "--run", self.run, "--duration", f"{round(duration * 1000)}ms", "--quiet", "--output", "json", "--attempts", "1", *self.setup.flags, *flags]
         self.window = duration
         with open(self.folder / "capture.log", "ab") as log:
             self.capturing = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=log, text=True)
@@ -119,8 +119,8 @@ class Rig:
         self.manifest = manifest
         return manifest
 
-    def capture(self, duration):
-        self.begin(duration)
+    def capture(self, duration, *flags):
+        self.begin(duration, *flags)
         return self.finish()
 
     def wait_window(self, seconds=60):

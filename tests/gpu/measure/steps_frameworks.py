@@ -22,14 +22,15 @@ CAPTURES_WHILE_TRAINING = 3
 LEAD_SECONDS = {"jax": 2.5, "torch": 4.5}  # From the begin of a capture to its window; PyTorch prepares two seconds ahead with CUDA.
 
 
-def _python(setup, framework):
+def python_of(setup, framework):
+    """A Python with the framework."""
     python = setup.pythons[framework]
     if python is None:
         raise NotHad(f"no Python here has {framework}; $STROBE_GPU_PYTHON may name one")
     return python
 
 
-def _by_agent(rig):
+def by_agent(rig):
     """The agent records the devices, whatever the framework could do itself."""
     return {**rig.agent_env(), "STROBE_BOOTSTRAP": "off", "STROBE_DEVICE": "force"}
 
@@ -69,14 +70,14 @@ def _compared(rig, trainer, what):
 
 def agent(setup, framework):
     """The agent with CUPTI against the framework's own profiler, which cannot record at the same time: CUPTI has one subscriber."""
-    python = _python(setup, framework)
+    python = python_of(setup, framework)
     with Rig(setup, f"{framework}-agent") as rig:
-        return _compared(rig, rig.trainer(framework, python, {**_by_agent(rig), **STEADY, **setup.trainer}), f"agent and {framework}'s own profiler")
+        return _compared(rig, rig.trainer(framework, python, {**by_agent(rig), **STEADY, **setup.trainer}), f"agent and {framework}'s own profiler")
 
 
 def framework(setup, name):
     """An unchanged program through Strobe's part in it, which the agent starts: no PYTHONPATH, as in GPU pods."""
-    python = _python(setup, name)
+    python = python_of(setup, name)
     with Rig(setup, f"{name}-framework") as rig:
         trainer = rig.trainer(name, python, {**rig.agent_env(), **STEADY, **setup.trainer})
         told_of, planes, good = [], set(), True
@@ -93,7 +94,8 @@ def framework(setup, name):
                      (good, "a capture is not Ok"), (compared.result == "ok", "the comparison missed its bar"))
 
 
-def _median(chunks, begin=0, end=1 << 63):
+def median_us(chunks, begin=0, end=1 << 63):
+    """Microseconds of a step, of the chunks between two times."""
     inside = [us for began, us in chunks if began >= begin and began + us * 10_000 <= end]
     return statistics.median(inside) if inside else None
 
@@ -107,7 +109,7 @@ def _turn(setup, rig, programs, framework, number):
     def run(program):
         began = time.time_ns()
         chunks = program.ask(f"run {lead + seconds}", 60)["chunks"]
-        return _median(chunks, began + round(lead * 1e9))
+        return median_us(chunks, began + round(lead * 1e9))
 
     def record():
         before = time.time_ns()
@@ -115,12 +117,12 @@ def _turn(setup, rig, programs, framework, number):
         manifest = rig.capture(seconds)
         chunks, worker = ours.answer(90)["chunks"], manifest["worker"]
         begin, end = window_ns(manifest)
-        seen["Strobe records"] = _median(chunks, begin, end) if worker["outcome"] in ("Ok", "LateStart") else None
-        seen["Strobe prepares"] = _median(chunks, before, begin)
+        seen["Strobe records"] = median_us(chunks, begin, end) if worker["outcome"] in ("Ok", "LateStart") else None
+        seen["Strobe prepares"] = median_us(chunks, before, begin)
 
     def own():
         alone.ask(f"run {lead}", 60)
-        seen["its own profiler records"] = _median(alone.ask(f"profile-run {seconds} {rig.folder}/own{number}", 120)["chunks"])
+        seen["its own profiler records"] = median_us(alone.ask(f"profile-run {seconds} {rig.folder}/own{number}", 120)["chunks"])
 
     ways = [lambda: seen.update(alone=run(alone)), lambda: seen.update({"another one alone": run(other)}),
             lambda: seen.update({"nobody records": run(ours)}), record, own]
@@ -134,7 +136,7 @@ def _turn(setup, rig, programs, framework, number):
 def cost(setup, framework):
     """Time of a step: alone, in a second process like it, with Strobe while nobody records, while Strobe records, and while the framework's own profiler
     does."""
-    python = _python(setup, framework)
+    python = python_of(setup, framework)
     with Rig(setup, f"{framework}-cost") as rig:
         programs = [rig.trainer(framework, python), rig.trainer(framework, python), rig.trainer(framework, python, rig.agent_env())]
         time.sleep(2.5)
@@ -159,27 +161,27 @@ def _percents(figures):
     return ", ".join(f"{name} {value:+.2f} %" if value is not None else f"{name}: no value" for name, value in figures.items())
 
 
-def _ratio(ours, other, seconds, times):
+def ratio(ours, other, seconds, times):
     """How much longer a step of the one takes than one of the other, while nobody records. They take turns, so that both have the same machine."""
-    seen = [[_median(program.ask(f"run {seconds}", 60)["chunks"]) for program in (ours, other)] for _ in range(times)]
+    seen = [[median_us(program.ask(f"run {seconds}", 60)["chunks"]) for program in (ours, other)] for _ in range(times)]
     return statistics.median(us[0] / us[1] for us in seen), statistics.median(us[1] for us in seen)
 
 
 def small(setup, framework):
     """Captures of a program that launches many small kernels without a pause: it lives on, and what its steps cost while and after it is recorded. A
     second process like it is never recorded."""
-    python = _python(setup, framework)
+    python = python_of(setup, framework)
     with Rig(setup, f"{framework}-small") as rig:
         other, ours = rig.trainer(framework, python, {**MANY_SMALL, **setup.trainer}), rig.trainer(framework, python, {**rig.agent_env(), **MANY_SMALL, **setup.trainer})
         time.sleep(2.5)
         seconds, lead = setup.seconds(1), LEAD_SECONDS[framework]
-        before, base = _ratio(ours, other, setup.seconds(0.6), 3)
+        before, base = ratio(ours, other, setup.seconds(0.6), 3)
         figures, outcomes, messages = {}, [], set()
         for number in range(CAPTURES_WHILE_TRAINING):
             ours.send(f"run {lead + seconds + 1}")
             manifest = rig.capture(seconds)
-            during = _median(ours.answer(90)["chunks"], *window_ns(manifest))
-            after, now = _ratio(ours, other, setup.seconds(0.6), 2)
+            during = median_us(ours.answer(90)["chunks"], *window_ns(manifest))
+            after, now = ratio(ours, other, setup.seconds(0.6), 2)
             outcomes.append(manifest["worker"]["outcome"])
             messages.add(told(manifest["worker"]))
             figures[f"during {number + 1}"] = percent(during / now, before) if during else None
@@ -190,14 +192,14 @@ def small(setup, framework):
 
 def look_back(setup, framework):
     """What it costs a program of many small kernels that its GPU is recorded at all times, beside two that know nothing of Strobe."""
-    python = _python(setup, framework)
+    python = python_of(setup, framework)
     with Rig(setup, f"{framework}-look-back", ("--flight-recorder=2s", "--flight-recorder-devices")) as rig:
         model = {**MANY_SMALL, **setup.trainer}
         other, third = (rig.trainer(framework, python, model) for _ in range(2))
-        ours = rig.trainer(framework, python, {**_by_agent(rig), **model})
+        ours = rig.trainer(framework, python, {**by_agent(rig), **model})
         ours.ask("run 7", 60)  # Recording begins five seconds after CUDA.
-        cost, base = _ratio(ours, other, setup.seconds(0.8), 4)
-        noise, _ = _ratio(third, other, setup.seconds(0.8), 2)
+        cost, base = ratio(ours, other, setup.seconds(0.8), 4)
+        noise, _ = ratio(third, other, setup.seconds(0.8), 2)
         ours.send("run 4")
         time.sleep(2)
         manifest = rig.capture(setup.seconds(1))
@@ -233,7 +235,7 @@ def _strobe_first(rig, trainer):
 
 def two_profilers(setup, framework):
     """CUPTI has one subscriber: who comes second is told so by name, and the program trains on."""
-    python = _python(setup, framework)
+    python = python_of(setup, framework)
     with Rig(setup, f"{framework}-two") as rig:
         trainer = rig.trainer(framework, python, {**rig.agent_env(), **STEADY, **setup.trainer})
         time.sleep(2.5)

@@ -1,4 +1,4 @@
-"""Trains a model by PyTorch at the command of trainer_loop.py."""
+"""Trains a model by PyTorch at the command of trainer_loop.py; with $STROBE_GPU_GRAPHS, a step is one CUDA graph."""
 
 import os
 
@@ -26,12 +26,35 @@ class Trainer:
         self.model = torch.nn.Sequential(*parts).to(where, kind)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001)
         self.batch = torch.randn(BATCH, WIDTH, device=where, dtype=kind)
-        self.count = 0
+        self.count, self.graph = 0, None
+        if "STROBE_GPU_GRAPHS" in os.environ and self.cuda:
+            self.capture_graph()
 
-    def step(self):
+    def capture_graph(self):
+        """As PyTorch's documentation says: warms up on a stream of its own, then captures a whole step."""
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                self.compute()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.cuda.graph(graph):
+            self.model(self.batch).float().square().mean().backward()
+            self.optimizer.step()
+        self.graph = graph
+
+    def compute(self):
         self.optimizer.zero_grad()
         self.model(self.batch).float().square().mean().backward()
         self.optimizer.step()
+
+    def step(self):
+        if self.graph:
+            self.graph.replay()
+        else:
+            self.compute()
         if self.fake:
             self.fake.step()
 

@@ -41,7 +41,8 @@ class ProfilerOptions(NamedTuple):
     host_tracer_level: level of annotations to record: 0 none, 1 critical, 2 info, 3 verbose.
     python_tracer_level: 1 records the calls of Python functions. Only the profilers of PyTorch, JAX
       and TensorFlow can do this. 0 records none.
-    device_tracer_level: 1 records GPUs and TPUs, 0 does not.
+    device_tracer_level: 1 records GPUs and TPUs, 0 does not. For GPUs, 2 records only kernels, 3
+      their launches too, 4 CUDA graphs as a whole, and 5 all that CUPTI tells.
     delay_ms: milliseconds from the call to the start; None starts as soon as all workers can start
       together.
     """
@@ -58,7 +59,7 @@ _Options = Union[None, Mapping[str, Any], ProfilerOptions, Any]
 _OPTIONS = {
     "host_tracer_level": ("--host-tracer-level", 3),
     "python_tracer_level": ("--python-tracer-level", 1),
-    "device_tracer_level": ("--device-tracer-level", 1),
+    "device_tracer_level": ("--device-tracer-level", 5),
     "delay_ms": ("--delay", 3_600_000),
 }
 # The argument that a flag of `strobe capture` comes from, for messages that name a flag.

@@ -80,6 +80,19 @@ TEST(DigestSections, ShowsNoMoreThanIsKnown) {
   EXPECT_EQ(json["steps"][0]["host"]["inputNs"], 0);
 }
 
+TEST(DigestSections, SaysWhatTheModeOfRecordingGpusLeftOut) {
+  Digest digest = DigestOf("w0");
+  digest.devices = {{.name = "/device:GPU:0"}};
+  digest.knows.device = digest.knows.launches = true;
+  const auto text = [&] { return RenderDigests(std::span(&digest, 1), 10); };
+  EXPECT_THAT(text(), Not(HasSubstr("tracers.device")));
+  digest.knows.launches = false;
+  EXPECT_THAT(text(), HasSubstr("which calls launched their GPUs' work"));
+  digest.names.emplace_back("CUDA graph");
+  digest.ops.push_back({.name = static_cast<std::uint32_t>(digest.names.size() - 1)});
+  EXPECT_THAT(text(), HasSubstr("each run of a CUDA graph as one event"));
+}
+
 TEST(DigestSections, SaysHowManyWorkersAreNotShown) {
   const std::string text =
       RenderDigests(std::vector{DigestOf("w0"), DigestOf("w1"), DigestOf("w2")}, 10, 1);

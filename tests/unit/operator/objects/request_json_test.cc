@@ -159,6 +159,24 @@ TEST(ParseRequest, ReadsLevelsThatWereStoredAsNumbers) {
             "tracers.host must be one of Disabled, Critical, Info, Verbose");
 }
 
+TEST(ParseRequest, ReadsTheModesOfDevices) {
+  json object = Object();
+  const auto device = [&](const char* mode) {
+    object["spec"]["tracers"]["device"] = mode;
+    return ParseRequest(object)->capture.tracers.device();
+  };
+  EXPECT_EQ(device("Enabled"), 1u);
+  EXPECT_EQ(device("Kernels"), 2u);
+  EXPECT_EQ(device("Launches"), 3u);
+  EXPECT_EQ(device("Graphs"), 4u);
+  EXPECT_EQ(device("All"), 5u);
+  object["spec"]["tracers"]["device"] = "Some";
+  EXPECT_EQ(ParseRequest(object)->invalid,
+            "tracers.device must be one of Disabled, Enabled, Kernels, Launches, Graphs, All");
+  object["spec"]["tracers"] = json::parse(R"({"detach": true})");
+  EXPECT_TRUE(ParseRequest(object)->capture.tracers.detach());
+}
+
 TEST(ParseRequest, NamesWhatALimitMayBe) {
   json object = Object();
   object["spec"]["maxBytesPerWorker"] = "0";

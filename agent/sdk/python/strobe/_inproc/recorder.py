@@ -55,6 +55,8 @@ class Recorder:
     def __init__(self, directory: Directory) -> None:
         self.directory = directory  # Where the process is announced.
         self.turn = Turn()
+        # Called, from any thread, when the announcement changes.
+        self.changed: Callable[[], None] = lambda: None
         self.session = None
         self.recording = False
         self.started_ns = self.stopped_ns = self.stop_took_ns = 0
@@ -69,6 +71,10 @@ class Recorder:
 
     def uses_devices(self) -> bool:
         """Whether the program uses accelerators through this framework. Must not touch any."""
+        return False
+
+    def yields_devices(self) -> bool:
+        """Whether the agent may record the program's devices until the program profiles itself."""
         return False
 
     def make_safe(self) -> None:

@@ -17,11 +17,12 @@ _MAX_STEPS, _LAST_STEP = 10_000, 1 << 53
 _TORCH = ("shapes", "stacks", "memory", "flops", "modules")
 
 # `step` is None, or the steps to record instead of the time. `may_stall`: training may stand still
-# while the recording stops.
+# while the recording stops. `kernels_only`: of a process that uses devices, only what ran on them.
+# `detach`: CUPTI is detached afterwards, where that is safe.
 Request = namedtuple(
     "Request",
     "op id framework start_ns duration_ns host device python torch max_bytes step may_stall "
-    "tell_memory",
+    "tell_memory kernels_only detach",
 )
 Step = namedtuple("Step", "loop first count by_ns")
 
@@ -121,6 +122,8 @@ def parse(line: bytes, frameworks: Sequence[str]) -> Request:
         step=_step(fields, now),
         may_stall=_flag(fields, "may_stall"),
         tell_memory=_flag(fields, "tell_memory"),
+        kernels_only=_flag(tracers, "kernels_only") and not wanted,
+        detach=_flag(tracers, "detach"),
     )
 
 

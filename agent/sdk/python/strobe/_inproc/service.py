@@ -57,6 +57,7 @@ class Service:
         self.servers = ProgramServers(self.first.channel.wake)
         # The constant part of each announcement, and what it holds, by name.
         self.told, self.written = {}, {}
+        self.recorders = {}  # By the same names.
         self.unwritten = False  # One of them could not be written.
         self._until_ranks = 0.0
         self._delay = _SECONDS_OF_FIRST_LOOK
@@ -152,6 +153,7 @@ class Service:
                 "role": role,
                 "role_from": role_from,
                 "stepped": bool(steps_of(told["framework"]).loops),
+                "yields_cupti": self.recorders[file].yields_devices(),
                 "listens": self.servers.listens,
                 "closed": self.servers.closed,
                 "engine": server.told() if told["framework"] == "torch" else None,
@@ -182,6 +184,8 @@ class Service:
         count(name)
         on_sign(self.look_again)
         file = f"{service.stem}.process"
+        self.recorders[file] = recorder
+        recorder.changed = self.look_again
         self.told[file] = {
             "framework": name,
             "version": version(name),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # From this one on, PyTorch ends a recording without the interpreter's lock (its pull request
 # 187594).
 _ENDS_UNLOCKED = (2, 15, 0)
+# Before it, CUPTI's next use after it was detached crashes programs with CUDA graphs.
+_DETACH_IS_SAFE = (12, 6, 0)
 # Older versions crash at the end of the program if Kineto's daemon recorded it (seen with 2.3.1,
 # every time).
 _OLDEST_FOR_KINETO = (2, 5, 0)
@@ -37,6 +40,35 @@ _STAYS_ATTACHED = (
     "small kernels 17 to 34 %); with TEARDOWN_CUPTI=1 in the program's environment, PyTorch "
     "detaches it"
 )
+
+
+def _agents_leave() -> Any:
+    """The function of Strobe's library in this process (the agent) that makes it leave the devices.
+
+    None if the agent is not there, which CUDA's driver loads by the path in the environment.
+    """
+    path = os.environ.get("CUDA_INJECTION64_PATH")
+    if not path:
+        return None
+    try:
+        # Only if it is loaded already. The interpreter's lock is not held during a call.
+        library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
+        function = library.strobe_agent_leave_devices
+    except (OSError, AttributeError):
+        return None
+    function.restype, function.argtypes = None, ()
+    return function
+
+
+def _make_agent_leave() -> None:
+    """Makes the agent leave the devices to Kineto, for good.
+
+    Returns when it has, after a second at most, and at once if it records none. Otherwise CUPTI
+    would refuse Kineto, which then records no GPU until the program restarts.
+    """
+    leave = _agents_leave()
+    if leave is not None:
+        leave()
 
 
 class _StepAnnotations:
@@ -100,10 +132,13 @@ class TorchRecorder(Recorder):
         """The program's sessions begin and end by these functions; so do ours, in our thread."""
 
         def begins():
-            self.profiled = True
+            first, self.profiled = not self.profiled, True
+            if first:
+                self.changed()
             if not self.turn.is_ours():
                 self.program_began = time.monotonic()
                 self.turn.program_begins()
+            _make_agent_leave()
 
         def ends():
             if not self.turn.is_ours():
@@ -165,6 +200,18 @@ class TorchRecorder(Recorder):
         cuda = sys.modules.get("torch.cuda")
         return cuda is not None and cuda.is_initialized()
 
+    def yields_devices(self) -> bool:
+        # Once Kineto has begun, it keeps CUPTI.
+        return not self.profiled and self.uses_devices() and _agents_leave() is not None
+
+    def _detach_cupti(self) -> None:
+        """Lets Kineto detach CUPTI in this recording and later ones, as it does at the end of a
+        call of CUDA.
+        """
+        if release(self.torch.version.cuda) >= _DETACH_IS_SAFE:
+            os.environ["TEARDOWN_CUPTI"] = "1"
+            os.environ.pop("DISABLE_CUPTI_LAZY_REINIT", None)
+
     def _keep_cupti(self) -> None:
         """Keeps PyTorch from detaching CUPTI, by the variables that torch.profiler sets too: with
         CUDA before 12.6, CUPTI's next use would crash a program
@@ -205,6 +252,8 @@ class TorchRecorder(Recorder):
         self.note = None
         if device:
             self._keep_cupti()
+            if request.detach:
+                self._detach_cupti()
             # As Kineto reads it, when a recording ends.
             self.note = None if os.environ.get("TEARDOWN_CUPTI") == "1" else _STAYS_ATTACHED
         options = request.torch
@@ -217,7 +266,8 @@ class TorchRecorder(Recorder):
             setting.trace_only = not stacks  # PyTorch cannot have both, and warns.
         # Not torch.profiler.profile, which imports the compiler: that takes a second and more.
         session = self.autograd.profile(
-            use_cpu=request.host > 0,
+            # Operators cost the most.
+            use_cpu=request.host > 0 and not (device and request.kernels_only),
             use_device="cuda" if device else None,
             use_kineto=True,
             experimental_config=setting,

@@ -94,6 +94,12 @@ class IdleDevicesTest : public testing::Test {
   IdleDevices devices_{PortsOf({"localhost:9012"})};
 };
 
+TEST_F(IdleDevicesTest, NothingIsLeftOfTheOptionsOfACapture) {
+  header().device_mode = wire::kBesideKineto | std::uint32_t{2};
+  devices_.Attend(sidecar_, false);
+  EXPECT_EQ(header().device_mode, 0u);
+}
+
 TEST_F(IdleDevicesTest, ArmsExtendsAndReleases) {
   devices_.Attend(sidecar_, false);
   EXPECT_EQ(header().device_control, 1u);

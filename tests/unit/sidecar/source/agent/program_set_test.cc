@@ -260,6 +260,23 @@ TEST_F(ProgramSetTest, OfAContainerWhatSaysNothingOfItsOwnIsMissing) {
   EXPECT_THAT(set.Missing()[0].message(), HasSubstr("STROBE_CONTAINER"));
 }
 
+TEST_F(ProgramSetTest, TheModeOfDevicesReachesProgramsAndOrders) {
+  wire::RingFile beside = Program(), other = Program();
+  beside.header()->process_began = 99;
+  ProgramSet set(*directory_, {.devices = true,
+                               .device_mode = 4,
+                               .beside_kineto = {ProcessName(beside.header()->pid, 99)}});
+  set.Find(kDeviceTime);
+  set.SwitchOn();
+  EXPECT_EQ(beside.header()->device_mode, 4u | wire::kBesideKineto);
+  EXPECT_EQ(other.header()->device_mode, 4u);
+  std::ifstream file(path_ + "/orders", std::ios::binary);
+  wire::Orders orders{};
+  ASSERT_TRUE(static_cast<bool>(file.read(reinterpret_cast<char*>(&orders), sizeof orders)));
+  EXPECT_EQ(orders.devices, 1u);
+  EXPECT_EQ(orders.device_mode, 4u);
+}
+
 // Only its device recording is wanted, which a new program switches on at its start by its orders.
 TEST_F(ProgramSetTest, ANewbornOfWhichNoAnnotationsAreWantedIsNotLate) {
   ProgramSet set(*directory_, {.level = 0, .devices = true});

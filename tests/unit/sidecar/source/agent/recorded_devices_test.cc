@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -72,6 +73,32 @@ TEST_F(RecordedDevicesTest, ARequestThatIsBeingAnsweredGetsAnotherNumber) {
   RecordedDevices others(program_);
   others.Arm({.most = std::chrono::seconds(1)});
   EXPECT_EQ(header().device_control, 2u) << "0 is no number";
+}
+
+TEST_F(RecordedDevicesTest, AsksForItsModeAndTellsTheOneThatWasUsed) {
+  header().device_mode = wire::kBesideKineto | std::uint32_t{5};
+  RecordedDevices devices(program_);
+  devices.Arm({.most = std::chrono::seconds(1), .mode = 2});
+  EXPECT_EQ(header().device_mode, 2u) << "nothing is left of an earlier request";
+  EXPECT_EQ(devices.status().mode, DeviceMode::kKernels);
+  devices.Disarm();
+  Armed(header().device_control + 1);
+  header().device_mode = 0;  // The flight recorder's.
+  RecordedDevices takes_over(program_);
+  takes_over.Arm({.before = Before::kHeld, .most = std::chrono::seconds(1), .mode = 2});
+  EXPECT_EQ(header().device_mode, 0u) << "what is recorded already keeps its mode";
+  EXPECT_EQ(takes_over.status().mode, DeviceMode::kLaunches);
+}
+
+TEST_F(RecordedDevicesTest, TheHolderOfCuptiIsTextOfAnyProgram) {
+  RecordedDevices devices(program_);
+  EXPECT_EQ(devices.status().holder, "");
+  const std::string name = "CUPTI for Nsight\nSystems";
+  std::copy(name.begin(), name.end(), header().device_holder);
+  EXPECT_EQ(devices.status().holder.find('\n'), std::string::npos);
+  EXPECT_TRUE(devices.status().holder.starts_with("Nsight"));
+  std::fill(std::begin(header().device_holder), std::end(header().device_holder), '\xff');
+  EXPECT_LE(devices.status().holder.size(), wire::kHolderBytes * 3);
 }
 
 TEST_F(RecordedDevicesTest, WhatWasRecordedLongBeforeTakesNoRoom) {

@@ -73,6 +73,11 @@ TEST(ParseAnnouncement, ReadsWhatAnInferenceServerTells) {
   EXPECT_FALSE(told(R"({"schedules": 1})")->schedules);
 }
 
+TEST(ParseAnnouncement, OlderPackagesDoNotYieldCupti) {
+  EXPECT_FALSE(ParseAnnouncement("x", kTorch)->yields_cupti);
+  EXPECT_TRUE(ParseAnnouncement("x", With("steps", R"(null, "yields_cupti": true)"))->yields_cupti);
+}
+
 TEST(ParseAnnouncement, LaunchersAndLoadersDoNotTrain) {
   EXPECT_FALSE(ParseAnnouncement("x", With("is_launcher", "true"))->trains);
   EXPECT_FALSE(

@@ -36,6 +36,16 @@ TEST(MakeProfileRequest, FollowsTheRecipeOfTheFacts) {
       << "both guards, and the millisecond a server may lose";
 }
 
+TEST(MakeProfileRequest, ServersKnowNoModesOfDevices) {
+  v1::CapturePlan plan = Plan();
+  for (const std::uint32_t mode : {1u, 2u, 5u}) {
+    plan.mutable_tracers()->set_device(mode);
+    EXPECT_EQ(MakeProfileRequest(plan, 0, "").opts().device_tracer_level(), 1u);
+  }
+  plan.mutable_tracers()->set_device(0);
+  EXPECT_EQ(MakeProfileRequest(plan, 0, "").opts().device_tracer_level(), 0u);
+}
+
 TEST(MakeProfileRequest, SessionIdsTellProcessesApart) {
   EXPECT_NE(MakeProfileRequest(Plan(), 0, "").session_id(),
             MakeProfileRequest(Plan(), 1, "").session_id());

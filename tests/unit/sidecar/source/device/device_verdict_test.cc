@@ -62,6 +62,37 @@ TEST(DeviceVerdict, ResultsAreNamedAndExplained) {
             Outcome::kEventsDropped);
 }
 
+TEST(DeviceVerdict, BusyNamesTheToolThatHoldsCupti) {
+  DeviceStatus status{.answered = true,
+                      .phase = DevicePhase::kFailed,
+                      .step = DeviceStep::kSubscribe,
+                      .result = 39};
+  EXPECT_TRUE(JudgeDevice(status).message.ends_with("another profiler holds CUPTI in this process"))
+      << "before CUDA 13 it is not known";
+  status.holder = "Nsight Systems";
+  EXPECT_EQ(JudgeDevice(status).outcome, Outcome::kBusy);
+  EXPECT_THAT(JudgeDevice(status).message,
+              HasSubstr("another profiler holds CUPTI in this process: Nsight Systems"));
+}
+
+TEST(DescribeRecording, TellsWhatAModeCannotShowAndWhoSharesCupti) {
+  DeviceStatus status{.answered = true, .phase = DevicePhase::kFlushed};
+  EXPECT_THAT(DescribeRecording(status), HasSubstr("mode Launches: the trace shows only those"));
+  EXPECT_FALSE(IsMuchLeftOut(status)) << "that is the default";
+  status.mode = DeviceMode::kKernels;
+  EXPECT_THAT(DescribeRecording(status), HasSubstr("mode Kernels: the trace shows no calls"));
+  EXPECT_TRUE(IsMuchLeftOut(status));
+  status.mode = DeviceMode::kGraphs;
+  status.holder = std::string(64, 'x');
+  EXPECT_THAT(DescribeRecording(status), HasSubstr("not the kernels within CUDA graphs"));
+  EXPECT_LE(DescribeRecording(status).size(), 300u);
+  status.mode = DeviceMode::kAll;
+  EXPECT_EQ(DescribeRecording(status), "CUPTI was shared with " + status.holder);
+  EXPECT_FALSE(IsMuchLeftOut(status));
+  status.phase = DevicePhase::kFailed;
+  EXPECT_EQ(DescribeRecording(status), "") << "nothing was recorded";
+}
+
 // A hostile program may write any numbers.
 TEST(DeviceVerdict, TakesAnyNumber) {
   EXPECT_EQ(JudgeDevice({.answered = true, .phase = static_cast<DevicePhase>(77)}).outcome,

@@ -55,6 +55,19 @@ TEST(InprocRequest, AsksForTheWindowWithItsGuards) {
   EXPECT_FALSE(request.contains("step"));
 }
 
+TEST(InprocRequest, TellsModesSoThatOlderPackagesTakeThem) {
+  v1::CapturePlan plan;
+  plan.mutable_tracers()->set_device(2);
+  plan.mutable_tracers()->set_detach(true);
+  auto request = nlohmann::json::parse(InprocRequest(plan, Torch(), {}));
+  EXPECT_EQ(request["tracers"]["device"], 1) << "a package before modes refuses more";
+  EXPECT_EQ(request["tracers"]["kernels_only"], true);
+  EXPECT_EQ(request["tracers"]["detach"], true);
+  plan.mutable_tracers()->set_device(5);
+  request = nlohmann::json::parse(InprocRequest(plan, Torch(), {}));
+  EXPECT_EQ(request["tracers"]["kernels_only"], false);
+}
+
 TEST(InprocRequest, SaysThatTheProgramMayStandStill) {
   const auto request =
       nlohmann::json::parse(InprocRequest({}, Torch(), {.max_bytes = 1, .may_stall = true}));

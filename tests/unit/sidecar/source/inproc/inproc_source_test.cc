@@ -50,6 +50,33 @@ TEST(InprocTargets, OnlyTheContainerAndOnlyWhoTrains) {
       testing::ElementsAre("torch"));
 }
 
+TEST(InprocTargets, KernelsOfPyTorchAreLeftToTheAgentWhereItMayHaveThem) {
+  Announcement yields = Of("torch", "");
+  yields.yields_cupti = true;
+  yields.asks_kineto = false;
+  v1::CapturePlan plan;
+  const auto left = [&] { return LeftToAgent(plan, yields) && Frameworks(plan, {yields}).empty(); };
+  EXPECT_FALSE(left());
+  plan.mutable_tracers()->set_device(2);
+  EXPECT_TRUE(left());
+  EXPECT_FALSE(LeftToAgent(plan, Of("torch", ""))) << "Kineto has recorded, or there is no agent";
+  EXPECT_FALSE(LeftToAgent(plan, Of("jax", "")));
+  yields.asks_kineto = true;
+  EXPECT_FALSE(left()) << "a daemon's recording may have CUPTI";
+  yields.asks_kineto = false;
+  plan.mutable_tracers()->set_memory(true);
+  EXPECT_FALSE(left()) << "only PyTorch's profiler records allocations";
+  plan.mutable_tracers()->set_memory(false);
+  plan.set_steps(3);
+  EXPECT_FALSE(left()) << "the process itself begins at a step";
+  plan.set_steps(0);
+  plan.set_source(v1::SOURCE_FRAMEWORK);
+  EXPECT_FALSE(left());
+  plan.set_source(v1::SOURCE_AUTO);
+  plan.mutable_tracers()->set_device(3);
+  EXPECT_FALSE(left());
+}
+
 TEST(LeadOf, CuptiIsPreparedEarlierWherePyTorchRecordsIt) {
   Announcement process = Of("torch", "");
   process.pid = 7;

@@ -73,6 +73,15 @@ TEST(KinetoOrder, AsksForWhatTheRequestSays) {
   EXPECT_EQ(KinetoLines(order, {}).at("PROFILE_WITH_STACK"), "true");
 }
 
+TEST(KinetoOrder, KernelsAreAskedForWithTheFewestActivities) {
+  v1::CapturePlan plan = KinetoPlan();
+  plan.mutable_tracers()->set_device(2);
+  EXPECT_EQ(MakeKinetoOrder(plan, {}, 2s, "a.json").activities, "kernel,gpu_memcpy,gpu_memset");
+  plan.mutable_tracers()->set_device(3);
+  EXPECT_THAT(MakeKinetoOrder(plan, {}, 2s, "a.json").activities, HasSubstr("cuda_runtime"));
+  EXPECT_THAT(MakeKinetoOrder(plan, {}, 2s, "a.json").activities, HasSubstr("cpu_op"));
+}
+
 TEST(KinetoOrder, HasTheOptionsOfPyTorch) {
   v1::CapturePlan flops = KinetoPlan(), modules = flops, memory = flops;
   flops.mutable_tracers()->set_flops(true);

@@ -1,0 +1,89 @@
+#include "agent/cupti/kinds.h"
+
+#include "agent/cupti/launch_calls.h"
+
+namespace strobe::agent {
+namespace {
+
+using wire::DeviceMode;
+using wire::DeviceStep;
+
+struct Kind {
+  CUpti_ActivityKind kind;
+  DeviceStep step;  // kNone: recording goes on without this kind if CUPTI refuses it.
+};
+
+constexpr Kind kKinds[] = {
+    // Enabled before the kernels, because a graph's own then have no records.
+    {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, DeviceStep::kEnableGraphs},
+    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, DeviceStep::kEnableKernels},
+    {CUPTI_ACTIVITY_KIND_MEMCPY, DeviceStep::kEnableCopies},
+    {CUPTI_ACTIVITY_KIND_MEMSET, DeviceStep::kEnableCopies},
+    {CUPTI_ACTIVITY_KIND_MEMCPY2, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_MEMORY2, DeviceStep::kNone},
+    // Enabled before the calls, so that a correlation record precedes the call it refers to.
+    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_DRIVER, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_RUNTIME, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_OVERHEAD, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_MARKER, DeviceStep::kNone},
+};
+
+bool Records(DeviceMode mode, CUpti_ActivityKind kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return mode == DeviceMode::kGraphs;
+    case CUPTI_ACTIVITY_KIND_MARKER:  // Costs only programs that tell ranges.
+      return mode != DeviceMode::kKernels;
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      return mode == DeviceMode::kAll;
+    default:
+      return true;
+  }
+}
+
+void SelectLaunchCalls(Subscription& subscription, CuptiUndo& undo) {
+  const auto select = [&subscription](bool on) {
+    for (const CUpti_CallbackId call : LaunchCallsOfDriver())
+      subscription.SelectCall(CUPTI_CB_DOMAIN_DRIVER_API, call, on);
+    for (const CUpti_CallbackId call : LaunchCallsOfRuntime())
+      subscription.SelectCall(CUPTI_CB_DOMAIN_RUNTIME_API, call, on);
+    return CUPTI_SUCCESS;
+  };
+  select(/*on=*/true);
+  undo.emplace_back([select] { return select(/*on=*/false); });
+}
+
+}  // namespace
+
+DeviceMode ModeOf(std::uint32_t word) {
+  const auto mode = static_cast<DeviceMode>(word & wire::kDeviceModeMask);
+  const bool chosen =
+      mode == DeviceMode::kKernels || mode == DeviceMode::kGraphs || mode == DeviceMode::kAll;
+  return chosen ? mode : DeviceMode::kLaunches;
+}
+
+std::optional<CuptiFailure> EnableKinds(Subscription& subscription, DeviceMode mode,
+                                        CuptiUndo& undo) {
+  const bool launches = mode == DeviceMode::kLaunches || mode == DeviceMode::kGraphs;
+  const bool selects = launches && subscription.CanSelectCalls();
+  for (const Kind& kind : kKinds) {
+    const bool is_call =
+        kind.kind == CUPTI_ACTIVITY_KIND_DRIVER || kind.kind == CUPTI_ACTIVITY_KIND_RUNTIME;
+    // Where calls cannot be selected, all of them are recorded.
+    if (!Records(mode, kind.kind) && !(is_call && launches && !selects)) continue;
+    const CUptiResult result = subscription.Enable(kind.kind);
+    if (result == CUPTI_SUCCESS)
+      undo.emplace_back([&subscription, which = kind.kind] { return subscription.Disable(which); });
+    else if (kind.step != DeviceStep::kNone)
+      return CuptiFailure{kind.step, result};
+  }
+  if (selects) SelectLaunchCalls(subscription, undo);
+  return std::nullopt;
+}
+
+}  // namespace strobe::agent

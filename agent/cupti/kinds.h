@@ -1,0 +1,27 @@
+// The kinds of records that the modes of recording devices consist of.
+#pragma once
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "agent/cupti/subscription.h"
+#include "agent/wire/layout.h"
+
+namespace strobe::agent {
+
+struct CuptiFailure {
+  wire::DeviceStep step;
+  CUptiResult result;
+};
+// What undoes the calls of CUPTI that were made, the last one first.
+using CuptiUndo = std::vector<std::function<CUptiResult()>>;
+
+// The mode in a word of FileHeader::device_mode.
+wire::DeviceMode ModeOf(std::uint32_t word);
+
+// Enables what the mode records. `subscription` must outlive `undo`. After a failure, `undo` has
+// what was enabled before.
+std::optional<CuptiFailure> EnableKinds(Subscription& subscription, wire::DeviceMode mode,
+                                        CuptiUndo& undo);
+
+}  // namespace strobe::agent
