@@ -101,7 +101,7 @@ struct EventV4 {
   };
 };
 union StateDetails {
-  std::uint64_t device_ns;  // Of kKernelChannelStop.
+  std::uint64_t device_ns;  // If the state is kKernelChannelStop.
   void* any;
 };
 

@@ -11,11 +11,11 @@
 
 namespace strobe::nccl {
 
-// Of one communicator.
+// The plugin's context of one communicator.
 struct CollectivePlugin::Context {
   std::uint32_t communicator = kNoCommunicator;
   int* mask = nullptr;  // The library's, one for all communicators.
-  void* others = nullptr;
+  void* chained = nullptr;
   bool is_chained = false;
 };
 
@@ -110,7 +110,7 @@ int CollectivePlugin::Init(const Caller& caller, void** context, int* mask,
                                                     .nodes = communicator.nodes});
   }
   // Without the lock: the other may wait for another thread's communicator.
-  made->is_chained = chain_.version() != 0 && chain_.Init(&made->others, communicator);
+  made->is_chained = chain_.version() != 0 && chain_.Init(&made->chained, communicator);
   ApplyMask(*made);
   return kSuccess;
 }
@@ -186,18 +186,18 @@ int CollectivePlugin::StartEvent(const Context& context, void** handle, const Ev
   *handle = nullptr;
   ApplyMask(context);
   const Noted noted = recorder_.is_open() ? Note(context, event, looks_up) : Noted{};
-  void* others = nullptr;
+  void* handle_of_other = nullptr;
   int result = kSuccess;
   if (context.is_chained && chain_.Wants(event.type, TheirsIsMarked(event, noted))) {
     EventV5 theirs = event;
     // Where the other has no handle of the parent, it would see none without us either.
     if (own_.Has(theirs.parent)) theirs.parent = nullptr;
-    result = chain_.Start(context.others, &others, theirs);
+    result = chain_.Start(context.chained, &handle_of_other, theirs);
   }
-  if (others != nullptr) {
+  if (handle_of_other != nullptr) {
     const bool marked = (chain_.mask() & kKernelChannel) != 0;
-    if (noted.number != kNoRecord) links_.Add(others, noted.number, marked);
-    *handle = others;
+    if (noted.number != kNoRecord) links_.Add(handle_of_other, noted.number, marked);
+    *handle = handle_of_other;
   } else if (noted.number != kNoRecord) {
     *handle = own_.Of(noted.number);
   }
@@ -233,7 +233,7 @@ int CollectivePlugin::Finish(void* context) {
   auto* const ended = static_cast<Context*>(context);
   if (ended == nullptr) return kSuccess;
   recorder_.EndCommunicator(ended->communicator);
-  const int result = ended->is_chained ? chain_.Finish(ended->others) : kSuccess;
+  const int result = ended->is_chained ? chain_.Finish(ended->chained) : kSuccess;
   delete ended;
   return result;
 }

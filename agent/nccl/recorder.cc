@@ -15,12 +15,12 @@
 namespace strobe::nccl {
 namespace {
 
+using wire::CallKey;
 using wire::CollectiveCall;
 using wire::CollectiveCommunicator;
 using wire::CollectiveFile;
 using wire::CollectiveHeader;
 using wire::CollectiveHow;
-using wire::CollectivePlace;
 using wire::CollectiveRecord;
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
@@ -108,11 +108,11 @@ std::uint64_t Recorder::Begin(const CallFacts& facts) {
   const CollectiveFile& file = *file_.load(std::memory_order_acquire);
   CollectiveHeader& header = *file.header();
   const std::uint64_t now = wire::Ticks(header.tick_kind);
-  const CollectivePlace place{.communicator = static_cast<std::uint16_t>(facts.communicator),
-                              .call = facts.call,
-                              .type = facts.type,
-                              .peer = facts.peer};
-  const auto word = std::bit_cast<std::uint64_t>(place);
+  const CallKey key{.communicator = static_cast<std::uint16_t>(facts.communicator),
+                    .call = facts.call,
+                    .type = facts.type,
+                    .peer = facts.peer};
+  const auto word = std::bit_cast<std::uint64_t>(key);
   std::uint64_t ordinal = 0;
   if (facts.communicator < wire::kCollectiveCommunicators) {
     CollectiveCommunicator& entry = *file.communicator(facts.communicator);
@@ -121,7 +121,7 @@ std::uint64_t Recorder::Begin(const CallFacts& facts) {
     } else {
       entry.newest_begin.store(now, kRelaxed);
       entry.newest_count.store(facts.count, kRelaxed);
-      entry.newest_place.store(word, kRelaxed);
+      entry.newest_key.store(word, kRelaxed);
       ordinal = entry.collectives.fetch_add(1, kRelease) + 1;
     }
   } else {
@@ -136,7 +136,7 @@ std::uint64_t Recorder::Begin(const CallFacts& facts) {
   record.launched.store(0, kRelease);
   record.ordinal.store(ordinal, kRelease);
   record.count.store(facts.count, kRelease);
-  record.place.store(word, kRelease);
+  record.key.store(word, kRelease);
   record.how.store(std::bit_cast<std::uint64_t>(CollectiveHow{
                        .channels = 0,
                        .algorithm = 0,
@@ -163,16 +163,16 @@ CollectiveRecord* Recorder::Find(std::uint64_t number) const {
 CollectiveCall Recorder::CallOf(std::uint64_t number) const {
   const CollectiveRecord* const record = Find(number);
   if (record == nullptr) return CollectiveCall::kOther;
-  return std::bit_cast<CollectivePlace>(record->place.load(kRelaxed)).call;
+  return std::bit_cast<CallKey>(record->key.load(kRelaxed)).call;
 }
 
-std::uint64_t Recorder::CountTransfer(const CollectivePlace& place) {
+std::uint64_t Recorder::CountTransfer(const CallKey& call) {
   constexpr int kTries = 16;
-  const bool sends = place.call == CollectiveCall::kSend;
+  const bool sends = call.call == CollectiveCall::kSend;
   // 20 bits of the peer are more than any job has.
   const std::uint64_t key = (std::uint64_t{1} << 31 | std::uint64_t{sends} << 30 |
-                             (std::uint64_t{place.communicator} & 0x3ff) << 20 |
-                             (static_cast<std::uint64_t>(place.peer) & 0xfffff));
+                             (std::uint64_t{call.communicator} & 0x3ff) << 20 |
+                             (static_cast<std::uint64_t>(call.peer) & 0xfffff));
   std::size_t at = key * 0x9e37'79b9'7f4a'7c15ull >> 51;
   for (int i = 0; i < kTries; ++i, ++at) {
     std::atomic<std::uint64_t>& entry = peers_[at % kPeers];
@@ -190,19 +190,19 @@ void Recorder::Launched(std::uint64_t number, const LaunchFacts& facts) {
   CollectiveRecord* const record = Find(number);
   if (record == nullptr) return;
   const CollectiveFile& file = *file_.load(std::memory_order_acquire);
-  auto place = std::bit_cast<CollectivePlace>(record->place.load(kRelaxed));
+  auto key = std::bit_cast<CallKey>(record->key.load(kRelaxed));
   auto how = std::bit_cast<CollectiveHow>(record->how.load(kRelaxed));
   how.channels = facts.channels;
   how.algorithm = CodeOf(facts.algorithm);
   how.protocol = CodeOf(facts.protocol);
-  if (facts.peer >= 0) place.peer = facts.peer;
-  const bool transfer = wire::IsTransfer(place.call);
+  if (facts.peer >= 0) key.peer = facts.peer;
+  const bool transfer = wire::IsTransfer(key.call);
   record->how.store(std::bit_cast<std::uint64_t>(how), kRelease);
-  record->place.store(std::bit_cast<std::uint64_t>(place), kRelease);
-  record->sequence.store(transfer ? CountTransfer(place) : facts.sequence, kRelease);
+  record->key.store(std::bit_cast<std::uint64_t>(key), kRelease);
+  record->sequence.store(transfer ? CountTransfer(key) : facts.sequence, kRelease);
   record->launched.store(wire::Ticks(file.header()->tick_kind), kRelease);
-  if (!transfer && place.communicator < wire::kCollectiveCommunicators)
-    file.communicator(place.communicator)->launched.fetch_add(1, kRelaxed);
+  if (!transfer && key.communicator < wire::kCollectiveCommunicators)
+    file.communicator(key.communicator)->launched.fetch_add(1, kRelaxed);
 }
 
 void Recorder::DeviceBegan(std::uint64_t number, std::uint64_t device_ns) {

@@ -62,7 +62,7 @@ class Recorder {
 
  private:
   // Counts the sends and receives of each peer, so that both sides can compare them.
-  std::uint64_t CountTransfer(const wire::CollectivePlace& place);
+  std::uint64_t CountTransfer(const wire::CallKey& key);
   // Null if the record was overwritten.
   wire::CollectiveRecord* Find(std::uint64_t number) const;
 

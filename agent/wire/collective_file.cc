@@ -207,7 +207,7 @@ bool CollectiveFile::Read(std::uint64_t number, CollectiveCopy& to) const {
   to.ordinal = get(from.ordinal);
   to.count = get(from.count);
   to.sequence = get(from.sequence);
-  to.place = std::bit_cast<CollectivePlace>(get(from.place));
+  to.key = std::bit_cast<CallKey>(get(from.key));
   to.how = std::bit_cast<CollectiveHow>(get(from.how));
   // The device's times count once all channels have ended.
   const std::uint64_t ended = get(from.channels_ended);
@@ -230,14 +230,14 @@ std::vector<CommunicatorCopy> CollectiveFile::Communicators() const {
     all.push_back({.id = from.id,
                    .rank = from.rank,
                    .ranks = from.ranks,
-                   .ended = from.ended.load(std::memory_order_acquire) != 0,
+                   .has_ended = from.ended.load(std::memory_order_acquire) != 0,
                    .name = std::string(from.name, strnlen(from.name, kCommunicatorNameBytes)),
                    .collectives = get(from.collectives),
                    .transfers = get(from.transfers),
                    .launched = get(from.launched),
                    .newest_begin = get(from.newest_begin),
                    .newest_count = get(from.newest_count),
-                   .newest = std::bit_cast<CollectivePlace>(get(from.newest_place))});
+                   .newest = std::bit_cast<CallKey>(get(from.newest_key))});
   }
   return all;
 }

@@ -15,7 +15,7 @@ struct CollectiveCopy {
   std::uint64_t number = 0;
   std::uint64_t begin = 0, launched = 0;  // Ticks; see CollectiveRecord.
   std::uint64_t ordinal = 0, count = 0, sequence = 0;
-  CollectivePlace place{};
+  CallKey key{};
   CollectiveHow how{};
   std::uint64_t device_begin = 0, device_end = 0, end_seen_ns = 0;
 
@@ -27,11 +27,11 @@ struct CollectiveCopy {
 struct CommunicatorCopy {
   std::uint64_t id = 0;
   int rank = 0, ranks = 0;
-  bool ended = false;
+  bool has_ended = false;
   std::string name{};
   std::uint64_t collectives = 0, transfers = 0, launched = 0;
   std::uint64_t newest_begin = 0, newest_count = 0;
-  CollectivePlace newest{};
+  CallKey newest{};
 };
 
 // "<stem>.nccl" of "<stem>.rings".

@@ -66,14 +66,14 @@ enum class DeviceTimes : std::uint32_t {
 
 enum class CollectiveLibrary : std::uint32_t { kUnknown = 0, kNccl = 1, kRccl = 2 };
 
-// In CollectiveRecord::place and CollectiveCommunicator::newest_place.
-struct CollectivePlace {
+// In CollectiveRecord::key and CollectiveCommunicator::newest_key.
+struct CallKey {
   std::uint16_t communicator;
   CollectiveCall call;
   ElementType type;
   std::int32_t peer;  // The root of a rooted collective, the peer of a send; -1 if it is not known.
 };
-static_assert(sizeof(CollectivePlace) == 8);
+static_assert(sizeof(CallKey) == 8);
 
 // What the library chose for a call.
 struct CollectiveHow {
@@ -94,7 +94,7 @@ struct alignas(64) CollectiveRecord {
   // by themselves.
   std::atomic<std::uint64_t> ordinal;
   std::atomic<std::uint64_t> count;  // Elements.
-  std::atomic<std::uint64_t> place;  // CollectivePlace.
+  std::atomic<std::uint64_t> key;    // CallKey.
   std::atomic<std::uint64_t> how;    // CollectiveHow.
   // The number that the library gives it, which counts each function of a communicator by itself.
   std::atomic<std::uint64_t> sequence;
@@ -108,13 +108,13 @@ struct alignas(64) CollectiveRecord {
 static_assert(sizeof(CollectiveRecord) == 128);
 
 struct alignas(64) CollectiveCommunicator {
-  std::uint64_t id;  // The same on all ranks.
+  std::uint64_t id;  // It is the same on all ranks.
   std::int32_t rank, ranks, nodes;
   std::atomic<std::uint32_t> ended;                   // 1 after the communicator was destroyed.
   char name[kCommunicatorNameBytes];                  // Not NUL-terminated.
   std::atomic<std::uint64_t> collectives, transfers;  // Calls so far.
   // The newest collective, so that it is known however many calls other communicators made.
-  std::atomic<std::uint64_t> newest_begin, newest_count, newest_place;
+  std::atomic<std::uint64_t> newest_begin, newest_count, newest_key;
   std::atomic<std::uint64_t> launched;  // Collectives that the library enqueued.
   std::uint64_t reserved[2];
 };
@@ -129,7 +129,7 @@ struct CollectiveHeader {
   CollectiveLibrary library;
   std::uint32_t library_version;  // 22809 is 2.28.9; 0 if not known.
   std::uint32_t interface_version;
-  std::uint32_t chained_version;  // Of the interface of the plugin that was there before; 0: none.
+  std::uint32_t chained_version;  // That of the plugin that was there before; 0: none.
   DeviceTimes device_times;
   std::uint64_t born_ns;  // CLOCK_MONOTONIC.
 

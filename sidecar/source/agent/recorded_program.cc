@@ -1,7 +1,5 @@
 #include "sidecar/source/agent/recorded_program.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -60,6 +58,7 @@ void RecordedProgram::SwitchOff() {
   switch_.Check();
   if (switch_.is_on()) scopes_.NoteEnd();
   switch_.Off();
+  collectives_.RequestDeviceTimes(0);
   devices_.Disarm();
   file_.WakeProgram();
 }
@@ -91,9 +90,10 @@ void RecordedProgram::Settle(bool parent_lives, bool keep, wire::RecordBuffer& b
   CountUnseen();
   settled_ = Facts();
   settled_->parent_lives = parent_lives;
-  if (!file_.HasHeirs() && !keep) unlink(file_.path().c_str());
+  if (!file_.HasHeirs() && !keep) RemoveRings(file_.path());
   scopes_.Close();
   devices_.Close();
+  collectives_.Close();
   rings_ = {};
 }
 
@@ -177,7 +177,8 @@ std::uint64_t RecordedProgram::DeviceClockJumpNs() const {
 }
 
 std::uint64_t RecordedProgram::lost() const {
-  return settled_ ? settled_->lost : scopes_.lost() + devices_.lost();
+  return settled_ ? settled_->lost
+                  : scopes_.lost() + devices_.lost() + collectives_.activity().lost;
 }
 
 void RecordedProgram::CountUnseen() {
@@ -188,6 +189,10 @@ double RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget)
   if (settled_) return 0;
   switch_.Check();
   clock_.Note();
+  // The request ends by itself if the sidecar dies.
+  constexpr std::uint64_t kTimesLastNs = 2'000'000'000;
+  if (switch_.is_on()) collectives_.RequestDeviceTimes(wire::MonotonicNs() + kTimesLastNs);
+  collectives_.Drain(budget);
   const double filled = scopes_.Drain(buffer, budget);
   return std::max(filled, devices_.Drain(buffer, budget, [this](std::uint64_t ticks) {
     return clock_.MonotonicOf(ticks);
@@ -212,8 +217,12 @@ std::optional<RecordedProgram::StepTimes> RecordedProgram::TimesOfSteps(
 void RecordedProgram::Build(const TraceSpan& span, const std::string& label,
                             xplane::PlaneBuilder& host, DevicePlanes& devices) const {
   const TickScale scale = clock_.Scale(span.start_ns);
-  const auto calls = devices.Add(
-      {devices_.activity(), devices_.clock(), scale, label.empty() ? "" : StrCat("[", label, "]")});
+  const std::string shown = label.empty() ? "" : StrCat("[", label, "]");
+  const auto calls = devices.Add({devices_.activity(), devices_.clock(), scale, shown});
+  devices.AddCollectives({.activity = collectives_.activity(),
+                          .scale = scale,
+                          .start_ns = span.start_ns,
+                          .label = shown});
   scopes_.Build(scale, (span.stop_ns - span.start_ns) * 1000, label, calls, host);
 }
 

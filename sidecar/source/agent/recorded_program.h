@@ -1,5 +1,6 @@
 // One program with the agent while it is recorded: its switch (program_switch.h), its annotations
-// (recorded_scopes.h) and its devices (recorded_devices.h), on one clock.
+// (recorded_scopes.h), its devices (recorded_devices.h) and its collectives
+// (recorded_collectives.h), on one clock.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "common/base/clock.h"
 #include "sidecar/source/agent/process_row.h"
 #include "sidecar/source/agent/program_switch.h"
+#include "sidecar/source/agent/recorded_collectives.h"
 #include "sidecar/source/agent/recorded_devices.h"
 #include "sidecar/source/agent/recorded_scopes.h"
 #include "sidecar/source/agent/ring_files.h"
@@ -159,6 +161,7 @@ class RecordedProgram {
   ProgramSwitch switch_;
   RecordedScopes scopes_;
   RecordedDevices devices_{file_};
+  RecordedCollectives collectives_{file_.path(), from_ != From::kNow};
 };
 
 }  // namespace strobe
