@@ -135,7 +135,9 @@ CollectiveFile CollectiveFile::Create(const std::string& path) {
     header.communicator_bytes = file.communicator_bytes_ = sizeof(CollectiveCommunicator);
     header.max_communicators = file.max_communicators_ = kCollectiveCommunicators;
     header.max_records = file.max_records_ = kCollectiveRecords;
-    header.born_ns = MonotonicNs();
+    const TickMoment born = MonotonicMoment(header.tick_kind);
+    header.born_ns = born.other_ns;
+    header.born_ticks = born.ticks;
     if (rename(hidden.c_str(), path.c_str()) == 0) return file;
     error = errno;
     file.Close();

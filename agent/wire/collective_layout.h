@@ -131,7 +131,8 @@ struct CollectiveHeader {
   std::uint32_t interface_version;
   std::uint32_t chained_version;  // That of the plugin that was there before; 0: none.
   DeviceTimes device_times;
-  std::uint64_t born_ns;  // CLOCK_MONOTONIC.
+  // CLOCK_MONOTONIC and ticks, read at the same moment when the file was made.
+  std::uint64_t born_ns, born_ticks;
 
   // Written by the sidecar: CLOCK_MONOTONIC in ns until which the devices' times are wanted.
   alignas(128) std::atomic<std::uint64_t> device_times_until;

@@ -109,7 +109,7 @@ class Digester {
     host_.Finish();
     AddSteps();
     RETURN_IF_ERROR(ReadDevices());
-    RETURN_IF_ERROR(ReadToldCollectives());
+    RETURN_IF_ERROR(AddCollectiveRows());
     AddSpan();
     AddHostTimes();
     Finish();
@@ -192,7 +192,7 @@ class Digester {
   }
 
   // What a device's profiler tells of the same collectives is more, and would be counted twice.
-  absl::Status ReadToldCollectives() {
+  absl::Status AddCollectiveRows() {
     if (!gathered_.collectives.empty()) return absl::OkStatus();
     for (const xplane::Plane& plane : space_.planes) {
       if (plane.name == xplane::kCollectivesPlane)
