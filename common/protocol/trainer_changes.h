@@ -7,9 +7,10 @@
 
 namespace strobe {
 
-inline constexpr std::array<std::string_view, 10> kTrainerChanges = {
-    "agent", "devices",         "in-process",     "keep-cupti",   "server", "skip-destructors",
-    "steps", "switch-interval", "teardown-cupti", "torch-results"};
+inline constexpr std::array<std::string_view, 11> kTrainerChanges = {
+    "agent",           "collectives",    "devices",          "in-process",
+    "keep-cupti",      "server",         "skip-destructors", "steps",
+    "switch-interval", "teardown-cupti", "torch-results"};
 
 inline bool IsTrainerChange(std::string_view name) {
   return std::ranges::find(kTrainerChanges, name) != kTrainerChanges.end();
