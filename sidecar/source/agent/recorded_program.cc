@@ -47,7 +47,7 @@ RecordedProgram::RecordedProgram(GuardedRings rings, From from, std::uint32_t le
       scopes_(file_, from, level) {}
 
 void RecordedProgram::SwitchOn(std::uint32_t filter) {
-  if (settled_ || ended_before()) return;
+  if (settled_ || from_ == From::kEnded) return;
   std::optional<std::int64_t> since_ns;
   if (on_since_birth_) since_ns = static_cast<std::int64_t>(identity_.born_ns);
   switch_.On(filter, since_ns);
@@ -107,8 +107,8 @@ ProgramFacts RecordedProgram::Facts() {
                      .lives = Lives(),
                      .seen_ns = seen_ns_,
                      .gone_ns = gone_ns_,
-                     .ended_before = ended_before(),
-                     .last_record_ns = ended_before() ? LastRecordNs() : 0,
+                     .ended_before = from_ == From::kEnded,
+                     .last_record_ns = from_ == From::kEnded ? LastRecordNs() : 0,
                      .ever_recorded = from.rings.load(std::memory_order_relaxed) > 0,
                      .file_damaged = rings_.guard.damaged(),
                      .kept = kept(),
@@ -166,7 +166,7 @@ std::optional<std::int64_t> RecordedProgram::ReachedBack(const TraceSpan& span,
 
 std::optional<std::int64_t> RecordedProgram::DevicesReachedBack(const TraceSpan& span) const {
   const std::optional<std::uint64_t> first = devices_.first_ticks();
-  if (from_ == From::kStart || ended_before() || !first) return std::nullopt;
+  if (from_ == From::kStart || from_ == From::kEnded || !first) return std::nullopt;
   // Whatever ended after the first moment that the ring still has is in the ring too.
   const std::int64_t since = clock_.MonotonicOf(*first);
   return std::clamp<std::int64_t>(span.recording_ns - since, 0, span.recording_ns - span.start_ns);
@@ -201,7 +201,7 @@ double RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget)
 
 void RecordedProgram::AddSteps(std::int64_t wall_minus_monotonic_ns,
                                std::vector<v1::StepPace>& told) const {
-  if (!settled_ && !ended_before())
+  if (!settled_ && from_ != From::kEnded)
     AddReportedSteps(header().step_loops, ReportedByAgent(identity_.label), wall_minus_monotonic_ns,
                      told);
 }

@@ -130,7 +130,7 @@ class RecordedProgram {
   void AddSteps(std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) const;
   // Notes whether the program tells steps of the loop now.
   void NoteCounting(std::string_view loop) {
-    counts_steps_ = !settled_ && !ended_before() && TellsSteps(header().step_loops, loop);
+    counts_steps_ = !settled_ && from_ != From::kEnded && TellsSteps(header().step_loops, loop);
   }
   bool counts_steps() const { return counts_steps_; }
   // The begin of the first and the end of the last recorded step of the loop with a number from
@@ -143,7 +143,6 @@ class RecordedProgram {
              DevicePlanes& devices) const;
 
  private:
-  bool ended_before() const { return from_ == From::kEnded; }
   std::int64_t LastRecordNs() const;
   wire::FileHeader& header() const { return *file_.header(); }
 
