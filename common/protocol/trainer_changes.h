@@ -7,9 +7,9 @@
 
 namespace strobe {
 
-inline constexpr std::array<std::string_view, 11> kTrainerChanges = {
-    "agent",           "collectives",    "devices",          "in-process",
-    "keep-cupti",      "server",         "skip-destructors", "steps",
+inline constexpr std::array<std::string_view, 13> kTrainerChanges = {
+    "agent",           "collectives",    "devices",      "evidence",         "flight-recorder",
+    "in-process",      "keep-cupti",     "server",       "skip-destructors", "steps",
     "switch-interval", "teardown-cupti", "torch-results"};
 
 inline bool IsTrainerChange(std::string_view name) {

@@ -5,6 +5,7 @@
 
 #include "common/base/quantile.h"
 #include "common/base/strings.h"
+#include "sidecar/capture/stand_still.h"
 
 namespace strobe::session {
 namespace {
@@ -24,6 +25,8 @@ constexpr int kMedianOf = 16;
 // rule at most by the factor kMaxRaised, because a job is often disturbed when it begins, while
 // the window is short.
 constexpr double kUsualShare = 0.95, kMaxRaised = 1.5;
+// The first steps compile, so that a loop can stand still only after this many such looks.
+constexpr std::size_t kStepsAreSettled = 5;
 // After this many slow looks, the slow steps count as the usual ones.
 constexpr std::size_t kUsualAgain = 300;
 // If many steps that differ much lie between two looks, their median and their mean may be high by
@@ -110,6 +113,7 @@ std::vector<FoundSign> JobSignRules::Look(std::span<const v1::StepPace> told,
   }
   std::erase_if(loops_, [](const auto& entry) { return !entry.second.reported; });  // It has ended.
   JudgePauses(mono, found);
+  JudgeStandStills(told, mono, wall, found);
   if (memory) JudgeMemory(*memory, mono, found);
   if (found.size() > kMaxSigns) found.resize(kMaxSigns);
   return found;
@@ -181,6 +185,32 @@ void JobSignRules::JudgePauses(MonoTime now, std::vector<FoundSign>& found) {
       sign.sign.set_loop(loop->name);
       sign.sign.set_process(loop->process);
       sign.sign.set_usual_step_ns(MedianOf(loop->usual));
+    }
+  }
+}
+
+void JobSignRules::JudgeStandStills(std::span<const v1::StepPace> told, MonoTime mono,
+                                    WallTime wall, std::vector<FoundSign>& found) {
+  for (const v1::SignRule& rule : rules_) {
+    if (rule.kind() != v1::SIGN_STALLED) continue;
+    StandStillLimits limits;
+    if (rule.duration_ns() > 0) limits.at_least = Nanos{rule.duration_ns()};
+    if (rule.steps() > 0) limits.usual_steps = rule.steps();
+    const std::vector<StandStill> still = FindStandStills(told, wall, limits);
+    for (auto& [key, loop] : loops_) {
+      const auto here = std::find_if(still.begin(), still.end(), [&](const StandStill& one) {
+        return one.process == loop.process && one.loop == loop.name;
+      });
+      const bool is_still = here != still.end() && loop.usual.size() >= kStepsAreSettled;
+      const MonoTime since =
+          is_still ? mono - std::clamp<Nanos>(wall - here->since, Nanos{0}, kMaxStep) : mono;
+      if (!loop.watches[rule.id()].Saw(is_still, 1, 1, since)) continue;
+      FoundSign& sign = found.emplace_back();
+      sign.began = since;
+      sign.sign.set_rule(rule.id());
+      sign.sign.set_loop(loop.name);
+      sign.sign.set_process(loop.process);
+      sign.sign.set_usual_step_ns(here->usual_step_ns);
     }
   }
 }

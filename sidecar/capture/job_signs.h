@@ -81,6 +81,8 @@ class JobSignRules {
   // Returns whether they are slow by any rule.
   bool JudgeSteps(Loop& loop, const Steps& steps, std::vector<FoundSign>& found);
   void JudgePauses(MonoTime now, std::vector<FoundSign>& found);
+  void JudgeStandStills(std::span<const v1::StepPace> told, MonoTime mono, WallTime wall,
+                        std::vector<FoundSign>& found);
   void JudgeMemory(const SeenMemory& memory, MonoTime now, std::vector<FoundSign>& found);
   static void Remember(Loop& loop, const Steps& steps, bool slow);
 

@@ -42,6 +42,15 @@ std::optional<KinetoDaemonOptions> KinetoOptionsOf(const SidecarFlags& flags) {
                              .max_duration = ParsedDuration(flags.kineto_max_duration)};
 }
 
+// Null without a collector.
+EvidenceReader EvidenceReaderOf(stall::EvidenceCollector* evidence) {
+  if (evidence == nullptr) return nullptr;
+  return
+      [evidence](const v1::ReadEvidenceRequest& request, const std::function<bool()>& is_wanted) {
+        return evidence->Read(request, is_wanted);
+      };
+}
+
 storage::OnRetry CountRetries(SidecarMetrics& metrics) {
   return [&metrics](const absl::Status& failure, Nanos wait) {
     metrics.UploadRetried();
@@ -99,11 +108,16 @@ SidecarServer::SidecarServer(SidecarFlags flags, storage::StorageConfig storage,
           clock_, source_, delivery_,
           [this](const v1::Report& report) { metrics_.CaptureEnded(report); },
           agent_ == nullptr ? nullptr : &agent_->monitor()),
+      evidence_(
+          agent_ == nullptr || !agent_->directory().is_owner()
+              ? nullptr
+              : std::make_unique<stall::EvidenceCollector>(clock_, agent_->directory().path())),
       worker_(name_, clock_, runner_, source_, stores_,
               spool_ == nullptr
                   ? std::function<std::uint64_t()>()
                   : std::function<std::uint64_t()>([this] { return spool_->free_bytes(); }),
-              flags_.agent_dir.empty() ? std::vector<std::string>() : flags_.containers),
+              flags_.agent_dir.empty() ? std::vector<std::string>() : flags_.containers,
+              EvidenceReaderOf(evidence_.get())),
       guarded_worker_(worker_),
       profiler_(clock_, runner_, stores_) {
   quota_.SetMaxThreads(kMaxGrpcThreads);

@@ -25,6 +25,7 @@
 #include "sidecar/source/framework/framework_source.h"
 #include "sidecar/spool/spool.h"
 #include "sidecar/spool/upload_delivery.h"
+#include "sidecar/stall/evidence_collector.h"
 
 namespace strobe {
 
@@ -75,6 +76,8 @@ class SidecarServer {
   session::Source& source_;
   UploadDelivery delivery_;
   session::CaptureRunner runner_;
+  // Null without --agent-dir, and for a guest, which serves one program of the directory.
+  const std::unique_ptr<stall::EvidenceCollector> evidence_;
   WorkerService worker_;
   GuardedWorker guarded_worker_;
   ProfilerService profiler_;

@@ -38,7 +38,7 @@ void SignWatch::Run() {
 
 void SignWatch::Look() {
   const bool steps = rules_.wants(v1::SIGN_STEPS_SLOWER) || rules_.wants(v1::SIGN_NO_STEP) ||
-                     rules_.wants(v1::SIGN_SLOWER_THAN_OTHERS);
+                     rules_.wants(v1::SIGN_SLOWER_THAN_OTHERS) || rules_.wants(v1::SIGN_STALLED);
   const std::vector<v1::StepPace> told = steps ? source_.Steps() : std::vector<v1::StepPace>();
   std::optional<session::SeenMemory> memory;
   if (memory_ != nullptr && rules_.wants(v1::SIGN_MEMORY_NEAR_LIMIT)) memory = memory_->Look();

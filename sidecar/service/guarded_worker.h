@@ -35,6 +35,10 @@ class GuardedWorker final : public v1::Worker::Service {
                           v1::ReadDigestResponse* response) override {
     return Guarded([&] { return service_.ReadDigest(context, request, response); });
   }
+  grpc::Status ReadEvidence(grpc::ServerContext* context, const v1::ReadEvidenceRequest* request,
+                            v1::ReadEvidenceResponse* response) override {
+    return Guarded([&] { return service_.ReadEvidence(context, request, response); });
+  }
   grpc::Status Publish(grpc::ServerContext* context, const v1::PublishRequest* request,
                        v1::PublishResponse* response) override {
     return Guarded([&] { return service_.Publish(context, request, response); });

@@ -9,6 +9,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/text/name_rules.h"
+#include "sidecar/capture/stand_still.h"
 #include "sidecar/service/run_owner.h"
 
 namespace strobe {
@@ -44,6 +45,9 @@ StoreLimits LimitsOf(const grpc::ServerContext& context) {
 // How long a client may wait on one of the server's threads for a digest.
 constexpr Nanos kMaxDigestWait = std::chrono::seconds(15);
 
+// The bounds of ReadEvidenceRequest.max_bytes.
+constexpr std::uint64_t kLeastEvidence = 64u << 10, kMostEvidence = 64u << 20;
+
 constexpr int kMaxPings = 1000;  // Bounds the time that a client can occupy a thread.
 
 }  // namespace
@@ -51,14 +55,15 @@ constexpr int kMaxPings = 1000;  // Bounds the time that a client can occupy a t
 WorkerService::WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
                              session::Source& source, StoreOpener& stores,
                              std::function<std::uint64_t()> spool_free,
-                             std::vector<std::string> containers)
+                             std::vector<std::string> containers, EvidenceReader evidence)
     : name_(std::move(name)),
       clock_(clock),
       runner_(runner),
       source_(source),
       stores_(stores),
       spool_free_(std::move(spool_free)),
-      containers_(std::move(containers)) {}
+      containers_(std::move(containers)),
+      evidence_(std::move(evidence)) {}
 
 grpc::Status WorkerService::Describe(grpc::ServerContext* context,
                                      const v1::DescribeRequest* request,
@@ -74,6 +79,8 @@ grpc::Status WorkerService::Describe(grpc::ServerContext* context,
     if (const auto report = runner_.Find(request->capture_id()))
       *response->mutable_report() = *report;
   }
+  std::vector<v1::StepPace> steps = source_.Steps();
+  *response->mutable_stall() = session::StallOf(steps, clock_.WallNow());
   // The rest takes time and only matters to a caller that is about to arm this worker.
   if (response->has_report() || !response->holder().empty()) return grpc::Status::OK;
   response->set_wake_lateness_ns(MeasureWakeLateness(clock_).count());
@@ -83,7 +90,7 @@ grpc::Status WorkerService::Describe(grpc::ServerContext* context,
        source_.Probe(std::clamp<Nanos>(left / 2, Nanos{0}, std::chrono::seconds(2)))) {
     *response->add_sources() = std::move(source);
   }
-  for (v1::StepPace& pace : source_.Steps()) *response->add_steps() = std::move(pace);
+  for (v1::StepPace& pace : steps) *response->add_steps() = std::move(pace);
   return grpc::Status::OK;
 }
 
@@ -173,6 +180,25 @@ grpc::Status WorkerService::ReadDigest(grpc::ServerContext* context,
            clock_.MonoNow() < give_up);
   if (!digest.ok()) return ToGrpc(digest.status());
   response->set_digest(*std::move(digest));
+  return grpc::Status::OK;
+}
+
+grpc::Status WorkerService::ReadEvidence(grpc::ServerContext* context,
+                                         const v1::ReadEvidenceRequest* request,
+                                         v1::ReadEvidenceResponse* response) {
+  const std::uint64_t most = request->max_bytes();
+  if (most != 0 && (most < kLeastEvidence || most > kMostEvidence))
+    return grpc::Status(
+        grpc::StatusCode::INVALID_ARGUMENT,
+        StrCat("max_bytes must be 0, or from ", kLeastEvidence, " to ", kMostEvidence));
+  if (!evidence_)
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION,
+                        "this sidecar has no directory in which its processes could tell anything "
+                        "(--agent-dir)");
+  absl::StatusOr<v1::ReadEvidenceResponse> found =
+      evidence_(*request, [this, context] { return !context->IsCancelled() && !stopping_.load(); });
+  if (!found.ok()) return ToGrpc(found.status());
+  *response = *std::move(found);
   return grpc::Status::OK;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "collector/store/object_store.h"
 #include "common/base/clock.h"
 #include "sidecar/capture/capture_runner.h"
@@ -13,15 +14,20 @@
 
 namespace strobe {
 
+// Looks at the worker's processes; see Worker.ReadEvidence. Ends early once the second function
+// returns false.
+using EvidenceReader = std::function<absl::StatusOr<v1::ReadEvidenceResponse>(
+    const v1::ReadEvidenceRequest& request, const std::function<bool()>& is_wanted)>;
+
 class WorkerService final : public v1::Worker::Service {
  public:
   // All outlive the service. `name` is the default file name of this worker's traces. `spool_free`
   // returns how many more bytes of traces the spool can hold; null when there is no spool. A
-  // capture can be limited to one of `containers`.
+  // capture can be limited to one of `containers`. Without `evidence`, ReadEvidence is refused.
   WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
                 session::Source& source, StoreOpener& stores,
                 std::function<std::uint64_t()> spool_free = nullptr,
-                std::vector<std::string> containers = {});
+                std::vector<std::string> containers = {}, EvidenceReader evidence = nullptr);
 
   // Ends Watch streams within 200 ms, so that the server can shut down.
   void Stop() { stopping_ = true; }
@@ -38,6 +44,8 @@ class WorkerService final : public v1::Worker::Service {
                       v1::CancelResponse* response) override;
   grpc::Status ReadDigest(grpc::ServerContext* context, const v1::ReadDigestRequest* request,
                           v1::ReadDigestResponse* response) override;
+  grpc::Status ReadEvidence(grpc::ServerContext* context, const v1::ReadEvidenceRequest* request,
+                            v1::ReadEvidenceResponse* response) override;
   grpc::Status Publish(grpc::ServerContext* context, const v1::PublishRequest* request,
                        v1::PublishResponse* response) override;
   grpc::Status Reclaim(grpc::ServerContext* context, const v1::ReclaimRequest* request,
@@ -56,6 +64,7 @@ class WorkerService final : public v1::Worker::Service {
   StoreOpener& stores_;
   const std::function<std::uint64_t()> spool_free_;  // May be null.
   const std::vector<std::string> containers_;
+  const EvidenceReader evidence_;  // May be null.
   std::atomic<bool> stopping_{false};
 };
 

@@ -102,6 +102,7 @@ int main(int argc, char** argv) {
       {"pickle", strobe::fuzz::Pickle},
       {"stacks", strobe::fuzz::Stacks},
       {"ras", strobe::fuzz::Ras},
+      {"forged", strobe::fuzz::ForgedPython},
       {"admission", strobe::fuzz::Admission},
       {"alerts", strobe::fuzz::Alerts},
       {"watch", strobe::fuzz::Watch},

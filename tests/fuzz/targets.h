@@ -17,6 +17,7 @@ bool Runs(std::string_view bytes);       // A manifest and a file of entries in 
 bool Pickle(std::string_view bytes);  // A Flight Recorder's dump in both forms, and the verdict.
 bool Stacks(std::string_view bytes);  // Other evidence of a stalled job, and the verdict.
 bool Ras(std::string_view bytes);     // An answer of NCCL's RAS, and the verdict.
+bool ForgedPython(std::string_view bytes);  // Changes to the memory of a Python process.
 
 bool Admission(std::string_view bytes);        // An AdmissionReview of a pod, and its injection.
 bool Alerts(std::string_view bytes);           // What is posted to the receiver of alerts.

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tests.support.inproc import MS, TORCH_PYTHON, Client, Trainer, is_locked, kineto_events, records_memory, told_steps
+from tests.support.inproc import LEFT_AS_EVIDENCE, MS, TORCH_PYTHON, Client, Trainer, is_locked, kineto_events, records_memory, told_steps
 from tests.support.mounts import small_file_system
 from tests.support.processes import PYTHON, ROOT, start_ticks, wait_until
 
@@ -413,7 +413,7 @@ def test_exits_are_as_without_us(trainer, phase):
             client.until("stopped")
     trainer.order("sys.exit(0)", wait=False)
     assert trainer.process.popen.wait(30) == 0, trainer.process.output()
-    assert not [path for path in trainer.agent.iterdir() if not path.name.endswith(".json") and not path.name.endswith(".rings")]
+    assert not [path for path in trainer.agent.iterdir() if path.suffix not in (".json", ".rings", *LEFT_AS_EVIDENCE)]
 
 
 TERMINATED = "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))"

@@ -58,6 +58,20 @@ CHANGES = {
         count("jax")
         print(StepTraceAnnotation.__init__ is before)
     """),
+    "evidence": ("True", "False", """
+        import sys, types
+        from strobe._inproc.evidence import Evidence
+        before = sys.excepthook
+        Evidence(types.SimpleNamespace(path="/nowhere", stem="1-1")).start()
+        print(sys.excepthook is before)
+    """),
+    "flight-recorder": ("None", "2000", """
+        import os, sys, types
+        sys.modules["torch"] = types.SimpleNamespace(__version__="2.8.0+cpu")
+        from strobe._inproc.torch_flight import record_collectives
+        record_collectives()
+        print(os.environ.get("TORCH_FR_BUFFER_SIZE"))
+    """),
     "teardown-cupti": ("None", "0", """
         import os, sys
         from types import SimpleNamespace as Some
@@ -90,6 +104,24 @@ def test_the_switch_leaves_the_change_out(python_package, tmp_path, name):
     without, usually, code = CHANGES[name]
     assert package_python(python_package, tmp_path, code, STROBE_DISABLE=f"none-such,{name}") == without
     assert package_python(python_package, tmp_path, code, STROBE_DISABLE="none-such") == usually
+
+
+@pytest.mark.parametrize(("version", "variables", "set_to"), [
+    ("2.15.0", {}, {}),
+    ("2.10.0", {}, {"TORCH_FR_BUFFER_SIZE": "2000"}),
+    ("2.7.1", {}, {"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000"}),
+    ("2.8.0", {"TORCH_FR_BUFFER_SIZE": "0"}, {"TORCH_FR_BUFFER_SIZE": "0"}),
+    ("2.8.0", {"TORCH_NCCL_TRACE_BUFFER_SIZE": "9"}, {"TORCH_NCCL_TRACE_BUFFER_SIZE": "9"}),
+])
+def test_the_flight_recorder_is_switched_on_where_nobody_chose(python_package, tmp_path, version, variables, set_to):
+    code = f"""
+        import json, os, sys, types
+        sys.modules["torch"] = types.SimpleNamespace(__version__={version!r})
+        from strobe._inproc.torch_flight import record_collectives
+        record_collectives()
+        print(json.dumps({{name: value for name, value in os.environ.items() if name.endswith("_BUFFER_SIZE")}}))
+    """
+    assert json.loads(package_python(python_package, tmp_path, code, **variables)) == set_to
 
 
 @pytest.mark.parametrize("disabled", ["agent", "steps"])

@@ -241,6 +241,49 @@ TEST(JobSigns, TheWallClockMayBeSet) {
   EXPECT_THAT(looks.Until(Time(6min), {&program}), IsEmpty());
 }
 
+v1::SignRule StalledRule(Nanos duration, std::uint32_t steps) {
+  v1::SignRule rule;
+  rule.set_id("t/Stalled");
+  rule.set_kind(v1::SIGN_STALLED);
+  rule.set_duration_ns(duration.count());
+  rule.set_steps(steps);
+  return rule;
+}
+
+TEST(JobSigns, AStandstillIsFoundWithinSecondsAndOnce) {
+  MonoTime at{};
+  StepTeller program([&](std::int64_t) {
+    const Nanos step = at >= Time(1min) && at < Time(2min) ? Nanos(90s) : Nanos(100ms);
+    at += step;
+    return step;
+  });
+  SignLooks looks({StalledRule(0s, 0)});
+  EXPECT_THAT(looks.Until(Time(62s), {&program}), IsEmpty());
+  const std::vector<FoundSign> found = looks.Until(Time(65s), {&program});
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found.front().sign.process(), "python 7");
+  EXPECT_EQ(found.front().sign.usual_step_ns(), Nanos(100ms).count());
+  EXPECT_LE(found.front().began, Time(1min) + 1s);
+  EXPECT_THAT(looks.Until(Time(140s), {&program}), IsEmpty()) << "it lasts, and moves again";
+}
+
+TEST(JobSigns, AStandstillIsMeasuredInUsualSteps) {
+  MonoTime at{};
+  StepTeller program([&](std::int64_t) {
+    const Nanos step = at >= Time(3min) && at < Time(4min) ? Nanos(45s) : Nanos(5s);
+    at += step;
+    return step;
+  });
+  SignLooks looks({StalledRule(0s, 0)});
+  EXPECT_THAT(looks.Until(Time(10min), {&program}), IsEmpty()) << "nine steps are not ten";
+}
+
+TEST(JobSigns, FirstStepsThatCompileAreNoStandstill) {
+  StepTeller program([](std::int64_t number) { return number == 3 ? Nanos(60s) : Nanos(100ms); });
+  SignLooks looks({StalledRule(0s, 0)});
+  EXPECT_THAT(looks.Until(Time(5min), {&program}), IsEmpty());
+}
+
 TEST(JobSigns, StepsThatDoNotComeAreASignOfTheirProcess) {
   MonoTime train_at{};
   StepTeller train([&](std::int64_t) {

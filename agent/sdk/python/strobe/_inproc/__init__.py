@@ -74,6 +74,9 @@ def bootstrap(framework: str | None = None) -> None:
             _owner, _busy, _awaits = os.getpid(), new_lock(), False
             # All ranks must count from the first step, which the thread might miss.
             if framework == "torch":
+                from .torch_flight import record_collectives
+
+                record_collectives()
                 from .signs_of_work import await_work  # noqa: F401  A forked child loads nothing.
                 from .steps import count
 

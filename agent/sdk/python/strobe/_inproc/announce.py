@@ -129,6 +129,28 @@ class Directory:
         finally:
             os.close(fd)
 
+    def leave(self, name: str, data: bytes) -> None:
+        """Writes or replaces a file that stays when this process ends; the sidecar removes it."""
+        self._must_be_open()
+        hidden = f".{name}.new"
+        self._unlink(hidden)
+        fd = os.open(
+            hidden,
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW,
+            0o644,
+            dir_fd=self.fd,
+        )
+        try:
+            os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
+            if os.write(fd, data) != len(data):
+                raise OSError("the volume is full")
+            os.rename(hidden, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        except BaseException:
+            self._unlink(hidden)
+            raise
+        finally:
+            os.close(fd)
+
     def owns(self, name: str) -> None:
         self.made.add(name)
 

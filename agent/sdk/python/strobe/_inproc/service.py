@@ -9,6 +9,7 @@ from typing import Any, TYPE_CHECKING
 
 from .announce import Directory
 from .capture import Exiting
+from .evidence import Evidence
 from .failure import tell
 from .framework_service import FrameworkService
 from .frameworks import is_usable, version
@@ -23,6 +24,7 @@ from .signs_of_work import on_sign
 from .step_marks import StepMarks
 from .steps import count, forget, steps_of
 from .switch_interval import forget as forget_switch_interval
+from .torch_flight import record_collectives
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -48,6 +50,7 @@ class Service:
         self.first = FrameworkService(self.directory, self.directory.stem, self.services)
         self.services.append(self.first)
         self.threads = []
+        self.evidence = Evidence(self.directory)
         self.servers = ProgramServers(self.first.channel.wake)
         # The constant part of each announcement, and what it holds, by name.
         self.told, self.written = {}, {}
@@ -56,11 +59,18 @@ class Service:
         self._delay = _SECONDS_OF_FIRST_LOOK
 
     def run(self) -> None:
+        look = True
         try:
             while not self.exiting:
                 with self.busy:
-                    self._look()
-                self.first.serve(self._delay if self._is_awaiting() else None)
+                    if look:
+                        self._look()
+                    self.evidence.look()
+                awaiting, began = self._is_awaiting(), time.monotonic()
+                pause = self._delay if awaiting else self.evidence.seconds()
+                self.first.serve(pause)
+                # A pause that nobody has ended was for the evidence only.
+                look = awaiting or pause is None or time.monotonic() - began < pause
         except Exiting:
             self.first.recorder.leave()
         except OSError:  # The directory is gone, or there are no descriptors left.
@@ -135,6 +145,9 @@ class Service:
         if self._has(name):
             return
         recorder = recorder_for(name, self.directory)
+        self.evidence.start()
+        if name == "torch":  # CUDA's driver may have brought us here after its import.
+            record_collectives()
         port = self._open_server(name)
         service = self._service_for(name, recorder)
         self.servers.watch(name)
@@ -199,6 +212,7 @@ class Service:
     def end(self) -> None:
         """Called at the program's exit."""
         self.exiting = True
+        self.evidence.end()
         for service in list(self.services):
             service.end()
 
@@ -213,6 +227,7 @@ class Service:
         """Called in a forked child."""
         forget()
         forget_switch_interval()
+        self.evidence.forget()
         for service in self.services:
             service.forget()
         self.directory.forget()

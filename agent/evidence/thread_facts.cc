@@ -1,0 +1,76 @@
+#include "agent/evidence/thread_facts.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+
+namespace strobe::agent {
+namespace {
+
+std::string ReadOfThread(std::uint64_t tid, const char* file) {
+  std::array<char, 96> path{};
+  std::snprintf(path.data(), path.size(), "/proc/self/task/%llu/%s",
+                static_cast<unsigned long long>(tid), file);
+  return ReadProcFile(path.data());
+}
+
+// The name of the file's program may hold any character, so that the fields begin behind the last
+// parenthesis.
+std::string_view BehindName(std::string_view stat) {
+  const std::size_t end = stat.rfind(')');
+  return end == std::string_view::npos ? std::string_view() : stat.substr(end + 1);
+}
+
+std::string OrDash(std::string text) { return text.empty() ? "-" : text; }
+
+}  // namespace
+
+std::string ReadProcFile(const char* path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return "";
+  std::array<char, 1024> text{};
+  const ssize_t got = read(file, text.data(), text.size());
+  close(file);
+  std::string_view read_text(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  while (!read_text.empty() && read_text.back() == '\n') read_text.remove_suffix(1);
+  return std::string(read_text);
+}
+
+char StateIn(std::string_view stat) {
+  const std::string_view fields = BehindName(stat);
+  return fields.size() >= 2 && fields[0] == ' ' ? fields[1] : '?';
+}
+
+std::uint64_t BeganIn(std::string_view stat) {
+  constexpr int kBegan = 22, kState = 3;  // The numbers of the fields; see proc(5).
+  std::string_view fields = BehindName(stat);
+  for (int field = kState; field < kBegan; ++field) {
+    const std::size_t space = fields.find(' ', 1);
+    if (space == std::string_view::npos) return 0;
+    fields.remove_prefix(space);
+  }
+  return std::strtoull(std::string(fields.substr(0, 24)).c_str(), nullptr, 10);
+}
+
+ThreadFacts FactsOf(std::uint64_t tid) {
+  ThreadFacts facts;
+  if (tid == 0) return facts;
+  facts.state = StateIn(ReadOfThread(tid, "stat"));
+  facts.wchan = OrDash(ReadOfThread(tid, "wchan"));
+  const std::string syscall = ReadOfThread(tid, "syscall");
+  facts.syscall = OrDash(syscall.substr(0, syscall.find(' ')));
+  facts.name = OrDash(ReadOfThread(tid, "comm"));
+  return facts;
+}
+
+std::string AsleepText(std::uint64_t tid) {
+  const char state = StateIn(ReadOfThread(tid, "stat"));
+  if (state != 'S' && state != 'D' && state != 'T') return "";
+  return ReadOfThread(tid, "schedstat");
+}
+
+}  // namespace strobe::agent

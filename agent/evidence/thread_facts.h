@@ -1,0 +1,29 @@
+// What the kernel tells of the threads of this process, which needs no privilege.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace strobe::agent {
+
+struct ThreadFacts {
+  char state = '?';  // The kernel's letter, such as S.
+  std::string wchan = "-", syscall = "-", name = "-";
+};
+
+ThreadFacts FactsOf(std::uint64_t tid);
+
+// Empty unless the thread sleeps. Otherwise a text that changes if it runs: how long it has run so
+// far, and how often.
+std::string AsleepText(std::uint64_t tid);
+
+// The state in the text of a file "stat" of /proc; '?' if there is none. Pure.
+char StateIn(std::string_view stat);
+// When the process began, in ticks since boot, by the text of its file "stat"; 0 if not told. Pure.
+std::uint64_t BeganIn(std::string_view stat);
+
+// The content of a small file of /proc, without the end of its last line; empty if it cannot be
+// read.
+std::string ReadProcFile(const char* path);
+
+}  // namespace strobe::agent

@@ -1,0 +1,96 @@
+#include "sidecar/stall/evidence_answer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/base/strings.h"
+#include "common/text/json_reader.h"
+#include "common/text/plain_text.h"
+#include "common/text/utf8.h"
+
+namespace strobe::stall {
+namespace {
+
+using StateJson = nlohmann::json;
+
+constexpr std::size_t kMaxExceptionBytes = 16 << 10, kMaxNoteBytes = 300;
+
+// The lines of {"unix_ns": 1, "lines": ["RuntimeError: ..."]}.
+StateJson LinesOf(const std::string& exception) {
+  StateJson lines = StateJson::array();
+  if (exception.empty() || exception.size() > kMaxExceptionBytes) return lines;
+  const StateJson read = ReadJson(exception, {.max_depth = 4});
+  if (!read.is_object()) return lines;
+  const auto found = read.find("lines");
+  if (found == read.end() || !found->is_array()) return lines;
+  for (const StateJson& line : *found) {
+    if (line.is_string()) lines.push_back(WithoutControls(line.get_ref<const std::string&>()));
+  }
+  return lines;
+}
+
+}  // namespace
+
+void EvidenceAnswer::Add(std::string name, std::string content) {
+  if (content.empty()) return;
+  if (content.size() > left_ ||
+      static_cast<std::size_t>(response_.files_size()) == kMaxEvidenceFiles) {
+    response_.set_left_out_bytes(response_.left_out_bytes() + content.size());
+    return;
+  }
+  left_ -= content.size();
+  v1::EvidenceFile& file = *response_.add_files();
+  file.set_name(std::move(name));
+  file.set_content(std::move(content));
+}
+
+void EvidenceAnswer::Note(std::string note) {
+  if (note.empty() || static_cast<std::size_t>(response_.notes_size()) == kMaxEvidenceNotes) return;
+  response_.add_notes(WithoutControls(CutUtf8(note, kMaxNoteBytes)));
+}
+
+v1::ReadEvidenceResponse EvidenceAnswer::Take(std::int64_t looked_at_ns) {
+  response_.set_looked_at_ns(looked_at_ns);
+  return std::move(response_);
+}
+
+std::string ProcessStates(const std::map<int, EvidenceProcess>& processes,
+                          const std::map<int, std::string>& exceptions, std::uint64_t now_ns) {
+  if (processes.empty()) return "";
+  StateJson states = StateJson::object(), raised = StateJson::object();
+  std::int32_t world = 0;
+  for (const auto& [rank, process] : processes) {
+    world = std::max(world, process.world_size);
+    const char* const state = !process.lives ? "gone" : IsSilent(process, now_ns) ? "T" : "S";
+    states[std::to_string(rank)] = state;
+    const auto exception = exceptions.find(rank);
+    if (exception == exceptions.end()) continue;
+    StateJson lines = LinesOf(exception->second);
+    if (!lines.empty()) raised[std::to_string(rank)] = std::move(lines);
+  }
+  const StateJson all = {
+      {"world", world}, {"process_states", std::move(states)}, {"exceptions", std::move(raised)}};
+  return all.dump(-1, ' ', false, StateJson::error_handler_t::replace);
+}
+
+std::string WhyLess(const EvidenceProcess& process, std::uint64_t order, std::uint64_t now_ns) {
+  if (!process.lives) return "";
+  const std::string who = StrCat("process ", process.pid, ": ");
+  if (IsSilent(process, now_ns)) return StrCat(who, "it does not answer, as if it was stopped");
+  if (process.answered != order) return StrCat(who, "it has not answered in time");
+  if (!process.has_stacks) return StrCat(who, "no Python stacks, because ", process.refusal);
+  if (!process.has_groups) return "";
+  switch (process.flight) {
+    case wire::FlightState::kRunning:
+      return StrCat(who, "its Flight Recorder's dump has not come back");
+    case wire::FlightState::kNoRecorder:
+      return StrCat(who, "its PyTorch has no Flight Recorder that is known");
+    case wire::FlightState::kFailed:
+      return StrCat(who, "its Flight Recorder could not be dumped");
+    default:
+      return "";
+  }
+}
+
+}  // namespace strobe::stall

@@ -1,0 +1,206 @@
+#include "sidecar/stall/evidence_collector.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "agent/wire/ticks.h"
+#include "common/base/guard.h"
+#include "common/base/strings.h"
+#include "sidecar/stall/evidence_answer.h"
+#include "sidecar/stall/socket_table.h"
+
+namespace strobe::stall {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint64_t kUsualBytes = std::uint64_t{8} << 20;
+constexpr std::size_t kMaxFileBytes = std::size_t{32} << 20;
+constexpr Nanos kUsualBetween = milliseconds(1500), kMostBetween = seconds(10);
+constexpr Nanos kProcessPatience = milliseconds(2800), kAskEvery = milliseconds(50);
+constexpr Nanos kRasPatience = seconds(10), kQueuePatience = seconds(15);
+constexpr Nanos kRemoveOldEvery = seconds(60);
+
+// The kinds that a request names; all if it names none.
+class WantedKinds {
+ public:
+  explicit WantedKinds(const v1::ReadEvidenceRequest& request) : request_(request) {}
+
+  bool Has(v1::EvidenceKind kind) const {
+    return request_.kinds().empty() || std::find(request_.kinds().begin(), request_.kinds().end(),
+                                                 kind) != request_.kinds().end();
+  }
+  std::uint32_t OfProcesses() const {
+    return (Has(v1::EVIDENCE_STACKS) ? wire::kWantStacks : 0) |
+           (Has(v1::EVIDENCE_COLLECTIVES) ? wire::kWantCollectives : 0);
+  }
+
+ private:
+  const v1::ReadEvidenceRequest& request_;
+};
+
+// RAS is asked beside the processes, and twice if it answers soon.
+class RasAnswers {
+ public:
+  RasAnswers(const RasOptions& options, Nanos between, std::function<bool()> is_wanted)
+      : options_(options),
+        between_(between),
+        is_wanted_(std::move(is_wanted)),
+        until_(SystemClock().MonoNow() + kRasPatience),
+        thread_([this] { (void)RunGuarded("ras", [this] { Run(); }); }) {}
+  ~RasAnswers() {
+    if (thread_.joinable()) thread_.join();
+  }
+  RasAnswers(const RasAnswers&) = delete;
+  RasAnswers& operator=(const RasAnswers&) = delete;
+
+  void AddTo(EvidenceAnswer& answer) {
+    thread_.join();
+    if (!first_.ok()) answer.Note(StrCat("RAS: ", MessageOf(first_.status())));
+    if (first_.ok()) answer.Add("ras.a", *std::move(first_));
+    if (second_.ok()) answer.Add("ras.b", *std::move(second_));
+  }
+
+ private:
+  void Run() {
+    const std::function<bool()> is_wanted = [this] {
+      return is_wanted_() && SystemClock().MonoNow() < until_;
+    };
+    const MonoTime again = SystemClock().MonoNow() + between_;
+    first_ = AskRas(options_, is_wanted);
+    if (!first_.ok() || SystemClock().MonoNow() > again) return;
+    while (SystemClock().MonoNow() < again && is_wanted()) std::this_thread::sleep_for(kAskEvery);
+    second_ = AskRas(options_, is_wanted);
+  }
+
+  const RasOptions options_;
+  const Nanos between_;
+  const std::function<bool()> is_wanted_;
+  const MonoTime until_;
+  absl::StatusOr<std::string> first_ = absl::UnavailableError("it was not asked");
+  absl::StatusOr<std::string> second_ = absl::UnavailableError("it was not asked");
+  std::thread thread_;  // Last: it uses the rest.
+};
+
+Nanos BetweenOf(const v1::ReadEvidenceRequest& request) {
+  const Nanos between{request.between_looks_ns()};
+  return between <= Nanos{0} ? kUsualBetween : std::min(between, kMostBetween);
+}
+
+// Groups and states are small and needed most; stacks are the largest.
+void AddProcessFiles(const FileDescriptor& directory,
+                     const std::map<int, EvidenceProcess>& processes, const WantedKinds& kinds,
+                     std::uint64_t order, EvidenceAnswer& answer) {
+  const std::uint64_t now_ns = wire::MonotonicNs();
+  std::map<int, std::string> exceptions;
+  for (const auto& [rank, process] : processes)
+    exceptions[rank] = ReadEvidenceFile(directory, process, "exception", kMaxFileBytes);
+  answer.Add("processes.json", ProcessStates(processes, exceptions, now_ns));
+  const auto add = [&](const char* kind, bool only_answered) {
+    for (const auto& [rank, process] : processes) {
+      // What an earlier order left tells nothing of now.
+      if (only_answered && process.answered != order) continue;
+      answer.Add(StrCat(rank, ".", kind),
+                 ReadEvidenceFile(directory, process, kind, kMaxFileBytes));
+    }
+  };
+  if (kinds.Has(v1::EVIDENCE_COLLECTIVES)) {
+    add("groups", /*only_answered=*/false);
+    for (const char* kind : {"a.fr", "b.fr"}) add(kind, /*only_answered=*/true);
+  }
+  if (kinds.Has(v1::EVIDENCE_STACKS)) {
+    for (const char* kind : {"a.stacks", "b.stacks"}) add(kind, /*only_answered=*/true);
+  }
+  for (const auto& [rank, process] : processes) answer.Note(WhyLess(process, order, now_ns));
+}
+
+}  // namespace
+
+EvidenceCollector::EvidenceCollector(const Clock& clock, std::string directory, RasOptions ras)
+    : clock_(clock), directory_(std::move(directory)), ras_(ras), thread_([this] {
+        RunThread("evidence", [this] {
+          do RemoveOld();
+          while (!stop_.WaitFor(kRemoveOldEvery));
+        });
+      }) {}
+
+EvidenceCollector::~EvidenceCollector() {
+  stop_.Cancel();
+  thread_.join();
+}
+
+void EvidenceCollector::RemoveOld() const {
+  const FileDescriptor directory = OpenEvidenceDirectory(directory_);
+  if (directory.get() >= 0) RemoveOldEvidence(directory, wire::MonotonicNs());
+}
+
+absl::StatusOr<v1::ReadEvidenceResponse> EvidenceCollector::Read(
+    const v1::ReadEvidenceRequest& request, const std::function<bool()>& is_wanted) {
+  {
+    MutexLock lock(&mutex_);
+    const bool is_free = mutex_.AwaitFor(
+        kQueuePatience, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !collects_; });
+    if (!is_free) return absl::UnavailableError("this sidecar is collecting evidence already");
+    collects_ = true;
+  }
+  absl::StatusOr<v1::ReadEvidenceResponse> response =
+      RunGuarded("evidence", [&] { return Collect(request, is_wanted); });
+  MutexLock lock(&mutex_);
+  collects_ = false;
+  return response;
+}
+
+void EvidenceCollector::AskProcesses(std::map<int, EvidenceProcess>& processes,
+                                     const EvidenceOrder& order,
+                                     const std::function<bool()>& is_wanted) const {
+  for (const auto& [rank, process] : processes) {
+    if (process.lives) OrderEvidence(process, order);
+  }
+  const MonoTime until = SystemClock().MonoNow() + order.between_looks + kProcessPatience;
+  const auto all_done = [&] {
+    bool done = true;
+    for (auto& [rank, process] : processes) {
+      RefreshEvidence(process);
+      done = done && (!process.lives || process.answered == order.number);
+    }
+    return done;
+  };
+  while (!all_done() && is_wanted() && SystemClock().MonoNow() < until)
+    std::this_thread::sleep_for(kAskEvery);
+}
+
+absl::StatusOr<v1::ReadEvidenceResponse> EvidenceCollector::Collect(
+    const v1::ReadEvidenceRequest& request, const std::function<bool()>& is_wanted) const {
+  const FileDescriptor directory = OpenEvidenceDirectory(directory_);
+  if (directory.get() < 0)
+    return absl::FailedPreconditionError(StrCat(directory_, " cannot be read"));
+  const WantedKinds kinds(request);
+  const Nanos between = BetweenOf(request);
+  EvidenceAnswer answer(request.max_bytes() == 0 ? kUsualBytes : request.max_bytes());
+  std::optional<RasAnswers> ras;
+  if (kinds.Has(v1::EVIDENCE_RAS)) ras.emplace(ras_, between, is_wanted);
+  std::map<int, EvidenceProcess> processes = ByRank(ReadEvidenceProcesses(directory));
+  const EvidenceOrder order{.number = static_cast<std::uint64_t>(ToUnixNanos(clock_.WallNow())),
+                            .wants = kinds.OfProcesses(),
+                            .between_looks = between};
+  if (order.wants != 0) AskProcesses(processes, order, is_wanted);
+  const std::int64_t looked_at = ToUnixNanos(clock_.WallNow());
+  if (processes.empty()) {
+    answer.Note(
+        "no process of this worker has an evidence thread: it needs Python with a framework, and "
+        "Strobe's agent");
+  }
+  AddProcessFiles(directory, processes, kinds, order.number, answer);
+  if (kinds.Has(v1::EVIDENCE_SOCKETS)) {
+    const std::string table = ReadSocketTable();  // All processes of a pod share its addresses.
+    for (const auto& [rank, process] : processes) answer.Add(StrCat(rank, ".a.sockets"), table);
+  }
+  if (ras) ras->AddTo(answer);
+  if (!is_wanted()) return absl::CancelledError("nobody waits for the evidence any more");
+  return answer.Take(looked_at);
+}
+
+}  // namespace strobe::stall

@@ -1,0 +1,50 @@
+// Collects what the processes of a worker show while they may stand still.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "common/base/cancellation.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "sidecar/stall/evidence_processes.h"
+#include "sidecar/stall/ras_client.h"
+#include "strobe/v1/worker.pb.h"
+
+namespace strobe::stall {
+
+// Safe for concurrent use.
+class EvidenceCollector {
+ public:
+  // `directory` is that of the agent. Removes old evidence from it once a minute.
+  EvidenceCollector(const Clock& clock, std::string directory, RasOptions ras = {});
+  ~EvidenceCollector();
+  EvidenceCollector(const EvidenceCollector&) = delete;
+  EvidenceCollector& operator=(const EvidenceCollector&) = delete;
+
+  // Answers Worker.ReadEvidence, within three seconds more than lie between the looks; RAS may take
+  // ten seconds. One at a time: Unavailable after having waited for another. Cancelled once
+  // `is_wanted` returns false.
+  absl::StatusOr<v1::ReadEvidenceResponse> Read(const v1::ReadEvidenceRequest& request,
+                                                const std::function<bool()>& is_wanted);
+
+ private:
+  absl::StatusOr<v1::ReadEvidenceResponse> Collect(const v1::ReadEvidenceRequest& request,
+                                                   const std::function<bool()>& is_wanted) const;
+  void AskProcesses(std::map<int, EvidenceProcess>& processes, const EvidenceOrder& order,
+                    const std::function<bool()>& is_wanted) const;
+  void RemoveOld() const;
+
+  const Clock& clock_;
+  const std::string directory_;
+  const RasOptions ras_;
+  Mutex mutex_;
+  bool collects_ ABSL_GUARDED_BY(mutex_) = false;
+  Cancellation stop_;
+  std::thread thread_;  // Last: it uses the rest.
+};
+
+}  // namespace strobe::stall
