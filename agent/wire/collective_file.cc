@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "agent/wire/file_lock.h"
+#include "agent/wire/ring_file.h"
 #include "agent/wire/ticks.h"
 
 namespace strobe::wire {
@@ -138,6 +139,10 @@ CollectiveFile CollectiveFile::Create(const std::string& path) {
     const TickMoment born = MonotonicMoment(header.tick_kind);
     header.born_ns = born.other_ns;
     header.born_ticks = born.ticks;
+    const JobRanks ranks = OwnJobRanks();
+    header.rank = ranks.rank;
+    header.local_rank = ranks.local_rank;
+    header.world_size = ranks.world_size;
     if (rename(hidden.c_str(), path.c_str()) == 0) return file;
     error = errno;
     file.Close();

@@ -133,6 +133,7 @@ struct CollectiveHeader {
   DeviceTimes device_times;
   // CLOCK_MONOTONIC and ticks, read at the same moment when the file was made.
   std::uint64_t born_ns, born_ticks;
+  std::int32_t rank, local_rank, world_size;  // See JobRanks in ring_file.h.
 
   // Written by the sidecar: CLOCK_MONOTONIC in ns until which the devices' times are wanted.
   alignas(128) std::atomic<std::uint64_t> device_times_until;

@@ -16,9 +16,9 @@
 #include "collector/stall/judge.h"
 #include "collector/trace/digest/compute_digest.h"
 #include "collector/trace/xplane/space.h"
-#include "sidecar/source/agent/collective_evidence.h"
 #include "sidecar/source/agent/recorded_collectives.h"
 #include "sidecar/source/device/collective_plane.h"
+#include "sidecar/stall/collective_evidence.h"
 #include "tests/fuzz/targets.h"
 
 namespace strobe::fuzz {
@@ -119,7 +119,8 @@ bool CollectiveCalls(std::string_view bytes) {
   // A program may truncate its file while it is read.
   if (!bytes.empty() && bytes[0] % 4 == 1) std::filesystem::resize_file(path, 4096);
   if (opened.file)
-    JudgeEvidence(CollectiveEvidence(opened.file, wire::MonotonicMoment(wire::BestTicks()), 0));
+    JudgeEvidence(
+        stall::CollectiveEvidence(opened.file, wire::MonotonicMoment(wire::BestTicks()), 0));
   recorded.Drain(budget);
   CollectivePlane plane(/*length_ps=*/1'000'000'000);
   plane.Add({.activity = recorded.activity(), .scale = {}, .start_ns = 0, .label = "p"});

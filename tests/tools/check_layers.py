@@ -57,7 +57,7 @@ ARROWS = {
                        "sidecar/source/kineto"],
     "sidecar/source/framework": ["common/base", "common/protocol", "sidecar/capture", "sidecar/source/base", "sidecar/source/inproc"],
     "sidecar/spool": ["collector/store", "common/base", "common/text", "sidecar/capture"],
-    "sidecar/stall": ["agent/wire", "collector/stall", "collector/store", "common/base", "common/text"],
+    "sidecar/stall": ["agent/wire", "collector/stall", "collector/store", "common/base", "common/memory", "common/text"],
     "sidecar/main": ["collector/store", "common/base", "common/grpc_tls", "common/http", "common/text", "sidecar/capture", "sidecar/enroll",
                      "sidecar/service", "sidecar/source", "sidecar/source/agent", "sidecar/source/base", "sidecar/source/framework",
                      "sidecar/source/inproc", "sidecar/source/kineto", "sidecar/spool", "sidecar/stall"],

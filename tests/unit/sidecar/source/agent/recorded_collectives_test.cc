@@ -4,10 +4,8 @@
 
 #include <bit>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
-
-#include "sidecar/source/agent/collective_evidence.h"
+#include <vector>
 
 namespace strobe {
 namespace {
@@ -168,40 +166,6 @@ TEST_F(CollectivesTest, AForgedFileIsNotRead) {
   fs::remove(wire::CollectivePath(rings_));
   fs::create_directory(wire::CollectivePath(rings_));
   EXPECT_FALSE(OpenCollectives(rings_).file);
-}
-
-// A program that is hung tells its newest calls, however many other communicators called since.
-TEST_F(CollectivesTest, EvidenceOfAHang) {
-  Create();
-  EXPECT_EQ(CollectiveEvidence(file_, {}, 0), "");
-  AddGroup(0xa, 1, 4);
-  AddGroup(0xb, 0, 2);
-  Reduce(10);
-  Call(1, wire::CollectiveCall::kSend, 20, /*peer=*/1, /*sequence=*/9);
-  Call(1, wire::CollectiveCall::kReceive, 25, /*peer=*/-1);  // Not enqueued.
-  for (std::uint32_t i = 0; i < wire::kCollectiveRecords - 4; ++i)
-    Call(1, wire::CollectiveCall::kAllGather, 30 + i);
-  const auto evidence = [&] {
-    return nlohmann::json::parse(CollectiveEvidence(
-        file_, {.ticks = file_.header()->born_ticks + 1000, .other_ns = file_.header()->born_ns},
-        0));
-  };
-  EXPECT_EQ(evidence()["whole"], true);
-  EXPECT_EQ(evidence()["communicators"][1]["calls"].size(), 32u);
-  Call(1, wire::CollectiveCall::kAllGather, 99);
-  Call(1, wire::CollectiveCall::kAllGather, 99);
-  const auto last = evidence();
-  EXPECT_EQ(last["whole"], false);
-  const auto& groups = last["communicators"];
-  EXPECT_EQ(groups[0]["id"], "0xa");
-  ASSERT_EQ(groups[0]["calls"].size(), 1u);
-  EXPECT_EQ(groups[0]["calls"][0]["number"], 1);
-  EXPECT_EQ(groups[0]["calls"][0]["call"], "AllReduce");
-  ASSERT_EQ(groups[1]["transfers"].size(), 1u);
-  EXPECT_EQ(groups[1]["transfers"][0]["number"], 9);
-  EXPECT_EQ(groups[1]["transfers"][0]["bytes"], 4096);
-  file_.communicator(0)->ended = 1;
-  EXPECT_EQ(evidence()["communicators"].size(), 1u);
 }
 
 }  // namespace

@@ -3,16 +3,24 @@
 // that is frozen or dead tells as much as one that runs.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "agent/wire/collective_file.h"
 #include "agent/wire/ticks.h"
+#include "sidecar/stall/evidence_processes.h"
 
-namespace strobe {
+namespace strobe::stall {
 
 // As collector/stall/collective_record.h reads it. `now`: ticks and CLOCK_MONOTONIC at a moment
 // after the file was made. Empty if the program has no communicator.
 std::string CollectiveEvidence(const wire::CollectiveFile& file, const wire::TickMoment& now,
                                std::int64_t wall_minus_monotonic_ns);
 
-}  // namespace strobe
+// That of all programs which tell their collectives in this directory, by rank. Programs that do
+// not know their rank have that of the process with their number; others are left out.
+std::map<int, std::string> ReadCollectiveEvidence(const std::string& directory,
+                                                  const std::map<int, EvidenceProcess>& processes,
+                                                  std::int64_t wall_minus_monotonic_ns);
+
+}  // namespace strobe::stall

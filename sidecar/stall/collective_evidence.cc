@@ -1,17 +1,20 @@
-#include "sidecar/source/agent/collective_evidence.h"
+#include "sidecar/stall/collective_evidence.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "common/base/json_text.h"
 #include "common/base/strings.h"
+#include "common/memory/foreign_memory.h"
 
-namespace strobe {
+namespace strobe::stall {
 namespace {
 
 using wire::CollectiveCopy;
@@ -47,6 +50,17 @@ class TickLine {
   const std::int64_t wall_minus_monotonic_ns_;
   double ns_per_tick_ = 1;
 };
+
+int RankOfFile(const wire::CollectiveHeader& header,
+               const std::map<int, EvidenceProcess>& processes) {
+  constexpr int kMostRanks = 200'000;  // As in collector/stall.
+  const int rank = header.rank;
+  if (rank >= 0) return rank <= kMostRanks ? rank : -1;
+  for (const auto& [number, process] : processes) {
+    if (process.pid == header.pid) return number;
+  }
+  return -1;
+}
 
 // The newest records of one communicator, newest first.
 struct NewestCalls {
@@ -140,4 +154,40 @@ std::string CollectiveEvidence(const wire::CollectiveFile& file, const wire::Tic
   return JsonText(evidence);
 }
 
-}  // namespace strobe
+std::map<int, std::string> ReadCollectiveEvidence(const std::string& directory,
+                                                  const std::map<int, EvidenceProcess>& processes,
+                                                  std::int64_t wall_minus_monotonic_ns) {
+  namespace fs = std::filesystem;
+  constexpr int kMaxEntries = 10'000;  // Anybody may create files here.
+  std::map<int, std::string> evidence;
+  std::map<int, std::uint64_t> born;  // A restarted program leaves an older file.
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  for (int i = 0; !error && entry != fs::directory_iterator() && i < kMaxEntries;
+       ++i, entry.increment(error)) {
+    const std::string path = entry->path().native();
+    if (!path.ends_with(".nccl")) continue;
+    wire::CollectiveFile file = wire::CollectiveFile::Map(path);
+    if (!file) continue;
+    const absl::StatusOr<ForeignMemory> guard =
+        ForeignMemory::Guard(file.memory(), file.size(), /*writable=*/true);
+    if (!guard.ok() || !file.Check()) continue;
+    const wire::CollectiveHeader& header = *file.header();
+    const std::uint64_t since = header.born_ns;
+    const int rank = RankOfFile(header, processes);
+    if (rank < 0 || since < born[rank]) continue;
+    std::string text =
+        CollectiveEvidence(file,
+                           wire::MonotonicMoment(header.tick_kind == wire::TickKind::kCycles
+                                                     ? wire::TickKind::kCycles
+                                                     : wire::TickKind::kMonotonicNs),
+                           wall_minus_monotonic_ns);
+    if (text.empty() || guard->damaged()) continue;
+    born[rank] = since;
+    evidence[rank] = std::move(text);
+    if (evidence.size() >= kMaxEvidenceProcesses) break;
+  }
+  return evidence;
+}
+
+}  // namespace strobe::stall
