@@ -24,6 +24,7 @@
 #include "agent/recorder/disabled.h"
 #include "agent/recorder/failure_log.h"
 #include "agent/recorder/orders.h"
+#include "agent/recorder/own_file.h"
 #include "agent/recorder/python_start.h"
 #include "agent/sdk/strobe/agent_api.h"
 #include "agent/wire/ring_file.h"
@@ -116,6 +117,15 @@ class Agent {
     agent::StartDeviceThread(file_, &Agent::LookForCuda);
   }
 
+  // See agent::OwnRingPath.
+  std::string OwnPath() {
+    if (!file_) return {};
+    BecomeOwnProgram();
+    // A child that could not make one has no file, only memory.
+    const bool own = file_.header()->pid == static_cast<std::uint32_t>(getpid());
+    return own ? file_.path() : std::string();
+  }
+
   // For a forked child, where only the forking thread exists. The child uses its parent's file
   // until it records something, so that the many children that never record leave no file behind.
   void AfterFork() {
@@ -126,6 +136,7 @@ class Agent {
     agent::ForgetPythonThread();
     agent::ForgetAttendance();
     agent::ForgetFailure();
+    agent::ForgetCollectives();
     if (!file_) return;
     // The end of this thread must not release the ring, which the parent's thread still uses.
     pthread_setspecific(at_thread_end_, nullptr);
@@ -374,6 +385,12 @@ void Agent::RecordScope(int level, std::uint64_t begin, std::uint64_t end, const
 }
 
 }  // namespace
+
+namespace agent {
+
+std::string OwnRingPath() { return TheAgent().OwnPath(); }
+
+}  // namespace agent
 }  // namespace strobe
 
 extern "C" __attribute__((visibility("default"))) const strobe_agent_api* strobe_agent_api_v1() {

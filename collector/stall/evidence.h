@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/stall/collective_record.h"
 #include "collector/stall/flight_record.h"
 #include "collector/stall/ras_report.h"
 #include "collector/stall/stack_dump.h"
@@ -24,6 +25,7 @@ enum class ProcessState : std::uint8_t { kUnknown, kThere, kStopped, kGone };
 struct RankEvidence {
   std::string label{};  // The pod and process, if known.
   std::optional<FlightRecord> flight{}, flight_later{};
+  std::optional<CollectiveRecord> collectives{}, collectives_later{};
   std::optional<StackDump> stacks{}, stacks_later{};
   std::vector<FlightGroup> groups{};  // The process groups, as the process itself knows them.
   bool has_groups = false;  // It had a standing record, which would hold its last exception.

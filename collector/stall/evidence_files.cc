@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "collector/stall/collective_record.h"
 #include "collector/stall/flight_builder.h"
 #include "collector/stall/flight_json.h"
 #include "collector/stall/flight_pickle.h"
@@ -121,6 +122,8 @@ absl::Status AddOfRank(EvidenceKind kind, bool later, std::string_view bytes, Ra
       return AddLook(ReadFlightPickle(bytes), later, rank.flight, rank.flight_later);
     case EvidenceKind::kFlightJson:
       return AddLook(ReadFlightJson(bytes), later, rank.flight, rank.flight_later);
+    case EvidenceKind::kCollectives:
+      return AddLook(ReadCollectives(bytes), later, rank.collectives, rank.collectives_later);
     case EvidenceKind::kStacks:
       return AddLook(ReadStacks(bytes), later, rank.stacks, rank.stacks_later);
     case EvidenceKind::kGroups:
@@ -138,6 +141,7 @@ absl::Status AddOfRank(EvidenceKind kind, bool later, std::string_view bytes, Ra
 EvidenceKind KindOfEvidence(std::string_view bytes) {
   if (LooksLikePickle(bytes)) return EvidenceKind::kFlightPickle;
   if (LooksLikeRas(bytes)) return EvidenceKind::kRas;
+  if (LooksLikeCollectives(bytes)) return EvidenceKind::kCollectives;
   const std::size_t begin = bytes.find_first_not_of(" \r\n");
   if (begin != std::string_view::npos && bytes[begin] == '{') {
     if (Contains(bytes, "\"process_states\"")) return EvidenceKind::kProcesses;

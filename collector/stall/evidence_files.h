@@ -14,6 +14,7 @@ enum class EvidenceKind : std::uint8_t {
   kNoEvidence,
   kFlightPickle,
   kFlightJson,
+  kCollectives,
   kRas,
   kStacks,
   kGroups,

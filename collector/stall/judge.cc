@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collector/stall/collective_record.h"
 #include "collector/stall/job_view.h"
 #include "collector/stall/judge_processes.h"
 #include "collector/stall/judge_ras.h"
@@ -361,6 +362,12 @@ class Judge {
 
 }  // namespace
 
-Verdict JudgeStall(const JobEvidence& evidence) { return Judge(evidence).Run(); }
+Verdict JudgeStall(const JobEvidence& evidence) {
+  if (!OnlyCollectivesTell(evidence)) return Judge(evidence).Run();
+  const JobEvidence adopted = WithCollectives(evidence);
+  Verdict verdict = Judge(adopted).Run();
+  verdict.looked_at.by_plugin = true;
+  return verdict;
+}
 
 }  // namespace strobe::stall

@@ -52,7 +52,8 @@ struct Culprit {
 
 struct LookedAt {
   std::size_t flight_records = 0, stacks = 0;  // The number of ranks.
-  std::size_t states = 0;                      // Processes of which it is known whether they run.
+  bool by_plugin = false;  // The flight records are the agent's, of the calls of NCCL.
+  std::size_t states = 0;  // Processes of which it is known whether they run.
   std::size_t ras_reports = 0;
   bool twice = false;  // Was each rank that spoke looked at twice?
   bool ras_agrees = false;

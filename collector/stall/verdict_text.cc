@@ -99,7 +99,8 @@ std::string EvidenceText(const Verdict& verdict) {
     parts.push_back(StrCat("states of ", looked.states, " processes"));
   if (verdict.kind == StallClass::kNetwork) parts.emplace_back("their connections");
   if (looked.flight_records > 0)
-    parts.push_back(StrCat("Flight Recorder of ", NumberOfRanks(looked.flight_records)));
+    parts.push_back(StrCat(looked.by_plugin ? "calls of NCCL by " : "Flight Recorder of ",
+                           NumberOfRanks(looked.flight_records)));
   if (looked.stacks > 0) parts.push_back(StrCat("stacks of ", looked.stacks));
   if (looked.flight_records > 0) parts.emplace_back(looked.twice ? "each seen twice" : "seen once");
   if (looked.ras_reports > 0) parts.emplace_back(looked.ras_agrees ? "RAS agrees" : "RAS");

@@ -7,10 +7,10 @@
 
 namespace strobe {
 
-inline constexpr std::array<std::string_view, 13> kTrainerChanges = {
-    "agent",           "devices",        "evidence", "flight-recorder",  "in-process",
-    "keep-cupti",      "server",         "serving",  "skip-destructors", "steps",
-    "switch-interval", "teardown-cupti", "torch-results"};
+inline constexpr std::array<std::string_view, 14> kTrainerChanges = {
+    "agent",      "collectives",     "devices",        "evidence",     "flight-recorder",
+    "in-process", "keep-cupti",      "server",         "serving",      "skip-destructors",
+    "steps",      "switch-interval", "teardown-cupti", "torch-results"};
 
 inline bool IsTrainerChange(std::string_view name) {
   return std::ranges::find(kTrainerChanges, name) != kTrainerChanges.end();

@@ -98,6 +98,8 @@ bool IsLookBack(std::string_view text) {
   return duration.ok() && *duration <= std::chrono::minutes(10);
 }
 
+bool IsCollectives(std::string_view text) { return text == "calls" || text == "times"; }
+
 bool IsKinetoDuration(std::string_view text) {
   return IsLookBack(text) && *ParseDuration(text) >= std::chrono::milliseconds(1);
 }

@@ -28,5 +28,7 @@ bool IsUser(std::string_view text);
 bool IsTrainerChangeList(std::string_view text);
 // True for a duration from a millisecond to 10 minutes.
 bool IsKinetoDuration(std::string_view text);
+// "calls" or "times"; see kCollectivesAnnotation.
+bool IsCollectives(std::string_view text);
 
 }  // namespace strobe

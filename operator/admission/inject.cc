@@ -8,6 +8,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/text/utf8.h"
+#include "operator/admission/annotation_values.h"
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_spec.h"
 #include "operator/admission/trainer_variables.h"
@@ -222,6 +223,12 @@ std::string WhyStuck(const InjectionSettings& settings, const NamespaceLimits& l
   return "";
 }
 
+// What the annotation asks for; empty if it is not valid.
+std::string CollectivesAsked(const Json& annotations) {
+  const std::string asked = TextOf(annotations, kCollectivesAnnotation);
+  return IsCollectives(asked) ? asked : "";
+}
+
 // Writes on the pod what was injected. Once, because the pod stays as it was admitted.
 void Describe(const Json& pod, const InjectionSettings& settings, const SidecarSpec& made,
               const std::vector<std::string>& trainers, const std::string& hash, Patch& patch) {
@@ -311,7 +318,8 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
                                .kineto = TextOf(annotations, kKinetoAnnotation) == "true",
                                .host_network = UsesHostNetwork(spec),
                                .ports_to_close = made.ports_to_close,
-                               .disabled = made.disabled};
+                               .disabled = made.disabled,
+                               .collectives = CollectivesAsked(annotations)};
   for (const std::size_t index : trainers)
     AddToTrainer(containers[index], index, options, volumes.shared, patch, injection.warnings);
   const Json& metadata = Member(pod, "metadata");

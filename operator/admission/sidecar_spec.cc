@@ -158,6 +158,8 @@ void AddOptions(bool host_network, int compat_port, const NamespaceLimits& limit
     arguments.push_back("--gpu-tracing-by-servers");
   if (!annotations.Get("allow-stalls", "", IsTrue, "\"true\"").empty())
     arguments.push_back("--allow-stalls");
+  // Only the trainer's variables depend on it; a wrong value is told here, once.
+  annotations.Get("collectives", "", IsCollectives, "\"calls\" or \"times\"");
   AddKineto(host_network, annotations, arguments);
   // Stock clients present no certificate, so only clients within the pod may connect.
   if (compat_port != 0) arguments.push_back(StrCat("--compat-listen=127.0.0.1:", compat_port));

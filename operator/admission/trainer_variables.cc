@@ -6,6 +6,7 @@
 #include "common/base/strings.h"
 #include "operator/admission/sidecar_spec.h"
 #include "operator/base/json_members.h"
+#include "operator/base/names.h"
 #include "operator/job/pod_json.h"
 
 namespace strobe {
@@ -15,14 +16,18 @@ using Json = nlohmann::json;
 
 using kube::FindVariable;
 using kube::MaySetFromElsewhere;
+using kube::Member;
 using kube::TextOf;
 using kube::VariableOf;
+
+constexpr char kPluginVariable[] = "NCCL_PROFILER_PLUGIN";
 
 // An environment variable to add. `otherwise` says what follows if the container sets another
 // value.
 struct Variable {
   std::string name, value, otherwise = "the mount is not changed";
-  bool is_list = false;  // Folders, separated by colons; ours comes after the container's own.
+  bool is_list = false;   // Folders, separated by colons; ours comes after the container's own.
+  bool replaces = false;  // The container's own value is kept in another variable.
 };
 
 bool Lists(const std::string& list, char separator, const std::string& item) {
@@ -53,6 +58,32 @@ std::vector<Variable> KinetoVariables(const Json& container, bool host_network,
       {"KINETO_ONDEMAND_TRACE_DIR", StrCat(kKinetoPath, "/"),
        "PyTorch 2.15 and newer write their traces there, where the sidecar does not find them"}};
   if (host_network) variables.push_back({"KINETO_IPC_SOCKET_DIR", kKinetoPath});
+  return variables;
+}
+
+// Returns the variables by which NCCL and RCCL load the agent as their profiler plugin. The plugin
+// that the container names itself becomes the one behind ours; see agent/nccl.
+std::vector<Variable> CollectiveVariables(const Json& container, const std::string& asked,
+                                          std::vector<std::string>& warnings) {
+  const std::string plugin = StrCat(kSharedPath, "/lib/libstrobe_agent.so");
+  const std::optional<std::string> set = VariableOf(container, kPluginVariable);
+  const auto ignored = [&](std::string_view why) {
+    warnings.push_back(StrCat("container ", TextOf(container, "name"), " sets ", kPluginVariable,
+                              " ", why, "; ", kCollectivesAnnotation, " is ignored for it"));
+    return std::vector<Variable>{};
+  };
+  if (set && (*set == "none" || *set == "NONE")) return ignored("to none");
+  if (const auto at = FindVariable(container, kPluginVariable);
+      at && !Member(Member(container, "env")[*at], "valueFrom").is_null())
+    return ignored("from elsewhere");
+  std::vector<Variable> variables = {{"STROBE_COLLECTIVES", asked}};
+  const bool elsewhere = !set && MaySetFromElsewhere(container, kPluginVariable);
+  // Kubernetes replaces the reference by what envFrom sets, and leaves it if that sets nothing.
+  if (elsewhere)
+    variables.push_back({"STROBE_NCCL_CHAIN", StrCat("$(", kPluginVariable, ")")});
+  else if (set && *set != plugin)
+    variables.push_back({"STROBE_NCCL_CHAIN", *set, "its own plugin is not loaded"});
+  variables.push_back({.name = kPluginVariable, .value = plugin, .replaces = true});
   return variables;
 }
 
@@ -92,6 +123,12 @@ std::vector<Variable> VariablesFor(const Json& container, const TrainerOptions& 
                                 "still reach these ports over its loopback"));
     }
   }
+  if (!options.collectives.empty() && !mounts_instead &&
+      !Lists(options.disabled, ',', "collectives")) {
+    const std::vector<Variable> more =
+        CollectiveVariables(container, options.collectives, warnings);
+    variables.insert(variables.end(), more.begin(), more.end());
+  }
   if (options.kineto && !mounts_instead) {
     const std::vector<Variable> more = KinetoVariables(container, options.host_network, warnings);
     variables.insert(variables.end(), more.begin(), more.end());
@@ -114,6 +151,9 @@ std::vector<VariableChange> ChangeVariables(const Json& container, const Trainer
     } else if (!set && variable.is_list) {
       // Kubernetes replaces the reference by what envFrom sets.
       changes.push_back({{}, variable.name, StrCat("$(", variable.name, "):", variable.value)});
+    } else if (variable.replaces) {
+      if (set != variable.value)
+        changes.push_back({FindVariable(container, variable.name), variable.name, variable.value});
     } else if (!set) {
       hidden.push_back(variable.name);
       changes.push_back({{}, variable.name, variable.value});

@@ -13,6 +13,7 @@ struct TrainerOptions {
   bool alone = true;  // Only one container trains.
   bool python = false, kineto = false, host_network = false;
   std::string ports_to_close{}, disabled{};  // See SidecarSpec.
+  std::string collectives{};                 // See kCollectivesAnnotation; empty for none.
 };
 
 struct VariableChange {

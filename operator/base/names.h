@@ -49,6 +49,9 @@ inline constexpr char kPythonAnnotation[] = "strobe.dev/python";
 // "true": the sidecar is the daemon of Kineto's on-demand protocol, and processes with PyTorch look
 // for it.
 inline constexpr char kKinetoAnnotation[] = "strobe.dev/kineto-daemon";
+// "calls" or "times": NCCL and RCCL load the agent as their profiler plugin, which tells the calls
+// of collectives at all times and, with "times", the devices' times during captures.
+inline constexpr char kCollectivesAnnotation[] = "strobe.dev/collectives";
 // Kubernetes' own label of the pods of a Deployment; the names of its ReplicaSets end with it.
 inline constexpr char kTemplateHashLabel[] = "pod-template-hash";
 // A worker's rank, as a label or an annotation. It overrides all other evidence; see ranks.h.

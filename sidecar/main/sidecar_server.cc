@@ -99,6 +99,7 @@ SidecarServer::SidecarServer(SidecarFlags flags, storage::StorageConfig storage,
                     AgentParts::Flight{ParsedDuration(flags_.flight_recorder),
                                        flags_.flight_recorder_devices, PortsOf(flags_.framework)},
                     KinetoOptionsOf(flags_), flags_.allow_stalls)),
+      collective_counts_(agent_ == nullptr ? "" : agent_->directory().path()),
       source_(agent_ == nullptr ? framework_ : agent_->source()),
       delivery_(clock_, stores_, spool_.get(),
                 {ParsedDuration(flags_.spool_keep), flags_.upload_rate},
@@ -238,6 +239,7 @@ http::Page SidecarServer::Metrics() {
     state.agent_connected = agent_->connected();
     state.kineto_refused = agent_->kineto_refused();
   }
+  state.collectives = collective_counts_.Read();
   return http::MetricsPage(metrics_.Render(state));
 }
 

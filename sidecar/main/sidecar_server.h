@@ -22,6 +22,7 @@
 #include "sidecar/service/profiler_service.h"
 #include "sidecar/service/sidecar_metrics.h"
 #include "sidecar/service/worker_service.h"
+#include "sidecar/source/agent/collective_counts.h"
 #include "sidecar/source/framework/framework_source.h"
 #include "sidecar/spool/spool.h"
 #include "sidecar/spool/upload_delivery.h"
@@ -73,6 +74,7 @@ class SidecarServer {
   storage::Stores stores_;
   FrameworkSource framework_;
   const std::unique_ptr<AgentParts> agent_;  // Null without --agent-dir.
+  CollectiveCounts collective_counts_;
   session::Source& source_;
   UploadDelivery delivery_;
   session::CaptureRunner runner_;

@@ -78,6 +78,12 @@ struct SidecarMetrics::Families {
               "Datagrams to Kineto's daemon that were not used, by reason (forged, full, garbage, "
               "late).")
           .Register(registry);
+  prometheus::Family<prometheus::Counter>& collectives =
+      prometheus::BuildCounter()
+          .Name("strobe_sidecar_collectives_total")
+          .Help(
+              "Calls of NCCL or RCCL in this pod, by function (AllReduce, ..., Send, Recv, Other).")
+          .Register(registry);
   prometheus::Family<prometheus::Counter>& panics =
       prometheus::BuildCounter()
           .Name("strobe_sidecar_panics_total")
@@ -130,6 +136,10 @@ std::string SidecarMetrics::Render(const State& state) {
   }
   for (const auto& [reason, count] : state.kineto_refused) {
     prometheus::Counter& counter = families_->kineto_refused.Add({{"reason", reason}});
+    counter.Increment(static_cast<double>(count) - counter.Value());
+  }
+  for (const auto& [call, count] : state.collectives) {
+    prometheus::Counter& counter = families_->collectives.Add({{"call", call}});
     counter.Increment(static_cast<double>(count) - counter.Value());
   }
   families_->armed.Set(state.holder.empty() ? 0 : 1);

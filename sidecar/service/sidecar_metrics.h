@@ -29,6 +29,7 @@ class SidecarMetrics {
     Nanos spool_age{};  // How long the oldest trace has been in the spool.
     bool agent_connected = false;
     std::map<std::string, std::uint64_t> kineto_refused{};  // See KinetoDaemon::refused.
+    std::map<std::string, std::uint64_t> collectives{};     // See CollectiveCounts::Read.
   };
   // Returns all metrics in Prometheus' text format.
   std::string Render(const State& state);

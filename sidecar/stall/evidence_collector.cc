@@ -8,6 +8,7 @@
 #include "agent/wire/ticks.h"
 #include "common/base/guard.h"
 #include "common/base/strings.h"
+#include "sidecar/stall/collective_evidence.h"
 #include "sidecar/stall/evidence_answer.h"
 #include "sidecar/stall/socket_table.h"
 
@@ -87,6 +88,43 @@ class RasAnswers {
   absl::StatusOr<std::string> first_ = absl::UnavailableError("it was not asked");
   absl::StatusOr<std::string> second_ = absl::UnavailableError("it was not asked");
   std::thread thread_;  // Last: it uses the rest.
+};
+
+// The collectives that programs tell through NCCL's plugin, at the begin and when the time between
+// the looks is over.
+class CollectiveLooks {
+ public:
+  // Looks at nothing without a clock.
+  CollectiveLooks(const std::string& directory, const std::map<int, EvidenceProcess>& processes,
+                  Nanos between, const Clock* clock)
+      : directory_(directory),
+        processes_(processes),
+        again_(SystemClock().MonoNow() + between),
+        clock_(clock),
+        first_(Look()) {}
+
+  void AddTo(EvidenceAnswer& answer, const std::function<bool()>& is_wanted) const {
+    if (first_.empty()) return;
+    while (SystemClock().MonoNow() < again_ && is_wanted()) std::this_thread::sleep_for(kAskEvery);
+    for (const auto& [rank, text] : first_) answer.Add(StrCat(rank, ".a.nccl"), text);
+    for (const auto& [rank, text] : Look()) {
+      if (first_.contains(rank)) answer.Add(StrCat(rank, ".b.nccl"), text);
+    }
+  }
+
+ private:
+  std::map<int, std::string> Look() const {
+    if (clock_ == nullptr) return {};
+    const auto wall_minus_monotonic =
+        ToUnixNanos(clock_->WallNow()) - static_cast<std::int64_t>(wire::MonotonicNs());
+    return ReadCollectiveEvidence(directory_, processes_, wall_minus_monotonic);
+  }
+
+  const std::string& directory_;
+  const std::map<int, EvidenceProcess>& processes_;
+  const MonoTime again_;
+  const Clock* const clock_;
+  const std::map<int, std::string> first_;
 };
 
 Nanos BetweenOf(const v1::ReadEvidenceRequest& request) {
@@ -197,7 +235,10 @@ absl::StatusOr<v1::ReadEvidenceResponse> EvidenceCollector::Collect(
   const EvidenceOrder order{.number = static_cast<std::uint64_t>(ToUnixNanos(clock_.WallNow())),
                             .wants = kinds.OfProcesses(),
                             .between_looks = between};
+  const CollectiveLooks looks(directory_, processes, between,
+                              kinds.Has(v1::EVIDENCE_COLLECTIVES) ? &clock_ : nullptr);
   if (order.wants != 0) AskProcesses(processes, order, is_wanted);
+  looks.AddTo(answer, is_wanted);
   const std::int64_t looked_at = ToUnixNanos(clock_.WallNow());
   if (processes.empty()) {
     answer.Note(

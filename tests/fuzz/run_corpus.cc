@@ -108,6 +108,7 @@ int main(int argc, char** argv) {
       {"watch", strobe::fuzz::Watch},
       {"yaml", strobe::fuzz::Yaml},
       {"rings", strobe::fuzz::Rings},
+      {"collectives", strobe::fuzz::CollectiveCalls},
       {"http", strobe::fuzz::Http},
       {"answers", strobe::fuzz::Answers},
       {"kineto", strobe::fuzz::Kineto},

@@ -19,14 +19,15 @@ bool Stacks(std::string_view bytes);  // Other evidence of a stalled job, and th
 bool Ras(std::string_view bytes);     // An answer of NCCL's RAS, and the verdict.
 bool ForgedPython(std::string_view bytes);  // Changes to the memory of a Python process.
 
-bool Admission(std::string_view bytes);  // An AdmissionReview of a pod, and its injection.
-bool Alerts(std::string_view bytes);     // What is posted to the receiver of alerts.
-bool Watch(std::string_view bytes);      // A list, a watch, and the objects in them.
-bool Yaml(std::string_view bytes);       // The configuration files.
-bool Rings(std::string_view bytes);      // Changes to a program's ring file.
-bool Answers(std::string_view bytes);    // A worker's answers in a whole capture.
-bool Kineto(std::string_view bytes);     // A datagram to Kineto's daemon.
-bool Http(std::string_view bytes);       // A client's bytes on an HTTP port.
+bool Admission(std::string_view bytes);        // An AdmissionReview of a pod, and its injection.
+bool Alerts(std::string_view bytes);           // What is posted to the receiver of alerts.
+bool Watch(std::string_view bytes);            // A list, a watch, and the objects in them.
+bool Yaml(std::string_view bytes);             // The configuration files.
+bool Rings(std::string_view bytes);            // Changes to a program's ring file.
+bool CollectiveCalls(std::string_view bytes);  // Changes to its file of collectives.
+bool Answers(std::string_view bytes);          // A worker's answers in a whole capture.
+bool Kineto(std::string_view bytes);           // A datagram to Kineto's daemon.
+bool Http(std::string_view bytes);             // A client's bytes on an HTTP port.
 
 // The index of a trace, which is a seed for Index. Empty if the trace has none.
 std::string IndexSeed(std::string_view trace);

@@ -75,6 +75,7 @@ class Collectives {
   // The two events of an asynchronous operation of XLA become one collective.
   void Add(std::string_view name, std::string_view hlo, const WorkClass& work,
            const CollectiveStats::Values& told, std::uint32_t device, const Times& times);
+  bool empty() const { return all_.empty(); }
   // Moves all into the digest, sorted and numbered. Call it once.
   void Finish(Digest& digest) &&;
 

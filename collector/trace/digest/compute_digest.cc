@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "collector/trace/digest/collective_rows.h"
 #include "collector/trace/digest/device_events.h"
 #include "collector/trace/digest/device_lines.h"
 #include "collector/trace/digest/host_events.h"
@@ -107,11 +108,13 @@ class Digester {
     RETURN_IF_ERROR(ReadIdentity(space_, digest_));
     recorded_ = RecordedSpan(summary, digest_.zero_ns);
     for (const xplane::Plane& plane : space_.planes) {
-      if (!plane.name.starts_with(xplane::kDevicePrefix)) RETURN_IF_ERROR(host_.Read(plane));
+      if (!plane.name.starts_with(xplane::kDevicePrefix) && plane.name != xplane::kCollectivesPlane)
+        RETURN_IF_ERROR(host_.Read(plane));
     }
     host_.Finish();
     AddSteps();
     RETURN_IF_ERROR(ReadDevices());
+    RETURN_IF_ERROR(AddCollectiveRows());
     AddSpan();
     AddHostTimes();
     Finish();
@@ -190,6 +193,16 @@ class Digester {
     digest_.knows.device_untold = !AnyDeviceWorks(space_) && TellsOfDevice(space_);
     digest_.knows.device =
         std::any_of(in_means_.begin(), in_means_.end(), [](bool counts) { return counts; });
+    return absl::OkStatus();
+  }
+
+  // What a device's profiler tells of the same collectives is more, and would be counted twice.
+  absl::Status AddCollectiveRows() {
+    if (!gathered_.collectives.empty()) return absl::OkStatus();
+    for (const xplane::Plane& plane : space_.planes) {
+      if (plane.name == xplane::kCollectivesPlane)
+        RETURN_IF_ERROR(ReadCollectiveRows(plane, gathered_));
+    }
     return absl::OkStatus();
   }
 

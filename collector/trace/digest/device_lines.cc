@@ -109,6 +109,8 @@ bool TellsOfDevice(const xplane::Space& space) {
         const auto* text = std::get_if<std::string_view>(&stat.value);
         if (text != nullptr) tells = tells || IsSignOfDevice(plane.NameOf(stat), *text);
       });
+    } else if (plane.name == xplane::kCollectivesPlane) {
+      tells = true;  // Their library works on devices only.
     } else if (!plane.name.starts_with(xplane::kDevicePrefix)) {
       // Calls of a device's runtime. Categories are among the names, because events refer to them.
       const bool correlates = plane.StatId("correlation_id") != 0;

@@ -15,6 +15,9 @@ inline constexpr std::string_view kGpuPrefix = "/device:GPU:";
 // Holds the HLO of each module that ran, one event name per module and no events.
 inline constexpr std::string_view kMetadataPlane = "/host:metadata";
 inline constexpr std::string_view kNvtxPlane = "/host:NVTX-CUPTI";
+// Strobe's own: the collectives that programs told themselves. A line per communicator has the
+// program's calls. One whose name ends with kOnDevice has the same calls at the devices' times.
+inline constexpr std::string_view kCollectivesPlane = "/host:NCCL", kOnDevice = " (device)";
 // The name of lines whose events are values of a counter, not spans of time.
 inline constexpr std::string_view kCounterLine = "_counters_";
 // The profiler's start and stop in Unix nanoseconds. They are the only absolute times in a saved

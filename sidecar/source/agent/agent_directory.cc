@@ -191,7 +191,7 @@ void AgentDirectory::ForgetEnded(const std::string& newest) const {
           return std::pair(a.first == newest, a.second.since) <
                  std::pair(b.first == newest, b.second.since);
         });
-    if (oldest->first != newest) unlink(oldest->first.c_str());
+    if (oldest->first != newest) RemoveRings(oldest->first);
     kept_.erase(oldest);
   }
 }
@@ -204,7 +204,7 @@ bool AgentDirectory::RemoveIfDead(OpenedRings& opened) const {
   if (file.header()->born_ns + kMinAgeNs > wire::MonotonicNs() || file.HasHeirs() ||
       Keeps(opened) || !file.Lease())
     return false;
-  unlink(file.path().c_str());
+  RemoveRings(file.path());
   return true;
 }
 

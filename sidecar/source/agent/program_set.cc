@@ -1,7 +1,5 @@
 #include "sidecar/source/agent/program_set.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -72,7 +70,7 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
   const bool killed = first_ && WasKilled(opened);
   if (first_ && !opened.lives && !file.HasHeirs() && !(killed && wishes_.ended_programs)) {
     // The program has ended, and the records from before the capture are not wanted.
-    if (!(killed && directory_.keeps_ended())) unlink(path.c_str());
+    if (!(killed && directory_.keeps_ended())) RemoveRings(path);
     return;
   }
   const Rank rank = PlaceIn(*file.header(), wishes_.announced_ranks);

@@ -1,7 +1,5 @@
 #include "sidecar/source/agent/recorded_program.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -49,7 +47,7 @@ RecordedProgram::RecordedProgram(GuardedRings rings, From from, std::uint32_t le
       scopes_(file_, from, level) {}
 
 void RecordedProgram::SwitchOn(std::uint32_t filter) {
-  if (settled_ || ended_before()) return;
+  if (settled_ || from_ == From::kEnded) return;
   std::optional<std::int64_t> since_ns;
   if (on_since_birth_) since_ns = static_cast<std::int64_t>(identity_.born_ns);
   switch_.On(filter, since_ns);
@@ -60,6 +58,7 @@ void RecordedProgram::SwitchOff() {
   switch_.Check();
   if (switch_.is_on()) scopes_.NoteEnd();
   switch_.Off();
+  collectives_.RequestDeviceTimes(0);
   devices_.Disarm();
   file_.WakeProgram();
 }
@@ -92,9 +91,10 @@ void RecordedProgram::Settle(bool parent_lives, bool keep, wire::RecordBuffer& b
   CountUnseen();
   settled_ = Facts();
   settled_->parent_lives = parent_lives;
-  if (!file_.HasHeirs() && !keep) unlink(file_.path().c_str());
+  if (!file_.HasHeirs() && !keep) RemoveRings(file_.path());
   scopes_.Close();
   devices_.Close();
+  collectives_.Close();
   rings_ = {};
 }
 
@@ -108,8 +108,8 @@ ProgramFacts RecordedProgram::Facts() {
                      .lives = Lives(),
                      .seen_ns = seen_ns_,
                      .gone_ns = gone_ns_,
-                     .ended_before = ended_before(),
-                     .last_record_ns = ended_before() ? LastRecordNs() : 0,
+                     .ended_before = from_ == From::kEnded,
+                     .last_record_ns = from_ == From::kEnded ? LastRecordNs() : 0,
                      .ever_recorded = from.rings.load(std::memory_order_relaxed) > 0,
                      .file_damaged = rings_.guard.damaged(),
                      .kept = kept(),
@@ -167,7 +167,7 @@ std::optional<std::int64_t> RecordedProgram::ReachedBack(const TraceSpan& span,
 
 std::optional<std::int64_t> RecordedProgram::DevicesReachedBack(const TraceSpan& span) const {
   const std::optional<std::uint64_t> first = devices_.first_ticks();
-  if (from_ == From::kStart || ended_before() || !first) return std::nullopt;
+  if (from_ == From::kStart || from_ == From::kEnded || !first) return std::nullopt;
   // Whatever ended after the first moment that the ring still has is in the ring too.
   const std::int64_t since = clock_.MonotonicOf(*first);
   return std::clamp<std::int64_t>(span.recording_ns - since, 0, span.recording_ns - span.start_ns);
@@ -178,7 +178,8 @@ std::uint64_t RecordedProgram::DeviceClockJumpNs() const {
 }
 
 std::uint64_t RecordedProgram::lost() const {
-  return settled_ ? settled_->lost : scopes_.lost() + devices_.lost();
+  return settled_ ? settled_->lost
+                  : scopes_.lost() + devices_.lost() + collectives_.activity().lost;
 }
 
 void RecordedProgram::CountUnseen() {
@@ -189,6 +190,10 @@ double RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget)
   if (settled_) return 0;
   switch_.Check();
   clock_.Note();
+  // The request ends by itself if the sidecar dies.
+  constexpr std::uint64_t kTimesLastNs = 2'000'000'000;
+  if (switch_.is_on()) collectives_.RequestDeviceTimes(wire::MonotonicNs() + kTimesLastNs);
+  collectives_.Drain(budget);
   const double filled = scopes_.Drain(buffer, budget);
   return std::max(filled, devices_.Drain(buffer, budget, [this](std::uint64_t ticks) {
     return clock_.MonotonicOf(ticks);
@@ -197,7 +202,7 @@ double RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget)
 
 void RecordedProgram::AddSteps(std::int64_t wall_minus_monotonic_ns,
                                std::vector<v1::StepPace>& told) const {
-  if (!settled_ && !ended_before())
+  if (!settled_ && from_ != From::kEnded)
     AddReportedSteps(header().step_loops, ReportedByAgent(identity_.label), wall_minus_monotonic_ns,
                      told);
 }
@@ -213,8 +218,12 @@ std::optional<RecordedProgram::StepTimes> RecordedProgram::TimesOfSteps(
 void RecordedProgram::Build(const TraceSpan& span, const std::string& label,
                             xplane::PlaneBuilder& host, DevicePlanes& devices) const {
   const TickScale scale = clock_.Scale(span.start_ns);
-  const auto calls = devices.Add(
-      {devices_.activity(), devices_.clock(), scale, label.empty() ? "" : StrCat("[", label, "]")});
+  const std::string shown = label.empty() ? "" : StrCat("[", label, "]");
+  const auto calls = devices.Add({devices_.activity(), devices_.clock(), scale, shown});
+  devices.AddCollectives({.activity = collectives_.activity(),
+                          .scale = scale,
+                          .start_ns = span.start_ns,
+                          .label = shown});
   scopes_.Build(scale, (span.stop_ns - span.start_ns) * 1000, label, calls, host);
 }
 

@@ -1,5 +1,6 @@
 // One program with the agent while it is recorded: its switch (program_switch.h), its annotations
-// (recorded_scopes.h) and its devices (recorded_devices.h), on one clock.
+// (recorded_scopes.h), its devices (recorded_devices.h) and its collectives
+// (recorded_collectives.h), on one clock.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "common/base/clock.h"
 #include "sidecar/source/agent/process_row.h"
 #include "sidecar/source/agent/program_switch.h"
+#include "sidecar/source/agent/recorded_collectives.h"
 #include "sidecar/source/agent/recorded_devices.h"
 #include "sidecar/source/agent/recorded_scopes.h"
 #include "sidecar/source/agent/ring_files.h"
@@ -129,7 +131,7 @@ class RecordedProgram {
   void AddSteps(std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) const;
   // Notes whether the program tells steps of the loop now.
   void NoteCounting(std::string_view loop) {
-    counts_steps_ = !settled_ && !ended_before() && TellsSteps(header().step_loops, loop);
+    counts_steps_ = !settled_ && from_ != From::kEnded && TellsSteps(header().step_loops, loop);
   }
   bool counts_steps() const { return counts_steps_; }
   // The begin of the first and the end of the last recorded step of the loop with a number from
@@ -142,7 +144,6 @@ class RecordedProgram {
              DevicePlanes& devices) const;
 
  private:
-  bool ended_before() const { return from_ == From::kEnded; }
   std::int64_t LastRecordNs() const;
   wire::FileHeader& header() const { return *file_.header(); }
 
@@ -160,6 +161,7 @@ class RecordedProgram {
   ProgramSwitch switch_;
   RecordedScopes scopes_;
   RecordedDevices devices_{file_};
+  RecordedCollectives collectives_{file_.path(), from_ != From::kNow};
 };
 
 }  // namespace strobe

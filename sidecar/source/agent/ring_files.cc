@@ -1,9 +1,13 @@
 #include "sidecar/source/agent/ring_files.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+
+#include "agent/wire/collective_file.h"
 
 namespace strobe {
 namespace {
@@ -40,6 +44,11 @@ bool WasKilled(const OpenedRings& opened) {
   const wire::RingFile& file = opened.rings.file;
   return opened.error == wire::RingFileError::kNone && !opened.lives && !file.HasHeirs() &&
          file.header()->has_exited.load() == 0;
+}
+
+void RemoveRings(const std::string& path) {
+  unlink(path.c_str());
+  unlink(wire::CollectivePath(path).c_str());
 }
 
 std::vector<std::string> RingFiles(const std::string& directory) {

@@ -31,6 +31,9 @@ OpenedRings OpenRings(const std::string& path);
 // The file can be read, its program has ended and not by its own exit, and no forked child uses it.
 bool WasKilled(const OpenedRings& opened);
 
+// Removes a ring file and the file of collectives beside it.
+void RemoveRings(const std::string& path);
+
 // Returns the paths of the ring files, sorted, at most 4,096. Empty if the directory cannot be
 // read.
 std::vector<std::string> RingFiles(const std::string& directory);

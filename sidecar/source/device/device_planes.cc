@@ -220,6 +220,7 @@ std::string DevicePlanes::Encode() {
   std::string fields;
   for (auto& [number, plane] : planes_) fields += plane.builder.Encode();
   if (has_ranges_) fields += ranges_.Encode();
+  fields += collectives_.Encode();
   return fields;
 }
 

@@ -11,6 +11,7 @@
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/names.h"
 #include "sidecar/source/base/tick_timeline.h"
+#include "sidecar/source/device/collective_plane.h"
 #include "sidecar/source/device/device_activity.h"
 
 namespace strobe {
@@ -36,12 +37,15 @@ struct HostCall {
 class DevicePlanes {
  public:
   // Keeps events within [0, length_ps) of the window.
-  explicit DevicePlanes(std::int64_t length_ps) : length_ps_(length_ps) {}
+  explicit DevicePlanes(std::int64_t length_ps) : length_ps_(length_ps), collectives_(length_ps) {}
 
   // Adds a program. Returns its CUDA calls by thread, sorted by time. Programs that use the same
   // device, as determined by its UUID, share a plane. A different device with an ordinal that is
   // taken gets a free number.
   std::map<std::uint32_t, std::vector<HostCall>> Add(const DeviceTrace& trace);
+
+  // Adds what a program told of its collectives.
+  void AddCollectives(const CollectiveTrace& trace) { collectives_.Add(trace); }
 
   // Returns serialized fields of an XSpace. Call it once, at the end.
   std::string Encode();
@@ -60,6 +64,7 @@ class DevicePlanes {
 
   const std::int64_t length_ps_;
   std::map<std::uint32_t, Plane> planes_;  // By plane number.
+  CollectivePlane collectives_;
   xplane::PlaneBuilder ranges_{xplane::kNvtxPlane};
   bool has_ranges_ = false;
   std::uint64_t programs_ = 0;

@@ -10,7 +10,7 @@ import traceback
 from functools import partial
 from pathlib import Path
 
-from . import steps_driver, steps_frameworks, steps_machine, steps_modes
+from . import steps_collectives, steps_driver, steps_frameworks, steps_machine, steps_modes
 from .findings import FAILED, MISSED, NOT_HAD, Finding, table
 from .outputs import leave
 from .place import cupti_of, find, python_with
@@ -31,6 +31,7 @@ def _steps():
         ("jax-agent", of(f.agent, framework="jax"), 80), ("jax-framework", of(f.framework, name="jax"), 100),
         ("torch-framework", of(f.framework, name="torch"), 100), ("torch-agent", of(f.agent, framework="torch"), 80),
         ("jax-small", of(f.small, framework="jax"), 70), ("torch-small", of(f.small, framework="torch"), 80),
+        ("two-ranks", steps_collectives.two_ranks, 120),
         ("permission", steps_machine.permission, 30), ("beginner", steps_driver.beginner, 30), ("mig", steps_machine.mig, 20), ("mps", steps_machine.mps, 40),
         ("jax-look-back", of(f.look_back, framework="jax"), 90), ("torch-look-back", of(f.look_back, framework="torch"), 90),
         ("jax-cost", of(f.cost, framework="jax"), 110), ("torch-cost", of(f.cost, framework="torch"), 120),

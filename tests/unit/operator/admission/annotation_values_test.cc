@@ -45,6 +45,13 @@ TEST(AnnotationValues, LookingBackTakesADuration) {
   for (const char* bad : {"", "10", "11m", ";", "10 s", "1h"}) EXPECT_FALSE(IsLookBack(bad)) << bad;
 }
 
+TEST(AnnotationValues, CollectivesAreCallsOrTimes) {
+  EXPECT_TRUE(IsCollectives("calls"));
+  EXPECT_TRUE(IsCollectives("times"));
+  for (const char* bad : {"", "true", "Calls", "calls,times"})
+    EXPECT_FALSE(IsCollectives(bad)) << bad;
+}
+
 TEST(AnnotationValues, KinetoRecordsForSomeTime) {
   for (const char* good : {"1ms", "2s", "10m"}) EXPECT_TRUE(IsKinetoDuration(good)) << good;
   for (const char* bad : {"", "0", "999us", "11m", "2", "-1s"})

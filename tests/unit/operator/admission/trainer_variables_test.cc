@@ -163,6 +163,62 @@ TEST(ChangeVariables, ASocketFolderFromElsewhereIsAWarning) {
   EXPECT_THAT(warnings, Contains(HasSubstr("KINETO_IPC_SOCKET_DIR")));
 }
 
+constexpr char kAgent[] = "/var/strobe/lib/libstrobe_agent.so";
+
+TEST(ChangeVariables, NcclLoadsTheAgentWhereThePodAsksForIt) {
+  const Json container = {{"name", "train"}};
+  std::vector<std::string> warnings;
+  EXPECT_FALSE(Kubelet(Changed(container, {}, warnings), {}).contains("NCCL_PROFILER_PLUGIN"));
+  const Values values = Kubelet(Changed(container, {.collectives = "times"}, warnings), {});
+  EXPECT_EQ(values.at("NCCL_PROFILER_PLUGIN"), kAgent);
+  EXPECT_EQ(values.at("STROBE_COLLECTIVES"), "times");
+  EXPECT_FALSE(values.contains("STROBE_NCCL_CHAIN"));
+  const TrainerOptions disabled{.disabled = "steps,collectives", .collectives = "times"};
+  EXPECT_FALSE(
+      Kubelet(Changed(container, disabled, warnings), {}).contains("NCCL_PROFILER_PLUGIN"));
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
+// The agent loads it behind itself, so that it gets the events that it would get alone.
+TEST(ChangeVariables, AnotherPluginIsKeptBehindTheAgent) {
+  const TrainerOptions options{.collectives = "calls"};
+  const std::map<std::string, Values> config_maps = {{"nccl", {{"NCCL_PROFILER_PLUGIN", "comma"}}},
+                                                     {"empty", {}}};
+  Json own = {{"name", "train"},
+              {"env", {{{"name", "NCCL_PROFILER_PLUGIN"}, {"value", "/opt/comma.so"}}}}};
+  std::vector<std::string> warnings;
+  const Json changed = Changed(own, options, warnings);
+  EXPECT_EQ(Kubelet(changed, {}).at("NCCL_PROFILER_PLUGIN"), kAgent);
+  EXPECT_EQ(Kubelet(changed, {}).at("STROBE_NCCL_CHAIN"), "/opt/comma.so");
+  EXPECT_EQ(Changed(changed, options, warnings), changed) << "the API server may call again";
+
+  Json from = {{"name", "train"}, {"envFrom", {{{"configMapRef", {{"name", "nccl"}}}}}}};
+  const Json added = Changed(from, options, warnings);
+  EXPECT_EQ(Kubelet(added, config_maps).at("NCCL_PROFILER_PLUGIN"), kAgent);
+  EXPECT_EQ(Kubelet(added, config_maps).at("STROBE_NCCL_CHAIN"), "comma");
+  EXPECT_EQ(Changed(added, options, warnings), added);
+  from["envFrom"][0]["configMapRef"]["name"] = "empty";
+  EXPECT_EQ(Kubelet(Changed(from, options, warnings), config_maps).at("STROBE_NCCL_CHAIN"),
+            "$(NCCL_PROFILER_PLUGIN)")
+      << "the agent takes that for none";
+  for (const std::string& warning : warnings)
+    EXPECT_THAT(warning, testing::Not(HasSubstr("NCCL_PROFILER_PLUGIN"))) << "nothing is lost";
+}
+
+TEST(ChangeVariables, APodThatWantsNoPluginGetsNone) {
+  const TrainerOptions options{.collectives = "calls"};
+  for (const Json& variable : {Json{{"name", "NCCL_PROFILER_PLUGIN"}, {"value", "none"}},
+                               Json{{"name", "NCCL_PROFILER_PLUGIN"},
+                                    {"valueFrom", {{"secretKeyRef", {{"name", "s"}}}}}}}) {
+    const Json container = {{"name", "train"}, {"env", Json::array({variable})}};
+    std::vector<std::string> warnings;
+    const Values values = Kubelet(Changed(container, options, warnings), {});
+    EXPECT_NE(values.at("NCCL_PROFILER_PLUGIN"), kAgent);
+    EXPECT_FALSE(values.contains("STROBE_COLLECTIVES"));
+    EXPECT_THAT(warnings, Contains(HasSubstr("strobe.dev/collectives is ignored")));
+  }
+}
+
 TEST(ChangeVariables, WithoutTheAgentCudaLoadsNothing) {
   const Json container = {{"name", "train"}, {"resources", {{"limits", {{"nvidia.com/gpu", 1}}}}}};
   const auto values = [&](const std::string& disabled) {

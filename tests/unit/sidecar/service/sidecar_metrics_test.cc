@@ -5,6 +5,7 @@
 namespace strobe {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(SidecarMetrics, CountsCapturesAndBytes) {
@@ -36,6 +37,14 @@ TEST(SidecarMetrics, CountsCapturesAndBytes) {
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_upload_retries_total 1"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_kept_traces_total{result=\"dropped\"} 1"));
   EXPECT_THAT(metrics.Render({}), HasSubstr("strobe_sidecar_armed 0"));
+}
+
+TEST(SidecarMetrics, CountsCollectivesByFunction) {
+  SidecarMetrics metrics;
+  metrics.Render({.collectives = {{"AllReduce", 3}}});
+  EXPECT_THAT(metrics.Render({.collectives = {{"AllReduce", 5}, {"Send", 1}}}),
+              AllOf(HasSubstr("strobe_sidecar_collectives_total{call=\"AllReduce\"} 5"),
+                    HasSubstr("strobe_sidecar_collectives_total{call=\"Send\"} 1")));
 }
 
 TEST(SidecarMetrics, HasTheSeriesOfRefusalsBeforeTheFirstOne) {

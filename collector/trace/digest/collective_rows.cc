@@ -1,0 +1,45 @@
+#include "collector/trace/digest/collective_rows.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "collector/trace/digest/classify.h"
+#include "collector/trace/digest/collectives.h"
+#include "collector/trace/xplane/names.h"
+#include "common/base/status_macros.h"
+
+namespace strobe::digest {
+namespace {
+
+bool IsOnDevice(const xplane::Line& line) { return line.name.ends_with(xplane::kOnDevice); }
+
+absl::Status ReadRow(const xplane::Plane& plane, const xplane::Line& line, Gathered& gathered) {
+  const CollectiveStats stats(plane);
+  const std::int64_t origin = OriginOf(line);
+  wire::Reader reader(line.bytes);
+  while (reader.Next()) {
+    if (reader.field() != 4 || !reader.is_bytes()) continue;
+    RETURN_IF_ERROR(gathered.CheckStop());
+    xplane::Event event;
+    RETURN_IF_ERROR(xplane::ParseEvent(reader.bytes(), event));
+    ASSIGN_OR_RETURN(const CollectiveStats::Values told, stats.Read(reader.bytes()));
+    const CollectiveKind kind = CollectiveKindOf(told.name);
+    if (kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive) continue;
+    const WorkClass work{.kind = WorkKind::kCommunication, .collective = kind};
+    gathered.collectives.Add(plane.NameOf(event), "", work, told, kNoDevice,
+                             TimesOf(origin, event));
+  }
+  return reader.status();
+}
+
+}  // namespace
+
+absl::Status ReadCollectiveRows(const xplane::Plane& plane, Gathered& gathered) {
+  const bool measured = std::any_of(plane.lines.begin(), plane.lines.end(), IsOnDevice);
+  for (const xplane::Line& line : plane.lines) {
+    if (IsOnDevice(line) == measured) RETURN_IF_ERROR(ReadRow(plane, line, gathered));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace strobe::digest

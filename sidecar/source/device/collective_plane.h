@@ -1,0 +1,40 @@
+// Builds the plane with the collectives that programs told through the library's profiler plugin: a
+// line per communicator with the program's calls, and one with the devices' times where these were
+// measured. Pure.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "collector/trace/xplane/builder.h"
+#include "collector/trace/xplane/names.h"
+#include "sidecar/source/base/tick_timeline.h"
+#include "sidecar/source/device/collective_activity.h"
+
+namespace strobe {
+
+// The collectives of one program.
+struct CollectiveTrace {
+  const CollectiveActivity& activity;
+  TickScale scale{};
+  std::int64_t start_ns = 0;  // CLOCK_MONOTONIC at the window's begin.
+  std::string label{};        // See DeviceTrace::label.
+};
+
+class CollectivePlane {
+ public:
+  // Keeps events within [0, length_ps) of the window.
+  explicit CollectivePlane(std::int64_t length_ps) : length_ps_(length_ps) {}
+
+  void Add(const CollectiveTrace& trace);
+  // Returns a serialized field of an XSpace; empty if there is nothing. Call it once, at the end.
+  std::string Encode();
+
+ private:
+  void AddLine(const CollectiveTrace& trace, std::uint16_t communicator, bool on_device);
+
+  const std::int64_t length_ps_;
+  xplane::PlaneBuilder builder_{xplane::kCollectivesPlane};
+  std::int64_t lines_ = 0;
+};
+
+}  // namespace strobe
