@@ -64,9 +64,13 @@ bool Recorder::Open(const std::string& path) {
   auto* const file = new (std::nothrow) CollectiveFile(std::move(made));
   if (file == nullptr) return false;
   for (auto& peer : peers_) peer.store(0, kRelaxed);
-  own_thread = 0;
   file_.store(file, kRelease);
   return true;
+}
+
+void Recorder::Forget() {
+  file_.store(nullptr, kRelease);
+  own_thread = 0;  // The child's only thread has a number of its own.
 }
 
 CollectiveHeader* Recorder::header() const {

@@ -44,7 +44,7 @@ class Recorder {
   // Null if it is not open.
   wire::CollectiveHeader* header() const;
   // For a forked child: the file is its parent's.
-  void Forget() { file_.store(nullptr, std::memory_order_release); }
+  void Forget();
 
   // kNoCommunicator if there is no room.
   std::uint32_t AddCommunicator(const CommunicatorFacts& facts);

@@ -45,8 +45,9 @@ constexpr std::array<ElementName, kElementTypes> kElementNames = {{
     {"ncclFloat8", "Float8", 1},
 }};
 
-// A file has at most so many of each, whatever its header says.
-constexpr std::uint32_t kMostCommunicators = 1u << 16, kMostRecords = 1u << 20;
+// A file has at most so many of each, whatever its header says: a reader copies all communicators
+// at each look, and a forged file must not cost it more than a few times a real one.
+constexpr std::uint32_t kMostCommunicators = 1u << 10, kMostRecords = 1u << 15;
 constexpr std::uint32_t kMostBytesOfOne = 1u << 12;
 
 bool GoodSize(std::uint32_t bytes, std::size_t least) {

@@ -27,6 +27,11 @@ void RecordedCollectives::Open() {
   if (is_first && !holds_before_) next_ = header.made.load(std::memory_order_acquire);
 }
 
+void RecordedCollectives::Close() {
+  opened_.guard = {};  // Before the mapping ends, whose addresses another one may get.
+  opened_ = {};
+}
+
 void RecordedCollectives::RequestDeviceTimes(std::uint64_t until_ns) {
   until_ns_ = until_ns;
   wants_times_ = wants_times_ || until_ns != 0;
@@ -50,6 +55,8 @@ void RecordedCollectives::ReadNew(std::uint64_t& budget) {
   const wire::CollectiveFile& file = opened_.file;
   const std::uint64_t made = file.header()->made.load(std::memory_order_acquire);
   const std::uint64_t kept = std::min<std::uint64_t>(made, file.max_records());
+  // What was overwritten before the first look is older than what the file holds, and not lost.
+  const bool is_first_look = !next_.has_value();
   std::uint64_t next = next_.value_or(made - kept);
   if (next > made) next = made;  // The program was replaced, or forges it.
   if (next < made - kept) {
@@ -60,7 +67,7 @@ void RecordedCollectives::ReadNew(std::uint64_t& budget) {
     wire::CollectiveCopy copy;
     if (!file.Read(next, copy)) {
       if (made - next < kPatience) break;
-      ++activity_.lost;
+      if (!is_first_look || !activity_.calls.empty()) ++activity_.lost;
     } else if (budget < sizeof copy) {
       ++activity_.lost;
     } else {

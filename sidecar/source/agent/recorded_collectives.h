@@ -35,7 +35,7 @@ class RecordedCollectives {
   // bytes that may still be kept.
   void Drain(std::uint64_t& budget);
   // Closes the file; activity() stays valid.
-  void Close() { opened_ = {}; }
+  void Close();
 
   const CollectiveActivity& activity() const { return activity_; }
 

@@ -31,35 +31,44 @@ std::string_view LibraryOf(const CollectiveActivity& activity) {
   return activity.library == wire::CollectiveLibrary::kRccl ? "rccl:" : "nccl:";
 }
 
+// CLOCK_MONOTONIC minus the clock of the calls' device, in ns; nullopt if it is not known. The
+// program learns of the end of each call a little later: the shortest delay tells the most.
+std::optional<std::int64_t> DeviceOffset(const std::vector<CollectiveCopy>& calls) {
+  std::optional<std::int64_t> offset;
+  for (const CollectiveCopy& call : calls) {
+    if (!call.has_device_times()) continue;
+    // Both count ns and may be forged; the difference wraps around.
+    const auto seen = static_cast<std::int64_t>(call.end_seen_ns - call.device_end);
+    offset = std::min(offset.value_or(seen), seen);
+  }
+  return offset;
+}
+
 }  // namespace
 
 void CollectivePlane::Add(const CollectiveTrace& trace) {
-  const std::size_t communicators = trace.activity.communicators.size();
-  std::vector<bool> used(communicators), measured(communicators);
+  // One pass over all calls, because a forged file may tell of many communicators.
+  std::vector<std::vector<CollectiveCopy>> calls(trace.activity.communicators.size());
   for (const CollectiveCopy& call : trace.activity.calls) {
-    if (call.key.communicator >= communicators) continue;
-    used[call.key.communicator] = true;
-    if (call.has_device_times()) measured[call.key.communicator] = true;
+    if (call.key.communicator < calls.size()) calls[call.key.communicator].push_back(call);
   }
-  for (std::size_t i = 0; i < communicators; ++i) {
-    const auto index = static_cast<std::uint16_t>(i);
-    if (used[i]) AddLine(trace, index, /*on_device=*/false);
-    if (measured[i]) AddLine(trace, index, /*on_device=*/true);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const CommunicatorCopy& group = trace.activity.communicators[i];
+    AddLine(trace, group, calls[i], std::nullopt);
+    if (const auto offset = DeviceOffset(calls[i])) AddLine(trace, group, calls[i], offset);
   }
 }
 
-void CollectivePlane::AddLine(const CollectiveTrace& trace, std::uint16_t communicator,
-                              bool on_device) {
-  const CollectiveActivity& activity = trace.activity;
-  const std::int64_t offset = activity.DeviceOffset(communicator).value_or(0);
+void CollectivePlane::AddLine(const CollectiveTrace& trace, const CommunicatorCopy& group,
+                              const std::vector<CollectiveCopy>& calls,
+                              std::optional<std::int64_t> device_offset) {
   std::vector<CallSpan> spans;
-  for (const CollectiveCopy& call : activity.calls) {
-    if (call.key.communicator != communicator) continue;
-    if (on_device && !call.has_device_times()) continue;
+  for (const CollectiveCopy& call : calls) {
+    if (device_offset && !call.has_device_times()) continue;
     CallSpan span{.call = &call};
-    if (on_device) {
-      span.begin_ps = PsSince(trace.start_ns, call.device_begin, offset);
-      span.end_ps = PsSince(trace.start_ns, call.device_end, offset);
+    if (device_offset) {
+      span.begin_ps = PsSince(trace.start_ns, call.device_begin, *device_offset);
+      span.end_ps = PsSince(trace.start_ns, call.device_end, *device_offset);
     } else {
       span.begin_ps = trace.scale.Ps(call.begin);
       span.end_ps = call.launched == 0 ? span.begin_ps : trace.scale.Ps(call.launched);
@@ -71,14 +80,13 @@ void CollectivePlane::AddLine(const CollectiveTrace& trace, std::uint16_t commun
   std::sort(spans.begin(), spans.end(), [](const CallSpan& a, const CallSpan& b) {
     return a.begin_ps != b.begin_ps ? a.begin_ps < b.begin_ps : a.end_ps > b.end_ps;
   });
-  const CommunicatorCopy& group = activity.communicators[communicator];
   const std::string id = StrCat("0x", absl::Hex(group.id));
   builder_.BeginLine(
       lines_++,
       StrCat(trace.label, trace.label.empty() ? "" : " ", group.name, group.name.empty() ? "" : " ",
-             id, " rank ", group.rank, " of ", group.ranks, on_device ? xplane::kOnDevice : ""),
+             id, " rank ", group.rank, " of ", group.ranks, device_offset ? xplane::kOnDevice : ""),
       0);
-  const std::string_view library = LibraryOf(activity);
+  const std::string_view library = LibraryOf(trace.activity);
   for (const CallSpan& span : spans) {
     const CollectiveCopy& call = *span.call;
     const std::string_view name = wire::NameOf(call.key.call);

@@ -3,7 +3,9 @@
 // measured. Pure.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/names.h"
@@ -30,7 +32,10 @@ class CollectivePlane {
   std::string Encode();
 
  private:
-  void AddLine(const CollectiveTrace& trace, std::uint16_t communicator, bool on_device);
+  // `device_offset`: CLOCK_MONOTONIC minus the device's clock, for the line of the devices' times.
+  void AddLine(const CollectiveTrace& trace, const wire::CommunicatorCopy& group,
+               const std::vector<wire::CollectiveCopy>& calls,
+               std::optional<std::int64_t> device_offset);
 
   const std::int64_t length_ps_;
   xplane::PlaneBuilder builder_{xplane::kCollectivesPlane};

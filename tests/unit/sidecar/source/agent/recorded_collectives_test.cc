@@ -124,7 +124,7 @@ TEST_F(CollectivesTest, WhatTheLibraryAddsLaterIsReadLater) {
   record.channels_begun = record.channels_ended = 1;
   recorded.Drain(budget_);
   EXPECT_EQ(recorded.activity().calls.at(0).launched, 12u);
-  EXPECT_TRUE(recorded.activity().HasDeviceTimes());
+  EXPECT_TRUE(recorded.activity().calls.at(0).has_device_times());
   EXPECT_THAT(Begins(recorded), ElementsAre(10));
 }
 
