@@ -76,6 +76,22 @@ bool IsNamespaceEnding(kube::Client& client, const std::string& ns) {
   return found.ok() && found->value("metadata", kube::Json::object()).contains("deletionTimestamp");
 }
 
+// Called when Strobe is removed, because no operator will come after this one.
+void LetRequestsGo(kube::Client& client, const std::string& ns) {
+  const absl::StatusOr<int> released = ReleaseRequests(client, ns);
+  if (released.ok()) {
+    LogInfo(
+        "removed the finalizer from all requests, because the operator's namespace is being "
+        "deleted",
+        {{"requests", StrCat(*released)}});
+  } else {
+    LogError(
+        "deleted requests will still wait for an operator; run strobe-operator release-requests to "
+        "remove their finalizer",
+        {{"error", MessageOf(released.status())}});
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OperatorServer>> OperatorServer::Create(
@@ -101,16 +117,14 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
     : clock_(clock),
       config_(std::move(config)),
       access_(std::move(access)),
-      failed_(std::move(failed)),
+      failure_(std::move(failed)),
       client_(clock_, access_.transport,
               [this](const std::string& method, int status, Nanos took) {
                 metrics_.Requested(method, status, took);
               }),
       lease_client_(clock_, access_.lease_transport),
       events_(clock_, client_, access_.lease.identity),
-      queue_(clock_, &metrics_),
-      schedule_queue_(clock_),
-      trigger_queue_(clock_),
+      queues_{.requests{clock_, &metrics_}, .schedules{clock_}, .triggers{clock_}},
       reflector_(clock_, client_,
                  {kube::RequestsPath(config_.watch_namespace), config_.watch_timeout,
                   [this] { milestones_.Reach(Milestone::kCacheFilled); }},
@@ -122,9 +136,9 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
       gatekeeper_(clock_, client_, requests_, history_,
                   {!config_.allow_without_policy, [this] { return SealKeys(); },
                    config_.webhook.configuration}),
-      schedules_(RunDependencies(), config_.watch_namespace, config_.watch_timeout, schedule_queue_,
-                 metrics_.schedules()),
-      triggers_(RunDependencies(), config_.watch_namespace, config_.watch_timeout, trigger_queue_,
+      schedules_(RunDependencies(), config_.watch_namespace, config_.watch_timeout,
+                 queues_.schedules, metrics_.schedules()),
+      triggers_(RunDependencies(), config_.watch_namespace, config_.watch_timeout, queues_.triggers,
                 metrics_.triggers(),
                 [this] { return milestones_.reached(Milestone::kReconciling); }),
       captures_(metrics_),
@@ -142,7 +156,7 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
                                  : nullptr),
       reconciler_(
           {clock_, executor_, connector_, cluster_, captures_,
-           [this](const std::string& key) { queue_.Add(key); },
+           [this](const std::string& key) { queues_.requests.Add(key); },
            // Without webhooks it is not known who asked for a capture.
            has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url, &reporter_,
            [this](const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) {
@@ -191,9 +205,9 @@ kube::RunStarter::Dependencies OperatorServer::RunDependencies() {
 
 void OperatorServer::RequestChanged(const std::string& key) {
   if (!milestones_.reached(Milestone::kReconciling)) return;
-  queue_.Add(key);
+  queues_.requests.Add(key);
   if (const std::string schedule = kube::ScheduleKeyOfRun(key); !schedule.empty())
-    schedule_queue_.Add(schedule);
+    queues_.schedules.Add(schedule);
   triggers_.RequestChanged(key);
 }
 
@@ -207,7 +221,7 @@ void OperatorServer::StartTlsServers() {
       TlsServers::Dependencies{clock_, config_, access_.lease.ns, client_, certificates_->keeper(),
                                gatekeeper_, metrics_, milestones_, triggers_.signs(),
                                receives_alerts() ? &triggers_.sink() : nullptr},
-      [this](absl::Status status) { Fail(std::move(status)); });
+      [this](const absl::Status& status) { failure_.Report(status); });
   tls_servers_->Start();
   certificates_->Start();
 }
@@ -233,7 +247,7 @@ http::Page OperatorServer::Readiness() const {
 }
 
 http::Page OperatorServer::Metrics() {
-  metrics_.QueueLoad(queue_.load(), config_.max_concurrent_reconciles);
+  metrics_.QueueLoad(queues_.requests.load(), config_.max_concurrent_reconciles);
   metrics_.PendingRequests(PendingOf(requests_, clock_.WallNow()));
   if (const auto newest = certificates_ ? certificates_->keeper().NewestAuthority() : std::nullopt)
     metrics_.NewestAuthority(newest->from, newest->until);
@@ -251,14 +265,14 @@ void OperatorServer::BeginReconciling() {
   milestones_.Reach(Milestone::kReconciling);
   history_.Reload();
   metrics_.Leading(/*leading=*/true, access_.lease.ns, access_.lease.name);
-  for (const std::string& key : requests_.Keys()) queue_.Add(key);
+  for (const std::string& key : requests_.Keys()) queues_.requests.Add(key);
   policies_.Start();
   schedules_.Start();
   triggers_.ReconcileAll();
   if (config_.watch_namespace.empty())
-    queue_.ShareAmong(static_cast<std::size_t>(config_.max_concurrent_reconciles));
+    queues_.requests.ShareAmong(static_cast<std::size_t>(config_.max_concurrent_reconciles));
   reconcile_threads_ = std::make_unique<ReconcileThreads>(
-      clock_, config_.max_concurrent_reconciles, queue_,
+      clock_, config_.max_concurrent_reconciles, queues_.requests,
       [this](const std::string& key) { return reconciler_.Reconcile(key); },
       [this](const std::string& result, Nanos took) { metrics_.Reconciled(result, took); });
 }
@@ -277,7 +291,7 @@ absl::Status OperatorServer::Stop() {
   client_.EndWaits();
   lease_client_.EndWaits();
   if ((has_webhooks() || receives_alerts()) && milestones_.reached(Milestone::kServing) &&
-      failure().ok()) {
+      failure_.first().ok()) {
     tls_servers_->Drain();
     std::this_thread::sleep_for(config_.webhook.drain_time);
   }
@@ -287,45 +301,17 @@ absl::Status OperatorServer::Stop() {
   policies_.Stop();
   schedules_.Stop();
   // Again, because a reconciliation that was under way may have added a finalizer.
-  if (is_removed) LetRequestsGo();
+  if (is_removed) LetRequestsGo(client_, config_.watch_namespace);
   // Last, so that a successor begins only when nothing of ours acts any more.
   if (config_.lease.enabled) elector_.Release();
-  return failure();
+  return failure_.first();
 }
 
 void OperatorServer::RetireCaptures() {
   reconciler_.Retire("Strobe is being removed");
   captures_.AwaitNone(kRetirePatience);
-  queue_.ShutDown();
-  LetRequestsGo();
-}
-
-void OperatorServer::LetRequestsGo() {
-  const absl::StatusOr<int> released = ReleaseRequests(client_, config_.watch_namespace);
-  if (released.ok()) {
-    LogInfo(
-        "removed the finalizer from all requests, because the operator's namespace is being "
-        "deleted",
-        {{"requests", StrCat(*released)}});
-  } else {
-    LogError(
-        "deleted requests will still wait for an operator; run strobe-operator release-requests to "
-        "remove their finalizer",
-        {{"error", MessageOf(released.status())}});
-  }
-}
-
-void OperatorServer::Fail(absl::Status status) {
-  {
-    MutexLock lock(&mutex_);
-    failure_.Update(status);
-  }
-  failed_();
-}
-
-absl::Status OperatorServer::failure() const {
-  MutexLock lock(&mutex_);
-  return failure_;
+  queues_.requests.ShutDown();
+  LetRequestsGo(client_, config_.watch_namespace);
 }
 
 }  // namespace strobe

@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "capture/attempt_evidence.h"
 #include "capture/evidence_memory.h"
@@ -39,6 +41,29 @@
 
 namespace strobe {
 
+// Keeps the first failure of the operator's parts. Safe for concurrent use.
+class OperatorFailure {
+ public:
+  explicit OperatorFailure(std::function<void()> failed) : failed_(std::move(failed)) {}
+
+  void Report(const absl::Status& failure) {
+    {
+      MutexLock lock(&mutex_);
+      first_.Update(failure);
+    }
+    failed_();
+  }
+  absl::Status first() const {
+    MutexLock lock(&mutex_);
+    return first_;
+  }
+
+ private:
+  const std::function<void()> failed_;
+  mutable Mutex mutex_;
+  absl::Status first_ ABSL_GUARDED_BY(mutex_);
+};
+
 class OperatorServer {
  public:
   // `failed` is called at most once, from another thread and after Start, if the operator has to
@@ -67,7 +92,10 @@ class OperatorServer {
     kube::Credentials credentials{};
     kube::LeaseOptions lease{};
     std::shared_ptr<kube::Transport> transport{}, lease_transport{};
-    std::optional<kube::Receiver> receiver{};  // Is told how captures end.
+    std::optional<kube::Receiver> receiver{};  // Gets notifications about captures that ended.
+  };
+  struct Queues {
+    WorkQueue requests, schedules, triggers;
   };
 
   OperatorServer(const Clock& clock, OperatorConfig config, Access access,
@@ -81,31 +109,24 @@ class OperatorServer {
   void StartTlsServers();
   absl::Status ServeHttp();
   void BeginReconciling();
-  void Fail(absl::Status status);
-  absl::Status failure() const;
   http::Page Readiness() const;
   http::Page Metrics();
   // Called when Strobe is removed, because no operator will come after this one to do it.
   void RetireCaptures();
-  void LetRequestsGo();
 
   // Destroyed in reverse order: every member comes after those that its threads use.
   const Clock& clock_;
   const OperatorConfig config_;
   Access access_;
-  const std::function<void()> failed_;
+  OperatorFailure failure_;
   OperatorMetrics metrics_;
   Milestones milestones_;
-  mutable Mutex mutex_;
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // The first.
 
   kube::Client client_;
   kube::Client lease_client_;  // Apart, so that renewing the lease queues behind nothing else.
   kube::EventRecorder events_;
   kube::ObjectCache requests_;
-  WorkQueue queue_;
-  WorkQueue schedule_queue_;
-  WorkQueue trigger_queue_;
+  Queues queues_;
   kube::Reflector reflector_;
   kube::RequestCluster cluster_;
   kube::CaptureHistory history_;

@@ -43,6 +43,48 @@ constexpr char kController[] = "profilerequest";
 
 }  // namespace
 
+// The series of the work queue, with client-go's names.
+struct QueueSeries {
+  prometheus::Registry& registry;
+  const std::map<std::string, std::string> labels = {{"name", kController},
+                                                     {"controller", kController}};
+  Gauge& depth = BuildGauge()
+                     .Name("workqueue_depth")
+                     .Help("Keys that wait to be reconciled.")
+                     .Register(registry)
+                     .Add(labels);
+  Counter& adds = BuildCounter()
+                      .Name("workqueue_adds_total")
+                      .Help("Keys that were added to the queue.")
+                      .Register(registry)
+                      .Add(labels);
+  Counter& retries = BuildCounter()
+                         .Name("workqueue_retries_total")
+                         .Help("Keys that were added again after a failure.")
+                         .Register(registry)
+                         .Add(labels);
+  Histogram& wait = BuildHistogram()
+                        .Name("workqueue_queue_duration_seconds")
+                        .Help("Time that keys waited.")
+                        .Register(registry)
+                        .Add(labels, kQueueBuckets);
+  Histogram& work = BuildHistogram()
+                        .Name("workqueue_work_duration_seconds")
+                        .Help("Time that keys were processed.")
+                        .Register(registry)
+                        .Add(labels, kQueueBuckets);
+  Gauge& unfinished = BuildGauge()
+                          .Name("workqueue_unfinished_work_seconds")
+                          .Help("Sum of the times for which the current keys have been processed.")
+                          .Register(registry)
+                          .Add(labels);
+  Gauge& longest = BuildGauge()
+                       .Name("workqueue_longest_running_processor_seconds")
+                       .Help("Longest time for which a current key has been processed.")
+                       .Register(registry)
+                       .Add(labels);
+};
+
 struct OperatorMetrics::Families {
   prometheus::Registry registry;
   Family<Counter>& captures =
@@ -159,44 +201,7 @@ struct OperatorMetrics::Families {
                               .Help("Reconciliations that are running now.")
                               .Register(registry)
                               .Add({{"controller", kController}});
-  const std::map<std::string, std::string> queue_labels = {{"name", kController},
-                                                           {"controller", kController}};
-  Gauge& queue_depth = BuildGauge()
-                           .Name("workqueue_depth")
-                           .Help("Keys that wait to be reconciled.")
-                           .Register(registry)
-                           .Add(queue_labels);
-  Counter& queue_adds = BuildCounter()
-                            .Name("workqueue_adds_total")
-                            .Help("Keys that were added to the queue.")
-                            .Register(registry)
-                            .Add(queue_labels);
-  Counter& queue_retries = BuildCounter()
-                               .Name("workqueue_retries_total")
-                               .Help("Keys that were added again after a failure.")
-                               .Register(registry)
-                               .Add(queue_labels);
-  Histogram& queue_wait = BuildHistogram()
-                              .Name("workqueue_queue_duration_seconds")
-                              .Help("Time that keys waited.")
-                              .Register(registry)
-                              .Add(queue_labels, kQueueBuckets);
-  Histogram& queue_work = BuildHistogram()
-                              .Name("workqueue_work_duration_seconds")
-                              .Help("Time that keys were processed.")
-                              .Register(registry)
-                              .Add(queue_labels, kQueueBuckets);
-  Gauge& queue_unfinished =
-      BuildGauge()
-          .Name("workqueue_unfinished_work_seconds")
-          .Help("Sum of the times for which the current keys have been processed.")
-          .Register(registry)
-          .Add(queue_labels);
-  Gauge& queue_longest = BuildGauge()
-                             .Name("workqueue_longest_running_processor_seconds")
-                             .Help("Longest time for which a current key has been processed.")
-                             .Register(registry)
-                             .Add(queue_labels);
+  QueueSeries queue{.registry = registry};
   Family<Counter>& requests = BuildCounter()
                                   .Name("rest_client_requests_total")
                                   .Help("Requests to the API server.")
@@ -374,15 +379,15 @@ void OperatorMetrics::Reconciled(const std::string& result, Nanos took) {
       .Observe(Seconds(took));
 }
 
-void OperatorMetrics::Added() { families_->queue_adds.Increment(); }
-void OperatorMetrics::Started(Nanos waited) { families_->queue_wait.Observe(Seconds(waited)); }
-void OperatorMetrics::Finished(Nanos took) { families_->queue_work.Observe(Seconds(took)); }
-void OperatorMetrics::Retried() { families_->queue_retries.Increment(); }
+void OperatorMetrics::Added() { families_->queue.adds.Increment(); }
+void OperatorMetrics::Started(Nanos waited) { families_->queue.wait.Observe(Seconds(waited)); }
+void OperatorMetrics::Finished(Nanos took) { families_->queue.work.Observe(Seconds(took)); }
+void OperatorMetrics::Retried() { families_->queue.retries.Increment(); }
 
 void OperatorMetrics::QueueLoad(const WorkQueue::Load& load, int workers) {
-  families_->queue_depth.Set(static_cast<double>(load.waiting));
-  families_->queue_unfinished.Set(Seconds(load.running_total));
-  families_->queue_longest.Set(Seconds(load.longest));
+  families_->queue.depth.Set(static_cast<double>(load.waiting));
+  families_->queue.unfinished.Set(Seconds(load.running_total));
+  families_->queue.longest.Set(Seconds(load.longest));
   families_->active_workers.Set(static_cast<double>(load.running));
   families_->workers.Set(workers);
 }
