@@ -378,16 +378,16 @@ def test_a_forked_child_finds_no_lock_held(trainer, tmp_path):
     trainer.announced()
     trainer.order(f"""
 import os, signal, sys, torch
-from strobe._inproc import steps, switch_interval
+from strobe._inproc import changes, steps
 interval = sys.getswitchinterval()
-with steps._optimizers[0].lock, switch_interval.short_switch_interval():
+with steps._optimizers[0].lock, changes.short_switch_interval():
     child = os.fork()
     if child == 0:
         signal.alarm(20)  # It would wait for ever.
         weight = torch.nn.Parameter(torch.ones(1))
         weight.grad = torch.ones(1)
         torch.optim.SGD([weight], lr=1).step()
-        with switch_interval.short_switch_interval():
+        with changes.short_switch_interval():
             pass
         os._exit(0 if sys.getswitchinterval() == interval else 3)
 with open({str(tmp_path / "status")!r}, "w") as file:
@@ -883,7 +883,7 @@ def test_under_gevent_locks_are_those_of_threads(python_package, tmp_path):
         import strobe_bootstrap
         strobe_bootstrap._load()._after_fork()
         from types import SimpleNamespace
-        from strobe._inproc import steps, switch_interval
+        from strobe._inproc import changes, steps
         from strobe._inproc.own_thread import OwnThread, new_lock
         from strobe._inproc.step_gate import StepGate
         from strobe._inproc.turn import Turn
@@ -910,10 +910,10 @@ def test_under_gevent_locks_are_those_of_threads(python_package, tmp_path):
         for _ in range(2):
             steps.steps_of("torch").begin("train", 1)
             steps._Optimizers(steps.steps_of("torch"))(None, None, None)
-            with switch_interval.short_switch_interval():
+            with changes.short_switch_interval():
                 pass
             steps.forget()
-            switch_interval.forget()
+            changes.forget_switch_interval()
         print(order, began, gate.error, steps.steps_of("torch").loops, errors)
     """)
     assert said == "['ours ends', \"the program's begins\"] [True] None {} []"
@@ -1074,19 +1074,19 @@ def test_a_trace_is_saved_without_the_interpreter_only_by_the_function_we_know(p
 def test_the_socket_of_kineto_is_found(python_package, tmp_path):
     said = package_python(python_package, tmp_path, """
         import os, socket
-        from strobe._inproc.kineto_client import name
+        from strobe._inproc.sockets import kineto_client
         client = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         unique = f"dynoconfigclient{os.getpid()}"
         client.bind(f"\\0{unique}\\0")
-        print(name())
+        print(kineto_client())
         os.environ["KINETO_USE_DAEMON"] = "1"
-        print(name() == unique)
+        print(kineto_client() == unique)
         client.close()
         file = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         file.bind(os.environ["STROBE_DIR"] + f"/{unique}")
-        print(name() == unique)
+        print(kineto_client() == unique)
         file.close()
-        print(name())
+        print(kineto_client())
     """)
     assert said.split("\n") == ["None", "True", "True", "None"]
 

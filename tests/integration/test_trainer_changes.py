@@ -35,7 +35,7 @@ def test_every_switch_is_listed_and_every_listed_one_works():
 CHANGES = {
     "switch-interval": ("0.005", "0.0002", """
         import sys
-        from strobe._inproc.switch_interval import short_switch_interval
+        from strobe._inproc.changes import short_switch_interval
         with short_switch_interval():
             print(round(sys.getswitchinterval(), 6))
     """),
@@ -44,7 +44,7 @@ CHANGES = {
         libc = ctypes.CDLL(None)
         libc.strdup.restype = ctypes.c_void_p
         libc.__cxa_atexit(libc.puts, ctypes.c_void_p(libc.strdup(b"destroyed")), None)
-        from strobe._inproc.exits import skip_destructors
+        from strobe._inproc.changes import skip_destructors
         skip_destructors()
     """),
     "steps": ("True", "False", """
@@ -68,7 +68,7 @@ CHANGES = {
     "flight-recorder": ("None", "2000", """
         import os, sys, types
         sys.modules["torch"] = types.SimpleNamespace(__version__="2.8.0+cpu")
-        from strobe._inproc.torch_flight import record_collectives
+        from strobe._inproc.changes import record_collectives
         record_collectives()
         print(os.environ.get("TORCH_FR_BUFFER_SIZE"))
     """),
@@ -127,7 +127,7 @@ def test_the_flight_recorder_is_switched_on_where_nobody_chose(python_package, t
     code = f"""
         import json, os, sys, types
         sys.modules["torch"] = types.SimpleNamespace(__version__={version!r})
-        from strobe._inproc.torch_flight import record_collectives
+        from strobe._inproc.changes import record_collectives
         record_collectives()
         print(json.dumps({{name: value for name, value in os.environ.items() if name.endswith("_BUFFER_SIZE")}}))
     """

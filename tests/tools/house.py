@@ -19,9 +19,9 @@ import cpp
 MAX_MODULES, MAX_MEMBERS, MAX_COLUMNS = 30, 40, 100
 KINDS = {".c", ".cc", ".css", ".h", ".html", ".js", ".proto", ".py", ".rs"}
 SHOWN = 10
-MODULES = {"agent/sdk/python/strobe/_inproc": 33}
-# FileHeader is a layout of shared memory, and Families is the table of the operator's metrics.
-MEMBERS = {"Builder": 41, "Connection": 47, "EventSplitter": 57, "Families": 43, "FileHeader": 46, "OperatorServer": 58, "RecordedProgram": 50,
+MODULES = {}
+# FileHeader is a layout of shared memory.
+MEMBERS = {"Builder": 41, "Connection": 47, "EventSplitter": 57, "FileHeader": 46, "OperatorServer": 53, "RecordedProgram": 50,
            "RingFile": 55, "TracePlanes": 84}
 
 

@@ -74,7 +74,7 @@ def bootstrap(framework: str | None = None) -> None:
             _owner, _busy, _awaits = os.getpid(), new_lock(), False
             # All ranks must count from the first step, which the thread might miss.
             if framework == "torch":
-                from .torch_flight import record_collectives
+                from .changes import record_collectives
 
                 record_collectives()
                 from .signs_of_work import await_work  # noqa: F401  A forked child loads nothing.
@@ -182,7 +182,7 @@ def _at_exit() -> None:
         for thread in _service.threads if _service is not None else ():
             ended = thread.join(until - time.monotonic()) and ended
         if not ended:
-            from .exits import skip_destructors
+            from .changes import skip_destructors
 
             skip_destructors()  # They would destroy what the thread uses.
         if _service is not None:

@@ -13,12 +13,35 @@ import json
 import os
 from typing import Any, TYPE_CHECKING
 
-from .descriptors import Descriptor
-
 if TYPE_CHECKING:
     import mmap
 
 FORMAT = 1
+
+
+class Descriptor:
+    """A descriptor that the program may close: one that becomes a daemon closes all, and then opens
+    files of its own under the same numbers.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._what = self._look()
+
+    def _look(self) -> tuple[int, int]:
+        found = os.fstat(self.fd)
+        return found.st_dev, found.st_ino
+
+    def is_ours(self) -> bool:
+        """False if the program has closed it, whatever has its number now."""
+        try:
+            return self._look() == self._what
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        if self.is_ours():
+            os.close(self.fd)
 
 
 def _lock_for_process(fd: int) -> bool:

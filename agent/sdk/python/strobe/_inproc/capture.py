@@ -8,13 +8,13 @@ import errno
 import time
 from typing import Any, Callable, TYPE_CHECKING
 
+from .changes import short_switch_interval
 from .memory import Memory
 from .own_thread import original
 from .process import ranks
 from .request import Refused, Request, alone_on_host, decode, why_alone_on_host
 from .step_gate import StepGate
 from .steps import steps_of
-from .switch_interval import short_switch_interval
 
 if TYPE_CHECKING:
     from .channel import Connection

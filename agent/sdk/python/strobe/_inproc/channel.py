@@ -12,7 +12,7 @@ import socket
 import time
 from typing import Any, TYPE_CHECKING
 
-from .descriptors import Descriptor
+from .announce import Descriptor
 from .own_thread import original
 from .request import MAX_LINE, line_of
 

@@ -5,22 +5,92 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import Any, Iterator, TYPE_CHECKING
 
 from .cupti_detach import STAYS_ATTACHED, keep_cupti_attached, keeps_cupti
 from .frameworks import profiler_of, release
 from .recorder import Recorder, intercept, original_of, records
 from .request import Refused
-from .xspace import profile_start_ns
 
 if TYPE_CHECKING:
     from .announce import Directory
     from .request import Request
 
 
+# Where an XSpace says when its profiler began.
+_PLANE = "Task Environment"
+_STAT = "profile_start_time"
+
+
 def _is_taken(error: Exception) -> bool:
     """Whether a session failed because another one is active."""
     return "ALREADY_EXISTS" in str(error) or "nother profil" in str(error)
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("no varint")
+
+
+def _fields(data: Any) -> Iterator[tuple[int, Any]]:
+    """Yields (number, value) of a message's fields; values of length-delimited ones are views."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+        elif kind == 2:
+            size, at = _varint(data, at)
+            if at + size > len(data):
+                raise ValueError("cut off")
+            value, at = data[at : at + size], at + size
+        elif kind in (1, 5):
+            size = 8 if kind == 1 else 4
+            value, at = data[at : at + size], at + size
+        else:
+            raise ValueError("no such wire type")
+        yield key >> 3, value
+
+
+def _stat_names(plane: Any) -> Iterator[tuple[int, str]]:
+    """Names of a plane's stats, by id (XPlane.stat_metadata)."""
+    for number, entry in _fields(plane):
+        if number == 5:
+            metadata = dict(_fields(entry)).get(2, b"")
+            found = dict(_fields(metadata))
+            yield found.get(1, 0), bytes(found.get(2, b"")).decode(errors="replace")
+
+
+def _profile_start_ns(data: bytes) -> int | None:
+    """profile_start_time of the plane `Task Environment`, in Unix nanoseconds; None if there is
+    none.
+    """
+    try:
+        for number, plane in _fields(memoryview(data)):
+            if (
+                number != 1
+                or bytes(next((value for field, value in _fields(plane) if field == 2), b""))
+                != _PLANE.encode()
+            ):
+                continue
+            names = dict(_stat_names(plane))
+            for field, stat in _fields(plane):
+                if field == 6:
+                    values = dict(_fields(stat))
+                    if names.get(values.get(1)) == _STAT:
+                        return values.get(3) or values.get(4)  # uint64_value or int64_value
+    except (ValueError, IndexError, TypeError):
+        pass
+    return None
 
 
 @records("jax")
@@ -114,7 +184,7 @@ class JaxRecorder(Recorder):
                 raise Refused("Busy", "another profiler session was active in the process")
             raise
         # The session's own record of its start is exact; ours comes after it.
-        began = profile_start_ns(self.data)
+        began = _profile_start_ns(self.data)
         if began is not None and abs(began - self.started_ns) < 60 * 10**9:
             self.started_ns = began
 

@@ -9,12 +9,11 @@ from typing import Any, TYPE_CHECKING
 
 from .announce import Directory
 from .capture import Exiting
+from .changes import forget_switch_interval, record_collectives
 from .evidence import Evidence
 from .failure import tell
 from .framework_service import FrameworkService
 from .frameworks import is_usable, version
-from .kineto_client import is_used as kineto_is_used
-from .kineto_client import name as kineto_client
 from .own_thread import OwnThread
 from .process import description, is_starting_child, stem
 from .program_servers import ProgramServers
@@ -24,10 +23,9 @@ from .serving import forget as forget_server
 from .serving import look as look_for_server
 from .serving import role_of_actor, server
 from .signs_of_work import on_sign
+from .sockets import asks_kineto, kineto_client
 from .step_marks import StepMarks
 from .steps import count, forget, steps_of
-from .switch_interval import forget as forget_switch_interval
-from .torch_flight import record_collectives
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -194,7 +192,7 @@ class Service:
             "socket": service.socket_name,
             "steps": self._share_steps(service),
             "kineto": None,
-            "asks_kineto": kineto_is_used(),
+            "asks_kineto": asks_kineto(),
             "refuses": name == "torch" and recorder.refuses,
             "note": recorder.note,
         }

@@ -1,4 +1,5 @@
-"""TCP sockets of this process that listen, and how they are closed to other machines.
+"""Sockets of this process: those that listen and how they are closed to other machines, and the one
+by which Kineto asks a daemon what to record.
 
 SO_BINDTODEVICE on a listening socket, from inside the process, needs no privilege and closes it to
 everybody but the loopback interface (Linux 5.7 and newer). The pod's own address is refused too.
@@ -15,6 +16,8 @@ from typing import Any, Callable, Collection, Iterator
 _BINDTODEVICE = getattr(socket, "SO_BINDTODEVICE", 25)
 _REUSEPORT = getattr(socket, "SO_REUSEPORT", 15)
 _ACCEPTCONN = getattr(socket, "SO_ACCEPTCONN", 30)
+
+_KINETO_PREFIX = "dynoconfigclient"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -130,3 +133,46 @@ def stop_listening(inodes: Collection[str]) -> None:
     """Shuts sockets down: a server that TensorFlow started cannot be ended in another way."""
     for _, fd in _copies(inodes):
         _libc.shutdown(fd, socket.SHUT_RDWR)
+
+
+def asks_kineto() -> bool:
+    """Whether Kineto asks a daemon in this process, or may have been told to before the program
+    changed its environment.
+    """
+    try:
+        with open("/proc/self/environ", "rb") as environment:
+            first = environment.read(1 << 20).split(b"\0")
+    except OSError:
+        first = []
+    return "KINETO_USE_DAEMON" in os.environ or any(
+        entry.startswith(b"KINETO_USE_DAEMON=") for entry in first
+    )
+
+
+def kineto_client() -> str | None:
+    """The name of the socket by which Kineto asks a daemon what to record; None if there is none.
+
+    It exists only where the pod has switched it on: docs/how-to/without-python.md.
+
+    The name tells the sidecar for certain which of Kineto's clients this process is. PIDs do not:
+    each container of a pod may have a process 1.
+    """
+    if "KINETO_USE_DAEMON" not in os.environ:
+        return None
+    try:
+        return _find_kineto()
+    except (OSError, ValueError):
+        return None
+
+
+def _find_kineto() -> str | None:
+    ours = {inode for inode, _ in _sockets()}
+    with open("/proc/self/net/unix", errors="replace") as sockets:
+        for line in sockets:
+            # The last ones are inode and name. Abstract names begin with @, and Kineto's end with a
+            # NUL, told as @.
+            words = line.split(None, 7)
+            found = words[7].strip().strip("@").rpartition("/")[2] if len(words) == 8 else ""
+            if found.startswith(_KINETO_PREFIX) and f"socket:[{words[6]}]" in ours:
+                return found
+    return None

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any, Callable, TYPE_CHECKING
 
-from .exits import skip_destructors
+from .changes import skip_destructors
 from .frameworks import release, version
 from .own_thread import thread_id
 from .process import ranks
