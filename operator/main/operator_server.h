@@ -95,8 +95,6 @@ class OperatorServer {
     std::optional<kube::Receiver> receiver{};  // Gets notifications about captures that ended.
   };
   struct Queues {
-    Queues(const Clock& clock, QueueObserver* observer)
-        : requests(clock, observer), schedules(clock), triggers(clock) {}
     WorkQueue requests, schedules, triggers;
   };
 
