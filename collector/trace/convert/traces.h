@@ -16,7 +16,6 @@ namespace strobe::convert {
 // One worker's trace, on the clock that all traces of the run share.
 struct WorkerTrace {
   std::string worker{};
-  std::string role{};  // What it does in its service, such as "prefill"; empty = not told.
   xplane::Space space{};
   // From the zero of all traces to the zero of this one, in ns, with the clock offset corrected.
   std::int64_t shift_ns = 0;
@@ -30,6 +29,7 @@ struct WorkerTrace {
   // the trace does not tell.
   std::int64_t window_begin_ns = 0, window_end_ns = 0;
   std::size_t trace = 0;  // The place of its trace among those that were aligned.
+  std::string role{};  // What it does in its service, such as "prefill"; empty = not told.
 };
 
 // Moves a time of a trace to the clock that all traces share, in whole ns, rounded down. In ps it
