@@ -71,6 +71,8 @@ void Bound(v1::StepPace& pace) {
   pace.set_began_ns(Time(pace.began_ns()));
   pace.set_ended_ns(Time(pace.ended_ns()));
   pace.set_period_ns(Span(pace.period_ns(), kMaxStage));
+  pace.set_fastest_ns(Span(pace.fastest_ns(), kMaxStage));
+  pace.set_slowest_ns(Span(pace.slowest_ns(), kMaxStage));
 }
 
 void Bound(v1::RecordedSteps& steps) {

@@ -44,7 +44,9 @@ WorkerPace PaceOf(const std::string& worker, const v1::DescribeResponse& descrip
                           .by_framework = told.source() == v1::SOURCE_FRAMEWORK,
                           .number = told.number(),
                           .began = FromUnixNanos(told.began_ns()) - offset,
-                          .period = Nanos{told.period_ns()}});
+                          .period = Nanos{told.period_ns()},
+                          .fastest = Nanos{told.fastest_ns()},
+                          .slowest = Nanos{told.slowest_ns()}});
   }
   return pace;
 }

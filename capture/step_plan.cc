@@ -12,21 +12,24 @@
 //
 //  1. CommonLoop: choose the loop that all workers report.
 //  2. FirstAfter, for each process: the first step that it cannot begin before `soonest`, even at
-//     kFastestPace of its usual time per step. The largest of these steps is the first one for
-//     which all workers can be armed in time.
+//     kFastestPace of its usual time per step, or at the pace of its fastest steps lately. The
+//     largest of these steps is the first one for which all workers can be armed in time.
 //  3. Take the wanted step if it is not before that one, or round up to the wanted multiple, or
-//  take
-//     that one.
+//     take that one.
 //  4. Expect, for each worker: when its processes begin and end the steps at their usual pace.
 //     Refuse if a worker would reach them too late, or take too long for them.
 //  5. The deadline `by` is the expected end of the slowest worker, with as much time again for
-//     workers that become slower. `longest` bounds it.
+//     workers that become slower, or as much as at the pace of their slowest steps lately.
+//     `longest` bounds it.
 namespace strobe {
 namespace {
 
 // The time that workers get beyond what their pace suggests: a share of it, and a constant.
 constexpr double kMaxSlower = 1.0;
 constexpr Nanos kSlack = std::chrono::seconds(30);
+// Bounds of what a changing pace changes: by so much the first step comes later at the usual pace
+// because some steps were faster, and the deadline because some were slower.
+constexpr Nanos kMaxLater = std::chrono::minutes(1), kMaxLonger = std::chrono::minutes(5);
 
 Nanos Times(double factor, Nanos time) {
   constexpr double kMaxNs = 1e16;  // Four months.
@@ -34,23 +37,31 @@ Nanos Times(double factor, Nanos time) {
       std::clamp(factor * static_cast<double>(time.count()), 0.0, kMaxNs))};
 }
 
-// When the process begins the step, if each step takes `factor` times its usual time. A step that
-// is overdue may end at any moment. `step` must be beyond pace.number.
-WallTime BeginOf(std::int64_t step, const LoopPace& pace, double factor, WallTime now) {
-  const WallTime next = std::max(now, pace.began + Times(factor, pace.period));
-  return next + Times(factor * static_cast<double>(step - pace.number - 1), pace.period);
+// When the process begins the step, if each step takes `each`. A step that is overdue may end at
+// any moment. `step` must be beyond pace.number.
+WallTime BeginOf(std::int64_t step, const LoopPace& pace, Nanos each, WallTime now) {
+  const WallTime next = std::max(now, pace.began + each);
+  return next + Times(static_cast<double>(step - pace.number - 1), each);
+}
+
+// The first step that the process begins after `soonest`, if each step takes at least `least`.
+std::int64_t FirstAt(WallTime soonest, const LoopPace& pace, Nanos least, WallTime now) {
+  const std::int64_t next = pace.number + 1;
+  const WallTime begin = BeginOf(next, pace, least, now);
+  if (begin >= soonest) return next;
+  const double more = static_cast<double>((soonest - begin).count()) /
+                      std::max(1.0, static_cast<double>(least.count()));
+  return next + static_cast<std::int64_t>(std::ceil(std::min(more, 1e15)));
 }
 
 // The first step that the process begins after `soonest`, even if it becomes faster. With short
 // steps, the wait is up to four times as long as at the measured pace, which is a few seconds; with
-// long ones it is one or two steps longer.
+// long ones it is one or two steps longer. Where the pace changes much, it is up to kMaxLater.
 std::int64_t FirstAfter(WallTime soonest, const LoopPace& pace, WallTime now) {
-  const std::int64_t next = pace.number + 1;
-  const WallTime begin = BeginOf(next, pace, kFastestPace, now);
-  if (begin >= soonest) return next;
-  const double more = static_cast<double>((soonest - begin).count()) /
-                      std::max(1.0, kFastestPace * static_cast<double>(pace.period.count()));
-  return next + static_cast<std::int64_t>(std::ceil(std::min(more, 1e15)));
+  const std::int64_t first = FirstAt(soonest, pace, Times(kFastestPace, pace.period), now);
+  if (pace.fastest <= Nanos{0}) return first;
+  const std::int64_t latest = pace.number + 1 + kMaxLater / pace.period;
+  return std::max(first, std::min(latest, FirstAt(soonest, pace, pace.fastest, now)));
 }
 
 std::vector<LoopPace> OfLoop(const WorkerPace& worker, const std::string& loop) {
@@ -100,9 +111,9 @@ absl::StatusOr<ExpectedSteps> Expect(const StepPlan& plan, const WorkerPace& wor
                                      Nanos longest) {
   ExpectedSteps expected{WallTime::max(), now};
   for (const LoopPace& pace : paces) {
-    expected.begin = std::min(expected.begin, BeginOf(plan.first, pace, 1, now));
-    expected.end = std::max(expected.end, BeginOf(plan.last() + 1, pace, 1, now));
-    if (const Nanos wait = BeginOf(plan.first, pace, 1, now) - now; wait > kMaxStepWait) {
+    expected.begin = std::min(expected.begin, BeginOf(plan.first, pace, pace.period, now));
+    expected.end = std::max(expected.end, BeginOf(plan.last() + 1, pace, pace.period, now));
+    if (const Nanos wait = BeginOf(plan.first, pace, pace.period, now) - now; wait > kMaxStepWait) {
       return absl::FailedPreconditionError(StrCat(worker.worker, ": it is at step ", pace.number,
                                                   " and would reach step ", plan.first, " only in ",
                                                   FormatDuration(wait), "; at most ",
@@ -154,7 +165,13 @@ absl::StatusOr<StepPlan> PlanStep(const StepsWanted& wanted, WallTime now, WallT
     last_begin = std::max(last_begin, expected.begin);
     end = std::max(end, expected.end);
   }
-  plan.by = end + Times(kMaxSlower, end - now) + kSlack;
+  WallTime slow_end = end;
+  for (const std::vector<LoopPace>& of_worker : paces) {
+    for (const LoopPace& pace : of_worker)
+      slow_end = std::max(slow_end, BeginOf(plan.last() + 1, pace, pace.slowest, now));
+  }
+  plan.by = std::max(end + Times(kMaxSlower, end - now), std::min(slow_end, end + kMaxLonger));
+  plan.by += kSlack;
   if (longest < kMaxStepsTime) plan.by = std::min(plan.by, std::max(end, last_begin + longest));
   return plan;
 }

@@ -19,6 +19,8 @@ struct LoopPace {
   std::int64_t number = 0;    // The step that began last.
   WallTime began{};           // When it began, on the operator's clock.
   Nanos period{};             // The median time per step; 0 = not known yet.
+  // The time per step of the fastest and of the slowest steps in a row lately; 0 = not known.
+  Nanos fastest{}, slowest{};
 };
 
 struct WorkerPace {

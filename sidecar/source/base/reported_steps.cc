@@ -33,19 +33,32 @@ bool IsPlausible(const wire::ReportedStep& step) {
          step.ended_ns <= kMaxMonotonicNs;
 }
 
-// The median time per step. Numbers that go back, as when a loop begins again, do not count.
-std::int64_t PeriodOf(const std::vector<wire::ReportedStep>& steps) {
+// The time per step from one step to a later one.
+std::int64_t TimePerStep(const wire::ReportedStep& from, const wire::ReportedStep& to) {
+  return static_cast<std::int64_t>(to.began_ns - from.began_ns) / (to.number - from.number);
+}
+
+// Sets the times per step. Numbers that go back, as when a loop begins again, do not count.
+void SetPeriods(const std::vector<wire::ReportedStep>& steps, v1::StepPace& pace) {
+  // One step may be short or long in any program, so the extremes are those of several.
+  constexpr std::size_t kInARow = 4;
   std::vector<std::int64_t> periods;
+  std::size_t first = 0;  // Since then, no number went back.
   for (std::size_t i = 1; i < steps.size(); ++i) {
-    const std::int64_t numbers = steps[i].number - steps[i - 1].number;
-    if (numbers <= 0 || steps[i].began_ns < steps[i - 1].began_ns) continue;
-    periods.push_back(static_cast<std::int64_t>(steps[i].began_ns - steps[i - 1].began_ns) /
-                      numbers);
+    if (steps[i].number <= steps[i - 1].number || steps[i].began_ns < steps[i - 1].began_ns) {
+      first = i;
+      continue;
+    }
+    periods.push_back(TimePerStep(steps[i - 1], steps[i]));
+    if (i - first < kInARow) continue;
+    const std::int64_t each = TimePerStep(steps[i - kInARow], steps[i]);
+    if (pace.slowest_ns() == 0 || each < pace.fastest_ns()) pace.set_fastest_ns(each);
+    pace.set_slowest_ns(std::max(pace.slowest_ns(), each));
   }
-  if (periods.empty()) return 0;
+  if (periods.empty()) return;
   const auto middle = periods.begin() + static_cast<std::ptrdiff_t>(periods.size() / 2);
   std::nth_element(periods.begin(), middle, periods.end());
-  return *middle;
+  pace.set_period_ns(*middle);
 }
 
 }  // namespace
@@ -74,7 +87,7 @@ void AddReportedSteps(const wire::StepLoops& loops, const v1::StepPace& who,
     pace.set_number(last.number);
     pace.set_began_ns(wall(last.began_ns));
     if (last.ended_ns != 0) pace.set_ended_ns(wall(last.ended_ns));
-    pace.set_period_ns(PeriodOf(steps));
+    SetPeriods(steps, pace);
   }
 }
 

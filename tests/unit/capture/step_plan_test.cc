@@ -100,6 +100,51 @@ TEST(PlanStep, TheFastestProcessOfAWorkerCounts) {
   EXPECT_EQ(PlanStep({}, kPaceNow, kPaceNow + 1s, std::vector{both})->first, 150);
 }
 
+// A server whose iterations take 2 ms or 200 ms.
+WorkerPace Server(Nanos usual) {
+  WorkerPace server = Worker("server", 100, usual);
+  server.loops[0].fastest = 2ms;
+  server.loops[0].slowest = 200ms;
+  return server;
+}
+
+// Regression: such servers had passed the first step before they were armed, or did not reach it in
+// time.
+TEST(PlanStep, AServerWhosePaceChangesAHundredfold) {
+  const auto plan = [](Nanos usual, Nanos longest = kMaxStepsTime) {
+    return *PlanStep({.count = 30}, kPaceNow, kPaceNow + 1s, std::vector{Server(usual)}, longest);
+  };
+  const StepPlan slow = plan(20ms);
+  EXPECT_EQ(slow.first, 600) << "after 1 s at 2 ms each, and not 300";
+  EXPECT_EQ(slow.expected[0].begin, kPaceNow + 500 * 20ms);
+  const StepPlan slowest = plan(200ms);
+  EXPECT_EQ(slowest.first, 401) << "at the usual pace, nobody waits longer than a minute";
+  const StepPlan fast = plan(2ms);
+  EXPECT_EQ(fast.first, 2100);
+  EXPECT_EQ(fast.by, fast.expected[0].end + 5min + 30s) << "2,030 slow steps would take 6m46s";
+  EXPECT_EQ(plan(2ms, 5s).by, fast.expected[0].begin + 5s) << "limits hold";
+}
+
+TEST(PlanStep, StepsThatAlternateAreNoChangeOfPace) {
+  WorkerPace both = Worker("gan", 100, 100ms);
+  both.loops[0].fastest = 60ms;
+  both.loops[0].slowest = 110ms;
+  const auto plan = PlanStep({.count = 5}, kPaceNow, kPaceNow + 1s, std::vector{both});
+  const auto usual =
+      PlanStep({.count = 5}, kPaceNow, kPaceNow + 1s, std::vector{Worker("gan", 100, 100ms)});
+  EXPECT_EQ(plan->first, usual->first);
+  EXPECT_EQ(plan->by, usual->by);
+}
+
+TEST(PlanStep, AForgedSpreadIsBounded) {
+  WorkerPace forged = Worker("a", 100, 1s);
+  forged.loops[0].fastest = Nanos{1};
+  forged.loops[0].slowest = std::chrono::hours(1'000'000);
+  const auto plan = PlanStep({.count = 5}, kPaceNow, kPaceNow + 1s, std::vector{forged});
+  EXPECT_EQ(plan->first, 161);
+  EXPECT_EQ(plan->by, plan->expected[0].end + 5min + 30s);
+}
+
 // Runs ranks whose steps vary around their pace, and checks what the plan promises: nobody begins
 // the first step before `soonest`, and everybody has ended the last one in time.
 TEST(PlanStep, KeepsItsPromiseForRanksOfAnyPace) {

@@ -44,6 +44,24 @@ TEST(AddReportedSteps, ALoopThatBeginsAgainHasNoPaceBetween) {
   EXPECT_EQ(Told(*header)[0].period_ns(), 100) << "numbers may leave some out";
 }
 
+TEST(AddReportedSteps, TellsTheFastestAndTheSlowestStepsInARow) {
+  const auto header = std::make_unique<wire::FileHeader>();
+  std::uint64_t at = 1000;
+  std::int64_t number = 0;
+  const auto steps = [&](int count, std::uint64_t each) {
+    for (int i = 0; i < count; ++i) wire::BeginStep(*header, "engine", ++number, at += each);
+  };
+  steps(4, 10);
+  EXPECT_EQ(Told(*header)[0].slowest_ns(), 0) << "these are too few";
+  steps(2, 10);
+  steps(1, 5000);
+  steps(3, 10);
+  steps(4, 1000);
+  const v1::StepPace pace = Told(*header).at(0);
+  EXPECT_EQ(pace.fastest_ns(), 10);
+  EXPECT_EQ(pace.slowest_ns(), (5000 + 3 * 10) / 4);
+}
+
 TEST(AddEndedSteps, TellsEachStepOnceAndThatSomeMayBeMissing) {
   const auto header = std::make_unique<wire::FileHeader>();
   std::uint64_t until = 0;
