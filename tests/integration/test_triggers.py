@@ -15,10 +15,10 @@ import pytest
 from tests.support.alertmanager import Alertmanager
 from tests.support.memory_group import memory_group
 from tests.support.metrics import total
-from tests.support.operator import WIDE_GUARD, condition
+from tests.support.operator import WIDE_GUARD, condition, profile_request, wait_finished
 from tests.support.ports import free_port
 from tests.support.processes import wait_until
-from tests.support.rights import withdraw
+from tests.support.rights import grant, user_named, withdraw
 from tests.support.secure import ChartOperator, SecureSidecar, grant_creating, make_pod
 from tests.support.sign_rig import SlowableWorker, finished, holds_onset, runs_of, sign_trigger, warm_up
 
@@ -38,9 +38,13 @@ def trigger(name, logdir, template=None, **spec):
                 "logdir": str(logdir), "duration": "100ms", "start": {"guard": WIDE_GUARD}, **(template or {})}}}}
 
 
+def fingerprint(pod, begin, labels):
+    return f"{abs(hash((pod, begin, *sorted(labels.items())))):016x}"[:16]
+
+
 def post_alerts(operator, *alerts):
     """Posts as Alertmanager does, and returns the status. Each alert is (pod, begin, more labels)."""
-    told = [{"status": "firing", "fingerprint": f"{abs(hash((pod, begin, *sorted(labels.items())))):016x}"[:16], "startsAt": begin, "endsAt": "0001-01-01T00:00:00Z", "generatorURL": "",
+    told = [{"status": "firing", "fingerprint": fingerprint(pod, begin, labels), "startsAt": begin, "endsAt": "0001-01-01T00:00:00Z", "generatorURL": "",
              "labels": {"alertname": "SlowSteps", "namespace": operator.kubectl.namespace, "pod": pod, **labels}, "annotations": {}} for pod, begin, labels in alerts]
     body = {"version": "4", "groupKey": "{}", "status": "firing", "receiver": "strobe", "truncatedAlerts": 0, "alerts": told}
     trust = ssl.create_default_context(cadata=operator.authority()[0])
@@ -192,6 +196,62 @@ def test_an_alert_is_captured_once_whatever_the_operator_does(operator, group, k
     assert 'strobe_triggers_alerts_total{outcome="NotAllowed"} 1' in operator.page("/metrics")
     heading = kubectl.run("get", "proftrig").stdout.splitlines()[0]
     assert heading.split() == ["NAME", "SUSPEND", "ACTIVE", "TAKEN", "LASTALERT", "LASTCAPTURE", "LASTSKIP", "AGE"]
+    assert "forbidden" not in operator.process.output().lower()
+
+
+def test_whoever_may_create_requests_neither_fools_nor_stops_a_trigger(operator, kubectl, logdir):
+    """Bob may create requests, profile, and write the statuses of requests. His forged runs counted against jane's budgets, or took her runs' names."""
+    make_pod(kubectl, "worker-0", free_port(), {"batch.kubernetes.io/job-name": "llm"}, 0)  # Its sidecar does not answer.
+    await_webhooks(kubectl, logdir)
+    grant_creating(kubectl, "jane", "profiletriggers", profile=True)
+    grant(kubectl, "bob", [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests", "profilerequests/status"], "verbs": ["create", "get", "list", "patch"]},
+                           {"apiGroups": [""], "resources": ["pods"], "verbs": ["profile"]}], user_named("bob"))
+    run = {"attempts": 1, "start": {"guard": WIDE_GUARD, "readyTimeout": "0s"}}
+    limits = {"coolDown": "1h", "capturesPerDay": 2, "bytesPerDay": "1Gi", "dutyCycle": "1%"}
+    kubectl.create(trigger("slow", logdir, run, budget=limits), trigger("seen", logdir, run, alerts={"matchLabels": {"alertname": "Seen"}}), user="jane", check=True)
+    wait_until(lambda: trigger_status(kubectl, "slow") and trigger_status(kubectl, "seen"), 20, "the triggers")
+    runs = lambda name: kubectl.get("profilerequests", "-l", f"strobe.dev/trigger={name}")["items"]  # noqa: E731
+
+    # What bob can read off a run of another trigger of hers, for the same job.
+    assert post_alerts(operator, ("worker-0", begun(), {"alertname": "Seen"})) == 200
+    seen, = runs("seen")
+    wait_finished(kubectl, seen["metadata"]["name"])
+    alert = ("worker-0", begun(), {})
+    usual = f"slow-{seen['metadata']['name'].split('-')[-2]}-"
+    owner = seen["metadata"]["ownerReferences"][0] | {"name": "slow", "uid": kubectl.get("proftrig", "slow")["metadata"]["uid"]}
+
+    def forged(name, owned=True, **spec):
+        request = profile_request(name, logdir, selector={"app": "nobody"}, **spec)
+        request["metadata"] |= {"labels": seen["metadata"]["labels"] | {"strobe.dev/trigger": "slow"},
+                                "annotations": seen["metadata"]["annotations"] | {"strobe.dev/alert": f"{fingerprint(*alert)}@{alert[1]}", "strobe.dev/alert-name": "SlowSteps"},
+                                **({"ownerReferences": [owner]} if owned else {})}
+        return request
+
+    waiting, ended = [usual + "1", "slow-a"], [usual + "2", usual + "9", "slow-b"]
+    for name in waiting:
+        kubectl.create(forged(name, owned=name != "slow-a", start={"readyTimeout": "10m"}), user="bob", check=True)
+    for name in ended:
+        kubectl.create(forged(name, owned=name != "slow-b", start={"readyTimeout": "0s"}), user="bob", check=True)
+        wait_finished(kubectl, name)
+        much = {"status": {"bytes": 1 << 40, "recorded": "24h", "stall": {"class": "Host", "confidence": "Firm", "verdict": "jane did it", "culprits": [{"rank": 0}]}}}
+        kubectl.run("patch", "profilerequests", name, "--subresource=status", "--type=merge", "-p", json.dumps(much), "--as=bob")
+    assert kubectl.get("profilerequests", usual + "9")["status"]["bytes"] == 1 << 40, "he may write it"
+
+    assert post_alerts(operator, alert) == 200
+    hers, = (found for found in runs("slow") if found["metadata"]["name"] not in waiting + ended)
+    assert json.loads(hers["metadata"]["annotations"]["strobe.dev/requester"])["username"] == "jane"
+    assert hers["spec"]["target"]["jobRef"]["name"] == "llm" and hers["metadata"]["name"].startswith(usual + "1-x")
+    status = wait_until(lambda: (found := trigger_status(kubectl, "slow")).get("lastCapture") and found, 20, "the capture in the status")
+    assert status["lastCapture"]["run"] == hers["metadata"]["name"] and status["alerts"]["taken"] == 1 and "lastStall" not in status, status
+    assert [(budget["job"], budget["captures"]) for budget in status["budgets"]] == [("Job/llm", 1)] and status["budgets"][0].get("bytes", 0) == 0, status
+    # The next operator knows only what is stored, and finds hers among his.
+    operator.process.kill()
+    operator.start().wait_ready()
+    wait_until(lambda: post_alerts(operator, alert) == 200, 20, "the answer of the next operator")
+    skip = wait_until(lambda: trigger_status(kubectl, "slow").get("lastSkip"), 20, "an alert that was captured")
+    assert skip["reason"] == "AlreadyCaptured" and hers["metadata"]["name"] in skip["message"], skip
+    # Her trigger removes no more than its own.
+    assert {found["metadata"]["name"] for found in runs("slow")} == {hers["metadata"]["name"], *waiting, *ended}
     assert "forbidden" not in operator.process.output().lower()
 
 
