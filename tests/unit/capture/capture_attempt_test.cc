@@ -886,6 +886,16 @@ TEST_F(StepAttemptTest, AllWorkersGetTheSameStepsAndEachItsOwnTime) {
   EXPECT_EQ(result.steps->spread->achieved, ahead * 100ms);
 }
 
+TEST_F(StepAttemptTest, AWorkerThatWasSlowLatelyHasMoreTime) {
+  Tells("a", 100, 100ms);
+  fleet_["a"].steps.back().set_fastest_ns(Nanos(100ms).count());
+  fleet_["a"].steps.back().set_slowest_ns(Nanos(1min).count());
+  const AttemptResult result = Run({"a"});
+  EXPECT_TRUE(result.succeeded) << result.message;
+  const v1::CapturePlan& plan = fleet_["a"].plans.at(0);
+  EXPECT_EQ(Nanos{plan.steps_by_ns() - plan.instant_ns()}, 500ms + 5min + 30s);
+}
+
 TEST_F(StepAttemptTest, AWorkerThatTellsNoStepsMakesItAWindowOfTime) {
   Tells("a", 100, 100ms);
   const AttemptResult result = Run({"a", "b"});
