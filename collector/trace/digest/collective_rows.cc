@@ -1,6 +1,6 @@
 #include "collector/trace/digest/collective_rows.h"
 
-#include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "collector/trace/digest/classify.h"
@@ -35,9 +35,14 @@ absl::Status ReadRow(const xplane::Plane& plane, const xplane::Line& line, Gathe
 }  // namespace
 
 absl::Status ReadCollectiveRows(const xplane::Plane& plane, Gathered& gathered) {
-  const bool measured = std::any_of(plane.lines.begin(), plane.lines.end(), IsOnDevice);
+  std::set<std::string_view> measured;  // Names of the lines with the calls of the same group.
   for (const xplane::Line& line : plane.lines) {
-    if (IsOnDevice(line) == measured) RETURN_IF_ERROR(ReadRow(plane, line, gathered));
+    if (!IsOnDevice(line)) continue;
+    const std::string_view name = line.name;
+    measured.insert(name.substr(0, name.size() - xplane::kOnDevice.size()));
+  }
+  for (const xplane::Line& line : plane.lines) {
+    if (!measured.contains(line.name)) RETURN_IF_ERROR(ReadRow(plane, line, gathered));
   }
   return absl::OkStatus();
 }

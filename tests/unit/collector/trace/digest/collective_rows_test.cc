@@ -67,6 +67,20 @@ TEST(CollectiveRows, TheDevicesTimesCountWhereTheyWereMeasured) {
   EXPECT_EQ(digest.collectives[0].end_ns, 190'000);
 }
 
+TEST(CollectiveRows, AGroupThatWasNotMeasuredKeepsItsCalls) {
+  PlaneBuilder plane(xplane::kCollectivesPlane);
+  plane.BeginLine(0, "0xabc rank 3 of 8", 0);
+  AddCall(plane, "AllReduce", 100, 103, 41);
+  plane.BeginLine(1, std::string("0xabc rank 3 of 8") + std::string(xplane::kOnDevice), 0);
+  AddCall(plane, "AllReduce", 120, 190, 41);
+  plane.BeginLine(2, "0xdef rank 0 of 2", 0);
+  AddCall(plane, "AllReduce", 200, 203, 9);
+  const Digest digest = DigestOfRows(plane.Encode());
+  ASSERT_EQ(digest.collectives.size(), 2u);
+  EXPECT_EQ(digest.collectives[0].begin_ns, 120'000);
+  EXPECT_EQ(digest.collectives[1].begin_ns, 200'000);
+}
+
 // Otherwise each would be counted twice.
 TEST(CollectiveRows, CountForNothingBesideADevicesOwnCollectives) {
   PlaneBuilder device("/device:GPU:0");
