@@ -72,7 +72,9 @@ TEST(ShorterInCalls, IsTheDistanceFromTheMedianOfTheOthers) {
         any = true;
       }
       ASSERT_EQ(shorter[worker].size(), any ? 1u : 0u);
-      if (any) EXPECT_NEAR(shorter[worker][0], expected, 1e-3);
+      if (any) {
+        EXPECT_NEAR(shorter[worker][0], expected, 1e-3);
+      }
     }
   }
 }
