@@ -50,7 +50,7 @@ Json Convert(const std::vector<WorkerTrace>& traces) { return Json::parse(Chrome
 
 TEST(ChromeTrace, KeepsEveryDigitAndEveryEvent) {
   const std::string bytes = Sample();
-  const Json events = Convert({{"w", "", *xplane::Space::Read(bytes), 0}})["traceEvents"];
+  const Json events = Convert({{"w", *xplane::Space::Read(bytes), 0}})["traceEvents"];
   std::map<std::string, Json> by_name;
   std::vector<Json> flows, threads;
   for (const Json& event : events) {
@@ -76,7 +76,7 @@ TEST(ChromeTrace, KeepsEveryDigitAndEveryEvent) {
 TEST(ChromeTrace, EveryEventTellsWhatItsKindTells) {
   const std::string bytes = PlaneWithKinds();
   std::vector<Json> spans;
-  const Json events = Convert({{"w", "", *xplane::Space::Read(bytes), 0}})["traceEvents"];
+  const Json events = Convert({{"w", *xplane::Space::Read(bytes), 0}})["traceEvents"];
   for (const Json& event : events) {
     if (event["ph"] == "X") spans.push_back(event);
   }
@@ -105,7 +105,7 @@ TEST(ChromeTrace, TheMiddleOfAFlowIsOneEnd) {
   }
   const std::string bytes = host.Encode();
   std::vector<std::string> ends;
-  const Json events = Convert({{"w", "", *xplane::Space::Read(bytes), 0}})["traceEvents"];
+  const Json events = Convert({{"w", *xplane::Space::Read(bytes), 0}})["traceEvents"];
   for (const Json& event : events) {
     if (event["name"] == "flow")
       ends.push_back(StrCat(event["ph"].get<std::string>(), event["ts"].get<int>()));
@@ -115,8 +115,8 @@ TEST(ChromeTrace, TheMiddleOfAFlowIsOneEnd) {
 
 TEST(ChromeTrace, WorkersStandSideBySideOnOneClock) {
   const std::string bytes = Sample();
-  const Json events = Convert({{"a", "", *xplane::Space::Read(bytes), 0},
-                               {"b", "", *xplane::Space::Read(bytes), 5000}})["traceEvents"];
+  const Json events = Convert({{"a", *xplane::Space::Read(bytes), 0},
+                               {"b", *xplane::Space::Read(bytes), 5000}})["traceEvents"];
   std::vector<std::string> processes;
   std::vector<double> outers;
   for (const Json& event : events) {
@@ -136,8 +136,8 @@ TEST(ChromeTrace, ArrowsStayWithinTheirWorker) {
   gpu.AddEvent(gpu.EventId("kernel"), 5000, 1000);
   gpu.AddEventStat(gpu.StatId("correlation_id"), std::int64_t{7});
   const std::string bytes = host.Encode() + gpu.Encode();
-  const Json events = Convert({{"a", "", *xplane::Space::Read(bytes), 0},
-                               {"b", "", *xplane::Space::Read(bytes), 0}})["traceEvents"];
+  const Json events = Convert({{"a", *xplane::Space::Read(bytes), 0},
+                               {"b", *xplane::Space::Read(bytes), 0}})["traceEvents"];
   std::vector<Json> ends;
   for (const Json& event : events) {
     if (event["name"] == "flow") ends.push_back(event);
@@ -160,7 +160,7 @@ TEST(ChromeTrace, TheValueOfACounterIsItsFirstNumber) {
   gpu.AddEventStat(gpu.StatId("Bytes"), std::int64_t{-8});
   gpu.AddEvent(gpu.EventId("no value"), 0, 0);
   const std::string bytes = gpu.Encode();
-  const Json events = Convert({{"w", "", *xplane::Space::Read(bytes), 0}})["traceEvents"];
+  const Json events = Convert({{"w", *xplane::Space::Read(bytes), 0}})["traceEvents"];
   std::vector<Json> counters;
   for (const Json& event : events) {
     if (event["ph"] == "C") counters.push_back(event);
@@ -177,7 +177,7 @@ TEST(ChromeTrace, TracesMayBeginMonthsApart) {
   host.AddEvent(host.EventId("event"), 1'500, 2'000);
   const std::string bytes = host.Encode();
   const auto begins = [&](std::int64_t shift_ns, std::string_view at) {
-    const std::string text = ChromeText({{"w", "", *xplane::Space::Read(bytes), shift_ns}});
+    const std::string text = ChromeText({{"w", *xplane::Space::Read(bytes), shift_ns}});
     EXPECT_THAT(text, testing::HasSubstr(StrCat("\"ts\":", at, ",\"dur\":0.002}")));
   };
   begins(0, "0.0015");
@@ -189,7 +189,7 @@ TEST(ChromeTrace, TracesMayBeginMonthsApart) {
 
 TEST(ChromeTrace, EndsWithTheSinksError) {
   const std::string bytes = Sample();
-  const std::vector<WorkerTrace> traces = {{"w", "", *xplane::Space::Read(bytes), 0}};
+  const std::vector<WorkerTrace> traces = {{"w", *xplane::Space::Read(bytes), 0}};
   const auto full = [](std::string_view) { return absl::ResourceExhaustedError("full"); };
   EXPECT_EQ(WriteChromeTrace(traces, full).message(), "full");
   EXPECT_EQ(WritePerfettoTrace(traces, full).message(), "full");

@@ -103,12 +103,11 @@ std::vector<Shown> Shows(const std::vector<WorkerTrace>& traces) {
 
 std::string Written(const std::string& trace) {
   std::string written;
-  EXPECT_TRUE(WritePerfettoTrace({{{"w", "", *xplane::Space::Read(trace), 0}}},
-                                 [&](std::string_view piece) {
-                                   written += piece;
-                                   return absl::OkStatus();
-                                 })
-                  .ok());
+  EXPECT_TRUE(
+      WritePerfettoTrace({{{"w", *xplane::Space::Read(trace), 0}}}, [&](std::string_view piece) {
+        written += piece;
+        return absl::OkStatus();
+      }).ok());
   return written;
 }
 
@@ -192,7 +191,7 @@ TEST(PerfettoTrace, EveryCounterHasATrackOfItsOwn) {
   gpu.AddEventStat(gpu.StatId("tid"), std::string_view("7"));
   const std::string bytes = gpu.Encode();
   std::map<std::string, std::vector<double>> values;
-  for (const Shown& shown : Shows({{"w", "", *xplane::Space::Read(bytes), 0}})) {
+  for (const Shown& shown : Shows({{"w", *xplane::Space::Read(bytes), 0}})) {
     EXPECT_EQ(shown.type, 4u) << "a counter's value";
     values[shown.track].push_back(shown.value.value_or(-1));
   }
@@ -211,7 +210,7 @@ TEST(PerfettoTrace, ArrowsOfLaunchesStayWithinTheirWorker) {
   gpu.AddEventStat(gpu.StatId("correlation_id"), std::int64_t{7});
   const std::string bytes = host.Encode() + gpu.Encode();
   const std::vector<Shown> all =
-      Shows({{"a", "", *xplane::Space::Read(bytes), 0}, {"b", "", *xplane::Space::Read(bytes), 0}});
+      Shows({{"a", *xplane::Space::Read(bytes), 0}, {"b", *xplane::Space::Read(bytes), 0}});
   ASSERT_EQ(all.size(), 8u) << "four begins, each followed by its end";
   for (std::size_t worker = 0; worker < 2; ++worker) {
     const Shown &launch = all[4 * worker], &kernel = all[4 * worker + 2];
@@ -234,7 +233,7 @@ TEST(PerfettoTrace, AnEventInTheMiddleOfAFlowDoesNotEndIt) {
     host.AddEventStat(host.StatId("flow"), 5 << 2 | direction);
   }
   const std::string bytes = host.Encode();
-  const std::vector<Shown> all = Shows({{"w", "", *xplane::Space::Read(bytes), 0}});
+  const std::vector<Shown> all = Shows({{"w", *xplane::Space::Read(bytes), 0}});
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].flows.size(), 1u);
   EXPECT_EQ(all[1].flows, all[0].flows);
@@ -251,8 +250,8 @@ TEST(PerfettoTrace, TracesMayBeginMonthsApart) {
   host.AddEvent(host.EventId("event"), 1'500, 2'000);
   const std::string bytes = host.Encode();
   std::vector<std::uint64_t> times;
-  for (const Shown& shown : Shows({{"january", "", *xplane::Space::Read(bytes), 0},
-                                   {"june", "", *xplane::Space::Read(bytes), kMonthsNs}}))
+  for (const Shown& shown : Shows({{"january", *xplane::Space::Read(bytes), 0},
+                                   {"june", *xplane::Space::Read(bytes), kMonthsNs}}))
     times.push_back(shown.at_ns);
   constexpr auto kMonths = static_cast<std::uint64_t>(kMonthsNs);
   EXPECT_THAT(times, ElementsAre(0, 1, 3, kMonths - 1, kMonths + 1, kMonths + 3));
@@ -268,7 +267,7 @@ TEST(PerfettoTrace, EventsThatShareALaneWithoutNestingKeepTheirTimes) {
     expected.insert({static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(i + kLong)});
   }
   const std::string bytes = host.Encode();
-  for (const Shown& shown : Shows({{"w", "", *xplane::Space::Read(bytes), 0}}))
+  for (const Shown& shown : Shows({{"w", *xplane::Space::Read(bytes), 0}}))
     times.insert(shown.at_ns);
   EXPECT_EQ(times, expected);
 }
