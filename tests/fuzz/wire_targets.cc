@@ -218,7 +218,7 @@ bool Rings(std::string_view bytes) {
   if (opened.error != wire::RingFileError::kNone) return false;
   RecordedProgram program(std::move(opened.rings), RecordedProgram::From::kOldest, 1);
   program.SwitchOn(~0u);
-  program.ArmDevice(std::chrono::seconds(1), {}, 0);
+  program.ArmDevice(std::chrono::seconds(1), {}, /*since_ns=*/0, /*mode=*/0);
   std::uint64_t budget = 1 << 20;
   wire::RecordBuffer buffer;
   program.Drain(buffer, budget);
