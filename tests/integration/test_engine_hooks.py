@@ -216,7 +216,7 @@ def test_the_switch_leaves_the_classes_as_they_are():
 
 
 def test_a_forked_child_does_not_write_into_its_parents_file():
-    ((parents, childs),) = run(SAY + textwrap.dedent("""
+    ((parent, child),) = run(SAY + textwrap.dedent("""
         vllm(); looks()
         WorkerWrapperBase().execute_model(batch())
         forget()
@@ -225,7 +225,7 @@ def test_a_forked_child_does_not_write_into_its_parents_file():
         looks()
         say(before, struct.unpack("8q", shared[1][:64])[1])
     """))
-    assert (parents, childs) == (1, 1)
+    assert (parent, child) == (1, 1)
 
 
 def test_the_file_has_the_layout_that_the_sidecar_reads():
@@ -333,7 +333,7 @@ def test_the_first_recording_of_a_servers_stacks_is_not_tried():
         from strobe._inproc.request import Refused
         from strobe._inproc.torch_pauses import Pauses
         def check(seconds, serves):
-            request = types.SimpleNamespace(duration_ns=int(seconds * 1e9), may_stall=False)
+            request = types.SimpleNamespace(duration_ns=int(seconds * 1e9), may_stall=False, max_pause_ns=0)
             try:
                 return Pauses().check(("stacks",), request, serves)
             except Refused as error:
