@@ -46,43 +46,43 @@ constexpr char kController[] = "profilerequest";
 // The series of the work queue, with client-go's names.
 struct QueueSeries {
   prometheus::Registry& registry;
-  const std::map<std::string, std::string> labels = {{"name", kController},
-                                                     {"controller", kController}};
+  const std::map<std::string, std::string> queue_labels = {{"name", kController},
+                                                           {"controller", kController}};
   Gauge& depth = BuildGauge()
                      .Name("workqueue_depth")
                      .Help("Keys that wait to be reconciled.")
                      .Register(registry)
-                     .Add(labels);
+                     .Add(queue_labels);
   Counter& adds = BuildCounter()
                       .Name("workqueue_adds_total")
                       .Help("Keys that were added to the queue.")
                       .Register(registry)
-                      .Add(labels);
+                      .Add(queue_labels);
   Counter& retries = BuildCounter()
                          .Name("workqueue_retries_total")
                          .Help("Keys that were added again after a failure.")
                          .Register(registry)
-                         .Add(labels);
+                         .Add(queue_labels);
   Histogram& wait = BuildHistogram()
                         .Name("workqueue_queue_duration_seconds")
                         .Help("Time that keys waited.")
                         .Register(registry)
-                        .Add(labels, kQueueBuckets);
+                        .Add(queue_labels, kQueueBuckets);
   Histogram& work = BuildHistogram()
                         .Name("workqueue_work_duration_seconds")
                         .Help("Time that keys were processed.")
                         .Register(registry)
-                        .Add(labels, kQueueBuckets);
+                        .Add(queue_labels, kQueueBuckets);
   Gauge& unfinished = BuildGauge()
                           .Name("workqueue_unfinished_work_seconds")
                           .Help("Sum of the times for which the current keys have been processed.")
                           .Register(registry)
-                          .Add(labels);
+                          .Add(queue_labels);
   Gauge& longest = BuildGauge()
                        .Name("workqueue_longest_running_processor_seconds")
                        .Help("Longest time for which a current key has been processed.")
                        .Register(registry)
-                       .Add(labels);
+                       .Add(queue_labels);
 };
 
 struct OperatorMetrics::Families {
