@@ -19,18 +19,18 @@ VIEWER = ["--set", "viewer.enabled=true,viewer.hosts[0]=strobe.example.com,viewe
           "--set", "viewer.storage.config.configMap=store,viewer.storage.caBundle.secret=ca,viewer.serviceAccount.annotations.role=reader",
           "--set-json", 'viewer.logdirs=[{"url":"gs://b/ml","namespace":"ml"},{"url":"/mnt/logs","namespace":"web","name":"old"}]',
           "--set-json", 'viewer.env=[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]', "--set-json", 'viewer.proxy.args=["--upstream=http://127.0.0.1:8081"]']
-EVERYTHING = [*VIEWER, "--set", "replicaCount=2,networkPolicy.enabled=true,flowSchema.enabled=true,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true",
+EVERYTHING = [*VIEWER, "--set", "replicaCount=2,networkPolicy.enabled=true,advanced.flowSchema.enabled=true,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true",
               "--set", "policy.maxDuration=30s,policy.maxConcurrent=2,policy.minInterval=1m,policy.maxBytesPerWorker=2Gi",
               "--set", "policy.automatic.coolDown=10m,policy.automatic.capturesPerDay=48,policy.automatic.dutyCycle=0.5%,policy.automatic.maxConcurrent=1,policy.automatic.keep.for=720h",
-              "--set-json", 'logdirs=["gs://b/{namespace}","/mnt/logs"]', "--set-json", 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x-{{ .Release.Name }}"}}]']
+              "--set-json", 'logdirs=["gs://b/{namespace}","/mnt/logs"]', "--set-json", 'advanced.extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x-{{ .Release.Name }}"}}]']
 
 # All that can be said about images, and what the operator's pods and every sidecar get.
 POD_VALUES = ["--set", "image.registry=registry.example/mirror/,image.tag=v1,injection.image.tag=v2",
               "--set-json", 'imagePullSecrets=["first",{"name":"second"}]', "--set-json", 'global={"imagePullSecrets":[{"name":"second"},{"name":"third"}]}',
-              "--set-json", 'extraArgs=["--log-level=debug"]', "--set-json", 'extraEnv=[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]',
-              "--set-json", 'extraVolumes=[{"name":"x","emptyDir":{}}]', "--set-json", 'extraVolumeMounts=[{"name":"x","mountPath":"/x"}]',
-              "--set-json", 'topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"a":"b"}}}]',
-              "--set", "hostNetwork=true,podSecurityContext.fsGroup=2000,securityContext.runAsUser=1234,securityContext.seccompProfile.type=Unconfined"]
+              "--set-json", 'advanced.extraArgs=["--log-level=debug"]', "--set-json", 'advanced.extraEnv=[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]',
+              "--set-json", 'advanced.extraVolumes=[{"name":"x","emptyDir":{}}]', "--set-json", 'advanced.extraVolumeMounts=[{"name":"x","mountPath":"/x"}]',
+              "--set-json", 'advanced.topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"a":"b"}}}]',
+              "--set", "hostNetwork=true,advanced.podSecurityContext.fsGroup=2000,advanced.securityContext.runAsUser=1234,advanced.securityContext.seccompProfile.type=Unconfined"]
 INJECTION_VALUES = ["--set", "injection.storage.secret=traces,injection.storage.config.secret=store,injection.storage.caBundle.configMap=ca",
                     "--set", "injection.ephemeralStorage=3Gi,injection.metricsPort=9100", "--set-json", 'injection.imagePullSecrets=["a",{"name":"b"}]',
                     "--set-json", 'injection.env=[{"name":"A","value":"1"},{"name":"B","valueFrom":{"secretKeyRef":{"name":"s","key":"k","optional":true}}}]']
@@ -74,7 +74,7 @@ def test_values_that_are_refused(setting):
     ('viewer={"logdirs":[{"url":"gs://b"}]}', ["viewer/logdirs/0", "missing property 'namespace'"]),
     ('viewer={"enabled":true,"logdirs":[{"url":"gs://b","namespace":"ml"}]}', ["viewer.proxy.image is needed"]),
     ('viewer={"enabled":true,"logdirs":[]}', ["viewer.logdirs is needed"]),
-    ('extraArgs="--x"', ["extraArgs", "want array"]),
+    ('advanced={"extraArgs":"--x"}', ["advanced/extraArgs", "want array"]),
     ('triggers={"receiver":{"token":{"keys":["a","b","c"]}}}', ["triggers/receiver/token/keys", "maxItems"]),
     ('triggers={"receiver":{"token":{"keys":["../x"]}}}', ["triggers/receiver/token/keys/0", "does not match pattern"]),
     ('logdirs=["gs://b","gs://b"]', ["logdirs", "items at 0 and 1 are equal"]),
@@ -82,13 +82,13 @@ def test_values_that_are_refused(setting):
     ('watchNamespace="Bad_NS"', ["watchNamespace", "does not match pattern"]),
     # Sections that are gone, as after an upgrade from an older chart with --reuse-values.
     ('viewer=null', ["missing (viewer)", "--reset-then-reuse-values"]),
-    ('topologySpreadConstraints={}', ["topologySpreadConstraints", "want array"]),
+    ('advanced={"topologySpreadConstraints":{}}', ["advanced/topologySpreadConstraints", "want array"]),
     # A rule without ports would allow everything.
     ('networkPolicy={"dnsPorts":[]}', ["networkPolicy/dnsPorts", "minItems"]),
     ('networkPolicy={"apiServerPorts":[]}', ["networkPolicy/apiServerPorts", "minItems"]),
     ('networkPolicy={"extraEgress":{}}', ["networkPolicy/extraEgress", "want array"]),
     ('networkPolicy={"viewerEgress":{}}', ["networkPolicy/viewerEgress", "want array"]),
-    ('hooks={"resources":"64Mi"}', ["hooks/resources", "want object"]),
+    ('advanced={"hooks":{"resources":"64Mi"}}', ["advanced/hooks/resources", "want object"]),
 ])
 def test_the_schema_says_what_is_wrong_and_where(setting, complaint):
     done = helm("template", "s", CHART, "--set-json", setting)
@@ -260,7 +260,7 @@ def test_every_pod_of_the_chart_has_what_it_is_pulled_and_run_with():
 
 
 def test_jobs_end_where_a_mesh_injects_its_proxy():
-    templates = [o if o["kind"] == "Pod" else o["spec"]["template"] for o in chart_objects("--set", "hooks.podLabels.team=ml") if o["kind"] in ("Job", "Pod")]
+    templates = [o if o["kind"] == "Pod" else o["spec"]["template"] for o in chart_objects("--set", "advanced.hooks.podLabels.team=ml") if o["kind"] in ("Job", "Pod")]
     assert len(templates) == 4
     for template in templates:
         assert template["metadata"]["labels"].items() >= {"sidecar.istio.io/inject": "false", "team": "ml"}.items()
@@ -280,14 +280,15 @@ def test_the_pods_of_hooks_run_where_the_operator_runs_with_resources_of_their_o
     node_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]}]}}
     values = {"priorityClassName": "high", "nodeSelector": {"pool": "infra"}, "tolerations": [{"key": "infra", "operator": "Exists"}],
               "affinity": {"nodeAffinity": node_affinity, "podAntiAffinity": {}}, "hooks": {"resources": {"limits": {"cpu": "100m"}}}}
-    specs = hooks(*(part for name, value in values.items() for part in ("--set-json", f"{name}={json.dumps(value)}")))
+    rare = ("hooks", "priorityClassName")
+    specs = hooks(*(part for name, value in values.items() for part in ("--set-json", f"{'advanced.' if name in rare else ''}{name}={json.dumps(value)}")))
     assert len(specs) == 4
     for spec in specs:
         assert spec["priorityClassName"] == "high" and spec["nodeSelector"] == {"pool": "infra"} and spec["tolerations"] == values["tolerations"]
         assert spec["affinity"] == {"nodeAffinity": node_affinity}, "the operator's affinity to pods could keep them off its only node"
         assert spec["containers"][0]["resources"]["limits"] == {"cpu": "100m", "memory": "128Mi"}
     # As after an upgrade with --reuse-values from a chart without the value.
-    assert all("resources" not in spec["containers"][0] for spec in hooks("--set", "hooks.resources=null"))
+    assert all("resources" not in spec["containers"][0] for spec in hooks("--set", "advanced.hooks.resources=null"))
 
 
 def test_a_hook_that_fails_says_why():
@@ -374,7 +375,7 @@ class EachKeyOnce(yaml.SafeLoader):
 def test_labels_from_several_values_are_there_once():
     """kubectl and kustomize, and with it Flux, refuse a key that is there twice."""
     labels = {"team": "ml", "app.kubernetes.io/managed-by": "argo", "app.kubernetes.io/component": "x"}
-    places = ("commonLabels", "podLabels", "hooks.podLabels", "metrics.serviceMonitor.labels", "metrics.podMonitor.labels", "metrics.prometheusRule.labels", "metrics.dashboard.labels")
+    places = ("advanced.commonLabels", "advanced.podLabels", "advanced.hooks.podLabels", "metrics.serviceMonitor.labels", "metrics.podMonitor.labels", "metrics.prometheusRule.labels", "metrics.dashboard.labels")
     done = helm("template", "strobe", CHART, *EVERYTHING, "--set", "metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true",
                 *(part for i, place in enumerate(places) for part in ("--set-json", f"{place}={json.dumps({**labels, 'team': f'team-{i}'})}")))
     assert done.returncode == 0, done.stderr
@@ -509,7 +510,7 @@ def test_the_schema_knows_every_value_and_no_other():
             yield from known(inner, f"{prefix}{key}.")
 
     values = set(keys(yaml.safe_load((CHART / "values.yaml").read_text())))
-    free = ("resources.", "viewer.resources.", "viewer.proxy.resources.", "namespaceSelector.", "metrics.dashboard.labels.", "securityContext.", "hooks.podAnnotations.", "hooks.podLabels.", "hooks.resources.")
+    free = ("resources.", "viewer.resources.", "viewer.proxy.resources.", "namespaceSelector.", "metrics.dashboard.labels.", "advanced.securityContext.", "advanced.hooks.podAnnotations.", "advanced.hooks.podLabels.", "advanced.hooks.resources.")
     assert {v for v in values if not v.startswith(free)} == set(known(schema))
 
 

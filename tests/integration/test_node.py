@@ -252,7 +252,7 @@ def test_nothing_is_left_of_killed_commands(team, killed_viewers):
 
 def test_an_upgrade_keeps_requests(installed, team, store):
     before = team.get("profreq", "first-look")
-    upgrade(installed, "--set", "maxConcurrentReconciles=3")
+    upgrade(installed, "--set", "advanced.maxConcurrentReconciles=3")
     after = team.get("profreq", "first-look")
     assert after["metadata"]["uid"] == before["metadata"]["uid"] and after["status"] == before["status"]
     # The new operators keep the authority of the old ones: the refusal comes from an operator, not from a broken webhook.

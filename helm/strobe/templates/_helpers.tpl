@@ -1,10 +1,10 @@
 {{- define "strobe.name" -}}
-{{- range $section := list "crds" "flowSchema" "hooks" "image" "injection" "log" "metrics" "networkPolicy" "notify" "podDisruptionBudget" "policy" "rbac" "serviceAccount" "tls" "triggers" "viewer" "webhook" }}
+{{- range $section := list "advanced" "crds" "image" "injection" "log" "metrics" "networkPolicy" "notify" "policy" "rbac" "serviceAccount" "tls" "triggers" "viewer" "webhook" }}
 {{- if not (kindIs "map" (get $.Values $section)) }}
 {{- fail (printf "values of this version of the chart are missing (%s); set none of its sections to null, and upgrade with --reset-then-reuse-values instead of --reuse-values" $section) }}
 {{- end }}
 {{- end }}
-{{- range $value := list (list "injection" "storage") (list "viewer" "image") }}
+{{- range $value := list (list "advanced" "flowSchema") (list "advanced" "hooks") (list "advanced" "podDisruptionBudget") (list "injection" "storage") (list "viewer" "image") }}
 {{- if not (hasKey (get $.Values (first $value)) (last $value)) }}
 {{- fail (printf "values of this version of the chart are missing (%s); upgrade with --reset-then-reuse-values instead of --reuse-values" (join "." $value)) }}
 {{- end }}
@@ -48,7 +48,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- /* All labels of an object or pod of a component, `more` among them. Each key once, because kubectl and kustomize (Flux) refuse a key that is there twice. What selectors need comes first. A version may have "+", as Flux's and `helm package --version 1.0.0+x` make it, which no label may have. */ -}}
 {{- define "strobe.labelsOf" -}}
 {{- $chart := dict "app.kubernetes.io/version" (include "strobe.labelValue" .root.Chart.AppVersion) "app.kubernetes.io/managed-by" .root.Release.Service "helm.sh/chart" (include "strobe.labelValue" (printf "%s-%s" .root.Chart.Name .root.Chart.Version)) }}
-{{- merge (include "strobe.selectorOf" . | fromYaml) (.more | default dict) (.root.Values.commonLabels | default dict) $chart | toYaml }}
+{{- merge (include "strobe.selectorOf" . | fromYaml) (.more | default dict) (.root.Values.advanced.commonLabels | default dict) $chart | toYaml }}
 {{- end }}
 
 {{- define "strobe.labelValue" -}}
@@ -82,10 +82,10 @@ imagePullPolicy: {{ . }}
 {{- /* The security context of every container of the chart. */ -}}
 {{- define "strobe.security" -}}
 securityContext:
-  {{- with .Values.securityContext }}
+  {{- with .Values.advanced.securityContext }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- if and .Values.runAsUser (not (hasKey (.Values.securityContext | default dict) "runAsUser")) }}
+{{- if and .Values.runAsUser (not (hasKey (.Values.advanced.securityContext | default dict) "runAsUser")) }}
   runAsUser: {{ .Values.runAsUser }}
   runAsGroup: {{ .Values.runAsUser }}
 {{- end }}
@@ -166,8 +166,8 @@ argocd.argoproj.io/sync-options: Prune=false
 {{- if le (include "strobe.seconds" .Values.tls.authorityLifetime | int64) (mul 3 (add $settle $certificate)) }}
 {{- fail (printf "tls.authorityLifetime is %s; it must be more than 3 x (tls.settle + tls.certificateLifetime)" .Values.tls.authorityLifetime) }}
 {{- end }}
-{{- if ge (include "strobe.seconds" .Values.webhook.drainTime | int64) (int64 .Values.terminationGracePeriodSeconds) }}
-{{- fail (printf "webhook.drainTime is %s; it must be less than terminationGracePeriodSeconds, %v" .Values.webhook.drainTime .Values.terminationGracePeriodSeconds) }}
+{{- if ge (include "strobe.seconds" .Values.webhook.drainTime | int64) (int64 .Values.advanced.terminationGracePeriodSeconds) }}
+{{- fail (printf "webhook.drainTime is %s; it must be less than advanced.terminationGracePeriodSeconds, %v" .Values.webhook.drainTime .Values.advanced.terminationGracePeriodSeconds) }}
 {{- end }}
 {{- if gt (include "strobe.seconds" .Values.viewer.accessCache | int64) 300 }}{{ fail (printf "viewer.accessCache is %s; it must be at most 5m" .Values.viewer.accessCache) }}{{ end }}
 {{- if and .Values.policy.sidecar.runAsGroup (not .Values.policy.sidecar.runAsUser) }}
@@ -224,8 +224,8 @@ annotations:
 
 {{- /* Labels and annotations of the pods that end by themselves: `component` says which. */ -}}
 {{- define "strobe.hookMetadata" -}}
-labels: {{- include "strobe.labelsOf" (dict "root" .root "component" .component "more" .root.Values.hooks.podLabels) | nindent 2 }}
-{{- $annotations := merge (.annotations | default dict) .root.Values.hooks.podAnnotations }}
+labels: {{- include "strobe.labelsOf" (dict "root" .root "component" .component "more" .root.Values.advanced.hooks.podLabels) | nindent 2 }}
+{{- $annotations := merge (.annotations | default dict) .root.Values.advanced.hooks.podAnnotations }}
 {{- with $annotations }}
 annotations: {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -239,7 +239,7 @@ imagePullSecrets:
   - name: {{ . }}
   {{- end }}
 {{- end }}
-{{- with .Values.podSecurityContext }}
+{{- with .Values.advanced.podSecurityContext }}
 securityContext: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.nodeSelector }}
@@ -254,7 +254,7 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- define "strobe.hookSpec" -}}
 restartPolicy: Never
 enableServiceLinks: false
-{{- with .Values.priorityClassName }}
+{{- with .Values.advanced.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
 {{- with (.Values.affinity | default dict).nodeAffinity }}
@@ -270,7 +270,7 @@ affinity:
 {{- define "strobe.hookProgram" -}}
 {{ include "strobe.program" . }}
 terminationMessagePolicy: FallbackToLogsOnError
-{{- with .Values.hooks.resources }}
+{{- with .Values.advanced.hooks.resources }}
 resources: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
