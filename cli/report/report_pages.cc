@@ -8,6 +8,7 @@
 
 #include "cli/report/comparison_table.h"
 #include "cli/report/digest_table.h"
+#include "cli/report/engine_table.h"
 #include "cli/report/parallel_table.h"
 #include "cli/report/report_pictures.h"
 #include "cli/report/straggler_table.h"
@@ -146,7 +147,10 @@ bool IsLate(const report::StragglerReport& report, std::uint32_t worker) {
 ReportDocument RunPage(const std::string& place, std::span<const Digest> digests,
                        const report::Job& job, const report::StragglerReport& stragglers,
                        const PageOptions& options) {
-  ReportDocument page{.title = place, .headline = report::Headline(job, stragglers)};
+  const report::EngineReport engine = EngineOf(digests);
+  ReportDocument page{
+      .title = place,
+      .headline = report::WithEngine(engine, digests.size(), report::Headline(job, stragglers))};
   std::vector<std::uint32_t> shown =
       ShownWorkers(job, stragglers, options.all_workers ? digests.size() : kMaxDrawnWorkers);
   std::vector<DocumentSection> tables = DigestSections(digests, options.top, shown);
@@ -157,6 +161,7 @@ ReportDocument RunPage(const std::string& place, std::span<const Digest> digests
       page.sections.push_back(PictureSection("Who waited", std::move(picture)));
     tables.front().picture = WorkerBars(digests, stragglers, shown);
   }
+  Append(EngineSections(engine), page.sections);
   Append(AdviceSections(job), page.sections);
   Append(StragglerSections(job, stragglers), page.sections);
   Append(ParallelSections(stragglers), page.sections);

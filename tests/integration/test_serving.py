@@ -201,6 +201,22 @@ def test_iterations_of_vllms_engine_are_steps(group, tmp_path, python_package, p
     assert "iterations" not in rows["EngineCore"]["engine"] and int(rows["EngineCore"]["engine"]["running"]) > 0
     events = [name for name, _, _ in host_events(tmp_path / f"logdir/plugins/profile/r/{workers[0]['name']}.xplane.pb")]
     assert "engine.schedule" in events
+    check_report(tree, workers[0], "VllmWorker-0", first)
+
+
+def check_report(tree, worker, name, numbers):
+    """The report sums up iterations by their batches, whose sizes are those of the engine's own notes."""
+    def report(*flags):
+        return subprocess.run([BIN / "strobe", "report", tree.root / "logdir", *flags], capture_output=True, text=True, check=True).stdout
+
+    (digest,) = [one for one in json.loads(report("--output", "json"))["workers"] if one["worker"] == worker["name"]]
+    batches = {step["number"]: step["batch"] for step in digest["steps"] if step["loop"] == "engine"}
+    for number, (_, _, requests, tokens) in zip(numbers, iterations_in(tree, worker, name)):
+        batch = batches[number]
+        assert (batch["prefillRequests"] + batch["decodeRequests"], batch["prefillTokens"] + batch["decodeTokens"]) == (requests, tokens), number
+    text = report()
+    assert text.startswith("decode ") and "of the time between iterations, most of it: " in text, text
+    assert "BATCH" in text and "BETWEEN ITERATIONS" in text
 
 
 @pytest.mark.parametrize("tree, name, role", [("vllm_uni", "EngineCore", "decode"), ("sglang", "scheduler", "prefill")])

@@ -1,10 +1,8 @@
 #include "viewer/report/report_page.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/json_reader.h"
-#include "common/text/utf8.h"
+#include "viewer/report/checked_fields.h"
 
 namespace strobe::viewer {
 namespace {
@@ -22,24 +20,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t kReportFormat = 1;
 constexpr std::size_t kMaxReportDepth = 8;  // A report needs five levels, one by roles seven.
 constexpr std::size_t kMaxRoles = 32;
-constexpr std::size_t kMaxReportTextBytes = 1000;
 constexpr std::size_t kMaxReportRows = 2000;  // A report lists no more workers.
 constexpr std::size_t kMaxMapEntries = 256;   // Limits the rows of the wait map, and each row.
-constexpr double kMaxReportNumber = 1e18;
-
-enum class FieldType : std::uint8_t { kText, kNumber, kFlag, kObject, kList };
-
-// A field of a report that the page shows.
-struct Field {
-  const char* name = "";  // Empty: the entry of a list.
-  FieldType type = FieldType::kNumber;
-  // For an object, its fields; for a list, one Field that describes every entry.
-  std::span<const Field> inside{};
-  std::size_t most = 0;  // Entries of a list that are kept.
-};
-
-constexpr FieldType kText = FieldType::kText, kFlag = FieldType::kFlag,
-                    kObject = FieldType::kObject, kList = FieldType::kList;
 
 constexpr Field kHeldUp[] = {{"ns"}, {"errorNs"}, {"share"}, {"steps"}};
 constexpr Field kCause[] = {{"cause", kText}, {"ns"}, {"errorNs"}, {"share"}};
@@ -116,10 +98,18 @@ constexpr Field kWorker[] = {{"worker", kText},
 constexpr Field kWorkerEntry[] = {{"", kObject, kWorker}};
 constexpr Field kMissing[] = {{"worker", kText}, {"why", kText}};
 constexpr Field kMissingEntry[] = {{"", kObject, kMissing}};
+constexpr Field kBatch[] = {{"phase", kText}, {"unit", kText}, {"least"}, {"most"},  {"iterations"},
+                            {"tokens"},       {"totalNs"},     {"p50Ns"}, {"p99Ns"}, {"maxNs"}};
+constexpr Field kBatchEntry[] = {{"", kObject, kBatch}};
+constexpr Field kGap[] = {{"reason", kText}, {"gaps"}, {"totalNs"}, {"maxNs"}};
+constexpr Field kGapEntry[] = {{"", kObject, kGap}};
+constexpr Field kEngine[] = {{"sizes", kList, kBatchEntry, kShownBatches},
+                             {"gaps", kList, kGapEntry, kShownBatches}};
 constexpr Field kReport[] = {{"captureId", kText},
                              {"run", kText},
                              {"headline", kText},
                              {"figures", kObject, kFigures},
+                             {"engine", kObject, kEngine},
                              {"stragglers", kObject, kStragglers},
                              {"steps", kList, kStepEntry, kShownSteps},
                              {"ops", kList, kOpEntry, kShownOps},
@@ -130,59 +120,6 @@ constexpr Field kReport[] = {{"captureId", kText},
 
 // What each report of a run with several roles has beside the fields above.
 constexpr Field kRole[] = {{"role", kText}, {"group", kText}};
-
-absl::Status WrongType(const std::string& place, std::string_view expected) {
-  return absl::InvalidArgumentError(StrCat(place, " is not ", expected));
-}
-
-absl::StatusOr<Json> ReadField(const Json& value, const Field& field, const std::string& place);
-
-absl::StatusOr<Json> ReadObject(const Json& value, std::span<const Field> fields,
-                                const std::string& place) {
-  if (!value.is_object()) return WrongType(place, "an object");
-  Json result = Json::object();
-  for (const Field& field : fields) {
-    Json& to = result[field.name];
-    const auto found = value.find(field.name);
-    if (found == value.end() || found->is_null()) continue;
-    ASSIGN_OR_RETURN(to, ReadField(*found, field, StrCat(place, ".", field.name)));
-    if (field.type == FieldType::kList && found->size() > field.most)
-      result[StrCat(field.name, "More")] = found->size() - field.most;
-  }
-  return result;
-}
-
-absl::StatusOr<Json> ReadField(const Json& value, const Field& field, const std::string& place) {
-  switch (field.type) {
-    case FieldType::kText:
-      if (!value.is_string()) return WrongType(place, "a text");
-      return Json(CutUtf8(value.get_ref<const std::string&>(), kMaxReportTextBytes));
-    case FieldType::kNumber:
-      if (!value.is_number() || !(std::abs(value.get<double>()) <= kMaxReportNumber))
-        return WrongType(place, "a number up to 1e18");
-      return value;
-    case FieldType::kFlag:
-      if (!value.is_boolean()) return WrongType(place, "true or false");
-      return value;
-    case FieldType::kObject:
-      return ReadObject(value, field.inside, place);
-    case FieldType::kList:
-      break;
-  }
-  if (!value.is_array()) return WrongType(place, "a list");
-  Json list = Json::array();
-  for (std::size_t i = 0; i < std::min(value.size(), field.most); ++i) {
-    const Json& entry = value[i];
-    // Only numbers may be missing from a list.
-    if (entry.is_null() && field.inside[0].type == FieldType::kNumber) {
-      list.push_back(nullptr);
-      continue;
-    }
-    ASSIGN_OR_RETURN(Json read, ReadField(entry, field.inside[0], StrCat(place, "[", i, "]")));
-    list.push_back(std::move(read));
-  }
-  return list;
-}
 
 double NumberOr(const Json& object, const char* key, double otherwise) {
   const auto found = object.find(key);
@@ -250,7 +187,7 @@ void KeepShownWorkers(const Json& stragglers, Json& report) {
 
 // The report of workers that are compared with one another.
 absl::StatusOr<Json> ReadOneReport(const Json& json, const std::string& place) {
-  ASSIGN_OR_RETURN(Json report, ReadObject(json, kReport, place));
+  ASSIGN_OR_RETURN(Json report, ReadFields(json, kReport, place));
   for (const char* list : {"steps", "ops", "workers", "missing"})
     if (report[list].is_null()) report[list] = Json::array();
   Json& stragglers = report["stragglers"];
@@ -274,7 +211,7 @@ absl::Status ReadRoles(const Json& json, Json& report) {
   for (std::size_t i = 0; i < std::min(roles->size(), kMaxRoles); ++i) {
     const std::string place = StrCat("report.roles[", i, "]");
     ASSIGN_OR_RETURN(Json entry, ReadOneReport((*roles)[i], place));
-    ASSIGN_OR_RETURN(const Json names, ReadObject((*roles)[i], kRole, place));
+    ASSIGN_OR_RETURN(const Json names, ReadFields((*roles)[i], kRole, place));
     entry.update(names);
     list.push_back(std::move(entry));
   }
@@ -301,6 +238,8 @@ absl::StatusOr<Json> ReadReport(std::string_view text) {
 bool ComparesWorkers(const Json& report) {
   const auto roles = report.find("roles");
   if (roles != report.end()) return std::any_of(roles->begin(), roles->end(), &ComparesWorkers);
+  const auto engine = report.find("engine");
+  if (engine != report.end() && engine->is_object()) return true;
   const auto stragglers = report.find("stragglers");
   return stragglers != report.end() && stragglers->is_object() &&
          NumberOr(*stragglers, "workers", 0) > 1 && NumberOr(*stragglers, "steps", 0) > 0;

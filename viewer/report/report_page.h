@@ -13,7 +13,7 @@ inline constexpr std::size_t kMaxReportRead = 4u << 20;  // Writers end at half 
 inline constexpr std::size_t kShownWorkers = 40, kShownSteps = 1000, kShownOps = 20,
                              kShownCalls = 20, kShownLate = 16, kShownMissing = 20,
                              kShownSentences = 50, kShownAdvice = 8, kShownGroups = 16,
-                             kShownStages = 64;
+                             kShownStages = 64, kShownBatches = 128;
 
 // What the page shows of a report: known fields of the right types and in bounded numbers. A list
 // that was cut has its rest counted beside it, such as "opsMore" beside "ops". What the report does

@@ -48,6 +48,11 @@ constexpr Column<DigestStep> HostColumn(std::uint32_t field) {
   return {field, Coding::kDuration, [](const DigestStep& row) { return row.host.*Member; },
           [](DigestStep& row, std::int64_t value) { row.host.*Member = value; }};
 }
+template <auto Member>
+constexpr Column<DigestStep> BatchColumn(std::uint32_t field) {
+  return {field, Coding::kDuration, [](const DigestStep& row) { return row.batch.*Member; },
+          [](DigestStep& row, std::int64_t value) { row.batch.*Member = value; }};
+}
 // The column of end_ns, as the length from begin_ns.
 template <typename Row>
 constexpr Column<Row> LengthColumn(std::uint32_t field) {
@@ -55,7 +60,7 @@ constexpr Column<Row> LengthColumn(std::uint32_t field) {
           [](Row& row, std::int64_t value) { row.end_ns = AddSaturated(row.begin_ns, value); }};
 }
 
-inline constexpr std::array<Column<DigestStep>, 17> kStepColumns = {{
+inline constexpr std::array<Column<DigestStep>, 22> kStepColumns = {{
     ColumnOf<DigestStep, &DigestStep::loop>(1, Coding::kSmall),
     ColumnOf<DigestStep, &DigestStep::number>(2, Coding::kDelta),
     ColumnOf<DigestStep, &DigestStep::begin_ns>(3, Coding::kDelta),
@@ -76,6 +81,13 @@ inline constexpr std::array<Column<DigestStep>, 17> kStepColumns = {{
     HostColumn<&HostTime::input_stall_ns>(15),
     HostColumn<&HostTime::garbage_collection_ns>(16),
     HostColumn<&HostTime::host_bound_ns>(17),
+    BatchColumn<&DigestBatch::prefill_requests>(18),
+    BatchColumn<&DigestBatch::prefill_tokens>(19),
+    BatchColumn<&DigestBatch::decode_requests>(20),
+    BatchColumn<&DigestBatch::decode_tokens>(21),
+    // Plus 1, so that "not told" is 0.
+    {22, Coding::kDuration, [](const DigestStep& row) { return row.batch.running_before + 1; },
+     [](DigestStep& row, std::int64_t value) { row.batch.running_before = value - 1; }},
 }};
 
 inline constexpr std::array<Column<DigestCollective>, 9> kCollectiveColumns = {{

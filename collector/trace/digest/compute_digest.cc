@@ -150,7 +150,8 @@ class Digester {
                                .number = found.number,
                                .begin_ns = found.times.begin_ps / 1000,
                                .end_ns = found.times.end_ps / 1000,
-                               .annotation_end_ns = found.times.end_ps / 1000});
+                               .annotation_end_ns = found.times.end_ps / 1000,
+                               .batch = found.batch});
     }
     digest_.cuts.steps += host_.steps_left_out();
   }

@@ -44,6 +44,18 @@ struct HostTime {
   bool operator==(const HostTime&) const = default;
 };
 
+// The batch of a step that is an iteration of an inference server; zeros for any other step.
+struct DigestBatch {
+  std::int64_t prefill_requests = 0, prefill_tokens = 0;
+  std::int64_t decode_requests = 0, decode_tokens = 0;
+  // The requests that ran already when it was planned, of which 0 means that the engine had waited
+  // for one; -1 = not told.
+  std::int64_t running_before = -1;
+  bool any() const { return prefill_requests > 0 || decode_requests > 0; }
+
+  bool operator==(const DigestBatch&) const = default;
+};
+
 struct DigestStep {
   std::uint32_t loop = 0;   // The annotation's name, in Digest::names.
   std::int64_t number = 0;  // As the program numbers it.
@@ -56,6 +68,7 @@ struct DigestStep {
   std::int64_t annotation_end_ns = 0;  // Where the annotation itself ended.
   Breakdown time{};  // What the devices did, from begin to end; zeros without a device.
   HostTime host{};
+  DigestBatch batch{};
 
   bool operator==(const DigestStep&) const = default;
 };

@@ -17,14 +17,20 @@ DigestJson NonZeroOrNull(std::uint64_t number) {
 DigestJson StepsJson(const Digest& digest) {
   DigestJson steps = DigestJson::array();
   for (const DigestStep& step : digest.steps) {
-    steps.push_back({{"loop", digest.names[step.loop]},
-                     {"number", step.number},
-                     {"beginNs", step.begin_ns},
-                     {"endNs", step.end_ns},
-                     {"annotationEndNs", step.annotation_end_ns},
-                     {"followed", step.followed},
-                     {"time", digest.knows.device ? TimeJson(step.time) : DigestJson()},
-                     {"host", HostTimeJson(step.host, digest.knows)}});
+    DigestJson& json = steps.emplace_back();
+    json = {{"loop", digest.names[step.loop]},
+            {"number", step.number},
+            {"beginNs", step.begin_ns},
+            {"endNs", step.end_ns},
+            {"annotationEndNs", step.annotation_end_ns},
+            {"followed", step.followed},
+            {"time", digest.knows.device ? TimeJson(step.time) : DigestJson()},
+            {"host", HostTimeJson(step.host, digest.knows)}};
+    if (!step.batch.any()) continue;
+    json["batch"] = {{"prefillRequests", step.batch.prefill_requests},
+                     {"prefillTokens", step.batch.prefill_tokens},
+                     {"decodeRequests", step.batch.decode_requests},
+                     {"decodeTokens", step.batch.decode_tokens}};
   }
   return steps;
 }

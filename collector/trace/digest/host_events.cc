@@ -1,6 +1,8 @@
 #include "collector/trace/digest/host_events.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "collector/trace/xplane/flows.h"
 #include "collector/trace/xplane/names.h"
@@ -15,7 +17,23 @@ struct HostStats {
   std::optional<std::int64_t> step{};
   std::int64_t correlation = 0, flops = 0;
   bool is_hlo = false, is_cpu_op = false;
+  DigestBatch batch{};  // Its `running_before` holds the requests that run.
 };
+
+// The stats of annotations of inference servers; see kineto/engine_names.h.
+struct BatchStat {
+  std::string_view name;
+  std::int64_t DigestBatch::*member;
+};
+constexpr std::array<BatchStat, 5> kBatchStats = {
+    {{"prefill_requests", &DigestBatch::prefill_requests},
+     {"prefill_tokens", &DigestBatch::prefill_tokens},
+     {"decode_requests", &DigestBatch::decode_requests},
+     {"decode_tokens", &DigestBatch::decode_tokens},
+     {"running", &DigestBatch::running_before}}};
+constexpr std::string_view kPlanning = "engine.schedule";
+// A trace may tell any number, and sums of many must not overflow.
+constexpr std::int64_t kMaxBatch = std::int64_t{1} << 40;
 
 }  // namespace
 
@@ -26,13 +44,21 @@ struct HostEvents::Ids {
         flops(plane.StatId("flops")),
         hlo_op(plane.StatId("hlo_op")),
         category(plane.StatId("cat")),
-        cpu_op(plane.StatId("cpu_op")) {}
+        cpu_op(plane.StatId("cpu_op")) {
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      batch[i] = plane.StatId(kBatchStats[i].name);
+      batches = batches || batch[i] != 0;
+    }
+  }
   std::int64_t step, correlation, flops, hlo_op, category;
   std::int64_t cpu_op;  // The text, to which values of `category` refer.
+  std::array<std::int64_t, kBatchStats.size()> batch{};
+  bool batches = false;  // The plane has any of these.
 
   bool Has(std::int64_t id) const {
     return id != 0 &&
-           (id == category || id == correlation || id == step || id == flops || id == hlo_op);
+           (id == category || id == correlation || id == step || id == flops || id == hlo_op ||
+            (batches && std::find(batch.begin(), batch.end(), id) != batch.end()));
   }
   void Read(const RawStat& stat, HostStats& told) const {
     if (stat.name_id == step && stat.is_integer) told.step = stat.value;
@@ -41,6 +67,10 @@ struct HostEvents::Ids {
     if (stat.name_id == hlo_op) told.is_hlo = true;
     if (stat.name_id == category && stat.is_reference)
       told.is_cpu_op = stat.value == cpu_op && cpu_op != 0;
+    for (std::size_t i = 0; batches && stat.is_integer && i < batch.size(); ++i) {
+      if (stat.name_id == batch[i])
+        told.batch.*kBatchStats[i].member = std::clamp<std::int64_t>(stat.value, 0, kMaxBatch);
+    }
   }
 };
 
@@ -112,7 +142,11 @@ absl::Status HostEvents::ReadLine(const xplane::Plane& plane, const Ids& ids,
     if (!Count(event, kind, times)) continue;
     if (told.correlation != 0) gathered_.launches.Add(process, told.correlation, times.begin_ps);
     if (told.flops > 0) gathered_.ops[kind.op].flops += static_cast<std::uint64_t>(told.flops);
-    if (told.step) AddStep(plane.NameOf(event), *told.step, times);
+    if (told.step)
+      AddStep(plane.NameOf(event), *told.step, times, told.batch);
+    else if (told.batch.running_before >= 0 && plans_.size() < kMaxSteps &&
+             plane.NameOf(event) == kPlanning)
+      plans_.emplace_back(times.begin_ps, told.batch.running_before);
     const bool is_work =
         told.is_hlo || told.is_cpu_op || kind.work.kind == WorkKind::kCommunication;
     if (computes_ && is_work) AddWork(plane, event, kind, times, told.is_hlo, work);
@@ -144,11 +178,31 @@ bool HostEvents::Count(const xplane::Event& event, const EventKind& kind, const 
   return true;
 }
 
-void HostEvents::AddStep(std::string_view loop, std::int64_t number, const Times& times) {
-  if (steps_.size() < kMaxSteps)
-    steps_.push_back({.loop = loop, .number = number, .times = times, .line = lines_});
-  else
+void HostEvents::AddStep(std::string_view loop, std::int64_t number, const Times& times,
+                         const DigestBatch& batch) {
+  if (steps_.size() == kMaxSteps) {
     ++steps_left_out_;
+    return;
+  }
+  FoundStep& step = steps_.emplace_back();
+  step = {.loop = loop, .number = number, .times = times, .line = lines_, .batch = batch};
+  step.batch.running_before = -1;  // It told those that run with it.
+}
+
+// Gives each iteration the plan that was made last before it. A plan from before the iteration
+// that came before it is another one's.
+void HostEvents::JoinPlans() {
+  std::sort(plans_.begin(), plans_.end());
+  auto plan = plans_.begin();
+  std::int64_t before_ps = -kMaxPs;
+  for (FoundStep& step : steps_) {
+    if (!step.batch.any()) continue;
+    plan = std::partition_point(plan, plans_.end(),
+                                [&](const auto& one) { return one.first <= step.times.begin_ps; });
+    if (plan != plans_.begin() && std::prev(plan)->first >= before_ps)
+      step.batch.running_before = std::prev(plan)->second;
+    before_ps = step.times.begin_ps;
+  }
 }
 
 void HostEvents::AddWork(const xplane::Plane& plane, const xplane::Event& event,
@@ -211,6 +265,7 @@ void HostEvents::Finish() {
   std::stable_sort(steps_.begin(), steps_.end(), [](const FoundStep& a, const FoundStep& b) {
     return a.times.begin_ps < b.times.begin_ps;
   });
+  JoinPlans();
   gathered_.launches.Sort();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,6 +47,7 @@ struct FoundStep {
   std::int64_t number = 0;
   Times times{};
   std::uint32_t line = 0;  // Steps of one line are of one thread.
+  DigestBatch batch{};
 };
 
 // Work of a runtime that computes on the host, in 16 bytes.
@@ -99,7 +101,9 @@ class HostEvents {
   absl::Status ReadLine(const xplane::Plane& plane, const Ids& ids, const xplane::Line& line,
                         EventKinds& kinds);
   bool Count(const xplane::Event& event, const EventKind& kind, const Times& times);
-  void AddStep(std::string_view loop, std::int64_t number, const Times& times);
+  void AddStep(std::string_view loop, std::int64_t number, const Times& times,
+               const DigestBatch& batch);
+  void JoinPlans();
   void AddWork(const xplane::Plane& plane, const xplane::Event& event, const EventKind& kind,
                const Times& times, bool is_hlo, std::vector<HostWork>& work);
   void AddCall(const EventKind& kind, std::string_view name, const Times& times);
@@ -109,6 +113,8 @@ class HostEvents {
   const bool computes_;
   Nesting nesting_{};
   std::vector<FoundStep> steps_{};
+  // When a server's scheduler planned an iteration, and the requests that ran then.
+  std::vector<std::pair<std::int64_t, std::int64_t>> plans_{};
   std::uint64_t steps_left_out_ = 0;
   std::uint32_t lines_ = 0;
   SpansOfLines input_{}, collection_{}, operators_{};

@@ -53,6 +53,7 @@ RunJson StepRows(const Job& job) {
 
 void RunReport::Add(const Digest& digest) {
   merger_.Add(digest);
+  engine_.Add(digest);
   ++added_;
   if (digest.knows.device) {
     span_ns_ += static_cast<double>(digest.time.span_ns);
@@ -88,10 +89,11 @@ void RunReport::AddMissing(std::string_view worker, std::string_view why) {
   if (missing_.size() < kMaxMissingRows) missing_.emplace_back(worker, why);
 }
 
-std::string RunReport::HeadlineOf(const Job& job, const StragglerReport& stragglers) const {
+std::string RunReport::HeadlineOf(const Job& job, const StragglerReport& stragglers,
+                                  const EngineReport& engine) const {
   if (added_ == 0 && missing_count_ == 0) return "not decidable: no worker has a trace";
   if (added_ == 0) return StrCat("not decidable: no trace is summed up: ", missing_.front().second);
-  const std::string headline = Headline(job, stragglers);
+  const std::string headline = WithEngine(engine, added_, Headline(job, stragglers));
   if (missing_count_ == 0) return headline;
   return StrCat(headline, "; ", missing_count_, " of ", added_ + missing_count_,
                 " workers are missing");
@@ -118,7 +120,8 @@ MadeReport RunReport::Finish(std::string_view capture_id, std::string_view run,
                              std::size_t max_bytes) {
   const Job job = merger_.Finish(added_ + missing_count_);
   const StragglerReport found = FindStragglers(job);
-  MadeReport made{.headline = HeadlineOf(job, found), .figures = FiguresOf(found)};
+  const EngineReport engine = engine_.Finish();
+  MadeReport made{.headline = HeadlineOf(job, found, engine), .figures = FiguresOf(found)};
   // Digests arrive in any order. Workers without a rank come last.
   std::sort(rows_.begin(), rows_.end(), [](const WorkerRow& a, const WorkerRow& b) {
     return std::tuple(!a.rank, a.rank, std::string_view(a.worker)) <
@@ -166,6 +169,7 @@ MadeReport RunReport::Finish(std::string_view capture_id, std::string_view run,
       {"workersLeftOut", added_ - rows_.size()},
       {"missing", std::move(missing)},
       {"missingWorkers", missing_count_}};
+  if (!engine.empty()) json["engine"] = EngineToJson(engine);
   const auto dump = [&json] { return JsonText(json) + "\n"; };
   made.json = dump();
   if (made.json.size() <= max_bytes) return made;

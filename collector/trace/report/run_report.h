@@ -12,6 +12,7 @@
 
 #include "collector/trace/digest/digest.h"
 #include "collector/trace/report/digest_operations.h"
+#include "collector/trace/report/engine_times.h"
 #include "collector/trace/report/stragglers.h"
 
 namespace strobe::report {
@@ -60,10 +61,12 @@ class RunReport {
   using OpKey = std::pair<WorkKind, std::string>;
 
   void AddOps(const Digest& digest);
-  std::string HeadlineOf(const Job& job, const StragglerReport& stragglers) const;
+  std::string HeadlineOf(const Job& job, const StragglerReport& stragglers,
+                         const EngineReport& engine) const;
   RunFigures FiguresOf(const StragglerReport& stragglers) const;
 
   DigestMerger merger_{};
+  EngineTimes engine_{};
   std::vector<WorkerRow> rows_{};
   std::vector<std::pair<std::string, std::string>> missing_{};  // The first ones, with their cause.
   std::size_t added_ = 0, missing_count_ = 0;

@@ -38,6 +38,37 @@ function more(address, what) {
   return link;
 }
 
+/** Tables of a server's iterations and of the time between them, as [table, columns of numbers]. */
+export function engineTables(engine) {
+  const sizes = engine?.sizes ?? [];
+  if (sizes.length === 0) return [];
+  const gaps = engine.gaps ?? [];
+  const whole = [...sizes, ...gaps].reduce((sum, { totalNs }) => sum + (totalNs ?? 0), 0);
+  const share = (ns) => percent(whole > 0 ? (ns ?? 0) / whole : null);
+  const batches = sizes.map(({ phase, unit, least, most, iterations, ...times }) => [
+    phase ?? "",
+    least === most ? several(most, unit ?? "") : `${number(least)} to ${several(most, unit ?? "")}`,
+    number(iterations),
+    nanoseconds(times.p50Ns),
+    nanoseconds(times.p99Ns),
+    nanoseconds(times.maxNs),
+    number(times.tokens),
+    share(times.totalNs),
+  ]);
+  const heads = ["Batch", "Size", "Iterations", "Median", "p99", "Longest", "Tokens", "Share"];
+  const tables = [[table("Iterations by batch", heads, batches), [2, 3, 4, 5, 6, 7]]];
+  if (gaps.length === 0) return tables;
+  const between = gaps.map(({ reason, gaps: times, totalNs, maxNs }) => [
+    reason ?? "",
+    number(times),
+    nanoseconds(totalNs),
+    nanoseconds(maxNs),
+    share(totalNs),
+  ]);
+  const columns = ["Between iterations", "Times", "Total", "Longest", "Share"];
+  return [...tables, [table("Time between iterations", columns, between), [1, 2, 3, 4]]];
+}
+
 /** Tables of the kinds of parallelism and of the pipeline's stages, as [caption, table, columns]. */
 export function parallelTables(stragglers) {
   const groups = stragglers?.groups ?? [];

@@ -1,8 +1,9 @@
-// The overview of a run: what its report says. Names come from traces and from report.json, which
-// may be hostile, so they are only ever set as text.
+// The overview of a run: what its report says, or the verdict on a job that stood still. Names come
+// from traces and from report.json, which may be hostile, so they are only ever set as text.
 import { element, table } from "../shared/elements.js";
-import { adviceOf, parallelTables, placeOf } from "./answers.js";
+import { adviceOf, engineTables, parallelTables, placeOf } from "./answers.js";
 import { stepChart, waitChart } from "./charts.js";
+import { stallOf } from "./stall.js";
 import {
   causesOf,
   heldUpBy,
@@ -27,13 +28,15 @@ const PARTS = [
   ["idle", "Other idle"],
 ];
 
+const EXPOSED = /^exposed (?!copies)/; // What the advice about communication begins with.
+
 export class Overview {
   /** `answer`: of /api/report. `actions`: go(place), linkTo(place), say(text). */
   constructor(section, answer, actions) {
     this.actions = actions;
     this.charts = [];
-    const { report } = answer;
-    section.replaceChildren(...this.about(answer));
+    const { report, evidence } = answer;
+    section.replaceChildren(...(evidence ? stallOf(evidence) : this.about(answer)));
     if (!report) return;
     if (report.roles) {
       const roles = report.roles.map((role) => this.role(role));
@@ -50,6 +53,7 @@ export class Overview {
       this.headline(report),
       ...noteOf(stragglers),
       this.figures(report),
+      ...this.iterations(report.engine),
       ...adviceOf(stragglers, (text, place) => this.link(text, place)),
       ...this.lateWorkers(stragglers),
       ...this.times(report, stragglers?.stragglers ?? []),
@@ -92,6 +96,16 @@ export class Overview {
     if (tables.length === 0) return [];
     return [
       head("Parallelism"),
+      ...tables.map(([node, columns]) => wide(numbers(node, ...columns))),
+    ];
+  }
+
+  /** What a server's engine did. */
+  iterations(engine) {
+    const tables = engineTables(engine);
+    if (tables.length === 0) return [];
+    return [
+      head("Iterations"),
       ...tables.map(([node, columns]) => wide(numbers(node, ...columns))),
     ];
   }
@@ -144,12 +158,13 @@ export class Overview {
     const missing = report.missingWorkers > 0 ? `${number(report.missingWorkers)} are missing` : "";
     const slow = stragglers?.slowdown;
     const whole = { tab: "timeline" };
+    const exposed = stragglers?.advice?.find(({ what }) => EXPOSED.test(what ?? ""));
     const facts = [
       [
         "Step period",
         nanoseconds(typeof step === "number" ? step * 1e9 : null),
         `mean of ${compared}, from begin to begin`,
-        whole,
+        longestStep(report) ?? whole,
       ],
       [
         "Lost to stragglers",
@@ -161,7 +176,7 @@ export class Overview {
         "Exposed communication",
         percent(figures?.exposedCommunicationRatio),
         "of the recorded time",
-        whole,
+        exposed ? placeOf(exposed.worker, exposed.step) : whole,
       ],
       ["Workers compared", number(stragglers?.workers), missing, whole],
     ];
@@ -368,6 +383,14 @@ function wide(node) {
   box.setAttribute("aria-label", node.caption.textContent);
   box.append(node);
   return box;
+}
+
+/** The place of the step that took longest; null without steps. */
+function longestStep({ steps }) {
+  const told = steps.filter(({ meanNs }) => typeof meanNs === "number");
+  if (told.length === 0) return null;
+  const longest = told.reduce((a, b) => (b.meanNs > a.meanNs ? b : a));
+  return placeOf(longest.mostOwnTime, longest.number);
 }
 
 function numbers(node, ...columns) {

@@ -29,6 +29,25 @@ std::string WhyNot(const std::string& text) {
   return read.ok() ? "" : MessageOf(read.status());
 }
 
+TEST(ReadReport, ShowsTheIterationsOfAServer) {
+  report::RunReport report;
+  report.Add({.worker = "vllm-0",
+              .names = {"engine"},
+              .steps = {{.number = 7,
+                         .begin_ns = 1000,
+                         .end_ns = 9000,
+                         .annotation_end_ns = 9000,
+                         .batch = {.decode_requests = 4, .decode_tokens = 4}}}});
+  const std::string text = report.Finish("uid-1", "run", 2 << 20).json;
+  const auto shown = ReadReport(text);
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  const ReportJson& batch = (*shown)["engine"]["sizes"][0];
+  EXPECT_EQ(batch["phase"], "decode");
+  EXPECT_EQ(batch["most"], 4);
+  EXPECT_EQ(batch["p50Ns"], 8000);
+  EXPECT_TRUE(ComparesWorkers(*shown)) << "it says more than the timeline";
+}
+
 TEST(ReadReport, ShowsWhatAReportSays) {
   const std::string text = ReportText();
   const ReportJson whole = ReportJson::parse(text);

@@ -679,5 +679,44 @@ TEST(ComputeDigest, RefusesADamagedTrace) {
   EXPECT_GT(refused, 0);
 }
 
+// The scheduler may be another thread or process.
+TEST(ComputeDigest, IterationsOfServersHaveTheirBatchAndWhatRanBefore) {
+  PlaneBuilder scheduler("/host:CPU EngineCore");
+  scheduler.BeginLine(1, "main", 0);
+  const auto plan = [&](std::int64_t at_us, std::int64_t running) {
+    scheduler.AddEvent(scheduler.EventId("engine.schedule"), at_us * kUs, kUs);
+    scheduler.AddEventStat(scheduler.StatId("running"), running);
+  };
+  plan(1, 0);
+  plan(21, 1);
+  PlaneBuilder worker("/host:CPU Worker");
+  worker.BeginLine(2, "main", 0);
+  const auto run = [&](std::int64_t number, std::int64_t at_us, std::int64_t prefill,
+                       std::int64_t decode) {
+    worker.AddEvent(worker.EventId("engine"), at_us * kUs, 10 * kUs);
+    worker.AddEventStat(worker.StatId("step_num"), number);
+    worker.AddEventStat(worker.StatId("prefill_requests"), prefill > 0 ? std::int64_t{1} : 0);
+    worker.AddEventStat(worker.StatId("prefill_tokens"), prefill);
+    worker.AddEventStat(worker.StatId("decode_requests"), decode);
+    worker.AddEventStat(worker.StatId("decode_tokens"), decode);
+    worker.AddEventStat(worker.StatId("running"), std::int64_t{9});
+  };
+  run(1, 5, 468, 0);
+  run(2, 25, 0, 4);
+  run(3, 45, 0, -4);  // A trace may tell anything.
+  run(4, 60, 0, 5);
+  const Digest digest = DigestOf(scheduler.Encode() + worker.Encode());
+  ASSERT_EQ(digest.steps.size(), 4u);
+  EXPECT_EQ(digest.steps[0].batch, (DigestBatch{.prefill_requests = 1,
+                                                .prefill_tokens = 468,
+                                                .decode_requests = 0,
+                                                .decode_tokens = 0,
+                                                .running_before = 0}));
+  EXPECT_EQ(digest.steps[1].batch.decode_requests, 4);
+  EXPECT_EQ(digest.steps[1].batch.running_before, 1);
+  EXPECT_FALSE(digest.steps[2].batch.any());
+  EXPECT_EQ(digest.steps[3].batch.running_before, -1) << "its plan is not in the trace";
+}
+
 }  // namespace
 }  // namespace strobe

@@ -36,7 +36,12 @@ Digest Full() {
                             .followed = i < 4,
                             .annotation_end_ns = i * 1000 + 900,
                             .time = {1000, 500, 300, 200, 100, 50, 250},
-                            .host = {10, 5, i, 2}});
+                            .host = {10, 5, i, 2},
+                            .batch = {.prefill_requests = i,
+                                      .prefill_tokens = 100 * i,
+                                      .decode_requests = 1,
+                                      .decode_tokens = 2,
+                                      .running_before = i - 1}});
   }
   digest.devices = {{.name = "/device:GPU:0",
                      .first_ns = -3,

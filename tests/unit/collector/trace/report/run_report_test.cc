@@ -47,6 +47,19 @@ TEST(RunReport, NamesTheStragglerInHeadlineFiguresAndJson) {
   EXPECT_GE(named, 18) << steps.dump() << ": of 20 steps, of which two may be long by chance";
 }
 
+TEST(RunReport, TheIterationsOfAServerComeFirst) {
+  Digest digest{.worker = "vllm-0", .names = {"engine"}};
+  for (int i = 0; i < 4; ++i)
+    digest.steps.push_back({.number = i,
+                            .begin_ns = 12'000'000 * i,
+                            .end_ns = 12'000'000 * i + 9'000'000,
+                            .annotation_end_ns = 12'000'000 * i + 9'000'000,
+                            .batch = {.decode_requests = 2, .decode_tokens = 2}});
+  const MadeReport made = ReportOf({digest});
+  EXPECT_EQ(made.headline, "decode 9ms at 2 requests (4); 20% of the time between iterations");
+  EXPECT_EQ(nlohmann::json::parse(made.json)["engine"]["phases"][0]["iterations"], 4);
+}
+
 TEST(RunReport, WorkersAreInTheOrderOfTheirRanksHoweverTheyArrive) {
   SimulatedJob job = SlowedJob(8);
   std::reverse(job.digests.begin(), job.digests.end());
