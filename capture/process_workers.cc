@@ -213,6 +213,7 @@ void SplitByProcess(std::vector<WorkerResult>& workers) {
     Split(pod, split);
     AddMissingProcesses(pod, begin, split);
   }
+  TakeProcessRoles(split);
   ObserveRoles(split);
   UseReportedRanks(split);
   AssignGroups(split);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "common/base/strings.h"
+#include "common/protocol/process_role.h"
+#include "common/text/utf8.h"
 
 namespace strobe {
 namespace {
@@ -87,6 +89,17 @@ bool RolesDiffer(const std::vector<WorkerResult>& workers) {
   return std::any_of(workers.begin(), workers.end(), [&](const WorkerResult& worker) {
     return worker.target.role != workers.front().target.role;
   });
+}
+
+void TakeProcessRoles(std::vector<WorkerResult>& workers) {
+  constexpr std::size_t kMaxRole = 63;  // Bytes, as of the values of labels.
+  for (WorkerResult& worker : workers) {
+    if (!worker.target.role.empty()) continue;
+    const v1::ProcessReport* process = ProcessWithRole(worker.report.processes());
+    if (process == nullptr) continue;
+    worker.target.role = CutUtf8(process->role(), kMaxRole);
+    worker.target.role_from = process->role_from();
+  }
 }
 
 void ObserveRoles(std::vector<WorkerResult>& workers) {

@@ -28,6 +28,10 @@ const RoleWanted* TooFewOf(const CaptureSpec& spec, const RoleCounts& counts);
 // Whether two of the workers have different roles. Their steps have nothing to do with each other.
 bool RolesDiffer(const std::vector<WorkerResult>& workers);
 
+// Gives workers without a role the one that their processes say: an inference server knows it from
+// its configuration, and an actor of a framework for RL by its class.
+void TakeProcessRoles(std::vector<WorkerResult>& workers);
+
 // Gives roles to inference servers for which nobody says one, from what they did while they were
 // recorded: if some of them only prefilled, and all others only decoded. A server that did both may
 // do only one of them in the next second, so that nothing is concluded then.

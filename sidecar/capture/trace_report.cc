@@ -16,6 +16,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/protocol/outcome.h"
+#include "common/protocol/process_role.h"
 #include "common/text/utf8.h"
 #include "sidecar/capture/trace_file.h"
 
@@ -214,7 +215,10 @@ std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set) {
       {"job_memory_percent", std::int64_t{report.job().memory_percent()}},
       {"job_step_before_ns", report.job().step_before_ns()},
       {"job_step_during_ns", report.job().step_during_ns()}};
-  if (!plan.role().empty()) stats.emplace_back("role", plan.role());
+  if (!plan.role().empty())
+    stats.emplace_back("role", plan.role());
+  else if (const v1::ProcessReport* with_role = ProcessWithRole(report.processes()))
+    stats.emplace_back("role", with_role->role());
   if (report.has_rank()) {
     stats.emplace_back("local_rank", std::int64_t{report.rank().local_rank()});
     if (report.rank().has_rank()) stats.emplace_back("rank", std::int64_t{report.rank().rank()});

@@ -146,6 +146,37 @@ TEST(ObserveRoles, WhatSomebodySaysStays) {
   EXPECT_EQ(workers[2].target.role, "decode");
 }
 
+// In a pod of colocated RL, a trainer and a server have ranks of their own.
+TEST(SplitByProcess, WorkersHaveTheRolesThatTheirProcessesSay) {
+  WorkerResult pod = WorkerAt({.pod = "rl-0"});
+  for (const auto& [local_rank, role] : {std::pair(0u, "actor"), std::pair(1u, "rollout")}) {
+    v1::Report& worker = *pod.report.add_workers();
+    worker.set_url("file:///x");
+    worker.mutable_rank()->set_local_rank(local_rank);
+    worker.mutable_rank()->set_rank(0);
+    v1::ProcessReport& process = *worker.add_processes();
+    process.set_role(role);
+    process.set_role_from("class of Ray's actor");
+  }
+  std::vector<WorkerResult> workers = {pod};
+  SplitByProcess(workers);
+  ASSERT_EQ(workers.size(), 2u);
+  EXPECT_EQ(workers[0].target.role, "actor");
+  EXPECT_EQ(workers[1].target.role, "rollout");
+  EXPECT_EQ(workers[1].target.role_from, "class of Ray's actor");
+  EXPECT_EQ(workers[1].group, "") << "each role has one rank 0";
+}
+
+TEST(TakeProcessRoles, WhatTheRequestSaysStaysAndTwoRolesAreNone) {
+  std::vector<WorkerResult> workers = WorkersAt({{"decode", "d"}, {"", "x"}});
+  workers[0].report.add_processes()->set_role("prefill");
+  workers[1].report.add_processes()->set_role("actor");
+  workers[1].report.add_processes()->set_role("critic");
+  TakeProcessRoles(workers);
+  EXPECT_EQ(workers[0].target.role, "decode");
+  EXPECT_EQ(workers[1].target.role, "");
+}
+
 TEST(SplitByProcess, ProcessesOfOneRoleDoNotRenumberAnother) {
   std::vector<WorkerResult> workers = WorkersAt({{"trainer", "t", -1, 5}, {"rollout", "r", -1, 0}});
   workers[1].report.mutable_rank()->set_rank(7);
