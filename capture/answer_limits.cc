@@ -96,6 +96,7 @@ void Bound(v1::CapturePlan& plan) {
   plan.set_duration_ns(Span(plan.duration_ns(), kMaxStage));
   plan.set_guard_ns(Span(plan.guard_ns(), kMaxStage));
   plan.set_look_back_ns(Span(plan.look_back_ns(), kMaxStage));
+  plan.set_max_pause_ns(Span(plan.max_pause_ns(), kMaxStage));
   plan.set_clock_offset_ns(
       std::clamp<std::int64_t>(plan.clock_offset_ns(), -kMaxOffsetNs, kMaxOffsetNs));
   plan.set_clock_error_ns(

@@ -41,6 +41,7 @@ v1::CapturePlan MakePlan(const CaptureSpec& spec, const AttemptResult& attempt, 
   plan.set_duration_ns(spec.duration.count());
   plan.set_guard_ns(attempt.plan->guard.count());
   plan.set_look_back_ns(spec.look_back.count());
+  plan.set_max_pause_ns(spec.max_pause.value_or(Nanos{0}).count());
   plan.set_clock_offset_ns(worker.offset.count());
   plan.set_clock_error_ns(worker.error.value_or(Nanos{-1}).count());
   plan.set_wall_less_monotonic_ns(worker.wall_less_monotonic.count());

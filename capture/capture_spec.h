@@ -89,12 +89,16 @@ struct CaptureSpec {
   // When to start: after `delay`, or at `at`. At most one is set; none = as soon as is safe.
   std::optional<Nanos> delay{};
   std::optional<WallTime> at{};
+  // Begin only once so many requests run or wait in the inference server of each worker.
+  std::uint32_t min_running_requests = 0;
   // How long to wait for workers that may become ready by themselves; see OutcomeInfo::waitable.
   Nanos ready_timeout{};
   std::optional<Nanos> guard{};  // None = chosen from measured lateness.
   // From the end of the recording until every trace is in the logdir; none = see CollectBudget.
   std::optional<Nanos> collect_timeout{};
   std::optional<Nanos> max_skew{};  // None = any skew is accepted.
+  // How long programs may stand still while their recording ends; none = what their sidecars allow.
+  std::optional<Nanos> max_pause{};
   OnLateStart on_late_start = OnLateStart::kKeep;
   std::size_t min_workers = 0;  // How many workers must end well; 0 = all.
   // How many of each target must end well, if the request has several. Then every worker has one of

@@ -81,6 +81,17 @@ std::string WhyNoSource(const CaptureSpec& spec, const v1::DescribeResponse& des
   return "";
 }
 
+// Why the worker's inference server has too few requests; empty if it has enough.
+std::string WhyNoRequests(const CaptureSpec& spec, const v1::DescribeResponse& description) {
+  if (spec.min_running_requests == 0) return "";
+  if (!description.has_running_requests())
+    return "NoRequests: none of its processes tells iterations of an inference server, which "
+           "minRunningRequests counts the requests of";
+  if (description.running_requests() >= spec.min_running_requests) return "";
+  return StrCat("NoRequests: ", description.running_requests(), " of ", spec.min_running_requests,
+                " requests run or wait in its server; send load to it");
+}
+
 }  // namespace
 
 PreflightJudgement JudgePreflight(const PreflightQuestion& question, const Target& target,
@@ -109,6 +120,8 @@ PreflightJudgement JudgePreflight(const PreflightQuestion& question, const Targe
     return Unable(Outcome::kBusy, StrCat("capture ", description.holder(), " holds this worker"));
   }
   if (std::string why = WhyNoSource(question.spec, description); !why.empty())
+    return Unable(Outcome::kNoSource, std::move(why));
+  if (std::string why = WhyNoRequests(question.spec, description); !why.empty())
     return Unable(Outcome::kNoSource, std::move(why));
   return {PreflightJudgement::Kind::kReady, Outcome::kUnknown, ""};
 }

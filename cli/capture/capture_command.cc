@@ -110,7 +110,7 @@ int RunCapture(const CaptureFlags& flags) {
   if (!spec.ok()) return Complain(spec.status());
   if (const absl::Status roles = SetRoles(flags, *targets, *spec); !roles.ok())
     return Complain(roles);
-  if (flags.saved_by_servers()) return RunServerSaves(flags, *spec, *targets, clock);
+  if (SavedByServers(flags)) return RunServerSaves(flags, *spec, *targets, clock);
 
   const absl::StatusOr<storage::StorageConfig> config =
       storage::ReadStorageConfig(flags.storage_config);

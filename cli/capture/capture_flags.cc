@@ -53,6 +53,9 @@ absl::Status ParseTimes(const CaptureFlags& flags, CaptureSpec& spec) {
   if (spec.ready_timeout > std::chrono::hours(1))
     return absl::InvalidArgumentError("--ready-timeout must be at most 1h");
   RETURN_IF_ERROR(ParseOptional("--max-skew", flags.max_skew, spec.max_skew));
+  RETURN_IF_ERROR(ParseOptional("--max-pause", flags.max_pause, spec.max_pause));
+  if (spec.max_pause && (*spec.max_pause < kLeastPause || *spec.max_pause > kLongestPause))
+    return absl::InvalidArgumentError("--max-pause must be from 1ms to 10m");
   std::optional<Nanos> look_back;
   RETURN_IF_ERROR(ParseOptional("--look-back", flags.look_back, look_back));
   spec.look_back = look_back.value_or(Nanos{0});
@@ -108,6 +111,7 @@ absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec
            {"--ready-timeout", spec.ready_timeout > Nanos{0}},
            {"--guard", spec.guard.has_value()},
            {"--max-skew", spec.max_skew.has_value()},
+           {"--max-pause", spec.max_pause.has_value()},
            {"--on-late-start Discard", spec.on_late_start == OnLateStart::kDiscard},
            {"--ranks", !flags.ranks.empty()},
            {"--local-ranks", !flags.local_ranks.empty()},
@@ -162,7 +166,7 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
   spec.max_bytes = flags.max_bytes;
   spec.abort_memory_percent = flags.abort_memory;
   spec.abort_slowdown_percent = flags.abort_slowdown;
-  if (flags.saved_by_servers()) RETURN_IF_ERROR(CheckServerSaves(flags, spec));
+  if (SavedByServers(flags)) RETURN_IF_ERROR(CheckServerSaves(flags, spec));
   return spec;
 }
 
@@ -237,6 +241,10 @@ void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
                      "still cover it [from the measured lateness, at least 5ms]");
   command.add_option("--max-skew", flags.max_skew,
                      "largest time between the starts of two workers [any]");
+  command.add_option("--max-pause", flags.max_pause,
+                     "how long programs may stand still while their recording ends: what is "
+                     "expected to take longer is not recorded [5s, or any with the sidecar's "
+                     "--allow-stalls]");
 }
 
 void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {

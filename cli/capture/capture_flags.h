@@ -15,7 +15,7 @@ namespace strobe {
 // Durations are texts such as "2s"; empty = the default that the help text names.
 struct CaptureFlags {
   std::string workers{}, logdir{}, run{}, worker_list{}, storage_config{};
-  std::string duration = "1s", delay{}, ready_timeout = "0s", guard{}, max_skew{},
+  std::string duration = "1s", delay{}, ready_timeout = "0s", guard{}, max_skew{}, max_pause{},
               collect_timeout{};
   std::string on_late_start = "Keep", min_workers = "100%", output = "table", progress = "text";
   std::string at_step{}, look_back{};
@@ -30,10 +30,12 @@ struct CaptureFlags {
   unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;  // 0 = no limit.
   bool insecure_plaintext = false, server_saves = false, quiet = false;
   ServerRisks risks;
-
-  // Whether the traces do not pass through this process.
-  bool saved_by_servers() const { return server_saves || !worker_list.empty(); }
 };
+
+// Whether the traces do not pass through this process.
+inline bool SavedByServers(const CaptureFlags& flags) {
+  return flags.server_saves || !flags.worker_list.empty();
+}
 
 void AddCaptureFlags(CLI::App& command, CaptureFlags& flags);
 

@@ -23,4 +23,8 @@ inline constexpr double kFastestPace = 0.25;
 // How far before its start a capture may reach back.
 inline constexpr Nanos kMaxLookBack = std::chrono::minutes(10);
 
+// The bounds of what a capture may allow as the pause of programs while their recording ends.
+inline constexpr Nanos kLeastPause = std::chrono::milliseconds(1),
+                       kLongestPause = std::chrono::minutes(10);
+
 }  // namespace strobe

@@ -206,11 +206,13 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   RETURN_IF_ERROR(ReadDuration(start, "guard", capture.guard));
   capture.ready_timeout = kReadyTimeout;
   RETURN_IF_ERROR(ReadDuration(start, "readyTimeout", capture.ready_timeout));
+  capture.min_running_requests = start.value("minRunningRequests", std::uint32_t{0});
   capture.at = ReadTime(start, "at");
   if (start.contains("at") && !capture.at)
     return absl::InvalidArgumentError("start.at is not a time between 1970 and 2100");
   RETURN_IF_ERROR(ReadDuration(spec, "collectTimeout", capture.collect_timeout));
   RETURN_IF_ERROR(ReadDuration(spec, "maxSkew", capture.max_skew));
+  RETURN_IF_ERROR(ReadDuration(spec, "maxPause", capture.max_pause));
   capture.on_late_start =
       spec.value("onLateStart", "Keep") == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
   request.min_workers = ReadLeast(spec, request.min_workers);
@@ -234,6 +236,8 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   // The CRD's schema refuses these values, but an older schema may be installed.
   if (capture.delay.value_or(Nanos{0}) > kMaxStart || capture.ready_timeout > kMaxStart)
     return absl::InvalidArgumentError("start.delay and start.readyTimeout must be at most 1h");
+  if (capture.max_pause && (*capture.max_pause < kLeastPause || *capture.max_pause > kLongestPause))
+    return absl::InvalidArgumentError("maxPause must be from 1ms to 10m");
   if (capture.look_back > kMaxLookBack)
     return absl::InvalidArgumentError("lookBack must be at most 10m");
   if (capture.collect_timeout.value_or(Nanos{0}) > kMaxCollect)

@@ -53,7 +53,7 @@ std::string WordsOf(const SignRule& rule, const ReportedSign& sign, const SignWo
                     QueueWords(sign), "; a step usually takes ", FormatDuration(sign.usual_step));
     case SignKind::kStalled:
       return StrCat(where, "no step ", steps, "and no collective has begun for ",
-                    FormatDuration(sign.began_ago),
+                    FormatDuration(sign.began_ago), QueueWords(sign),
                     sign.usual_step > Nanos{0}
                         ? StrCat("; a step usually takes ", FormatDuration(sign.usual_step))
                         : std::string());

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "common/base/quantile.h"
+#include "sidecar/capture/stand_still.h"
 
 namespace strobe::session {
 namespace {
@@ -14,7 +15,8 @@ constexpr std::size_t kMaxWatchedEngines = 128;
 constexpr std::size_t kUsualWindow = 64, kUsualKnown = 16;
 
 bool IsForEngines(const v1::SignRule& rule) {
-  return rule.kind() == v1::SIGN_NO_STEP || rule.kind() == v1::SIGN_ITERATION_SLOWER;
+  return rule.kind() == v1::SIGN_NO_STEP || rule.kind() == v1::SIGN_STALLED ||
+         rule.kind() == v1::SIGN_ITERATION_SLOWER;
 }
 
 std::int64_t MedianTime(const std::deque<std::int64_t>& times) {
@@ -39,6 +41,28 @@ std::int64_t UsualOf(const EngineReading& told) {
   return times.empty() ? 0 : QuantileOf(times, 0.5);
 }
 
+// For how long an engine with requests may begin no iteration.
+Nanos PatienceOf(const StandStillLimits& limits, const EngineReading& told) {
+  constexpr std::int64_t kLongest = 3'600'000'000'000, kMostSteps = 1000;
+  const std::int64_t usual = std::min(UsualOf(told), kLongest);
+  return std::max(limits.at_least,
+                  Nanos{usual * std::clamp<std::int64_t>(limits.usual_steps, 0, kMostSteps)});
+}
+
+StandStillLimits LimitsOf(const v1::SignRule& rule) {
+  if (rule.kind() == v1::SIGN_NO_STEP)
+    return {.at_least = Nanos{rule.duration_ns()}, .usual_steps = 0};
+  StandStillLimits limits;
+  if (rule.duration_ns() > 0) limits.at_least = Nanos{rule.duration_ns()};
+  if (rule.steps() > 0) limits.usual_steps = rule.steps();
+  return limits;
+}
+
+bool StandsStill(const EngineReading& told, MonoTime now, const StandStillLimits& limits) {
+  const std::optional<MonoTime> since = StalledSince(told);
+  return since && now - *since > PatienceOf(limits, told);
+}
+
 FoundSign SignOf(const v1::SignRule& rule, const EngineReading& told, MonoTime began) {
   FoundSign found;
   found.began = began;
@@ -59,6 +83,27 @@ void RemoveIterations(std::span<const EngineReading> engines, std::vector<v1::St
              return engine.process == pace.process();
            });
   });
+}
+
+void RemoveMovingEngines(std::span<const EngineReading> engines, MonoTime now,
+                         std::vector<v1::StepPace>& told) {
+  std::vector<EngineReading> moving(engines.begin(), engines.end());
+  std::erase_if(moving, [&](const EngineReading& engine) { return StandsStill(engine, now, {}); });
+  RemoveIterations(moving, told);
+}
+
+std::optional<std::uint64_t> RunningRequests(std::span<const EngineReading> engines, MonoTime now) {
+  // Where the scheduler is in no process that tells, iterations of the last second tell the same.
+  constexpr Nanos kRecent = std::chrono::seconds(1);
+  if (engines.empty()) return std::nullopt;
+  std::uint64_t queued = 0, in_batches = 0;
+  for (const EngineReading& engine : engines) {
+    if (engine.busy_since) queued += engine.running + engine.waiting;
+    if (engine.iterations.empty()) continue;
+    const EngineIteration& last = engine.iterations.back();
+    if (now - last.end.value_or(now) < kRecent) in_batches = std::max(in_batches, last.requests);
+  }
+  return std::max(queued, in_batches);
 }
 
 void EngineSignRules::Set(std::span<const v1::SignRule> rules) {
@@ -143,13 +188,12 @@ void EngineSignRules::JudgeIteration(const EngineReading& told, const EngineIter
 
 void EngineSignRules::JudgeStall(const EngineReading& told, MonoTime now, Engine& engine,
                                  std::vector<FoundSign>& found) const {
-  const std::optional<MonoTime> since = StalledSince(told);
   for (const v1::SignRule& rule : rules_) {
-    if (rule.kind() != v1::SIGN_NO_STEP) continue;
-    const bool stalled = since.has_value() && now - *since > Nanos{rule.duration_ns()};
+    if (rule.kind() == v1::SIGN_ITERATION_SLOWER) continue;
+    const bool stalled = StandsStill(told, now, LimitsOf(rule));
     bool& known = engine.watches[rule.id()].stalled;
     if (std::exchange(known, stalled) || !stalled) continue;
-    FoundSign& sign = found.emplace_back(SignOf(rule, told, *since));
+    FoundSign& sign = found.emplace_back(SignOf(rule, told, StalledSince(told).value_or(now)));
     sign.sign.set_usual_step_ns(UsualOf(told));
     if (!told.iterations.empty()) {
       sign.sign.set_batch_requests(told.iterations.back().requests);

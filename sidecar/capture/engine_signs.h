@@ -27,11 +27,18 @@ inline constexpr Nanos kSlowTogether = std::chrono::seconds(10);
 // Removes the iterations of these engines from the steps that processes told: an engine without
 // requests makes none, and is no job that stands still.
 void RemoveIterations(std::span<const EngineReading> engines, std::vector<v1::StepPace>& told);
+// Removes those of engines that do not stand still: that have no requests, or began an iteration
+// not long ago.
+void RemoveMovingEngines(std::span<const EngineReading> engines, MonoTime now,
+                         std::vector<v1::StepPace>& told);
+
+// How many requests run or wait in the engines; none if there is no engine.
+std::optional<std::uint64_t> RunningRequests(std::span<const EngineReading> engines, MonoTime now);
 
 class EngineSignRules {
  public:
-  // Replaces the rules, of which SIGN_NO_STEP and SIGN_ITERATION_SLOWER are meant. What is known of
-  // engines, and of rules that stay, is kept.
+  // Replaces the rules, of which SIGN_NO_STEP, SIGN_STALLED and SIGN_ITERATION_SLOWER are meant.
+  // What is known of engines, and of rules that stay, is kept.
   void Set(std::span<const v1::SignRule> rules);
   bool empty() const { return rules_.empty(); }
 

@@ -64,6 +64,7 @@ absl::Status CheckPlan(const v1::CapturePlan& plan) {
       CheckRange("duration", plan.duration_ns(), kMinCaptureDuration, kMaxCaptureDuration));
   status.Update(CheckRange("guard", plan.guard_ns(), Nanos{0}, kMaxGuard));
   status.Update(CheckRange("look_back", plan.look_back_ns(), Nanos{0}, kMaxLookBack));
+  status.Update(CheckRange("max_pause", plan.max_pause_ns(), Nanos{0}, kLongestPause));
   if (plan.ranks_size() > kMaxRanks || plan.local_ranks_size() > kMaxLocalRanks) {
     status.Update(absl::InvalidArgumentError(StrCat(
         "ranks has more than ", kMaxRanks, " entries, or local_ranks more than ", kMaxLocalRanks)));

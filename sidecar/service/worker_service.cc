@@ -9,6 +9,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/text/name_rules.h"
+#include "sidecar/capture/engine_signs.h"
 #include "sidecar/capture/stand_still.h"
 #include "sidecar/service/run_owner.h"
 
@@ -80,7 +81,13 @@ grpc::Status WorkerService::Describe(grpc::ServerContext* context,
       *response->mutable_report() = *report;
   }
   std::vector<v1::StepPace> steps = source_.Steps();
-  *response->mutable_stall() = session::StallOf(steps, clock_.WallNow());
+  // A server without requests makes no iterations, and does not stand still.
+  std::vector<v1::StepPace> judged = steps;
+  const std::vector<session::EngineReading> engines = source_.Engines();
+  session::RemoveMovingEngines(engines, clock_.MonoNow(), judged);
+  if (const auto requests = session::RunningRequests(engines, clock_.MonoNow()))
+    response->set_running_requests(*requests);
+  *response->mutable_stall() = session::StallOf(judged, clock_.WallNow());
   // The rest takes time and only matters to a caller that is about to arm this worker.
   if (response->has_report() || !response->holder().empty()) return grpc::Status::OK;
   response->set_wake_lateness_ns(MeasureWakeLateness(clock_).count());

@@ -153,9 +153,9 @@ def test_a_long_pause_is_told_and_refused(python_package, tmp_path):
         from strobe._inproc.request import Refused
         from strobe._inproc.torch_pauses import Pauses
         pauses = Pauses()
-        def check(kind, seconds, may_stall=False):
+        def check(kind, seconds, may_stall=False, max_pause_ns=0):
             try:
-                print(pauses.check(kind, SimpleNamespace(duration_ns=seconds * 10**9, may_stall=may_stall)))
+                print(pauses.check(kind, SimpleNamespace(duration_ns=seconds * 10**9, may_stall=may_stall, max_pause_ns=max_pause_ns)))
             except Refused as refused:
                 print(refused.outcome, refused.message)
         check(("stacks",), 2)
@@ -165,11 +165,18 @@ def test_a_long_pause_is_told_and_refused(python_package, tmp_path):
         check(("stacks", "devices"), 2)
         pauses.ended((), 2 * 10**9, 3 * 10**8)
         check((), 4)
+        check((), 4, max_pause_ns=500 * 10**6)
+        check(("stacks",), 2, may_stall=True, max_pause_ns=10**9)
+        check((), 4, max_pause_ns=10**9)
+        check(("memory",), 4, max_pause_ns=10**9)
     """)
     still = "the program stands still while a recording with stacks ends, which PyTorch 2.15 avoids"
-    first, refused, allowed, other, plain = said.split("\n")
+    first, refused, allowed, other, plain, bounded, even_so, within, unknown = said.split("\n")
     assert first == still and refused.startswith(f"VersionMismatch PauseTooLong: {still}: for about 20 s") and "strobe.dev/allow-stalls" in refused
-    assert allowed == f"{still}: for about 20.0 s, as after the last one"
+    assert allowed == f"{still}: for about 20 s, as after the last one"
+    assert bounded.startswith("VersionMismatch PauseTooLong: ") and "for about 600 ms, as after the last one; maxPause is 500 ms" in bounded
+    assert "for about 20 s" in even_so and "maxPause is 1.0 s" in even_so, "a bound counts although the pod may stand still"
+    assert within == plain and unknown.endswith("for how long is known after the first")
     assert "with stacks and devices" in other and plain.endswith("for about 600 ms, as after the last one")
 
 
@@ -1005,6 +1012,30 @@ def test_a_clock_that_is_set_back_does_not_lengthen_a_recording(python_package, 
         print(lines, calls, 0.1 < time.monotonic() - began < 20)
     """)
     assert said == "['prepared', 'recording', 'stopped'] ['stop', 'discard'] True"
+
+
+def test_pytorch_for_amd_says_what_its_profiler_needs(python_package, tmp_path):
+    """A build for AMD differs to the package by the version of HIP alone. This is no GPU of AMD."""
+    program = textwrap.dedent("""
+        import torch
+        torch.version.hip, torch.version.cuda = "6.4.43484", None
+        from strobe._inproc.request import parse
+        from strobe._inproc.torch_session import TorchRecorder
+        torch.cuda.is_initialized = lambda: True
+        recorder = TorchRecorder(None)
+        print("rocprofiler-sdk" in recorder.note, recorder.yields_devices())
+        activities = torch._C._autograd._supported_activities() | {torch._C._profiler.ProfilerActivity.CUDA}
+        torch._C._autograd._supported_activities = lambda: activities
+        recorder.autograd.profile = lambda **options: __import__("types").SimpleNamespace(_prepare_trace=lambda: print(options["use_device"], options["use_cpu"]))
+        request = parse(b'{"op": "capture", "duration_ns": 1000000, "tracers": {"kernels_only": true, "detach": true}}', ["torch"])
+        recorder.prepare(request, 0)
+        print("rocprofiler-sdk" in recorder.note, "CUPTI" in recorder.note)
+    """)
+    done = subprocess.run([TORCH_PYTHON, "-c", program], env={"PYTHONPATH": str(python_package), "STROBE_DIR": str(tmp_path), "STROBE_BOOTSTRAP": "off"},
+                          capture_output=True, text=True, timeout=60)
+    said = done.stdout.strip()
+    assert done.returncode == 0, said + done.stderr
+    assert said.split("\n") == ["True False", "cuda False", "True False"]
 
 
 def test_steps_that_do_not_begin_in_time_are_a_late_start(python_package, tmp_path):

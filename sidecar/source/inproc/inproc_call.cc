@@ -146,6 +146,7 @@ std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& proce
   }
   request["max_bytes"] = std::min<std::uint64_t>(limits.max_bytes, 1ull << 62);
   request["may_stall"] = limits.may_stall;
+  if (plan.max_pause_ns() > 0) request["max_pause_ns"] = plan.max_pause_ns();
   return RequestLine(request);
 }
 

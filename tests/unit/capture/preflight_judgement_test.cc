@@ -68,6 +68,20 @@ TEST_F(JudgePreflightTest, NamesTheSourceThatIsNotReady) {
   EXPECT_EQ(judgement.message, "profiler server at localhost:9012: nothing is listening");
 }
 
+TEST_F(JudgePreflightTest, AServerIsReadyOnceEnoughRequestsRun) {
+  answer_.description.set_running_requests(1);
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kReady);
+  spec_.min_running_requests = 2;
+  EXPECT_EQ(Judge().outcome, Outcome::kNoSource);
+  EXPECT_TRUE(Describe(Judge().outcome).waitable);
+  EXPECT_EQ(Judge().message,
+            "NoRequests: 1 of 2 requests run or wait in its server; send load to it");
+  answer_.description.set_running_requests(2);
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kReady);
+  answer_.description.clear_running_requests();
+  EXPECT_THAT(Judge().message, HasSubstr("none of its processes tells iterations"));
+}
+
 TEST_F(JudgePreflightTest, WhatEndedProgramsLeftIsEnoughToReachBack) {
   v1::Source& source = AddSource(v1::SOURCE_AGENT);
   source.set_ready(false);

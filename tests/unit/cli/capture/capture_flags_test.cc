@@ -48,6 +48,7 @@ TEST(ParseCaptureFlags, ReadsWhatIsGiven) {
   flags.delay = "5s";
   flags.guard = "7ms";
   flags.max_skew = "2ms";
+  flags.max_pause = "500ms";
   flags.collect_timeout = "1m";
   flags.ready_timeout = "1h";
   flags.min_workers = "50%";
@@ -61,6 +62,7 @@ TEST(ParseCaptureFlags, ReadsWhatIsGiven) {
   EXPECT_EQ(spec->delay, 5s);
   EXPECT_EQ(spec->guard, 7ms);
   EXPECT_EQ(spec->max_skew, 2ms);
+  EXPECT_EQ(spec->max_pause, 500ms);
   EXPECT_EQ(spec->collect_timeout, 1min);
   EXPECT_EQ(spec->ready_timeout, 1h);
   EXPECT_EQ(spec->min_workers, 3u) << "rounded up";
@@ -84,6 +86,7 @@ TEST(ParseCaptureFlags, NamesTheFlagThatIsWrong) {
       {[](CaptureFlags& f) { f.collect_timeout = "10ms"; },
        "--collect-timeout must be at least 1s"},
       {[](CaptureFlags& f) { f.max_skew = "x"; }, "--max-skew: "},
+      {[](CaptureFlags& f) { f.max_pause = "11m"; }, "--max-pause must be from 1ms to 10m"},
       {[](CaptureFlags& f) { f.min_workers = "0"; }, "--min-workers: "},
   };
   for (const auto& [spoil, words] : wrong) {
@@ -132,6 +135,7 @@ TEST(ParseCaptureFlags, RefusesWhatServersThatSaveCannotDo) {
            {"--ready-timeout", [](CaptureFlags& flags) { flags.ready_timeout = "1s"; }},
            {"--guard", [](CaptureFlags& flags) { flags.guard = "7ms"; }},
            {"--max-skew", [](CaptureFlags& flags) { flags.max_skew = "2ms"; }},
+           {"--max-pause", [](CaptureFlags& flags) { flags.max_pause = "2s"; }},
            {"--on-late-start", [](CaptureFlags& flags) { flags.on_late_start = "Discard"; }},
            {"--ranks", [](CaptureFlags& flags) { flags.ranks = {0}; }},
            {"--local-ranks", [](CaptureFlags& flags) { flags.local_ranks = {0}; }},

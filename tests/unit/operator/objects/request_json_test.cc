@@ -20,7 +20,7 @@ json Object() {
     "metadata": {"name": "look", "namespace": "team", "uid": "u-1", "resourceVersion": "7", "generation": 2,
                  "creationTimestamp": "2026-11-21T04:08:24Z", "finalizers": ["strobe.dev/capture"]},
     "spec": {"target": {"selector": {"matchLabels": {"app": "train"}}, "workers": {"policy": "Sample", "ranks": [0, 3]}},
-             "duration": "1m30s", "start": {"delay": "10s", "guard": "7ms"}, "maxSkew": "2ms", "onLateStart": "Discard",
+             "duration": "1m30s", "start": {"delay": "10s", "guard": "7ms", "minRunningRequests": 2}, "maxSkew": "2ms", "maxPause": "500ms", "onLateStart": "Discard",
              "minWorkers": 3, "attempts": 5, "logdir": "gs://bucket/x", "tracers": {"host": "Verbose", "device": "Disabled", "python": "Enabled", "shapes": true, "flops": true},
              "maxBytesPerWorker": "512Mi", "abortWhen": {"memoryPercent": "Never", "slowdownPercent": 50},
              "ttlAfterFinished": "24h", "reclaimPolicy": "Delete", "preflightOnly": true, "cancel": true}})");
@@ -37,6 +37,8 @@ TEST(ParseRequest, ReadsEveryField) {
   EXPECT_EQ(request->capture.delay, 10s);
   EXPECT_EQ(request->capture.guard, 7ms);
   EXPECT_EQ(request->capture.max_skew, 2ms);
+  EXPECT_EQ(request->capture.max_pause, 500ms);
+  EXPECT_EQ(request->capture.min_running_requests, 2u);
   EXPECT_EQ(request->capture.on_late_start, OnLateStart::kDiscard);
   EXPECT_EQ(request->min_workers, "3");
   EXPECT_EQ(request->capture.attempts, 5);
@@ -190,6 +192,9 @@ TEST(ParseRequest, NamesTheFieldThatIsWrongAndKeepsTheRest) {
   json object = Object();
   object["spec"]["maxSkew"] = "soon";
   EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("maxSkew"));
+  object["spec"].erase("maxSkew");
+  object["spec"]["maxPause"] = "11m";
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("maxPause must be from 1ms to 10m"));
   object = Object();
   object["spec"]["logdir"] = "logs";
   EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("logdir"));

@@ -163,6 +163,57 @@ TEST_F(EngineSignsTest, AnEngineWithoutRequestsIsNoStall) {
   EXPECT_THAT(teller_.LookWith(rules_), IsEmpty());
 }
 
+TEST_F(EngineSignsTest, StandingStillIsASignOnlyWhileThereAreRequests) {
+  v1::SignRule rule = EngineRule(v1::SIGN_STALLED, 0, 1000, 3s);
+  Want({rule});
+  RunAsUsual(2);
+  teller_.Wait(2h);
+  EXPECT_THAT(teller_.LookWith(rules_), IsEmpty());
+  teller_.Begin(4, 4);
+  teller_.Wait(9s);
+  EXPECT_THAT(teller_.LookWith(rules_), IsEmpty()) << "1000 usual iterations take ten seconds";
+  teller_.Wait(2s);
+  EXPECT_THAT(teller_.LookWith(rules_), SizeIs(1));
+}
+
+TEST_F(EngineSignsTest, OnlyEnginesThatStandStillAreJudgedAsJobs) {
+  std::vector<v1::StepPace> told(1);
+  told[0].set_loop("engine");
+  told[0].set_process("EngineCore 7");
+  const auto judged = [&] {
+    std::vector<v1::StepPace> left = told;
+    RemoveMovingEngines(std::vector<EngineReading>{teller_.engine()}, teller_.now(), left);
+    return left.size();
+  };
+  teller_.Run(10ms, 4, 4);
+  teller_.Wait(2h);
+  EXPECT_EQ(judged(), 0u) << "it has no requests";
+  teller_.Begin(4, 4);
+  EXPECT_EQ(judged(), 0u) << "its last step was two hours ago, and one begins now";
+  teller_.Wait(4s);
+  EXPECT_EQ(judged(), 1u);
+}
+
+TEST_F(EngineSignsTest, CountsRequestsByTheQueueOrTheLastBatches) {
+  const auto requests = [&] {
+    return RunningRequests(std::vector<EngineReading>{teller_.engine()}, teller_.now());
+  };
+  EXPECT_EQ(RunningRequests({}, teller_.now()), std::nullopt);
+  EXPECT_EQ(requests(), 0u);
+  teller_.Run(10ms, 4, 4);
+  EXPECT_EQ(requests(), 4u);
+  teller_.Wait(2s);
+  EXPECT_EQ(requests(), 0u) << "it rests";
+  teller_.engine().running = 2;
+  teller_.engine().waiting = 1;
+  EXPECT_EQ(requests(), 0u) << "the queue is not one of now";
+  teller_.engine().busy_since = teller_.now();
+  EXPECT_EQ(requests(), 3u);
+  teller_.Begin(6, 6);
+  teller_.Wait(1h);
+  EXPECT_EQ(requests(), 6u) << "an iteration still runs";
+}
+
 // The process that schedules and the one that runs the model may be two.
 TEST_F(EngineSignsTest, ASchedulerWhoseRequestsGetNoIterationIsAStall) {
   Want({StallRule(30s)});

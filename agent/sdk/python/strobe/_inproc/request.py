@@ -17,12 +17,13 @@ _MAX_STEPS, _LAST_STEP = 10_000, 1 << 53
 _TORCH = ("shapes", "stacks", "memory", "flops", "modules")
 
 # `step` is None, or the steps to record instead of the time. `may_stall`: training may stand still
-# while the recording stops. `kernels_only`: of a process that uses devices, only what ran on them.
-# `detach`: CUPTI is detached afterwards, where that is safe.
+# while the recording stops, for at most `max_pause_ns` if that is not 0. `kernels_only`: of a
+# process that uses devices, only what ran on them. `detach`: CUPTI is detached afterwards, where
+# that is safe.
 Request = namedtuple(
     "Request",
     "op id framework start_ns duration_ns host device python torch max_bytes step may_stall "
-    "tell_memory kernels_only detach",
+    "max_pause_ns tell_memory kernels_only detach",
 )
 Step = namedtuple("Step", "loop first count by_ns")
 
@@ -121,6 +122,7 @@ def parse(line: bytes, frameworks: Sequence[str]) -> Request:
         max_bytes=_number(fields, "max_bytes", 1, 1 << 62, 1 << 31),
         step=_step(fields, now),
         may_stall=_flag(fields, "may_stall"),
+        max_pause_ns=_number(fields, "max_pause_ns", 0, _MAX_DURATION_NS, 0),
         tell_memory=_flag(fields, "tell_memory"),
         kernels_only=_flag(tracers, "kernels_only") and not wanted,
         detach=_flag(tracers, "detach"),

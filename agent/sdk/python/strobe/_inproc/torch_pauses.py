@@ -44,14 +44,25 @@ class Pauses:
         if share is None and serves and "stacks" in kind:
             share = _SERVERS_STACKS
         if share is None:
-            return why
-        expected_s = share * request.duration_ns / 1e9
-        if expected_s * 1e9 > _LONGEST_NS and not request.may_stall:
+            return f"{why}: for how long is known after the first" if request.max_pause_ns else why
+        expected_ns = share * request.duration_ns
+        too_long = f"PauseTooLong: {why}: for about {_words(expected_ns)}, {by}"
+        if request.max_pause_ns and expected_ns > request.max_pause_ns:
             raise Refused(
                 "VersionMismatch",
-                f"PauseTooLong: {why}: for about {expected_s:.0f} s, {by}. Ask for a shorter "
-                'window or for less, or allow it: strobe.dev/allow-stalls: "true" on the pod '
-                "(--allow-stalls of the sidecar)",
+                f"{too_long}; maxPause is {_words(request.max_pause_ns)}. Ask for a shorter window "
+                "or for less, or for a longer maxPause",
             )
-        expected = f"{expected_s:.1f} s" if expected_s >= 1 else f"{expected_s * 1000:.0f} ms"
-        return f"{why}: for about {expected}, {by}"
+        if expected_ns > _LONGEST_NS and not request.may_stall:
+            raise Refused(
+                "VersionMismatch",
+                f"{too_long}. Ask for a shorter window or for less, or allow it: "
+                'strobe.dev/allow-stalls: "true" on the pod (--allow-stalls of the sidecar)',
+            )
+        return f"{why}: for about {_words(expected_ns)}, {by}"
+
+
+def _words(time_ns: float) -> str:
+    if time_ns >= 10 * 10**9:
+        return f"{time_ns / 1e9:.0f} s"
+    return f"{time_ns / 1e9:.1f} s" if time_ns >= 10**9 else f"{time_ns / 1e6:.0f} ms"

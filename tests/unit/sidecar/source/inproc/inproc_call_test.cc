@@ -74,6 +74,13 @@ TEST(InprocRequest, SaysThatTheProgramMayStandStill) {
   EXPECT_EQ(request["may_stall"], true);
 }
 
+TEST(InprocRequest, BoundsThePauseOnlyIfThePlanDoes) {
+  v1::CapturePlan plan;
+  EXPECT_FALSE(nlohmann::json::parse(InprocRequest(plan, Torch(), {})).contains("max_pause_ns"));
+  plan.set_max_pause_ns(500'000'000);
+  EXPECT_EQ(nlohmann::json::parse(InprocRequest(plan, Torch(), {}))["max_pause_ns"], 500'000'000);
+}
+
 TEST(InprocRequest, AsksForStepsByTheirNumbers) {
   v1::CapturePlan plan;
   plan.set_steps(5);
