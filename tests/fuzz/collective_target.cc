@@ -123,7 +123,7 @@ bool CollectiveCalls(std::string_view bytes) {
         stall::CollectiveEvidence(opened.file, wire::MonotonicMoment(wire::BestTicks()), 0));
   recorded.Drain(budget);
   CollectivePlane plane(/*length_ps=*/1'000'000'000);
-  plane.Add({.activity = recorded.activity(), .scale = {}, .start_ns = 0, .label = "p"});
+  plane.Add({.activity = recorded.activity()});
   const std::string trace = plane.Encode();
   const auto space = xplane::Space::Read(trace);
   if (!space.ok() || !ComputeDigest(*space, "w").ok()) std::abort();
