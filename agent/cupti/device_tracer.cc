@@ -126,9 +126,6 @@ std::optional<CuptiFailure> DeviceTracer::SwitchOn() {
     if (detach && !let_go_ && subscription_.Detach()) return CUPTI_SUCCESS;
     return subscription_.End();
   });
-  // Uses the thread ids of the system, which the annotations use as well.
-  if (cupti_.set_thread_id_type != nullptr)
-    cupti_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   if (const CUptiResult result = subscription_.Register(
           {.give = &DeviceTracer::GiveBuffer,
            .take = &DeviceTracer::TakeBuffer,

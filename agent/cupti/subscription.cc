@@ -25,7 +25,7 @@ std::uint32_t VersionOf(const Cupti& cupti) {
 CUptiResult Subscription::Begin(const Cupti& cupti, bool may_share) {
   cupti_ = &cupti;
   shared_ = second_ = false;
-  detached_ = false;
+  detachment_ = Detachment::kNone;
   std::memset(holder_, 0, sizeof holder_);
   return Subscribe(may_share);
 }
@@ -56,44 +56,65 @@ CUptiResult Subscription::Subscribe(bool may_share) {
   return result;
 }
 
-CUptiResult Subscription::End() { return detached_ ? CUPTI_SUCCESS : cupti_->unsubscribe(handle_); }
+CUptiResult Subscription::End() {
+  if (detachment_ == Detachment::kDone) return CUPTI_SUCCESS;
+  return detachment_ == Detachment::kRuns ? CUPTI_ERROR_UNKNOWN : cupti_->unsubscribe(handle_);
+}
 
 void CUPTIAPI Subscription::AtCall(void* subscription, CUpti_CallbackDomain domain,
                                    CUpti_CallbackId, const void* data) {
   if (domain != CUPTI_CB_DOMAIN_DRIVER_API && domain != CUPTI_CB_DOMAIN_RUNTIME_API) return;
   auto& self = *static_cast<Subscription*>(subscription);
   const auto& call = *static_cast<const CUpti_CallbackData*>(data);
-  if (call.callbackSite != CUPTI_API_EXIT || !self.detaching_.exchange(false)) return;
-  self.detached_ = self.cupti_->finalize() == CUPTI_SUCCESS;
+  Detachment wanted = Detachment::kWanted;
+  if (call.callbackSite != CUPTI_API_EXIT ||
+      !self.detachment_.compare_exchange_strong(wanted, Detachment::kRuns))
+    return;
+  self.detachment_ =
+      self.cupti_->finalize() == CUPTI_SUCCESS ? Detachment::kDone : Detachment::kNone;
 }
 
-// True if no call has taken the order to detach, and none will.
-bool Subscription::Withdraw() {
-  if (!detaching_.exchange(false)) return false;
-  cupti_->enable_domain(0, handle_, CUPTI_CB_DOMAIN_DRIVER_API);
-  cupti_->enable_domain(0, handle_, CUPTI_CB_DOMAIN_RUNTIME_API);
-  return true;
+bool Subscription::FollowCalls(bool on) {
+  bool all = true;
+  for (const CUpti_CallbackDomain domain :
+       {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API})
+    all = cupti_->enable_domain(on ? 1u : 0u, handle_, domain) == CUPTI_SUCCESS && all;
+  return all;
+}
+
+bool Subscription::WaitWhile(Detachment state) const {
+  for (int i = 0; i < kMaxDetachMs && detachment_ == state; ++i) usleep(1000);
+  return detachment_ != state;
 }
 
 bool Subscription::Detach() {
   if (shared_ || cupti_->finalize == nullptr || cupti_->enable_domain == nullptr ||
       VersionOf(*cupti_) < kDetachIsSafe)
     return false;
-  detaching_ = true;
-  for (const CUpti_CallbackDomain domain :
-       {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API}) {
-    if (cupti_->enable_domain(1, handle_, domain) != CUPTI_SUCCESS && Withdraw()) return false;
+  if (!FollowCalls(/*on=*/true)) {
+    FollowCalls(/*on=*/false);
+    return false;
   }
-  for (int i = 0; i < kMaxDetachMs && !detached_; ++i) usleep(1000);
-  if (detached_ || Withdraw()) return detached_;
-  for (int i = 0; i < kMaxDetachMs && !detached_; ++i) usleep(1000);  // A call is at it.
-  return detached_;
+  // From here on nothing is called until the order has been followed or withdrawn, because the
+  // detach ends the subscription.
+  detachment_ = Detachment::kWanted;
+  Detachment wanted = Detachment::kWanted;
+  const bool no_call = !WaitWhile(Detachment::kWanted) &&
+                       detachment_.compare_exchange_strong(wanted, Detachment::kNone);
+  if (!no_call && !WaitWhile(Detachment::kRuns)) return false;
+  if (detachment_ == Detachment::kDone) return true;
+  FollowCalls(/*on=*/false);
+  return false;
 }
 
 CUptiResult Subscription::Register(const Buffers& buffers) {
-  if (!second_) return cupti_->register_callbacks(buffers.give, buffers.take);
-  const SecondGeneration& second = cupti_->second;
   // Uses the thread ids of the system, which the annotations use as well.
+  if (!second_) {
+    if (cupti_->set_thread_id_type != nullptr)
+      cupti_->set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+    return cupti_->register_callbacks(buffers.give, buffers.take);
+  }
+  const SecondGeneration& second = cupti_->second;
   int type = CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM;
   std::size_t size = sizeof type;
   if (second.set_attribute != nullptr)

@@ -23,11 +23,13 @@ class Subscription {
   // Subscribes. `cupti` must outlive this object. Without `may_share`, other tools must not record
   // at the same time.
   CUptiResult Begin(const Cupti& cupti, bool may_share);
-  // Unsubscribes, unless Detach has ended the subscription.
+  // Unsubscribes, unless Detach has ended the subscription. Fails if a detach has not come to its
+  // end, which cannot be waited for.
   CUptiResult End();
   // Detaches CUPTI from the process, as NVIDIA recommends it: in one of the program's threads, at
-  // the end of its next call of CUDA. Waits for that a third of a second at most. False if it was
-  // not detached: it is shared, too old for this to be safe, or there was no call.
+  // the end of its next call of CUDA. Waits for the call, and then for the detach, a third of a
+  // second each at most. False if it was not detached: it is shared, too old for this to be safe,
+  // or there was no call.
   bool Detach();
 
   CUptiResult Register(const Buffers& buffers);
@@ -46,19 +48,25 @@ class Subscription {
   const char* holder() const { return holder_; }
 
  private:
+  enum class Detachment {
+    kNone,
+    kWanted,  // By the program's next call. The thread that changes this to kRuns makes it.
+    kRuns,
+    kDone
+  };
   static void CUPTIAPI AtCall(void* subscription, CUpti_CallbackDomain domain,
                               CUpti_CallbackId call, const void* data);
   CUptiResult Subscribe(bool may_share);
-  bool Withdraw();
+  bool WaitWhile(Detachment state) const;
+  // Switches the callbacks of the program's calls on or off.
+  bool FollowCalls(bool on);
 
   const Cupti* cupti_ = nullptr;
   CUpti_SubscriberHandle handle_{};
   bool second_ = false;  // CUPTI's second generation of functions records.
   bool shared_ = false;
   char holder_[wire::kHolderBytes] = {};
-  // Set while the next call of the program is to detach CUPTI; the thread that clears it does so.
-  std::atomic<bool> detaching_{false};
-  std::atomic<bool> detached_{false};
+  std::atomic<Detachment> detachment_{Detachment::kNone};
 };
 
 }  // namespace strobe::agent

@@ -674,7 +674,10 @@ CUptiResult CUPTIAPI cuptiGetCallbackName(CUpti_CallbackDomain, std::uint32_t id
   }
   return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType) { return CUPTI_SUCCESS; }
+CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType) {
+  MustRecordByFirst("cuptiSetThreadIdType");
+  return CUPTI_SUCCESS;
+}
 CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
                                                             std::uint64_t id) {
   externals.push_back({kind, id});

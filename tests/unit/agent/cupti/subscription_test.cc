@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace strobe::agent {
@@ -24,14 +27,17 @@ struct Library {
   std::vector<std::string> called{};
   CUpti_CallbackFunc callback = nullptr;
   void* user = nullptr;
-  bool program_calls = true;  // The program calls CUDA whenever calls are told.
+  std::optional<CUpti_CallbackDomain> refused_domain{};
 };
 Library library;
 
-void CallOfProgram(CUpti_ApiCallbackSite site) {
+// The program makes a call of CUDA, and CUPTI tells the agent.
+void CallOfProgram() {
   CUpti_CallbackData data{};
-  data.callbackSite = site;
-  library.callback(library.user, CUPTI_CB_DOMAIN_RUNTIME_API, 1, &data);
+  for (const CUpti_ApiCallbackSite site : {CUPTI_API_ENTER, CUPTI_API_EXIT}) {
+    data.callbackSite = site;
+    library.callback(library.user, CUPTI_CB_DOMAIN_RUNTIME_API, 1, &data);
+  }
 }
 
 void AddFirstGeneration(Cupti& cupti) {
@@ -57,12 +63,9 @@ void AddFirstGeneration(Cupti& cupti) {
     library.called.emplace_back("finalize");
     return library.finalize;
   };
-  cupti.enable_domain = [](std::uint32_t on, CUpti_SubscriberHandle, CUpti_CallbackDomain) {
-    if (on == 0) library.called.emplace_back("no more calls");
-    if (on == 0 || !library.program_calls) return CUPTI_SUCCESS;
-    CallOfProgram(CUPTI_API_ENTER);
-    CallOfProgram(CUPTI_API_EXIT);
-    return CUPTI_SUCCESS;
+  cupti.enable_domain = [](std::uint32_t on, CUpti_SubscriberHandle, CUpti_CallbackDomain domain) {
+    library.called.emplace_back(on != 0 ? "follow" : "ignore");
+    return domain == library.refused_domain ? CUPTI_ERROR_NOT_COMPATIBLE : CUPTI_SUCCESS;
   };
 }
 
@@ -157,22 +160,54 @@ TEST_F(SubscriptionTest, NamesWhoHoldsCuptiOrSharesIt) {
   EXPECT_EQ(std::string(subscription_.holder()).size(), wire::kHolderBytes - 1);
 }
 
-TEST_F(SubscriptionTest, DetachesAtTheEndOfTheProgramsNextCall) {
-  subscription_.Begin(cupti_, /*may_share=*/false);
-  library.called.clear();
+// Detach waits for a call of the program, whose threads are others.
+class ProgramOfSubscription : public SubscriptionTest {
+ protected:
+  ProgramOfSubscription() {
+    subscription_.Begin(cupti_, /*may_share=*/false);
+    library.called.clear();
+    thread_ = std::thread([this] {
+      for (; !over_; std::this_thread::yield()) CallOfProgram();
+    });
+  }
+  void TearDown() override {
+    over_ = true;
+    thread_.join();
+  }
+
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+TEST_F(ProgramOfSubscription, DetachesAtTheEndOfItsNextCall) {
   EXPECT_TRUE(subscription_.Detach());
   EXPECT_EQ(subscription_.End(), CUPTI_SUCCESS);
-  EXPECT_THAT(library.called, ElementsAre("finalize")) << "once, and nothing after it";
+  EXPECT_THAT(library.called, ElementsAre("follow", "follow", "finalize"))
+      << "once, and nothing after it";
+}
+
+TEST_F(ProgramOfSubscription, GoesOnIfCuptiRefusesToDetach) {
+  library.finalize = CUPTI_ERROR_UNKNOWN;
+  EXPECT_FALSE(subscription_.Detach());
+  EXPECT_EQ(subscription_.End(), CUPTI_SUCCESS);
+  EXPECT_THAT(library.called,
+              ElementsAre("follow", "follow", "finalize", "ignore", "ignore", "unsubscribe"));
+}
+
+TEST_F(ProgramOfSubscription, IsNotDetachedIfItsCallsAreNotTold) {
+  library.refused_domain = CUPTI_CB_DOMAIN_RUNTIME_API;
+  EXPECT_FALSE(subscription_.Detach());
+  EXPECT_EQ(subscription_.End(), CUPTI_SUCCESS);
+  EXPECT_THAT(library.called, ElementsAre("follow", "follow", "ignore", "ignore", "unsubscribe"));
 }
 
 TEST_F(SubscriptionTest, StaysAttachedIfTheProgramMakesNoCall) {
-  library.program_calls = false;
   subscription_.Begin(cupti_, /*may_share=*/false);
   library.called.clear();
   EXPECT_FALSE(subscription_.Detach());
-  CallOfProgram(CUPTI_API_EXIT);  // Too late.
+  CallOfProgram();  // Too late.
   EXPECT_EQ(subscription_.End(), CUPTI_SUCCESS);
-  EXPECT_THAT(library.called, ElementsAre("no more calls", "no more calls", "unsubscribe"));
+  EXPECT_THAT(library.called, ElementsAre("follow", "follow", "ignore", "ignore", "unsubscribe"));
 }
 
 TEST_F(SubscriptionTest, NeverDetachesWhatIsSharedOrTooOld) {
