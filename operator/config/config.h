@@ -17,6 +17,8 @@ struct LeaseConfig {
   Nanos duration = std::chrono::seconds(15);
   Nanos renew_deadline = std::chrono::seconds(10);
   Nanos retry_period = std::chrono::seconds(2);
+
+  bool operator==(const LeaseConfig&) const = default;
 };
 
 struct WebhookConfig {
@@ -31,6 +33,8 @@ struct WebhookConfig {
   // How long an ending operator still answers webhooks: the API server goes on calling it until
   // every node has heard that it is not ready any more.
   Nanos drain_time = std::chrono::seconds(5);
+
+  bool operator==(const WebhookConfig&) const = default;
 };
 
 struct TlsConfig {
@@ -43,6 +47,8 @@ struct TlsConfig {
   Nanos authority_lifetime = std::chrono::hours(365 * 24);
   Nanos settle = std::chrono::hours(24);
   Nanos certificate_lifetime = std::chrono::hours(24);
+
+  bool operator==(const TlsConfig&) const = default;
 };
 
 // Where Alertmanager posts alerts. Either tokens or client certificates are demanded, or both.
@@ -52,6 +58,8 @@ struct AlertReceiverConfig {
   // PEM files; certificate and key: empty = issued by our own authority.
   std::string certificate{}, key{}, client_authority{};
   std::vector<std::string> client_names{};  // Common names that are accepted; empty = any.
+
+  bool operator==(const AlertReceiverConfig&) const = default;
 };
 
 struct NotifyConfig {
@@ -59,18 +67,24 @@ struct NotifyConfig {
   std::string format = "CloudEvents";  // Or "Grafana".
   std::string source = "strobe-operator";
   std::string directory{};
+
+  bool operator==(const NotifyConfig&) const = default;
 };
 
 // A key of a Secret or ConfigMap in the pod's namespace.
 struct InjectedFileConfig {
   std::string secret{}, config_map{};  // At most one of them; both empty = no file.
   std::string key{};
+
+  bool operator==(const InjectedFileConfig&) const = default;
 };
 
 // A variable of the sidecar: a value, a key of a Secret or ConfigMap, or a field of the pod.
 struct InjectedVariableConfig {
   std::string name{}, value{}, field{};
   InjectedFileConfig from{};
+
+  bool operator==(const InjectedVariableConfig&) const = default;
 };
 
 struct InjectionConfig {
@@ -92,6 +106,8 @@ struct InjectionConfig {
   std::vector<InjectedVariableConfig> env{};
   std::string storage_secret{};  // For pods without the annotation strobe.dev/storage-secret.
   InjectedFileConfig storage_config{.key = "storage.yaml"}, storage_ca{.key = "ca.crt"};
+
+  bool operator==(const InjectionConfig&) const = default;
 };
 
 struct PortRange {
@@ -119,6 +135,8 @@ struct OperatorConfig {
   AlertReceiverConfig alert_receiver{};
   std::string viewer_url{};  // Not checked here; see operator/objects/viewer_link.h.
   std::string log_level = "info", log_format = "text";
+
+  bool operator==(const OperatorConfig&) const = default;
 };
 
 // InvalidArgument with "FILE:LINE:COLUMN: ..." as its message, or without the place when several

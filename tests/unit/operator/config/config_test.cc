@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/fakes/unit_dir.h"
+
 namespace strobe {
 namespace {
 
@@ -90,6 +92,13 @@ TEST(ParseConfig, AReceiverOfAlertsDemandsSomething) {
 
 TEST(ParseConfig, AnEmptyFileMeansTheDefaults) { EXPECT_TRUE(ParseConfig("", "c.yaml").ok()); }
 
+// The reference page shows this file.
+TEST(ParseConfig, TheWrittenDefaultsAreTheDefaults) {
+  const auto config = LoadConfig(UnitDir() + "/../../operator/config/defaults.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(*config == OperatorConfig());
+}
+
 TEST(ParseConfig, PointsAtWhatIsWrong) {
   EXPECT_THAT(Complaint("maxConcurrentReconciles: 2\nworker: 3\n"),
               HasSubstr("c.yaml:2:1: unknown key worker; the known keys are"));
@@ -107,7 +116,7 @@ TEST(ParseConfig, PointsAtWhatIsWrong) {
   EXPECT_THAT(Complaint("injection: {metricsPort: 0}\n"), HasSubstr("injection.metricsPort"));
   EXPECT_THAT(Complaint("injection: {ephemeralStorage: lots}\n"), HasSubstr("ephemeralStorage"));
   EXPECT_THAT(Complaint("injection: {disable: [servers]}\n"),
-              HasSubstr("injection.disable: \"servers\" is none of agent, devices"));
+              HasSubstr("injection.disable: \"servers\" is none of agent, collectives, devices"));
   EXPECT_THAT(Complaint("injection: {imagePullSecrets: [A b]}\n"),
               HasSubstr("\"A b\" cannot be a Secret's name"));
   EXPECT_THAT(Complaint("injection: {storage: {caBundle: {secret: a, configMap: b}}}\n"),
