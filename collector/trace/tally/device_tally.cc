@@ -43,23 +43,6 @@ std::string_view KindName(const WorkClass& work, bool is_stream) {
   }
 }
 
-// The plane as far as the roles of its lines depend on it: without the lines that were derived.
-xplane::Plane OutlineOf(const index::Index& index, const index::Plane& plane) {
-  xplane::Plane outline;
-  outline.name = index.Text(plane.name);
-  for (std::uint32_t r = plane.first_row;
-       r - plane.first_row < plane.rows && r < index.rows().size(); ++r) {
-    const index::Row& row = index.rows()[r];
-    if (row.derived != 0 || row.kind == index::RowKind::kCounter) continue;
-    xplane::Line line;
-    line.id = row.id;
-    line.name = index.Text(row.name);
-    line.events = row.events;
-    outline.lines.push_back(line);
-  }
-  return outline;
-}
-
 class DeviceTally {
  public:
   DeviceTally(Gathering& gathering, const index::Plane& plane, const xplane::Plane& outline)
@@ -338,6 +321,22 @@ class DeviceTally {
 };
 
 }  // namespace
+
+xplane::Plane OutlineOf(const index::Index& index, const index::Plane& plane) {
+  xplane::Plane outline;
+  outline.name = index.Text(plane.name);
+  for (std::uint32_t r = plane.first_row;
+       r - plane.first_row < plane.rows && r < index.rows().size(); ++r) {
+    const index::Row& row = index.rows()[r];
+    if (row.derived != 0 || row.kind == index::RowKind::kCounter) continue;
+    xplane::Line line;
+    line.id = row.id;
+    line.name = index.Text(row.name);
+    line.events = row.events;
+    outline.lines.push_back(line);
+  }
+  return outline;
+}
 
 double BytesPerSecond(std::uint64_t bytes, std::int64_t time_ps) {
   if (bytes == 0 || time_ps <= 0) return 0;

@@ -26,6 +26,9 @@ struct Gathering {
   }
 };
 
+// The plane as far as the roles of its lines depend on it: without the lines that were derived.
+xplane::Plane OutlineOf(const index::Index& index, const index::Plane& plane);
+
 // Adds the work of all devices. DataLoss when the trace is damaged.
 absl::Status AddDevices(Gathering& gathering);
 
