@@ -108,6 +108,8 @@ Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t ban
   std::vector<Section> groups;
   for (std::size_t i = 0; i < sections.size(); i += each)
     groups.push_back({sections[i].first, sections[std::min(i + each, sections.size()) - 1].last});
+  for (const Section& group : groups)
+    activity.workers.emplace_back(run.rows[group.first].worker, run.rows[group.last - 1].worker);
   const std::int64_t needed =
       std::max<std::int64_t>(((run.end_ps - activity.begin_ps) >> level) + 1, 1);
   const auto used = static_cast<std::uint32_t>(std::min<std::int64_t>(needed, slots));

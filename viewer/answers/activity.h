@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "viewer/run/loaded_run.h"
@@ -18,6 +19,8 @@ struct Activity {
   // Not 0 where a row holds any. A band is a section, or several neighbours when there are more
   // sections than bands.
   std::vector<std::vector<std::uint32_t>> bands{};
+  // By band: the first and the last worker of its rows.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> workers{};
 };
 
 // At most `slots` slots (from kMinActivitySlots on) and `bands` bands. Counters are left out.

@@ -99,6 +99,14 @@ std::uint64_t EventCost(const http::Query& query, const LoadedRun& run) {
   return row < run.rows.size() ? run.RowOf(run.rows[row]).events / 4 : 0;
 }
 
+// Each name is compared with some dozen others.
+std::uint64_t KindsCost(const LoadedRun& run) {
+  constexpr std::uint64_t kNameCost = 40;
+  std::uint64_t cost = 0;
+  for (const Worker& worker : run.workers) cost += worker.index().texts() * kNameCost;
+  return cost;
+}
+
 }  // namespace
 
 std::uint64_t CostOf(std::string_view path, const http::Query& query, const LoadedRun* run) {
@@ -108,6 +116,7 @@ std::uint64_t CostOf(std::string_view path, const http::Query& query, const Load
   if (path == "/api/arrows") return ArrowsCost(query, *run);
   if (path == "/api/event") return EventCost(query, *run);
   if (path == "/api/events") return SearchCost(query, *run, /*reads_events=*/false);
+  if (path == "/api/kinds") return KindsCost(*run);
   if (path == "/api/find" && query.Text("in") != "all")
     return SearchCost(query, *run, query.Text("in") == "texts");
   // The others read whole traces: their arguments, graphs or steps, or any number of events.

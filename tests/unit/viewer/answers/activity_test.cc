@@ -25,6 +25,9 @@ TEST(Activity, PoolsOfThreadsHaveBandsOfTheirOwn) {
   ASSERT_EQ(run.rows.size(), 6u);
   const Activity activity = ActivityOf(run, 64, 8);
   ASSERT_EQ(activity.bands.size(), 4u) << "a plane's other threads, and its pool, of two workers";
+  using Workers = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  EXPECT_EQ(activity.workers, (Workers{{0, 0}, {0, 0}, {1, 1}, {1, 1}}));
+  EXPECT_EQ(ActivityOf(run, 64, 1).workers, (Workers{{0, 1}}));
   const std::size_t late = static_cast<std::size_t>((750 - activity.begin_ps) / activity.slot_ps);
   EXPECT_GT(activity.bands[0][late], 0u);
   EXPECT_EQ(activity.bands[1][late], 0u) << "only the pool's threads are idle";

@@ -55,6 +55,8 @@ TEST(CostOf, IsThatOfTheEventsThatMayBeRead) {
     EXPECT_FALSE(IsShort(path, query, nullptr)) << path << ": it may be any run";
   }
   EXPECT_TRUE(IsShort("/api/events", "rows=0-3&limit=100", &large));
+  EXPECT_TRUE(IsShort("/api/kinds", "", &large));
+  EXPECT_FALSE(IsShort("/api/kinds", "", nullptr));
   EXPECT_TRUE(IsShort("/api/find", "q=x", &large));
   EXPECT_TRUE(IsShort("/api/event", "row=0&track=0&ordinal=1", &large));
   EXPECT_TRUE(IsShort("/api/arrows", "rows=0-1023", &large)) << "there are none";
