@@ -130,7 +130,10 @@ test("the odd worker is marked, and one worker has its own table", async () => {
 
 test("a filter leaves the rows that have its text, and they are copied as CSV", async () => {
   const context = browser.defaultBrowserContext();
-  await context.overridePermissions(new URL(URL_).origin, ["clipboard-read", "clipboard-write"]);
+  await context.overridePermissions(new URL(URL_).origin, [
+    "clipboard-read",
+    "clipboard-sanitized-write",
+  ]);
   await visit();
   await shown("Kernels");
   await page.type("#tables input[type=search]", "GEMM_");
@@ -214,7 +217,7 @@ test("a row leads to its place in the timeline", async () => {
 test("a kernel's details show how it came to run, and can be copied", async () => {
   await browser
     .defaultBrowserContext()
-    .overridePermissions(new URL(URL_).origin, ["clipboard-read", "clipboard-write"]);
+    .overridePermissions(new URL(URL_).origin, ["clipboard-read", "clipboard-sanitized-write"]);
   page = await listen(browser);
   await page.goto(`${URL_}#tab=timeline&find=gemm_2`);
   await page.waitForSelector("#panel-list tbody button");

@@ -226,3 +226,40 @@ def test_the_tables_of_the_page(gpu_view, session_group, torch_run, gpu_run):
         **os.environ, "STROBE_VIEW": gpu_view.url, "STROBE_MEMORY": memory.url, "STROBE_LINKED": xprof.url,
         "STROBE_WITNESS": str(gpu_run[0].parent / "witness.json"), "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
     assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
+
+
+def by_step(trace):
+    """The own time of each name on the device, in us of a step, and the begin and length of each step, in us."""
+    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    steps = sorted((event["ts"], event["dur"], int(event["name"].split("#")[1])) for event in events if event["name"].startswith("ProfilerStep#"))
+    begins = [begin for begin, _, _ in steps]
+    lengths = [following - begin for begin, following in zip(begins, begins[1:], strict=False)] + [steps[-1][1]]
+    sums = defaultdict(float)
+    for event in on_device(events):
+        sums[event["name"]] += event["dur"] / len(steps)
+    return sums, [number for _, _, number in steps], begins, lengths
+
+
+def test_two_runs_and_two_workers_side_by_side(gpu_view, session_group, gpu_run, tmp_path):
+    made = {"before": gpu_trace.make(0), "after": gpu_trace.make(1, per_step=80)}
+    for run, trace in made.items():
+        folder = tmp_path / "plugins/profile" / run
+        folder.mkdir(parents=True)
+        trace["distributedInfo"].update(rank=0, world_size=1)
+        (folder / "rank0.trace.json").write_text(json.dumps(trace))
+    view = View(session_group, "two runs", tmp_path, "--cache", "none")
+    (a, numbers, begins_a, lengths_a), (b, _, begins_b, lengths_b) = map(by_step, made.values())
+    rows = gpu_view.json("/api/run")["rows"]
+    stream = next(number for number, row in enumerate(rows) if row["worker"] == 0 and row["name"].startswith("Stream #7"))
+    work = [hit for hit in gpu_view.json(f"/api/events?rows={stream}&limit=1000")["hits"] if hit["durationPs"] > 20 * US]
+    other = next(hit for hit in work if hit["name"] != work[0]["name"])  # Of the same step.
+    witness = {
+        "kernels": [[name, a.get(name, 0), b.get(name, 0)] for name in {*a, *b}],
+        "meanStep": [sum(lengths_a) / len(lengths_a), sum(lengths_b) / len(lengths_b)],
+        "steps": [[number] for number in numbers], "begins": list(zip(begins_a, begins_b, strict=True)),
+        "stream": rows[stream]["name"], "events": [{key: hit[key] for key in ("name", "beginPs", "durationPs")} for hit in (work[0], other, work[-1])]}
+    (tmp_path / "witness.json").write_text(json.dumps(witness))
+    done = subprocess.run(["node", "--test", ROOT / "tests/browser/compare.test.mjs"], capture_output=True, text=True, timeout=540, env={
+        **os.environ, "STROBE_VIEW": view.url, "STROBE_RANKS": gpu_view.url, "STROBE_WITNESS": str(tmp_path / "witness.json"),
+        "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
+    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]

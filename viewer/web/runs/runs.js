@@ -1,5 +1,6 @@
 // The page that lists and searches the runs of all logdirs.
 import { Api } from "../shared/api.js";
+import { compareLink } from "../shared/compare_link.js";
 import { keep, recall } from "../shared/kept.js";
 import { RunDetails } from "./details.js";
 import { RunTable } from "./table.js";
@@ -20,6 +21,7 @@ const table = new RunTable($("list"), (query) => api.get("catalog", query), {
     details.show(name);
     table.select(name);
   },
+  ticked,
   failed: (error) => {
     failed(error);
     again(BUSY_MS); // A server that was restarted is found again.
@@ -69,6 +71,15 @@ function told({ logdirs }) {
   say(busy ? "Reading runs…" : "");
   $("end").textContent = table.body.firstElementChild ? "" : emptiness(logdirs, busy);
   again(busy ? BUSY_MS : REFRESH_MS);
+}
+
+/** Two ticked runs can be compared. */
+function ticked(runs) {
+  const [a, b] = runs.map((run) => ({ run, worker: "" }));
+  $("compare").hidden = runs.length === 0;
+  $("compare").disabled = runs.length < 2;
+  $("compare").textContent = runs.length < 2 ? "Compare: tick one more" : "Compare two runs";
+  $("compare").onclick = () => location.assign(compareLink(a, b));
 }
 
 /** Why there is no run to be seen. */

@@ -4,13 +4,14 @@ import { amount, bytes, count, time } from "../shared/format.js";
 
 /**
  * A column is {head, title, of(row), write(value), number, csv: [head, (value) => ...]}. of() is a
- * number, a text or null; `number`: it is shown to the right.
+ * number, a text or null; `number`: it is shown to the right. Rows are sorted by rank(row), if there is
+ * one, instead of what is shown.
  */
-function column(head, of, write = String, more = {}) {
+export function column(head, of, write = String, more = {}) {
   return { head, title: "", of, write, number: false, csv: [head, (value) => value], ...more };
 }
 
-function textOf(head, key, title = "") {
+export function textOf(head, key, title = "") {
   return column(head, (row) => row[key] || null, String, { title });
 }
 

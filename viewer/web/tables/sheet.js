@@ -36,7 +36,7 @@ export class Sheet {
 
   arrange() {
     const { columns, text } = this;
-    const { of } = columns[this.column];
+    const { of, rank = of } = columns[this.column];
     const has = (row) =>
       columns.some((column) => {
         const value = column.of(row);
@@ -46,7 +46,7 @@ export class Sheet {
     const sign = this.up ? 1 : -1;
     // What is not known comes last in either order.
     this.rows = kept.sort((a, b) => {
-      const [x, y] = [of(a), of(b)];
+      const [x, y] = [rank(a), rank(b)];
       if (x === null || y === null) return (x === null) - (y === null);
       return sign * (typeof x === "string" ? x.localeCompare(y) : x - y);
     });
