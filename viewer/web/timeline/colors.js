@@ -43,6 +43,18 @@ export const THEMES = {
 
 const known = new Map(); // Colours by name.
 
+/** [red, green, blue] of a colour in the page's style, such as "--compute". */
+export function styleColor(name) {
+  const text = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  return [1, 3, 5].map((at) => Number.parseInt(text.slice(at, at + 2), 16));
+}
+
+/** The colour of a step: neighbours have other hues. */
+export function colorOfStep(number) {
+  const hue = HUES[((number % HUES.length) + HUES.length) % HUES.length];
+  return ofLuminance(hue, TONES[0][0] / 100, TONES[0][1]);
+}
+
 /** [red, green, blue], 0 to 255: chosen by a hash (FNV-1a) of the name. */
 export function colorOf(name) {
   let color = known.get(name);

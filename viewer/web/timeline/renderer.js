@@ -19,6 +19,7 @@ export class Renderer {
     this.canvas = canvas;
     this.context = canvas.getContext("2d", { alpha: false });
     this.setTheme("light");
+    this.coloring = null; // Which colour an event has; see Coloring. Null: that of its name.
     this.highlight = null; // (name) => boolean; the other names are drawn pale.
     this.version = 0; // Changes with the colours, which are kept with the tiles.
     this.track = 0; // Height of a track in the frame that is drawn.
@@ -30,6 +31,11 @@ export class Renderer {
   }
   setHighlight(matches) {
     this.highlight = matches;
+    ++this.version;
+  }
+
+  /** The coloring gives other colours from now on. */
+  recolor() {
     ++this.version;
   }
 
@@ -89,9 +95,10 @@ export class Renderer {
   }
 
   /**
-   * Calls visit(tile, base, scale, from, to) for the tiles that cover the view on a row. A time t
-   * of the tile, in its units, lies at pixel base + t * scale. Only pixels [from, to) are to be
-   * drawn, since a coarser tile may stand in for one that is not loaded yet.
+   * Calls visit(tile, base, scale, from, to, index) for the tiles that cover the view on a row. A
+   * time t of the tile, in its units, lies at pixel base + t * scale. Only pixels [from, to) are to
+   * be drawn, since a coarser tile may stand in for one that is not loaded yet; `index` is that of
+   * the tile that is drawn.
    */
   forTiles(view, store, level, row, visit) {
     level = Math.min(level, store.coarsest);
@@ -113,7 +120,7 @@ export class Renderer {
         Math.round(((index + 1) * tileSpan(level) - view.begin) * scale),
       );
       const base = (begin * tileSpan(at) - view.begin) * scale;
-      visit(tile, base, unitOf(at) * scale, from, to);
+      visit(tile, base, unitOf(at) * scale, from, to, begin);
     }
   }
 
@@ -135,10 +142,11 @@ export class Renderer {
     for (const line of lines) line.set(this.empty);
     const labels = new TrackLabels(this.labels, MIN_TEXT * ratio, y, band);
     let some = false;
-    this.forTiles(view, store, level, row, (tile, base, scale, from, to) => {
+    this.forTiles(view, store, level, row, (tile, base, scale, from, to, index) => {
       const track = tile.tracks[number];
       if (!track || track.items === 0) return;
       some = true;
+      this.colorItems(tile, track, row, index);
       this.drawItems(tile, track, base, scale, from, to, labels);
     });
     if (!some) return;
@@ -155,7 +163,7 @@ export class Renderer {
     const { lines, ratio } = this;
     const { begin, end, busy, flags, text } = track;
     const back = pixel(this.theme.back);
-    const colors = this.colorsOf(tile, track);
+    const { colors } = track;
     let until = 0; // The end of what single events have filled.
     for (let i = firstItem(track, base, scale, from); i < track.items; ++i) {
       const x0 = base + begin[i] * scale;
@@ -190,19 +198,25 @@ export class Renderer {
     }
   }
 
-  /** A pixel per item of a track; computed again only after the theme or highlight changed. */
-  colorsOf(tile, track) {
-    if (track.version === this.version) return track.colors;
-    const { back } = this.theme;
-    const colorOfText = tile.texts.map((name) => {
-      const color = colorOf(name);
-      return this.highlight && !this.highlight(name) ? mix(color, back, 0.22) : color;
-    });
-    const pixels = colorOfText.map(pixel);
+  /** Gives a track a pixel per item; again only after theme, highlight or coloring changed. */
+  colorItems(tile, track, row, index) {
+    if (track.version === this.version) return;
+    const { theme, coloring } = this;
+    const ofName = (name) => coloring?.ofName(row, name) ?? colorOf(name);
+    const seen = (name, color) =>
+      this.highlight && !this.highlight(name) ? mix(color, theme.back, 0.22) : color;
     const colors = (track.colors ??= new Uint32Array(track.items));
-    for (let i = 0; i < track.items; ++i) colors[i] = pixels[track.text[i]];
+    if (coloring?.byTime) {
+      const base = index * tileSpan(tile.level);
+      for (let i = 0; i < track.items; ++i) {
+        const color = coloring.ofTime(row, base + track.begin[i] * unitOf(tile.level));
+        colors[i] = pixel(seen(tile.texts[track.text[i]], color));
+      }
+    } else {
+      const pixels = tile.texts.map((name) => pixel(seen(name, ofName(name))));
+      for (let i = 0; i < track.items; ++i) colors[i] = pixels[track.text[i]];
+    }
     track.version = this.version;
-    return colors;
   }
 
   /** Draws a counter as a stepped line, and a slot's many values from the least to the most. */
@@ -285,12 +299,13 @@ export class Renderer {
     }
   }
 
-  /** {step, list: [{ps, x}]}: the times that the axis names, `step` apart. */
+  /** {step, list: [{ps, x}]}: the times that the axis names, `step` apart, from the view's zero. */
   ticksOf(view) {
-    const step = niceStep((view.end - view.begin) / (this.width / 120));
+    const { begin, end, zero } = view;
+    const step = niceStep((end - begin) / (this.width / 120));
     const list = [];
-    for (let ps = Math.ceil(view.begin / step) * step; ps <= view.end; ps += step)
-      list.push({ ps, x: this.x(ps, view) });
+    for (let ps = Math.ceil((begin - zero) / step) * step; ps <= end - zero; ps += step)
+      list.push({ ps, x: this.x(zero + ps, view) });
     return { step, list };
   }
 

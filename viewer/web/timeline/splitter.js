@@ -71,7 +71,7 @@ export class Splitter {
 }
 
 // Pixels that resizing leaves to each part of the page.
-const MIN_LABELS = 160;
+const MIN_LABELS = 130;
 const MIN_TIMELINE = 200;
 const MIN_STAGE = 120;
 const MIN_PANEL = 90;
@@ -106,7 +106,10 @@ export function panelSplitter(resized) {
       element.style.height = size === null ? "" : `${size}px`;
       resized();
     },
-    limits: () => [MIN_PANEL, $("timeline").clientHeight - $("strip").offsetHeight - MIN_STAGE],
+    limits: () => {
+      const others = $("strip").offsetHeight + $("colors").offsetHeight;
+      return [MIN_PANEL, $("timeline").clientHeight - others - MIN_STAGE];
+    },
     grow: "ArrowUp",
     shrink: "ArrowDown",
   });

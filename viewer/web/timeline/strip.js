@@ -81,21 +81,27 @@ export class Strip {
     context.fillStyle = `rgb(${theme.back})`;
     context.fillRect(0, 0, width, height);
     if (!view.run) return;
-    if (this.answer) this.drawBands(width, height, `rgb(${theme.busy})`);
+    if (this.answer) this.drawBands(width, height, theme);
     const { window } = view.run.description;
     if (window) this.drawWindow(window, height, theme.mark);
     this.placed = "";
     this.place();
   }
 
-  drawBands(width, height, color) {
+  /** The bands of workers that hold up the others have another colour, and a mark at their begin. */
+  drawBands(width, height, theme) {
     const { context } = this;
-    const { beginPs, slotPs, bands } = this.answer;
+    const { beginPs, slotPs, bands, workers } = this.answer;
+    const { odd } = this.view.run.layout;
+    const isOdd = ([first, last]) => [...odd].some((worker) => worker >= first && worker <= last);
     const each = height / Math.max(1, bands.length);
     const first = this.x(beginPs);
     const wide = this.x(beginPs + slotPs) - first; // Not asked for each slot: the browser looks it up each time.
-    context.fillStyle = color;
     bands.forEach((band, number) => {
+      const marked = isOdd(workers[number]);
+      context.fillStyle = marked ? theme.mark : `rgb(${theme.busy})`;
+      if (marked)
+        context.fillRect(0, Math.round(number * each), 3, Math.max(1, Math.round(each) - 1));
       const bottom = Math.round((number + 1) * each) - 1;
       const most = Math.max(1, Math.round(each) - 1);
       band.forEach((busy, slot) => {
