@@ -128,6 +128,10 @@ const Router::Route* Router::FindRoute(std::string_view path) {
        .handler = &GraphPage,
        .slow = Slow::kByCost,
        .store = AsksStore::kYes},
+      {.path = "/api/kinds",
+       .handler = &KindsPage,
+       .slow = Slow::kByCost,
+       .store = AsksStore::kUntilOpen},
       {.path = "/api/select",
        .handler = &SelectPage,
        .slow = Slow::kByCost,
@@ -256,7 +260,9 @@ absl::StatusOr<http::Page> Router::AskRun(RunApi* api, const Route& route,
       !version.empty() && version != open.run->version)
     return absl::AbortedError(
         "the run has other traces than when this page opened it; reload the page");
-  return Checked(open, api(*open.run, query, MeansOf(question)));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const LoadedRun> run,
+                   AlignmentOf(open.run, query, request.is_gone));
+  return Checked(open, api(*run, query, MeansOf(question)));
 }
 
 absl::StatusOr<http::Page> Router::Checked(const OpenRun& open, absl::StatusOr<http::Page> page) {
@@ -278,6 +284,8 @@ http::Load Router::LoadOf(const http::Request& request, const catalog::Visible* 
   if (route->slow == Route::Slow::kWaits) return Load::kWaits;
   if (route->slow == Route::Slow::kHeavy) return Load::kHeavy;
   const http::Query query(request.query);
+  // The traces are read once for each alignment.
+  if (route->path == "/api/run" && !query.Text("align").empty()) return Load::kHeavy;
   if (route->slow == Route::Slow::kByCost) {
     const std::shared_ptr<const LoadedRun> run =
         visible == nullptr ? nullptr : VisibleOpenRun(query, *visible);
@@ -321,7 +329,11 @@ absl::StatusOr<http::Page> Router::Runs(const Question& question) {
 absl::StatusOr<http::Page> Router::Describe(const Question& question) {
   ASSIGN_OR_RETURN(const std::string name, RunOf(question));
   ASSIGN_OR_RETURN(const OpenRun open, runs_.OpenFresh(name, kPageWait, question.asker()));
-  if (open.run != nullptr) return Checked(open, DescriptionPage(*open.run));
+  if (open.run != nullptr) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<const LoadedRun> run,
+                     AlignmentOf(open.run, question.query, question.request.is_gone));
+    return Checked(open, DescriptionPage(*run));
+  }
   static const Progress kNotBegun;
   const Progress& progress = open.loader != nullptr ? open.loader->progress() : kNotBegun;
   return JsonPage(
@@ -338,7 +350,8 @@ absl::StatusOr<http::Page> Router::Report(const Question& question) {
     stored = ReadStoredReport(library_, name);
   else
     stored.problem = *problem;
-  if (making == Making::kNever || !stored.report.is_null()) return StoredReportPage(name, stored);
+  if (making == Making::kNever || !stored.report.is_null() || !stored.evidence.is_null())
+    return StoredReportPage(name, stored);
   ASSIGN_OR_RETURN(const OpenRun open, problem
                                            ? runs_.Open(name, kPageWait, question.asker())
                                            : runs_.OpenFresh(name, kPageWait, question.asker()));

@@ -23,7 +23,7 @@ absl::StatusOr<ComparedSteps> ReadSteps(const LoadedRun& run,
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
     if (is_gone && is_gone()) return absl::CancelledError("nobody waits for the steps any more");
     const Worker& worker = run.workers[i];
-    ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(worker.trace.bytes()));
+    ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(worker.files->trace.bytes()));
     ASSIGN_OR_RETURN(const std::vector<analysis::Step> found, analysis::FindSteps(space));
     const auto on_clock = [&worker](std::int64_t ps) {
       return std::clamp(ps, -kMaxTimePs, kMaxTimePs) + worker.shift_ps;
@@ -100,36 +100,40 @@ Json ToJson(const ComparedStep& step) {
 std::string ToText(const Json& json) { return JsonText(json); }
 
 // Calls answer(steps) with the steps of the run.
-template <typename Answer>
-absl::StatusOr<std::string> WithSteps(const LoadedRun& run, const std::function<bool()>& is_gone,
-                                      const Answer& answer) {
+template <typename Result, typename Answer>
+absl::StatusOr<Result> WithSteps(const LoadedRun& run, const std::function<bool()>& is_gone,
+                                 const Answer& answer) {
   LazySteps& lazy = *run.steps;
   MutexLock lock(&lazy.mutex);
   if (!lazy.steps) {
     ASSIGN_OR_RETURN(lazy.steps, ReadSteps(run, is_gone));
   }
-  return ToText(answer(*lazy.steps));
+  return answer(*lazy.steps);
 }
 
 }  // namespace
 
+absl::StatusOr<ComparedSteps> StepsOf(const LoadedRun& run, const std::function<bool()>& is_gone) {
+  return WithSteps<ComparedSteps>(run, is_gone, [](const ComparedSteps& steps) { return steps; });
+}
+
 absl::StatusOr<std::string> CompareSteps(const LoadedRun& run,
                                          const std::function<bool()>& is_gone) {
-  return WithSteps(run, is_gone, [](const ComparedSteps& steps) {
+  return WithSteps<std::string>(run, is_gone, [](const ComparedSteps& steps) {
     Json answer = {
         {"count", steps.all.size()}, {"times", TimesOf(steps.all)}, {"steps", Json::array()}};
     for (const ComparedStep* step : Longest(steps.all)) answer["steps"].push_back(ToJson(*step));
-    return answer;
+    return ToText(answer);
   });
 }
 
 absl::StatusOr<std::string> FindComparedStep(const LoadedRun& run, std::int64_t number,
                                              const std::function<bool()>& is_gone) {
-  return WithSteps(run, is_gone, [number](const ComparedSteps& steps) {
+  return WithSteps<std::string>(run, is_gone, [number](const ComparedSteps& steps) {
     const auto found = std::ranges::find_if(steps.all, [&](const ComparedStep& step) {
       return step.number == number && step.name == steps.main_loop;
     });
-    return Json{{"step", found == steps.all.end() ? Json(nullptr) : ToJson(*found)}};
+    return ToText(Json{{"step", found == steps.all.end() ? Json(nullptr) : ToJson(*found)}});
   });
 }
 

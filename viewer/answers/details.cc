@@ -97,7 +97,8 @@ absl::Status AddHlo(const LoadedRun& run, std::uint32_t number, const EventSourc
       {"instruction", op->instruction},
       {"module", op->module},
       {"program", op->program ? Json(std::to_string(*op->program)) : Json()},
-      {"held", analysis::FindHloProto(run.workers[worker].space, op->module, op->program).ok()}};
+      {"held",
+       analysis::FindHloProto(run.workers[worker].files->space, op->module, op->program).ok()}};
   return absl::OkStatus();
 }
 

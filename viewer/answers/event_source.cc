@@ -12,10 +12,11 @@ absl::StatusOr<EventSource> SourceOf(const LoadedRun& run, const RowRef& ref) {
   const Worker& worker = run.WorkerOf(ref);
   const index::Row& row = run.RowOf(ref);
   const bool derived = row.derived != 0;
-  const std::vector<xplane::Plane>& planes = derived ? worker.derived.planes : worker.space.planes;
+  const std::vector<xplane::Plane>& planes =
+      derived ? worker.files->derived.planes : worker.files->space.planes;
   const std::size_t number = derived ? row.derived - 1 : row.plane;
   if (number >= planes.size()) return absl::DataLossError("the index does not fit the trace");
-  const std::string_view trace = worker.trace.bytes();
+  const std::string_view trace = worker.files->trace.bytes();
   return derived ? EventSource{&planes[number], worker.index().derived(), trace.size()}
                  : EventSource{&planes[number], trace, 0};
 }

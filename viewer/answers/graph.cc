@@ -56,8 +56,8 @@ Json CallsOf(const analysis::HloModule& module, const analysis::HloInstruction& 
 absl::StatusOr<std::string> DrawGraph(const LoadedRun& run, const GraphRequest& request) {
   if (request.worker >= run.workers.size()) return absl::NotFoundError("there is no such worker");
   ASSIGN_OR_RETURN(const std::string_view proto,
-                   analysis::FindHloProto(run.workers[request.worker].space, request.op.module,
-                                          request.op.program));
+                   analysis::FindHloProto(run.workers[request.worker].files->space,
+                                          request.op.module, request.op.program));
   absl::StatusOr<analysis::HloModule> read = analysis::HloModule::Read(proto);
   if (!read.ok())
     return absl::Status(read.status().code(),

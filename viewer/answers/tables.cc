@@ -246,7 +246,8 @@ absl::StatusOr<std::string> StepsText(const LoadedRun& run, std::optional<std::u
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
     if (worker && *worker != i) continue;
     if (is_gone && is_gone()) return absl::CancelledError("nobody waits for the steps any more");
-    ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(run.workers[i].trace.bytes()));
+    ASSIGN_OR_RETURN(const xplane::Space space,
+                     convert::ReadSpace(run.workers[i].files->trace.bytes()));
     ASSIGN_OR_RETURN(const Digest digest, ComputeDigest(space, run.workers[i].name));
     if (digest.steps.empty()) continue;
     // A mean is known if all workers know its parts.

@@ -11,9 +11,9 @@ namespace strobe::viewer {
 inline tally::TallySource TallySourceOf(const Worker& worker,
                                         const std::function<bool()>& is_gone = nullptr) {
   return {.index = &worker.index(),
-          .space = &worker.space,
-          .derived = &worker.derived,
-          .trace = worker.trace.bytes(),
+          .space = &worker.files->space,
+          .derived = &worker.files->derived,
+          .trace = worker.files->trace.bytes(),
           .is_gone = is_gone};
 }
 

@@ -13,12 +13,14 @@
 #include "common/base/strings.h"
 #include "common/text/parse_tuple.h"
 #include "viewer/answers/activity.h"
+#include "viewer/answers/aligned_run.h"
 #include "viewer/answers/arrow_bundles.h"
 #include "viewer/answers/arrows.h"
 #include "viewer/answers/comparison.h"
 #include "viewer/answers/details.h"
 #include "viewer/answers/find.h"
 #include "viewer/answers/graph.h"
+#include "viewer/answers/kinds.h"
 #include "viewer/answers/selection.h"
 #include "viewer/answers/tables.h"
 #include "viewer/answers/tiles.h"
@@ -132,6 +134,14 @@ absl::StatusOr<http::Page> HitsPage(const LoadedRun& run, FindRequest& request,
 }
 
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const LoadedRun>> AlignmentOf(
+    const std::shared_ptr<const LoadedRun>& run, const http::Query& query,
+    const http::IsGone& is_gone) {
+  const std::string& by = query.Text("align");
+  if (by.empty()) return run;
+  return AlignedRun(*run, by, is_gone);
+}
 
 absl::StatusOr<http::Page> TilesPage(const LoadedRun& run, const http::Query& query,
                                      const AnswerMeans& means) {
@@ -269,8 +279,14 @@ absl::StatusOr<http::Page> ActivityPage(const LoadedRun& run, const http::Query&
   ASSIGN_OR_RETURN(const std::int64_t bands, query.Integer("bands", 8, 1, kMaxBands));
   const Activity activity = ActivityOf(run, static_cast<std::uint32_t>(slots),
                                        static_cast<std::uint32_t>(bands), means.is_gone);
-  return JsonPage(Json{
-      {"beginPs", activity.begin_ps}, {"slotPs", activity.slot_ps}, {"bands", activity.bands}});
+  return JsonPage(Json{{"beginPs", activity.begin_ps},
+                       {"slotPs", activity.slot_ps},
+                       {"bands", activity.bands},
+                       {"workers", activity.workers}});
+}
+
+absl::StatusOr<http::Page> KindsPage(const LoadedRun& run, const http::Query&, const AnswerMeans&) {
+  return JsonPage(KindsOf(run));
 }
 
 absl::StatusOr<http::Page> StepsPage(const LoadedRun& run, const http::Query& query,

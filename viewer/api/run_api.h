@@ -1,5 +1,6 @@
 // The HTTP API's answers about one run: a query in, a page out.
 #pragma once
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -27,8 +28,8 @@ struct AnswerMeans {
 using RunApi = absl::StatusOr<http::Page>(const LoadedRun&, const http::Query&, const AnswerMeans&);
 
 // What our own page asks, each at the path with its name, such as "/api/tiles".
-RunApi ActivityPage, ArrowsPage, EventPage, EventsPage, FindPage, GraphPage, SelectPage, StepsPage,
-    TablePage, TilesPage;
+RunApi ActivityPage, ArrowsPage, EventPage, EventsPage, FindPage, GraphPage, KindsPage, SelectPage,
+    StepsPage, TablePage, TilesPage;
 // What XProf's page asks, such as "/data/plugin/profile/data".
 RunApi XprofDataPage, XprofHostsPage;
 
@@ -39,6 +40,12 @@ bool BeginsXprofPage(const http::Query& query);
 // The row numbers and ranges of `rows`, such as "3,5-9", sorted, each once. InvalidArgument if they
 // are more than 1,024.
 absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const http::Query& query);
+
+// The run with its workers aligned as `align` asks for; see AlignedRun. The run itself if the query
+// has none.
+absl::StatusOr<std::shared_ptr<const LoadedRun>> AlignmentOf(
+    const std::shared_ptr<const LoadedRun>& run, const http::Query& query,
+    const http::IsGone& is_gone);
 
 // What "/api/run" answers once the run is read.
 http::Page DescriptionPage(const LoadedRun& run);

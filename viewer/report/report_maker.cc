@@ -19,7 +19,8 @@ constexpr int kReportPoliteness = 10;
 
 absl::StatusOr<Digest> DigestOf(const Worker& worker, const Cancellation& stop) {
   std::int64_t zero_ns = 0;
-  ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(worker.trace.bytes(), zero_ns));
+  ASSIGN_OR_RETURN(const xplane::Space space,
+                   convert::ReadSpace(worker.files->trace.bytes(), zero_ns));
   absl::StatusOr<Digest> digest = ComputeDigest(space, worker.name, &stop, zero_ns);
   RETURN_IF_ERROR(worker.Check());  // A changed file explains every other error.
   return digest;

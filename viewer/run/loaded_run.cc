@@ -310,12 +310,13 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
     AddWindow(from, run);
     ASSIGN_OR_RETURN(xplane::Space derived,
                      xplane::Space::Read(stored->index().derived(), xplane::Depth::kPlanes));
+    auto files = std::make_shared<WorkerFiles>(WorkerFiles{.trace = std::move(traces[i]),
+                                                           .space = std::move(from.space),
+                                                           .stored = *std::move(stored),
+                                                           .derived = std::move(derived)});
     run.workers.push_back({.name = from.worker,
                            .role = std::move(from.role),
-                           .trace = std::move(traces[i]),
-                           .space = std::move(from.space),
-                           .stored = *std::move(stored),
-                           .derived = std::move(derived),
+                           .files = std::move(files),
                            .shift_ps = shift_ps,
                            .clock_offset_ns = from.clock_offset_ns,
                            .clock_error_ns = from.clock_error_ns});
@@ -345,8 +346,8 @@ std::string DescribeRun(const LoadedRun& run) {
   for (const convert::LeftOut& worker : run.left_out) left_out.push_back(worker.worker);
   for (const Worker& worker : run.workers) {
     Json errors = Json::array();
-    for (const std::string_view text : worker.space.errors) errors.push_back(text);
-    for (const std::string_view text : worker.space.warnings) errors.push_back(text);
+    for (const std::string_view text : worker.files->space.errors) errors.push_back(text);
+    for (const std::string_view text : worker.files->space.warnings) errors.push_back(text);
     workers.push_back(
         {{"name", worker.name},
          {"role", worker.role},
@@ -382,6 +383,7 @@ std::string DescribeRun(const LoadedRun& run) {
                      {"beginPs", run.begin_ps},
                      {"endPs", run.end_ps},
                      {"window", std::move(window)},
+                     {"alignedBy", run.aligned_by},
                      {"zeroNs", std::to_string(run.zero_ns)},
                      {"events", run.events},
                      {"workers", std::move(workers)},

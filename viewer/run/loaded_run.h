@@ -1,6 +1,6 @@
 // A run in memory: its traces and their indexes, on one clock. All of the viewer's answers are made
-// from it. But for `steps` and `tables`, it does not change once it is loaded, so that threads
-// share it without a lock.
+// from it. But for `steps`, `tables` and `alignments`, it does not change once it is loaded, so
+// that threads share it without a lock.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "collector/trace/convert/align.h"
 #include "collector/trace/index/cache.h"
 #include "viewer/run/compared_step.h"
+#include "viewer/run/kept_alignments.h"
 #include "viewer/run/kept_tables.h"
 
 namespace strobe::viewer {
@@ -25,13 +26,18 @@ std::string PoolOf(std::string_view thread);
 // its pool, if at least two of the threads are of that pool; else empty.
 std::vector<std::string> FindPools(const std::vector<std::string_view>& threads);
 
-struct Worker {
-  std::string name{};
-  std::string role{};  // See WorkerTrace.
+// What a worker's trace holds. Runs that are aligned otherwise share it.
+struct WorkerFiles {
   convert::OpenTrace trace{};
   xplane::Space space{};  // The planes without their lines.
   index::StoredIndex stored{};
-  xplane::Space derived{};    // Lines that the index has derived, such as steps.
+  xplane::Space derived{};  // Lines that the index has derived, such as steps.
+};
+
+struct Worker {
+  std::string name{};
+  std::string role{};  // See WorkerTrace.
+  std::shared_ptr<WorkerFiles> files{};
   std::int64_t shift_ps = 0;  // Added to a time of the trace gives the time on the run's clock.
   // The worker's clock minus the operator's, and the half-width of its error interval; no error:
   // not measured.
@@ -40,11 +46,11 @@ struct Worker {
   // Why its times cannot be compared with those of other workers, in human-readable clauses.
   std::vector<std::string> clock_problems{};
 
-  const index::Index& index() const { return stored.index(); }
+  const index::Index& index() const { return files->stored.index(); }
   // DataLoss when the trace's or the index's file was changed since it was opened.
   absl::Status Check() const {
-    const absl::Status status = trace.Check();
-    return status.ok() ? stored.Check() : status;
+    const absl::Status status = files->trace.Check();
+    return status.ok() ? files->stored.Check() : status;
   }
 };
 
@@ -78,6 +84,8 @@ struct LoadedRun {
   // The time that the capture asked for, on the run's clock; both 0 when no trace tells.
   std::int64_t window_begin_ps = 0, window_end_ps = 0;
   std::vector<std::string> warnings{};
+  // What the workers are aligned by if not by their clocks, such as "step 5". See aligned_run.h.
+  std::string aligned_by{};
 
   const Worker& WorkerOf(const RowRef& row) const { return workers[row.worker]; }
   const index::Row& RowOf(const RowRef& row) const {
@@ -96,6 +104,7 @@ struct LoadedRun {
   std::vector<std::vector<std::uint32_t>> numbers{};                 // NumberOf, by worker and row.
   std::unique_ptr<LazySteps> steps = std::make_unique<LazySteps>();  // See comparison.h.
   std::unique_ptr<KeptTables> tables = std::make_unique<KeptTables>();  // See tables.h.
+  std::unique_ptr<KeptAlignments> alignments = std::make_unique<KeptAlignments>();
 };
 
 // Shared by the thread that loads a run and those that watch or stop it.

@@ -10,8 +10,9 @@ export class Loading {
   }
 
   /** {api, description} of a run once it is read; null when another was asked for meanwhile. */
-  async open(run) {
+  async open(run, align = "") {
     const api = new Api(run);
+    api.align = align;
     this.latest = api;
     for (;;) {
       const answer = await this.ask(api);

@@ -13,7 +13,7 @@ namespace {
 
 TEST(CompareSteps, TracesAreReadOnceAndAFailureIsNotKept) {
   LoadedRun run = MadeRun(TwoWorkers());
-  auto& content = run.workers.at(0).trace.content;
+  auto& content = run.workers.at(0).files->trace.content;
   auto whole = std::exchange(content, std::make_unique<const std::string>("\xff"));
   EXPECT_FALSE(CompareSteps(run).ok());
   std::swap(content, whole);

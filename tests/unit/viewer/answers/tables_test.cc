@@ -95,7 +95,7 @@ TEST(TableOf, MemoryHasItsCurveOfOneWorkerOnly) {
 
 TEST(TableOf, TracesAreReadOnceAndAFailureIsNotKept) {
   LoadedRun run = MadeRun({KernelTrace(10)});
-  auto& content = run.workers.at(0).trace.content;
+  auto& content = run.workers.at(0).files->trace.content;
   auto whole = std::exchange(content, std::make_unique<const std::string>("\xff"));
   EXPECT_FALSE(TableOf(run, "kernels", 0).ok());
   std::swap(content, whole);

@@ -1,0 +1,250 @@
+#include "viewer/answers/aligned_run.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "collector/trace/digest/classify.h"
+#include "collector/trace/xplane/names.h"
+#include "common/base/saturated.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "viewer/answers/comparison.h"
+
+namespace strobe::viewer {
+namespace {
+
+// Events of a track among which its first collectives are looked for.
+constexpr std::uint64_t kMaxLookedAt = 200'000;
+
+// For each worker, the time on the run's clock that is to be the same on all; nullopt: it has none.
+struct Anchors {
+  std::vector<std::optional<std::int64_t>> at_ps{};
+  std::string text{};  // What lies there.
+};
+
+// The first step of the main loop that most workers recorded; null without steps.
+const ComparedStep* FirstStep(const ComparedSteps& steps) {
+  const ComparedStep* first = nullptr;
+  for (const ComparedStep& step : steps.all) {
+    if (step.name != steps.main_loop) continue;
+    if (first == nullptr || step.parts.size() > first->parts.size()) first = &step;
+  }
+  return first;
+}
+
+const ComparedStep* StepOf(const ComparedSteps& steps, std::int64_t number) {
+  const auto found = std::ranges::find_if(steps.all, [&](const ComparedStep& step) {
+    return step.number == number && step.name == steps.main_loop;
+  });
+  return found == steps.all.end() ? nullptr : &*found;
+}
+
+Anchors BeginsOf(const ComparedStep& step, std::size_t workers) {
+  Anchors anchors{.at_ps = std::vector<std::optional<std::int64_t>>(workers),
+                  .text = StrCat("the begin of step ", step.number)};
+  for (const StepPart& part : step.parts) anchors.at_ps[part.worker] = part.begin_ps;
+  return anchors;
+}
+
+// The first call of each name, on the trace's clock.
+struct FirstCall {
+  std::int64_t begin_ps = 0, end_ps = 0;
+};
+using FirstCalls = std::map<std::string, FirstCall, std::less<>>;
+
+bool IsCollective(std::string_view name, bool on_device, bool is_hlo) {
+  if (!on_device) return digest::ClassifyHostEvent(name) == WorkKind::kCommunication;
+  const digest::WorkClass found = digest::ClassifyDeviceWork(name, "", is_hlo);
+  return found.kind == WorkKind::kCommunication && found.phase != digest::WorkClass::kStart;
+}
+
+void AddCallsOf(const index::Index& index, const index::Row& row, bool on_device,
+                std::int64_t from_ps, FirstCalls& calls) {
+  const bool is_hlo = Contains(index.Text(row.name), "XLA Ops");
+  std::unordered_map<std::uint32_t, bool> known;  // By the number of the name.
+  for (std::uint32_t i = 0; i < row.tracks; ++i) {
+    const index::Track& track = index.tracks()[row.first_track + i];
+    const std::uint64_t first = index.FirstFrom(track, from_ps);
+    index.ForEachEntry(
+        track, first, first + kMaxLookedAt, [&](std::uint64_t, const index::Entry& entry) {
+          const auto [is, added] = known.try_emplace(entry.name, false);
+          if (added) is->second = IsCollective(index.Text(entry.name), on_device, is_hlo);
+          if (!is->second) return;
+          const auto [call, is_new] = calls.try_emplace(std::string(index.Text(entry.name)));
+          if (is_new || entry.begin_ps < call->second.begin_ps)
+            call->second = {entry.begin_ps, entry.end_ps()};
+        });
+  }
+}
+
+// Those of its devices, or of its threads if no device made any.
+FirstCalls FirstCallsOf(const Worker& worker, std::int64_t from_ps) {
+  const index::Index& index = worker.index();
+  FirstCalls on_devices, on_threads;
+  for (const index::Row& row : index.rows()) {
+    if (row.kind == index::RowKind::kCounter || row.derived != 0) continue;
+    const bool device =
+        index.Text(index.planes()[row.plane].name).starts_with(xplane::kDevicePrefix);
+    AddCallsOf(index, row, device, from_ps, device ? on_devices : on_threads);
+  }
+  return on_devices.empty() ? on_threads : on_devices;
+}
+
+absl::StatusOr<Anchors> CollectiveOf(const LoadedRun& run, const ComparedSteps& steps,
+                                     const std::function<bool()>& is_gone) {
+  std::vector<std::int64_t> from_ps(run.workers.size(), -kMaxTimePs);
+  if (const ComparedStep* step = FirstStep(steps)) {
+    for (const StepPart& part : step->parts)
+      from_ps[part.worker] = AddSaturated(part.begin_ps, -run.workers[part.worker].shift_ps);
+  }
+  std::vector<FirstCalls> calls;
+  struct Makers {
+    std::size_t workers = 0;
+    std::int64_t begin_ps = 0;  // Of the first worker that has it, on its own clock.
+  };
+  std::map<std::string, Makers> makers;
+  for (std::size_t i = 0; i < run.workers.size(); ++i) {
+    if (is_gone && is_gone()) return absl::CancelledError("nobody waits for the run any more");
+    calls.push_back(FirstCallsOf(run.workers[i], from_ps[i]));
+    for (const auto& [name, call] : calls.back()) {
+      Makers& these = makers[name];
+      if (++these.workers == 1) these.begin_ps = call.begin_ps;
+    }
+  }
+  const auto best = std::ranges::max_element(makers, [](const auto& a, const auto& b) {
+    return std::pair(a.second.workers, -a.second.begin_ps) <
+           std::pair(b.second.workers, -b.second.begin_ps);
+  });
+  if (best == makers.end()) return absl::NotFoundError("align: the traces tell no collective");
+  Anchors anchors{.at_ps = std::vector<std::optional<std::int64_t>>(run.workers.size()),
+                  .text = StrCat("the end of the first ", best->first)};
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const auto found = calls[i].find(best->first);
+    if (found != calls[i].end())
+      anchors.at_ps[i] = AddSaturated(found->second.end_ps, run.workers[i].shift_ps);
+  }
+  return anchors;
+}
+
+// The number of "step:5".
+std::optional<std::int64_t> NumberOfStep(std::string_view by) {
+  constexpr std::string_view kStep = "step:";
+  if (!by.starts_with(kStep)) return std::nullopt;
+  by.remove_prefix(kStep.size());
+  std::int64_t number = 0;
+  const auto read = std::from_chars(by.data(), by.data() + by.size(), number);
+  const bool whole = read.ec == std::errc() && read.ptr == by.data() + by.size();
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+absl::StatusOr<Anchors> AnchorsOf(const LoadedRun& run, const ComparedSteps& steps,
+                                  const std::string& by, const std::function<bool()>& is_gone) {
+  if (by == "collective") return CollectiveOf(run, steps, is_gone);
+  const ComparedStep* step = nullptr;
+  if (by == "step") {
+    step = FirstStep(steps);
+  } else if (const std::optional<std::int64_t> number = NumberOfStep(by)) {
+    step = StepOf(steps, *number);
+  } else {
+    return absl::InvalidArgumentError("align: write step, step:5 or collective");
+  }
+  if (step == nullptr) return absl::NotFoundError("align: no trace has such a step");
+  return BeginsOf(*step, run.workers.size());
+}
+
+struct EventTimes {
+  std::int64_t begin_ps = 0, end_ps = 0;
+};
+EventTimes TimesOfEvents(const Worker& worker) {
+  const index::Header& header = worker.index().header();
+  const auto on_clock = [&](std::int64_t ps) {
+    return std::clamp(ps, -kMaxTimePs, kMaxTimePs) + worker.shift_ps;
+  };
+  return {on_clock(header.begin_ps), on_clock(header.end_ps)};
+}
+
+void Move(Worker& worker, std::int64_t by_ps) {
+  worker.shift_ps = std::clamp(AddSaturated(worker.shift_ps, by_ps), -kMaxTimePs, kMaxTimePs);
+}
+
+// Moves those without an anchor to where the others begin.
+void MoveWorkers(const Anchors& anchors, LoadedRun& run) {
+  std::int64_t target = std::numeric_limits<std::int64_t>::max(), begin = target;
+  for (const auto& at : anchors.at_ps) target = std::min(target, at.value_or(target));
+  for (std::size_t i = 0; i < run.workers.size(); ++i) {
+    if (!anchors.at_ps[i]) continue;
+    Move(run.workers[i], AddSaturated(target, -*anchors.at_ps[i]));
+    begin = std::min(begin, TimesOfEvents(run.workers[i]).begin_ps);
+  }
+  for (std::size_t i = 0; i < run.workers.size(); ++i) {
+    Worker& worker = run.workers[i];
+    worker.clock_problems.clear();
+    if (anchors.at_ps[i] || worker.index().header().events == 0) continue;
+    Move(worker, AddSaturated(begin, -TimesOfEvents(worker).begin_ps));
+    run.warnings.push_back(StrCat(worker.name, ": its trace lacks ", anchors.text,
+                                  "; it is shown from where the others begin"));
+  }
+  bool first = true;
+  for (const Worker& worker : run.workers) {
+    if (worker.index().header().events == 0) continue;
+    const EventTimes times = TimesOfEvents(worker);
+    run.begin_ps = first ? times.begin_ps : std::min(run.begin_ps, times.begin_ps);
+    run.end_ps = first ? times.end_ps : std::max(run.end_ps, times.end_ps);
+    first = false;
+  }
+}
+
+ComparedSteps MovedSteps(ComparedSteps steps, const LoadedRun& from, const LoadedRun& to) {
+  for (ComparedStep& step : steps.all) {
+    for (StepPart& part : step.parts) {
+      const std::int64_t by_ps =
+          AddSaturated(to.workers[part.worker].shift_ps, -from.workers[part.worker].shift_ps);
+      part.begin_ps = AddSaturated(part.begin_ps, by_ps);
+      part.end_ps = AddSaturated(part.end_ps, by_ps);
+    }
+    step.begin_ps = std::ranges::min(step.parts, {}, &StepPart::begin_ps).begin_ps;
+    step.end_ps = std::ranges::max(step.parts, {}, &StepPart::end_ps).end_ps;
+  }
+  return steps;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const LoadedRun>> AlignedRun(const LoadedRun& run,
+                                                            const std::string& by,
+                                                            const std::function<bool()>& is_gone) {
+  KeptAlignments& kept = *run.alignments;
+  {
+    MutexLock lock(&kept.mutex);
+    const auto found = kept.runs.find(by);
+    if (found != kept.runs.end()) return found->second;
+  }
+  ASSIGN_OR_RETURN(ComparedSteps steps, StepsOf(run, is_gone));
+  ASSIGN_OR_RETURN(Anchors anchors, AnchorsOf(run, steps, by, is_gone));
+  auto aligned = std::make_shared<LoadedRun>(LoadedRun{.name = run.name,
+                                                       .version = run.version,
+                                                       .workers = run.workers,
+                                                       .left_out = run.left_out,
+                                                       .rows = run.rows,
+                                                       .events = run.events,
+                                                       .warnings = run.warnings,
+                                                       .aligned_by = anchors.text,
+                                                       .numbers = run.numbers});
+  MoveWorkers(anchors, *aligned);
+  {
+    MutexLock lock(&aligned->steps->mutex);
+    aligned->steps->steps = MovedSteps(std::move(steps), run, *aligned);
+  }
+  MutexLock lock(&kept.mutex);
+  if (kept.runs.size() >= KeptAlignments::kMaxKept) kept.runs.clear();
+  kept.runs[by] = aligned;
+  return aligned;
+}
+
+}  // namespace strobe::viewer
