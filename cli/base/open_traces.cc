@@ -46,9 +46,9 @@ absl::StatusOr<std::string> HeadOf(const std::string& path, std::size_t most) {
 }
 
 // What the file holds decides how it is read, whatever its name is.
-absl::StatusOr<OpenTrace> OpenFile(const std::string& path) {
+absl::StatusOr<OpenTrace> OpenFile(const std::string& path, const std::string& cache) {
   ASSIGN_OR_RETURN(const bool json, MayBeJson(path));
-  if (json) return OpenTraceJson(path);
+  if (json) return OpenTraceJson(path, cache);
   absl::StatusOr<MappedFile> file = MappedFile::Open(path);
   if (!file.ok()) return file.status();
   return OpenTrace{WorkerOf(path), path, *std::move(file)};
@@ -121,11 +121,12 @@ absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) {
   return paths;
 }
 
-absl::StatusOr<std::vector<OpenTrace>> OpenFolder(const std::string& folder) {
+absl::StatusOr<std::vector<OpenTrace>> OpenFolder(const std::string& folder,
+                                                  const std::string& cache) {
   std::vector<OpenTrace> traces;
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListFolder(folder));
   for (const std::string& path : paths) {
-    absl::StatusOr<OpenTrace> trace = OpenFile(path);
+    absl::StatusOr<OpenTrace> trace = OpenFile(path, cache);
     if (absl::IsDataLoss(trace.status())) trace = Damaged(path, trace.status());
     RETURN_IF_ERROR(trace.status());
     trace->run = fs::path(path).parent_path().filename().native();
@@ -168,7 +169,7 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
                    OpenRunLocation(place, storage_config, {.cancellation = reading.cancellation}));
   ASSIGN_OR_RETURN(const std::string run, RunOf(open));
   if (open.location.logdir.scheme() == "file" && !reading.files_through_store)
-    return OpenFolder(StrCat(open.location.logdir.path(), "/", RunPrefix(run)));
+    return OpenFolder(StrCat(open.location.logdir.path(), "/", RunPrefix(run)), reading.cache);
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(*open.store, RunPrefix(run)));
   std::vector<std::string> names;
   for (const StoredObject& object : objects) names.emplace_back(object.name());
@@ -201,13 +202,13 @@ absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
                                                const TraceReading& reading) {
   std::error_code error;
   if (fs::is_regular_file(place, error)) {
-    ASSIGN_OR_RETURN(OpenTrace trace, OpenFile(place));
+    ASSIGN_OR_RETURN(OpenTrace trace, OpenFile(place, reading.cache));
     std::vector<OpenTrace> traces;
     traces.push_back(std::move(trace));
     return traces;
   }
   if (fs::is_directory(place, error)) {
-    ASSIGN_OR_RETURN(std::vector<OpenTrace> traces, OpenFolder(place));
+    ASSIGN_OR_RETURN(std::vector<OpenTrace> traces, OpenFolder(place, reading.cache));
     if (!traces.empty()) return traces;
   } else if (place.find("://") == std::string::npos) {
     return absl::NotFoundError(StrCat("there is no file or directory ", place));

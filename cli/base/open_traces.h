@@ -24,6 +24,8 @@ struct TraceReading {
   // mapping their files. No symbolic link is followed then: with a link, somebody who may write to
   // one logdir could show another logdir's traces.
   bool files_through_store = false;
+  // A folder that keeps the conversions of local JSON files; empty = they are not kept.
+  std::string cache{};
   // Bounds the conversions of JSON; null = they are not bounded, because their user pays for them.
   std::shared_ptr<JsonConversions> json{};
 };

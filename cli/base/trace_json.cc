@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <span>
@@ -11,11 +12,18 @@
 #include "collector/trace/kineto/trace_file.h"
 #include "collector/trace/xplane/file_kind.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/file_stamp.h"
+#include "common/base/fnv.h"
+#include "common/base/new_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/version.h"
+#include "common/memory/mapped_file.h"
 
 namespace strobe {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Why a file that begins so is no trace, if more can be told than the reader of traces does.
 std::string WhyNoTrace(std::string_view raw) {
@@ -56,6 +64,24 @@ absl::StatusOr<convert::OpenTrace> Open(const std::string& name, const kineto::S
     std::cerr << name << ": " << warning << "\n";
   return convert::OpenTrace{WorkerOfTraceJson(name), "",
                             std::make_unique<const std::string>(*std::move(space))};
+}
+
+// Where the conversion of a file in its present state is kept; empty without a cache.
+std::string KeptPath(const std::string& path, const std::string& cache) {
+  constexpr int kConversion = 1;  // Counts the changes of conversions within a version.
+  if (cache.empty()) return "";
+  const absl::StatusOr<std::string> stamp = StampOfFiles(std::span(&path, 1));
+  if (!stamp.ok()) return "";
+  const std::uint64_t key = Fnv1a(StrCat(kVersion, " ", kConversion, " ", path, "\n", *stamp));
+  return StrCat(cache, "/", absl::Hex(key, absl::kZeroPad16), ".space");
+}
+
+// A failure costs time later, and nothing else.
+void Keep(std::string_view space, const std::string& path) {
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  NewFile file(path);
+  if (file.Write(space).ok()) (void)file.Finish();
 }
 
 // Gives the bytes piece by piece.
@@ -167,11 +193,24 @@ std::string WorkerOfTraceJson(std::string_view file) {
   return std::string(file);
 }
 
-absl::StatusOr<convert::OpenTrace> OpenTraceJson(const std::string& path) {
+absl::StatusOr<convert::OpenTrace> OpenTraceJson(const std::string& path,
+                                                 const std::string& cache) {
+  const std::string kept = KeptPath(path, cache);
+  if (!kept.empty()) {
+    std::error_code error;  // Marks it as just used. That this may fail does not matter.
+    fs::last_write_time(kept, fs::file_time_type::clock::now(), error);
+    absl::StatusOr<MappedFile> file = MappedFile::Open(kept);
+    if (file.ok()) return convert::OpenTrace{WorkerOfTraceJson(path), "", *std::move(file)};
+  }
   ASSIGN_OR_RETURN(const FileDescriptor file, OpenRegularFile(path));
   kineto::ReadReport report;
-  return Open(
-      path, [&](std::span<char> room) { return ReadSome(file, room); }, report);
+  ASSIGN_OR_RETURN(convert::OpenTrace trace,
+                   Open(
+                       path, [&](std::span<char> room) { return ReadSome(file, room); }, report));
+  // What was left out is told each time. A file that changes meanwhile is read anew.
+  if (!kept.empty() && kineto::Warnings(report).empty() && KeptPath(path, cache) == kept)
+    Keep(trace.bytes(), kept);
+  return trace;
 }
 
 absl::StatusOr<convert::OpenTrace> ReadTraceJson(const std::string& name, std::string_view bytes) {

@@ -140,9 +140,9 @@ void AddViewFlags(CLI::App& command, ViewFlags& flags) {
       ->capture_default_str();
   command.add_option(
       "--cache", flags.cache,
-      "folder that keeps the index of each trace, so that the trace opens at once the next time; "
-      "none = keep indexes in memory only [$XDG_CACHE_HOME/strobe or ~/.cache/strobe, at most 16 "
-      "GiB]");
+      "folder that keeps the index of each trace, and what was made of JSON, so that the trace "
+      "opens at once the next time; none = keep them in memory only [$XDG_CACHE_HOME/strobe or "
+      "~/.cache/strobe, at most 16 GiB]");
   command
       .add_option("--allow-host", flags.hosts,
                   "a host name, in addition to localhost, that browsers may use for this server; "

@@ -24,8 +24,8 @@ constexpr Nanos kPagePatience = std::chrono::seconds(5);
 // A file, or a folder with traces, which is shown as a single run.
 class OneRun final : public viewer::Library {
  public:
-  OneRun(std::string path, std::string storage_config)
-      : path_(std::move(path)), storage_config_(std::move(storage_config)) {}
+  OneRun(std::string path, const LibraryOptions& options)
+      : path_(std::move(path)), storage_config_(options.storage_config), cache_(options.cache) {}
 
   absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible& visible,
                                                 std::size_t /*most*/) override {
@@ -33,13 +33,13 @@ class OneRun final : public viewer::Library {
     return std::vector<std::string>{fs::path(path_).filename().native()};
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
-    return OpenTraces(path_, storage_config_);
+    return OpenTraces(path_, storage_config_, {.cache = cache_});
   }
   absl::StatusOr<std::string> StampOf(const std::string&) override { return StampOfTraces(path_); }
   std::string location() const override { return path_; }
 
  private:
-  const std::string path_, storage_config_;
+  const std::string path_, storage_config_, cache_;
 };
 
 // All runs of some logdirs. Served runs are called NAME/RUN. Otherwise runs of a single logdir have
@@ -195,7 +195,7 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(
     const std::vector<std::string>& locations, const LibraryOptions& options) {
   if (locations.size() > kMaxLogdirs)
     return absl::InvalidArgumentError(StrCat("give at most ", kMaxLogdirs, " logdirs"));
-  TraceReading reading{.cancellation = options.cancellation};
+  TraceReading reading{.cancellation = options.cancellation, .cache = options.cache};
   std::vector<OpenLocation> open;
   std::set<std::string> urls;
   for (const std::string& text : locations) {
@@ -260,15 +260,14 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(
   std::string place = locations.front();
   if (fs::is_regular_file(place, error)) {
     RETURN_IF_ERROR(MayBeJson(place).status());
-    return std::make_unique<OneRun>(fs::absolute(place).lexically_normal().native(),
-                                    options.storage_config);
+    return std::make_unique<OneRun>(fs::absolute(place).lexically_normal().native(), options);
   }
   if (fs::is_directory(place, error)) {
     place = fs::absolute(place).lexically_normal().native();
     while (place.size() > 1 && place.ends_with('/')) place.pop_back();
     // A run is opened through its logdir, so that the logdir's other runs can be chosen too.
     const bool run = Contains(place, StrCat("/", kRunsPrefix));
-    if (!run && HasTraces(place)) return std::make_unique<OneRun>(place, options.storage_config);
+    if (!run && HasTraces(place)) return std::make_unique<OneRun>(place, options);
   }
   return OpenLogdirs({place}, options);
 }

@@ -16,6 +16,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".index";
 
+// XSpaces that others have made of JSON are kept in the same folder.
+bool IsKept(const std::string& path) { return path.ends_with(kEnding) || path.ends_with(".space"); }
+
 std::string PathOf(const Cache& cache, const Source& source) {
   return StrCat(cache.directory, "/", absl::Hex(source.size), "-",
                 absl::Hex(source.mark, absl::kZeroPad16), kEnding);
@@ -41,9 +44,9 @@ void Prune(const Cache& cache) {
     if (gone) continue;
     const std::string& path = it->path().native();
     const bool left_behind = path.ends_with(".part") && now - used > std::chrono::hours(1);
-    if (left_behind || (path.ends_with(kEnding) && size > cache.max_bytes)) {
+    if (left_behind || (IsKept(path) && size > cache.max_bytes)) {
       fs::remove(it->path(), gone);
-    } else if (path.ends_with(kEnding)) {
+    } else if (IsKept(path)) {
       found.push_back({it->path(), used, size});
       total += size;
     }

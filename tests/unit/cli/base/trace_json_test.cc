@@ -1,8 +1,11 @@
 #include "cli/base/trace_json.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 #include <zlib.h>
 
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "common/base/strings.h"
@@ -100,6 +103,55 @@ TEST_F(JsonConversionsTest, TheEndOfTheServerEndsThem) {
   JsonConversions::Run run(Make(1 << 30, 1 << 30), &stop);
   stop.Cancel();
   EXPECT_EQ(run.Convert("a.trace.json", trace_).status().code(), absl::StatusCode::kCancelled);
+}
+
+namespace fs = std::filesystem;
+
+class KeptConversionTest : public testing::Test {
+ protected:
+  KeptConversionTest() { fs::create_directories(folder_); }
+  ~KeptConversionTest() override { fs::remove_all(folder_); }
+
+  static void Write(const fs::path& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+  }
+  std::string Opened() const {
+    const absl::StatusOr<convert::OpenTrace> trace = OpenTraceJson(file_, cache_);
+    EXPECT_TRUE(trace.ok()) << trace.status();
+    return trace.ok() ? std::string(trace->bytes()) : "";
+  }
+  std::vector<fs::path> Kept() const {
+    std::error_code none;
+    const fs::directory_iterator all(cache_, none);
+    return none ? std::vector<fs::path>() : std::vector<fs::path>(begin(all), end(all));
+  }
+
+  const fs::path folder_ =
+      fs::temp_directory_path() / ("strobe-kept-" + std::to_string(::getpid()));
+  const std::string file_ = (folder_ / "rank0.trace.json").native();
+  const std::string cache_ = (folder_ / "cache").native();
+};
+
+TEST_F(KeptConversionTest, IsOpenedTheNextTimeAndMadeAnewForAnotherFile) {
+  Write(file_, TraceJson(3));
+  const std::string first = Opened();
+  EXPECT_EQ(first, ReadTraceJson(file_, TraceJson(3))->bytes());
+  ASSERT_EQ(Kept().size(), 1u);
+  Write(Kept().front(), "what is kept");
+  EXPECT_EQ(Opened(), "what is kept");
+  Write(file_, TraceJson(4));
+  EXPECT_EQ(Opened(), ReadTraceJson(file_, TraceJson(4))->bytes());
+  EXPECT_EQ(Kept().size(), 2u);
+}
+
+TEST_F(KeptConversionTest, WhatWasLeftOutIsToldEachTime) {
+  Write(file_, R"({"traceEvents": [{"ph":"X","name":"cut","pid":1,"tid":1,"ts":"x","dur":5}]})");
+  for (int i = 0; i < 2; ++i) {
+    testing::internal::CaptureStderr();
+    const absl::StatusOr<convert::OpenTrace> trace = OpenTraceJson(file_, cache_);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(file_)) << i;
+  }
+  EXPECT_TRUE(Kept().empty());
 }
 
 }  // namespace
