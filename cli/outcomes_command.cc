@@ -80,7 +80,9 @@ std::string OutcomesAsJson(const std::string& name) {
 std::string OutcomesAsText(const std::string& name) {
   std::string text;
   ForEachOutcome(name, [&](const OutcomeInfo& info) {
-    text += StrCat(info.name, "\n  ", info.detected, "\n  ", "Cured by itself by ", Cure(info),
+    const bool recovers = info.waitable || info.retryable;
+    text += StrCat(info.name, "\n  ", info.detected, "\n  ",
+                   recovers ? StrCat("Recovers by ", Cure(info)) : "Does not recover on its own",
                    ". ", info.remedy, "\n");
   });
   return text;

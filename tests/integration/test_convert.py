@@ -227,24 +227,24 @@ def test_a_damaged_worker_does_not_hide_the_others(tmp_path, jax_trace, space_of
     for worker in "ab":
         shutil.copy(jax_trace, folder / f"{worker}.xplane.pb")
     (folder / "c.xplane.pb").write_bytes(jax_trace.read_bytes()[:-7])
-    told = "c is not shown: malformed protobuf at byte"
+    told = "c is not shown: damaged or cut at byte"
 
     def with_warning(*arguments):
         done = strobe(*arguments)
         assert done.stderr.count(told) == 1, done.stderr
         return done.stdout
 
-    assert "verdict: WorkerLost, malformed protobuf" in with_warning("inspect", folder)
+    assert "verdict: WorkerLost, damaged or cut" in with_warning("inspect", folder)
     workers = {worker["worker"]: worker for worker in json.loads(with_warning("inspect", folder, "--output", "json"))}
     assert list(workers) == ["a", "b", "c"] and workers["a"]["planes"] and not workers["c"]["planes"]
-    assert workers["c"]["problems"][0].startswith("error: malformed protobuf")
+    assert workers["c"]["problems"][0].startswith("error: damaged or cut")
     assert "Missing workers:\n  c is not shown" in with_warning("report", folder)
     (missing,) = json.loads(with_warning("report", folder, "--output", "json"))["missing"]
-    assert missing["worker"] == "c" and missing["why"].startswith("malformed protobuf")
+    assert missing["worker"] == "c" and missing["why"].startswith("damaged or cut")
     assert "c is not shown" in with_warning("report", folder, folder / "a.xplane.pb")
     assert {row.split(",")[0] for row in with_warning("convert", folder, "--to", "stats", "-o", "-").splitlines()[1:]} == {'"a"', '"b"'}
     with_warning("convert", folder, "--to", "stats", "-o", tmp_path / "stats.json")
-    assert [worker.get("problem", "")[:9] for worker in json.loads((tmp_path / "stats.json").read_text())] == ["", "", "malformed"]
+    assert [worker.get("problem", "")[:7] for worker in json.loads((tmp_path / "stats.json").read_text())] == ["", "", "damaged"]
     with_warning("merge", folder, "-o", tmp_path / "all.xplane.pb")
     assert any(text.startswith(told) for text in space_of(tmp_path / "all.xplane.pb").warnings)
     # JSON that is no trace is left out too. What is named itself fails, and so does a run without a good trace.
@@ -276,7 +276,7 @@ def test_a_damaged_event_leaves_out_only_its_worker(tmp_path, jax_trace, space_o
     (folder / "c.xplane.pb").write_bytes(damaged)
     for to, out in (("chrome", "t.json"), ("chrome", "-"), ("perfetto", "t.pftrace"), ("stats", "-"), ("xplane", "all.xplane.pb")):
         done = strobe("convert", folder, "--to", to, "-o", out if out == "-" else tmp_path / out)
-        assert done.stderr.count("c is not shown: malformed protobuf at byte") == 1, (to, done.stderr)
+        assert done.stderr.count("c is not shown: damaged or cut at byte") == 1, (to, done.stderr)
     assert len(json.loads((tmp_path / "t.json").read_text())["traceEvents"]) > 300
     assert not [plane.name for plane in space_of(tmp_path / "all.xplane.pb").planes if plane.name.endswith("[c]")]
     assert strobe("convert", folder / "c.xplane.pb", "-o", tmp_path / "none.json", check=False).returncode == 1

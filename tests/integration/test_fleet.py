@@ -116,7 +116,7 @@ def counts(directory, table):
 def assert_complete(fleet, tmp_path):
     rows = fleet.rows()
     assert {run: row["state"] for run, row in rows.items()} == {**dict.fromkeys(GOOD, "done"), "damaged": "failed", "empty": "empty"}
-    assert "w0: malformed protobuf" in rows["damaged"]["problem"]
+    assert "w0: damaged or cut" in rows["damaged"]["problem"]
     out, one = fleet.copy(tmp_path / "copy"), truth(fleet.traces, tmp_path)
     for table in ("events", "stats", "steps", "collectives", "workers"):
         (expected,) = counts(one, table).values()

@@ -113,7 +113,7 @@ def test_says_what_cannot_be_read(gpu_run, tmp_path):
     subprocess.run([BIN / "strobe", "convert", tmp_path / "rank0.trace.json", "--to", "xplane", "-o", tmp_path / "w.xplane.pb"], check=True)
     whole = (tmp_path / "w.xplane.pb").read_bytes()
     (tmp_path / "w.xplane.pb").write_bytes(whole[: len(whole) // 2])
-    assert strobe(tmp_path / "w.xplane.pb", code=1).startswith("DataLoss: w: malformed protobuf")
+    assert strobe(tmp_path / "w.xplane.pb", code=1).startswith("DataLoss: w: damaged or cut")
 
 
 def test_a_jax_program_waited_as_long_as_it_noted(tmp_path):

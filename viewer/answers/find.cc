@@ -130,8 +130,7 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
   options.set_max_mem(kMaxPatternBytes);
   const re2::RE2 pattern(request.text, options);
   if (!pattern.ok())
-    return absl::InvalidArgumentError(StrCat("\"", request.text.substr(0, 100),
-                                             "\" is no regular expression: ", pattern.error()));
+    return absl::InvalidArgumentError(StrCat("Invalid regular expression: ", pattern.error()));
   Found found;
   SearchPlan plan{.run = run, .request = request};
   MatchNames(pattern, plan, found);

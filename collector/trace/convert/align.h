@@ -49,7 +49,7 @@ absl::Status Unchanged(const std::vector<OpenTrace>& traces, absl::Status result
 struct LeftOut {
   std::string worker{}, why{};
 
-  // "c is not shown: malformed protobuf at byte 59"
+  // "c is not shown: damaged or cut at byte 59"
   std::string Warning() const;
   // DataLoss, for where it cannot be left out.
   absl::Status Error() const;

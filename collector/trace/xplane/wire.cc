@@ -9,7 +9,7 @@ namespace strobe::wire {
 
 bool Reader::Fail(std::string_view why) {
   status_ =
-      absl::DataLossError(StrCat("malformed protobuf at byte ", whole_ - rest_.size(), ": ", why));
+      absl::DataLossError(StrCat("damaged or cut at byte ", whole_ - rest_.size(), ": ", why));
   rest_ = {};
   return false;
 }

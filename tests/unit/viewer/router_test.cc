@@ -155,6 +155,13 @@ TEST_F(ViewerTest, TablesSumUpWhatRan) {
   EXPECT_EQ(Get("/api/table", "table=kernels&worker=2").status, 404);
 }
 
+TEST_F(ViewerTest, TellsKindsOfWork) {
+  Run();
+  const json kinds = Ask("/api/kinds", "");
+  EXPECT_EQ(kinds["rows"].size(), 2u) << "the streams of both workers";
+  EXPECT_TRUE(kinds["device"].empty());
+}
+
 TEST_F(ViewerTest, DescribesARun) {
   EXPECT_EQ(Ask("/api/runs")["runs"][0], "second");
   const json run = Run();
@@ -846,7 +853,7 @@ TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {
   for (const auto& [path, query] : {std::pair("/api/event", event), std::pair("/api/run", find)}) {
     const http::Page page = get(path, query);
     EXPECT_EQ(page.status, 500) << path;
-    EXPECT_THAT(page.body, testing::AnyOf(HasSubstr("was changed"), HasSubstr("malformed")));
+    EXPECT_THAT(page.body, testing::AnyOf(HasSubstr("was changed"), HasSubstr("damaged or cut")));
   }
   folder.Write();
   EXPECT_EQ(get("/api/event", event).status, 200) << "cured by whoever wrote it again";

@@ -117,14 +117,14 @@ TEST(FleetKeys, AreThoseOfPartitions) {
 TEST(FleetSummary, NamesWhatFailed) {
   FleetRun failed = Row();
   failed.state = FleetState::kFailed;
-  failed.problem = "w: malformed protobuf";
+  failed.problem = "w: damaged or cut";
   FleetRun empty = Row();
   empty.state = FleetState::kEmpty;
   empty.trace_bytes = 0;
   const std::string text = FleetSummary({Row(), failed, empty}, 4);
   EXPECT_THAT(text, testing::StartsWith("written: 1 (48.2 MB of traces), done before: 4, "
                                         "without traces: 1, failed: 1\n"));
-  EXPECT_THAT(text, HasSubstr("w: malformed protobuf"));
+  EXPECT_THAT(text, HasSubstr("w: damaged or cut"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   EXPECT_THAT(FleetSummary({Row()}, 0), Not(HasSubstr("WHY")));
   EXPECT_THAT(FleetRunText(Row()), HasSubstr("2 workers, 1200 events, "));

@@ -118,6 +118,22 @@ TEST_F(ReportsTest, ADamagedOneIsToldAndReplaced) {
   EXPECT_EQ(made["problem"], problem);
 }
 
+TEST_F(ReportsTest, OfAJobThatStoodStillTheVerdictIsShown) {
+  MemoryStore store(library_.bucket);
+  ASSERT_TRUE(PutText(store, EvidenceKey("look"),
+                      R"({"format": 1, "verdict": {"text": "rank 2 holds up 3 others\n"}})")
+                  .ok());
+  for (const char* make : {"", "cheap", "always"}) {
+    const json answer = Ask(make);
+    EXPECT_EQ(answer["state"], "stored") << make;
+    EXPECT_EQ(answer["report"], nullptr);
+    EXPECT_EQ(answer["evidence"]["lines"], json::array({"rank 2 holds up 3 others"}));
+  }
+  ASSERT_TRUE(PutText(store, EvidenceKey("look"), "damaged").ok());
+  EXPECT_EQ(Ask("always")["evidence"]["lines"],
+            json::array({"evidence.json cannot be shown: evidence is not an object"}));
+}
+
 TEST_F(ReportsTest, APageThatWaitsDoesNotHaveTheStoreAskedAgain) {
   Put("damaged");
   library_.is_held = true;
@@ -269,7 +285,7 @@ TEST_F(ManyReportsTest, AReportIsKeptUntilTheTracesAreOthers) {
   EXPECT_EQ(Finish("a"), first);
   EXPECT_EQ(held_.begun("a"), 1);
   SetRun("a", 10);
-  EXPECT_EQ(Finish("a")["report"]["stragglers"]["steps"], 9);
+  EXPECT_EQ(Finish("a")["report"]["stragglers"]["steps"], 10);
   EXPECT_EQ(held_.begun("a"), 2);
 }
 

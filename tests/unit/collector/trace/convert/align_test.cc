@@ -128,7 +128,7 @@ TEST(LeaveOutDamaged, FindsWhatIsDeepWithinEvents) {
   EXPECT_EQ(aligned.workers.size(), 3u) << "the lines are whole";
   EXPECT_EQ(*LeaveOutDamaged(aligned), 1u);
   ASSERT_EQ(aligned.left_out.size(), 1u);
-  EXPECT_THAT(aligned.left_out[0].Warning(), HasSubstr("b is not shown: malformed protobuf"));
+  EXPECT_THAT(aligned.left_out[0].Warning(), HasSubstr("b is not shown: damaged or cut"));
   EXPECT_EQ(aligned.workers[1].worker, "c");
   EXPECT_EQ(aligned.workers[1].trace, 2u);
   EXPECT_EQ(*LeaveOutDamaged(aligned), 0u);
@@ -192,12 +192,12 @@ TEST(AlignTraces, LeavesOutDamagedTraces) {
   EXPECT_EQ(aligned.workers[0].worker, "b");
   EXPECT_EQ(aligned.workers[0].trace, 1u);
   ASSERT_EQ(aligned.left_out.size(), 2u);
-  EXPECT_THAT(aligned.left_out[0].Warning(), HasSubstr("a is not shown: malformed protobuf"));
+  EXPECT_THAT(aligned.left_out[0].Warning(), HasSubstr("a is not shown: damaged or cut"));
   EXPECT_EQ(aligned.left_out[1].Warning(), "c is not shown: no JSON");
   traces.erase(traces.begin() + 1);
   const absl::Status none = AlignTraces(traces).status();
   EXPECT_TRUE(absl::IsDataLoss(none)) << none;
-  EXPECT_THAT(std::string(none.message()), HasSubstr("a: malformed protobuf"));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("a: damaged or cut"));
 }
 
 TEST(AlignTraces, DoesNotWarnOfWorkersThatBeganLate) {
