@@ -686,12 +686,12 @@ test("the hint has the exact duration of events that are larger than a tile", as
   await page.mouse.move(point.x, point.y);
   const hint = (wanted) =>
     page.waitForFunction((of) => document.getElementById("hint").textContent === of, {}, wanted);
-  await hint("train\n9 ms");
+  await hint("train\n9 ms, starts at 20 ms\npython, worker-0");
   // Zoomed in, the event goes on beyond its tiles and beyond the view.
   const width = async () => (await view(page)).end - (await view(page)).begin;
   for (let i = 0; i < 8 && (await width()) >= 5 * MS; ++i) await hold(page, "w", 800);
   assert.ok((await width()) < 5 * MS);
-  await hint("train\n9 ms");
+  await hint("train\n9 ms, starts at 20 ms\npython, worker-0");
   // The scene moves below the pointer, which rests.
   await press(page, "0");
   await hold(page, "w", 600);

@@ -73,7 +73,8 @@ export function waitChart(map, actions) {
       const text = waitText(map.waitedNs[row][column], map.errorNs[row][column], undecided);
       return `${map.workers[row]}, step ${map.steps[column]}: ${text}.`;
     },
-    go: (row, column) => actions.go({ step: map.steps[column], worker: map.workers[row] }),
+    go: (row, column) =>
+      actions.go({ step: map.steps[column], worker: map.workers[row], call: true }),
     say: actions.say,
     paint: (context, row, column, box, color) => {
       const wait = map.waitedNs[row][column];
@@ -84,7 +85,10 @@ export function waitChart(map, actions) {
       context.fillStyle = color("--wait");
       context.fillRect(box.x, box.y, box.width, box.height);
       context.globalAlpha = 1;
-      if (isUndecided(row, column)) hatch(context, box, color("--text"));
+      if (!isUndecided(row, column)) return;
+      context.globalAlpha = 0.35; // How dark the cell is stays to be seen.
+      hatch(context, box, color("--text"));
+      context.globalAlpha = 1;
     },
   });
   return { chart, longestNs };

@@ -2,6 +2,10 @@
 // or of all, or what is found by a text.
 import { MIN_SPAN } from "../timeline/view.js";
 
+// The names of calls in which workers wait, as libraries and compilers write them.
+const CALLS = "nccl|rccl|gloo|all[-_]?(reduce|gather|to[-_]?all)|reduce[-_]?scatter|broadcast";
+const MAX_CALLS = 2000; // Of all workers, among which the longest one is looked for.
+
 export class Places {
   constructor(view, selection, search, notices) {
     this.view = view;
@@ -10,22 +14,39 @@ export class Places {
     this.notices = notices;
   }
 
-  /** {worker, step, find}: a name, a number and a text, each of which may be missing. */
-  async show({ worker, step, find }) {
+  /**
+   * {worker, step, call, find}: a name, a number, whether the longest collective of that step is to
+   * be selected, and a text. Each may be missing.
+   */
+  async show({ worker, step, call, find }) {
     const { run } = this.view;
     const number = worker ? this.workerNamed(worker) : -1;
-    if (step !== undefined) await this.showStep(step, number, worker);
-    else if (worker) this.view.showWindow();
+    const part = step === undefined ? null : await this.showStep(step, number, worker);
+    if (step === undefined && worker) this.view.showWindow();
     if (run !== this.view.run) return;
+    run.layout.shown = number;
     if (number >= 0) this.showWorker(number);
     else if (worker) this.notices.tell(`There is no trace of ${worker} here.`);
     if (find) this.search.restore(find, false);
+    if (call && part && number >= 0) await this.selectLongestCall(number, part);
+  }
+
+  /** Selects the collective in which a worker was longest within [beginPs, endPs). */
+  async selectLongestCall(worker, { beginPs, endPs }) {
+    const { run } = this.view;
+    const question = { q: CALLS, regex: 1, in: "names", count: 0, from: beginPs, limit: MAX_CALLS };
+    const { hits } = await run.api.get("find", question);
+    const calls = hits.filter((hit) => hit.worker === worker && hit.beginPs < endPs);
+    if (calls.length === 0 || run !== this.view.run) return;
+    const { row, track, ordinal } = calls.reduce((a, b) => (b.durationPs > a.durationPs ? b : a));
+    await this.selection.select({ row, track, ordinal });
   }
 
   workerNamed(name) {
     return this.view.run.description.workers.findIndex((worker) => worker.name === name);
   }
 
+  /** {beginPs, endPs} of the step that it shows; nothing if there is none. */
   async showStep(step, number, name) {
     const { run } = this.view;
     let found;
@@ -45,6 +66,7 @@ export class Places {
     const margin = (endPs - beginPs) * 0.05 + MIN_SPAN;
     this.selection.shades = [{ begin: beginPs, end: endPs }];
     this.view.set(beginPs - margin, endPs + margin);
+    return part;
   }
 
   /** Brings the rows of a worker to the top. */

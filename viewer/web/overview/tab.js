@@ -7,6 +7,9 @@ export class OverviewTab {
   /** `actions`: go(place), linkTo(place), say(text), found(report). */
   constructor(section, actions) {
     this.section = section;
+    this.page = document.createElement("div"); // It can have several columns; what scrolls cannot.
+    this.page.className = "report";
+    section.append(this.page);
     this.actions = actions;
     this.api = null; // Asks for the run whose report is shown.
     this.shown = null; // The Overview, once there is one.
@@ -25,7 +28,7 @@ export class OverviewTab {
         loadStyle("overview.css"),
       ]);
       if (api !== this.api || !answer) return;
-      this.shown = new Overview(this.section, answer, this.actions);
+      this.shown = new Overview(this.page, answer, this.actions);
       if (answer.report) this.actions.found(answer.report);
       this.draw();
     } catch (error) {
@@ -47,7 +50,7 @@ export class OverviewTab {
     const note = document.createElement("p");
     note.className = "note";
     note.textContent = text;
-    this.section.replaceChildren(note);
+    this.page.replaceChildren(note);
   }
 
   /** Draws anew: for another theme or size. */

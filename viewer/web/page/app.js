@@ -1,6 +1,8 @@
 // Ties the page together: makes its parts, opens runs, draws frames.
 import { Api } from "../shared/api.js";
+import { Alignment } from "./alignment.js";
 import { watchArrivals } from "./arrivals.js";
+import { Coloring } from "../timeline/coloring.js";
 import { Flows } from "../timeline/flows.js";
 import { count, firstLines, time } from "../shared/format.js";
 import { Graph, xprofRun } from "../timeline/graph.js";
@@ -15,7 +17,15 @@ import { Notices } from "./notices.js";
 import { drawOverlay } from "../timeline/overlay.js";
 import { OverviewTab } from "../overview/tab.js";
 import { Panel } from "../timeline/panel.js";
-import { linkTo, namesNoPlace, readLink, writeLink } from "./permalink.js";
+import {
+  leaveLink,
+  linkTo,
+  namesNoPlace,
+  readLink,
+  replaceLink,
+  watchHistory,
+  writeLink,
+} from "./permalink.js";
 import { savePicture } from "../timeline/picture.js";
 import { Places } from "../overview/places.js";
 import { Pointer } from "../timeline/pointer.js";
@@ -33,6 +43,7 @@ import { Toolbox } from "../timeline/toolbox.js";
 import { problemsOf, Troubles } from "./troubles.js";
 import { View } from "../timeline/view.js";
 
+const NOT_FOUND = 404;
 const MAX_FRAME_MS = 50; // A page that was hidden does not leap when it is shown again.
 
 const $ = (id) => document.getElementById(id);
@@ -46,7 +57,7 @@ const renderer = new Renderer(canvas);
 const view = new View(renderer, $("stage"), $("labels"), settled, (why) => rows.dropFilter(why));
 const strip = new Strip($("strip"), $("strip-canvas"), $("strip-frame"), view);
 const panel = new Panel({
-  jump: (event) => selection.jump(event),
+  jump: jumpTo,
   zoomToStep: (step) => selection.zoomToStep(step),
   openGraph: (hlo) => graph.open(hlo),
   closed: () => canvas.focus(),
@@ -54,9 +65,10 @@ const panel = new Panel({
 });
 const flows = new Flows($("flows"), view, notices);
 const selection = new Selection(view, flows, panel, notices);
+const coloring = new Coloring($("color-by"), $("color-legend"), view, notices);
 const marks = new Marks(view, notices);
 const rows = new Rows($("row-filter"), view, panel, notices);
-const search = new Search(view, selection, panel);
+const search = new Search(view, jumpTo, panel);
 const graph = new Graph(view, panel, {
   find: (text) => search.restore(text, false),
   back: () => selection.show(),
@@ -72,7 +84,7 @@ const labels = new Labels($("labels"), {
 const hint = new Hint($("hint"), $("stage"), canvas, view);
 const pointer = new Pointer(canvas, view, selection, marks, hint, notices);
 const places = new Places(view, selection, search, notices);
-const tabs = new Tabs($("tabs"), tabShown);
+const tabs = new Tabs($("tabs"), tabShown, leave);
 const overview = new OverviewTab($("overview"), {
   go: goTo,
   linkTo: (place) => linkTo((view.run?.api ?? asked).run, place),
@@ -93,7 +105,7 @@ const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
   v: toggleFlows,
   c: toggleComparison,
   o: () => tabs.toggle(),
-  t: () => tabs.show(TABLES),
+  t: () => tabs.go(TABLES),
   p: () => selection.single && rows.togglePin(selection.single.row),
   0: () => view.showAll(),
   "/": () => $("find-text").focus(),
@@ -102,6 +114,7 @@ const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
 const toolbox = new Toolbox($("tools"), $("tools-grip"));
 const splitters = [labelSplitter(resized, () => strip.draw()), panelSplitter(resized)];
 const troubles = new Troubles($("troubles"), view, resizeWindow);
+const alignment = new Alignment($("align-field"), $("align"), realign);
 let asked = new Api(""); // About the run that the page's link names.
 let opening = null; // Resolves when the first run is shown.
 let comparisons = 0; // Number of the latest question for steps; older answers are dropped.
@@ -121,7 +134,7 @@ async function start() {
     // Without a name, the list may be shown instead of a run.
     if (!link.run && (await about).opensList) return location.replace("runs.html");
     // The run is asked for at once: without a name the server takes the first one.
-    const opened = openRun(link.run, link);
+    const opened = openRun(link.run, link).catch((error) => openByEnd(error, link));
     opening = opened;
     const landing = new Landing({
       land: () => tabs.show(OVERVIEW),
@@ -150,9 +163,18 @@ async function start() {
   }
 }
 
+/** With several logdirs, runs are called by their addresses; the end of one may name a run, too. */
+async function openByEnd(error, link) {
+  const { runs } = error.status === NOT_FOUND && link.run ? await troubles.about : { runs: [] };
+  const named = runs.filter((run) => run.endsWith(`/${link.run}`));
+  if (named.length !== 1) throw error;
+  await openRun(named[0], link);
+  $("run").value = named[0];
+}
+
 /** `link`: the view to show, as readLink() gives it. */
 async function openRun(name, link = {}) {
-  const read = await loading.open(name);
+  const read = await loading.open(name, link.align);
   if (!read) return;
   const { api, description } = read;
   if (view.run) search.reset(); // What was typed while the first run was read stays.
@@ -173,11 +195,26 @@ async function openRun(name, link = {}) {
   flows.clearBundles();
   tellProblems(description);
   troubles.open(view.run);
+  alignment.open(view.run);
+  coloring.open(view.run);
   restore(link);
   strip.load();
   linkXprof();
   if (tabs.current === OVERVIEW) overview.open(view.run.api);
   if (tabs.current === TABLES) tables.open(view.run);
+}
+
+/** Shows the run with its workers aligned otherwise. */
+function realign(align) {
+  leave();
+  const { layout, description, api } = view.run;
+  const kept = { filter: $("row-filter").value, pins: layout.pinned, top: view.top };
+  const opened = openRun(api.run, { ...kept, version: description.version, align });
+  const marked = opened.then(() => (view.run.layout.odd = layout.odd)); // They are the same workers.
+  marked.catch((error) => {
+    alignment.open(view.run); // As before.
+    fail(error);
+  });
 }
 
 /** Leads to XProf's page with the same run, if the server knows one. */
@@ -217,8 +254,16 @@ function restore(link) {
 
 function tellProblems({ events, warnings, workers }) {
   const all = problemsOf(warnings, workers);
-  if (events === 0) fail(new Error("These traces hold no events. strobe inspect says more."));
-  else if (all.length > 0) notices.tell(firstLines(all));
+  if (events > 0 && all.length > 0) notices.tell(firstLines(all));
+}
+
+/** Says in the timeline's place why it is empty, for as long as it is. */
+function tellEmpty({ events }, { items }) {
+  const filter = $("row-filter").value;
+  let why = "";
+  if (events === 0) why = "These traces hold no events. strobe inspect says more.";
+  else if (items.length === 0 && filter) why = `No row matches “${filter}”.`;
+  if (why !== $("empty").textContent) $("empty").textContent = why;
 }
 
 /** Shows an error, for good when there is no run to show instead. */
@@ -236,16 +281,19 @@ function fail(error) {
 /** Called when the view has come to rest. */
 function settled() {
   if (!view.run) return;
-  if (tabs.current === OVERVIEW)
-    return history.replaceState(null, "", linkTo(view.run.api.run, { tab: OVERVIEW }));
+  writePlace();
+  if (tabs.current === TIMELINE) flows.refresh();
+}
+
+/** Writes what is shown into the page's address. */
+function writePlace() {
+  const { run, align } = view.run.api;
+  if (tabs.current === OVERVIEW) return replaceLink(linkTo(run, { align, tab: OVERVIEW }));
   if (tabs.current === TABLES)
-    return history.replaceState(
-      null,
-      "",
-      linkTo(view.run.api.run, { tab: TABLES, table: tables.table }),
-    );
+    return replaceLink(linkTo(run, { align, tab: TABLES, table: tables.table }));
   writeLink({
-    run: view.run.api.run,
+    run,
+    align,
     version: view.run.description.version,
     view,
     top: view.top,
@@ -256,7 +304,34 @@ function settled() {
     event: selection.single,
     marks: marks.list,
   });
-  flows.refresh();
+}
+
+/** The user goes to something else: "back" is to lead here. */
+function leave() {
+  if (!view.run) return;
+  writePlace();
+  leaveLink();
+}
+
+/** Goes to an event of a list or a search. */
+function jumpTo(event) {
+  leave();
+  return selection.jump(event);
+}
+
+/** Shows again what an entry of the history names. */
+function goBack(link) {
+  const { run, align } = view.run?.api ?? {};
+  if (link.run !== run || link.align !== align) return location.reload();
+  const known = [OVERVIEW, TABLES].includes(link.tab);
+  tabs.show(known ? link.tab : TIMELINE);
+  if (link.tab === TABLES) tables.choose(link.table);
+  if (known) return;
+  selection.clear();
+  marks.clear();
+  if (!link.find) search.reset();
+  view.top = 0;
+  restore(link);
 }
 
 // ---- Tabs -------------------------------------------------------------------------------------
@@ -274,12 +349,14 @@ function tabShown(name) {
 async function markOdd({ stragglers }) {
   const names = (stragglers?.stragglers ?? []).map(({ worker }) => worker ?? "");
   await opening?.catch(() => {}); // Whoever opens the run tells why it fails.
-  if (view.run && names.length > 0) rows.markOdd(names);
+  if (!view.run || names.length === 0) return;
+  rows.markOdd(names);
+  strip.draw();
 }
 
 /** Shows a place in the timeline, {worker, step, find}. */
 function goTo(place) {
-  tabs.show(TIMELINE);
+  tabs.go(TIMELINE);
   canvas.focus();
   places.show(place).catch(fail);
 }
@@ -303,8 +380,9 @@ function draw() {
   renderer.draw(view, bands, store, view.level(), (picture) => flows.draw(picture));
   drawOverlay(renderer, view, state(), (row, track) => view.placeOf(row, track));
   labels.draw(description, layout, bands, renderer.height);
-  const facts = `${count(description.events)} events, ${time(view.end - view.begin)} in sight`;
+  const facts = `${time(view.end - view.begin)} · ${count(description.events)} events`;
   labels.note(`${facts}\n${view.sectionAbove()?.title ?? ""}`);
+  tellEmpty(description, layout);
   pointer.refreshHint();
   strip.place();
   view.load();
@@ -324,6 +402,7 @@ function state() {
     active: marks.active,
     arrows: flows.arrows,
     links: { total: flows.total, drawn: flows.drawn, bundles: flows.bundles.length },
+    aligned: view.run.description.alignedBy,
   };
 }
 
@@ -342,7 +421,8 @@ function resized() {
 function resizeWindow() {
   for (const splitter of splitters) splitter.restore();
   toolbox.fit();
-  view.fit($("timeline").clientHeight - $("strip").offsetHeight);
+  const others = $("strip").offsetHeight + $("colors").offsetHeight;
+  view.fit($("timeline").clientHeight - others);
   resized();
   strip.draw();
   overview.draw();
@@ -407,7 +487,7 @@ addEventListener("online", () => view.redraw()); // Asks again for what is missi
 // The canvas shows that it has the focus only to those who came to it with the keyboard.
 addEventListener("keydown", () => (document.body.dataset.input = "keyboard"));
 addEventListener("pointerdown", () => (document.body.dataset.input = "pointer"));
-addEventListener("hashchange", () => location.reload());
+watchHistory(goBack);
 watchArrivals(view, (text) => notices.tell(text));
 
 // For tests, and for pages that embed this one: what is shown, and whether more is on its way.
@@ -436,6 +516,10 @@ globalThis.strobe = {
   /** How many of the tiles in sight are not loaded. */
   get missing() {
     return view.run.store.lacking;
+  },
+  /** Whether events have the colours that are chosen. */
+  get colored() {
+    return coloring.ready;
   },
   placeOf: (row, track) => view.placeOf(row, track),
   x: (ps) => view.x(ps),

@@ -2,8 +2,8 @@
 
 /**
  * The view that the page's URL names:
- * {run, tab, table, worker, step, begin, end, top, version, pins, filter, find, regex, event, marks}. What
- * it does not name is empty; step, begin and end are undefined then. Numbers of pinned rows and of
+ * {run, align, tab, table, worker, step, begin, end, top, version, pins, filter, find, regex, event,
+ * marks}. What it does not name is empty; step, begin and end are undefined then. Numbers of pinned rows and of
  * the event are those of one `version` of the run.
  */
 export function readLink() {
@@ -16,6 +16,7 @@ export function readLink() {
   const [begin, end] = numbers("t");
   return {
     run: hash.get("run") ?? "",
+    align: hash.get("align") ?? "",
     tab: hash.get("tab") ?? "",
     table: hash.get("table") ?? "",
     worker: hash.get("worker") ?? "",
@@ -39,18 +40,31 @@ export function namesNoPlace({ tab, worker, step, begin, pins, filter, find, eve
   return !any && step === undefined && begin === undefined;
 }
 
-/** A link to a place in the timeline, {worker, step, find}, or to another tab, {tab, table}. */
+/** A link to a place in the timeline, {align, worker, step, find}, or to another tab, {tab, table}. */
 export function linkTo(run, place) {
   const hash = new URLSearchParams();
   if (run) hash.set("run", run);
-  for (const name of ["tab", "table", "worker", "step", "find"])
+  for (const name of ["align", "tab", "table", "worker", "step", "find"])
     if (place[name] !== undefined && place[name] !== "") hash.set(name, place[name]);
   return `#${hash}`;
 }
 
-export function writeLink({ run, version, view, top, pins, filter, find, regex, event, marks }) {
+export function writeLink({
+  run,
+  align,
+  version,
+  view,
+  top,
+  pins,
+  filter,
+  find,
+  regex,
+  event,
+  marks,
+}) {
   const hash = new URLSearchParams();
   if (run) hash.set("run", run);
+  if (align) hash.set("align", align);
   hash.set("t", `${Math.round(view.begin)},${Math.round(view.end)}`);
   if (top > 0) hash.set("top", Math.round(top));
   if (pins.length || event) hash.set("v", version);
@@ -64,6 +78,30 @@ export function writeLink({ run, version, view, top, pins, filter, find, regex, 
       "marks",
       marks.flatMap(({ begin, end }) => [Math.round(begin), Math.round(end)]).join(","),
     );
-  // Replaces the entry in the browser's history: "back" should leave the page, not undo each move.
-  history.replaceState(null, "", `#${hash}`);
+  replaceLink(`#${hash}`);
+}
+
+const OURS = { strobe: true }; // Marks the entries of the browser's history that this page has made.
+
+/** The entry in the browser's history names another place: "back" is not to undo each move. */
+export function replaceLink(hash) {
+  history.replaceState(OURS, "", hash);
+}
+
+/** What is shown from now on has an entry of its own, so that "back" leads to what was shown. */
+export function leaveLink() {
+  history.pushState(OURS, "", location.hash);
+}
+
+/**
+ * `show(link)` shows what an entry of this page names, as readLink() gives it, when the user goes
+ * back or forward. For an address that was typed, the page is loaded anew.
+ */
+export function watchHistory(show) {
+  let ours = false;
+  addEventListener("popstate", ({ state }) => {
+    ours = Boolean(state?.strobe);
+    if (ours) show(readLink());
+  });
+  addEventListener("hashchange", () => ours || location.reload());
 }

@@ -6,16 +6,27 @@ export const TIMELINE = "timeline";
 export const TABLES = "tables";
 
 export class Tabs {
-  /** `list`: holds the tabs, each with its panel's id in aria-controls. `changed(name)`. */
-  constructor(list, changed) {
+  /**
+   * `list`: holds the tabs, each with its panel's id in aria-controls. `changed(name)`; `leaving()`
+   * is called before the user goes to another one.
+   */
+  constructor(list, changed, leaving) {
     this.tabs = [...list.querySelectorAll("[role=tab]")];
     this.changed = changed;
-    for (const tab of this.tabs) tab.onclick = () => this.show(nameOf(tab));
+    this.leaving = leaving;
+    for (const tab of this.tabs) tab.onclick = () => this.go(nameOf(tab));
     list.addEventListener("keydown", (event) => this.key(event));
   }
 
   get current() {
     return document.body.dataset.tab;
+  }
+
+  /** Shows a tab because the user asks for it. */
+  go(name) {
+    if (name === this.current) return;
+    this.leaving();
+    this.show(name);
   }
 
   show(name) {
@@ -48,7 +59,7 @@ export class Tabs {
   }
 
   toggle() {
-    this.show(this.current === TIMELINE ? OVERVIEW : TIMELINE);
+    this.go(this.current === TIMELINE ? OVERVIEW : TIMELINE);
   }
 
   key(event) {
@@ -64,7 +75,7 @@ export class Tabs {
     event.preventDefault();
     event.stopPropagation(); // Arrows move the timeline otherwise.
     this.tabs[next].focus();
-    this.show(nameOf(this.tabs[next]));
+    this.go(nameOf(this.tabs[next]));
   }
 }
 

@@ -1,14 +1,22 @@
 // Requests to the server's API.
 
+// What the server answers while it reads a run, and how long the page waits for it.
+const UNREAD = 503;
+const READING = "the run is being read";
+const WAIT_MS = 500;
+const MAX_WAITS = 60;
+
 export class Api {
   /** `run`: the name of the run that is asked about; empty for the server's first. */
   constructor(run) {
     this.run = run;
     this.version = ""; // What the server calls the run's traces, once it has read them.
+    this.align = ""; // What the workers are aligned by: "step:5", "collective", or their clocks.
   }
   url(path, parameters = {}) {
     const query = new URLSearchParams({ run: this.run });
     if (this.version) query.set("version", this.version);
+    if (this.align) query.set("align", this.align);
     for (const [name, value] of Object.entries(parameters))
       query.set(name, typeof value === "number" ? whole(value) : value);
     return `api/${path}?${query}`;
@@ -16,9 +24,10 @@ export class Api {
 
   /**
    * The answer, decoded from JSON; throws an Error with the server's message and `status` when it
-   * refuses. `signal`: an AbortSignal that gives the question up.
+   * refuses. Waits while a server that was started anew reads the run again. `signal`: an
+   * AbortSignal that gives the question up.
    */
-  async get(path, parameters, signal) {
+  async get(path, parameters, signal, waits = MAX_WAITS) {
     let answer;
     try {
       answer = await fetch(this.url(path, parameters), { signal });
@@ -27,6 +36,10 @@ export class Api {
     }
     if (!answer.ok) {
       const text = (await answer.text()).trim() || `the server says ${answer.status}`;
+      if (answer.status === UNREAD && text.startsWith(READING) && waits > 0) {
+        await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+        return this.get(path, parameters, signal, waits - 1);
+      }
       throw Object.assign(new Error(text), { status: answer.status });
     }
     return answer.json();

@@ -38,6 +38,13 @@ export class TablesTab {
     }
   }
 
+  /** Shows the table of this name. */
+  choose(name) {
+    if (!name || name === this.table) return;
+    this.first = name;
+    this.shown?.show(name);
+  }
+
   tell(text) {
     const note = document.createElement("p");
     note.className = "note";

@@ -80,7 +80,7 @@ export class Graph {
     const head = element("div", "", "graph-head");
     head.append(
       button("← The selected event", () => this.actions.back()),
-      element("p", `${all}${damaged}. What an instruction uses lies above it.`, "note"),
+      element("p", `${all}${damaged}. Operands above, users below.`, "note"),
     );
     this.panel.show("graph", `HLO graph of ${module}`, head, box, this.text);
     this.choose(this.chosen);
@@ -176,16 +176,8 @@ export class Graph {
   }
 }
 
-/**
- * How to see the graph in XProf, which reads the same trace: a link if its address is known. The
- * event is an answer of /api/event.
- */
+/** A link to the graph in XProf, which reads the same trace. The event is an answer of /api/event. */
 export function xprofLink(url, { run, worker, hlo }) {
-  if (!url)
-    return element(
-      "span",
-      "xprof --logdir LOGDIR, tool Graph Viewer. (strobe view --xprof URL makes this a link.)",
-    );
   const query = new URLSearchParams({ tool: "graph_viewer", run, host: worker });
   if (hlo.module) query.set("module_name", moduleName(hlo));
   query.set("node_name", hlo.instruction);

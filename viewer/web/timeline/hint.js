@@ -13,6 +13,16 @@ function isWithin({ row, track, beginPs, durationPs }, item, unit) {
   return beginPs - slack <= middle && middle <= beginPs + durationPs + slack;
 }
 
+function timesOf({ beginPs, durationPs }) {
+  return `${exact(durationPs)}, starts at ${exact(beginPs)}`;
+}
+
+/** Where a row is: with several workers, also whose it is. */
+function rowText({ rows, workers }, row) {
+  const { name, worker } = rows[row];
+  return workers.length > 1 ? `${name}, ${workers[worker].name}` : name;
+}
+
 /** A counter's value, or those that one pixel stands for. */
 function counterText({ name, least, most, last }) {
   const write = writerOf(name);
@@ -55,9 +65,11 @@ export class Hint {
     const unit = unitOf(this.view.level());
     const known = this.known?.run === this.view.run && isWithin(this.known.event, item, unit);
     const busy = `${count(item.count)} ${item.count === 1 ? "event" : "events"} here, ${Math.round(item.busy * 100)} % busy`;
+    const times = known ? timesOf(this.known.event) : "";
+    const where = rowText(this.view.run.description, item.row);
     this.node.textContent = item.single
-      ? `${item.name}\n${known ? exact(this.known.event.durationPs) : ""}`
-      : `${busy}\nlongest: ${item.name}`;
+      ? `${item.name}\n${times}\n${where}`
+      : `${busy}\nlongest: ${item.name}\n${where}`;
     const key = `${item.row}:${item.track}:${item.begin}:${item.end}`;
     if (item.single && !known && key !== this.asked)
       this.timer = setTimeout(() => this.learn(item, key), REST_MS);

@@ -4,7 +4,10 @@ import { count } from "../shared/format.js";
 import { SECTION } from "./layout.js";
 
 export class Labels {
-  /** `actions`: toggleSection(key), toggleRow(row), pin(row), compare(row), openTable(row). */
+  /**
+   * `actions`: toggleSection(key), toggleRow(row), and, where the page has them, pin(row),
+   * compare(row), openTable(row).
+   */
   constructor(element, actions) {
     this.element = element;
     this.actions = actions;
@@ -29,6 +32,7 @@ export class Labels {
       layout.pinned,
       layout.compared,
       [...layout.odd],
+      layout.shown,
       [...layout.closed],
       height,
     ]);
@@ -43,10 +47,14 @@ export class Labels {
           item.type === "section"
             ? this.section(item.section, layout)
             : this.row(description, layout, item);
-        node.style.top = `${y}px`;
-        node.style.height = `${item.height}px`;
+        // The name of a row that begins above what is in sight stays as long as there is room for it.
+        const rest = y + item.height - band.from;
+        const stays = item.type === "row" && y < band.from && rest >= layout.track;
+        const top = stays ? band.from : y;
+        node.style.top = `${top}px`;
+        node.style.height = `${y + item.height - top}px`;
         // Scrolled rows disappear behind the pinned ones.
-        if (y < band.from) node.style.clipPath = `inset(${band.from - y}px 0 0 0)`;
+        if (top < band.from) node.style.clipPath = `inset(${band.from - top}px 0 0 0)`;
         nodes.push(node);
       }
     }
@@ -65,7 +73,9 @@ export class Labels {
       return node;
     }
     const closed = layout.closed.has(section.key);
-    const odd = layout.odd.has(layout.description.rows[section.rows[0]].worker);
+    const worker = layout.description.rows[section.rows[0]]?.worker ?? -1;
+    const odd = layout.odd.has(worker);
+    if (worker >= 0 && worker === layout.shown) node.classList.add("shown");
     const button = make(
       "button",
       odd ? "name odd" : "name",
@@ -87,15 +97,18 @@ export class Labels {
     const worker = apart ? description.workers[row.worker].name : "";
     const odd = apart && layout.odd.has(row.worker);
     const name = make(
-      "button",
+      this.actions.openTable ? "button" : "span",
       odd ? "name odd" : "name",
       [odd ? ODD : "", worker, row.name || `line ${row.id}`].filter(Boolean).join(" "),
     );
     name.dataset.key = `row ${item.row}`;
     const lanes = row.lanes > 1 ? `, ${row.lanes} lanes` : "";
     const whose = worker ? `${worker}${odd ? ", which holds up the others" : ""}: ` : "";
-    name.title = `${whose}${row.name}: ${count(row.events)} events${lanes}. Click for a table.`;
-    name.onclick = () => this.actions.openTable(item.row);
+    name.title = `${whose}${row.name}: ${count(row.events)} events${lanes}.`;
+    if (this.actions.openTable) {
+      name.title += " Click for a table.";
+      name.onclick = () => this.actions.openTable(item.row);
+    }
     node.append(name);
     if (row.tracks > 1) {
       const more = make("button", "more", layout.tracksOf(item.row) < row.tracks ? "▸" : "▾");
@@ -107,7 +120,9 @@ export class Labels {
       more.onclick = () => this.actions.toggleRow(item.row);
       node.append(more);
     }
-    if (description.workers.length > 1) node.append(this.comparison(row, item.row, layout));
+    if (this.actions.compare && description.workers.length > 1)
+      node.append(this.comparison(row, item.row, layout));
+    if (!this.actions.pin) return node;
     const pinned = layout.pinned.includes(item.row);
     const pin = make("button", "pin", "⚲");
     pin.setAttribute("aria-label", `${pinned ? "Unpin" : "Pin"} ${row.name}`);

@@ -31,6 +31,7 @@ export class Layout {
     this.filter = null; // (row) => boolean: whether the row is shown.
     this.compared = null; // A row of which only its like on all workers are shown, one below another.
     this.odd = new Set(); // Numbers of the workers that hold up the others.
+    this.shown = -1; // The worker to which a link has led; -1 = none.
     this.closed = new Set(); // Keys of the closed sections.
     this.open = new Set(); // Rows that are shown with all of their tracks.
     this.shut = new Set(); // Rows that are shown with their first track only.

@@ -1,5 +1,5 @@
 // Draws over the timeline: selection, marks, arrows, and the box or interval that is being dragged.
-import { time } from "../shared/format.js";
+import { tick, time } from "../shared/format.js";
 import { GAP } from "./layout.js";
 import { AXIS, TICKS } from "./renderer.js";
 
@@ -37,6 +37,10 @@ export function drawOverlay(renderer, view, state, place) {
   }
   context.lineWidth = 1;
 
+  if (state.aligned) {
+    context.fillStyle = theme.soft;
+    context.fillText(`Aligned by ${state.aligned}, not by clocks`, 4, (TICKS + AXIS) / 2);
+  }
   for (const mark of [...state.marks, ...(state.timing ? [state.timing] : [])])
     drawMark(context, theme, x, renderer, mark, mark === state.active || mark === state.timing);
 
@@ -53,7 +57,25 @@ export function drawOverlay(renderer, view, state, place) {
     context.moveTo(state.pointer.x + 0.5, AXIS);
     context.lineTo(state.pointer.x + 0.5, height);
     context.stroke();
+    drawPointerTime(context, theme, view, width, state);
   }
+}
+
+/** Writes the time at the pointer into the axis, and how far it is from the mark in use. */
+function drawPointerTime(context, theme, view, width, { pointer, active }) {
+  const pixel = (view.end - view.begin) / width;
+  const at = Math.round(view.timeAt(pointer.x));
+  const from =
+    active && (Math.abs(at - active.begin) < Math.abs(at - active.end) ? "begin" : "end");
+  const apart = from ? at - active[from] : 0;
+  const distance = from ? `, ${apart < 0 ? "−" : "+"}${time(Math.abs(apart))} from the mark` : "";
+  const text = `${tick(at, pixel)}${distance}`;
+  const size = context.measureText(text).width + 8;
+  const left = pointer.x + 4 + size > width ? pointer.x - 4 - size : pointer.x + 4;
+  context.fillStyle = theme.accent;
+  context.fillRect(left, 2, size, TICKS - 4);
+  context.fillStyle = `rgb(${theme.back})`;
+  context.fillText(text, left + 4, TICKS / 2 + 1);
 }
 
 /** Draws a marked time: its length below the axis' ticks, and a line at each edge. */

@@ -1,5 +1,6 @@
 // The pane below the timeline: details of an event, sums of a selection, tables. Names come from
 // traces, which may be hostile, so they are only ever set as text.
+import { compareLink } from "../shared/compare_link.js";
 import { copy } from "../shared/copy.js";
 import { element, table } from "../shared/elements.js";
 import { amount, count, exact, time } from "../shared/format.js";
@@ -8,16 +9,17 @@ import { sectionOf } from "./layout.js";
 
 const MAX_LINES = 500; // In a sortable table.
 const STACK_ARGS = ["source_stack", "stack", "stack_trace"]; // Arguments that hold a stack trace.
+const TIME = /^[\d.,]+ [mµnp]?s$/;
 const STEP_HEADS = [
   "Step",
-  "First begin to last end",
+  "First start to last end",
   "Length",
-  "First to begin",
-  "Last to begin",
-  "Spread of begins",
+  "First to start",
+  "Last to start",
+  "Start spread",
   "Last to end",
-  "Spread of ends",
-  "Time inside, shortest and longest",
+  "End spread",
+  "Time inside, shortest to longest",
 ];
 const NO_STEPS =
   "No steps were recorded. Annotate the training loop with a step number to compare workers step by step.";
@@ -56,6 +58,8 @@ export class Panel {
     part.title = title;
     part.element.replaceChildren(...nodes.filter(Boolean));
     part.element.scrollTop = 0;
+    for (const td of part.element.querySelectorAll("td"))
+      if (TIME.test(td.textContent)) td.classList.add("time"); // It is not broken over two lines.
     this.arrange();
   }
 
@@ -99,21 +103,20 @@ export class Panel {
     this.details.event = keyOf(details);
     // Names that begin with "_" are XLA's own marks, such as those of producers and consumers.
     const args = details.args
-      .filter(({ name }) => !name.startsWith("_"))
-      .map(({ name, value }) => [name, String(value ?? "")]);
+      .filter(({ name }) => !name.startsWith("_") && !STACK_ARGS.includes(name))
+      .map(({ name, value }) => [name, inOneLine(String(value ?? ""))]);
     const stack = details.args.find(({ name }) => STACK_ARGS.includes(name))?.value;
     const links = [
-      ["Inside of", details.parent],
+      ["Parent", details.parent],
       ["XLA module", details.module],
       ["Step", details.step],
-      ...details.in.map((event) => ["Started by", event]),
-      ...details.out.map((event) => ["Starts", event]),
+      ...details.in.map((event) => ["Launched by", event]),
+      ...details.out.map((event) => ["Launches", event]),
     ].filter(([, event]) => event);
     const buttons = links.map(([what, event]) => [what, this.link(event)]);
     const graph = this.graph(details);
-    if (graph) {
-      buttons.unshift(["HLO graph", graph], ["In XProf", xprofLink(this.xprof, details)]);
-    }
+    if (graph && this.xprof) buttons.unshift(["In XProf", xprofLink(this.xprof, details)]);
+    if (graph) buttons.unshift(["HLO graph", graph]);
     this.show(
       "event",
       details.name,
@@ -171,12 +174,14 @@ export class Panel {
       selfPs,
       wallPs / n,
     ]);
-    const events = `${count(total("count"))} events of ${count(sums.length)} names`;
+    const all = total("count");
+    const names = sums.length === 1 ? "1 name" : `${count(sums.length)} names`;
+    const events = `${count(all)} ${all === 1 ? "event" : "events"}, ${names}`;
     const times = `wall ${time(total("wallPs"))}, self ${time(total("selfPs"))}`;
     this.show(
       "selection",
       title,
-      element("p", `${events}, ${times}`, "note"),
+      element("p", `${events}; ${times}`, "note"),
       sortable(
         "Selected events",
         ["Name", "Occurrences", "Wall duration", "Self time", "Average wall duration"],
@@ -208,12 +213,12 @@ export class Panel {
     if (next) next.onclick = more;
     const heads = ["Name", "Start", "Duration", "Row", "Section", "Worker"];
     if (because) heads.push("Matches");
-    this.show(kind, title, table("Events in the order of their begins", heads, rows), next);
+    this.show(kind, title, table("Events by start time", heads, rows), next);
   }
 
   /** All workers side by side; `compared` as /api/steps answers. */
-  compare({ workers }, compared) {
-    const nodes = [workerTable(workers)];
+  compare({ run, workers }, compared) {
+    const nodes = [workerTable(workers), comparer(run, workers)];
     const { steps } = compared;
     if (steps.length > 0)
       nodes.push(element("p", summaryOf(compared), "note"), this.stepTable(workers, steps));
@@ -285,19 +290,48 @@ function factsOf(details) {
   return facts;
 }
 
+/** A value as JSON may be spread over several lines, which takes much room and tells nothing. */
+function inOneLine(value) {
+  if (!/^\s*[[{]/.test(value)) return value;
+  return value
+    .replace(/\s*\n\s*/g, " ")
+    .replace(/([[{]) /g, "$1")
+    .replace(/ ([\]}])/g, "$1");
+}
+
+/** Two lists of workers and a button that compares what is chosen; for one worker, only with others. */
+function comparer(run, workers) {
+  const names = workers.map(({ name }) => name);
+  const lists = ["Compare", "with"].map((text, i) => {
+    const list = element("select");
+    list.setAttribute("aria-label", `${text} worker`);
+    list.append(...names.map((name) => new Option(name, name)));
+    list.selectedIndex = Math.min(i, names.length - 1);
+    return [`${text} `, list];
+  });
+  const button = element("button", names.length > 1 ? "Compare" : "Compare with another run");
+  button.onclick = () => {
+    const [a, b] = lists.map(([, list]) => ({ run, worker: names.length > 1 ? list.value : "" }));
+    location.assign(compareLink(a, b));
+  };
+  const line = element("p", "", "note");
+  line.append(...(names.length > 1 ? lists.flat() : []), " ", button);
+  return line;
+}
+
 function workerTable(workers) {
   const rows = workers.map((worker) => {
     const { name, events, shiftPs, clockOffsetNs, clockErrorNs } = worker;
-    const error = clockErrorNs === null ? " (not measured)" : ` ± ${time(clockErrorNs * 1e3)}`;
+    const offset = `${time(clockOffsetNs * 1e3)} ± ${time(clockErrorNs * 1e3)}`;
     return [
       name,
       count(events),
       shiftPs === 0 ? "first" : `${time(shiftPs)} after the first`,
-      `${time(clockOffsetNs * 1e3)}${error}`,
+      clockErrorNs === null ? "not measured" : offset,
       [...worker.clockProblems, ...worker.problems].join("\n"),
     ];
   });
-  const heads = ["Worker", "Events", "Begins", "Clock against ours", "Problems"];
+  const heads = ["Worker", "Events", "Starts", "Clock offset", "Problems"];
   return table("Workers on one clock", heads, rows);
 }
 

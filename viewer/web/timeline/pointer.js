@@ -1,4 +1,4 @@
-// The mouse: tools, dragging, wheel.
+// The mouse and fingers: tools, dragging, wheel, pinching.
 import { exact } from "../shared/format.js";
 import { itemAt, snap, snapExactly } from "./pick.js";
 import { AXIS } from "./renderer.js";
@@ -33,6 +33,8 @@ export class Pointer {
     this.drag = null; // Where a press began and was last seen, while a button is down.
     this.box = null; // {x0, y0, x1, y1} that is being drawn.
     this.timing = null; // {begin, end} that is being dragged.
+    this.touches = new Map(); // Where each finger is, {x, y} by its pointer's number.
+    this.clicked = null; // Resolves when the last click is answered.
     this.listen();
   }
 
@@ -45,9 +47,9 @@ export class Pointer {
     on("pointerup", (event) => this.up(event));
     // The middle button would make the browser scroll.
     on("mousedown", (event) => event.button === MIDDLE && event.preventDefault());
-    on("pointercancel", () => this.cancel());
+    on("pointercancel", (event) => this.lift(event) || this.cancel());
     on("pointerleave", () => this.leave());
-    on("dblclick", () => this.selection.events.length > 0 && this.selection.zoom());
+    on("dblclick", () => this.zoomToClicked());
     // Not passive: the page itself must neither scroll nor zoom.
     for (const element of [canvas, $("labels")])
       element.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
@@ -66,6 +68,8 @@ export class Pointer {
     this.canvas.setPointerCapture(event.pointerId);
     this.canvas.focus();
     const { offsetX: x, offsetY: y } = event;
+    if (event.pointerType === "touch") this.touches.set(event.pointerId, { x, y });
+    if (this.touches.size > 1) return this.cancel(); // Two fingers zoom.
     const add = event.ctrlKey || event.metaKey;
     // An edge is taken where no event can be meant: in the axis or, with the timing tool, anywhere.
     const edge = y < AXIS || this.tool === "timing" ? this.marks.edgeAt(x) : null;
@@ -75,14 +79,17 @@ export class Pointer {
   }
 
   /** The tool of a drag: with Shift or the middle button it pans, in the axis it marks a time. */
-  toolFor({ button, shiftKey, offsetY }) {
+  toolFor({ button, shiftKey, offsetY, pointerType }) {
     if (button === MIDDLE || shiftKey) return "pan";
+    // One finger moves what is in sight, as it does on other pages.
+    if (pointerType === "touch" && this.tool === "select" && offsetY >= AXIS) return "pan";
     return this.tool === "select" && offsetY < AXIS ? "timing" : this.tool;
   }
 
   move(event) {
     const { offsetX: x, offsetY: y } = event;
     const { drag, view } = this;
+    if (this.touches.size > 1) return this.pinch(event);
     this.place = { x, y };
     view.redraw();
     if (!drag) return this.over(this.place);
@@ -104,6 +111,25 @@ export class Pointer {
     drag.lastY = y;
   }
 
+  /** Two fingers zoom: what was below each of them stays there. The first two of them count. */
+  pinch({ pointerId, offsetX, offsetY }) {
+    const { touches, view } = this;
+    const before = [...touches.values()].slice(0, 2);
+    if (touches.has(pointerId)) touches.set(pointerId, { x: offsetX, y: offsetY });
+    const after = [...touches.values()].slice(0, 2);
+    const apart = ([a, b]) => Math.max(MIN_DRAG, Math.abs(a.x - b.x));
+    const middle = ([a, b]) => (a.x + b.x) / 2;
+    view.zoom(apart(before) / apart(after), middle(before));
+    view.pan(middle(before) - middle(after));
+  }
+
+  /** A finger was lifted, if it was one. True if several were there: it has clicked nothing. */
+  lift({ pointerId }) {
+    const several = this.touches.size > 1;
+    this.touches.delete(pointerId);
+    return several;
+  }
+
   /** Shows what the pointer is over while no button is down. */
   over(place) {
     const edge = place.y < AXIS || this.tool === "timing" ? this.marks.edgeAt(place.x) : null;
@@ -118,7 +144,7 @@ export class Pointer {
 
   async up(event) {
     const { drag, box, view } = this;
-    if (!drag) return;
+    if (this.lift(event) || !drag) return;
     const { tool } = drag;
     const { offsetX: x, offsetY: y } = event;
     this.drag = null;
@@ -137,7 +163,16 @@ export class Pointer {
       }
     }
     if (tool === "select" && box) return this.selection.selectBox(box, drag.add);
-    if (!drag.moved && event.button === 0) await this.click(x, y, drag.add);
+    if (drag.moved || event.button !== 0) return;
+    this.clicked = this.click(x, y, drag.add);
+    await this.clicked;
+  }
+
+  /** The server's answer to the click may come after the double click. */
+  async zoomToClicked() {
+    const { run } = this.view;
+    await this.clicked;
+    if (run === this.view.run && this.selection.events.length > 0) this.selection.zoom();
   }
 
   /** Marks the dragged time, with the exact times of the events' edges. */

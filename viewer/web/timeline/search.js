@@ -9,9 +9,10 @@ const MAX_HITS = 100;
 const $ = (id) => document.getElementById(id);
 
 export class Search {
-  constructor(view, selection, panel) {
+  /** `jump(hit)` goes to a hit. */
+  constructor(view, jump, panel) {
     this.view = view;
-    this.selection = selection;
+    this.jump = jump;
     this.panel = panel;
     this.field = $("find-text");
     this.summary = $("find-count");
@@ -92,8 +93,7 @@ export class Search {
     const number = this.abandon();
     if (!this.text) return this.clear();
     if (!this.view.run) {
-      this.summary.textContent = "the run is being read";
-      return;
+      return this.tell("the run is being read");
     }
     try {
       if (direction === 0 || this.counted !== this.key()) {
@@ -117,9 +117,9 @@ export class Search {
       this.show({ ...this.totals, hits: answer.hits, wrapped: answer.wrapped }, "");
       if (answer.hits.length === 0) return;
       this.current = answer.hits[0];
-      await this.selection.jump(answer.hits[0]);
+      await this.jump(answer.hits[0]);
     } catch (error) {
-      if (number === this.question) this.summary.textContent = error.message;
+      if (number === this.question) this.tell(error.message, "problem");
     }
   }
 
@@ -132,8 +132,14 @@ export class Search {
       if (number !== this.question) return;
       this.show({ ...this.totals, hits: answer.hits, wrapped: answer.wrapped }, "");
     } catch (error) {
-      if (number === this.question) this.summary.textContent = error.message;
+      if (number === this.question) this.tell(error.message, "problem");
     }
+  }
+
+  /** Writes into the field, where there may be room for the begin only, or below it. */
+  tell(text, look = "") {
+    this.summary.textContent = this.summary.title = text;
+    this.summary.className = look;
   }
 
   /** What is searched for; totals are kept for it. */
@@ -146,9 +152,9 @@ export class Search {
     const least = unread > 0 ? "at least " : "";
     const found = `${least}${count(total)} ${total === 1 ? "event" : "events"}`;
     const named = kinds > 0 ? `, ${count(kinds)} ${kinds === 1 ? "name" : "names"}` : "";
-    this.summary.textContent = total === 0 && !more ? "nothing found" : `${found}${named}${more}`;
-    this.summary.title =
-      unread > 0 ? `The arguments of ${count(unread)} events were not searched.` : "";
+    this.tell(total === 0 && !more ? "nothing found" : `${found}${named}${more}`);
+    if (unread > 0)
+      this.summary.title += `. The arguments of ${count(unread)} events were not searched.`;
     this.highlight([...names, ...hits.map((hit) => hit.name)]);
     if (hits.length > 0) {
       const from = wrapped ? ", from the other end" : "";
@@ -170,7 +176,7 @@ export class Search {
 
   clear() {
     this.view.renderer.setHighlight(null);
-    this.summary.textContent = "";
+    this.tell("");
     this.panel.hide("found");
     this.view.settle();
   }

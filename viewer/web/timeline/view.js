@@ -29,6 +29,7 @@ export class View {
     this.run = null;
     this.begin = 0; // The times at the left and right edge.
     this.end = 1;
+    this.zero = 0; // The time that the axis counts from.
     this.top = 0; // How far the rows are scrolled.
     this.dirty = true; // The next frame draws.
     this.moved = 0; // When the view or what is selected changed last, by performance.now().
