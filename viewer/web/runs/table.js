@@ -1,27 +1,32 @@
 // The table of runs: newest first, with more loaded as the user scrolls.
+import { Order } from "./order.js";
 import { age, moment, size, skew, pageOf } from "./text.js";
 
 const PAGE = 100; // Runs of one request.
+const MOST_SORTED = 1000; // Runs that are loaded to be sorted.
 const AHEAD = 600; // Pixels below what is in sight at which the next ones are asked for.
 
 export class RunTable {
   /**
    * `list`: the element that scrolls; it contains the table. `ask(query)` answers as /api/catalog
-   * does. `told(answer)` is called with the first page, `chosen(name)` when a run is opened.
+   * does. `told(answer)` is called with the first page, `chosen(name)` when a run is opened,
+   * `ticked(names)` when others are to be compared.
    */
-  constructor(list, ask, { told, chosen, failed }) {
+  constructor(list, ask, { told, chosen, ticked, failed }) {
     this.list = list;
     this.body = list.querySelector("tbody");
     this.ask = ask;
-    this.on = { told, chosen, failed };
+    this.on = { told, chosen, ticked, failed };
+    this.ticks = []; // Names of the runs to compare, at most two.
     this.text = "";
     this.next = "";
     this.search = 0; // Counts searches, so that late answers are recognized.
     this.busy = false;
+    this.order = new Order([...list.querySelectorAll("thead th")], () => this.sort());
     list.addEventListener("scroll", () => this.more());
     addEventListener("resize", () => this.more());
     this.body.addEventListener("click", (event) => {
-      if (!event.target.closest("a")) this.open(event.target.closest("tr"));
+      if (!event.target.closest("a, input")) this.open(event.target.closest("tr"));
     });
     this.body.addEventListener("keydown", (event) => this.key(event));
   }
@@ -44,19 +49,35 @@ export class RunTable {
     }
   }
 
-  async more() {
+  sort() {
+    if (!this.order.chosen) return;
+    const focused = document.activeElement; // Rows that are moved lose it.
+    this.body.append(...this.order.sorted([...this.body.rows]));
+    if (this.body.contains(focused)) focused.focus();
+    this.more();
+  }
+
+  /** Whether more runs are needed: to fill what is in sight, or to be sorted. */
+  get lacks() {
     const { scrollTop, clientHeight, scrollHeight } = this.list;
-    if (this.busy || !this.next || scrollTop + clientHeight + AHEAD < scrollHeight) return;
+    if (this.order.chosen && this.body.rows.length < MOST_SORTED) return true;
+    return scrollTop + clientHeight + AHEAD >= scrollHeight;
+  }
+
+  async more() {
+    if (this.busy || !this.next || !this.lacks) return;
     this.busy = true;
     const search = this.search;
+    let answered = true;
     try {
       const answer = await this.ask({ q: this.text, limit: PAGE, after: this.next });
       if (search === this.search) this.append(answer);
     } catch (error) {
+      answered = false;
       this.on.failed(error);
     }
     this.busy = false;
-    if (search !== this.search) this.more();
+    if (answered || search !== this.search) this.more();
   }
 
   append({ runs, next }) {
@@ -64,7 +85,8 @@ export class RunTable {
     this.body.append(...runs.map((run) => this.rowOf(run)));
     const first = this.body.firstElementChild;
     if (first && !this.body.querySelector("[tabindex='0']")) first.tabIndex = 0;
-    this.more();
+    if (this.order.chosen) this.sort();
+    else this.more();
   }
 
   /** Marks the run whose details are shown. */
@@ -88,6 +110,15 @@ export class RunTable {
     this.on.chosen(row.dataset.name);
   }
 
+  /** Marks a run to be compared, or no longer. A third one takes the place of the first. */
+  tick(name) {
+    const others = this.ticks.filter((other) => other !== name);
+    this.ticks = others.length < this.ticks.length ? others : [...others, name].slice(-2);
+    for (const row of this.body.rows)
+      row.querySelector("input").checked = this.ticks.includes(row.dataset.name);
+    this.on.ticked(this.ticks);
+  }
+
   /** The arrows move from row to row, so that the table is a single stop of the Tab key. */
   move(row) {
     if (!row) return;
@@ -109,6 +140,7 @@ export class RunTable {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     if (steps[event.key]) this.move(steps[event.key]());
     else if (event.key === "Enter" && event.target === row) this.open(row);
+    else if (event.key === " " && event.target === row) this.tick(row.dataset.name);
     else if (event.key === "o" && event.target === row) location.assign(pageOf(row.dataset.name));
     else return;
     event.preventDefault();
@@ -118,11 +150,20 @@ export class RunTable {
     const row = document.createElement("tr");
     row.dataset.name = run.name;
     row.tabIndex = -1;
+    row.values = valuesOf(run);
     const link = document.createElement("a");
     link.href = pageOf(run.name);
     link.textContent = run.run;
     link.tabIndex = -1; // "o" follows it.
-    const name = cell(link);
+    const tick = document.createElement("input");
+    tick.type = "checkbox";
+    tick.checked = this.ticks.includes(run.name);
+    tick.title = "Tick two runs to compare them (Space)";
+    tick.setAttribute("aria-label", `Compare ${run.run}`);
+    tick.tabIndex = -1; // Space ticks the row.
+    tick.onchange = () => this.tick(run.name);
+    const name = cell(tick);
+    name.append(link);
     name.title = `${run.logdir}\n${run.run}`;
     const time = cell(age(run.timeMs));
     if (run.timeMs) time.title = moment(run.timeMs);
@@ -150,10 +191,27 @@ function cell(content, kind = "") {
   return element;
 }
 
+/** By column, what runs are sorted by; null where it is not known. */
+function valuesOf(run) {
+  const counted = run.manifest && !run.unread;
+  return [
+    run.run,
+    run.timeMs ? -run.timeMs : null, // The age.
+    run.problem || run.result || null,
+    counted ? run.ok : run.workers,
+    run.headline || null,
+    run.namespace || null,
+    run.job || null,
+    run.requester || null,
+    run.skewNs ?? null,
+    run.unread ? null : run.bytes,
+  ];
+}
+
 function resultOf(run) {
   if (run.problem) return cell(run.problem, "bad");
   if (run.unread) return cell("…", "soft");
-  if (!run.manifest) return cell("no strobe.json", "soft");
+  if (!run.manifest) return cell("not recorded by Strobe", "soft");
   const causes = run.causes.map(({ name, workers }) => `${name} ${workers}`).join(", ");
   const text = [run.result, causes].filter(Boolean).join(": ");
   return cell(text, run.result === "Succeeded" ? "" : "bad");
