@@ -117,6 +117,17 @@ void AddLogdirVolume(const Json& spec, PodAnnotations& annotations, const Sideca
   mounts.push_back({{"name", value.substr(0, colon)}, {"mountPath", path}});
 }
 
+// Where libtpu serves the metrics of the program that uses it; see tpu/runtime_metrics.proto.
+constexpr char kTpuMetrics[] = "--tpu-metrics=localhost:8431";
+
+bool UsesTpus(const Json& spec) {
+  const Json& containers = Member(spec, "containers");
+  return containers.is_array() &&
+         std::any_of(containers.begin(), containers.end(), [](const Json& container) {
+           return Member(Member(container, "resources"), "limits").contains("google.com/tpu");
+         });
+}
+
 bool IsTrue(const std::string& text) { return text == "true"; }
 
 void AddKineto(bool host_network, PodAnnotations& annotations, Json& arguments) {
@@ -315,6 +326,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
       Arguments(spec, settings, ports, context.limits, resources.spool_size, annotations);
   // With several trainers, programs are distinguished by their environment.
   if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));
+  if (UsesTpus(spec)) arguments.push_back(kTpuMetrics);
   Json environment = {
       {{"name", "POD_NAME"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.name"}}}}}}};
   Json mounts = {{{"name", volumes.shared}, {"mountPath", kSharedPath}},

@@ -155,6 +155,10 @@ void AddAgentFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_flag("--flight-recorder-devices", flags.flight_recorder_devices,
                "with --flight-recorder, also record the GPUs of programs at all times, as far back "
                "as 16 MiB hold; no other profiler in these programs can record the GPUs");
+  app.add_option("--tpu-metrics", flags.tpu_metrics,
+                 "host:port where libtpu serves the metrics of this worker's TPUs, usually "
+                 "localhost:8431, to be shown with the sidecar's own; off when empty")
+      ->envname("STROBE_TPU_METRICS");
 }
 
 void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {

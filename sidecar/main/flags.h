@@ -35,6 +35,7 @@ struct SidecarFlags {
   std::vector<std::string> containers;
   std::string flight_recorder = "0s";
   bool flight_recorder_devices = false;
+  std::string tpu_metrics;
 
   std::string spool_dir, spool_keep = "6h", storage_config;
   std::uint64_t spool_size = 8ull << 30;

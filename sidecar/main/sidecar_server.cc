@@ -218,17 +218,19 @@ absl::Status SidecarServer::ServeStockClients() {
 
 absl::Status SidecarServer::ServeMetrics() {
   if (flags_.http_listen.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(http_, http::HttpServer::Start(
-                              {.listen = flags_.http_listen},
-                              {{"/healthz",
-                                [](const http::Request&) {
-                                  return http::Page{200, "ok\n"};
-                                }},
-                               {"/metrics", [this](const http::Request&) { return Metrics(); }}}));
+  const auto tpus = std::make_shared<TpuMetrics>(clock_, flags_.tpu_metrics);
+  ASSIGN_OR_RETURN(
+      http_, http::HttpServer::Start(
+                 {.listen = flags_.http_listen},
+                 {{"/healthz",
+                   [](const http::Request&) {
+                     return http::Page{200, "ok\n"};
+                   }},
+                  {"/metrics", [this, tpus](const http::Request&) { return Metrics(*tpus); }}}));
   return absl::OkStatus();
 }
 
-http::Page SidecarServer::Metrics() {
+http::Page SidecarServer::Metrics(TpuMetrics& tpus) {
   SidecarMetrics::State state{.holder = runner_.holder()};
   if (spool_ != nullptr) {
     state.spool_bytes = spool_->used_bytes();
@@ -240,6 +242,7 @@ http::Page SidecarServer::Metrics() {
     state.kineto_refused = agent_->kineto_refused();
   }
   state.collectives = collective_counts_.Read();
+  state.tpus = tpus.Read();
   return http::MetricsPage(metrics_.Render(state));
 }
 

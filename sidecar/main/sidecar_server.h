@@ -63,7 +63,7 @@ class SidecarServer {
   void StartEnrolling();
   void OnEnrolled(const Enroller::Enrolled& enrolled);  // On the enroller's thread.
   void WatchSigns(const Enroller::Enrolled& enrolled);
-  http::Page Metrics();
+  http::Page Metrics(TpuMetrics& tpus);
 
   const SidecarFlags flags_;
   const std::string name_;  // The file name of this worker's traces.

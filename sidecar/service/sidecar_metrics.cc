@@ -5,6 +5,10 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <mutex>
+#include <utility>
+#include <vector>
+
 #include "common/base/guard.h"
 #include "common/base/version.h"
 #include "common/protocol/outcome.h"
@@ -84,6 +88,26 @@ struct SidecarMetrics::Families {
           .Help(
               "Calls of NCCL or RCCL in this pod, by function (AllReduce, ..., Send, Recv, Other).")
           .Register(registry);
+  prometheus::Family<prometheus::Gauge>& tpu_duty_cycle =
+      prometheus::BuildGauge()
+          .Name("strobe_sidecar_tpu_duty_cycle_percent")
+          .Help("Share of the time in which a TPU computed, by libtpu, which numbers its chips.")
+          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& tpu_memory_used =
+      prometheus::BuildGauge()
+          .Name("strobe_sidecar_tpu_memory_used_bytes")
+          .Help("Memory in use on a TPU, by libtpu, which numbers its cores.")
+          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& tpu_memory_total =
+      prometheus::BuildGauge()
+          .Name("strobe_sidecar_tpu_memory_total_bytes")
+          .Help("Memory of a TPU, by libtpu, which numbers its cores.")
+          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& tpu_queued =
+      prometheus::BuildGauge()
+          .Name("strobe_sidecar_tpu_queued_programs")
+          .Help("Programs that wait for a TPU, by libtpu, which numbers its cores.")
+          .Register(registry);
   prometheus::Family<prometheus::Counter>& panics =
       prometheus::BuildCounter()
           .Name("strobe_sidecar_panics_total")
@@ -94,6 +118,25 @@ struct SidecarMetrics::Families {
           .Name("strobe_build_info")
           .Help("Constant 1, with the version as a label.")
           .Register(registry);
+  // The series of TPUs go when libtpu does not tell them any more.
+  std::mutex tpu_mutex;
+  std::vector<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> of_tpus;
+
+  void Show(prometheus::Family<prometheus::Gauge>& family, prometheus::Gauge& gauge, double value) {
+    gauge.Set(value);
+    of_tpus.emplace_back(&family, &gauge);
+  }
+  void ShowTpus(const TpuReading& tpus) {
+    for (const auto& [family, gauge] : std::exchange(of_tpus, {})) family->Remove(gauge);
+    for (const auto& [device, value] : tpus.duty_cycle)
+      Show(tpu_duty_cycle, tpu_duty_cycle.Add({{"device", std::to_string(device)}}), value);
+    for (const auto& [device, value] : tpus.memory_used)
+      Show(tpu_memory_used, tpu_memory_used.Add({{"device", std::to_string(device)}}), value);
+    for (const auto& [device, value] : tpus.memory_total)
+      Show(tpu_memory_total, tpu_memory_total.Add({{"device", std::to_string(device)}}), value);
+    for (const auto& [device, value] : tpus.queued)
+      Show(tpu_queued, tpu_queued.Add({{"device", std::to_string(device)}}), value);
+  }
 };
 
 SidecarMetrics::SidecarMetrics() : families_(std::make_unique<Families>()) {
@@ -146,6 +189,8 @@ std::string SidecarMetrics::Render(const State& state) {
   families_->spool_bytes.Set(static_cast<double>(state.spool_bytes));
   families_->spool_age.Set(std::chrono::duration<double>(state.spool_age).count());
   families_->agent_connected.Set(state.agent_connected ? 1 : 0);
+  std::lock_guard<std::mutex> lock(families_->tpu_mutex);
+  families_->ShowTpus(state.tpus);
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "sidecar/service/tpu_metrics.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe {
@@ -30,6 +31,7 @@ class SidecarMetrics {
     bool agent_connected = false;
     std::map<std::string, std::uint64_t> kineto_refused{};  // See KinetoDaemon::refused.
     std::map<std::string, std::uint64_t> collectives{};     // See CollectiveCounts::Read.
+    TpuReading tpus{};
   };
   // Returns all metrics in Prometheus' text format.
   std::string Render(const State& state);

@@ -1,7 +1,9 @@
 """The service strobe.v1.Worker as any client may use it, tested on a sidecar beside a real trainer."""
 
+import struct
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -177,6 +179,55 @@ def test_metrics_tell_of_captures(make_workers, protos, logdir):
     text = page("/metrics")
     assert 'strobe_sidecar_captures_total{cause="Ok"} 1' in text
     assert f"strobe_sidecar_upload_bytes_total {report.bytes}" in text
+
+
+def field(number, value):
+    """A field of a message of Protocol Buffers."""
+    if isinstance(value, float):
+        return bytes([number << 3 | 1]) + struct.pack("<d", value)
+    if isinstance(value, bytes):
+        return bytes([number << 3 | 2, len(value)]) + value
+    digits = []
+    while value >= 128:
+        digits.append(value % 128 | 128)
+        value //= 128
+    return bytes([number << 3, *digits, value])
+
+
+def test_tpus_are_shown_as_libtpu_tells_them(make_workers):
+    """In the place of libtpu is a server of bytes, which are put together here by the numbers of the public protocol (tpu-info's tpu_metric_service.proto)."""
+    import grpc
+
+    def metric(attribute, gauge):
+        return field(3, field(1, field(1, b"device-id") + field(2, attribute)) + field(2, field(1, 1_700_000_000)) + field(3, gauge))
+
+    by_name = {
+        b"tpu.runtime.tensorcore.dutycycle.percent": metric(field(3, 0), field(1, 12.5)) + metric(field(3, 1), field(1, 99.0)),
+        b"tpu.runtime.hbm.memory.usage.bytes": metric(field(3, 0), field(2, 15 << 30)),
+        b"tpu.runtime.hbm.memory.total.bytes": metric(field(3, 0), field(2, 16 << 30)),
+        # A queue has several attributes, one of which is the device.
+        b"hlo.queue.size.gauge": metric(field(6, field(1, field(1, b"core_type") + field(2, field(1, b"TENSOR"))) +
+                                                 field(1, field(1, b"device_ordinal") + field(2, field(1, b"1")))), field(2, 3)),
+    }
+
+    def answer(request, context):
+        name = request[2:]
+        return field(1, field(1, name[:20]) + by_name[name])
+
+    server = grpc.server(ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(
+        "tpu.monitoring.runtime.RuntimeMetricService", {"GetRuntimeMetric": grpc.unary_unary_rpc_method_handler(answer)}),))
+    libtpu, port = server.add_insecure_port("127.0.0.1:0"), free_port()
+    server.start()
+    try:
+        make_workers(1, sidecar_flags=["--http-listen", f"127.0.0.1:{port}", "--tpu-metrics", f"127.0.0.1:{libtpu}"])
+        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()
+    finally:
+        server.stop(0)
+    seen = {line.split(" ")[0]: float(line.split(" ")[1]) for line in text.splitlines() if line.startswith("strobe_sidecar_tpu_")}
+    assert seen == {'strobe_sidecar_tpu_duty_cycle_percent{device="0"}': 12.5, 'strobe_sidecar_tpu_duty_cycle_percent{device="1"}': 99,
+                    'strobe_sidecar_tpu_memory_used_bytes{device="0"}': 15 << 30, 'strobe_sidecar_tpu_memory_total_bytes{device="0"}': 16 << 30,
+                    'strobe_sidecar_tpu_queued_programs{device="1"}': 3}
 
 
 def test_the_compatibility_port_is_off_by_default(rig):

@@ -159,6 +159,17 @@ TEST(Inject, CudaLoadsTheAgentOnlyWhereThereMayBeCuda) {
   EXPECT_FALSE(injected({{"limits", {{"aws.amazon.com/neuron", 1}}}}));
 }
 
+TEST(Inject, TheSidecarAsksLibtpuOnlyWhereThereAreTpus) {
+  const auto asks = [](const Json& resources) {
+    Json pod = Pod();
+    pod["spec"]["containers"][0]["resources"] = resources;
+    return testing::Value(Sidecar(Apply(pod))["args"], Contains("--tpu-metrics=localhost:8431"));
+  };
+  EXPECT_TRUE(asks({{"limits", {{"google.com/tpu", 4}}}}));
+  EXPECT_FALSE(asks({{"limits", {{"nvidia.com/gpu", 4}}}}));
+  EXPECT_FALSE(asks(Json::object()));
+}
+
 TEST(Inject, ProgramsOfSeveralTrainersSayWhichContainerTheyAreIn) {
   Json pod = Pod();
   pod["metadata"]["annotations"] = {{"strobe.dev/containers", "train,other"}};

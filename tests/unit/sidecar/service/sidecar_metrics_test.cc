@@ -7,6 +7,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(SidecarMetrics, CountsCapturesAndBytes) {
   SidecarMetrics metrics;
@@ -45,6 +46,19 @@ TEST(SidecarMetrics, CountsCollectivesByFunction) {
   EXPECT_THAT(metrics.Render({.collectives = {{"AllReduce", 5}, {"Send", 1}}}),
               AllOf(HasSubstr("strobe_sidecar_collectives_total{call=\"AllReduce\"} 5"),
                     HasSubstr("strobe_sidecar_collectives_total{call=\"Send\"} 1")));
+}
+
+TEST(SidecarMetrics, ShowsTpusAsLongAsTheyAreTold) {
+  SidecarMetrics metrics;
+  TpuReading tpus{.duty_cycle = {{0, 12.5}, {1, 90}}, .queued = {{3, 2}}};
+  EXPECT_THAT(metrics.Render({.tpus = tpus}),
+              AllOf(HasSubstr("strobe_sidecar_tpu_duty_cycle_percent{device=\"0\"} 12.5"),
+                    HasSubstr("strobe_sidecar_tpu_queued_programs{device=\"3\"} 2")));
+  tpus.duty_cycle.erase(0);
+  EXPECT_THAT(metrics.Render({.tpus = tpus}),
+              AllOf(Not(HasSubstr("strobe_sidecar_tpu_duty_cycle_percent{device=\"0\"}")),
+                    HasSubstr("strobe_sidecar_tpu_duty_cycle_percent{device=\"1\"} 90")));
+  EXPECT_THAT(metrics.Render({}), Not(HasSubstr("_tpu_duty_cycle_percent{")));
 }
 
 TEST(SidecarMetrics, HasTheSeriesOfRefusalsBeforeTheFirstOne) {
