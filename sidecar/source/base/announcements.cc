@@ -249,6 +249,7 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   process.steps = LineOf(object, "steps");
   if (!process.steps.empty() && !IsFileName(process.steps))
     return Wrong("steps is not a file name");
+  process.note = LineOf(object, "note");
   process.job_role = LineOf(object, "role");
   process.job_role_from = LineOf(object, "role_from");
   TakeEngine(object, process);

@@ -44,6 +44,7 @@ struct Announcement {
   std::string address{};  // host:port of its profiler server on the loopback; empty if it has none.
   std::string socket{};   // The name, in the agent directory, of the socket that takes requests.
   std::string steps{};    // The name of the file that tells its steps; empty if there is none.
+  std::string note{};     // What its recording needs or costs; empty if that is nothing special.
   // An inference server's engine, or empty: what it is, such as "vllm 0.32.0"; the name of the file
   // that tells its iterations and queue; and what of it is not told.
   std::string engine{}, engine_file{}, engine_note{};

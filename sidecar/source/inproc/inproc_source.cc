@@ -148,7 +148,8 @@ std::vector<v1::Source> InprocSource::Probe(Nanos) {
     v1::Source& source = sources.emplace_back();
     source.set_kind(v1::SOURCE_FRAMEWORK);
     source.set_address(process.label());
-    source.set_detail(StrCat(process.framework, " ", process.version));
+    source.set_detail(StrCat(process.framework, " ", process.version,
+                             process.note.empty() ? "" : ": ", process.note));
     source.set_ready(true);
     if (const Rank rank = process.job_rank()) *source.add_ranks() = *rank;
   }

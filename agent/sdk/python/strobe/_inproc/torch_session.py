@@ -41,6 +41,11 @@ _STAYS_ATTACHED = (
     "detaches it"
 )
 
+_FOR_AMD = (
+    "AMD's GPUs are recorded by rocprofiler-sdk, which must have found PyTorch's libraries before "
+    "the program's first HIP call; otherwise the trace has no kernels"
+)
+
 
 def _agents_leave() -> Any:
     """The function of Strobe's library in this process (the agent) that makes it leave the devices.
@@ -108,6 +113,8 @@ class TorchRecorder(Recorder):
         self.pauses = Pauses()
         # What a recording has that ends with the interpreter's lock held; None if it ends without.
         self.pauses_for = None
+        if self._for_amd():
+            self.note = _FOR_AMD
         if self._all_threads() is None:
             self.note = (
                 "PyTorch before 2.7 records only the thread that starts its profiler: captures are "
@@ -119,6 +126,9 @@ class TorchRecorder(Recorder):
         self.program_began = None  # When the program's last session began, by the monotonic clock.
         self.annotations = None  # What annotated steps in the last recording.
         self._yield_to_program()
+
+    def _for_amd(self) -> bool:
+        return getattr(self.torch.version, "hip", None) is not None
 
     def _all_threads(self) -> Any:
         """The setting that records all threads; None in a version without it."""
@@ -250,7 +260,9 @@ class TorchRecorder(Recorder):
             )
         self.devices = device
         self.note = None
-        if device:
+        if device and self._for_amd():
+            self.note = _FOR_AMD
+        elif device:
             self._keep_cupti()
             if request.detach:
                 self._detach_cupti()

@@ -78,6 +78,12 @@ TEST(ParseAnnouncement, OlderPackagesDoNotYieldCupti) {
   EXPECT_TRUE(ParseAnnouncement("x", With("steps", R"(null, "yields_cupti": true)"))->yields_cupti);
 }
 
+TEST(ParseAnnouncement, SaysWhatARecordingNeeds) {
+  EXPECT_EQ(ParseAnnouncement("x", kTorch)->note, "");
+  EXPECT_EQ(ParseAnnouncement("x", With("steps", R"(null, "note": "needs this")"))->note,
+            "needs this");
+}
+
 TEST(ParseAnnouncement, LaunchersAndLoadersDoNotTrain) {
   EXPECT_FALSE(ParseAnnouncement("x", With("is_launcher", "true"))->trains);
   EXPECT_FALSE(
