@@ -142,13 +142,16 @@ bool StackReader::Walk(std::uint64_t thread, std::vector<RawFrame>& frames) {
 // may be freed, and something else may be there. For the same reason nothing is remembered of the
 // threads before. A thread that waits for the lock wakes each 5 ms, so that a second try may
 // succeed.
-void StackReader::Prove(std::uint64_t thread, const Asleep& asleep, PythonThread& read) {
+bool StackReader::Prove(std::uint64_t interpreter, std::uint64_t thread, const Asleep& asleep,
+                        PythonThread& read) {
   std::vector<RawFrame> frames;
+  bool is_held = false;
   for (int i = 0; i < kProofTries; ++i) {
     if (i > 0) {
       const timespec pause{0, kBetweenProofsNs};
       nanosleep(&pause, nullptr);
     }
+    const std::uint64_t holder = HolderOf(interpreter);
     const std::string before = read.tid == 0 ? std::string() : asleep(read.tid);
     const bool stable = Walk(thread, frames);
     const bool may_be_better = i + 1 < kProofTries || read.proof == StackProof::kStable;
@@ -156,10 +159,13 @@ void StackReader::Prove(std::uint64_t thread, const Asleep& asleep, PythonThread
     codes_.clear();
     read.frames = Named(frames);
     read.proof = stable ? StackProof::kStable : StackProof::kRunning;
+    is_held = holder != 0 && holder == HolderOf(interpreter);
+    read.holds_gil = is_held && holder == thread;
     if (!stable || before.empty() || before != asleep(read.tid)) continue;
     read.proof = StackProof::kProven;
-    return;
+    break;
   }
+  return is_held;
 }
 
 PythonStacks StackReader::Read(const Asleep& asleep, const IsLate& is_late) {
@@ -174,11 +180,8 @@ PythonStacks StackReader::Read(const Asleep& asleep, const IsLate& is_late) {
     PythonThread read;
     memory_.Get(Plus(thread, layout_.thread_id), read.id);
     read.tid = TidOf(thread);
-    const std::uint64_t holder = HolderOf(interpreter);
-    Prove(thread, asleep, read);
-    const bool same_holder = holder == HolderOf(interpreter);
-    read.holds_gil = holder == thread && same_holder;
-    stacks.gil_is_held = stacks.gil_is_held || (holder != 0 && same_holder);
+    const bool is_held = Prove(interpreter, thread, asleep, read);
+    stacks.gil_is_held = stacks.gil_is_held || is_held;
     frames_read += read.frames.size();
     stacks.threads.push_back(std::move(read));
     return true;

@@ -89,8 +89,10 @@ class StackReader {
   bool ReadFrame(std::uint64_t at, RawFrame& frame, std::uint64_t& previous, bool& shown) const;
   // False if something changed meanwhile.
   bool Walk(std::uint64_t thread, std::vector<RawFrame>& frames);
-  // Reads the frames of `read`, and how sure they are.
-  void Prove(std::uint64_t thread, const Asleep& asleep, PythonThread& read);
+  // Reads the frames of `read`, how sure they are, and whether the thread has the lock meanwhile.
+  // True if a thread has it.
+  bool Prove(std::uint64_t interpreter, std::uint64_t thread, const Asleep& asleep,
+             PythonThread& read);
   std::vector<PythonFrame> Named(const std::vector<RawFrame>& frames);
   const Code& CodeAt(std::uint64_t at);
   std::string TextAt(std::uint64_t at) const;

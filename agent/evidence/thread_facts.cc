@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace strobe::agent {
 namespace {
@@ -67,10 +68,16 @@ ThreadFacts FactsOf(std::uint64_t tid) {
   return facts;
 }
 
+std::string AsleepIn(std::string_view stat, std::string schedstat) {
+  // What kernels say that do not count it.
+  constexpr std::string_view kNotCounted = "0 0 0";
+  const char state = StateIn(stat);
+  const bool sleeps = state == 'S' || state == 'D' || state == 'T';
+  return sleeps && schedstat != kNotCounted ? std::move(schedstat) : std::string();
+}
+
 std::string AsleepText(std::uint64_t tid) {
-  const char state = StateIn(ReadOfThread(tid, "stat"));
-  if (state != 'S' && state != 'D' && state != 'T') return "";
-  return ReadOfThread(tid, "schedstat");
+  return AsleepIn(ReadOfThread(tid, "stat"), ReadOfThread(tid, "schedstat"));
 }
 
 }  // namespace strobe::agent

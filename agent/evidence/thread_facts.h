@@ -17,6 +17,9 @@ ThreadFacts FactsOf(std::uint64_t tid);
 // far, and how often.
 std::string AsleepText(std::uint64_t tid);
 
+// That by the texts of the thread's files "stat" and "schedstat" in /proc. Pure.
+std::string AsleepIn(std::string_view stat, std::string schedstat);
+
 // The state in the text of a file "stat" of /proc; '?' if there is none. Pure.
 char StateIn(std::string_view stat);
 // When the process began, in ticks since boot, by the text of its file "stat"; 0 if not told. Pure.

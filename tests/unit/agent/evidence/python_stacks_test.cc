@@ -69,6 +69,20 @@ TEST(PythonStacks, ProvesNothingOfAThreadThatRuns) {
   EXPECT_EQ(asked, 12);
 }
 
+// A thread that gets the lock between two tries is not taken for one without it.
+TEST(PythonStacks, HasTheHolderOfTheTryThatIsProven) {
+  FakePython python;
+  const std::uint64_t thread = python.AddThread(100, {python.AddCode("a.py", "f", 1)});
+  int asked = 0;
+  const PythonStacks stacks = StacksOf(python, [&](std::uint64_t) {
+    if (++asked == 2) python.GiveLock(thread);
+    return asked < 3 ? std::to_string(asked) : "3";
+  });
+  EXPECT_EQ(stacks.threads[0].proof, StackProof::kProven);
+  EXPECT_TRUE(stacks.threads[0].holds_gil);
+  EXPECT_TRUE(stacks.gil_is_held);
+}
+
 TEST(PythonStacks, SeesThatAFrameChangedMeanwhile) {
   class Changing final : public MemoryView {
    public:

@@ -46,6 +46,12 @@ TEST(ThreadFacts, TellAThreadThatSleepsFromOneThatRuns) {
   sleeper.join();
 }
 
+TEST(ThreadFacts, ProveNothingWhereTheKernelCountsNothing) {
+  EXPECT_EQ(AsleepIn("7 (a) S 1", "12 3 4"), "12 3 4");
+  EXPECT_EQ(AsleepIn("7 (a) R 1", "12 3 4"), "");
+  EXPECT_EQ(AsleepIn("7 (a) S 1", "0 0 0"), "");
+}
+
 TEST(ThreadFacts, AreUnknownOfNoThread) {
   EXPECT_EQ(AsleepText(0), "");
   EXPECT_EQ(FactsOf(0).state, '?');
