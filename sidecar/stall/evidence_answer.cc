@@ -14,7 +14,7 @@ namespace {
 
 using StateJson = nlohmann::json;
 
-constexpr std::size_t kMaxExceptionBytes = 16 << 10, kMaxNoteBytes = 300;
+constexpr std::size_t kMaxNoteBytes = 300;
 
 // The lines of {"unix_ns": 1, "lines": ["RuntimeError: ..."]}.
 StateJson LinesOf(const std::string& exception) {

@@ -11,7 +11,8 @@
 
 namespace strobe::stall {
 
-inline constexpr std::size_t kMaxEvidenceFiles = 4096, kMaxEvidenceNotes = 64;
+inline constexpr std::size_t kMaxEvidenceFiles = 4096, kMaxEvidenceNotes = 64,
+                             kMaxExceptionBytes = 16 << 10;
 
 // Adds files while they fit; what does not is counted.
 class EvidenceAnswer {

@@ -145,7 +145,7 @@ void AddProcessFiles(const FileDescriptor& directory,
   const std::uint64_t now_ns = wire::MonotonicNs();
   std::map<int, std::string> exceptions;
   for (const auto& [rank, process] : processes)
-    exceptions[rank] = ReadEvidenceFile(directory, process, "exception", kMaxFileBytes);
+    exceptions[rank] = ReadEvidenceFile(directory, process, "exception", kMaxExceptionBytes);
   answer.Add("processes.json", ProcessStates(processes, exceptions, now_ns));
   const auto add = [&](const char* kind, bool only_answered) {
     for (const auto& [rank, process] : processes) {

@@ -32,6 +32,13 @@ void RemoveKinds(const FileDescriptor& directory, std::string_view stem,
     (void)unlinkat(directory.get(), StrCat(stem, kind).c_str(), 0);
 }
 
+// What a program leaves that is killed while it writes.
+void RemoveUnfinished(const FileDescriptor& directory, std::string_view stem,
+                      std::span<const std::string_view> kinds) {
+  for (const std::string_view kind : kinds)
+    (void)unlinkat(directory.get(), StrCat(".", stem, kind, ".new").c_str(), 0);
+}
+
 // A regular file, which nobody can make block this process.
 FileDescriptor OpenInDirectory(const FileDescriptor& directory, const std::string& name,
                                int access) {
@@ -184,6 +191,8 @@ void RemoveOldEvidence(const FileDescriptor& directory, std::uint64_t now_ns) {
     if (!is_old && i < kMaxEndedKept) continue;
     RemoveKinds(directory, stem, kLooks);
     RemoveKinds(directory, stem, kRecords);
+    RemoveUnfinished(directory, stem, kLooks);
+    RemoveUnfinished(directory, stem, kRecords);
   }
 }
 

@@ -22,10 +22,17 @@ namespace {
 constexpr std::size_t kMaxLine = 1024;  // RAS closes connections that send more without an end.
 constexpr int kSliceMs = 100;           // How often to ask whether the answer is still wanted.
 
+// The connection may be refused only after it was begun.
+absl::Status ErrorOf(int number, const char* call, std::uint16_t port) {
+  if (number == ECONNREFUSED)
+    return absl::NotFoundError(StrCat("no RAS of NCCL listens on port ", port, " of this pod"));
+  return absl::ErrnoToStatus(number, call);
+}
+
 class RasConnection {
  public:
-  RasConnection(FileDescriptor socket, const std::function<bool()>& is_wanted)
-      : socket_(std::move(socket)), is_wanted_(is_wanted) {}
+  RasConnection(FileDescriptor socket, std::uint16_t port, const std::function<bool()>& is_wanted)
+      : socket_(std::move(socket)), port_(port), is_wanted_(is_wanted) {}
 
   absl::Status Send(std::string_view text, MonoTime deadline) {
     while (!text.empty()) {
@@ -34,7 +41,7 @@ class RasConnection {
         text.remove_prefix(static_cast<std::size_t>(sent));
         continue;
       }
-      if (errno != EAGAIN && errno != EINTR) return absl::ErrnoToStatus(errno, "send");
+      if (errno != EAGAIN && errno != EINTR) return ErrorOf(errno, "send", port_);
       RETURN_IF_ERROR(Await(POLLOUT, deadline));
     }
     return absl::OkStatus();
@@ -75,7 +82,7 @@ class RasConnection {
         read_.append(part.data(), static_cast<std::size_t>(got));
         return true;
       }
-      if (errno != EAGAIN && errno != EINTR) return absl::ErrnoToStatus(errno, "receive");
+      if (errno != EAGAIN && errno != EINTR) return ErrorOf(errno, "receive", port_);
       RETURN_IF_ERROR(Await(POLLIN, deadline));
     }
   }
@@ -94,6 +101,7 @@ class RasConnection {
   }
 
   FileDescriptor socket_;
+  const std::uint16_t port_;
   const std::function<bool()>& is_wanted_;
   std::string read_;
 };
@@ -108,9 +116,7 @@ absl::StatusOr<FileDescriptor> ConnectToRas(std::uint16_t port) {
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
       errno == EINPROGRESS)
     return socket;
-  if (errno == ECONNREFUSED)
-    return absl::NotFoundError(StrCat("no RAS of NCCL listens on port ", port, " of this pod"));
-  return absl::ErrnoToStatus(errno, "connect");
+  return ErrorOf(errno, "connect", port);
 }
 
 // A connection whose process has answered the greeting.
@@ -119,7 +125,7 @@ absl::StatusOr<RasConnection> Greet(const RasOptions& options,
   absl::Status failed = absl::DeadlineExceededError("RAS does not answer");
   for (int i = 0; i < options.tries; ++i) {
     ASSIGN_OR_RETURN(FileDescriptor socket, ConnectToRas(options.port));
-    RasConnection connection(std::move(socket), is_wanted);
+    RasConnection connection(std::move(socket), options.port, is_wanted);
     const MonoTime deadline = SystemClock().MonoNow() + options.greeting;
     failed = connection.Send("CLIENT PROTOCOL 2\n", deadline);
     if (failed.ok()) {
@@ -129,7 +135,7 @@ absl::StatusOr<RasConnection> Greet(const RasOptions& options,
         return absl::DataLossError("what listens on the port of RAS is something else");
       failed = line.status();
     }
-    if (absl::IsCancelled(failed)) return failed;
+    if (absl::IsCancelled(failed) || absl::IsNotFound(failed)) return failed;
   }
   return failed;
 }

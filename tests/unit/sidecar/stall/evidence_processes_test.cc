@@ -136,11 +136,13 @@ TEST_F(EvidenceProcesses, OldOnesAreRemovedWithAllTheyLeft) {
   const FileDescriptor alive = AddEvidenceFile("1-1", 0, 1);
   { const FileDescriptor dead = AddEvidenceFile("2-1", 1, 1); }
   { const FileDescriptor fresh = AddEvidenceFile("3-1", 2, kHour - 1); }
-  for (const char* name : {"2-1.groups", "2-1.exception", "2-1.a.fr", "2-1.other", "3-1.groups"})
+  for (const char* name :
+       {"2-1.groups", "2-1.exception", "2-1.a.fr", "2-1.other", ".2-1.b.fr.new", "3-1.groups"})
     Leave(name, "x");
   RemoveOldEvidence(directory_, kHour);
   EXPECT_TRUE(Has("1-1.evidence") && Has("3-1.evidence") && Has("3-1.groups"));
   EXPECT_FALSE(Has("2-1.evidence") || Has("2-1.groups") || Has("2-1.exception") || Has("2-1.a.fr"));
+  EXPECT_FALSE(Has(".2-1.b.fr.new")) << "it was killed while it wrote";
   EXPECT_TRUE(Has("2-1.other")) << "it is none of ours";
 }
 
