@@ -1,10 +1,16 @@
-"""A rank of a gloo job with a group of tensor-parallel ranks, of which one stops. It knows nothing of Strobe: stuck_loop.py FAULT RANK STEP
+"""A rank of a gloo job with tensor-, data- and pipeline-parallel ranks, of which one misbehaves. It knows nothing of Strobe:
 
-FAULT: "none", or a name below. Prints "ready" before the first step and "stuck" before the fault.
+    stuck_loop.py FAULT RANK STEP      FAULT: "none", or one of those in `Rank`
+    stuck_loop.py --jobs FIFO          forks a rank for each line {"log": PATH, "env": {}, "arguments": [FAULT, RANK, STEP]}, so that PyTorch is
+                                       imported once for many jobs; each begins as if it had imported PyTorch itself
+
+Prints "ready" before the first step and "stuck" before the fault.
 """
 
 import ctypes
+import json
 import os
+import queue
 import signal
 import sys
 import threading
@@ -14,22 +20,15 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-fault, bad_rank, bad_step = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-torch.set_num_threads(1)
-rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-dist.init_process_group("gloo", timeout=timedelta(seconds=300))
-pairs = [dist.new_group([first, first + 1], group_desc="TP") for first in range(0, world, 2)]
-pair = pairs[rank // 2]
-model = torch.nn.Linear(8, 8)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+FOR_EVER = 100_000
 
 
 def load_batch_slowly():
-    time.sleep(100_000)
+    time.sleep(FOR_EVER)
 
 
 def keep_the_lock():
-    ctypes.PyDLL(None).sleep(100_000)
+    ctypes.PyDLL(None).sleep(FOR_EVER)
 
 
 def wait_for_a_lock():
@@ -43,28 +42,168 @@ def spin():
         pass
 
 
+def read_from_a_pipe():
+    read, _write = os.pipe()
+    os.read(read, 1)
+
+
+def wait_for_a_loader():
+    queue.Queue().get()
+
+
+def go_on_elsewhere():
+    """An exception was swallowed, and the program goes on without the others."""
+    while True:
+        time.sleep(0.5)
+
+
 def stop():
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def leave():
-    os._exit(1)
+def leave(code):
+    os._exit(code)
 
 
-FAULTS = {"sleep": load_batch_slowly, "gil": keep_the_lock, "lock": wait_for_a_lock, "spin": spin, "sigstop": stop, "exit": leave}
-parent = os.getppid()
-print("ready", flush=True)
-step = 0
-while os.getppid() == parent:
-    if rank == bad_rank and step == bad_step and fault in FAULTS:
-        print("stuck", flush=True)
-        FAULTS[fault]()
-    optimizer.zero_grad()
-    model(torch.ones(4, 8)).sum().backward()
-    gathered = [torch.empty(8) for _ in range(2)]
-    dist.all_gather(gathered, model.bias.grad, group=pair)
-    for parameter in model.parameters():
-        dist.all_reduce(parameter.grad)
-    optimizer.step()
-    step += 1
-    time.sleep(0.02)
+def be_killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail():
+    raise ValueError("the batch has no labels")
+
+
+def rest():
+    time.sleep(6)
+
+
+class Rank:
+    # Where a step goes wrong, and how.
+    WHILE_LOADING = {
+        "sleep": load_batch_slowly, "gil": keep_the_lock, "lock": wait_for_a_lock, "spin": spin, "io": read_from_a_pipe, "loader": wait_for_a_loader,
+        "swallowed": go_on_elsewhere, "sigstop": stop, "exit0": lambda: leave(0), "exit": lambda: leave(1), "kill": be_killed, "raise": fail, "pause": rest}
+    BEHIND_GATHER = {"middle": load_batch_slowly, "two": load_batch_slowly, "transfer": load_batch_slowly}
+    BEFORE_LOSS = {"async": load_batch_slowly}
+    AT_THE_END = {"rendezvous": load_batch_slowly, "save": read_from_a_pipe}
+    # "skip", "extra", "other" and "shape" launch something else than the others; "barrier" has the others launch one more, and "slow" takes a second for
+    # each step.
+
+    def __init__(self, fault, bad_rank, bad_step):
+        torch.set_num_threads(1)
+        self.fault, self.bad_rank, self.bad_step = fault, bad_rank, bad_step
+        self.rank, self.world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        dist.init_process_group("gloo", timeout=timedelta(seconds=300))
+        pairs = [dist.new_group([first, first + 1], group_desc="TP") for first in range(0, self.world, 2)]
+        replicas = [dist.new_group(list(range(first, self.world, 2)), group_desc="DP") for first in (0, 1)]
+        self.pair, self.replica = pairs[self.rank // 2], replicas[self.rank % 2]
+        self.model = torch.nn.Linear(64, 64)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001)
+        self.number = 0
+
+    def is_due(self, fault):
+        """Whether this rank shall misbehave in this way now."""
+        who = (self.bad_rank, (self.bad_rank + 1) % self.world) if fault == "two" else (self.bad_rank,)
+        return fault == self.fault and self.rank in who and self.number == self.bad_step
+
+    def may_fail(self, faults):
+        for fault, act in faults.items():
+            if self.is_due(fault):
+                print("stuck", flush=True)
+                act()
+
+    def says_stuck(self, fault):
+        if self.is_due(fault):
+            print("stuck", flush=True)
+            return True
+        return False
+
+    def gather(self, values):
+        if self.says_stuck("skip"):
+            return
+        if self.says_stuck("extra"):
+            dist.all_reduce(values, group=self.pair)
+        dist.all_gather([torch.empty_like(values) for _ in range(2)], values, group=self.pair)
+
+    def hand_on(self):
+        """On each second step, the first of a pair hands something to the other."""
+        if self.number % 2 == 0:
+            value = torch.ones(8)
+            if self.rank % 2 == 0:
+                dist.send(value, self.rank + 1)
+            else:
+                dist.recv(value, self.rank - 1)
+
+    def reduce(self, gradient):
+        if self.says_stuck("other"):
+            dist.broadcast(gradient, src=self.rank % 2, group=self.replica)
+        elif self.says_stuck("shape"):
+            dist.all_reduce(gradient[:32].clone(), group=self.replica)
+        else:
+            dist.all_reduce(gradient, group=self.replica)
+
+    def end(self):
+        self.may_fail(self.AT_THE_END)
+        if self.number != self.bad_step:
+            return
+        if self.fault == "rendezvous":
+            dist.new_group(list(range(self.world)), group_desc="late")
+        if self.fault == "save" or self.fault == "barrier" and not self.says_stuck("barrier"):
+            dist.barrier()
+
+    def step(self):
+        self.may_fail(self.WHILE_LOADING)
+        if self.fault == "slow" and self.rank == self.bad_rank and self.number >= self.bad_step:
+            self.says_stuck("slow")
+            time.sleep(1)
+        self.optimizer.zero_grad()
+        self.model(torch.ones(4, 64)).sum().backward()
+        self.gather(self.model.weight.grad)
+        self.may_fail(self.BEHIND_GATHER)
+        self.hand_on()
+        self.reduce(self.model.weight.grad)
+        self.may_fail(self.BEFORE_LOSS)
+        dist.all_reduce(torch.ones(1), async_op=True).wait()
+        self.end()
+        self.optimizer.step()
+        self.number += 1
+        time.sleep(0.02)
+
+
+def train(arguments):
+    parent = os.getppid()
+    fault, bad_rank, bad_step = arguments
+    rank = Rank(fault, int(bad_rank), int(bad_step))
+    print("ready", flush=True)
+    while os.getppid() == parent:
+        rank.step()
+
+
+def begin_job(job):
+    log = os.open(job["log"], os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pr_set_pdeathsig = 1  # One that stands still must not outlive this.
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    os.environ.update(job["env"])
+    print(f"pid {os.getpid()}", flush=True)
+    import strobe_bootstrap
+    strobe_bootstrap.torch()
+    train(job["arguments"])
+
+
+def run_jobs(fifo):
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    print("ready", flush=True)
+    with open(fifo) as lines:
+        for line in lines:
+            if os.fork() == 0:
+                begin_job(json.loads(line))
+                return
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--jobs":
+        run_jobs(sys.argv[2])
+    else:
+        train(sys.argv[1:])

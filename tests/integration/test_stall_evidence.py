@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.integration.test_inproc_xla import jax_trainer
-from tests.support.evidence import evidence_file, faulthandler_stacks, order, stacks
+from tests.support.evidence import COLLECTIVES, STACKS, evidence_file, faulthandler_stacks, order, stacks
 from tests.support.inproc import TORCH_PYTHON
 from tests.support.ports import free_port
 from tests.support.processes import BIN, PYTHON, ROOT, wait_until
@@ -175,6 +176,32 @@ def test_a_job_that_runs_names_nobody_and_is_not_delayed(group, tmp_path, python
     stall = job.stub.Describe(job.pb.DescribeRequest(), timeout=30).stall
     assert not stall.stalled, stall
     check_requests(job)
+
+
+@needs_torch
+def test_hundreds_of_orders_harm_no_job(group, tmp_path, python_package, protos):
+    """Stacks and the Flight Recorder's dumps of ranks that compute and communicate all the time: they go on, and what is said to be proven is possible."""
+    job = StuckJob(group, tmp_path, python_package, "none")
+    job.groups_are_told()
+    paths = sorted((job.dir / "agent").glob("*.evidence"))
+    assert len(paths) == job.RANKS
+
+    def torment(path):
+        proven = 0
+        for _ in range(100):
+            order(path, STACKS | COLLECTIVES, between_ms=0)
+            heading, frames = list(stacks(path).values())[-1]
+            if " proven" in heading:
+                proven += 1
+                assert frames[-1][0].endswith("stuck_loop.py") and frames[-1][2] == "<module>", frames
+        return proven
+
+    with ThreadPoolExecutor(job.RANKS) as threads:
+        proven = list(threads.map(torment, paths))
+    assert all(process.running() for process in job.ranks)
+    assert all(proven), "ranks that wait for each other sleep most of the time"
+    found = job.verdict(job.evidence(between_looks_ns=500_000_000))
+    assert found["class"] == "progressing", found["text"]
 
 
 def check_requests(job):
