@@ -365,14 +365,16 @@ StragglerReport ReportOfTwoSteps(const SyntheticJob& job) {
 TEST(FindStragglers, LikelyIsSaidOfFewJobsWithoutAStraggler) {
   for (const unsigned workers : {64u, 8u, 2u}) {
     constexpr unsigned kCases = 500;
+    unsigned cut = 0;  // The last step is much shorter than the one before, as one that was cut.
     std::vector<std::string> mistakes;
     for (unsigned seed = 1; seed <= kCases / kOneCaseOf; ++seed) {
       const StragglerReport report =
           ReportOfTwoSteps({.seed = 20'000 + seed, .workers = workers, .steps = 3});
-      EXPECT_EQ(report.steps, 2u);
+      cut += report.steps != 2;
       if (!report.stragglers.empty()) mistakes.push_back(StrCat(seed));
     }
     RecordProperty(StrCat("likely_of_", workers), static_cast<int>(mistakes.size()));
+    EXPECT_LE(cut, kCases / 100) << workers;
     if (kOneCaseOf > 1) continue;
     EXPECT_LE(mistakes.size(), 12u) << workers << ": " << Join(mistakes, ", ");
   }
