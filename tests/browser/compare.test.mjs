@@ -133,7 +133,7 @@ test("the headline and the parts are the means of the steps", async () => {
 
 test("both timelines have a common zero, and move together", async () => {
   await visit({ a: "before", b: "after" });
-  const begins = WITNESS.begins[1].map((us) => us * US); // Of step 1.
+  const begins = WITNESS.begins[1].map((us) => us * US); // In step 1.
   const [a, b] = await lanes();
   near((b.zero - a.zero) / US, (begins[1] - begins[0]) / US);
   near((a.begin - a.zero) / US, (b.begin - b.zero) / US);

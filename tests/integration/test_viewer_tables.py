@@ -252,7 +252,7 @@ def test_two_runs_and_two_workers_side_by_side(gpu_view, session_group, gpu_run,
     rows = gpu_view.json("/api/run")["rows"]
     stream = next(number for number, row in enumerate(rows) if row["worker"] == 0 and row["name"].startswith("Stream #7"))
     work = [hit for hit in gpu_view.json(f"/api/events?rows={stream}&limit=1000")["hits"] if hit["durationPs"] > 20 * US]
-    other = next(hit for hit in work if hit["name"] != work[0]["name"])  # Of the same step.
+    other = next(hit for hit in work if hit["name"] != work[0]["name"])  # In the same step.
     witness = {
         "kernels": [[name, a.get(name, 0), b.get(name, 0)] for name in {*a, *b}],
         "meanStep": [sum(lengths_a) / len(lengths_a), sum(lengths_b) / len(lengths_b)],

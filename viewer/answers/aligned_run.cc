@@ -83,7 +83,7 @@ void AddCallsOf(const index::Index& index, const index::Row& row, bool on_device
   }
 }
 
-// Those of its devices, or of its threads if no device made any.
+// Calls of its devices, or of its threads if no device made any.
 FirstCalls FirstCallsOf(const Worker& worker, std::int64_t from_ps) {
   const index::Index& index = worker.index();
   FirstCalls on_devices, on_threads;
@@ -106,7 +106,7 @@ absl::StatusOr<Anchors> CollectiveOf(const LoadedRun& run, const ComparedSteps& 
   std::vector<FirstCalls> calls;
   struct Makers {
     std::size_t workers = 0;
-    std::int64_t begin_ps = 0;  // Of the first worker that has it, on its own clock.
+    std::int64_t begin_ps = 0;  // On the own clock of the first worker that has it.
   };
   std::map<std::string, Makers> makers;
   for (std::size_t i = 0; i < run.workers.size(); ++i) {

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 using digest::DeviceLines;
 using digest::LineRole;
 
-constexpr std::size_t kMaxKindNames = 20'000;  // Of each kind.
+constexpr std::size_t kMaxKindNames = 20'000;  // For each kind.
 
 using NamesByKind = std::map<std::string_view, std::set<std::string_view>>;
 

@@ -29,14 +29,14 @@ const $ = (id) => document.getElementById(id);
 
 const lanes = new Lanes([$("lane-a"), $("lane-b")], fail);
 const opened = new Map(); // By name of a run: resolves to {api, description}.
-let fields = []; // Of A and B: {run, worker}, both lists.
+let fields = []; // A and B: {run, worker}, both lists.
 let latest = 0; // The number of the latest comparison; answers for older ones are dropped.
 let shown = null; // What is compared: {sides, steps, sheet}.
 let lit = null; // The name that is highlighted.
 
 // ---- What is compared -----------------------------------------------------------------------------
 
-/** Of A and B what the page's address names, {run, worker}. */
+/** The {run, worker} of A and of B that the page's address names. */
 function linked() {
   const hash = new URLSearchParams(location.hash.slice(1));
   return ["a", "b"].map((side) => ({

@@ -4,7 +4,7 @@ import { MIN_SPAN } from "../timeline/view.js";
 
 // The names of calls in which workers wait, as libraries and compilers write them.
 const CALLS = "nccl|rccl|gloo|all[-_]?(reduce|gather|to[-_]?all)|reduce[-_]?scatter|broadcast";
-const MAX_CALLS = 2000; // Of all workers, among which the longest one is looked for.
+const MAX_CALLS = 2000; // In all workers; the longest one is looked for among these.
 
 export class Places {
   constructor(view, selection, search, notices) {

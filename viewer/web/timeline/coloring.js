@@ -13,7 +13,7 @@ const LEGEND = {
   collection: "Garbage collection",
 };
 const KINDS = Object.keys(LEGEND);
-const OUTSIDE = [128, 134, 142]; // Of what runs in no step; between both themes' backgrounds.
+const OUTSIDE = [128, 134, 142]; // For what runs in no step; between both themes' backgrounds.
 
 export class Coloring {
   /** `list`: where the user chooses; `legend`: where the colours of kinds are explained. */
