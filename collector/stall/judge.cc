@@ -15,6 +15,7 @@
 #include "collector/stall/judge_ras.h"
 #include "collector/stall/verdict_text.h"
 #include "collector/stall/wait_graph.h"
+#include "common/base/quantile.h"
 #include "common/base/strings.h"
 
 namespace strobe::stall {
@@ -34,9 +35,7 @@ std::int64_t UsualGap(const OpenOp& op) {
     created.erase(created.begin(), created.end() - static_cast<std::ptrdiff_t>(kMaxGaps));
   std::vector<std::int64_t> gaps;
   for (std::size_t i = 1; i < created.size(); ++i) gaps.push_back(created[i] - created[i - 1]);
-  std::nth_element(gaps.begin(), gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2),
-                   gaps.end());
-  return std::max<std::int64_t>(gaps[gaps.size() / 2], 0);
+  return std::max<std::int64_t>(QuantileOf(gaps, 0.5), 0);
 }
 
 // Is the thread asleep in a call that waits for no device? One that waits for CUDA may look like
@@ -110,16 +109,8 @@ class Judge {
     return at != stood_.end() && at->second.doing == MainDoing::kHost;
   }
 
-  static Verdict Name(StallClass kind, Confidence confidence, std::vector<int> ranks) {
-    std::sort(ranks.begin(), ranks.end());
-    Verdict verdict{.kind = kind, .confidence = confidence};
-    for (const int rank : ranks) verdict.culprits.push_back({.rank = rank});
-    return verdict;
-  }
-
   // More than one may have done it, and the evidence does not tell which.
-  static Verdict OneOf(StallClass kind, std::vector<int> ranks) {
-    std::sort(ranks.begin(), ranks.end());
+  static Verdict OneOf(StallClass kind, const std::vector<int>& ranks) {
     Verdict verdict{.kind = kind};
     verdict.reason = StrCat("it is one of ranks ", RanksText(ranks), ", and nothing tells which");
     return verdict;
@@ -182,7 +173,7 @@ class Judge {
       }
     }
     if (odd.empty()) return OneOf(StallClass::kMismatch, {undecided.begin(), undecided.end()});
-    return Name(StallClass::kMismatch, confidence, {odd.begin(), odd.end()});
+    return NameRanks(StallClass::kMismatch, confidence, odd);
   }
 
   // Ranks that have not launched what others wait in and do not wait themselves.
@@ -203,13 +194,13 @@ class Judge {
       for (const int rank : named) {
         if (!IsSureOfHost(rank)) confidence = std::min(confidence, Confidence::kProbably);
       }
-      return Name(StallClass::kHost, confidence, named);
+      return NameRanks(StallClass::kHost, confidence, named);
     }
     const bool chain_ends_unseen =
         graph_.waits_for_dark || !graph_.lacks.empty() || !graph_.waiting.empty();
     if (!view_.dark.empty() && chain_ends_unseen) return WaitsForDark();
     if (roots.empty()) return std::nullopt;
-    return Name(StallClass::kOtherBranch, Confidence::kProbably, roots);
+    return NameRanks(StallClass::kOtherBranch, Confidence::kProbably, roots);
   }
 
   Verdict WaitsForDark() const {
@@ -225,22 +216,22 @@ class Judge {
     }
     std::vector<int> skippers = SkippersOf(evidence_, view_, graph_);
     if (!skippers.empty())
-      return Name(StallClass::kOtherBranch, Confidence::kProbably, std::move(skippers));
+      return NameRanks(StallClass::kOtherBranch, Confidence::kProbably, skippers);
     std::size_t most = 0;
     for (const auto& [rank, count] : graph_.blamed) most = std::max(most, count);
     std::vector<int> blamed;
     for (const auto& [rank, count] : graph_.blamed) {
       if (count == most) blamed.push_back(rank);
     }
-    if (blamed.size() > 1) return OneOf(StallClass::kOtherBranch, std::move(blamed));
-    return Name(StallClass::kOtherBranch, Confidence::kProbably, std::move(blamed));
+    if (blamed.size() > 1) return OneOf(StallClass::kOtherBranch, blamed);
+    return NameRanks(StallClass::kOtherBranch, Confidence::kProbably, blamed);
   }
 
   // They wait in what others have finished: their device or transport lags.
   Verdict JudgeLags() const {
     std::vector<int> ranks;
     for (const auto& [rank, waits] : graph_.lags) ranks.push_back(rank);
-    return Name(StallClass::kDevice, Confidence::kProbably, std::move(ranks));
+    return NameRanks(StallClass::kDevice, Confidence::kProbably, ranks);
   }
 
   Verdict JudgeByStacks() const {
@@ -252,7 +243,7 @@ class Judge {
     }
     if (!view_.dark.empty()) return WaitsForDark();
     if (others_wait && !hosts.empty())
-      return Name(StallClass::kHost, Confidence::kProbably, std::move(hosts));
+      return NameRanks(StallClass::kHost, Confidence::kProbably, hosts);
     if (graph_.waits.empty())
       return Unknown(
           "no rank waits in a collective that is recorded; set TORCH_FR_BUFFER_SIZE=2000, or give "

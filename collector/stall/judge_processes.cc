@@ -19,12 +19,6 @@ constexpr std::array kLostPeer = std::to_array<std::string_view>(
      "Read error", "Timed out waiting", "remote process exited", "Socket closed", "network error",
      "lost heartbeat", "detected fatal errors"});
 
-Verdict NameRanks(StallClass kind, Confidence confidence, const std::set<int>& ranks) {
-  Verdict verdict{.kind = kind, .confidence = confidence};
-  for (const int rank : ranks) verdict.culprits.push_back({.rank = rank});
-  return verdict;
-}
-
 using AddressPair = std::pair<std::string, std::string>;
 
 AddressPair PairOf(const TcpLink& link) {

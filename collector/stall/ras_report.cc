@@ -6,6 +6,7 @@
 #include <map>
 
 #include "collector/stall/ras_json.h"
+#include "collector/stall/text_pieces.h"
 #include "common/base/strings.h"
 
 namespace strobe::stall {
@@ -14,14 +15,9 @@ namespace {
 // The words of a line, of which a text of RAS has less than 20.
 std::vector<std::string_view> WordsOf(std::string_view line) {
   std::vector<std::string_view> words;
-  while (words.size() < 64) {
-    const std::size_t begin = line.find_first_not_of(" \t\r");
-    if (begin == std::string_view::npos) break;
-    line.remove_prefix(begin);
-    const std::size_t end = std::min(line.find_first_of(" \t\r"), line.size());
-    words.push_back(line.substr(0, end));
-    line.remove_prefix(end);
-  }
+  for (std::string_view word = TakeWord(line); !word.empty() && words.size() < 64;
+       word = TakeWord(line))
+    words.push_back(word);
   return words;
 }
 
@@ -42,11 +38,7 @@ bool ToRank(std::string_view word, int& rank) {
 class RasText {
  public:
   RasReport Read(std::string_view text) {
-    while (!text.empty()) {
-      const std::size_t end = std::min(text.find('\n'), text.size());
-      AddLine(text.substr(0, end));
-      text.remove_prefix(std::min(end + 1, text.size()));
-    }
+    while (!text.empty()) AddLine(TakeLine(text));
     return std::move(report_);
   }
 

@@ -2,12 +2,13 @@
 
 #include <arpa/inet.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
+
+#include "collector/stall/text_pieces.h"
 
 namespace strobe::stall {
 namespace {
@@ -44,11 +45,7 @@ std::string AddressOf(std::string_view text) {
 
 std::array<std::string_view, 7> Fields(std::string_view line) {
   std::array<std::string_view, 7> fields;
-  for (std::string_view& field : fields) {
-    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-    field = line.substr(0, line.find(' '));
-    line.remove_prefix(field.size());
-  }
+  for (std::string_view& field : fields) field = TakeWord(line);
   return fields;
 }
 
@@ -68,10 +65,8 @@ std::vector<TcpLink> ReadSockets(std::string_view text) {
   constexpr std::string_view kEstablished = "01", kRetransmitTimer = "01:";
   std::vector<TcpLink> links;
   while (!text.empty() && links.size() < kMaxLinks) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
     // sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt
-    const auto [number, local, remote, state, queues, timer, retransmits] = Fields(line);
+    const auto [number, local, remote, state, queues, timer, retransmits] = Fields(TakeLine(text));
     if (state != kEstablished) continue;
     TcpLink link{.local = AddressOf(local), .remote = AddressOf(remote)};
     if (IsOwn(link.local) || IsOwn(link.remote) || link.local == link.remote) continue;

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "collector/stall/text_pieces.h"
 #include "common/base/strings.h"
 
 namespace strobe::stall {
@@ -39,14 +40,6 @@ bool TakeNumber(std::string_view word, Number& number) {
   if (hex) word.remove_prefix(2);
   return std::from_chars(word.data(), word.data() + word.size(), number, hex ? 16 : 10).ec ==
          std::errc();
-}
-
-std::string_view TakeWord(std::string_view& line) {
-  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
-  line.remove_prefix(begin);
-  const std::string_view word = line.substr(0, line.find(' '));
-  line.remove_prefix(word.size());
-  return word;
 }
 
 // The agent's: tid 25764 stable HOLDS-GIL state S wchan futex_do_wait syscall 202 comm python
@@ -165,9 +158,7 @@ bool LooksLikeStacks(std::string_view text) {
   std::string_view begin = text.substr(0, 4096);
   if (begin.starts_with("# python ")) return true;
   while (!begin.empty()) {
-    const std::string_view line = begin.substr(0, begin.find('\n'));
-    if (IsHeading(line)) return true;
-    begin.remove_prefix(std::min(line.size() + 1, begin.size()));
+    if (IsHeading(TakeLine(begin))) return true;
   }
   return false;
 }
@@ -178,9 +169,7 @@ absl::StatusOr<StackDump> ReadStacks(std::string_view text) {
   StackDump dump;
   std::size_t frames = 0;
   while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::string_view line = TakeLine(text);
     if (IsHeading(line)) {
       if (dump.threads.size() == kMaxThreads)
         return absl::DataLossError(StrCat("there are more than ", kMaxThreads, " threads"));

@@ -70,4 +70,12 @@ struct Verdict {
   LookedAt looked_at{};
 };
 
+// A verdict that names these ranks, which are in ascending order.
+template <typename Ranks>
+Verdict NameRanks(StallClass kind, Confidence confidence, const Ranks& ranks) {
+  Verdict verdict{.kind = kind, .confidence = confidence};
+  for (const int rank : ranks) verdict.culprits.push_back({.rank = rank});
+  return verdict;
+}
+
 }  // namespace strobe::stall
