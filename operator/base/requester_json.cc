@@ -1,5 +1,6 @@
 #include "operator/base/requester_json.h"
 
+#include <utility>
 #include <vector>
 
 #include "common/base/json_text.h"
@@ -30,13 +31,19 @@ Json MarksOf(const Json& annotation) {
 // a different one.
 Json ContentOf(const Json& object) {
   const Json spec = object.value("spec", Json::object());
-  const Json target = spec.value("target", Json::object());
   Json content = Json::object();
   for (const char* field :
        {"logdir", "run", "duration", "reclaimPolicy", "maxBytesPerWorker", "steps", "lookBack"})
     if (spec.contains(field)) content[field] = spec[field];
-  for (const char* field : {"selector", "jobRef", "pods", "container"})
-    if (target.contains(field)) content["target"][field] = target[field];
+  const auto copy = [](const Json& from, Json& to) {
+    for (const char* field : {"selector", "jobRef", "pods", "container"})
+      if (from.contains(field)) to[field] = from[field];
+  };
+  Json target;
+  copy(spec.value("target", Json::object()), target);
+  if (!target.is_null()) content["target"] = std::move(target);
+  for (const Json& each : spec.value("targets", Json::array()))
+    copy(each, content["targets"].emplace_back());
   // Other requests have a default, which those from before this field were sealed without.
   if (const auto record = spec.find("record"); record != spec.end() && *record == "Evidence")
     content["record"] = *record;

@@ -113,6 +113,8 @@ TEST_F(KubeGatekeeperTest, ASealIsOfNoUseToAnotherRequest) {
                                    {"/spec/logdir", "/logs/other"},
                                    {"/spec/target/pods", {"p", "q"}},
                                    {"/spec/target/selector", {{"matchLabels", {{"a", "b"}}}}},
+                                   {"/spec/targets", {{{"name", "q"}, {"pods", {"q"}}}}},
+                                   {"/spec/record", "Evidence"},
                                    {"/spec/run", "of-a-colleague"},
                                    {"/spec/steps", {{"count", 900}}},
                                    {"/spec/lookBack", "10m"},
