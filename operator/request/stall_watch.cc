@@ -29,6 +29,17 @@ bool BeganSince(const PodInfo& pod, WallTime time) {
          });
 }
 
+// Whether the worker tells that a step of it began or ended after that time of our clock. One that
+// tells nothing, because its processes have ended or count no steps, does not move.
+bool TellsAStepSince(const Preflight& answer, WallTime time) {
+  const std::int64_t its_time =
+      ToUnixNanos(time + (answer.clock ? answer.clock->offset : Nanos{0}));
+  const auto& steps = answer.description.steps();
+  return std::any_of(steps.begin(), steps.end(), [its_time](const v1::StepPace& pace) {
+    return std::max(pace.began_ns(), pace.ended_ns()) > its_time;
+  });
+}
+
 }  // namespace
 
 // Callbacks share it, because they may come after the watch has forgotten it.
@@ -42,8 +53,8 @@ struct StallWatch::Round {
   std::vector<std::shared_ptr<Worker>> workers{};
   Mutex mutex;
   std::size_t missing ABSL_GUARDED_BY(mutex) = 0;
-  // Workers that said whether they stand still, and those that do.
-  std::size_t answers ABSL_GUARDED_BY(mutex) = 0, stalled ABSL_GUARDED_BY(mutex) = 0;
+  // Workers that have made a step since the verdict, and those that stand still.
+  std::size_t moving ABSL_GUARDED_BY(mutex) = 0, stalled ABSL_GUARDED_BY(mutex) = 0;
 };
 
 absl::StatusOr<std::optional<Nanos>> StallWatch::Look(const std::string& key,
@@ -58,7 +69,7 @@ absl::StatusOr<std::optional<Nanos>> StallWatch::Look(const std::string& key,
     {
       MutexLock lock(&round->mutex);
       answered = round->missing == 0;
-      moves = answered && round->answers > 0 && round->stalled == 0;
+      moves = answered && round->moving > 0 && round->stalled == 0;
     }
     if (moves) {
       const std::string message = round->restarted
@@ -108,6 +119,7 @@ absl::Status StallWatch::Begin(const std::string& key, const ProfileRequest& req
     round->workers.push_back(deps_.workers.Connect(target));
   }
   const std::vector<std::shared_ptr<Worker>> workers = round->workers;
+  const WallTime verdict = request.status.completion_time.value_or(deps_.clock.WallNow());
   {
     MutexLock lock(&round->mutex);
     round->missing = workers.size();
@@ -117,19 +129,20 @@ absl::Status StallWatch::Begin(const std::string& key, const ProfileRequest& req
     rounds_[key] = round;
   }
   for (const std::shared_ptr<Worker>& worker : workers) {
-    worker->Check("", kDescribeTimeout,
-                  [round, key, enqueue = deps_.enqueue](const absl::StatusOr<Preflight>& answer) {
-                    bool last = false;
-                    {
-                      MutexLock lock(&round->mutex);
-                      if (answer.ok() && answer->description.has_stall()) {
-                        ++round->answers;
-                        round->stalled += answer->description.stall().stalled() ? 1 : 0;
-                      }
-                      last = --round->missing == 0;
-                    }
-                    if (last) enqueue(key);
-                  });
+    worker->Check(
+        "", kDescribeTimeout,
+        [round, key, verdict, enqueue = deps_.enqueue](const absl::StatusOr<Preflight>& answer) {
+          bool last = false;
+          {
+            MutexLock lock(&round->mutex);
+            if (answer.ok()) {
+              round->moving += TellsAStepSince(*answer, verdict) ? 1 : 0;
+              round->stalled += answer->description.stall().stalled() ? 1 : 0;
+            }
+            last = --round->missing == 0;
+          }
+          if (last) enqueue(key);
+        });
   }
   return absl::OkStatus();
 }

@@ -16,6 +16,7 @@ from tests.support.metrics import total
 from tests.support.ports import free_port
 from tests.support.processes import BIN, ROOT, TOOLS, wait_until
 from tests.support.secure import make_pod
+from tests.support.viewer import View
 from tests.support.workers import Worker
 
 PATH = {"PATH": f"{BIN}:{TOOLS}:{os.environ['PATH']}", "HOME": "/nonexistent"}
@@ -38,6 +39,7 @@ class StandIns:
         from strobe.v1 import worker_pb2_grpc
 
         outer = self
+        self.began = time.time_ns() - 10**10
         self.stalled, self.asked, self.servers, self.ports = True, [], [], []
 
         class Sidecar(worker_pb2_grpc.WorkerServicer):
@@ -46,7 +48,9 @@ class StandIns:
                 self.files = [pb.EvidenceFile(name=name(path), content=path.read_bytes()) for path in sorted(case.glob(f"{rank}.*"))]
 
             def Describe(self, request, context):
-                return pb.DescribeResponse(version="x", protocol=1, worker="w", sources=[pb.Source(address="a", ready=True)], stall=pb.Stall(stalled=outer.stalled))
+                began = outer.began if outer.stalled else time.time_ns()
+                return pb.DescribeResponse(version="x", protocol=1, worker="w", sources=[pb.Source(address="a", ready=True)], stall=pb.Stall(stalled=outer.stalled),
+                                           steps=[pb.StepPace(loop="train", process="p", began_ns=began, period_ns=10**8)])
 
             def ProbeClock(self, pings, context):
                 for ping in pings:
@@ -114,7 +118,7 @@ def strobe(*arguments, code=0):
     return done.stdout
 
 
-def test_the_rank_that_holds_up_the_job_is_named(operator, kubectl, stand_ins, logdir):
+def test_the_rank_that_holds_up_the_job_is_named(operator, kubectl, stand_ins, logdir, group):
     job = stand_ins("w4_gil")
     make_job(kubectl, job.ports)
     kubectl.apply(evidence_request("why", logdir))
@@ -142,6 +146,8 @@ def test_the_rank_that_holds_up_the_job_is_named(operator, kubectl, stand_ins, l
     # What is kept in the run is judged in the same way by everybody.
     again = json.loads(strobe("why", folder / "evidence", "--output", "json"))
     assert (again["class"], again["confidence"], again["ranks"]) == ("host", "firm", [2]), again
+    shown = View(group, "view", folder, "--cache", "none").json("/api/report")["evidence"]
+    assert shown["lines"][0] == told["headline"] == stall["verdict"] and sum(len(stack["ranks"]) for stack in shown["stacks"]) == 4
     await_reasons(kubectl, "JobStalled")
     assert total(operator.page("/metrics"), "strobe_stall_verdicts_total", **{"class": "Host", "confidence": "Firm", "namespace": kubectl.namespace}) == 1
 

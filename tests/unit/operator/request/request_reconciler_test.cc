@@ -1238,7 +1238,11 @@ TEST_F(RequestReconcilerTest, EvidenceIsJudgedAndToldAndItsVerdictWithdrawn) {
   EXPECT_EQ(cluster_.request.status.stall.culprits[0].pod, "b");
   EXPECT_THAT(cluster_.events, testing::ElementsAre("JobStalled", "CaptureSucceeded"));
   EXPECT_EQ(metrics_.attempts, 1);
-  for (const char* name : {"a", "b"}) fleet_[name].stall.emplace();  // It moves again.
+  for (const char* name : {"a", "b"}) {  // It moves again.
+    fleet_[name].holder.clear();
+    fleet_[name].stall.emplace();
+    fleet_[name].steps.emplace_back().set_began_ns(ToUnixNanos(time_.WallNow() + 1s));
+  }
   Loop(25s);
   EXPECT_EQ(Get("Stalled").status, ConditionStatus::kFalse);
   EXPECT_EQ(Get("Stalled").reason, kStallWithdrawn);

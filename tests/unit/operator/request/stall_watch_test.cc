@@ -73,8 +73,13 @@ class StallWatchTest : public testing::Test {
     }
   }
 
+  // A worker that moves has just made a step, by its own clock.
   void Stand(const std::string& worker, bool still) {
-    fleet_[worker].stall.emplace().set_stalled(still);
+    FakeSidecar& sidecar = fleet_[worker];
+    sidecar.stall.emplace().set_stalled(still);
+    v1::StepPace& pace = sidecar.steps.emplace_back();
+    pace.set_period_ns(Nanos{1s}.count());
+    pace.set_began_ns(ToUnixNanos(time_.WallNow() + sidecar.offset + (still ? -5s : 1s)));
   }
   std::optional<Nanos> Look() {
     const auto look = watch_.Look("team/why", cluster_.request);
@@ -136,13 +141,32 @@ TEST_F(StallWatchTest, AVerdictOnWhatWasRestartedHolds) {
   EXPECT_THAT(cluster_.events, ElementsAre("StallEnded"));
 }
 
-TEST_F(StallWatchTest, SidecarsThatDoNotTellWithdrawNothing) {
-  for (const char* name : {"a", "b"}) fleet_[name].stall.reset();
+// They do not stand still either: by their steps nothing is known of them.
+TEST_F(StallWatchTest, WorkersThatTellNoStepWithdrawNothing) {
+  for (const char* name : {"a", "b"}) {
+    fleet_[name].stall->set_stalled(false);
+    fleet_[name].steps.clear();
+  }
   Watch(StallWatch::kWatched + 60s);
   EXPECT_EQ(Stalled().status, ConditionStatus::kTrue);
   EXPECT_EQ(Look(), std::nullopt) << "it is not watched for ever";
   const int checks = fleet_["a"].checks;
   EXPECT_LE(checks, 61);
+}
+
+// A sidecar calls a job still only after some seconds, and its clock may be another one.
+TEST_F(StallWatchTest, AStepFromBeforeTheVerdictWithdrawsNothing) {
+  fleet_["a"].offset = 1h;
+  for (const char* name : {"a", "b"}) {
+    fleet_[name].steps.clear();
+    Stand(name, /*still=*/true);
+    fleet_[name].stall->set_stalled(false);
+  }
+  Watch(60s);
+  EXPECT_EQ(Stalled().status, ConditionStatus::kTrue);
+  Stand("a", /*still=*/false);
+  Watch(60s);
+  EXPECT_EQ(Stalled().reason, kStallWithdrawn);
 }
 
 TEST_F(StallWatchTest, AJobWithoutAVerdictIsNotWatched) {
