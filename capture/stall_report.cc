@@ -75,8 +75,10 @@ std::vector<int> RankShifts(const std::vector<WorkerEvidence>& workers) {
   return shifts;
 }
 
-// The states of processes, whose ranks are inside the file.
-std::string ShiftedStates(const std::string& bytes, int shift) {
+// The states of processes, whose ranks are inside the file: raised, and without those of which this
+// worker has nothing to say.
+template <typename IsOwn>
+std::string OwnStates(const std::string& bytes, int shift, const IsOwn& is_own) {
   nlohmann::json states = ReadJson(bytes, {.max_depth = 6});
   if (!states.is_object()) return bytes;
   for (auto& [name, by_rank] : states.items()) {
@@ -84,7 +86,8 @@ std::string ShiftedStates(const std::string& bytes, int shift) {
     nlohmann::json shifted = nlohmann::json::object();
     for (auto& [key, value] : by_rank.items()) {
       int rank = 0;
-      if (absl::SimpleAtoi(key, &rank) && rank >= 0 && rank <= kMaxFileRank - shift)
+      if (absl::SimpleAtoi(key, &rank) && rank >= 0 && rank <= kMaxFileRank - shift &&
+          is_own(rank + shift))
         shifted[StrCat(rank + shift)] = value;
     }
     by_rank = std::move(shifted);
@@ -142,15 +145,16 @@ class Joined {
   absl::Status AddFile(std::size_t index, const v1::EvidenceFile& file) {
     const stall::EvidenceName name = stall::ParseEvidenceName(file.name());
     const int rank = name.rank < 0 ? -1 : name.rank + shifts_[index];
-    const auto owner = owners_.find(rank);
-    if (owner != owners_.end() && owner->second != index)
-      return absl::InvalidArgumentError(StrCat("it is of rank ", rank, ", which ",
-                                               order_.workers[owner->second].name,
-                                               " told of before"));
-    if (shifts_[index] == 0) return stall::AddEvidence(file.name(), file.content(), evidence_);
+    const auto is_own = [this, index](int of) {
+      return owners_.try_emplace(of, index).first->second == index;
+    };
+    if (rank >= 0 && !is_own(rank))
+      return absl::InvalidArgumentError(
+          StrCat("it is of rank ", rank, ", which ", OwnerOf(rank)->name, " told of before"));
     if (stall::KindOfEvidence(file.content()) == stall::EvidenceKind::kProcesses)
-      return stall::AddEvidence(file.name(), ShiftedStates(file.content(), shifts_[index]),
+      return stall::AddEvidence(file.name(), OwnStates(file.content(), shifts_[index], is_own),
                                 evidence_);
+    if (shifts_[index] == 0) return stall::AddEvidence(file.name(), file.content(), evidence_);
     return stall::AddEvidence(
         rank < 0 ? file.name() : StrCat(rank, name.later ? ".b." : ".a.", "evidence"),
         file.content(), evidence_);
@@ -185,10 +189,13 @@ EvidenceObject WorkerObject(const WorkerEvidence& worker) {
 // With the stacks, and with the workers, unless that makes it too large.
 std::string JsonOf(const JobEvidenceOrder& order, const stall::Verdict& verdict,
                    const std::vector<stall::StackGroup>& groups) {
+  const std::string text = stall::VerdictText(verdict);
+  // Lists of runs read the headline out of the first bytes.
   EvidenceObject object = {
       {"format", 1},
       {"captureId", order.capture_id},
       {"run", order.run},
+      {"headline", text.substr(0, text.find('\n'))},
       {"lookedAt", FormatRfc3339(order.looked_at)},
       {"verdict", EvidenceObject::parse(stall::VerdictJson(verdict, kOneLine))},
       {"stacks", EvidenceObject::parse(stall::StackGroupsJson(groups, kOneLine))}};
@@ -197,8 +204,8 @@ std::string JsonOf(const JobEvidenceOrder& order, const stall::Verdict& verdict,
   object["workers"] = std::move(workers);
   for (const char* dispensable : {"", "stacks", "workers"}) {
     object.erase(dispensable);
-    std::string text = JsonText(object, 1);
-    if (text.size() <= kMaxEvidenceJsonBytes) return text;
+    std::string json = JsonText(object, 1);
+    if (json.size() <= kMaxEvidenceJsonBytes) return json;
   }
   return "";
 }

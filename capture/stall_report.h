@@ -18,7 +18,7 @@ struct JobEvidence;
 struct WorkerEvidence {
   std::string name{}, file{};  // As in its Target.
   std::string pod{}, node{};   // Empty without Kubernetes.
-  int rank = -1;               // Its first process has it in the job; -1 = not known.
+  int rank = -1;               // The pod's in its job; -1 = not known.
   std::size_t processes = 1;   // How many of the job run in its pod.
   std::vector<v1::EvidenceFile> files{};
   std::vector<std::string> notes{};

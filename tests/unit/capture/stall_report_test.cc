@@ -139,9 +139,13 @@ TEST_F(StallReportTest, APodCannotSpeakForTheRankOfAnother) {
   v1::EvidenceFile& forged = order.workers[3].files.emplace_back();
   forged.set_name("2.a.stacks");
   forged.set_content("Thread 1 (idle): \"MainThread\"\n    f (a.py:1)\n");
+  v1::EvidenceFile& states = order.workers[3].files.emplace_back();
+  states.set_name("processes.json");
+  states.set_content(R"({"process_states": {"1": "gone", "2": "gone", "3": "S"}})");
   // The pods' ranks would tell them apart, so they are left unknown here.
   for (WorkerEvidence& worker : order.workers) worker.rank = -1;
   const StallReport report = ReportStall(order);
+  EXPECT_EQ(report.kind, "Host");
   ASSERT_THAT(report.culprits, SizeIs(1));
   EXPECT_THAT(report.culprits[0].line, HasSubstr("culprit_gil"));
   EXPECT_THAT(order.workers[3].notes, testing::Contains(HasSubstr("2.a.stacks: it is of rank 2")));
