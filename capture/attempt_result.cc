@@ -318,8 +318,14 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
   const std::string count =
       StrCat(result.ok, " of ", result.workers.size(), " workers Ok",
              split ? StrCat(", all of ", pods.ok, " of ", pods.pods, " pods") : std::string());
-  const auto few = std::find_if(result.roles.begin(), result.roles.end(),
-                                [](const RoleResult& role) { return role.ok < role.wanted; });
+  const auto is_few = [](const RoleResult& role) { return role.ok < role.wanted; };
+  // The worker at fault belongs to the role that is named, if too few of that one ended well: those
+  // of other roles may have been called off because of it.
+  auto few = std::find_if(result.roles.begin(), result.roles.end(), [&](const RoleResult& role) {
+    return is_few(role) && !worst.empty() && role.role == worst.front()->target.role;
+  });
+  if (few == result.roles.end())
+    few = std::find_if(result.roles.begin(), result.roles.end(), is_few);
   if (pods.ok < wanted || few != result.roles.end()) {
     // Workers that were called off are not the cause: they were called off because too few others
     // could record.
