@@ -56,7 +56,7 @@ std::vector<index::Source> SourcesOf(const LoadedRun& run) {
 bool IsCheap(const LoadedRun& run) {
   return run.events <= kCheapEvents &&
          std::none_of(run.workers.begin(), run.workers.end(), [](const Worker& worker) {
-           return std::holds_alternative<FetchedMemory>(worker.trace.content);
+           return std::holds_alternative<FetchedMemory>(worker.files->trace.content);
          });
 }
 
@@ -68,6 +68,8 @@ absl::StatusOr<Making> MakingOf(const std::string& text) {
 }
 
 http::Page StoredReportPage(const std::string& run, const StoredReport& stored) {
+  if (!stored.evidence.is_null())
+    return StatePage(run, "stored", "", {{"evidence", stored.evidence}});
   if (stored.report.is_null())
     return StatePage(run, "none", stored.problem, {{"why", "no report is stored with the run"}});
   return WithReport(run, "stored", "", stored.report);

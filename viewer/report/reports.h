@@ -30,7 +30,8 @@ bool IsCheap(const LoadedRun& run);
 enum class Making : std::uint8_t { kNever, kIfCheap, kAlways };
 absl::StatusOr<Making> MakingOf(const std::string& text);  // "", "cheap" or "always".
 
-// "state" is "stored", "computed", "computing", "loading" (the traces are being read) or "none".
+// "state" is "stored", "computed", "computing", "loading" (the traces are being read) or "none". A
+// run that has evidence in place of traces has no report and the member "evidence".
 http::Page StoredReportPage(const std::string& run, const StoredReport& stored);
 http::Page LoadingReportPage(const std::string& run, const StoredReport& stored);
 

@@ -3,9 +3,24 @@
 #include <utility>
 
 #include "common/base/strings.h"
+#include "viewer/report/evidence_page.h"
 #include "viewer/report/report_page.h"
 
 namespace strobe::viewer {
+namespace {
+
+// Null if the run has none.
+nlohmann::ordered_json ReadStoredVerdict(const StoredRun& stored) {
+  const absl::StatusOr<std::string> text =
+      GetText(*stored.store, EvidenceKey(stored.run), kMaxEvidenceRead);
+  if (absl::IsNotFound(text.status())) return nullptr;
+  absl::StatusOr<nlohmann::ordered_json> verdict =
+      text.ok() ? ReadVerdict(*text) : absl::StatusOr<nlohmann::ordered_json>(text.status());
+  if (verdict.ok()) return *std::move(verdict);
+  return NoVerdict(StrCat("evidence.json cannot be shown: ", MessageOf(verdict.status())));
+}
+
+}  // namespace
 
 StoredReport ReadStoredReport(Library& library, const std::string& run) {
   const auto problem = [](const absl::Status& status) {
@@ -16,7 +31,7 @@ StoredReport ReadStoredReport(Library& library, const std::string& run) {
   if (!stored.ok()) return problem(stored.status());
   const absl::StatusOr<std::string> text =
       GetText(*stored->store, ReportKey(stored->run), kMaxReportRead);
-  if (absl::IsNotFound(text.status())) return {};
+  if (absl::IsNotFound(text.status())) return {.evidence = ReadStoredVerdict(*stored)};
   if (!text.ok()) return problem(text.status());
   absl::StatusOr<nlohmann::ordered_json> report = ReadReport(*text);
   if (!report.ok()) return problem(report.status());

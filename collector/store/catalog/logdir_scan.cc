@@ -46,7 +46,7 @@ void Count(const StoredObject& object, FoundRuns& found, std::size_t max_runs,
     objects.manifest_bytes = object.bytes;
     objects.manifest_mark = MarkOf(object.version);
   }
-  if (file == "report.json") objects.report_bytes = object.bytes;
+  if (file == "report.json" || file == "evidence.json") objects.report_bytes = object.bytes;
   if (IsSpaceName(file)) ++objects.traces;
 }
 

@@ -65,7 +65,8 @@ std::string HeadlineIn(std::string_view head) {
 
 std::string ReadHeadline(ObjectStore& store, const std::string& run) {
   std::vector<char> head(kHeadBytes);
-  const absl::StatusOr<std::size_t> size = store.Read(ReportKey(run), 0, head);
+  absl::StatusOr<std::size_t> size = store.Read(ReportKey(run), 0, head);
+  if (absl::IsNotFound(size.status())) size = store.Read(EvidenceKey(run), 0, head);
   return size.ok() ? HeadlineIn({head.data(), *size}) : "";
 }
 

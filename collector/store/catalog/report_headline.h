@@ -1,4 +1,4 @@
-// The headline of a run's report, read without the rest of it.
+// The headline of a run's report or verdict on a stall, read without the rest of it.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,11 +9,11 @@ namespace strobe::catalog {
 
 inline constexpr std::size_t kMaxHeadlineBytes = 300;
 
-// The headline in the first bytes of report.json; empty if it is not there. Bounded and valid
-// UTF-8. Pure.
+// The headline in the first bytes of report.json or evidence.json; empty if it is not there.
+// Bounded and valid UTF-8. Pure.
 std::string HeadlineIn(std::string_view head);
 
-// Reads these bytes. Empty if the run has no report or the store does not give it: a list of runs
+// Reads these bytes. Empty if the run has neither or the store does not give it: a list of runs
 // is of use without headlines.
 std::string ReadHeadline(ObjectStore& store, const std::string& run);
 

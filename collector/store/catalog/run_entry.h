@@ -18,7 +18,7 @@ struct RunObjects {
   std::uint64_t manifest_mark = 0;   // Differs after it was replaced; see MarkOf.
   std::uint64_t bytes = 0;           // All objects.
   std::uint32_t traces = 0;
-  std::uint64_t report_bytes = 0;  // The size of report.json; 0 = there is none.
+  std::uint64_t report_bytes = 0;  // The size of report.json or evidence.json; 0 = there is none.
 
   bool operator==(const RunObjects&) const = default;
 };

@@ -7,7 +7,8 @@ export const CHEAP = "cheap"; // It is computed if that takes a moment only.
 export const ALWAYS = "always";
 
 /**
- * The server's answer for a run, {state, problem, why, compares, report}. `make`: whether it is
+ * The server's answer for a run, {state, problem, why, compares, report}, or with `evidence`
+ * in place of a report for a job that stood still. `make`: whether it is
  * computed if none is stored. `told({state, done, total})` is called while it is being made, and
  * ends the questions by returning false.
  */
@@ -47,11 +48,13 @@ export class Landing {
   async offer(api, make, isCurrent) {
     if (this.landed) return;
     const answer = await askReport(api, make, isCurrent).catch(() => null);
-    if (!answer?.report || this.landed || !isCurrent()) return;
+    const { report, evidence, compares } = answer ?? {};
+    if ((!report && !evidence) || this.landed || !isCurrent()) return;
     this.landed = true;
-    this.actions.found(answer.report);
-    if (answer.compares && !this.late) this.actions.land();
-    else if (answer.compares || answer.report.stragglers?.advice?.length > 0)
-      this.actions.ready(answer.report.headline ?? "There is a summary.");
+    if (report) this.actions.found(report);
+    // A run with evidence has no timeline to begin with.
+    if (evidence || (compares && !this.late)) this.actions.land();
+    else if (compares || report.stragglers?.advice?.length > 0)
+      this.actions.ready(report.headline ?? "There is a summary.");
   }
 }

@@ -35,7 +35,8 @@ export class RunDetails {
         ...workersOf(about),
         ...filesOf(about),
       );
-      const headline = (await report)?.report?.headline;
+      const told = await report;
+      const headline = told?.report?.headline ?? told?.evidence?.lines[0];
       if (headline && run === this.run) this.body.firstElementChild.after(element("p", headline));
     } catch (error) {
       if (run !== this.run) return;
