@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tarfile
 import threading
 import time
 import urllib.error
@@ -63,6 +64,10 @@ def test_the_feel_of_the_page(view):
     node("feel.test.mjs", view)
 
 
+def test_going_back_aligning_and_fingers(view):
+    node("moves.test.mjs", view)
+
+
 def test_the_overview_of_a_run(session_group, tmp_path, protos):
     """Its numbers are those of strobe report, whether the report is stored or computed; a hostile report harms nobody."""
     runs = {name: straggler_run.write(tmp_path, name) for name in ("straggler", "stored", "hostile", "broken", "large")}
@@ -79,6 +84,31 @@ def test_the_overview_of_a_run(session_group, tmp_path, protos):
     assert view.json("/api/report")["state"] == "none", "it is computed only when it is asked for"
     assert view.json("/api/report?run=stored")["state"] == "stored"
     node("overview.test.mjs", view, STROBE_WITNESS=str(tmp_path / "witness.json"))
+
+
+def test_the_overview_of_a_job_that_stood_still(session_group, tmp_path):
+    """The run holds evidence in place of traces; it says what strobe why and strobe stacks say of the same files."""
+    with tarfile.open(ROOT / "tests/golden/hangs/cases.tar.gz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    verdict, stacks = (json.loads(subprocess.run([BIN / "strobe", command, tmp_path / "w4_gil", "--output", "json"], capture_output=True, text=True,
+                                                 timeout=60, check=True).stdout) for command in ("why", "stacks"))
+    workers = [{"name": f"llm-{rank}", "files": []} for rank in range(4)] + [{"name": "llm-4", "missing": "its sidecar is gone"}]
+    stood = {"format": 1, "captureId": "uid-1", "run": "stood", "headline": verdict["text"].split("\n")[0], "verdict": verdict, "stacks": stacks, "workers": workers}
+    markup = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    frame = {"file": markup, "line": 1, "name": markup}
+    many = [{"ranks": list(range(5000)), "thread": "main", "keepGil": [], "moved": [], "frames": [frame] * 300}]
+    many += [{"ranks": [rank], "thread": markup, "keepGil": [rank], "moved": [], "frames": [frame]} for rank in range(299)]
+    evidence = {"stood": stood, "broken": stood | {"verdict": markup},
+                "hostile": stood | {"verdict": verdict | {"text": markup + "\n"}, "stacks": many, "workers": [{"name": markup, "missing": markup}] * 50}}
+    for run, content in evidence.items():
+        folder = tmp_path / "logs/plugins/profile" / run
+        folder.mkdir(parents=True)
+        (folder / "evidence.json").write_text(json.dumps(content))
+        (folder / "strobe.json").write_text(json.dumps({"format": 1, "captureId": "uid-1", "result": "Succeeded"}))
+    (tmp_path / "witness.json").write_text(json.dumps({"verdict": verdict, "stacks": stacks}))
+    view = View(session_group, "stall", tmp_path / "logs/plugins/profile/stood", "--cache", "none")
+    assert view.json("/api/report?make=always")["evidence"]["lines"] == verdict["text"].rstrip("\n").split("\n")
+    node("stall.test.mjs", view, STROBE_WITNESS=str(tmp_path / "witness.json"))
 
 
 def shifted_worker(random, late_ns):
@@ -360,7 +390,7 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):
         ("/api/tiles?rows=0&begin=1e9", 400, 'begin: "1e9" is not a valid integer'),
         ("/api/run?run=../../x", 404, "there is no run ../../x"),
         ("/api/find?q=", 400, "q: write 1 to 1000 bytes"),
-        ("/api/find?regex=1&q=(a", 400, "is no regular expression"),
+        ("/api/find?regex=1&q=(a", 400, "Invalid regular expression: missing )"),
         ("/api/event?row=99999&track=0&ordinal=0", 404, "no such event"),
         ("/api/event?row=0&track=0&ordinal=999999", 404, "no such event"),
         ("/api/select?tracks=1:2", 400, "tracks: write up to"),
@@ -414,7 +444,7 @@ def test_hostile_questions_end_no_server(view):
              "events", "bands", "after", "file", "make", "table", "worker"]
     values = ["", "0", "-1", "1", "0-9", "9223372036854775807", "-9223372036854775808", "1e308", "nan", "0:0-4294967295", "ALL_HOSTS",
               "trace_viewer@", "%00", "%ff%fe", "4.4.4", "(((((", "a" * 1200, "2305843009213693952", "56", "4096", "worker-0", ".*", "always", "kernels", "memory"]
-    paths = ["api/runs", "api/run", "api/catalog", "api/manifest", "api/file", "api/perfetto", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps", "api/activity", "api/report", "api/table",
+    paths = ["api/runs", "api/run", "api/catalog", "api/manifest", "api/file", "api/perfetto", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps", "api/activity", "api/report", "api/table", "api/kinds",
              "data/plugin/profile/data", "data/plugin/profile/hosts"]
     server = view.url.split("/")[2]
     for _ in range(1500):
@@ -439,7 +469,7 @@ def test_a_trace_is_read_once_and_damage_is_told(session_group, logdir, tmp_path
     whole = (run / "worker-0.xplane.pb").read_bytes()
     trace.write_bytes(whole[:-5])
     at_once = subprocess.run([BIN / "strobe", "view", trace, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60)
-    assert (at_once.returncode, at_once.stdout) == (1, "") and "cut: malformed protobuf at byte" in at_once.stderr
+    assert (at_once.returncode, at_once.stdout) == (1, "") and "cut: damaged or cut at byte" in at_once.stderr
     trace.write_bytes(whole)
     view = View(session_group, "damaged", trace, "--cache", "none")
     view.loaded()
@@ -453,7 +483,7 @@ def test_a_trace_is_read_once_and_damage_is_told(session_group, logdir, tmp_path
             return error.code, error.read().decode()
 
     status, body = wait_until(refusal, 20, "the damage")
-    assert status == 500 and "cut: malformed protobuf at byte" in body
+    assert status == 500 and "cut: damaged or cut at byte" in body
     # An index beside the trace is used only if it belongs to this trace.
     copy = tmp_path / "beside" / "w.xplane.pb"
     copy.parent.mkdir()
