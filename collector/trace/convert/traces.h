@@ -29,7 +29,7 @@ struct WorkerTrace {
   // the trace does not tell.
   std::int64_t window_begin_ns = 0, window_end_ns = 0;
   std::size_t trace = 0;  // The place of its trace among those that were aligned.
-  std::string role{};  // What it does in its service, such as "prefill"; empty = not told.
+  std::string role{};     // What it does in its service, such as "prefill"; empty = not told.
 };
 
 // Moves a time of a trace to the clock that all traces share, in whole ns, rounded down. In ps it
