@@ -11,13 +11,7 @@ namespace {
 
 std::string EngineTime(std::int64_t ns) { return report::TimeText(static_cast<double>(ns)); }
 
-std::string PartOf(std::int64_t ns, const report::EngineReport& engine) {
-  const double all =
-      static_cast<double>(engine.gaps_ns) + static_cast<double>(engine.iterations_ns);
-  return all > 0 ? report::PercentText(static_cast<double>(ns) / all) : "-";
-}
-
-Row BatchRow(const report::BatchTimes& times, const report::EngineReport& engine) {
+Row BatchRow(const report::BatchTimes& times) {
   return {std::string(NameOf(times.phase)),
           SizeText(times),
           StrCat(times.iterations),
@@ -25,7 +19,7 @@ Row BatchRow(const report::BatchTimes& times, const report::EngineReport& engine
           EngineTime(times.p99_ns),
           EngineTime(times.max_ns),
           StrCat(times.tokens),
-          PartOf(times.total_ns, engine)};
+          report::PercentText(times.share)};
 }
 
 }  // namespace
@@ -41,7 +35,7 @@ std::vector<DocumentSection> EngineSections(const report::EngineReport& engine) 
   if (engine.empty()) return {};
   std::vector<Row> batches = {
       {"BATCH", "SIZE", "ITERATIONS", "MEDIAN", "P99", "LONGEST", "TOKENS", "SHARE"}};
-  for (const report::BatchTimes& times : engine.sizes) batches.push_back(BatchRow(times, engine));
+  for (const report::BatchTimes& times : engine.sizes) batches.push_back(BatchRow(times));
   std::vector<DocumentSection> sections;
   sections.push_back(
       {.heading = "Iterations by batch",
@@ -51,7 +45,7 @@ std::vector<DocumentSection> EngineSections(const report::EngineReport& engine) 
   std::vector<Row> gaps = {{"BETWEEN ITERATIONS", "TIMES", "TOTAL", "LONGEST", "SHARE"}};
   for (const report::GapTimes& gap : engine.gaps)
     gaps.push_back({std::string(NameOf(gap.reason)), StrCat(gap.gaps), EngineTime(gap.total_ns),
-                    EngineTime(gap.max_ns), PartOf(gap.total_ns, engine)});
+                    EngineTime(gap.max_ns), report::PercentText(gap.share)});
   sections.push_back({.heading = "Time between iterations",
                       .columns = {kText, kNumber, kNumber, kNumber, kNumber},
                       .rows = std::move(gaps)});

@@ -40,11 +40,17 @@ std::string_view UnitOf(BatchPhase phase) {
 }
 
 EngineJson TimesJson(const BatchTimes& times) {
-  return {{"phase", NameOf(times.phase)},   {"unit", UnitOf(times.phase)},
-          {"least", times.least},           {"most", times.most},
-          {"iterations", times.iterations}, {"tokens", times.tokens},
-          {"totalNs", times.total_ns},      {"p50Ns", times.p50_ns},
-          {"p99Ns", times.p99_ns},          {"maxNs", times.max_ns}};
+  return {{"phase", NameOf(times.phase)},
+          {"unit", UnitOf(times.phase)},
+          {"least", times.least},
+          {"most", times.most},
+          {"iterations", times.iterations},
+          {"tokens", times.tokens},
+          {"totalNs", times.total_ns},
+          {"p50Ns", times.p50_ns},
+          {"p99Ns", times.p99_ns},
+          {"maxNs", times.max_ns},
+          {"share", times.share}};
 }
 
 }  // namespace
@@ -69,8 +75,37 @@ std::string SizeText(const BatchTimes& times) {
   return StrCat(times.least, " to ", times.most, " ", unit, "s");
 }
 
-void EngineTimes::Add(const Digest& digest) {
+void EngineTimes::Gaps::Add(const Gaps& more) {
+  iterations_ns = AddSaturated(iterations_ns, more.iterations_ns);
+  gaps_ns = AddSaturated(gaps_ns, more.gaps_ns);
+  for (std::size_t i = 0; i < by_reason.size(); ++i) {
+    by_reason[i].gaps += more.by_reason[i].gaps;
+    by_reason[i].total_ns = AddSaturated(by_reason[i].total_ns, more.by_reason[i].total_ns);
+    by_reason[i].max_ns = std::max(by_reason[i].max_ns, more.by_reason[i].max_ns);
+  }
+}
+
+EngineTimes::Gaps EngineTimes::GapsOf(const Digest& digest) {
+  Gaps gaps;
   std::optional<std::int64_t> ended_ns;  // The last iteration.
+  for (const DigestStep& step : digest.steps) {
+    if (!step.batch.any()) continue;
+    gaps.iterations_ns =
+        AddSaturated(gaps.iterations_ns, TimeFrom(step.begin_ns, step.annotation_end_ns));
+    if (ended_ns && *ended_ns < step.begin_ns) {
+      const std::int64_t gap_ns = TimeFrom(*ended_ns, step.begin_ns);
+      GapTimes& times = gaps.by_reason[static_cast<std::size_t>(ReasonOf(step.batch))];
+      ++times.gaps;
+      times.total_ns = AddSaturated(times.total_ns, gap_ns);
+      times.max_ns = std::max(times.max_ns, gap_ns);
+      gaps.gaps_ns = AddSaturated(gaps.gaps_ns, gap_ns);
+    }
+    ended_ns = std::max(ended_ns.value_or(step.annotation_end_ns), step.annotation_end_ns);
+  }
+  return gaps;
+}
+
+void EngineTimes::Add(const Digest& digest) {
   for (const DigestStep& step : digest.steps) {
     if (!step.batch.any()) continue;
     const BatchPhase phase = PhaseOf(step.batch);
@@ -81,15 +116,10 @@ void EngineTimes::Add(const Digest& digest) {
         std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(size, 1) - 1)));
     AddTo(phases_[static_cast<std::size_t>(phase)], phase, step);
     AddTo(sizes_[{phase, halved}], phase, step);
-    if (ended_ns && *ended_ns < step.begin_ns) {
-      const std::int64_t gap_ns = TimeFrom(*ended_ns, step.begin_ns);
-      GapTimes& gaps = gaps_[static_cast<std::size_t>(ReasonOf(step.batch))];
-      ++gaps.gaps;
-      gaps.total_ns = AddSaturated(gaps.total_ns, gap_ns);
-      gaps.max_ns = std::max(gaps.max_ns, gap_ns);
-    }
-    ended_ns = std::max(ended_ns.value_or(step.annotation_end_ns), step.annotation_end_ns);
   }
+  const Gaps gaps = GapsOf(digest);
+  const GapTimes& not_told = gaps.by_reason[static_cast<std::size_t>(GapReason::kNotTold)];
+  (not_told.total_ns < gaps.gaps_ns ? with_schedule_ : without_schedule_).Add(gaps);
 }
 
 void EngineTimes::AddTo(Sum& sum, BatchPhase phase, const DigestStep& step) {
@@ -117,17 +147,27 @@ BatchTimes EngineTimes::Summary(Sum& sum) {
 
 EngineReport EngineTimes::Finish() {
   EngineReport report;
+  Gaps& gaps = with_schedule_.gaps_ns > 0 ? with_schedule_ : without_schedule_;
+  const double all_ns = static_cast<double>(gaps.gaps_ns) + static_cast<double>(gaps.iterations_ns);
+  if (all_ns > 0) report.idle = static_cast<double>(gaps.gaps_ns) / all_ns;
+  double iterations_ns = 0;
   for (Sum& phase : phases_) {
     if (phase.times.iterations == 0) continue;
     report.phases.push_back(Summary(phase));
-    report.iterations_ns = AddSaturated(report.iterations_ns, phase.times.total_ns);
+    iterations_ns += static_cast<double>(phase.times.total_ns);
   }
   for (auto& [size, sum] : sizes_) report.sizes.push_back(Summary(sum));
-  for (std::size_t i = 0; i < gaps_.size(); ++i) {
-    if (gaps_[i].gaps == 0) continue;
-    gaps_[i].reason = static_cast<GapReason>(i);
-    report.gaps.push_back(gaps_[i]);
-    report.gaps_ns = AddSaturated(report.gaps_ns, gaps_[i].total_ns);
+  for (std::vector<BatchTimes>* list : {&report.phases, &report.sizes}) {
+    for (BatchTimes& times : *list)
+      times.share =
+          (1 - report.idle) * static_cast<double>(times.total_ns) / std::max(iterations_ns, 1.0);
+  }
+  for (std::size_t i = 0; i < gaps.by_reason.size(); ++i) {
+    GapTimes& times = gaps.by_reason[i];
+    if (times.gaps == 0) continue;
+    times.reason = static_cast<GapReason>(i);
+    times.share = static_cast<double>(times.total_ns) / all_ns;
+    report.gaps.push_back(times);
   }
   return report;
 }
@@ -137,14 +177,12 @@ std::string EngineHeadline(const EngineReport& engine) {
   for (const BatchTimes& times : engine.phases)
     phases.push_back(StrCat(NameOf(times.phase), " ", TimeText(static_cast<double>(times.p50_ns)),
                             " at ", SizeText(times), " (", times.iterations, ")"));
-  const double gaps = static_cast<double>(engine.gaps_ns);
-  const double all = gaps + static_cast<double>(engine.iterations_ns);
   std::string text = Join(phases, ", ");
-  if (engine.gaps.empty() || all <= 0) return text;
+  if (engine.gaps.empty()) return text;
   const auto most = std::max_element(
       engine.gaps.begin(), engine.gaps.end(),
       [](const GapTimes& a, const GapTimes& b) { return a.total_ns < b.total_ns; });
-  text += StrCat("; ", PercentText(gaps / all), " of the time between iterations");
+  text += StrCat("; ", PercentText(engine.idle), " of the time between iterations");
   if (most->reason != GapReason::kNotTold) text += StrCat(", most of it: ", NameOf(most->reason));
   return text;
 }
@@ -162,7 +200,8 @@ nlohmann::ordered_json EngineToJson(const EngineReport& engine) {
     gaps.push_back({{"reason", NameOf(gap.reason)},
                     {"gaps", gap.gaps},
                     {"totalNs", gap.total_ns},
-                    {"maxNs", gap.max_ns}});
+                    {"maxNs", gap.max_ns},
+                    {"share", gap.share}});
   return {{"phases", std::move(phases)}, {"sizes", std::move(sizes)}, {"gaps", std::move(gaps)}};
 }
 

@@ -34,6 +34,7 @@ struct BatchTimes {
   std::uint64_t iterations = 0;
   std::int64_t tokens = 0;  // All that they processed.
   std::int64_t total_ns = 0, p50_ns = 0, p99_ns = 0, max_ns = 0;
+  double share = 0;  // In the time from the first to the last iteration.
 };
 
 // "5 to 8 requests", "468 tokens".
@@ -43,13 +44,14 @@ struct GapTimes {
   GapReason reason{};
   std::uint64_t gaps = 0;
   std::int64_t total_ns = 0, max_ns = 0;
+  double share = 0;
 };
 
 struct EngineReport {
   std::vector<BatchTimes> phases{};  // Each that there was.
   std::vector<BatchTimes> sizes{};   // By phase and size; sizes are powers of two apart.
   std::vector<GapTimes> gaps{};
-  std::int64_t gaps_ns = 0, iterations_ns = 0;  // Sums.
+  double idle = 0;  // The share of the time between iterations.
   bool empty() const { return phases.empty(); }
 };
 
@@ -66,12 +68,20 @@ class EngineTimes {
     BatchTimes times{};
     std::vector<std::int64_t> durations{};
   };
+  struct Gaps {
+    std::int64_t iterations_ns = 0, gaps_ns = 0;
+    std::array<GapTimes, 3> by_reason{};
+    void Add(const Gaps& more);
+  };
+  static Gaps GapsOf(const Digest& digest);
   static void AddTo(Sum& sum, BatchPhase phase, const DigestStep& step);
   static BatchTimes Summary(Sum& sum);
 
   std::array<Sum, 3> phases_{};                        // By phase.
   std::map<std::pair<BatchPhase, int>, Sum> sizes_{};  // By phase and how often the size halves.
-  std::array<GapTimes, 3> gaps_{};                     // By reason.
+  // Gaps of workers whose traces tell of the scheduler, and of others, such as further ranks of the
+  // same engines. The latter count only if there are none of the former.
+  Gaps with_schedule_{}, without_schedule_{};
 };
 
 // For example "decode 10.1ms at 1 to 9 requests (141), prefill 112ms at 30 to 468 tokens (7); 12%

@@ -43,8 +43,6 @@ export function engineTables(engine) {
   const sizes = engine?.sizes ?? [];
   if (sizes.length === 0) return [];
   const gaps = engine.gaps ?? [];
-  const whole = [...sizes, ...gaps].reduce((sum, { totalNs }) => sum + (totalNs ?? 0), 0);
-  const share = (ns) => percent(whole > 0 ? (ns ?? 0) / whole : null);
   const batches = sizes.map(({ phase, unit, least, most, iterations, ...times }) => [
     phase ?? "",
     least === most ? several(most, unit ?? "") : `${number(least)} to ${several(most, unit ?? "")}`,
@@ -53,17 +51,17 @@ export function engineTables(engine) {
     nanoseconds(times.p99Ns),
     nanoseconds(times.maxNs),
     number(times.tokens),
-    share(times.totalNs),
+    percent(times.share),
   ]);
   const heads = ["Batch", "Size", "Iterations", "Median", "p99", "Longest", "Tokens", "Share"];
   const tables = [[table("Iterations by batch", heads, batches), [2, 3, 4, 5, 6, 7]]];
   if (gaps.length === 0) return tables;
-  const between = gaps.map(({ reason, gaps: times, totalNs, maxNs }) => [
+  const between = gaps.map(({ reason, gaps: times, totalNs, maxNs, share }) => [
     reason ?? "",
     number(times),
     nanoseconds(totalNs),
     nanoseconds(maxNs),
-    share(totalNs),
+    percent(share),
   ]);
   const columns = ["Between iterations", "Times", "Total", "Longest", "Share"];
   return [...tables, [table("Time between iterations", columns, between), [1, 2, 3, 4]]];
