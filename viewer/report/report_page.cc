@@ -98,10 +98,11 @@ constexpr Field kWorker[] = {{"worker", kText},
 constexpr Field kWorkerEntry[] = {{"", kObject, kWorker}};
 constexpr Field kMissing[] = {{"worker", kText}, {"why", kText}};
 constexpr Field kMissingEntry[] = {{"", kObject, kMissing}};
-constexpr Field kBatch[] = {{"phase", kText}, {"unit", kText}, {"least"}, {"most"},  {"iterations"},
-                            {"tokens"},       {"totalNs"},     {"p50Ns"}, {"p99Ns"}, {"maxNs"}};
+constexpr Field kBatch[] = {{"phase", kText}, {"unit", kText}, {"least"},   {"most"},
+                            {"iterations"},   {"tokens"},      {"totalNs"}, {"p50Ns"},
+                            {"p99Ns"},        {"maxNs"},       {"share"}};
 constexpr Field kBatchEntry[] = {{"", kObject, kBatch}};
-constexpr Field kGap[] = {{"reason", kText}, {"gaps"}, {"totalNs"}, {"maxNs"}};
+constexpr Field kGap[] = {{"reason", kText}, {"gaps"}, {"totalNs"}, {"maxNs"}, {"share"}};
 constexpr Field kGapEntry[] = {{"", kObject, kGap}};
 constexpr Field kEngine[] = {{"sizes", kList, kBatchEntry, kShownBatches},
                              {"gaps", kList, kGapEntry, kShownBatches}};
