@@ -28,7 +28,10 @@ replicas = mesh.get_group("dp")
 
 layers = [layer for _ in range(2 if stage_index == 0 else 6) for layer in (torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh())]
 model = torch.nn.Sequential(*layers)
-stage = PipelineStage(model, stage_index, STAGES, torch.device("cpu"), group=mesh.get_group("pp"))
+# Told here, because PyTorch finds shapes out by sending objects, for which it needs NumPy.
+part = torch.zeros(BATCH // MICROBATCHES, WIDTH, requires_grad=True)
+stage = PipelineStage(model, stage_index, STAGES, torch.device("cpu"), input_args=part.detach() if stage_index == 0 else part, output_args=part,
+                      group=mesh.get_group("pp"))
 schedule = ScheduleGPipe(stage, n_microbatches=MICROBATCHES, loss_fn=torch.nn.functional.mse_loss)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 batch, target = torch.randn(BATCH, WIDTH), torch.zeros(BATCH, WIDTH)
@@ -47,7 +50,7 @@ def train():
     optimizer.step()
 
 
-train()  # It finds out the shapes first.
+train()  # The first step prepares the transfers.
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
                             schedule=torch.profiler.schedule(wait=0, warmup=1, active=STEPS, repeat=1),
                             on_trace_ready=lambda profile: profile.export_chrome_trace(f"{folder}/rank{rank}.trace.json")) as profile:
