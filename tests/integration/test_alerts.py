@@ -450,7 +450,7 @@ def test_a_real_prometheus_shows_and_tells(group, plane, kubectl, trainers, logd
         wait_until(lambda: prometheus.value(pending) == 1, 30, "the request that waits")
         # Only queries about what did not occur here may have no data.
         silent = [query for _, query in expressions("1m", space) if not prometheus.query(query)]
-        assert {re.search("strobe_[a-z]+_[a-z]+", query)[0] for query in silent} == {"strobe_injections_damaged", "strobe_uninjected_pods", "strobe_panics_total"}, silent
+        assert {re.search("strobe_[a-z]+_[a-z]+", query)[0] for query in silent} == {"strobe_injections_damaged", "strobe_uninjected_pods", "strobe_panics_total", "strobe_stall_verdicts"}, silent
         shown = dict(expressions("1m", space))
         assert prometheus.value(shown["Leader"]) == 1
         assert 0.9 < prometheus.value(shown["Authority's lifetime left"]) <= 1
