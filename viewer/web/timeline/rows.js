@@ -47,7 +47,9 @@ export class Rows {
   /** Marks the workers of these names, which hold up the others. */
   markOdd(names) {
     const { layout, description } = this.view.run;
-    const numbers = names.map((name) => description.workers.findIndex((each) => each.name === name));
+    const numbers = names.map((name) =>
+      description.workers.findIndex((each) => each.name === name),
+    );
     layout.odd = new Set(numbers.filter((number) => number >= 0));
     this.view.redraw();
   }
