@@ -109,7 +109,10 @@ class Pods:
             env = {"STROBE_DIR": str(self.directory / f"pod-{rank}"), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "RANK": str(rank), "LOCAL_RANK": "0",
                    "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"}
             self.orders.write(json.dumps({"log": str(log), "env": env, "arguments": [fault, bad, step]}) + "\n")
-        wait_until(lambda: all(self.says(rank, "ready") for rank in range(RANKS)), 60, "the ranks' start")
+        try:
+            wait_until(lambda: all(self.says(rank, "ready") for rank in range(RANKS)), 60, "the ranks' start")
+        except TimeoutError as error:
+            raise RuntimeError("\n".join(log.read_text()[-2000:] for log in self.logs if log.exists())) from error
         self.pids = [int(log.read_text().split("pid ")[1].split()[0]) for log in self.logs]
         if fault == "none":
             time.sleep(3)

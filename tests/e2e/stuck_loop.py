@@ -193,6 +193,7 @@ def begin_job(job):
 
 
 def run_jobs(fifo):
+    import torch._dynamo  # noqa: F401  The first optimizer of a process imports it, which takes longer than all else.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     print("ready", flush=True)
     with open(fifo) as lines:
