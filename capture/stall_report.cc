@@ -136,18 +136,21 @@ class Joined {
                           kMaxKeptBytes >> 20, " MiB"));
     int process = 0;
     for (auto& [rank, one] : evidence_.ranks) {
-      if (owners_.try_emplace(rank, index).first->second != index) continue;
+      if (!Owns(index, rank)) continue;
       one.label = worker.pod.empty() ? worker.name : worker.pod;
       if (worker.processes > 1) one.label += StrCat(", process ", process++);
     }
   }
 
+  // Whether the rank is the worker's, which takes it if it is nobody's.
+  bool Owns(std::size_t index, int rank) {
+    return owners_.try_emplace(rank, index).first->second == index;
+  }
+
   absl::Status AddFile(std::size_t index, const v1::EvidenceFile& file) {
     const stall::EvidenceName name = stall::ParseEvidenceName(file.name());
     const int rank = name.rank < 0 ? -1 : name.rank + shifts_[index];
-    const auto is_own = [this, index](int of) {
-      return owners_.try_emplace(of, index).first->second == index;
-    };
+    const auto is_own = [this, index](int of) { return Owns(index, of); };
     if (rank >= 0 && !is_own(rank))
       return absl::InvalidArgumentError(
           StrCat("it is of rank ", rank, ", which ", OwnerOf(rank)->name, " told of before"));

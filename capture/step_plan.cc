@@ -111,9 +111,10 @@ absl::StatusOr<ExpectedSteps> Expect(const StepPlan& plan, const WorkerPace& wor
                                      Nanos longest) {
   ExpectedSteps expected{WallTime::max(), now};
   for (const LoopPace& pace : paces) {
-    expected.begin = std::min(expected.begin, BeginOf(plan.first, pace, pace.period, now));
+    const WallTime begin = BeginOf(plan.first, pace, pace.period, now);
+    expected.begin = std::min(expected.begin, begin);
     expected.end = std::max(expected.end, BeginOf(plan.last() + 1, pace, pace.period, now));
-    if (const Nanos wait = BeginOf(plan.first, pace, pace.period, now) - now; wait > kMaxStepWait) {
+    if (const Nanos wait = begin - now; wait > kMaxStepWait) {
       return absl::FailedPreconditionError(StrCat(worker.worker, ": it is at step ", pace.number,
                                                   " and would reach step ", plan.first, " only in ",
                                                   FormatDuration(wait), "; at most ",

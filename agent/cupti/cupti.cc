@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 namespace strobe::agent {
@@ -15,10 +14,16 @@ constexpr int kGenerations[] = {13, 12};
 
 std::string SoName(int generation) { return "libcupti.so." + std::to_string(generation); }
 
+// False if the library has no such function.
+template <typename Function>
+bool ResolveOne(void* library, const char* symbol, Function*& function) {
+  function = reinterpret_cast<Function*>(dlsym(library, symbol));
+  return function != nullptr;
+}
+
 void ResolveSecond(void* library, SecondGeneration& second) {
   const auto resolve = [library](const char* symbol, auto& function) {
-    function =
-        reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
+    (void)ResolveOne(library, symbol, function);
   };
   resolve("cuptiSubscribe_v2", second.subscribe);
   resolve("cuptiActivityRegisterCallbacks_v2", second.register_callbacks);
@@ -33,9 +38,8 @@ void ResolveSecond(void* library, SecondGeneration& second) {
 
 bool Resolve(void* library, Cupti& cupti) {
   bool complete = true;
-#define STROBE_RESOLVE(member, symbol, needed)                                      \
-  cupti.member = reinterpret_cast<decltype(cupti.member)>(dlsym(library, #symbol)); \
-  if ((needed) && cupti.member == nullptr) complete = false;
+#define STROBE_RESOLVE(member, symbol, needed) \
+  if (!ResolveOne(library, #symbol, cupti.member) && (needed)) complete = false;
   STROBE_CUPTI_FUNCTIONS(STROBE_RESOLVE)
 #undef STROBE_RESOLVE
   ResolveSecond(library, cupti.second);
@@ -78,9 +82,7 @@ bool FindCudaDriver(CudaDriver& driver) {
   if (library == nullptr) return false;
   bool complete = true;
   const auto resolve = [&](const char* symbol, auto& function) {
-    function =
-        reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
-    complete = complete && function != nullptr;
+    complete = ResolveOne(library, symbol, function) && complete;
   };
   resolve("cuDriverGetVersion", driver.driver_version);
   resolve("cuDeviceGetCount", driver.device_count);

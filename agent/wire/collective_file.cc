@@ -87,8 +87,7 @@ std::uint64_t BytesOf(ElementType type) {
 std::string CollectivePath(const std::string& ring_path) {
   constexpr std::string_view kRings = ".rings", kOwn = ".nccl";
   std::string path = ring_path;
-  if (path.size() >= kRings.size() && path.ends_with(kRings))
-    path.resize(path.size() - kRings.size());
+  if (path.ends_with(kRings)) path.resize(path.size() - kRings.size());
   path += kOwn;
   return path;
 }

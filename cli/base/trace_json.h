@@ -64,10 +64,10 @@ std::string WorkerOfTraceJson(std::string_view file);
 // The first bytes of a file, of which these are the first ones, without its compression by gzip.
 std::string PlainHead(std::string_view raw, std::size_t most = xplane::kHeadBytes);
 
-// Converts the file at `path`. What could not be read is told on stderr. With `cache`, a folder,
-// the result is kept there, and is only opened the next time, unless something was left out of it.
-absl::StatusOr<convert::OpenTrace> OpenTraceJson(const std::string& path,
-                                                 const std::string& cache = "");
+// Converts the file at `path`. What could not be read is told on stderr. With `cache`, a folder
+// or empty, the result is kept there, and is only opened the next time, unless something was left
+// out of it.
+absl::StatusOr<convert::OpenTrace> OpenTraceJson(const std::string& path, const std::string& cache);
 // Converts the bytes of a file in a store. `name` is for messages.
 absl::StatusOr<convert::OpenTrace> ReadTraceJson(const std::string& name, std::string_view bytes);
 

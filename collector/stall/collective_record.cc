@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "collector/stall/evidence.h"
@@ -107,15 +108,16 @@ using Records = std::map<int, const CollectiveRecord*>;  // By the rank of the j
 
 class Adopter {
  public:
-  explicit Adopter(Records records) : records_(std::move(records)) {
-    for (const auto& [rank, record] : records_) {
+  explicit Adopter(const Records& records) {
+    for (const auto& [rank, record] : records) {
       for (const CommunicatorRecord& group : record->communicators) AddMember(rank, *record, group);
     }
   }
 
   FlightRecord Build(const CollectiveRecord& record) {
     FlightRecord flight{.version = "nccl"};
-    flight.texts.emplace_back();
+    texts_.clear();
+    TextIndex("", flight);
     for (const CommunicatorRecord& group : record.communicators) {
       AddCalls(group, flight);
       AddTransfers(group, flight);
@@ -143,15 +145,14 @@ class Adopter {
     }
   }
 
-  static std::uint32_t TextIndex(std::string text, FlightRecord& flight) {
-    const auto found = std::find(flight.texts.begin(), flight.texts.end(), text);
-    if (found != flight.texts.end())
-      return static_cast<std::uint32_t>(found - flight.texts.begin());
-    flight.texts.push_back(std::move(text));
-    return static_cast<std::uint32_t>(flight.texts.size() - 1);
+  std::uint32_t TextIndex(std::string text, FlightRecord& flight) {
+    const auto [at, added] =
+        texts_.try_emplace(std::move(text), static_cast<std::uint32_t>(flight.texts.size()));
+    if (added) flight.texts.push_back(at->first);
+    return at->second;
   }
 
-  void AddCalls(const CommunicatorRecord& group, FlightRecord& flight) const {
+  void AddCalls(const CommunicatorRecord& group, FlightRecord& flight) {
     if (group.calls.empty()) return;
     const Members& members = members_.at(group.id);
     FlightGroup made{.name = group.id, .desc = group.name};
@@ -176,7 +177,7 @@ class Adopter {
 
   // Each direction between two ranks becomes a group of its own, because it has an order of its
   // own.
-  void AddTransfers(const CommunicatorRecord& group, FlightRecord& flight) const {
+  void AddTransfers(const CommunicatorRecord& group, FlightRecord& flight) {
     // NCCL takes smaller sends into its own buffers, so that they end without the receiver.
     constexpr std::int64_t kBuffered = 16 << 20;
     const Members& members = members_.at(group.id);
@@ -205,8 +206,8 @@ class Adopter {
     }
   }
 
-  const Records records_;
   std::map<std::string, Members> members_{};
+  std::unordered_map<std::string, std::uint32_t> texts_{};  // Numbers of the record being built.
 };
 
 // Replaces the records of one look.

@@ -9,7 +9,7 @@ namespace strobe {
 // The numbers are those of v1::Tracers.device and of wire::DeviceMode.
 enum class DeviceMode : std::uint32_t {
   kDisabled = 0,
-  kEnabled = 1,   // The default of whoever records; that of the agent is kLaunches.
+  kEnabled = 1,   // Each recorder uses its default; the agent's is kLaunches.
   kKernels = 2,   // What ran on devices.
   kLaunches = 3,  // As kKernels, with the calls that launched it: the cheapest with launch arrows.
   kGraphs = 4,    // As kLaunches, but the run of a CUDA graph is one event.

@@ -15,6 +15,7 @@ inline constexpr char kStorageConfigPath[] = "/etc/strobe/storage-config",
                       kStorageCaPath[] = "/etc/strobe/storage-ca";
 // Where processes with PyTorch leave the traces of Kineto's on-demand protocol.
 inline constexpr char kKinetoPath[] = "/var/strobe/kineto";
+inline constexpr char kAgentLibrary[] = "/var/strobe/lib/libstrobe_agent.so";
 
 // Names of Strobe's volumes in a pod.
 struct SidecarVolumes {

@@ -65,7 +65,7 @@ std::vector<Variable> KinetoVariables(const Json& container, bool host_network,
 // that the container names itself becomes the one behind ours; see agent/nccl.
 std::vector<Variable> CollectiveVariables(const Json& container, const std::string& asked,
                                           std::vector<std::string>& warnings) {
-  const std::string plugin = StrCat(kSharedPath, "/lib/libstrobe_agent.so");
+  const std::string plugin = kAgentLibrary;
   const std::optional<std::string> set = VariableOf(container, kPluginVariable);
   const auto ignored = [&](std::string_view why) {
     warnings.push_back(StrCat("container ", TextOf(container, "name"), " sets ", kPluginVariable,
@@ -102,8 +102,7 @@ std::vector<Variable> VariablesFor(const Json& container, const TrainerOptions& 
         {"STROBE_DISABLE", options.disabled, "strobe.dev/disable has no effect on it"});
   const bool has_agent =
       kube::DevicesOf(container).maybe_cuda && !Lists(options.disabled, ',', "agent");
-  if (has_agent)
-    variables.push_back({"CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so")});
+  if (has_agent) variables.push_back({"CUDA_INJECTION64_PATH", kAgentLibrary});
   if (options.python) {
     variables.push_back({.name = "PYTHONPATH",
                          .value = StrCat(kSharedPath, "/python"),

@@ -1,5 +1,6 @@
 #include "operator/base/requester_json.h"
 
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -17,11 +18,15 @@ using Json = nlohmann::json;
 constexpr char kSealed[] = "sealed", kSeal[] = "seal", kSealedUid[] = "object",
                kSealedAdmitted[] = "admitted", kSealedCreator[] = "creator";
 
+void CopyFields(const Json& from, Json& to, std::initializer_list<const char*> fields) {
+  for (const char* field : fields)
+    if (from.contains(field)) to[field] = from[field];
+}
+
 // What a seal covers beside the requester and the spec, as the annotation's fields.
 Json MarksOf(const Json& annotation) {
   Json marks = Json::object();
-  for (const char* field : {kSealedUid, kSealedAdmitted, kSealedCreator})
-    if (annotation.contains(field)) marks[field] = annotation[field];
+  CopyFields(annotation, marks, {kSealedUid, kSealedAdmitted, kSealedCreator});
   return marks;
 }
 
@@ -32,18 +37,17 @@ Json MarksOf(const Json& annotation) {
 Json ContentOf(const Json& object) {
   const Json spec = object.value("spec", Json::object());
   Json content = Json::object();
-  for (const char* field :
-       {"logdir", "run", "duration", "reclaimPolicy", "maxBytesPerWorker", "steps", "lookBack"})
-    if (spec.contains(field)) content[field] = spec[field];
-  const auto copy = [](const Json& from, Json& to) {
-    for (const char* field : {"selector", "jobRef", "pods", "container"})
-      if (from.contains(field)) to[field] = from[field];
+  CopyFields(
+      spec, content,
+      {"logdir", "run", "duration", "reclaimPolicy", "maxBytesPerWorker", "steps", "lookBack"});
+  const auto copy_target = [](const Json& from, Json& to) {
+    CopyFields(from, to, {"selector", "jobRef", "pods", "container"});
   };
   Json target;
-  copy(spec.value("target", Json::object()), target);
+  copy_target(spec.value("target", Json::object()), target);
   if (!target.is_null()) content["target"] = std::move(target);
   for (const Json& each : spec.value("targets", Json::array()))
-    copy(each, content["targets"].emplace_back());
+    copy_target(each, content["targets"].emplace_back());
   // Other requests have a default, which those from before this field were sealed without.
   if (const auto record = spec.find("record"); record != spec.end() && *record == "Evidence")
     content["record"] = *record;
@@ -54,25 +58,21 @@ Json ContentOf(const Json& object) {
 Json CreatorContentOf(CreatorKind kind, const Json& object) {
   const Json spec = object.value("spec", Json::object());
   Json content = {{"run", ContentOf(spec.value("template", Json::object()))}};
-  const auto copy = [](const Json& from, Json& to, const std::vector<const char*>& fields) {
-    for (const char* field : fields)
-      if (from.contains(field)) to[field] = from[field];
-  };
   if (kind == CreatorKind::kTrigger) {
     content["alerts"] = content["budget"] = Json::object();
-    copy(spec.value("alerts", Json::object()), content["alerts"],
-         {"matchLabels", "namespaceLabel", "podLabel", "jobLabel", "jobKind"});
-    copy(spec.value("budget", Json::object()), content["budget"],
-         {"coolDown", "capturesPerDay", "dutyCycle", "bytesPerDay"});
+    CopyFields(spec.value("alerts", Json::object()), content["alerts"],
+               {"matchLabels", "namespaceLabel", "podLabel", "jobLabel", "jobKind"});
+    CopyFields(spec.value("budget", Json::object()), content["budget"],
+               {"coolDown", "capturesPerDay", "dutyCycle", "bytesPerDay"});
     // Added only if there are signs, so that seals of triggers without signs stay valid.
     if (spec.contains("signs")) {
       content["signs"] = Json::object();
-      copy(spec["signs"], content["signs"],
-           {"stepsSlower", "noStepFor", "memoryNearLimit", "slowerThanOthers", "stalled",
-            "iterationSlower"});
+      CopyFields(spec["signs"], content["signs"],
+                 {"stepsSlower", "noStepFor", "memoryNearLimit", "slowerThanOthers", "stalled",
+                  "iterationSlower"});
     }
   } else {
-    copy(spec, content, {"schedule", "timeZone", "interval", "jitter"});
+    CopyFields(spec, content, {"schedule", "timeZone", "interval", "jitter"});
   }
   if (spec.contains("sample")) content["sample"] = spec["sample"].value("workers", 0);
   return content;

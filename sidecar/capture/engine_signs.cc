@@ -41,26 +41,9 @@ std::int64_t UsualOf(const EngineReading& told) {
   return times.empty() ? 0 : QuantileOf(times, 0.5);
 }
 
-// For how long an engine with requests may begin no iteration.
-Nanos PatienceOf(const StandStillLimits& limits, const EngineReading& told) {
-  constexpr std::int64_t kLongest = 3'600'000'000'000, kMostSteps = 1000;
-  const std::int64_t usual = std::min(UsualOf(told), kLongest);
-  return std::max(limits.at_least,
-                  Nanos{usual * std::clamp<std::int64_t>(limits.usual_steps, 0, kMostSteps)});
-}
-
-StandStillLimits LimitsOf(const v1::SignRule& rule) {
-  if (rule.kind() == v1::SIGN_NO_STEP)
-    return {.at_least = Nanos{rule.duration_ns()}, .usual_steps = 0};
-  StandStillLimits limits;
-  if (rule.duration_ns() > 0) limits.at_least = Nanos{rule.duration_ns()};
-  if (rule.steps() > 0) limits.usual_steps = rule.steps();
-  return limits;
-}
-
 bool StandsStill(const EngineReading& told, MonoTime now, const StandStillLimits& limits) {
   const std::optional<MonoTime> since = StalledSince(told);
-  return since && now - *since > PatienceOf(limits, told);
+  return since && now - *since > PatienceOf(limits, UsualOf(told));
 }
 
 FoundSign SignOf(const v1::SignRule& rule, const EngineReading& told, MonoTime began) {

@@ -193,13 +193,10 @@ void JobSignRules::JudgeStandStills(std::span<const v1::StepPace> told, MonoTime
                                     WallTime wall, std::vector<FoundSign>& found) {
   for (const v1::SignRule& rule : rules_) {
     if (rule.kind() != v1::SIGN_STALLED) continue;
-    StandStillLimits limits;
-    if (rule.duration_ns() > 0) limits.at_least = Nanos{rule.duration_ns()};
-    if (rule.steps() > 0) limits.usual_steps = rule.steps();
-    const std::vector<StandStill> still = FindStandStills(told, wall, limits);
+    const std::vector<StandStill> still = FindStandStills(told, wall, LimitsOf(rule));
     for (auto& [key, loop] : loops_) {
-      const auto here = std::find_if(still.begin(), still.end(), [&](const StandStill& one) {
-        return one.process == loop.process && one.loop == loop.name;
+      const auto here = std::find_if(still.begin(), still.end(), [&watched = loop](const StandStill& one) {
+        return one.process == watched.process && one.loop == watched.name;
       });
       const bool is_still = here != still.end() && loop.usual.size() >= kStepsAreSettled;
       const MonoTime since =

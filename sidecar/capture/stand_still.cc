@@ -17,6 +17,20 @@ std::int64_t LastMark(const v1::StepPace& pace) {
 
 }  // namespace
 
+StandStillLimits LimitsOf(const v1::SignRule& rule) {
+  if (rule.kind() == v1::SIGN_NO_STEP)
+    return {.at_least = Nanos{rule.duration_ns()}, .usual_steps = 0};
+  StandStillLimits limits;
+  if (rule.duration_ns() > 0) limits.at_least = Nanos{rule.duration_ns()};
+  if (rule.steps() > 0) limits.usual_steps = rule.steps();
+  return limits;
+}
+
+Nanos PatienceOf(const StandStillLimits& limits, std::int64_t usual_step_ns) {
+  const std::int64_t steps = std::clamp<std::int64_t>(limits.usual_steps, 0, kMostUsualSteps);
+  return std::max(limits.at_least, Nanos{std::min(usual_step_ns, kLongestStepNs) * steps});
+}
+
 std::vector<StandStill> FindStandStills(std::span<const v1::StepPace> told, WallTime now,
                                         const StandStillLimits& limits) {
   // During an evaluation, the training loop of a process rests.
@@ -28,14 +42,11 @@ std::vector<StandStill> FindStandStills(std::span<const v1::StepPace> told, Wall
   std::vector<StandStill> found;
   for (const auto& [process, pace] : newest) {
     if (pace->period_ns() <= 0) continue;
-    const std::int64_t usual = std::min(pace->period_ns(), kLongestStepNs);
-    const std::int64_t steps = std::clamp<std::int64_t>(limits.usual_steps, 1, kMostUsualSteps);
-    const Nanos patience = std::max(limits.at_least, Nanos{usual * steps});
-    if (LastMark(*pace) > ToUnixNanos(now - patience)) continue;
+    if (LastMark(*pace) > ToUnixNanos(now - PatienceOf(limits, pace->period_ns()))) continue;
     found.push_back({.process = pace->process(),
                      .loop = pace->loop(),
                      .since = std::max(FromUnixNanos(LastMark(*pace)), now - kLongestStandStill),
-                     .usual_step_ns = usual});
+                     .usual_step_ns = std::min(pace->period_ns(), kLongestStepNs)});
   }
   return found;
 }

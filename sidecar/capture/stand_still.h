@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "strobe/v1/signs.pb.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe::session {
@@ -16,6 +17,12 @@ struct StandStillLimits {
   Nanos at_least = std::chrono::seconds(3);
   std::int64_t usual_steps = 10;
 };
+
+// What a rule of SIGN_STALLED or SIGN_NO_STEP asks for.
+StandStillLimits LimitsOf(const v1::SignRule& rule);
+
+// For how long a process may show no progress if a step usually takes `usual_step_ns`.
+Nanos PatienceOf(const StandStillLimits& limits, std::int64_t usual_step_ns);
 
 struct StandStill {
   std::string process{}, loop{};  // As in StepPace; the loop that told a step last.

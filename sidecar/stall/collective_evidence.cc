@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "collector/stall/flight_record.h"
 #include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/memory/foreign_memory.h"
@@ -53,9 +54,8 @@ class TickLine {
 
 int RankOfFile(const wire::CollectiveHeader& header,
                const std::map<int, EvidenceProcess>& processes) {
-  constexpr int kMostRanks = 200'000;  // As in collector/stall.
   const int rank = header.rank;
-  if (rank >= 0) return rank <= kMostRanks ? rank : -1;
+  if (rank >= 0) return rank <= kMaxRank ? rank : -1;
   for (const auto& [number, process] : processes) {
     if (process.pid == header.pid) return number;
   }
@@ -158,12 +158,12 @@ std::map<int, std::string> ReadCollectiveEvidence(const std::string& directory,
                                                   const std::map<int, EvidenceProcess>& processes,
                                                   std::int64_t wall_minus_monotonic_ns) {
   namespace fs = std::filesystem;
-  constexpr int kMaxEntries = 10'000;  // Anybody may create files here.
+  constexpr int kMaxListed = 10'000;  // Anybody may create files here.
   std::map<int, std::string> evidence;
   std::map<int, std::uint64_t> born;  // A restarted program leaves an older file.
   std::error_code error;
   fs::directory_iterator entry(directory, error);
-  for (int i = 0; !error && entry != fs::directory_iterator() && i < kMaxEntries;
+  for (int i = 0; !error && entry != fs::directory_iterator() && i < kMaxListed;
        ++i, entry.increment(error)) {
     const std::string path = entry->path().native();
     if (!path.ends_with(".nccl")) continue;
@@ -177,11 +177,7 @@ std::map<int, std::string> ReadCollectiveEvidence(const std::string& directory,
     const int rank = RankOfFile(header, processes);
     if (rank < 0 || since < born[rank]) continue;
     std::string text =
-        CollectiveEvidence(file,
-                           wire::MonotonicMoment(header.tick_kind == wire::TickKind::kCycles
-                                                     ? wire::TickKind::kCycles
-                                                     : wire::TickKind::kMonotonicNs),
-                           wall_minus_monotonic_ns);
+        CollectiveEvidence(file, wire::MonotonicMoment(header.tick_kind), wall_minus_monotonic_ns);
     if (text.empty() || guard->damaged()) continue;
     born[rank] = since;
     evidence[rank] = std::move(text);

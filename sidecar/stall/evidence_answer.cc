@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/text/json_reader.h"
 #include "common/text/plain_text.h"
@@ -71,7 +72,7 @@ std::string ProcessStates(const std::map<int, EvidenceProcess>& processes,
   }
   const StateJson all = {
       {"world", world}, {"process_states", std::move(states)}, {"exceptions", std::move(raised)}};
-  return all.dump(-1, ' ', false, StateJson::error_handler_t::replace);
+  return JsonText(all);
 }
 
 std::string WhyLess(const EvidenceProcess& process, std::uint64_t order, std::uint64_t now_ns) {

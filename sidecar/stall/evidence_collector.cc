@@ -59,10 +59,10 @@ class RasAnswers {
   RasAnswers(const RasAnswers&) = delete;
   RasAnswers& operator=(const RasAnswers&) = delete;
 
-  // `uses_nccl`: that nobody listens is then worth a note.
-  void AddTo(EvidenceAnswer& answer, bool uses_nccl) {
+  // `uses_nccl` is asked if nobody listens, which is worth a note for jobs that use it.
+  void AddTo(EvidenceAnswer& answer, const std::function<bool()>& uses_nccl) {
     thread_.join();
-    if (!first_.ok() && (uses_nccl || !absl::IsNotFound(first_.status())))
+    if (!first_.ok() && (!absl::IsNotFound(first_.status()) || uses_nccl()))
       answer.Note(StrCat("RAS: ", absl::IsCancelled(first_.status()) ? "it has not answered in time"
                                                                      : MessageOf(first_.status())));
     if (first_.ok()) answer.Add("ras.a", *std::move(first_));
@@ -232,6 +232,14 @@ absl::StatusOr<v1::ReadEvidenceResponse> EvidenceCollector::Collect(
   std::optional<RasAnswers> ras;
   if (kinds.Has(v1::EVIDENCE_RAS)) ras.emplace(ras_, between, is_wanted);
   std::map<int, EvidenceProcess> processes = ByRank(ReadEvidenceProcesses(directory));
+  // Evidence of two jobs, mixed, would name anybody.
+  std::erase_if(processes, [&answer](const auto& entry) {
+    const auto& [rank, process] = entry;
+    if (process.has_rival)
+      answer.Note(StrCat("several processes are rank ", rank, " of a job of ", process.world_size,
+                         ", and nothing tells which of them is meant"));
+    return process.has_rival;
+  });
   const EvidenceOrder order{.number = static_cast<std::uint64_t>(ToUnixNanos(clock_.WallNow())),
                             .wants = kinds.OfProcesses(),
                             .between_looks = between};
@@ -251,7 +259,7 @@ absl::StatusOr<v1::ReadEvidenceResponse> EvidenceCollector::Collect(
     const std::string table = ReadSocketTable();  // All processes of a pod share its addresses.
     for (const auto& [rank, process] : processes) answer.Add(StrCat(rank, ".a.sockets"), table);
   }
-  if (ras) ras->AddTo(answer, UsesNccl(directory, processes));
+  if (ras) ras->AddTo(answer, [&] { return UsesNccl(directory, processes); });
   if (!is_wanted()) return absl::CancelledError("nobody waits for the evidence any more");
   return answer.Take(looked_at);
 }

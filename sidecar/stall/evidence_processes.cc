@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "agent/wire/file_lock.h"
+#include "collector/stall/flight_record.h"
 #include "collector/store/beneath.h"
 #include "common/base/strings.h"
 #include "common/text/plain_text.h"
@@ -19,7 +20,6 @@ namespace strobe::stall {
 namespace {
 
 constexpr std::string_view kEvidenceSuffix = ".evidence";
-constexpr int kMaxKnownRank = 200'000;  // What collector/stall takes for a rank.
 constexpr std::uint64_t kKeepEndedNs = 1'800'000'000'000;
 constexpr std::size_t kMaxEndedKept = 64;
 constexpr auto kLooks =
@@ -77,10 +77,17 @@ EvidenceProcess OpenEvidence(const FileDescriptor& directory, std::string stem) 
   return process;
 }
 
-// The newest that lives; of those that have ended, the last.
+// Children that load data or evaluate have their parent's number in their environment, and join no
+// job, or a smaller one.
 bool IsBetter(const EvidenceProcess& a, const EvidenceProcess& b) {
   if (a.lives != b.lives) return a.lives;
+  if (a.has_groups != b.has_groups) return a.has_groups;
+  if (a.world_size != b.world_size) return a.world_size > b.world_size;
   return a.began != b.began ? a.began > b.began : a.beat_ns > b.beat_ns;
+}
+
+bool AreRivals(const EvidenceProcess& a, const EvidenceProcess& b) {
+  return a.lives && b.lives && a.has_groups && b.has_groups && a.world_size == b.world_size;
 }
 
 }  // namespace
@@ -105,7 +112,6 @@ bool RefreshEvidence(EvidenceProcess& process) {
   process.refusal = RefusalOf(header);
   process.beat_ns = header.beat_ns.load();
   process.answered = header.answered.load();
-  process.ended_ns = header.ended_ns.load();
   const std::uint32_t flight = header.flight.load();
   process.flight = flight <= static_cast<std::uint32_t>(wire::FlightState::kFailed)
                        ? static_cast<wire::FlightState>(flight)
@@ -149,12 +155,15 @@ std::map<int, EvidenceProcess> ByRank(std::vector<EvidenceProcess> processes) {
   int next = 0;
   for (EvidenceProcess& process : processes) {
     const int rank = has_ranks ? process.rank : has_local ? process.local_rank : next++;
-    if (rank < 0 || rank > kMaxKnownRank) continue;
+    if (rank < 0 || rank > kMaxRank) continue;
     const auto there = by_rank.find(rank);
-    if (there == by_rank.end())
+    if (there == by_rank.end()) {
       by_rank.emplace(rank, std::move(process));
-    else if (IsBetter(process, there->second))
-      there->second = std::move(process);
+      continue;
+    }
+    const bool rivals = AreRivals(process, there->second);
+    if (IsBetter(process, there->second)) there->second = std::move(process);
+    there->second.has_rival = there->second.has_rival || rivals;
   }
   return by_rank;
 }

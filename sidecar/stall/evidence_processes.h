@@ -24,8 +24,10 @@ struct EvidenceProcess {
   std::int32_t rank = -1, local_rank = -1, world_size = -1;
   bool lives = false;
   bool has_groups = false, has_stacks = false;
-  std::string refusal{};                                  // Why it has no stacks.
-  std::uint64_t beat_ns = 0, answered = 0, ended_ns = 0;  // As in wire::EvidenceHeader.
+  // Another one that lives has the same number in a job of the same size; see ByRank.
+  bool has_rival = false;
+  std::string refusal{};                    // Why it has no stacks.
+  std::uint64_t beat_ns = 0, answered = 0;  // As in wire::EvidenceHeader.
   wire::FlightState flight = wire::FlightState::kNotAsked;
 };
 
@@ -50,8 +52,8 @@ bool IsSilent(const EvidenceProcess& process, std::uint64_t now_ns);
 
 // The processes by their numbers in the job; by their numbers in the pod, or in the order in which
 // they began, where they have no others. Processes without a number are left out if others have
-// one, because launchers have none, and of several with one number, all but the newest that lives.
-// Pure.
+// one, because launchers have none. Of several with one number, those that live come first, then
+// those that have joined a job, the larger job and the newest process. Pure.
 std::map<int, EvidenceProcess> ByRank(std::vector<EvidenceProcess> processes);
 
 // The content of "<stem>.<kind>"; empty if there is none or it has more than `max_bytes`.

@@ -88,17 +88,8 @@ class Directory:
         """Writes or replaces an announcement."""
         self._must_be_open()
         hidden = f".{name}.new"
-        # A process keeps its PID through exec, so an earlier program of this process may have left
-        # a file of the same name.
-        self._unlink(hidden)
-        fd = os.open(
-            hidden,
-            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW,
-            0o644,
-            dir_fd=self.fd,
-        )
+        fd = self._new_file(hidden, os.O_WRONLY)
         try:
-            os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             data = (
                 json.dumps(
@@ -123,16 +114,8 @@ class Directory:
     def create(self, name: str) -> int:
         """Opens a new file; returns its descriptor. It is removed at exit unless kept."""
         self._must_be_open()
-        self._unlink(name)
         self.made.add(name)
-        fd = os.open(
-            name,
-            os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW,
-            0o644,
-            dir_fd=self.fd,
-        )
-        os.fchmod(fd, 0o644)
-        return fd
+        return self._new_file(name, os.O_RDWR)
 
     def share(self, name: str, size: int) -> mmap.mmap:
         """Creates a file and returns it mapped into memory, for this process to write to.
@@ -156,15 +139,8 @@ class Directory:
         """Writes or replaces a file that stays when this process ends; the sidecar removes it."""
         self._must_be_open()
         hidden = f".{name}.new"
-        self._unlink(hidden)
-        fd = os.open(
-            hidden,
-            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW,
-            0o644,
-            dir_fd=self.fd,
-        )
+        fd = self._new_file(hidden, os.O_WRONLY)
         try:
-            os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
             if os.write(fd, data) != len(data):
                 raise OSError("the volume is full")
             os.rename(hidden, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
@@ -214,6 +190,20 @@ class Directory:
         """In a forked child: the files are the parent's."""
         for descriptor in [*self.locked.values(), *self.replaced.values(), self._opened]:
             descriptor.close()
+
+    def _new_file(self, name: str, access: int) -> int:
+        # A process keeps its PID through exec, so an earlier program of this process may have left
+        # a file of the same name.
+        self._unlink(name)
+        flags = access | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(name, flags, 0o644, dir_fd=self.fd)
+        try:
+            os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
+        except BaseException:
+            os.close(fd)
+            self._unlink(name)
+            raise
+        return fd
 
     def _must_be_open(self) -> None:
         """Another directory may have the number by now, and must not get our files."""
