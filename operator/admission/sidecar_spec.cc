@@ -40,8 +40,10 @@ Json VolumeFor(const std::string& name, const InjectedFile& file) {
           {"configMap", {{"name", file.config_map}, {"optional", true}, {"items", items}}}};
 }
 
+using kube::ElementsOf;
 using kube::Find;
 using kube::FindBy;
+using kube::IsSome;
 
 // Created by the sidecar when the agent's files are in place.
 constexpr char kStartedFile[] = "/var/lib/strobe/started";
@@ -121,11 +123,10 @@ void AddLogdirVolume(const Json& spec, PodAnnotations& annotations, const Sideca
 constexpr char kTpuMetrics[] = "--tpu-metrics=localhost:8431";
 
 bool UsesTpus(const Json& spec) {
-  const Json& containers = Member(spec, "containers");
-  return containers.is_array() &&
-         std::any_of(containers.begin(), containers.end(), [](const Json& container) {
-           return Member(Member(container, "resources"), "limits").contains("google.com/tpu");
-         });
+  const Json& containers = ElementsOf(spec, "containers");
+  return std::any_of(containers.begin(), containers.end(), [](const Json& container) {
+    return IsSome(Member(Member(Member(container, "resources"), "limits"), "google.com/tpu"));
+  });
 }
 
 bool IsTrue(const std::string& text) { return text == "true"; }

@@ -33,6 +33,12 @@ inline std::string TextOf(const nlohmann::json& object, const std::string& name)
   return value.is_string() ? value.get<std::string>() : "";
 }
 
+// True for a quantity other than 0. "0" removes a device that a template requests.
+inline bool IsSome(const nlohmann::json& quantity) {
+  if (quantity.is_number()) return quantity != 0;
+  return quantity.is_string() && quantity != "0";
+}
+
 // The index of the entry whose `field` is `text`; nothing if there is none.
 inline std::optional<std::size_t> FindBy(const nlohmann::json& list, const char* field,
                                          std::string_view text) {

@@ -168,12 +168,6 @@ int PortOf(const Json& container) {
   return 0;
 }
 
-// True for a quantity other than 0. "0" removes a device that a template requests.
-bool IsSome(const Json& quantity) {
-  if (quantity.is_number()) return quantity != 0;
-  return quantity.is_string() && quantity != "0";
-}
-
 void ReadStates(const Json& status, PodInfo& pod) {
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
     for (const Json& entry : ElementsOf(status, list)) {

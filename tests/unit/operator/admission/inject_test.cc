@@ -166,6 +166,7 @@ TEST(Inject, TheSidecarAsksLibtpuOnlyWhereThereAreTpus) {
     return testing::Value(Sidecar(Apply(pod))["args"], Contains("--tpu-metrics=localhost:8431"));
   };
   EXPECT_TRUE(asks({{"limits", {{"google.com/tpu", 4}}}}));
+  EXPECT_FALSE(asks({{"limits", {{"google.com/tpu", "0"}}}})) << "removed from a template";
   EXPECT_FALSE(asks({{"limits", {{"nvidia.com/gpu", 4}}}}));
   EXPECT_FALSE(asks(Json::object()));
 }
