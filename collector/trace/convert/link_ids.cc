@@ -108,8 +108,8 @@ class LinkIdMaker {
       made_.shared_.insert(made_.shared_.end(), repeated.begin(), repeated.end());
     }
     std::ranges::sort(made_.shared_);
-    const auto [first, last] = std::ranges::unique(made_.shared_);
-    made_.shared_.erase(first, last);
+    made_.shared_.erase(std::unique(made_.shared_.begin(), made_.shared_.end()),
+                        made_.shared_.end());
     return absl::OkStatus();
   }
 
