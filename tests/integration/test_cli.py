@@ -171,7 +171,7 @@ def test_interrupting_a_copy_leaves_nothing_half_written(tmp_path):
 
 
 def test_the_outcomes_page_is_made_from_the_table():
-    page = (ROOT / "docs/how-to/troubleshoot.md").read_text().split("<!-- generated: outcomes -->")[1]
+    page = (ROOT / "docs/how-to/capture.md").read_text().split("<!-- generated: outcomes -->")[1]
     table = strobe("outcomes", "--markdown").stdout
     outcomes = json.loads(strobe("outcomes", "--output", "json").stdout)
     for rows in (table, page):

@@ -1,4 +1,4 @@
-"""What one namespace may have of Strobe's objects (docs/reference/limits.md), and that it takes nothing from another one."""
+"""What one namespace may have of Strobe's objects (docs/reference/profilepolicy.md), and that it takes nothing from another one."""
 
 import json
 

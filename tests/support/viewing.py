@@ -40,7 +40,7 @@ def viewers(kubectl):
 
 def grant_viewing(kubectl, user):
     """Gives the user the Role that the documentation shows."""
-    page = (ROOT / "docs/how-to/kubectl.md").read_text()
+    page = (ROOT / "docs/how-to/capture.md").read_text()
     (role,) = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", page, re.DOTALL)
     kubectl.run("apply", "-f", "-", stdin=role)
     kubectl.run("create", "rolebinding", "viewer", "--role=strobe-viewer", f"--user={user}")
