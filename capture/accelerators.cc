@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 constexpr ExpectedPlanes kByBoth{.framework = true, .agent = true};
@@ -69,4 +69,4 @@ std::vector<std::size_t> ChooseTrainers(std::span<const ContainerDevices> contai
   return chosen;
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace strobe {
+namespace strobe::capture {
 
 // Which sources record an accelerator, so that the trace must have a "/device:" plane.
 struct ExpectedPlanes {
@@ -41,4 +41,4 @@ struct ContainerDevices {
 // with claims; if there are none either, the first container.
 std::vector<std::size_t> ChooseTrainers(std::span<const ContainerDevices> containers);
 
-}  // namespace strobe
+}  // namespace strobe::capture

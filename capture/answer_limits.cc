@@ -10,7 +10,7 @@
 #include "common/text/name_rules.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 // Sidecars keep to these limits themselves; see the comments in worker.proto.
@@ -248,4 +248,4 @@ absl::Status BoundError(const absl::Status& status) {
   return absl::Status(status.code(), CutUtf8(ToStd(status.message()), kMaxAnswerMessageBytes));
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

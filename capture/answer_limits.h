@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // gRPC refuses a larger answer before it is parsed. The largest regular answer is a digest, at
 // most 255 KiB.
@@ -38,4 +38,4 @@ void BoundAnswer(v1::ClockPong& pong);
 // Bounds the error of a failed call, whose message comes from the worker or from a proxy.
 absl::Status BoundError(const absl::Status& status);
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -4,7 +4,7 @@
 
 #include "common/base/saturated.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 // No clock drifts this far: it was set, or the worker lies.
@@ -69,4 +69,4 @@ void AttemptClocks::Conclude() {
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

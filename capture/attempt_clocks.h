@@ -9,7 +9,7 @@
 #include "capture/attempt_state.h"
 #include "capture/owned_tasks.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 class AttemptClocks {
  public:
@@ -35,4 +35,4 @@ class AttemptClocks {
   std::size_t in_flight_ = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

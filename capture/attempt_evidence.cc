@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 constexpr Nanos kKeepTimeout = std::chrono::seconds(10);
@@ -181,4 +181,4 @@ void AttemptEvidence::OnKept(std::size_t index, std::uint64_t bytes,
   hooks_.kept();
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -13,7 +13,7 @@
 #include "capture/ports.h"
 #include "capture/stall_report.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 class AttemptEvidence {
  public:
@@ -62,4 +62,4 @@ class AttemptEvidence {
   std::size_t keeping_ = 0;                 // Calls that are under way.
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using std::chrono::seconds;
@@ -315,4 +315,4 @@ void AttemptPreflight::TakeClock(const ClockEstimate& clock, Member& member) con
   member.clock_at = state_.At(clock.at);
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -10,7 +10,7 @@
 #include "capture/owned_tasks.h"
 #include "capture/ports.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 class AttemptPreflight {
  public:
@@ -51,4 +51,4 @@ class AttemptPreflight {
   bool sharpened_ = false;  // SharpenClocks has asked for what it wants.
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

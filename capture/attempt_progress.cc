@@ -2,7 +2,7 @@
 
 #include "common/base/enum_names.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 std::string_view Name(Phase phase) {
   static constexpr EnumNames<Phase, 7> kNames({{Phase::kPreflight, "preflight"},
@@ -15,4 +15,4 @@ std::string_view Name(Phase phase) {
   return kNames.Of(phase);
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -12,7 +12,7 @@
 #include "capture/workers_in_state.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // An attempt passes through the phases in this order; it may skip some.
 enum class Phase { kPreflight, kArming, kDelay, kRecording, kCollecting, kPublishing, kDone };
@@ -35,4 +35,4 @@ struct AttemptProgress {
   std::shared_ptr<const AttemptResult> result{};  // Set in Phase::kDone, null before.
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -9,7 +9,7 @@
 #include "collector/store/logdir.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using std::chrono::seconds;
@@ -47,7 +47,7 @@ bool IsWorthless(const AttemptState& state) {
 std::string RunOf(const std::vector<Member>& members, const std::string& planned) {
   std::map<std::string, int> votes;
   for (const Member& member : members) {
-    const std::string run = RunOfTraceUrl(member.result.report.url());
+    const std::string run = storage::RunOfTraceUrl(member.result.report.url());
     if (run == planned) return planned;
     if (!run.empty()) ++votes[run];
   }
@@ -178,4 +178,4 @@ void AttemptPublishing::OnPublished(const absl::StatusOr<v1::PublishResponse>& a
   Publish();
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

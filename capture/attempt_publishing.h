@@ -11,7 +11,7 @@
 #include "capture/attempt_state.h"
 #include "capture/owned_tasks.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 class AttemptPublishing {
  public:
@@ -46,4 +46,4 @@ class AttemptPublishing {
   MonoTime give_up_{};
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

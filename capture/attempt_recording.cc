@@ -10,7 +10,7 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using std::chrono::milliseconds;
@@ -218,4 +218,4 @@ void AttemptRecording::GiveUpOnStragglers() {
   hooks_.changed();
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

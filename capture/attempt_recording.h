@@ -12,7 +12,7 @@
 #include "capture/owned_tasks.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 class AttemptRecording {
  public:
@@ -72,4 +72,4 @@ class AttemptRecording {
   std::size_t arms_in_flight_ = 0, cancels_in_flight_ = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -13,7 +13,7 @@
 #include "common/base/version.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 constexpr std::size_t kMaxRequestBytes = 512;
@@ -443,4 +443,4 @@ absl::StatusOr<std::string> ManifestJson(v1::Manifest manifest) {
                                            kMaxManifestBytes, " are allowed"));
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -14,7 +14,7 @@
 #include "collector/trace/analysis/skew.h"
 #include "strobe/v1/manifest.pb.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 struct WorkerResult {
   Target target{};
@@ -111,4 +111,4 @@ inline constexpr std::size_t kMaxManifestBytes = 12u << 20;  // Sidecars refuse 
 // Workers that did not end Ok: the worst outcome first, equal outcomes by name.
 std::vector<const WorkerResult*> WorstFirst(const AttemptResult& result);
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -7,14 +7,14 @@
 #include "collector/store/logdir.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 AttemptState::AttemptState(const Clock& clock_, CaptureSpec spec_, int attempt,
                            std::vector<Target> targets)
     : clock(clock_), spec(std::move(spec_)), clock_steps(clock) {
   result.attempt = attempt;
   result.capture_id = CaptureId(spec, attempt);
-  result.run = RunOfAttempt(spec.run, attempt);
+  result.run = storage::RunOfAttempt(spec.run, attempt);
   result.workers_note = spec.workers_note;
   result.expected_workers = spec.expected_workers;
   for (Target& target : targets) members.emplace_back().result.target = std::move(target);
@@ -78,4 +78,4 @@ void AttemptState::End(Member& member, Outcome outcome, std::string message) {
   member.watch.reset();
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

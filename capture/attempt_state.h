@@ -17,7 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/clock_steps.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // A member goes from the top to the bottom and may skip states. Only preflight leads back: it asks
 // members again that are kReady or kEnded.
@@ -86,4 +86,4 @@ struct AttemptState {
 // About 64 names at most, whatever the number of workers.
 std::vector<WorkersInState> StatesOf(const std::vector<Member>& members);
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -5,7 +5,7 @@
 #include "collector/store/logdir.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 constexpr Nanos kTimeout = std::chrono::seconds(20);  // For each call, as for a manifest.
@@ -90,11 +90,12 @@ void AttemptWriteTest::OnDeleted(std::size_t index,
   // A worker that cannot delete does not fail the test, because captures delete nothing.
   if (member.state != MemberState::kEnded) {
     state_.End(member, Outcome::kOk,
-               answer.ok() ? std::string()
-                           : StrCat("it can write but could not delete the test object ",
-                                    ManifestKey(RunOf(index)), ": ", MessageOf(answer.status())));
+               answer.ok()
+                   ? std::string()
+                   : StrCat("it can write but could not delete the test object ",
+                            storage::ManifestKey(RunOf(index)), ": ", MessageOf(answer.status())));
   }
   changed_();
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -9,7 +9,7 @@
 #include "capture/attempt_state.h"
 #include "capture/owned_tasks.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 class AttemptWriteTest {
  public:
@@ -34,4 +34,4 @@ class AttemptWriteTest {
   std::size_t in_flight_ = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -9,7 +9,7 @@
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using std::chrono::seconds;
@@ -123,7 +123,7 @@ void CaptureAttempt::Abandon(const std::string& why) {
       result.workers.push_back(member.result);
     }
     SplitByProcess(result.workers);
-    strobe::Conclude(state_.spec, result);
+    strobe::capture::Conclude(state_.spec, result);
   });
   if (!told.ok()) result.workers.clear();
   Enter(Phase::kDone);
@@ -302,7 +302,7 @@ void CaptureAttempt::Conclude() {
     result.reason = Name(Outcome::kCancelled);
     result.message = state_.cancel_reason;
   }
-  strobe::Conclude(state_.spec, result);
+  strobe::capture::Conclude(state_.spec, result);
   if (state_.spec.preflight_only) return Finish();
   const bool judges = state_.spec.collects_evidence;
   if (judges && result.cancelled) return Finish();
@@ -341,4 +341,4 @@ void CaptureAttempt::Enter(Phase phase) {
   changed_();
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

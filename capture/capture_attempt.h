@@ -26,7 +26,7 @@
 #include "common/base/executor.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 class CaptureAttempt : public OwnedTasks::Owner,
                        public std::enable_shared_from_this<CaptureAttempt> {
@@ -102,4 +102,4 @@ class CaptureAttempt : public OwnedTasks::Owner,
   AttemptProgress progress_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 // Whether the trace must show a device. That depends on the source which will record, and the
@@ -64,4 +64,4 @@ v1::CapturePlan MakePlan(const CaptureSpec& spec, const AttemptResult& attempt, 
   return plan;
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -5,7 +5,7 @@
 #include "common/base/clock.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // Writes the attempt's instant and `deadline`, both on the operator's clock, on the clock of
 // `worker`. `attempt.plan` must be set, and the worker's offset measured. `framework`: a profiler
@@ -13,4 +13,4 @@ namespace strobe {
 v1::CapturePlan MakePlan(const CaptureSpec& spec, const AttemptResult& attempt, WallTime deadline,
                          const WorkerResult& worker, bool framework);
 
-}  // namespace strobe
+}  // namespace strobe::capture

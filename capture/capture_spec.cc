@@ -5,7 +5,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 std::string CaptureId(const CaptureSpec& spec, int attempt) {
   return StrCat(spec.uid, "-", attempt);
@@ -24,4 +24,4 @@ absl::StatusOr<std::size_t> ResolveMinWorkers(std::string_view text, std::size_t
   return percent ? std::max<std::size_t>((matched * value + 99) / 100, 1) : value;
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

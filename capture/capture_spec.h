@@ -18,7 +18,7 @@
 #include "common/protocol/outcome.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // One worker that should take part.
 struct Target {
@@ -152,4 +152,4 @@ inline std::string LevelNames(std::span<const std::string_view> names) {
   return Join(std::vector<std::string>(names.begin(), names.end()), ", ");
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

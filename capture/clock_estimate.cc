@@ -16,7 +16,7 @@
 //     offset is also assumed to only grow or only shrink. If the measurements contradict each
 //     other, somebody set a clock meanwhile, and only that assumption remains.
 //  5. Keep the offset within that interval; its error is the distance to the farther end.
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 // Divides first: a worker may tell any time, and the product would overflow after three years.
@@ -80,4 +80,4 @@ ClockOffset OffsetAt(WallTime when, const ClockOffset& before,
   return {when, offset, std::max(offset - sure.least, sure.most - offset)};
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

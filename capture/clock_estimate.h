@@ -4,7 +4,7 @@
 
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // One measurement.
 struct ClockEstimate {
@@ -35,4 +35,4 @@ inline constexpr std::int64_t kMaxSlewPerMillion = 100'000;
 ClockOffset OffsetAt(WallTime when, const ClockOffset& before,
                      const std::optional<ClockOffset>& after);
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -5,7 +5,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 std::optional<CommonSteps> FindCommonSteps(std::span<const StepsOfWorker> workers) {
   if (workers.empty()) return std::nullopt;
@@ -32,4 +32,4 @@ std::string Describe(const CommonSteps& steps) {
              : StrCat("steps ", steps.first, " to ", steps.last, " of ", steps.loop);
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

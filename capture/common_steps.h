@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // The complete steps in one worker's trace.
 struct StepsOfWorker {
@@ -32,4 +32,4 @@ std::optional<CommonSteps> FindCommonSteps(std::span<const StepsOfWorker> worker
 // "step 12 of train" or "steps 12 to 15 of train".
 std::string Describe(const CommonSteps& steps);
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -7,7 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // Safe for concurrent use. What is held may outlive it.
 class EvidenceMemory {
@@ -49,4 +49,4 @@ class EvidenceMemory {
   const std::shared_ptr<State> state_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -6,7 +6,7 @@
 
 #include "common/base/executor.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // Every task runs on the executor, through the owner's RunTask, and holds the owner while it runs.
 // A task whose owner is gone by then is dropped. So a task may capture `this` of the owner, or of
@@ -48,4 +48,4 @@ class OwnedTasks {
   std::weak_ptr<Owner> owner_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

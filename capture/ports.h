@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // A worker's answer to preflight.
 struct Preflight {
@@ -105,4 +105,4 @@ class CaptureReporter {
   virtual void Make(ReportOrder order, std::function<void(JobReport)> done) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -7,7 +7,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 constexpr Nanos kMaxAdoptedGuard = std::chrono::seconds(10);  // Sidecars accept no longer one.
@@ -145,4 +145,4 @@ Outcome OutcomeOfFailedCall(const absl::Status& status) {
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -7,7 +7,7 @@
 #include "capture/capture_spec.h"
 #include "capture/ports.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // The attempt that the worker was asked for. The references must outlive the call.
 struct PreflightQuestion {
@@ -41,4 +41,4 @@ bool HasFramework(const v1::DescribeResponse& description);
 // The outcome of a worker whose sidecar answered Check or Arm with the error `status`.
 Outcome OutcomeOfFailedCall(const absl::Status& status);
 
-}  // namespace strobe
+}  // namespace strobe::capture

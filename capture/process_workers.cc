@@ -11,7 +11,7 @@
 #include "common/base/strings.h"
 #include "common/protocol/chosen_ranks.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 // What all workers of a pod have in common: without its report and its ranks, because a hostile
@@ -220,4 +220,4 @@ void SplitByProcess(std::vector<WorkerResult>& workers) {
   workers = std::move(split);
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

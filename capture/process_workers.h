@@ -4,7 +4,7 @@
 
 #include "capture/attempt_result.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 inline constexpr std::size_t kMaxWorkersOfPod = 64;
 
@@ -25,4 +25,4 @@ std::vector<v1::ProcessRank> RanksOf(const v1::DescribeResponse& description);
 // A pod without any process has one outcome, which says why.
 void SplitByProcess(std::vector<WorkerResult>& workers);
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -11,7 +11,7 @@
 #include "common/base/saturated.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using Answer = absl::StatusOr<v1::ReadDigestResponse>;
@@ -23,7 +23,7 @@ std::string WhyMissing(const absl::Status& status) {
 }
 
 // What the operator knows itself is not taken from a sidecar's digest.
-void Identify(const ReportedWorker& worker, Digest& digest) {
+void Identify(const ReportedWorker& worker, digest::Digest& digest) {
   digest.worker = worker.name;
   digest.role = worker.role;
   digest.group = worker.group;
@@ -122,7 +122,7 @@ void ReportThread::Report(Job job) {
   };
   const auto take = [&](const ReportedWorker& worker, const Answer& answer) {
     if (!answer.ok()) return miss(worker, WhyMissing(answer.status()));
-    absl::StatusOr<Digest> digest = DecodeDigest(answer->digest());
+    absl::StatusOr<digest::Digest> digest = digest::DecodeDigest(answer->digest());
     if (!digest.ok()) return miss(worker, MessageOf(digest.status()));
     Identify(worker, *digest);
     report.Add(*digest);
@@ -172,4 +172,4 @@ void ReportThread::Report(Job job) {
             .exposed_communication = made.figures.exposed_communication});
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

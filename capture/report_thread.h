@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 class ReportThread final : public CaptureReporter {
  public:
@@ -52,4 +52,4 @@ class ReportThread final : public CaptureReporter {
   std::thread thread_;  // Declared last: the thread uses the members above.
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -4,7 +4,7 @@
 
 #include "capture/roles.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result) {
   if (result.succeeded || result.cancelled || result.attempt >= spec.attempts) return std::nullopt;
@@ -31,4 +31,4 @@ std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& re
                          kMaxRetryWait);
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -5,7 +5,7 @@
 #include "capture/attempt_result.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 inline constexpr Nanos kMaxRetryWait = std::chrono::seconds(30);
 
@@ -14,4 +14,4 @@ inline constexpr Nanos kMaxRetryWait = std::chrono::seconds(30);
 // succeed.
 std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result);
 
-}  // namespace strobe
+}  // namespace strobe::capture

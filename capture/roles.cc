@@ -8,7 +8,7 @@
 #include "common/protocol/process_role.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using Peers = std::vector<WorkerResult*>;
@@ -138,4 +138,4 @@ void AssignGroups(std::vector<WorkerResult>& workers) {
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -10,7 +10,7 @@
 #include "capture/attempt_result.h"
 #include "capture/capture_spec.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 struct RoleCount {
   std::size_t there = 0;    // Workers, or pods, with the role.
@@ -43,4 +43,4 @@ void ObserveRoles(std::vector<WorkerResult>& workers);
 // one pod ("vllm-0#2").
 void AssignGroups(std::vector<WorkerResult>& workers);
 
-}  // namespace strobe
+}  // namespace strobe::capture

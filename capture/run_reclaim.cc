@@ -5,7 +5,7 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 std::shared_ptr<RunReclaim> RunReclaim::Start(Dependencies dependencies,
                                               std::vector<Target> targets,
@@ -97,4 +97,4 @@ void RunReclaim::Finish(absl::Status status) {
   done_();
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

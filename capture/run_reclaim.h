@@ -17,7 +17,7 @@
 #include "common/base/executor.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 class RunReclaim : public OwnedTasks::Owner {
  public:
@@ -76,4 +76,4 @@ class RunReclaim : public OwnedTasks::Owner {
   std::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -15,7 +15,7 @@
 #include "common/base/strings.h"
 #include "common/text/json_reader.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using EvidenceObject = nlohmann::ordered_json;
@@ -254,4 +254,4 @@ StallReport ReportStall(JobEvidenceOrder& order) {
   return report;
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

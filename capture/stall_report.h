@@ -8,11 +8,11 @@
 #include "common/base/clock.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
-
-namespace stall {
+namespace strobe::stall {
 struct JobEvidence;
-}  // namespace stall
+}  // namespace strobe::stall
+
+namespace strobe::capture {
 
 // The answer of one worker's sidecar, and what is known of the worker from elsewhere.
 struct WorkerEvidence {
@@ -68,4 +68,4 @@ stall::JobEvidence JoinEvidence(JobEvidenceOrder& order);
 // they are read, and a note says so: the order may hold hundreds of MiB.
 StallReport ReportStall(JobEvidenceOrder& order);
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -6,7 +6,7 @@
 #include "common/base/strings.h"
 #include "common/protocol/capture_defaults.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using std::chrono::microseconds;
@@ -91,4 +91,4 @@ Nanos CollectBudget(Nanos duration) {
   return std::max<Nanos>(std::chrono::minutes(3), 2 * duration);
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -9,7 +9,7 @@
 #include "capture/step_plan.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // What preflight measured of one worker that is ready.
 struct ClockReading {
@@ -48,4 +48,4 @@ absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
 // say.
 Nanos CollectBudget(Nanos duration);
 
-}  // namespace strobe
+}  // namespace strobe::capture

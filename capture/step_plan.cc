@@ -21,7 +21,7 @@
 //  5. The deadline `by` is the expected end of the slowest worker, with as much time again for
 //     workers that become slower, or as much as at the pace of their slowest steps lately.
 //     `longest` bounds it.
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 // The time that workers get beyond what their pace suggests: a share of it, and a constant.
@@ -177,4 +177,4 @@ absl::StatusOr<StepPlan> PlanStep(const StepsWanted& wanted, WallTime now, WallT
   return plan;
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -10,7 +10,7 @@
 #include "capture/capture_spec.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // The steps of one loop in one process of a worker, as of preflight.
 struct LoopPace {
@@ -56,4 +56,4 @@ absl::StatusOr<StepPlan> PlanStep(const StepsWanted& wanted, WallTime now, WallT
                                   std::span<const WorkerPace> workers,
                                   Nanos longest = kMaxStepsTime);
 
-}  // namespace strobe
+}  // namespace strobe::capture

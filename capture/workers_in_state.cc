@@ -7,7 +7,7 @@
 #include "capture/attempt_state.h"
 #include "common/protocol/outcome.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 constexpr std::size_t kMaxNamesInAll = 64;
@@ -104,4 +104,4 @@ std::vector<WorkersInState> StatesOf(const std::vector<Member>& members) {
   return states;
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

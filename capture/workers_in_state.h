@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace strobe {
+namespace strobe::capture {
 
 // The workers in one state: "Waiting" for their answer to preflight, "Ready", "Arming", "Armed",
 // "Recording", "Collecting", "Uploading", or the name of the outcome with which they ended.
@@ -17,4 +17,4 @@ struct WorkersInState {
 };
 inline constexpr std::size_t kMaxNamesInState = 16;
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -2,7 +2,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // The command's flags, separated by spaces.
@@ -74,4 +74,4 @@ std::string CompletionScript(const CLI::App& app, const std::string& shell) {
   return "";
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -3,11 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-namespace strobe {
+namespace strobe::cli {
 
 void AddCompletionFlags(CLI::App& command, std::string& shell);
 
 // The script for "bash", "zsh" or "fish"; empty for any other shell. `app` has all commands.
 std::string CompletionScript(const CLI::App& app, const std::string& shell);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -27,7 +27,7 @@
 #include "common/base/standard_streams.h"
 #include "common/base/version.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 Command AddCompletion(CLI::App& app) {
@@ -173,10 +173,10 @@ int CodeAfterOutput(int code) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli
 
 int main(int argc, char** argv) {
   strobe::OccupyClosedStreams();
   strobe::IgnoreBrokenPipes();
-  return strobe::CodeAfterOutput(strobe::MainByName(argc, argv));
+  return strobe::cli::CodeAfterOutput(strobe::cli::MainByName(argc, argv));
 }

@@ -7,7 +7,7 @@
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // What may cure the cause without anybody's help.
@@ -88,4 +88,4 @@ std::string OutcomesAsText(const std::string& name) {
   return text;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

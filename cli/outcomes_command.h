@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-namespace strobe {
+namespace strobe::cli {
 
 struct OutcomesFlags {
   std::string name{};  // Only this outcome; empty = all.
@@ -23,4 +23,4 @@ std::string OutcomesAsMarkdown();
 std::string OutcomesAsJson(const std::string& name);
 std::string OutcomesAsText(const std::string& name);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -6,7 +6,7 @@
 
 #include "capture/answer_limits.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 constexpr int kPings = 8;
@@ -106,4 +106,4 @@ void ProbeClock(const Clock& clock, DeferredDeleter& deleter,
   new Prober(clock, deleter, std::move(stub), timeout, std::move(done));
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -15,7 +15,7 @@
 #include "common/base/clock.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // Both use the same numbers for codes. The message may be any bytes that the peer sent, so it is
 // limited like an answer.
@@ -42,4 +42,4 @@ void ProbeClock(const Clock& clock, DeferredDeleter& deleter,
                 std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
                 std::function<void(absl::StatusOr<ClockEstimate>)> done);
 
-}  // namespace strobe
+}  // namespace strobe::capture

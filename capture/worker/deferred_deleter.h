@@ -8,7 +8,7 @@
 #include "common/base/executor.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // Safe for concurrent use. The destructor waits up to five seconds until every announced object is
 // deleted. If some are left then, their bookkeeping is leaked on purpose, because they still use
@@ -66,4 +66,4 @@ class DeferredDeleter {
   State* const state_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -11,7 +11,7 @@
 #include "common/base/strings.h"
 #include "common/grpc_tls/credentials.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using Stub = v1::Worker::Stub;
@@ -286,4 +286,4 @@ std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials() {
   return grpc::InsecureChannelCredentials();
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -13,7 +13,7 @@ class Channel;
 class ChannelCredentials;
 }  // namespace grpc
 
-namespace strobe {
+namespace strobe::capture {
 
 class GrpcWorkerConnector final : public WorkerConnector {
  public:
@@ -41,4 +41,4 @@ std::shared_ptr<Worker> WorkerOver(const Clock& clock, ProbeSlots& slots, Deferr
 // No encryption and no authentication, for the flag --insecure-plaintext.
 std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials();
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -7,7 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // Turns may end after the object that gave them is gone.
 struct ProbeSlots::State {
@@ -69,4 +69,4 @@ void ProbeSlots::BeginNext(const std::shared_ptr<State>& state) {
   work(Slot(place.get(), [place](void*) { place->End(); }));
 }
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -7,7 +7,7 @@
 
 #include "common/base/executor.h"
 
-namespace strobe {
+namespace strobe::capture {
 
 // Safe for concurrent use.
 class ProbeSlots {
@@ -42,4 +42,4 @@ class ProbeSlots {
   ThreadExecutor executor_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -8,7 +8,7 @@
 
 #include "common/base/flag_failure.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 struct Command {
   CLI::App* app = nullptr;
@@ -38,4 +38,4 @@ inline int RunChosen(const std::vector<Command>& commands, int wrong_flags) {
   return wrong_flags;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

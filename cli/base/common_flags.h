@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-namespace strobe {
+namespace strobe::cli {
 
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;      // The work was not done, or not all of it.
@@ -31,4 +31,4 @@ inline void AddOutputFlag(CLI::App& command, std::string& output, const std::str
       ->check(CLI::IsMember({"table", "json"}));
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

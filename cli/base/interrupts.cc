@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 volatile std::sig_atomic_t g_interrupts = 0, g_termination = 1;
@@ -36,4 +36,4 @@ void PauseOneSecond(const Interrupts& interrupts, int known) {
   Pause(std::chrono::seconds(1), interrupts, known);
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

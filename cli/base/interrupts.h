@@ -2,7 +2,7 @@
 #pragma once
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // Counts SIGINT and SIGTERM, and SIGHUP if so wished, from its construction on. The signals that
 // come while a command waits do not end the process, until there are more than `kLeave`.
@@ -19,4 +19,4 @@ class Interrupts {
 void Pause(Nanos duration, const Interrupts& interrupts, int known);
 void PauseOneSecond(const Interrupts& interrupts, int known);
 
-}  // namespace strobe
+}  // namespace strobe::cli

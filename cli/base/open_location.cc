@@ -8,7 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // "PERMISSION_DENIED" as "PermissionDenied", which is how outcomes and reasons are written.
@@ -30,14 +30,14 @@ std::string CamelCase(absl::StatusCode code) {
 
 absl::StatusOr<OpenLocation> OpenRunLocation(const std::string& text,
                                              const std::string& storage_config,
-                                             const StoreLimits& limits) {
+                                             const storage::StoreLimits& limits) {
   OpenLocation open;
   ASSIGN_OR_RETURN(storage::StorageConfig config, storage::ReadStorageConfig(storage_config));
   open.stores = std::make_unique<storage::Stores>(
       std::move(config), storage::UrlOptions::kAll, [](const absl::Status& failure, Nanos wait) {
         std::cerr << StrCat(MessageOf(failure), "; again in ", FormatDuration(wait), "\n");
       });
-  ASSIGN_OR_RETURN(open.location, ParseRunLocation(AbsoluteLocation(text)));
+  ASSIGN_OR_RETURN(open.location, ParseRunLocation(storage::AbsoluteLocation(text)));
   std::error_code error;
   if (open.location.logdir.scheme() == "file" &&
       std::filesystem::is_regular_file(open.location.logdir.path(), error))
@@ -51,4 +51,4 @@ int Complain(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? kExitWrongFlags : kExitFailed;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -7,13 +7,13 @@
 #include "cli/base/runs.h"
 #include "collector/store/stores.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // A logdir, or one of its runs, with its open store.
 struct OpenLocation {
   RunLocation location{};
   std::unique_ptr<storage::Stores> stores{};
-  std::unique_ptr<ObjectStore> store{};
+  std::unique_ptr<storage::ObjectStore> store{};
 };
 
 // Opens what `text` names; see ParseRunLocation. `storage_config` is the file of --storage-config,
@@ -22,10 +22,10 @@ struct OpenLocation {
 // names a file on this machine. Connects to nothing yet.
 absl::StatusOr<OpenLocation> OpenRunLocation(const std::string& text,
                                              const std::string& storage_config,
-                                             const StoreLimits& limits = {});
+                                             const storage::StoreLimits& limits = {});
 
 // Prints "PermissionDenied: <message>" to stderr. Returns the exit code: kExitWrongFlags for
 // InvalidArgument, otherwise kExitFailed.
 int Complain(const absl::Status& status);
 
-}  // namespace strobe
+}  // namespace strobe::cli

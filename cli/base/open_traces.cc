@@ -15,7 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,7 +27,7 @@ constexpr std::size_t kPlainHeadBytes = 1 << 20;
 std::string WorkerOf(std::string_view file) {
   const std::size_t slash = file.rfind('/');
   if (slash != std::string_view::npos) file.remove_prefix(slash + 1);
-  if (file.ends_with(kTraceSuffix)) file.remove_suffix(kTraceSuffix.size());
+  if (file.ends_with(storage::kTraceSuffix)) file.remove_suffix(storage::kTraceSuffix.size());
   return std::string(file);
 }
 
@@ -75,8 +75,8 @@ struct Found {
 Found TracesAmong(const std::vector<std::string>& files) {
   std::vector<std::string> spaces, jsons, plain;
   for (const std::string& file : files) {
-    if (IsSpaceName(file)) spaces.push_back(file);
-    if (IsTraceJsonName(file)) jsons.push_back(file);
+    if (storage::IsSpaceName(file)) spaces.push_back(file);
+    if (storage::IsTraceJsonName(file)) jsons.push_back(file);
     const bool ours = file == "strobe.json" || file == "report.json";
     if (kineto::IsTraceFileName(file) && file.find('/') == std::string::npos && !ours)
       plain.push_back(file);
@@ -142,9 +142,9 @@ absl::StatusOr<std::string> RunOf(const OpenLocation& open) {
 }
 
 // `json` is null if conversions are not bounded.
-absl::StatusOr<OpenTrace> OpenObject(std::shared_ptr<ObjectStore> store, const std::string& url,
-                                     const std::string& key, std::shared_ptr<FetchPool> pool,
-                                     JsonConversions::Run* json) {
+absl::StatusOr<OpenTrace> OpenObject(std::shared_ptr<storage::ObjectStore> store,
+                                     const std::string& url, const std::string& key,
+                                     std::shared_ptr<FetchPool> pool, JsonConversions::Run* json) {
   ASSIGN_OR_RETURN(storage::StoredMemory object,
                    storage::MapObject(std::move(store), key, std::move(pool)));
   if (kineto::IsTraceFileName(key)) {
@@ -169,21 +169,23 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
                    OpenRunLocation(place, storage_config, {.cancellation = reading.cancellation}));
   ASSIGN_OR_RETURN(const std::string run, RunOf(open));
   if (open.location.logdir.scheme() == "file" && !reading.files_through_store)
-    return OpenFolder(StrCat(open.location.logdir.path(), "/", RunPrefix(run)), reading.cache);
-  ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(*open.store, RunPrefix(run)));
+    return OpenFolder(StrCat(open.location.logdir.path(), "/", storage::RunPrefix(run)),
+                      reading.cache);
+  ASSIGN_OR_RETURN(const std::vector<storage::StoredObject> objects,
+                   storage::ListAll(*open.store, storage::RunPrefix(run)));
   std::vector<std::string> names;
-  for (const StoredObject& object : objects) names.emplace_back(object.name());
+  for (const storage::StoredObject& object : objects) names.emplace_back(object.name());
   std::shared_ptr<FetchPool> pool = reading.pool;
   if (pool == nullptr) {
     ASSIGN_OR_RETURN(pool, FetchPool::Create({}));
   }
-  const std::shared_ptr<ObjectStore> store = std::move(open.store);
+  const std::shared_ptr<storage::ObjectStore> store = std::move(open.store);
   std::optional<JsonConversions::Run> json;
   if (reading.json != nullptr) json.emplace(reading.json, reading.cancellation);
   std::vector<OpenTrace> traces;
   const Found found = TracesAmong(names);
   for (const std::string& name : found.names) {
-    const std::string key = RunPrefix(run) + name;
+    const std::string key = storage::RunPrefix(run) + name;
     if (found.plain_json) {
       std::string head(kPlainHeadBytes, '\0');
       ASSIGN_OR_RETURN(const std::size_t size, store->Read(key, 0, head));
@@ -222,7 +224,7 @@ absl::StatusOr<bool> MayBeJson(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string head, HeadOf(path, xplane::kHeadBytes));
   if (xplane::BeginsJson(head) || xplane::BeginsGzip(head)) return true;
   // What a profiler writes that has recorded nothing is empty, too; its verdict says why.
-  if (head.empty() && !IsSpaceName(fs::path(path).filename().string()))
+  if (head.empty() && !storage::IsSpaceName(fs::path(path).filename().string()))
     return absl::DataLossError(ToAbsl(StrCat(path, ": the file is empty")));
   if (const std::string why = xplane::WhyNoSpace(head); !why.empty())
     return absl::DataLossError(ToAbsl(StrCat(path, ": ", why)));
@@ -234,14 +236,15 @@ bool HasTraces(const std::string& folder) {
   return paths.ok() && !paths->empty();
 }
 
-absl::StatusOr<std::string> StampOfTraces(ObjectStore& store, const std::string& run) {
-  ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(store, RunPrefix(run)));
+absl::StatusOr<std::string> StampOfTraces(storage::ObjectStore& store, const std::string& run) {
+  ASSIGN_OR_RETURN(const std::vector<storage::StoredObject> objects,
+                   storage::ListAll(store, storage::RunPrefix(run)));
   std::vector<std::string> names;
-  for (const StoredObject& object : objects) names.emplace_back(object.name());
+  for (const storage::StoredObject& object : objects) names.emplace_back(object.name());
   const Found found = TracesAmong(names);
   const std::set<std::string_view> wanted(found.names.begin(), found.names.end());
   std::string text;
-  for (const StoredObject& object : objects) {
+  for (const storage::StoredObject& object : objects) {
     if (wanted.contains(object.name()))
       text += StrCat(object.key, " ", object.bytes, " ", object.version, "\n");
   }
@@ -262,7 +265,7 @@ absl::StatusOr<std::string> NewestRun(const OpenLocation& open) {
   ASSIGN_OR_RETURN(const std::vector<std::string> folders, ListRuns(*open.store));
   const std::vector<std::string> newest = FirstRuns(*open.store, folders, 1);
   if (!newest.empty()) return newest.front();
-  const Logdir& logdir = open.location.logdir;
+  const storage::Logdir& logdir = open.location.logdir;
   std::error_code error;
   if (logdir.scheme() == "file" && !fs::exists(logdir.path(), error))
     return absl::NotFoundError(StrCat("there is no directory ", logdir.path()));
@@ -300,4 +303,4 @@ std::optional<v1::Manifest> FindManifest(const std::string& place,
   return run.ok() ? ReadRun(*open->store, *run).manifest : std::nullopt;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

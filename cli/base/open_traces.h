@@ -13,7 +13,7 @@
 #include "common/memory/fetched_memory.h"
 #include "strobe/v1/manifest.pb.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // How traces in object stores are read.
 struct TraceReading {
@@ -50,7 +50,7 @@ absl::StatusOr<bool> MayBeJson(const std::string& path);
 bool HasTraces(const std::string& folder);
 
 // A text that is another one after traces of the run were added, replaced or removed.
-absl::StatusOr<std::string> StampOfTraces(ObjectStore& store, const std::string& run);
+absl::StatusOr<std::string> StampOfTraces(storage::ObjectStore& store, const std::string& run);
 // Like StampOfTraces(store, run), for a file or for the traces directly in a folder.
 absl::StatusOr<std::string> StampOfTraces(const std::string& path);
 
@@ -62,4 +62,4 @@ absl::StatusOr<std::string> NewestRun(const OpenLocation& open);
 std::optional<v1::Manifest> FindManifest(const std::string& place,
                                          const std::string& storage_config);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -11,7 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -110,4 +110,4 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
   return std::make_unique<GzipFile>(std::move(place), std::move(hidden), file);
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 class OutputFile {
  public:
@@ -25,4 +25,4 @@ class OutputFile {
   virtual absl::Status Finish(std::uint64_t& bytes) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -10,7 +10,7 @@
 #include "common/base/strings.h"
 #include "common/text/message_json.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 std::string_view OutcomeName(const v1::ProcessReport& process) {
@@ -106,4 +106,4 @@ nlohmann::ordered_json ProcessesJson(const Processes& processes) {
   return list;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

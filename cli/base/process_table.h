@@ -9,7 +9,7 @@
 #include "common/protocol/outcome.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 struct Processes {
   std::vector<v1::ProcessReport> rows{};
@@ -36,4 +36,4 @@ std::string ProcessTable(const Processes& processes);
 // Like ProcessTable, as a JSON array. Times are Unix times in ns; 0 = not known.
 nlohmann::ordered_json ProcessesJson(const Processes& processes);
 
-}  // namespace strobe
+}  // namespace strobe::cli

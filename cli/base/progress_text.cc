@@ -9,7 +9,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 struct Screen {
@@ -72,4 +72,4 @@ std::string CutToScreen(const std::string& text, std::size_t rows, std::size_t c
   return cut;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

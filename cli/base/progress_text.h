@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-namespace strobe {
+namespace strobe::cli {
 
 // Shows a few lines on stderr. On a terminal they are rewritten, and cut where it ends: a line that
 // wraps could not be rewritten. Elsewhere each new text is one line.
@@ -25,4 +25,4 @@ std::string OnOneLine(const std::string& text);
 // The first `rows` lines, each cut to `columns` bytes.
 std::string CutToScreen(const std::string& text, std::size_t rows, std::size_t columns);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -10,7 +10,7 @@
 #include "common/base/strings.h"
 #include "common/text/plain_text.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 std::string FormatWithError(Nanos value, const std::optional<Nanos>& error) {
   return error ? StrCat(FormatDuration(value), " +-", FormatDuration(*error))
@@ -50,10 +50,10 @@ std::string FormatBytes(std::uint64_t bytes) {
   return StrCat(absl::StrFormat("%.3g", value), " ", kUnits[unit]);
 }
 
-std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
+std::string RenderTable(const capture::CaptureSpec& spec, const capture::AttemptResult& result) {
   std::vector<Row> rows = {kWorkerHeading};
-  for (const WorkerResult& worker : result.workers) {
-    const std::optional<Nanos> lateness = LatenessOf(worker);
+  for (const capture::WorkerResult& worker : result.workers) {
+    const std::optional<Nanos> lateness = capture::LatenessOf(worker);
     const std::string& name = worker.target.name;
     rows.push_back({spec.roles.empty() ? name : StrCat(worker.target.role, " ", name),
                     std::string(Name(worker.outcome)), lateness ? FormatDuration(*lateness) : "-",
@@ -63,7 +63,7 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
                     worker.message});
   }
   std::string text = AlignRows(rows);
-  for (const WorkerResult& worker : result.workers) {
+  for (const capture::WorkerResult& worker : result.workers) {
     const Processes processes = ProcessesOf(worker.report);
     if (WorthShowing(processes, worker.outcome))
       text += StrCat("\nprocesses of ", worker.target.name, "\n", ProcessTable(processes), "\n");
@@ -74,22 +74,23 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
                                       : StrCat(" (", FormatDuration(result.skew->achieved),
                                                " if all clocks agree)"),
                    "\n");
-  for (const RoleResult& role : result.roles) {
+  for (const capture::RoleResult& role : result.roles) {
     text += StrCat(role.role, ": ", role.ok, " of ", role.pods, " Ok",
                    role.skew && role.pods > 1
                        ? StrCat(", skew ", FormatWithError(role.skew->achieved, role.skew->error))
                        : std::string(),
                    "\n");
   }
-  if (result.steps) text += StrCat("complete on all workers: ", Describe(*result.steps), "\n");
+  if (result.steps)
+    text += StrCat("complete on all workers: ", capture::Describe(*result.steps), "\n");
   text +=
       StrCat("synchronized: ", result.synchronized ? "yes" : "no", ", ", result.sync_message, "\n");
-  for (const WorkerResult* worker : WorstFirst(result)) {
+  for (const capture::WorkerResult* worker : capture::WorstFirst(result)) {
     text += StrCat(worker->target.name, ": ", Describe(worker->outcome).remedy, "\n");
   }
   if (!result.report.headline.empty()) text += StrCat("report: ", result.report.headline, "\n");
   if (result.bytes > 0) {
-    const absl::StatusOr<Logdir> logdir = Logdir::Parse(spec.logdir);
+    const absl::StatusOr<storage::Logdir> logdir = storage::Logdir::Parse(spec.logdir);
     text += StrCat("run: ", logdir.ok() ? logdir->RunUrl(result.run) : result.run, "\n");
     if (logdir.ok() && logdir->scheme() == "file") {
       text += StrCat("open it: strobe view ", logdir->path(), "   or xprof --logdir ",
@@ -103,4 +104,4 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
   return text;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -5,11 +5,11 @@
 
 #include "capture/attempt_result.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // The result of a capture: a line for each worker, the processes of workers that have several or a
 // failed one, the skew, what to do about failed workers, and where the run is.
-std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result);
+std::string RenderTable(const capture::CaptureSpec& spec, const capture::AttemptResult& result);
 
 using Row = std::vector<std::string>;
 // The heading of a table of workers.
@@ -25,4 +25,4 @@ std::string FormatWithError(Nanos value, const std::optional<Nanos>& error);
 // "176 kB": decimal units, three significant digits.
 std::string FormatBytes(std::uint64_t bytes);
 
-}  // namespace strobe
+}  // namespace strobe::cli

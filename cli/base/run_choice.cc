@@ -10,7 +10,7 @@
 #include "common/text/name_rules.h"
 #include "common/text/plain_text.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 void AddOnce(const std::string& run, std::vector<std::string>& runs) {
@@ -30,7 +30,7 @@ bool BeganBefore(std::string_view run, WallTime limit) {
 }
 
 // Appends the runs that --all or --older-than finds.
-absl::Status AddFound(ObjectStore& store, const RunChoice& choice, WallTime now,
+absl::Status AddFound(storage::ObjectStore& store, const RunChoice& choice, WallTime now,
                       std::vector<std::string>& runs) {
   std::optional<WallTime> limit;  // Runs that began before it are old enough.
   if (choice.older_than) {
@@ -62,7 +62,8 @@ void AddOlderThanFlag(CLI::App& command, RunChoice& choice) {
       "these runs must be 14h older");
 }
 
-absl::StatusOr<std::vector<std::string>> ChooseRuns(ObjectStore& store, const std::string& named,
+absl::StatusOr<std::vector<std::string>> ChooseRuns(storage::ObjectStore& store,
+                                                    const std::string& named,
                                                     const RunChoice& choice, WallTime now) {
   std::vector<std::string> runs;
   for (const std::string& run : choice.runs) {
@@ -91,4 +92,4 @@ std::string DeletionQuestion(const std::vector<std::string>& runs, const std::st
   return text + "[y/N] ";
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -9,7 +9,7 @@
 #include "collector/store/object_store.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // What the user asked for. The choices add up.
 struct RunChoice {
@@ -29,11 +29,12 @@ void AddOlderThanFlag(CLI::App& command, RunChoice& choice);
 // ones that are found. `named` is the run that the place itself names, as in ParseRunLocation, or
 // empty. Empty when the logdir has no such run. InvalidArgument when nothing is chosen or a flag is
 // wrong; otherwise the store's error.
-absl::StatusOr<std::vector<std::string>> ChooseRuns(ObjectStore& store, const std::string& named,
+absl::StatusOr<std::vector<std::string>> ChooseRuns(storage::ObjectStore& store,
+                                                    const std::string& named,
                                                     const RunChoice& choice, WallTime now);
 
 // What to ask before `runs` are deleted from the logdir at `url`: their number and their names, of
 // which many are only counted.
 std::string DeletionQuestion(const std::vector<std::string>& runs, const std::string& url);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -15,11 +15,12 @@
 #include "common/text/name_rules.h"
 #include "common/text/plain_text.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
-constexpr std::uint64_t kMaxReadBytes = 4 * kMaxManifestBytes;  // Later versions may write more.
-constexpr std::size_t kReaders = 32;                            // Runs read at the same time.
+constexpr std::uint64_t kMaxReadBytes =
+    4 * capture::kMaxManifestBytes;   // Later versions may write more.
+constexpr std::size_t kReaders = 32;  // Runs read at the same time.
 
 std::uint64_t OkWorkers(const v1::Manifest& manifest) {
   return static_cast<std::uint64_t>(
@@ -39,33 +40,33 @@ absl::StatusOr<RunLocation> ParseRunLocation(const std::string& text) {
   const std::string query = text.substr(path.size());
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   RunLocation place;
-  const std::size_t marker = path.rfind(StrCat("/", kRunsPrefix));
+  const std::size_t marker = path.rfind(StrCat("/", storage::kRunsPrefix));
   if (marker != std::string::npos) {
-    place.run = path.substr(marker + 1 + kRunsPrefix.size());
+    place.run = path.substr(marker + 1 + storage::kRunsPrefix.size());
     if (!IsSafeName(place.run))
       return absl::InvalidArgumentError(StrCat("\"", place.run, "\" is not a valid run name"));
     path = path.substr(0, marker);
     if (path.empty() || path.ends_with("/")) path += "/";  // The logdirs "file:///" and "/".
   }
-  ASSIGN_OR_RETURN(place.logdir, Logdir::Parse(path + query));
+  ASSIGN_OR_RETURN(place.logdir, storage::Logdir::Parse(path + query));
   return place;
 }
 
-absl::StatusOr<std::vector<std::string>> ListRuns(ObjectStore& store) {
-  ASSIGN_OR_RETURN(std::vector<std::string> runs, store.ListDirectories(kRunsPrefix));
+absl::StatusOr<std::vector<std::string>> ListRuns(storage::ObjectStore& store) {
+  ASSIGN_OR_RETURN(std::vector<std::string> runs, store.ListDirectories(storage::kRunsPrefix));
   std::sort(runs.rbegin(), runs.rend());
   return runs;
 }
 
-std::vector<std::string> FirstRuns(ObjectStore& store, const std::vector<std::string>& folders,
-                                   std::size_t most) {
+std::vector<std::string> FirstRuns(storage::ObjectStore& store,
+                                   const std::vector<std::string>& folders, std::size_t most) {
   std::vector<std::string> runs;
   for (std::size_t at = 0; at < folders.size() && runs.size() < most;) {
     // The first folder usually has files, and is often the only one that is wanted.
     const std::size_t some = std::min({most - runs.size(), kReaders, folders.size() - at});
     std::array<bool, kReaders> keep{};
     ParallelFor(some, kReaders, [&](std::size_t i) {
-      keep[i] = HasFiles(store, RunPrefix(folders[at + i])).value_or(true);
+      keep[i] = storage::HasFiles(store, storage::RunPrefix(folders[at + i])).value_or(true);
     });
     for (std::size_t i = 0; i < some; ++i) {
       if (keep[i]) runs.push_back(folders[at + i]);
@@ -75,9 +76,10 @@ std::vector<std::string> FirstRuns(ObjectStore& store, const std::vector<std::st
   return runs;
 }
 
-RunSummary ReadRun(ObjectStore& store, const std::string& run) {
+RunSummary ReadRun(storage::ObjectStore& store, const std::string& run) {
   RunSummary summary{.run = run};
-  const absl::StatusOr<std::string> text = GetText(store, ManifestKey(run), kMaxReadBytes);
+  const absl::StatusOr<std::string> text =
+      storage::GetText(store, storage::ManifestKey(run), kMaxReadBytes);
   if (text.ok()) {
     v1::Manifest manifest;
     if (ReadJson(*text, manifest)) {
@@ -92,18 +94,20 @@ RunSummary ReadRun(ObjectStore& store, const std::string& run) {
     return summary;
   }
   summary.empty = absl::IsNotFound(text.status());
-  const absl::Status listed = store.List(RunPrefix(run), [&](const StoredObject& object) {
-    summary.bytes += object.bytes;
-    summary.empty = false;
-    if (IsSpaceName(object.name())) ++summary.workers;
-    return true;
-  });
+  const absl::Status listed =
+      store.List(storage::RunPrefix(run), [&](const storage::StoredObject& object) {
+        summary.bytes += object.bytes;
+        summary.empty = false;
+        if (storage::IsSpaceName(object.name())) ++summary.workers;
+        return true;
+      });
   if (!listed.ok()) summary.problem = MessageOf(listed);
   summary.empty = summary.empty && listed.ok();
   return summary;
 }
 
-std::vector<RunSummary> ReadRuns(ObjectStore& store, const std::vector<std::string>& runs) {
+std::vector<RunSummary> ReadRuns(storage::ObjectStore& store,
+                                 const std::vector<std::string>& runs) {
   std::vector<RunSummary> summaries(runs.size());
   ParallelFor(runs.size(), kReaders, [&](std::size_t i) {
     summaries[i] = ReadRun(store, runs[i]);
@@ -129,7 +133,7 @@ std::string RunsTable(const std::vector<RunSummary>& runs) {
   return AlignRows(rows);
 }
 
-std::string RunsJson(const Logdir& logdir, const std::vector<RunSummary>& runs) {
+std::string RunsJson(const storage::Logdir& logdir, const std::vector<RunSummary>& runs) {
   auto list = nlohmann::json::array();
   for (const RunSummary& run : runs) {
     nlohmann::json entry = {{"run", run.run},
@@ -158,12 +162,12 @@ std::string RunsJson(const Logdir& logdir, const std::vector<RunSummary>& runs) 
   return JsonText(list, 2) + "\n";
 }
 
-std::string ObjectJson(const StoredObject& object) {
+std::string ObjectJson(const storage::StoredObject& object) {
   const nlohmann::ordered_json entry = {{"key", object.key}, {"bytes", object.bytes}};
   return JsonText(entry);
 }
 
-std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& objects) {
+std::string RunTable(const RunSummary& run, const std::vector<storage::StoredObject>& objects) {
   std::string text;
   if (run.manifest) {
     const v1::Manifest& manifest = *run.manifest;
@@ -187,9 +191,9 @@ std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& obj
         run.problem.empty() ? "no strobe.json: another tool wrote this run" : run.problem, "\n");
   }
   std::vector<Row> rows = {{"OBJECT", "BYTES"}};
-  for (const StoredObject& object : objects)
+  for (const storage::StoredObject& object : objects)
     rows.push_back({std::string(object.name()), FormatBytes(object.bytes)});
   return StrCat(text, text.empty() ? "" : "\n", AlignRows(rows));
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -8,11 +8,11 @@
 #include "collector/store/object_store.h"
 #include "strobe/v1/manifest.pb.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // A logdir, or one of its runs.
 struct RunLocation {
-  Logdir logdir{};
+  storage::Logdir logdir{};
   std::string run{};  // Empty when the text names the logdir.
 };
 // Accepts what Logdir::Parse accepts, and the URL of a run, which users copy from a request's
@@ -32,22 +32,22 @@ struct RunSummary {
 // The names of all folders of runs. The newest one is first, because names begin with their time.
 // A folder without files, which a console or a mounted bucket made, is no run; only FirstRuns
 // leaves it out, because that takes a request for each.
-absl::StatusOr<std::vector<std::string>> ListRuns(ObjectStore& store);
+absl::StatusOr<std::vector<std::string>> ListRuns(storage::ObjectStore& store);
 // Returns the first `most` of the folders that have files, or that the store does not list.
-std::vector<std::string> FirstRuns(ObjectStore& store, const std::vector<std::string>& folders,
-                                   std::size_t most);
+std::vector<std::string> FirstRuns(storage::ObjectStore& store,
+                                   const std::vector<std::string>& folders, std::size_t most);
 // Reads the manifest of a run or, without a readable one, lists its objects. A failure becomes the
 // summary's problem.
-RunSummary ReadRun(ObjectStore& store, const std::string& run);
+RunSummary ReadRun(storage::ObjectStore& store, const std::string& run);
 // Like ReadRun, for many runs at a time, in their order.
-std::vector<RunSummary> ReadRuns(ObjectStore& store, const std::vector<std::string>& runs);
+std::vector<RunSummary> ReadRuns(storage::ObjectStore& store, const std::vector<std::string>& runs);
 
 // A line for each run.
 std::string RunsTable(const std::vector<RunSummary>& runs);
-std::string RunsJson(const Logdir& logdir, const std::vector<RunSummary>& runs);
+std::string RunsJson(const storage::Logdir& logdir, const std::vector<RunSummary>& runs);
 // One object of a logdir, on one line.
-std::string ObjectJson(const StoredObject& object);
+std::string ObjectJson(const storage::StoredObject& object);
 // A line for each worker of one run, and one for each of its objects.
-std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& objects);
+std::string RunTable(const RunSummary& run, const std::vector<storage::StoredObject>& objects);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -4,7 +4,7 @@
 
 #include "collector/trace/analysis/event_stats.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // All times are in picoseconds.
 inline nlohmann::ordered_json StatsToJson(const analysis::PlaneStats& stats) {
@@ -24,4 +24,4 @@ inline nlohmann::ordered_json StatsToJson(const analysis::PlaneStats& stats) {
           {"kinds", std::move(kinds)}};
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

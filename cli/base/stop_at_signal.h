@@ -8,7 +8,7 @@
 #include "common/base/cancellation.h"
 #include "common/base/ending_signals.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // Cancels at SIGTERM and SIGINT. A second signal ends the process. Construct it before other
 // threads start, because threads inherit which signals are blocked.
@@ -30,4 +30,4 @@ class StopAtSignal {
   std::jthread thread_;  // Last, because it uses the others.
 };
 
-}  // namespace strobe
+}  // namespace strobe::cli

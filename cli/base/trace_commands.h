@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-namespace strobe {
+namespace strobe::cli {
 
 struct InspectFlags {
   std::string location{}, storage_config{}, output = "table", plane{};
@@ -32,4 +32,4 @@ int RunInspect(const InspectFlags& flags);
 int RunReport(const ReportFlags& flags);
 int RunConvert(const ConvertFlags& flags);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -20,7 +20,7 @@
 #include "common/base/version.h"
 #include "common/memory/mapped_file.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -220,4 +220,4 @@ absl::StatusOr<convert::OpenTrace> ReadTraceJson(const std::string& name, std::s
       name, [&](std::span<char> room) { return source.Read(room); }, report);
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

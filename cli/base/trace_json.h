@@ -14,7 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // Bounds the conversions that a server does for people who do not pay for them. A converted trace
 // stays in memory while its run is open.
@@ -71,4 +71,4 @@ absl::StatusOr<convert::OpenTrace> OpenTraceJson(const std::string& path, const 
 // Converts the bytes of a file in a store. `name` is for messages.
 absl::StatusOr<convert::OpenTrace> ReadTraceJson(const std::string& name, std::string_view bytes);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -9,7 +9,7 @@
 #include "common/base/strings.h"
 #include "common/text/name_rules.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 absl::Status Refuse(std::string_view entry, std::string_view why) {
@@ -54,8 +54,8 @@ absl::StatusOr<HostPort> SplitHostPort(std::string_view entry, std::string_view 
 
 }  // namespace
 
-absl::StatusOr<std::vector<Target>> ParseWorkers(std::string_view list) {
-  std::vector<Target> targets;
+absl::StatusOr<std::vector<capture::Target>> ParseWorkers(std::string_view list) {
+  std::vector<capture::Target> targets;
   std::set<std::string> seen;
   std::map<std::string, int> of_role;
   for (const std::string& part : Split(list, ',')) {
@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<Target>> ParseWorkers(std::string_view list) {
     if (address.starts_with("grpc://")) address.remove_prefix(7);
     RETURN_IF_ERROR(SplitHostPort(entry, address).status());
     if (!seen.insert(std::string(address)).second) return Refuse(entry, "is listed twice");
-    Target target;
+    capture::Target target;
     target.address = std::string(address);
     target.name = target.address;
     target.file = ToSafeName(role.empty() ? std::string(address) : StrCat(role, ".", address));
@@ -84,4 +84,4 @@ absl::StatusOr<std::vector<Target>> ParseWorkers(std::string_view list) {
   return targets;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

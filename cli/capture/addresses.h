@@ -7,13 +7,13 @@
 #include "absl/status/statusor.h"
 #include "capture/capture_spec.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // Parses a comma list of host:port or grpc://host:port, with IPv6 addresses in brackets. Each entry
 // becomes a target. Its name is the address, its rank is its place in the list, and its file name
 // is the address with unsafe characters replaced. If each entry has a role before it, as in
 // "prefill=host:port", ranks are places among the entries of the role, and the role begins the file
 // name. InvalidArgument says which entry is wrong and how to write it.
-absl::StatusOr<std::vector<Target>> ParseWorkers(std::string_view list);
+absl::StatusOr<std::vector<capture::Target>> ParseWorkers(std::string_view list);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -22,17 +22,18 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // The first Ctrl-C ends the recording and keeps it, as other recorders do. The second one, or
 // SIGTERM, cancels the capture. The third one exits at once.
 constexpr int kEndEarly = 1, kCancel = 2;
 
-void ShowProgress(const AttemptProgress& progress, int attempt, WallTime now, ProgressText& line) {
-  std::string text = StrCat("attempt ", attempt, ": ", Name(progress.phase), ", ", progress.armed,
-                            "/", progress.matched, " armed");
-  if (progress.phase == Phase::kDelay && progress.plan) {
+void ShowProgress(const capture::AttemptProgress& progress, int attempt, WallTime now,
+                  ProgressText& line) {
+  std::string text = StrCat("attempt ", attempt, ": ", capture::Name(progress.phase), ", ",
+                            progress.armed, "/", progress.matched, " armed");
+  if (progress.phase == capture::Phase::kDelay && progress.plan) {
     const auto& steps = progress.plan->steps;
     text += StrCat(", starts ",
                    steps ? StrCat("at step ", steps->first, " of ", steps->loop, ", about ") : "",
@@ -40,7 +41,7 @@ void ShowProgress(const AttemptProgress& progress, int attempt, WallTime now, Pr
   }
   if (!progress.waits_for.empty()) text += StrCat(", ", progress.waits_for);
   if (progress.finished > 0) text += StrCat(", ", progress.finished, " ended");
-  line.Show(text, StrCat(attempt, Name(progress.phase), progress.waits_for));
+  line.Show(text, StrCat(attempt, capture::Name(progress.phase), progress.waits_for));
 }
 
 // Shows the progress on stderr: as a line for the user, or as events for a program.
@@ -49,7 +50,7 @@ class CaptureProgress {
   explicit CaptureProgress(const CaptureFlags& flags)
       : quiet_(flags.quiet), events_(flags.progress == "json"), line_(quiet_ || events_) {}
 
-  void Show(const AttemptProgress& progress, int attempt, WallTime now) {
+  void Show(const capture::AttemptProgress& progress, int attempt, WallTime now) {
     if (!events_) return ShowProgress(progress, attempt, now, line_);
     std::string event = ProgressEvent(progress, attempt);
     if (event == shown_) return;
@@ -75,15 +76,14 @@ class CaptureProgress {
 };
 
 // Runs one attempt to its end and passes the user's interrupts on to it.
-std::shared_ptr<const AttemptResult> RunAttempt(CaptureAttempt::Dependencies deps,
-                                                const CaptureSpec& spec, int number,
-                                                const std::vector<Target>& targets,
-                                                const Interrupts& interrupts,
-                                                CaptureProgress& shown) {
-  const auto attempt = CaptureAttempt::Start(deps, spec, number, targets, [] {});
+std::shared_ptr<const capture::AttemptResult> RunAttempt(
+    capture::CaptureAttempt::Dependencies deps, const capture::CaptureSpec& spec, int number,
+    const std::vector<capture::Target>& targets, const Interrupts& interrupts,
+    CaptureProgress& shown) {
+  const auto attempt = capture::CaptureAttempt::Start(deps, spec, number, targets, [] {});
   while (true) {
-    const AttemptProgress progress = attempt->progress();
-    if (progress.phase == Phase::kDone) return progress.result;
+    const capture::AttemptProgress progress = attempt->progress();
+    if (progress.phase == capture::Phase::kDone) return progress.result;
     shown.Show(progress, number, deps.clock.WallNow());
     if (interrupts.count() == kEndEarly) attempt->EndEarly();
     if (interrupts.count() >= kCancel) attempt->Cancel("interrupted");
@@ -99,14 +99,15 @@ int RunCapture(const CaptureFlags& flags) {
         "strobe capture has no certificates and talks to workers without TLS; pass "
         "--insecure-plaintext to accept that"));
   }
-  absl::StatusOr<std::vector<Target>> targets = ParseWorkers(flags.workers);
+  absl::StatusOr<std::vector<capture::Target>> targets = ParseWorkers(flags.workers);
   if (!targets.ok()) return Complain(targets.status());
-  for (Target& target : *targets) {
+  for (capture::Target& target : *targets) {
     target.ranks = flags.ranks;
     target.local_ranks = flags.local_ranks;
   }
   const SystemClock clock;
-  absl::StatusOr<CaptureSpec> spec = ParseCaptureFlags(flags, targets->size(), clock.WallNow());
+  absl::StatusOr<capture::CaptureSpec> spec =
+      ParseCaptureFlags(flags, targets->size(), clock.WallNow());
   if (!spec.ok()) return Complain(spec.status());
   if (const absl::Status roles = SetRoles(flags, *targets, *spec); !roles.ok())
     return Complain(roles);
@@ -117,17 +118,17 @@ int RunCapture(const CaptureFlags& flags) {
   if (!config.ok()) return Complain(config.status());
   const Interrupts interrupts(kCancel);
   storage::Stores stores(*config, storage::UrlOptions::kAll);
-  GrpcWorkerConnector sidecars(clock, PlaintextCredentials);
+  capture::GrpcWorkerConnector sidecars(clock, capture::PlaintextCredentials);
   MixedConnector workers(clock, stores, sidecars, flags.risks);
   ThreadExecutor executor;
-  ReportThread reporter(clock);
+  capture::ReportThread reporter(clock);
   CaptureProgress shown(flags);
-  std::shared_ptr<const AttemptResult> result;
+  std::shared_ptr<const capture::AttemptResult> result;
   for (int attempt = 1;; ++attempt) {
     result = RunAttempt(
         {.clock = clock, .executor = executor, .workers = workers, .reporter = &reporter}, *spec,
         attempt, *targets, interrupts, shown);
-    const std::optional<Nanos> wait = RetryAfter(*spec, *result);
+    const std::optional<Nanos> wait = capture::RetryAfter(*spec, *result);
     if (!wait || interrupts.count() > 0) break;
     shown.ShowRetry(attempt, result->message, *wait);
     Pause(*wait, interrupts, 0);
@@ -135,7 +136,8 @@ int RunCapture(const CaptureFlags& flags) {
   }
   shown.Clear();
   if (flags.output == "json") {
-    const absl::StatusOr<std::string> json = ManifestJson(ComposeManifest(*spec, *result));
+    const absl::StatusOr<std::string> json =
+        capture::ManifestJson(capture::ComposeManifest(*spec, *result));
     if (!json.ok()) return Complain(json.status());
     std::cout << *json;
   } else {
@@ -146,4 +148,4 @@ int RunCapture(const CaptureFlags& flags) {
   return kExitFailed;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

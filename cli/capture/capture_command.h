@@ -2,9 +2,9 @@
 #pragma once
 #include "cli/capture/capture_flags.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // Returns the exit code: kExitOk when enough workers have a trace in the logdir.
 int RunCapture(const CaptureFlags& flags);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -20,7 +20,7 @@
 #include "common/text/name_rules.h"
 #include "common/text/quantity.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // An empty text leaves `target` as it is.
@@ -34,7 +34,7 @@ absl::Status ParseOptional(std::string_view flag, const std::string& text, T& ta
   return absl::OkStatus();
 }
 
-absl::Status ParseTimes(const CaptureFlags& flags, CaptureSpec& spec) {
+absl::Status ParseTimes(const CaptureFlags& flags, capture::CaptureSpec& spec) {
   const absl::StatusOr<Nanos> duration = ParseDuration(flags.duration);
   if (!duration.ok() || *duration < std::chrono::milliseconds(1) ||
       *duration > std::chrono::minutes(10)) {
@@ -67,7 +67,7 @@ absl::Status ParseTimes(const CaptureFlags& flags, CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
-absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
+absl::Status ParseSteps(const CaptureFlags& flags, capture::CaptureSpec& spec) {
   if (flags.steps == 0) {
     if (flags.at_step.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError("--at-step needs --steps, the number of steps to record");
@@ -77,17 +77,17 @@ absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
   if (flags.host == 0)
     return absl::InvalidArgumentError(
         "--steps needs --host-tracer-level Critical, Info or Verbose");
-  StepsWanted wanted{.count = flags.steps};
+  capture::StepsWanted wanted{.count = flags.steps};
   std::string_view number = flags.at_step;
   if (number.starts_with('*')) {
-    wanted.from = StepsWanted::From::kMultipleOf;
+    wanted.from = capture::StepsWanted::From::kMultipleOf;
     number.remove_prefix(1);
   } else if (!number.empty() && number != "next") {
-    wanted.from = StepsWanted::From::kNumber;
+    wanted.from = capture::StepsWanted::From::kNumber;
   }
   constexpr std::int64_t kLast = std::int64_t{1} << 53;
-  const std::int64_t least = wanted.from == StepsWanted::From::kMultipleOf ? 1 : 0;
-  if (wanted.from != StepsWanted::From::kNext &&
+  const std::int64_t least = wanted.from == capture::StepsWanted::From::kMultipleOf ? 1 : 0;
+  if (wanted.from != capture::StepsWanted::From::kNext &&
       (!absl::SimpleAtoi(absl::string_view(number.data(), number.size()), &wanted.number) ||
        wanted.number < least || wanted.number > kLast)) {
     return absl::InvalidArgumentError(
@@ -100,7 +100,7 @@ absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
 
 // What servers that save for themselves cannot be asked for is refused: dropped silently, it would
 // leave the user with another recording than the one that was asked for.
-absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec) {
+absl::Status CheckServerSaves(const CaptureFlags& flags, const capture::CaptureSpec& spec) {
   struct Flag {
     std::string_view name;
     bool is_set;
@@ -112,7 +112,7 @@ absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec
            {"--guard", spec.guard.has_value()},
            {"--max-skew", spec.max_skew.has_value()},
            {"--max-pause", spec.max_pause.has_value()},
-           {"--on-late-start Discard", spec.on_late_start == OnLateStart::kDiscard},
+           {"--on-late-start Discard", spec.on_late_start == capture::OnLateStart::kDiscard},
            {"--ranks", !flags.ranks.empty()},
            {"--local-ranks", !flags.local_ranks.empty()},
            {"--max-bytes-per-worker", spec.max_bytes > 0},
@@ -129,15 +129,15 @@ absl::Status CheckServerSaves(const CaptureFlags& flags, const CaptureSpec& spec
 
 }  // namespace
 
-absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::size_t workers,
-                                              WallTime now) {
-  CaptureSpec spec;
+absl::StatusOr<capture::CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags,
+                                                       std::size_t workers, WallTime now) {
+  capture::CaptureSpec spec;
   spec.request = StrCat("strobe capture on ", workers, " workers");
   spec.uid = StrCat("cli-", getpid(), "-", ToUnixNanos(now));
-  spec.logdir = AbsoluteLocation(flags.logdir);
-  RETURN_IF_ERROR(Logdir::Parse(spec.logdir).status());
+  spec.logdir = storage::AbsoluteLocation(flags.logdir);
+  RETURN_IF_ERROR(storage::Logdir::Parse(spec.logdir).status());
   spec.run = flags.run.empty()
-                 ? DefaultRunName(now, "capture", StrCat(ToUnixNanos(now) % 100'000'000))
+                 ? storage::DefaultRunName(now, "capture", StrCat(ToUnixNanos(now) % 100'000'000))
                  : flags.run;
   if (!IsSafeName(spec.run, 200)) {
     return absl::InvalidArgumentError(
@@ -145,9 +145,9 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
   }
   RETURN_IF_ERROR(ParseTimes(flags, spec));
   RETURN_IF_ERROR(ParseSteps(flags, spec));
-  spec.on_late_start =
-      flags.on_late_start == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
-  const absl::StatusOr<std::size_t> least = ResolveMinWorkers(flags.min_workers, workers);
+  spec.on_late_start = flags.on_late_start == "Discard" ? capture::OnLateStart::kDiscard
+                                                        : capture::OnLateStart::kKeep;
+  const absl::StatusOr<std::size_t> least = capture::ResolveMinWorkers(flags.min_workers, workers);
   if (!least.ok())
     return absl::InvalidArgumentError(StrCat("--min-workers: ", MessageOf(least.status())));
   spec.min_workers = *least;
@@ -182,7 +182,8 @@ CLI::Validator LevelText(std::span<const std::string_view> names) {
           text = StrCat(level);
           return "";
         }
-        return StrCat("must be one of ", LevelNames(names), ", or 0 to ", names.size() - 1);
+        return StrCat("must be one of ", capture::LevelNames(names), ", or 0 to ",
+                      names.size() - 1);
       },
       "", "level");
 }
@@ -298,9 +299,9 @@ void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
       .add_option("--host-tracer-level", flags.host,
                   "what to record on the host: Disabled (nothing), Critical (annotations), Info "
                   "(also costly operations), Verbose (everything); or 0 to 3")
-      ->default_str(std::string(kHostLevels[kDefaultHostLevel]))
+      ->default_str(std::string(capture::kHostLevels[capture::kDefaultHostLevel]))
       ->type_name("LEVEL")
-      ->transform(LevelText(kHostLevels));
+      ->transform(LevelText(capture::kHostLevels));
   command
       .add_option("--host-filter", flags.host_filter,
                   "bit mask: annotations that have a mask are recorded only if the two share a bit "
@@ -310,7 +311,7 @@ void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
       .add_option("--device-tracer-level", flags.device,
                   "what to record of accelerators: Disabled or Enabled; or, of GPUs, only Kernels, "
                   "Launches, Graphs or All; or 0 to 5")
-      ->default_str(std::string(kDeviceModes[kDefaultDeviceLevel]))
+      ->default_str(std::string(kDeviceModes[capture::kDefaultDeviceLevel]))
       ->type_name("LEVEL")
       ->transform(LevelText(kDeviceModes));
   command.add_flag("--detach", flags.detach,
@@ -318,9 +319,9 @@ void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
   command
       .add_option("--python-tracer-level", flags.python,
                   "whether to record Python calls: Enabled or Disabled; or 1 or 0")
-      ->default_str(std::string(kSwitchLevels[0]))
+      ->default_str(std::string(capture::kSwitchLevels[0]))
       ->type_name("LEVEL")
-      ->transform(LevelText(kSwitchLevels));
+      ->transform(LevelText(capture::kSwitchLevels));
   command.option_defaults()->group("What PyTorch records besides");
   command.add_flag("--shapes", flags.shapes, "record the shapes and types of operators' inputs");
   command.add_flag("--stacks", flags.stacks,
@@ -392,10 +393,10 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
       "Exit code: 0 enough workers have a trace in the logdir, 1 they do not, 2 a flag is wrong.");
 }
 
-absl::Status SetRoles(const CaptureFlags& flags, const std::vector<Target>& targets,
-                      CaptureSpec& spec) {
+absl::Status SetRoles(const CaptureFlags& flags, const std::vector<capture::Target>& targets,
+                      capture::CaptureSpec& spec) {
   std::map<std::string, std::size_t> workers;  // By role.
-  for (const Target& target : targets) {
+  for (const capture::Target& target : targets) {
     if (!target.role.empty()) ++workers[target.role];
   }
   if (workers.empty()) return absl::OkStatus();
@@ -403,11 +404,11 @@ absl::Status SetRoles(const CaptureFlags& flags, const std::vector<Target>& targ
     return absl::InvalidArgumentError("--steps: each role counts its own steps; use --duration");
   spec.min_workers = 0;
   for (const auto& [role, count] : workers) {
-    ASSIGN_OR_RETURN(const std::size_t least, ResolveMinWorkers(flags.min_workers, count));
+    ASSIGN_OR_RETURN(const std::size_t least, capture::ResolveMinWorkers(flags.min_workers, count));
     spec.roles.push_back({role, least});
     spec.min_workers += least;
   }
   return absl::OkStatus();
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -10,7 +10,7 @@
 #include "common/protocol/capture_defaults.h"
 #include "sidecar/source/base/server_risks.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // Durations are texts such as "2s"; empty = the default that the help text names.
 struct CaptureFlags {
@@ -21,7 +21,7 @@ struct CaptureFlags {
   std::string at_step{}, look_back{};
   unsigned steps = 0;  // 0 = a window of time.
   int attempts = 3;
-  unsigned host = kDefaultHostLevel, device = kDefaultDeviceLevel, python = 0;
+  unsigned host = capture::kDefaultHostLevel, device = capture::kDefaultDeviceLevel, python = 0;
   unsigned host_filter = 0;  // 0 = all annotations.
   bool shapes = false, stacks = false, memory = false, flops = false, modules = false,
        keep_original = false, detach = false;
@@ -29,7 +29,7 @@ struct CaptureFlags {
   std::vector<std::uint32_t> ranks{}, local_ranks{};
   unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;  // 0 = no limit.
   bool insecure_plaintext = false, server_saves = false, quiet = false;
-  ServerRisks risks;
+  source::ServerRisks risks;
 };
 
 // Whether the traces do not pass through this process.
@@ -41,11 +41,11 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags);
 
 // The capture of `workers` workers that the flags ask for. `now` and this process's id make the
 // names of the capture and of its run unique. InvalidArgument names the flag that is wrong.
-absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::size_t workers,
-                                              WallTime now);
+absl::StatusOr<capture::CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags,
+                                                       std::size_t workers, WallTime now);
 
 // Sets how many workers of each role must end well, if the workers have roles.
-absl::Status SetRoles(const CaptureFlags& flags, const std::vector<Target>& targets,
-                      CaptureSpec& spec);
+absl::Status SetRoles(const CaptureFlags& flags, const std::vector<capture::Target>& targets,
+                      capture::CaptureSpec& spec);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -13,14 +13,15 @@
 #include "sidecar/source/framework/framework_source.h"
 #include "sidecar/spool/upload_delivery.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // The sidecar that runs in pods, here in this process and reached without a port.
 class LocalSidecar {
  public:
-  LocalSidecar(const Clock& clock, StoreOpener& stores, ProbeSlots& slots, DeferredDeleter& deleter,
-               const Target& target, const ServerRisks& risks)
+  LocalSidecar(const Clock& clock, storage::StoreOpener& stores, capture::ProbeSlots& slots,
+               capture::DeferredDeleter& deleter, const capture::Target& target,
+               const source::ServerRisks& risks)
       : source_(clock, {.addresses = {target.address}, .risks = risks}),
         delivery_(clock, stores, nullptr),
         runner_(clock, source_, delivery_),
@@ -28,8 +29,8 @@ class LocalSidecar {
     grpc::ServerBuilder builder;
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    worker_ =
-        WorkerOver(clock, slots, deleter, server_->InProcessChannel(grpc::ChannelArguments()));
+    worker_ = capture::WorkerOver(clock, slots, deleter,
+                                  server_->InProcessChannel(grpc::ChannelArguments()));
   }
   ~LocalSidecar() {
     worker_.reset();
@@ -39,22 +40,23 @@ class LocalSidecar {
   LocalSidecar(const LocalSidecar&) = delete;
   LocalSidecar& operator=(const LocalSidecar&) = delete;
 
-  Worker& worker() { return *worker_; }
+  capture::Worker& worker() { return *worker_; }
 
  private:
-  FrameworkSource source_;
-  UploadDelivery delivery_;
+  source::FrameworkSource source_;
+  spool::UploadDelivery delivery_;
   session::CaptureRunner runner_;
-  WorkerService service_;
+  service::WorkerService service_;
   std::unique_ptr<grpc::Server> server_;
-  std::shared_ptr<Worker> worker_;
+  std::shared_ptr<capture::Worker> worker_;
 };
 
 // A sidecar, until its first answer shows that it is a stock profiler server.
-class MixedWorker final : public Worker, public std::enable_shared_from_this<MixedWorker> {
+class MixedWorker final : public capture::Worker, public std::enable_shared_from_this<MixedWorker> {
  public:
-  MixedWorker(const Clock& clock, StoreOpener& stores, ProbeSlots& slots, DeferredDeleter& deleter,
-              Target target, const ServerRisks& risks, std::shared_ptr<Worker> sidecar)
+  MixedWorker(const Clock& clock, storage::StoreOpener& stores, capture::ProbeSlots& slots,
+              capture::DeferredDeleter& deleter, capture::Target target,
+              const source::ServerRisks& risks, std::shared_ptr<capture::Worker> sidecar)
       : clock_(clock),
         stores_(stores),
         slots_(slots),
@@ -63,16 +65,17 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
         risks_(risks),
         remote_(std::move(sidecar)) {}
 
-  void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
+  void Check(const std::string& capture_id, Nanos timeout,
+             Callback<capture::Preflight> done) override {
     remote_->Check(capture_id, timeout,
                    [self = shared_from_this(), capture_id, timeout,
-                    done = std::move(done)](absl::StatusOr<Preflight> answer) {
+                    done = std::move(done)](absl::StatusOr<capture::Preflight> answer) {
                      if (answer.ok() || !absl::IsUnimplemented(answer.status()))
                        return done(std::move(answer));
                      self->CheckStock(capture_id, timeout, done);
                    });
   }
-  void MeasureClock(Nanos timeout, Callback<ClockEstimate> done) override {
+  void MeasureClock(Nanos timeout, Callback<capture::ClockEstimate> done) override {
     chosen().MeasureClock(timeout, std::move(done));
   }
   void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) override {
@@ -104,7 +107,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
   }
 
  private:
-  void CheckStock(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) {
+  void CheckStock(const std::string& capture_id, Nanos timeout, Callback<capture::Preflight> done) {
     {
       MutexLock lock(&mutex_);
       local_ = std::make_unique<LocalSidecar>(clock_, stores_, slots_, deleter_, target_, risks_);
@@ -113,32 +116,32 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
     // too.
     const bool same_clock = IsLoopback(target_.address);
     chosen().Check(capture_id, timeout,
-                   [done = std::move(done), same_clock](absl::StatusOr<Preflight> answer) {
+                   [done = std::move(done), same_clock](absl::StatusOr<capture::Preflight> answer) {
                      if (answer.ok() && !same_clock) answer->clock.reset();
                      done(std::move(answer));
                    });
   }
-  Worker& chosen() {
+  capture::Worker& chosen() {
     MutexLock lock(&mutex_);
     return local_ != nullptr ? local_->worker() : *remote_;
   }
 
   const Clock& clock_;
-  StoreOpener& stores_;
-  ProbeSlots& slots_;
-  DeferredDeleter& deleter_;
-  const Target target_;
-  const ServerRisks risks_;
-  const std::shared_ptr<Worker> remote_;
+  storage::StoreOpener& stores_;
+  capture::ProbeSlots& slots_;
+  capture::DeferredDeleter& deleter_;
+  const capture::Target target_;
+  const source::ServerRisks risks_;
+  const std::shared_ptr<capture::Worker> remote_;
   Mutex mutex_;
   std::unique_ptr<LocalSidecar> local_ ABSL_GUARDED_BY(mutex_);  // Set once.
 };
 
 }  // namespace
 
-std::shared_ptr<Worker> MixedConnector::Connect(const Target& target) {
+std::shared_ptr<capture::Worker> MixedConnector::Connect(const capture::Target& target) {
   return deleter_.Own(new MixedWorker(clock_, stores_, slots_, deleter_, target, risks_,
                                       sidecars_.Connect(target)));
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

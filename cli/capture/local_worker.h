@@ -9,25 +9,25 @@
 #include "common/base/clock.h"
 #include "sidecar/source/base/server_risks.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // Connects to workers whose kind is not known. Each one is first asked as a sidecar, through
 // `sidecars`; if it answers Unimplemented, it is treated as a stock profiler server. All references
 // must outlive every worker. For `risks` see ServerRisks.
-class MixedConnector final : public WorkerConnector {
+class MixedConnector final : public capture::WorkerConnector {
  public:
-  MixedConnector(const Clock& clock, StoreOpener& stores, WorkerConnector& sidecars,
-                 const ServerRisks& risks)
+  MixedConnector(const Clock& clock, storage::StoreOpener& stores,
+                 capture::WorkerConnector& sidecars, const source::ServerRisks& risks)
       : clock_(clock), stores_(stores), sidecars_(sidecars), risks_(risks) {}
-  std::shared_ptr<Worker> Connect(const Target& target) override;
+  std::shared_ptr<capture::Worker> Connect(const capture::Target& target) override;
 
  private:
   const Clock& clock_;
-  StoreOpener& stores_;
-  WorkerConnector& sidecars_;
-  const ServerRisks risks_;
-  ProbeSlots slots_;
-  DeferredDeleter deleter_;  // Last: its destructor waits for calls, which use the rest.
+  storage::StoreOpener& stores_;
+  capture::WorkerConnector& sidecars_;
+  const source::ServerRisks risks_;
+  capture::ProbeSlots slots_;
+  capture::DeferredDeleter deleter_;  // Last: its destructor waits for calls, which use the rest.
 };
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -4,11 +4,11 @@
 
 #include "common/base/json_text.h"
 
-namespace strobe {
+namespace strobe::cli {
 
-std::string ProgressEvent(const AttemptProgress& progress, int attempt) {
+std::string ProgressEvent(const capture::AttemptProgress& progress, int attempt) {
   nlohmann::ordered_json event{{"attempt", attempt},
-                               {"phase", std::string(Name(progress.phase))},
+                               {"phase", std::string(capture::Name(progress.phase))},
                                {"workers", progress.matched},
                                {"armed", progress.armed},
                                {"ended", progress.finished}};
@@ -21,4 +21,4 @@ std::string RetryEvent(int attempt, const std::string& message) {
       nlohmann::ordered_json{{"attempt", attempt}, {"phase", "retry"}, {"message", message}});
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

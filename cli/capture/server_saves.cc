@@ -25,7 +25,7 @@
 #include "tensorflow/profiler_analysis.grpc.pb.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using std::chrono::seconds;
@@ -43,38 +43,38 @@ struct Saved {
 // What the attempts have in common.
 struct SaveSession {
   const CaptureFlags& flags;
-  const CaptureSpec& spec;
-  const std::vector<Target>& targets;
+  const capture::CaptureSpec& spec;
+  const std::vector<capture::Target>& targets;
   const Clock& clock;
   const Interrupts& interrupts;
 };
 
-std::string RepositoryRoot(const CaptureSpec& spec) {
-  const absl::StatusOr<Logdir> logdir = Logdir::Parse(spec.logdir);
+std::string RepositoryRoot(const capture::CaptureSpec& spec) {
+  const absl::StatusOr<storage::Logdir> logdir = storage::Logdir::Parse(spec.logdir);
   // Servers expect a plain path for a local directory.
   const std::string root = logdir->scheme() == "file" ? logdir->path() : logdir->url();
-  return StrCat(root, "/", kRunsPrefix.substr(0, kRunsPrefix.size() - 1));
+  return StrCat(root, "/", storage::kRunsPrefix.substr(0, storage::kRunsPrefix.size() - 1));
 }
 
-tensorflow::ProfileRequest RequestFor(const CaptureSpec& spec, const Target& target, WallTime start,
-                                      int attempt) {
+tensorflow::ProfileRequest RequestFor(const capture::CaptureSpec& spec,
+                                      const capture::Target& target, WallTime start, int attempt) {
   v1::CapturePlan plan;
   plan.set_instant_ns(ToUnixNanos(start));
   plan.set_duration_ns(spec.duration.count());
   *plan.mutable_tracers() = spec.tracers;
   plan.set_worker(target.file);
-  plan.set_capture_id(CaptureId(spec, attempt));
-  tensorflow::ProfileRequest request = MakeProfileRequest(plan, 0, RepositoryRoot(spec));
-  request.set_session_id(RunOfAttempt(spec.run, attempt));
+  plan.set_capture_id(capture::CaptureId(spec, attempt));
+  tensorflow::ProfileRequest request = source::MakeProfileRequest(plan, 0, RepositoryRoot(spec));
+  request.set_session_id(storage::RunOfAttempt(spec.run, attempt));
   request.mutable_opts()->set_session_id(request.session_id());
   request.set_emit_xspace(false);
   return request;
 }
 
-Saved Judge(const grpc::Status& status, bool empty, const Target& target) {
+Saved Judge(const grpc::Status& status, bool empty, const capture::Target& target) {
   if (!status.ok()) {
-    const CallVerdict verdict =
-        JudgeCallFailure(status.error_code(), status.error_message(), target.address);
+    const source::CallVerdict verdict =
+        source::JudgeCallFailure(status.error_code(), status.error_message(), target.address);
     return {verdict.outcome, verdict.message};
   }
   if (empty) return {Outcome::kNoHostEvents, "the server answered with an empty trace"};
@@ -83,38 +83,38 @@ Saved Judge(const grpc::Status& status, bool empty, const Target& target) {
 
 // How long a call may take that records at `start`.
 Nanos TimeLeft(const SaveSession& session, WallTime start) {
-  const CaptureSpec& spec = session.spec;
+  const capture::CaptureSpec& spec = session.spec;
   return start - session.clock.WallNow() + spec.duration +
-         spec.collect_timeout.value_or(CollectBudget(spec.duration));
+         spec.collect_timeout.value_or(capture::CollectBudget(spec.duration));
 }
 
 // The connections to the servers, and how old each server is. Asking that takes time, so that it is
 // done before the start is chosen.
 struct Servers {
-  ServerRisks risks{};
+  source::ServerRisks risks{};
   std::vector<std::shared_ptr<grpc::Channel>> channels{};
-  std::vector<ServerAge> ages{};
+  std::vector<source::ServerAge> ages{};
 };
 
 Servers Connect(const SaveSession& session) {
-  const ServerRisks& risks = session.flags.risks;
+  const source::ServerRisks& risks = session.flags.risks;
   Servers servers{.risks = risks};
-  for (const Target& target : session.targets)
+  for (const capture::Target& target : session.targets)
     servers.channels.push_back(
         grpc::CreateChannel(target.address, grpc::InsecureChannelCredentials()));
   if (session.spec.tracers.host() == 0 || risks.host_tracing_on_old_servers)
-    servers.ages.resize(session.targets.size(), ServerAge::kSince2026);
+    servers.ages.resize(session.targets.size(), source::ServerAge::kSince2026);
   else
-    servers.ages = AskAges(servers.channels, DeadlineIn(seconds(2)));
+    servers.ages = source::AskAges(servers.channels, DeadlineIn(seconds(2)));
   return servers;
 }
 
 bool IsOldServer(const Servers& servers, std::size_t index) {
-  return servers.ages[index] != ServerAge::kSince2026;
+  return servers.ages[index] != source::ServerAge::kSince2026;
 }
 
 // Waits until all calls have ended, and carries out the user's interrupts.
-void AwaitCalls(ProfileCalls& calls, const Interrupts& interrupts) {
+void AwaitCalls(source::ProfileCalls& calls, const Interrupts& interrupts) {
   bool terminated = false;
   while (!calls.WaitFor(kLookInterval)) {
     if (interrupts.count() >= kCancelCalls)
@@ -124,21 +124,22 @@ void AwaitCalls(ProfileCalls& calls, const Interrupts& interrupts) {
   }
 }
 
-Saved JudgeCall(const SaveSession& session, const Servers& servers, ProfileCalls::Call& call,
-                std::size_t index) {
+Saved JudgeCall(const SaveSession& session, const Servers& servers,
+                source::ProfileCalls::Call& call, std::size_t index) {
   tensorflow::ProfileResponse response;
   grpc::Status status = call.status;
   if (status.ok())
     status = grpc::SerializationTraits<tensorflow::ProfileResponse>::Deserialize(&call.response,
                                                                                  &response);
-  const Target& target = session.targets[index];
+  const capture::Target& target = session.targets[index];
   const std::string server = StrCat("profiler server at ", target.address);
   if (status.ok() && IsOldServer(servers, index))
-    return {Outcome::kVersionMismatch, StrCat(server, ": ", WhyNoHostTracing(servers.ages[index]))};
+    return {Outcome::kVersionMismatch,
+            StrCat(server, ": ", source::WhyNoHostTracing(servers.ages[index]))};
   Saved saved = Judge(status, response.empty_trace(), target);
   const bool spared =
       session.spec.tracers.device() > 0 && call.request.opts().device_tracer_level() == 0;
-  if (spared && saved.message.empty()) saved.message = SparedNote(server);
+  if (spared && saved.message.empty()) saved.message = source::SparedNote(server);
   return saved;
 }
 
@@ -146,15 +147,15 @@ std::vector<Saved> ProfileAll(const SaveSession& session, const Servers& servers
                               int attempt) {
   std::vector<tensorflow::ProfileRequest> requests;
   for (std::size_t i = 0; i < session.targets.size(); ++i) {
-    const Target& target = session.targets[i];
+    const capture::Target& target = session.targets[i];
     tensorflow::ProfileRequest request = RequestFor(session.spec, target, start, attempt);
     tensorflow::ProfileOptions& options = *request.mutable_opts();
     if (IsOldServer(servers, i)) options.set_host_tracer_level(0);
-    if (options.device_tracer_level() > 0 && SparesGpus(servers.risks, target.address))
+    if (options.device_tracer_level() > 0 && source::SparesGpus(servers.risks, target.address))
       options.set_device_tracer_level(0);
     requests.push_back(std::move(request));
   }
-  ProfileCalls calls(servers.channels, std::move(requests), TimeLeft(session, start));
+  source::ProfileCalls calls(servers.channels, std::move(requests), TimeLeft(session, start));
   AwaitCalls(calls, session.interrupts);
   std::vector<Saved> saved;
   for (std::size_t i = 0; i < session.targets.size(); ++i)
@@ -164,13 +165,13 @@ std::vector<Saved> ProfileAll(const SaveSession& session, const Servers& servers
 
 // A master cannot be asked to end a session early, so that any interrupt cancels it.
 std::vector<Saved> ProfileThroughMaster(const SaveSession& session, WallTime start, int attempt) {
-  const Target& master = session.targets.front();
+  const capture::Target& master = session.targets.front();
   const auto stub = tensorflow::ProfileAnalysis::NewStub(
       grpc::CreateChannel(master.address, grpc::InsecureChannelCredentials()));
   tensorflow::NewProfileSessionRequest request;
   *request.mutable_request() = RequestFor(session.spec, master, start, attempt);
   request.set_repository_root(RepositoryRoot(session.spec));
-  request.set_session_id(RunOfAttempt(session.spec.run, attempt));
+  request.set_session_id(storage::RunOfAttempt(session.spec.run, attempt));
   for (const std::string& host : Split(session.flags.worker_list, ',')) request.add_hosts(host);
   grpc::ClientContext context;
   context.set_deadline(DeadlineIn(TimeLeft(session, start)));
@@ -189,20 +190,20 @@ std::vector<Saved> ProfileThroughMaster(const SaveSession& session, WallTime sta
   return {Judge(status, response.empty_trace(), master)};
 }
 
-AttemptResult SaveOnce(const SaveSession& session, int attempt) {
-  const CaptureSpec& spec = session.spec;
+capture::AttemptResult SaveOnce(const SaveSession& session, int attempt) {
+  const capture::CaptureSpec& spec = session.spec;
   const bool through_master = !session.flags.worker_list.empty();
   const Servers servers = through_master ? Servers{} : Connect(session);
   const WallTime start = session.clock.WallNow() + std::max<Nanos>(spec.delay.value_or(Nanos{0}),
                                                                    std::chrono::milliseconds(300));
   const std::vector<Saved> saved = through_master ? ProfileThroughMaster(session, start, attempt)
                                                   : ProfileAll(session, servers, start, attempt);
-  AttemptResult result{.attempt = attempt,
-                       .capture_id = CaptureId(spec, attempt),
-                       .run = RunOfAttempt(spec.run, attempt),
-                       .plan = StartPlan{.instant = start}};
+  capture::AttemptResult result{.attempt = attempt,
+                                .capture_id = capture::CaptureId(spec, attempt),
+                                .run = storage::RunOfAttempt(spec.run, attempt),
+                                .plan = capture::StartPlan{.instant = start}};
   for (std::size_t i = 0; i < saved.size(); ++i) {
-    WorkerResult worker{.target = session.targets[i]};
+    capture::WorkerResult worker{.target = session.targets[i]};
     worker.outcome = saved[i].outcome;
     worker.message = saved[i].message;
     if (worker.outcome == Outcome::kOk) ++result.ok;
@@ -217,14 +218,15 @@ AttemptResult SaveOnce(const SaveSession& session, int attempt) {
   return result;
 }
 
-bool IsCurable(const AttemptResult& result) {
-  return std::any_of(result.workers.begin(), result.workers.end(),
-                     [](const WorkerResult& worker) { return Describe(worker.outcome).retryable; });
+bool IsCurable(const capture::AttemptResult& result) {
+  return std::any_of(
+      result.workers.begin(), result.workers.end(),
+      [](const capture::WorkerResult& worker) { return Describe(worker.outcome).retryable; });
 }
 
-std::string SavedTable(const CaptureSpec& spec, const AttemptResult& result) {
+std::string SavedTable(const capture::CaptureSpec& spec, const capture::AttemptResult& result) {
   std::string text;
-  for (const WorkerResult& worker : result.workers)
+  for (const capture::WorkerResult& worker : result.workers)
     text += StrCat(worker.target.name, "   ", Name(worker.outcome), "   ",
                    WithoutControls(worker.message), "\n");
   return StrCat(text, "each server saved its own trace below ", RepositoryRoot(spec), "/",
@@ -233,12 +235,12 @@ std::string SavedTable(const CaptureSpec& spec, const AttemptResult& result) {
 
 }  // namespace
 
-int RunServerSaves(const CaptureFlags& flags, const CaptureSpec& spec,
-                   const std::vector<Target>& targets, const Clock& clock) {
+int RunServerSaves(const CaptureFlags& flags, const capture::CaptureSpec& spec,
+                   const std::vector<capture::Target>& targets, const Clock& clock) {
   const Interrupts interrupts(kCancelCalls);
   const SaveSession session{
       .flags = flags, .spec = spec, .targets = targets, .clock = clock, .interrupts = interrupts};
-  AttemptResult result;
+  capture::AttemptResult result;
   for (int attempt = 1;; ++attempt) {
     result = SaveOnce(session, attempt);
     const bool done = result.succeeded || attempt >= spec.attempts || !IsCurable(result);
@@ -253,7 +255,8 @@ int RunServerSaves(const CaptureFlags& flags, const CaptureSpec& spec,
     if (interrupts.count() > 0) break;
   }
   if (flags.output == "json") {
-    const absl::StatusOr<std::string> json = ManifestJson(ComposeManifest(spec, result));
+    const absl::StatusOr<std::string> json =
+        capture::ManifestJson(capture::ComposeManifest(spec, result));
     if (!json.ok()) return Complain(json.status());
     std::cout << *json;
   } else {
@@ -264,4 +267,4 @@ int RunServerSaves(const CaptureFlags& flags, const CaptureSpec& spec,
   return kExitFailed;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

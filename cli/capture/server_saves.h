@@ -9,13 +9,13 @@
 #include "cli/capture/capture_flags.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // Returns the exit code, as RunCapture does. With a --worker-list, the first target is a master
 // that profiles the workers in the list. `flags.risks` do not matter for a master, whose workers
 // the TPU's runtime profiles. The manifest of --output json is only printed, and has what is known
 // here.
-int RunServerSaves(const CaptureFlags& flags, const CaptureSpec& spec,
-                   const std::vector<Target>& targets, const Clock& clock);
+int RunServerSaves(const CaptureFlags& flags, const capture::CaptureSpec& spec,
+                   const std::vector<capture::Target>& targets, const Clock& clock);
 
-}  // namespace strobe
+}  // namespace strobe::cli

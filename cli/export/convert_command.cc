@@ -20,7 +20,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using convert::AlignedTraces;
@@ -241,4 +241,4 @@ int RunConvert(const ConvertFlags& flags) {
   return kExitOk;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

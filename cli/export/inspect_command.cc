@@ -22,7 +22,7 @@
 #include "common/text/plain_text.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -294,4 +294,4 @@ int RunInspect(const InspectFlags& flags) {
   return kExitOk;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

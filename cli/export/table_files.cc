@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "common/text/url_text.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -52,4 +52,4 @@ absl::Status WriteTableFiles(const convert::AlignedTraces& traces, const std::st
   return table::WriteRunTables(traces, options, open);
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "collector/trace/table/run_tables.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // The files are <directory>/<table>/run=<run>/worker=<worker>/<table>.parquet, which engines read
 // as tables with the columns run and worker ("Hive partitioning"). Characters that a path cannot
@@ -16,4 +16,4 @@ absl::Status WriteTableFiles(const convert::AlignedTraces& traces, const std::st
                              const std::string& directory, const table::TableOptions& options,
                              std::uint64_t& written);
 
-}  // namespace strobe
+}  // namespace strobe::cli

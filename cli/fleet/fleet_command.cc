@@ -13,7 +13,7 @@
 #include "common/base/strings.h"
 #include "common/text/plain_text.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // After a signal, what was written of a run must be deleted within this time.
@@ -84,7 +84,7 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
   if (flags.share.index >= flags.share.of)
     return absl::InvalidArgumentError(
         StrCat("there is no share ", flags.share.index, " of ", flags.share.of));
-  const StoreLimits limits{.cancellation = &stop};
+  const storage::StoreLimits limits{.cancellation = &stop};
   ASSIGN_OR_RETURN(const OpenLocation from,
                    OpenRunLocation(flags.location, flags.storage_config, limits));
   ASSIGN_OR_RETURN(const OpenLocation to, OpenRunLocation(flags.out, flags.storage_config, limits));
@@ -94,7 +94,7 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
   ASSIGN_OR_RETURN(const std::vector<std::string> runs, OwnRuns(from, flags.share));
   ASSIGN_OR_RETURN(const std::unique_ptr<ScratchRoot> scratch, ScratchRoot::Create(flags.scratch));
   std::unique_ptr<storage::Stores> undo_stores;  // Outlives the stores that it opened.
-  const auto open_to_undo = [&]() -> absl::StatusOr<std::unique_ptr<ObjectStore>> {
+  const auto open_to_undo = [&]() -> absl::StatusOr<std::unique_ptr<storage::ObjectStore>> {
     ASSIGN_OR_RETURN(OpenLocation again,
                      OpenRunLocation(flags.out, flags.storage_config,
                                      {.deadline = SystemClock().MonoNow() + kUndoTime}));
@@ -103,7 +103,7 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
   };
   FleetTotals totals;
   ConvertAll(flags,
-             {.logdir = AbsoluteLocation(flags.location),
+             {.logdir = storage::AbsoluteLocation(flags.location),
               .from = from.store.get(),
               .to = to.store.get(),
               .open_to_undo = open_to_undo,
@@ -201,4 +201,4 @@ int RunFleet(const FleetFlags& flags) {
   return totals->damaged ? cluster::kExitBadRuns : kExitOk;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

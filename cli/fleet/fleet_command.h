@@ -6,7 +6,7 @@
 #include "cli/fleet/fleet_plan.h"
 #include "cli/kube/fleet_job.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 struct FleetFlags {
   std::string location{}, out{}, to = "parquet", storage_config{}, scratch{};
@@ -19,4 +19,4 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags);
 // Returns the exit code: kExitFailed if trying again may help, kExitBadRuns if it does not.
 int RunFleet(const FleetFlags& flags);
 
-}  // namespace strobe
+}  // namespace strobe::cli

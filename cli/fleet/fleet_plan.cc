@@ -15,7 +15,7 @@
 #include "common/text/url_text.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -34,8 +34,8 @@ std::string SecondsText(double seconds) { return absl::StrFormat("%.1f s", secon
 
 }  // namespace
 
-bool IsFleetTrace(const StoredObject& object) {
-  return IsSpaceName(object.name()) || IsTraceJsonName(object.name());
+bool IsFleetTrace(const storage::StoredObject& object) {
+  return storage::IsSpaceName(object.name()) || storage::IsTraceJsonName(object.name());
 }
 
 bool IsHopeless(const absl::Status& status) {
@@ -46,13 +46,14 @@ bool IsOfShare(const FleetShare& share, std::string_view run) {
   return Fnv1a(run) % share.of == share.index;
 }
 
-std::string FleetIdentity(std::vector<StoredObject> objects, bool stats) {
-  std::erase_if(objects, [](const StoredObject& object) { return !IsFleetTrace(object); });
-  std::sort(objects.begin(), objects.end(),
-            [](const StoredObject& a, const StoredObject& b) { return a.key < b.key; });
+std::string FleetIdentity(std::vector<storage::StoredObject> objects, bool stats) {
+  std::erase_if(objects, [](const storage::StoredObject& object) { return !IsFleetTrace(object); });
+  std::sort(
+      objects.begin(), objects.end(),
+      [](const storage::StoredObject& a, const storage::StoredObject& b) { return a.key < b.key; });
   Sha256 identity;
   identity.Update(StrCat(kFleetVersion, stats ? " stats" : "", "\n"));
-  for (const StoredObject& object : objects)
+  for (const storage::StoredObject& object : objects)
     identity.Update(StrCat(object.key, "\n", object.bytes, " ", object.version, "\n"));
   return identity.Hex();
 }
@@ -153,4 +154,4 @@ std::string FleetSummary(const std::vector<FleetRun>& runs, std::size_t done_bef
   return text;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "collector/store/object_store.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // The share of the runs that one process takes: the share `index` of `of`.
 struct FleetShare {
@@ -19,14 +19,14 @@ struct FleetShare {
 bool IsOfShare(const FleetShare& share, std::string_view run);
 
 // Whether this object is a trace.
-bool IsFleetTrace(const StoredObject& object);
+bool IsFleetTrace(const storage::StoredObject& object);
 // Whether the error means that traces are damaged, so that trying again does not help.
 bool IsHopeless(const absl::Status& status);
 
 // Identifies what a run's tables are made from: its traces, each with size and version, and whether
 // the table `stats` is made. Two identities differ if any of these differ. Objects that are no
 // traces do not count.
-std::string FleetIdentity(std::vector<StoredObject> objects, bool stats);
+std::string FleetIdentity(std::vector<storage::StoredObject> objects, bool stats);
 
 enum class FleetState : std::uint8_t {
   kDone,    // Its tables and its report are complete.
@@ -64,4 +64,4 @@ std::string FleetRunText(const FleetRun& run);
 // How many ended how, and a table of those that failed.
 std::string FleetSummary(const std::vector<FleetRun>& runs, std::size_t done_before);
 
-}  // namespace strobe
+}  // namespace strobe::cli

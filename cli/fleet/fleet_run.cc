@@ -13,7 +13,7 @@
 #include "common/base/strings.h"
 #include "common/text/url_text.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -56,7 +56,7 @@ std::string PlaceOfRun(const std::string& logdir, const std::string& run) {
   std::string path = logdir.substr(0, logdir.find('?'));
   const std::string options = logdir.substr(path.size());
   while (path.ends_with('/')) path.pop_back();
-  return StrCat(path, "/", RunPrefix(run), options);
+  return StrCat(path, "/", storage::RunPrefix(run), options);
 }
 
 class FleetConversion {
@@ -103,9 +103,10 @@ class FleetConversion {
   }
 
   absl::StatusOr<std::string> IdentityNow() {
-    ASSIGN_OR_RETURN(std::vector<StoredObject> objects, ListAll(*locations_.from, RunPrefix(run_)));
+    ASSIGN_OR_RETURN(std::vector<storage::StoredObject> objects,
+                     storage::ListAll(*locations_.from, storage::RunPrefix(run_)));
     traces_ = row_.trace_bytes = 0;
-    for (const StoredObject& object : objects) {
+    for (const storage::StoredObject& object : objects) {
       if (!IsFleetTrace(object)) continue;
       ++traces_;
       row_.trace_bytes += object.bytes;
@@ -116,7 +117,7 @@ class FleetConversion {
   // The destination's row of the run; none if it cannot be read.
   std::optional<FleetRun> FormerRow() {
     const absl::StatusOr<std::string> text =
-        GetText(*locations_.to, FleetRowKey(run_), kMaxRowBytes);
+        storage::GetText(*locations_.to, FleetRowKey(run_), kMaxRowBytes);
     if (!text.ok()) return std::nullopt;
     absl::StatusOr<FleetRun> row = ReadFleetRun(*text);
     return row.ok() ? std::optional(*std::move(row)) : std::nullopt;
@@ -133,7 +134,7 @@ class FleetConversion {
     if (!traces->left_out.empty()) return traces->left_out.front().Error();
     row_.workers = traces->workers.size();
     report::RunReport report;
-    const auto digested = [&](const Digest& digest) {
+    const auto digested = [&](const digest::Digest& digest) {
       row_.events += digest.events;
       report.Add(digest);
     };
@@ -163,7 +164,7 @@ class FleetConversion {
       keys.insert(key);
     }
     RETURN_IF_ERROR(RemoveStale(keys));
-    return PutText(*locations_.to, FleetReportKey(run_), report_);
+    return storage::PutText(*locations_.to, FleetReportKey(run_), report_);
   }
 
   // An object with the same bytes is left alone, so that two processes that do the same work do
@@ -183,7 +184,7 @@ class FleetConversion {
   absl::Status RemoveStale(const std::set<std::string>& keys) {
     std::vector<std::string> stale;
     for (const std::string& prefix : FleetPrefixes(run_)) {
-      RETURN_IF_ERROR(locations_.to->List(prefix, [&](const StoredObject& object) {
+      RETURN_IF_ERROR(locations_.to->List(prefix, [&](const storage::StoredObject& object) {
         if (!keys.contains(object.key)) stale.push_back(object.key);
         return true;
       }));
@@ -193,7 +194,7 @@ class FleetConversion {
 
   absl::Status PublishRow() {
     if (stop_.cancelled()) return absl::CancelledError("interrupted");
-    return PutText(*locations_.to, FleetRowKey(run_), FleetRunJson(row_));
+    return storage::PutText(*locations_.to, FleetRowKey(run_), FleetRunJson(row_));
   }
 
   // Marks the run as failed. What an earlier conversion made of it stays, unless the error shows
@@ -205,16 +206,16 @@ class FleetConversion {
     if (!published_ && (stopped || (former_ && !IsHopeless(status)))) return;
     Undo();
     // The row only informs people and queries, so a failure to write it changes nothing.
-    if (!stopped) (void)PutText(*locations_.to, FleetRowKey(run_), FleetRunJson(row_));
+    if (!stopped) (void)storage::PutText(*locations_.to, FleetRowKey(run_), FleetRunJson(row_));
   }
 
   // Best effort, because the store itself may have failed.
   void Undo() {
-    const absl::StatusOr<std::unique_ptr<ObjectStore>> to = locations_.open_to_undo();
+    const absl::StatusOr<std::unique_ptr<storage::ObjectStore>> to = locations_.open_to_undo();
     if (!to.ok()) return;
     const std::string row[] = {FleetRowKey(run_)};
     (void)(*to)->Delete(row);
-    for (const std::string& prefix : FleetPrefixes(run_)) (void)DeleteBelow(**to, prefix);
+    for (const std::string& prefix : FleetPrefixes(run_)) (void)storage::DeleteBelow(**to, prefix);
   }
 
   const FleetLocations& locations_;
@@ -235,4 +236,4 @@ FleetResult ConvertFleetRun(const FleetLocations& locations, const std::string& 
   return FleetConversion(locations, run, stats, stop).Run();
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

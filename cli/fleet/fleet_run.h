@@ -7,14 +7,14 @@
 #include "cli/fleet/fleet_plan.h"
 #include "common/base/cancellation.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 struct FleetLocations {
   std::string logdir{};  // As the user named it.
-  ObjectStore* from = nullptr;
-  ObjectStore* to = nullptr;
+  storage::ObjectStore* from = nullptr;
+  storage::ObjectStore* to = nullptr;
   // Opens the destination once more, for taking back what was written after a cancellation.
-  std::function<absl::StatusOr<std::unique_ptr<ObjectStore>>()> open_to_undo{};
+  std::function<absl::StatusOr<std::unique_ptr<storage::ObjectStore>>()> open_to_undo{};
   std::string storage_config{};
   std::string scratch{};  // A folder for the tables of one run, until they are complete.
 };
@@ -33,4 +33,4 @@ struct FleetResult {
 FleetResult ConvertFleetRun(const FleetLocations& locations, const std::string& run, bool stats,
                             const Cancellation& stop);
 
-}  // namespace strobe
+}  // namespace strobe::cli

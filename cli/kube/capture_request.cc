@@ -191,11 +191,11 @@ std::span<const FieldFlag> FieldFlags() { return kFieldFlags; }
 absl::StatusOr<Json> RequestOf(const CaptureRequestFlags& flags, const Json& base) {
   Json request = base;
   if (base.is_null()) {
-    request = {{"apiVersion", kApiVersion},
-               {"kind", kRequestKind},
+    request = {{"apiVersion", kube::kApiVersion},
+               {"kind", kube::kRequestKind},
                {"metadata", Json::object()},
                {"spec", Json::object()}};
-  } else if (!base.is_object() || base.value("kind", "") != kRequestKind ||
+  } else if (!base.is_object() || base.value("kind", "") != kube::kRequestKind ||
              !base.value("spec", Json::object()).is_object()) {
     return absl::InvalidArgumentError("--from must name a file with one ProfileRequest");
   }

@@ -24,13 +24,15 @@ struct Right {
   std::string_view use{};              // What it is for.
 };
 constexpr std::array<Right, 7> kRights = {{
-    {kApiGroup, kRequestsResource, "create", Right::kNeeded, "to ask for a capture"},
-    {"", "pods", kProfileVerb, Right::kNeeded, "to have pods recorded"},
-    {kApiGroup, kRequestsResource, "get", Right::kNeeded, "to see how the capture goes"},
-    {kApiGroup, kRequestsResource, "watch", Right::kNeeded, "to see how the capture goes"},
-    {kApiGroup, kRequestsResource, "list", Right::kOptional, "for kubectl strobe ls"},
-    {kApiGroup, kRequestsResource, "patch", Right::kOptional, "to cancel a capture"},
-    {kApiGroup, kRequestsResource, "delete", Right::kOptional,
+    {kube::kApiGroup, kube::kRequestsResource, "create", Right::kNeeded, "to ask for a capture"},
+    {"", "pods", kube::kProfileVerb, Right::kNeeded, "to have pods recorded"},
+    {kube::kApiGroup, kube::kRequestsResource, "get", Right::kNeeded,
+     "to see how the capture goes"},
+    {kube::kApiGroup, kube::kRequestsResource, "watch", Right::kNeeded,
+     "to see how the capture goes"},
+    {kube::kApiGroup, kube::kRequestsResource, "list", Right::kOptional, "for kubectl strobe ls"},
+    {kube::kApiGroup, kube::kRequestsResource, "patch", Right::kOptional, "to cancel a capture"},
+    {kube::kApiGroup, kube::kRequestsResource, "delete", Right::kOptional,
      "to delete requests, also that of a check"},
 }};
 constexpr std::string_view kBindProfiler =
@@ -45,7 +47,7 @@ std::string_view Name(Level level) {
   return kNames.Of(level, "failed");
 }
 
-std::string WorkerText(const StatusPreflight& told) {
+std::string WorkerText(const objects::StatusPreflight& told) {
   std::vector<std::string> parts;
   if (!told.message.empty()) parts.push_back(told.message);
   if (!told.sidecar.empty()) parts.push_back(StrCat("sidecar ", told.sidecar));
@@ -55,7 +57,7 @@ std::string WorkerText(const StatusPreflight& told) {
   return Join(parts, "; ");
 }
 
-Finding WorkerFinding(const StatusPreflight& told) {
+Finding WorkerFinding(const objects::StatusPreflight& told) {
   const OutcomeInfo& info = Describe(OutcomeOfName(told.cause));
   const bool ok = info.outcome == Outcome::kOk;
   Finding finding{ok ? Level::kOk : Level::kFailed, StrCat("worker ", told.pod), WorkerText(told)};
@@ -70,7 +72,7 @@ Finding WorkerFinding(const StatusPreflight& told) {
 }
 
 // The request ended before its workers were asked.
-Finding EarlyEndFinding(const Condition& end) {
+Finding EarlyEndFinding(const kube::Condition& end) {
   const std::string message = StrCat(end.reason, ": ", end.message);
   if (end.reason == "NotAllowed" && Contains(end.message, "may not profile"))
     return {.level = Level::kFailed,
@@ -100,7 +102,7 @@ Finding EarlyEndFinding(const Condition& end) {
 }  // namespace
 
 Finding InstallationFinding(const std::string& resources) {
-  for (const char* crd : {kRequestsDefinition, kPoliciesDefinition}) {
+  for (const char* crd : {kube::kRequestsDefinition, kube::kPoliciesDefinition}) {
     if (!Contains(resources, crd)) {
       return {.level = Level::kFailed,
               .subject = "installation",
@@ -171,9 +173,9 @@ Finding SilentOperatorFinding(const std::string& waited) {
       .remedy = "Check that it runs and leads: kubectl get pods -n strobe-system, and its log."};
 }
 
-std::vector<Finding> RequestFindings(const ProfileRequest& request) {
-  const RequestStatus& status = request.status;
-  const Condition* end = FindCondition(status, condition::kSucceeded);
+std::vector<Finding> RequestFindings(const objects::ProfileRequest& request) {
+  const objects::RequestStatus& status = request.status;
+  const kube::Condition* end = objects::FindCondition(status, condition::kSucceeded);
   if (end == nullptr) return {};
   std::vector<Finding> findings = {{Level::kOk, "operator", "it has asked the workers", ""}};
   if (status.attempt == 0) {
@@ -181,7 +183,7 @@ std::vector<Finding> RequestFindings(const ProfileRequest& request) {
     findings.push_back(EarlyEndFinding(*end));
     return findings;
   }
-  const Condition* accepted = FindCondition(status, condition::kAccepted);
+  const kube::Condition* accepted = objects::FindCondition(status, condition::kAccepted);
   findings.push_back({.level = Level::kOk,
                       .subject = "policy",
                       .message = "the capture is allowed",
@@ -192,7 +194,7 @@ std::vector<Finding> RequestFindings(const ProfileRequest& request) {
                       .remedy = ""});
   std::set<std::string> versions;
   std::size_t failed = 0;
-  for (const StatusPreflight& told : status.preflight) {
+  for (const objects::StatusPreflight& told : status.preflight) {
     findings.push_back(WorkerFinding(told));
     failed += findings.back().level == Level::kFailed ? 1 : 0;
     if (!told.sidecar.empty()) versions.insert(told.sidecar);
@@ -211,7 +213,7 @@ std::vector<Finding> RequestFindings(const ProfileRequest& request) {
                                           Join({versions.begin(), versions.end()}, ", ")),
                         .remedy = "Recreate the pods with the older version."});
   }
-  const bool succeeded = end->status == ConditionStatus::kTrue;
+  const bool succeeded = end->status == kube::ConditionStatus::kTrue;
   // Other workers than these may be enough for minWorkers, so failures become warnings.
   if (succeeded) {
     for (Finding& finding : findings) {

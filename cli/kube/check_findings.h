@@ -33,7 +33,7 @@ Finding SilentOperatorFinding(const std::string& waited);
 
 // What a request with preflightOnly tells when it has finished: about the target, the policy, and
 // each worker.
-std::vector<Finding> RequestFindings(const ProfileRequest& request);
+std::vector<Finding> RequestFindings(const objects::ProfileRequest& request);
 
 bool AllPassed(const std::vector<Finding>& findings);
 std::string FindingsText(const std::vector<Finding>& findings);

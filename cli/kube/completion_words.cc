@@ -105,7 +105,7 @@ Completion Complete(const std::map<std::string, CommandWords>& commands,
     completion.words.insert(completion.words.end(), command->second.switches.begin(),
                             command->second.switches.end());
   } else if (command->second.takes == CommandWords::Takes::kRequestNames) {
-    completion.words = Names(kubectl, {"get", kRequestsDefinition, "--output=name"});
+    completion.words = Names(kubectl, {"get", kube::kRequestsDefinition, "--output=name"});
   } else if (command->second.takes == CommandWords::Takes::kTargets) {
     completion = Targets(word, kubectl);
   }

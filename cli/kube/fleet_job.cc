@@ -45,7 +45,7 @@ absl::StatusOr<FleetVolumes> VolumesOf(const FleetJobOptions& options) {
 absl::StatusOr<bool> UsesAzure(const FleetJobOptions& options) {
   bool azure = false;
   for (const std::string& place : {options.logdir, options.out}) {
-    ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(place));
+    ASSIGN_OR_RETURN(const storage::Logdir logdir, storage::Logdir::Parse(place));
     if (logdir.scheme() == "file" && options.claims.empty())
       return absl::InvalidArgumentError(
           StrCat(place,
@@ -107,7 +107,7 @@ Json FailurePolicy(const FleetJobOptions& options) {
 absl::StatusOr<Json> MakeFleetJob(const FleetJobOptions& options) {
   ASSIGN_OR_RETURN(const bool azure, UsesAzure(options));
   ASSIGN_OR_RETURN(FleetVolumes volumes, VolumesOf(options));
-  const Json labels = {{kAppNameLabel, "strobe-fleet"},
+  const Json labels = {{kube::kAppNameLabel, "strobe-fleet"},
                        {"app.kubernetes.io/instance", options.name}};
   Json pod_labels = labels;
   // Without it, Azure gives a service account's pods no token.

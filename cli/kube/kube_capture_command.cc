@@ -15,7 +15,7 @@
 #include "common/base/strings.h"
 #include "operator/base/names.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 constexpr int kExitInterrupted = 130;  // As shells tell that Ctrl-C ended a command.
@@ -54,11 +54,13 @@ absl::Status CancelUnanswered(const std::string& name, cluster::Kubectl& kubectl
 
 // Follows the request until it is finished, and returns it. The user's first interrupt cancels it,
 // the second one ends the wait: Aborted.
-absl::StatusOr<ProfileRequest> AwaitEnd(const ProfileRequest& created, const Interrupts& interrupts,
-                                        ProgressText& progress, cluster::Kubectl& kubectl) {
+absl::StatusOr<objects::ProfileRequest> AwaitEnd(const objects::ProfileRequest& created,
+                                                 const Interrupts& interrupts,
+                                                 ProgressText& progress,
+                                                 cluster::Kubectl& kubectl) {
   bool cancelled = false, left = false;
   absl::Status not_cancelled;
-  ProfileRequest last = created;
+  objects::ProfileRequest last = created;
   const auto look = [&] {
     left = interrupts.count() >= Interrupts::kLeave;
     if (interrupts.count() > 0 && !cancelled) {
@@ -70,10 +72,10 @@ absl::StatusOr<ProfileRequest> AwaitEnd(const ProfileRequest& created, const Int
     return !left && not_cancelled.ok();
   };
   cluster::WatchHooks hooks;
-  hooks.seen = [&](const ProfileRequest& request) {
+  hooks.seen = [&](const objects::ProfileRequest& request) {
     last = request;
     progress.Show(cluster::ProgressText(request, SystemClock().WallNow()));
-    return !IsFinished(request.status);
+    return !objects::IsFinished(request.status);
   };
   hooks.tick = look;
   hooks.pause = [&] {
@@ -98,25 +100,26 @@ bool WasRefused(const absl::Status& created) {
          absl::IsNotFound(created) || absl::IsFailedPrecondition(created);
 }
 
-absl::StatusOr<ProfileRequest> CreateAndFollow(const KubeCaptureFlags& flags,
-                                               nlohmann::ordered_json object,
-                                               cluster::Kubectl& kubectl) {
+absl::StatusOr<objects::ProfileRequest> CreateAndFollow(const KubeCaptureFlags& flags,
+                                                        nlohmann::ordered_json object,
+                                                        cluster::Kubectl& kubectl) {
   const std::string name = SetName(object);
   const Interrupts interrupts;
   const absl::StatusOr<std::string> text = CreateObject(kubectl, object, {"--output=json"});
   if (!text.ok() && interrupts.count() > 0 && !WasRefused(text.status()))
     return CancelUnanswered(name, kubectl);
   RETURN_IF_ERROR(text.status());
-  ASSIGN_OR_RETURN(const ProfileRequest created, cluster::ParseRequestText(*text));
-  if (!flags.quiet) std::cerr << kRequestsDefinition << "/" << created.name << " created\n";
+  ASSIGN_OR_RETURN(const objects::ProfileRequest created, cluster::ParseRequestText(*text));
+  if (!flags.quiet) std::cerr << kube::kRequestsDefinition << "/" << created.name << " created\n";
   ProgressText progress(flags.quiet);
-  ASSIGN_OR_RETURN(const ProfileRequest ended, AwaitEnd(created, interrupts, progress, kubectl));
+  ASSIGN_OR_RETURN(const objects::ProfileRequest ended,
+                   AwaitEnd(created, interrupts, progress, kubectl));
   if (flags.output.empty()) {
     std::cout << cluster::ResultText(ended, SystemClock().WallNow()) << "\n"
               << cluster::VerdictText(ended);
   } else {
     ASSIGN_OR_RETURN(const std::string printed,
-                     cluster::Output(kubectl, {"get", kRequestsDefinition, ended.name,
+                     cluster::Output(kubectl, {"get", kube::kRequestsDefinition, ended.name,
                                                StrCat("--output=", flags.output)}));
     std::cout << printed;
   }
@@ -134,7 +137,7 @@ absl::StatusOr<int> Capture(const KubeCaptureFlags& flags) {
     RETURN_IF_ERROR(CreateOnly(flags, request, kubectl));
     return kExitOk;
   }
-  ASSIGN_OR_RETURN(const ProfileRequest ended, CreateAndFollow(flags, request, kubectl));
+  ASSIGN_OR_RETURN(const objects::ProfileRequest ended, CreateAndFollow(flags, request, kubectl));
   const int code = cluster::Succeeded(ended) ? kExitOk : kExitFailed;
   if (!flags.open || ended.status.run.empty()) return code;
   const int shown =
@@ -151,4 +154,4 @@ int RunKubeCapture(const KubeCaptureFlags& flags) {
   return absl::IsAborted(code.status()) ? kExitInterrupted : failed;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -15,7 +15,7 @@
 #include "common/base/strings.h"
 #include "operator/base/names.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using cluster::Finding;
@@ -47,22 +47,22 @@ absl::StatusOr<std::vector<Finding>> AskForAccess(cluster::Kubectl& kubectl) {
 
 // Follows the preflight until it is finished. None: it did not finish in time, or the user
 // interrupted; `findings` says what is known then.
-std::optional<ProfileRequest> AwaitPreflight(const ProfileRequest& created, Nanos timeout,
-                                             cluster::Kubectl& kubectl,
-                                             std::vector<Finding>& findings) {
+std::optional<objects::ProfileRequest> AwaitPreflight(const objects::ProfileRequest& created,
+                                                      Nanos timeout, cluster::Kubectl& kubectl,
+                                                      std::vector<Finding>& findings) {
   const Interrupts interrupts;
   const SystemClock clock;
   const MonoTime begin = clock.MonoNow();
-  ProfileRequest last = created;
+  objects::ProfileRequest last = created;
   const auto in_time = [&] {
     const bool heard = !last.status.conditions.empty();
     return interrupts.count() == 0 &&
            clock.MonoNow() - begin < (heard ? timeout : std::min(timeout, kSilence));
   };
   cluster::WatchHooks hooks;
-  hooks.seen = [&](const ProfileRequest& request) {
+  hooks.seen = [&](const objects::ProfileRequest& request) {
     last = request;
-    return !IsFinished(request.status);
+    return !objects::IsFinished(request.status);
   };
   hooks.tick = in_time;
   hooks.pause = [&] {
@@ -70,7 +70,7 @@ std::optional<ProfileRequest> AwaitPreflight(const ProfileRequest& created, Nano
     return in_time();
   };
   const absl::Status watched = cluster::WatchRequest(kubectl, created.name, created.uid, hooks);
-  if (IsFinished(last.status)) return last;
+  if (objects::IsFinished(last.status)) return last;
   if (!watched.ok())
     findings.push_back({.level = Finding::Level::kFailed,
                         .subject = "request",
@@ -99,14 +99,14 @@ absl::Status AskWorkers(const nlohmann::ordered_json& request, Nanos timeout,
     findings.push_back(cluster::RefusalFinding(text.status()));
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const ProfileRequest created, cluster::ParseRequestText(*text));
+  ASSIGN_OR_RETURN(const objects::ProfileRequest created, cluster::ParseRequestText(*text));
   if (const auto ended = AwaitPreflight(created, timeout, kubectl, findings)) {
     for (Finding& finding : cluster::RequestFindings(*ended))
       findings.push_back(std::move(finding));
   }
   // Also after an interrupt. A request that stays deletes itself; see MakePreflight.
   const absl::Status deleted =
-      cluster::Output(kubectl, {"delete", kRequestsDefinition, created.name, "--wait=false",
+      cluster::Output(kubectl, {"delete", kube::kRequestsDefinition, created.name, "--wait=false",
                                 "--ignore-not-found"})
           .status();
   if (!deleted.ok())
@@ -123,9 +123,10 @@ absl::Status Check(const KubeCheckFlags& flags, std::vector<Finding>& findings) 
   // Checks the flags before asking the cluster, so that a wrong one is reported at once.
   if (flags.from.empty()) RETURN_IF_ERROR(cluster::RequestOf(flags.request, nullptr).status());
   cluster::KubectlProcess reader(flags.connection.Arguments());
-  ASSIGN_OR_RETURN(const std::string resources,
-                   cluster::Output(reader, {"api-resources", StrCat("--api-group=", kApiGroup),
-                                            "--output=name"}));
+  ASSIGN_OR_RETURN(
+      const std::string resources,
+      cluster::Output(reader,
+                      {"api-resources", StrCat("--api-group=", kube::kApiGroup), "--output=name"}));
   findings.push_back(cluster::InstallationFinding(resources));
   if (!cluster::AllPassed(findings)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const nlohmann::ordered_json base, ReadFrom(reader, flags.from));
@@ -149,4 +150,4 @@ int RunKubeCheck(const KubeCheckFlags& flags) {
   return cluster::AllPassed(findings) ? kExitOk : kExitFailed;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -7,7 +7,7 @@
 #include "cli/kube/completion_words.h"
 #include "cli/kube/kubectl_process.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using cluster::CommandWords;
@@ -68,4 +68,4 @@ int RunKubeCompletion(const CLI::App& app, const std::vector<std::string>& line)
   return kExitOk;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

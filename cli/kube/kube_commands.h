@@ -7,7 +7,7 @@
 #include "cli/base/command.h"
 #include "cli/kube/kube_flags.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 std::vector<Command> AddKubeCommands(CLI::App& app);
 
@@ -28,4 +28,4 @@ int RunKubeCp(const KubeNamesFlags& flags);
 // kubectl_complete-strobe.
 int RunKubeCompletion(const CLI::App& app, const std::vector<std::string>& line);
 
-}  // namespace strobe
+}  // namespace strobe::cli

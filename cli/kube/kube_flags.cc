@@ -5,7 +5,7 @@
 #include "cli/base/common_flags.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 constexpr char kConnectionGroup[] = "Flags of kubectl";
@@ -288,4 +288,4 @@ void AddKubeCpFlags(CLI::App& command, KubeNamesFlags& flags) {
       "Exit code: 0 copied, 1 not or not all of it copied, 2 a flag is wrong.");
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -6,7 +6,7 @@
 
 #include "cli/kube/capture_request.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // kubectl's own flags, which are passed on to it.
 struct ConnectionFlags {
@@ -78,4 +78,4 @@ void AddKubeRmFlags(CLI::App& command, KubeNamesFlags& flags);
 void AddKubeLogsFlags(CLI::App& command, KubeNamesFlags& flags);
 void AddKubeCpFlags(CLI::App& command, KubeNamesFlags& flags);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -13,7 +13,7 @@
 #include "common/base/strings.h"
 #include "operator/base/names.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using cluster::Kubectl;
@@ -39,9 +39,9 @@ int ForEachName(const KubeNamesFlags& flags, const Work& work) {
 
 // The pods of the workers that did not end Ok: "llm-0" of "llm-0/3". Workers without a pod have
 // names in parentheses.
-std::vector<std::string> PodsOf(const RequestStatus& status) {
+std::vector<std::string> PodsOf(const objects::RequestStatus& status) {
   std::vector<std::string> pods;
-  for (const StatusOutcome& outcome : status.outcomes) {
+  for (const objects::StatusOutcome& outcome : status.outcomes) {
     const std::string pod = outcome.pod.substr(0, outcome.pod.find('/'));
     if (!pod.starts_with('(') && std::find(pods.begin(), pods.end(), pod) == pods.end())
       pods.push_back(pod);
@@ -51,7 +51,7 @@ std::vector<std::string> PodsOf(const RequestStatus& status) {
 
 absl::StatusOr<int> ShowLogs(const KubeNamesFlags& flags, Kubectl& kubectl,
                              const std::string& name) {
-  ASSIGN_OR_RETURN(const ProfileRequest request, cluster::GetRequest(kubectl, name));
+  ASSIGN_OR_RETURN(const objects::ProfileRequest request, cluster::GetRequest(kubectl, name));
   std::cout << name << ": " << cluster::ResultText(request, SystemClock().WallNow()) << "\n";
   // The UID, because a request of the same name may have been deleted.
   RETURN_IF_ERROR(
@@ -72,13 +72,13 @@ absl::StatusOr<int> ShowLogs(const KubeNamesFlags& flags, Kubectl& kubectl,
 int RunKubeList(const KubeListFlags& flags) {
   cluster::KubectlProcess kubectl(flags.connection.Arguments());
   if (flags.output != "table") {
-    std::vector<std::string> arguments = {"get", kRequestsDefinition,
+    std::vector<std::string> arguments = {"get", kube::kRequestsDefinition,
                                           StrCat("--output=", flags.output)};
     if (flags.all_namespaces) arguments.emplace_back("--all-namespaces");
     const absl::Status printed = Print(kubectl, arguments);
     return printed.ok() ? kExitOk : Complain(printed);
   }
-  const absl::StatusOr<std::vector<ProfileRequest>> requests =
+  const absl::StatusOr<std::vector<objects::ProfileRequest>> requests =
       cluster::ListRequests(kubectl, flags.all_namespaces);
   if (!requests.ok()) return Complain(requests.status());
   if (requests->empty())
@@ -91,10 +91,10 @@ int RunKubeList(const KubeListFlags& flags) {
 
 int RunKubeGet(const KubeNamesFlags& flags) {
   return ForEachName(flags, [&](Kubectl& kubectl, const std::string& name) -> absl::StatusOr<int> {
-    ASSIGN_OR_RETURN(const ProfileRequest request, cluster::GetRequest(kubectl, name));
+    ASSIGN_OR_RETURN(const objects::ProfileRequest request, cluster::GetRequest(kubectl, name));
     if (flags.output != "table") {
-      RETURN_IF_ERROR(
-          Print(kubectl, {"get", kRequestsDefinition, name, StrCat("--output=", flags.output)}));
+      RETURN_IF_ERROR(Print(
+          kubectl, {"get", kube::kRequestsDefinition, name, StrCat("--output=", flags.output)}));
     } else {
       std::cout << name << ": " << cluster::ResultText(request, SystemClock().WallNow()) << "\n"
                 << cluster::VerdictText(request);
@@ -106,7 +106,7 @@ int RunKubeGet(const KubeNamesFlags& flags) {
 int RunKubeCancel(const KubeNamesFlags& flags) {
   return ForEachName(flags, [](Kubectl& kubectl, const std::string& name) -> absl::StatusOr<int> {
     RETURN_IF_ERROR(cluster::CancelRequest(kubectl, name));
-    std::cout << kRequestsDefinition << "/" << name << " cancelled\n";
+    std::cout << kube::kRequestsDefinition << "/" << name << " cancelled\n";
     return kExitOk;
   });
 }
@@ -114,9 +114,9 @@ int RunKubeCancel(const KubeNamesFlags& flags) {
 int RunKubeRm(const KubeNamesFlags& flags) {
   return ForEachName(flags, [](Kubectl& kubectl, const std::string& name) -> absl::StatusOr<int> {
     // A user who may delete a request cannot always read it.
-    const absl::StatusOr<ProfileRequest> request = cluster::GetRequest(kubectl, name);
+    const absl::StatusOr<objects::ProfileRequest> request = cluster::GetRequest(kubectl, name);
     if (absl::IsNotFound(request.status())) return request.status();
-    RETURN_IF_ERROR(Print(kubectl, {"delete", kRequestsDefinition, name}));
+    RETURN_IF_ERROR(Print(kubectl, {"delete", kube::kRequestsDefinition, name}));
     if (!request.ok()) return kExitOk;
     if (const std::string run = cluster::RunAfterDeletion(*request); !run.empty())
       std::cerr << run << "\n";
@@ -132,7 +132,7 @@ int RunKubeLogs(const KubeNamesFlags& flags) {
 
 int RunKubeCp(const KubeNamesFlags& flags) {
   cluster::KubectlProcess kubectl(flags.connection.Arguments());
-  const absl::StatusOr<ProfileRequest> request = cluster::GetRequest(kubectl, flags.name);
+  const absl::StatusOr<objects::ProfileRequest> request = cluster::GetRequest(kubectl, flags.name);
   if (!request.ok()) return Complain(request.status());
   if (request->status.run.empty()) {
     return Complain(absl::FailedPreconditionError(StrCat(
@@ -146,4 +146,4 @@ int RunKubeCp(const KubeNamesFlags& flags) {
   return RunCp(copy);
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

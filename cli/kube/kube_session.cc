@@ -8,7 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 absl::StatusOr<std::string> CreateObject(cluster::Kubectl& kubectl,
                                          const nlohmann::ordered_json& object,
@@ -49,4 +49,4 @@ ConnectionFlags InNamespaceOf(const nlohmann::ordered_json& object, ConnectionFl
   return connection;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -7,7 +7,7 @@
 #include "cli/kube/kube_flags.h"
 #include "cli/kube/kubectl.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // Creates the object and returns it as the API server stored it. Warnings of webhooks go to stderr.
 // `flags` are more arguments for kubectl, such as --dry-run=server.
@@ -25,4 +25,4 @@ ConnectionFlags InNamespaceOf(const nlohmann::ordered_json& object, ConnectionFl
 // Letters that make a name unique, without vowels, so that they spell nothing.
 std::string RandomLetters(int count);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -23,7 +23,7 @@
 #include "operator/base/json_members.h"
 #include "operator/base/names.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 bool IsSet(const char* variable) {
@@ -90,7 +90,7 @@ class ViewerInCluster {
   absl::StatusOr<ViewerState> State() const {
     ASSIGN_OR_RETURN(
         const nlohmann::json objects,
-        Read({"get", "jobs.batch,pods", StrCat("--selector=", kViewerLabel, "=", name_)}));
+        Read({"get", "jobs.batch,pods", StrCat("--selector=", kube::kViewerLabel, "=", name_)}));
     ViewerState state = cluster::StateOf(objects, nlohmann::json());
     if (state.phase != ViewerState::Phase::kWaits || !state.pod.empty()) return state;
     // The events say why there is no pod. A user who may not read them gets no reason.
@@ -215,7 +215,7 @@ absl::Status View(const KubeViewFlags& flags, Kubectl& kubectl) {
                                     .memory = flags.memory};
   ASSIGN_OR_RETURN(options.deadline, ParseDuration(flags.deadline));
   ASSIGN_OR_RETURN(const Nanos timeout, ParseDuration(flags.timeout));
-  std::optional<ProfileRequest> request;
+  std::optional<objects::ProfileRequest> request;
   if (!Contains(flags.what, "/")) {
     ASSIGN_OR_RETURN(request, cluster::GetRequest(kubectl, flags.what));
     options.run = request->status.run;
@@ -227,7 +227,8 @@ absl::Status View(const KubeViewFlags& flags, Kubectl& kubectl) {
   ASSIGN_OR_RETURN(const std::string list,
                    cluster::Output(kubectl, cluster::InjectedPodArguments()));
   ASSIGN_OR_RETURN(const nlohmann::json pods, cluster::ParseJson(list));
-  const nlohmann::json pod = cluster::ChoosePod(pods, request ? request->target : TargetSpec{});
+  const nlohmann::json pod =
+      cluster::ChoosePod(pods, request ? request->target : job::TargetSpec{});
   ASSIGN_OR_RETURN(const nlohmann::ordered_json job,
                    cluster::MakeViewerJob(options, pod, request ? &*request : nullptr));
   const Interrupts interrupts(/*termination=*/1, /*hangup=*/true);
@@ -250,4 +251,4 @@ int RunKubeView(const KubeViewFlags& flags) {
   return status.ok() ? kExitOk : Complain(status);
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -19,7 +19,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // An operator that runs writes a status within milliseconds; a new leader needs seconds.
@@ -27,20 +27,20 @@ constexpr Nanos kOperatorSilence = std::chrono::seconds(20);
 
 // The request as soon as it has a verdict: the run is written after that, and nobody needs to wait
 // for it. If it has none, why not.
-absl::StatusOr<ProfileRequest> AwaitVerdict(const ProfileRequest& created, Nanos timeout,
-                                            cluster::Kubectl& kubectl) {
+absl::StatusOr<objects::ProfileRequest> AwaitVerdict(const objects::ProfileRequest& created,
+                                                     Nanos timeout, cluster::Kubectl& kubectl) {
   const Interrupts interrupts;
   const SystemClock clock;
   const MonoTime begin = clock.MonoNow();
-  ProfileRequest last = created;
+  objects::ProfileRequest last = created;
   const auto limit = [&] {
     return last.status.conditions.empty() ? std::min(timeout, kOperatorSilence) : timeout;
   };
   const auto in_time = [&] { return interrupts.count() == 0 && clock.MonoNow() - begin < limit(); };
   cluster::WatchHooks hooks;
-  hooks.seen = [&](const ProfileRequest& request) {
+  hooks.seen = [&](const objects::ProfileRequest& request) {
     last = request;
-    return !IsFinished(request.status) && !cluster::HasVerdict(request);
+    return !objects::IsFinished(request.status) && !cluster::HasVerdict(request);
   };
   hooks.tick = in_time;
   hooks.pause = [&] {
@@ -49,7 +49,7 @@ absl::StatusOr<ProfileRequest> AwaitVerdict(const ProfileRequest& created, Nanos
   };
   const absl::Status watched = cluster::WatchRequest(kubectl, created.name, created.uid, hooks);
   if (cluster::HasVerdict(last)) return last;
-  if (IsFinished(last.status))
+  if (objects::IsFinished(last.status))
     return absl::FailedPreconditionError(
         StrCat(cluster::ResultText(last, clock.WallNow()), "\n", cluster::VerdictText(last)));
   RETURN_IF_ERROR(watched);
@@ -64,20 +64,20 @@ absl::StatusOr<ProfileRequest> AwaitVerdict(const ProfileRequest& created, Nanos
                                             ": ", cluster::ResultText(last, clock.WallNow())));
 }
 
-absl::StatusOr<ProfileRequest> AskForVerdict(const KubeEvidenceFlags& flags) {
+absl::StatusOr<objects::ProfileRequest> AskForVerdict(const KubeEvidenceFlags& flags) {
   ASSIGN_OR_RETURN(const Nanos timeout, ParseDuration(flags.timeout));
   ASSIGN_OR_RETURN(nlohmann::ordered_json request, cluster::RequestOf(flags.request, nullptr));
   cluster::MakeEvidence(request);
   cluster::KubectlProcess kubectl(flags.connection.Arguments());
   ASSIGN_OR_RETURN(const std::string text, CreateObject(kubectl, request, {"--output=json"}));
-  ASSIGN_OR_RETURN(const ProfileRequest created, cluster::ParseRequestText(text));
+  ASSIGN_OR_RETURN(const objects::ProfileRequest created, cluster::ParseRequestText(text));
   return AwaitVerdict(created, timeout, kubectl);
 }
 
 }  // namespace
 
 int RunKubeWhy(const KubeEvidenceFlags& flags) {
-  const absl::StatusOr<ProfileRequest> request = AskForVerdict(flags);
+  const absl::StatusOr<objects::ProfileRequest> request = AskForVerdict(flags);
   if (!request.ok()) return Complain(request.status());
   std::cout << (flags.output == "json" ? cluster::StallJson(*request) + "\n"
                                        : cluster::StallText(*request));
@@ -85,7 +85,7 @@ int RunKubeWhy(const KubeEvidenceFlags& flags) {
 }
 
 int RunKubeStacks(const KubeEvidenceFlags& flags) {
-  const absl::StatusOr<ProfileRequest> request = AskForVerdict(flags);
+  const absl::StatusOr<objects::ProfileRequest> request = AskForVerdict(flags);
   if (!request.ok()) return Complain(request.status());
   const std::vector<std::string>& stacks = request->status.stall.stacks;
   if (stacks.empty())
@@ -102,4 +102,4 @@ int RunKubeStacks(const KubeEvidenceFlags& flags) {
   return kExitOk;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

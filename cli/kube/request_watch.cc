@@ -51,32 +51,33 @@ nlohmann::json ParseJsonObjects(const std::string& text) {
   return objects;
 }
 
-absl::StatusOr<ProfileRequest> ParseRequestText(const std::string& text) {
+absl::StatusOr<objects::ProfileRequest> ParseRequestText(const std::string& text) {
   ASSIGN_OR_RETURN(const nlohmann::json object, ParseJson(text));
-  return kube::ParseRequest(object);
+  return objects::ParseRequest(object);
 }
 
-absl::StatusOr<ProfileRequest> GetRequest(Kubectl& kubectl, const std::string& name) {
+absl::StatusOr<objects::ProfileRequest> GetRequest(Kubectl& kubectl, const std::string& name) {
   ASSIGN_OR_RETURN(const std::string text,
-                   Output(kubectl, {"get", kRequestsDefinition, name, "--output=json"}));
+                   Output(kubectl, {"get", kube::kRequestsDefinition, name, "--output=json"}));
   return ParseRequestText(text);
 }
 
-absl::StatusOr<std::vector<ProfileRequest>> ListRequests(Kubectl& kubectl, bool all_namespaces) {
-  std::vector<std::string> arguments = {"get", kRequestsDefinition, "--output=json"};
+absl::StatusOr<std::vector<objects::ProfileRequest>> ListRequests(Kubectl& kubectl,
+                                                                  bool all_namespaces) {
+  std::vector<std::string> arguments = {"get", kube::kRequestsDefinition, "--output=json"};
   if (all_namespaces) arguments.emplace_back("--all-namespaces");
   ASSIGN_OR_RETURN(const std::string text, Output(kubectl, arguments));
   ASSIGN_OR_RETURN(const nlohmann::json list, ParseJson(text));
-  std::vector<ProfileRequest> requests;
+  std::vector<objects::ProfileRequest> requests;
   for (const nlohmann::json& item : kube::Member(list, "items")) {
-    absl::StatusOr<ProfileRequest> request = kube::ParseRequest(item);
+    absl::StatusOr<objects::ProfileRequest> request = objects::ParseRequest(item);
     if (request.ok()) requests.push_back(*std::move(request));
   }
   return requests;
 }
 
 absl::Status CancelRequest(Kubectl& kubectl, const std::string& name) {
-  return Output(kubectl, {"patch", kRequestsDefinition, name, "--type=merge",
+  return Output(kubectl, {"patch", kube::kRequestsDefinition, name, "--type=merge",
                           R"(--patch={"spec":{"cancel":true}})"})
       .status();
 }
@@ -91,7 +92,7 @@ absl::Status WatchRequest(Kubectl& kubectl, const std::string& name, const std::
     nlohmann::json event = nlohmann::json::parse(text, nullptr, false);
     RemoveControls(event);
     const nlohmann::json& object = kube::Member(event, "object");
-    const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(object);
+    const absl::StatusOr<objects::ProfileRequest> request = objects::ParseRequest(object);
     if (!object.is_object() || !request.ok()) return true;
     failures = 0;
     if (kube::TextOf(event, "type") == "DELETED" || request->uid != uid) {
@@ -108,7 +109,7 @@ absl::Status WatchRequest(Kubectl& kubectl, const std::string& name, const std::
   };
   while (!ended) {
     ASSIGN_OR_RETURN(const KubectlResult result,
-                     kubectl.Follow({"get", kRequestsDefinition, name, "--watch",
+                     kubectl.Follow({"get", kube::kRequestsDefinition, name, "--watch",
                                      "--output-watch-events", "--output=json"},
                                     line, tick));
     if (ended) break;

@@ -17,16 +17,17 @@ absl::StatusOr<nlohmann::json> ParseJson(const std::string& text);
 // The objects that kubectl writes one after the other, each ending with a line that is "}", as an
 // array. What is no JSON is left out.
 nlohmann::json ParseJsonObjects(const std::string& text);
-absl::StatusOr<ProfileRequest> ParseRequestText(const std::string& text);
+absl::StatusOr<objects::ProfileRequest> ParseRequestText(const std::string& text);
 
-absl::StatusOr<ProfileRequest> GetRequest(Kubectl& kubectl, const std::string& name);
+absl::StatusOr<objects::ProfileRequest> GetRequest(Kubectl& kubectl, const std::string& name);
 // The requests of the namespace, or of all namespaces. Objects that cannot be read are left out.
-absl::StatusOr<std::vector<ProfileRequest>> ListRequests(Kubectl& kubectl, bool all_namespaces);
+absl::StatusOr<std::vector<objects::ProfileRequest>> ListRequests(Kubectl& kubectl,
+                                                                  bool all_namespaces);
 
 absl::Status CancelRequest(Kubectl& kubectl, const std::string& name);
 
 struct WatchHooks {
-  std::function<bool(const ProfileRequest&)> seen;  // False ends the watch.
+  std::function<bool(const objects::ProfileRequest&)> seen;  // False ends the watch.
   std::function<bool()> tick;   // Called a few times a second; false ends the watch.
   std::function<bool()> pause;  // Waits a little before the next try; false ends the watch.
 };

@@ -60,7 +60,7 @@ bool IsPod(const Argument& argument) {
 }
 
 absl::StatusOr<Json> JobOf(const Argument& argument) {
-  for (const JobKind& kind : AllJobKinds()) {
+  for (const kube::JobKind& kind : kube::AllJobKinds()) {
     // kind.plural cannot be used: a TrainJob is read as a JobSet, so the table has that kind's
     // plural.
     const std::string word = Lower(kind.kind);
@@ -168,7 +168,7 @@ absl::StatusOr<Json> NamedTargetsOf(const std::vector<std::string>& words) {
 
 std::vector<std::string> KindWords() {
   std::vector<std::string> words = {"pod"};
-  for (const JobKind& kind : AllJobKinds()) {
+  for (const kube::JobKind& kind : kube::AllJobKinds()) {
     std::string word = Lower(kind.kind);
     if (std::find(words.begin(), words.end(), word) == words.end())
       words.push_back(std::move(word));

@@ -28,20 +28,22 @@ constexpr char kCacheSize[] = "4Gi", kIdle[] = "1m";
 // Where the API server mounts the token of the pod's own service account.
 constexpr char kApiToken[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-bool IsOf(const PlainJson& pod, const TargetSpec& target) {
-  const PlainJson& metadata = Member(pod, "metadata");
+bool IsOf(const PlainJson& pod, const job::TargetSpec& target) {
+  const PlainJson& metadata = kube::Member(pod, "metadata");
   if (!target.pods.empty())
-    return std::find(target.pods.begin(), target.pods.end(), TextOf(metadata, "name")) !=
+    return std::find(target.pods.begin(), target.pods.end(), kube::TextOf(metadata, "name")) !=
            target.pods.end();
   if (!target.job) return false;
-  const JobKind* kind = FindJobKind(*target.job);
+  const kube::JobKind* kind = kube::FindJobKind(*target.job);
   if (kind == nullptr) return false;
-  if (kind->pods == JobKind::Pods::kLabelled)
-    return TextOf(Member(metadata, "labels"), std::string(kind->label)) == target.job->name;
-  const std::string hash = TextOf(Member(metadata, "labels"), kTemplateHashLabel);
-  const PlainJson& owners = Member(metadata, "ownerReferences");
+  if (kind->pods == kube::JobKind::Pods::kLabelled)
+    return kube::TextOf(kube::Member(metadata, "labels"), std::string(kind->label)) ==
+           target.job->name;
+  const std::string hash = kube::TextOf(kube::Member(metadata, "labels"), kube::kTemplateHashLabel);
+  const PlainJson& owners = kube::Member(metadata, "ownerReferences");
   return owners.is_array() && std::any_of(owners.begin(), owners.end(), [&](const PlainJson& one) {
-           return OwnsPods(*target.job, TextOf(one, "kind"), TextOf(one, "name"), hash);
+           return kube::OwnsPods(*target.job, kube::TextOf(one, "kind"), kube::TextOf(one, "name"),
+                                 hash);
          });
 }
 
@@ -49,8 +51,10 @@ bool IsOf(const PlainJson& pod, const TargetSpec& target) {
 // enrolls.
 bool IsOfSidecarOnly(const PlainJson& volume) {
   if (volume.contains("emptyDir")) return true;
-  for (const PlainJson& source : Member(Member(volume, "projected"), "sources")) {
-    if (TextOf(Member(source, "serviceAccountToken"), "audience") == kTokenAudience) return true;
+  for (const PlainJson& source : kube::Member(kube::Member(volume, "projected"), "sources")) {
+    if (kube::TextOf(kube::Member(source, "serviceAccountToken"), "audience") ==
+        kube::kTokenAudience)
+      return true;
   }
   return false;
 }
@@ -61,12 +65,13 @@ struct Volumes {
 
 Volumes VolumesOf(const PlainJson& spec, const PlainJson& sidecar) {
   Volumes taken;
-  const PlainJson& volumes = Member(spec, "volumes");
+  const PlainJson& volumes = kube::Member(spec, "volumes");
   std::set<std::string> names;
-  for (const PlainJson& mount : Member(sidecar, "volumeMounts")) {
-    const std::string name = TextOf(mount, "name");
-    const auto volume = Find(volumes, name);
-    if (!volume || IsOfSidecarOnly(volumes[*volume]) || TextOf(mount, "mountPath") == kApiToken)
+  for (const PlainJson& mount : kube::Member(sidecar, "volumeMounts")) {
+    const std::string name = kube::TextOf(mount, "name");
+    const auto volume = kube::Find(volumes, name);
+    if (!volume || IsOfSidecarOnly(volumes[*volume]) ||
+        kube::TextOf(mount, "mountPath") == kApiToken)
       continue;
     Json read_only = mount;
     read_only["readOnly"] = true;
@@ -80,8 +85,8 @@ Volumes VolumesOf(const PlainJson& spec, const PlainJson& sidecar) {
 
 Json EnvironmentOf(const PlainJson& sidecar) {
   Json environment = Json::array();
-  for (const PlainJson& variable : Member(sidecar, "env")) {
-    const std::string name = TextOf(variable, "name");
+  for (const PlainJson& variable : kube::Member(sidecar, "env")) {
+    const std::string name = kube::TextOf(variable, "name");
     if (name != "POD_NAME" && name != "STROBE_ROOTS") environment.push_back(Json(variable));
   }
   return environment;
@@ -95,7 +100,7 @@ Json SecurityContextOf(const PlainJson& sidecar) {
                   {"runAsNonRoot", true},
                   {"seccompProfile", {{"type", "RuntimeDefault"}}}};
   for (const char* field : {"runAsUser", "runAsGroup"}) {
-    if (const PlainJson& id = Member(Member(sidecar, "securityContext"), field);
+    if (const PlainJson& id = kube::Member(kube::Member(sidecar, "securityContext"), field);
         id.is_number_integer())
       context[field] = id;
   }
@@ -118,7 +123,8 @@ Json Container(const ViewerJobOptions& options, const PlainJson& sidecar, Json m
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"volumeMounts", std::move(mounts)}};
   for (const char* field : {"envFrom", "imagePullPolicy"}) {
-    if (const PlainJson& value = Member(sidecar, field); !value.is_null()) container[field] = value;
+    if (const PlainJson& value = kube::Member(sidecar, field); !value.is_null())
+      container[field] = value;
   }
   return container;
 }
@@ -127,22 +133,24 @@ Json Container(const ViewerJobOptions& options, const PlainJson& sidecar, Json m
 Json PodSecurityContext(const PlainJson& spec) {
   Json context = {{"runAsNonRoot", true}, {"seccompProfile", {{"type", "RuntimeDefault"}}}};
   for (const char* field : {"fsGroup", "fsGroupChangePolicy", "supplementalGroups"}) {
-    const PlainJson& value = Member(Member(spec, "securityContext"), field);
+    const PlainJson& value = kube::Member(kube::Member(spec, "securityContext"), field);
     if (!value.is_null()) context[field] = value;
   }
   return context;
 }
 
 Json Template(const ViewerJobOptions& options, const PlainJson& pod) {
-  const PlainJson& spec = Member(pod, "spec");
-  const PlainJson& sidecar = SidecarOf(spec);
+  const PlainJson& spec = kube::Member(pod, "spec");
+  const PlainJson& sidecar = job::SidecarOf(spec);
   Volumes volumes = VolumesOf(spec, sidecar);
   // A mesh's proxy would never let the Job end, and needs none of the viewer's traffic.
-  Json labels = {
-      {kViewerLabel, options.name}, {kInjectLabel, "false"}, {"sidecar.istio.io/inject", "false"}};
+  Json labels = {{kube::kViewerLabel, options.name},
+                 {kube::kInjectLabel, "false"},
+                 {"sidecar.istio.io/inject", "false"}};
   // Azure gives an identity only to pods with this label.
   const std::string azure = "azure.workload.identity/use";
-  if (const std::string use = TextOf(Member(Member(pod, "metadata"), "labels"), azure);
+  if (const std::string use =
+          kube::TextOf(kube::Member(kube::Member(pod, "metadata"), "labels"), azure);
       !use.empty())
     labels[azure] = use;
   Json made = {{"restartPolicy", "Never"},
@@ -152,10 +160,11 @@ Json Template(const ViewerJobOptions& options, const PlainJson& pod) {
                {"securityContext", PodSecurityContext(spec)},
                {"containers", {Container(options, sidecar, std::move(volumes.mounts))}},
                {"volumes", std::move(volumes.volumes)}};
-  const std::string account = options.service_account.empty() ? TextOf(spec, "serviceAccountName")
-                                                              : options.service_account;
+  const std::string account = options.service_account.empty()
+                                  ? kube::TextOf(spec, "serviceAccountName")
+                                  : options.service_account;
   if (!account.empty()) made["serviceAccountName"] = account;
-  if (const PlainJson& secrets = Member(spec, "imagePullSecrets"); !secrets.is_null())
+  if (const PlainJson& secrets = kube::Member(spec, "imagePullSecrets"); !secrets.is_null())
     made["imagePullSecrets"] = secrets;
   return {{"metadata",
            {{"labels", std::move(labels)}, {"annotations", {{"linkerd.io/inject", "disabled"}}}}},
@@ -168,30 +177,34 @@ constexpr std::array<std::string_view, 5> kStuck = {"ImagePullBackOff", "ErrImag
                                                     "CreateContainerConfigError"};
 
 std::string WithReason(const PlainJson& state) {
-  const std::string message = TextOf(state, "message");
-  return StrCat(TextOf(state, "reason"), message.empty() ? "" : ": ", message);
+  const std::string message = kube::TextOf(state, "message");
+  return StrCat(kube::TextOf(state, "reason"), message.empty() ? "" : ": ", message);
 }
 
 ViewerState PodState(const PlainJson& pod) {
   using Phase = ViewerState::Phase;
-  const PlainJson& status = Member(pod, "status");
-  ViewerState state{Phase::kWaits, TextOf(Member(pod, "metadata"), "name"), "it is being created"};
-  const std::string phase = TextOf(status, "phase");
-  const PlainJson& containers = Member(status, "containerStatuses");
-  const PlainJson container = containers.empty() ? PlainJson() : Member(containers[0], "state");
+  const PlainJson& status = kube::Member(pod, "status");
+  ViewerState state{Phase::kWaits, kube::TextOf(kube::Member(pod, "metadata"), "name"),
+                    "it is being created"};
+  const std::string phase = kube::TextOf(status, "phase");
+  const PlainJson& containers = kube::Member(status, "containerStatuses");
+  const PlainJson container =
+      containers.empty() ? PlainJson() : kube::Member(containers[0], "state");
   if (phase == "Failed" || phase == "Succeeded") {
     state.phase = Phase::kEnded;
-    state.text = WithReason(status.contains("reason") ? status : Member(container, "terminated"));
+    state.text =
+        WithReason(status.contains("reason") ? status : kube::Member(container, "terminated"));
   } else if (container.contains("running")) {
     state.phase = Phase::kRuns;
-  } else if (const std::string reason = TextOf(Member(container, "waiting"), "reason");
+  } else if (const std::string reason = kube::TextOf(kube::Member(container, "waiting"), "reason");
              !reason.empty()) {
-    state.text = WithReason(Member(container, "waiting"));
+    state.text = WithReason(kube::Member(container, "waiting"));
     if (std::find(kStuck.begin(), kStuck.end(), reason) != kStuck.end())
       state.phase = Phase::kEnded;
-  } else if (const PlainJson& conditions = Member(status, "conditions"); conditions.is_array()) {
+  } else if (const PlainJson& conditions = kube::Member(status, "conditions");
+             conditions.is_array()) {
     const auto scheduled = kube::FindBy(conditions, "type", "PodScheduled");
-    if (scheduled && TextOf(conditions[*scheduled], "status") == "False")
+    if (scheduled && kube::TextOf(conditions[*scheduled], "status") == "False")
       state.text = WithReason(conditions[*scheduled]);
   }
   return state;
@@ -200,16 +213,16 @@ ViewerState PodState(const PlainJson& pod) {
 }  // namespace
 
 std::vector<std::string> InjectedPodArguments() {
-  return {"get", "pods", StrCat("--selector=", kInjectedLabel, "=true"), "--output=json"};
+  return {"get", "pods", StrCat("--selector=", kube::kInjectedLabel, "=true"), "--output=json"};
 }
 
-PlainJson ChoosePod(const PlainJson& list, const TargetSpec& target) {
+PlainJson ChoosePod(const PlainJson& list, const job::TargetSpec& target) {
   const PlainJson* best = nullptr;
   std::pair<bool, std::string> rank;
-  for (const PlainJson& pod : Member(list, "items")) {
-    if (SidecarOf(Member(pod, "spec")).is_null()) continue;
-    std::pair<bool, std::string> its{IsOf(pod, target),
-                                     TextOf(Member(pod, "metadata"), "creationTimestamp")};
+  for (const PlainJson& pod : kube::Member(list, "items")) {
+    if (job::SidecarOf(kube::Member(pod, "spec")).is_null()) continue;
+    std::pair<bool, std::string> its{
+        IsOf(pod, target), kube::TextOf(kube::Member(pod, "metadata"), "creationTimestamp")};
     if (best != nullptr && its <= rank) continue;
     best = &pod;
     rank = std::move(its);
@@ -218,28 +231,30 @@ PlainJson ChoosePod(const PlainJson& list, const TargetSpec& target) {
 }
 
 absl::StatusOr<Json> MakeViewerJob(ViewerJobOptions options, const PlainJson& pod,
-                                   const ProfileRequest* request) {
+                                   const objects::ProfileRequest* request) {
   if (pod.is_null() && options.image.empty()) {
     return absl::FailedPreconditionError(
         "no pod of this namespace has Strobe's sidecar, whose storage settings the viewer would "
         "use; give an image with --image and an identity with --service-account");
   }
   if (options.image.empty()) {
-    const PlainJson& metadata = Member(pod, "metadata");
-    options.image = TextOf(Member(metadata, "annotations"), kViewerImageAnnotation);
+    const PlainJson& metadata = kube::Member(pod, "metadata");
+    options.image =
+        kube::TextOf(kube::Member(metadata, "annotations"), kube::kViewerImageAnnotation);
     if (options.image.empty())
       return absl::FailedPreconditionError(
-          StrCat("pod ", TextOf(metadata, "name"), " has no annotation ", kViewerImageAnnotation,
+          StrCat("pod ", kube::TextOf(metadata, "name"), " has no annotation ",
+                 kube::kViewerImageAnnotation,
                  ", which would name the viewer's image; give one with --image"));
   }
   Json metadata = {{"name", options.name},
                    {"labels",
-                    {{kViewerLabel, options.name},
-                     {kAppNameLabel, "strobe-viewer"},
+                    {{kube::kViewerLabel, options.name},
+                     {kube::kAppNameLabel, "strobe-viewer"},
                      {"app.kubernetes.io/managed-by", "kubectl-strobe"}}}};
   if (request != nullptr) {
-    metadata["ownerReferences"] = {{{"apiVersion", kApiVersion},
-                                    {"kind", kRequestKind},
+    metadata["ownerReferences"] = {{{"apiVersion", kube::kApiVersion},
+                                    {"kind", kube::kRequestKind},
                                     {"name", request->name},
                                     {"uid", request->uid}}};
   }
@@ -257,16 +272,16 @@ absl::StatusOr<Json> MakeViewerJob(ViewerJobOptions options, const PlainJson& po
 ViewerState StateOf(const PlainJson& objects, const PlainJson& events) {
   ViewerState state{ViewerState::Phase::kWaits, "", "its Job is creating a pod"};
   bool exists = false;
-  for (const PlainJson& object : Member(objects, "items")) {
-    if (TextOf(object, "kind") == "Pod") return PodState(object);
+  for (const PlainJson& object : kube::Member(objects, "items")) {
+    if (kube::TextOf(object, "kind") == "Pod") return PodState(object);
     exists = true;
-    if (Member(Member(object, "spec"), "suspend") == true)
+    if (kube::Member(kube::Member(object, "spec"), "suspend") == true)
       state.text = "its Job is suspended; a queue such as Kueue does this until there is room";
   }
   if (!exists) return {ViewerState::Phase::kEnded, "", "its Job was deleted"};
-  for (const PlainJson& event : Member(events, "items")) {
-    if (TextOf(event, "reason") == "FailedCreate")
-      return {ViewerState::Phase::kEnded, "", TextOf(event, "message")};
+  for (const PlainJson& event : kube::Member(events, "items")) {
+    if (kube::TextOf(event, "reason") == "FailedCreate")
+      return {ViewerState::Phase::kEnded, "", kube::TextOf(event, "message")};
   }
   return state;
 }

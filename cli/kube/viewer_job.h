@@ -32,7 +32,7 @@ std::vector<std::string> InjectedPodArguments();
 // Chooses, from a list of injected pods, the one from which the viewer takes its image and, from
 // its sidecar, settings: the newest pod of the target or, if the list has none of these, the newest
 // of all. JSON null if the list is empty.
-nlohmann::json ChoosePod(const nlohmann::json& list, const TargetSpec& target);
+nlohmann::json ChoosePod(const nlohmann::json& list, const job::TargetSpec& target);
 
 // The Job to create. The viewer gets what the pod's sidecar has to reach the logdir: storage
 // settings, volumes (read-only), user, service account and pull secrets. `pod` may be null if
@@ -40,7 +40,7 @@ nlohmann::json ChoosePod(const nlohmann::json& list, const TargetSpec& target);
 // is missing.
 absl::StatusOr<nlohmann::ordered_json> MakeViewerJob(ViewerJobOptions options,
                                                      const nlohmann::json& pod,
-                                                     const ProfileRequest* request);
+                                                     const objects::ProfileRequest* request);
 
 struct ViewerState {
   enum class Phase { kWaits, kRuns, kEnded };

@@ -10,7 +10,7 @@
 #include "collector/trace/report/headline.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // More operations that changed than this are not listed.
@@ -74,7 +74,7 @@ Row OpRow(const report::OpChange& op, double whole) {
   Row row = TimesOf(op.self, whole);
   row.push_back(absl::StrFormat("%.3g -> %.3g", op.before_calls, op.after_calls));
   row.emplace_back(report::VerdictName(op.verdict));
-  row.emplace_back(NameOf(op.kind));
+  row.emplace_back(digest::NameOf(op.kind));
   row.push_back(op.name);
   return row;
 }
@@ -112,4 +112,4 @@ std::vector<DocumentSection> ComparisonSections(const report::RunComparison& com
   return sections;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

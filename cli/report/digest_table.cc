@@ -15,10 +15,11 @@
 #include "common/base/saturated.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
-void AddTo(WorkerSum& sum, std::int64_t span_ns, const Breakdown& time, const HostTime& host) {
+void AddTo(WorkerSum& sum, std::int64_t span_ns, const digest::Breakdown& time,
+           const digest::HostTime& host) {
   sum.span_ns = AddSaturated(sum.span_ns, span_ns);
   for (auto [to, from] :
        {std::pair(&sum.time.compute_ns, time.compute_ns),
@@ -45,7 +46,7 @@ std::string Share(bool known, std::int64_t part_ns, std::int64_t whole_ns) {
                          100 * static_cast<double>(part_ns) / static_cast<double>(whole_ns));
 }
 
-std::string Heading(std::span<const Digest> digests, const std::vector<WorkerSum>& sums,
+std::string Heading(std::span<const digest::Digest> digests, const std::vector<WorkerSum>& sums,
                     std::string_view loop) {
   std::string text = StrCat(digests.size(), digests.size() == 1 ? " worker, " : " workers, ");
   if (loop.empty()) return text + "no training step was found";
@@ -61,8 +62,8 @@ std::string Heading(std::span<const Digest> digests, const std::vector<WorkerSum
   return StrCat(text, "steps ", first, " to ", last, " of ", loop, ", median ", MedianOf(lengths));
 }
 
-Row WorkerRow(const Digest& digest, const WorkerSum& sum) {
-  const DigestKnows& knows = digest.knows;
+Row WorkerRow(const digest::Digest& digest, const WorkerSum& sum) {
+  const digest::DigestKnows& knows = digest.knows;
   return {digest.worker,
           digest.rank ? StrCat(*digest.rank) : "-",
           StrCat(sum.steps),
@@ -81,15 +82,16 @@ struct OpTotal {
 };
 
 // The operations with the most self time: on devices or, if no worker tells of devices, of all.
-std::vector<Row> TopOps(std::span<const Digest> digests, std::size_t top) {
-  const bool devices =
-      std::any_of(digests.begin(), digests.end(), [](const Digest& d) { return d.knows.device; });
-  std::map<std::pair<std::string_view, WorkKind>, OpTotal> totals;
+std::vector<Row> TopOps(std::span<const digest::Digest> digests, std::size_t top) {
+  const bool devices = std::any_of(digests.begin(), digests.end(),
+                                   [](const digest::Digest& d) { return d.knows.device; });
+  std::map<std::pair<std::string_view, digest::WorkKind>, OpTotal> totals;
   std::int64_t all_ns = 0;
-  for (const Digest& digest : digests) {
-    for (const DigestOp& op : digest.ops) {
-      const bool of_device = op.kind == WorkKind::kCompute || op.kind == WorkKind::kCommunication ||
-                             op.kind == WorkKind::kCopy;
+  for (const digest::Digest& digest : digests) {
+    for (const digest::DigestOp& op : digest.ops) {
+      const bool of_device = op.kind == digest::WorkKind::kCompute ||
+                             op.kind == digest::WorkKind::kCommunication ||
+                             op.kind == digest::WorkKind::kCopy;
       if (devices && !of_device) continue;
       OpTotal& total = totals[{digest.names[op.name], op.kind}];
       total.count += op.count;
@@ -98,8 +100,8 @@ std::vector<Row> TopOps(std::span<const Digest> digests, std::size_t top) {
       all_ns = AddSaturated(all_ns, op.self_ns);
     }
   }
-  std::vector<std::pair<std::pair<std::string_view, WorkKind>, OpTotal>> order(totals.begin(),
-                                                                               totals.end());
+  std::vector<std::pair<std::pair<std::string_view, digest::WorkKind>, OpTotal>> order(
+      totals.begin(), totals.end());
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return a.second.self_ns > b.second.self_ns;
   });
@@ -109,42 +111,43 @@ std::vector<Row> TopOps(std::span<const Digest> digests, std::size_t top) {
     const auto count = static_cast<std::int64_t>(std::max<std::uint64_t>(total.count, 1));
     rows.push_back({FormatDuration(Nanos{total.self_ns}),
                     Share(/*known=*/true, total.self_ns, all_ns), StrCat(total.count),
-                    FormatDuration(Nanos{total.total_ns / count}), std::string(NameOf(key.second)),
-                    std::string(key.first)});
+                    FormatDuration(Nanos{total.total_ns / count}),
+                    std::string(digest::NameOf(key.second)), std::string(key.first)});
   }
   return rows;
 }
 
 // See agent/cupti/activity.cc.
-bool HasWholeGraphs(const Digest& digest) {
-  return std::any_of(digest.ops.begin(), digest.ops.end(), [&](const DigestOp& op) {
+bool HasWholeGraphs(const digest::Digest& digest) {
+  return std::any_of(digest.ops.begin(), digest.ops.end(), [&](const digest::DigestOp& op) {
     return op.name < digest.names.size() && digest.names[op.name] == "CUDA graph";
   });
 }
 
-bool LacksLaunches(const Digest& digest) {
+bool LacksLaunches(const digest::Digest& digest) {
   return digest.knows.device && !digest.knows.launches &&
-         std::any_of(digest.devices.begin(), digest.devices.end(), [](const DigestDevice& device) {
-           return device.name.starts_with("/device:GPU");
-         });
+         std::any_of(digest.devices.begin(), digest.devices.end(),
+                     [](const digest::DigestDevice& device) {
+                       return device.name.starts_with("/device:GPU");
+                     });
 }
 
 // What the numbers do not include.
-std::vector<std::string> Remarks(std::span<const Digest> digests) {
+std::vector<std::string> Remarks(std::span<const digest::Digest> digests) {
   std::vector<std::string> remarks;
   const auto any = [&](auto is) { return std::any_of(digests.begin(), digests.end(), is); };
-  if (any([](const Digest& d) { return d.knows.host_device; }))
+  if (any([](const digest::Digest& d) { return d.knows.host_device; }))
     remarks.emplace_back("Without a device, operations on the host's threads count as its work.");
-  if (any([](const Digest& d) { return d.knows.device_untold; }))
+  if (any([](const digest::Digest& d) { return d.knows.device_untold; }))
     remarks.emplace_back(
         "Some traces tell of a device, but not what ran on it: how it spent its time is not "
         "known.");
-  if (any([](const Digest& d) { return !d.knows.device && !d.knows.device_untold; }))
+  if (any([](const digest::Digest& d) { return !d.knows.device && !d.knows.device_untold; }))
     remarks.emplace_back(
         "Some traces show no work, neither of a device nor in operations on the host.");
-  if (any([](const Digest& d) {
+  if (any([](const digest::Digest& d) {
         return std::any_of(d.devices.begin(), d.devices.end(),
-                           [](const DigestDevice& device) { return device.coarse; });
+                           [](const digest::DigestDevice& device) { return device.coarse; });
       }))
     remarks.emplace_back(
         "Some devices report only whole programs; all of their time counts as compute.");
@@ -161,10 +164,10 @@ std::vector<std::string> Remarks(std::span<const Digest> digests) {
 
 }  // namespace
 
-WorkerSum SumOf(const Digest& digest, std::string_view loop) {
+WorkerSum SumOf(const digest::Digest& digest, std::string_view loop) {
   WorkerSum sum;
   bool any_followed = false;
-  for (const DigestStep& step : digest.steps) {
+  for (const digest::DigestStep& step : digest.steps) {
     if (digest.names[step.loop] != loop) continue;
     sum.first = sum.steps == 0 ? step.number : std::min(sum.first, step.number);
     sum.last = sum.steps == 0 ? step.number : std::max(sum.last, step.number);
@@ -177,12 +180,12 @@ WorkerSum SumOf(const Digest& digest, std::string_view loop) {
   return sum;
 }
 
-std::vector<DocumentSection> DigestSections(std::span<const Digest> digests, std::size_t top,
-                                            std::span<const std::uint32_t> shown) {
+std::vector<DocumentSection> DigestSections(std::span<const digest::Digest> digests,
+                                            std::size_t top, std::span<const std::uint32_t> shown) {
   using enum Column;
   const std::string_view loop = report::MainLoop(digests);
   std::vector<WorkerSum> sums;
-  for (const Digest& digest : digests) sums.push_back(SumOf(digest, loop));
+  for (const digest::Digest& digest : digests) sums.push_back(SumOf(digest, loop));
   DocumentSection workers{.heading = "Workers",
                           .lines = {Heading(digests, sums, loop)},
                           .columns = {kName, kNumber, kNumber, kNumber, kNumber, kNumber, kNumber,
@@ -202,4 +205,4 @@ std::vector<DocumentSection> DigestSections(std::span<const Digest> digests, std
   return sections;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -6,14 +6,14 @@
 #include "collector/trace/report/headline.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 std::string EngineTime(std::int64_t ns) { return report::TimeText(static_cast<double>(ns)); }
 
 Row BatchRow(const report::BatchTimes& times) {
-  return {std::string(NameOf(times.phase)),
-          SizeText(times),
+  return {std::string(report::NameOf(times.phase)),
+          report::SizeText(times),
           StrCat(times.iterations),
           EngineTime(times.p50_ns),
           EngineTime(times.p99_ns),
@@ -24,9 +24,9 @@ Row BatchRow(const report::BatchTimes& times) {
 
 }  // namespace
 
-report::EngineReport EngineOf(std::span<const Digest> digests) {
+report::EngineReport EngineOf(std::span<const digest::Digest> digests) {
   report::EngineTimes times;
-  for (const Digest& digest : digests) times.Add(digest);
+  for (const digest::Digest& digest : digests) times.Add(digest);
   return times.Finish();
 }
 
@@ -44,12 +44,13 @@ std::vector<DocumentSection> EngineSections(const report::EngineReport& engine) 
   if (engine.gaps.empty()) return sections;
   std::vector<Row> gaps = {{"BETWEEN ITERATIONS", "TIMES", "TOTAL", "LONGEST", "SHARE"}};
   for (const report::GapTimes& gap : engine.gaps)
-    gaps.push_back({std::string(NameOf(gap.reason)), StrCat(gap.gaps), EngineTime(gap.total_ns),
-                    EngineTime(gap.max_ns), report::PercentText(gap.share)});
+    gaps.push_back({std::string(report::NameOf(gap.reason)), StrCat(gap.gaps),
+                    EngineTime(gap.total_ns), EngineTime(gap.max_ns),
+                    report::PercentText(gap.share)});
   sections.push_back({.heading = "Time between iterations",
                       .columns = {kText, kNumber, kNumber, kNumber, kNumber},
                       .rows = std::move(gaps)});
   return sections;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -7,12 +7,12 @@
 #include "collector/trace/digest/digest.h"
 #include "collector/trace/report/engine_times.h"
 
-namespace strobe {
+namespace strobe::cli {
 
-report::EngineReport EngineOf(std::span<const Digest> digests);
+report::EngineReport EngineOf(std::span<const digest::Digest> digests);
 
 // Iterations by the size of their batches, and the time between them by reason. Empty for workers
 // that are no servers.
 std::vector<DocumentSection> EngineSections(const report::EngineReport& engine);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -3,7 +3,7 @@
 #include "common/text/plain_text.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 std::string HtmlText(std::string_view unknown, std::size_t max_bytes) {
   const std::string text = WithoutControls(CutUtf8(unknown, max_bytes));
@@ -32,4 +32,4 @@ std::string HtmlText(std::string_view unknown, std::size_t max_bytes) {
   return unknown.size() > max_bytes ? escaped + "..." : escaped;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

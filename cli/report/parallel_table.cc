@@ -8,12 +8,12 @@
 #include "collector/trace/report/headline.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 std::string AdvicePlace(const report::Job& job, const report::Advice& advice) {
   std::vector<std::string> words;
-  if (job.workers.size() > 1) words.push_back(NameOf(job.workers[advice.worker]));
+  if (job.workers.size() > 1) words.push_back(report::NameOf(job.workers[advice.worker]));
   if (advice.step) words.push_back(StrCat("step ", *advice.step));
   return words.empty() ? "" : StrCat(" (most in ", Join(words, ", "), ")");
 }
@@ -65,4 +65,4 @@ std::vector<DocumentSection> ParallelSections(const report::StragglerReport& rep
   return sections;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

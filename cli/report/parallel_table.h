@@ -7,7 +7,7 @@
 #include "collector/trace/report/operations.h"
 #include "collector/trace/report/stragglers.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // One line for each rule that applies. Empty if no trace tells what ran on a device.
 std::vector<DocumentSection> AdviceSections(const report::Job& job);
@@ -16,4 +16,4 @@ std::vector<DocumentSection> AdviceSections(const report::Job& job);
 // ranks and no pipeline.
 std::vector<DocumentSection> ParallelSections(const report::StragglerReport& report);
 
-}  // namespace strobe
+}  // namespace strobe::cli

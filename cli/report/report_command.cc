@@ -25,34 +25,34 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // JSON lists at most this many operations of a comparison.
 constexpr std::size_t kMaxJsonOps = 1000;
 
-absl::StatusOr<Digest> DigestOf(const convert::OpenTrace& trace) {
+absl::StatusOr<digest::Digest> DigestOf(const convert::OpenTrace& trace) {
   RETURN_IF_ERROR(trace.damage);
   std::int64_t zero_ns = 0;
   ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(trace.bytes(), zero_ns));
-  return ComputeDigest(space, trace.worker, nullptr, zero_ns);
+  return digest::ComputeDigest(space, trace.worker, nullptr, zero_ns);
 }
 
 // Digests the traces, in their order, without those that are damaged, unless all are. A trace is
 // read only while it is summed up, so that the memory does not depend on their number.
-absl::StatusOr<std::vector<Digest>> DigestAll(const std::vector<convert::OpenTrace>& traces,
-                                              std::vector<convert::LeftOut>& left_out) {
-  std::vector<Digest> digests(traces.size());
+absl::StatusOr<std::vector<digest::Digest>> DigestAll(const std::vector<convert::OpenTrace>& traces,
+                                                      std::vector<convert::LeftOut>& left_out) {
+  std::vector<digest::Digest> digests(traces.size());
   std::vector<absl::Status> statuses(traces.size());
   const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
   ParallelFor(traces.size(), threads, [&](std::size_t i) {
-    absl::StatusOr<Digest> digest = DigestOf(traces[i]);
+    absl::StatusOr<digest::Digest> digest = DigestOf(traces[i]);
     if (digest.ok())
       digests[i] = *std::move(digest);
     else
       statuses[i] = digest.status();
   });
-  std::vector<Digest> read;
+  std::vector<digest::Digest> read;
   for (std::size_t i = 0; i < traces.size(); ++i) {
     if (statuses[i].ok()) {
       read.push_back(std::move(digests[i]));
@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<Digest>> DigestAll(const std::vector<convert::OpenTra
 // A run whose digests were read and merged. The digests are freed once the report is computed,
 // because those of a large run take much memory.
 struct MergedRun {
-  std::vector<Digest> digests{};
+  std::vector<digest::Digest> digests{};
   report::Job job{};
   report::StragglerReport stragglers{};
   std::vector<convert::LeftOut> left_out{};
@@ -80,12 +80,12 @@ absl::StatusOr<MergedRun> ReadAndMerge(const std::string& place,
                                        const std::string& storage_config) {
   ASSIGN_OR_RETURN(const std::vector<convert::OpenTrace> traces, OpenTraces(place, storage_config));
   MergedRun run;
-  absl::StatusOr<std::vector<Digest>> digests = DigestAll(traces, run.left_out);
+  absl::StatusOr<std::vector<digest::Digest>> digests = DigestAll(traces, run.left_out);
   RETURN_IF_ERROR(convert::Unchanged(traces, digests.status()));
   Warn(run.left_out);
   run.digests = *std::move(digests);
   report::DigestMerger merger;
-  for (const Digest& digest : run.digests) merger.Add(digest);
+  for (const digest::Digest& digest : run.digests) merger.Add(digest);
   run.job = merger.Finish(traces.size());
   run.stragglers = report::FindStragglers(run.job);
   return run;
@@ -119,8 +119,9 @@ std::string Written(const ReportDocument& page, const std::string& output) {
 std::string Written(const nlohmann::ordered_json& json) { return JsonText(json, 2) + "\n"; }
 
 bool HasSeveralRoles(const MergedRun& run) {
-  return std::any_of(run.digests.begin(), run.digests.end(),
-                     [&](const Digest& digest) { return digest.role != run.digests.front().role; });
+  return std::any_of(run.digests.begin(), run.digests.end(), [&](const digest::Digest& digest) {
+    return digest.role != run.digests.front().role;
+  });
 }
 
 std::string ReportRoles(const ReportFlags& flags, MergedRun run) {
@@ -132,8 +133,8 @@ std::string ReportRoles(const ReportFlags& flags, MergedRun run) {
   }
   nlohmann::ordered_json json = {{"stragglers", nullptr}, {"roles", RoleStragglersJson(roles)}};
   for (const auto& [role, digests] : roles) {
-    for (const Digest& digest : digests) {
-      json["workers"].push_back(DigestToJson(digest));
+    for (const digest::Digest& digest : digests) {
+      json["workers"].push_back(digest::DigestToJson(digest));
       json["workers"].back()["role"] = role;
     }
   }
@@ -151,9 +152,9 @@ absl::StatusOr<std::string> ReportOne(const ReportFlags& flags) {
     return Written(page, flags.output);
   }
   nlohmann::ordered_json workers = nlohmann::ordered_json::array();
-  for (const Digest& digest : run.digests) workers.push_back(DigestToJson(digest));
+  for (const digest::Digest& digest : run.digests) workers.push_back(digest::DigestToJson(digest));
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  json["stragglers"] = StragglersToJson(run.job, run.stragglers);
+  json["stragglers"] = report::StragglersToJson(run.job, run.stragglers);
   json["workers"] = std::move(workers);
   json["missing"] = MissingJson(run.left_out);
   return Written(json);
@@ -185,7 +186,8 @@ absl::StatusOr<std::string> ReportTwo(const ReportFlags& flags) {
     return Written(page, flags.output);
   }
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  nlohmann::ordered_json& told = json["comparison"] = ComparisonToJson(comparison, kMaxJsonOps);
+  nlohmann::ordered_json& told = json["comparison"] =
+      report::ComparisonToJson(comparison, kMaxJsonOps);
   for (const auto& [key, run] : {std::pair("before", &before), std::pair("after", &after)}) {
     told[key]["place"] = run->named.location;
     told[key]["stragglers"] = run->named.headline;
@@ -239,4 +241,4 @@ int RunReport(const ReportFlags& flags) {
   return kExitOk;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

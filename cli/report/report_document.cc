@@ -3,7 +3,7 @@
 #include "common/base/strings.h"
 #include "common/text/plain_text.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 std::string TextOf(const DocumentSection& section) {
@@ -32,4 +32,4 @@ std::string RenderText(const ReportDocument& document) {
   return text;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

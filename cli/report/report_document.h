@@ -6,7 +6,7 @@
 
 #include "cli/base/report_table.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 enum class Column : std::uint8_t { kText, kNumber, kName };  // A name is text of unknown origin.
 
@@ -29,4 +29,4 @@ struct ReportDocument {
 // Returns the document for a terminal, with its columns aligned.
 std::string RenderText(const ReportDocument& document);
 
-}  // namespace strobe
+}  // namespace strobe::cli

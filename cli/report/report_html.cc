@@ -6,7 +6,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 constexpr std::size_t kMaxHtmlCell = 300;
@@ -116,4 +116,4 @@ std::string RenderHtml(const ReportDocument& document) {
   return StrCat(html, "</main>\n<footer>strobe ", kVersion, "</footer>\n</body>\n</html>\n");
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

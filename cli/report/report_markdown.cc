@@ -4,7 +4,7 @@
 #include "common/text/plain_text.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 constexpr std::size_t kMaxCellBytes = 300, kMaxLineBytes = 2000;
@@ -86,4 +86,4 @@ std::string RenderMarkdown(const ReportDocument& document) {
   return text;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -17,14 +17,15 @@
 #include "collector/trace/report/run_summary.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 void Append(std::vector<DocumentSection> from, std::vector<DocumentSection>& to) {
   for (DocumentSection& section : from) to.push_back(std::move(section));
 }
 
-std::string WorkerBars(std::span<const Digest> digests, const report::StragglerReport& stragglers,
+std::string WorkerBars(std::span<const digest::Digest> digests,
+                       const report::StragglerReport& stragglers,
                        std::span<const std::uint32_t> shown) {
   const std::string_view loop = report::MainLoop(digests);
   std::vector<TimeBar> bars;
@@ -53,7 +54,8 @@ DocumentSection StepSection(const report::Job& job, const report::StragglerRepor
                      .ns = ns,
                      .marked = IsLate(stragglers, most->worker)});
     if (job.workers.size() > 1)
-      marks.back().title += StrCat(", most time of its own: ", NameOf(job.workers[most->worker]));
+      marks.back().title +=
+          StrCat(", most time of its own: ", report::NameOf(job.workers[most->worker]));
   }
   DocumentSection section{.heading = "Steps", .picture = StepPicture(marks, longest)};
   if (std::any_of(marks.begin(), marks.end(), [](const StepMark& mark) { return mark.marked; }))
@@ -144,7 +146,7 @@ bool IsLate(const report::StragglerReport& report, std::uint32_t worker) {
          std::any_of(report.not_decided.begin(), report.not_decided.end(), is_it);
 }
 
-ReportDocument RunPage(const std::string& place, std::span<const Digest> digests,
+ReportDocument RunPage(const std::string& place, std::span<const digest::Digest> digests,
                        const report::Job& job, const report::StragglerReport& stragglers,
                        const PageOptions& options) {
   const report::EngineReport engine = EngineOf(digests);
@@ -189,4 +191,4 @@ ReportDocument ComparisonPage(const NamedRun& before, const NamedRun& after,
   return page;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -11,7 +11,7 @@
 #include "collector/trace/report/run_comparison.h"
 #include "collector/trace/report/stragglers.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // Which workers a report of a large job shows: at most `most`, by their places in the job: those
 // that are late, and of the others those with the most time of their own. They are ordered by rank;
@@ -29,7 +29,7 @@ struct PageOptions {
 };
 
 // `job` is merged from `digests`, in their order.
-ReportDocument RunPage(const std::string& place, std::span<const Digest> digests,
+ReportDocument RunPage(const std::string& place, std::span<const digest::Digest> digests,
                        const report::Job& job, const report::StragglerReport& stragglers,
                        const PageOptions& options);
 
@@ -40,4 +40,4 @@ struct NamedRun {
 ReportDocument ComparisonPage(const NamedRun& before, const NamedRun& after,
                               const report::RunComparison& comparison, const PageOptions& options);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -8,7 +8,7 @@
 #include "collector/trace/report/headline.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 constexpr double kPictureWidth = 960, kLabel = 190, kValue = 80, kRow = 20, kLegend = 28;
@@ -98,7 +98,8 @@ void DrawHeatLegend(Svg& svg, std::int64_t longest_ns) {
 
 }  // namespace
 
-std::array<double, kBarParts> BarOf(const Breakdown& time, const HostTime& host, double divisor) {
+std::array<double, kBarParts> BarOf(const digest::Breakdown& time, const digest::HostTime& host,
+                                    double divisor) {
   const auto part = [&](std::int64_t ns) {
     return std::max(0.0, static_cast<double>(ns) / std::max(divisor, 1.0));
   };
@@ -215,4 +216,4 @@ std::string OpPicture(std::span<const report::OpChange> changes) {
   return svg.Finish();
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

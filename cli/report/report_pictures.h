@@ -12,7 +12,7 @@
 #include "collector/trace/report/op_changes.h"
 #include "collector/trace/report/stragglers.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // More workers or steps are not drawn, so that a page of a large job stays small.
 inline constexpr std::size_t kMaxDrawnWorkers = 64, kMaxDrawnSteps = 200;
@@ -34,7 +34,8 @@ struct TimeBar {
   bool marked = false;
   std::array<double, kBarParts> ns{};  // All zeros = not known.
 };
-std::array<double, kBarParts> BarOf(const Breakdown& time, const HostTime& host, double divisor);
+std::array<double, kBarParts> BarOf(const digest::Breakdown& time, const digest::HostTime& host,
+                                    double divisor);
 std::string BarPicture(std::span<const TimeBar> bars);
 
 struct StepMark {
@@ -52,4 +53,4 @@ std::string WaitPicture(const report::Job& job, const report::StragglerReport& r
 // The differences of operations that changed.
 std::string OpPicture(std::span<const report::OpChange> changes);
 
-}  // namespace strobe
+}  // namespace strobe::cli

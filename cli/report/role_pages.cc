@@ -8,12 +8,12 @@
 #include "collector/trace/report/stragglers.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
-report::Job MergedJob(std::span<const Digest> digests) {
+report::Job MergedJob(std::span<const digest::Digest> digests) {
   report::DigestMerger merger;
-  for (const Digest& digest : digests) merger.Add(digest);
+  for (const digest::Digest& digest : digests) merger.Add(digest);
   return merger.Finish(digests.size());
 }
 
@@ -21,10 +21,10 @@ std::string TitleOf(const std::string& role) { return role.empty() ? "other work
 
 }  // namespace
 
-DigestsByRole DivideByRole(std::vector<Digest> digests) {
+DigestsByRole DivideByRole(std::vector<digest::Digest> digests) {
   DigestsByRole roles;
-  for (Digest& digest : digests) {
-    std::vector<Digest>& of_role = roles[digest.role];
+  for (digest::Digest& digest : digests) {
+    std::vector<digest::Digest>& of_role = roles[digest.role];
     of_role.push_back(std::move(digest));
   }
   return roles;
@@ -52,10 +52,10 @@ nlohmann::ordered_json RoleStragglersJson(const DigestsByRole& roles) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const auto& [role, digests] : roles) {
     const report::Job job = MergedJob(digests);
-    list.push_back(
-        {{"role", role}, {"stragglers", StragglersToJson(job, report::FindStragglers(job))}});
+    list.push_back({{"role", role},
+                    {"stragglers", report::StragglersToJson(job, report::FindStragglers(job))}});
   }
   return list;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -10,11 +10,11 @@
 #include "cli/report/report_pages.h"
 #include "collector/trace/digest/digest.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // In the order of the roles; within a role in that of the digests.
-using DigestsByRole = std::map<std::string, std::vector<Digest>>;
-DigestsByRole DivideByRole(std::vector<Digest> digests);
+using DigestsByRole = std::map<std::string, std::vector<digest::Digest>>;
+DigestsByRole DivideByRole(std::vector<digest::Digest> digests);
 
 // The page of RunPage for each role, below each other.
 ReportDocument RolesPage(const std::string& place, const DigestsByRole& roles,
@@ -23,4 +23,4 @@ ReportDocument RolesPage(const std::string& place, const DigestsByRole& roles,
 // A list with the stragglers of each role, as in report.json.
 nlohmann::ordered_json RoleStragglersJson(const DigestsByRole& roles);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -10,7 +10,7 @@
 #include "common/base/enum_names.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 constexpr std::size_t kMaxCalls = 5;
@@ -24,8 +24,8 @@ std::string TimeWithError(double ns, double error_ns) {
 std::string CausesOf(const report::Late& late) {
   std::vector<std::string> names;
   for (const report::CauseShare& cause : late.causes)
-    names.push_back(
-        absl::StrFormat("%s %.0f%%", std::string(CauseName(cause.cause)), 100 * cause.share));
+    names.push_back(absl::StrFormat("%s %.0f%%", std::string(report::CauseName(cause.cause)),
+                                    100 * cause.share));
   return names.empty() ? "-" : Join(names, ", ");
 }
 
@@ -62,7 +62,7 @@ std::vector<Row> LateRows(const report::Job& job, const report::StragglerReport&
       {"LATE", "LONGER A STEP", "IN STEPS", "HOLDS UP A STEP", "SHARE", "CAUSES", "VERDICT"}};
   for (const auto* stragglers : {&report.stragglers, &report.not_decided}) {
     for (const report::Straggler& straggler : *stragglers)
-      rows.push_back(LateRow(NameOf(job.workers[straggler.late.who]), straggler.late,
+      rows.push_back(LateRow(report::NameOf(job.workers[straggler.late.who]), straggler.late,
                              straggler.held_up, VerdictText(report, straggler)));
   }
   return rows;
@@ -73,11 +73,11 @@ std::vector<Row> CallRows(const report::Job& job, const report::Arrivals& arriva
   std::vector<Row> rows = {{"WAITED FOR", "CALLS", "WAITED IN ALL", "MOST OFTEN LAST"}};
   for (const report::CallArrivals& calls : arrivals.calls) {
     if (rows.size() > kMaxCalls || calls.waited_ns == 0) break;
-    rows.push_back({job.types[calls.type].name, StrCat(calls.calls),
-                    FormatDuration(Nanos{calls.waited_ns}),
-                    calls.times_last == 0 ? "not decidable: clocks differ by more"
-                                          : StrCat(NameOf(job.workers[calls.most_often_last]), ", ",
-                                                   calls.times_last, " of ", calls.calls)});
+    rows.push_back(
+        {job.types[calls.type].name, StrCat(calls.calls), FormatDuration(Nanos{calls.waited_ns}),
+         calls.times_last == 0 ? "not decidable: clocks differ by more"
+                               : StrCat(report::NameOf(job.workers[calls.most_often_last]), ", ",
+                                        calls.times_last, " of ", calls.calls)});
   }
   return rows;
 }
@@ -111,4 +111,4 @@ std::vector<DocumentSection> StragglerSections(const report::Job& job,
   return sections;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -5,7 +5,7 @@
 #include "cli/report/report_document.h"
 #include "collector/trace/report/stragglers.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // A line for each worker that is late, the collectives that were waited for longest, and what
 // cannot be known. Nothing for a single worker, because there is nobody to compare it with.
@@ -15,4 +15,4 @@ std::vector<DocumentSection> StragglerSections(const report::Job& job,
 // What cannot be known, as a list; nothing without sentences.
 std::vector<DocumentSection> UnknownSection(const std::vector<std::string>& sentences);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -6,7 +6,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // A tenth of a pixel is enough, and keeps large pictures small.
@@ -44,4 +44,4 @@ void Svg::Text(double x, double y, std::string_view style, std::string_view text
 
 std::string Svg::Finish() { return std::move(text_) + "</svg>\n"; }
 
-}  // namespace strobe
+}  // namespace strobe::cli

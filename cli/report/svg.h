@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace strobe {
+namespace strobe::cli {
 
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;
@@ -29,4 +29,4 @@ class Svg {
 // Returns at most `most` bytes of the text, cut between two characters.
 std::string Shortened(std::string_view text, std::size_t most);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -13,7 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // Objects up to this size are copied several at a time. Larger ones are copied one by one, because
@@ -24,7 +24,8 @@ constexpr std::size_t kSmallAtOnce = 8;
 // The copy of one run.
 class Copy {
  public:
-  Copy(ObjectStore& from, ObjectStore& to, const std::function<void(CopyProgress)>& progress)
+  Copy(storage::ObjectStore& from, storage::ObjectStore& to,
+       const std::function<void(CopyProgress)>& progress)
       : from_(from), to_(to), progress_(progress) {}
 
   // Takes the total size, and the checksums that the manifest promises. Called before the first
@@ -34,12 +35,13 @@ class Copy {
     all_ = bytes;
     if (!run.manifest) return;
     for (const auto& worker : run.manifest->workers()) {
-      if (!worker.sha256().empty()) sha256_[TraceKey(run.run, worker.name())] = worker.sha256();
+      if (!worker.sha256().empty())
+        sha256_[storage::TraceKey(run.run, worker.name())] = worker.sha256();
     }
   }
 
   // Copies one object.
-  absl::Status One(const StoredObject& object) {
+  absl::Status One(const storage::StoredObject& object) {
     const storage::PrefetchedBytes bytes(from_, object.key, object.bytes);
     ASSIGN_OR_RETURN(const std::string actual, storage::HashBytes(bytes));
     const auto promised = sha256_.find(object.key);
@@ -65,8 +67,8 @@ class Copy {
     if (progress_) progress_({.done = done_, .all = all_});
   }
 
-  ObjectStore& from_;
-  ObjectStore& to_;
+  storage::ObjectStore& from_;
+  storage::ObjectStore& to_;
   const std::function<void(CopyProgress)>& progress_;
   std::map<std::string, std::string> sha256_;  // By key. Constant once the first object is copied.
   Mutex mutex_;
@@ -85,11 +87,11 @@ std::string FileAbove(std::string key, const std::set<std::string>& keys) {
 
 // Takes out empty objects "a" beside "a/b", which some tools write for a folder. Returns the keys
 // of the others.
-std::set<std::string> TakeOutFolders(std::vector<StoredObject>& objects) {
+std::set<std::string> TakeOutFolders(std::vector<storage::StoredObject>& objects) {
   std::set<std::string> keys, folders;
-  for (const StoredObject& object : objects) keys.insert(object.key);
+  for (const storage::StoredObject& object : objects) keys.insert(object.key);
   for (const std::string& key : keys) folders.insert(FileAbove(key, keys));
-  std::erase_if(objects, [&](const StoredObject& object) {
+  std::erase_if(objects, [&](const storage::StoredObject& object) {
     return object.bytes == 0 && folders.contains(object.key) && keys.erase(object.key) > 0;
   });
   return keys;
@@ -97,27 +99,29 @@ std::set<std::string> TakeOutFolders(std::vector<StoredObject>& objects) {
 
 }  // namespace
 
-absl::StatusOr<CopyTotals> CopyRun(ObjectStore& from, ObjectStore& to, const std::string& run,
+absl::StatusOr<CopyTotals> CopyRun(storage::ObjectStore& from, storage::ObjectStore& to,
+                                   const std::string& run,
                                    const std::function<void(CopyProgress)>& progress) {
-  ASSIGN_OR_RETURN(std::vector<StoredObject> objects, ListAll(from, RunPrefix(run)));
+  ASSIGN_OR_RETURN(std::vector<storage::StoredObject> objects,
+                   storage::ListAll(from, storage::RunPrefix(run)));
   if (objects.empty()) return absl::NotFoundError(StrCat("there is no run ", run));
   const std::set<std::string> keys = TakeOutFolders(objects);
   CopyTotals totals{.objects = objects.size()};
-  for (const StoredObject& object : objects) totals.bytes += object.bytes;
+  for (const storage::StoredObject& object : objects) totals.bytes += object.bytes;
   Copy copy(from, to, progress);
   copy.Expect(ReadRun(from, run), totals.bytes);
 
-  std::vector<StoredObject> small, large, last, below;
-  for (StoredObject& object : objects) {
-    auto& group = !FileAbove(object.key, keys).empty() ? below
-                  : object.key == ManifestKey(run)     ? last
-                  : object.bytes <= kMaxSmallBytes     ? small
-                                                       : large;
+  std::vector<storage::StoredObject> small, large, last, below;
+  for (storage::StoredObject& object : objects) {
+    auto& group = !FileAbove(object.key, keys).empty()      ? below
+                  : object.key == storage::ManifestKey(run) ? last
+                  : object.bytes <= kMaxSmallBytes          ? small
+                                                            : large;
     group.push_back(std::move(object));
   }
   absl::Status left_out;
   // An object that the target cannot have, because of its name, does not keep the others.
-  const auto check = [&](const StoredObject& object, const absl::Status& copied) {
+  const auto check = [&](const storage::StoredObject& object, const absl::Status& copied) {
     const std::string file = FileAbove(object.key, keys);
     if (copied.ok() || (file.empty() && !absl::IsInvalidArgument(copied))) return copied;
     left_out.Update(absl::DataLossError(ToAbsl(
@@ -129,10 +133,11 @@ absl::StatusOr<CopyTotals> CopyRun(ObjectStore& from, ObjectStore& to, const std
   ParallelFor(small.size(), kSmallAtOnce, [&](std::size_t i) { statuses[i] = copy.One(small[i]); });
   for (std::size_t i = 0; i < small.size(); ++i) RETURN_IF_ERROR(check(small[i], statuses[i]));
   for (const auto* group : {&large, &last, &below}) {
-    for (const StoredObject& object : *group) RETURN_IF_ERROR(check(object, copy.One(object)));
+    for (const storage::StoredObject& object : *group)
+      RETURN_IF_ERROR(check(object, copy.One(object)));
   }
   RETURN_IF_ERROR(left_out);
   return totals;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -5,7 +5,7 @@
 
 #include "collector/store/object_store.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 struct CopyProgress {
   std::uint64_t done = 0, all = 0;  // Bytes of the run.
@@ -25,7 +25,8 @@ struct CopyTotals {
 //                  cannot have an object because of its name, such as "a/b" beside "a" in a folder,
 //                  and all others are copied
 //   AlreadyExists  the target has an object of that name with other bytes
-absl::StatusOr<CopyTotals> CopyRun(ObjectStore& from, ObjectStore& to, const std::string& run,
+absl::StatusOr<CopyTotals> CopyRun(storage::ObjectStore& from, storage::ObjectStore& to,
+                                   const std::string& run,
                                    const std::function<void(CopyProgress)>& progress);
 
 // Whether CopyRun failed because of the run, so that other runs may still be copied, and not
@@ -34,4 +35,4 @@ inline bool IsFaultOfRun(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsAlreadyExists(status);
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

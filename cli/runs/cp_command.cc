@@ -14,7 +14,7 @@
 #include "cli/runs/logdir_commands.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // Shows "[=======>      ]  48%  1.02 GB of 2.15 GB  310 MB/s  <run>" if stderr is a terminal.
@@ -95,7 +95,8 @@ int RunCp(const CpFlags& flags) {
     const bool named = run == from->location.run ||
                        std::ranges::find(flags.choice.runs, run) != flags.choice.runs.end();
     // A folder without files is no run.
-    if (!named && !HasFiles(*from->store, RunPrefix(run)).value_or(true)) continue;
+    if (!named && !storage::HasFiles(*from->store, storage::RunPrefix(run)).value_or(true))
+      continue;
     absl::StatusOr<CopyTotals> totals;
     {
       ProgressBar bar(run, flags.quiet);
@@ -116,4 +117,4 @@ int RunCp(const CpFlags& flags) {
   return code;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

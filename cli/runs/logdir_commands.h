@@ -5,7 +5,7 @@
 
 #include "cli/base/run_choice.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 struct LsFlags {
   std::string location{}, storage_config{}, output = "table";
@@ -32,4 +32,4 @@ int RunLs(const LsFlags& flags);
 int RunCp(const CpFlags& flags);
 int RunRm(const RmFlags& flags);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -9,14 +9,14 @@
 #include "cli/runs/logdir_commands.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // Prints objects as they are listed, because a logdir may have millions of them.
 int ListObjects(const OpenLocation& open, bool json) {
-  const std::string prefix = open.location.run.empty() ? "" : RunPrefix(open.location.run);
+  const std::string prefix = open.location.run.empty() ? "" : storage::RunPrefix(open.location.run);
   std::string_view before = "[";
-  const absl::Status status = open.store->List(prefix, [&](const StoredObject& object) {
+  const absl::Status status = open.store->List(prefix, [&](const storage::StoredObject& object) {
     if (json)
       std::cout << std::exchange(before, ",") << "\n  " << ObjectJson(object);
     else
@@ -29,8 +29,8 @@ int ListObjects(const OpenLocation& open, bool json) {
 }
 
 int ListOneRun(const LsFlags& flags, const OpenLocation& open) {
-  const absl::StatusOr<std::vector<StoredObject>> objects =
-      ListAll(*open.store, RunPrefix(open.location.run));
+  const absl::StatusOr<std::vector<storage::StoredObject>> objects =
+      storage::ListAll(*open.store, storage::RunPrefix(open.location.run));
   if (!objects.ok()) return Complain(objects.status());
   if (objects->empty()) {
     return Complain(absl::NotFoundError(
@@ -94,4 +94,4 @@ int RunLs(const LsFlags& flags) {
   return kExitOk;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -7,10 +7,10 @@
 #include "cli/runs/logdir_commands.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
-bool Confirmed(const std::vector<std::string>& runs, const Logdir& logdir) {
+bool Confirmed(const std::vector<std::string>& runs, const storage::Logdir& logdir) {
   std::cerr << DeletionQuestion(runs, logdir.url()) << std::flush;
   std::string answer;
   std::getline(std::cin, answer);
@@ -21,7 +21,8 @@ bool Confirmed(const std::vector<std::string>& runs, const Logdir& logdir) {
 int Delete(const OpenLocation& open, const std::vector<std::string>& runs) {
   std::size_t deleted_runs = 0;
   for (const std::string& run : runs) {
-    const absl::StatusOr<std::uint64_t> deleted = DeleteBelow(*open.store, RunPrefix(run));
+    const absl::StatusOr<std::uint64_t> deleted =
+        storage::DeleteBelow(*open.store, storage::RunPrefix(run));
     const std::string url = open.location.logdir.RunUrl(run);
     if (!deleted.ok()) {
       Complain(deleted.status());
@@ -80,4 +81,4 @@ int RunRm(const RmFlags& flags) {
   return Delete(*open, *runs);
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

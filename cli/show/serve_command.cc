@@ -24,7 +24,7 @@
 #include "viewer/service/gate.h"
 #include "viewer/service/service_config.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using viewer::ServeConfig;
@@ -47,13 +47,15 @@ class KubeJudge final : public viewer::AccessJudge {
   explicit KubeJudge(kube::Client& client) : client_(client) {}
   absl::StatusOr<bool> MaySee(const viewer::Asker& asker, const std::string& ns,
                               Nanos within) override {
-    Requester user{.username = asker.user, .groups = asker.groups};
+    kube::Requester user{.username = asker.user, .groups = asker.groups};
     // The API server adds this group to everybody who has logged in.
     user.groups.emplace_back("system:authenticated");
-    return kube::IsAllowed(
-        client_, user,
-        {{"namespace", ns}, {"verb", "get"}, {"group", kApiGroup}, {"resource", kRequestsResource}},
-        within);
+    return kube::IsAllowed(client_, user,
+                           {{"namespace", ns},
+                            {"verb", "get"},
+                            {"group", kube::kApiGroup},
+                            {"resource", kube::kRequestsResource}},
+                           within);
   }
 
  private:
@@ -210,4 +212,4 @@ int RunServe(const ServeFlags& flags) {
   _exit(code);
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-namespace strobe {
+namespace strobe::cli {
 
 struct ServeFlags {
   std::string config{}, kubeconfig{};
@@ -15,4 +15,4 @@ void AddServeFlags(CLI::App& command, ServeFlags& flags);
 // Serves until SIGINT or SIGTERM. Returns the exit code; see common_flags.h.
 int RunServe(const ServeFlags& flags);
 
-}  // namespace strobe
+}  // namespace strobe::cli

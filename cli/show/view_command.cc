@@ -15,7 +15,7 @@
 #include "viewer/page_policy.h"
 #include "viewer/router.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 constexpr int kViewSlowThreads = 4;
@@ -185,4 +185,4 @@ int RunView(const ViewFlags& flags) {
   return status.ok() || signals.stop().cancelled() ? kExitOk : Complain(status);
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -6,7 +6,7 @@
 
 #include "viewer/router.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 struct ViewFlags {
   std::vector<std::string> locations{};
@@ -24,4 +24,4 @@ void AddViewFlags(CLI::App& command, ViewFlags& flags);
 // exit code; see common_flags.h.
 int RunView(const ViewFlags& flags);
 
-}  // namespace strobe
+}  // namespace strobe::cli

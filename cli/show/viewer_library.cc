@@ -11,7 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,7 +77,8 @@ class RunsOfLogdirs final : public viewer::Library {
   absl::Status Find(const std::string& run) override {
     const absl::StatusOr<Found> found = FindPlace(run);
     RETURN_IF_ERROR(found.status());
-    ASSIGN_OR_RETURN(const bool any, HasFiles(*found->location->store, RunPrefix(found->run)));
+    ASSIGN_OR_RETURN(const bool any,
+                     storage::HasFiles(*found->location->store, storage::RunPrefix(found->run)));
     return any ? absl::OkStatus() : NoRun(run);
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
@@ -103,12 +104,12 @@ class RunsOfLogdirs final : public viewer::Library {
     for (std::size_t i = 0; i < names_.size(); ++i)
       if (locations_[i].location.logdir.url() == logdir) return StrCat(names_[i], "/", run);
     if (locations_.size() == 1) return std::string(run);
-    return StrCat(logdir, "/", kRunsPrefix, run);
+    return StrCat(logdir, "/", storage::kRunsPrefix, run);
   }
   absl::StatusOr<viewer::StoredRun> Store(const std::string& run) override {
     ASSIGN_OR_RETURN(const Found found, FindPlace(run));
     ASSIGN_OR_RETURN(
-        std::unique_ptr<ObjectStore> store,
+        std::unique_ptr<storage::ObjectStore> store,
         found.location->stores->Open(found.location->location.logdir,
                                      {.patience = kPagePatience, .cancellation = cancellation_}));
     return viewer::StoredRun{std::move(store), found.run};
@@ -119,9 +120,10 @@ class RunsOfLogdirs final : public viewer::Library {
     std::call_once(catalog_once_, [this] {
       std::vector<catalog::CatalogedLogdir> logdirs;
       for (const OpenLocation& place : locations_) {
-        logdirs.push_back({place.location.logdir.url(), [&place](const StoreLimits& limits) {
-                             return place.stores->Open(place.location.logdir, limits);
-                           }});
+        logdirs.push_back(
+            {place.location.logdir.url(), [&place](const storage::StoreLimits& limits) {
+               return place.stores->Open(place.location.logdir, limits);
+             }});
       }
       catalog::CatalogOptions options;
       options.directory = cache_;
@@ -158,7 +160,7 @@ class RunsOfLogdirs final : public viewer::Library {
   absl::StatusOr<Found> FindPlace(const std::string& name) const {
     for (std::size_t i = 0; i < locations_.size(); ++i) {
       const OpenLocation& place = locations_[i];
-      const std::string prefix = StrCat(place.location.logdir.url(), "/", kRunsPrefix);
+      const std::string prefix = StrCat(place.location.logdir.url(), "/", storage::kRunsPrefix);
       std::string run = name;
       if (name.starts_with(prefix))
         run = name.substr(prefix.size());
@@ -171,7 +173,7 @@ class RunsOfLogdirs final : public viewer::Library {
     return NoRun(name);
   }
   // The run's URL, with the options of its logdir's URL.
-  static std::string WithOptions(const Logdir& logdir, const std::string& run) {
+  static std::string WithOptions(const storage::Logdir& logdir, const std::string& run) {
     std::string url = logdir.RunUrl(run);
     char separator = '?';
     for (const auto& [name, value] : logdir.options()) {
@@ -266,10 +268,10 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(
     place = fs::absolute(place).lexically_normal().native();
     while (place.size() > 1 && place.ends_with('/')) place.pop_back();
     // A run is opened through its logdir, so that the logdir's other runs can be chosen too.
-    const bool run = Contains(place, StrCat("/", kRunsPrefix));
+    const bool run = Contains(place, StrCat("/", storage::kRunsPrefix));
     if (!run && HasTraces(place)) return std::make_unique<OneRun>(place, options);
   }
   return OpenLogdirs({place}, options);
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -8,7 +8,7 @@
 #include "common/base/cancellation.h"
 #include "viewer/run/library.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 struct LibraryOptions {
   std::string storage_config{};
@@ -32,4 +32,4 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(
 absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(
     const std::vector<ServedLocation>& locations, const LibraryOptions& options);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -9,7 +9,7 @@
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,4 +95,4 @@ absl::StatusOr<FoundEvidence> ReadEvidence(const std::vector<std::string>& place
       StrCat("there is no evidence in ", Join(places, ", "), "; what is read are ", kWhatIsRead));
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

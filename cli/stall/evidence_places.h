@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "collector/stall/evidence.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 struct FoundEvidence {
   stall::JobEvidence evidence{};
@@ -18,4 +18,4 @@ struct FoundEvidence {
 // itself holds none.
 absl::StatusOr<FoundEvidence> ReadEvidence(const std::vector<std::string>& places);
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -14,7 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 // RAS takes up to ten seconds, if a process of the job is stopped.
@@ -24,10 +24,10 @@ constexpr Nanos kEvidenceTimeout = std::chrono::seconds(12);
 struct SidecarAnswers {
   Mutex mutex;
   std::size_t missing ABSL_GUARDED_BY(mutex) = 0;
-  std::vector<WorkerEvidence> workers ABSL_GUARDED_BY(mutex);
+  std::vector<capture::WorkerEvidence> workers ABSL_GUARDED_BY(mutex);
 };
 
-void TakeAnswer(absl::StatusOr<v1::ReadEvidenceResponse> answer, WorkerEvidence& worker) {
+void TakeAnswer(absl::StatusOr<v1::ReadEvidenceResponse> answer, capture::WorkerEvidence& worker) {
   if (!answer.ok()) {
     worker.missing = absl::IsUnimplemented(answer.status())
                          ? "its sidecar is too old to read evidence"
@@ -42,25 +42,25 @@ void TakeAnswer(absl::StatusOr<v1::ReadEvidenceResponse> answer, WorkerEvidence&
 }  // namespace
 
 absl::StatusOr<FoundEvidence> ReadEvidenceOfWorkers(const std::string& workers) {
-  ASSIGN_OR_RETURN(const std::vector<Target> targets, ParseWorkers(workers));
+  ASSIGN_OR_RETURN(const std::vector<capture::Target> targets, ParseWorkers(workers));
   const SystemClock clock;
-  GrpcWorkerConnector connector(clock, PlaintextCredentials);
+  capture::GrpcWorkerConnector connector(clock, capture::PlaintextCredentials);
   const auto answers = std::make_shared<SidecarAnswers>();
   {
     MutexLock lock(&answers->mutex);
     answers->missing = targets.size();
-    for (const Target& target : targets) {
-      WorkerEvidence& worker = answers->workers.emplace_back();
+    for (const capture::Target& target : targets) {
+      capture::WorkerEvidence& worker = answers->workers.emplace_back();
       worker.name = target.name;
       worker.rank = target.rank;
       worker.missing = "no answer";
     }
   }
-  std::vector<std::shared_ptr<Worker>> asked;
+  std::vector<std::shared_ptr<capture::Worker>> asked;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     asked.push_back(connector.Connect(targets[i]));
     v1::ReadEvidenceRequest request;
-    request.set_max_bytes(kMaxEvidenceBytes);
+    request.set_max_bytes(capture::kMaxEvidenceBytes);
     asked.back()->ReadEvidence(request, kEvidenceTimeout,
                                [answers, i](absl::StatusOr<v1::ReadEvidenceResponse> answer) {
                                  MutexLock lock(&answers->mutex);
@@ -68,7 +68,7 @@ absl::StatusOr<FoundEvidence> ReadEvidenceOfWorkers(const std::string& workers) 
                                  --answers->missing;
                                });
   }
-  JobEvidenceOrder order;
+  capture::JobEvidenceOrder order;
   {
     MutexLock lock(&answers->mutex);
     const auto all = [&answers]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(answers->mutex) {
@@ -78,9 +78,9 @@ absl::StatusOr<FoundEvidence> ReadEvidenceOfWorkers(const std::string& workers) 
     order.workers = answers->workers;
   }
   FoundEvidence found;
-  found.evidence = JoinEvidence(order);
+  found.evidence = capture::JoinEvidence(order);
   std::size_t silent = 0;
-  for (const WorkerEvidence& worker : order.workers) {
+  for (const capture::WorkerEvidence& worker : order.workers) {
     silent += worker.missing.empty() ? 0 : 1;
     if (!worker.missing.empty())
       found.left_out.push_back(StrCat(worker.name, ": ", worker.missing));
@@ -93,4 +93,4 @@ absl::StatusOr<FoundEvidence> ReadEvidenceOfWorkers(const std::string& workers) 
   return found;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

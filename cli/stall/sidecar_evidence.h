@@ -5,10 +5,10 @@
 #include "absl/status/statusor.h"
 #include "cli/stall/evidence_places.h"
 
-namespace strobe {
+namespace strobe::cli {
 
 // Asks all of them at once. `workers` is a list as for ParseWorkers. Unavailable if none answers;
 // those that do not are among what is left out.
 absl::StatusOr<FoundEvidence> ReadEvidenceOfWorkers(const std::string& workers);
 
-}  // namespace strobe
+}  // namespace strobe::cli

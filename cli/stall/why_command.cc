@@ -13,7 +13,7 @@
 #include "common/base/strings.h"
 #include "common/text/plain_text.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 void AddPlaces(CLI::App& command, EvidenceFlags& flags) {
@@ -113,4 +113,4 @@ int RunStacks(const StacksFlags& flags) {
   return kExitOk;
 }
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace strobe {
+namespace strobe::cli {
 
 // What is looked at: files, or sidecars.
 struct EvidenceFlags {
@@ -28,4 +28,4 @@ void AddStacksFlags(CLI::App& command, StacksFlags& flags);
 int RunWhy(const WhyFlags& flags);
 int RunStacks(const StacksFlags& flags);
 
-}  // namespace strobe
+}  // namespace strobe::cli

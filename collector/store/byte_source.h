@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 // May be read repeatedly and from several threads.
 class ByteSource {
@@ -47,4 +47,4 @@ class MemoryBytes final : public ByteSource {
   const std::span<const std::string_view> pieces_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::storage

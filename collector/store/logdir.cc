@@ -9,7 +9,7 @@
 #include "common/text/name_rules.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 absl::Status Refuse(std::string_view text, std::string_view why) {
@@ -177,4 +177,4 @@ std::string RunOfUrl(std::string_view url, int attempt) {
   return IsSafeName(run) ? std::string(run) : "";
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 // A validated and normalized logdir, such as "file:///data/logs" or "gs://bucket/prefix". It has no
 // trailing slash, no "." or "..", and no user info. A bucket's URL may have options:
@@ -73,4 +73,4 @@ std::string RunOfAttempt(std::string_view run, int attempt);
 // such a URL.
 std::string RunOfUrl(std::string_view url, int attempt);
 
-}  // namespace strobe
+}  // namespace strobe::storage

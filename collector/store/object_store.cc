@@ -6,7 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 bool IsNameOfEntry(std::string_view name) { return !name.empty() && name != "." && name != ".."; }
@@ -99,4 +99,4 @@ absl::StatusOr<bool> HasFiles(ObjectStore& store, std::string_view prefix) {
   return any;
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -15,7 +15,7 @@
 #include "common/base/cancellation.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 struct StoredObject {
   std::string key{};  // Relative to the logdir.
@@ -143,4 +143,4 @@ absl::StatusOr<std::vector<StoredObject>> ListAll(ObjectStore& store, std::strin
 // Whether there is a file below the prefix.
 absl::StatusOr<bool> HasFiles(ObjectStore& store, std::string_view prefix);
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -8,7 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 constexpr std::uint64_t kMaxClaimBytes = 1024;
@@ -95,4 +95,4 @@ absl::StatusOr<std::string> FindClaimedRun(ObjectStore& store, std::string_view 
   return absl::NotFoundError(StrCat("capture ", capture_id, " has not claimed run ", run));
 }
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "collector/store/object_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 
 inline constexpr int kMaxRunNumber = 1000;
 
@@ -34,4 +34,4 @@ absl::StatusOr<std::string> ClaimRun(ObjectStore& store, std::string_view run,
 absl::StatusOr<std::string> FindClaimedRun(ObjectStore& store, std::string_view run,
                                            std::string_view capture_id);
 
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -6,7 +6,7 @@
 #include "operator/job/job_text.h"
 #include "operator/objects/run_template.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 namespace {
 
 // How long a run that the watch has not brought is expected; after that, somebody must have deleted
@@ -15,12 +15,12 @@ constexpr Nanos kMaxExpected = std::chrono::hours(1);
 
 }  // namespace
 
-JobRuns AutomaticRuns::OfJob(const std::string& ns, const std::string& job) {
-  JobRuns found{.job = job};
+policy::JobRuns AutomaticRuns::OfJob(const std::string& ns, const std::string& job) {
+  policy::JobRuns found{.job = job};
   const std::vector<std::string> keys = seal_keys_();
-  for (const Object& request : requests_.InNamespace(ns)) {
-    std::optional<CreatedRun> run = ParseAutomaticRun(*request);
-    if (run && run->job == job && !SealedCreatorOf(*request, keys).empty())
+  for (const kube::Object& request : requests_.InNamespace(ns)) {
+    std::optional<kube::CreatedRun> run = objects::ParseAutomaticRun(*request);
+    if (run && run->job == job && !kube::SealedCreatorOf(*request, keys).empty())
       found.runs.push_back(*std::move(run));
   }
   std::erase_if(expected_, [&](const auto& entry) {
@@ -35,13 +35,13 @@ JobRuns AutomaticRuns::OfJob(const std::string& ns, const std::string& job) {
   return found;
 }
 
-void AutomaticRuns::Expect(const ProfileRequest& run) {
-  CreatedRun expected;
+void AutomaticRuns::Expect(const objects::ProfileRequest& run) {
+  kube::CreatedRun expected;
   expected.name = run.name;
   expected.created = clock_.WallNow();
-  expected.job = TextOfTargets(TargetsOf(run));
+  expected.job = job::TextOfTargets(objects::TargetsOf(run));
   expected.recorded = run.capture.duration + run.capture.look_back;
   expected_[Key(run.ns, run.name)] = {std::move(expected), clock_.MonoNow()};
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

@@ -18,34 +18,34 @@
 #include "operator/objects/request.h"
 #include "operator/policy/automatic_limits.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 
 class AutomaticRuns {
  public:
   // Both outlive it. `seal_keys` as in KubeGatekeeper::Options: only what the operator has sealed
   // is somebody's run.
-  AutomaticRuns(const Clock& clock, const ObjectCache& requests,
+  AutomaticRuns(const Clock& clock, const kube::ObjectCache& requests,
                 std::function<std::vector<std::string>()> seal_keys)
       : clock_(clock), requests_(requests), seal_keys_(std::move(seal_keys)) {}
 
   // The runs of the job in the namespace.
-  JobRuns OfJob(const std::string& ns, const std::string& job);
+  policy::JobRuns OfJob(const std::string& ns, const std::string& job);
   // Counts the run from now on: it is about to be created, or may have been.
-  void Expect(const ProfileRequest& run);
+  void Expect(const objects::ProfileRequest& run);
   // Stops counting the run: it was not created.
   void Forget(const std::string& ns, const std::string& name) { expected_.erase(Key(ns, name)); }
 
  private:
   struct Expected {
-    CreatedRun run;
+    kube::CreatedRun run;
     MonoTime since;
   };
   static std::string Key(const std::string& ns, const std::string& name) { return ns + "/" + name; }
 
   const Clock& clock_;
-  const ObjectCache& requests_;
+  const kube::ObjectCache& requests_;
   const std::function<std::vector<std::string>()> seal_keys_;
   std::map<std::string, Expected> expected_;
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

@@ -9,7 +9,7 @@
 #include "operator/base/json_fields.h"
 #include "operator/policy/policy.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 namespace {
 
 constexpr char kField[] = "last-ends.json";
@@ -31,7 +31,7 @@ void CaptureHistory::NoteEnd(const std::string& ns, WallTime when, std::optional
   {
     MutexLock lock(&mutex_);
     WallTime& end = ends_[ns];
-    end = CanHaveEnded(end, clock_.WallNow()) ? std::max(end, when) : when;
+    end = policy::CanHaveEnded(end, clock_.WallNow()) ? std::max(end, when) : when;
     const auto by_age = [](const auto& a, const auto& b) { return a.second < b.second; };
     // Bounds the memory and the ConfigMap; the oldest ends matter least for minInterval.
     while (ends_.size() > kMaxNamespaces)
@@ -60,7 +60,7 @@ absl::Status CaptureHistory::Store(std::uint64_t version, Nanos keep) {
   // The ConfigMap is replaced by what is known here, which must have the ends that an operator
   // before this one has stored.
   if (!loaded) RETURN_IF_ERROR(Load(kWriteLimit));
-  Json ends = Json::object();
+  kube::Json ends = kube::Json::object();
   {
     MutexLock lock(&mutex_);
     version = version_;
@@ -80,7 +80,8 @@ absl::StatusOr<std::optional<WallTime>> CaptureHistory::LastEnd(const std::strin
   RETURN_IF_ERROR(Load(within));
   MutexLock lock(&mutex_);
   const auto found = ends_.find(ns);
-  if (found == ends_.end() || !CanHaveEnded(found->second, clock_.WallNow())) return std::nullopt;
+  if (found == ends_.end() || !policy::CanHaveEnded(found->second, clock_.WallNow()))
+    return std::nullopt;
   return found->second;
 }
 
@@ -95,12 +96,12 @@ absl::Status CaptureHistory::Load(Nanos within) {
     MutexLock lock(&mutex_);
     if (loaded_ && clock_.MonoNow() - *loaded_ < kReadAgain) return absl::OkStatus();
   }
-  const absl::StatusOr<Json> found = client_.Get(Path(), within);
-  Json stored;
+  const absl::StatusOr<kube::Json> found = client_.Get(Path(), within);
+  kube::Json stored;
   // A missing or damaged ConfigMap counts as empty, so that it cannot stop all captures.
   if (found.ok()) {
-    const Json data = found->value("data", Json::object());
-    stored = Json::parse(data.is_object() ? data.value(kField, "{}") : "{}", nullptr, false);
+    const kube::Json data = found->value("data", kube::Json::object());
+    stored = kube::Json::parse(data.is_object() ? data.value(kField, "{}") : "{}", nullptr, false);
   } else if (absl::IsNotFound(found.status())) {
     LogWarning("there is no ConfigMap to store the ends of captures",
                {{"config_map", options_.config_map}});
@@ -111,12 +112,12 @@ absl::Status CaptureHistory::Load(Nanos within) {
   loaded_ = clock_.MonoNow();
   if (!stored.is_object()) return absl::OkStatus();
   for (const auto& [name, time] : stored.items()) {
-    const std::optional<WallTime> end = ReadTime(stored, name.c_str());
-    if (end && CanHaveEnded(*end, clock_.WallNow()) &&
+    const std::optional<WallTime> end = kube::ReadTime(stored, name.c_str());
+    if (end && policy::CanHaveEnded(*end, clock_.WallNow()) &&
         (ends_.size() < kMaxNamespaces || ends_.contains(name)))
       ends_[name] = std::max(ends_[name], *end);
   }
   return absl::OkStatus();
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

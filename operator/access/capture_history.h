@@ -12,7 +12,7 @@
 #include "common/base/mutex.h"
 #include "operator/kube/client.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 
 class CaptureHistory {
  public:
@@ -20,7 +20,7 @@ class CaptureHistory {
     // The ConfigMap must exist; it may be empty. Without a name, the times are kept in memory only.
     std::string ns{}, config_map{};
   };
-  CaptureHistory(const Clock& clock, Client& client, Options options)
+  CaptureHistory(const Clock& clock, kube::Client& client, Options options)
       : clock_(clock), client_(client), options_(std::move(options)) {}
 
   // Records the end of a capture, unless a later end is known. With `keep`, stores it in the
@@ -41,7 +41,7 @@ class CaptureHistory {
   std::string Path() const;
 
   const Clock& clock_;
-  Client& client_;
+  kube::Client& client_;
   const Options options_;
   Mutex writing_;  // Held during a write; acquired before mutex_.
   Mutex mutex_;
@@ -51,4 +51,4 @@ class CaptureHistory {
   std::uint64_t stored_ ABSL_GUARDED_BY(mutex_) = 0;   // The version that was stored last.
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

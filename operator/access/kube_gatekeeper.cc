@@ -17,7 +17,7 @@
 #include "operator/objects/run_template.h"
 #include "operator/policy/retention.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 namespace {
 
 constexpr std::string_view kAgain = "; delete it and create it again";
@@ -38,7 +38,7 @@ constexpr Nanos kCacheReadLimit = std::chrono::seconds(3);
 
 }  // namespace
 
-absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest& request) {
+absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const objects::ProfileRequest& request) {
   if (!request.requester) {
     return StrCat(
         "the requester is not known: the request was created while Strobe's webhook was not "
@@ -56,15 +56,15 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
                        .seal = request.seal});
 }
 
-absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const RunCreator& creator) {
+absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const kube::RunCreator& creator) {
   if (!creator.requester) {
-    return StrCat("the requester is not known: the ", NounOf(creator.kind),
+    return StrCat("the requester is not known: the ", kube::NounOf(creator.kind),
                   " was created while Strobe's webhook was not installed", kAgain, kChange);
   }
   const bool changed = !creator.sealed_uid.empty();
   if (changed && creator.sealed_uid != creator.uid) {
-    return StrCat("annotation ", kRequesterAnnotation, " belongs to another ", NounOf(creator.kind),
-                  kAgain, kChange);
+    return StrCat("annotation ", kube::kRequesterAnnotation, " belongs to another ",
+                  kube::NounOf(creator.kind), kAgain, kChange);
   }
   ASSIGN_OR_RETURN(std::string why, WhyNotProved({.uid = creator.uid,
                                                   .created = creator.created,
@@ -77,8 +77,8 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const RunCreator& cre
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped) {
   // Checked each time, because an annotation can be changed at any time.
-  if (!SealHolds(options_.seal_keys(), stamped.admission, stamped.seal)) {
-    return StrCat("annotation ", kRequesterAnnotation,
+  if (!kube::SealHolds(options_.seal_keys(), stamped.admission, stamped.seal)) {
+    return StrCat("annotation ", kube::kRequesterAnnotation,
                   " is not as Strobe's webhook wrote it, so "
                   "the requester is not known",
                   kAgain);
@@ -88,8 +88,8 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped)
   // The seal of a change contains the object's UID; that of a creation cannot, so its time is
   // checked.
   if (!stamped.changed &&
-      std::chrono::abs(stamped.created - stamped.admission.at) > kSealToCreation) {
-    return StrCat("annotation ", kRequesterAnnotation, " was sealed at ",
+      std::chrono::abs(stamped.created - stamped.admission.at) > kube::kSealToCreation) {
+    return StrCat("annotation ", kube::kRequesterAnnotation, " was sealed at ",
                   FormatRfc3339(stamped.admission.at), ", but the object was created at ",
                   FormatRfc3339(stamped.created),
                   ": it belongs to another one, or the clocks of "
@@ -111,12 +111,12 @@ absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const Stamped& stamped) {
     MutexLock lock(&mutex_);
     if (installed_for_.contains(sealed)) return true;
   }
-  const absl::StatusOr<Json> webhooks = client_.Get(StrCat(
+  const absl::StatusOr<kube::Json> webhooks = client_.Get(StrCat(
       "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/", options_.webhooks));
   if (absl::IsNotFound(webhooks.status())) return false;
   RETURN_IF_ERROR(webhooks.status());
   const std::optional<WallTime> since =
-      ReadTime(webhooks->value("metadata", Json::object()), "creationTimestamp");
+      kube::ReadTime(webhooks->value("metadata", kube::Json::object()), "creationTimestamp");
   if (!since || (stamped.changed ? stamped.admission.at : stamped.created) < *since) return false;
   MutexLock lock(&mutex_);
   if (installed_for_.size() >= kMaxRemembered) installed_for_.clear();
@@ -124,41 +124,45 @@ absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const Stamped& stamped) {
   return true;
 }
 
-absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& request,
-                                                    const Requester& requester,
-                                                    const EarlierCaptures& earlier, Nanos within) {
+absl::StatusOr<policy::PolicyVerdict> KubeGatekeeper::Judge(const objects::ProfileRequest& request,
+                                                            const kube::Requester& requester,
+                                                            const policy::EarlierCaptures& earlier,
+                                                            Nanos within) {
   const MonoTime deadline = clock_.MonoNow() + within;
   ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(request, requester, deadline));
-  if (!refusal.empty()) return PolicyVerdict{PolicyVerdict::Kind::kRefused, std::move(refusal), {}};
-  ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, ReadPolicies(deadline));
+  if (!refusal.empty())
+    return policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, std::move(refusal), {}};
+  ASSIGN_OR_RETURN(const std::vector<policy::ProfilePolicy> policies, ReadPolicies(deadline));
   ASSIGN_OR_RETURN(Labels labels, ReadLabels(request.ns, deadline));
   return JudgeByFacts(request, earlier, policies, std::move(labels), deadline);
 }
 
-absl::StatusOr<RunVerdict> KubeGatekeeper::JudgeRun(const ProfileRequest& run,
-                                                    const RunCreator& creator, Nanos within) {
+absl::StatusOr<RunVerdict> KubeGatekeeper::JudgeRun(const objects::ProfileRequest& run,
+                                                    const kube::RunCreator& creator, Nanos within) {
   const MonoTime deadline = clock_.MonoNow() + within;
   ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(run, *creator.requester, deadline));
-  if (!refusal.empty()) return RunVerdict{{PolicyVerdict::Kind::kRefused, std::move(refusal), {}}};
-  ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, ReadPolicies(deadline));
+  if (!refusal.empty())
+    return RunVerdict{{policy::PolicyVerdict::Kind::kRefused, std::move(refusal), {}}};
+  ASSIGN_OR_RETURN(const std::vector<policy::ProfilePolicy> policies, ReadPolicies(deadline));
   ASSIGN_OR_RETURN(Labels labels, ReadLabels(run.ns, deadline));
-  ASSIGN_OR_RETURN(const NamespaceFacts facts,
+  ASSIGN_OR_RETURN(const policy::NamespaceFacts facts,
                    FactsOf(run, {}, policies, std::move(labels), deadline));
-  const bool counted = BoundsOfSeries(policies, facts.labels).counted;
-  const Object present = requests_.Get(StrCat(run.ns, "/", run.name));
+  const bool counted = policy::BoundsOfSeries(policies, facts.labels).counted;
+  const kube::Object present = requests_.Get(StrCat(run.ns, "/", run.name));
   const bool exists =
-      present != nullptr && SealedCreatorOf(*present, options_.seal_keys()) == creator.uid;
+      present != nullptr && kube::SealedCreatorOf(*present, options_.seal_keys()) == creator.uid;
   // An existing run was judged before; a run that only preflights records nothing.
-  if (!BoundsStarts(policies, facts) || run.capture.preflight_only || exists)
+  if (!policy::BoundsStarts(policies, facts) || run.capture.preflight_only || exists)
     return RunVerdict{JudgeWith(policies, facts, run, nullptr), counted};
   // Alerts may come before the first list of requests has arrived.
   if (!requests_.filled()) return absl::UnavailableError("the requests are not known yet");
   MutexLock lock(&runs_mutex_);
   // This may be another try to create the same run, which must not count itself.
   runs_.Forget(run.ns, run.name);
-  const JobRuns others = runs_.OfJob(run.ns, TextOfTargets(TargetsOf(run)));
-  PolicyVerdict verdict = JudgeWith(policies, facts, run, &others);
-  if (verdict.kind == PolicyVerdict::Kind::kAllowed || verdict.kind == PolicyVerdict::Kind::kWait)
+  const policy::JobRuns others = runs_.OfJob(run.ns, job::TextOfTargets(objects::TargetsOf(run)));
+  policy::PolicyVerdict verdict = JudgeWith(policies, facts, run, &others);
+  if (verdict.kind == policy::PolicyVerdict::Kind::kAllowed ||
+      verdict.kind == policy::PolicyVerdict::Kind::kWait)
     runs_.Expect(run);
   return RunVerdict{std::move(verdict), counted};
 }
@@ -168,16 +172,16 @@ void KubeGatekeeper::ForgetRun(const std::string& ns, const std::string& name) {
   runs_.Forget(ns, name);
 }
 
-std::optional<PolicyVerdict> KubeGatekeeper::JudgeFromCache(const ProfileRequest& request,
-                                                            const EarlierCaptures& earlier) {
-  const absl::StatusOr<std::vector<ProfilePolicy>> policies = RecentPolicies();
+std::optional<policy::PolicyVerdict> KubeGatekeeper::JudgeFromCache(
+    const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier) {
+  const absl::StatusOr<std::vector<policy::ProfilePolicy>> policies = RecentPolicies();
   if (!policies.ok()) return std::nullopt;
   absl::StatusOr<Labels> labels = RecentLabels(request.ns);
   if (!labels.ok()) return std::nullopt;
-  absl::StatusOr<PolicyVerdict> verdict = JudgeByFacts(
+  absl::StatusOr<policy::PolicyVerdict> verdict = JudgeByFacts(
       request, earlier, *policies, *std::move(labels), clock_.MonoNow() + kCacheReadLimit);
   // A request that would have been refused a few seconds ago may be allowed now.
-  if (!verdict.ok() || verdict->kind != PolicyVerdict::Kind::kWait) return std::nullopt;
+  if (!verdict.ok() || verdict->kind != policy::PolicyVerdict::Kind::kWait) return std::nullopt;
   return *std::move(verdict);
 }
 
@@ -187,78 +191,79 @@ absl::StatusOr<std::string> KubeGatekeeper::LogdirFor(const std::string& ns, Nan
   const auto unknown = [](const absl::Status& status) {
     return absl::UnavailableError(status.message());
   };
-  const absl::StatusOr<std::vector<ProfilePolicy>> policies = ReadPolicies(deadline);
+  const absl::StatusOr<std::vector<policy::ProfilePolicy>> policies = ReadPolicies(deadline);
   if (!policies.ok()) return unknown(policies.status());
   absl::StatusOr<Labels> labels = ReadLabels(ns, deadline);
   if (!labels.ok()) return unknown(labels.status());
-  return DefaultLogdir(*policies, {.name = ns, .labels = *std::move(labels)});
+  return policy::DefaultLogdir(*policies, {.name = ns, .labels = *std::move(labels)});
 }
 
 std::string KubeGatekeeper::WhyNoMoreRequests(const std::string& ns) {
-  const ObjectCache::Use own = requests_.UseOf(ns);
-  if (own.open >= kMaxOpenRequests) {
+  const kube::ObjectCache::Use own = requests_.UseOf(ns);
+  if (own.open >= kube::kMaxOpenRequests) {
     return StrCat("namespace ", ns, " has ", own.open,
-                  " ProfileRequests that have not finished, and may have ", kMaxOpenRequests,
+                  " ProfileRequests that have not finished, and may have ", kube::kMaxOpenRequests,
                   "; wait for some, or delete them");
   }
   const std::size_t all = requests_.all().bytes;
-  const std::size_t most =
-      std::min(kMaxRequestBytes, kMaxAllRequestBytes - std::min(all, kMaxAllRequestBytes));
+  const std::size_t most = std::min(
+      kube::kMaxRequestBytes, kube::kMaxAllRequestBytes - std::min(all, kube::kMaxAllRequestBytes));
   if (own.bytes <= most) return "";
   return StrCat("the ProfileRequests of namespace ", ns, " take ", own.bytes >> 20,
                 " MiB of the operator's memory, and may take ", most >> 20,
                 " MiB; delete finished ones, or let them delete themselves with ttlAfterFinished");
 }
 
-absl::StatusOr<std::string> KubeGatekeeper::WhyNoMore(CreatorKind kind, const std::string& ns,
+absl::StatusOr<std::string> KubeGatekeeper::WhyNoMore(kube::CreatorKind kind, const std::string& ns,
                                                       Nanos within) {
   // The server counts what it leaves out, which costs less than to list it.
   std::size_t count = 0;
-  ASSIGN_OR_RETURN(const Json list, client_.GetItems(
-                                        StrCat(CreatorsPath(kind, ns), "?limit=1"),
-                                        [&](const Json&) { ++count; }, within));
-  const Json& more = Member(Member(list, "metadata"), "remainingItemCount");
+  ASSIGN_OR_RETURN(const kube::Json list, client_.GetItems(
+                                              StrCat(objects::CreatorsPath(kind, ns), "?limit=1"),
+                                              [&](const kube::Json&) { ++count; }, within));
+  const kube::Json& more = kube::Member(kube::Member(list, "metadata"), "remainingItemCount");
   if (more.is_number_unsigned()) count += more.get<std::size_t>();
-  if (count < kMaxCreators) return std::string();
-  return StrCat("namespace ", ns, " has ", count, " ", KindName(kind), "s, and may have ",
-                kMaxCreators);
+  if (count < kube::kMaxCreators) return std::string();
+  return StrCat("namespace ", ns, " has ", count, " ", objects::KindName(kind), "s, and may have ",
+                kube::kMaxCreators);
 }
 
-absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
-    const ProfileRequest& request, const EarlierCaptures& earlier,
-    const std::vector<ProfilePolicy>& policies, Labels labels, MonoTime deadline) {
-  ASSIGN_OR_RETURN(const NamespaceFacts facts,
+absl::StatusOr<policy::PolicyVerdict> KubeGatekeeper::JudgeByFacts(
+    const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier,
+    const std::vector<policy::ProfilePolicy>& policies, Labels labels, MonoTime deadline) {
+  ASSIGN_OR_RETURN(const policy::NamespaceFacts facts,
                    FactsOf(request, earlier, policies, std::move(labels), deadline));
   return JudgeWith(policies, facts, request, nullptr);
 }
 
-PolicyVerdict KubeGatekeeper::JudgeWith(const std::vector<ProfilePolicy>& policies,
-                                        const NamespaceFacts& facts, const ProfileRequest& request,
-                                        const JobRuns* automatic) {
+policy::PolicyVerdict KubeGatekeeper::JudgeWith(const std::vector<policy::ProfilePolicy>& policies,
+                                                const policy::NamespaceFacts& facts,
+                                                const objects::ProfileRequest& request,
+                                                const policy::JobRuns* automatic) {
   const bool matched = std::any_of(
       policies.begin(), policies.end(),
-      [&](const ProfilePolicy& policy) { return policy.namespaces.Matches(facts.labels); });
+      [&](const policy::ProfilePolicy& policy) { return policy.namespaces.Matches(facts.labels); });
   if (!matched && !options_.need_policy) return {};
-  return JudgeByPolicies(policies, facts, request.capture, clock_.WallNow(), automatic);
+  return policy::JudgeByPolicies(policies, facts, request.capture, clock_.WallNow(), automatic);
 }
 
-absl::StatusOr<NamespaceFacts> KubeGatekeeper::FactsOf(const ProfileRequest& request,
-                                                       const EarlierCaptures& earlier,
-                                                       const std::vector<ProfilePolicy>& policies,
-                                                       Labels labels, MonoTime deadline) {
-  NamespaceFacts facts{.name = request.ns, .labels = std::move(labels), .earlier = earlier};
+absl::StatusOr<policy::NamespaceFacts> KubeGatekeeper::FactsOf(
+    const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier,
+    const std::vector<policy::ProfilePolicy>& policies, Labels labels, MonoTime deadline) {
+  policy::NamespaceFacts facts{.name = request.ns, .labels = std::move(labels), .earlier = earlier};
   // Reads all requests of the namespace, so it is done only if a policy needs it.
   const auto asked = [&](const auto field) {
-    return std::any_of(policies.begin(), policies.end(), [field](const ProfilePolicy& policy) {
-      return (policy.*field).has_value();
-    });
+    return std::any_of(
+        policies.begin(), policies.end(),
+        [field](const policy::ProfilePolicy& policy) { return (policy.*field).has_value(); });
   };
-  if (asked(&ProfilePolicy::min_interval) || asked(&ProfilePolicy::max_concurrent)) {
+  if (asked(&policy::ProfilePolicy::min_interval) ||
+      asked(&policy::ProfilePolicy::max_concurrent)) {
     const OtherCaptures others = OtherCapturesOf(request);
     facts.earlier.active = std::max(facts.earlier.active, others.active);
     facts.last_end = others.last_end;
   }
-  if (asked(&ProfilePolicy::min_interval)) {
+  if (asked(&policy::ProfilePolicy::min_interval)) {
     ASSIGN_OR_RETURN(const std::optional<WallTime> remembered,
                      history_.LastEnd(request.ns, deadline - clock_.MonoNow()));
     facts.last_end = std::max(facts.last_end, remembered);
@@ -283,14 +288,14 @@ void KubeGatekeeper::CaptureEnded(const std::string& ns, WallTime when) {
                    keep > Nanos{0} ? std::optional(std::max(keep, kKeepAtLeast)) : std::nullopt);
 }
 
-absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& request,
-                                                        const Requester& requester,
+absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const objects::ProfileRequest& request,
+                                                        const kube::Requester& requester,
                                                         MonoTime deadline) {
   ASSIGN_OR_RETURN(const bool all, MayProfile(requester, request.ns, "", deadline));
   if (all) return std::string();
   bool each = true;
   std::vector<std::string> pods;
-  for (const TargetSpec& target : TargetsOf(request)) {
+  for (const job::TargetSpec& target : objects::TargetsOf(request)) {
     each = each && !target.pods.empty();
     pods.insert(pods.end(), target.pods.begin(), target.pods.end());
   }
@@ -304,38 +309,40 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& re
                 "chart's ClusterRole ...-profiler grants");
 }
 
-absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester, const std::string& ns,
-                                                const std::string& pod, MonoTime deadline) {
-  Json attributes = {{"namespace", ns}, {"verb", kProfileVerb}, {"resource", "pods"}};
+absl::StatusOr<bool> KubeGatekeeper::MayProfile(const kube::Requester& requester,
+                                                const std::string& ns, const std::string& pod,
+                                                MonoTime deadline) {
+  kube::Json attributes = {{"namespace", ns}, {"verb", kube::kProfileVerb}, {"resource", "pods"}};
   if (!pod.empty()) attributes["name"] = pod;
-  return IsAllowed(client_, requester, std::move(attributes), deadline - clock_.MonoNow());
+  return kube::IsAllowed(client_, requester, std::move(attributes), deadline - clock_.MonoNow());
 }
 
-KubeGatekeeper::OtherCaptures KubeGatekeeper::OtherCapturesOf(const ProfileRequest& request) const {
+KubeGatekeeper::OtherCaptures KubeGatekeeper::OtherCapturesOf(
+    const objects::ProfileRequest& request) const {
   OtherCaptures others;
-  for (const Object& object : requests_.InNamespace(request.ns)) {
+  for (const kube::Object& object : requests_.InNamespace(request.ns)) {
     // Not parsed as a whole, because there may be thousands. A request that was refused, or only
     // preflights, records nothing.
-    const Json& status = Member(*object, "status");
-    const Json& attempt = Member(status, "attempt");
+    const kube::Json& status = kube::Member(*object, "status");
+    const kube::Json& attempt = kube::Member(status, "attempt");
     if (!attempt.is_number_integer() || attempt <= 0 ||
-        TextOf(Member(*object, "metadata"), "name") == request.name ||
-        Member(Member(*object, "spec"), "preflightOnly") == true)
+        kube::TextOf(kube::Member(*object, "metadata"), "name") == request.name ||
+        kube::Member(kube::Member(*object, "spec"), "preflightOnly") == true)
       continue;
-    const std::optional<WallTime> end = ReadTime(status, "completionTime");
-    if (end && CanHaveEnded(*end, clock_.WallNow()))
+    const std::optional<WallTime> end = kube::ReadTime(status, "completionTime");
+    if (end && policy::CanHaveEnded(*end, clock_.WallNow()))
       others.last_end = std::max(others.last_end, end);
-    else if (!end && !ReadTime(status, "retryTime"))
+    else if (!end && !kube::ReadTime(status, "retryTime"))
       ++others.active;
   }
   return others;
 }
 
-absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::ReadPolicies(MonoTime deadline) {
-  ASSIGN_OR_RETURN(std::vector<ProfilePolicy> policies,
+absl::StatusOr<std::vector<policy::ProfilePolicy>> KubeGatekeeper::ReadPolicies(MonoTime deadline) {
+  ASSIGN_OR_RETURN(std::vector<policy::ProfilePolicy> policies,
                    ListPolicies(client_, deadline - clock_.MonoNow()));
   Nanos longest{0};
-  for (const ProfilePolicy& policy : policies)
+  for (const policy::ProfilePolicy& policy : policies)
     longest = std::max(longest, policy.min_interval.value_or(Nanos{0}));
   MutexLock lock(&mutex_);
   longest_interval_ = longest;
@@ -353,12 +360,13 @@ bool KubeGatekeeper::MayReadAgain(MonoTime now) {
   return true;
 }
 
-absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::RecentPolicies() {
+absl::StatusOr<std::vector<policy::ProfilePolicy>> KubeGatekeeper::RecentPolicies() {
   MutexLock lock(&recent_mutex_);
   const MonoTime now = clock_.MonoNow();
   if (policies_ && now - policies_->read <= kCacheAge) return policies_->value;
   if (!MayReadAgain(now)) return absl::UnavailableError("the policies could not be read");
-  ASSIGN_OR_RETURN(std::vector<ProfilePolicy> policies, ReadPolicies(now + kCacheReadLimit));
+  ASSIGN_OR_RETURN(std::vector<policy::ProfilePolicy> policies,
+                   ReadPolicies(now + kCacheReadLimit));
   failed_.reset();
   policies_ = {std::move(policies), now};
   return policies_->value;
@@ -377,4 +385,4 @@ absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::RecentLabels(const std::s
   return (labels_[ns] = {*std::move(labels), now}).value;
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

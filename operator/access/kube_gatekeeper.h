@@ -17,11 +17,11 @@
 #include "operator/kube/client.h"
 #include "operator/kube/object_cache.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 
 // What policies say about a run that a schedule or trigger is about to create.
 struct RunVerdict {
-  PolicyVerdict verdict{};
+  policy::PolicyVerdict verdict{};
   bool counted = false;  // Budgets of policies count it for 24 hours.
 };
 
@@ -38,7 +38,7 @@ class KubeGatekeeper final : public Gatekeeper {
   };
 
   // All arguments must outlive this object.
-  KubeGatekeeper(const Clock& clock, Client& client, const ObjectCache& requests,
+  KubeGatekeeper(const Clock& clock, kube::Client& client, const kube::ObjectCache& requests,
                  CaptureHistory& history, Options options)
       : clock_(clock),
         client_(client),
@@ -47,22 +47,24 @@ class KubeGatekeeper final : public Gatekeeper {
         options_(std::move(options)),
         runs_(clock, requests, options_.seal_keys) {}
 
-  absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override;
+  absl::StatusOr<std::string> WhyNotAdmitted(const objects::ProfileRequest& request) override;
   // Judges a schedule or trigger, which may be much older than its requests.
-  absl::StatusOr<std::string> WhyNotAdmitted(const RunCreator& creator);
-  absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
-                                      const EarlierCaptures& earlier, Nanos within) override;
+  absl::StatusOr<std::string> WhyNotAdmitted(const kube::RunCreator& creator);
+  absl::StatusOr<policy::PolicyVerdict> Judge(const objects::ProfileRequest& request,
+                                              const kube::Requester& requester,
+                                              const policy::EarlierCaptures& earlier,
+                                              Nanos within) override;
   // Like Judge, for a run that a creator whose requester is known starts. A run that is not refused
   // is counted from now on, so that another thread does not use the same budget.
-  absl::StatusOr<RunVerdict> JudgeRun(const ProfileRequest& run, const RunCreator& creator,
-                                      Nanos within);
+  absl::StatusOr<RunVerdict> JudgeRun(const objects::ProfileRequest& run,
+                                      const kube::RunCreator& creator, Nanos within);
   // The run was not created after all.
   void ForgetRun(const std::string& ns, const std::string& name);
-  std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest& request,
-                                              const EarlierCaptures& earlier) override;
+  std::optional<policy::PolicyVerdict> JudgeFromCache(
+      const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier) override;
   absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) override;
   std::string WhyNoMoreRequests(const std::string& ns) override;
-  absl::StatusOr<std::string> WhyNoMore(CreatorKind kind, const std::string& ns,
+  absl::StatusOr<std::string> WhyNoMore(kube::CreatorKind kind, const std::string& ns,
                                         Nanos within) override;
   void CaptureEnded(const std::string& ns, WallTime when) override;
 
@@ -71,7 +73,7 @@ class KubeGatekeeper final : public Gatekeeper {
   struct Stamped {
     std::string uid{};
     WallTime created{};
-    const SealedAdmission& admission;
+    const kube::SealedAdmission& admission;
     const std::string& seal;
     bool changed = false;   // Its change was sealed, not its creation.
     bool admitted = false;  // See SealAdmitted.
@@ -89,20 +91,21 @@ class KubeGatekeeper final : public Gatekeeper {
   using Labels = std::map<std::string, std::string>;
 
   // Empty if access is allowed; otherwise the reason for the refusal.
-  absl::StatusOr<std::string> WhyNoAccess(const ProfileRequest& request, const Requester& requester,
-                                          MonoTime deadline);
-  absl::StatusOr<bool> MayProfile(const Requester& requester, const std::string& ns,
+  absl::StatusOr<std::string> WhyNoAccess(const objects::ProfileRequest& request,
+                                          const kube::Requester& requester, MonoTime deadline);
+  absl::StatusOr<bool> MayProfile(const kube::Requester& requester, const std::string& ns,
                                   const std::string& pod, MonoTime deadline);
-  absl::StatusOr<PolicyVerdict> JudgeByFacts(const ProfileRequest& request,
-                                             const EarlierCaptures& earlier,
-                                             const std::vector<ProfilePolicy>& policies,
-                                             Labels labels, MonoTime deadline);
-  PolicyVerdict JudgeWith(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& facts,
-                          const ProfileRequest& request, const JobRuns* automatic);
-  absl::StatusOr<NamespaceFacts> FactsOf(const ProfileRequest& request,
-                                         const EarlierCaptures& earlier,
-                                         const std::vector<ProfilePolicy>& policies, Labels labels,
-                                         MonoTime deadline);
+  absl::StatusOr<policy::PolicyVerdict> JudgeByFacts(
+      const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier,
+      const std::vector<policy::ProfilePolicy>& policies, Labels labels, MonoTime deadline);
+  policy::PolicyVerdict JudgeWith(const std::vector<policy::ProfilePolicy>& policies,
+                                  const policy::NamespaceFacts& facts,
+                                  const objects::ProfileRequest& request,
+                                  const policy::JobRuns* automatic);
+  absl::StatusOr<policy::NamespaceFacts> FactsOf(const objects::ProfileRequest& request,
+                                                 const policy::EarlierCaptures& earlier,
+                                                 const std::vector<policy::ProfilePolicy>& policies,
+                                                 Labels labels, MonoTime deadline);
   // The other captures of the namespace.
   struct OtherCaptures {
     std::optional<WallTime> last_end{};
@@ -110,18 +113,18 @@ class KubeGatekeeper final : public Gatekeeper {
     // included.
     int active = 0;
   };
-  OtherCaptures OtherCapturesOf(const ProfileRequest& request) const;
-  absl::StatusOr<std::vector<ProfilePolicy>> ReadPolicies(MonoTime deadline);
+  OtherCaptures OtherCapturesOf(const objects::ProfileRequest& request) const;
+  absl::StatusOr<std::vector<policy::ProfilePolicy>> ReadPolicies(MonoTime deadline);
   absl::StatusOr<Labels> ReadLabels(const std::string& ns, MonoTime deadline);
   // Return the remembered value and read it again if it is too old. Only one thread reads at a
   // time, and after a failure none reads for a while.
-  absl::StatusOr<std::vector<ProfilePolicy>> RecentPolicies();
+  absl::StatusOr<std::vector<policy::ProfilePolicy>> RecentPolicies();
   absl::StatusOr<Labels> RecentLabels(const std::string& ns);
   bool MayReadAgain(MonoTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(recent_mutex_);
 
   const Clock& clock_;
-  Client& client_;
-  const ObjectCache& requests_;
+  kube::Client& client_;
+  const kube::ObjectCache& requests_;
   CaptureHistory& history_;
   const Options options_;
 
@@ -138,11 +141,12 @@ class KubeGatekeeper final : public Gatekeeper {
 
   // Held while policies or labels are read. Lock it before mutex_.
   Mutex recent_mutex_;
-  std::optional<Remembered<std::vector<ProfilePolicy>>> policies_ ABSL_GUARDED_BY(recent_mutex_);
+  std::optional<Remembered<std::vector<policy::ProfilePolicy>>> policies_
+      ABSL_GUARDED_BY(recent_mutex_);
   // The labels of each namespace.
   std::map<std::string, Remembered<Labels>> labels_ ABSL_GUARDED_BY(recent_mutex_);
   // The time of the last failed read.
   std::optional<MonoTime> failed_ ABSL_GUARDED_BY(recent_mutex_);
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

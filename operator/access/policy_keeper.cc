@@ -5,35 +5,37 @@
 #include "operator/policy/policy.h"
 #include "operator/policy/policy_json.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 
-PolicyKeeper::PolicyKeeper(const Clock& clock, Client& client, Nanos watch_timeout)
+PolicyKeeper::PolicyKeeper(const Clock& clock, kube::Client& client, Nanos watch_timeout)
     : clock_(clock),
       client_(client),
       queue_(clock),
-      reflector_(clock, client, {PoliciesPath(), watch_timeout, nullptr}, cache_,
+      reflector_(clock, client, {policy::PoliciesPath(), watch_timeout, nullptr}, cache_,
                  [this](const std::string& key) { queue_.Add(key); }) {}
 
 void PolicyKeeper::Start() {
-  threads_ = std::make_unique<ReconcileThreads>(
+  threads_ = std::make_unique<kube::ReconcileThreads>(
       clock_, 1, queue_, [this](const std::string& key) { return Reconcile(key); },
       [](const std::string&, Nanos) {});
   reflector_.Start();
 }
 
-absl::StatusOr<ReconcileResult> PolicyKeeper::Reconcile(const std::string& key) {
-  const Object object = cache_.Get(key);
-  if (object == nullptr) return ReconcileResult{};
-  const ProfilePolicy policy = ParsePolicy(*object);
-  const std::vector<Condition> conditions = PolicyConditions(policy, clock_.WallNow());
-  if (conditions == policy.conditions) return ReconcileResult{};
-  const absl::Status written = client_
-                                   .Apply(StrCat(PoliciesPath(), "/", policy.name, "/status"),
-                                          PolicyStatusToJson(policy, conditions))
-                                   .status();
+absl::StatusOr<kube::ReconcileResult> PolicyKeeper::Reconcile(const std::string& key) {
+  const kube::Object object = cache_.Get(key);
+  if (object == nullptr) return kube::ReconcileResult{};
+  const policy::ProfilePolicy policy = policy::ParsePolicy(*object);
+  const std::vector<kube::Condition> conditions =
+      policy::PolicyConditions(policy, clock_.WallNow());
+  if (conditions == policy.conditions) return kube::ReconcileResult{};
+  const absl::Status written =
+      client_
+          .Apply(StrCat(policy::PoliciesPath(), "/", policy.name, "/status"),
+                 policy::PolicyStatusToJson(policy, conditions))
+          .status();
   // A policy that was deleted or changed meanwhile comes again by the watch.
   if (!absl::IsNotFound(written) && !absl::IsAborted(written)) RETURN_IF_ERROR(written);
-  return ReconcileResult{};
+  return kube::ReconcileResult{};
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

@@ -11,29 +11,30 @@
 #include "operator/kube/reflector.h"
 #include "operator/kube/work_queue.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 
 class PolicyKeeper {
  public:
   // Clock and client outlive it.
-  PolicyKeeper(const Clock& clock, Client& client, Nanos watch_timeout);
+  PolicyKeeper(const Clock& clock, kube::Client& client, Nanos watch_timeout);
 
   // This process leads: watches the policies from now on. Called once.
   void Start();
   // Nothing is written after it returns. A policy that is being written is awaited.
   void Stop() { threads_.reset(); }
   // Writes the status of the policy with this key if it differs. An error is worth another try.
-  absl::StatusOr<ReconcileResult> Reconcile(const std::string& key);
+  absl::StatusOr<kube::ReconcileResult> Reconcile(const std::string& key);
 
-  ObjectCache& cache() { return cache_; }
+  kube::ObjectCache& cache() { return cache_; }
 
  private:
   const Clock& clock_;
-  Client& client_;
-  ObjectCache cache_;
-  WorkQueue queue_;
-  Reflector reflector_;
-  std::unique_ptr<ReconcileThreads> threads_;  // Null until Start. Last: uses all of the above.
+  kube::Client& client_;
+  kube::ObjectCache cache_;
+  kube::WorkQueue queue_;
+  kube::Reflector reflector_;
+  std::unique_ptr<kube::ReconcileThreads>
+      threads_;  // Null until Start. Last: uses all of the above.
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

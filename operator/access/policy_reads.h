@@ -8,12 +8,12 @@
 #include "operator/kube/client.h"
 #include "operator/policy/policy.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 
 // All policies; none if their CRD is not installed.
-absl::StatusOr<std::vector<ProfilePolicy>> ListPolicies(Client& client, Nanos within);
-absl::StatusOr<std::map<std::string, std::string>> NamespaceLabels(Client& client,
+absl::StatusOr<std::vector<policy::ProfilePolicy>> ListPolicies(kube::Client& client, Nanos within);
+absl::StatusOr<std::map<std::string, std::string>> NamespaceLabels(kube::Client& client,
                                                                    const std::string& ns,
                                                                    Nanos within);
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

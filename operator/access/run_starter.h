@@ -17,16 +17,16 @@
 #include "operator/kube/object_cache.h"
 #include "operator/kube/written_objects.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 
 class RunStarter {
  public:
   // All must outlive this object.
   struct Dependencies {
     const Clock& clock;
-    Client& client;
-    const ObjectCache& requests;
-    EventRecorder& events;
+    kube::Client& client;
+    const kube::ObjectCache& requests;
+    kube::EventRecorder& events;
     KubeGatekeeper* gatekeeper = nullptr;  // Null: it is not known who asks, and all is allowed.
     // The current seal keys; the first one is used for new seals. See admission_seal.h.
     std::function<std::vector<std::string>()> seal_keys{};
@@ -38,46 +38,48 @@ class RunStarter {
   // authorities are given up, and creators live longer than authorities. Returns the creator's
   // object if it was sealed again, and nothing if that is not needed or it is not admitted.
   // `object` is the creator as it is stored.
-  absl::StatusOr<std::optional<Json>> SealAgain(const RunCreator& creator, const Json& object);
+  absl::StatusOr<std::optional<kube::Json>> SealAgain(const kube::RunCreator& creator,
+                                                      const kube::Json& object);
   // Does the same for a creator that starts nothing now: one that is suspended, or starts its next
   // run after its key was given up, could not be sealed again then. Seals it also once it has been
   // admitted, because the webhooks may be installed anew, and its runs. The rate of these writes is
   // limited. Returns after how long to call it again, also after a failure; none if there are no
   // seals. `creators` has the creator as it is stored, and is told what was written.
-  std::optional<Nanos> KeepSealed(const RunCreator& creator, WrittenObjects& creators);
+  std::optional<Nanos> KeepSealed(const kube::RunCreator& creator, kube::WrittenObjects& creators);
   // Judges access and policies as for a request by the creator's requester, and creates the run
   // within `within`. Nothing if the run exists, even if another operator created it; it gets
   // another name if somebody else has taken its own. After an error, try again.
-  absl::StatusOr<std::optional<RunRefusal>> Start(const RunCreator& creator, Json& run,
-                                                  Nanos within);
+  absl::StatusOr<std::optional<kube::RunRefusal>> Start(const kube::RunCreator& creator,
+                                                        kube::Json& run, Nanos within);
   // The UID of the creator whose run the request is: what is sealed, or `claimed` where nothing is.
-  std::string CreatorOf(const Json& request, const std::string& claimed) const;
-  bool IsRunOf(const RunCreator& creator, const Json& request) const;
+  std::string CreatorOf(const kube::Json& request, const std::string& claimed) const;
+  bool IsRunOf(const kube::RunCreator& creator, const kube::Json& request) const;
   // The runs of the creator that the cache has.
-  std::vector<Object> RunsOf(const RunCreator& creator) const;
+  std::vector<kube::Object> RunsOf(const kube::RunCreator& creator) const;
   // For RunCreator::not_admitted.
-  std::string WhyNotAdmitted(const RunCreator& creator);
+  std::string WhyNotAdmitted(const kube::RunCreator& creator);
   // What policies say about the runs that are kept; none if that is not known now.
-  std::optional<SeriesBounds> BoundsOf(const std::string& ns) {
-    return deps_.series == nullptr ? SeriesBounds{} : deps_.series->BoundsOf(ns);
+  std::optional<policy::SeriesBounds> BoundsOf(const std::string& ns) {
+    return deps_.series == nullptr ? policy::SeriesBounds{} : deps_.series->BoundsOf(ns);
   }
-  absl::Status Delete(const RunCreator& creator, const CreatedRun& run);
+  absl::Status Delete(const kube::RunCreator& creator, const kube::CreatedRun& run);
   // Never blocks; an event that cannot be written is dropped.
-  void RecordEvent(const RunCreator& creator, bool warning, const std::string& reason,
+  void RecordEvent(const kube::RunCreator& creator, bool warning, const std::string& reason,
                    const std::string& action, const std::string& note);
 
   const Dependencies& dependencies() const { return deps_; }
 
  private:
-  using MaybeRefusal = absl::StatusOr<std::optional<RunRefusal>>;
+  using MaybeRefusal = absl::StatusOr<std::optional<kube::RunRefusal>>;
 
-  std::optional<RunRefusal> WhyTooMany(const RunCreator& creator, const std::string& name) const;
+  std::optional<kube::RunRefusal> WhyTooMany(const kube::RunCreator& creator,
+                                             const std::string& name) const;
   std::size_t OpenRunsIn(const std::string& ns) const;
-  MaybeRefusal Admit(const RunCreator& creator, MonoTime until, Json& run);
-  MaybeRefusal Create(const RunCreator& creator, const Json& run, MonoTime until);
-  absl::StatusOr<std::optional<Json>> Seal(const RunCreator& creator, const Json& object,
-                                           const std::string& key);
-  Nanos KeepRunsSealed(const RunCreator& creator, const std::vector<std::string>& keys);
+  MaybeRefusal Admit(const kube::RunCreator& creator, MonoTime until, kube::Json& run);
+  MaybeRefusal Create(const kube::RunCreator& creator, const kube::Json& run, MonoTime until);
+  absl::StatusOr<std::optional<kube::Json>> Seal(const kube::RunCreator& creator,
+                                                 const kube::Json& object, const std::string& key);
+  Nanos KeepRunsSealed(const kube::RunCreator& creator, const std::vector<std::string>& keys);
   bool MaySeal();
 
   const Dependencies deps_;
@@ -85,4 +87,4 @@ class RunStarter {
   TokenBucket seals_ ABSL_GUARDED_BY(mutex_);  // The writes of KeepSealed.
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

@@ -5,7 +5,7 @@
 #include "operator/access/policy_reads.h"
 #include "operator/policy/policy_json.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 namespace {
 
 constexpr Nanos kLabelsAge = std::chrono::minutes(5), kFailedAge = std::chrono::seconds(5);
@@ -13,21 +13,21 @@ constexpr Nanos kLabelsLimit = std::chrono::seconds(3);
 
 }  // namespace
 
-std::optional<SeriesBounds> SeriesPolicies::BoundsOf(const std::string& ns) {
+std::optional<policy::SeriesBounds> SeriesPolicies::BoundsOf(const std::string& ns) {
   if (!policies_.filled()) return std::nullopt;
-  std::vector<ProfilePolicy> bounding;
+  std::vector<policy::ProfilePolicy> bounding;
   for (const std::string& key : policies_.Keys()) {
-    const Object object = policies_.Get(key);
+    const kube::Object object = policies_.Get(key);
     if (object == nullptr) continue;
-    ProfilePolicy policy = ParsePolicy(*object);
-    const AutomaticLimits& limits = policy.automatic;
+    policy::ProfilePolicy policy = policy::ParsePolicy(*object);
+    const policy::AutomaticLimits& limits = policy.automatic;
     if (limits.keep_runs || limits.keep_for || limits.budget.any())
       bounding.push_back(std::move(policy));
   }
-  if (bounding.empty()) return SeriesBounds{};
+  if (bounding.empty()) return policy::SeriesBounds{};
   const std::optional<Labels> labels = LabelsOf(ns);
   if (!labels) return std::nullopt;
-  return BoundsOfSeries(bounding, *labels);
+  return policy::BoundsOfSeries(bounding, *labels);
 }
 
 std::optional<SeriesPolicies::Labels> SeriesPolicies::LabelsOf(const std::string& ns) {
@@ -47,4 +47,4 @@ std::optional<SeriesPolicies::Labels> SeriesPolicies::LabelsOf(const std::string
   return labels;
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

@@ -12,16 +12,16 @@
 #include "operator/kube/object_cache.h"
 #include "operator/policy/retention.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 
 class SeriesPolicies {
  public:
   // All outlive it. `policies` is the cache of ProfilePolicies, which only the leader fills.
-  SeriesPolicies(const Clock& clock, Client& client, const ObjectCache& policies)
+  SeriesPolicies(const Clock& clock, kube::Client& client, const kube::ObjectCache& policies)
       : clock_(clock), client_(client), policies_(policies) {}
 
   // None if policies or labels are not known now.
-  std::optional<SeriesBounds> BoundsOf(const std::string& ns);
+  std::optional<policy::SeriesBounds> BoundsOf(const std::string& ns);
 
  private:
   using Labels = std::map<std::string, std::string>;
@@ -32,10 +32,10 @@ class SeriesPolicies {
   std::optional<Labels> LabelsOf(const std::string& ns);
 
   const Clock& clock_;
-  Client& client_;
-  const ObjectCache& policies_;
+  kube::Client& client_;
+  const kube::ObjectCache& policies_;
   Mutex mutex_;
   std::map<std::string, Remembered> labels_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::access

@@ -11,7 +11,7 @@
 #include "common/text/quantity.h"
 #include "operator/base/sidecar_user.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -77,7 +77,7 @@ bool IsUser(std::string_view text) {
   return ids.size() <= 2 && std::all_of(ids.begin(), ids.end(), [](std::string_view id) {
            std::int64_t number = 0;
            const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-           return error == std::errc() && end == id.data() + id.size() && IsSidecarId(number);
+           return error == std::errc() && end == id.data() + id.size() && kube::IsSidecarId(number);
          });
 }
 
@@ -104,4 +104,4 @@ bool IsKinetoDuration(std::string_view text) {
   return IsLookBack(text) && *ParseDuration(text) >= std::chrono::milliseconds(1);
 }
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -4,7 +4,7 @@
 #pragma once
 #include <string_view>
 
-namespace strobe {
+namespace strobe::admission {
 
 bool IsPort(std::string_view text);
 // True for one or more ports, separated by commas.
@@ -31,4 +31,4 @@ bool IsKinetoDuration(std::string_view text);
 // "calls" or "times"; see kCollectivesAnnotation.
 bool IsCollectives(std::string_view text);
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -12,7 +12,7 @@
 #include "operator/schedule/schedule_json.h"
 #include "operator/trigger/trigger_json.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 constexpr char kAnnotationsPath[] = "/metadata/annotations";
@@ -37,28 +37,28 @@ bool AsksForOtherRuns(const AdmissionRequest& request) {
 
 // An example of the runs that the creator would start, with what is known before one is due.
 // InvalidArgument tells why the creator's spec cannot work.
-absl::StatusOr<Json> ExampleOf(CreatorKind kind, const Json& object) {
+absl::StatusOr<Json> ExampleOf(kube::CreatorKind kind, const Json& object) {
   const auto made = [](const auto& creator) -> absl::StatusOr<Json> {
     RETURN_IF_ERROR(creator.status());
     if (!creator->invalid.empty()) return absl::InvalidArgumentError(ToAbsl(creator->invalid));
-    return kube::ExampleRun(*creator);
+    return ExampleRun(*creator);
   };
-  return kind == CreatorKind::kSchedule ? made(kube::ParseSchedule(object))
-                                        : made(kube::ParseTrigger(object));
+  return kind == kube::CreatorKind::kSchedule ? made(schedule::ParseSchedule(object))
+                                              : made(trigger::ParseTrigger(object));
 }
 
 }  // namespace
 
 nlohmann::json RequesterAnnotation(const nlohmann::json& object) {
   return kube::Member(kube::Member(kube::Member(object, "metadata"), "annotations"),
-                      kRequesterAnnotation);
+                      kube::kRequesterAnnotation);
 }
 
 AdmissionAnswer SetRequesterAnnotation(const nlohmann::json& object, const nlohmann::json& value) {
   AdmissionAnswer answer;
   if (RequesterAnnotation(object) == value) return answer;
   const std::string path =
-      (nlohmann::json::json_pointer(kAnnotationsPath) / kRequesterAnnotation).to_string();
+      (nlohmann::json::json_pointer(kAnnotationsPath) / kube::kRequesterAnnotation).to_string();
   if (value.is_null()) {
     answer.patch.push_back({{"op", "remove"}, {"path", path}});
     return answer;
@@ -71,7 +71,7 @@ AdmissionAnswer SetRequesterAnnotation(const nlohmann::json& object, const nlohm
   return answer;
 }
 
-AdmissionAnswer StampCreator(CreatorKind kind, const AdmissionRequest& request,
+AdmissionAnswer StampCreator(kube::CreatorKind kind, const AdmissionRequest& request,
                              const std::vector<std::string>& seal_keys, WallTime now) {
   if (!AsksForOtherRuns(request))
     return SetRequesterAnnotation(request.object, RequesterAnnotation(request.old_object));
@@ -85,16 +85,16 @@ AdmissionAnswer StampCreator(CreatorKind kind, const AdmissionRequest& request,
                         seal_keys.front(), uid));
 }
 
-AdmissionAnswer CheckCreator(CreatorKind kind, const AdmissionRequest& request,
-                             Gatekeeper& gatekeeper, Nanos within) {
+AdmissionAnswer CheckCreator(kube::CreatorKind kind, const AdmissionRequest& request,
+                             access::Gatekeeper& gatekeeper, Nanos within) {
   if (!AsksForOtherRuns(request)) return {};
   const auto bytes_of = [](const Json& from) {
     return JsonText(kube::Member(from, "spec")).size();
   };
   const std::size_t bytes = bytes_of(request.object);
   // One of before may be changed as long as it does not grow.
-  if (bytes > kMaxCreatorBytes && bytes > bytes_of(request.old_object)) {
-    return Refusal(422, StrCat("spec has ", bytes, " bytes, and may have ", kMaxCreatorBytes,
+  if (bytes > kube::kMaxCreatorBytes && bytes > bytes_of(request.old_object)) {
+    return Refusal(422, StrCat("spec has ", bytes, " bytes, and may have ", kube::kMaxCreatorBytes,
                                "; choose pods by a selector"));
   }
   Json object = request.object;
@@ -113,23 +113,23 @@ AdmissionAnswer CheckCreator(CreatorKind kind, const AdmissionRequest& request,
     }
     run["spec"]["logdir"] = *logdir;
   }
-  const absl::StatusOr<ProfileRequest> asked = kube::ParseRequest(run);
+  const absl::StatusOr<objects::ProfileRequest> asked = objects::ParseRequest(run);
   if (!asked.ok()) return Refusal(422, MessageOf(asked.status()));
   if (request.operation == "CREATE") {
     const absl::StatusOr<std::string> full = gatekeeper.WhyNoMore(kind, request.ns, within / 4);
     if (!full.ok()) return Refusal(500, "the number of its kind is not known now; try again");
     if (!full->empty()) return Refusal(403, *full);
   }
-  const absl::StatusOr<PolicyVerdict> verdict =
+  const absl::StatusOr<policy::PolicyVerdict> verdict =
       gatekeeper.Judge(*asked, kube::ParseRequester(request.user), {}, within / 2);
   if (!verdict.ok()) {
-    LogWarning(StrCat("a ", NounOf(kind), " could not be checked"),
+    LogWarning(StrCat("a ", kube::NounOf(kind), " could not be checked"),
                {{"error", MessageOf(verdict.status())}});
     return Refusal(500, "the permission to create its runs could not be checked; try again");
   }
   // Only a refusal counts. What makes a request wait may have changed when a run is due.
-  if (verdict->kind == PolicyVerdict::Kind::kRefused) return Refusal(403, verdict->message);
+  if (verdict->kind == policy::PolicyVerdict::Kind::kRefused) return Refusal(403, verdict->message);
   return {};
 }
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -10,7 +10,7 @@
 #include "operator/admission/review.h"
 #include "operator/base/run_creator.h"
 
-namespace strobe {
+namespace strobe::admission {
 
 // The value of kRequesterAnnotation; null if there is none.
 nlohmann::json RequesterAnnotation(const nlohmann::json& object);
@@ -19,12 +19,12 @@ nlohmann::json RequesterAnnotation(const nlohmann::json& object);
 AdmissionAnswer SetRequesterAnnotation(const nlohmann::json& object, const nlohmann::json& value);
 
 // Writes the requester's annotation. `seal_keys` as in WebhookOptions.
-AdmissionAnswer StampCreator(CreatorKind kind, const AdmissionRequest& request,
+AdmissionAnswer StampCreator(kube::CreatorKind kind, const AdmissionRequest& request,
                              const std::vector<std::string>& seal_keys, WallTime now);
 
 // Refuses a creator whose spec cannot work, or whose runs the user may not ask for. Blocks for
 // `within` at most.
-AdmissionAnswer CheckCreator(CreatorKind kind, const AdmissionRequest& request,
-                             Gatekeeper& gatekeeper, Nanos within);
+AdmissionAnswer CheckCreator(kube::CreatorKind kind, const AdmissionRequest& request,
+                             access::Gatekeeper& gatekeeper, Nanos within);
 
-}  // namespace strobe
+}  // namespace strobe::admission

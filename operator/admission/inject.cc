@@ -17,7 +17,7 @@
 #include "operator/job/pod_containers.h"
 #include "operator/job/pod_json.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -30,13 +30,13 @@ using kube::TextOf;
 // Returns the indices of the trainers: the containers that an annotation names, otherwise those
 // that ChooseTrainers selects.
 std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& warnings) {
-  const Json& containers = Member(Member(pod, "spec"), "containers");
+  const Json& containers = kube::Member(kube::Member(pod, "spec"), "containers");
   std::vector<std::size_t> chosen;
-  const std::string named =
-      TextOf(Member(Member(pod, "metadata"), "annotations"), kContainersAnnotation);
+  const std::string named = kube::TextOf(kube::Member(kube::Member(pod, "metadata"), "annotations"),
+                                         kube::kContainersAnnotation);
   if (!named.empty()) {
     for (const std::string& name : Split(named, ',')) {
-      const std::optional<std::size_t> index = Find(containers, name);
+      const std::optional<std::size_t> index = kube::Find(containers, name);
       const bool again = index && std::find(chosen.begin(), chosen.end(), *index) != chosen.end();
       if (again) continue;
       if (index)
@@ -47,14 +47,14 @@ std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& war
     }
     if (!chosen.empty()) return chosen;
   }
-  std::vector<ContainerDevices> devices;
+  std::vector<capture::ContainerDevices> devices;
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < containers.size(); ++i) {
-    if (TextOf(containers[i], "name") == kSidecarContainer) continue;
-    devices.push_back(kube::DevicesOf(containers[i]));
+    if (kube::TextOf(containers[i], "name") == kube::kSidecarContainer) continue;
+    devices.push_back(job::DevicesOf(containers[i]));
     indices.push_back(i);
   }
-  for (const std::size_t index : ChooseTrainers(devices)) chosen.push_back(indices[index]);
+  for (const std::size_t index : capture::ChooseTrainers(devices)) chosen.push_back(indices[index]);
   return chosen;
 }
 
@@ -102,24 +102,24 @@ class Patch {
 
 void AddVolumes(const Json& spec, const SidecarVolumes& names, const std::string& agent_memory,
                 bool tls, Patch& patch) {
-  const Json& volumes = Member(spec, "volumes");
+  const Json& volumes = kube::Member(spec, "volumes");
   // In memory, because a slow disk would delay the trainer's threads. The file system enforces its
   // size, so exceeding it does not evict the pod.
-  if (!Find(volumes, names.shared)) {
+  if (!kube::Find(volumes, names.shared)) {
     patch.Append("/spec/volumes",
                  {{"name", names.shared},
                   {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", agent_memory}}}});
   }
   // On disk and without a sizeLimit, because exceeding it would evict the trainer. The sidecar
   // observes --spool-size instead.
-  if (!Find(volumes, names.spool))
+  if (!kube::Find(volumes, names.spool))
     patch.Append("/spec/volumes", {{"name", names.spool}, {"emptyDir", Json::object()}});
-  if (tls && !Find(volumes, names.token)) {
+  if (tls && !kube::Find(volumes, names.token)) {
     patch.Append("/spec/volumes", {{"name", names.token},
                                    {"projected",
                                     {{"sources",
                                       {{{"serviceAccountToken",
-                                         {{"audience", kTokenAudience},
+                                         {{"audience", kube::kTokenAudience},
                                           {"expirationSeconds", 3600},
                                           {"path", "token"}}}}}}}}});
   }
@@ -127,26 +127,27 @@ void AddVolumes(const Json& spec, const SidecarVolumes& names, const std::string
 
 template <typename Condition>
 bool AnyMount(const Json& container, const Condition& holds) {
-  const Json& mounts = Member(container, "volumeMounts");
+  const Json& mounts = kube::Member(container, "volumeMounts");
   return mounts.is_array() && std::any_of(mounts.begin(), mounts.end(), holds);
 }
 
 // True if the container mounts something else where the shared volume belongs.
 bool MountsInstead(const Json& container, const std::string& volume) {
   return AnyMount(container, [&](const Json& mount) {
-    return WithoutSlashes(TextOf(mount, "mountPath")) == kSharedPath &&
-           TextOf(mount, "name") != volume;
+    return WithoutSlashes(kube::TextOf(mount, "mountPath")) == kSharedPath &&
+           kube::TextOf(mount, "name") != volume;
   });
 }
 
 bool HasVolume(const Json& container, const std::string& volume) {
-  return AnyMount(container, [&](const Json& mount) { return TextOf(mount, "name") == volume; });
+  return AnyMount(container,
+                  [&](const Json& mount) { return kube::TextOf(mount, "name") == volume; });
 }
 
 void AddToTrainer(const Json& container, std::size_t index, const TrainerOptions& options,
                   const std::string& volume, Patch& patch, std::vector<std::string>& warnings) {
   const std::string path = StrCat("/spec/containers/", index);
-  const std::string name = TextOf(container, "name");
+  const std::string name = kube::TextOf(container, "name");
   const bool mounts_instead = MountsInstead(container, volume);
   for (VariableChange& change : ChangeVariables(container, options, mounts_instead, warnings)) {
     if (change.at)
@@ -167,27 +168,27 @@ bool IsWellFormed(const Json& pod) {
   const auto fits = [](const Json& value, bool array) {
     return value.is_null() || (array ? value.is_array() : value.is_object());
   };
-  const Json& spec = Member(pod, "spec");
-  const Json& metadata = Member(pod, "metadata");
-  const Json& containers = Member(spec, "containers");
-  if (!metadata.is_object() || !fits(Member(metadata, "labels"), /*array=*/false) ||
-      !fits(Member(metadata, "annotations"), /*array=*/false) ||
-      !fits(Member(spec, "volumes"), /*array=*/true) ||
-      !fits(Member(spec, "initContainers"), /*array=*/true) ||
-      !fits(Member(spec, "imagePullSecrets"), /*array=*/true) || !containers.is_array() ||
+  const Json& spec = kube::Member(pod, "spec");
+  const Json& metadata = kube::Member(pod, "metadata");
+  const Json& containers = kube::Member(spec, "containers");
+  if (!metadata.is_object() || !fits(kube::Member(metadata, "labels"), /*array=*/false) ||
+      !fits(kube::Member(metadata, "annotations"), /*array=*/false) ||
+      !fits(kube::Member(spec, "volumes"), /*array=*/true) ||
+      !fits(kube::Member(spec, "initContainers"), /*array=*/true) ||
+      !fits(kube::Member(spec, "imagePullSecrets"), /*array=*/true) || !containers.is_array() ||
       containers.empty()) {
     return false;
   }
   return std::all_of(containers.begin(), containers.end(), [&](const Json& container) {
-    return container.is_object() && fits(Member(container, "env"), /*array=*/true) &&
-           fits(Member(container, "volumeMounts"), /*array=*/true);
+    return container.is_object() && fits(kube::Member(container, "env"), /*array=*/true) &&
+           fits(kube::Member(container, "volumeMounts"), /*array=*/true);
   });
 }
 
 // Appends ports to an annotation that is a comma list. What the user has set stays.
 void AddPorts(const Json& annotations, const char* name, const std::vector<int>& ports,
               Patch& patch) {
-  const std::string before = TextOf(annotations, name);
+  const std::string before = kube::TextOf(annotations, name);
   std::string list = before;
   const std::vector<std::string> there = Split(before, ',');
   for (const int port : ports) {
@@ -202,8 +203,8 @@ void AddPorts(const Json& annotations, const char* name, const std::vector<int>&
 // annotations. Pods on the host's network have no proxy.
 void BypassMesh(const Json& pod, const InjectionSettings& settings, const SidecarSpec& sidecar,
                 Patch& patch) {
-  if (UsesHostNetwork(Member(pod, "spec"))) return;
-  const Json& annotations = Member(Member(pod, "metadata"), "annotations");
+  if (UsesHostNetwork(kube::Member(pod, "spec"))) return;
+  const Json& annotations = kube::Member(kube::Member(pod, "metadata"), "annotations");
   AddPorts(annotations, "traffic.sidecar.istio.io/excludeInboundPorts", sidecar.served_ports,
            patch);
   const std::size_t colon = settings.enrollment.rfind(':');
@@ -225,20 +226,21 @@ std::string WhyStuck(const InjectionSettings& settings, const NamespaceLimits& l
 
 // What the annotation asks for; empty if it is not valid.
 std::string CollectivesAsked(const Json& annotations) {
-  const std::string asked = TextOf(annotations, kCollectivesAnnotation);
+  const std::string asked = kube::TextOf(annotations, kube::kCollectivesAnnotation);
   return IsCollectives(asked) ? asked : "";
 }
 
 // Writes on the pod what was injected. Once, because the pod stays as it was admitted.
 void Describe(const Json& pod, const InjectionSettings& settings, const SidecarSpec& made,
               const std::vector<std::string>& trainers, const std::string& hash, Patch& patch) {
-  const Json& annotations = Member(Member(pod, "metadata"), "annotations");
-  if (!TextOf(annotations, kStatusAnnotation).empty()) return;
+  const Json& annotations = kube::Member(kube::Member(pod, "metadata"), "annotations");
+  if (!kube::TextOf(annotations, kube::kStatusAnnotation).empty()) return;
   Json status = {{"version", kVersion}, {"hash", hash}, {"containers", trainers}};
   if (!made.host_ports.empty()) status["ports"] = made.host_ports;
-  patch.Set("/metadata/annotations", kStatusAnnotation, JsonText(status));
-  if (!settings.viewer_image.empty() && TextOf(annotations, kViewerImageAnnotation).empty())
-    patch.Set("/metadata/annotations", kViewerImageAnnotation, settings.viewer_image);
+  patch.Set("/metadata/annotations", kube::kStatusAnnotation, JsonText(status));
+  if (!settings.viewer_image.empty() &&
+      kube::TextOf(annotations, kube::kViewerImageAnnotation).empty())
+    patch.Set("/metadata/annotations", kube::kViewerImageAnnotation, settings.viewer_image);
   BypassMesh(pod, settings, made, patch);
 }
 
@@ -246,13 +248,14 @@ void Describe(const Json& pod, const InjectionSettings& settings, const SidecarS
 
 std::string WhyNotInjected(const Json& pod) {
   if (!IsWellFormed(pod)) return "it has no containers or is not a valid pod";
-  const Json& metadata = Member(pod, "metadata");
-  const Json& spec = Member(pod, "spec");
-  if (TextOf(Member(metadata, "labels"), kInjectLabel) == "false")
+  const Json& metadata = kube::Member(pod, "metadata");
+  const Json& spec = kube::Member(pod, "spec");
+  if (kube::TextOf(kube::Member(metadata, "labels"), kube::kInjectLabel) == "false")
     return "its label is strobe.dev/inject=false";
-  if (std::string never = kube::WhyNeverInjected(pod); !never.empty()) return never;
-  const bool ours = !TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty();
-  if (!ours && !SidecarOf(spec).is_null()) return "it has a strobe-sidecar of its own";
+  if (std::string never = job::WhyNeverInjected(pod); !never.empty()) return never;
+  const bool ours =
+      !kube::TextOf(kube::Member(metadata, "annotations"), kube::kStatusAnnotation).empty();
+  if (!ours && !job::SidecarOf(spec).is_null()) return "it has a strobe-sidecar of its own";
   return "";
 }
 
@@ -261,18 +264,18 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
   Injection injection;
   injection.skipped = WhyNotInjected(pod);
   if (!injection.skipped.empty()) return injection;
-  const Json& spec = Member(pod, "spec");
+  const Json& spec = kube::Member(pod, "spec");
   Patch patch(pod);
   const SidecarVolumes volumes = VolumesFor(pod);
-  const Json& containers = Member(spec, "containers");
+  const Json& containers = kube::Member(spec, "containers");
   const std::vector<std::size_t> trainers = Trainers(pod, injection.warnings);
   std::vector<std::string> names;
-  for (const std::size_t index : trainers) names.push_back(TextOf(containers[index], "name"));
+  for (const std::size_t index : trainers) names.push_back(kube::TextOf(containers[index], "name"));
   std::vector<std::string> sidecar_warnings;
   SidecarSpec made = MakeSidecar(pod, settings, context, volumes, names, sidecar_warnings);
-  const Json& inits = Member(spec, "initContainers");
-  const std::optional<std::size_t> native = Find(inits, kSidecarContainer);
-  const Json& there = SidecarOf(spec);
+  const Json& inits = kube::Member(spec, "initContainers");
+  const std::optional<std::size_t> native = kube::Find(inits, kube::kSidecarContainer);
+  const Json& there = job::SidecarOf(spec);
   // Native sidecars only: nothing waits for an ordinary container.
   if (made.native && made.cannot.empty()) made.cannot = WhyStuck(settings, context.limits);
   // A sidecar that is already in the pod was accepted before.
@@ -281,9 +284,10 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
     injection.warnings = {StrCat("the pod is not injected and cannot be profiled: ", made.cannot)};
     // A warning is lost when a controller creates the pod, so the reason is also an annotation,
     // which captures of the pod show.
-    const std::string why = CutUtf8(made.cannot, kMaxNotInjectedBytes);
-    if (TextOf(Member(Member(pod, "metadata"), "annotations"), kNotInjectedAnnotation) != why)
-      patch.Set("/metadata/annotations", kNotInjectedAnnotation, why);
+    const std::string why = CutUtf8(made.cannot, kube::kMaxNotInjectedBytes);
+    if (kube::TextOf(kube::Member(kube::Member(pod, "metadata"), "annotations"),
+                     kube::kNotInjectedAnnotation) != why)
+      patch.Set("/metadata/annotations", kube::kNotInjectedAnnotation, why);
     injection.patch = patch.Take();
     return injection;
   }
@@ -291,14 +295,15 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
   Sha256 hash;
   hash.Update(JsonText(made.container));
   for (Json& volume : made.volumes) {
-    const std::string name = TextOf(volume, "name");
+    const std::string name = kube::TextOf(volume, "name");
     // A sidecar from before the settings changed does not need the volume.
-    if (!Find(Member(spec, "volumes"), name) && (there.is_null() || HasVolume(there, name)))
+    if (!kube::Find(kube::Member(spec, "volumes"), name) &&
+        (there.is_null() || HasVolume(there, name)))
       patch.Append("/spec/volumes", std::move(volume));
   }
   if (native) {
     // Some webhooks do not know this field and drop it.
-    if (TextOf(inits[*native], "restartPolicy") != "Always")
+    if (kube::TextOf(inits[*native], "restartPolicy") != "Always")
       patch.Set(StrCat("/spec/initContainers/", *native), "restartPolicy", "Always");
   } else if (there.is_null()) {
     // Appended last, so that other webhooks' indices stay valid, and because some controllers take
@@ -306,25 +311,26 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
     patch.Append(made.native ? "/spec/initContainers" : "/spec/containers",
                  std::move(made.container));
     for (const std::string& secret : settings.pull_secrets) {
-      if (!Find(Member(spec, "imagePullSecrets"), secret))
+      if (!kube::Find(kube::Member(spec, "imagePullSecrets"), secret))
         patch.Append("/spec/imagePullSecrets", {{"name", secret}});
     }
     injection.warnings.insert(injection.warnings.end(), sidecar_warnings.begin(),
                               sidecar_warnings.end());
   }
-  const Json& annotations = Member(Member(pod, "metadata"), "annotations");
-  const TrainerOptions options{.alone = trainers.size() == 1,
-                               .python = TextOf(annotations, kPythonAnnotation) == "true",
-                               .kineto = TextOf(annotations, kKinetoAnnotation) == "true",
-                               .host_network = UsesHostNetwork(spec),
-                               .ports_to_close = made.ports_to_close,
-                               .disabled = made.disabled,
-                               .collectives = CollectivesAsked(annotations)};
+  const Json& annotations = kube::Member(kube::Member(pod, "metadata"), "annotations");
+  const TrainerOptions options{
+      .alone = trainers.size() == 1,
+      .python = kube::TextOf(annotations, kube::kPythonAnnotation) == "true",
+      .kineto = kube::TextOf(annotations, kube::kKinetoAnnotation) == "true",
+      .host_network = UsesHostNetwork(spec),
+      .ports_to_close = made.ports_to_close,
+      .disabled = made.disabled,
+      .collectives = CollectivesAsked(annotations)};
   for (const std::size_t index : trainers)
     AddToTrainer(containers[index], index, options, volumes.shared, patch, injection.warnings);
-  const Json& metadata = Member(pod, "metadata");
-  if (TextOf(Member(metadata, "labels"), kInjectedLabel).empty())
-    patch.Set("/metadata/labels", kInjectedLabel, "true");
+  const Json& metadata = kube::Member(pod, "metadata");
+  if (kube::TextOf(kube::Member(metadata, "labels"), kube::kInjectedLabel).empty())
+    patch.Set("/metadata/labels", kube::kInjectedLabel, "true");
   Describe(pod, settings, made, names, hash.Hex().substr(0, 16), patch);
   injection.patch = patch.Take();
   return injection;
@@ -332,24 +338,25 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
 
 std::string InjectionDamage(const Json& pod) {
   if (!WhyNotInjected(pod).empty()) return "";
-  const Json& spec = Member(pod, "spec");
-  const Json& sidecar = SidecarOf(spec);
+  const Json& spec = kube::Member(pod, "spec");
+  const Json& sidecar = job::SidecarOf(spec);
   if (sidecar.is_null()) {
-    const Json& annotations = Member(Member(pod, "metadata"), "annotations");
-    return TextOf(annotations, kNotInjectedAnnotation).empty() ? "lost" : "";
+    const Json& annotations = kube::Member(kube::Member(pod, "metadata"), "annotations");
+    return kube::TextOf(annotations, kube::kNotInjectedAnnotation).empty() ? "lost" : "";
   }
-  const bool native = Find(Member(spec, "initContainers"), kSidecarContainer).has_value();
-  if (native && TextOf(sidecar, "restartPolicy") != "Always")
+  const bool native =
+      kube::Find(kube::Member(spec, "initContainers"), kube::kSidecarContainer).has_value();
+  if (native && kube::TextOf(sidecar, "restartPolicy") != "Always")
     return "modified: restartPolicy is gone";
-  if (!UsesHostNetwork(spec) && !Find(Member(sidecar, "ports"), kSidecarPort))
+  if (!UsesHostNetwork(spec) && !kube::Find(kube::Member(sidecar, "ports"), kube::kSidecarPort))
     return "modified: its port is gone";
-  const Json& mounts = Member(sidecar, "volumeMounts");
+  const Json& mounts = kube::Member(sidecar, "volumeMounts");
   for (const char* path : {kSharedPath, kSpoolPath}) {
-    const std::optional<std::size_t> mount = FindBy(mounts, "mountPath", path);
-    if (!mount || !Find(Member(spec, "volumes"), TextOf(mounts[*mount], "name")))
+    const std::optional<std::size_t> mount = kube::FindBy(mounts, "mountPath", path);
+    if (!mount || !kube::Find(kube::Member(spec, "volumes"), kube::TextOf(mounts[*mount], "name")))
       return StrCat("modified: the volume at ", path, " is gone");
   }
   return "";
 }
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -9,7 +9,7 @@
 
 #include "operator/admission/namespace_limits.h"
 
-namespace strobe {
+namespace strobe::admission {
 
 // A key of a Secret or ConfigMap in the pod's namespace. None if both names are empty.
 struct InjectedFile {
@@ -93,4 +93,4 @@ std::string WhyNotInjected(const nlohmann::json& pod);
 // cannot work.
 std::string InjectionDamage(const nlohmann::json& pod);
 
-}  // namespace strobe
+}  // namespace strobe::admission

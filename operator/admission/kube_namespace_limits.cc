@@ -15,7 +15,7 @@
 #include "operator/base/json_members.h"
 #include "operator/base/names.h"
 
-namespace strobe::kube {
+namespace strobe::admission {
 namespace {
 
 // Short, because a quota's use changes with each pod that is created.
@@ -48,20 +48,20 @@ bool IsPullFailure(const std::string& reason) {
 // When it became the sidecar's turn to start: when the kubelet took the pod or, if that is later,
 // when an init container before the sidecar ended or, as a native sidecar, started. The status of a
 // container does not tell since when it waits.
-WallTime SidecarsStart(const Json& pod) {
+WallTime SidecarsStart(const kube::Json& pod) {
   WallTime since{};
-  const auto after = [&since](const Json& object, const char* field) {
+  const auto after = [&since](const kube::Json& object, const char* field) {
     WallTime time;
-    if (!ParseRfc3339(TextOf(object, field), time)) return false;
+    if (!ParseRfc3339(kube::TextOf(object, field), time)) return false;
     since = std::max(since, time);
     return true;
   };
-  const Json& status = Member(pod, "status");
-  if (!after(status, "startTime")) after(Member(pod, "metadata"), "creationTimestamp");
-  for (const Json& container : Member(status, "initContainerStatuses")) {
-    if (TextOf(container, "name") == kSidecarContainer) continue;
-    after(Member(Member(container, "state"), "terminated"), "finishedAt");
-    after(Member(Member(container, "state"), "running"), "startedAt");
+  const kube::Json& status = kube::Member(pod, "status");
+  if (!after(status, "startTime")) after(kube::Member(pod, "metadata"), "creationTimestamp");
+  for (const kube::Json& container : kube::Member(status, "initContainerStatuses")) {
+    if (kube::TextOf(container, "name") == kube::kSidecarContainer) continue;
+    after(kube::Member(kube::Member(container, "state"), "terminated"), "finishedAt");
+    after(kube::Member(kube::Member(container, "state"), "running"), "startedAt");
   }
   return since;
 }
@@ -77,19 +77,20 @@ const JsonParts& PartsOfStuck() {
   return kParts;
 }
 
-void AddIfStuck(const Json& pod, WallTime now, NamespaceLimits& limits) {
-  const Json& states = Member(Member(pod, "status"), "initContainerStatuses");
-  const Json& containers = Member(Member(pod, "spec"), "initContainers");
-  const auto state = Find(states, kSidecarContainer);
-  const auto container = Find(containers, kSidecarContainer);
+void AddIfStuck(const kube::Json& pod, WallTime now, NamespaceLimits& limits) {
+  const kube::Json& states = kube::Member(kube::Member(pod, "status"), "initContainerStatuses");
+  const kube::Json& containers = kube::Member(kube::Member(pod, "spec"), "initContainers");
+  const auto state = kube::Find(states, kube::kSidecarContainer);
+  const auto container = kube::Find(containers, kube::kSidecarContainer);
   // A pod that is being deleted, as on a node that is gone, tells nothing of the next one.
-  if (!TextOf(Member(pod, "metadata"), "deletionTimestamp").empty()) return;
-  if (!state || !container || Member(states[*state], "started") == Json(true)) return;
-  const std::string reason = TextOf(Member(Member(states[*state], "state"), "waiting"), "reason");
+  if (!kube::TextOf(kube::Member(pod, "metadata"), "deletionTimestamp").empty()) return;
+  if (!state || !container || kube::Member(states[*state], "started") == kube::Json(true)) return;
+  const std::string reason =
+      kube::TextOf(kube::Member(kube::Member(states[*state], "state"), "waiting"), "reason");
   if (std::find(kStuckReasons.begin(), kStuckReasons.end(), reason) == kStuckReasons.end()) return;
   if (IsPullFailure(reason) && now - SidecarsStart(pod) < kPatienceWithPulls) return;
-  limits.stuck.push_back(
-      {TextOf(Member(pod, "metadata"), "name"), TextOf(containers[*container], "image"), reason});
+  limits.stuck.push_back({kube::TextOf(kube::Member(pod, "metadata"), "name"),
+                          kube::TextOf(containers[*container], "image"), reason});
 }
 
 // True if no invented namespace could have these limits. A policy gives something only to
@@ -185,7 +186,7 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
   RETURN_IF_ERROR(client_
                       .GetItems(
                           StrCat(path, "limitranges", kCached),
-                          [&](const Json& object) {
+                          [&](const kube::Json& object) {
                             if (limits->rules.size() >= kMaxEntries) return;
                             for (LimitRule& rule : ParseLimitRange(object))
                               limits->rules.push_back(std::move(rule));
@@ -196,7 +197,7 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
                       .GetItems(
                           // The use of quotas must be fresh.
                           StrCat(path, "resourcequotas"),
-                          [&](const Json& object) {
+                          [&](const kube::Json& object) {
                             if (limits->quotas.size() < kMaxEntries)
                               limits->quotas.push_back(ParseQuota(object));
                           },
@@ -205,10 +206,10 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
   RETURN_IF_ERROR(ReadPolicies(ns, deadline, *limits));
   // Injection can do without the pods, which may be thousands that wait for nodes: those are not
   // asked for.
-  const absl::StatusOr<Json> pods = client_.GetItems(
-      StrCat(path, "pods", kCached, "&limit=500&labelSelector=", kInjectedLabel,
+  const absl::StatusOr<kube::Json> pods = client_.GetItems(
+      StrCat(path, "pods", kCached, "&limit=500&labelSelector=", kube::kInjectedLabel,
              "%3Dtrue&fieldSelector=status.phase%3DPending%2Cspec.nodeName%21%3D"),
-      [&](const Json& pod) {
+      [&](const kube::Json& pod) {
         if (limits->stuck.empty()) AddIfStuck(pod, clock_.WallNow(), *limits);
       },
       left(), PartsOfStuck());
@@ -221,20 +222,21 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
 
 absl::Status KubeNamespaceLimits::ReadPolicies(const std::string& ns, MonoTime deadline,
                                                NamespaceLimits& limits) {
-  ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies,
-                   ListPolicies(client_, deadline - clock_.MonoNow()));
-  if (std::none_of(policies.begin(), policies.end(), [](const ProfilePolicy& policy) {
+  ASSIGN_OR_RETURN(const std::vector<policy::ProfilePolicy> policies,
+                   access::ListPolicies(client_, deadline - clock_.MonoNow()));
+  if (std::none_of(policies.begin(), policies.end(), [](const policy::ProfilePolicy& policy) {
         return policy.sidecar_user.has_value() || policy.flight_recorder_devices;
       }))
     return absl::OkStatus();
-  NamespaceFacts facts{.name = ns};
-  ASSIGN_OR_RETURN(facts.labels, NamespaceLabels(client_, ns, deadline - clock_.MonoNow()));
-  const absl::StatusOr<std::optional<SidecarUser>> user = SidecarUserOf(policies, facts);
+  policy::NamespaceFacts facts{.name = ns};
+  ASSIGN_OR_RETURN(facts.labels, access::NamespaceLabels(client_, ns, deadline - clock_.MonoNow()));
+  const absl::StatusOr<std::optional<kube::SidecarUser>> user =
+      policy::SidecarUserOf(policies, facts);
   if (user.ok())
     limits.sidecar_user = *user;
   else
     limits.users_differ = MessageOf(user.status());
-  limits.flight_recorder_devices = AllowsFlightRecorderDevices(policies, facts);
+  limits.flight_recorder_devices = policy::AllowsFlightRecorderDevices(policies, facts);
   return absl::OkStatus();
 }
 
@@ -251,4 +253,4 @@ void KubeNamespaceLimits::Remember(const std::string& ns, CachedLimits known) {
   cached_[ns] = std::move(known);
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::admission

@@ -23,12 +23,12 @@
 #include "operator/kube/client.h"
 #include "operator/trigger/read_shares.h"
 
-namespace strobe::kube {
+namespace strobe::admission {
 
 class KubeNamespaceLimits {
  public:
   // Clock and client outlive it.
-  KubeNamespaceLimits(const Clock& clock, Client& client)
+  KubeNamespaceLimits(const Clock& clock, kube::Client& client)
       : clock_(clock),
         client_(client),
         reads_(kReadsPerSecond, kBurst, clock.MonoNow()),
@@ -69,14 +69,14 @@ class KubeNamespaceLimits {
   void Remember(const std::string& ns, CachedLimits known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
-  Client& client_;
+  kube::Client& client_;
   Mutex mutex_;
   std::map<std::string, CachedLimits> cached_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> reading_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> waiting_ ABSL_GUARDED_BY(mutex_);  // Threads, by caller.
   int all_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
-  ReadShares reads_ ABSL_GUARDED_BY(mutex_);
+  trigger::ReadShares reads_ ABSL_GUARDED_BY(mutex_);
   TokenBucket kept_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::admission

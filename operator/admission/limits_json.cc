@@ -8,14 +8,15 @@
 #include "common/text/quantity.h"
 #include "operator/base/json_members.h"
 
-namespace strobe::kube {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
 
 QuotaScope ScopeOf(const Json& requirement) {
-  QuotaScope scope{.name = TextOf(requirement, "scopeName"), .op = TextOf(requirement, "operator")};
-  const Json& values = Member(requirement, "values");
+  QuotaScope scope{.name = kube::TextOf(requirement, "scopeName"),
+                   .op = kube::TextOf(requirement, "operator")};
+  const Json& values = kube::Member(requirement, "values");
   for (std::size_t i = 0; values.is_array() && i < values.size(); ++i) {
     if (values[i].is_string()) scope.values.push_back(values[i].get<std::string>());
   }
@@ -24,7 +25,7 @@ QuotaScope ScopeOf(const Json& requirement) {
 
 }  // namespace
 
-std::optional<double> AmountOf(const Json& quantity) {
+std::optional<double> AmountOf(const kube::Json& quantity) {
   if (quantity.is_number()) return quantity.get<double>();
   if (!quantity.is_string()) return std::nullopt;
   const std::string& text = quantity.get_ref<const std::string&>();
@@ -36,7 +37,7 @@ std::optional<double> AmountOf(const Json& quantity) {
   return unit ? std::optional(value * *unit) : std::nullopt;
 }
 
-Amounts AmountsOf(const Json& list) {
+Amounts AmountsOf(const kube::Json& list) {
   Amounts amounts;
   if (!list.is_object()) return amounts;
   for (const auto& [resource, quantity] : list.items()) {
@@ -45,37 +46,37 @@ Amounts AmountsOf(const Json& list) {
   return amounts;
 }
 
-std::vector<LimitRule> ParseLimitRange(const Json& object) {
+std::vector<LimitRule> ParseLimitRange(const kube::Json& object) {
   std::vector<LimitRule> rules;
-  const Json& limits = Member(Member(object, "spec"), "limits");
+  const kube::Json& limits = kube::Member(kube::Member(object, "spec"), "limits");
   for (std::size_t i = 0; limits.is_array() && i < limits.size(); ++i) {
-    const std::string type = TextOf(limits[i], "type");
+    const std::string type = kube::TextOf(limits[i], "type");
     if (type != "Container" && type != "Pod") continue;
     rules.push_back({.whole_pod = type == "Pod",
-                     .min = AmountsOf(Member(limits[i], "min")),
-                     .max = AmountsOf(Member(limits[i], "max")),
-                     .max_ratio = AmountsOf(Member(limits[i], "maxLimitRequestRatio")),
-                     .defaults = AmountsOf(Member(limits[i], "default"))});
+                     .min = AmountsOf(kube::Member(limits[i], "min")),
+                     .max = AmountsOf(kube::Member(limits[i], "max")),
+                     .max_ratio = AmountsOf(kube::Member(limits[i], "maxLimitRequestRatio")),
+                     .defaults = AmountsOf(kube::Member(limits[i], "default"))});
   }
   return rules;
 }
 
-Quota ParseQuota(const Json& object) {
+Quota ParseQuota(const kube::Json& object) {
   Quota quota;
-  quota.name = TextOf(Member(object, "metadata"), "name");
+  quota.name = kube::TextOf(kube::Member(object, "metadata"), "name");
   // The API server judges by the status, which the quota controller writes.
-  const Json& status = Member(object, "status");
-  quota.hard = AmountsOf(Member(status, "hard"));
-  quota.used = AmountsOf(Member(status, "used"));
+  const kube::Json& status = kube::Member(object, "status");
+  quota.hard = AmountsOf(kube::Member(status, "hard"));
+  quota.used = AmountsOf(kube::Member(status, "used"));
   // The scopes are in the specification, and all of both lists must hold.
-  const Json& scopes = Member(Member(object, "spec"), "scopes");
+  const kube::Json& scopes = kube::Member(kube::Member(object, "spec"), "scopes");
   for (std::size_t i = 0; scopes.is_array() && i < scopes.size(); ++i)
     quota.scopes.push_back({scopes[i].is_string() ? scopes[i].get<std::string>() : "", "Exists"});
-  const Json& selected =
-      Member(Member(Member(object, "spec"), "scopeSelector"), "matchExpressions");
+  const kube::Json& selected =
+      kube::Member(kube::Member(kube::Member(object, "spec"), "scopeSelector"), "matchExpressions");
   for (std::size_t i = 0; selected.is_array() && i < selected.size(); ++i)
     quota.scopes.push_back(ScopeOf(selected[i]));
   return quota;
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::admission

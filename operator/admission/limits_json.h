@@ -8,7 +8,7 @@
 
 #include "operator/admission/namespace_limits.h"
 
-namespace strobe::kube {
+namespace strobe::admission {
 
 std::vector<LimitRule> ParseLimitRange(const nlohmann::json& object);
 Quota ParseQuota(const nlohmann::json& object);
@@ -18,4 +18,4 @@ std::optional<double> AmountOf(const nlohmann::json& quantity);
 // The readable quantities of a resource list.
 Amounts AmountsOf(const nlohmann::json& list);
 
-}  // namespace strobe::kube
+}  // namespace strobe::admission

@@ -6,17 +6,18 @@
 #include "operator/base/json_members.h"
 #include "operator/base/namespace_bounds.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 struct EntryBound {
   const char* field;
   std::size_t most;
 };
-constexpr std::array<EntryBound, 4> kEntryBounds = {{{"labels", kMaxLabels},
-                                                     {"annotations", kMaxAnnotations},
-                                                     {"finalizers", kMaxFinalizers},
-                                                     {"ownerReferences", kMaxOwnerReferences}}};
+constexpr std::array<EntryBound, 4> kEntryBounds = {
+    {{"labels", kube::kMaxLabels},
+     {"annotations", kube::kMaxAnnotations},
+     {"finalizers", kube::kMaxFinalizers},
+     {"ownerReferences", kube::kMaxOwnerReferences}}};
 
 }  // namespace
 
@@ -31,4 +32,4 @@ std::string WhyTooManyEntries(const nlohmann::json& object, const nlohmann::json
   return "";
 }
 
-}  // namespace strobe
+}  // namespace strobe::admission

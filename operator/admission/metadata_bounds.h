@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace strobe {
+namespace strobe::admission {
 
 // Why the object has too many entries; empty if it has not, or if it has no more of them than
 // `before`, which must stay possible to change. `before` is null for an object that is created.
 std::string WhyTooManyEntries(const nlohmann::json& object, const nlohmann::json& before);
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "operator/base/sidecar_user.h"
 
-namespace strobe {
+namespace strobe::admission {
 
 // Quantities by resource: cores or bytes.
 using Amounts = std::map<std::string, double>;
@@ -47,11 +47,11 @@ struct NamespaceLimits {
   };
   std::vector<StuckPod> stuck{};
   // What ProfilePolicies give to sidecars of the namespace.
-  std::optional<SidecarUser> sidecar_user{};
+  std::optional<kube::SidecarUser> sidecar_user{};
   std::string
       users_differ{};  // Why `sidecar_user` is not set although policies give one; or empty.
   // Whether pods may have their GPUs recorded at all times.
   bool flight_recorder_devices = false;
 };
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -10,7 +10,7 @@
 #include "operator/base/json_members.h"
 #include "operator/base/names.h"
 
-namespace strobe {
+namespace strobe::admission {
 
 // Collects warnings about invalid values.
 class PodAnnotations {
@@ -22,7 +22,7 @@ class PodAnnotations {
   template <typename Check>
   std::string Get(const char* name, const std::string& otherwise, const Check& check,
                   const char* should) {
-    const std::string value = kube::TextOf(annotations_, StrCat(kNamePrefix, name));
+    const std::string value = kube::TextOf(annotations_, StrCat(kube::kNamePrefix, name));
     if (value.empty() || check(value)) return value.empty() ? otherwise : value;
     Ignore(name, value, StrCat("must be ", should));
     return otherwise;
@@ -30,7 +30,7 @@ class PodAnnotations {
   void Warn(std::string warning) { warnings_.push_back(std::move(warning)); }
   void Ignore(const char* name, const std::string& value, const std::string& why) {
     warnings_.push_back(
-        StrCat(kNamePrefix, name, " ", why, "; \"", CutUtf8(value, 40), "\" is ignored"));
+        StrCat(kube::kNamePrefix, name, " ", why, "; \"", CutUtf8(value, 40), "\" is ignored"));
   }
 
  private:
@@ -38,4 +38,4 @@ class PodAnnotations {
   std::vector<std::string>& warnings_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -4,7 +4,7 @@
 
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::admission {
 
 // Receives events for metrics. Called from the server's threads.
 class WebhookObserver {
@@ -20,4 +20,4 @@ class WebhookObserver {
   virtual void InjectionDamaged(const std::string& ns, const std::string& damage) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::admission

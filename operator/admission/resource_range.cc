@@ -10,7 +10,7 @@
 #include "operator/base/names.h"
 #include "operator/job/pod_containers.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -19,23 +19,26 @@ using kube::Member;
 using kube::TextOf;
 
 bool Terminates(const Json& spec) {
-  const Json& deadline = Member(spec, "activeDeadlineSeconds");
+  const Json& deadline = kube::Member(spec, "activeDeadlineSeconds");
   return deadline.is_number() && deadline.get<double>() >= 0;
 }
 
 bool IsCrossNamespaceTerm(const Json& term) {
   // An empty selector is there too: it selects all namespaces.
-  return !Member(term, "namespaces").empty() || !Member(term, "namespaceSelector").is_null();
+  return !kube::Member(term, "namespaces").empty() ||
+         !kube::Member(term, "namespaceSelector").is_null();
 }
 
 bool UsesCrossNamespaceAffinity(const Json& spec) {
   for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
-    const Json& affinity = Member(Member(spec, "affinity"), kind);
-    for (const Json& term : Member(affinity, "requiredDuringSchedulingIgnoredDuringExecution")) {
+    const Json& affinity = kube::Member(kube::Member(spec, "affinity"), kind);
+    for (const Json& term :
+         kube::Member(affinity, "requiredDuringSchedulingIgnoredDuringExecution")) {
       if (IsCrossNamespaceTerm(term)) return true;
     }
-    for (const Json& term : Member(affinity, "preferredDuringSchedulingIgnoredDuringExecution")) {
-      if (IsCrossNamespaceTerm(Member(term, "podAffinityTerm"))) return true;
+    for (const Json& term :
+         kube::Member(affinity, "preferredDuringSchedulingIgnoredDuringExecution")) {
+      if (IsCrossNamespaceTerm(kube::Member(term, "podAffinityTerm"))) return true;
     }
   }
   return false;
@@ -59,7 +62,7 @@ bool MatchesScope(const QuotaScope& scope, const Json& spec, bool best_effort) {
   if (scope.name == "BestEffort") return best_effort;
   if (scope.name == "NotBestEffort") return !best_effort;
   if (scope.name == "PriorityClass")
-    return MatchesPriority(scope, TextOf(spec, "priorityClassName"));
+    return MatchesPriority(scope, kube::TextOf(spec, "priorityClassName"));
   return scope.name == "CrossNamespacePodAffinity" && UsesCrossNamespaceAffinity(spec);
 }
 
@@ -71,22 +74,23 @@ double At(const Amounts& amounts, const std::string& resource, double otherwise)
 // The pod's sum of a resource without our sidecar. `kind` is "requests" or "limits".
 double SumOf(const Json& spec, const char* kind, const std::string& resource) {
   const auto of = [&](const Json& container) {
-    const Json& resources = Member(container, "resources");
-    const std::optional<double> amount = kube::AmountOf(Member(Member(resources, kind), resource));
+    const Json& resources = kube::Member(container, "resources");
+    const std::optional<double> amount =
+        AmountOf(kube::Member(kube::Member(resources, kind), resource));
     // The API server sets a missing request to the limit.
     if (!amount && std::string_view(kind) == "requests")
-      return kube::AmountOf(Member(Member(resources, "limits"), resource)).value_or(0);
+      return AmountOf(kube::Member(kube::Member(resources, "limits"), resource)).value_or(0);
     return amount.value_or(0);
   };
   // Pod-level values replace the sums.
-  const Json& own = Member(Member(spec, "resources"), kind);
-  if (const std::optional<double> whole = kube::AmountOf(Member(own, resource))) return *whole;
+  const Json& own = kube::Member(kube::Member(spec, "resources"), kind);
+  if (const std::optional<double> whole = AmountOf(kube::Member(own, resource))) return *whole;
   double running = 0, sidecars = 0, starting = 0;
-  for (const Json& container : Member(spec, "containers")) running += of(container);
-  const Json& inits = Member(spec, "initContainers");
+  for (const Json& container : kube::Member(spec, "containers")) running += of(container);
+  const Json& inits = kube::Member(spec, "initContainers");
   for (std::size_t i = 0; inits.is_array() && i < inits.size(); ++i) {
-    if (TextOf(inits[i], "name") == kSidecarContainer) continue;
-    if (TextOf(inits[i], "restartPolicy") == "Always")
+    if (kube::TextOf(inits[i], "name") == kube::kSidecarContainer) continue;
+    if (kube::TextOf(inits[i], "restartPolicy") == "Always")
       sidecars += of(inits[i]);
     else
       starting = std::max(starting, sidecars + of(inits[i]));
@@ -121,12 +125,12 @@ void ApplyQuota(const Quota& quota, const Json& spec, const std::string& resourc
 
 // True if all containers but our sidecar have a request, or a limit, of the resource.
 bool AllHave(const Json& spec, bool limit, const std::string& resource) {
-  const std::vector<const Json*> containers = OtherContainers(spec);
+  const std::vector<const Json*> containers = job::OtherContainers(spec);
   return std::all_of(containers.begin(), containers.end(), [&](const Json* container) {
-    const Json& resources = Member(*container, "resources");
-    if (!Member(Member(resources, "limits"), resource).is_null()) return true;
+    const Json& resources = kube::Member(*container, "resources");
+    if (!kube::Member(kube::Member(resources, "limits"), resource).is_null()) return true;
     // The API server sets a missing request to the limit.
-    return !limit && !Member(Member(resources, "requests"), resource).is_null();
+    return !limit && !kube::Member(kube::Member(resources, "requests"), resource).is_null();
   });
 }
 
@@ -184,13 +188,14 @@ bool QuotaCounts(const Quota& quota, const Json& spec, bool best_effort) {
 }
 
 bool IsBestEffort(const Json& spec) {
-  if (!Member(spec, "resources").empty()) return false;
-  const std::vector<const Json*> containers = OtherContainers(spec);
+  if (!kube::Member(spec, "resources").empty()) return false;
+  const std::vector<const Json*> containers = job::OtherContainers(spec);
   return std::none_of(containers.begin(), containers.end(), [](const Json* container) {
-    const Json& resources = Member(*container, "resources");
+    const Json& resources = kube::Member(*container, "resources");
     for (const char* kind : {"requests", "limits"}) {
       for (const char* resource : {"cpu", "memory"}) {
-        if (kube::AmountOf(Member(Member(resources, kind), resource)).value_or(0) > 0) return true;
+        if (AmountOf(kube::Member(kube::Member(resources, kind), resource)).value_or(0) > 0)
+          return true;
       }
     }
     return false;
@@ -242,4 +247,4 @@ std::optional<ChosenAmounts> ChooseAmounts(const ResourceRange& range, double re
   return ChosenAmounts{request, bound};
 }
 
-}  // namespace strobe
+}  // namespace strobe::admission

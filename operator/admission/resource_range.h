@@ -8,7 +8,7 @@
 
 #include "operator/admission/namespace_limits.h"
 
-namespace strobe {
+namespace strobe::admission {
 
 // Whether the quota counts a pod of, or not of, QoS class BestEffort, as podMatchesScopeFunc in
 // pkg/quota/v1/evaluator/core/pods.go of Kubernetes 1.34 decides it. A scope that Kubernetes does
@@ -60,4 +60,4 @@ struct ChosenAmounts {
 std::optional<ChosenAmounts> ChooseAmounts(const ResourceRange& range, double request,
                                            std::optional<double> limit, bool equal);
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -7,7 +7,7 @@
 #include "common/text/json_reader.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -115,4 +115,4 @@ std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer) 
                    {"response", std::move(response)}});
 }
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace strobe {
+namespace strobe::admission {
 
 struct AdmissionRequest {
   std::string uid{}, operation{};  // operation: CREATE, UPDATE, DELETE or CONNECT.
@@ -40,4 +40,4 @@ AdmissionAnswer Refusal(int code, std::string message);
 
 std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer);
 
-}  // namespace strobe
+}  // namespace strobe::admission

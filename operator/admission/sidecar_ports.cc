@@ -10,7 +10,7 @@
 #include "operator/base/names.h"
 #include "operator/job/pod_containers.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -28,10 +28,10 @@ class Ports {
  public:
   // Starts with the ports that the pod's own containers declare.
   explicit Ports(const Json& spec) {
-    for (const Json* container : OtherContainers(spec)) {
-      const Json& ports = Member(*container, "ports");
+    for (const Json* container : job::OtherContainers(spec)) {
+      const Json& ports = kube::Member(*container, "ports");
       for (std::size_t i = 0; ports.is_array() && i < ports.size(); ++i) {
-        const Json& port = Member(ports[i], "containerPort");
+        const Json& port = kube::Member(ports[i], "containerPort");
         if (port.is_number_integer()) taken_.insert(port.get<int>());
       }
     }
@@ -84,7 +84,7 @@ int ChosenPort(PodAnnotations& annotations, const char* name, Ports& ports) {
 
 }  // namespace
 
-bool UsesHostNetwork(const Json& spec) { return Member(spec, "hostNetwork") == Json(true); }
+bool UsesHostNetwork(const Json& spec) { return kube::Member(spec, "hostNetwork") == Json(true); }
 
 SidecarPorts ChoosePorts(const Json& spec, const InjectionSettings& settings,
                          const std::string& framework_ports, const std::string& seed,
@@ -111,9 +111,9 @@ Json DeclaredPorts(const SidecarPorts& ports) {
   const auto declare = [&](const char* name, int port) {
     declared.push_back({{"name", name}, {"containerPort", port}, {"protocol", "TCP"}});
   };
-  if (ports.captures.size() == 1) declare(kSidecarPort, ports.captures.front());
+  if (ports.captures.size() == 1) declare(kube::kSidecarPort, ports.captures.front());
   if (ports.metrics != 0) declare("strobe-metrics", ports.metrics);
   return declared;
 }
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -7,7 +7,7 @@
 #include "operator/admission/inject.h"
 #include "operator/admission/pod_annotations.h"
 
-namespace strobe {
+namespace strobe::admission {
 
 // True for pods that share the network of their node.
 bool UsesHostNetwork(const nlohmann::json& spec);
@@ -34,4 +34,4 @@ SidecarPorts ChoosePorts(const nlohmann::json& spec, const InjectionSettings& se
 // The ports that the container declares: the fixed ones.
 nlohmann::json DeclaredPorts(const SidecarPorts& ports);
 
-}  // namespace strobe
+}  // namespace strobe::admission

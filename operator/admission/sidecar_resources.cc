@@ -15,7 +15,7 @@
 #include "operator/base/names.h"
 #include "operator/job/pod_containers.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -29,25 +29,25 @@ constexpr double kLogRoom = 64 * kMebi;
 constexpr char kGuaranteedCpu[] = "50m";
 
 bool SameQuantity(const Json& a, const Json& b) {
-  const std::optional<double> left = kube::AmountOf(a), right = kube::AmountOf(b);
+  const std::optional<double> left = AmountOf(a), right = AmountOf(b);
   return left && right ? *left == *right : a == b;
 }
 
 // True if requests equal limits in all containers. The sidecar's must then be equal too, or the pod
 // would lose its QoS class Guaranteed and with it its CPU pinning.
 bool IsGuaranteed(const Json& spec) {
-  for (const Json* container : OtherContainers(spec)) {
-    const Json& resources = Member(*container, "resources");
+  for (const Json* container : job::OtherContainers(spec)) {
+    const Json& resources = kube::Member(*container, "resources");
     for (const char* kind : {"cpu", "memory"}) {
-      const Json& limit = Member(Member(resources, "limits"), kind);
-      const Json& request = Member(Member(resources, "requests"), kind);
+      const Json& limit = kube::Member(kube::Member(resources, "limits"), kind);
+      const Json& request = kube::Member(kube::Member(resources, "requests"), kind);
       if (limit.is_null() || (!request.is_null() && !SameQuantity(request, limit))) return false;
     }
   }
   return true;
 }
 
-bool HasPodLevelResources(const Json& spec) { return !Member(spec, "resources").empty(); }
+bool HasPodLevelResources(const Json& spec) { return !kube::Member(spec, "resources").empty(); }
 
 // What settings and annotations ask for, as quantities.
 struct Requested {
@@ -115,8 +115,9 @@ Part CpuPart(const Json& spec, const InjectionSettings& settings, const Requeste
     // pod: requests add up to at most the pod's own, and no limit exceeds the pod's own.
     if (HasPodLevelResources(spec)) {
       preference.request = "0";
-      const Json& own = Member(Member(Member(spec, "resources"), "limits"), "cpu");
-      range.max_limit = std::min(range.max_limit, kube::AmountOf(own).value_or(range.max_limit));
+      const Json& own =
+          kube::Member(kube::Member(kube::Member(spec, "resources"), "limits"), "cpu");
+      range.max_limit = std::min(range.max_limit, AmountOf(own).value_or(range.max_limit));
     }
   }
   if (range.demanded && !asked.guaranteed) preference.limit = settings.cpu_limit;
@@ -152,9 +153,10 @@ bool Choose(const std::string& resource, const Preference& preference, const Res
 }
 
 bool AnyLimitsStorage(const Json& spec) {
-  const std::vector<const Json*> containers = OtherContainers(spec);
+  const std::vector<const Json*> containers = job::OtherContainers(spec);
   return std::any_of(containers.begin(), containers.end(), [](const Json* container) {
-    return !Member(Member(Member(*container, "resources"), "limits"), kStorage).is_null();
+    return !kube::Member(kube::Member(kube::Member(*container, "resources"), "limits"), kStorage)
+                .is_null();
   });
 }
 
@@ -179,7 +181,7 @@ void AddStorage(const Json& spec, const ResourceRange& range, SidecarResources& 
   }
   made.resources["requests"].update(requests);
   made.resources["limits"].update(limits);
-  const double room = *kube::AmountOf(limits[kStorage]) - kLogRoom;
+  const double room = *AmountOf(limits[kStorage]) - kLogRoom;
   if (room >= spool) return;
   made.spool_size = StrCat(static_cast<long long>(room));
   warnings.push_back(StrCat("the sidecar's spool has only ", made.spool_size,
@@ -213,7 +215,7 @@ SidecarResources ChooseResources(const Json& spec, const InjectionSettings& sett
   }
   if (!made.cannot.empty()) return made;
   if (!pod_level && bounds["memory"] != most)
-    warnings.push_back(StrCat("the sidecar's memory limit is ", TextOf(bounds, "memory"),
+    warnings.push_back(StrCat("the sidecar's memory limit is ", kube::TextOf(bounds, "memory"),
                               " instead of ", most,
                               ", because of the namespace's LimitRange or ResourceQuota"));
   if (!requests.empty()) made.resources = {{"requests", requests}, {"limits", bounds}};
@@ -221,4 +223,4 @@ SidecarResources ChooseResources(const Json& spec, const InjectionSettings& sett
   return made;
 }
 
-}  // namespace strobe
+}  // namespace strobe::admission

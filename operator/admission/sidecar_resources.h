@@ -8,7 +8,7 @@
 #include "operator/admission/namespace_limits.h"
 #include "operator/admission/pod_annotations.h"
 
-namespace strobe {
+namespace strobe::admission {
 
 struct SidecarResources {
   nlohmann::json resources = nlohmann::json::object();
@@ -23,4 +23,4 @@ SidecarResources ChooseResources(const nlohmann::json& spec, const InjectionSett
                                  const NamespaceLimits& limits, PodAnnotations& annotations,
                                  std::vector<std::string>& warnings);
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -20,7 +20,7 @@
 #include "operator/job/pod_containers.h"
 #include "operator/job/pod_json.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -102,7 +102,8 @@ void AddLogdirVolume(const Json& spec, PodAnnotations& annotations, const Sideca
       [&](const std::string& text) {
         const std::size_t colon = text.find(":/");
         const std::string volume = text.substr(0, std::min(colon, text.size()));
-        return colon != std::string::npos && Find(Member(spec, "volumes"), volume).has_value() &&
+        return colon != std::string::npos &&
+               kube::Find(kube::Member(spec, "volumes"), volume).has_value() &&
                volume != ours.shared && volume != ours.spool && volume != ours.token;
       },
       "NAME:/PATH of one of the pod's volumes");
@@ -123,9 +124,10 @@ void AddLogdirVolume(const Json& spec, PodAnnotations& annotations, const Sideca
 constexpr char kTpuMetrics[] = "--tpu-metrics=localhost:8431";
 
 bool UsesTpus(const Json& spec) {
-  const Json& containers = ElementsOf(spec, "containers");
+  const Json& containers = kube::ElementsOf(spec, "containers");
   return std::any_of(containers.begin(), containers.end(), [](const Json& container) {
-    return IsSome(Member(Member(Member(container, "resources"), "limits"), "google.com/tpu"));
+    return kube::IsSome(kube::Member(kube::Member(kube::Member(container, "resources"), "limits"),
+                                     "google.com/tpu"));
   });
 }
 
@@ -181,7 +183,7 @@ void AddOptions(bool host_network, int compat_port, const NamespaceLimits& limit
 // with it a trace that is not uploaded by then, is gone when the pod has ended. An ordinary
 // container has as long as a native sidecar, but from when the trainer is asked to end as well.
 std::int64_t GraceSeconds(const Json& spec) {
-  const Json& told = Member(spec, "terminationGracePeriodSeconds");
+  const Json& told = kube::Member(spec, "terminationGracePeriodSeconds");
   const std::int64_t termination =
       told.is_number_integer() ? told.get<std::int64_t>() : kDefaultTermination;
   return std::clamp(termination, kMinGrace + kTimeToEnd, kMaxGrace + kTimeToEnd) - kTimeToEnd;
@@ -189,7 +191,7 @@ std::int64_t GraceSeconds(const Json& spec) {
 
 std::string FreeName(const Json& volumes, const std::string& name) {
   std::string free = name;
-  for (int i = 2; Find(volumes, free); ++i) free = StrCat(name, "-", i);
+  for (int i = 2; kube::Find(volumes, free); ++i) free = StrCat(name, "-", i);
   return free;
 }
 
@@ -216,7 +218,7 @@ void RequestDisk(const InjectionSettings& settings, Json& resources) {
   const std::string& request = settings.ephemeral_storage;
   if (request.empty()) return;
   resources["requests"][kDisk] = request;
-  const std::string limit = TextOf(Member(resources, "limits"), kDisk);
+  const std::string limit = kube::TextOf(kube::Member(resources, "limits"), kDisk);
   if (!limit.empty() && ParseQuantity(limit).value_or(0) < ParseQuantity(request).value_or(0))
     resources["limits"][kDisk] = request;
 }
@@ -230,16 +232,17 @@ std::string WithoutSlashes(const std::string& path) {
 }
 
 SidecarVolumes VolumesFor(const Json& pod) {
-  const Json& spec = Member(pod, "spec");
-  const Json& volumes = Member(spec, "volumes");
-  const Json& mounts = Member(SidecarOf(spec), "volumeMounts");
+  const Json& spec = kube::Member(pod, "spec");
+  const Json& volumes = kube::Member(spec, "volumes");
+  const Json& mounts = kube::Member(job::SidecarOf(spec), "volumeMounts");
   // True for a pod that was injected before; another webhook may have removed the sidecar since.
-  const bool ours =
-      !TextOf(Member(Member(pod, "metadata"), "annotations"), kStatusAnnotation).empty();
+  const bool ours = !kube::TextOf(kube::Member(kube::Member(pod, "metadata"), "annotations"),
+                                  kube::kStatusAnnotation)
+                         .empty();
   const auto name = [&](const char* path, const std::string& otherwise) {
-    if (const std::optional<std::size_t> mount = FindBy(mounts, "mountPath", path))
-      return TextOf(mounts[*mount], "name");
-    const std::optional<std::size_t> there = Find(volumes, otherwise);
+    if (const std::optional<std::size_t> mount = kube::FindBy(mounts, "mountPath", path))
+      return kube::TextOf(mounts[*mount], "name");
+    const std::optional<std::size_t> there = kube::Find(volumes, otherwise);
     if (!there || ours) return otherwise;
     return FreeName(volumes, otherwise);
   };
@@ -267,7 +270,7 @@ bool IsNative(const Json& spec, const InjectionSettings& settings, PodAnnotation
       "injection-mode", "",
       [](const std::string& text) { return text == "native" || text == "container"; },
       "native or container");
-  const bool completes = TextOf(spec, "restartPolicy") != "Always";
+  const bool completes = kube::TextOf(spec, "restartPolicy") != "Always";
   if (value == "container" && completes)
     annotations.Ignore("injection-mode", value,
                        "needs restartPolicy: Always, or the pod never completes");
@@ -278,7 +281,7 @@ bool IsNative(const Json& spec, const InjectionSettings& settings, PodAnnotation
 // True if the pod asks the cluster's DNS. On the host's network ClusterFirst means the node's DNS
 // (getPodDNSType in pkg/kubelet/network/dns/dns.go of Kubernetes 1.34).
 bool ResolvesServices(const Json& spec) {
-  const std::string policy = TextOf(spec, "dnsPolicy");
+  const std::string policy = kube::TextOf(spec, "dnsPolicy");
   if (policy == "ClusterFirstWithHostNet") return true;
   return (policy.empty() || policy == "ClusterFirst") && !UsesHostNetwork(spec);
 }
@@ -304,7 +307,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                         const InjectionContext& context, const SidecarVolumes& volumes,
                         const std::vector<std::string>& trainers,
                         std::vector<std::string>& warnings) {
-  const Json& spec = Member(pod, "spec");
+  const Json& spec = kube::Member(pod, "spec");
   PodAnnotations annotations(pod, warnings);
   SidecarSpec made;
   made.native = IsNative(spec, settings, annotations);
@@ -350,7 +353,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
 
   made.volumes = AddDefaults(settings, volumes, environment, mounts);
   // A request that the namespace's limits already determined is kept.
-  if (Member(Member(resources.resources, "requests"), "ephemeral-storage").is_null())
+  if (kube::Member(kube::Member(resources.resources, "requests"), "ephemeral-storage").is_null())
     RequestDisk(settings, resources.resources);
   made.agent_memory = annotations.Get("agent-memory", settings.agent_memory, IsAgentMemory,
                                       "at least 32Mi, such as 512Mi");
@@ -359,7 +362,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   made.disabled = annotations.Get("disable", Join(settings.disabled, ","), IsTrainerChangeList,
                                   "\"none\" or names such as keep-cupti,server");
   if (made.disabled == "none") made.disabled.clear();
-  made.container = {{"name", kSidecarContainer},
+  made.container = {{"name", kube::kSidecarContainer},
                     {"image", settings.image},
                     {"args", std::move(arguments)},
                     {"env", std::move(environment)},
@@ -379,4 +382,4 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   return made;
 }
 
-}  // namespace strobe
+}  // namespace strobe::admission

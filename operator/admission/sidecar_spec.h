@@ -6,7 +6,7 @@
 
 #include "operator/admission/inject.h"
 
-namespace strobe {
+namespace strobe::admission {
 
 inline constexpr char kSharedPath[] = "/var/strobe", kSpoolPath[] = "/var/lib/strobe",
                       kTokenPath[] = "/var/run/secrets/strobe";
@@ -59,4 +59,4 @@ SidecarSpec MakeSidecar(const nlohmann::json& pod, const InjectionSettings& sett
 // Removes trailing slashes and empty parts.
 std::string WithoutSlashes(const std::string& path);
 
-}  // namespace strobe
+}  // namespace strobe::admission

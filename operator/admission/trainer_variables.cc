@@ -9,7 +9,7 @@
 #include "operator/base/names.h"
 #include "operator/job/pod_json.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -39,15 +39,15 @@ bool Lists(const std::string& list, char separator, const std::string& item) {
 // they would look for another daemon, returns none and adds a warning.
 std::vector<Variable> KinetoVariables(const Json& container, bool host_network,
                                       std::vector<std::string>& warnings) {
-  const std::optional<std::string> sockets = VariableOf(container, "KINETO_IPC_SOCKET_DIR");
+  const std::optional<std::string> sockets = kube::VariableOf(container, "KINETO_IPC_SOCKET_DIR");
   if (sockets && (!host_network || *sockets != kKinetoPath)) {
-    warnings.push_back(StrCat("container ", TextOf(container, "name"),
+    warnings.push_back(StrCat("container ", kube::TextOf(container, "name"),
                               " sets KINETO_IPC_SOCKET_DIR itself; strobe.dev/kineto-daemon is "
                               "ignored for it, remove that variable"));
     return {};
   }
-  if (!sockets && !host_network && MaySetFromElsewhere(container, "KINETO_IPC_SOCKET_DIR")) {
-    warnings.push_back(StrCat("container ", TextOf(container, "name"),
+  if (!sockets && !host_network && kube::MaySetFromElsewhere(container, "KINETO_IPC_SOCKET_DIR")) {
+    warnings.push_back(StrCat("container ", kube::TextOf(container, "name"),
                               " has envFrom; if that sets KINETO_IPC_SOCKET_DIR, "
                               "strobe.dev/kineto-daemon does nothing"));
   }
@@ -66,18 +66,19 @@ std::vector<Variable> KinetoVariables(const Json& container, bool host_network,
 std::vector<Variable> CollectiveVariables(const Json& container, const std::string& asked,
                                           std::vector<std::string>& warnings) {
   const std::string plugin = kAgentLibrary;
-  const std::optional<std::string> set = VariableOf(container, kPluginVariable);
+  const std::optional<std::string> set = kube::VariableOf(container, kPluginVariable);
   const auto ignored = [&](std::string_view why) {
-    warnings.push_back(StrCat("container ", TextOf(container, "name"), " sets ", kPluginVariable,
-                              " ", why, "; ", kCollectivesAnnotation, " is ignored for it"));
+    warnings.push_back(StrCat("container ", kube::TextOf(container, "name"), " sets ",
+                              kPluginVariable, " ", why, "; ", kube::kCollectivesAnnotation,
+                              " is ignored for it"));
     return std::vector<Variable>{};
   };
   if (set && (*set == "none" || *set == "NONE")) return ignored("to none");
-  if (const auto at = FindVariable(container, kPluginVariable);
-      at && !Member(Member(container, "env")[*at], "valueFrom").is_null())
+  if (const auto at = kube::FindVariable(container, kPluginVariable);
+      at && !kube::Member(kube::Member(container, "env")[*at], "valueFrom").is_null())
     return ignored("from elsewhere");
   std::vector<Variable> variables = {{"STROBE_COLLECTIVES", asked}};
-  const bool elsewhere = !set && MaySetFromElsewhere(container, kPluginVariable);
+  const bool elsewhere = !set && kube::MaySetFromElsewhere(container, kPluginVariable);
   // Kubernetes replaces the reference by what envFrom sets, and leaves it if that sets nothing.
   if (elsewhere)
     variables.push_back({"STROBE_NCCL_CHAIN", StrCat("$(", kPluginVariable, ")")});
@@ -90,7 +91,7 @@ std::vector<Variable> CollectiveVariables(const Json& container, const std::stri
 // The variables that the container is to have.
 std::vector<Variable> VariablesFor(const Json& container, const TrainerOptions& options,
                                    bool mounts_instead, std::vector<std::string>& warnings) {
-  const std::string name = TextOf(container, "name");
+  const std::string name = kube::TextOf(container, "name");
   std::vector<Variable> variables = {{"STROBE_DIR", kSharedPath}};
   if (!options.alone) variables.push_back({"STROBE_CONTAINER", name});
   // There the whole node shares the loopback, so no profiler server may be opened on it.
@@ -101,7 +102,7 @@ std::vector<Variable> VariablesFor(const Json& container, const TrainerOptions& 
     variables.push_back(
         {"STROBE_DISABLE", options.disabled, "strobe.dev/disable has no effect on it"});
   const bool has_agent =
-      kube::DevicesOf(container).maybe_cuda && !Lists(options.disabled, ',', "agent");
+      job::DevicesOf(container).maybe_cuda && !Lists(options.disabled, ',', "agent");
   if (has_agent) variables.push_back({"CUDA_INJECTION64_PATH", kAgentLibrary});
   if (options.python) {
     variables.push_back({.name = "PYTHONPATH",
@@ -140,25 +141,26 @@ std::vector<Variable> VariablesFor(const Json& container, const TrainerOptions& 
 std::vector<VariableChange> ChangeVariables(const Json& container, const TrainerOptions& options,
                                             bool mounts_instead,
                                             std::vector<std::string>& warnings) {
-  const std::string name = TextOf(container, "name");
+  const std::string name = kube::TextOf(container, "name");
   std::vector<VariableChange> changes;
   std::vector<std::string> hidden;
   for (Variable& variable : VariablesFor(container, options, mounts_instead, warnings)) {
-    const std::optional<std::string> set = VariableOf(container, variable.name);
-    if (!set && !MaySetFromElsewhere(container, variable.name)) {
+    const std::optional<std::string> set = kube::VariableOf(container, variable.name);
+    if (!set && !kube::MaySetFromElsewhere(container, variable.name)) {
       changes.push_back({{}, variable.name, variable.value});
     } else if (!set && variable.is_list) {
       // Kubernetes replaces the reference by what envFrom sets.
       changes.push_back({{}, variable.name, StrCat("$(", variable.name, "):", variable.value)});
     } else if (variable.replaces) {
       if (set != variable.value)
-        changes.push_back({FindVariable(container, variable.name), variable.name, variable.value});
+        changes.push_back(
+            {kube::FindVariable(container, variable.name), variable.name, variable.value});
     } else if (!set) {
       hidden.push_back(variable.name);
       changes.push_back({{}, variable.name, variable.value});
     } else if (variable.is_list && !set->empty()) {
       if (!Lists(*set, ':', variable.value))
-        changes.push_back({FindVariable(container, variable.name), variable.name,
+        changes.push_back({kube::FindVariable(container, variable.name), variable.name,
                            StrCat(*set, ":", variable.value)});
     } else if (*set != variable.value) {
       warnings.push_back(
@@ -171,4 +173,4 @@ std::vector<VariableChange> ChangeVariables(const Json& container, const Trainer
   return changes;
 }
 
-}  // namespace strobe
+}  // namespace strobe::admission

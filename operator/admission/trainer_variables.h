@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace strobe {
+namespace strobe::admission {
 
 // What the trainers' containers get.
 struct TrainerOptions {
@@ -28,4 +28,4 @@ std::vector<VariableChange> ChangeVariables(const nlohmann::json& container,
                                             const TrainerOptions& options, bool mounts_instead,
                                             std::vector<std::string>& warnings);
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -18,7 +18,7 @@
 #include "operator/base/requester_json.h"
 #include "operator/objects/request_json.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -45,8 +45,8 @@ std::string NameOf(const AdmissionRequest& request) {
 
 class Webhooks {
  public:
-  Webhooks(const Clock& clock, WebhookOptions options, Gatekeeper& gatekeeper,
-           WebhookObserver& observer, kube::KubeNamespaceLimits* limits)
+  Webhooks(const Clock& clock, WebhookOptions options, access::Gatekeeper& gatekeeper,
+           WebhookObserver& observer, KubeNamespaceLimits* limits)
       : clock_(clock),
         options_(std::move(options)),
         gatekeeper_(gatekeeper),
@@ -92,7 +92,7 @@ class Webhooks {
     if (request.operation == "CREATE") {
       const std::vector<std::string> keys = options_.seal_keys();
       if (keys.empty()) return Refusal(500, "the requester cannot be sealed yet; try again");
-      const Requester requester = kube::ParseRequester(request.user);
+      const kube::Requester requester = kube::ParseRequester(request.user);
       // Other webhooks may make the API server call again.
       if (IsOurStamp(request, requester, keys)) return {};
       should = kube::SealRequester(request.object, request.ns, requester, clock_.WallNow(),
@@ -130,18 +130,19 @@ class Webhooks {
       return Refusal(403, full);
     Json object = request.object;
     object["metadata"]["namespace"] = request.ns;
-    const absl::StatusOr<ProfileRequest> asked = kube::ParseRequest(object);
+    const absl::StatusOr<objects::ProfileRequest> asked = objects::ParseRequest(object);
     if (!asked.ok()) return Refusal(422, MessageOf(asked.status()));
     if (!asked->invalid.empty()) return Refusal(422, asked->invalid);
-    const absl::StatusOr<PolicyVerdict> verdict =
+    const absl::StatusOr<policy::PolicyVerdict> verdict =
         gatekeeper_.Judge(*asked, kube::ParseRequester(request.user), {}, kJudgeLimit);
     if (!verdict.ok()) {
       LogWarning("a request could not be checked", {{"error", MessageOf(verdict.status())}});
       return Refusal(500, "the permission to create it could not be checked; try again");
     }
-    if (verdict->kind == PolicyVerdict::Kind::kRefused) return Refusal(403, verdict->message);
+    if (verdict->kind == policy::PolicyVerdict::Kind::kRefused)
+      return Refusal(403, verdict->message);
     AdmissionAnswer answer;
-    if (verdict->kind == PolicyVerdict::Kind::kWait)
+    if (verdict->kind == policy::PolicyVerdict::Kind::kWait)
       answer.warnings.push_back("the request will wait: " + verdict->message);
     return answer;
   }
@@ -152,12 +153,12 @@ class Webhooks {
     return why.empty() ? AdmissionAnswer() : Refusal(422, why);
   }
 
-  template <CreatorKind kind>
+  template <kube::CreatorKind kind>
   AdmissionAnswer Stamp(const AdmissionRequest& request) {
     return StampCreator(kind, request, options_.seal_keys(), clock_.WallNow());
   }
 
-  template <CreatorKind kind>
+  template <kube::CreatorKind kind>
   AdmissionAnswer Check(const AdmissionRequest& request) {
     if (AdmissionAnswer size = CheckSize(request); !size.allowed) return size;
     return CheckCreator(kind, request, gatekeeper_, kJudgeLimit);
@@ -217,14 +218,14 @@ class Webhooks {
   }
 
   // True if the annotation is one that the webhook could write now.
-  bool IsOurStamp(const AdmissionRequest& request, const Requester& requester,
+  bool IsOurStamp(const AdmissionRequest& request, const kube::Requester& requester,
                   const std::vector<std::string>& keys) const {
     const std::optional<kube::StampedRequester> stamped =
         kube::RequesterOf(request.object, request.ns);
     return stamped && stamped->creator.empty() &&
            kube::RequesterToJson(stamped->requester) == kube::RequesterToJson(requester) &&
            clock_.WallNow() - stamped->admission.at < kStampLife &&
-           SealHolds(keys, stamped->admission, stamped->seal);
+           kube::SealHolds(keys, stamped->admission, stamped->seal);
   }
 
   // For webhooks that call the API server: limits the rate and the concurrency per client. All
@@ -285,9 +286,9 @@ class Webhooks {
 
   const Clock& clock_;
   const WebhookOptions options_;
-  Gatekeeper& gatekeeper_;
+  access::Gatekeeper& gatekeeper_;
   WebhookObserver& observer_;
-  kube::KubeNamespaceLimits* const limits_;
+  KubeNamespaceLimits* const limits_;
   http::SourceLimiter limiter_;
   Mutex big_mutex_;
   int big_ ABSL_GUARDED_BY(big_mutex_) = 0;
@@ -297,9 +298,9 @@ class Webhooks {
 
 std::map<std::string, http::HttpServer::Handler> WebhookPages(const Clock& clock,
                                                               WebhookOptions options,
-                                                              Gatekeeper& gatekeeper,
+                                                              access::Gatekeeper& gatekeeper,
                                                               WebhookObserver& observer,
-                                                              kube::KubeNamespaceLimits* limits) {
+                                                              KubeNamespaceLimits* limits) {
   auto webhooks =
       std::make_shared<Webhooks>(clock, std::move(options), gatekeeper, observer, limits);
   std::map<std::string, http::HttpServer::Handler> pages;
@@ -315,13 +316,15 @@ std::map<std::string, http::HttpServer::Handler> WebhookPages(const Clock& clock
            Review{.path = "/default-request", .answer = &Webhooks::DefaultRequest, .costly = true},
            Review{.path = "/check-request", .answer = &Webhooks::CheckRequest, .costly = true},
            Review{.path = "/check-size", .answer = &Webhooks::CheckSize},
-           Review{.path = "/stamp-schedule", .answer = &Webhooks::Stamp<CreatorKind::kSchedule>},
+           Review{.path = "/stamp-schedule",
+           .answer = &Webhooks::Stamp<kube::CreatorKind::kSchedule>},
            Review{.path = "/check-schedule",
-           .answer = &Webhooks::Check<CreatorKind::kSchedule>,
+           .answer = &Webhooks::Check<kube::CreatorKind::kSchedule>,
            .costly = true},
-           Review{.path = "/stamp-trigger", .answer = &Webhooks::Stamp<CreatorKind::kTrigger>},
+           Review{.path = "/stamp-trigger",
+           .answer = &Webhooks::Stamp<kube::CreatorKind::kTrigger>},
            Review{.path = "/check-trigger",
-           .answer = &Webhooks::Check<CreatorKind::kTrigger>,
+           .answer = &Webhooks::Check<kube::CreatorKind::kTrigger>,
            .costly = true},
        }) {
     // Every handler keeps the webhooks alive.
@@ -332,4 +335,4 @@ std::map<std::string, http::HttpServer::Handler> WebhookPages(const Clock& clock
   return pages;
 }
 
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -11,11 +11,9 @@
 #include "operator/admission/inject.h"
 #include "operator/admission/ports.h"
 
-namespace strobe {
+namespace strobe::admission {
 
-namespace kube {
 class KubeNamespaceLimits;
-}  // namespace kube
 
 struct WebhookOptions {
   InjectionSettings injection{};
@@ -35,7 +33,7 @@ struct WebhookOptions {
 // All arguments must outlive the pages. `limits` may be null; pods are then injected without regard
 // to their namespace's limits.
 std::map<std::string, http::HttpServer::Handler> WebhookPages(
-    const Clock& clock, WebhookOptions options, Gatekeeper& gatekeeper, WebhookObserver& observer,
-    kube::KubeNamespaceLimits* limits = nullptr);
+    const Clock& clock, WebhookOptions options, access::Gatekeeper& gatekeeper,
+    WebhookObserver& observer, KubeNamespaceLimits* limits = nullptr);
 
-}  // namespace strobe
+}  // namespace strobe::admission

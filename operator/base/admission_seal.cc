@@ -5,7 +5,7 @@
 #include "common/base/hmac.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::kube {
 namespace {
 
 // Each part is preceded by its length, so that two different admissions never have the same text.
@@ -31,4 +31,4 @@ bool SealHolds(std::span<const std::string> keys, const SealedAdmission& admissi
   });
 }
 
-}  // namespace strobe
+}  // namespace strobe::kube

@@ -8,7 +8,7 @@
 
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::kube {
 
 // What a seal proves. The webhook makes it before the object has a UID, so a later object with the
 // same name and content could carry a copied seal. The time prevents that: it must match the
@@ -33,4 +33,4 @@ bool SealHolds(std::span<const std::string> keys, const SealedAdmission& admissi
 // for clocks that differ.
 inline constexpr Nanos kSealToCreation = std::chrono::minutes(5);
 
-}  // namespace strobe
+}  // namespace strobe::kube

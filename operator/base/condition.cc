@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace strobe {
+namespace strobe::kube {
 
 const Condition* FindCondition(const std::vector<Condition>& conditions, std::string_view type) {
   const auto found =
@@ -28,4 +28,4 @@ void PutCondition(const std::vector<Condition>& before, WallTime now, Condition 
 
 WallTime WholeSeconds(WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }
 
-}  // namespace strobe
+}  // namespace strobe::kube

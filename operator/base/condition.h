@@ -7,7 +7,18 @@
 
 #include "common/base/clock.h"
 
-namespace strobe {
+// The types of conditions. What each says is in docs/reference.
+namespace strobe::condition {
+inline constexpr char kAccepted[] = "Accepted";
+inline constexpr char kStarted[] = "Started";
+inline constexpr char kSynchronized[] = "Synchronized";
+inline constexpr char kSucceeded[] = "Succeeded";
+inline constexpr char kStalled[] = "Stalled";
+inline constexpr char kReady[] = "Ready";
+inline constexpr char kSuspended[] = "Suspended";
+}  // namespace strobe::condition
+
+namespace strobe::kube {
 
 enum class ConditionStatus { kUnknown, kTrue, kFalse };
 
@@ -20,17 +31,6 @@ struct Condition {
 
   bool operator==(const Condition&) const = default;
 };
-
-// The types of conditions. What each says is in docs/reference.
-namespace condition {
-inline constexpr char kAccepted[] = "Accepted";
-inline constexpr char kStarted[] = "Started";
-inline constexpr char kSynchronized[] = "Synchronized";
-inline constexpr char kSucceeded[] = "Succeeded";
-inline constexpr char kStalled[] = "Stalled";
-inline constexpr char kReady[] = "Ready";
-inline constexpr char kSuspended[] = "Suspended";
-}  // namespace condition
 
 // Reasons of the condition Stalled once it is False again: the job went on by itself, so that the
 // verdict was about a pause; or it was restarted, and the verdict holds for what ended.
@@ -51,4 +51,4 @@ void PutCondition(const std::vector<Condition>& before, WallTime now, Condition 
 // Returns the time as the API server stores it.
 WallTime WholeSeconds(WallTime time);
 
-}  // namespace strobe
+}  // namespace strobe::kube

@@ -6,7 +6,7 @@
 #include "common/base/strings.h"
 #include "operator/base/names.h"
 
-namespace strobe {
+namespace strobe::kube {
 namespace {
 
 using FoundBy = JobKind::Pods;
@@ -98,4 +98,4 @@ std::string UnknownJobKind(const JobRef& job) {
                 kinds);
 }
 
-}  // namespace strobe
+}  // namespace strobe::kube

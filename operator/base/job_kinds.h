@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace strobe {
+namespace strobe::kube {
 
 struct JobRef {
   std::string api_version{}, kind{}, name{};  // Without api_version, the first of that kind.
@@ -42,4 +42,4 @@ bool OwnsPods(const JobRef& job, std::string_view kind, std::string_view name,
 // Why FindJobKind() gave null, human-readable, and which kinds there are.
 std::string UnknownJobKind(const JobRef& job);
 
-}  // namespace strobe
+}  // namespace strobe::kube

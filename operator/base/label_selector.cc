@@ -6,7 +6,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::kube {
 namespace {
 
 using Operator = LabelSelector::Requirement::Operator;
@@ -117,4 +117,4 @@ absl::Status Check(const LabelSelector::Requirement& requirement) {
   return absl::OkStatus();
 }
 
-}  // namespace strobe
+}  // namespace strobe::kube

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 
-namespace strobe {
+namespace strobe::kube {
 
 struct LabelSelector {
   struct Requirement {
@@ -29,4 +29,4 @@ absl::Status CheckLabelKey(std::string_view key);
 absl::Status CheckLabelValue(std::string_view value);
 absl::Status Check(const LabelSelector::Requirement& requirement);
 
-}  // namespace strobe
+}  // namespace strobe::kube

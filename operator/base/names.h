@@ -4,7 +4,7 @@
 #pragma once
 #include <cstddef>
 
-namespace strobe {
+namespace strobe::kube {
 
 inline constexpr char kApiGroup[] = "strobe.dev";
 inline constexpr char kApiVersion[] = "strobe.dev/v1alpha1";
@@ -87,4 +87,4 @@ inline constexpr char kTokenAudience[] = "strobe";
 inline constexpr char kAppNameLabel[] = "app.kubernetes.io/name";
 inline constexpr char kJobSetLabel[] = "jobset.sigs.k8s.io/jobset-name";
 
-}  // namespace strobe
+}  // namespace strobe::kube

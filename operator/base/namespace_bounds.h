@@ -1,11 +1,11 @@
-// The bounds on what one namespace may have of Strobe's objects. docs/reference/limits.md tells
-// them together with those of the schemas.
+// The bounds on what one namespace may have of Strobe's objects. docs/reference/profilepolicy.md
+// tells them together with those of the schemas.
 #pragma once
 #include <cstddef>
 
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::kube {
 
 // Entries of the metadata of one object. Kubernetes bounds only the bytes of annotations.
 inline constexpr std::size_t kMaxLabels = 64, kMaxAnnotations = 64, kMaxFinalizers = 16,
@@ -21,4 +21,4 @@ inline constexpr std::size_t kMaxCreators = 200, kMaxCreatorBytes = std::size_t{
 // How often times of schedules are decided on, and so runs started: in a second, and at once.
 inline constexpr double kDecisionsPerSecond = 1, kDecisionBurst = 60;
 
-}  // namespace strobe
+}  // namespace strobe::kube

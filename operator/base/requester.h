@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace strobe {
+namespace strobe::kube {
 
 struct Requester {
   std::string username{}, uid{};
@@ -12,4 +12,4 @@ struct Requester {
   std::map<std::string, std::vector<std::string>> extra{};
 };
 
-}  // namespace strobe
+}  // namespace strobe::kube

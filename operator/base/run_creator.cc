@@ -3,7 +3,7 @@
 #include "common/base/hmac.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::kube {
 namespace {
 
 constexpr std::string_view kOtherName = "-x";
@@ -32,4 +32,4 @@ std::string_view UsualRunName(std::string_view run) {
   return other ? run.substr(0, run.size() - kAdded) : run;
 }
 
-}  // namespace strobe
+}  // namespace strobe::kube

@@ -10,7 +10,7 @@
 #include "operator/base/admission_seal.h"
 #include "operator/base/requester.h"
 
-namespace strobe {
+namespace strobe::kube {
 
 enum class CreatorKind { kSchedule, kTrigger };
 // Human-readable: "schedule" or "trigger".
@@ -75,4 +75,4 @@ struct RunRefusal {
   bool operator==(const RunRefusal&) const = default;
 };
 
-}  // namespace strobe
+}  // namespace strobe::kube

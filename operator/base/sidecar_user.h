@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace strobe {
+namespace strobe::kube {
 
 struct SidecarUser {
   std::int64_t user = 0, group = 0;
@@ -12,4 +12,4 @@ struct SidecarUser {
 // The ids that Kubernetes accepts (pkg/apis/core/validation of Kubernetes 1.34), without root.
 constexpr bool IsSidecarId(std::int64_t id) { return id >= 1 && id <= 2147483647; }
 
-}  // namespace strobe
+}  // namespace strobe::kube

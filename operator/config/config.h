@@ -1,4 +1,4 @@
-// The operator's configuration file; docs/reference/operator-configuration.md describes its keys.
+// The operator's configuration file; docs/reference/chart-values.md describes its keys.
 // Flags override it.
 #pragma once
 #include <string>
@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::config {
 
 struct LeaseConfig {
   bool enabled = true;
@@ -144,4 +144,4 @@ struct OperatorConfig {
 absl::StatusOr<OperatorConfig> ParseConfig(std::string_view text, std::string_view file);
 absl::StatusOr<OperatorConfig> LoadConfig(const std::string& file);
 
-}  // namespace strobe
+}  // namespace strobe::config

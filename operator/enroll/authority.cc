@@ -6,7 +6,7 @@
 #include "common/base/strings.h"
 #include "common/tls/openssl_handles.h"
 
-namespace strobe {
+namespace strobe::enroll {
 namespace {
 
 constexpr char kEndOfKey[] = "-----END PRIVATE KEY-----\n";
@@ -110,4 +110,4 @@ const KeyPair& Authorities::Signer(const AuthorityRules& rules, WallTime now) co
   return valid == members_.end() ? members_.front().pair : valid->pair;
 }
 
-}  // namespace strobe
+}  // namespace strobe::enroll

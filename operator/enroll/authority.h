@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/tls/certificate.h"
 
-namespace strobe {
+namespace strobe::enroll {
 
 struct AuthorityRules {
   Nanos lifetime = std::chrono::hours(365 * 24);
@@ -53,4 +53,4 @@ class Authorities {
   std::vector<Member> members_;  // Oldest first.
 };
 
-}  // namespace strobe
+}  // namespace strobe::enroll

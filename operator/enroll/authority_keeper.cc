@@ -7,7 +7,7 @@
 #include "common/base/strings.h"
 #include "common/grpc_tls/credentials.h"
 
-namespace strobe {
+namespace strobe::enroll {
 namespace {
 
 // Derives a separate key, so that a seal tells nothing about the key that signs certificates.
@@ -168,4 +168,4 @@ absl::StatusOr<std::string> AuthorityKeeper::CertifyPod(const std::string& signi
                   ValidFor(options_.rules.certificate_lifetime, now)});
 }
 
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -14,7 +14,7 @@
 #include "operator/enroll/authority.h"
 #include "operator/enroll/ports.h"
 
-namespace strobe {
+namespace strobe::enroll {
 
 class AuthorityKeeper {
  public:
@@ -75,4 +75,4 @@ class AuthorityKeeper {
   std::thread thread_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -4,12 +4,12 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe::kube {
+namespace strobe::enroll {
 namespace {
 
 constexpr char kCertificates[] = "ca.crt", kKeys[] = "ca.key";
 
-absl::StatusOr<std::string> Decoded(const Json& data, const char* key) {
+absl::StatusOr<std::string> Decoded(const kube::Json& data, const char* key) {
   std::string text;
   if (!absl::Base64Unescape(data.value(key, ""), &text))
     return absl::DataLossError(StrCat("the authorities' Secret: ", key, " is not base64"));
@@ -23,13 +23,13 @@ std::string AuthoritySecret::SecretPath() const {
 }
 
 absl::StatusOr<StoredAuthorities> AuthoritySecret::Load() {
-  absl::StatusOr<Json> secret = client_.Get(SecretPath());
+  absl::StatusOr<kube::Json> secret = client_.Get(SecretPath());
   if (absl::IsNotFound(secret.status())) {
     return absl::NotFoundError(StrCat("there is no Secret ", options_.ns, "/", options_.secret,
                                       "; create an empty one (the chart does)"));
   }
   RETURN_IF_ERROR(secret.status());
-  const Json data = secret->value("data", Json::object());
+  const kube::Json data = secret->value("data", kube::Json::object());
   StoredAuthorities stored;
   ASSIGN_OR_RETURN(stored.certificates, Decoded(data, kCertificates));
   ASSIGN_OR_RETURN(stored.keys, Decoded(data, kKeys));
@@ -63,10 +63,10 @@ absl::StatusOr<bool> AuthoritySecret::LackRoots(const std::string& roots, bool w
   for (const char* kind : {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}) {
     const std::string path =
         StrCat("/apis/admissionregistration.k8s.io/v1/", kind, "/", options_.webhooks);
-    absl::StatusOr<Json> configuration = client_.Get(path);
+    absl::StatusOr<kube::Json> configuration = client_.Get(path);
     RETURN_IF_ERROR(configuration.status());
     bool changed = false;
-    for (Json& webhook : (*configuration)["webhooks"]) {
+    for (kube::Json& webhook : (*configuration)["webhooks"]) {
       if (webhook["clientConfig"].value("caBundle", "") == bundle) continue;
       webhook["clientConfig"]["caBundle"] = bundle;
       changed = true;
@@ -79,4 +79,4 @@ absl::StatusOr<bool> AuthoritySecret::LackRoots(const std::string& roots, bool w
   return lack;
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::enroll

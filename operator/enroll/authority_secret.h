@@ -6,7 +6,7 @@
 #include "operator/enroll/ports.h"
 #include "operator/kube/client.h"
 
-namespace strobe::kube {
+namespace strobe::enroll {
 
 class AuthoritySecret final : public AuthorityStore {
  public:
@@ -15,7 +15,7 @@ class AuthoritySecret final : public AuthorityStore {
     // Name of Strobe's two webhook configurations; empty if this operator does not manage them.
     std::string webhooks{};
   };
-  AuthoritySecret(Client& client, Options options)
+  AuthoritySecret(kube::Client& client, Options options)
       : client_(client), options_(std::move(options)) {}
 
   absl::StatusOr<StoredAuthorities> Load() override;
@@ -28,8 +28,8 @@ class AuthoritySecret final : public AuthorityStore {
   // Returns whether a configuration lacks the roots. With `write`, also writes them.
   absl::StatusOr<bool> LackRoots(const std::string& roots, bool write);
 
-  Client& client_;
+  kube::Client& client_;
   const Options options_;
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::enroll

@@ -4,7 +4,7 @@
 #include "common/base/log.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::enroll {
 namespace {
 
 constexpr std::size_t kMaxTokenBytes = 16384;
@@ -75,4 +75,4 @@ grpc::Status EnrollmentService::Answer(const v1::EnrollRequest& request,
   return grpc::Status::OK;
 }
 
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -14,7 +14,7 @@
 #include "operator/enroll/ports.h"
 #include "strobe/v1/enrollment.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::enroll {
 
 class EnrollmentService final : public v1::Enrollment::Service {
  public:
@@ -47,4 +47,4 @@ class EnrollmentService final : public v1::Enrollment::Service {
 // The address of a peer as gRPC writes it: "fd00::1" for "ipv6:%5Bfd00::1%5D:9444".
 std::string AddressOfPeer(const std::string& peer);
 
-}  // namespace strobe
+}  // namespace strobe::enroll

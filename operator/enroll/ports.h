@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::enroll {
 
 struct PodIdentity {
   std::string ns{}, name{}, uid{}, service_account{};
@@ -41,4 +41,4 @@ class AuthorityStore {
   virtual absl::StatusOr<bool> AreRootsWritten(const std::string& roots) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -10,13 +10,13 @@
 #include "common/base/strings.h"
 #include "operator/base/names.h"
 
-namespace strobe::kube {
+namespace strobe::enroll {
 namespace {
 
 // Short, because a sidecar retries, and the server's few threads must not all wait.
 constexpr Nanos kReviewLimit = std::chrono::seconds(10);
 
-std::string First(const Json& extra, const char* key) {
+std::string First(const kube::Json& extra, const char* key) {
   const std::vector<std::string> values = extra.value(key, std::vector<std::string>());
   return values.empty() ? "" : values.front();
 }
@@ -34,22 +34,23 @@ bool Names(const Json& audiences, std::string_view audience) {
 }  // namespace
 
 absl::StatusOr<PodIdentity> KubeTokenReviewer::Review(const std::string& token) {
-  if (!MayBeAccepted(token, kTokenAudience, clock_.WallNow()))
+  if (!MayBeAccepted(token, kube::kTokenAudience, clock_.WallNow()))
     return absl::UnauthenticatedError("the token is none of a pod, or has expired");
-  ASSIGN_OR_RETURN(const Json review,
-                   client_.Create("/apis/authentication.k8s.io/v1/tokenreviews",
-                                  {{"apiVersion", "authentication.k8s.io/v1"},
-                                   {"kind", "TokenReview"},
-                                   {"spec", {{"token", token}, {"audiences", {kTokenAudience}}}}},
-                                  kReviewLimit));
+  ASSIGN_OR_RETURN(
+      const kube::Json review,
+      client_.Create("/apis/authentication.k8s.io/v1/tokenreviews",
+                     {{"apiVersion", "authentication.k8s.io/v1"},
+                      {"kind", "TokenReview"},
+                      {"spec", {{"token", token}, {"audiences", {kube::kTokenAudience}}}}},
+                     kReviewLimit));
   try {
-    const Json status = review.value("status", Json::object());
+    const kube::Json status = review.value("status", kube::Json::object());
     const auto audiences = status.value("audiences", std::vector<std::string>());
     if (!status.value("authenticated", false) ||
-        std::find(audiences.begin(), audiences.end(), kTokenAudience) == audiences.end())
+        std::find(audiences.begin(), audiences.end(), kube::kTokenAudience) == audiences.end())
       return absl::UnauthenticatedError("the token is not valid");
-    const Json& user = status.at("user");
-    const Json extra = user.value("extra", Json::object());
+    const kube::Json& user = status.at("user");
+    const kube::Json extra = user.value("extra", kube::Json::object());
     PodIdentity pod;
     pod.uid = First(extra, "authentication.kubernetes.io/pod-uid");
     pod.name = First(extra, "authentication.kubernetes.io/pod-name");
@@ -60,7 +61,7 @@ absl::StatusOr<PodIdentity> KubeTokenReviewer::Review(const std::string& token) 
     pod.ns = parts[2];
     pod.service_account = parts[3];
     return pod;
-  } catch (const Json::exception& error) {
+  } catch (const kube::Json::exception& error) {
     return absl::DataLossError(StrCat("TokenReview: ", error.what()));
   }
 }
@@ -72,11 +73,11 @@ bool MayBeAccepted(std::string_view token, std::string_view audience, WallTime n
   std::string payload;
   if (!absl::WebSafeBase64Unescape(ToAbsl(token.substr(first + 1, second - first - 1)), &payload))
     return false;
-  const Json claims = Json::parse(payload, nullptr, /*allow_exceptions=*/false);
-  if (!claims.is_object() || !Names(claims.value("aud", Json()), audience)) return false;
-  const Json expires = claims.value("exp", Json());
+  const kube::Json claims = kube::Json::parse(payload, nullptr, /*allow_exceptions=*/false);
+  if (!claims.is_object() || !Names(claims.value("aud", kube::Json()), audience)) return false;
+  const kube::Json expires = claims.value("exp", kube::Json());
   const auto earliest = std::chrono::duration<double>((now - kLeeway).time_since_epoch());
   return expires.is_number() && expires.get<double>() > earliest.count();
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::enroll

@@ -7,19 +7,19 @@
 #include "common/base/strings.h"
 #include "operator/base/json_members.h"
 
-namespace strobe::kube {
+namespace strobe::job {
 namespace {
 
 using Json = nlohmann::json;
 using Role = JobShape::Role;
 
 bool IsTrue(const Json& object, const char* name) {
-  const Json& value = Member(object, name);
+  const Json& value = kube::Member(object, name);
   return value.is_boolean() && value.get<bool>();
 }
 // Reads a count. Implausible numbers become "too many".
 std::size_t Count(const Json& object, const char* name, std::size_t otherwise) {
-  const Json& value = Member(object, name);
+  const Json& value = kube::Member(object, name);
   if (!value.is_number_integer()) return otherwise;
   if (!value.is_number_unsigned() && value.get<std::int64_t>() < 0) return otherwise;
   return static_cast<std::size_t>(
@@ -31,7 +31,7 @@ const Json& Object(const Json& value) {
 }
 const Json& List(const Json& object, const char* name) {
   static const Json kEmpty = Json::array();
-  const Json& value = Member(object, name);
+  const Json& value = kube::Member(object, name);
   return value.is_array() ? value : kEmpty;
 }
 
@@ -44,8 +44,8 @@ std::size_t PodsOfJob(const Json& spec) {
 }
 
 JobShape ParseBatchJob(const Json& object) {
-  const Json& spec = Member(object, "spec");
-  const Json& status = Member(object, "status");
+  const Json& spec = kube::Member(object, "spec");
+  const Json& status = kube::Member(object, "status");
   JobShape shape{.of_running_pods = true};
   const std::size_t parallelism = Count(spec, "parallelism", 1);
   const std::size_t completions = Count(spec, "completions", parallelism);
@@ -58,49 +58,52 @@ JobShape ParseBatchJob(const Json& object) {
 // Kubeflow Trainer marks the jobs of the JobSets that it makes with what they do: trainer, or fetch
 // data and models before.
 std::string StepOfTrainJob(const Json& replicated_job) {
-  const Json& labels = Member(Member(Member(replicated_job, "template"), "metadata"), "labels");
-  return TextOf(labels, "trainer.kubeflow.org/trainjob-ancestor-step");
+  const Json& labels =
+      kube::Member(kube::Member(kube::Member(replicated_job, "template"), "metadata"), "labels");
+  return kube::TextOf(labels, "trainer.kubeflow.org/trainjob-ancestor-step");
 }
 
 JobShape ParseJobSet(const Json& object) {
-  const Json& spec = Member(object, "spec");
+  const Json& spec = kube::Member(object, "spec");
   JobShape shape{.suspended = IsTrue(spec, "suspend")};
   bool of_train_job = false;
   for (const Json& job : List(spec, "replicatedJobs"))
     of_train_job |= StepOfTrainJob(job) == "trainer";
   for (const Json& job : List(spec, "replicatedJobs")) {
-    shape.roles.push_back({.name = TextOf(job, "name"),
-                           .replicas = Count(job, "replicas", 1),
-                           .pods_per_replica = PodsOfJob(Member(Member(job, "template"), "spec")),
-                           .trains = !of_train_job || StepOfTrainJob(job) == "trainer"});
+    shape.roles.push_back(
+        {.name = kube::TextOf(job, "name"),
+         .replicas = Count(job, "replicas", 1),
+         .pods_per_replica = PodsOfJob(kube::Member(kube::Member(job, "template"), "spec")),
+         .trains = !of_train_job || StepOfTrainJob(job) == "trainer"});
   }
   return shape;
 }
 
 JobShape ParseReplicas(const Json& object) {
-  const std::size_t replicas = Count(Member(object, "spec"), "replicas", 1);
+  const std::size_t replicas = Count(kube::Member(object, "spec"), "replicas", 1);
   return {.roles = {{.replicas = replicas}}, .suspended = replicas == 0};
 }
 
 JobShape ParseDaemonSet(const Json& object) {
-  const Json& status = Member(object, "status");
-  if (!Member(status, "desiredNumberScheduled").is_number_integer())
+  const Json& status = kube::Member(object, "status");
+  if (!kube::Member(status, "desiredNumberScheduled").is_number_integer())
     return {.unknown = "the DaemonSet's status does not have the desired number of nodes yet"};
   return {.roles = {{.replicas = Count(status, "desiredNumberScheduled", 0)}}};
 }
 
 JobShape ParseLeaderWorkerSet(const Json& object) {
-  const Json& spec = Member(object, "spec");
+  const Json& spec = kube::Member(object, "spec");
   const std::size_t replicas = Count(spec, "replicas", 1);
-  return {.roles = {{.replicas = replicas,
-                     .pods_per_replica = Count(Member(spec, "leaderWorkerTemplate"), "size", 1)}},
-          .suspended = replicas == 0};
+  return {
+      .roles = {{.replicas = replicas,
+                 .pods_per_replica = Count(kube::Member(spec, "leaderWorkerTemplate"), "size", 1)}},
+      .suspended = replicas == 0};
 }
 
 // Reads Kubeflow's jobs, such as "pytorchReplicaSpecs": {"Master": {...}, "Worker": {...}}.
 JobShape ParseKubeflowJob(const Json& object) {
-  const Json& spec = Member(object, "spec");
-  JobShape shape{.suspended = IsTrue(Member(spec, "runPolicy"), "suspend")};
+  const Json& spec = kube::Member(object, "spec");
+  JobShape shape{.suspended = IsTrue(kube::Member(spec, "runPolicy"), "suspend")};
   for (const auto& [field, roles] : Object(spec).items()) {
     if (!field.ends_with("ReplicaSpecs") || !roles.is_object()) continue;
     for (const auto& [name, role] : roles.items()) {
@@ -119,7 +122,7 @@ JobShape ParseKubeflowJob(const Json& object) {
 }
 
 JobShape ParseRayCluster(const Json& object) {
-  const Json& spec = Member(object, "spec");
+  const Json& spec = kube::Member(object, "spec");
   JobShape shape{.suspended = IsTrue(spec, "suspend")};
   shape.roles.push_back({.name = "head", .replicas = 1, .trains = false});
   for (const Json& group : List(spec, "workerGroupSpecs")) {
@@ -127,7 +130,7 @@ JobShape ParseRayCluster(const Json& object) {
     // The autoscaler also writes the desired number into replicas, within these bounds.
     const std::size_t most = Count(group, "maxReplicas", kMaxWorkers + 1);
     const std::size_t least = std::min(Count(group, "minReplicas", 0), most);
-    shape.roles.push_back({.name = TextOf(group, "groupName"),
+    shape.roles.push_back({.name = kube::TextOf(group, "groupName"),
                            .replicas = std::clamp(Count(group, "replicas", least), least, most),
                            .pods_per_replica = Count(group, "numOfHosts", 1)});
   }
@@ -136,8 +139,8 @@ JobShape ParseRayCluster(const Json& object) {
 
 // Before a RayJob or RayService has a cluster, its own object says how large that will be.
 JobShape ParseRayOwner(const Json& object, const char* cluster_field, std::string_view kind) {
-  const Json& spec = Member(object, "spec");
-  const Json& cluster = Member(spec, cluster_field);
+  const Json& spec = kube::Member(object, "spec");
+  const Json& cluster = kube::Member(spec, cluster_field);
   JobShape shape;
   if (cluster.is_object())
     shape = ParseRayCluster({{"spec", cluster}});
@@ -165,50 +168,51 @@ JobShape ParseVolcanoJob(const Json& object) {
   // A role has the task of its own name unless the plugin's arguments name another.
   constexpr std::array<PluginRole, 4> kCoordinators = {
       {{"mpi", "master"}, {"ray", "head"}, {"tensorflow", "ps"}, {"tensorflow", "evaluator"}}};
-  const Json& spec = Member(object, "spec");
+  const Json& spec = kube::Member(object, "spec");
   std::vector<std::string> coordinators;
   for (const auto& [plugin, role] : kCoordinators) {
-    const Json& arguments = Member(Member(spec, "plugins"), plugin);
+    const Json& arguments = kube::Member(kube::Member(spec, "plugins"), plugin);
     if (arguments.is_array()) coordinators.push_back(TaskOf(arguments, role));
   }
   JobShape shape;
   for (const Json& task : List(spec, "tasks")) {
-    const std::string name = TextOf(task, "name");
+    const std::string name = kube::TextOf(task, "name");
     shape.roles.push_back({.name = name,
                            .replicas = Count(task, "replicas", 1),
                            .trains = std::find(coordinators.begin(), coordinators.end(), name) ==
                                      coordinators.end()});
   }
   // Pending without pods: the queue has no room for it yet. Aborted: its user has suspended it.
-  const Json& status = Member(object, "status");
-  const std::string phase = TextOf(Member(status, "state"), "phase");
+  const Json& status = kube::Member(object, "status");
+  const std::string phase = kube::TextOf(kube::Member(status, "state"), "phase");
   const bool waits = phase == "Pending" && Count(status, "pending", 0) == 0;
   shape.suspended = waits || phase == "Aborting" || phase == "Aborted";
   return shape;
 }
 
 const Json& Owners(const Json& object) {
-  return List(Member(object, "metadata"), "ownerReferences");
+  return List(kube::Member(object, "metadata"), "ownerReferences");
 }
 
 JobShape ParseWorkload(const Json& object) {
   JobShape shape;
-  for (const Json& set : List(Member(object, "spec"), "podSets"))
-    shape.roles.push_back({.name = TextOf(set, "name"), .replicas = Count(set, "count", 1)});
-  const Json& active = Member(Member(object, "spec"), "active");
+  for (const Json& set : List(kube::Member(object, "spec"), "podSets"))
+    shape.roles.push_back({.name = kube::TextOf(set, "name"), .replicas = Count(set, "count", 1)});
+  const Json& active = kube::Member(kube::Member(object, "spec"), "active");
   shape.suspended = active.is_boolean() && !active.get<bool>();
   bool admitted = false;
-  for (const Json& condition : List(Member(object, "status"), "conditions")) {
-    if (TextOf(condition, "type") == "Admitted") admitted = TextOf(condition, "status") == "True";
+  for (const Json& condition : List(kube::Member(object, "status"), "conditions")) {
+    if (kube::TextOf(condition, "type") == "Admitted")
+      admitted = kube::TextOf(condition, "status") == "True";
   }
   shape.suspended |= !admitted;
   for (const Json& owner : Owners(object)) {
-    if (TextOf(owner, "kind") == "Pod" && shape.pods.size() < kMaxWorkers)
-      shape.pods.push_back(TextOf(owner, "name"));
+    if (kube::TextOf(owner, "kind") == "Pod" && shape.pods.size() < kMaxWorkers)
+      shape.pods.push_back(kube::TextOf(owner, "name"));
     else if (shape.unknown.empty())
-      shape.unknown =
-          StrCat("the Workload queues a ", TextOf(owner, "kind"), " of ",
-                 TextOf(owner, "apiVersion"), ", whose pods are not known; use target.selector");
+      shape.unknown = StrCat("the Workload queues a ", kube::TextOf(owner, "kind"), " of ",
+                             kube::TextOf(owner, "apiVersion"),
+                             ", whose pods are not known; use target.selector");
   }
   return shape;
 }
@@ -222,18 +226,20 @@ bool IsSafeName(const std::string& name) {
 
 // The job that a Workload queues. A group of plain pods has none: its pods own the Workload
 // together.
-std::optional<JobRef> QueuedBy(const Json& workload) {
+std::optional<kube::JobRef> QueuedBy(const Json& workload) {
   for (const Json& owner : Owners(workload)) {
-    const JobRef job{TextOf(owner, "apiVersion"), TextOf(owner, "kind"), TextOf(owner, "name")};
-    if (FindJobKind(job) != nullptr && job.kind != "Workload" && IsSafeName(job.name)) return job;
+    const kube::JobRef job{kube::TextOf(owner, "apiVersion"), kube::TextOf(owner, "kind"),
+                           kube::TextOf(owner, "name")};
+    if (kube::FindJobKind(job) != nullptr && job.kind != "Workload" && IsSafeName(job.name))
+      return job;
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::vector<std::string> JobPaths(const std::string& ns, const JobRef& job) {
-  const JobKind* kind = FindJobKind(job);
+std::vector<std::string> JobPaths(const std::string& ns, const kube::JobRef& job) {
+  const kube::JobKind* kind = kube::FindJobKind(job);
   if (kind == nullptr) return {};
   std::vector<std::string> versions = Split(kind->versions, ',');
   // A TrainJob's version is not that of its JobSet.
@@ -254,8 +260,8 @@ std::vector<std::string> JobPaths(const std::string& ns, const JobRef& job) {
   return paths;
 }
 
-JobShape ParseJob(const JobRef& job, const Json& object) {
-  const JobKind* known = FindJobKind(job);
+JobShape ParseJob(const kube::JobRef& job, const Json& object) {
+  const kube::JobKind* known = kube::FindJobKind(job);
   const std::string_view kind = job.kind;
   JobShape shape = known == nullptr
                        ? JobShape{.unknown = StrCat("a ", kind, " does not define its size")}
@@ -276,22 +282,23 @@ JobShape ParseJob(const JobRef& job, const Json& object) {
   return shape;
 }
 
-std::optional<JobRef> StandsFor(const JobRef& job, const Json& object) {
+std::optional<kube::JobRef> StandsFor(const kube::JobRef& job, const Json& object) {
   if (job.kind == "Workload") return QueuedBy(object);
-  const Json& status = Member(object, "status");
+  const Json& status = kube::Member(object, "status");
   std::string name;
-  if (job.kind == "RayJob") name = TextOf(status, "rayClusterName");
+  if (job.kind == "RayJob") name = kube::TextOf(status, "rayClusterName");
   if (job.kind == "RayService") {
-    name = TextOf(Member(status, "activeServiceStatus"), "rayClusterName");
-    if (name.empty()) name = TextOf(Member(status, "pendingServiceStatus"), "rayClusterName");
+    name = kube::TextOf(kube::Member(status, "activeServiceStatus"), "rayClusterName");
+    if (name.empty())
+      name = kube::TextOf(kube::Member(status, "pendingServiceStatus"), "rayClusterName");
   }
   if (!IsSafeName(name)) return std::nullopt;
-  return JobRef{.api_version = "", .kind = "RayCluster", .name = name};
+  return kube::JobRef{.api_version = "", .kind = "RayCluster", .name = name};
 }
 
-absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const JobRef& job,
+absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const kube::JobRef& job,
                                      const ObjectReader& read) {
-  JobRef ref = job;
+  kube::JobRef ref = job;
   JobShape shape;
   // A Workload queues a RayJob, which has a RayCluster.
   for (int hops = 0; hops < 3; ++hops) {
@@ -303,7 +310,7 @@ absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const JobRef& job,
       if (!absl::IsNotFound(object.status())) break;
     }
     if (paths.empty()) {
-      shape.unknown = UnknownJobKind(ref);
+      shape.unknown = kube::UnknownJobKind(ref);
     } else if (absl::IsNotFound(object.status())) {
       shape.unknown = StrCat("there is no ", who, ", or its API is not installed");
     } else if (absl::IsPermissionDenied(object.status())) {
@@ -312,7 +319,7 @@ absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const JobRef& job,
     }
     if (!shape.unknown.empty()) return shape;
     RETURN_IF_ERROR(object.status());
-    const std::optional<JobRef> other = StandsFor(ref, *object);
+    const std::optional<kube::JobRef> other = StandsFor(ref, *object);
     if (!other) {
       JobShape found = ParseJob(ref, *object);
       found.pods_of = shape.pods_of;
@@ -325,4 +332,4 @@ absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const JobRef& job,
   return shape;
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::job

@@ -7,7 +7,7 @@
 
 #include "operator/base/job_kinds.h"
 
-namespace strobe {
+namespace strobe::job {
 
 // The most workers that a capture can have. A job with more is treated as one of unknown size.
 inline constexpr std::size_t kMaxWorkers = 10'000;
@@ -25,7 +25,7 @@ struct JobShape {
   bool of_running_pods = false;
   std::string unknown{};  // Why no size is known; then the fields above mean nothing.
   // The object that the pods belong to, if it is another one, such as a RayJob's cluster.
-  std::optional<JobRef> pods_of{};
+  std::optional<kube::JobRef> pods_of{};
   std::vector<std::string> pods{};  // The pods' names, if the job itself lists them.
 };
 
@@ -43,4 +43,4 @@ inline std::optional<std::size_t> WorkersOf(const JobShape& shape) {
   return workers;
 }
 
-}  // namespace strobe
+}  // namespace strobe::job

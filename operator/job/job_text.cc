@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::job {
 namespace {
 
 // The limit on a target's text, because statuses and messages contain it.
@@ -21,8 +21,8 @@ std::string Bounded(std::string text) {
 
 }  // namespace
 
-std::string JobText(const JobRef& job) {
-  const JobKind* meant = FindJobKind({"", job.kind, job.name});
+std::string JobText(const kube::JobRef& job) {
+  const kube::JobKind* meant = kube::FindJobKind({"", job.kind, job.name});
   const std::string group = job.api_version.substr(0, job.api_version.find('/'));
   const bool usual = job.api_version.empty() || (meant != nullptr && meant->group == group);
   return usual ? StrCat(job.kind, "/", job.name) : StrCat(job.kind, ".", group, "/", job.name);
@@ -47,4 +47,4 @@ std::string TextOfTargets(std::span<const TargetSpec> targets) {
 
 std::string JobHash(std::string_view job) { return absl::StrFormat("%016x", Fnv1a(job)); }
 
-}  // namespace strobe
+}  // namespace strobe::job

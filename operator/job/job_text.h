@@ -7,10 +7,10 @@
 #include "operator/base/job_kinds.h"
 #include "operator/job/target_spec.h"
 
-namespace strobe {
+namespace strobe::job {
 
 // "kind/name", and the group where the kind alone does not tell it: "Job.batch.volcano.sh/name".
-std::string JobText(const JobRef& job);
+std::string JobText(const kube::JobRef& job);
 // The job that a target names: JobText of its jobRef, else "Pod/a,b" or "Selector/app=train". Which
 // of the workers are recorded makes no difference. Bounded: a longer text ends with a hash.
 std::string TargetText(const TargetSpec& target);
@@ -20,4 +20,4 @@ std::string TextOfTargets(std::span<const TargetSpec> targets);
 // The value of kTriggeredJobLabel.
 std::string JobHash(std::string_view job);
 
-}  // namespace strobe
+}  // namespace strobe::job

@@ -6,14 +6,14 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::job {
 namespace {
 
 // A pod has one sidecar, and that records one capture at a time, into files of one role.
 absl::Status CheckPods(const std::vector<TargetSelection>& selections) {
   std::map<std::string_view, std::string_view> target_of;
   for (const TargetSelection& each : selections) {
-    for (const Target& target : each.selection.targets) {
+    for (const capture::Target& target : each.selection.targets) {
       if (target.pod.empty()) continue;
       const auto [first, added] = target_of.emplace(target.pod, each.name);
       if (added) continue;
@@ -59,4 +59,4 @@ absl::StatusOr<JoinedTargets> JoinTargets(std::vector<TargetSelection> selection
   return joined;
 }
 
-}  // namespace strobe
+}  // namespace strobe::job

@@ -10,7 +10,7 @@
 #include "capture/capture_spec.h"
 #include "operator/job/targets.h"
 
-namespace strobe {
+namespace strobe::job {
 
 // What one target of a request selects.
 struct TargetSelection {
@@ -23,15 +23,15 @@ struct TargetSelection {
 std::string OfTarget(std::string_view name, std::string_view text);
 
 struct JoinedTargets {
-  std::vector<Target> targets{};
-  std::vector<RoleWanted> roles{};        // See CaptureSpec; empty for one target.
-  std::size_t least = 0;                  // How many workers must end well in all.
-  std::string note{}, job{};              // See CountWords and Selection::job.
-  std::optional<std::size_t> expected{};  // How many workers there should be; none = not known.
+  std::vector<capture::Target> targets{};
+  std::vector<capture::RoleWanted> roles{};  // See CaptureSpec; empty for one target.
+  std::size_t least = 0;                     // How many workers must end well in all.
+  std::string note{}, job{};                 // See CountWords and Selection::job.
+  std::optional<std::size_t> expected{};     // How many workers there should be; none = not known.
 };
 
 // InvalidArgument: a pod is in two targets, or there are too many workers. `selections` must not be
 // empty.
 absl::StatusOr<JoinedTargets> JoinTargets(std::vector<TargetSelection> selections);
 
-}  // namespace strobe
+}  // namespace strobe::job

@@ -9,11 +9,11 @@
 #include "capture/accelerators.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::job {
 
 struct ContainerInfo {
   std::string name{};
-  ContainerDevices devices{};
+  capture::ContainerDevices devices{};
   // The environment variables that tell a rank (see IsRankVariable), as far as the pod's object
   // determines their values: literals, fields of the pod, and references to other such variables.
   std::map<std::string, std::string> env{};
@@ -73,4 +73,4 @@ inline const ContainerInfo* FindContainer(const PodInfo& pod, const std::string&
   return found == pod.containers.end() ? nullptr : &*found;
 }
 
-}  // namespace strobe
+}  // namespace strobe::job

@@ -3,12 +3,13 @@
 #include "operator/base/json_members.h"
 #include "operator/base/names.h"
 
-namespace strobe {
+namespace strobe::job {
 
 const nlohmann::json& SidecarOf(const nlohmann::json& spec) {
   for (const char* list : {"initContainers", "containers"}) {
     const nlohmann::json& containers = kube::Member(spec, list);
-    if (const auto found = kube::Find(containers, kSidecarContainer)) return containers[*found];
+    if (const auto found = kube::Find(containers, kube::kSidecarContainer))
+      return containers[*found];
   }
   return kube::Member(spec, "");
 }
@@ -18,11 +19,11 @@ std::vector<const nlohmann::json*> OtherContainers(const nlohmann::json& spec) {
   for (const char* list : {"containers", "initContainers"}) {
     const nlohmann::json& containers = kube::Member(spec, list);
     for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
-      if (kube::TextOf(containers[i], "name") != kSidecarContainer)
+      if (kube::TextOf(containers[i], "name") != kube::kSidecarContainer)
         others.push_back(&containers[i]);
     }
   }
   return others;
 }
 
-}  // namespace strobe
+}  // namespace strobe::job

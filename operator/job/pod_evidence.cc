@@ -5,9 +5,9 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::job {
 
-std::string PodEvidence(const Target& target, const PodInfo* pod, WallTime since) {
+std::string PodEvidence(const capture::Target& target, const PodInfo* pod, WallTime since) {
   if (pod == nullptr) return "the pod is gone";
   if (pod->uid != target.pod_uid) return "the pod was replaced by one of the same name";
   std::vector<std::string> facts;
@@ -31,13 +31,13 @@ std::string PodEvidence(const Target& target, const PodInfo* pod, WallTime since
   return Join(facts, "; ");
 }
 
-std::map<std::string, std::string> EvidenceByTarget(const std::vector<Target>& targets,
+std::map<std::string, std::string> EvidenceByTarget(const std::vector<capture::Target>& targets,
                                                     const std::vector<PodInfo>& pods,
                                                     WallTime since) {
   std::map<std::string, const PodInfo*> by_name;
   for (const PodInfo& pod : pods) by_name[pod.name] = &pod;
   std::map<std::string, std::string> evidence;
-  for (const Target& target : targets) {
+  for (const capture::Target& target : targets) {
     const auto pod = by_name.find(target.pod);
     std::string words = PodEvidence(target, pod == by_name.end() ? nullptr : pod->second, since);
     if (!words.empty()) evidence.emplace(target.name, std::move(words));
@@ -48,7 +48,7 @@ std::map<std::string, std::string> EvidenceByTarget(const std::vector<Target>& t
 PendingReason WhyPending(const Selection& selection) {
   const std::string count = CountWords(selection);
   const auto first = std::find_if(selection.targets.begin(), selection.targets.end(),
-                                  [](const Target& target) { return !target.usable(); });
+                                  [](const capture::Target& target) { return !target.usable(); });
   if (selection.suspended) return {"JobSuspended", StrCat("the job is suspended; ", count)};
   if (selection.present == 0) {
     if (selection.expected.value_or(0) > 0) return {"NoTargets", count};
@@ -66,4 +66,4 @@ PendingReason WhyPending(const Selection& selection) {
   return {"WaitingForPods", StrCat(count, "; ", first->name, ": ", first->message)};
 }
 
-}  // namespace strobe
+}  // namespace strobe::job

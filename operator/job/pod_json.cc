@@ -19,7 +19,7 @@
 #include "operator/job/pod_roles.h"
 #include "operator/job/ranks.h"
 
-namespace strobe::kube {
+namespace strobe::job {
 namespace {
 
 using Json = nlohmann::json;
@@ -35,11 +35,11 @@ std::size_t NumberOf(std::string_view text) {
 
 // How many accelerators the container may use.
 std::size_t AcceleratorsOf(const Json& container) {
-  const Json& limits = Member(Member(container, "resources"), "limits");
+  const Json& limits = kube::Member(kube::Member(container, "resources"), "limits");
   if (!limits.is_object()) return 0;
   std::size_t count = 0;
   for (const auto& [resource, quantity] : limits.items()) {
-    if (FindAccelerator(resource) == nullptr) continue;
+    if (capture::FindAccelerator(resource) == nullptr) continue;
     if (quantity.is_number_unsigned())
       count += std::min(quantity.get<std::size_t>(), kMaxProcesses);
     if (quantity.is_string()) count += NumberOf(quantity.get_ref<const std::string&>());
@@ -56,7 +56,7 @@ std::size_t Meaning(std::string_view value, const Json& container) {
 std::string CommandLine(const Json& container) {
   std::string line;
   for (const char* list : {"command", "args"}) {
-    const Json& words = Member(container, list);
+    const Json& words = kube::Member(container, list);
     if (!words.is_array()) continue;
     for (const Json& word : words) {
       if (word.is_string()) line += word.get_ref<const std::string&>() + "\n";
@@ -136,7 +136,7 @@ std::optional<std::string> Expand(const std::string& text, const Values& before)
 }
 
 std::optional<std::string> ValueOf(const Json& variable, const Values& before, const PodInfo& pod) {
-  const Json& from = ObjectOf(variable, "valueFrom");
+  const Json& from = kube::ObjectOf(variable, "valueFrom");
   if (from.empty()) return Expand(variable.value("value", ""), before);
   if (!from.contains("fieldRef")) return std::nullopt;
   return Field(from["fieldRef"].value("fieldPath", ""), pod);
@@ -153,7 +153,7 @@ constexpr std::size_t kMaxOwners = 16, kMaxContainers = 128;
 
 std::map<std::string, std::string> ReadMap(const Json& object, const char* field) {
   std::map<std::string, std::string> values;
-  const Json& map = Member(object, field);
+  const Json& map = kube::Member(object, field);
   if (!map.is_object()) return values;
   for (const auto& [key, value] : map.items()) {
     if (value.is_string()) values[key] = value.get<std::string>();
@@ -162,15 +162,15 @@ std::map<std::string, std::string> ReadMap(const Json& object, const char* field
 }
 
 int PortOf(const Json& container) {
-  for (const Json& port : ElementsOf(container, "ports")) {
-    if (port.value("name", "") == kSidecarPort) return port.value("containerPort", 0);
+  for (const Json& port : kube::ElementsOf(container, "ports")) {
+    if (port.value("name", "") == kube::kSidecarPort) return port.value("containerPort", 0);
   }
   return 0;
 }
 
 void ReadStates(const Json& status, PodInfo& pod) {
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
-    for (const Json& entry : ElementsOf(status, list)) {
+    for (const Json& entry : kube::ElementsOf(status, list)) {
       if (pod.states.size() >= 2 * kMaxContainers) return;
       PodInfo::ContainerState& state = pod.states.emplace_back();
       state.name = entry.value("name", "");
@@ -183,7 +183,7 @@ void ReadStates(const Json& status, PodInfo& pod) {
         const Json& end = ended["terminated"];
         state.end_reason = end.value("reason", "");
         state.exit_code = end.value("exitCode", 0);
-        state.ended_at = ReadTime(end, "finishedAt");
+        state.ended_at = kube::ReadTime(end, "finishedAt");
       }
     }
   }
@@ -206,21 +206,23 @@ std::set<std::string> InsufficientIn(const std::string& message) {
 
 // What the sidecar requests counts too, and may be what is too much.
 void ReadScheduling(const Json& status, const Json& spec, PodInfo& pod) {
-  const Json& conditions = Member(status, "conditions");
-  const std::optional<std::size_t> scheduled = FindBy(conditions, "type", "PodScheduled");
-  if (!scheduled || TextOf(conditions[*scheduled], "reason") != "Unschedulable") return;
-  const std::set<std::string> missing = InsufficientIn(TextOf(conditions[*scheduled], "message"));
+  const Json& conditions = kube::Member(status, "conditions");
+  const std::optional<std::size_t> scheduled = kube::FindBy(conditions, "type", "PodScheduled");
+  if (!scheduled || kube::TextOf(conditions[*scheduled], "reason") != "Unschedulable") return;
+  const std::set<std::string> missing =
+      InsufficientIn(kube::TextOf(conditions[*scheduled], "message"));
   pod.unschedulable = "cannot be scheduled";
   if (missing.empty()) return;
   pod.unschedulable += StrCat(": Insufficient ", Join({missing.begin(), missing.end()}, ", "));
   std::vector<std::string> ours;
   for (const char* list : {"initContainers", "containers"}) {
-    const Json& containers = Member(spec, list);
-    const std::optional<std::size_t> sidecar = Find(containers, kSidecarContainer);
+    const Json& containers = kube::Member(spec, list);
+    const std::optional<std::size_t> sidecar = kube::Find(containers, kube::kSidecarContainer);
     if (!sidecar) continue;
-    const Json& requests = Member(Member(containers[*sidecar], "resources"), "requests");
+    const Json& requests =
+        kube::Member(kube::Member(containers[*sidecar], "resources"), "requests");
     for (const std::string& resource : missing) {
-      const std::string amount = TextOf(requests, resource);
+      const std::string amount = kube::TextOf(requests, resource);
       if (ParseQuantity(amount).value_or(0) > 0) ours.push_back(StrCat(resource, " ", amount));
     }
   }
@@ -232,8 +234,8 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
   // The sidecar is injected as a native sidecar, which is an init container. A plain container is
   // accepted too.
   for (const char* list : {"initContainers", "containers"}) {
-    for (const Json& container : ElementsOf(spec, list)) {
-      if (container.value("name", "") != kSidecarContainer || pod.sidecar_port != 0) continue;
+    for (const Json& container : kube::ElementsOf(spec, list)) {
+      if (container.value("name", "") != kube::kSidecarContainer || pod.sidecar_port != 0) continue;
       pod.has_sidecar = true;
       pod.sidecar_port = PortOf(container);
       // Without restartPolicy: Always, the init container never ends and blocks the pod.
@@ -245,8 +247,8 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
       }
     }
   }
-  for (const Json& container : ElementsOf(spec, "containers")) {
-    if (container.value("name", "") == kSidecarContainer) continue;
+  for (const Json& container : kube::ElementsOf(spec, "containers")) {
+    if (container.value("name", "") == kube::kSidecarContainer) continue;
     if (pod.containers.size() >= kMaxContainers) break;
     ContainerInfo& info = pod.containers.emplace_back();
     info.name = container.value("name", "");
@@ -273,7 +275,7 @@ void ReadHostPorts(const Json& status, PodInfo& pod) {
 
 // Reads the trainers that injection chose, or those that it would choose.
 void ReadTrainers(PodInfo& pod) {
-  const auto status = pod.annotations.find(kStatusAnnotation);
+  const auto status = pod.annotations.find(kube::kStatusAnnotation);
   const Json written =
       status == pod.annotations.end() ? Json() : Json::parse(status->second, nullptr, false);
   if (written.is_object()) {
@@ -285,18 +287,19 @@ void ReadTrainers(PodInfo& pod) {
   ReadHostPorts(written, pod);
   pod.injected = !pod.trainers.empty();
   if (pod.injected) return;
-  std::vector<ContainerDevices> devices;
+  std::vector<capture::ContainerDevices> devices;
   for (const ContainerInfo& container : pod.containers) devices.push_back(container.devices);
-  for (const std::size_t index : ChooseTrainers(devices))
+  for (const std::size_t index : capture::ChooseTrainers(devices))
     pod.trainers.push_back(pod.containers[index].name);
 }
 
 // Whether a node with this operating system fulfils a requirement of a node's labels.
 bool Fulfils(std::string_view system, const Json& requirement) {
-  const std::string key = TextOf(requirement, "key"), relation = TextOf(requirement, "operator");
+  const std::string key = kube::TextOf(requirement, "key"),
+                    relation = kube::TextOf(requirement, "operator");
   if (std::find(kSystemLabels.begin(), kSystemLabels.end(), key) == kSystemLabels.end())
     return true;
-  const Json& values = Member(requirement, "values");
+  const Json& values = kube::Member(requirement, "values");
   const bool listed =
       values.is_array() && std::find(values.begin(), values.end(), system) != values.end();
   if (relation == "In") return listed;
@@ -307,16 +310,19 @@ bool Fulfils(std::string_view system, const Json& requirement) {
 // Whether the scheduler may choose a node with this operating system: every label of nodeSelector
 // has to fit, and one of the affinity's terms. A term without requirements fits no node.
 bool MayRunOn(std::string_view system, const Json& spec) {
-  const Json& selector = Member(spec, "nodeSelector");
+  const Json& selector = kube::Member(spec, "nodeSelector");
   for (const char* label : kSystemLabels) {
-    if (!Member(selector, label).is_null() && TextOf(selector, label) != system) return false;
+    if (!kube::Member(selector, label).is_null() && kube::TextOf(selector, label) != system)
+      return false;
   }
-  const Json& affinity = Member(Member(spec, "affinity"), "nodeAffinity");
-  const Json& terms = Member(Member(affinity, "requiredDuringSchedulingIgnoredDuringExecution"),
-                             "nodeSelectorTerms");
+  const Json& affinity = kube::Member(kube::Member(spec, "affinity"), "nodeAffinity");
+  const Json& terms =
+      kube::Member(kube::Member(affinity, "requiredDuringSchedulingIgnoredDuringExecution"),
+                   "nodeSelectorTerms");
   if (!terms.is_array() || terms.empty()) return true;
   return std::any_of(terms.begin(), terms.end(), [&](const Json& term) {
-    const Json &labels = Member(term, "matchExpressions"), &fields = Member(term, "matchFields");
+    const Json &labels = kube::Member(term, "matchExpressions"),
+               &fields = kube::Member(term, "matchFields");
     const bool any = labels.is_array() && !labels.empty();
     if (!any) return fields.is_array() && !fields.empty();
     return std::all_of(labels.begin(), labels.end(),
@@ -326,7 +332,7 @@ bool MayRunOn(std::string_view system, const Json& spec) {
 
 // Most pods leave spec.os out.
 bool RunsOnWindows(const Json& spec) {
-  const std::string told = TextOf(Member(spec, "os"), "name");
+  const std::string told = kube::TextOf(kube::Member(spec, "os"), "name");
   if (!told.empty()) return told == "windows";
   return MayRunOn("windows", spec) && !MayRunOn("linux", spec);
 }
@@ -339,7 +345,7 @@ std::size_t ProcessesOf(const Json& container) {
     if (const std::size_t count = Meaning(OptionIn(line, option), container); count > 0)
       return count;
   }
-  return Meaning(VariableOf(container, "PET_NPROC_PER_NODE").value_or(""), container);
+  return Meaning(kube::VariableOf(container, "PET_NPROC_PER_NODE").value_or(""), container);
 }
 
 std::size_t CertainProcessesOf(const Json& container) {
@@ -357,7 +363,7 @@ std::size_t CertainProcessesOf(const Json& container) {
 
 std::map<std::string, std::string> ReadRankVariables(const Json& container, const PodInfo& pod) {
   Values values;
-  for (const Json& variable : ElementsOf(container, "env")) {
+  for (const Json& variable : kube::ElementsOf(container, "env")) {
     const std::string name = variable.value("name", "");
     // The last variable of a name applies, even if its value is not known.
     if (std::optional<std::string> value = ValueOf(variable, values, pod))
@@ -372,27 +378,27 @@ std::map<std::string, std::string> ReadRankVariables(const Json& container, cons
 PodInfo ParsePod(const Json& object) {
   PodInfo pod;
   try {
-    const Json& metadata = ObjectOf(object, "metadata");
+    const Json& metadata = kube::ObjectOf(object, "metadata");
     pod.name = metadata.value("name", "");
     pod.uid = metadata.value("uid", "");
-    pod.created = ReadTime(metadata, "creationTimestamp");
+    pod.created = kube::ReadTime(metadata, "creationTimestamp");
     pod.terminating = metadata.contains("deletionTimestamp");
     pod.labels = ReadMap(metadata, "labels");
     pod.annotations = ReadMap(metadata, "annotations");
-    const auto label = pod.labels.find(kInjectLabel);
+    const auto label = pod.labels.find(kube::kInjectLabel);
     pod.wants_injection = label != pod.labels.end() && label->second == "true";
-    for (const Json& owner : ElementsOf(metadata, "ownerReferences")) {
+    for (const Json& owner : kube::ElementsOf(metadata, "ownerReferences")) {
       if (pod.owners.size() >= kMaxOwners) break;
       pod.owners.push_back({owner.value("kind", ""), owner.value("name", "")});
     }
-    const Json& status = ObjectOf(object, "status");
-    pod.node = ObjectOf(object, "spec").value("nodeName", "");
+    const Json& status = kube::ObjectOf(object, "status");
+    pod.node = kube::ObjectOf(object, "spec").value("nodeName", "");
     pod.ip = status.value("podIP", "");
     pod.phase = status.value("phase", "");
     pod.reason = status.value("reason", "");
     ReadStates(status, pod);
-    ReadScheduling(status, Member(object, "spec"), pod);
-    ReadContainers(ObjectOf(object, "spec"), pod);
+    ReadScheduling(status, kube::Member(object, "spec"), pod);
+    ReadContainers(kube::ObjectOf(object, "spec"), pod);
     ReadTrainers(pod);
   } catch (const Json::exception&) {
     // The remaining fields stay empty. A pod without a port is reported as a pod without a sidecar.
@@ -404,30 +410,30 @@ void KeepUsed(PodInfo& pod) {
   for (auto* values : {&pod.labels, &pod.annotations}) {
     std::erase_if(*values, [](const auto& entry) {
       return !IsRankKey(entry.first) && !IsRoleKey(entry.first) &&
-             entry.first != kNotInjectedAnnotation && entry.first != kTemplateHashLabel;
+             entry.first != kube::kNotInjectedAnnotation && entry.first != kube::kTemplateHashLabel;
     });
   }
 }
 
 std::string WhyNeverInjected(const Json& object) {
-  const Json& annotations = Member(Member(object, "metadata"), "annotations");
+  const Json& annotations = kube::Member(kube::Member(object, "metadata"), "annotations");
   if (annotations.is_object() && annotations.contains("kubernetes.io/config.mirror"))
     return "it is the mirror of a static pod";
-  if (RunsOnWindows(Member(object, "spec"))) return "it runs on Windows";
+  if (RunsOnWindows(kube::Member(object, "spec"))) return "it runs on Windows";
   return "";
 }
 
-ContainerDevices DevicesOf(const Json& container) {
-  ContainerDevices devices;
+capture::ContainerDevices DevicesOf(const Json& container) {
+  capture::ContainerDevices devices;
   const Json nothing = Json::object();
-  const Json& resources = Member(container, "resources");
-  const Json& limits = Member(resources, "limits");
-  const Json& claims = Member(resources, "claims");
+  const Json& resources = kube::Member(container, "resources");
+  const Json& limits = kube::Member(resources, "limits");
+  const Json& claims = kube::Member(resources, "claims");
   devices.claims = claims.is_array() && !claims.empty();
   bool cuda = false;
   for (const auto& [resource, quantity] : (limits.is_object() ? limits : nothing).items()) {
-    const Accelerator* accelerator = FindAccelerator(resource);
-    if (accelerator == nullptr || !IsSome(quantity)) continue;
+    const capture::Accelerator* accelerator = capture::FindAccelerator(resource);
+    if (accelerator == nullptr || !kube::IsSome(quantity)) continue;
     devices.accelerator = true;
     devices.planes.framework |= accelerator->planes.framework;
     devices.planes.agent |= accelerator->planes.agent;
@@ -437,4 +443,4 @@ ContainerDevices DevicesOf(const Json& container) {
   return devices;
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::job

@@ -7,7 +7,7 @@
 
 #include "operator/job/pod.h"
 
-namespace strobe::kube {
+namespace strobe::job {
 
 // How many processes of a job a pod's container runs: what torchrun's --nproc-per-node says in the
 // container's command, or the variable PET_NPROC_PER_NODE in its environment; "gpu" and "auto" mean
@@ -36,6 +36,6 @@ void KeepUsed(PodInfo& pod);
 std::string WhyNeverInjected(const nlohmann::json& object);
 
 // The devices that a container requests. Never throws.
-ContainerDevices DevicesOf(const nlohmann::json& container);
+capture::ContainerDevices DevicesOf(const nlohmann::json& container);
 
-}  // namespace strobe::kube
+}  // namespace strobe::job

@@ -5,7 +5,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::job {
 namespace {
 
 struct RoleLabel {
@@ -74,4 +74,4 @@ PodRole RoleOf(const PodInfo& pod) {
   return {};
 }
 
-}  // namespace strobe
+}  // namespace strobe::job

@@ -5,7 +5,7 @@
 
 #include "operator/job/pod.h"
 
-namespace strobe {
+namespace strobe::job {
 
 struct PodRole {
   std::string role{};  // Empty = nobody says it.
@@ -23,4 +23,4 @@ PodRole RoleOf(const PodInfo& pod);
 // (--disaggregation-mode) say: "prefill", "decode", or empty. vLLM's kv_both says neither.
 std::string RoleInCommand(std::string_view line);
 
-}  // namespace strobe
+}  // namespace strobe::job

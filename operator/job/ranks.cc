@@ -11,7 +11,7 @@
 
 #include "operator/base/names.h"
 
-namespace strobe {
+namespace strobe::job {
 namespace {
 
 using Ranks = std::vector<int>;
@@ -43,10 +43,10 @@ constexpr char kRayNodeKey[] = "ray.io/node-type",
                kRayOriginKey[] = "ray.io/originated-from-cr-name";
 
 constexpr std::array<std::string_view, 19> kRankKeys = {
-    kRankKey,          kProcessesKey,    kCompletionKey,     kPodIndexKey,   kJobSetLabel,
-    kReplicatedJobKey, kJobIndexKey,     kJobGlobalIndexKey, kGroupIndexKey, kWorkerIndexKey,
-    kGroupSizeKey,     kReplicaTypeKey,  kReplicaIndexKey,   kJobRoleKey,    kVolcanoJobKey,
-    kVolcanoTaskKey,   kVolcanoIndexKey, kRayNodeKey,        kRayOriginKey};
+    kube::kRankKey,    kube::kProcessesKey, kCompletionKey,     kPodIndexKey,   kube::kJobSetLabel,
+    kReplicatedJobKey, kJobIndexKey,        kJobGlobalIndexKey, kGroupIndexKey, kWorkerIndexKey,
+    kGroupSizeKey,     kReplicaTypeKey,     kReplicaIndexKey,   kJobRoleKey,    kVolcanoJobKey,
+    kVolcanoTaskKey,   kVolcanoIndexKey,    kRayNodeKey,        kRayOriginKey};
 
 template <typename List>
 bool IsIn(const List& list, std::string_view name) {
@@ -182,7 +182,7 @@ Ranks JobSetRanksByPods(const Pods& pods) {
 Ranks JobSetRanks(const Pods& pods, const JobShape* shape) {
   std::set<std::string> sets;
   for (const PodInfo* pod : pods) {
-    if (const std::string* name = Written(*pod, kJobSetLabel)) sets.insert(*name);
+    if (const std::string* name = Written(*pod, kube::kJobSetLabel)) sets.insert(*name);
   }
   if (sets.size() != 1) return Ranks(pods.size(), -1);
   if (shape == nullptr || shape->roles.empty()) return JobSetRanksByPods(pods);
@@ -323,7 +323,7 @@ std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
   const auto each = [&](std::function<int(const PodInfo&)> rank_of) {
     evidence.push_back([&pods, rank_of = std::move(rank_of)] { return ForEach(pods, rank_of); });
   };
-  each([](const PodInfo& pod) { return WrittenNumber(pod, kRankKey); });
+  each([](const PodInfo& pod) { return WrittenNumber(pod, kube::kRankKey); });
   for (const std::string_view name : kRankVariables) {
     each([&container, name](const PodInfo& pod) { return VariableNumber(pod, container, name); });
   }
@@ -351,14 +351,14 @@ std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
 }
 
 std::size_t ProcessesOf(const PodInfo& pod, const std::string& container) {
-  if (const int told = WrittenNumber(pod, kProcessesKey); told > 0)
+  if (const int told = WrittenNumber(pod, kube::kProcessesKey); told > 0)
     return static_cast<std::size_t>(told);
   const ContainerInfo* info = ContainerOf(pod, container);
   return info == nullptr ? 1 : std::max<std::size_t>(info->processes, 1);
 }
 
 ExpectedProcesses ExpectedProcessesOf(const PodInfo& pod, const std::string& container) {
-  if (const int told = WrittenNumber(pod, kProcessesKey); told > 0) {
+  if (const int told = WrittenNumber(pod, kube::kProcessesKey); told > 0) {
     // The annotation counts the processes of all containers that train.
     if (!container.empty() && pod.trainers.size() > 1) return {};
     return {.count = static_cast<std::size_t>(told), .annotated = true};
@@ -382,4 +382,4 @@ bool OnlyCoordinates(const PodInfo& pod, const JobShape* shape) {
   return Written(pod, kRayOriginKey) != nullptr;  // The pod that submits a RayJob.
 }
 
-}  // namespace strobe
+}  // namespace strobe::job

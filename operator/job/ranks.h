@@ -16,7 +16,7 @@
 #include "operator/job/job_shape.h"
 #include "operator/job/pod.h"
 
-namespace strobe {
+namespace strobe::job {
 
 // Whether ContainerInfo::env should contain this variable.
 bool IsRankVariable(std::string_view name);
@@ -50,4 +50,4 @@ ExpectedProcesses ExpectedProcessesOf(const PodInfo& pod, const std::string& con
 // server. What the shape says of the role counts first; it may be null.
 bool OnlyCoordinates(const PodInfo& pod, const JobShape* shape);
 
-}  // namespace strobe
+}  // namespace strobe::job

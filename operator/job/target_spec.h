@@ -7,7 +7,7 @@
 
 #include "operator/base/job_kinds.h"
 
-namespace strobe {
+namespace strobe::job {
 
 struct TargetSpec {
   // Its name in a request with several targets, which is the role of its workers; else empty.
@@ -15,7 +15,7 @@ struct TargetSpec {
   std::string min_workers{};  // How many must end well; empty = as the request says.
   std::string
       selector{};  // In the API server's syntax: "app=train,tier in (a,b)"; empty = not set.
-  std::optional<JobRef> job{};
+  std::optional<kube::JobRef> job{};
   std::vector<std::string> pods{};
   std::string container{};
   std::size_t expected_workers = 0;         // 0 = according to the job.
@@ -29,4 +29,4 @@ struct TargetSpec {
   std::vector<std::uint32_t> local_ranks{};  // Only these processes of each pod; empty = all.
 };
 
-}  // namespace strobe
+}  // namespace strobe::job

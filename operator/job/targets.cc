@@ -15,7 +15,7 @@
 #include "operator/job/pod_roles.h"
 #include "operator/job/ranks.h"
 
-namespace strobe {
+namespace strobe::job {
 namespace {
 
 // The address in gRPC's syntax. With several ports it is a list of addresses, of which the first
@@ -29,7 +29,7 @@ std::string AddressOf(const PodInfo& pod) {
   return addresses;
 }
 
-void Cannot(Outcome outcome, std::string message, Target& target) {
+void Cannot(Outcome outcome, std::string message, capture::Target& target) {
   target.outcome = outcome;
   target.message = std::move(message);
 }
@@ -42,7 +42,7 @@ std::string Names(const std::vector<ContainerInfo>& containers) {
 
 // Sets the target's containers and the planes that they must show. Returns false, with the target's
 // outcome set, when the wanted container cannot be recorded.
-bool ChooseContainer(const PodInfo& pod, const std::string& wanted, Target& target) {
+bool ChooseContainer(const PodInfo& pod, const std::string& wanted, capture::Target& target) {
   target.container = wanted.empty() ? Join(pod.trainers, ",") : wanted;
   if (wanted.empty()) {
     for (const std::string& name : pod.trainers) {
@@ -77,9 +77,9 @@ bool ChooseContainer(const PodInfo& pod, const std::string& wanted, Target& targ
 }
 
 std::string WhyNoSidecar(const PodInfo& pod) {
-  const auto told = pod.annotations.find(kNotInjectedAnnotation);
+  const auto told = pod.annotations.find(kube::kNotInjectedAnnotation);
   if (told != pod.annotations.end())
-    return StrCat("the pod was not injected: ", CutUtf8(told->second, kMaxNotInjectedBytes));
+    return StrCat("the pod was not injected: ", CutUtf8(told->second, kube::kMaxNotInjectedBytes));
   if (pod.wants_injection) {
     return "the pod has the label strobe.dev/inject but no sidecar: the webhook was unavailable "
            "when the pod was created, or another webhook removed the sidecar";
@@ -87,8 +87,8 @@ std::string WhyNoSidecar(const PodInfo& pod) {
   return "the pod has no container strobe-sidecar with a port named strobe";
 }
 
-Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
-  Target target;
+capture::Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
+  capture::Target target;
   target.name = target.pod = pod.name;
   target.pod_uid = pod.uid;
   target.node = pod.node;
@@ -127,8 +127,8 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
 }
 
 // A worker that has no pod. Its name contains a parenthesis, which no pod's name can.
-Target MissingTarget(std::string name, int rank, std::string message) {
-  Target target;
+capture::Target MissingTarget(std::string name, int rank, std::string message) {
+  capture::Target target;
   target.file = ToSafeName(name, 240);
   target.name = std::move(name);
   target.rank = rank;
@@ -147,11 +147,11 @@ Members MembersOf(const TargetSpec& spec, const PodQuery& query, const std::vect
                   const JobShape* shape) {
   Members members;
   for (const PodInfo& pod : pods) {
-    const auto hash = pod.labels.find(kTemplateHashLabel);
+    const auto hash = pod.labels.find(kube::kTemplateHashLabel);
     if (query.owner &&
         std::none_of(pod.owners.begin(), pod.owners.end(), [&](const PodInfo::Owner& owner) {
-          return OwnsPods(*query.owner, owner.kind, owner.name,
-                          hash == pod.labels.end() ? "" : std::string_view(hash->second));
+          return kube::OwnsPods(*query.owner, owner.kind, owner.name,
+                                hash == pod.labels.end() ? "" : std::string_view(hash->second));
         })) {
       continue;
     }
@@ -191,17 +191,17 @@ void ExpectWorkers(const TargetSpec& spec, const PodQuery& query, const Members&
 }
 
 // Ranks below `expected` that no target has; empty unless every target has such a rank.
-std::vector<int> FreeRanks(const std::vector<Target>& targets, std::size_t expected) {
+std::vector<int> FreeRanks(const std::vector<capture::Target>& targets, std::size_t expected) {
   std::set<int> free;
   for (std::size_t i = 0; i < expected; ++i) free.insert(static_cast<int>(i));
-  for (const Target& target : targets) {
+  for (const capture::Target& target : targets) {
     if (free.erase(target.rank) == 0) return {};
   }
   return {free.begin(), free.end()};
 }
 
 void AddMissing(const TargetSpec& spec, Selection& selection) {
-  std::vector<Target>& targets = selection.targets;
+  std::vector<capture::Target>& targets = selection.targets;
   if (!selection.expected || targets.size() >= *selection.expected) return;
   const std::string message =
       StrCat("the ", spec.job ? spec.job->kind : std::string("target"), " should have ",
@@ -215,33 +215,35 @@ void AddMissing(const TargetSpec& spec, Selection& selection) {
   }
 }
 
-void SortTargets(std::vector<Target>& targets) {
+void SortTargets(std::vector<capture::Target>& targets) {
   // Targets without a rank come last.
-  std::stable_sort(targets.begin(), targets.end(), [](const Target& a, const Target& b) {
-    const auto key = [](const Target& target) {
-      return std::tuple(target.rank < 0, target.rank, target.pod.empty());
-    };
-    return key(a) != key(b) ? key(a) < key(b) : !a.pod.empty() && a.name < b.name;
-  });
+  std::stable_sort(targets.begin(), targets.end(),
+                   [](const capture::Target& a, const capture::Target& b) {
+                     const auto key = [](const capture::Target& target) {
+                       return std::tuple(target.rank < 0, target.rank, target.pod.empty());
+                     };
+                     return key(a) != key(b) ? key(a) < key(b) : !a.pod.empty() && a.name < b.name;
+                   });
 }
 
 // How many processes each pod of the job runs: launchers number the processes of a job pod by pod.
-int ProcessesPerPod(const std::vector<Target>& targets) {
+int ProcessesPerPod(const std::vector<capture::Target>& targets) {
   std::size_t most = 1;
-  for (const Target& target : targets) most = std::max(most, target.processes);
+  for (const capture::Target& target : targets) most = std::max(most, target.processes);
   return static_cast<int>(most);
 }
 
-void KeepRanks(const TargetSpec& spec, std::vector<Target>& targets) {
+void KeepRanks(const TargetSpec& spec, std::vector<capture::Target>& targets) {
   const bool known = std::any_of(targets.begin(), targets.end(),
-                                 [](const Target& target) { return target.rank >= 0; });
+                                 [](const capture::Target& target) { return target.rank >= 0; });
   const int processes = ProcessesPerPod(targets);
-  std::vector<Target> kept;
+  std::vector<capture::Target> kept;
   std::map<int, std::size_t> places;  // Where the pod of a rank is in `kept`.
   for (const int rank : std::set<int>(spec.ranks.begin(), spec.ranks.end())) {
     const int pod = rank / processes;
-    const auto found = std::find_if(targets.begin(), targets.end(),
-                                    [pod](const Target& target) { return target.rank == pod; });
+    const auto found =
+        std::find_if(targets.begin(), targets.end(),
+                     [pod](const capture::Target& target) { return target.rank == pod; });
     if (found == targets.end()) {
       kept.push_back(MissingTarget(StrCat("(rank ", rank, ")"), rank,
                                    known || targets.empty()
@@ -256,11 +258,11 @@ void KeepRanks(const TargetSpec& spec, std::vector<Target>& targets) {
   targets = std::move(kept);
 }
 
-void KeepSample(const TargetSpec& spec, std::vector<Target>& targets) {
+void KeepSample(const TargetSpec& spec, std::vector<capture::Target>& targets) {
   if (!spec.sample) return;
   if (!spec.ranks.empty()) return KeepRanks(spec, targets);
   if (spec.count == 0 || targets.size() <= spec.count) return;
-  std::vector<Target> kept;
+  std::vector<capture::Target> kept;
   if (spec.rotation) {
     // Divides the workers into as many evenly spread groups as are needed. Every worker is in one
     // group, so each is recorded once in `groups` turns.
@@ -284,11 +286,11 @@ bool AreReplicas(const std::vector<const PodInfo*>& pods) {
 
 // Keeps some of the replicas that can be recorded, evenly spread, and not all unless there is only
 // one. If none can be recorded, all stay and say why.
-void KeepSomeReplicas(std::vector<Target>& targets) {
+void KeepSomeReplicas(std::vector<capture::Target>& targets) {
   constexpr std::size_t kReplicas = 2;
-  std::vector<Target> usable;
+  std::vector<capture::Target> usable;
   std::copy_if(targets.begin(), targets.end(), std::back_inserter(usable),
-               [](const Target& target) { return target.usable(); });
+               [](const capture::Target& target) { return target.usable(); });
   if (usable.empty()) return;
   const std::size_t count = std::clamp<std::size_t>(usable.size() - 1, 1, kReplicas);
   targets.clear();
@@ -297,7 +299,7 @@ void KeepSomeReplicas(std::vector<Target>& targets) {
 }
 
 // The target's name is what the request says of the worker's role, which counts before all others.
-void TakeRole(const TargetSpec& spec, Target& target) {
+void TakeRole(const TargetSpec& spec, capture::Target& target) {
   target.role = spec.name;
   target.role_from = "request";
   target.file = ToSafeName(StrCat(spec.name, ".", target.file), 240);
@@ -324,22 +326,22 @@ absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target, const JobShape* shap
   if (!target.job) return PodQuery{.selector = target.selector, .names = target.pods};
   if (shape != nullptr && !shape->pods.empty()) return PodQuery{.names = shape->pods};
   const bool other = shape != nullptr && shape->pods_of;
-  const JobRef& job = other ? *shape->pods_of : *target.job;
+  const kube::JobRef& job = other ? *shape->pods_of : *target.job;
   if (job.kind == "Pod") return PodQuery{.names = {job.name}};
-  const JobKind* kind = FindJobKind(job);
-  if (kind == nullptr) return absl::InvalidArgumentError(UnknownJobKind(job));
+  const kube::JobKind* kind = kube::FindJobKind(job);
+  if (kind == nullptr) return absl::InvalidArgumentError(kube::UnknownJobKind(job));
   switch (kind->pods) {
-    case JobKind::Pods::kLabelled:
+    case kube::JobKind::Pods::kLabelled:
       // The API server would refuse every list with such a selector.
-      if (const absl::Status good = CheckLabelValue(job.name); !good.ok()) {
+      if (const absl::Status good = kube::CheckLabelValue(job.name); !good.ok()) {
         return absl::InvalidArgumentError(StrCat("target.jobRef.name: pods are found by the label ",
                                                  kind->label, ", and ", MessageOf(good)));
       }
       return PodQuery{.selector = StrCat(kind->label, "=", job.name)};
-    case JobKind::Pods::kOwned:
-    case JobKind::Pods::kOfReplicaSets:
+    case kube::JobKind::Pods::kOwned:
+    case kube::JobKind::Pods::kOfReplicaSets:
       return PodQuery{.owner = job};
-    case JobKind::Pods::kOfAnother:
+    case kube::JobKind::Pods::kOfAnother:
       return PodQuery{.nothing = true};
   }
   return PodQuery{.nothing = true};
@@ -356,7 +358,7 @@ Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
       std::count_if(members.pods.begin(), members.pods.end(),
                     [](const PodInfo* pod) { return !pod->terminating && !HasEnded(*pod); }));
   std::set<std::string> absent(query.names.begin(), query.names.end());
-  std::vector<Target>& targets = selection.targets;
+  std::vector<capture::Target>& targets = selection.targets;
   for (std::size_t i = 0; i < members.pods.size(); ++i) {
     const PodInfo& pod = *members.pods[i];
     absent.erase(pod.name);
@@ -376,19 +378,21 @@ Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
   if (spec.some_replicas && AreReplicas(members.pods)) KeepSomeReplicas(targets);
   KeepSample(spec, targets);
   if (!spec.name.empty()) {
-    for (Target& target : targets) TakeRole(spec, target);
+    for (capture::Target& target : targets) TakeRole(spec, target);
   }
   return selection;
 }
 
 std::size_t Selection::usable() const {
-  return static_cast<std::size_t>(std::count_if(
-      targets.begin(), targets.end(), [](const Target& target) { return target.usable(); }));
+  return static_cast<std::size_t>(
+      std::count_if(targets.begin(), targets.end(),
+                    [](const capture::Target& target) { return target.usable(); }));
 }
 
 std::size_t Selection::may_come() const {
-  return static_cast<std::size_t>(std::count_if(
-      targets.begin(), targets.end(), [](const Target& target) { return target.may_come; }));
+  return static_cast<std::size_t>(
+      std::count_if(targets.begin(), targets.end(),
+                    [](const capture::Target& target) { return target.may_come; }));
 }
 
 std::string CountWords(const Selection& selection) {
@@ -402,4 +406,4 @@ std::string CountWords(const Selection& selection) {
   return words;
 }
 
-}  // namespace strobe
+}  // namespace strobe::job

@@ -9,14 +9,14 @@
 #include "operator/job/pod.h"
 #include "operator/job/target_spec.h"
 
-namespace strobe {
+namespace strobe::job {
 
 // How to find a request's pods.
 struct PodQuery {
-  std::string selector{};            // Label selector for the API server; may be empty.
-  std::vector<std::string> names{};  // Only these pods; empty = any.
-  std::optional<JobRef> owner{};     // Only pods of this object, see OwnsPods; none = any.
-  bool nothing = false;              // No pods: the job does not say yet which are its own.
+  std::string selector{};               // Label selector for the API server; may be empty.
+  std::vector<std::string> names{};     // Only these pods; empty = any.
+  std::optional<kube::JobRef> owner{};  // Only pods of this object, see OwnsPods; none = any.
+  bool nothing = false;                 // No pods: the job does not say yet which are its own.
 };
 
 // InvalidArgument for a job whose pods cannot be found. `shape` is the shape of target.jobRef;
@@ -27,7 +27,7 @@ struct Selection {
   // One target per worker that should take part, sorted by rank and name. Workers that are missing
   // or cannot take part are included, with the outcome that says why: if they were left out, an
   // incomplete capture would look complete. Pods that have ended are left out.
-  std::vector<Target> targets{};
+  std::vector<capture::Target> targets{};
   // How many workers the whole job should have, before target.workers chooses some of them; none =
   // not known.
   std::optional<std::size_t> expected{};
@@ -52,4 +52,4 @@ Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
 // How many workers there are, human-readable: "14/16 workers are present".
 std::string CountWords(const Selection& selection);
 
-}  // namespace strobe
+}  // namespace strobe::job

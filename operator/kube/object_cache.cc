@@ -36,8 +36,8 @@ void TrimOwners(Json& metadata) {
   Json kept = Json::array();
   for (Json& owner : *found) {
     const std::string kind = TextOf(owner, "kind");
-    if (kept.size() < kMaxOwners &&
-        (kind == KindName(CreatorKind::kSchedule) || kind == KindName(CreatorKind::kTrigger)))
+    if (kept.size() < kMaxOwners && (kind == objects::KindName(CreatorKind::kSchedule) ||
+                                     kind == objects::KindName(CreatorKind::kTrigger)))
       kept.push_back(std::move(owner));
   }
   *found = std::move(kept);
@@ -54,7 +54,7 @@ bool IsAutomatic(const Json& metadata) {
 
 ObjectCache::Use UseBy(const Json& object) {
   ObjectCache::Use use{.bytes = MemoryOf(object)};
-  use.open = IsOpen(object) ? 1 : 0;
+  use.open = objects::IsOpen(object) ? 1 : 0;
   use.automatic = IsAutomatic(Member(object, "metadata")) ? use.open : 0;
   return use;
 }

@@ -3,11 +3,11 @@
 
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::kube {
 
 struct ReconcileResult {
   // When to reconcile again; none = at the next change.
   std::optional<Nanos> requeue_after{};
 };
 
-}  // namespace strobe
+}  // namespace strobe::kube

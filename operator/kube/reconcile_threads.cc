@@ -8,7 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::kube {
 
 ReconcileThreads::ReconcileThreads(const Clock& clock, int count, WorkQueue& queue,
                                    Reconcile reconcile, Observer reconciled)
@@ -48,4 +48,4 @@ void ReconcileThreads::ReconcileOnce(const std::string& key) {
   if (result->requeue_after) queue_.AddAfter(key, *result->requeue_after);
 }
 
-}  // namespace strobe
+}  // namespace strobe::kube

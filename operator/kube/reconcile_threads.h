@@ -10,7 +10,7 @@
 #include "operator/kube/reconcile.h"
 #include "operator/kube/work_queue.h"
 
-namespace strobe {
+namespace strobe::kube {
 
 class ReconcileThreads {
  public:
@@ -39,4 +39,4 @@ class ReconcileThreads {
   std::vector<std::thread> threads_;  // Last: they start when the rest is there.
 };
 
-}  // namespace strobe
+}  // namespace strobe::kube

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace strobe {
+namespace strobe::kube {
 namespace {
 
 constexpr Nanos kFirstDelay = std::chrono::milliseconds(5);
@@ -173,4 +173,4 @@ WorkQueue::Load WorkQueue::load() const {
   return load;
 }
 
-}  // namespace strobe
+}  // namespace strobe::kube

@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::kube {
 
 // Observes a queue, for metrics. Called under the queue's mutex: implementations must be quick and
 // must not call the queue.
@@ -84,4 +84,4 @@ class WorkQueue {
   bool shutting_down_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace strobe
+}  // namespace strobe::kube

@@ -9,8 +9,9 @@
 namespace strobe {
 namespace {
 
-AuthorityKeeper::Options KeeperOptions(const OperatorConfig& config, const std::string& ns) {
-  AuthorityKeeper::Options options;
+enroll::AuthorityKeeper::Options KeeperOptions(const config::OperatorConfig& config,
+                                               const std::string& ns) {
+  enroll::AuthorityKeeper::Options options;
   options.rules = RulesOf(config.tls);
   options.server_names = {StrCat(config.tls.service, ".", ns, ".svc")};
   for (const std::string& name : config.tls.extra_names) options.server_names.push_back(name);
@@ -19,7 +20,8 @@ AuthorityKeeper::Options KeeperOptions(const OperatorConfig& config, const std::
   return options;
 }
 
-kube::AuthoritySecret::Options StoreOptions(const OperatorConfig& config, const std::string& ns) {
+enroll::AuthoritySecret::Options StoreOptions(const config::OperatorConfig& config,
+                                              const std::string& ns) {
   // With somebody else's certificate the webhook configurations are not ours to change.
   const bool announces = config.webhook.certificate.empty() && !config.webhook.listen.empty();
   return {config.tls.ns.empty() ? ns : config.tls.ns, config.tls.secret,
@@ -28,12 +30,13 @@ kube::AuthoritySecret::Options StoreOptions(const OperatorConfig& config, const 
 
 }  // namespace
 
-AuthorityRules RulesOf(const TlsConfig& tls) {
+enroll::AuthorityRules RulesOf(const config::TlsConfig& tls) {
   return {tls.authority_lifetime, tls.settle, tls.certificate_lifetime};
 }
 
-Certificates::Certificates(const Clock& clock, const OperatorConfig& config, const std::string& ns,
-                           kube::Client& client, OperatorMetrics& metrics, Milestones& milestones)
+Certificates::Certificates(const Clock& clock, const config::OperatorConfig& config,
+                           const std::string& ns, kube::Client& client,
+                           metrics::OperatorMetrics& metrics, Milestones& milestones)
     : clock_(clock),
       metrics_(metrics),
       milestones_(milestones),

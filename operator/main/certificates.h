@@ -13,17 +13,17 @@
 
 namespace strobe {
 
-AuthorityRules RulesOf(const TlsConfig& tls);
+enroll::AuthorityRules RulesOf(const config::TlsConfig& tls);
 
 class Certificates {
  public:
   // `ns` is the operator's namespace. The references outlive it.
-  Certificates(const Clock& clock, const OperatorConfig& config, const std::string& ns,
-               kube::Client& client, OperatorMetrics& metrics, Milestones& milestones);
+  Certificates(const Clock& clock, const config::OperatorConfig& config, const std::string& ns,
+               kube::Client& client, metrics::OperatorMetrics& metrics, Milestones& milestones);
 
   // Begins to look after them, on a thread of its own; reaches Milestone::kCertified.
   void Start() { keeper_.Start(); }
-  const AuthorityKeeper& keeper() const { return keeper_; }
+  const enroll::AuthorityKeeper& keeper() const { return keeper_; }
   // For calling sidecars; null before Milestone::kCertified.
   std::shared_ptr<grpc::ChannelCredentials> WorkerCredentials();
 
@@ -31,11 +31,11 @@ class Certificates {
   void OnReady();
 
   const Clock& clock_;
-  OperatorMetrics& metrics_;
+  metrics::OperatorMetrics& metrics_;
   Milestones& milestones_;
-  kube::AuthoritySecret store_;
+  enroll::AuthoritySecret store_;
   std::optional<LiveChannelCredentials> worker_credentials_;  // Set once, before kCertified.
-  AuthorityKeeper keeper_;                                    // Last: its thread uses the rest.
+  enroll::AuthorityKeeper keeper_;                            // Last: its thread uses the rest.
 };
 
 }  // namespace strobe

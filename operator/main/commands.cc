@@ -39,17 +39,17 @@ absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& kubeconfi
 // Returns the first failure, but not that a request has changed or is gone: the caller's next look
 // shows that.
 absl::Status ForEachHeld(kube::Client& client, const std::string& ns,
-                         const std::function<absl::Status(const ProfileRequest&)>& visit) {
-  std::vector<ProfileRequest> held;
+                         const std::function<absl::Status(const objects::ProfileRequest&)>& visit) {
+  std::vector<objects::ProfileRequest> held;
   const absl::Status listed =
-      client.GetPages({.path = kube::RequestsPath(ns)}, [&](const kube::Json& item) {
-        absl::StatusOr<ProfileRequest> request = kube::ParseRequest(item);
-        if (request.ok() && HasFinalizer(*request)) held.push_back(*std::move(request));
+      client.GetPages({.path = objects::RequestsPath(ns)}, [&](const kube::Json& item) {
+        absl::StatusOr<objects::ProfileRequest> request = objects::ParseRequest(item);
+        if (request.ok() && request::HasFinalizer(*request)) held.push_back(*std::move(request));
       });
   if (absl::IsNotFound(listed)) return absl::OkStatus();  // The CRD is not installed.
   RETURN_IF_ERROR(listed);
   absl::Status failed;
-  for (const ProfileRequest& request : held) {
+  for (const objects::ProfileRequest& request : held) {
     const absl::Status visited = visit(request);
     if (!absl::IsNotFound(visited) && !absl::IsAborted(visited)) failed.Update(visited);
   }
@@ -83,28 +83,31 @@ absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
 
 absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& ns) {
   int released = 0;
-  RETURN_IF_ERROR(ForEachHeld(client, ns, [&](const ProfileRequest& request) -> absl::Status {
-    ++released;
-    return client
-        .MergePatch(kube::RequestPath(request.ns, request.name),
-                    {{"metadata",
-                      {{"finalizers", WithoutFinalizer(request)},
-                       {"resourceVersion", request.resource_version}}}})
-        .status();
-  }));
+  RETURN_IF_ERROR(
+      ForEachHeld(client, ns, [&](const objects::ProfileRequest& request) -> absl::Status {
+        ++released;
+        return client
+            .MergePatch(objects::RequestPath(request.ns, request.name),
+                        {{"metadata",
+                          {{"finalizers", request::WithoutFinalizer(request)},
+                           {"resourceVersion", request.resource_version}}}})
+            .status();
+      }));
   return released;
 }
 
 // Cancels all captures in progress and returns how many there were.
 absl::StatusOr<int> CancelRequests(kube::Client& client, const std::string& ns) {
   int cancelled = 0;
-  RETURN_IF_ERROR(ForEachHeld(client, ns, [&](const ProfileRequest& request) -> absl::Status {
-    if (IsFinished(request.status)) return absl::OkStatus();
-    ++cancelled;
-    return client
-        .MergePatch(kube::RequestPath(request.ns, request.name), {{"spec", {{"cancel", true}}}})
-        .status();
-  }));
+  RETURN_IF_ERROR(
+      ForEachHeld(client, ns, [&](const objects::ProfileRequest& request) -> absl::Status {
+        if (objects::IsFinished(request.status)) return absl::OkStatus();
+        ++cancelled;
+        return client
+            .MergePatch(objects::RequestPath(request.ns, request.name),
+                        {{"spec", {{"cancel", true}}}})
+            .status();
+      }));
   return cancelled;
 }
 
@@ -148,9 +151,9 @@ absl::Status CheckInstallation(const std::string& kubeconfig) {
       connection->credentials.ns.empty() ? "default" : connection->credentials.ns;
   const absl::Status asked =
       connection->client
-          ->Create(kube::RequestsPath(ns) + "?dryRun=All",
-                   {{"apiVersion", kApiVersion},
-                    {"kind", kRequestKind},
+          ->Create(objects::RequestsPath(ns) + "?dryRun=All",
+                   {{"apiVersion", kube::kApiVersion},
+                    {"kind", kube::kRequestKind},
                     {"metadata", {{"generateName", "strobe-check-"}}},
                     {"spec", {{"target", {{"pods", {"nobody"}}}}, {"logdir", "/nowhere"}}}})
           .status();

@@ -37,8 +37,7 @@ struct Flags {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", kVersion);
-  app.add_option("--config", flags.config,
-                 "YAML file; see docs/reference/operator-configuration.md")
+  app.add_option("--config", flags.config, "YAML file; see docs/reference/chart-values.md")
       ->envname("STROBE_CONFIG");
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "cluster to work in [$KUBECONFIG, the pod's own, ~/.kube/config]");
@@ -74,10 +73,10 @@ CLI::App* AddCheck(CLI::App& app) {
       "check", "check whether the webhooks of the cluster answer (a dry run), and exit");
 }
 
-absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
-  OperatorConfig config;
+absl::StatusOr<config::OperatorConfig> ConfigOf(const Flags& flags) {
+  config::OperatorConfig config;
   if (!flags.config.empty()) {
-    ASSIGN_OR_RETURN(config, LoadConfig(flags.config));
+    ASSIGN_OR_RETURN(config, config::LoadConfig(flags.config));
   }
   if (!flags.http_listen.empty()) config.http_listen = flags.http_listen;
   if (!flags.log_level.empty()) config.log_level = flags.log_level;
@@ -86,12 +85,12 @@ absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
   LogLevel level;
   if (!ParseLogLevel(config.log_level, level))
     return absl::InvalidArgumentError("--log-level must be debug, info, warning or error");
-  RETURN_IF_ERROR(CheckAuthorityRules(RulesOf(config.tls)));
-  RETURN_IF_ERROR(CheckViewerUrl(config.viewer_url));
+  RETURN_IF_ERROR(enroll::CheckAuthorityRules(RulesOf(config.tls)));
+  RETURN_IF_ERROR(objects::CheckViewerUrl(config.viewer_url));
   return config;
 }
 
-absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) {
+absl::Status Serve(const config::OperatorConfig& config, const std::string& kubeconfig) {
   const EndingSignals ending;  // Before any thread starts.
   const SystemClock clock;
   ASSIGN_OR_RETURN(const std::unique_ptr<OperatorServer> server,
@@ -118,8 +117,8 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
 
 int main(int argc, char** argv) {
   using namespace strobe;
-  IgnoreBrokenPipes();
-  RaiseFileLimit();
+  strobe::IgnoreBrokenPipes();
+  strobe::RaiseFileLimit();
   // Each of gRPC's many threads would keep an arena of its own, each as large as a large capture.
   mallopt(M_ARENA_MAX, 2);
   // Larger blocks, such as lists of thousands of pods, go back to the system as soon as they are
@@ -138,22 +137,25 @@ int main(int argc, char** argv) {
   const CLI::App* const apply = AddApplyCrds(app, flags);
   const CLI::App* const release = AddReleaseRequests(app, flags);
   const CLI::App* const check = AddCheck(app);
-  app.failure_message(FlagFailure<CLI::App, CLI::Error>);
+  app.failure_message(strobe::FlagFailure<CLI::App, CLI::Error>);
   CLI11_PARSE(app, argc, argv);
-  if (*apply || *release || *check) InitLog(LogLevel::kWarning, LogFormat::kText);
-  if (*apply) ExitWith(ApplyCrds(flags.kubeconfig, flags.crds));
-  if (*release) ExitWith(ReleaseRequests(flags.kubeconfig, flags.released, flags.cancel_first));
-  if (*check) ExitWith(CheckInstallation(flags.kubeconfig));
+  if (*apply || *release || *check)
+    strobe::InitLog(strobe::LogLevel::kWarning, strobe::LogFormat::kText);
+  if (*apply) ExitWith(strobe::ApplyCrds(flags.kubeconfig, flags.crds));
+  if (*release)
+    ExitWith(strobe::ReleaseRequests(flags.kubeconfig, flags.released, flags.cancel_first));
+  if (*check) ExitWith(strobe::CheckInstallation(flags.kubeconfig));
 
-  const absl::StatusOr<OperatorConfig> config = ConfigOf(flags);
+  const absl::StatusOr<strobe::config::OperatorConfig> config = ConfigOf(flags);
   if (!config.ok()) {
     std::cerr << "strobe-operator: " << config.status().message() << "\n";
     return kWrongInput;
   }
-  LogLevel level = LogLevel::kInfo;
-  ParseLogLevel(config->log_level, level);
-  InitLog(level, config->log_format == "json" ? LogFormat::kJson : LogFormat::kText);
+  strobe::LogLevel level = strobe::LogLevel::kInfo;
+  strobe::ParseLogLevel(config->log_level, level);
+  strobe::InitLog(
+      level, config->log_format == "json" ? strobe::LogFormat::kJson : strobe::LogFormat::kText);
   const absl::Status served = Serve(*config, flags.kubeconfig);
-  if (!served.ok()) LogError("cannot run", {{"error", MessageOf(served)}});
+  if (!served.ok()) strobe::LogError("cannot run", {{"error", strobe::MessageOf(served)}});
   Exit(served.ok() ? 0 : kFailed);
 }

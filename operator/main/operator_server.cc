@@ -39,7 +39,8 @@ std::string NewIdentity() {
   return text;
 }
 
-kube::LeaseOptions LeaseOptionsOf(const LeaseConfig& lease, const kube::Credentials& credentials) {
+kube::LeaseOptions LeaseOptionsOf(const config::LeaseConfig& lease,
+                                  const kube::Credentials& credentials) {
   return {.ns = lease.ns.empty() ? credentials.ns : lease.ns,
           .name = lease.name,
           .identity = NewIdentity(),
@@ -48,15 +49,15 @@ kube::LeaseOptions LeaseOptionsOf(const LeaseConfig& lease, const kube::Credenti
           .retry_period = lease.retry_period};
 }
 
-std::map<std::string, OperatorMetrics::Pending> PendingOf(const kube::ObjectCache& requests,
-                                                          WallTime now) {
-  std::map<std::string, OperatorMetrics::Pending> by_namespace;
+std::map<std::string, metrics::OperatorMetrics::Pending> PendingOf(
+    const kube::ObjectCache& requests, WallTime now) {
+  std::map<std::string, metrics::OperatorMetrics::Pending> by_namespace;
   for (const std::string& key : requests.Keys()) {
     const kube::Object request = requests.Get(key);
     const std::optional<WallTime> since =
-        request == nullptr ? std::nullopt : kube::PendingSince(*request);
+        request == nullptr ? std::nullopt : objects::PendingSince(*request);
     if (!since) continue;
-    OperatorMetrics::Pending& pending = by_namespace[key.substr(0, key.find('/'))];
+    metrics::OperatorMetrics::Pending& pending = by_namespace[key.substr(0, key.find('/'))];
     ++pending.count;
     pending.oldest = std::max(pending.oldest, now - *since);
   }
@@ -95,7 +96,7 @@ void LetRequestsGo(kube::Client& client, const std::string& ns) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OperatorServer>> OperatorServer::Create(
-    const Clock& clock, OperatorConfig config, const std::string& kubeconfig,
+    const Clock& clock, config::OperatorConfig config, const std::string& kubeconfig,
     std::function<void()> failed) {
   Access access;
   ASSIGN_OR_RETURN(access.credentials, kube::FindCredentials(kubeconfig));
@@ -104,15 +105,15 @@ absl::StatusOr<std::unique_ptr<OperatorServer>> OperatorServer::Create(
   kube::InitCpprest();
   ASSIGN_OR_RETURN(access.transport, kube::MakeCpprestTransport(clock, access.credentials));
   ASSIGN_OR_RETURN(access.lease_transport, kube::MakeCpprestTransport(clock, access.credentials));
-  if (const NotifyConfig& notify = config.notify; !notify.url.empty()) {
-    ASSIGN_OR_RETURN(access.receiver, kube::MakeReceiver(clock, notify.url, notify.directory));
+  if (const config::NotifyConfig& notify = config.notify; !notify.url.empty()) {
+    ASSIGN_OR_RETURN(access.receiver, request::MakeReceiver(clock, notify.url, notify.directory));
     access.receiver->grafana = notify.format == "Grafana";
   }
   return std::unique_ptr<OperatorServer>(
       new OperatorServer(clock, std::move(config), std::move(access), std::move(failed)));
 }
 
-OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access access,
+OperatorServer::OperatorServer(const Clock& clock, config::OperatorConfig config, Access access,
                                std::function<void()> failed)
     : clock_(clock),
       config_(std::move(config)),
@@ -124,11 +125,11 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
               }),
       lease_client_(clock_, access_.lease_transport),
       events_(clock_, client_, access_.lease.identity),
-      queues_{.requests = WorkQueue(clock_, &metrics_),
-              .schedules = WorkQueue(clock_),
-              .triggers = WorkQueue(clock_)},
+      queues_{.requests = kube::WorkQueue(clock_, &metrics_),
+              .schedules = kube::WorkQueue(clock_),
+              .triggers = kube::WorkQueue(clock_)},
       reflector_(clock_, client_,
-                 {kube::RequestsPath(config_.watch_namespace), config_.watch_timeout,
+                 {objects::RequestsPath(config_.watch_namespace), config_.watch_timeout,
                   [this] { milestones_.Reach(Milestone::kCacheFilled); }},
                  requests_, [this](const std::string& key) { RequestChanged(key); }),
       cluster_(client_, requests_, events_),
@@ -146,25 +147,25 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
       captures_(metrics_),
       connector_(clock_,
                  [this] {
-                   return config_.insecure_plaintext ? PlaintextCredentials()
+                   return config_.insecure_plaintext ? capture::PlaintextCredentials()
                                                      : certificates_->WorkerCredentials();
                  }),
       reporter_(clock_),
-      notifier_(access_.receiver ? std::make_unique<kube::Notifier>(
+      notifier_(access_.receiver ? std::make_unique<request::Notifier>(
                                        clock_, *std::move(access_.receiver), config_.notify.source,
-                                       [this](kube::Notified result) {
-                                         metrics_.Notified(std::string(kube::Name(result)));
+                                       [this](request::Notified result) {
+                                         metrics_.Notified(std::string(request::Name(result)));
                                        })
                                  : nullptr),
-      reconciler_(
-          {clock_, executor_, connector_, cluster_, captures_,
-           [this](const std::string& key) { queues_.requests.Add(key); },
-           // Without webhooks it is not known who asked for a capture.
-           has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url, &reporter_,
-           [this](const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) {
-             if (notifier_) notifier_->NotifyEnd(request, status, end);
-           },
-           &judging_, &evidence_memory_}),
+      reconciler_({clock_, executor_, connector_, cluster_, captures_,
+                   [this](const std::string& key) { queues_.requests.Add(key); },
+                   // Without webhooks it is not known who asked for a capture.
+                   has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url, &reporter_,
+                   [this](const objects::ProfileRequest& request,
+                          const objects::RequestStatus& status, request::CaptureEnd end) {
+                     if (notifier_) notifier_->NotifyEnd(request, status, end);
+                   },
+                   &judging_, &evidence_memory_}),
       // Once the lease is lost another operator may act, so that not even an orderly end is
       // allowed.
       elector_(
@@ -194,7 +195,7 @@ absl::Status OperatorServer::Start() {
   return absl::OkStatus();
 }
 
-kube::RunStarter::Dependencies OperatorServer::RunDependencies() {
+access::RunStarter::Dependencies OperatorServer::RunDependencies() {
   // Without webhooks it is not known who asked for a capture, and policies do not hold.
   return {clock_,
           client_,
@@ -208,7 +209,7 @@ kube::RunStarter::Dependencies OperatorServer::RunDependencies() {
 void OperatorServer::RequestChanged(const std::string& key) {
   if (!milestones_.reached(Milestone::kReconciling)) return;
   queues_.requests.Add(key);
-  if (const std::string schedule = kube::ScheduleKeyOfRun(key); !schedule.empty())
+  if (const std::string schedule = schedule::ScheduleKeyOfRun(key); !schedule.empty())
     queues_.schedules.Add(schedule);
   triggers_.RequestChanged(key);
 }
@@ -273,7 +274,7 @@ void OperatorServer::BeginReconciling() {
   triggers_.ReconcileAll();
   if (config_.watch_namespace.empty())
     queues_.requests.ShareAmong(static_cast<std::size_t>(config_.max_concurrent_reconciles));
-  reconcile_threads_ = std::make_unique<ReconcileThreads>(
+  reconcile_threads_ = std::make_unique<kube::ReconcileThreads>(
       clock_, config_.max_concurrent_reconciles, queues_.requests,
       [this](const std::string& key) { return reconciler_.Reconcile(key); },
       [this](const std::string& result, Nanos took) { metrics_.Reconciled(result, took); });

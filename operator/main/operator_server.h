@@ -70,7 +70,7 @@ class OperatorServer {
   // end. An error says what is wrong with the credentials or the lease's times. The clock outlives
   // the operator.
   static absl::StatusOr<std::unique_ptr<OperatorServer>> Create(const Clock& clock,
-                                                                OperatorConfig config,
+                                                                config::OperatorConfig config,
                                                                 const std::string& kubeconfig,
                                                                 std::function<void()> failed);
   ~OperatorServer();
@@ -92,18 +92,18 @@ class OperatorServer {
     kube::Credentials credentials{};
     kube::LeaseOptions lease{};
     std::shared_ptr<kube::Transport> transport{}, lease_transport{};
-    std::optional<kube::Receiver> receiver{};  // Gets notifications about captures that ended.
+    std::optional<request::Receiver> receiver{};  // Gets notifications about captures that ended.
   };
   struct Queues {
-    WorkQueue requests, schedules, triggers;
+    kube::WorkQueue requests, schedules, triggers;
   };
 
-  OperatorServer(const Clock& clock, OperatorConfig config, Access access,
+  OperatorServer(const Clock& clock, config::OperatorConfig config, Access access,
                  std::function<void()> failed);
 
   bool has_webhooks() const { return !config_.webhook.listen.empty(); }
   bool receives_alerts() const { return !config_.alert_receiver.listen.empty(); }
-  kube::RunStarter::Dependencies RunDependencies();
+  access::RunStarter::Dependencies RunDependencies();
   void RequestChanged(const std::string& key);
   std::vector<std::string> SealKeys() const;
   void StartTlsServers();
@@ -116,10 +116,10 @@ class OperatorServer {
 
   // Destroyed in reverse order: every member comes after those that its threads use.
   const Clock& clock_;
-  const OperatorConfig config_;
+  const config::OperatorConfig config_;
   Access access_;
   OperatorFailure failure_;
-  OperatorMetrics metrics_;
+  metrics::OperatorMetrics metrics_;
   Milestones milestones_;
 
   kube::Client client_;
@@ -128,30 +128,30 @@ class OperatorServer {
   kube::ObjectCache requests_;
   Queues queues_;
   kube::Reflector reflector_;
-  kube::RequestCluster cluster_;
-  kube::CaptureHistory history_;
-  kube::PolicyKeeper policies_;
-  kube::SeriesPolicies series_;
+  request::RequestCluster cluster_;
+  access::CaptureHistory history_;
+  access::PolicyKeeper policies_;
+  access::SeriesPolicies series_;
 
   // Nothing if neither sidecars nor webhooks need TLS.
   std::optional<Certificates> certificates_;
-  kube::KubeGatekeeper gatekeeper_;
-  kube::ScheduleKeeper schedules_;
-  kube::TriggerKeeper triggers_;
+  access::KubeGatekeeper gatekeeper_;
+  schedule::ScheduleKeeper schedules_;
+  trigger::TriggerKeeper triggers_;
   std::optional<TlsServers> tls_servers_;
 
-  CaptureCount captures_;
+  request::CaptureCount captures_;
   ThreadExecutor executor_;  // Before the connector, whose last calls post to it while it ends.
   ThreadExecutor judging_;   // Its tasks post to the other one.
-  EvidenceMemory evidence_memory_{AttemptEvidence::kMaxJobBytes};
-  GrpcWorkerConnector connector_;
-  ReportThread reporter_;
-  const std::unique_ptr<kube::Notifier> notifier_;  // Null: no notification is sent.
-  RequestReconciler reconciler_;
+  capture::EvidenceMemory evidence_memory_{capture::AttemptEvidence::kMaxJobBytes};
+  capture::GrpcWorkerConnector connector_;
+  capture::ReportThread reporter_;
+  const std::unique_ptr<request::Notifier> notifier_;  // Null: no notification is sent.
+  request::RequestReconciler reconciler_;
   std::size_t active_before_ = 0;  // Captures at the last ReleaseMemory.
 
   std::unique_ptr<http::HttpServer> http_;
-  std::unique_ptr<ReconcileThreads> reconcile_threads_;  // Set by starter_.
+  std::unique_ptr<kube::ReconcileThreads> reconcile_threads_;  // Set by starter_.
   std::thread starter_;
   kube::LeaderElector elector_;
 };

@@ -90,16 +90,16 @@ absl::Status TlsServers::ServeWebhooks() {
 }
 
 absl::Status TlsServers::ServeAlerts() {
-  const AlertReceiverConfig& config = deps_.config.alert_receiver;
-  ASSIGN_OR_RETURN(
-      receiver_,
-      AlertReceiver::Start(deps_.clock,
-                           {.listen = config.listen,
-                            .token_files = config.token_files,
-                            .files = {config.certificate, config.key, config.client_authority},
-                            .client_names = config.client_names,
-                            .identity = &deps_.keeper.server()},
-                           *deps_.alerts, deps_.metrics.receiver()));
+  const config::AlertReceiverConfig& config = deps_.config.alert_receiver;
+  ASSIGN_OR_RETURN(receiver_,
+                   trigger::AlertReceiver::Start(
+                       deps_.clock,
+                       {.listen = config.listen,
+                        .token_files = config.token_files,
+                        .files = {config.certificate, config.key, config.client_authority},
+                        .client_names = config.client_names,
+                        .identity = &deps_.keeper.server()},
+                       *deps_.alerts, deps_.metrics.receiver()));
   return absl::OkStatus();
 }
 
@@ -117,7 +117,7 @@ void TlsServers::CountUninjectedPods() {
   const MonoTime now = deps_.clock.MonoNow();
   if (counted_ && now - *counted_ <= kCountPodsEvery) return;
   counted_ = now;
-  const auto counts = kube::CountUninjectedPods(deps_.client, deps_.config.watch_namespace);
+  const auto counts = request::CountUninjectedPods(deps_.client, deps_.config.watch_namespace);
   if (counts.ok()) deps_.metrics.admission().UninjectedPods(*counts);
 }
 

@@ -28,15 +28,15 @@ class TlsServers {
  public:
   struct Dependencies {
     const Clock& clock;
-    const OperatorConfig& config;
+    const config::OperatorConfig& config;
     std::string ns{};  // The operator's own.
     kube::Client& client;
-    const AuthorityKeeper& keeper;
-    Gatekeeper& gatekeeper;
-    OperatorMetrics& metrics;
+    const enroll::AuthorityKeeper& keeper;
+    access::Gatekeeper& gatekeeper;
+    metrics::OperatorMetrics& metrics;
     Milestones& milestones;
-    SignSink& signs;
-    AlertSink* alerts = nullptr;  // Decides on alerts; null if none are received.
+    trigger::SignSink& signs;
+    trigger::AlertSink* alerts = nullptr;  // Decides on alerts; null if none are received.
   };
 
   // All dependencies outlive it. `failed` is called at most once, from a thread of its own, with
@@ -65,15 +65,16 @@ class TlsServers {
 
   const Dependencies deps_;
   const std::function<void(absl::Status)> failed_;
-  kube::KubeTokenReviewer reviewer_;
-  EnrollmentService enrollment_service_;
-  std::optional<SignService> sign_service_;  // Needs the keeper's certificate, which comes later.
-  kube::KubeNamespaceLimits limits_;
+  enroll::KubeTokenReviewer reviewer_;
+  enroll::EnrollmentService enrollment_service_;
+  std::optional<trigger::SignService>
+      sign_service_;  // Needs the keeper's certificate, which comes later.
+  admission::KubeNamespaceLimits limits_;
   kube::ServiceAddress service_address_;
-  std::unique_ptr<GrpcServer> enrollment_;   // Null while or if it is not served.
-  std::unique_ptr<WebhookServer> webhooks_;  // Null while or if it is not served.
-  std::unique_ptr<AlertReceiver> receiver_;  // Null while or if it is not served.
-  std::optional<MonoTime> counted_;          // When pods were counted; of the thread.
+  std::unique_ptr<GrpcServer> enrollment_;            // Null while or if it is not served.
+  std::unique_ptr<WebhookServer> webhooks_;           // Null while or if it is not served.
+  std::unique_ptr<trigger::AlertReceiver> receiver_;  // Null while or if it is not served.
+  std::optional<MonoTime> counted_;                   // When pods were counted; of the thread.
   std::thread thread_;
 };
 

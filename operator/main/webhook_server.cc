@@ -20,13 +20,13 @@ constexpr int kMaxJudgedAtOnce = kThreads / 2;
 
 int PortOf(const std::string& listen) { return std::atoi(listen.c_str() + listen.rfind(':') + 1); }
 
-InjectedFile FileOf(const InjectedFileConfig& file) {
+admission::InjectedFile FileOf(const config::InjectedFileConfig& file) {
   return {file.secret, file.config_map, file.key};
 }
 
-nlohmann::json EnvVarOf(const InjectedVariableConfig& variable) {
+nlohmann::json EnvVarOf(const config::InjectedVariableConfig& variable) {
   nlohmann::json entry = {{"name", variable.name}};
-  const InjectedFileConfig& from = variable.from;
+  const config::InjectedFileConfig& from = variable.from;
   if (!from.secret.empty() || !from.config_map.empty()) {
     const bool secret = !from.secret.empty();
     entry["valueFrom"][secret ? "secretKeyRef" : "configMapKeyRef"] = {
@@ -39,8 +39,9 @@ nlohmann::json EnvVarOf(const InjectedVariableConfig& variable) {
   return entry;
 }
 
-InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& ns) {
-  InjectionSettings settings;
+admission::InjectionSettings SettingsOf(const config::OperatorConfig& config,
+                                        const std::string& ns) {
+  admission::InjectionSettings settings;
   settings.image = config.injection.image;
   settings.pull_policy = config.injection.pull_policy;
   settings.viewer_image = config.injection.viewer_image;
@@ -56,16 +57,16 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& ns
   settings.ephemeral_storage = config.injection.ephemeral_storage;
   settings.pull_secrets = config.injection.image_pull_secrets;
   settings.disabled = config.injection.disable;
-  for (const InjectedVariableConfig& variable : config.injection.env)
+  for (const config::InjectedVariableConfig& variable : config.injection.env)
     settings.environment.push_back(EnvVarOf(variable));
   settings.storage_secret = config.injection.storage_secret;
   settings.storage_config = FileOf(config.injection.storage_config);
   settings.storage_ca = FileOf(config.injection.storage_ca);
   settings.cpu_limit = config.injection.cpu_limit;
   settings.always_limit_cpu = config.injection.always_limit_cpu;
-  settings.mode =
-      config.injection.mode == "container" ? InjectionMode::kContainer : InjectionMode::kNative;
-  if (const auto range = ParsePortRange(config.injection.host_network_ports); range.ok()) {
+  settings.mode = config.injection.mode == "container" ? admission::InjectionMode::kContainer
+                                                       : admission::InjectionMode::kNative;
+  if (const auto range = config::ParsePortRange(config.injection.host_network_ports); range.ok()) {
     settings.first_host_port = range->first;
     settings.last_host_port = range->last;
   }
@@ -86,10 +87,10 @@ absl::StatusOr<std::unique_ptr<WebhookServer>> WebhookServer::Start(Dependencies
 }
 
 absl::Status WebhookServer::Listen() {
-  const WebhookConfig& config = deps_.config.webhook;
+  const config::WebhookConfig& config = deps_.config.webhook;
   http::HttpOptions options{.listen = config.listen,
                             .max_connections = kMaxConnections,
-                            .max_body_bytes = kMaxReviewBytes,
+                            .max_body_bytes = admission::kMaxReviewBytes,
                             .threads = kThreads,
                             .identity = &deps_.keeper.server()};
   ASSIGN_OR_RETURN(files_,
@@ -99,21 +100,22 @@ absl::Status WebhookServer::Listen() {
     options.client_authorities = [this] { return files_->client_authorities(); };
     options.client_names = config.client_names;
   }
-  const AuthorityKeeper& keeper = deps_.keeper;
-  ASSIGN_OR_RETURN(
-      server_, http::HttpServer::Start(
-                   options, WebhookPages(deps_.clock,
-                                         {SettingsOf(deps_.config, deps_.ns),
-                                          [&keeper] { return keeper.server().Get()->roots; },
-                                          [&keeper] { return keeper.SealKeys(); }, kMaxJudgedAtOnce,
-                                          [this] { return EnrollmentAddress(); }},
-                                         deps_.gatekeeper, deps_.observer, &deps_.limits)));
+  const enroll::AuthorityKeeper& keeper = deps_.keeper;
+  ASSIGN_OR_RETURN(server_,
+                   http::HttpServer::Start(
+                       options, admission::WebhookPages(
+                                    deps_.clock,
+                                    {SettingsOf(deps_.config, deps_.ns),
+                                     [&keeper] { return keeper.server().Get()->roots; },
+                                     [&keeper] { return keeper.SealKeys(); }, kMaxJudgedAtOnce,
+                                     [this] { return EnrollmentAddress(); }},
+                                    deps_.gatekeeper, deps_.observer, &deps_.limits)));
   LogInfo("webhooks are served", {{"port", StrCat(server_->port())}});
   return absl::OkStatus();
 }
 
 std::string WebhookServer::EnrollmentAddress() const {
-  const OperatorConfig& config = deps_.config;
+  const config::OperatorConfig& config = deps_.config;
   if (config.insecure_plaintext) return "";
   const std::string ip = deps_.service_address.Get();
   return ip.empty() ? "" : StrCat(HostBeforePort(ip), ":", PortOf(config.tls.enroll_listen));

@@ -19,12 +19,12 @@ class WebhookServer {
  public:
   struct Dependencies {
     const Clock& clock;
-    const OperatorConfig& config;
+    const config::OperatorConfig& config;
     std::string ns{};  // The operator's own.
-    const AuthorityKeeper& keeper;
-    Gatekeeper& gatekeeper;
-    WebhookObserver& observer;
-    kube::KubeNamespaceLimits& limits;
+    const enroll::AuthorityKeeper& keeper;
+    access::Gatekeeper& gatekeeper;
+    admission::WebhookObserver& observer;
+    admission::KubeNamespaceLimits& limits;
     kube::ServiceAddress& service_address;
   };
 

@@ -9,7 +9,7 @@
 #include "common/text/name_rules.h"
 #include "operator/metrics/buckets.h"
 
-namespace strobe {
+namespace strobe::metrics {
 
 struct AdmissionMetrics::Families {
   explicit Families(prometheus::Registry& of) : registry(of) {}
@@ -95,4 +95,4 @@ void AdmissionMetrics::UninjectedPods(const std::map<std::string, int>& by_names
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::metrics

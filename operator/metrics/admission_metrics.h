@@ -13,9 +13,9 @@ namespace prometheus {
 class Registry;
 }  // namespace prometheus
 
-namespace strobe {
+namespace strobe::metrics {
 
-class AdmissionMetrics final : public WebhookObserver {
+class AdmissionMetrics final : public admission::WebhookObserver {
  public:
   explicit AdmissionMetrics(prometheus::Registry& registry);  // Must outlive it.
   ~AdmissionMetrics() override;
@@ -39,4 +39,4 @@ class AdmissionMetrics final : public WebhookObserver {
   std::set<std::string> namespaces_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::metrics

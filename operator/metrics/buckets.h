@@ -6,7 +6,7 @@
 
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::metrics {
 
 // The buckets that controller-runtime uses.
 inline const prometheus::Histogram::BucketBoundaries kReconcileBuckets = {
@@ -16,4 +16,4 @@ inline const prometheus::Histogram::BucketBoundaries kReconcileBuckets = {
 
 inline double Seconds(Nanos duration) { return std::chrono::duration<double>(duration).count(); }
 
-}  // namespace strobe
+}  // namespace strobe::metrics

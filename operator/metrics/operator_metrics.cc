@@ -19,7 +19,7 @@
 #include "operator/metrics/schedule_metrics.h"
 #include "operator/metrics/trigger_metrics.h"
 
-namespace strobe {
+namespace strobe::metrics {
 namespace {
 
 using prometheus::BuildCounter;
@@ -273,12 +273,13 @@ OperatorMetrics::~OperatorMetrics() = default;
 
 AdmissionMetrics& OperatorMetrics::admission() { return families_->admission; }
 
-void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) {
+void OperatorMetrics::AttemptEnded(const objects::ProfileRequest& request,
+                                   const capture::AttemptProgress& progress) {
   if (progress.result == nullptr) return;
-  const AttemptResult& result = *progress.result;
+  const capture::AttemptResult& result = *progress.result;
   families_->attempts.Add({{"namespace", request.ns}}).Increment();
   Nanos upload{0};
-  for (const WorkerResult& worker : result.workers) {
+  for (const capture::WorkerResult& worker : result.workers) {
     families_->outcomes
         .Add({{"namespace", request.ns}, {"cause", std::string(Name(worker.outcome))}})
         .Increment();
@@ -292,7 +293,8 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
         .Observe(Seconds(result.skew->achieved));
   for (const auto& [phase, took] : progress.took) {
     families_->stages
-        .Add({{"namespace", request.ns}, {"stage", std::string(Name(phase))}}, kStageBuckets)
+        .Add({{"namespace", request.ns}, {"stage", std::string(capture::Name(phase))}},
+             kStageBuckets)
         .Observe(Seconds(took));
   }
   if (upload > Nanos{0})
@@ -305,7 +307,7 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
               {"class", result.stall.kind},
               {"confidence", result.stall.confidence}})
         .Increment();
-  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request.capture.logdir);
+  const absl::StatusOr<storage::Logdir> logdir = storage::Logdir::Parse(request.capture.logdir);
   if (logdir.ok() && result.bytes > 0)
     families_->bytes.Add({{"namespace", request.ns}, {"scheme", logdir->scheme()}})
         .Increment(static_cast<double>(result.bytes));
@@ -315,15 +317,17 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
   if (result.succeeded) families_->last_success.Add({{"namespace", request.ns}}).SetToCurrentTime();
 }
 
-void OperatorMetrics::CaptureEnded(const ProfileRequest& request, CaptureEnd end) {
-  const auto counter = [&](CaptureEnd result) -> prometheus::Counter& {
+void OperatorMetrics::CaptureEnded(const objects::ProfileRequest& request,
+                                   request::CaptureEnd end) {
+  const auto counter = [&](request::CaptureEnd result) -> prometheus::Counter& {
     return families_->captures.Add(
-        {{"namespace", request.ns}, {"result", std::string(Name(result))}});
+        {{"namespace", request.ns}, {"result", std::string(request::Name(result))}});
   };
   // Creates all counters of a namespace together, so that a failure after a success is an increase
   // from 0.
-  for (const CaptureEnd known :
-       {CaptureEnd::kSucceeded, CaptureEnd::kFailed, CaptureEnd::kCancelled})
+  for (const request::CaptureEnd known :
+       {request::CaptureEnd::kSucceeded, request::CaptureEnd::kFailed,
+        request::CaptureEnd::kCancelled})
     counter(known);
   counter(end).Increment();
 }
@@ -332,9 +336,9 @@ void OperatorMetrics::ActiveCaptures(std::size_t count) {
   families_->active.Set(static_cast<double>(count));
 }
 
-ScheduleMetrics& OperatorMetrics::schedules() { return families_->schedules; }
-AlertReceiverObserver& OperatorMetrics::receiver() { return families_->receiver; }
-TriggerMetrics& OperatorMetrics::triggers() { return families_->triggers; }
+schedule::ScheduleMetrics& OperatorMetrics::schedules() { return families_->schedules; }
+trigger::AlertReceiverObserver& OperatorMetrics::receiver() { return families_->receiver; }
+trigger::TriggerMetrics& OperatorMetrics::triggers() { return families_->triggers; }
 
 void OperatorMetrics::Notified(const std::string& result) {
   families_->notifications.Add({{"result", result}}).Increment();
@@ -384,7 +388,7 @@ void OperatorMetrics::Started(Nanos waited) { families_->queue.wait.Observe(Seco
 void OperatorMetrics::Finished(Nanos took) { families_->queue.work.Observe(Seconds(took)); }
 void OperatorMetrics::Retried() { families_->queue.retries.Increment(); }
 
-void OperatorMetrics::QueueLoad(const WorkQueue::Load& load, int workers) {
+void OperatorMetrics::QueueLoad(const kube::WorkQueue::Load& load, int workers) {
   families_->queue.depth.Set(static_cast<double>(load.waiting));
   families_->queue.unfinished.Set(Seconds(load.running_total));
   families_->queue.longest.Set(Seconds(load.longest));
@@ -409,4 +413,4 @@ std::string OperatorMetrics::Render() const {
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());
 }
 
-}  // namespace strobe
+}  // namespace strobe::metrics

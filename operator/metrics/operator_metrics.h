@@ -16,22 +16,23 @@
 #include "operator/trigger/ports.h"
 #include "operator/trigger/trigger_ports.h"
 
-namespace strobe {
+namespace strobe::metrics {
 
-class OperatorMetrics final : public CaptureMetrics, public QueueObserver {
+class OperatorMetrics final : public request::CaptureMetrics, public kube::QueueObserver {
  public:
   OperatorMetrics();
   ~OperatorMetrics() override;
 
-  void AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) override;
-  void CaptureEnded(const ProfileRequest& request, CaptureEnd end) override;
+  void AttemptEnded(const objects::ProfileRequest& request,
+                    const capture::AttemptProgress& progress) override;
+  void CaptureEnded(const objects::ProfileRequest& request, request::CaptureEnd end) override;
   void ActiveCaptures(std::size_t count) override;
 
   // What the webhooks tell.
   AdmissionMetrics& admission();
-  ScheduleMetrics& schedules();
-  AlertReceiverObserver& receiver();
-  TriggerMetrics& triggers();
+  schedule::ScheduleMetrics& schedules();
+  trigger::AlertReceiverObserver& receiver();
+  trigger::TriggerMetrics& triggers();
 
   // `result` is delivered, refused, undelivered or dropped.
   void Notified(const std::string& result);
@@ -59,7 +60,7 @@ class OperatorMetrics final : public CaptureMetrics, public QueueObserver {
   void Finished(Nanos took) override;
   void Retried() override;
   // Sets the current load. Call it before Render.
-  void QueueLoad(const WorkQueue::Load& load, int workers);
+  void QueueLoad(const kube::WorkQueue::Load& load, int workers);
   void Requested(const std::string& method, int status, Nanos took);
   // The lease's namespace and name tell several installations in one cluster apart.
   void Leading(bool leading, const std::string& lease_ns, const std::string& lease);
@@ -74,4 +75,4 @@ class OperatorMetrics final : public CaptureMetrics, public QueueObserver {
   std::set<std::string> known_pending_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::metrics

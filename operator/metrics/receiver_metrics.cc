@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace strobe {
+namespace strobe::metrics {
 
 using ReceiverFamily = prometheus::Family<prometheus::Counter>;
 
@@ -50,9 +50,9 @@ ReceiverMetrics::ReceiverMetrics(prometheus::Registry& registry)
     families_->requests.Add({{"code", code}});
   families_->bytes.Add({});
   for (const char* status : {"firing", "resolved"}) families_->alerts.Add({{"status", status}});
-  for (const std::string_view reason : kAlertRefusals)
+  for (const std::string_view reason : trigger::kAlertRefusals)
     families_->refused.Add({{"reason", std::string(reason)}});
-  for (const std::string_view reason : kAlertDrops)
+  for (const std::string_view reason : trigger::kAlertDrops)
     families_->dropped.Add({{"reason", std::string(reason)}});
 }
 
@@ -79,4 +79,4 @@ void ReceiverMetrics::Dropped(std::string_view reason, std::uint64_t count) {
   families_->dropped.Add({{"reason", std::string(reason)}}).Increment(static_cast<double>(count));
 }
 
-}  // namespace strobe
+}  // namespace strobe::metrics

@@ -8,9 +8,9 @@ namespace prometheus {
 class Registry;
 }  // namespace prometheus
 
-namespace strobe {
+namespace strobe::metrics {
 
-class ReceiverMetrics final : public AlertReceiverObserver {
+class ReceiverMetrics final : public trigger::AlertReceiverObserver {
  public:
   explicit ReceiverMetrics(prometheus::Registry& registry);  // Must outlive it.
   ~ReceiverMetrics() override;
@@ -26,4 +26,4 @@ class ReceiverMetrics final : public AlertReceiverObserver {
   const std::unique_ptr<Families> families_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::metrics

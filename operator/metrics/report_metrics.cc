@@ -3,7 +3,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
-namespace strobe {
+namespace strobe::metrics {
 namespace {
 
 const prometheus::Histogram::BucketBoundaries kStepBuckets = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3,
@@ -46,7 +46,7 @@ ReportMetrics::ReportMetrics(prometheus::Registry& registry)
 
 ReportMetrics::~ReportMetrics() = default;
 
-void ReportMetrics::Observe(const std::string& ns, const JobReport& report) {
+void ReportMetrics::Observe(const std::string& ns, const capture::JobReport& report) {
   if (report.step_seconds)
     families_->job_steps.Add({{"namespace", ns}}, kStepBuckets).Observe(*report.step_seconds);
   if (report.straggler_seconds)
@@ -57,4 +57,4 @@ void ReportMetrics::Observe(const std::string& ns, const JobReport& report) {
         .Observe(*report.exposed_communication);
 }
 
-}  // namespace strobe
+}  // namespace strobe::metrics

@@ -9,7 +9,7 @@ namespace prometheus {
 class Registry;
 }  // namespace prometheus
 
-namespace strobe {
+namespace strobe::metrics {
 
 class ReportMetrics {
  public:
@@ -17,11 +17,11 @@ class ReportMetrics {
   ~ReportMetrics();
 
   // What the report does not know is not observed.
-  void Observe(const std::string& ns, const JobReport& report);
+  void Observe(const std::string& ns, const capture::JobReport& report);
 
  private:
   struct Families;
   const std::unique_ptr<Families> families_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::metrics

@@ -3,7 +3,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/registry.h>
 
-namespace strobe {
+namespace strobe::metrics {
 
 struct ScheduleRunMetrics::Families {
   explicit Families(prometheus::Registry& registry) : of(registry) {}
@@ -34,4 +34,4 @@ void ScheduleRunMetrics::RunsCounted(const std::string& ns, std::string_view res
   counter(result).Increment(static_cast<double>(count));
 }
 
-}  // namespace strobe
+}  // namespace strobe::metrics

@@ -9,9 +9,9 @@ namespace prometheus {
 class Registry;
 }  // namespace prometheus
 
-namespace strobe {
+namespace strobe::metrics {
 
-class ScheduleRunMetrics final : public ScheduleMetrics {
+class ScheduleRunMetrics final : public schedule::ScheduleMetrics {
  public:
   explicit ScheduleRunMetrics(prometheus::Registry& registry);  // Must outlive it.
   ~ScheduleRunMetrics() override;
@@ -23,4 +23,4 @@ class ScheduleRunMetrics final : public ScheduleMetrics {
   const std::unique_ptr<Families> families_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::metrics

@@ -7,17 +7,18 @@
 
 #include "operator/trigger/sign.h"
 
-namespace strobe {
+namespace strobe::metrics {
 
 struct TriggerAlertMetrics::Families {
   explicit Families(prometheus::Registry& registry) : of(registry) {
     // So that the first alert is an increase.
     for (const char* outcome : {"Taken", "Resolved", "Unmatched", "Failed"})
       alerts.Add({{"outcome", outcome}});
-    for (const SignKind sign :
-         {SignKind::kStepsSlower, SignKind::kNoStep, SignKind::kMemoryNearLimit,
-          SignKind::kSlowerThanOthers, SignKind::kStalled, SignKind::kIterationSlower})
-      signs.Add({{"sign", std::string(NameOf(sign))}, {"outcome", "Taken"}});
+    for (const trigger::SignKind sign :
+         {trigger::SignKind::kStepsSlower, trigger::SignKind::kNoStep,
+          trigger::SignKind::kMemoryNearLimit, trigger::SignKind::kSlowerThanOthers,
+          trigger::SignKind::kStalled, trigger::SignKind::kIterationSlower})
+      signs.Add({{"sign", std::string(trigger::NameOf(sign))}, {"outcome", "Taken"}});
   }
 
   prometheus::Registry& of;
@@ -54,4 +55,4 @@ void TriggerAlertMetrics::SignDecided(std::string_view sign, std::string_view ou
       .Increment();
 }
 
-}  // namespace strobe
+}  // namespace strobe::metrics

@@ -9,9 +9,9 @@ namespace prometheus {
 class Registry;
 }  // namespace prometheus
 
-namespace strobe {
+namespace strobe::metrics {
 
-class TriggerAlertMetrics final : public TriggerMetrics {
+class TriggerAlertMetrics final : public trigger::TriggerMetrics {
  public:
   explicit TriggerAlertMetrics(prometheus::Registry& registry);  // Must outlive it.
   ~TriggerAlertMetrics() override;
@@ -24,4 +24,4 @@ class TriggerAlertMetrics final : public TriggerMetrics {
   const std::unique_ptr<Families> families_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::metrics

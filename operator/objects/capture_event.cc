@@ -3,7 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "common/base/strings.h"
 
-namespace strobe::kube {
+namespace strobe::objects {
 
 using Json = nlohmann::json;
 
@@ -22,12 +22,13 @@ Json CaptureEvent(const ProfileRequest& request, const RequestStatus& status,
                  {"ok", status.ok},
                  {"empty", status.empty},
                  {"failed", status.failed}}}};
-  if (const Condition* end = FindCondition(status.conditions, condition::kSucceeded)) {
+  if (const kube::Condition* end = kube::FindCondition(status.conditions, condition::kSucceeded)) {
     data["reason"] = end->reason;
     data["message"] = end->message;
   }
-  if (const Condition* synchronized = FindCondition(status.conditions, condition::kSynchronized)) {
-    data["synchronized"] = synchronized->status == ConditionStatus::kTrue;
+  if (const kube::Condition* synchronized =
+          kube::FindCondition(status.conditions, condition::kSynchronized)) {
+    data["synchronized"] = synchronized->status == kube::ConditionStatus::kTrue;
     data["synchronization"] = synchronized->message;
   }
   const auto add = [&](const char* field, const std::string& text) {
@@ -62,7 +63,7 @@ Json GrafanaAnnotation(const ProfileRequest& request, const RequestStatus& statu
   // The status has the sum of all attempts, and the start of the last one.
   const Nanos recorded =
       status.attempt == 1 && status.recorded ? *status.recorded : request.capture.duration;
-  const Condition* end = FindCondition(status.conditions, condition::kSucceeded);
+  const kube::Condition* end = kube::FindCondition(status.conditions, condition::kSucceeded);
   std::string text = StrCat("Capture ", request.ns, "/", request.name, ": ", result);
   if (end != nullptr && !end->message.empty()) text += StrCat(": ", end->message);
   if (!status.report.empty()) text += StrCat("\n", status.report);
@@ -73,4 +74,4 @@ Json GrafanaAnnotation(const ProfileRequest& request, const RequestStatus& statu
           {"text", text}};
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::objects

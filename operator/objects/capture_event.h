@@ -1,5 +1,5 @@
 // How a capture ended, as a CloudEvent (cloudevents.io, version 1.0 in JSON) for programs outside
-// of the cluster. docs/how-to/notify.md describes its fields. Pure.
+// of the cluster. docs/how-to/automatic.md describes its fields. Pure.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "operator/objects/request.h"
 
-namespace strobe::kube {
+namespace strobe::objects {
 
 // The event's id. It is the same each time this end is sent, so that receivers recognize
 // repetitions.
@@ -22,4 +22,4 @@ nlohmann::json CaptureEvent(const ProfileRequest& request, const RequestStatus& 
 nlohmann::json GrafanaAnnotation(const ProfileRequest& request, const RequestStatus& status,
                                  std::string_view result, const std::string& source, WallTime now);
 
-}  // namespace strobe::kube
+}  // namespace strobe::objects

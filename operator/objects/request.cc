@@ -1,19 +1,19 @@
 #include "operator/objects/request.h"
 
-namespace strobe {
+namespace strobe::objects {
 
-std::span<const TargetSpec> TargetsOf(const ProfileRequest& request) {
+std::span<const job::TargetSpec> TargetsOf(const ProfileRequest& request) {
   if (request.targets.empty()) return {&request.target, 1};
   return request.targets;
 }
 
-const Condition* FindCondition(const RequestStatus& status, std::string_view type) {
-  return FindCondition(status.conditions, type);
+const kube::Condition* FindCondition(const RequestStatus& status, std::string_view type) {
+  return kube::FindCondition(status.conditions, type);
 }
 
 bool IsFinished(const RequestStatus& status) {
-  const Condition* succeeded = FindCondition(status, condition::kSucceeded);
-  return succeeded != nullptr && succeeded->status != ConditionStatus::kUnknown;
+  const kube::Condition* succeeded = FindCondition(status, condition::kSucceeded);
+  return succeeded != nullptr && succeeded->status != kube::ConditionStatus::kUnknown;
 }
 
-}  // namespace strobe
+}  // namespace strobe::objects

@@ -18,7 +18,7 @@
 #include "operator/base/requester.h"
 #include "operator/job/target_spec.h"
 
-namespace strobe {
+namespace strobe::objects {
 
 // One of status.outcomes: a worker that did not end Ok.
 struct StatusOutcome {
@@ -54,14 +54,14 @@ struct StatusStall {
   // The first line of a StallReport's text, and the others. Names in them are without controls.
   std::string verdict{};
   std::vector<std::string> details{}, stacks{};
-  std::vector<StallCulprit> culprits{};
+  std::vector<capture::StallCulprit> culprits{};
 
   bool operator==(const StatusStall&) const = default;
 };
 
 struct RequestStatus {
   std::int64_t observed_generation = 0;
-  std::vector<Condition> conditions{};
+  std::vector<kube::Condition> conditions{};
   std::string run{}, viewer{};
   std::optional<WallTime> start_time{}, completion_time{}, retry_time{};
   int attempt = 0;                 // The newest attempt; 0 = none has begun.
@@ -82,7 +82,7 @@ struct RequestStatus {
   std::vector<StatusOutcome> outcomes{};
   std::vector<StatusCause> causes{};
   std::vector<StatusPreflight> preflight{};
-  std::vector<WorkersInState> progress{};  // While a capture is under way.
+  std::vector<capture::WorkersInState> progress{};  // While a capture is under way.
 };
 
 struct ProfileRequest {
@@ -92,26 +92,26 @@ struct ProfileRequest {
   bool deleting = false;
   WallTime deleted{};  // deletionTimestamp.
   std::vector<std::string> finalizers{};
-  std::optional<Requester> requester{};  // From the annotation; proved only by a valid seal.
-  SealedAdmission admission{};           // What the seal must cover to be valid.
-  std::string seal{};                    // From the annotation; empty when there is none.
-  TargetSpec target{};                   // Without `targets`.
-  std::vector<TargetSpec> targets{};     // Each with a name of its own; see TargetsOf.
+  std::optional<kube::Requester> requester{};  // From the annotation; proved only by a valid seal.
+  kube::SealedAdmission admission{};           // What the seal must cover to be valid.
+  std::string seal{};                          // From the annotation; empty when there is none.
+  job::TargetSpec target{};                    // Without `targets`.
+  std::vector<job::TargetSpec> targets{};      // Each with a name of its own; see TargetsOf.
   std::string min_workers = "100%";
-  CaptureSpec capture{};       // Its min_workers is set once the targets are known.
-  std::optional<Nanos> ttl{};  // From its end until it is deleted; none = it is kept.
-  bool reclaim = false;        // reclaimPolicy is Delete.
+  capture::CaptureSpec capture{};  // Its min_workers is set once the targets are known.
+  std::optional<Nanos> ttl{};      // From its end until it is deleted; none = it is kept.
+  bool reclaim = false;            // reclaimPolicy is Delete.
   bool cancel = false;
   std::string invalid{};  // Why the spec cannot be carried out; empty when it can.
   RequestStatus status{};
 };
 
 // All targets, at least one.
-std::span<const TargetSpec> TargetsOf(const ProfileRequest& request);
+std::span<const job::TargetSpec> TargetsOf(const ProfileRequest& request);
 
 // Null when the status has no such condition.
-const Condition* FindCondition(const RequestStatus& status, std::string_view type);
+const kube::Condition* FindCondition(const RequestStatus& status, std::string_view type);
 // Whether the request has ended, well or not: its condition Succeeded is not Unknown any more.
 bool IsFinished(const RequestStatus& status);
 
-}  // namespace strobe
+}  // namespace strobe::objects

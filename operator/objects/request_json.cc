@@ -15,7 +15,7 @@
 #include "operator/base/selector_json.h"
 #include "operator/job/job_shape.h"
 
-namespace strobe::kube {
+namespace strobe::objects {
 namespace {
 
 using Json = nlohmann::json;
@@ -30,11 +30,11 @@ constexpr Nanos kMaxStart = std::chrono::hours(1), kMaxCollect = std::chrono::ho
 constexpr std::size_t kMaxTargets = 16, kMaxTargetName = 32;
 
 // `field` names the target in messages: "target".
-absl::StatusOr<TargetSpec> ReadTarget(const Json& target, const std::string& field) {
-  TargetSpec spec;
+absl::StatusOr<job::TargetSpec> ReadTarget(const Json& target, const std::string& field) {
+  job::TargetSpec spec;
   if (target.contains("selector")) {
-    ASSIGN_OR_RETURN(const LabelSelector selector,
-                     ReadSelector(target["selector"], StrCat(field, ".selector")));
+    ASSIGN_OR_RETURN(const kube::LabelSelector selector,
+                     kube::ReadSelector(target["selector"], StrCat(field, ".selector")));
     // An empty selector would select every pod of the namespace.
     if (selector.requirements.empty())
       return absl::InvalidArgumentError(StrCat(field, ".selector is empty"));
@@ -42,14 +42,15 @@ absl::StatusOr<TargetSpec> ReadTarget(const Json& target, const std::string& fie
   }
   if (target.contains("jobRef")) {
     const Json& job = target["jobRef"];
-    spec.job = JobRef{job.value("apiVersion", ""), job.value("kind", ""), job.value("name", "")};
+    spec.job =
+        kube::JobRef{job.value("apiVersion", ""), job.value("kind", ""), job.value("name", "")};
   }
   spec.pods = target.value("pods", std::vector<std::string>());
   spec.container = target.value("container", "");
   spec.expected_workers = target.value("expectedWorkers", std::size_t{0});
-  if (spec.expected_workers > kMaxWorkers) {
+  if (spec.expected_workers > job::kMaxWorkers) {
     return absl::InvalidArgumentError(
-        StrCat(field, ".expectedWorkers must be at most ", kMaxWorkers));
+        StrCat(field, ".expectedWorkers must be at most ", job::kMaxWorkers));
   }
   const Json workers = target.value("workers", Json::object());
   spec.sample = workers.value("policy", "All") == "Sample";
@@ -93,11 +94,11 @@ absl::Status ReadTargets(const Json& spec, ProfileRequest& request) {
       return absl::InvalidArgumentError(StrCat("targets: the name \"", name, "\" must be at most ",
                                                kMaxTargetName,
                                                " lower-case letters, digits and hyphens"));
-    for (const TargetSpec& other : request.targets) {
+    for (const job::TargetSpec& other : request.targets) {
       if (other.name == name)
         return absl::InvalidArgumentError(StrCat("targets: two have the name ", name));
     }
-    ASSIGN_OR_RETURN(TargetSpec target, ReadTarget(entry, StrCat("targets.", name)));
+    ASSIGN_OR_RETURN(job::TargetSpec target, ReadTarget(entry, StrCat("targets.", name)));
     target.name = name;
     target.min_workers = ReadLeast(entry, "");
     target.some_replicas = !entry.contains("workers");
@@ -106,17 +107,17 @@ absl::Status ReadTargets(const Json& spec, ProfileRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status ReadSteps(const Json& spec, const Json& step, CaptureSpec& capture) {
+absl::Status ReadSteps(const Json& spec, const Json& step, capture::CaptureSpec& capture) {
   if (!spec.contains("steps")) {
     return step.empty() ? absl::OkStatus() : absl::InvalidArgumentError("start.step needs steps");
   }
-  StepsWanted wanted{.count = spec["steps"].get<std::uint32_t>()};
+  capture::StepsWanted wanted{.count = spec["steps"].get<std::uint32_t>()};
   if (wanted.count < 1 || wanted.count > kMaxSteps)
     return absl::InvalidArgumentError(StrCat("steps must be from 1 to ", kMaxSteps));
-  if (step.contains("number")) wanted.from = StepsWanted::From::kNumber;
-  if (step.contains("multipleOf")) wanted.from = StepsWanted::From::kMultipleOf;
+  if (step.contains("number")) wanted.from = capture::StepsWanted::From::kNumber;
+  if (step.contains("multipleOf")) wanted.from = capture::StepsWanted::From::kMultipleOf;
   wanted.number = step.value("number", step.value("multipleOf", std::int64_t{0}));
-  const bool multiple = wanted.from == StepsWanted::From::kMultipleOf;
+  const bool multiple = wanted.from == capture::StepsWanted::From::kMultipleOf;
   if (wanted.number < (multiple ? 1 : 0) || wanted.number > kMaxStepNumber) {
     return absl::InvalidArgumentError(
         "start.step.number must be from 0, start.step.multipleOf from 1, to 2^53");
@@ -134,19 +135,20 @@ absl::StatusOr<std::uint32_t> ReadLevel(const Json& tracers, const char* field,
   if (found->is_number_unsigned() && found->get<std::uint64_t>() < names.size())
     return found->get<std::uint32_t>();
   const std::optional<std::uint32_t> level =
-      LevelOfName(names, found->is_string() ? found->get_ref<const std::string&>() : "");
+      capture::LevelOfName(names, found->is_string() ? found->get_ref<const std::string&>() : "");
   if (!level)
     return absl::InvalidArgumentError(
-        StrCat("tracers.", field, " must be one of ", LevelNames(names)));
+        StrCat("tracers.", field, " must be one of ", capture::LevelNames(names)));
   return *level;
 }
 
 absl::Status ReadTracers(const Json& tracers, v1::Tracers& read) {
   ASSIGN_OR_RETURN(const std::uint32_t host,
-                   ReadLevel(tracers, "host", kHostLevels, kDefaultHostLevel));
+                   ReadLevel(tracers, "host", capture::kHostLevels, capture::kDefaultHostLevel));
   ASSIGN_OR_RETURN(const std::uint32_t device,
-                   ReadLevel(tracers, "device", kDeviceModes, kDefaultDeviceLevel));
-  ASSIGN_OR_RETURN(const std::uint32_t python, ReadLevel(tracers, "python", kSwitchLevels, 0));
+                   ReadLevel(tracers, "device", kDeviceModes, capture::kDefaultDeviceLevel));
+  ASSIGN_OR_RETURN(const std::uint32_t python,
+                   ReadLevel(tracers, "python", capture::kSwitchLevels, 0));
   read.set_host(host);
   read.set_device(device);
   read.set_python(python);
@@ -162,7 +164,7 @@ absl::Status ReadTracers(const Json& tracers, v1::Tracers& read) {
 }
 
 // On the wire, 0 means that there is no limit.
-absl::Status ReadAbortWhen(const Json& abort, CaptureSpec& capture) {
+absl::Status ReadAbortWhen(const Json& abort, capture::CaptureSpec& capture) {
   if (abort.contains("memoryPercent")) {
     const Json& percent = abort["memoryPercent"];
     const bool never = percent == "Never";
@@ -176,7 +178,7 @@ absl::Status ReadAbortWhen(const Json& abort, CaptureSpec& capture) {
 }
 
 // Evidence takes no time. The schema refuses these fields, but an older schema may be installed.
-absl::Status ReadRecord(const Json& spec, CaptureSpec& capture) {
+absl::Status ReadRecord(const Json& spec, capture::CaptureSpec& capture) {
   const std::string record = spec.value("record", "Trace");
   capture.collects_evidence = record == "Evidence";
   if (!capture.collects_evidence)
@@ -196,32 +198,34 @@ absl::Status ReadRecord(const Json& spec, CaptureSpec& capture) {
 }
 
 absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
-  CaptureSpec& capture = request.capture;
+  capture::CaptureSpec& capture = request.capture;
   RETURN_IF_ERROR(ReadTargets(spec, request));
-  RETURN_IF_ERROR(ReadDuration(spec, "duration", capture.duration));
-  RETURN_IF_ERROR(ReadDuration(spec, "lookBack", capture.look_back));
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "duration", capture.duration));
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "lookBack", capture.look_back));
   const Json start = spec.value("start", Json::object());
   RETURN_IF_ERROR(ReadSteps(spec, start.value("step", Json::object()), capture));
-  RETURN_IF_ERROR(ReadDuration(start, "delay", capture.delay));
-  RETURN_IF_ERROR(ReadDuration(start, "guard", capture.guard));
+  RETURN_IF_ERROR(kube::ReadDuration(start, "delay", capture.delay));
+  RETURN_IF_ERROR(kube::ReadDuration(start, "guard", capture.guard));
   capture.ready_timeout = kReadyTimeout;
-  RETURN_IF_ERROR(ReadDuration(start, "readyTimeout", capture.ready_timeout));
+  RETURN_IF_ERROR(kube::ReadDuration(start, "readyTimeout", capture.ready_timeout));
   capture.min_running_requests = start.value("minRunningRequests", std::uint32_t{0});
-  capture.at = ReadTime(start, "at");
+  capture.at = kube::ReadTime(start, "at");
   if (start.contains("at") && !capture.at)
     return absl::InvalidArgumentError("start.at is not a time between 1970 and 2100");
-  RETURN_IF_ERROR(ReadDuration(spec, "collectTimeout", capture.collect_timeout));
-  RETURN_IF_ERROR(ReadDuration(spec, "maxSkew", capture.max_skew));
-  RETURN_IF_ERROR(ReadDuration(spec, "maxPause", capture.max_pause));
-  capture.on_late_start =
-      spec.value("onLateStart", "Keep") == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "collectTimeout", capture.collect_timeout));
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "maxSkew", capture.max_skew));
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "maxPause", capture.max_pause));
+  capture.on_late_start = spec.value("onLateStart", "Keep") == "Discard"
+                              ? capture::OnLateStart::kDiscard
+                              : capture::OnLateStart::kKeep;
   request.min_workers = ReadLeast(spec, request.min_workers);
   capture.attempts = spec.value("attempts", 3);
-  ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(spec.value("logdir", "")));
+  ASSIGN_OR_RETURN(const storage::Logdir logdir, storage::Logdir::Parse(spec.value("logdir", "")));
   capture.logdir = logdir.url();
-  capture.run = spec.value("run", DefaultRunName(request.created, request.name, request.uid));
+  capture.run =
+      spec.value("run", storage::DefaultRunName(request.created, request.name, request.uid));
   // A run that was started keeps its name, even if a later version would choose another one.
-  if (const std::string begun = RunOfUrl(request.status.run, request.status.attempt);
+  if (const std::string begun = storage::RunOfUrl(request.status.run, request.status.attempt);
       !begun.empty())
     capture.run = begun;
   RETURN_IF_ERROR(ReadTracers(spec.value("tracers", Json::object()), capture.tracers));
@@ -231,7 +235,7 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
                                          : v1::SOURCE_AUTO;
   capture.preflight_only = spec.value("preflightOnly", false);
   RETURN_IF_ERROR(ReadRecord(spec, capture));
-  RETURN_IF_ERROR(ReadBytes(spec, "maxBytesPerWorker", capture.max_bytes));
+  RETURN_IF_ERROR(kube::ReadBytes(spec, "maxBytesPerWorker", capture.max_bytes));
   RETURN_IF_ERROR(ReadAbortWhen(spec.value("abortWhen", Json::object()), capture));
   // The CRD's schema refuses these values, but an older schema may be installed.
   if (capture.delay.value_or(Nanos{0}) > kMaxStart || capture.ready_timeout > kMaxStart)
@@ -242,7 +246,7 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
     return absl::InvalidArgumentError("lookBack must be at most 10m");
   if (capture.collect_timeout.value_or(Nanos{0}) > kMaxCollect)
     return absl::InvalidArgumentError("collectTimeout must be at most 2h");
-  RETURN_IF_ERROR(ReadDuration(spec, "ttlAfterFinished", request.ttl));
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "ttlAfterFinished", request.ttl));
   request.reclaim = spec.value("reclaimPolicy", "Retain") == "Delete";
   request.cancel = spec.value("cancel", false);
   return absl::OkStatus();
@@ -272,12 +276,12 @@ void ReadStall(const Json& object, StatusStall& stall) {
 
 void ReadStatus(const Json& object, RequestStatus& status) {
   status.observed_generation = object.value("observedGeneration", std::int64_t{0});
-  status.conditions = ReadConditions(object);
+  status.conditions = kube::ReadConditions(object);
   status.run = object.value("run", "");
   status.viewer = object.value("viewer", "");
-  status.start_time = ReadTime(object, "startTime");
-  status.completion_time = ReadTime(object, "completionTime");
-  status.retry_time = ReadTime(object, "retryTime");
+  status.start_time = kube::ReadTime(object, "startTime");
+  status.completion_time = kube::ReadTime(object, "completionTime");
+  status.retry_time = kube::ReadTime(object, "retryTime");
   // The status may contain any number, and attempts are iterated, so the number is limited.
   constexpr int kMaxAttempts = 10;
   status.attempt = std::clamp(object.value("attempt", 0), 0, kMaxAttempts);
@@ -307,7 +311,7 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.steps_spread = steps.value("spread", "");
   status.reached_back = object.value("reachedBack", "");
   // A text that is no duration is as good as none.
-  (void)ReadDuration(object, "recorded", status.recorded);
+  (void)kube::ReadDuration(object, "recorded", status.recorded);
   const Json clock = object.value("clock", Json::object());
   status.clock_pod = clock.value("pod", "");
   status.clock_offset = clock.value("offset", "");
@@ -348,7 +352,7 @@ Json StallToJson(const StatusStall& stall) {
       Texts({{"class", stall.kind}, {"confidence", stall.confidence}, {"verdict", stall.verdict}});
   if (!stall.details.empty()) json["details"] = stall.details;
   if (!stall.stacks.empty()) json["stacks"] = stall.stacks;
-  for (const StallCulprit& culprit : stall.culprits) {
+  for (const capture::StallCulprit& culprit : stall.culprits) {
     Json entry = Texts({{"pod", culprit.pod}, {"node", culprit.node}, {"line", culprit.line}});
     entry["rank"] = culprit.rank;
     json["culprits"].push_back(std::move(entry));
@@ -358,7 +362,9 @@ Json StallToJson(const StatusStall& stall) {
 
 }  // namespace
 
-std::string RequestsPath(const std::string& ns) { return CollectionPath(ns, kRequestsResource); }
+std::string RequestsPath(const std::string& ns) {
+  return kube::CollectionPath(ns, kube::kRequestsResource);
+}
 
 std::string RequestPath(const std::string& ns, const std::string& name) {
   return StrCat(RequestsPath(ns), "/", name);
@@ -368,10 +374,10 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
   try {
     ProfileRequest request;
     const Json& metadata = object.at("metadata");
-    ReadMetadata(metadata, request);
-    request.deleted = ReadTime(metadata, "deletionTimestamp").value_or(WallTime{});
+    kube::ReadMetadata(metadata, request);
+    request.deleted = kube::ReadTime(metadata, "deletionTimestamp").value_or(WallTime{});
     request.finalizers = metadata.value("finalizers", std::vector<std::string>());
-    if (std::optional<StampedRequester> stamped = RequesterOf(object, request.ns)) {
+    if (std::optional<kube::StampedRequester> stamped = kube::RequesterOf(object, request.ns)) {
       request.requester = std::move(stamped->requester);
       request.admission = std::move(stamped->admission);
       request.seal = std::move(stamped->seal);
@@ -387,7 +393,7 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
   }
 }
 
-absl::StatusOr<TargetSpec> ParseTarget(const Json& target) {
+absl::StatusOr<job::TargetSpec> ParseTarget(const Json& target) {
   try {
     return ReadTarget(target, "target");
   } catch (const Json::exception& error) {
@@ -396,22 +402,24 @@ absl::StatusOr<TargetSpec> ParseTarget(const Json& target) {
 }
 
 bool IsOpen(const Json& object) {
-  const Json& conditions = Member(Member(object, "status"), "conditions");
-  const std::optional<std::size_t> succeeded = FindBy(conditions, "type", condition::kSucceeded);
-  return !succeeded || TextOf(conditions[*succeeded], "status") == "Unknown";
+  const Json& conditions = kube::Member(kube::Member(object, "status"), "conditions");
+  const std::optional<std::size_t> succeeded =
+      kube::FindBy(conditions, "type", condition::kSucceeded);
+  return !succeeded || kube::TextOf(conditions[*succeeded], "status") == "Unknown";
 }
 
 std::optional<WallTime> PendingSince(const Json& object) {
-  const Json& metadata = Member(object, "metadata");
-  if (!Member(metadata, "deletionTimestamp").is_null() || !IsOpen(object)) return std::nullopt;
-  const Json& attempt = Member(Member(object, "status"), "attempt");
+  const Json& metadata = kube::Member(object, "metadata");
+  if (!kube::Member(metadata, "deletionTimestamp").is_null() || !IsOpen(object))
+    return std::nullopt;
+  const Json& attempt = kube::Member(kube::Member(object, "status"), "attempt");
   if (attempt.is_number() && attempt > 0) return std::nullopt;
-  return metadata.is_object() ? ReadTime(metadata, "creationTimestamp") : std::nullopt;
+  return metadata.is_object() ? kube::ReadTime(metadata, "creationTimestamp") : std::nullopt;
 }
 
 Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
   Json json = {{"observedGeneration", status.observed_generation},
-               {"conditions", ConditionsToJson(status.conditions)}};
+               {"conditions", kube::ConditionsToJson(status.conditions)}};
   if (status.attempt > 0) {
     json["attempt"] = status.attempt;
     json["workers"] = {
@@ -470,14 +478,14 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
       entry["clock"] = Texts({{"offset", told.clock_offset}, {"error", told.clock_error}});
     json["preflight"].push_back(std::move(entry));
   }
-  for (const WorkersInState& in : status.progress)
+  for (const capture::WorkersInState& in : status.progress)
     json["progress"].push_back({{"state", in.state}, {"workers", in.workers}, {"pods", in.names}});
   for (const StatusCause& cause : status.causes)
     json["causes"].push_back({{"cause", cause.cause}, {"workers", cause.workers}});
   // The UID prevents writing to a new object with the same name. The version prevents overwriting a
   // status that this operator has not seen: a former leader must not undo its successor's writes.
-  return {{"apiVersion", kApiVersion},
-          {"kind", kRequestKind},
+  return {{"apiVersion", kube::kApiVersion},
+          {"kind", kube::kRequestKind},
           {"metadata", Texts({{"name", request.name},
                               {"namespace", request.ns},
                               {"uid", request.uid},
@@ -485,4 +493,4 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
           {"status", std::move(json)}};
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::objects

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "operator/objects/request.h"
 
-namespace strobe::kube {
+namespace strobe::objects {
 
 // The path of the collection of one namespace, or of all namespaces if `ns` is empty.
 std::string RequestsPath(const std::string& ns);
@@ -19,7 +19,7 @@ std::string RequestPath(const std::string& ns, const std::string& name);
 absl::StatusOr<ProfileRequest> ParseRequest(const nlohmann::json& object);
 
 // A request's spec.target alone, which is cheap. InvalidArgument names the field that is wrong.
-absl::StatusOr<TargetSpec> ParseTarget(const nlohmann::json& target);
+absl::StatusOr<job::TargetSpec> ParseTarget(const nlohmann::json& target);
 
 // Since when the request has waited for its first attempt; nothing if that began, or the request is
 // finished or being deleted. Does not parse the rest, so that it is cheap for all of them.
@@ -32,4 +32,4 @@ bool IsOpen(const nlohmann::json& object);
 // read.
 nlohmann::json StatusToJson(const ProfileRequest& request, const RequestStatus& status);
 
-}  // namespace strobe::kube
+}  // namespace strobe::objects

@@ -15,7 +15,7 @@
 #include "operator/objects/request_json.h"
 #include "operator/policy/capture_budget.h"
 
-namespace strobe::kube {
+namespace strobe::objects {
 namespace {
 
 using Json = nlohmann::json;
@@ -29,22 +29,22 @@ constexpr char kSomeLogdir[] = "/default";
 
 }  // namespace
 
-std::string KindName(CreatorKind kind) {
-  return kind == CreatorKind::kSchedule ? "ProfileSchedule" : "ProfileTrigger";
+std::string KindName(kube::CreatorKind kind) {
+  return kind == kube::CreatorKind::kSchedule ? "ProfileSchedule" : "ProfileTrigger";
 }
 
-std::string CreatorsPath(CreatorKind kind, const std::string& ns) {
-  return CollectionPath(ns, StrCat("profile", NounOf(kind), "s"));
+std::string CreatorsPath(kube::CreatorKind kind, const std::string& ns) {
+  return kube::CollectionPath(ns, StrCat("profile", kube::NounOf(kind), "s"));
 }
 
-std::string CreatorPath(CreatorKind kind, const std::string& ns, const std::string& name) {
+std::string CreatorPath(kube::CreatorKind kind, const std::string& ns, const std::string& name) {
   return StrCat(CreatorsPath(kind, ns), "/", name);
 }
 
-void ReadCreator(const Json& object, RunCreator& creator) {
-  ReadMetadata(object.at("metadata"), creator);
-  if (std::optional<StampedRequester> stamped =
-          CreatorRequesterOf(creator.kind, object, creator.ns)) {
+void ReadCreator(const Json& object, kube::RunCreator& creator) {
+  kube::ReadMetadata(object.at("metadata"), creator);
+  if (std::optional<kube::StampedRequester> stamped =
+          kube::CreatorRequesterOf(creator.kind, object, creator.ns)) {
     creator.requester = std::move(stamped->requester);
     creator.admission = std::move(stamped->admission);
     creator.seal = std::move(stamped->seal);
@@ -53,9 +53,9 @@ void ReadCreator(const Json& object, RunCreator& creator) {
   }
 }
 
-absl::StatusOr<RunCreator> ParseCreator(CreatorKind kind, const Json& object) {
+absl::StatusOr<kube::RunCreator> ParseCreator(kube::CreatorKind kind, const Json& object) {
   try {
-    RunCreator creator(kind);
+    kube::RunCreator creator(kind);
     ReadCreator(object, creator);
     return creator;
   } catch (const Json::exception& error) {
@@ -63,22 +63,22 @@ absl::StatusOr<RunCreator> ParseCreator(CreatorKind kind, const Json& object) {
   }
 }
 
-absl::Status ReadHistory(const Json& spec, RunCreator& creator) {
+absl::Status ReadHistory(const Json& spec, kube::RunCreator& creator) {
   creator.suspend = spec.value("suspend", false);
   creator.keep_succeeded =
       std::min(spec.value("successfulRunsHistoryLimit", kKeptByDefault), kMaxKept);
   creator.keep_failed = std::min(spec.value("failedRunsHistoryLimit", kKeptByDefault), kMaxKept);
-  RETURN_IF_ERROR(ReadDuration(spec, "keepFor", creator.keep_for));
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "keepFor", creator.keep_for));
   // The schema refuses less, but an older schema may be installed.
   if (creator.keep_for && *creator.keep_for < kMinKeepFor)
     return absl::InvalidArgumentError("keepFor: it must be at least 1m");
   return absl::OkStatus();
 }
 
-std::string WhyNameTooLong(const RunCreator& creator) {
-  if (creator.name.size() <= kMaxCreatorName) return "";
-  return StrCat("metadata.name: a ", NounOf(creator.kind), "'s name has at most ", kMaxCreatorName,
-                " characters, because it is a label of its runs");
+std::string WhyNameTooLong(const kube::RunCreator& creator) {
+  if (creator.name.size() <= kube::kMaxCreatorName) return "";
+  return StrCat("metadata.name: a ", kube::NounOf(creator.kind), "'s name has at most ",
+                kube::kMaxCreatorName, " characters, because it is a label of its runs");
 }
 
 absl::Status CheckTemplateLabels(const Json& spec) {
@@ -87,11 +87,11 @@ absl::Status CheckTemplateLabels(const Json& spec) {
     const Json entries = metadata.value(field, Json::object());
     for (const auto& [key, value] : entries.items()) {
       absl::Status good =
-          key.starts_with(kNamePrefix)
+          key.starts_with(kube::kNamePrefix)
               ? absl::InvalidArgumentError("Strobe writes those of strobe.dev itself")
-              : CheckLabelKey(key);
+              : kube::CheckLabelKey(key);
       if (good.ok() && std::string_view(field) == "labels")
-        good = CheckLabelValue(value.get<std::string>());
+        good = kube::CheckLabelValue(value.get<std::string>());
       if (!good.ok()) {
         return absl::InvalidArgumentError(
             StrCat("template.metadata.", field, ": ", key, ": ", MessageOf(good)));
@@ -130,16 +130,16 @@ absl::Status CheckRun(Json run) {
   return absl::InvalidArgumentError(StrCat("template.spec.", request.invalid));
 }
 
-Json RunOf(const RunCreator& creator, const std::string& name) {
+Json RunOf(const kube::RunCreator& creator, const std::string& name) {
   Json object = Json::parse(creator.run_json);
-  object["apiVersion"] = kApiVersion;
-  object["kind"] = kRequestKind;
+  object["apiVersion"] = kube::kApiVersion;
+  object["kind"] = kube::kRequestKind;
   Json& metadata = object["metadata"];
   metadata["name"] = name;
   metadata["namespace"] = creator.ns;
   // Set here, because the operator would otherwise need one more write when the capture begins.
-  metadata["finalizers"] = {kFinalizer};
-  metadata["ownerReferences"] = {{{"apiVersion", kApiVersion},
+  metadata["finalizers"] = {kube::kFinalizer};
+  metadata["ownerReferences"] = {{{"apiVersion", kube::kApiVersion},
                                   {"kind", KindName(creator.kind)},
                                   {"name", creator.name},
                                   {"uid", creator.uid},
@@ -148,73 +148,77 @@ Json RunOf(const RunCreator& creator, const std::string& name) {
 }
 
 bool SaysItIsRunOf(const Json& request, const std::string& creator_uid) {
-  const Json& owners = Member(Member(request, "metadata"), "ownerReferences");
-  return !creator_uid.empty() && FindBy(owners, "uid", creator_uid).has_value();
+  const Json& owners = kube::Member(kube::Member(request, "metadata"), "ownerReferences");
+  return !creator_uid.empty() && kube::FindBy(owners, "uid", creator_uid).has_value();
 }
 
-CreatedRun ParseRun(const Json& request) {
-  const Json& metadata = Member(request, "metadata");
-  const Json& status = Member(request, "status");
-  CreatedRun run;
-  run.name = TextOf(metadata, "name");
-  run.uid = TextOf(metadata, "uid");
-  run.deleting = !Member(metadata, "deletionTimestamp").is_null();
-  run.cancelling = Member(Member(request, "spec"), "cancel") == true;
-  const Json& conditions = Member(status, "conditions");
-  const std::optional<std::size_t> ended = FindBy(conditions, "type", condition::kSucceeded);
-  const std::string value = ended ? TextOf(conditions[*ended], "status") : "Unknown";
+kube::CreatedRun ParseRun(const Json& request) {
+  const Json& metadata = kube::Member(request, "metadata");
+  const Json& status = kube::Member(request, "status");
+  kube::CreatedRun run;
+  run.name = kube::TextOf(metadata, "name");
+  run.uid = kube::TextOf(metadata, "uid");
+  run.deleting = !kube::Member(metadata, "deletionTimestamp").is_null();
+  run.cancelling = kube::Member(kube::Member(request, "spec"), "cancel") == true;
+  const Json& conditions = kube::Member(status, "conditions");
+  const std::optional<std::size_t> ended = kube::FindBy(conditions, "type", condition::kSucceeded);
+  const std::string value = ended ? kube::TextOf(conditions[*ended], "status") : "Unknown";
   if (value == "True")
-    run.state = RunState::kSucceeded;
+    run.state = kube::RunState::kSucceeded;
   else if (value == "False")
-    run.state = TextOf(conditions[*ended], "reason") == Name(Outcome::kCancelled)
-                    ? RunState::kCancelled
-                    : RunState::kFailed;
-  if (status.is_object()) run.completion = ReadTime(status, "completionTime");
+    run.state = kube::TextOf(conditions[*ended], "reason") == Name(Outcome::kCancelled)
+                    ? kube::RunState::kCancelled
+                    : kube::RunState::kFailed;
+  if (status.is_object()) run.completion = kube::ReadTime(status, "completionTime");
   if (metadata.is_object())
-    run.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
-  const Json& bytes = Member(status, "bytes");
+    run.created = kube::ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
+  const Json& bytes = kube::Member(status, "bytes");
   if (bytes.is_number_unsigned()) run.bytes = bytes.get<std::uint64_t>();
-  const Json& attempt = Member(status, "attempt");
+  const Json& attempt = kube::Member(status, "attempt");
   std::int64_t attempts = attempt.is_number_integer() ? attempt.get<std::int64_t>() : 0;
   // A run that has not ended counts as one attempt at least: it will record.
-  if (run.state == RunState::kUnfinished) attempts = std::max<std::int64_t>(attempts, 1);
-  const Json& spec = Member(request, "spec");
-  const Nanos each = ParseDuration(TextOf(spec, "duration")).value_or(CaptureSpec().duration) +
-                     ParseDuration(TextOf(spec, "lookBack")).value_or(Nanos{0});
-  const absl::StatusOr<Nanos> recorded = ParseDuration(TextOf(status, "recorded"));
+  if (run.state == kube::RunState::kUnfinished) attempts = std::max<std::int64_t>(attempts, 1);
+  const Json& spec = kube::Member(request, "spec");
+  const Nanos each =
+      ParseDuration(kube::TextOf(spec, "duration")).value_or(capture::CaptureSpec().duration) +
+      ParseDuration(kube::TextOf(spec, "lookBack")).value_or(Nanos{0});
+  const absl::StatusOr<Nanos> recorded = ParseDuration(kube::TextOf(status, "recorded"));
   // The status has no such field before an attempt has ended.
   if (!recorded.ok())
     run.recorded = std::clamp<std::int64_t>(attempts, 0, kMaxCountedAttempts) * each;
   else
-    run.recorded = std::clamp<Nanos>(*recorded, Nanos{0}, kBudgetDay) +
-                   (run.state == RunState::kUnfinished ? each : Nanos{0});
+    run.recorded = std::clamp<Nanos>(*recorded, Nanos{0}, policy::kBudgetDay) +
+                   (run.state == kube::RunState::kUnfinished ? each : Nanos{0});
   return run;
 }
 
 absl::StatusOr<std::string> JobOfRun(const Json& request) {
-  ASSIGN_OR_RETURN(const TargetSpec target, ParseTarget(Member(Member(request, "spec"), "target")));
-  return TargetText(target);
+  ASSIGN_OR_RETURN(const job::TargetSpec target,
+                   ParseTarget(kube::Member(kube::Member(request, "spec"), "target")));
+  return job::TargetText(target);
 }
 
-std::optional<CreatedRun> ParseAutomaticRun(const Json& request) {
-  const Json& labels = Member(Member(request, "metadata"), "labels");
-  if (TextOf(labels, kScheduleLabel).empty() && TextOf(labels, kTriggerLabel).empty())
+std::optional<kube::CreatedRun> ParseAutomaticRun(const Json& request) {
+  const Json& labels = kube::Member(kube::Member(request, "metadata"), "labels");
+  if (kube::TextOf(labels, kube::kScheduleLabel).empty() &&
+      kube::TextOf(labels, kube::kTriggerLabel).empty())
     return std::nullopt;
   absl::StatusOr<std::string> job = JobOfRun(request);
-  if (!job.ok() || Member(Member(request, "spec"), "preflightOnly") == true) return std::nullopt;
-  CreatedRun run = ParseRun(request);
+  if (!job.ok() || kube::Member(kube::Member(request, "spec"), "preflightOnly") == true)
+    return std::nullopt;
+  kube::CreatedRun run = ParseRun(request);
   run.job = *std::move(job);
   return run;
 }
 
 void KeepForBudgets(Json& run) {
-  const absl::StatusOr<Nanos> ttl = ParseDuration(TextOf(run["spec"], "ttlAfterFinished"));
-  if (ttl.ok() && *ttl < kBudgetDay) run["spec"]["ttlAfterFinished"] = "24h";
+  const absl::StatusOr<Nanos> ttl = ParseDuration(kube::TextOf(run["spec"], "ttlAfterFinished"));
+  if (ttl.ok() && *ttl < policy::kBudgetDay) run["spec"]["ttlAfterFinished"] = "24h";
 }
 
-Json CreatorStatus(const RunCreator& creator, Json status) {
+Json CreatorStatus(const kube::RunCreator& creator, Json status) {
   // The UID and the version prevent writing about an object that is not the one that was judged.
-  return {{"apiVersion", kApiVersion},
+  return {{"apiVersion", kube::kApiVersion},
           {"kind", KindName(creator.kind)},
           {"metadata",
            {{"name", creator.name},
@@ -224,4 +228,4 @@ Json CreatorStatus(const RunCreator& creator, Json status) {
           {"status", std::move(status)}};
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::objects

@@ -8,22 +8,22 @@
 #include "absl/status/statusor.h"
 #include "operator/base/run_creator.h"
 
-namespace strobe::kube {
+namespace strobe::objects {
 
 // "ProfileSchedule" or "ProfileTrigger".
-std::string KindName(CreatorKind kind);
+std::string KindName(kube::CreatorKind kind);
 // The path of the collection of one namespace, or of all namespaces if `ns` is empty.
-std::string CreatorsPath(CreatorKind kind, const std::string& ns);
-std::string CreatorPath(CreatorKind kind, const std::string& ns, const std::string& name);
+std::string CreatorsPath(kube::CreatorKind kind, const std::string& ns);
+std::string CreatorPath(kube::CreatorKind kind, const std::string& ns, const std::string& name);
 
 // Metadata, and the requester from the annotation. Throws nlohmann's exceptions.
-void ReadCreator(const nlohmann::json& object, RunCreator& creator);
+void ReadCreator(const nlohmann::json& object, kube::RunCreator& creator);
 // Like ReadCreator, with an error instead of exceptions.
-absl::StatusOr<RunCreator> ParseCreator(CreatorKind kind, const nlohmann::json& object);
+absl::StatusOr<kube::RunCreator> ParseCreator(kube::CreatorKind kind, const nlohmann::json& object);
 // `suspend`, the history limits and `keepFor`. Throws nlohmann's exceptions.
-absl::Status ReadHistory(const nlohmann::json& spec, RunCreator& creator);
+absl::Status ReadHistory(const nlohmann::json& spec, kube::RunCreator& creator);
 // For RunCreator::invalid; empty if the name can be a label.
-std::string WhyNameTooLong(const RunCreator& creator);
+std::string WhyNameTooLong(const kube::RunCreator& creator);
 
 // InvalidArgument for labels and annotations that no object may have.
 absl::Status CheckTemplateLabels(const nlohmann::json& spec);
@@ -36,23 +36,23 @@ absl::Status ApplySample(const nlohmann::json& spec, nlohmann::json& run, bool& 
 absl::Status CheckRun(nlohmann::json run);
 
 // The ProfileRequest to create. It has no requester yet, and no logdir if the template has none.
-nlohmann::json RunOf(const RunCreator& creator, const std::string& name);
+nlohmann::json RunOf(const kube::RunCreator& creator, const std::string& name);
 // Whether the request says that it is a run of the creator with this UID. Any user who may
 // create requests can have it say so; see SealedCreatorOf.
 bool SaysItIsRunOf(const nlohmann::json& request, const std::string& creator_uid);
 // Leaves out `job`, because only some readers need it.
-CreatedRun ParseRun(const nlohmann::json& request);
+kube::CreatedRun ParseRun(const nlohmann::json& request);
 // What the request's target names; see TargetText.
 absl::StatusOr<std::string> JobOfRun(const nlohmann::json& request);
 // A run that a schedule or trigger has started and that records something, with its job; none if
 // the request says that it is anything else. Labels tell, so that runs that have lost their owner
 // count too; see SaysItIsRunOf.
-std::optional<CreatedRun> ParseAutomaticRun(const nlohmann::json& request);
+std::optional<kube::CreatedRun> ParseAutomaticRun(const nlohmann::json& request);
 // Lets a run live until no budget counts it any more, whatever its ttlAfterFinished says.
 void KeepForBudgets(nlohmann::json& run);
 
 // The object to apply to /status. The API server refuses it if the creator has changed since it was
 // read.
-nlohmann::json CreatorStatus(const RunCreator& creator, nlohmann::json status);
+nlohmann::json CreatorStatus(const kube::RunCreator& creator, nlohmann::json status);
 
-}  // namespace strobe::kube
+}  // namespace strobe::objects

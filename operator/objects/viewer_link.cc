@@ -7,7 +7,7 @@
 #include "common/base/strings.h"
 #include "common/text/url_text.h"
 
-namespace strobe {
+namespace strobe::objects {
 namespace {
 
 constexpr std::size_t kMaxViewerUrlBytes = 1024;
@@ -43,4 +43,4 @@ std::string ViewerLink(std::string_view text, std::string_view run_url, std::str
   return absl::StrReplaceAll(ToAbsl(text), replacements);
 }
 
-}  // namespace strobe
+}  // namespace strobe::objects

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 
-namespace strobe {
+namespace strobe::objects {
 
 // `text` is the administrator's URL with placeholders: "https://xprof.example.com/?run={run}".
 // InvalidArgument if it is not http or https, or if it has another placeholder than {run},
@@ -17,4 +17,4 @@ absl::Status CheckViewerUrl(std::string_view text);
 std::string ViewerLink(std::string_view text, std::string_view run_url, std::string_view ns,
                        std::string_view name);
 
-}  // namespace strobe
+}  // namespace strobe::objects

@@ -7,7 +7,7 @@
 
 #include "operator/policy/capture_budget.h"
 
-namespace strobe {
+namespace strobe::policy {
 
 // The reason of a run that such a bound refuses. It appears in statuses.
 inline constexpr char kPolicyBudget[] = "PolicyBudget";
@@ -26,7 +26,7 @@ struct AutomaticLimits {
 // All runs of schedules and triggers whose targets name the same job.
 struct JobRuns {
   std::string job{};  // See TargetText.
-  std::vector<CreatedRun> runs{};
+  std::vector<kube::CreatedRun> runs{};
 };
 
 // Why a capture that records `duration`, with what it looks back, must not start now: names the
@@ -34,4 +34,4 @@ struct JobRuns {
 std::optional<std::string> WhyOverLimits(const AutomaticLimits& limits, const JobRuns& job,
                                          Nanos duration, WallTime now);
 
-}  // namespace strobe
+}  // namespace strobe::policy

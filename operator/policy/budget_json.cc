@@ -5,7 +5,7 @@
 #include "common/base/status_macros.h"
 #include "operator/base/json_fields.h"
 
-namespace strobe::kube {
+namespace strobe::policy {
 namespace {
 
 using Json = nlohmann::json;
@@ -26,8 +26,8 @@ absl::StatusOr<double> ParsePercent(const std::string& text) {
 }
 
 absl::Status ReadBudgetFields(const Json& given, CaptureBudget& budget) {
-  RETURN_IF_ERROR(ReadDuration(given, "coolDown", budget.cool_down));
-  RETURN_IF_ERROR(ReadBytes(given, "bytesPerDay", budget.bytes_per_day));
+  RETURN_IF_ERROR(kube::ReadDuration(given, "coolDown", budget.cool_down));
+  RETURN_IF_ERROR(kube::ReadBytes(given, "bytesPerDay", budget.bytes_per_day));
   if (given.contains("capturesPerDay"))
     budget.captures_per_day = given["capturesPerDay"].get<int>();
   // The schema refuses these values, but an older schema may be installed.
@@ -51,4 +51,4 @@ absl::StatusOr<CaptureBudget> ReadBudget(const Json& given, const std::string& f
   return budget;
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::policy

@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "common/text/quantity.h"
 
-namespace strobe {
+namespace strobe::policy {
 namespace {
 
 std::string FreeAgain(const std::optional<WallTime>& until) {
@@ -19,10 +19,10 @@ std::string FreeAgain(const std::optional<WallTime>& until) {
 // The time at which so many of the last day's runs are older than a day that `fits` holds for the
 // use of the others. None if that never happens. `runs` are sorted, the newest first.
 template <typename Fits>
-std::optional<WallTime> FreeAt(const std::vector<const CreatedRun*>& runs, JobUse use, WallTime now,
-                               const Fits& fits) {
+std::optional<WallTime> FreeAt(const std::vector<const kube::CreatedRun*>& runs, JobUse use,
+                               WallTime now, const Fits& fits) {
   for (auto oldest = runs.rbegin(); oldest != runs.rend(); ++oldest) {
-    const CreatedRun& run = **oldest;
+    const kube::CreatedRun& run = **oldest;
     if (run.created + kBudgetDay <= now) continue;
     --use.captures;
     use.recorded -= run.recorded;
@@ -34,7 +34,7 @@ std::optional<WallTime> FreeAt(const std::vector<const CreatedRun*>& runs, JobUs
 
 }  // namespace
 
-void AddUse(const CreatedRun& run, WallTime now, JobUse& use) {
+void AddUse(const kube::CreatedRun& run, WallTime now, JobUse& use) {
   use.last = std::max(use.last, std::optional(run.created));
   if (run.created + kBudgetDay <= now) return;
   ++use.captures;
@@ -43,10 +43,10 @@ void AddUse(const CreatedRun& run, WallTime now, JobUse& use) {
 }
 
 std::optional<UsedUp> WhyUsedUp(const CaptureBudget& budget,
-                                const std::vector<const CreatedRun*>& runs, Nanos duration,
+                                const std::vector<const kube::CreatedRun*>& runs, Nanos duration,
                                 WallTime now) {
   JobUse use;
-  for (const CreatedRun* run : runs) AddUse(*run, now, use);
+  for (const kube::CreatedRun* run : runs) AddUse(*run, now, use);
   const auto used_up = [&](const char* reason, std::string message,
                            std::optional<WallTime> until) -> UsedUp {
     message += FreeAgain(until);
@@ -91,4 +91,4 @@ std::optional<UsedUp> WhyUsedUp(const CaptureBudget& budget,
   return std::nullopt;
 }
 
-}  // namespace strobe
+}  // namespace strobe::policy

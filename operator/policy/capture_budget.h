@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "operator/base/run_creator.h"
 
-namespace strobe {
+namespace strobe::policy {
 
 // Without a value there is no limit.
 struct CaptureBudget {
@@ -42,10 +42,10 @@ struct JobUse {
 };
 
 // Adds what the run has used.
-void AddUse(const CreatedRun& run, WallTime now, JobUse& use);
+void AddUse(const kube::CreatedRun& run, WallTime now, JobUse& use);
 
 struct UsedUp {
-  RunRefusal refusal{};             // `reason` is one of the above.
+  kube::RunRefusal refusal{};       // `reason` is one of the above.
   std::optional<WallTime> until{};  // None: one capture alone is more than the budget allows.
 };
 
@@ -53,7 +53,7 @@ struct UsedUp {
 // may. `runs` are those that the budget
 // counts, the newest first.
 std::optional<UsedUp> WhyUsedUp(const CaptureBudget& budget,
-                                const std::vector<const CreatedRun*>& runs, Nanos duration,
+                                const std::vector<const kube::CreatedRun*>& runs, Nanos duration,
                                 WallTime now);
 
-}  // namespace strobe
+}  // namespace strobe::policy

@@ -10,7 +10,7 @@
 #include "common/text/quantity.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::policy {
 namespace {
 
 using Kind = PolicyVerdict::Kind;
@@ -20,7 +20,8 @@ PolicyVerdict Refused(const ProfilePolicy& policy, std::string_view why) {
 }
 
 PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
-                         const CaptureSpec& capture, WallTime now, const JobRuns* automatic) {
+                         const capture::CaptureSpec& capture, WallTime now,
+                         const JobRuns* automatic) {
   if (!policy.invalid.empty()) return Refused(policy, policy.invalid);
   std::vector<std::string> prefixes;
   for (const std::string& prefix : policy.allowed_logdirs)
@@ -120,15 +121,15 @@ constexpr std::size_t kMaxMessageBytes = 1024;
 // Stands for any namespace.
 constexpr char kSomeNamespace[] = "some-namespace";
 
-Condition NotReady(std::string reason, std::string message) {
-  Condition condition;
-  condition.status = ConditionStatus::kFalse;
+kube::Condition NotReady(std::string reason, std::string message) {
+  kube::Condition condition;
+  condition.status = kube::ConditionStatus::kFalse;
   condition.reason = std::move(reason);
   condition.message = CutUtf8(message, kMaxMessageBytes);
   return condition;
 }
 
-Condition Judge(const ProfilePolicy& policy) {
+kube::Condition Judge(const ProfilePolicy& policy) {
   if (!policy.invalid.empty())
     return NotReady("InvalidSpec", StrCat(policy.invalid, "; the policy allows nothing"));
   std::vector<std::string> allowed;
@@ -143,8 +144,8 @@ Condition Judge(const ProfilePolicy& policy) {
   if (!preset.empty() && std::none_of(allowed.begin(), allowed.end(),
                                       [&](const auto& one) { return IsBelow(preset, one); }))
     return NotReady("InvalidDefaultLogdir", "defaultLogdir is not below any of allowedLogdirs");
-  Condition condition;
-  condition.status = ConditionStatus::kTrue;
+  kube::Condition condition;
+  condition.status = kube::ConditionStatus::kTrue;
   condition.reason = "Valid";
   condition.message = "this policy applies to captures in the selected namespaces";
   return condition;
@@ -160,7 +161,8 @@ std::string WithNamespace(std::string logdir, const std::string& ns) {
 }
 
 PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
-                              const CaptureSpec& capture, WallTime now, const JobRuns* automatic) {
+                              const capture::CaptureSpec& capture, WallTime now,
+                              const JobRuns* automatic) {
   if (const absl::Status status = CheckLogdirIsNoAddress(capture.logdir); !status.ok())
     return {Kind::kRefused, MessageOf(status), {}};
   PolicyVerdict best{
@@ -205,9 +207,9 @@ absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& poli
   return logdir.value;
 }
 
-absl::StatusOr<std::optional<SidecarUser>> SidecarUserOf(const std::vector<ProfilePolicy>& policies,
-                                                         const NamespaceFacts& ns) {
-  std::optional<SidecarUser> user;
+absl::StatusOr<std::optional<kube::SidecarUser>> SidecarUserOf(
+    const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns) {
+  std::optional<kube::SidecarUser> user;
   const Granted given = WhatPoliciesGive(policies, ns, [&](const ProfilePolicy& policy) {
     if (!policy.sidecar_user) return std::string();
     user = policy.sidecar_user;
@@ -230,7 +232,7 @@ bool AllowsFlightRecorderDevices(const std::vector<ProfilePolicy>& policies,
 }
 
 absl::Status CheckLogdirIsNoAddress(const std::string& text) {
-  ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(text));
+  ASSIGN_OR_RETURN(const storage::Logdir logdir, storage::Logdir::Parse(text));
   if (!logdir.options().empty())
     return absl::InvalidArgumentError("logdir has options; remove \"?\" and everything after it");
   // A trailing dot does not change which host a name means.
@@ -253,7 +255,8 @@ absl::Status CheckLogdirIsNoAddress(const std::string& text) {
 }
 
 bool IsBelow(const std::string& logdir, const std::string& prefix) {
-  const absl::StatusOr<Logdir> inner = Logdir::Parse(logdir), outer = Logdir::Parse(prefix);
+  const absl::StatusOr<storage::Logdir> inner = storage::Logdir::Parse(logdir),
+                                        outer = storage::Logdir::Parse(prefix);
   if (!inner.ok() || !outer.ok()) return false;
   const std::string below = inner->url() + "/";
   std::string above = outer->url();
@@ -261,12 +264,12 @@ bool IsBelow(const std::string& logdir, const std::string& prefix) {
   return below.starts_with(above) || inner->url() == outer->url();
 }
 
-std::vector<Condition> PolicyConditions(const ProfilePolicy& policy, WallTime now) {
-  Condition ready = Judge(policy);
+std::vector<kube::Condition> PolicyConditions(const ProfilePolicy& policy, WallTime now) {
+  kube::Condition ready = Judge(policy);
   ready.type = condition::kReady;
   ready.observed_generation = policy.generation;
-  SetSince(policy.conditions, now, ready);
+  kube::SetSince(policy.conditions, now, ready);
   return {std::move(ready)};
 }
 
-}  // namespace strobe
+}  // namespace strobe::policy

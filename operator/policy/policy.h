@@ -15,12 +15,12 @@
 #include "operator/base/sidecar_user.h"
 #include "operator/policy/automatic_limits.h"
 
-namespace strobe {
+namespace strobe::policy {
 
 struct ProfilePolicy {
   std::string name{}, uid{}, resource_version{};
   std::int64_t generation = 0;
-  LabelSelector namespaces{};
+  kube::LabelSelector namespaces{};
   // Prefixes of logdirs; "{namespace}" is replaced by the request's namespace.
   std::vector<std::string> allowed_logdirs{};
   std::string default_logdir{};  // With the same placeholder; empty = none.
@@ -32,10 +32,10 @@ struct ProfilePolicy {
   bool evidence = true;         // Requests may read the evidence of stalls.
   AutomaticLimits automatic{};  // For runs of schedules and triggers.
   // For sidecars that are injected into pods of the policy's namespaces.
-  std::optional<SidecarUser> sidecar_user{};
+  std::optional<kube::SidecarUser> sidecar_user{};
   bool flight_recorder_devices = false;  // Pods may ask that their GPUs are recorded at all times.
   std::string invalid{};  // Why the object cannot be used and allows nothing; empty when it can.
-  std::vector<Condition> conditions{};  // What its status says until now.
+  std::vector<kube::Condition> conditions{};  // What its status says until now.
 };
 
 // The other captures of a namespace that count before the one that is judged.
@@ -72,7 +72,7 @@ inline bool CanHaveEnded(WallTime end, WallTime now) { return end <= now + kCloc
 // which is set when a schedule or trigger is about to start the capture, has used up what a policy
 // grants; it has the other runs of the job.
 PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
-                              const CaptureSpec& capture, WallTime now,
+                              const capture::CaptureSpec& capture, WallTime now,
                               const JobRuns* automatic = nullptr);
 // Whether JudgeByPolicies depends on the other runs of the job.
 bool BoundsStarts(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns);
@@ -88,8 +88,8 @@ absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& poli
 
 // The user of sidecars in the namespace, if policies that match it give one. FailedPrecondition,
 // with a message for people, if they give different ones.
-absl::StatusOr<std::optional<SidecarUser>> SidecarUserOf(const std::vector<ProfilePolicy>& policies,
-                                                         const NamespaceFacts& ns);
+absl::StatusOr<std::optional<kube::SidecarUser>> SidecarUserOf(
+    const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns);
 
 // Whether a policy that matches the namespace lets pods have their GPUs recorded at all times.
 bool AllowsFlightRecorderDevices(const std::vector<ProfilePolicy>& policies,
@@ -106,6 +106,6 @@ bool IsBelow(const std::string& logdir, const std::string& prefix);
 // The conditions that the policy's status should have: Ready tells whether the policy can be used
 // as it is written. A policy whose conditions are these already gets them back unchanged, so that
 // nothing has to be written.
-std::vector<Condition> PolicyConditions(const ProfilePolicy& policy, WallTime now);
+std::vector<kube::Condition> PolicyConditions(const ProfilePolicy& policy, WallTime now);
 
-}  // namespace strobe
+}  // namespace strobe::policy

@@ -8,7 +8,7 @@
 #include "operator/base/selector_json.h"
 #include "operator/policy/budget_json.h"
 
-namespace strobe::kube {
+namespace strobe::policy {
 namespace {
 
 using Json = nlohmann::json;
@@ -19,10 +19,10 @@ constexpr Nanos kMinKept = std::chrono::minutes(1);
 absl::Status ReadSidecar(const Json& sidecar, ProfilePolicy& policy) {
   policy.flight_recorder_devices = sidecar.value("flightRecorderDevices", false);
   if (!sidecar.contains("runAsUser")) return absl::OkStatus();
-  SidecarUser ids;
+  kube::SidecarUser ids;
   ids.user = sidecar["runAsUser"].get<std::int64_t>();
   ids.group = sidecar.value("runAsGroup", ids.user);
-  if (!IsSidecarId(ids.user) || !IsSidecarId(ids.group)) {
+  if (!kube::IsSidecarId(ids.user) || !kube::IsSidecarId(ids.group)) {
     return absl::InvalidArgumentError(
         "sidecar.runAsUser and sidecar.runAsGroup must be from 1 to 2147483647");
   }
@@ -34,7 +34,7 @@ absl::Status ReadKeep(const Json& keep, AutomaticLimits& limits) {
   if (keep.contains("runs")) limits.keep_runs = keep["runs"].get<std::size_t>();
   if (limits.keep_runs && (*limits.keep_runs < 1 || *limits.keep_runs > kMaxKeptRuns))
     return absl::InvalidArgumentError("automatic.keep.runs: it must be from 1 to 1000");
-  RETURN_IF_ERROR(ReadDuration(keep, "for", limits.keep_for));
+  RETURN_IF_ERROR(kube::ReadDuration(keep, "for", limits.keep_for));
   if (limits.keep_for && *limits.keep_for < kMinKept)
     return absl::InvalidArgumentError("automatic.keep.for: it must be at least 1m");
   return absl::OkStatus();
@@ -50,17 +50,18 @@ absl::Status ReadAutomatic(const Json& given, AutomaticLimits& limits) {
 }
 
 absl::Status ReadSpec(const Json& spec, ProfilePolicy& policy) {
-  ASSIGN_OR_RETURN(policy.namespaces, ReadSelector(spec.value("namespaceSelector", Json::object()),
-                                                   "namespaceSelector"));
+  ASSIGN_OR_RETURN(
+      policy.namespaces,
+      kube::ReadSelector(spec.value("namespaceSelector", Json::object()), "namespaceSelector"));
   policy.allowed_logdirs = spec.value("allowedLogdirs", std::vector<std::string>());
   policy.default_logdir = spec.value("defaultLogdir", "");
-  RETURN_IF_ERROR(ReadDuration(spec, "maxDuration", policy.max_duration));
-  RETURN_IF_ERROR(ReadDuration(spec, "minInterval", policy.min_interval));
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "maxDuration", policy.max_duration));
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "minInterval", policy.min_interval));
   policy.evidence = spec.value("evidence", "Allow") != "Deny";
   if (spec.contains("maxConcurrent")) policy.max_concurrent = spec["maxConcurrent"].get<int>();
   RETURN_IF_ERROR(ReadAutomatic(spec.value("automatic", Json::object()), policy.automatic));
   RETURN_IF_ERROR(ReadSidecar(spec.value("sidecar", Json::object()), policy));
-  return ReadBytes(spec, "maxBytesPerWorker", policy.max_bytes);
+  return kube::ReadBytes(spec, "maxBytesPerWorker", policy.max_bytes);
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ ProfilePolicy ParsePolicy(const Json& object) {
     policy.uid = metadata.value("uid", "");
     policy.resource_version = metadata.value("resourceVersion", "");
     policy.generation = metadata.value("generation", std::int64_t{0});
-    policy.conditions = ReadConditions(object.value("status", Json::object()));
+    policy.conditions = kube::ReadConditions(object.value("status", Json::object()));
     if (const absl::Status status = ReadSpec(object.value("spec", Json::object()), policy);
         !status.ok()) {
       policy.invalid = MessageOf(status);
@@ -84,17 +85,19 @@ ProfilePolicy ParsePolicy(const Json& object) {
   return policy;
 }
 
-std::string PoliciesPath() { return CollectionPath("", kPoliciesResource); }
+std::string PoliciesPath() { return kube::CollectionPath("", kube::kPoliciesResource); }
 
-Json PolicyStatusToJson(const ProfilePolicy& policy, const std::vector<Condition>& conditions) {
+Json PolicyStatusToJson(const ProfilePolicy& policy,
+                        const std::vector<kube::Condition>& conditions) {
   // The UID and the version prevent writing about an object that is not the one that was judged.
   return {
-      {"apiVersion", kApiVersion},
+      {"apiVersion", kube::kApiVersion},
       {"kind", "ProfilePolicy"},
       {"metadata",
        {{"name", policy.name}, {"uid", policy.uid}, {"resourceVersion", policy.resource_version}}},
       {"status",
-       {{"observedGeneration", policy.generation}, {"conditions", ConditionsToJson(conditions)}}}};
+       {{"observedGeneration", policy.generation},
+        {"conditions", kube::ConditionsToJson(conditions)}}}};
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::policy

@@ -5,7 +5,7 @@
 
 #include "operator/policy/policy.h"
 
-namespace strobe::kube {
+namespace strobe::policy {
 
 // The collection of all policies; they have no namespace.
 std::string PoliciesPath();
@@ -13,5 +13,5 @@ std::string PoliciesPath();
 ProfilePolicy ParsePolicy(const nlohmann::json& object);
 // The object to apply to the subresource status.
 nlohmann::json PolicyStatusToJson(const ProfilePolicy& policy,
-                                  const std::vector<Condition>& conditions);
-}  // namespace strobe::kube
+                                  const std::vector<kube::Condition>& conditions);
+}  // namespace strobe::policy

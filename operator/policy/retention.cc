@@ -4,7 +4,7 @@
 
 #include "operator/policy/capture_budget.h"
 
-namespace strobe {
+namespace strobe::policy {
 namespace {
 
 // Policies may change, and somebody may set the wall clock, so runs are looked at again this often.
@@ -31,21 +31,22 @@ SeriesBounds BoundsOfSeries(const std::vector<ProfilePolicy>& policies,
   return bounds;
 }
 
-Retention DecideRetention(const RunCreator& creator, const std::vector<CreatedRun>& runs,
+Retention DecideRetention(const kube::RunCreator& creator,
+                          const std::vector<kube::CreatedRun>& runs,
                           const std::optional<SeriesBounds>& bounds, WallTime now) {
   Retention retention;
   // What an invalid spec asks for is not known, and runs that are removed do not come back.
   const bool asks = creator.invalid.empty();
-  const bool trigger = creator.kind == CreatorKind::kTrigger;
+  const bool trigger = creator.kind == kube::CreatorKind::kTrigger;
   std::size_t succeeded = 0, others = 0;
   std::map<std::string, std::size_t> in_series;
-  for (const CreatedRun& run : runs) {
-    if (run.state == RunState::kUnfinished || run.deleting) continue;
+  for (const kube::CreatedRun& run : runs) {
+    if (run.state == kube::RunState::kUnfinished || run.deleting) continue;
     if (!bounds) {
       retention.look_again = kUntilBoundsAreKnown;
       continue;
     }
-    const bool good = run.state == RunState::kSucceeded;
+    const bool good = run.state == kube::RunState::kSucceeded;
     const std::size_t of_kind = good ? ++succeeded : ++others;
     const std::size_t of_series = ++in_series[trigger ? run.job : std::string()];
     const std::optional<Nanos> age = Stricter(asks ? creator.keep_for : std::nullopt, bounds->age);
@@ -66,4 +67,4 @@ Retention DecideRetention(const RunCreator& creator, const std::vector<CreatedRu
   return retention;
 }
 
-}  // namespace strobe
+}  // namespace strobe::policy

@@ -9,7 +9,7 @@
 #include "operator/base/run_creator.h"
 #include "operator/policy/policy.h"
 
-namespace strobe {
+namespace strobe::policy {
 
 // What the policies of a namespace say about its series: the runs of a schedule, or of a trigger
 // and job. If policies differ, the strictest value holds.
@@ -24,14 +24,15 @@ SeriesBounds BoundsOfSeries(const std::vector<ProfilePolicy>& policies,
                             const std::map<std::string, std::string>& labels);
 
 struct Retention {
-  std::vector<CreatedRun> remove{};
+  std::vector<kube::CreatedRun> remove{};
   // When that may change by itself; none if there are no finished runs.
   std::optional<Nanos> look_again{};
 };
 
 // `runs` are all runs of the creator, the newest first. Without `bounds`, which are not known then,
 // nothing is removed.
-Retention DecideRetention(const RunCreator& creator, const std::vector<CreatedRun>& runs,
+Retention DecideRetention(const kube::RunCreator& creator,
+                          const std::vector<kube::CreatedRun>& runs,
                           const std::optional<SeriesBounds>& bounds, WallTime now);
 
-}  // namespace strobe
+}  // namespace strobe::policy

@@ -14,7 +14,7 @@
 #include "operator/request/request_end.h"
 #include "operator/request/request_table.h"
 
-namespace strobe {
+namespace strobe::request {
 
 class AttemptLauncher {
  public:
@@ -25,31 +25,33 @@ class AttemptLauncher {
 
   // Begins attempt `number`, or takes it up again if the previous leader has begun it. If it cannot
   // begin yet, the status tells what it waits for.
-  absl::StatusOr<ReconcileResult> Begin(const std::string& key, const ProfileRequest& request,
-                                        int number);
+  absl::StatusOr<kube::ReconcileResult> Begin(const std::string& key,
+                                              const objects::ProfileRequest& request, int number);
 
  private:
   // Where a function below returns an optional result: none = go on with the request; else it must
   // wait, or has ended.
-  using MaybeResult = absl::StatusOr<std::optional<ReconcileResult>>;
+  using MaybeResult = absl::StatusOr<std::optional<kube::ReconcileResult>>;
 
   MaybeResult HoldBack(const PendingRequest& pending, Nanos max_age);
-  absl::StatusOr<ReconcileResult> Hold(const PendingRequest& pending, const PolicyVerdict& verdict);
-  absl::StatusOr<ReconcileResult> Launch(const PendingRequest& pending);
+  absl::StatusOr<kube::ReconcileResult> Hold(const PendingRequest& pending,
+                                             const policy::PolicyVerdict& verdict);
+  absl::StatusOr<kube::ReconcileResult> Launch(const PendingRequest& pending);
   // What is in the cluster for each target.
-  absl::StatusOr<std::vector<TargetSelection>> Select(const PendingRequest& pending);
+  absl::StatusOr<std::vector<job::TargetSelection>> Select(const PendingRequest& pending);
   MaybeResult AwaitAll(const PendingRequest& pending,
-                       const std::vector<TargetSelection>& selections);
-  MaybeResult AwaitTarget(const PendingRequest& pending, const TargetSelection& target);
+                       const std::vector<job::TargetSelection>& selections);
+  MaybeResult AwaitTarget(const PendingRequest& pending, const job::TargetSelection& target);
   MaybeResult AwaitPolicy(const PendingRequest& pending);
-  MaybeResult AwaitTurn(const PendingRequest& pending, const std::vector<Target>& targets);
-  absl::StatusOr<ReconcileResult> StartAttempt(const PendingRequest& pending,
-                                               std::vector<Target> targets, CaptureSpec spec);
-  absl::StatusOr<ProfileRequest> AddFinalizer(const PendingRequest& pending);
+  MaybeResult AwaitTurn(const PendingRequest& pending, const std::vector<capture::Target>& targets);
+  absl::StatusOr<kube::ReconcileResult> StartAttempt(const PendingRequest& pending,
+                                                     std::vector<capture::Target> targets,
+                                                     capture::CaptureSpec spec);
+  absl::StatusOr<objects::ProfileRequest> AddFinalizer(const PendingRequest& pending);
 
   const ReconcilerDependencies& deps_;
   RequestTable& table_;
   const RequestEnd& end_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::request

@@ -9,17 +9,18 @@
 #include "common/base/mutex.h"
 #include "operator/request/ports.h"
 
-namespace strobe {
+namespace strobe::request {
 
 class CaptureCount final : public CaptureMetrics {
  public:
   // Passes every call on to `metrics`, which must outlive it.
   explicit CaptureCount(CaptureMetrics& metrics) : metrics_(metrics) {}
 
-  void AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) override {
+  void AttemptEnded(const objects::ProfileRequest& request,
+                    const capture::AttemptProgress& progress) override {
     metrics_.AttemptEnded(request, progress);
   }
-  void CaptureEnded(const ProfileRequest& request, CaptureEnd result) override {
+  void CaptureEnded(const objects::ProfileRequest& request, CaptureEnd result) override {
     metrics_.CaptureEnded(request, result);
   }
   void ActiveCaptures(std::size_t count) override {
@@ -41,4 +42,4 @@ class CaptureCount final : public CaptureMetrics {
   std::size_t active_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::request

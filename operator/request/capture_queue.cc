@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace strobe {
+namespace strobe::request {
 
 void CaptureQueue::Insert(const Entry& entry) {
   for (const std::string& worker : entry.workers) lines_[worker].insert(entry.ticket);
@@ -77,4 +77,4 @@ std::size_t CaptureQueue::waiting() const {
                     [](const auto& entry) { return std::get<bool>(entry.second.ticket); }));
 }
 
-}  // namespace strobe
+}  // namespace strobe::request

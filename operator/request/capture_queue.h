@@ -10,7 +10,7 @@
 
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::request {
 
 class CaptureQueue {
  public:
@@ -45,4 +45,4 @@ class CaptureQueue {
   std::map<std::string, std::set<Ticket>> lines_;  // By worker.
 };
 
-}  // namespace strobe
+}  // namespace strobe::request

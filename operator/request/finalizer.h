@@ -8,23 +8,23 @@
 #include "operator/base/names.h"
 #include "operator/objects/request.h"
 
-namespace strobe {
+namespace strobe::request {
 
-inline bool HasFinalizer(const ProfileRequest& request) {
-  return std::find(request.finalizers.begin(), request.finalizers.end(), kFinalizer) !=
+inline bool HasFinalizer(const objects::ProfileRequest& request) {
+  return std::find(request.finalizers.begin(), request.finalizers.end(), kube::kFinalizer) !=
          request.finalizers.end();
 }
 
-inline std::vector<std::string> WithFinalizer(const ProfileRequest& request) {
+inline std::vector<std::string> WithFinalizer(const objects::ProfileRequest& request) {
   std::vector<std::string> finalizers = request.finalizers;
-  finalizers.emplace_back(kFinalizer);
+  finalizers.emplace_back(kube::kFinalizer);
   return finalizers;
 }
 
-inline std::vector<std::string> WithoutFinalizer(const ProfileRequest& request) {
+inline std::vector<std::string> WithoutFinalizer(const objects::ProfileRequest& request) {
   std::vector<std::string> finalizers = request.finalizers;
-  std::erase(finalizers, kFinalizer);
+  std::erase(finalizers, kube::kFinalizer);
   return finalizers;
 }
 
-}  // namespace strobe
+}  // namespace strobe::request

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-namespace strobe {
+namespace strobe::request {
 
 void NamespaceLine::TakeOut(const std::string& key, const Entry& entry) {
   const auto found = namespaces_.find(entry.ns);
@@ -20,13 +20,13 @@ std::vector<std::string> NamespaceLine::First(const std::string& ns) const {
   return {std::get<std::string>(*found->second.waiting.begin())};
 }
 
-EarlierCaptures NamespaceLine::Try(const std::string& name, const std::string& key,
-                                   WallTime since) {
+policy::EarlierCaptures NamespaceLine::Try(const std::string& name, const std::string& key,
+                                           WallTime since) {
   Entry& entry = entries_[key];
   TakeOut(key, entry);
   entry = {name, since, ++last_try_};
   Namespace& ns = namespaces_[name];
-  EarlierCaptures earlier;
+  policy::EarlierCaptures earlier;
   earlier.active = static_cast<int>(ns.running.size() + ns.trying.size());
   const auto older = ns.waiting.lower_bound({since, key});
   earlier.ahead = static_cast<int>(std::distance(ns.waiting.begin(), older));
@@ -68,4 +68,4 @@ std::vector<std::string> NamespaceLine::Leave(const std::string& key) {
   return First(entry.ns);
 }
 
-}  // namespace strobe
+}  // namespace strobe::request

@@ -11,14 +11,14 @@
 #include "common/base/clock.h"
 #include "operator/policy/policy.h"
 
-namespace strobe {
+namespace strobe::request {
 
 class NamespaceLine {
  public:
   // The request `key`, which waits since `since`, tries to begin. Returns what counts before it.
   // Equal times are ordered by key. Must be followed by Begin, Wait or Leave. Each of those returns
   // the requests that should try again because of it: at most one, of the same namespace.
-  EarlierCaptures Try(const std::string& ns, const std::string& key, WallTime since);
+  policy::EarlierCaptures Try(const std::string& ns, const std::string& key, WallTime since);
   // It may begin: it is under way until it leaves.
   std::vector<std::string> Begin(const std::string& key);
   // It may not begin yet: it stays in the line.
@@ -48,4 +48,4 @@ class NamespaceLine {
   std::uint64_t last_try_ = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::request

@@ -16,7 +16,7 @@
 #include "operator/kube/cpprest_transport.h"
 #include "operator/objects/capture_event.h"
 
-namespace strobe::kube {
+namespace strobe::request {
 namespace {
 
 constexpr Nanos kTryLimit = std::chrono::seconds(5);
@@ -41,18 +41,18 @@ absl::StatusOr<UrlParts> SplitUrl(const std::string& url) {
   return UrlParts{url.substr(0, path), path == url.size() ? "/" : url.substr(path)};
 }
 
-FileOrData IfThere(const std::string& directory, const char* name) {
+kube::FileOrData IfThere(const std::string& directory, const char* name) {
   std::error_code error;
   const std::string file = StrCat(directory, "/", name);
   if (directory.empty() || !std::filesystem::exists(file, error)) return {};
   return {.file = file};
 }
 
-bool IsDelivered(const absl::StatusOr<HttpResponse>& answer) {
+bool IsDelivered(const absl::StatusOr<kube::HttpResponse>& answer) {
   return answer.ok() && answer->status >= 200 && answer->status < 300;
 }
 
-std::string Words(const absl::StatusOr<HttpResponse>& answer) {
+std::string Words(const absl::StatusOr<kube::HttpResponse>& answer) {
   return answer.ok() ? StrCat("HTTP ", answer->status) : MessageOf(answer.status());
 }
 
@@ -77,7 +77,7 @@ std::string WebhookSignature(std::string_view key, std::string_view id, std::int
   return StrCat("v1,", absl::Base64Escape(absl::HexStringToBytes(code)));
 }
 
-std::optional<Nanos> RetryDelay(int tries, const absl::StatusOr<HttpResponse>& answer) {
+std::optional<Nanos> RetryDelay(int tries, const absl::StatusOr<kube::HttpResponse>& answer) {
   if (IsDelivered(answer) || tries >= kMaxTries) return std::nullopt;
   const int status = answer.ok() ? answer->status : 0;
   const bool passes =
@@ -90,7 +90,7 @@ std::optional<Nanos> RetryDelay(int tries, const absl::StatusOr<HttpResponse>& a
 absl::StatusOr<Receiver> MakeReceiver(const Clock& clock, const std::string& url,
                                       const std::string& directory) {
   ASSIGN_OR_RETURN(UrlParts place, SplitUrl(url));
-  Credentials credentials;
+  kube::Credentials credentials;
   credentials.server = place.server;
   credentials.token = IfThere(directory, "token");
   credentials.ca = IfThere(directory, "ca.crt");
@@ -99,7 +99,7 @@ absl::StatusOr<Receiver> MakeReceiver(const Clock& clock, const std::string& url
                                              directory, "/token would be sent in the clear"));
   Receiver receiver{.path = std::move(place.path),
                     .signing_key = IfThere(directory, "signing-key")};
-  ASSIGN_OR_RETURN(receiver.transport, MakeCpprestTransport(clock, std::move(credentials)));
+  ASSIGN_OR_RETURN(receiver.transport, kube::MakeCpprestTransport(clock, std::move(credentials)));
   return receiver;
 }
 
@@ -121,11 +121,11 @@ Notifier::~Notifier() {
   for (std::size_t left = queue_.size(); left > 0; --left) on_notified_(Notified::kDropped);
 }
 
-void Notifier::NotifyEnd(const ProfileRequest& request, const RequestStatus& status,
-                         CaptureEnd end) {
-  const auto compose = receiver_.grafana ? GrafanaAnnotation : CaptureEvent;
-  Send(request.ns, CaptureEventId(request),
-       JsonText(compose(request, status, strobe::Name(end), source_, clock_.WallNow())));
+void Notifier::NotifyEnd(const objects::ProfileRequest& request,
+                         const objects::RequestStatus& status, CaptureEnd end) {
+  const auto compose = receiver_.grafana ? objects::GrafanaAnnotation : objects::CaptureEvent;
+  Send(request.ns, objects::CaptureEventId(request),
+       JsonText(compose(request, status, strobe::request::Name(end), source_, clock_.WallNow())));
 }
 
 void Notifier::Send(const std::string& ns, std::string id, std::string body) {
@@ -156,13 +156,13 @@ std::optional<Notifier::Pending> Notifier::Next() {
 
 void Notifier::Try(Pending event) {
   ++event.tries;
-  HttpRequest post{
+  kube::HttpRequest post{
       .method = "POST",
       .path = receiver_.path,
       .body = event.body,
       .content_type = receiver_.grafana ? "application/json" : "application/cloudevents+json",
       .timeout = kTryLimit};
-  absl::StatusOr<HttpResponse> answer = absl::UnavailableError("");
+  absl::StatusOr<kube::HttpResponse> answer = absl::UnavailableError("");
   const absl::StatusOr<std::string> key = receiver_.signing_key.empty()
                                               ? absl::StatusOr<std::string>("")
                                               : receiver_.signing_key.Read();
@@ -189,4 +189,4 @@ void Notifier::Try(Pending event) {
     on_notified_(Notified::kDropped);
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::request

@@ -19,14 +19,14 @@
 #include "operator/kube/transport.h"
 #include "operator/request/ports.h"
 
-namespace strobe::kube {
+namespace strobe::request {
 
 // Where events go.
 struct Receiver {
-  std::unique_ptr<Transport> transport{};
-  std::string path = "/";    // Includes the query.
-  FileOrData signing_key{};  // Empty = events are not signed.
-  bool grafana = false;      // Gets annotations instead of CloudEvents.
+  std::unique_ptr<kube::Transport> transport{};
+  std::string path = "/";          // Includes the query.
+  kube::FileOrData signing_key{};  // Empty = events are not signed.
+  bool grafana = false;            // Gets annotations instead of CloudEvents.
 };
 
 // Makes the receiver for an http or https URL. Of the files `token` (a bearer token), `signing-key`
@@ -47,7 +47,7 @@ std::string WebhookSignature(std::string_view key, std::string_view id, std::int
 
 // After how long the answer to attempt number `tries` (from 1) is worth another one; none = it was
 // delivered, it was refused for good, or it was tried often enough.
-std::optional<Nanos> RetryDelay(int tries, const absl::StatusOr<HttpResponse>& answer);
+std::optional<Nanos> RetryDelay(int tries, const absl::StatusOr<kube::HttpResponse>& answer);
 
 class Notifier {
  public:
@@ -62,7 +62,8 @@ class Notifier {
   Notifier& operator=(const Notifier&) = delete;
 
   // To be called once the end is in the request's status. Never blocks.
-  void NotifyEnd(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end);
+  void NotifyEnd(const objects::ProfileRequest& request, const objects::RequestStatus& status,
+                 CaptureEnd end);
   void Send(const std::string& ns, std::string id, std::string body);
 
  private:
@@ -86,4 +87,4 @@ class Notifier {
   std::thread thread_;  // Declared last: it uses the members above.
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::request

@@ -10,18 +10,20 @@
 #include "operator/base/names.h"
 #include "operator/job/pod_json.h"
 
-namespace strobe::kube {
+namespace strobe::request {
 namespace {
 
-bool WantsInjection(const Json& object) {
-  return TextOf(Member(Member(object, "metadata"), "labels"), kInjectLabel) == "true";
+bool WantsInjection(const kube::Json& object) {
+  return kube::TextOf(kube::Member(kube::Member(object, "metadata"), "labels"),
+                      kube::kInjectLabel) == "true";
 }
 
 // The namespaces whose own label asks for injection, of all or only of `ns`.
-absl::StatusOr<std::set<std::string>> InjectedNamespaces(Client& client, const std::string& ns) {
+absl::StatusOr<std::set<std::string>> InjectedNamespaces(kube::Client& client,
+                                                         const std::string& ns) {
   std::set<std::string> injected;
   if (!ns.empty()) {
-    const absl::StatusOr<Json> one = client.Get(StrCat("/api/v1/namespaces/", ns));
+    const absl::StatusOr<kube::Json> one = client.Get(StrCat("/api/v1/namespaces/", ns));
     if (absl::IsNotFound(one.status())) return injected;
     RETURN_IF_ERROR(one.status());
     if (WantsInjection(*one)) injected.insert(ns);
@@ -29,16 +31,18 @@ absl::StatusOr<std::set<std::string>> InjectedNamespaces(Client& client, const s
   }
   RETURN_IF_ERROR(client.GetPages(
       {.path = "/api/v1/namespaces",
-       .selectors = StrCat("&labelSelector=", UrlEncode(StrCat(kInjectLabel, "=true")))},
-      [&](const Json& item) { injected.insert(TextOf(Member(item, "metadata"), "name")); }));
+       .selectors = StrCat("&labelSelector=", UrlEncode(StrCat(kube::kInjectLabel, "=true")))},
+      [&](const kube::Json& item) {
+        injected.insert(kube::TextOf(kube::Member(item, "metadata"), "name"));
+      }));
   return injected;
 }
 
 }  // namespace
 
-absl::Status ForEachPod(Client& client, const PodScope& scope,
-                        const std::function<void(const Json&)>& pod) {
-  ListQuery query{
+absl::Status ForEachPod(kube::Client& client, const PodScope& scope,
+                        const std::function<void(const kube::Json&)>& pod) {
+  kube::ListQuery query{
       .path = scope.ns.empty() ? "/api/v1/pods" : StrCat("/api/v1/namespaces/", scope.ns, "/pods"),
       .cached = scope.cached};
   if (!scope.selector.empty())
@@ -46,15 +50,15 @@ absl::Status ForEachPod(Client& client, const PodScope& scope,
   return client.GetPages(query, pod);
 }
 
-absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(Client& client,
+absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(kube::Client& client,
                                                                const std::string& ns) {
   std::map<std::string, int> counts;
-  const auto count = [&](const Json& item) {
-    const PodInfo pod = ParsePod(item);
-    if (!HasEnded(pod) && (pod.sidecar_port == 0 || !pod.damage.empty()))
+  const auto count = [&](const kube::Json& item) {
+    const job::PodInfo pod = job::ParsePod(item);
+    if (!job::HasEnded(pod) && (pod.sidecar_port == 0 || !pod.damage.empty()))
       ++counts[item.at("metadata").value("namespace", "")];
   };
-  RETURN_IF_ERROR(ForEachPod(client, {ns, StrCat(kInjectLabel, "=true")}, count));
+  RETURN_IF_ERROR(ForEachPod(client, {ns, StrCat(kube::kInjectLabel, "=true")}, count));
   const absl::StatusOr<std::set<std::string>> injected = InjectedNamespaces(client, ns);
   if (absl::IsPermissionDenied(injected.status())) {
     // Roles that somebody wrote for an older operator do not allow it. What is known is told.
@@ -64,12 +68,12 @@ absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(Client& client,
   }
   RETURN_IF_ERROR(injected.status());
   for (const std::string& space : *injected) {
-    const PodScope scope{space, StrCat(kInjectLabel, " notin (true,false)")};
-    RETURN_IF_ERROR(ForEachPod(client, scope, [&](const Json& item) {
-      if (WhyNeverInjected(item).empty()) count(item);
+    const PodScope scope{space, StrCat(kube::kInjectLabel, " notin (true,false)")};
+    RETURN_IF_ERROR(ForEachPod(client, scope, [&](const kube::Json& item) {
+      if (job::WhyNeverInjected(item).empty()) count(item);
     }));
   }
   return counts;
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::request

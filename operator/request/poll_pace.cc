@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace strobe {
+namespace strobe::request {
 
 Nanos PollPace::Enter(const std::string& ns, const std::string& key) {
   Leave(key);
@@ -24,4 +24,4 @@ void PollPace::Leave(const std::string& key) {
   namespaces_.erase(found);
 }
 
-}  // namespace strobe
+}  // namespace strobe::request

@@ -7,7 +7,7 @@
 
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::request {
 
 class PollPace {
  public:
@@ -27,4 +27,4 @@ inline constexpr Nanos kPollEach = std::chrono::milliseconds(50);
 inline constexpr Nanos kMinPoll = std::chrono::seconds(2);
 inline constexpr Nanos kMaxPoll = std::chrono::seconds(60);
 
-}  // namespace strobe
+}  // namespace strobe::request

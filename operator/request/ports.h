@@ -20,7 +20,7 @@
 #include "operator/kube/reconcile.h"
 #include "operator/objects/request.h"
 
-namespace strobe {
+namespace strobe::request {
 
 // The Kubernetes API. Calls block, each for a bounded time, and are made from reconcile threads
 // only.
@@ -29,22 +29,25 @@ class Cluster {
   virtual ~Cluster() = default;
   // From the cache, which already shows the operator's own writes. NotFound when there is no such
   // object; InvalidArgument when it cannot be parsed.
-  virtual absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) = 0;
+  virtual absl::StatusOr<objects::ProfileRequest> GetRequest(const std::string& key) = 0;
   // Pods of the namespace that the query selects, as the API server's own cache has them.
-  virtual absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& ns,
-                                                        const PodQuery& query) = 0;
+  virtual absl::StatusOr<std::vector<job::PodInfo>> ListPods(const std::string& ns,
+                                                             const job::PodQuery& query) = 0;
   // How many workers a job should have, and which object's pods they are. What will stay unknown,
   // for example because the kind's API is not installed or not allowed, is told in
   // JobShape::unknown. An error is worth another try.
-  virtual absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const JobRef& job) = 0;
+  virtual absl::StatusOr<job::JobShape> DescribeJob(const std::string& ns,
+                                                    const kube::JobRef& job) = 0;
   // Aborted when the object has changed since it was read.
-  virtual absl::Status SetFinalizers(const ProfileRequest& request,
+  virtual absl::Status SetFinalizers(const objects::ProfileRequest& request,
                                      const std::vector<std::string>& finalizers) = 0;
-  virtual absl::Status WriteStatus(const ProfileRequest& request, const RequestStatus& status) = 0;
-  virtual absl::Status DeleteRequest(const ProfileRequest& request) = 0;
+  virtual absl::Status WriteStatus(const objects::ProfileRequest& request,
+                                   const objects::RequestStatus& status) = 0;
+  virtual absl::Status DeleteRequest(const objects::ProfileRequest& request) = 0;
   // Never blocks; an event that cannot be written is dropped.
-  virtual void RecordEvent(const ProfileRequest& request, bool warning, const std::string& reason,
-                           const std::string& action, const std::string& note) = 0;
+  virtual void RecordEvent(const objects::ProfileRequest& request, bool warning,
+                           const std::string& reason, const std::string& action,
+                           const std::string& note) = 0;
 };
 
 // How a request ended.
@@ -60,8 +63,9 @@ inline std::string_view Name(CaptureEnd end) {
 class CaptureMetrics {
  public:
   virtual ~CaptureMetrics() = default;
-  virtual void AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) = 0;
-  virtual void CaptureEnded(const ProfileRequest& request, CaptureEnd end) = 0;
+  virtual void AttemptEnded(const objects::ProfileRequest& request,
+                            const capture::AttemptProgress& progress) = 0;
+  virtual void CaptureEnded(const objects::ProfileRequest& request, CaptureEnd end) = 0;
   virtual void ActiveCaptures(std::size_t count) = 0;
 };
 
@@ -69,36 +73,40 @@ class CaptureMetrics {
 struct ReconcilerDependencies {
   const Clock& clock;
   Executor& executor;
-  WorkerConnector& workers;
+  capture::WorkerConnector& workers;
   Cluster& cluster;
   CaptureMetrics& metrics;
   // Reconciles a request again as soon as possible. Called from any thread; must not block.
   std::function<void(const std::string& key)> enqueue;
-  Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
-  std::string viewer_url{};          // See viewer_link.h; empty = finished requests have no link.
-  CaptureReporter* reporter = nullptr;  // Null: captures have no report.
+  access::Gatekeeper* gatekeeper =
+      nullptr;               // Null: every request that could be created is allowed.
+  std::string viewer_url{};  // See viewer_link.h; empty = finished requests have no link.
+  capture::CaptureReporter* reporter = nullptr;  // Null: captures have no report.
   // Notifies programs outside of the cluster of a capture's end, once it is in the request's
   // status. Called by any reconcile thread; must not block. Empty: there is nobody to notify.
-  std::function<void(const ProfileRequest&, const RequestStatus&, CaptureEnd)> notify{};
+  std::function<void(const objects::ProfileRequest&, const objects::RequestStatus&, CaptureEnd)>
+      notify{};
   // For evidence of stalls; see CaptureAttempt::Dependencies.
   Executor* judging = nullptr;
-  EvidenceMemory* evidence_memory = nullptr;
+  capture::EvidenceMemory* evidence_memory = nullptr;
 
   // A request that only preflights is no capture: it counts neither for policies nor in metrics.
   // Evidence records nothing, and does not count for policies.
 
   // Tells the gatekeeper that a capture of the namespace has ended just now.
-  void TellEnded(const std::string& ns, const CaptureSpec& capture) const {
+  void TellEnded(const std::string& ns, const capture::CaptureSpec& capture) const {
     if (gatekeeper != nullptr && !capture.preflight_only && !capture.collects_evidence)
       gatekeeper->CaptureEnded(ns, clock.WallNow());
   }
-  void CountAttempt(const ProfileRequest& request, const AttemptProgress& progress) const {
+  void CountAttempt(const objects::ProfileRequest& request,
+                    const capture::AttemptProgress& progress) const {
     if (!request.capture.preflight_only) metrics.AttemptEnded(request, progress);
   }
-  void CountEnd(const ProfileRequest& request, CaptureEnd end) const {
+  void CountEnd(const objects::ProfileRequest& request, CaptureEnd end) const {
     if (!request.capture.preflight_only) metrics.CaptureEnded(request, end);
   }
-  void Notify(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) const {
+  void Notify(const objects::ProfileRequest& request, const objects::RequestStatus& status,
+              CaptureEnd end) const {
     if (notify && !request.capture.preflight_only) notify(request, status, end);
   }
 };
@@ -109,4 +117,4 @@ inline std::optional<Nanos> Sooner(std::optional<Nanos> one, std::optional<Nanos
   return std::min(*one, *other);
 }
 
-}  // namespace strobe
+}  // namespace strobe::request

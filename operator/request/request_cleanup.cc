@@ -12,7 +12,7 @@
 #include "operator/request/finalizer.h"
 #include "operator/request/target_pods.h"
 
-namespace strobe {
+namespace strobe::request {
 namespace {
 
 using std::chrono::milliseconds;
@@ -33,53 +33,55 @@ bool MayPass(const absl::Status& status) {
 
 // Whether there may be runs to delete: an attempt that never began wrote nothing, and one that
 // began had been admitted.
-bool WantsReclaim(const ProfileRequest& request) {
+bool WantsReclaim(const objects::ProfileRequest& request) {
   return request.reclaim && request.status.attempt > 0;
 }
 
 // The sidecars of other jobs in the request's namespace. They delete only what carries the
 // capture's id, and what a directory holds only the job's own pods can see.
-absl::StatusOr<std::vector<Target>> OtherSidecars(Cluster& cluster, const ProfileRequest& request) {
-  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request.capture.logdir);
-  if (!logdir.ok() || logdir->scheme() == "file") return std::vector<Target>();
-  TargetSpec injected;
-  injected.selector = StrCat(kInjectedLabel, "=true");
+absl::StatusOr<std::vector<capture::Target>> OtherSidecars(Cluster& cluster,
+                                                           const objects::ProfileRequest& request) {
+  const absl::StatusOr<storage::Logdir> logdir = storage::Logdir::Parse(request.capture.logdir);
+  if (!logdir.ok() || logdir->scheme() == "file") return std::vector<capture::Target>();
+  job::TargetSpec injected;
+  injected.selector = StrCat(kube::kInjectedLabel, "=true");
   ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(cluster, request.ns, injected));
-  return SelectTargets(injected, found.query, found.pods).targets;
+  return job::SelectTargets(injected, found.query, found.pods).targets;
 }
 
 }  // namespace
 
-absl::StatusOr<ReconcileResult> RequestCleanup::AfterEnd(const std::string& key,
-                                                         const ProfileRequest& request) {
+absl::StatusOr<kube::ReconcileResult> RequestCleanup::AfterEnd(
+    const std::string& key, const objects::ProfileRequest& request) {
   Forget(key);
   // Without the finalizer users can delete finished requests even after Strobe was removed.
   if (HasFinalizer(request) && !WantsReclaim(request)) {
     RETURN_IF_ERROR(deps_.cluster.SetFinalizers(request, WithoutFinalizer(request)));
-    return ReconcileResult{Nanos{0}};
+    return kube::ReconcileResult{Nanos{0}};
   }
   return Expire(request);
 }
 
-absl::StatusOr<ReconcileResult> RequestCleanup::Expire(const ProfileRequest& request) {
-  if (!request.ttl) return ReconcileResult{};
+absl::StatusOr<kube::ReconcileResult> RequestCleanup::Expire(
+    const objects::ProfileRequest& request) {
+  if (!request.ttl) return kube::ReconcileResult{};
   const WallTime now = deps_.clock.WallNow();
   const Nanos left = request.status.completion_time.value_or(now) + *request.ttl - now;
-  if (left > Nanos{0}) return ReconcileResult{left};
+  if (left > Nanos{0}) return kube::ReconcileResult{left};
   RETURN_IF_ERROR(deps_.cluster.DeleteRequest(request));
-  return ReconcileResult{};
+  return kube::ReconcileResult{};
 }
 
-absl::StatusOr<ReconcileResult> RequestCleanup::BeforeDeletion(const std::string& key,
-                                                               const ProfileRequest& request) {
+absl::StatusOr<kube::ReconcileResult> RequestCleanup::BeforeDeletion(
+    const std::string& key, const objects::ProfileRequest& request) {
   // Without this limit a request could keep its namespace from ever being deleted.
   const bool patient = deps_.clock.WallNow() < request.deleted + kCleanUpPatience;
-  ASSIGN_OR_RETURN(const std::optional<ReconcileResult> stopping,
+  ASSIGN_OR_RETURN(const std::optional<kube::ReconcileResult> stopping,
                    StopCapture(key, request, patient));
   if (stopping) return *stopping;
-  if (!HasFinalizer(request)) return ReconcileResult{};
+  if (!HasFinalizer(request)) return kube::ReconcileResult{};
   if (WantsReclaim(request) && request.invalid.empty()) {
-    const absl::StatusOr<std::optional<ReconcileResult>> busy = Reclaim(key, request);
+    const absl::StatusOr<std::optional<kube::ReconcileResult>> busy = Reclaim(key, request);
     if (busy.ok() && *busy) return **busy;
     if (MayPass(busy.status()) && patient) return busy.status();
     if (!busy.ok()) {
@@ -91,22 +93,22 @@ absl::StatusOr<ReconcileResult> RequestCleanup::BeforeDeletion(const std::string
   }
   RETURN_IF_ERROR(deps_.cluster.SetFinalizers(request, WithoutFinalizer(request)));
   Forget(key);
-  return ReconcileResult{};
+  return kube::ReconcileResult{};
 }
 
 // None: no capture of the request is under way any more, or it was given up.
-absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::StopCapture(
-    const std::string& key, const ProfileRequest& request, bool patient) {
-  const bool begun = request.status.attempt > 0 && !IsFinished(request.status);
+absl::StatusOr<std::optional<kube::ReconcileResult>> RequestCleanup::StopCapture(
+    const std::string& key, const objects::ProfileRequest& request, bool patient) {
+  const bool begun = request.status.attempt > 0 && !objects::IsFinished(request.status);
   if (const std::shared_ptr<LiveCapture> live = table_.Find(key)) {
     live->attempt->Cancel("the request is being deleted");
-    const AttemptProgress progress = live->attempt->progress();
-    const bool done = progress.phase == Phase::kDone;
+    const capture::AttemptProgress progress = live->attempt->progress();
+    const bool done = progress.phase == capture::Phase::kDone;
     // A capture that has just been cancelled still writes its last objects; reclaiming them must
     // come after that.
-    if (!done && patient) return ReconcileResult{kCancelLook};
+    if (!done && patient) return kube::ReconcileResult{kCancelLook};
     // It ended, or waited for its next attempt, which will not come.
-    const bool waited = live->retry && !IsFinished(request.status);
+    const bool waited = live->retry && !objects::IsFinished(request.status);
     if (done && (!live->counted || waited)) {
       if (!live->counted) deps_.CountAttempt(request, progress);
       live->counted = true;
@@ -118,7 +120,7 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::StopCapture(
              !request.status.retry_time) {
     // The previous leader armed its workers: the capture must be found again to be cancelled.
     const absl::Status resumed = resume_(key, request);
-    if (table_.Find(key) != nullptr) return ReconcileResult{kCancelLook};
+    if (table_.Find(key) != nullptr) return kube::ReconcileResult{kCancelLook};
     if (MayPass(resumed) && patient) return resumed;
     if (!resumed.ok()) {
       deps_.cluster.RecordEvent(
@@ -134,9 +136,9 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::StopCapture(
 
 // None: the runs are gone. An error of which MayPass is true is worth another try; any other is
 // final.
-absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::Reclaim(
-    const std::string& key, const ProfileRequest& request) {
-  std::shared_ptr<RunReclaim> reclaim;
+absl::StatusOr<std::optional<kube::ReconcileResult>> RequestCleanup::Reclaim(
+    const std::string& key, const objects::ProfileRequest& request) {
+  std::shared_ptr<capture::RunReclaim> reclaim;
   {
     MutexLock lock(&mutex_);
     const auto found = reclaims_.find(key);
@@ -149,40 +151,41 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::Reclaim(
     reclaims_[key] = {request.uid, reclaim};
   }
   const std::optional<absl::Status> result = reclaim->result();
-  if (!result) return ReconcileResult{kReclaimLook};
+  if (!result) return kube::ReconcileResult{kReclaimLook};
   // The reclaim has asked every sidecar for as long as it may, so its errors are final.
   if (!result->ok()) return absl::FailedPreconditionError(result->message());
   return std::nullopt;
 }
 
-absl::StatusOr<std::shared_ptr<RunReclaim>> RequestCleanup::StartReclaim(
-    const std::string& key, const ProfileRequest& request) {
+absl::StatusOr<std::shared_ptr<capture::RunReclaim>> RequestCleanup::StartReclaim(
+    const std::string& key, const objects::ProfileRequest& request) {
   std::vector<v1::ReclaimRequest> runs;
   for (int attempt = 1; attempt <= request.status.attempt; ++attempt) {
     v1::ReclaimRequest& run = runs.emplace_back();
     // A sidecar deletes only objects that carry this id, so that a request cannot name a run of
     // somebody else's.
-    run.set_capture_id(CaptureId(request.capture, attempt));
+    run.set_capture_id(capture::CaptureId(request.capture, attempt));
     run.set_logdir(request.capture.logdir);
-    run.set_run(RunOfAttempt(request.capture.run, attempt));
+    run.set_run(storage::RunOfAttempt(request.capture.run, attempt));
   }
   // Any pod of the job will do, whether it was chosen to be recorded or not.
-  std::vector<Target> sidecars;
-  for (const TargetSpec& target : TargetsOf(request)) {
+  std::vector<capture::Target> sidecars;
+  for (const job::TargetSpec& target : objects::TargetsOf(request)) {
     ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(deps_.cluster, request.ns, target));
-    TargetSpec any = target;
+    job::TargetSpec any = target;
     any.sample = any.some_replicas = false;
     any.container.clear();
-    Selection chosen = SelectTargets(any, found.query, found.pods);
+    job::Selection chosen = job::SelectTargets(any, found.query, found.pods);
     sidecars.insert(sidecars.end(), std::make_move_iterator(chosen.targets.begin()),
                     std::make_move_iterator(chosen.targets.end()));
   }
   if (std::none_of(sidecars.begin(), sidecars.end(),
-                   [](const Target& target) { return target.usable(); })) {
+                   [](const capture::Target& target) { return target.usable(); })) {
     ASSIGN_OR_RETURN(sidecars, OtherSidecars(deps_.cluster, request));
   }
-  return RunReclaim::Start({deps_.clock, deps_.executor, deps_.workers}, std::move(sidecars),
-                           std::move(runs), [enqueue = deps_.enqueue, key] { enqueue(key); });
+  return capture::RunReclaim::Start({deps_.clock, deps_.executor, deps_.workers},
+                                    std::move(sidecars), std::move(runs),
+                                    [enqueue = deps_.enqueue, key] { enqueue(key); });
 }
 
 void RequestCleanup::AfterDeletion(const std::string& key, const LiveCapture* live) {
@@ -208,4 +211,4 @@ void RequestCleanup::Forget(const std::string& key) {
   table_.Forget(key);
 }
 
-}  // namespace strobe
+}  // namespace strobe::request

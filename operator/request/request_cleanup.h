@@ -15,12 +15,13 @@
 #include "operator/request/ports.h"
 #include "operator/request/request_table.h"
 
-namespace strobe {
+namespace strobe::request {
 
 class RequestCleanup {
  public:
   // Takes up the request's present attempt again; see AttemptLauncher::Begin.
-  using Resume = std::function<absl::Status(const std::string& key, const ProfileRequest& request)>;
+  using Resume =
+      std::function<absl::Status(const std::string& key, const objects::ProfileRequest& request)>;
 
   // `dependencies` and `table` must outlive it.
   RequestCleanup(const ReconcilerDependencies& dependencies, RequestTable& table, Resume resume)
@@ -28,11 +29,12 @@ class RequestCleanup {
 
   // The request is finished: removes the finalizer once nothing needs it, and deletes the request
   // when its time to live is over.
-  absl::StatusOr<ReconcileResult> AfterEnd(const std::string& key, const ProfileRequest& request);
+  absl::StatusOr<kube::ReconcileResult> AfterEnd(const std::string& key,
+                                                 const objects::ProfileRequest& request);
   // The request is being deleted: cancels its capture, reclaims its runs if it asks for that, and
   // removes the finalizer, after five minutes whatever remains to be done.
-  absl::StatusOr<ReconcileResult> BeforeDeletion(const std::string& key,
-                                                 const ProfileRequest& request);
+  absl::StatusOr<kube::ReconcileResult> BeforeDeletion(const std::string& key,
+                                                       const objects::ProfileRequest& request);
   // The request does not exist any more. `live` is its capture, or null.
   void AfterDeletion(const std::string& key, const LiveCapture* live);
   // No operator will come after this one: cancels all captures. None begins any more.
@@ -41,17 +43,16 @@ class RequestCleanup {
  private:
   struct Reclaiming {
     std::string uid{};
-    std::shared_ptr<RunReclaim> reclaim{};
+    std::shared_ptr<capture::RunReclaim> reclaim{};
   };
 
-  absl::StatusOr<ReconcileResult> Expire(const ProfileRequest& request);
-  absl::StatusOr<std::optional<ReconcileResult>> StopCapture(const std::string& key,
-                                                             const ProfileRequest& request,
-                                                             bool patient);
-  absl::StatusOr<std::optional<ReconcileResult>> Reclaim(const std::string& key,
-                                                         const ProfileRequest& request);
-  absl::StatusOr<std::shared_ptr<RunReclaim>> StartReclaim(const std::string& key,
-                                                           const ProfileRequest& request);
+  absl::StatusOr<kube::ReconcileResult> Expire(const objects::ProfileRequest& request);
+  absl::StatusOr<std::optional<kube::ReconcileResult>> StopCapture(
+      const std::string& key, const objects::ProfileRequest& request, bool patient);
+  absl::StatusOr<std::optional<kube::ReconcileResult>> Reclaim(
+      const std::string& key, const objects::ProfileRequest& request);
+  absl::StatusOr<std::shared_ptr<capture::RunReclaim>> StartReclaim(
+      const std::string& key, const objects::ProfileRequest& request);
   void Forget(const std::string& key);
 
   const ReconcilerDependencies& deps_;
@@ -61,4 +62,4 @@ class RequestCleanup {
   std::map<std::string, Reclaiming> reclaims_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::request

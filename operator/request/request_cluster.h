@@ -9,28 +9,31 @@
 #include "operator/kube/written_objects.h"
 #include "operator/request/ports.h"
 
-namespace strobe::kube {
+namespace strobe::request {
 
 class RequestCluster final : public Cluster {
  public:
   // All arguments must outlive this object.
-  RequestCluster(Client& client, const ObjectCache& requests, EventRecorder& events);
+  RequestCluster(kube::Client& client, const kube::ObjectCache& requests,
+                 kube::EventRecorder& events);
 
-  absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) override;
-  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& ns,
-                                                const PodQuery& query) override;
-  absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const JobRef& job) override;
-  absl::Status SetFinalizers(const ProfileRequest& request,
+  absl::StatusOr<objects::ProfileRequest> GetRequest(const std::string& key) override;
+  absl::StatusOr<std::vector<job::PodInfo>> ListPods(const std::string& ns,
+                                                     const job::PodQuery& query) override;
+  absl::StatusOr<job::JobShape> DescribeJob(const std::string& ns,
+                                            const kube::JobRef& job) override;
+  absl::Status SetFinalizers(const objects::ProfileRequest& request,
                              const std::vector<std::string>& finalizers) override;
-  absl::Status WriteStatus(const ProfileRequest& request, const RequestStatus& status) override;
-  absl::Status DeleteRequest(const ProfileRequest& request) override;
-  void RecordEvent(const ProfileRequest& request, bool warning, const std::string& reason,
+  absl::Status WriteStatus(const objects::ProfileRequest& request,
+                           const objects::RequestStatus& status) override;
+  absl::Status DeleteRequest(const objects::ProfileRequest& request) override;
+  void RecordEvent(const objects::ProfileRequest& request, bool warning, const std::string& reason,
                    const std::string& action, const std::string& note) override;
 
  private:
-  Client& client_;
-  EventRecorder& events_;
-  WrittenObjects requests_;
+  kube::Client& client_;
+  kube::EventRecorder& events_;
+  kube::WrittenObjects requests_;
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::request

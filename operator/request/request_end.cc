@@ -9,35 +9,35 @@
 #include "operator/objects/viewer_link.h"
 #include "operator/request/request_status.h"
 
-namespace strobe {
+namespace strobe::request {
 
-absl::Status WriteIfChanged(Cluster& cluster, const ProfileRequest& request,
-                            const RequestStatus& status) {
+absl::Status WriteIfChanged(Cluster& cluster, const objects::ProfileRequest& request,
+                            const objects::RequestStatus& status) {
   if (SameStatus(request.status, status)) return absl::OkStatus();
   return cluster.WriteStatus(request, status);
 }
 
-absl::StatusOr<ReconcileResult> RequestEnd::Finish(const ProfileRequest& request,
-                                                   const AttemptResult& result,
-                                                   LiveCapture& live) const {
+absl::StatusOr<kube::ReconcileResult> RequestEnd::Finish(const objects::ProfileRequest& request,
+                                                         const capture::AttemptResult& result,
+                                                         LiveCapture& live) const {
   // Before the status: a user who sees the end may delete the request at once.
   deps_.TellEnded(request.ns, request.capture);
-  RequestStatus status = FinishedStatus(request, result, deps_.clock.WallNow());
-  status.viewer = ViewerLink(deps_.viewer_url, status.run, request.ns, request.name);
+  objects::RequestStatus status = FinishedStatus(request, result, deps_.clock.WallNow());
+  status.viewer = objects::ViewerLink(deps_.viewer_url, status.run, request.ns, request.name);
   RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, status));
   Tell(request, result, status, live);
   // What is left to do for a finished request follows from the status that was written just now.
-  return ReconcileResult{Nanos{0}};
+  return kube::ReconcileResult{Nanos{0}};
 }
 
-void RequestEnd::TellIfUntold(const ProfileRequest& request, LiveCapture& live) const {
+void RequestEnd::TellIfUntold(const objects::ProfileRequest& request, LiveCapture& live) const {
   const bool written = live.counted && !live.retry && request.status.attempt == live.number;
   if (written && !live.told_end)
     Tell(request, *live.attempt->progress().result, request.status, live);
 }
 
-void RequestEnd::Tell(const ProfileRequest& request, const AttemptResult& result,
-                      const RequestStatus& status, LiveCapture& live) const {
+void RequestEnd::Tell(const objects::ProfileRequest& request, const capture::AttemptResult& result,
+                      const objects::RequestStatus& status, LiveCapture& live) const {
   const CaptureEnd end = result.succeeded   ? CaptureEnd::kSucceeded
                          : result.cancelled ? CaptureEnd::kCancelled
                                             : CaptureEnd::kFailed;
@@ -54,38 +54,38 @@ void RequestEnd::Tell(const ProfileRequest& request, const AttemptResult& result
   deps_.Notify(request, status, end);
 }
 
-void RequestEnd::TellStall(const ProfileRequest& request, const StallReport& report,
-                           LiveCapture& live) const {
+void RequestEnd::TellStall(const objects::ProfileRequest& request,
+                           const capture::StallReport& report, LiveCapture& live) const {
   if (!report.stalled() || std::exchange(live.told_stall, true)) return;
   const std::string first = report.text.substr(0, report.text.find('\n'));
   deps_.cluster.RecordEvent(request, /*warning=*/true, "JobStalled", "Judge",
                             StrCat(WithoutControls(first), " (", report.confidence, ")"));
 }
 
-absl::StatusOr<ReconcileResult> RequestEnd::Refuse(const ProfileRequest& request,
-                                                   const std::string& reason,
-                                                   const std::string& message) const {
+absl::StatusOr<kube::ReconcileResult> RequestEnd::Refuse(const objects::ProfileRequest& request,
+                                                         const std::string& reason,
+                                                         const std::string& message) const {
   return WithoutCapture(request, CaptureEnd::kFailed, reason, message);
 }
 
-absl::StatusOr<ReconcileResult> RequestEnd::Cancelled(const ProfileRequest& request,
-                                                      const std::string& message) const {
+absl::StatusOr<kube::ReconcileResult> RequestEnd::Cancelled(const objects::ProfileRequest& request,
+                                                            const std::string& message) const {
   return WithoutCapture(request, CaptureEnd::kCancelled, std::string(Name(Outcome::kCancelled)),
                         message);
 }
 
-absl::StatusOr<ReconcileResult> RequestEnd::WithoutCapture(const ProfileRequest& request,
-                                                           CaptureEnd end,
-                                                           const std::string& reason,
-                                                           const std::string& message) const {
+absl::StatusOr<kube::ReconcileResult> RequestEnd::WithoutCapture(
+    const objects::ProfileRequest& request, CaptureEnd end, const std::string& reason,
+    const std::string& message) const {
   // The request has had an attempt, so it may have recorded something.
   if (request.status.attempt > 0) deps_.TellEnded(request.ns, request.capture);
-  const RequestStatus status = RefusedStatus(request, reason, message, deps_.clock.WallNow());
+  const objects::RequestStatus status =
+      RefusedStatus(request, reason, message, deps_.clock.WallNow());
   RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, status));
   deps_.cluster.RecordEvent(request, end != CaptureEnd::kCancelled, reason, "Refuse", message);
   deps_.CountEnd(request, end);
   deps_.Notify(request, status, end);
-  return ReconcileResult{Nanos{0}};
+  return kube::ReconcileResult{Nanos{0}};
 }
 
-}  // namespace strobe
+}  // namespace strobe::request

@@ -7,11 +7,11 @@
 #include "operator/request/ports.h"
 #include "operator/request/request_table.h"
 
-namespace strobe {
+namespace strobe::request {
 
 // Writes the status unless the request has it already.
-absl::Status WriteIfChanged(Cluster& cluster, const ProfileRequest& request,
-                            const RequestStatus& status);
+absl::Status WriteIfChanged(Cluster& cluster, const objects::ProfileRequest& request,
+                            const objects::RequestStatus& status);
 
 class RequestEnd {
  public:
@@ -19,27 +19,30 @@ class RequestEnd {
   explicit RequestEnd(const ReconcilerDependencies& dependencies) : deps_(dependencies) {}
 
   // The request's last attempt, which is `live`, has ended with `result`.
-  absl::StatusOr<ReconcileResult> Finish(const ProfileRequest& request, const AttemptResult& result,
-                                         LiveCapture& live) const;
+  absl::StatusOr<kube::ReconcileResult> Finish(const objects::ProfileRequest& request,
+                                               const capture::AttemptResult& result,
+                                               LiveCapture& live) const;
   // The end is in the request's status. Tells it if that was not done, because the answer to the
   // write of the status was lost.
-  void TellIfUntold(const ProfileRequest& request, LiveCapture& live) const;
+  void TellIfUntold(const objects::ProfileRequest& request, LiveCapture& live) const;
   // Tells by an event, once, that the job stands still and who holds it up.
-  void TellStall(const ProfileRequest& request, const StallReport& report, LiveCapture& live) const;
+  void TellStall(const objects::ProfileRequest& request, const capture::StallReport& report,
+                 LiveCapture& live) const;
   // No attempt is made, or no further one. `reason` is one CamelCase word.
-  absl::StatusOr<ReconcileResult> Refuse(const ProfileRequest& request, const std::string& reason,
-                                         const std::string& message) const;
-  absl::StatusOr<ReconcileResult> Cancelled(const ProfileRequest& request,
-                                            const std::string& message) const;
+  absl::StatusOr<kube::ReconcileResult> Refuse(const objects::ProfileRequest& request,
+                                               const std::string& reason,
+                                               const std::string& message) const;
+  absl::StatusOr<kube::ReconcileResult> Cancelled(const objects::ProfileRequest& request,
+                                                  const std::string& message) const;
 
  private:
-  void Tell(const ProfileRequest& request, const AttemptResult& result, const RequestStatus& status,
-            LiveCapture& live) const;
-  absl::StatusOr<ReconcileResult> WithoutCapture(const ProfileRequest& request, CaptureEnd end,
-                                                 const std::string& reason,
-                                                 const std::string& message) const;
+  void Tell(const objects::ProfileRequest& request, const capture::AttemptResult& result,
+            const objects::RequestStatus& status, LiveCapture& live) const;
+  absl::StatusOr<kube::ReconcileResult> WithoutCapture(const objects::ProfileRequest& request,
+                                                       CaptureEnd end, const std::string& reason,
+                                                       const std::string& message) const;
 
   const ReconcilerDependencies& deps_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::request

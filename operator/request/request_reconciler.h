@@ -15,7 +15,7 @@
 #include "operator/request/request_table.h"
 #include "operator/request/stall_watch.h"
 
-namespace strobe {
+namespace strobe::request {
 
 class RequestReconciler {
  public:
@@ -25,23 +25,27 @@ class RequestReconciler {
 
   // `key` is "namespace/name". May be called for several keys at once, but for each key by one
   // thread at a time. An error is worth another try.
-  absl::StatusOr<ReconcileResult> Reconcile(const std::string& key);
+  absl::StatusOr<kube::ReconcileResult> Reconcile(const std::string& key);
   std::size_t active() const { return table_.active(); }  // Captures that are under way.
   // Cancels all captures and begins no others. Called when no other operator will come after this.
   void Retire(const std::string& why) { cleanup_.Retire(why); }
 
  private:
-  absl::StatusOr<ReconcileResult> AfterEnd(const std::string& key, const ProfileRequest& request);
-  absl::StatusOr<ReconcileResult> Follow(const std::string& key, const ProfileRequest& request,
-                                         LiveCapture& live);
-  absl::StatusOr<ReconcileResult> ShowProgress(const ProfileRequest& request,
-                                               const AttemptProgress& progress, LiveCapture& live);
-  Nanos PaceOf(const RequestStatus& former, RequestStatus status) const;
-  void CountEnd(const std::string& key, const ProfileRequest& request,
-                const AttemptProgress& progress, LiveCapture& live);
-  absl::StatusOr<std::map<std::string, std::string>> EvidenceOf(const ProfileRequest& request,
-                                                                const LiveCapture& live);
-  void TellArmed(const ProfileRequest& request, std::size_t armed, std::size_t matched, int number);
+  absl::StatusOr<kube::ReconcileResult> AfterEnd(const std::string& key,
+                                                 const objects::ProfileRequest& request);
+  absl::StatusOr<kube::ReconcileResult> Follow(const std::string& key,
+                                               const objects::ProfileRequest& request,
+                                               LiveCapture& live);
+  absl::StatusOr<kube::ReconcileResult> ShowProgress(const objects::ProfileRequest& request,
+                                                     const capture::AttemptProgress& progress,
+                                                     LiveCapture& live);
+  Nanos PaceOf(const objects::RequestStatus& former, objects::RequestStatus status) const;
+  void CountEnd(const std::string& key, const objects::ProfileRequest& request,
+                const capture::AttemptProgress& progress, LiveCapture& live);
+  absl::StatusOr<std::map<std::string, std::string>> EvidenceOf(
+      const objects::ProfileRequest& request, const LiveCapture& live);
+  void TellArmed(const objects::ProfileRequest& request, std::size_t armed, std::size_t matched,
+                 int number);
 
   const Dependencies deps_;
   RequestTable table_;
@@ -51,4 +55,4 @@ class RequestReconciler {
   StallWatch stalls_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::request

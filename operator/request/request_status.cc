@@ -9,10 +9,10 @@
 #include "common/text/plain_text.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::request {
 namespace {
 
-using enum ConditionStatus;
+using enum kube::ConditionStatus;
 
 constexpr std::size_t kMaxOutcomes = 16, kMaxPreflight = 32, kMaxVersionBytes = 64;
 constexpr std::size_t kMaxOutcomeMessageBytes = 240;
@@ -41,24 +41,25 @@ class ByteBudget {
   std::size_t taken_ = 0;
 };
 
-void Set(const ProfileRequest& request, std::string type, ConditionStatus value, std::string reason,
-         std::string message, WallTime now, RequestStatus& status) {
-  Condition condition{.type = std::move(type),
-                      .status = value,
-                      .reason = std::move(reason),
-                      .message = CutUtf8(message, kMaxConditionBytes),
-                      .observed_generation = request.generation};
-  SetSince(request.status.conditions, now, condition);
-  const auto present = std::find_if(status.conditions.begin(), status.conditions.end(),
-                                    [&](const Condition& c) { return c.type == condition.type; });
+void Set(const objects::ProfileRequest& request, std::string type, kube::ConditionStatus value,
+         std::string reason, std::string message, WallTime now, objects::RequestStatus& status) {
+  kube::Condition condition{.type = std::move(type),
+                            .status = value,
+                            .reason = std::move(reason),
+                            .message = CutUtf8(message, kMaxConditionBytes),
+                            .observed_generation = request.generation};
+  kube::SetSince(request.status.conditions, now, condition);
+  const auto present =
+      std::find_if(status.conditions.begin(), status.conditions.end(),
+                   [&](const kube::Condition& c) { return c.type == condition.type; });
   if (present == status.conditions.end())
     status.conditions.push_back(std::move(condition));
   else
     *present = std::move(condition);
 }
 
-RequestStatus Begin(const ProfileRequest& request) {
-  RequestStatus status = request.status;
+objects::RequestStatus Begin(const objects::ProfileRequest& request) {
+  objects::RequestStatus status = request.status;
   status.observed_generation = request.generation;
   status.retry_time.reset();
   status.queue_position = 0;
@@ -66,14 +67,15 @@ RequestStatus Begin(const ProfileRequest& request) {
   return status;
 }
 
-std::string RunUrl(const ProfileRequest& request, const std::string& run) {
-  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request.capture.logdir);
+std::string RunUrl(const objects::ProfileRequest& request, const std::string& run) {
+  const absl::StatusOr<storage::Logdir> logdir = storage::Logdir::Parse(request.capture.logdir);
   return logdir.ok() ? logdir->RunUrl(run) : run;
 }
 
-void CountCause(const std::string& cause, std::vector<StatusCause>& causes) {
-  const auto known = std::find_if(causes.begin(), causes.end(),
-                                  [&](const StatusCause& each) { return each.cause == cause; });
+void CountCause(const std::string& cause, std::vector<objects::StatusCause>& causes) {
+  const auto known =
+      std::find_if(causes.begin(), causes.end(),
+                   [&](const objects::StatusCause& each) { return each.cause == cause; });
   if (known == causes.end())
     causes.push_back({cause, 1});
   else
@@ -82,25 +84,25 @@ void CountCause(const std::string& cause, std::vector<StatusCause>& causes) {
 
 // The list's key is the name, and the API server refuses a status with a key that occurs twice. A
 // sidecar that is not ours may tell two processes with the same rank.
-bool HasOutcomeOf(const std::string& name, const RequestStatus& status) {
+bool HasOutcomeOf(const std::string& name, const objects::RequestStatus& status) {
   return std::any_of(status.outcomes.begin(), status.outcomes.end(),
-                     [&](const StatusOutcome& each) { return each.pod == name; });
+                     [&](const objects::StatusOutcome& each) { return each.pod == name; });
 }
 
-void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
+void FillOutcomes(const capture::AttemptResult& result, objects::RequestStatus& status) {
   status.outcomes.clear();
   status.causes.clear();
   ByteBudget room(kMaxOutcomesBytes);
   bool full = false;
-  for (const WorkerResult* worker : WorstFirst(result)) {
+  for (const capture::WorkerResult* worker : capture::WorstFirst(result)) {
     CountCause(std::string(Name(worker->outcome)), status.causes);
     full = full || status.outcomes.size() == kMaxOutcomes;
     if (full || HasOutcomeOf(worker->target.name, status)) continue;
-    const std::optional<Nanos> lateness = LatenessOf(*worker);
-    StatusOutcome outcome{.pod = worker->target.name,
-                          .cause = std::string(Name(worker->outcome)),
-                          .message = CutUtf8(worker->message, kMaxOutcomeMessageBytes),
-                          .lateness = lateness ? FormatDuration(*lateness) : ""};
+    const std::optional<Nanos> lateness = capture::LatenessOf(*worker);
+    objects::StatusOutcome outcome{.pod = worker->target.name,
+                                   .cause = std::string(Name(worker->outcome)),
+                                   .message = CutUtf8(worker->message, kMaxOutcomeMessageBytes),
+                                   .lateness = lateness ? FormatDuration(*lateness) : ""};
     full = !room.Take(outcome.pod.size() + outcome.cause.size() + outcome.message.size() +
                       outcome.lateness.size());
     if (!full) status.outcomes.push_back(std::move(outcome));
@@ -108,20 +110,22 @@ void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
 }
 
 // Workers that cannot record come first, worst first, then the others in the order of the targets.
-void FillPreflight(const ProfileRequest& request, const AttemptResult& result,
-                   RequestStatus& status) {
+void FillPreflight(const objects::ProfileRequest& request, const capture::AttemptResult& result,
+                   objects::RequestStatus& status) {
   status.preflight.clear();
   if (!request.capture.preflight_only) return;
-  std::vector<const WorkerResult*> workers = WorstFirst(result);
-  for (const WorkerResult& worker : result.workers) {
+  std::vector<const capture::WorkerResult*> workers = capture::WorstFirst(result);
+  for (const capture::WorkerResult& worker : result.workers) {
     if (worker.outcome == Outcome::kOk) workers.push_back(&worker);
   }
   ByteBudget room(kMaxPreflightBytes);
-  for (const WorkerResult* worker : workers) {
+  for (const capture::WorkerResult* worker : workers) {
     if (status.preflight.size() == kMaxPreflight) break;
-    const auto known = [&](const StatusPreflight& each) { return each.pod == worker->target.name; };
+    const auto known = [&](const objects::StatusPreflight& each) {
+      return each.pod == worker->target.name;
+    };
     if (std::any_of(status.preflight.begin(), status.preflight.end(), known)) continue;
-    StatusPreflight told;
+    objects::StatusPreflight told;
     told.pod = worker->target.name;
     told.cause = std::string(Name(worker->outcome));
     told.message = CutUtf8(worker->message, kMaxOutcomeMessageBytes);
@@ -141,9 +145,9 @@ void FillPreflight(const ProfileRequest& request, const AttemptResult& result,
 }
 
 // The states with as many of the workers' names as there is room for.
-std::vector<WorkersInState> Shortened(std::vector<WorkersInState> states) {
+std::vector<capture::WorkersInState> Shortened(std::vector<capture::WorkersInState> states) {
   ByteBudget room(kMaxProgressBytes);
-  for (WorkersInState& in : states) {
+  for (capture::WorkersInState& in : states) {
     std::size_t kept = 0;
     while (kept < in.names.size() && room.Take(in.names[kept].size())) ++kept;
     in.names.resize(kept);
@@ -151,9 +155,9 @@ std::vector<WorkersInState> Shortened(std::vector<WorkersInState> states) {
   return states;
 }
 
-void FillClock(const AttemptResult& result, RequestStatus& status) {
-  const WorkerResult* widest = nullptr;
-  for (const WorkerResult& worker : result.workers) {
+void FillClock(const capture::AttemptResult& result, objects::RequestStatus& status) {
+  const capture::WorkerResult* widest = nullptr;
+  for (const capture::WorkerResult& worker : result.workers) {
     if (!worker.error) continue;
     if (widest == nullptr || std::chrono::abs(worker.offset) > std::chrono::abs(widest->offset))
       widest = &worker;
@@ -164,7 +168,7 @@ void FillClock(const AttemptResult& result, RequestStatus& status) {
   status.clock_error = FormatDuration(*widest->error);
 }
 
-void FillSteps(const AttemptResult& result, RequestStatus& status) {
+void FillSteps(const capture::AttemptResult& result, objects::RequestStatus& status) {
   constexpr std::size_t kMaxLoopBytes = 64;
   status.steps_loop = status.steps_spread = "";
   if (!result.steps) return;
@@ -174,10 +178,10 @@ void FillSteps(const AttemptResult& result, RequestStatus& status) {
   if (result.steps->spread) status.steps_spread = FormatDuration(result.steps->spread->achieved);
 }
 
-void FillTargets(const AttemptResult& result, RequestStatus& status) {
+void FillTargets(const capture::AttemptResult& result, objects::RequestStatus& status) {
   status.targets.clear();
-  for (const RoleResult& role : result.roles) {
-    StatusTarget& target = status.targets.emplace_back();
+  for (const capture::RoleResult& role : result.roles) {
+    objects::StatusTarget& target = status.targets.emplace_back();
     target.name = role.role;
     target.pods = role.pods;
     target.ok = role.ok;
@@ -188,12 +192,13 @@ void FillTargets(const AttemptResult& result, RequestStatus& status) {
 }
 
 // Adds what `result` recorded to what the attempts before it recorded and wrote.
-void AddToAll(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {
-  const RequestStatus& before = request.status;
+void AddToAll(const objects::ProfileRequest& request, const capture::AttemptResult& result,
+              objects::RequestStatus& status) {
+  const objects::RequestStatus& before = request.status;
   status.recorded = before.recorded.value_or(Nanos{0});
   // Its end may be known already, because an answer to the write of the status was lost.
   const bool counted = before.attempt == result.attempt && before.recorded &&
-                       (before.retry_time || IsFinished(before));
+                       (before.retry_time || objects::IsFinished(before));
   if (counted) return;
   status.bytes = before.bytes + result.bytes;
   if (result.armed > 0) {
@@ -202,7 +207,8 @@ void AddToAll(const ProfileRequest& request, const AttemptResult& result, Reques
   }
 }
 
-void FillResult(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {
+void FillResult(const objects::ProfileRequest& request, const capture::AttemptResult& result,
+                objects::RequestStatus& status) {
   AddToAll(request, result, status);
   status.attempt = result.attempt;
   status.matched = result.workers.size();
@@ -212,7 +218,7 @@ void FillResult(const ProfileRequest& request, const AttemptResult& result, Requ
   status.empty = result.empty;
   status.failed = result.workers.size() - std::min(result.workers.size(), result.ok + result.empty);
   status.run = result.bytes > 0 ? RunUrl(request, result.run) : "";
-  if (result.plan && result.armed > 0) status.start_time = WholeSeconds(result.plan->instant);
+  if (result.plan && result.armed > 0) status.start_time = kube::WholeSeconds(result.plan->instant);
   status.skew = result.skew ? FormatDuration(result.skew->achieved) : "";
   status.skew_error = result.skew && result.skew->error ? FormatDuration(*result.skew->error) : "";
   status.reached_back = result.reached_back ? FormatDuration(*result.reached_back) : "";
@@ -242,15 +248,15 @@ std::vector<std::string> CleanLines(std::string_view text, std::size_t most_line
 }
 
 // Whether the job stands still: the condition's message is the verdict's first line.
-void FillStall(const ProfileRequest& request, const StallReport* report, WallTime now,
-               RequestStatus& status) {
+void FillStall(const objects::ProfileRequest& request, const capture::StallReport* report,
+               WallTime now, objects::RequestStatus& status) {
   if (!request.capture.collects_evidence) return;
   if (report == nullptr || report->empty()) {
     if (status.stall.kind.empty())
       Set(request, condition::kStalled, kUnknown, "Pending", "", now, status);
     return;
   }
-  StatusStall& stall = status.stall;
+  objects::StatusStall& stall = status.stall;
   stall.kind = report->kind;
   stall.confidence = report->confidence;
   stall.details = CleanLines(report->text, kMaxVerdictLines, kMaxVerdictBytes);
@@ -258,16 +264,16 @@ void FillStall(const ProfileRequest& request, const StallReport* report, WallTim
   if (!stall.details.empty()) stall.details.erase(stall.details.begin());
   stall.stacks = CleanLines(report->stacks, kMaxStackLines, kMaxStacksBytes);
   stall.culprits.clear();
-  for (const StallCulprit& culprit : report->culprits) {
-    const auto known = [&](const StallCulprit& one) { return one.rank == culprit.rank; };
+  for (const capture::StallCulprit& culprit : report->culprits) {
+    const auto known = [&](const capture::StallCulprit& one) { return one.rank == culprit.rank; };
     if (std::any_of(stall.culprits.begin(), stall.culprits.end(), known)) continue;
     if (stall.culprits.size() == kMaxCulprits) break;
     stall.culprits.push_back(culprit);
     stall.culprits.back().line = CutUtf8(WithoutControls(culprit.line), kMaxOutcomeMessageBytes);
   }
-  const ConditionStatus value = report->stalled()               ? kTrue
-                                : report->kind == "Progressing" ? kFalse
-                                                                : kUnknown;
+  const kube::ConditionStatus value = report->stalled()               ? kTrue
+                                      : report->kind == "Progressing" ? kFalse
+                                                                      : kUnknown;
   Set(request, condition::kStalled, value, report->kind, stall.verdict, now, status);
 }
 
@@ -275,25 +281,25 @@ std::string AcceptedWords(std::size_t matched, const std::string& note) {
   return note.empty() ? StrCat(matched, " workers") : note;
 }
 
-std::string WhichStep(const std::optional<StartPlan>& plan) {
+std::string WhichStep(const std::optional<capture::StartPlan>& plan) {
   if (!plan) return "";
   if (!plan->no_steps.empty()) return StrCat("; a window of time: ", plan->no_steps);
   if (!plan->steps) return "";
   return StrCat("; begins at step ", plan->steps->first, " of ", plan->steps->loop,
-                ", expected at ", FormatRfc3339(WholeSeconds(plan->steps->begin)));
+                ", expected at ", FormatRfc3339(kube::WholeSeconds(plan->steps->begin)));
 }
 
-std::string ReasonOf(Phase phase) {
+std::string ReasonOf(capture::Phase phase) {
   switch (phase) {
-    case Phase::kPreflight:
+    case capture::Phase::kPreflight:
       return "Preflight";
-    case Phase::kArming:
+    case capture::Phase::kArming:
       return "Arming";
-    case Phase::kDelay:
+    case capture::Phase::kDelay:
       return "Armed";
-    case Phase::kRecording:
+    case capture::Phase::kRecording:
       return "Recording";
-    case Phase::kCollecting:
+    case capture::Phase::kCollecting:
       return "Collecting";
     default:
       return "Publishing";
@@ -302,9 +308,10 @@ std::string ReasonOf(Phase phase) {
 
 }  // namespace
 
-RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,
-                            const std::string& message, WallTime now) {
-  RequestStatus status = Begin(request);
+objects::RequestStatus PendingStatus(const objects::ProfileRequest& request,
+                                     const std::string& reason, const std::string& message,
+                                     WallTime now) {
+  objects::RequestStatus status = Begin(request);
   // Between two attempts the retry time says that the earlier one has ended: it must be kept.
   status.retry_time = request.status.retry_time;
   Set(request, condition::kAccepted, kFalse, reason, message, now, status);
@@ -315,9 +322,9 @@ RequestStatus PendingStatus(const ProfileRequest& request, const std::string& re
   return status;
 }
 
-RequestStatus QueuedStatus(const ProfileRequest& request, const CaptureQueue::Position& place,
-                           WallTime now) {
-  RequestStatus status = PendingStatus(
+objects::RequestStatus QueuedStatus(const objects::ProfileRequest& request,
+                                    const CaptureQueue::Position& place, WallTime now) {
+  objects::RequestStatus status = PendingStatus(
       request, "WaitingForWorkers",
       StrCat(place.ahead, place.ahead == 1 ? " capture is" : " captures are", " ahead of it on ",
              place.worker, "; the last one before it: ", place.behind),
@@ -326,21 +333,22 @@ RequestStatus QueuedStatus(const ProfileRequest& request, const CaptureQueue::Po
   return status;
 }
 
-RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
-                           const AttemptProgress& progress, WallTime now) {
-  RequestStatus status = Begin(request);
+objects::RequestStatus ActiveStatus(const objects::ProfileRequest& request, int attempt,
+                                    const capture::AttemptProgress& progress, WallTime now) {
+  objects::RequestStatus status = Begin(request);
   status.attempt = attempt;
   status.matched = progress.matched;
   status.expected = progress.expected_workers;
   status.armed = progress.armed;
   status.progress = Shortened(progress.states);
   status.preflight.clear();  // The answers to an earlier attempt.
-  status.run = RunUrl(request, RunOfAttempt(request.capture.run, attempt));
+  status.run = RunUrl(request, storage::RunOfAttempt(request.capture.run, attempt));
   // A plan that preflight knows is that of the previous leader, which has told of the start.
-  const bool taken_over =
-      progress.phase == Phase::kPreflight && progress.plan && progress.plan->instant <= now;
-  const bool started = (taken_over || progress.phase >= Phase::kDelay) && progress.armed > 0;
-  if (started && progress.plan) status.start_time = WholeSeconds(progress.plan->instant);
+  const bool taken_over = progress.phase == capture::Phase::kPreflight && progress.plan &&
+                          progress.plan->instant <= now;
+  const bool started =
+      (taken_over || progress.phase >= capture::Phase::kDelay) && progress.armed > 0;
+  if (started && progress.plan) status.start_time = kube::WholeSeconds(progress.plan->instant);
   Set(request, condition::kAccepted, kTrue, "Valid",
       AcceptedWords(progress.matched, progress.workers_note), now, status);
   if (started)
@@ -353,7 +361,8 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
   Set(request, condition::kSynchronized, kUnknown, "InProgress", "", now, status);
   FillStall(request, progress.stall.get(), now, status);
   const std::string count = StrCat("attempt ", attempt, " of ", request.capture.attempts);
-  const bool reads = request.capture.collects_evidence && progress.phase == Phase::kPreflight;
+  const bool reads =
+      request.capture.collects_evidence && progress.phase == capture::Phase::kPreflight;
   if (progress.waits_for.empty())
     Set(request, condition::kSucceeded, kUnknown,
         reads ? "ReadingEvidence" : ReasonOf(progress.phase), count, now, status);
@@ -364,11 +373,12 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
   return status;
 }
 
-RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& result,
-                          WallTime retry, WallTime now) {
-  RequestStatus status = Begin(request);
+objects::RequestStatus RetryStatus(const objects::ProfileRequest& request,
+                                   const capture::AttemptResult& result, WallTime retry,
+                                   WallTime now) {
+  objects::RequestStatus status = Begin(request);
   FillResult(request, result, status);
-  status.retry_time = WholeSeconds(retry);
+  status.retry_time = kube::WholeSeconds(retry);
   Set(request, condition::kAccepted, kTrue, "Valid",
       AcceptedWords(result.workers.size(), result.workers_note), now, status);
   Set(request, condition::kStarted, result.armed > 0 ? kTrue : kFalse,
@@ -382,11 +392,11 @@ RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& re
   return status;
 }
 
-RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult& result,
-                             WallTime now) {
-  RequestStatus status = Begin(request);
+objects::RequestStatus FinishedStatus(const objects::ProfileRequest& request,
+                                      const capture::AttemptResult& result, WallTime now) {
+  objects::RequestStatus status = Begin(request);
   FillResult(request, result, status);
-  status.completion_time = WholeSeconds(now);
+  status.completion_time = kube::WholeSeconds(now);
   Set(request, condition::kAccepted, kTrue, "Valid",
       AcceptedWords(result.workers.size(), result.workers_note), now, status);
   const bool preflight_only = request.capture.preflight_only;
@@ -411,17 +421,19 @@ RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult&
   return status;
 }
 
-RequestStatus WithdrawnStatus(const ProfileRequest& request, const std::string& reason,
-                              const std::string& message, WallTime now) {
-  RequestStatus status = request.status;
+objects::RequestStatus WithdrawnStatus(const objects::ProfileRequest& request,
+                                       const std::string& reason, const std::string& message,
+                                       WallTime now) {
+  objects::RequestStatus status = request.status;
   Set(request, condition::kStalled, kFalse, reason, message, now, status);
   return status;
 }
 
-RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& reason,
-                            const std::string& message, WallTime now) {
-  RequestStatus status = Begin(request);
-  status.completion_time = WholeSeconds(now);
+objects::RequestStatus RefusedStatus(const objects::ProfileRequest& request,
+                                     const std::string& reason, const std::string& message,
+                                     WallTime now) {
+  objects::RequestStatus status = Begin(request);
+  status.completion_time = kube::WholeSeconds(now);
   Set(request, condition::kAccepted, kFalse, reason, message, now, status);
   Set(request, condition::kStarted, kFalse, reason, "", now, status);
   Set(request, condition::kSynchronized, kFalse, reason, "", now, status);
@@ -430,8 +442,8 @@ RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& re
   return status;
 }
 
-bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
-  const auto key = [](const RequestStatus& s) {
+bool SameStatus(const objects::RequestStatus& a, const objects::RequestStatus& b) {
+  const auto key = [](const objects::RequestStatus& s) {
     return std::tie(s.observed_generation, s.run, s.viewer, s.start_time, s.completion_time,
                     s.retry_time, s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok,
                     s.empty, s.failed, s.targets, s.skew, s.skew_error, s.steps_loop,
@@ -441,14 +453,14 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
   };
   return key(a) == key(b) && a.conditions == b.conditions &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),
-                    [](const StatusOutcome& x, const StatusOutcome& y) {
+                    [](const objects::StatusOutcome& x, const objects::StatusOutcome& y) {
                       return std::tie(x.pod, x.cause, x.message, x.lateness) ==
                              std::tie(y.pod, y.cause, y.message, y.lateness);
                     }) &&
          std::equal(a.causes.begin(), a.causes.end(), b.causes.begin(), b.causes.end(),
-                    [](const StatusCause& x, const StatusCause& y) {
+                    [](const objects::StatusCause& x, const objects::StatusCause& y) {
                       return std::tie(x.cause, x.workers) == std::tie(y.cause, y.workers);
                     });
 }
 
-}  // namespace strobe
+}  // namespace strobe::request

@@ -8,34 +8,38 @@
 #include "operator/objects/request.h"
 #include "operator/request/capture_queue.h"
 
-namespace strobe {
+namespace strobe::request {
 
 // Each function returns the request's new status. Conditions whose value has changed get the time
 // `now`. `reason` is one CamelCase word; `message` is human-readable.
 
 // No attempt has begun, for a reason that may pass.
-RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,
-                            const std::string& message, WallTime now);
+objects::RequestStatus PendingStatus(const objects::ProfileRequest& request,
+                                     const std::string& reason, const std::string& message,
+                                     WallTime now);
 // No attempt has begun, because other captures come first on its workers.
-RequestStatus QueuedStatus(const ProfileRequest& request, const CaptureQueue::Position& place,
-                           WallTime now);
+objects::RequestStatus QueuedStatus(const objects::ProfileRequest& request,
+                                    const CaptureQueue::Position& place, WallTime now);
 // An attempt is under way.
-RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
-                           const AttemptProgress& progress, WallTime now);
+objects::RequestStatus ActiveStatus(const objects::ProfileRequest& request, int attempt,
+                                    const capture::AttemptProgress& progress, WallTime now);
 // An attempt has failed, and the next one is due at `retry`.
-RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& result,
-                          WallTime retry, WallTime now);
+objects::RequestStatus RetryStatus(const objects::ProfileRequest& request,
+                                   const capture::AttemptResult& result, WallTime retry,
+                                   WallTime now);
 // The last attempt has ended.
-RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult& result,
-                             WallTime now);
+objects::RequestStatus FinishedStatus(const objects::ProfileRequest& request,
+                                      const capture::AttemptResult& result, WallTime now);
 // The request is finished, and the job that its evidence found standing still moves again.
-RequestStatus WithdrawnStatus(const ProfileRequest& request, const std::string& reason,
-                              const std::string& message, WallTime now);
+objects::RequestStatus WithdrawnStatus(const objects::ProfileRequest& request,
+                                       const std::string& reason, const std::string& message,
+                                       WallTime now);
 // The request ends without another attempt: it is refused for good, or cancelled.
-RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& reason,
-                            const std::string& message, WallTime now);
+objects::RequestStatus RefusedStatus(const objects::ProfileRequest& request,
+                                     const std::string& reason, const std::string& message,
+                                     WallTime now);
 
 // Whether writing `b` over `a` would change nothing.
-bool SameStatus(const RequestStatus& a, const RequestStatus& b);
+bool SameStatus(const objects::RequestStatus& a, const objects::RequestStatus& b);
 
-}  // namespace strobe
+}  // namespace strobe::request

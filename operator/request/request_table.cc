@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace strobe {
+namespace strobe::request {
 
 std::shared_ptr<LiveCapture> RequestTable::Find(const std::string& key) const {
   MutexLock lock(&mutex_);
@@ -48,7 +48,7 @@ bool RequestTable::retired() const {
   return retired_;
 }
 
-EarlierCaptures RequestTable::BeginTry(const PendingRequest& pending) {
+policy::EarlierCaptures RequestTable::BeginTry(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
   WaitingOf(pending).held = false;
   return line_.Try(pending.request.ns, pending.key, pending.in_line_since());
@@ -143,4 +143,4 @@ void RequestTable::Wake(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) enqueue_(key);
 }
 
-}  // namespace strobe
+}  // namespace strobe::request

@@ -22,16 +22,16 @@
 #include "operator/request/poll_pace.h"
 #include "operator/request/ports.h"
 
-namespace strobe {
+namespace strobe::request {
 
 // A request's newest attempt, from its start until the request is finished.
 struct LiveCapture {
   std::string uid{};  // The request's.
-  std::shared_ptr<CaptureAttempt> attempt{};
+  std::shared_ptr<capture::CaptureAttempt> attempt{};
   int number = 1;  // The attempt's.
   WallTime began{};
-  std::vector<Target> targets{};
-  CaptureSpec spec{};               // The request's, with the resolved min_workers.
+  std::vector<capture::Target> targets{};
+  capture::CaptureSpec spec{};      // The request's, with the resolved min_workers.
   bool counted = false;             // The end of the attempt has been counted and told.
   MonoTime written_at{};            // When the status was written last.
   bool told_armed = false;          // The status says that workers are armed.
@@ -43,9 +43,9 @@ struct LiveCapture {
 // A request on its way to attempt `number`.
 struct PendingRequest {
   const std::string& key;  // "namespace/name".
-  const ProfileRequest& request;
+  const objects::ProfileRequest& request;
   int number = 1;
-  EarlierCaptures earlier{};  // What counts before it in its namespace.
+  policy::EarlierCaptures earlier{};  // What counts before it in its namespace.
 
   // Whether the previous leader has begun this very attempt.
   bool resumes() const { return request.status.attempt == number && !request.status.retry_time; }
@@ -75,7 +75,7 @@ class RequestTable {
 
   // Notes that the request tries to begin, and returns what counts before it in its namespace. Must
   // be followed by EndTry, whatever came of the try.
-  EarlierCaptures BeginTry(const PendingRequest& pending);
+  policy::EarlierCaptures BeginTry(const PendingRequest& pending);
   // Wakes the request of the namespace that may try next.
   void EndTry(const PendingRequest& pending);
   // Notes that a policy makes the request wait, until its next try.
@@ -128,4 +128,4 @@ class RequestTable {
   bool retired_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace strobe
+}  // namespace strobe::request

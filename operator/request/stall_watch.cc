@@ -9,20 +9,20 @@
 #include "operator/request/request_status.h"
 #include "operator/request/target_pods.h"
 
-namespace strobe {
+namespace strobe::request {
 namespace {
 
 constexpr Nanos kDescribeTimeout = std::chrono::seconds(5);
 
 // Whether the status has a verdict that may have to be withdrawn.
-bool HoldsVerdict(const RequestStatus& status, WallTime now) {
-  const Condition* stalled = FindCondition(status, condition::kStalled);
-  return stalled != nullptr && stalled->status == ConditionStatus::kTrue &&
+bool HoldsVerdict(const objects::RequestStatus& status, WallTime now) {
+  const kube::Condition* stalled = objects::FindCondition(status, condition::kStalled);
+  return stalled != nullptr && stalled->status == kube::ConditionStatus::kTrue &&
          now < status.completion_time.value_or(now) + StallWatch::kWatched;
 }
 
 // Whether the pod, or a container of it, began after that time.
-bool BeganSince(const PodInfo& pod, WallTime time) {
+bool BeganSince(const job::PodInfo& pod, WallTime time) {
   return (pod.created && *pod.created > time) ||
          std::any_of(pod.states.begin(), pod.states.end(), [time](const auto& state) {
            return state.ended_at && *state.ended_at >= time;
@@ -31,7 +31,7 @@ bool BeganSince(const PodInfo& pod, WallTime time) {
 
 // Whether the worker tells that a step of it began or ended after that time of our clock. One that
 // tells nothing, because its processes have ended or count no steps, does not move.
-bool TellsAStepSince(const Preflight& answer, WallTime time) {
+bool TellsAStepSince(const capture::Preflight& answer, WallTime time) {
   const std::int64_t its_time =
       ToUnixNanos(time + (answer.clock ? answer.clock->offset : Nanos{0}));
   const auto& steps = answer.description.steps();
@@ -50,7 +50,7 @@ struct StallWatch::Round {
   const MonoTime began;
   bool restarted = false;  // Not all that was looked at for the verdict is there any more.
   // Before they are asked all are in it; it keeps their connections until they have answered.
-  std::vector<std::shared_ptr<Worker>> workers{};
+  std::vector<std::shared_ptr<capture::Worker>> workers{};
   Mutex mutex;
   std::size_t missing ABSL_GUARDED_BY(mutex) = 0;
   // Workers that have made a step since the verdict, and those that stand still.
@@ -58,7 +58,7 @@ struct StallWatch::Round {
 };
 
 absl::StatusOr<std::optional<Nanos>> StallWatch::Look(const std::string& key,
-                                                      const ProfileRequest& request) {
+                                                      const objects::ProfileRequest& request) {
   if (!HoldsVerdict(request.status, deps_.clock.WallNow())) {
     Forget(key);
     return std::nullopt;
@@ -76,8 +76,9 @@ absl::StatusOr<std::optional<Nanos>> StallWatch::Look(const std::string& key,
                                       ? "the job was restarted; the verdict is about what ended"
                                       : "the job moves again; the verdict is withdrawn";
       RETURN_IF_ERROR(deps_.cluster.WriteStatus(
-          request, WithdrawnStatus(request, round->restarted ? kStallRestarted : kStallWithdrawn,
-                                   message, deps_.clock.WallNow())));
+          request,
+          WithdrawnStatus(request, round->restarted ? kube::kStallRestarted : kube::kStallWithdrawn,
+                          message, deps_.clock.WallNow())));
       deps_.cluster.RecordEvent(request, /*warning=*/false,
                                 round->restarted ? "StallEnded" : "StallWithdrawn", "Withdraw",
                                 message);
@@ -107,18 +108,18 @@ std::shared_ptr<StallWatch::Round> StallWatch::Find(const std::string& key,
   return found == rounds_.end() || found->second->uid != uid ? nullptr : found->second;
 }
 
-absl::Status StallWatch::Begin(const std::string& key, const ProfileRequest& request) {
+absl::Status StallWatch::Begin(const std::string& key, const objects::ProfileRequest& request) {
   ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(deps_.cluster, request.ns, request.target));
-  const Selection selection = SelectTargets(request.target, found.query, found.pods);
+  const job::Selection selection = job::SelectTargets(request.target, found.query, found.pods);
   auto round = std::make_shared<Round>(request.uid, deps_.clock.MonoNow());
-  round->restarted = std::any_of(found.pods.begin(), found.pods.end(), [&](const PodInfo& pod) {
-    return BeganSince(pod, request.created);
-  });
-  for (const Target& target : selection.targets) {
+  round->restarted =
+      std::any_of(found.pods.begin(), found.pods.end(),
+                  [&](const job::PodInfo& pod) { return BeganSince(pod, request.created); });
+  for (const capture::Target& target : selection.targets) {
     if (!target.usable() || round->workers.size() == kAsked) continue;
     round->workers.push_back(deps_.workers.Connect(target));
   }
-  const std::vector<std::shared_ptr<Worker>> workers = round->workers;
+  const std::vector<std::shared_ptr<capture::Worker>> workers = round->workers;
   const WallTime verdict = request.status.completion_time.value_or(deps_.clock.WallNow());
   {
     MutexLock lock(&round->mutex);
@@ -128,23 +129,23 @@ absl::Status StallWatch::Begin(const std::string& key, const ProfileRequest& req
     MutexLock lock(&mutex_);
     rounds_[key] = round;
   }
-  for (const std::shared_ptr<Worker>& worker : workers) {
-    worker->Check(
-        "", kDescribeTimeout,
-        [round, key, verdict, enqueue = deps_.enqueue](const absl::StatusOr<Preflight>& answer) {
-          bool last = false;
-          {
-            MutexLock lock(&round->mutex);
-            if (answer.ok()) {
-              round->moving += TellsAStepSince(*answer, verdict) ? 1 : 0;
-              round->stalled += answer->description.stall().stalled() ? 1 : 0;
-            }
-            last = --round->missing == 0;
-          }
-          if (last) enqueue(key);
-        });
+  for (const std::shared_ptr<capture::Worker>& worker : workers) {
+    worker->Check("", kDescribeTimeout,
+                  [round, key, verdict,
+                   enqueue = deps_.enqueue](const absl::StatusOr<capture::Preflight>& answer) {
+                    bool last = false;
+                    {
+                      MutexLock lock(&round->mutex);
+                      if (answer.ok()) {
+                        round->moving += TellsAStepSince(*answer, verdict) ? 1 : 0;
+                        round->stalled += answer->description.stall().stalled() ? 1 : 0;
+                      }
+                      last = --round->missing == 0;
+                    }
+                    if (last) enqueue(key);
+                  });
   }
   return absl::OkStatus();
 }
 
-}  // namespace strobe
+}  // namespace strobe::request

@@ -13,7 +13,7 @@
 #include "common/base/mutex.h"
 #include "operator/request/ports.h"
 
-namespace strobe {
+namespace strobe::request {
 
 class StallWatch {
  public:
@@ -27,18 +27,19 @@ class StallWatch {
   explicit StallWatch(const ReconcilerDependencies& dependencies) : deps_(dependencies) {}
 
   // The request is finished. Returns after how long to look again; none = never.
-  absl::StatusOr<std::optional<Nanos>> Look(const std::string& key, const ProfileRequest& request);
+  absl::StatusOr<std::optional<Nanos>> Look(const std::string& key,
+                                            const objects::ProfileRequest& request);
   void Forget(const std::string& key);
 
  private:
   struct Round;  // One look at a job.
 
   std::shared_ptr<Round> Find(const std::string& key, const std::string& uid);
-  absl::Status Begin(const std::string& key, const ProfileRequest& request);
+  absl::Status Begin(const std::string& key, const objects::ProfileRequest& request);
 
   const ReconcilerDependencies& deps_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<Round>> rounds_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::request

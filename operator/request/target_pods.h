@@ -6,22 +6,22 @@
 
 #include "operator/request/ports.h"
 
-namespace strobe {
+namespace strobe::request {
 
 struct TargetPods {
-  PodQuery query{};
-  std::optional<JobShape> shape{};  // The shape of target.jobRef; none without one.
-  std::vector<PodInfo> pods{};
+  job::PodQuery query{};
+  std::optional<job::JobShape> shape{};  // The shape of target.jobRef; none without one.
+  std::vector<job::PodInfo> pods{};
 };
 
 // `patient`: a job that cannot be read now is an error; else it counts as one of unknown size.
 // InvalidArgument for a job whose pods cannot be found.
 absl::StatusOr<TargetPods> FindTargetPods(Cluster& cluster, const std::string& ns,
-                                          const TargetSpec& target, bool patient);
+                                          const job::TargetSpec& target, bool patient);
 
 // Like FindTargetPods, but reads the job's shape only if its pods cannot be found without it, which
 // saves a request.
 absl::StatusOr<TargetPods> FindPodsOnly(Cluster& cluster, const std::string& ns,
-                                        const TargetSpec& target);
+                                        const job::TargetSpec& target);
 
-}  // namespace strobe
+}  // namespace strobe::request

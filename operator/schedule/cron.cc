@@ -10,7 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::schedule {
 namespace {
 
 constexpr int kMaxYears = 9;  // 29 February occurs every four years, and around 2100 after eight.
@@ -226,4 +226,4 @@ absl::StatusOr<absl::TimeZone> FindTimeZone(std::string_view name) {
   return zone;
 }
 
-}  // namespace strobe
+}  // namespace strobe::schedule

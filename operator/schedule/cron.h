@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::schedule {
 
 class CronExpression {
  public:
@@ -34,4 +34,4 @@ class CronExpression {
 // here, and for names that could be a path.
 absl::StatusOr<absl::TimeZone> FindTimeZone(std::string_view name);
 
-}  // namespace strobe
+}  // namespace strobe::schedule

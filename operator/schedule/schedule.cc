@@ -5,7 +5,7 @@
 #include "absl/time/time.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::schedule {
 namespace {
 
 // As many characters as "20261124-120000" has.
@@ -20,7 +20,7 @@ std::string RunNameOf(std::string_view schedule, WallTime time) {
 }
 
 std::string ScheduleOfRun(std::string_view run) {
-  run = UsualRunName(run);
+  run = kube::UsualRunName(run);
   if (run.size() < kStampShape.size() + 2) return "";
   const std::string_view stamp = run.substr(run.size() - kStampShape.size());
   for (std::size_t i = 0; i < stamp.size(); ++i) {
@@ -36,10 +36,10 @@ std::optional<WallTime> TimeOfRun(std::string_view run) {
   if (schedule.empty()) return std::nullopt;
   absl::Time time;
   std::string error;
-  const std::string_view stamp = UsualRunName(run).substr(schedule.size() + 1);
+  const std::string_view stamp = kube::UsualRunName(run).substr(schedule.size() + 1);
   if (!absl::ParseTime("%E4Y%m%d-%H%M%S", ToAbsl(stamp), absl::UTCTimeZone(), &time, &error))
     return std::nullopt;
   return FromUnixNanos(absl::ToUnixNanos(time));
 }
 
-}  // namespace strobe
+}  // namespace strobe::schedule

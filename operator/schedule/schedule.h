@@ -12,7 +12,7 @@
 #include "operator/base/run_creator.h"
 #include "operator/schedule/schedule_times.h"
 
-namespace strobe {
+namespace strobe::schedule {
 
 // What happens when a run is due while an earlier one is under way.
 enum class ConcurrencyPolicy { kAllow, kForbid, kReplace };
@@ -35,7 +35,7 @@ struct SkippedRun {
 
 struct ScheduleStatus {
   std::int64_t observed_generation = 0;
-  std::vector<Condition> conditions{};
+  std::vector<kube::Condition> conditions{};
   std::string timing{};                     // The ScheduleTiming::Text that decided_until is for.
   std::optional<WallTime> decided_until{};  // What was due until then was started or skipped.
   std::optional<WallTime> last_schedule{}, last_success{}, next_schedule{};
@@ -47,8 +47,8 @@ struct ScheduleStatus {
   bool operator==(const ScheduleStatus&) const = default;
 };
 
-struct ProfileSchedule : RunCreator {
-  ProfileSchedule() : RunCreator(CreatorKind::kSchedule) {}
+struct ProfileSchedule : kube::RunCreator {
+  ProfileSchedule() : kube::RunCreator(kube::CreatorKind::kSchedule) {}
 
   ScheduleTiming timing{};
   ConcurrencyPolicy concurrency = ConcurrencyPolicy::kForbid;
@@ -75,4 +75,4 @@ std::optional<WallTime> TimeOfRun(std::string_view run);
 // With more active runs than this none is started.
 inline constexpr std::size_t kMaxActiveRuns = 32;
 
-}  // namespace strobe
+}  // namespace strobe::schedule

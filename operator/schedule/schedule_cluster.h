@@ -10,22 +10,23 @@
 #include "operator/kube/written_objects.h"
 #include "operator/schedule/schedule_ports.h"
 
-namespace strobe::kube {
+namespace strobe::schedule {
 
 class KubeScheduleCluster final : public ScheduleCluster {
  public:
-  KubeScheduleCluster(RunStarter::Dependencies dependencies, const ObjectCache& schedules)
+  KubeScheduleCluster(access::RunStarter::Dependencies dependencies,
+                      const kube::ObjectCache& schedules)
       : starter_(std::move(dependencies)), schedules_(schedules) {}
 
   absl::StatusOr<ProfileSchedule> GetSchedule(const std::string& key) override;
-  absl::StatusOr<std::vector<CreatedRun>> RunsOf(const ProfileSchedule& schedule) override;
-  absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
-                                                     DueRun& due) override;
-  absl::Status CancelRun(const ProfileSchedule& schedule, const CreatedRun& run) override;
-  std::optional<SeriesBounds> BoundsOf(const std::string& ns) override {
+  absl::StatusOr<std::vector<kube::CreatedRun>> RunsOf(const ProfileSchedule& schedule) override;
+  absl::StatusOr<std::optional<kube::RunRefusal>> StartRun(const ProfileSchedule& schedule,
+                                                           DueRun& due) override;
+  absl::Status CancelRun(const ProfileSchedule& schedule, const kube::CreatedRun& run) override;
+  std::optional<policy::SeriesBounds> BoundsOf(const std::string& ns) override {
     return starter_.BoundsOf(ns);
   }
-  absl::Status DeleteRun(const ProfileSchedule& schedule, const CreatedRun& run) override;
+  absl::Status DeleteRun(const ProfileSchedule& schedule, const kube::CreatedRun& run) override;
   absl::Status WriteStatus(const ProfileSchedule& schedule, const ScheduleStatus& status) override;
   std::optional<Nanos> KeepSealed(const ProfileSchedule& schedule) override;
   void RecordEvent(const ProfileSchedule& schedule, bool warning, const std::string& reason,
@@ -33,10 +34,10 @@ class KubeScheduleCluster final : public ScheduleCluster {
 
  private:
   absl::Status CheckIsCurrent(const ProfileSchedule& schedule);
-  Client& client() { return starter_.dependencies().client; }
+  kube::Client& client() { return starter_.dependencies().client; }
 
-  RunStarter starter_;
-  WrittenObjects schedules_;
+  access::RunStarter starter_;
+  kube::WrittenObjects schedules_;
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::schedule

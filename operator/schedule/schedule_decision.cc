@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::schedule {
 namespace {
 
 constexpr std::size_t kMaxSkipBytes = 512;
@@ -22,38 +22,40 @@ constexpr Nanos kMaxStepBack = std::chrono::hours(1);
 void SetScheduleCondition(const ProfileSchedule& schedule, std::string type, bool holds,
                           std::string reason, std::string message, WallTime now,
                           ScheduleStatus& status) {
-  PutCondition(schedule.status.conditions, now,
-               Condition{.type = std::move(type),
-                         .status = holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
-                         .reason = std::move(reason),
-                         .message = CutUtf8(message, kMaxSkipBytes),
-                         .observed_generation = schedule.generation},
-               status.conditions);
+  kube::PutCondition(schedule.status.conditions, now,
+                     kube::Condition{.type = std::move(type),
+                                     .status = holds ? kube::ConditionStatus::kTrue
+                                                     : kube::ConditionStatus::kFalse,
+                                     .reason = std::move(reason),
+                                     .message = CutUtf8(message, kMaxSkipBytes),
+                                     .observed_generation = schedule.generation},
+                     status.conditions);
 }
 
 bool WasSuspended(const ScheduleStatus& status) {
-  const Condition* suspended = FindCondition(status.conditions, condition::kSuspended);
-  return suspended != nullptr && suspended->status == ConditionStatus::kTrue;
+  const kube::Condition* suspended = kube::FindCondition(status.conditions, condition::kSuspended);
+  return suspended != nullptr && suspended->status == kube::ConditionStatus::kTrue;
 }
 
-const CreatedRun* FindRun(const std::vector<CreatedRun>& runs, const std::string& name) {
+const kube::CreatedRun* FindRun(const std::vector<kube::CreatedRun>& runs,
+                                const std::string& name) {
   const auto found = std::find_if(runs.begin(), runs.end(),
-                                  [&](const CreatedRun& run) { return run.name == name; });
+                                  [&](const kube::CreatedRun& run) { return run.name == name; });
   return found == runs.end() ? nullptr : &*found;
 }
 
-void CountRun(const CreatedRun& run, ScheduleStatus& status) {
+void CountRun(const kube::CreatedRun& run, ScheduleStatus& status) {
   switch (run.state) {
-    case RunState::kUnfinished:
+    case kube::RunState::kUnfinished:
       return;
-    case RunState::kSucceeded:
+    case kube::RunState::kSucceeded:
       ++status.succeeded;
       status.last_success = std::max(status.last_success, run.completion);
       return;
-    case RunState::kFailed:
+    case kube::RunState::kFailed:
       ++status.failed;
       return;
-    case RunState::kCancelled:
+    case kube::RunState::kCancelled:
       ++status.cancelled;
       return;
   }
@@ -61,15 +63,15 @@ void CountRun(const CreatedRun& run, ScheduleStatus& status) {
 
 // Moves runs that have ended from `active` to the counts. One write of the status does both, so
 // that each is counted once.
-void CountEnded(const std::vector<CreatedRun>& runs, ScheduleDecision& decision) {
+void CountEnded(const std::vector<kube::CreatedRun>& runs, ScheduleDecision& decision) {
   ScheduleStatus& status = decision.status;
   std::vector<ActiveRun> active;
   for (const ActiveRun& each : std::exchange(status.active, {})) {
-    const CreatedRun* run = FindRun(runs, each.name);
+    const kube::CreatedRun* run = FindRun(runs, each.name);
     if (run == nullptr) {
       ++status.cancelled;
       decision.gone.push_back(each.name);
-    } else if (run->state == RunState::kUnfinished) {
+    } else if (run->state == kube::RunState::kUnfinished) {
       active.push_back(each);
     } else {
       CountRun(*run, status);
@@ -79,8 +81,8 @@ void CountEnded(const std::vector<CreatedRun>& runs, ScheduleDecision& decision)
 }
 
 // By the time that the API server wrote; names of one second ascend with the time that is due.
-std::vector<CreatedRun> NewestFirst(std::vector<CreatedRun> runs) {
-  std::sort(runs.begin(), runs.end(), [](const CreatedRun& a, const CreatedRun& b) {
+std::vector<kube::CreatedRun> NewestFirst(std::vector<kube::CreatedRun> runs) {
+  std::sort(runs.begin(), runs.end(), [](const kube::CreatedRun& a, const kube::CreatedRun& b) {
     return std::pair(a.created, a.name) > std::pair(b.created, b.name);
   });
   return runs;
@@ -93,10 +95,10 @@ WallTime DecidedUntil(const ProfileSchedule& schedule, const std::string& timing
   const std::optional<WallTime> decided = decision.status.decided_until;
   // What would have been due by another timing, or during a suspension, is not made up for.
   if (WasSuspended(before) || (before.decided_until && before.timing != timing))
-    return std::max(decided.value_or(now), WholeSeconds(now));
-  if (!decided) return std::min(schedule.created, WholeSeconds(now));
+    return std::max(decided.value_or(now), kube::WholeSeconds(now));
+  if (!decided) return std::min(schedule.created, kube::WholeSeconds(now));
   decision.clock_went_back = *decided > now + kMaxStepBack;
-  return decision.clock_went_back ? WholeSeconds(now) : *decided;
+  return decision.clock_went_back ? kube::WholeSeconds(now) : *decided;
 }
 
 // Counts `count` missed runs as skipped. `last` is the time of the newest of them.
@@ -115,9 +117,9 @@ ScheduleStatus Missed(ScheduleStatus status, WallTime last, std::int64_t count) 
 // could write the status may have created them. `times` is null if it is not known when runs had
 // been due.
 void AdoptRuns(const ProfileSchedule& schedule, const ScheduleTimes* times,
-               const std::vector<CreatedRun>& runs, WallTime now, ScheduleStatus& status) {
+               const std::vector<kube::CreatedRun>& runs, WallTime now, ScheduleStatus& status) {
   std::map<WallTime, std::string> found;
-  for (const CreatedRun& run : runs) {
+  for (const kube::CreatedRun& run : runs) {
     const std::optional<WallTime> time = TimeOfRun(run.name);
     if (time && *time > status.decided_until.value_or(schedule.created) && *time <= now)
       found.emplace(*time, run.name);
@@ -133,22 +135,23 @@ void AdoptRuns(const ProfileSchedule& schedule, const ScheduleTimes* times,
   }
 }
 
-std::optional<RunRefusal> WhyNotStarted(const ProfileSchedule& schedule,
-                                        const ScheduleStatus& status, WallTime due, WallTime now) {
+std::optional<kube::RunRefusal> WhyNotStarted(const ProfileSchedule& schedule,
+                                              const ScheduleStatus& status, WallTime due,
+                                              WallTime now) {
   if (schedule.starting_deadline && now - due > *schedule.starting_deadline) {
-    return RunRefusal{
+    return kube::RunRefusal{
         "MissedDeadline",
         StrCat("it could be started only ", FormatDuration(now - due),
                " late; startingDeadline is ", FormatDuration(*schedule.starting_deadline))};
   }
   if (schedule.concurrency == ConcurrencyPolicy::kForbid && !status.active.empty()) {
-    return RunRefusal{
+    return kube::RunRefusal{
         "StillActive",
         StrCat(status.active.front().name, " is still under way, and concurrencyPolicy is Forbid")};
   }
   if (status.active.size() >= kMaxActiveRuns) {
-    return RunRefusal{"TooManyActive",
-                      StrCat(status.active.size(), " runs are under way, which is the maximum")};
+    return kube::RunRefusal{
+        "TooManyActive", StrCat(status.active.size(), " runs are under way, which is the maximum")};
   }
   return std::nullopt;
 }
@@ -160,7 +163,7 @@ void DecideDue(const ProfileSchedule& schedule, const ScheduleTimes::Passed& pas
   const WallTime due = *passed.last;
   status = Missed(std::move(status), passed.before_last.value_or(due), passed.count - 1);
   status.decided_until = due;
-  if (std::optional<RunRefusal> refusal = WhyNotStarted(schedule, status, due, now)) {
+  if (std::optional<kube::RunRefusal> refusal = WhyNotStarted(schedule, status, due, now)) {
     status =
         Skipped(std::move(status), due, std::move(refusal->reason), std::move(refusal->message));
     return;
@@ -169,11 +172,11 @@ void DecideDue(const ProfileSchedule& schedule, const ScheduleTimes::Passed& pas
 }
 
 // Decided from the runs that exist, so that a run whose cancellation failed is cancelled later.
-void DecideReplaced(const std::vector<CreatedRun>& runs, ScheduleDecision& decision) {
+void DecideReplaced(const std::vector<kube::CreatedRun>& runs, ScheduleDecision& decision) {
   WallTime newest = decision.due ? decision.due->time : WallTime{};
   for (const ActiveRun& active : decision.status.active) newest = std::max(newest, active.time);
   for (const ActiveRun& active : decision.status.active) {
-    const CreatedRun* run = FindRun(runs, active.name);
+    const kube::CreatedRun* run = FindRun(runs, active.name);
     if (active.time < newest && run != nullptr && !run->cancelling && !run->deleting)
       decision.cancel.push_back(*run);
   }
@@ -182,8 +185,8 @@ void DecideReplaced(const std::vector<CreatedRun>& runs, ScheduleDecision& decis
 }  // namespace
 
 ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
-                                const std::vector<CreatedRun>& runs,
-                                const std::optional<SeriesBounds>& bounds, WallTime now) {
+                                const std::vector<kube::CreatedRun>& runs,
+                                const std::optional<policy::SeriesBounds>& bounds, WallTime now) {
   ScheduleDecision decision;
   ScheduleStatus& status = decision.status = schedule.status;
   status.observed_generation = schedule.generation;
@@ -195,7 +198,7 @@ ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
   SetScheduleCondition(
       schedule, condition::kReady, why.empty(),
       why.empty()  ? "Valid"
-      : times.ok() ? kNotAdmitted
+      : times.ok() ? kube::kNotAdmitted
                    : "InvalidSpec",
       why.empty() ? "runs are started when they are due" : StrCat("no runs are started: ", why),
       now, status);
@@ -205,7 +208,7 @@ ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
                     (schedule.status.timing.empty() || schedule.status.timing == timing);
   AdoptRuns(schedule, same ? &*times : nullptr, runs, now, status);
   CountEnded(runs, decision);
-  Retention retention = DecideRetention(schedule, NewestFirst(runs), bounds, now);
+  policy::Retention retention = policy::DecideRetention(schedule, NewestFirst(runs), bounds, now);
   decision.remove = std::move(retention.remove);
   decision.look_again = retention.look_again;
   if (!times.ok()) return decision;
@@ -243,4 +246,4 @@ ScheduleStatus Skipped(ScheduleStatus status, WallTime time, std::string reason,
   return status;
 }
 
-}  // namespace strobe
+}  // namespace strobe::schedule

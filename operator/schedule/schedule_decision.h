@@ -9,7 +9,7 @@
 #include "operator/policy/retention.h"
 #include "operator/schedule/schedule.h"
 
-namespace strobe {
+namespace strobe::schedule {
 
 struct ScheduleDecision {
   // The status to write once everything below was done, except for `due`; see Started and Skipped.
@@ -17,18 +17,18 @@ struct ScheduleDecision {
   std::optional<DueRun> due{};  // To be started, unless it is refused.
   // Active runs to cancel, because a newer one replaces them: the due run, unless it is refused, or
   // one that was started before.
-  std::vector<CreatedRun> cancel{};
-  std::vector<CreatedRun> remove{};  // See retention.h.
-  std::vector<std::string> gone{};   // Active runs that somebody has deleted.
-  bool clock_went_back = false;      // Back by so much that times are decided again.
+  std::vector<kube::CreatedRun> cancel{};
+  std::vector<kube::CreatedRun> remove{};  // See retention.h.
+  std::vector<std::string> gone{};         // Active runs that somebody has deleted.
+  bool clock_went_back = false;            // Back by so much that times are decided again.
   // When to look again; none = when the schedule or one of its runs changes.
   std::optional<Nanos> look_again{};
 };
 
 // `runs` are all existing runs of the schedule. `bounds`: none if they are not known.
 ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
-                                const std::vector<CreatedRun>& runs,
-                                const std::optional<SeriesBounds>& bounds, WallTime now);
+                                const std::vector<kube::CreatedRun>& runs,
+                                const std::optional<policy::SeriesBounds>& bounds, WallTime now);
 
 // The status when the due run exists.
 ScheduleStatus Started(ScheduleStatus status, const DueRun& due);
@@ -36,4 +36,4 @@ ScheduleStatus Started(ScheduleStatus status, const DueRun& due);
 ScheduleStatus Skipped(ScheduleStatus status, WallTime time, std::string reason,
                        std::string message);
 
-}  // namespace strobe
+}  // namespace strobe::schedule

@@ -13,34 +13,34 @@
 #include "operator/objects/request.h"
 #include "operator/objects/request_json.h"
 
-namespace strobe::kube {
+namespace strobe::schedule {
 namespace {
 
 using Json = nlohmann::json;
 
 // The metadata and spec of runs, with what the schedule itself asks for.
 absl::Status ReadTemplate(const Json& spec, ProfileSchedule& schedule) {
-  RETURN_IF_ERROR(CheckTemplateLabels(spec));
-  Json run = ReadTemplateOf(spec);
-  RETURN_IF_ERROR(ApplySample(spec, run, schedule.rotates));
+  RETURN_IF_ERROR(objects::CheckTemplateLabels(spec));
+  Json run = objects::ReadTemplateOf(spec);
+  RETURN_IF_ERROR(objects::ApplySample(spec, run, schedule.rotates));
   schedule.run_json = JsonText(run);
   return absl::OkStatus();
 }
 
 absl::Status ReadScheduleFields(const Json& spec, ProfileSchedule& schedule) {
-  RETURN_IF_ERROR(ReadHistory(spec, schedule));
+  RETURN_IF_ERROR(objects::ReadHistory(spec, schedule));
   schedule.timing.cron = spec.value("schedule", "");
   schedule.timing.time_zone = spec.value("timeZone", "");
-  RETURN_IF_ERROR(ReadDuration(spec, "interval", schedule.timing.interval));
-  RETURN_IF_ERROR(ReadDuration(spec, "jitter", schedule.timing.jitter));
-  RETURN_IF_ERROR(ReadDuration(spec, "startingDeadline", schedule.starting_deadline));
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "interval", schedule.timing.interval));
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "jitter", schedule.timing.jitter));
+  RETURN_IF_ERROR(kube::ReadDuration(spec, "startingDeadline", schedule.starting_deadline));
   const std::string policy = spec.value("concurrencyPolicy", "Forbid");
   schedule.concurrency = policy == "Allow"     ? ConcurrencyPolicy::kAllow
                          : policy == "Replace" ? ConcurrencyPolicy::kReplace
                                                : ConcurrencyPolicy::kForbid;
   RETURN_IF_ERROR(ScheduleTimes::Make(schedule.timing, schedule.created, schedule.uid).status());
   RETURN_IF_ERROR(ReadTemplate(spec, schedule));
-  return CheckRun(ExampleRun(schedule));
+  return objects::CheckRun(ExampleRun(schedule));
 }
 
 absl::Status ReadScheduleSpec(const Json& spec, ProfileSchedule& schedule) {
@@ -53,16 +53,16 @@ absl::Status ReadScheduleSpec(const Json& spec, ProfileSchedule& schedule) {
 
 void ReadScheduleStatus(const Json& object, ScheduleStatus& status) {
   status.observed_generation = object.value("observedGeneration", std::int64_t{0});
-  status.conditions = ReadConditions(object);
+  status.conditions = kube::ReadConditions(object);
   status.timing = object.value("observedTiming", "");
-  status.decided_until = ReadTime(object, "decidedUntil");
-  status.last_schedule = ReadTime(object, "lastScheduleTime");
-  status.last_success = ReadTime(object, "lastSuccessTime");
-  status.next_schedule = ReadTime(object, "nextScheduleTime");
+  status.decided_until = kube::ReadTime(object, "decidedUntil");
+  status.last_schedule = kube::ReadTime(object, "lastScheduleTime");
+  status.last_success = kube::ReadTime(object, "lastSuccessTime");
+  status.next_schedule = kube::ReadTime(object, "nextScheduleTime");
   status.last_run = object.value("lastRun", "");
   for (const Json& entry : object.value("active", Json::array())) {
     status.active.push_back(
-        {entry.value("name", ""), ReadTime(entry, "scheduledTime").value_or(WallTime{})});
+        {entry.value("name", ""), kube::ReadTime(entry, "scheduledTime").value_or(WallTime{})});
   }
   const Json runs = object.value("runs", Json::object());
   status.started = runs.value("started", std::int64_t{0});
@@ -72,40 +72,42 @@ void ReadScheduleStatus(const Json& object, ScheduleStatus& status) {
   status.skipped = runs.value("skipped", std::int64_t{0});
   if (object.contains("lastSkip")) {
     const Json& skip = object["lastSkip"];
-    status.last_skip = SkippedRun{ReadTime(skip, "time").value_or(WallTime{}),
+    status.last_skip = SkippedRun{kube::ReadTime(skip, "time").value_or(WallTime{}),
                                   skip.value("reason", ""), skip.value("message", "")};
   }
 }
 
 }  // namespace
 
-absl::StatusOr<ProfileSchedule> ParseSchedule(const Json& object) {
+absl::StatusOr<ProfileSchedule> ParseSchedule(const kube::Json& object) {
   try {
     ProfileSchedule schedule;
-    ReadCreator(object, schedule);
-    ReadScheduleStatus(object.value("status", Json::object()), schedule.status);
-    const absl::Status spec = ReadScheduleSpec(object.value("spec", Json::object()), schedule);
+    objects::ReadCreator(object, schedule);
+    ReadScheduleStatus(object.value("status", kube::Json::object()), schedule.status);
+    const absl::Status spec =
+        ReadScheduleSpec(object.value("spec", kube::Json::object()), schedule);
     if (!spec.ok()) schedule.invalid = StrCat("spec.", MessageOf(spec));
-    if (std::string why = WhyNameTooLong(schedule); !why.empty()) schedule.invalid = std::move(why);
+    if (std::string why = objects::WhyNameTooLong(schedule); !why.empty())
+      schedule.invalid = std::move(why);
     return schedule;
-  } catch (const Json::exception& error) {
+  } catch (const kube::Json::exception& error) {
     return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
   }
 }
 
-Json ScheduleStatusToJson(const ProfileSchedule& schedule, const ScheduleStatus& status) {
+kube::Json ScheduleStatusToJson(const ProfileSchedule& schedule, const ScheduleStatus& status) {
   const std::int64_t ended = status.succeeded + status.failed + status.cancelled;
-  Json json = {{"observedGeneration", schedule.generation},
-               {"conditions", ConditionsToJson(status.conditions)},
-               {"observedTiming", status.timing},
-               {"runs",
-                {{"started", status.started},
-                 {"succeeded", status.succeeded},
-                 {"failed", status.failed},
-                 {"cancelled", status.cancelled},
-                 {"skipped", status.skipped},
-                 {"summary", StrCat(status.succeeded, "/", ended)}}},
-               {"activeRuns", status.active.size()}};
+  kube::Json json = {{"observedGeneration", schedule.generation},
+                     {"conditions", kube::ConditionsToJson(status.conditions)},
+                     {"observedTiming", status.timing},
+                     {"runs",
+                      {{"started", status.started},
+                       {"succeeded", status.succeeded},
+                       {"failed", status.failed},
+                       {"cancelled", status.cancelled},
+                       {"skipped", status.skipped},
+                       {"summary", StrCat(status.succeeded, "/", ended)}}},
+                     {"activeRuns", status.active.size()}};
   const auto set_time = [&json](const char* field, const std::optional<WallTime>& time) {
     if (time) json[field] = FormatRfc3339(*time);
   };
@@ -121,19 +123,19 @@ Json ScheduleStatusToJson(const ProfileSchedule& schedule, const ScheduleStatus&
                         {"reason", status.last_skip->reason},
                         {"message", status.last_skip->message}};
   }
-  return CreatorStatus(schedule, std::move(json));
+  return objects::CreatorStatus(schedule, std::move(json));
 }
 
-Json RunToJson(const ProfileSchedule& schedule, const DueRun& run) {
-  Json object = RunOf(schedule, run.name);
-  object["metadata"]["labels"][kScheduleLabel] = schedule.name;
-  object["metadata"]["annotations"][kScheduledTimeAnnotation] = FormatRfc3339(run.time);
+kube::Json RunToJson(const ProfileSchedule& schedule, const DueRun& run) {
+  kube::Json object = objects::RunOf(schedule, run.name);
+  object["metadata"]["labels"][kube::kScheduleLabel] = schedule.name;
+  object["metadata"]["annotations"][kube::kScheduledTimeAnnotation] = FormatRfc3339(run.time);
   if (schedule.rotates) object["spec"]["target"]["workers"]["turn"] = run.rotation;
   return object;
 }
 
-Json ExampleRun(const ProfileSchedule& schedule) {
+kube::Json ExampleRun(const ProfileSchedule& schedule) {
   return RunToJson(schedule, DueRun{.time = schedule.created, .name = "run"});
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::schedule

@@ -8,7 +8,7 @@
 #include "operator/objects/run_template.h"
 #include "operator/schedule/schedule.h"
 
-namespace strobe::kube {
+namespace strobe::schedule {
 
 // If the spec cannot be carried out, `invalid` has the reason and names the field. InvalidArgument
 // if not even the metadata can be parsed.
@@ -25,4 +25,4 @@ nlohmann::json RunToJson(const ProfileSchedule& schedule, const DueRun& run);
 // Like RunToJson, for a run that is not due yet.
 nlohmann::json ExampleRun(const ProfileSchedule& schedule);
 
-}  // namespace strobe::kube
+}  // namespace strobe::schedule

@@ -5,7 +5,7 @@
 #include "common/base/strings.h"
 #include "operator/objects/run_template.h"
 
-namespace strobe::kube {
+namespace strobe::schedule {
 namespace {
 
 // Many schedules are due at the same minute, and each start waits for the API server.
@@ -13,20 +13,21 @@ constexpr int kThreads = 4;
 
 }  // namespace
 
-ScheduleKeeper::ScheduleKeeper(RunStarter::Dependencies dependencies, const std::string& ns,
-                               Nanos watch_timeout, WorkQueue& queue, ScheduleMetrics& metrics)
+ScheduleKeeper::ScheduleKeeper(access::RunStarter::Dependencies dependencies, const std::string& ns,
+                               Nanos watch_timeout, kube::WorkQueue& queue,
+                               ScheduleMetrics& metrics)
     : clock_(dependencies.clock),
       queue_(queue),
       cluster_(dependencies, cache_),
       reconciler_(clock_, cluster_, metrics),
       reflector_(clock_, dependencies.client,
-                 {CreatorsPath(CreatorKind::kSchedule, ns), watch_timeout, nullptr}, cache_,
-                 [this](const std::string& key) { queue_.Add(key); }) {
+                 {objects::CreatorsPath(kube::CreatorKind::kSchedule, ns), watch_timeout, nullptr},
+                 cache_, [this](const std::string& key) { queue_.Add(key); }) {
   if (ns.empty()) queue_.ShareAmong(kThreads);
 }
 
 void ScheduleKeeper::Start() {
-  threads_ = std::make_unique<ReconcileThreads>(
+  threads_ = std::make_unique<kube::ReconcileThreads>(
       clock_, kThreads, queue_,
       [this](const std::string& key) { return reconciler_.Reconcile(key); },
       [](const std::string&, Nanos) {});
@@ -39,4 +40,4 @@ std::string ScheduleKeyOfRun(const std::string& request_key) {
   return schedule.empty() ? "" : StrCat(request_key.substr(0, slash + 1), schedule);
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::schedule

@@ -11,13 +11,13 @@
 #include "operator/schedule/schedule_cluster.h"
 #include "operator/schedule/schedule_reconciler.h"
 
-namespace strobe::kube {
+namespace strobe::schedule {
 
 class ScheduleKeeper {
  public:
   // `ns` is empty for all namespaces. All references outlive it.
-  ScheduleKeeper(RunStarter::Dependencies dependencies, const std::string& ns, Nanos watch_timeout,
-                 WorkQueue& queue, ScheduleMetrics& metrics);
+  ScheduleKeeper(access::RunStarter::Dependencies dependencies, const std::string& ns,
+                 Nanos watch_timeout, kube::WorkQueue& queue, ScheduleMetrics& metrics);
 
   // This process leads, and the cache of requests is filled: watches the schedules from now on.
   // Called once.
@@ -27,15 +27,16 @@ class ScheduleKeeper {
 
  private:
   const Clock& clock_;
-  WorkQueue& queue_;
-  ObjectCache cache_;
+  kube::WorkQueue& queue_;
+  kube::ObjectCache cache_;
   KubeScheduleCluster cluster_;
   ScheduleReconciler reconciler_;
-  Reflector reflector_;
-  std::unique_ptr<ReconcileThreads> threads_;  // Null until Start. Last: uses all of the above.
+  kube::Reflector reflector_;
+  std::unique_ptr<kube::ReconcileThreads>
+      threads_;  // Null until Start. Last: uses all of the above.
 };
 
 // The schedule's key from that of a request; empty if the request's name is not that of a run.
 std::string ScheduleKeyOfRun(const std::string& request_key);
 
-}  // namespace strobe::kube
+}  // namespace strobe::schedule

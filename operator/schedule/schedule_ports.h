@@ -10,7 +10,7 @@
 #include "operator/policy/retention.h"
 #include "operator/schedule/schedule.h"
 
-namespace strobe {
+namespace strobe::schedule {
 
 // The Kubernetes API. Calls block, each for a bounded time.
 class ScheduleCluster {
@@ -21,16 +21,16 @@ class ScheduleCluster {
   virtual absl::StatusOr<ProfileSchedule> GetSchedule(const std::string& key) = 0;
   // All existing runs of the schedule. A run that is active in the status but missing from the
   // cache has been looked up at the API server.
-  virtual absl::StatusOr<std::vector<CreatedRun>> RunsOf(const ProfileSchedule& schedule) = 0;
+  virtual absl::StatusOr<std::vector<kube::CreatedRun>> RunsOf(const ProfileSchedule& schedule) = 0;
   // What policies say about the runs that are kept in the namespace; none if that is not known now.
-  virtual std::optional<SeriesBounds> BoundsOf(const std::string& ns) = 0;
+  virtual std::optional<policy::SeriesBounds> BoundsOf(const std::string& ns) = 0;
   // Judges access and policies as for a request by the schedule's creator, and creates the run.
   // Nothing if the run exists, even if another operator created it; `due` gets another name if
   // somebody else has taken the usual one. After an error, try again.
-  virtual absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
-                                                             DueRun& due) = 0;
-  virtual absl::Status CancelRun(const ProfileSchedule& schedule, const CreatedRun& run) = 0;
-  virtual absl::Status DeleteRun(const ProfileSchedule& schedule, const CreatedRun& run) = 0;
+  virtual absl::StatusOr<std::optional<kube::RunRefusal>> StartRun(const ProfileSchedule& schedule,
+                                                                   DueRun& due) = 0;
+  virtual absl::Status CancelRun(const ProfileSchedule& schedule, const kube::CreatedRun& run) = 0;
+  virtual absl::Status DeleteRun(const ProfileSchedule& schedule, const kube::CreatedRun& run) = 0;
   // Aborted when the object has changed since it was read.
   virtual absl::Status WriteStatus(const ProfileSchedule& schedule,
                                    const ScheduleStatus& status) = 0;
@@ -49,4 +49,4 @@ class ScheduleMetrics {
   virtual void RunsCounted(const std::string& ns, std::string_view result, std::int64_t count) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::schedule

@@ -8,7 +8,7 @@
 #include "operator/base/namespace_bounds.h"
 #include "operator/schedule/schedule_decision.h"
 
-namespace strobe {
+namespace strobe::schedule {
 namespace {
 
 // A namespace has one decision a second, and each of its schedules that is due looks again after
@@ -17,22 +17,22 @@ constexpr Nanos kDecideLater = std::chrono::seconds(5);
 
 }  // namespace
 
-absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string& key) {
+absl::StatusOr<kube::ReconcileResult> ScheduleReconciler::Reconcile(const std::string& key) {
   const absl::StatusOr<ProfileSchedule> found = cluster_.GetSchedule(key);
-  if (absl::IsNotFound(found.status())) return ReconcileResult{};
+  if (absl::IsNotFound(found.status())) return kube::ReconcileResult{};
   RETURN_IF_ERROR(found.status());
   const ProfileSchedule& schedule = *found;
   // Its runs are deleted with it, by their owner reference.
-  if (schedule.deleting) return ReconcileResult{};
-  ASSIGN_OR_RETURN(const std::vector<CreatedRun> runs, cluster_.RunsOf(schedule));
+  if (schedule.deleting) return kube::ReconcileResult{};
+  ASSIGN_OR_RETURN(const std::vector<kube::CreatedRun> runs, cluster_.RunsOf(schedule));
   ScheduleDecision decision =
       DecideSchedule(schedule, runs, cluster_.BoundsOf(schedule.ns), clock_.WallNow());
   // What is due stays due, and the newest of several times counts.
   if ((decision.due || decision.status.skipped > schedule.status.skipped) &&
       !MayDecide(schedule.ns))
-    return ReconcileResult{kDecideLater};
+    return kube::ReconcileResult{kDecideLater};
   if (decision.due) {
-    ASSIGN_OR_RETURN(const std::optional<RunRefusal> refusal,
+    ASSIGN_OR_RETURN(const std::optional<kube::RunRefusal> refusal,
                      cluster_.StartRun(schedule, *decision.due));
     if (refusal) {
       decision.status = Skipped(std::move(decision.status), decision.due->time, refusal->reason,
@@ -54,9 +54,11 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
     cluster_.RecordEvent(schedule, /*warning=*/true, "ClockWentBack", "Schedule",
                          "the operator's clock was ahead; times that it had passed come again");
   }
-  for (const CreatedRun& run : decision.cancel) RETURN_IF_ERROR(cluster_.CancelRun(schedule, run));
-  for (const CreatedRun& run : decision.remove) RETURN_IF_ERROR(cluster_.DeleteRun(schedule, run));
-  return ReconcileResult{Sooner(decision.look_again, cluster_.KeepSealed(schedule))};
+  for (const kube::CreatedRun& run : decision.cancel)
+    RETURN_IF_ERROR(cluster_.CancelRun(schedule, run));
+  for (const kube::CreatedRun& run : decision.remove)
+    RETURN_IF_ERROR(cluster_.DeleteRun(schedule, run));
+  return kube::ReconcileResult{request::Sooner(decision.look_again, cluster_.KeepSealed(schedule))};
 }
 
 bool ScheduleReconciler::MayDecide(const std::string& ns) {
@@ -65,8 +67,9 @@ bool ScheduleReconciler::MayDecide(const std::string& ns) {
   // A full bucket is like none.
   for (auto& [name, bucket] : decisions_) bucket.Refill(now);
   std::erase_if(decisions_,
-                [](const auto& entry) { return entry.second.tokens() >= kDecisionBurst; });
-  return decisions_.try_emplace(ns, kDecisionsPerSecond, kDecisionBurst, now).first->second.Take();
+                [](const auto& entry) { return entry.second.tokens() >= kube::kDecisionBurst; });
+  return decisions_.try_emplace(ns, kube::kDecisionsPerSecond, kube::kDecisionBurst, now)
+      .first->second.Take();
 }
 
 // Called after the status was written, so that each change is reported only once.
@@ -92,4 +95,4 @@ void ScheduleReconciler::Tell(const ProfileSchedule& schedule, const ScheduleSta
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::schedule

@@ -14,7 +14,7 @@
 #include "operator/request/ports.h"
 #include "operator/schedule/schedule_ports.h"
 
-namespace strobe {
+namespace strobe::schedule {
 
 class ScheduleReconciler {
  public:
@@ -23,7 +23,7 @@ class ScheduleReconciler {
       : clock_(clock), cluster_(cluster), metrics_(metrics) {}
 
   // `key` is "namespace/name"; each key by one thread at a time. An error is worth another try.
-  absl::StatusOr<ReconcileResult> Reconcile(const std::string& key);
+  absl::StatusOr<kube::ReconcileResult> Reconcile(const std::string& key);
 
  private:
   // Whether the namespace may decide on a time that has passed, which starts or skips a run.
@@ -37,4 +37,4 @@ class ScheduleReconciler {
   std::map<std::string, TokenBucket> decisions_ ABSL_GUARDED_BY(mutex_);  // By namespace.
 };
 
-}  // namespace strobe
+}  // namespace strobe::schedule

@@ -8,7 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::schedule {
 namespace {
 
 using std::chrono::minutes;
@@ -127,4 +127,4 @@ ScheduleTimes::Passed ScheduleTimes::Between(WallTime after, WallTime until) con
   return passed;
 }
 
-}  // namespace strobe
+}  // namespace strobe::schedule

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "operator/schedule/cron.h"
 
-namespace strobe {
+namespace strobe::schedule {
 
 // When to start runs, as the spec says it: by `cron`, or at `interval`.
 struct ScheduleTiming {
@@ -52,4 +52,4 @@ class ScheduleTimes {
   std::uint64_t seed_ = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::schedule

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "operator/base/job_kinds.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // Bounds that every receiver of alerts enforces, so that one alert is at most about 100 KiB.
 inline constexpr std::size_t kMaxAlertLabels = 64;      // Also the most annotations.
@@ -25,7 +25,7 @@ struct Alert {
   WallTime starts{};
   // If it is a sign that a worker told: what was seen, as a sentence, and the worker's job.
   std::string sign{};
-  std::optional<JobRef> sign_job{};
+  std::optional<kube::JobRef> sign_job{};
 };
 
 // Safe for concurrent use.
@@ -37,4 +37,4 @@ class AlertSink {
   virtual absl::Status Take(std::span<const Alert> alerts, MonoTime until) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -8,7 +8,7 @@
 #include "common/text/plain_text.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using Json = nlohmann::json;
@@ -253,4 +253,4 @@ absl::StatusOr<AlertPayload> ParseAlerts(const std::string& body) {
   return reader.Result(parsed);
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

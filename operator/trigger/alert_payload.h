@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "operator/trigger/alert.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // At most this many alerts of a post are read. Alertmanager repeats a refused post unchanged, so
 // refusing a longer one would lose all of its alerts; instead, the first ones are taken.
@@ -26,4 +26,4 @@ struct AlertPayload {
 // not make the payload invalid, because others that share its post may matter more.
 absl::StatusOr<AlertPayload> ParseAlerts(const std::string& body);
 
-}  // namespace strobe
+}  // namespace strobe::trigger

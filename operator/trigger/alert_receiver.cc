@@ -9,7 +9,7 @@
 #include "common/base/strings.h"
 #include "operator/trigger/alert_payload.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 constexpr char kPath[] = "/alerts";
@@ -200,4 +200,4 @@ bool AlertReceiver::MayLog() {
   return log_lines_.Take();
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

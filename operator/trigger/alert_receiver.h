@@ -20,7 +20,7 @@
 #include "operator/trigger/bearer_tokens.h"
 #include "operator/trigger/ports.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // The longest post that is read.
 inline constexpr std::size_t kMaxAlertPostBytes = std::size_t{1} << 20;
@@ -82,4 +82,4 @@ class AlertReceiver {
   std::unique_ptr<http::HttpServer> server_;  // Last: its threads use the rest.
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -13,7 +13,7 @@
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 constexpr char kScheme[] = "Bearer ";
@@ -75,4 +75,4 @@ bool BearerTokens::Accept(const std::string& authorization) const {
   return accepted;
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

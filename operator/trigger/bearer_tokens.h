@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // Safe for concurrent use.
 class BearerTokens {
@@ -38,4 +38,4 @@ class BearerTokens {
   std::vector<std::string> digests_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace strobe {
+namespace strobe::trigger {
 
 // Why a connection or a post was refused.
 inline constexpr std::array<std::string_view, 8> kAlertRefusals = {
@@ -27,4 +27,4 @@ class AlertReceiverObserver {
   virtual void Dropped(std::string_view reason, std::uint64_t count) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -6,7 +6,7 @@
 #include "common/base/quantile.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 constexpr std::size_t kMaxPacedWorkers = 20'000;
@@ -86,4 +86,4 @@ void RankPace::Forget(MonoTime now) {
   std::erase_if(groups_, [](const auto& entry) { return entry.second.empty(); });
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "operator/trigger/sign.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // Only one thread may use it at a time.
 class RankPace {
@@ -47,4 +47,4 @@ class RankPace {
   MonoTime forgot_{};
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

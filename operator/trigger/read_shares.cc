@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 constexpr Nanos kReadTurn = std::chrono::seconds(1);
@@ -35,4 +35,4 @@ bool ReadShares::Take(const std::string& ns, MonoTime now) {
   return true;
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/token_bucket.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 class ReadShares {
  public:
@@ -37,4 +37,4 @@ class ReadShares {
   MonoTime turned_;                      // When this second began.
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace strobe {
+namespace strobe::trigger {
 
 template <typename Value>
 class RecentMap {
@@ -34,4 +34,4 @@ class RecentMap {
   std::unordered_map<std::string, Value> newer_, older_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 enum class SignKind {
   kStepsSlower,
@@ -104,4 +104,4 @@ class SignSink {
   virtual absl::StatusOr<SignOrders> Take(const WorkerSigns& told, MonoTime until) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -10,7 +10,7 @@
 #include "common/text/utf8.h"
 #include "operator/trigger/trigger_decision.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 std::int64_t PercentOver(Nanos now, Nanos usual) {
@@ -82,7 +82,7 @@ std::string_view NameOf(SignKind kind) {
   return kNames.Of(kind);
 }
 
-SignWorker SignWorkerOf(const PodInfo& pod) {
+SignWorker SignWorkerOf(const job::PodInfo& pod) {
   return {.name = pod.name, .uid = pod.uid, .labels = pod.labels, .job = JobOfPod(pod)};
 }
 
@@ -93,7 +93,7 @@ bool AsksForSigns(const ProfileTrigger& trigger, const SignWorker& worker) {
   if (!target.pods.empty())
     return std::find(target.pods.begin(), target.pods.end(), worker.name) != target.pods.end();
   if (target.selector) return target.selector->Matches(worker.labels);
-  return JobText(worker.job) == trigger.target_job;
+  return job::JobText(worker.job) == trigger.target_job;
 }
 
 std::vector<SignRule> RulesOf(const ProfileTrigger& trigger) {
@@ -141,4 +141,4 @@ Alert AlertOfSign(const SignRule& rule, const ReportedSign& sign, const SignWork
   return alert;
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -10,15 +10,15 @@
 #include "operator/trigger/sign.h"
 #include "operator/trigger/trigger.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // What must be known of a worker's pod; a whole PodInfo is larger.
 struct SignWorker {
   std::string name{}, uid{};
   std::map<std::string, std::string> labels{};
-  JobRef job{};
+  kube::JobRef job{};
 };
-SignWorker SignWorkerOf(const PodInfo& pod);
+SignWorker SignWorkerOf(const job::PodInfo& pod);
 
 // Whether the trigger asks the worker for signs: its template has no target, or the worker is in
 // it.
@@ -34,4 +34,4 @@ std::optional<SignRule> FindRule(const ProfileTrigger& trigger, const std::strin
 Alert AlertOfSign(const SignRule& rule, const ReportedSign& sign, const SignWorker& worker,
                   WallTime now);
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -11,7 +11,7 @@
 #include "common/text/utf8.h"
 #include "common/tls/peer.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 // No name of a namespace or pod, and no UID, is longer.
@@ -138,4 +138,4 @@ WorkerSigns ReadWorkerSigns(const v1::TellSignsRequest& request) {
   return told;
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

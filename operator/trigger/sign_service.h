@@ -12,7 +12,7 @@
 #include "operator/trigger/sign.h"
 #include "strobe/v1/signs.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 class SignService final : public v1::Signs::Service {
  public:
@@ -40,4 +40,4 @@ class SignService final : public v1::Signs::Service {
 // What the request tells, with bounded text. Pure.
 WorkerSigns ReadWorkerSigns(const v1::TellSignsRequest& request);
 
-}  // namespace strobe
+}  // namespace strobe::trigger

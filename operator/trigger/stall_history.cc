@@ -5,7 +5,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 constexpr std::size_t kMaxRepeatedBytes = 512, kMaxVerdictLineBytes = 1024, kMaxComparedStalls = 10;
@@ -73,4 +73,4 @@ std::optional<LastStall> LastStallOf(const std::vector<TriggerRun>& runs,
                    .repeated = RepeatedCulprit(stalls)};
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -6,7 +6,7 @@
 
 #include "operator/trigger/trigger.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // The verdict of the newest run that found its job standing still, with what it has in common with
 // the stalls of the job before it. `runs` are sorted, the newest first. `former` stays if there is
@@ -19,4 +19,4 @@ std::optional<LastStall> LastStallOf(const std::vector<TriggerRun>& runs,
 // `stalls` are of one job, the newest first.
 std::string RepeatedCulprit(const std::vector<const TriggerRun*>& stalls);
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 // Each capture causes about six more writes to the API server while it runs, so two captures begun
@@ -48,4 +48,4 @@ StartShares::Share* StartShares::Ask(const std::string& ns, MonoTime now) {
   return &share;
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -9,7 +9,7 @@
 
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 class StartShares {
  public:
@@ -37,4 +37,4 @@ class StartShares {
   MonoTime free_{}, free_before_{};      // When the next start is free, and was before the last.
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

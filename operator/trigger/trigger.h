@@ -17,7 +17,7 @@
 #include "operator/policy/capture_budget.h"
 #include "operator/trigger/sign.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // Which alerts start a capture, and which of their labels tell what is captured.
 struct TriggerAlerts {
@@ -71,7 +71,7 @@ struct LastStall {
 
 struct TriggerStatus {
   std::int64_t observed_generation = 0;
-  std::vector<Condition> conditions{};
+  std::vector<kube::Condition> conditions{};
   std::optional<WallTime> last_alert{};  // When an alert that matches came last.
   std::optional<LastCapture> last_capture{};
   std::optional<LastStall> last_stall{};
@@ -79,7 +79,7 @@ struct TriggerStatus {
   std::int64_t taken = 0;                         // Alerts that started a capture.
   std::map<std::string, std::int64_t> skipped{};  // Alerts that started nothing, by reason.
   std::optional<SkippedAlert> last_skip{};
-  std::vector<JobUse> budgets{};  // The jobs that were captured last.
+  std::vector<policy::JobUse> budgets{};  // The jobs that were captured last.
 
   bool operator==(const TriggerStatus&) const = default;
 };
@@ -87,11 +87,11 @@ struct TriggerStatus {
 // Which workers a template's target has, other than by target_job.
 struct TriggerTarget {
   std::vector<std::string> pods{};
-  std::optional<LabelSelector> selector{};
+  std::optional<kube::LabelSelector> selector{};
 };
 
-struct ProfileTrigger : RunCreator {
-  ProfileTrigger() : RunCreator(CreatorKind::kTrigger) {}
+struct ProfileTrigger : kube::RunCreator {
+  ProfileTrigger() : kube::RunCreator(kube::CreatorKind::kTrigger) {}
 
   TriggerAlerts alerts{};  // Without labels to match, alerts start nothing.
   TriggerSigns signs{};
@@ -105,7 +105,7 @@ struct ProfileTrigger : RunCreator {
 };
 
 // A run of a trigger, from its ProfileRequest.
-struct TriggerRun : CreatedRun {
+struct TriggerRun : kube::CreatedRun {
   std::string trigger_uid{}, trigger{};
   std::string alert{}, alert_name{}, sign{};  // From its annotations, as `job` is.
   // From its status, if it read evidence.
@@ -123,8 +123,8 @@ struct TriggeredRun {
   std::string name{};
   std::int64_t rotation = 0;  // Which turn of the rotation.
   std::string job{}, alert{}, alert_name{};
-  std::string sign{};              // What was seen, if a sign starts it.
-  std::optional<JobRef> target{};  // None: the template's.
+  std::string sign{};                    // What was seen, if a sign starts it.
+  std::optional<kube::JobRef> target{};  // None: the template's.
 };
 
 // "<trigger>-<hash>-<number>". It follows from the trigger, the job and the number of the run
@@ -133,4 +133,4 @@ std::string TriggeredRunName(std::string_view trigger, std::string_view job, std
 // 0 if it is no such name.
 std::int64_t NumberOfTriggeredRun(std::string_view run);
 
-}  // namespace strobe
+}  // namespace strobe::trigger

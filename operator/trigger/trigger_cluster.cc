@@ -10,11 +10,11 @@
 #include "operator/objects/request_json.h"
 #include "operator/trigger/trigger_json.h"
 
-namespace strobe::kube {
+namespace strobe::trigger {
 namespace {
 
 std::string TriggerPath(const std::string& ns, const std::string& name) {
-  return CreatorPath(CreatorKind::kTrigger, ns, name);
+  return objects::CreatorPath(kube::CreatorKind::kTrigger, ns, name);
 }
 
 }  // namespace
@@ -22,9 +22,9 @@ std::string TriggerPath(const std::string& ns, const std::string& name) {
 absl::StatusOr<ProfileTrigger> KubeTriggerCluster::ReadTrigger(const std::string& ns,
                                                                const std::string& name,
                                                                Nanos within) {
-  ASSIGN_OR_RETURN(const Json object, client().Get(TriggerPath(ns, name), within));
+  ASSIGN_OR_RETURN(const kube::Json object, client().Get(TriggerPath(ns, name), within));
   ASSIGN_OR_RETURN(const ProfileTrigger trigger, ParseTrigger(object));
-  ASSIGN_OR_RETURN(std::optional<Json> sealed, starter_.SealAgain(trigger, object));
+  ASSIGN_OR_RETURN(std::optional<kube::Json> sealed, starter_.SealAgain(trigger, object));
   if (!sealed) return trigger;
   absl::StatusOr<ProfileTrigger> again = ParseTrigger(*sealed);
   triggers_.Remember(trigger.resource_version, *std::move(sealed));
@@ -34,12 +34,12 @@ absl::StatusOr<ProfileTrigger> KubeTriggerCluster::ReadTrigger(const std::string
 absl::StatusOr<std::vector<TriggerRun>> KubeTriggerCluster::ReadRuns(const std::string& ns,
                                                                      const std::string& job,
                                                                      Nanos within) {
-  const std::string selector = StrCat(kTriggeredJobLabel, "=", JobHash(job));
+  const std::string selector = StrCat(kube::kTriggeredJobLabel, "=", job::JobHash(job));
   std::vector<TriggerRun> runs;
   RETURN_IF_ERROR(client()
                       .GetItems(
-                          StrCat(RequestsPath(ns), "?labelSelector=", UrlEncode(selector)),
-                          [&](const Json& item) {
+                          StrCat(objects::RequestsPath(ns), "?labelSelector=", UrlEncode(selector)),
+                          [&](const kube::Json& item) {
                             TriggerRun run = ParseTriggeredRun(item);
                             run.trigger_uid = starter_.CreatorOf(item, run.trigger_uid);
                             if (!run.trigger_uid.empty()) runs.push_back(std::move(run));
@@ -49,25 +49,25 @@ absl::StatusOr<std::vector<TriggerRun>> KubeTriggerCluster::ReadRuns(const std::
   return runs;
 }
 
-absl::StatusOr<PodInfo> KubeTriggerCluster::ReadPod(const std::string& ns, const std::string& name,
-                                                    Nanos within) {
+absl::StatusOr<job::PodInfo> KubeTriggerCluster::ReadPod(const std::string& ns,
+                                                         const std::string& name, Nanos within) {
   // The name comes from an alert.
   ASSIGN_OR_RETURN(
-      const Json pod,
+      const kube::Json pod,
       client().Get(StrCat("/api/v1/namespaces/", ns, "/pods/", UrlEncode(name)), within));
-  return ParsePod(pod);
+  return job::ParsePod(pod);
 }
 
-absl::StatusOr<std::optional<RunRefusal>> KubeTriggerCluster::StartRun(
+absl::StatusOr<std::optional<kube::RunRefusal>> KubeTriggerCluster::StartRun(
     const ProfileTrigger& trigger, TriggeredRun& run, Nanos within) {
-  Json object = RunToJson(trigger, run);
-  absl::StatusOr<std::optional<RunRefusal>> started = starter_.Start(trigger, object, within);
+  kube::Json object = RunToJson(trigger, run);
+  absl::StatusOr<std::optional<kube::RunRefusal>> started = starter_.Start(trigger, object, within);
   run.name = object["metadata"]["name"];
   return started;
 }
 
 absl::StatusOr<ProfileTrigger> KubeTriggerCluster::GetTrigger(const std::string& key) {
-  const Object object = triggers_.Get(key);
+  const kube::Object object = triggers_.Get(key);
   if (object == nullptr) return absl::NotFoundError(StrCat("no ProfileTrigger ", key));
   ASSIGN_OR_RETURN(ProfileTrigger trigger, ParseTrigger(*object));
   trigger.not_admitted = starter_.WhyNotAdmitted(trigger);
@@ -76,18 +76,20 @@ absl::StatusOr<ProfileTrigger> KubeTriggerCluster::GetTrigger(const std::string&
 
 std::vector<TriggerRun> KubeTriggerCluster::RunsOf(const ProfileTrigger& trigger) {
   std::vector<TriggerRun> runs;
-  for (const Object& run : starter_.RunsOf(trigger)) runs.push_back(ParseTriggeredRun(*run));
+  for (const kube::Object& run : starter_.RunsOf(trigger)) runs.push_back(ParseTriggeredRun(*run));
   return runs;
 }
 
-absl::Status KubeTriggerCluster::DeleteRun(const ProfileTrigger& trigger, const CreatedRun& run) {
+absl::Status KubeTriggerCluster::DeleteRun(const ProfileTrigger& trigger,
+                                           const kube::CreatedRun& run) {
   return starter_.Delete(trigger, run);
 }
 
 absl::Status KubeTriggerCluster::WriteStatus(const ProfileTrigger& trigger,
                                              const TriggerStatus& status) {
-  ASSIGN_OR_RETURN(Json written, client().Apply(TriggerPath(trigger.ns, trigger.name) + "/status",
-                                                TriggerStatusToJson(trigger, status)));
+  ASSIGN_OR_RETURN(kube::Json written,
+                   client().Apply(TriggerPath(trigger.ns, trigger.name) + "/status",
+                                  TriggerStatusToJson(trigger, status)));
   triggers_.Remember(trigger.resource_version, std::move(written));
   return absl::OkStatus();
 }
@@ -102,4 +104,4 @@ void KubeTriggerCluster::RecordEvent(const ProfileTrigger& trigger, bool warning
   starter_.RecordEvent(trigger, warning, reason, action, note);
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::trigger

@@ -8,7 +8,7 @@
 #include "common/text/utf8.h"
 #include "operator/trigger/stall_history.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 constexpr std::size_t kMaxShownName = 128;
@@ -19,26 +19,26 @@ std::string AlertLabel(const Alert& alert, const std::string& name) {
   return name.empty() || found == alert.labels.end() ? "" : found->second;
 }
 
-bool IsOwnedBy(const PodInfo& pod, std::string_view kind) {
+bool IsOwnedBy(const job::PodInfo& pod, std::string_view kind) {
   return std::any_of(pod.owners.begin(), pod.owners.end(),
-                     [&](const PodInfo::Owner& owner) { return owner.kind == kind; });
+                     [&](const job::PodInfo::Owner& owner) { return owner.kind == kind; });
 }
 
 // If several kinds write the same label, the kind that owns the pod counts. An MPIJob's launcher is
 // owned by a Job, which the MPIJob owns.
-bool IsOfKind(const PodInfo& pod, const JobKind& kind) {
+bool IsOfKind(const job::PodInfo& pod, const kube::JobKind& kind) {
   if (kind.group == "kubeflow.org")
     return IsOwnedBy(pod, kind.kind) || (kind.kind == "MPIJob" && IsOwnedBy(pod, "Job"));
   return true;
 }
 
-std::optional<JobRef> JobOfLabel(const PodInfo& pod, const JobKind& kind) {
-  if (kind.pods != JobKind::Pods::kLabelled) return std::nullopt;
+std::optional<kube::JobRef> JobOfLabel(const job::PodInfo& pod, const kube::JobKind& kind) {
+  if (kind.pods != kube::JobKind::Pods::kLabelled) return std::nullopt;
   const auto label = pod.labels.find(std::string(kind.label));
   if (label == pod.labels.end() || label->second.empty() || !IsOfKind(pod, kind))
     return std::nullopt;
-  JobRef job{"", std::string(kind.kind), label->second};
-  const JobKind* meant = FindJobKind(job);
+  kube::JobRef job{"", std::string(kind.kind), label->second};
+  const kube::JobKind* meant = kube::FindJobKind(job);
   if (meant != nullptr && meant->group != kind.group)
     job.api_version = StrCat(kind.group, "/", kind.versions);
   return job;
@@ -65,19 +65,19 @@ std::vector<const TriggerRun*> OwnRuns(const ProfileTrigger& trigger, const std:
 
 TriggerVerdict Refused(std::string reason, std::string message,
                        std::optional<WallTime> until = std::nullopt) {
-  return {RunRefusal{std::move(reason), std::move(message)}, until, 0};
+  return {kube::RunRefusal{std::move(reason), std::move(message)}, until, 0};
 }
 
 std::optional<TriggerVerdict> WhyNoBudget(const ProfileTrigger& trigger,
                                           const std::vector<const TriggerRun*>& own, WallTime now) {
   const TriggerBudget& given = trigger.budget;
-  std::optional<UsedUp> used_up =
-      WhyUsedUp({given.cool_down, given.captures_per_day, given.duty_cycle, given.bytes_per_day},
-                {own.begin(), own.end()}, trigger.duration, now);
+  std::optional<policy::UsedUp> used_up = policy::WhyUsedUp(
+      {given.cool_down, given.captures_per_day, given.duty_cycle, given.bytes_per_day},
+      {own.begin(), own.end()}, trigger.duration, now);
   if (!used_up) return std::nullopt;
   const std::string reason = used_up->refusal.reason;
   // The use may still shrink, because a run may have recorded and written less than is counted now.
-  const bool may_change = reason == kDutyCycle || reason == kBytesPerDay;
+  const bool may_change = reason == policy::kDutyCycle || reason == policy::kBytesPerDay;
   return TriggerVerdict{std::move(used_up->refusal),
                         may_change ? now + kLookAgainAtUse : used_up->until, 0};
 }
@@ -96,19 +96,20 @@ std::string WhatStarts(const ProfileTrigger& trigger) {
 
 void SetTriggerConditions(const ProfileTrigger& trigger, WallTime now, TriggerStatus& status) {
   const auto put = [&](const char* type, bool holds, const char* reason, std::string message) {
-    PutCondition(trigger.status.conditions, now,
-                 Condition{.type = type,
-                           .status = holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
-                           .reason = reason,
-                           .message = CutUtf8(message, kMaxTriggerMessageBytes),
-                           .observed_generation = trigger.generation},
-                 status.conditions);
+    kube::PutCondition(trigger.status.conditions, now,
+                       kube::Condition{.type = type,
+                                       .status = holds ? kube::ConditionStatus::kTrue
+                                                       : kube::ConditionStatus::kFalse,
+                                       .reason = reason,
+                                       .message = CutUtf8(message, kMaxTriggerMessageBytes),
+                                       .observed_generation = trigger.generation},
+                       status.conditions);
   };
   const bool valid = trigger.invalid.empty();
   const std::string& why = valid ? trigger.not_admitted : trigger.invalid;
   put(condition::kReady, why.empty(),
       why.empty() ? "Valid"
-      : valid     ? kNotAdmitted
+      : valid     ? kube::kNotAdmitted
                   : "InvalidSpec",
       why.empty() ? WhatStarts(trigger) : StrCat("no captures are started: ", why));
   put(condition::kSuspended, trigger.suspend, trigger.suspend ? "Suspended" : "Active",
@@ -143,13 +144,13 @@ void CountCaptures(const std::vector<TriggerRun>& runs, TriggerStatus& status) {
 }
 
 // The jobs that were captured last. `runs` are sorted, the newest first.
-std::vector<JobUse> UsesOf(const ProfileTrigger& trigger, const std::vector<TriggerRun>& runs,
-                           WallTime now) {
-  std::vector<JobUse> uses;
+std::vector<policy::JobUse> UsesOf(const ProfileTrigger& trigger,
+                                   const std::vector<TriggerRun>& runs, WallTime now) {
+  std::vector<policy::JobUse> uses;
   std::set<std::string> seen;
   for (const TriggerRun& run : runs) {
     if (uses.size() == kMaxShownJobs) break;
-    if (run.created + kBudgetDay <= now || !seen.insert(run.job).second) continue;
+    if (run.created + policy::kBudgetDay <= now || !seen.insert(run.job).second) continue;
     uses.push_back(UseOf(trigger, run.job, runs, now));
     // Rounded as in the stored status, so that it equals what is read back.
     uses.back().recorded = std::chrono::ceil<std::chrono::seconds>(uses.back().recorded);
@@ -187,7 +188,7 @@ AlertTarget TargetOfAlert(const ProfileTrigger& trigger, const Alert& alert) {
   }
   const TriggerAlerts& asked = trigger.alerts;
   if (std::string job = AlertLabel(alert, asked.job_label); !job.empty()) {
-    target.job = JobRef{"", asked.job_kind, std::move(job)};
+    target.job = kube::JobRef{"", asked.job_kind, std::move(job)};
   } else if (std::string pod = AlertLabel(alert, asked.pod_label); !pod.empty()) {
     target.pod = std::move(pod);
   } else {
@@ -198,41 +199,41 @@ AlertTarget TargetOfAlert(const ProfileTrigger& trigger, const Alert& alert) {
   return target;
 }
 
-JobRef JobOfPod(const PodInfo& pod) {
+kube::JobRef JobOfPod(const job::PodInfo& pod) {
   // Kinds that create batch Jobs are tried before batch Jobs themselves.
   for (const bool batch : {false, true}) {
-    for (const JobKind& kind : AllJobKinds()) {
+    for (const kube::JobKind& kind : kube::AllJobKinds()) {
       if ((kind.group == "batch") != batch) continue;
-      if (std::optional<JobRef> job = JobOfLabel(pod, kind)) return *std::move(job);
+      if (std::optional<kube::JobRef> job = JobOfLabel(pod, kind)) return *std::move(job);
     }
   }
-  for (const PodInfo::Owner& owner : pod.owners) {
-    const JobKind* kind = FindJobKind({"", owner.kind, owner.name});
-    if (kind != nullptr && kind->pods == JobKind::Pods::kOwned)
-      return JobRef{"", owner.kind, owner.name};
+  for (const job::PodInfo::Owner& owner : pod.owners) {
+    const kube::JobKind* kind = kube::FindJobKind({"", owner.kind, owner.name});
+    if (kind != nullptr && kind->pods == kube::JobKind::Pods::kOwned)
+      return kube::JobRef{"", owner.kind, owner.name};
   }
-  return JobRef{"", "Pod", pod.name};
+  return kube::JobRef{"", "Pod", pod.name};
 }
 
-JobUse UseOf(const ProfileTrigger& trigger, const std::string& job,
-             const std::vector<TriggerRun>& runs, WallTime now) {
-  JobUse use{.job = job};
+policy::JobUse UseOf(const ProfileTrigger& trigger, const std::string& job,
+                     const std::vector<TriggerRun>& runs, WallTime now) {
+  policy::JobUse use{.job = job};
   for (const TriggerRun& run : runs)
-    if (IsOf(trigger, job, run)) AddUse(run, now, use);
+    if (IsOf(trigger, job, run)) policy::AddUse(run, now, use);
   return use;
 }
 
-std::optional<RunRefusal> WhyTriggerRests(const ProfileTrigger& trigger) {
-  if (!trigger.invalid.empty()) return RunRefusal{kTriggerInvalid, trigger.invalid};
-  if (trigger.suspend) return RunRefusal{kTriggerSuspended, "suspend is true"};
+std::optional<kube::RunRefusal> WhyTriggerRests(const ProfileTrigger& trigger) {
+  if (!trigger.invalid.empty()) return kube::RunRefusal{kTriggerInvalid, trigger.invalid};
+  if (trigger.suspend) return kube::RunRefusal{kTriggerSuspended, "suspend is true"};
   return std::nullopt;
 }
 
-std::optional<RunRefusal> WhyAlertIsPast(const Alert& alert, WallTime now) {
-  if (alert.starts + kBudgetDay > now) return std::nullopt;
-  return RunRefusal{kAlertTooOld,
-                    StrCat("the alert has been firing since ", FormatRfc3339(alert.starts),
-                           ", which is more than 24 hours")};
+std::optional<kube::RunRefusal> WhyAlertIsPast(const Alert& alert, WallTime now) {
+  if (alert.starts + policy::kBudgetDay > now) return std::nullopt;
+  return kube::RunRefusal{kAlertTooOld,
+                          StrCat("the alert has been firing since ", FormatRfc3339(alert.starts),
+                                 ", which is more than 24 hours")};
 }
 
 TriggerVerdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert,
@@ -245,13 +246,13 @@ TriggerVerdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert,
     verdict.number = std::max(verdict.number, NumberOfTriggeredRun(run->name) + 1);
     // Creation times are whole seconds. The alert's own run is known by its name too, because the
     // clock of the alert's sender may be ahead.
-    if (run->alert == AlertId(alert) || WholeSeconds(alert.starts) <= run->created)
+    if (run->alert == AlertId(alert) || kube::WholeSeconds(alert.starts) <= run->created)
       return Refused(kAlreadyCaptured,
                      StrCat(run->name, " was started at ", FormatRfc3339(run->created),
                             ", after the alert began"));
   }
   const auto active = std::find_if(runs.begin(), runs.end(), [&](const TriggerRun& run) {
-    return run.job == job && run.state == RunState::kUnfinished;
+    return run.job == job && run.state == kube::RunState::kUnfinished;
   });
   if (active != runs.end())
     return Refused(kRunActive, StrCat(active->name, " is under way"), now + kLookAgain);
@@ -267,8 +268,8 @@ void TriggerNotes::AddEarlier(const TriggerNotes& earlier) {
 }
 
 TriggerDecision DecideTrigger(const ProfileTrigger& trigger, const std::vector<TriggerRun>& all,
-                              const TriggerNotes& notes, const std::optional<SeriesBounds>& bounds,
-                              WallTime now) {
+                              const TriggerNotes& notes,
+                              const std::optional<policy::SeriesBounds>& bounds, WallTime now) {
   std::vector<TriggerRun> runs = all;
   std::sort(runs.begin(), runs.end(), [](const TriggerRun& a, const TriggerRun& b) {
     return std::pair(a.created, a.name) > std::pair(b.created, b.name);
@@ -280,21 +281,22 @@ TriggerDecision DecideTrigger(const ProfileTrigger& trigger, const std::vector<T
   Count(notes, status);
   status.active =
       static_cast<std::size_t>(std::count_if(runs.begin(), runs.end(), [](const TriggerRun& run) {
-        return run.state == RunState::kUnfinished;
+        return run.state == kube::RunState::kUnfinished;
       }));
   CountCaptures(runs, status);
   status.last_stall = LastStallOf(runs, status.last_stall);
   status.budgets = UsesOf(trigger, runs, now);
-  Retention retention = DecideRetention(trigger, {runs.begin(), runs.end()}, bounds, now);
+  policy::Retention retention =
+      policy::DecideRetention(trigger, {runs.begin(), runs.end()}, bounds, now);
   decision.remove = std::move(retention.remove);
   decision.look_again = retention.look_again;
   // The status tells what was used in the last 24 hours.
   for (const TriggerRun& run : runs) {
-    const Nanos left = run.created + kBudgetDay - now;
+    const Nanos left = run.created + policy::kBudgetDay - now;
     if (left > Nanos{0})
       decision.look_again = std::clamp(left, kMinRest, decision.look_again.value_or(kMaxRest));
   }
   return decision;
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -14,7 +14,7 @@
 #include "operator/trigger/alert.h"
 #include "operator/trigger/trigger.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // Whether the alert has the trigger's namespace and all labels that it asks for. Whether the alert
 // fires is not looked at.
@@ -28,7 +28,7 @@ std::string NameOfAlert(const Alert& alert);
 // What an alert has captured. At most one of `job` and `pod` is set; neither: the template's
 // target, or `missing` tells which labels the alert would need.
 struct AlertTarget {
-  std::optional<JobRef> job{};
+  std::optional<kube::JobRef> job{};
   std::string pod{};  // The job that this pod belongs to.
   std::string missing{};
 };
@@ -36,23 +36,23 @@ AlertTarget TargetOfAlert(const ProfileTrigger& trigger, const Alert& alert);
 
 // The job that a pod belongs to, by its labels and owners; the pod itself if there is none that
 // Strobe knows.
-JobRef JobOfPod(const PodInfo& pod);
+kube::JobRef JobOfPod(const job::PodInfo& pod);
 
 // What the trigger's runs of the job have used in the last 24 hours. `runs` may have others too.
-JobUse UseOf(const ProfileTrigger& trigger, const std::string& job,
-             const std::vector<TriggerRun>& runs, WallTime now);
+policy::JobUse UseOf(const ProfileTrigger& trigger, const std::string& job,
+                     const std::vector<TriggerRun>& runs, WallTime now);
 
 struct TriggerVerdict {
-  std::optional<RunRefusal> refusal{};  // None: the run is to be created.
+  std::optional<kube::RunRefusal> refusal{};  // None: the run is to be created.
   // Until then every alert of the job is refused for the same reason, and nothing needs to be read.
   std::optional<WallTime> refused_until{};
   std::int64_t number = 0;  // The number of the run to create.
 };
 
 // Why no alert starts a capture by this trigger, whatever its job.
-std::optional<RunRefusal> WhyTriggerRests(const ProfileTrigger& trigger);
+std::optional<kube::RunRefusal> WhyTriggerRests(const ProfileTrigger& trigger);
 // Why this alert starts nothing, whatever its job and the budget.
-std::optional<RunRefusal> WhyAlertIsPast(const Alert& alert, WallTime now);
+std::optional<kube::RunRefusal> WhyAlertIsPast(const Alert& alert, WallTime now);
 
 // `runs` are all runs of triggers that the namespace has of the job.
 TriggerVerdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert,
@@ -73,14 +73,14 @@ struct TriggerNotes {
 
 struct TriggerDecision {
   TriggerStatus status{};
-  std::vector<CreatedRun> remove{};  // See retention.h.
+  std::vector<kube::CreatedRun> remove{};  // See retention.h.
   // When to look again; none = when the trigger or one of its runs changes.
   std::optional<Nanos> look_again{};
 };
 
 // `runs` are the trigger's runs that exist. `bounds`: none if they are not known.
 TriggerDecision DecideTrigger(const ProfileTrigger& trigger, const std::vector<TriggerRun>& runs,
-                              const TriggerNotes& notes, const std::optional<SeriesBounds>& bounds,
-                              WallTime now);
+                              const TriggerNotes& notes,
+                              const std::optional<policy::SeriesBounds>& bounds, WallTime now);
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -13,7 +13,7 @@
 #include "operator/base/selector_json.h"
 #include "operator/policy/budget_json.h"
 
-namespace strobe::kube {
+namespace strobe::trigger {
 namespace {
 
 using Json = nlohmann::json;
@@ -41,9 +41,9 @@ absl::Status ReadAlerts(const Json& spec, TriggerAlerts& alerts) {
     return absl::InvalidArgumentError("alerts.matchLabels: give at least one label");
   if (alerts.namespace_label.empty())
     return absl::InvalidArgumentError("alerts.namespaceLabel: it must not be empty");
-  const JobRef job{"", alerts.job_kind, kSomeJob};
-  if (FindJobKind(job) == nullptr)
-    return absl::InvalidArgumentError(StrCat("alerts.jobKind: ", UnknownJobKind(job)));
+  const kube::JobRef job{"", alerts.job_kind, kSomeJob};
+  if (kube::FindJobKind(job) == nullptr)
+    return absl::InvalidArgumentError(StrCat("alerts.jobKind: ", kube::UnknownJobKind(job)));
   return absl::OkStatus();
 }
 
@@ -60,7 +60,7 @@ absl::StatusOr<SlowSteps> ReadSlowSteps(const Json& given, const std::string& fi
 
 absl::StatusOr<StandsStill> ReadStalled(const Json& given) {
   StandsStill still;
-  if (const absl::Status read = ReadDuration(given, "forAtLeast", still.at_least); !read.ok())
+  if (const absl::Status read = kube::ReadDuration(given, "forAtLeast", still.at_least); !read.ok())
     return absl::InvalidArgumentError(StrCat("signs.stalled.", MessageOf(read)));
   still.steps = given.value("steps", still.steps);
   if (still.at_least < kMinStill || still.at_least > kMaxStill)
@@ -96,7 +96,8 @@ absl::Status ReadSigns(const Json& spec, TriggerSigns& signs) {
   }
   if (given.contains("noStepFor")) {
     signs.no_step_for.emplace();
-    if (const absl::Status read = ReadDuration(given, "noStepFor", *signs.no_step_for); !read.ok())
+    if (const absl::Status read = kube::ReadDuration(given, "noStepFor", *signs.no_step_for);
+        !read.ok())
       return absl::InvalidArgumentError(StrCat("signs.", MessageOf(read)));
     if (*signs.no_step_for < kMinNoStep || *signs.no_step_for > kMaxNoStep)
       return absl::InvalidArgumentError("signs.noStepFor: it must be from 5s to 24h");
@@ -114,8 +115,8 @@ absl::Status ReadSigns(const Json& spec, TriggerSigns& signs) {
 }
 
 absl::Status ReadTriggerBudget(const Json& spec, TriggerBudget& budget) {
-  ASSIGN_OR_RETURN(const CaptureBudget given,
-                   ReadBudget(spec.value("budget", Json::object()), "budget"));
+  ASSIGN_OR_RETURN(const policy::CaptureBudget given,
+                   policy::ReadBudget(spec.value("budget", Json::object()), "budget"));
   budget.cool_down = given.cool_down.value_or(budget.cool_down);
   budget.captures_per_day = given.captures_per_day.value_or(budget.captures_per_day);
   budget.duty_cycle = given.duty_cycle;
@@ -124,22 +125,22 @@ absl::Status ReadTriggerBudget(const Json& spec, TriggerBudget& budget) {
 }
 
 absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
-  RETURN_IF_ERROR(CheckTemplateLabels(spec));
-  Json run = ReadTemplateOf(spec);
-  const Json& target = Member(run["spec"], "target");
+  RETURN_IF_ERROR(objects::CheckTemplateLabels(spec));
+  Json run = objects::ReadTemplateOf(spec);
+  const Json& target = kube::Member(run["spec"], "target");
   trigger.has_target = !target.is_null();
   if (trigger.has_target) {
-    ASSIGN_OR_RETURN(trigger.target_job, JobOfRun(run));
+    ASSIGN_OR_RETURN(trigger.target_job, objects::JobOfRun(run));
     trigger.target.pods = target.value("pods", std::vector<std::string>());
     if (target.contains("selector")) {
       ASSIGN_OR_RETURN(trigger.target.selector,
-                       ReadSelector(target["selector"], "template.spec.target.selector"));
+                       kube::ReadSelector(target["selector"], "template.spec.target.selector"));
     }
   }
-  RETURN_IF_ERROR(ApplySample(spec, run, trigger.rotates));
-  CaptureSpec capture;
-  absl::Status read = ReadDuration(run["spec"], "duration", capture.duration);
-  read.Update(ReadDuration(run["spec"], "lookBack", capture.look_back));
+  RETURN_IF_ERROR(objects::ApplySample(spec, run, trigger.rotates));
+  capture::CaptureSpec capture;
+  absl::Status read = kube::ReadDuration(run["spec"], "duration", capture.duration);
+  read.Update(kube::ReadDuration(run["spec"], "lookBack", capture.look_back));
   if (!read.ok()) return absl::InvalidArgumentError(StrCat("template.spec.", MessageOf(read)));
   trigger.duration = capture.duration + capture.look_back;
   trigger.run_json = JsonText(run);
@@ -147,14 +148,14 @@ absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
 }
 
 absl::Status ReadTriggerFields(const Json& spec, ProfileTrigger& trigger) {
-  RETURN_IF_ERROR(ReadHistory(spec, trigger));
+  RETURN_IF_ERROR(objects::ReadHistory(spec, trigger));
   RETURN_IF_ERROR(ReadAlerts(spec, trigger.alerts));
   RETURN_IF_ERROR(ReadSigns(spec, trigger.signs));
   if (trigger.alerts.match_labels.empty() && !trigger.signs.any())
     return absl::InvalidArgumentError("alerts: give alerts or signs, which start captures");
   RETURN_IF_ERROR(ReadTriggerBudget(spec, trigger.budget));
   RETURN_IF_ERROR(ReadTriggerTemplate(spec, trigger));
-  return CheckRun(ExampleRun(trigger));
+  return objects::CheckRun(ExampleRun(trigger));
 }
 
 absl::Status ReadTriggerSpec(const Json& spec, ProfileTrigger& trigger) {
@@ -167,12 +168,12 @@ absl::Status ReadTriggerSpec(const Json& spec, ProfileTrigger& trigger) {
 
 void ReadTriggerStatus(const Json& object, TriggerStatus& status) {
   status.observed_generation = object.value("observedGeneration", std::int64_t{0});
-  status.conditions = ReadConditions(object);
-  status.last_alert = ReadTime(object, "lastAlertTime");
+  status.conditions = kube::ReadConditions(object);
+  status.last_alert = kube::ReadTime(object, "lastAlertTime");
   status.active = object.value("activeRuns", std::size_t{0});
   if (object.contains("lastCapture")) {
     const Json& last = object["lastCapture"];
-    status.last_capture = LastCapture{.time = ReadTime(last, "time").value_or(WallTime{}),
+    status.last_capture = LastCapture{.time = kube::ReadTime(last, "time").value_or(WallTime{}),
                                       .run = last.value("run", ""),
                                       .job = last.value("job", ""),
                                       .alert = last.value("alert", ""),
@@ -183,14 +184,14 @@ void ReadTriggerStatus(const Json& object, TriggerStatus& status) {
   status.skipped = alerts.value("skipped", status.skipped);
   if (object.contains("lastSkip")) {
     const Json& skip = object["lastSkip"];
-    status.last_skip = SkippedAlert{.time = ReadTime(skip, "time").value_or(WallTime{}),
+    status.last_skip = SkippedAlert{.time = kube::ReadTime(skip, "time").value_or(WallTime{}),
                                     .reason = skip.value("reason", ""),
                                     .message = skip.value("message", ""),
                                     .job = skip.value("job", "")};
   }
   if (object.contains("lastStall")) {
     const Json& last = object["lastStall"];
-    status.last_stall = LastStall{.time = ReadTime(last, "time").value_or(WallTime{}),
+    status.last_stall = LastStall{.time = kube::ReadTime(last, "time").value_or(WallTime{}),
                                   .run = last.value("run", ""),
                                   .job = last.value("job", ""),
                                   .kind = last.value("class", ""),
@@ -199,19 +200,19 @@ void ReadTriggerStatus(const Json& object, TriggerStatus& status) {
                                   .repeated = last.value("repeated", "")};
   }
   for (const Json& entry : object.value("budgets", Json::array())) {
-    JobUse use;
+    policy::JobUse use;
     use.job = entry.value("job", "");
     use.captures = entry.value("captures", std::size_t{0});
-    (void)ReadDuration(entry, "recorded", use.recorded);
+    (void)kube::ReadDuration(entry, "recorded", use.recorded);
     use.bytes = entry.value("bytes", std::uint64_t{0});
-    use.last = ReadTime(entry, "lastCaptureTime");
+    use.last = kube::ReadTime(entry, "lastCaptureTime");
     status.budgets.push_back(std::move(use));
   }
 }
 
-Json BudgetsToJson(const std::vector<JobUse>& uses) {
+Json BudgetsToJson(const std::vector<policy::JobUse>& uses) {
   Json budgets = Json::array();
-  for (const JobUse& use : uses) {
+  for (const policy::JobUse& use : uses) {
     Json entry = {{"job", use.job},
                   {"captures", use.captures},
                   {"recorded", FormatDuration(use.recorded)},
@@ -235,51 +236,52 @@ void AskForEvidence(Json& run) {
 }
 
 void ReadStallOf(const Json& request, TriggerRun& run) {
-  const Json& status = Member(request, "status");
-  const Json& stall = Member(status, "stall");
-  run.stall_class = TextOf(stall, "class");
-  run.stall_confidence = TextOf(stall, "confidence");
-  run.stall_verdict = TextOf(stall, "verdict");
-  const Json& conditions = Member(status, "conditions");
-  const std::optional<std::size_t> stalled = FindBy(conditions, "type", condition::kStalled);
-  run.stalled = stalled && (TextOf(conditions[*stalled], "status") == "True" ||
-                            TextOf(conditions[*stalled], "reason") == kStallRestarted);
-  const Json& culprits = Member(stall, "culprits");
+  const Json& status = kube::Member(request, "status");
+  const Json& stall = kube::Member(status, "stall");
+  run.stall_class = kube::TextOf(stall, "class");
+  run.stall_confidence = kube::TextOf(stall, "confidence");
+  run.stall_verdict = kube::TextOf(stall, "verdict");
+  const Json& conditions = kube::Member(status, "conditions");
+  const std::optional<std::size_t> stalled = kube::FindBy(conditions, "type", condition::kStalled);
+  run.stalled = stalled && (kube::TextOf(conditions[*stalled], "status") == "True" ||
+                            kube::TextOf(conditions[*stalled], "reason") == kube::kStallRestarted);
+  const Json& culprits = kube::Member(stall, "culprits");
   if (!culprits.is_array()) return;
   for (const Json& culprit : culprits) {
-    const Json& rank = Member(culprit, "rank");
+    const Json& rank = kube::Member(culprit, "rank");
     run.culprits.push_back({.rank = rank.is_number_integer() ? rank.get<int>() : -1,
-                            .pod = TextOf(culprit, "pod"),
-                            .node = TextOf(culprit, "node")});
+                            .pod = kube::TextOf(culprit, "pod"),
+                            .node = kube::TextOf(culprit, "node")});
   }
 }
 
 }  // namespace
 
-absl::StatusOr<ProfileTrigger> ParseTrigger(const Json& object) {
+absl::StatusOr<ProfileTrigger> ParseTrigger(const kube::Json& object) {
   try {
     ProfileTrigger trigger;
-    ReadCreator(object, trigger);
-    ReadTriggerStatus(object.value("status", Json::object()), trigger.status);
-    const absl::Status spec = ReadTriggerSpec(object.value("spec", Json::object()), trigger);
+    objects::ReadCreator(object, trigger);
+    ReadTriggerStatus(object.value("status", kube::Json::object()), trigger.status);
+    const absl::Status spec = ReadTriggerSpec(object.value("spec", kube::Json::object()), trigger);
     if (!spec.ok()) trigger.invalid = StrCat("spec.", MessageOf(spec));
-    if (std::string why = WhyNameTooLong(trigger); !why.empty()) trigger.invalid = std::move(why);
+    if (std::string why = objects::WhyNameTooLong(trigger); !why.empty())
+      trigger.invalid = std::move(why);
     return trigger;
-  } catch (const Json::exception& error) {
+  } catch (const kube::Json::exception& error) {
     return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
   }
 }
 
-Json TriggerStatusToJson(const ProfileTrigger& trigger, const TriggerStatus& status) {
+kube::Json TriggerStatusToJson(const ProfileTrigger& trigger, const TriggerStatus& status) {
   std::int64_t skipped = 0;
   for (const auto& [reason, count] : status.skipped) skipped += count;
-  Json json = {{"observedGeneration", trigger.generation},
-               {"conditions", ConditionsToJson(status.conditions)},
-               {"alerts",
-                {{"taken", status.taken},
-                 {"skipped", status.skipped},
-                 {"summary", StrCat(status.taken, "/", status.taken + skipped)}}},
-               {"activeRuns", status.active}};
+  kube::Json json = {{"observedGeneration", trigger.generation},
+                     {"conditions", kube::ConditionsToJson(status.conditions)},
+                     {"alerts",
+                      {{"taken", status.taken},
+                       {"skipped", status.skipped},
+                       {"summary", StrCat(status.taken, "/", status.taken + skipped)}}},
+                     {"activeRuns", status.active}};
   if (!status.budgets.empty()) json["budgets"] = BudgetsToJson(status.budgets);
   if (status.last_alert) json["lastAlertTime"] = FormatRfc3339(*status.last_alert);
   if (status.last_capture) {
@@ -305,20 +307,20 @@ Json TriggerStatusToJson(const ProfileTrigger& trigger, const TriggerStatus& sta
                         {"message", status.last_skip->message},
                         {"job", status.last_skip->job}};
   }
-  return CreatorStatus(trigger, std::move(json));
+  return objects::CreatorStatus(trigger, std::move(json));
 }
 
-Json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run) {
-  Json object = RunOf(trigger, run.name);
-  Json& metadata = object["metadata"];
-  metadata["labels"][kTriggerLabel] = trigger.name;
-  metadata["labels"][kTriggeredJobLabel] = JobHash(run.job);
-  metadata["annotations"][kTriggeredJobAnnotation] = run.job;
-  metadata["annotations"][kAlertAnnotation] = run.alert;
-  metadata["annotations"][kAlertNameAnnotation] = run.alert_name;
-  if (!run.sign.empty()) metadata["annotations"][kSignAnnotation] = run.sign;
+kube::Json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run) {
+  kube::Json object = objects::RunOf(trigger, run.name);
+  kube::Json& metadata = object["metadata"];
+  metadata["labels"][kube::kTriggerLabel] = trigger.name;
+  metadata["labels"][kube::kTriggeredJobLabel] = job::JobHash(run.job);
+  metadata["annotations"][kube::kTriggeredJobAnnotation] = run.job;
+  metadata["annotations"][kube::kAlertAnnotation] = run.alert;
+  metadata["annotations"][kube::kAlertNameAnnotation] = run.alert_name;
+  if (!run.sign.empty()) metadata["annotations"][kube::kSignAnnotation] = run.sign;
   if (run.target) {
-    Json job = {{"kind", run.target->kind}, {"name", run.target->name}};
+    kube::Json job = {{"kind", run.target->kind}, {"name", run.target->name}};
     if (!run.target->api_version.empty()) job["apiVersion"] = run.target->api_version;
     object["spec"]["target"]["jobRef"] = std::move(job);
   }
@@ -327,26 +329,27 @@ Json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run) {
   return object;
 }
 
-Json ExampleRun(const ProfileTrigger& trigger) {
+kube::Json ExampleRun(const ProfileTrigger& trigger) {
   TriggeredRun run{.name = "run", .job = trigger.target_job};
-  if (!trigger.has_target) run.target = JobRef{"", trigger.alerts.job_kind, kSomeJob};
+  if (!trigger.has_target) run.target = kube::JobRef{"", trigger.alerts.job_kind, kSomeJob};
   return RunToJson(trigger, run);
 }
 
-TriggerRun ParseTriggeredRun(const Json& request) {
-  TriggerRun run{ParseRun(request)};
-  const Json& metadata = Member(request, "metadata");
-  const Json& annotations = Member(metadata, "annotations");
-  run.trigger = TextOf(Member(metadata, "labels"), kTriggerLabel);
-  const Json& owners = Member(metadata, "ownerReferences");
-  if (const auto owner = FindBy(owners, "kind", KindName(CreatorKind::kTrigger)))
-    run.trigger_uid = TextOf(owners[*owner], "uid");
-  run.job = TextOf(annotations, kTriggeredJobAnnotation);
-  run.alert = TextOf(annotations, kAlertAnnotation);
-  run.alert_name = TextOf(annotations, kAlertNameAnnotation);
-  run.sign = TextOf(annotations, kSignAnnotation);
+TriggerRun ParseTriggeredRun(const kube::Json& request) {
+  TriggerRun run{objects::ParseRun(request)};
+  const kube::Json& metadata = kube::Member(request, "metadata");
+  const kube::Json& annotations = kube::Member(metadata, "annotations");
+  run.trigger = kube::TextOf(kube::Member(metadata, "labels"), kube::kTriggerLabel);
+  const kube::Json& owners = kube::Member(metadata, "ownerReferences");
+  if (const auto owner =
+          kube::FindBy(owners, "kind", objects::KindName(kube::CreatorKind::kTrigger)))
+    run.trigger_uid = kube::TextOf(owners[*owner], "uid");
+  run.job = kube::TextOf(annotations, kube::kTriggeredJobAnnotation);
+  run.alert = kube::TextOf(annotations, kube::kAlertAnnotation);
+  run.alert_name = kube::TextOf(annotations, kube::kAlertNameAnnotation);
+  run.sign = kube::TextOf(annotations, kube::kSignAnnotation);
   ReadStallOf(request, run);
   return run;
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::trigger

@@ -8,7 +8,7 @@
 #include "operator/objects/run_template.h"
 #include "operator/trigger/trigger.h"
 
-namespace strobe::kube {
+namespace strobe::trigger {
 
 // If the spec cannot be carried out, `invalid` has the reason and names the field. InvalidArgument
 // if not even the metadata can be parsed.
@@ -27,4 +27,4 @@ nlohmann::json ExampleRun(const ProfileTrigger& trigger);
 // The run that a ProfileRequest is; `trigger` is empty if no trigger has started it.
 TriggerRun ParseTriggeredRun(const nlohmann::json& request);
 
-}  // namespace strobe::kube
+}  // namespace strobe::trigger

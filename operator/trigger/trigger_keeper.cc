@@ -8,7 +8,7 @@
 #include "operator/base/names.h"
 #include "operator/trigger/trigger_json.h"
 
-namespace strobe::kube {
+namespace strobe::trigger {
 namespace {
 
 // They only write statuses, which are few.
@@ -16,8 +16,8 @@ constexpr int kStatusThreads = 2;
 
 }  // namespace
 
-TriggerKeeper::TriggerKeeper(RunStarter::Dependencies dependencies, const std::string& ns,
-                             Nanos watch_timeout, WorkQueue& queue, TriggerMetrics& metrics,
+TriggerKeeper::TriggerKeeper(access::RunStarter::Dependencies dependencies, const std::string& ns,
+                             Nanos watch_timeout, kube::WorkQueue& queue, TriggerMetrics& metrics,
                              std::function<bool()> leads)
     : clock_(dependencies.clock),
       queue_(queue),
@@ -28,13 +28,14 @@ TriggerKeeper::TriggerKeeper(RunStarter::Dependencies dependencies, const std::s
       signs_(clock_, cluster_, table_, sink_, metrics),
       reconciler_(clock_, cluster_, notebook_, std::move(leads)),
       reflector_(clock_, dependencies.client,
-                 {CreatorsPath(CreatorKind::kTrigger, ns), watch_timeout, [this] { sink_.Open(); }},
+                 {objects::CreatorsPath(kube::CreatorKind::kTrigger, ns), watch_timeout,
+                  [this] { sink_.Open(); }},
                  cache_, [this](const std::string& key) { TriggerChanged(key); }) {
   if (ns.empty()) queue_.ShareAmong(kStatusThreads);
 }
 
 void TriggerKeeper::Start() {
-  threads_ = std::make_unique<ReconcileThreads>(
+  threads_ = std::make_unique<kube::ReconcileThreads>(
       clock_, kStatusThreads, queue_,
       [this](const std::string& key) { return reconciler_.Reconcile(key); },
       [](const std::string&, Nanos) {});
@@ -46,9 +47,10 @@ void TriggerKeeper::ReconcileAll() {
 }
 
 void TriggerKeeper::RequestChanged(const std::string& key) {
-  const Object request = requests_.Get(key);
+  const kube::Object request = requests_.Get(key);
   if (request == nullptr) return;
-  const std::string trigger = TextOf(Member(Member(*request, "metadata"), "labels"), kTriggerLabel);
+  const std::string trigger =
+      kube::TextOf(kube::Member(kube::Member(*request, "metadata"), "labels"), kube::kTriggerLabel);
   if (!trigger.empty())
     queue_.AddAfter(StrCat(key.substr(0, key.find('/') + 1), trigger), kTriggerStatusDelay);
 }
@@ -59,7 +61,7 @@ void TriggerKeeper::Stop() {
 }
 
 void TriggerKeeper::TriggerChanged(const std::string& key) {
-  const Object object = cache_.Get(key);
+  const kube::Object object = cache_.Get(key);
   absl::StatusOr<ProfileTrigger> trigger =
       object == nullptr ? absl::NotFoundError("") : ParseTrigger(*object);
   if (trigger.ok()) {
@@ -74,4 +76,4 @@ void TriggerKeeper::TriggerChanged(const std::string& key) {
   queue_.AddAfter(key, kTriggerStatusDelay);
 }
 
-}  // namespace strobe::kube
+}  // namespace strobe::trigger

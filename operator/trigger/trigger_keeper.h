@@ -15,13 +15,14 @@
 #include "operator/trigger/trigger_sign_sink.h"
 #include "operator/trigger/trigger_sink.h"
 
-namespace strobe::kube {
+namespace strobe::trigger {
 
 class TriggerKeeper {
  public:
   // `ns` is empty for all namespaces. All references outlive it. `leads` as for TriggerReconciler.
-  TriggerKeeper(RunStarter::Dependencies dependencies, const std::string& ns, Nanos watch_timeout,
-                WorkQueue& queue, TriggerMetrics& metrics, std::function<bool()> leads);
+  TriggerKeeper(access::RunStarter::Dependencies dependencies, const std::string& ns,
+                Nanos watch_timeout, kube::WorkQueue& queue, TriggerMetrics& metrics,
+                std::function<bool()> leads);
 
   // Watches the triggers from now on. Called once; alerts are taken when all are known.
   void Start();
@@ -39,17 +40,18 @@ class TriggerKeeper {
   void TriggerChanged(const std::string& key);
 
   const Clock& clock_;
-  WorkQueue& queue_;
-  const ObjectCache& requests_;
-  ObjectCache cache_;
+  kube::WorkQueue& queue_;
+  const kube::ObjectCache& requests_;
+  kube::ObjectCache cache_;
   TriggerTable table_;
   TriggerNotebook notebook_;
   KubeTriggerCluster cluster_;
   TriggerSink sink_;
   TriggerSignSink signs_;
   TriggerReconciler reconciler_;
-  Reflector reflector_;
-  std::unique_ptr<ReconcileThreads> threads_;  // Null until Start. Last: uses all of the above.
+  kube::Reflector reflector_;
+  std::unique_ptr<kube::ReconcileThreads>
+      threads_;  // Null until Start. Last: uses all of the above.
 };
 
-}  // namespace strobe::kube
+}  // namespace strobe::trigger

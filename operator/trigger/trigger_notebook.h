@@ -8,21 +8,21 @@
 #include "common/base/mutex.h"
 #include "operator/trigger/trigger_decision.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 class TriggerNotebook {
  public:
   // `key` is "namespace/name". `refusal` is null if the alert started a capture.
-  void Note(const std::string& key, WallTime now, const RunRefusal* refusal,
+  void Note(const std::string& key, WallTime now, const kube::RunRefusal* refusal,
             const std::string& job) {
     MutexLock lock(&mutex_);
     TriggerNotes& notes = notes_[key];
-    notes.last_alert = WholeSeconds(now);
+    notes.last_alert = kube::WholeSeconds(now);
     if (refusal == nullptr) return;
     ++notes.skipped[refusal->reason];
     // A repeated alert says nothing new, and must not replace the last reason that did.
     if (refusal->reason == kAlreadyCaptured) return;
-    notes.last_skip = SkippedAlert{.time = WholeSeconds(now),
+    notes.last_skip = SkippedAlert{.time = kube::WholeSeconds(now),
                                    .reason = refusal->reason,
                                    .message = refusal->message,
                                    .job = job};
@@ -45,4 +45,4 @@ class TriggerNotebook {
   std::map<std::string, TriggerNotes> notes_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

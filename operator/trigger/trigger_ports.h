@@ -11,7 +11,7 @@
 #include "operator/policy/retention.h"
 #include "operator/trigger/trigger.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // The Kubernetes API. Calls block, each for a bounded time. Safe for concurrent use.
 class TriggerCluster {
@@ -25,22 +25,23 @@ class TriggerCluster {
   virtual absl::StatusOr<std::vector<TriggerRun>> ReadRuns(const std::string& ns,
                                                            const std::string& job,
                                                            Nanos within) = 0;
-  virtual absl::StatusOr<PodInfo> ReadPod(const std::string& ns, const std::string& name,
-                                          Nanos within) = 0;
+  virtual absl::StatusOr<job::PodInfo> ReadPod(const std::string& ns, const std::string& name,
+                                               Nanos within) = 0;
   // Judges access and policies as for a request by the trigger's creator, and creates the run.
   // Nothing if the run exists, even if another operator created it; `run` gets another name if
   // somebody else has taken the usual one. After an error, try again.
-  virtual absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileTrigger& trigger,
-                                                             TriggeredRun& run, Nanos within) = 0;
+  virtual absl::StatusOr<std::optional<kube::RunRefusal>> StartRun(const ProfileTrigger& trigger,
+                                                                   TriggeredRun& run,
+                                                                   Nanos within) = 0;
 
   // Reads the cache, which already shows the operator's own writes. NotFound when there is no such
   // object; InvalidArgument when it cannot be parsed.
   virtual absl::StatusOr<ProfileTrigger> GetTrigger(const std::string& key) = 0;
   // What policies say about the runs that are kept in the namespace; none if that is not known now.
-  virtual std::optional<SeriesBounds> BoundsOf(const std::string& ns) = 0;
+  virtual std::optional<policy::SeriesBounds> BoundsOf(const std::string& ns) = 0;
   // Reads the cache.
   virtual std::vector<TriggerRun> RunsOf(const ProfileTrigger& trigger) = 0;
-  virtual absl::Status DeleteRun(const ProfileTrigger& trigger, const CreatedRun& run) = 0;
+  virtual absl::Status DeleteRun(const ProfileTrigger& trigger, const kube::CreatedRun& run) = 0;
   // Aborted when the object has changed since it was read.
   virtual absl::Status WriteStatus(const ProfileTrigger& trigger, const TriggerStatus& status) = 0;
   // Seals the trigger again if its seal is by a key that will be given up. Returns after how long
@@ -60,4 +61,4 @@ class TriggerMetrics {
   virtual void SignDecided(std::string_view sign, std::string_view outcome) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

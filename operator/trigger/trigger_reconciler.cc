@@ -7,7 +7,7 @@
 #include "common/base/strings.h"
 #include "operator/trigger/trigger_decision.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 // The rate of status writes for all triggers together, each with at most two events.
@@ -25,14 +25,14 @@ TriggerReconciler::TriggerReconciler(const Clock& clock, TriggerCluster& cluster
       writes_(kStatusesPerSecond, kStatusBurst, clock.MonoNow()),
       written_(kWrittenTriggers) {}
 
-absl::StatusOr<ReconcileResult> TriggerReconciler::Reconcile(const std::string& key) {
+absl::StatusOr<kube::ReconcileResult> TriggerReconciler::Reconcile(const std::string& key) {
   TriggerNotes notes = notebook_.Take(key);
   const absl::StatusOr<ProfileTrigger> found = cluster_.GetTrigger(key);
-  if (absl::IsNotFound(found.status())) return ReconcileResult{};
+  if (absl::IsNotFound(found.status())) return kube::ReconcileResult{};
   if (found.ok()) {
     // Its runs are deleted with it, by their owner reference.
-    if (found->deleting || (notes.empty() && !leads_())) return ReconcileResult{};
-    absl::StatusOr<ReconcileResult> result = ReconcileNoted(*found, notes);
+    if (found->deleting || (notes.empty() && !leads_())) return kube::ReconcileResult{};
+    absl::StatusOr<kube::ReconcileResult> result = ReconcileNoted(*found, notes);
     notebook_.PutBack(key, notes);
     return result;
   }
@@ -41,8 +41,8 @@ absl::StatusOr<ReconcileResult> TriggerReconciler::Reconcile(const std::string& 
 }
 
 // Clears the notes once they are written.
-absl::StatusOr<ReconcileResult> TriggerReconciler::ReconcileNoted(const ProfileTrigger& trigger,
-                                                                  TriggerNotes& notes) {
+absl::StatusOr<kube::ReconcileResult> TriggerReconciler::ReconcileNoted(
+    const ProfileTrigger& trigger, TriggerNotes& notes) {
   // Only the leader removes runs, so only it needs to know which ones policies keep. It also keeps
   // the seal valid.
   const bool leads = leads_();
@@ -50,14 +50,16 @@ absl::StatusOr<ReconcileResult> TriggerReconciler::ReconcileNoted(const ProfileT
       DecideTrigger(trigger, cluster_.RunsOf(trigger), notes,
                     leads ? cluster_.BoundsOf(trigger.ns) : std::nullopt, clock_.WallNow());
   if (decision.status != trigger.status) {
-    if (const std::optional<Nanos> wait = WaitToWrite(trigger.uid)) return ReconcileResult{*wait};
+    if (const std::optional<Nanos> wait = WaitToWrite(trigger.uid))
+      return kube::ReconcileResult{*wait};
     RETURN_IF_ERROR(cluster_.WriteStatus(trigger, decision.status));
     NoteWritten(trigger.uid);
     Tell(trigger, decision.status, std::exchange(notes, {}));
   }
-  if (!leads) return ReconcileResult{};
-  for (const CreatedRun& run : decision.remove) RETURN_IF_ERROR(cluster_.DeleteRun(trigger, run));
-  return ReconcileResult{Sooner(decision.look_again, cluster_.KeepSealed(trigger))};
+  if (!leads) return kube::ReconcileResult{};
+  for (const kube::CreatedRun& run : decision.remove)
+    RETURN_IF_ERROR(cluster_.DeleteRun(trigger, run));
+  return kube::ReconcileResult{request::Sooner(decision.look_again, cluster_.KeepSealed(trigger))};
 }
 
 // Called after the status was written, so that each change is reported only once.
@@ -103,4 +105,4 @@ void TriggerReconciler::NoteWritten(const std::string& uid) {
   written_.Put(uid, clock_.MonoNow());
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

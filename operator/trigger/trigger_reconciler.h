@@ -16,7 +16,7 @@
 #include "operator/trigger/trigger_notebook.h"
 #include "operator/trigger/trigger_ports.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // The delay from a change to the write of a trigger's status, and the pause between two such
 // writes. In a storm of alerts there is something new to write all the time.
@@ -31,11 +31,11 @@ class TriggerReconciler {
                     std::function<bool()> leads);
 
   // `key` is "namespace/name"; each key by one thread at a time. An error is worth another try.
-  absl::StatusOr<ReconcileResult> Reconcile(const std::string& key);
+  absl::StatusOr<kube::ReconcileResult> Reconcile(const std::string& key);
 
  private:
-  absl::StatusOr<ReconcileResult> ReconcileNoted(const ProfileTrigger& trigger,
-                                                 TriggerNotes& notes);
+  absl::StatusOr<kube::ReconcileResult> ReconcileNoted(const ProfileTrigger& trigger,
+                                                       TriggerNotes& notes);
   void Tell(const ProfileTrigger& trigger, const TriggerStatus& status, const TriggerNotes& notes);
   // After how long the trigger's status may be written; none = now.
   std::optional<Nanos> WaitToWrite(const std::string& uid);
@@ -50,4 +50,4 @@ class TriggerReconciler {
   RecentMap<MonoTime> written_ ABSL_GUARDED_BY(mutex_);  // Last write, by the trigger's UID.
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -6,7 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 // At most twice as many are kept, of about 500 bytes each.
@@ -65,7 +65,7 @@ absl::StatusOr<TriggerSignSink::Worker> TriggerSignSink::Find(const WorkerSigns&
     if (!reads_.Take(told.ns, clock_.MonoNow()))
       return absl::UnavailableError("too many workers at once");
   }
-  absl::StatusOr<PodInfo> pod =
+  absl::StatusOr<job::PodInfo> pod =
       cluster_.ReadPod(told.ns, told.pod, std::min(until - clock_.MonoNow(), kPodReadLimit));
   if (absl::IsNotFound(pod.status()) || (pod.ok() && pod->uid != told.uid)) {
     MutexLock lock(&mutex_);
@@ -94,7 +94,7 @@ absl::Status TriggerSignSink::TakeSigns(const ProfileTrigger& trigger, const Sig
 absl::Status TriggerSignSink::TakeStepTimes(const ProfileTrigger& trigger, const SignWorker& worker,
                                             const WorkerSigns& told, MonoTime until) {
   if (!trigger.signs.slower_than_others) return absl::OkStatus();
-  const std::string group = StrCat(trigger.uid, "\n", JobText(worker.job));
+  const std::string group = StrCat(trigger.uid, "\n", job::JobText(worker.job));
   absl::Status first;
   for (const ReportedStepTime& time : told.step_times) {
     std::optional<ReportedSign> sign;
@@ -118,4 +118,4 @@ absl::Status TriggerSignSink::Decide(const ProfileTrigger& trigger, const SignRu
   return sink_.TakeSign(trigger, AlertOfSign(rule, sign, worker, clock_.WallNow()), until);
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -22,7 +22,7 @@
 #include "operator/trigger/trigger_sink.h"
 #include "operator/trigger/trigger_table.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 // How often workers call. A new trigger is known to them after that time.
 inline constexpr Nanos kTellWithoutTriggers = std::chrono::minutes(2),
@@ -61,4 +61,4 @@ class TriggerSignSink final : public SignSink {
   RankPace paces_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "operator/trigger/trigger_decision.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 // Entries of memory: at most twice as many are kept, of about 500 bytes each.
@@ -24,7 +24,7 @@ constexpr Nanos kReadLimit = std::chrono::seconds(5), kStartLimit = std::chrono:
 
 std::string KeyOf(const ProfileTrigger& trigger) { return StrCat(trigger.ns, "/", trigger.name); }
 
-RunRefusal CapturedBy(const std::string& run) {
+kube::RunRefusal CapturedBy(const std::string& run) {
   return {kAlreadyCaptured, StrCat(run, " was started after the alert began")};
 }
 
@@ -114,7 +114,7 @@ absl::Status TriggerSink::Decide(const ProfileTrigger& trigger, const Alert& ale
     decided("Failed");
     return judged.status();
   }
-  std::optional<RunRefusal> refusal = *judged;
+  std::optional<kube::RunRefusal> refusal = *judged;
   decided(refusal ? std::string_view(refusal->reason) : "Taken");
   if (refusal && !alert.sign.empty()) refusal->message += StrCat(" (", alert.sign, ")");
   deps_.notebook.Note(KeyOf(trigger), deps_.clock.WallNow(), refusal ? &*refusal : nullptr,
@@ -127,39 +127,40 @@ absl::Status TriggerSink::Decide(const ProfileTrigger& trigger, const Alert& ale
 }
 
 TriggerSink::MaybeRefusal TriggerSink::Judge(Subject& subject, MonoTime until) {
-  if (std::optional<RunRefusal> rests = WhyTriggerRests(subject.trigger)) return rests;
-  if (std::optional<RunRefusal> past = WhyAlertIsPast(subject.alert, deps_.clock.WallNow()))
+  if (std::optional<kube::RunRefusal> rests = WhyTriggerRests(subject.trigger)) return rests;
+  if (std::optional<kube::RunRefusal> past = WhyAlertIsPast(subject.alert, deps_.clock.WallNow()))
     return past;
-  ASSIGN_OR_RETURN(std::optional<RunRefusal> unknown, FindJob(subject, until));
+  ASSIGN_OR_RETURN(std::optional<kube::RunRefusal> unknown, FindJob(subject, until));
   if (unknown) return unknown;
   // In a storm nearly all alerts end here.
-  if (std::optional<RunRefusal> known = Recall(subject)) return known;
+  if (std::optional<kube::RunRefusal> known = Recall(subject)) return known;
   const Slot slot(*this, until);
   if (!slot.mine()) return absl::UnavailableError("too many alerts at once");
-  if (std::optional<RunRefusal> known = Recall(subject)) return known;
+  if (std::optional<kube::RunRefusal> known = Recall(subject)) return known;
   return JudgeByServer(subject, until);
 }
 
 TriggerSink::MaybeRefusal TriggerSink::FindJob(Subject& subject, MonoTime until) {
   AlertTarget target = TargetOfAlert(subject.trigger, subject.alert);
   if (!target.missing.empty()) {
-    return RunRefusal{kNoTargetLabel, StrCat("the alert has no label ", target.missing,
-                                             " that names what to capture")};
+    return kube::RunRefusal{kNoTargetLabel, StrCat("the alert has no label ", target.missing,
+                                                   " that names what to capture")};
   }
   subject.target = std::move(target.job);
   if (!target.pod.empty()) {
     ASSIGN_OR_RETURN(subject.target, JobOf(subject.trigger.ns, target.pod, until));
     if (!subject.target) {
-      return RunRefusal{kPodNotFound,
-                        StrCat("there is no pod ", target.pod, ", so its job is not known")};
+      return kube::RunRefusal{kPodNotFound,
+                              StrCat("there is no pod ", target.pod, ", so its job is not known")};
     }
   }
-  subject.job = subject.target ? JobText(*subject.target) : subject.trigger.target_job;
+  subject.job = subject.target ? job::JobText(*subject.target) : subject.trigger.target_job;
   return std::nullopt;
 }
 
-absl::StatusOr<std::optional<JobRef>> TriggerSink::JobOf(const std::string& ns,
-                                                         const std::string& pod, MonoTime until) {
+absl::StatusOr<std::optional<kube::JobRef>> TriggerSink::JobOf(const std::string& ns,
+                                                               const std::string& pod,
+                                                               MonoTime until) {
   const std::string key = StrCat(ns, "/", pod);
   {
     MutexLock lock(&mutex_);
@@ -167,7 +168,7 @@ absl::StatusOr<std::optional<JobRef>> TriggerSink::JobOf(const std::string& ns,
     if (known != nullptr && known->until > deps_.clock.MonoNow()) return known->job;
   }
   RETURN_IF_ERROR(MayRead(ns, until));
-  const absl::StatusOr<PodInfo> found =
+  const absl::StatusOr<job::PodInfo> found =
       deps_.cluster.ReadPod(ns, pod, std::min(until - deps_.clock.MonoNow(), kReadLimit));
   if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
   CachedPod known;
@@ -218,7 +219,7 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
                    .sign = subject.alert.sign,
                    .target = subject.target};
   ASSIGN_OR_RETURN(
-      std::optional<RunRefusal> refusal,
+      std::optional<kube::RunRefusal> refusal,
       deps_.cluster.StartRun(trigger, run, std::min(until - deps_.clock.MonoNow(), kStartLimit)));
   const WallTime now = deps_.clock.WallNow();
   Remembered known;
@@ -227,9 +228,9 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
     known.refusal = *refusal;
     known.until = now + kRefusalLife;
   } else {
-    known.captured = WholeSeconds(now);
+    known.captured = kube::WholeSeconds(now);
     known.run = run.name;
-    known.refusal = {kCoolDown, StrCat(run.name, " was started at ", FormatRfc3339(now))};
+    known.refusal = {policy::kCoolDown, StrCat(run.name, " was started at ", FormatRfc3339(now))};
     known.until = now + trigger.budget.cool_down;
     LogInfo(run.sign.empty() ? "an alert starts a capture" : "a sign starts a capture",
             {{"trigger", KeyOf(trigger)},
@@ -241,12 +242,12 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
   return refusal;
 }
 
-std::optional<RunRefusal> TriggerSink::Recall(const Subject& subject) {
+std::optional<kube::RunRefusal> TriggerSink::Recall(const Subject& subject) {
   MutexLock lock(&mutex_);
   const Remembered* known = remembered_.Find(
       StrCat(subject.trigger.uid, "/", subject.trigger.generation, "/", subject.job));
   if (known == nullptr) return std::nullopt;
-  if (!known->run.empty() && WholeSeconds(subject.alert.starts) <= known->captured)
+  if (!known->run.empty() && kube::WholeSeconds(subject.alert.starts) <= known->captured)
     return CapturedBy(known->run);
   if (known->until > deps_.clock.WallNow() && known->expires_mono > deps_.clock.MonoNow())
     return known->refusal;
@@ -287,4 +288,4 @@ absl::Status TriggerSink::MayRead(const std::string& ns, MonoTime until) {
   return absl::UnavailableError("too many alerts at once");
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

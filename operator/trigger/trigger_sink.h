@@ -22,7 +22,7 @@
 #include "operator/trigger/trigger_ports.h"
 #include "operator/trigger/trigger_table.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 class TriggerSink final : public AlertSink {
  public:
@@ -51,18 +51,18 @@ class TriggerSink final : public AlertSink {
 
  private:
   class Slot;
-  using MaybeRefusal = absl::StatusOr<std::optional<RunRefusal>>;
+  using MaybeRefusal = absl::StatusOr<std::optional<kube::RunRefusal>>;
 
   // What an alert is about.
   struct Subject {
     const ProfileTrigger& trigger;
     const Alert& alert;
     std::string job{};  // Empty until it is known.
-    std::optional<JobRef> target{};
+    std::optional<kube::JobRef> target{};
   };
   // What is known of a trigger and a job without asking again.
   struct Remembered {
-    RunRefusal refusal{};
+    kube::RunRefusal refusal{};
     WallTime until{};  // The refusal holds for every alert until then.
     // `until` on the monotonic clock, so that a wall clock set back cannot extend it.
     MonoTime expires_mono{};
@@ -71,7 +71,7 @@ class TriggerSink final : public AlertSink {
   };
   // Where an alert's pod belongs.
   struct CachedPod {
-    std::optional<JobRef> job{};  // None: there is no such pod.
+    std::optional<kube::JobRef> job{};  // None: there is no such pod.
     MonoTime until{};
   };
 
@@ -81,12 +81,12 @@ class TriggerSink final : public AlertSink {
   MaybeRefusal Judge(Subject& subject, MonoTime until);
   // Finds out which job the alert is about.
   MaybeRefusal FindJob(Subject& subject, MonoTime until);
-  absl::StatusOr<std::optional<JobRef>> JobOf(const std::string& ns, const std::string& pod,
-                                              MonoTime until);
+  absl::StatusOr<std::optional<kube::JobRef>> JobOf(const std::string& ns, const std::string& pod,
+                                                    MonoTime until);
   MaybeRefusal JudgeByServer(const Subject& subject, MonoTime until);
   MaybeRefusal Start(const ProfileTrigger& trigger, const Subject& subject, std::int64_t number,
                      MonoTime until);
-  std::optional<RunRefusal> Recall(const Subject& subject);
+  std::optional<kube::RunRefusal> Recall(const Subject& subject);
   void Remember(const Subject& subject, Remembered known);
   // Unavailable if too many captures were started lately: nothing needs to be read then.
   absl::Status MayStart(const std::string& ns);
@@ -107,4 +107,4 @@ class TriggerSink final : public AlertSink {
   RecentMap<CachedPod> pods_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -5,7 +5,7 @@
 #include "common/base/strings.h"
 #include "operator/trigger/trigger_decision.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 void TriggerTable::Put(ProfileTrigger trigger) {
   const std::string key = StrCat(trigger.ns, "/", trigger.name);
@@ -61,4 +61,4 @@ std::vector<TriggerTable::Trigger> TriggerTable::Matching(const Alert& alert) co
   return matching;
 }
 
-}  // namespace strobe
+}  // namespace strobe::trigger

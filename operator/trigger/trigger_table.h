@@ -10,7 +10,7 @@
 #include "operator/trigger/alert.h"
 #include "operator/trigger/trigger.h"
 
-namespace strobe {
+namespace strobe::trigger {
 
 class TriggerTable {
  public:
@@ -36,4 +36,4 @@ class TriggerTable {
       ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -195,9 +195,10 @@ void JobSignRules::JudgeStandStills(std::span<const v1::StepPace> told, MonoTime
     if (rule.kind() != v1::SIGN_STALLED) continue;
     const std::vector<StandStill> still = FindStandStills(told, wall, LimitsOf(rule));
     for (auto& [key, loop] : loops_) {
-      const auto here = std::find_if(still.begin(), still.end(), [&watched = loop](const StandStill& one) {
-        return one.process == watched.process && one.loop == watched.name;
-      });
+      const auto here =
+          std::find_if(still.begin(), still.end(), [&watched = loop](const StandStill& one) {
+            return one.process == watched.process && one.loop == watched.name;
+          });
       const bool is_still = here != still.end() && loop.usual.size() >= kStepsAreSettled;
       const MonoTime since =
           is_still ? mono - std::clamp<Nanos>(wall - here->since, Nanos{0}, kMaxStep) : mono;

@@ -69,7 +69,7 @@ absl::Status CheckPlan(const v1::CapturePlan& plan) {
     status.Update(absl::InvalidArgumentError(StrCat(
         "ranks has more than ", kMaxRanks, " entries, or local_ranks more than ", kMaxLocalRanks)));
   }
-  status.Update(Logdir::Parse(plan.logdir()).status());
+  status.Update(storage::Logdir::Parse(plan.logdir()).status());
   if (plan.steps() > 0) status.Update(CheckSteps(plan));
   status.Update(CheckMoment("instant", plan.instant_ns()));
   status.Update(CheckMoment("deadline", plan.deadline_ns()));

@@ -34,8 +34,9 @@ absl::StatusOr<std::string> EncodedDigest(const TracePieces& trace, const std::s
     ASSIGN_OR_RETURN(xplane::Space more, xplane::Space::Read(*trace[i], xplane::Depth::kLines));
     std::move(more.planes.begin(), more.planes.end(), std::back_inserter(space.planes));
   }
-  ASSIGN_OR_RETURN(const Digest digest, ComputeDigest(space, worker, &stop, zero_ns));
-  return EncodeDigest(digest, max_bytes);
+  ASSIGN_OR_RETURN(const digest::Digest digest,
+                   digest::ComputeDigest(space, worker, &stop, zero_ns));
+  return digest::EncodeDigest(digest, max_bytes);
 }
 
 void TraceDigests::Begin(const v1::Report& report, const std::vector<TracePieces>& traces) {

@@ -14,7 +14,7 @@
 #include "common/base/text_file.h"
 #include "strobe/v1/enrollment.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::enroll {
 namespace {
 
 constexpr Nanos kCallTimeout = std::chrono::seconds(10);
@@ -135,4 +135,4 @@ absl::Status Enroller::EnrollOnce() {
   return absl::OkStatus();
 }
 
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -12,7 +12,7 @@
 #include "common/tls/live_identity.h"
 #include "sidecar/enroll/operator_channel.h"
 
-namespace strobe {
+namespace strobe::enroll {
 
 // When a certificate that was got at `now` is renewed, by the wall clock. Later than the
 // certificate asks for if this machine's clock is far ahead: otherwise the operator would be called
@@ -64,4 +64,4 @@ class Enroller {
   std::thread thread_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -6,7 +6,7 @@
 
 #include "common/grpc_tls/credentials.h"
 
-namespace strobe {
+namespace strobe::enroll {
 
 std::shared_ptr<grpc::Channel> OpenOperatorChannel(const Clock& clock,
                                                    const OperatorAddress& address, bool by_name,
@@ -29,4 +29,4 @@ Nanos Spread(Nanos wait) {
   return wait / 100 * std::uniform_int_distribution<int>(80, 100)(random);
 }
 
-}  // namespace strobe
+}  // namespace strobe::enroll

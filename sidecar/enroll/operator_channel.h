@@ -10,7 +10,7 @@ namespace grpc {
 class Channel;
 }  // namespace grpc
 
-namespace strobe {
+namespace strobe::enroll {
 
 struct OperatorAddress {
   std::string name{};  // host:port; the operator's certificate must carry the host.
@@ -33,4 +33,4 @@ std::shared_ptr<grpc::Channel> OpenOperatorChannel(const Clock& clock,
 // must not call the operator at one moment.
 Nanos Spread(Nanos wait);
 
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -8,7 +8,7 @@
 #include "common/grpc_tls/credentials.h"
 #include "strobe/v1/signs.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::enroll {
 namespace {
 
 using std::chrono::minutes;
@@ -84,4 +84,4 @@ absl::StatusOr<v1::TellSignsResponse> SignTeller::Call(std::span<const v1::StepT
   return response;
 }
 
-}  // namespace strobe
+}  // namespace strobe::enroll

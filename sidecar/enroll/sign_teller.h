@@ -8,7 +8,7 @@
 #include "sidecar/enroll/operator_channel.h"
 #include "strobe/v1/signs.pb.h"
 
-namespace strobe {
+namespace strobe::enroll {
 
 // Only one thread may use it.
 class SignTeller {
@@ -45,4 +45,4 @@ class SignTeller {
   Nanos retry_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -32,7 +32,7 @@ std::uint64_t MostKeptBytes(const std::string& directory, bool devices) {
   return error ? most : std::min<std::uint64_t>(most, space.capacity / 4);
 }
 
-AgentOptions OptionsFor(AgentParts::Flight flight) {
+source::AgentOptions OptionsFor(AgentParts::Flight flight) {
   return {.look_back = flight.look_back,
           .idle_level = flight.look_back > Nanos{0} ? kFlightLevel : 0,
           .idle_devices = flight.devices};
@@ -40,12 +40,13 @@ AgentOptions OptionsFor(AgentParts::Flight flight) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AgentDirectory>> OpenAgentDirectory(const SidecarFlags& flags) {
+absl::StatusOr<std::unique_ptr<source::AgentDirectory>> OpenAgentDirectory(
+    const SidecarFlags& flags) {
   if (flags.agent_dir.empty()) return nullptr;
-  absl::StatusOr<std::unique_ptr<AgentDirectory>> directory =
+  absl::StatusOr<std::unique_ptr<source::AgentDirectory>> directory =
       flags.agent_only_parent
-          ? AgentDirectory::Join(flags.agent_dir, static_cast<std::uint32_t>(getppid()))
-          : AgentDirectory::Own(flags.agent_dir);
+          ? source::AgentDirectory::Join(flags.agent_dir, static_cast<std::uint32_t>(getppid()))
+          : source::AgentDirectory::Own(flags.agent_dir);
   if (directory.ok() || absl::IsFailedPrecondition(directory.status())) return directory;
   LogError("annotations and GPU activity are off: the agent's directory cannot be used",
            {{"error", MessageOf(directory.status())}});
@@ -53,22 +54,24 @@ absl::StatusOr<std::unique_ptr<AgentDirectory>> OpenAgentDirectory(const Sidecar
 }
 
 AgentParts::AgentParts(const Clock& clock, session::Source& framework,
-                       std::unique_ptr<AgentDirectory> directory, Flight flight,
-                       std::optional<KinetoDaemonOptions> kineto, bool may_stall)
+                       std::unique_ptr<source::AgentDirectory> directory, Flight flight,
+                       std::optional<source::KinetoDaemonOptions> kineto, bool may_stall)
     : directory_(std::move(directory)),
       agent_(clock, *directory_, OptionsFor(flight)),
       // A guest serves one process and its descendants, and leaves announcements to the owner.
       inproc_(clock, directory_->is_owner() ? directory_->path() : "", may_stall),
-      kineto_daemon_(kineto ? std::make_unique<KinetoDaemon>(clock, *std::move(kineto)) : nullptr),
-      kineto_(kineto_daemon_ == nullptr
-                  ? nullptr
-                  : std::make_unique<KinetoSource>(clock, *kineto_daemon_, directory_->path())),
+      kineto_daemon_(kineto ? std::make_unique<source::KinetoDaemon>(clock, *std::move(kineto))
+                            : nullptr),
+      kineto_(kineto_daemon_ == nullptr ? nullptr
+                                        : std::make_unique<source::KinetoSource>(
+                                              clock, *kineto_daemon_, directory_->path())),
       both_(framework, inproc_, agent_, kineto_.get()),
       monitor_(clock, *directory_) {
   if (flight.look_back == Nanos{0}) return;
   directory_->KeepEnded(kKeepEnded, MostKeptBytes(directory_->path(), flight.devices));
-  recorder_.emplace(*directory_, kFlightLevel,
-                    flight.devices ? std::optional(IdleDevices(flight.ports)) : std::nullopt);
+  recorder_.emplace(
+      *directory_, kFlightLevel,
+      flight.devices ? std::optional(source::IdleDevices(flight.ports)) : std::nullopt);
 }
 
 bool AgentParts::connected() {

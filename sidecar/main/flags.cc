@@ -271,7 +271,7 @@ absl::Status CheckKinetoFlags(const SidecarFlags& flags) {
   if (*most < kMinKinetoDuration || *most > kMaxKinetoDuration)
     return absl::InvalidArgumentError("--kineto-max-duration must be from 1ms to 10m");
   if (flags.kineto_daemon.empty()) return absl::OkStatus();
-  if (const std::string why = WhyNoKinetoDirectory(flags.kineto_daemon); !why.empty())
+  if (const std::string why = source::WhyNoKinetoDirectory(flags.kineto_daemon); !why.empty())
     return absl::InvalidArgumentError(
         StrCat("--kineto-daemon \"", flags.kineto_daemon, "\" ", why));
   if (flags.agent_dir.empty() || flags.agent_only_parent) {

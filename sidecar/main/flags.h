@@ -25,7 +25,7 @@ struct SidecarFlags {
 
   std::vector<std::string> framework = {"localhost:9012"};
   std::string shared_dir;
-  ServerRisks risks;
+  source::ServerRisks risks;
   bool allow_stalls = false;
   std::string kineto_daemon, kineto_max_duration = "2s";
   bool kineto_socket_files = false;

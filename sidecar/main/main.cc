@@ -83,34 +83,34 @@ int Serve(const SidecarFlags& flags) {
 
 int main(int argc, char** argv) {
   using namespace strobe;
-  OccupyClosedStreams();
-  IgnoreBrokenPipes();
-  if (const std::optional<int> code = AnswerProbe(argc, argv)) return *code;
+  strobe::OccupyClosedStreams();
+  strobe::IgnoreBrokenPipes();
+  if (const std::optional<int> code = strobe::AnswerProbe(argc, argv)) return *code;
   // gRPC 1.51 stops listening for good when a connection finds no free file, and anybody who
   // reaches the port can open a thousand connections.
-  RaiseFileLimit();
+  strobe::RaiseFileLimit();
   // Protobuf logs each message that cannot be parsed, which would let strangers fill the log.
   google::protobuf::SetLogHandler(nullptr);
   // Debian builds abseil to search for lock cycles at each of gRPC's locks, which is slow.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  SidecarFlags flags;
+  strobe::SidecarFlags flags;
   CLI::App app(
       "Records this worker's traces when the Strobe operator (or `strobe capture`) asks for them.\n"
       "Example: strobe-sidecar --framework localhost:9999 --insecure-plaintext",
       "strobe-sidecar");
-  AddFlags(app, flags);
-  app.failure_message(FlagFailure<CLI::App, CLI::Error>);
+  strobe::AddFlags(app, flags);
+  app.failure_message(strobe::FlagFailure<CLI::App, CLI::Error>);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return EndOrOutlive(StartedFileOf(argc, argv), app.exit(error));
+    return EndOrOutlive(strobe::StartedFileOf(argc, argv), app.exit(error));
   }
-  if (const absl::Status checked = CheckFlags(flags); !checked.ok()) {
+  if (const absl::Status checked = strobe::CheckFlags(flags); !checked.ok()) {
     std::cerr << "strobe-sidecar: " << checked.message() << "\n";
     return EndOrOutlive(flags.started_file, kWrongInput);
   }
-  LogLevel level = LogLevel::kInfo;
-  ParseLogLevel(flags.log_level, level);
-  InitLog(level, flags.log_json ? LogFormat::kJson : LogFormat::kText);
+  strobe::LogLevel level = strobe::LogLevel::kInfo;
+  strobe::ParseLogLevel(flags.log_level, level);
+  strobe::InitLog(level, flags.log_json ? strobe::LogFormat::kJson : strobe::LogFormat::kText);
   return Serve(flags);
 }

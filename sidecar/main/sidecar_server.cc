@@ -35,15 +35,15 @@ absl::Status Annotate(std::string_view what, const absl::Status& status) {
 
 Nanos ParsedDuration(const std::string& flag) { return ParseDuration(flag).value_or(Nanos{0}); }
 
-std::optional<KinetoDaemonOptions> KinetoOptionsOf(const SidecarFlags& flags) {
+std::optional<source::KinetoDaemonOptions> KinetoOptionsOf(const SidecarFlags& flags) {
   if (flags.kineto_daemon.empty()) return std::nullopt;
-  return KinetoDaemonOptions{.directory = flags.kineto_daemon,
-                             .socket_files = flags.kineto_socket_files,
-                             .max_duration = ParsedDuration(flags.kineto_max_duration)};
+  return source::KinetoDaemonOptions{.directory = flags.kineto_daemon,
+                                     .socket_files = flags.kineto_socket_files,
+                                     .max_duration = ParsedDuration(flags.kineto_max_duration)};
 }
 
 // Null without a collector.
-EvidenceReader EvidenceReaderOf(stall::EvidenceCollector* evidence) {
+service::EvidenceReader EvidenceReaderOf(stall::EvidenceCollector* evidence) {
   if (evidence == nullptr) return nullptr;
   return
       [evidence](const v1::ReadEvidenceRequest& request, const std::function<bool()>& is_wanted) {
@@ -51,7 +51,7 @@ EvidenceReader EvidenceReaderOf(stall::EvidenceCollector* evidence) {
       };
 }
 
-storage::OnRetry CountRetries(SidecarMetrics& metrics) {
+storage::OnRetry CountRetries(service::SidecarMetrics& metrics) {
   return [&metrics](const absl::Status& failure, Nanos wait) {
     metrics.UploadRetried();
     LogWarning("a request to a store failed and is retried",
@@ -64,13 +64,15 @@ storage::OnRetry CountRetries(SidecarMetrics& metrics) {
 absl::StatusOr<std::unique_ptr<SidecarServer>> SidecarServer::Create(SidecarFlags flags,
                                                                      storage::StorageConfig storage,
                                                                      std::function<void()> failed) {
-  std::unique_ptr<Spool> spool;
+  std::unique_ptr<spool::Spool> spool;
   if (!flags.spool_dir.empty()) {
-    absl::StatusOr<std::unique_ptr<Spool>> opened = Spool::Open(flags.spool_dir, flags.spool_size);
+    absl::StatusOr<std::unique_ptr<spool::Spool>> opened =
+        spool::Spool::Open(flags.spool_dir, flags.spool_size);
     if (!opened.ok()) return Annotate("the spool cannot be used", opened.status());
     spool = *std::move(opened);
   }
-  absl::StatusOr<std::unique_ptr<AgentDirectory>> agent_directory = OpenAgentDirectory(flags);
+  absl::StatusOr<std::unique_ptr<source::AgentDirectory>> agent_directory =
+      OpenAgentDirectory(flags);
   if (!agent_directory.ok())
     return Annotate("the agent's directory cannot be served", agent_directory.status());
   return std::unique_ptr<SidecarServer>(new SidecarServer(std::move(flags), std::move(storage),
@@ -79,8 +81,8 @@ absl::StatusOr<std::unique_ptr<SidecarServer>> SidecarServer::Create(SidecarFlag
 }
 
 SidecarServer::SidecarServer(SidecarFlags flags, storage::StorageConfig storage,
-                             std::function<void()> failed, std::unique_ptr<Spool> spool,
-                             std::unique_ptr<AgentDirectory> agent_directory)
+                             std::function<void()> failed, std::unique_ptr<spool::Spool> spool,
+                             std::unique_ptr<source::AgentDirectory> agent_directory)
     : flags_(std::move(flags)),
       name_(ToSafeName(flags_.worker_name, kMaxNameBytes)),
       failed_(std::move(failed)),
@@ -91,14 +93,14 @@ SidecarServer::SidecarServer(SidecarFlags flags, storage::StorageConfig storage,
           CountRetries(metrics_)),
       framework_(clock_, {flags_.framework, flags_.shared_dir, flags_.risks,
                           flags_.agent_only_parent ? "" : flags_.agent_dir}),
-      agent_(
-          agent_directory == nullptr
-              ? nullptr
-              : std::make_unique<AgentParts>(
-                    clock_, framework_, std::move(agent_directory),
-                    AgentParts::Flight{ParsedDuration(flags_.flight_recorder),
-                                       flags_.flight_recorder_devices, PortsOf(flags_.framework)},
-                    KinetoOptionsOf(flags_), flags_.allow_stalls)),
+      agent_(agent_directory == nullptr
+                 ? nullptr
+                 : std::make_unique<AgentParts>(
+                       clock_, framework_, std::move(agent_directory),
+                       AgentParts::Flight{ParsedDuration(flags_.flight_recorder),
+                                          flags_.flight_recorder_devices,
+                                          source::PortsOf(flags_.framework)},
+                       KinetoOptionsOf(flags_), flags_.allow_stalls)),
       collective_counts_(agent_ == nullptr ? "" : agent_->directory().path()),
       source_(agent_ == nullptr ? framework_ : agent_->source()),
       delivery_(clock_, stores_, spool_.get(),
@@ -170,13 +172,13 @@ void SidecarServer::StartEnrolling() {
   ObserveFailedHandshakes([this] { metrics_.PeerRefused("handshake"); });
   enroller_.emplace(
       clock_,
-      Enroller::Options{
+      enroll::Enroller::Options{
           {flags_.enroll, flags_.enroll_at}, flags_.token_file, flags_.roots, flags_.state_dir},
-      [this](const Enroller::Enrolled& enrolled) { OnEnrolled(enrolled); });
+      [this](const enroll::Enroller::Enrolled& enrolled) { OnEnrolled(enrolled); });
   enroller_->Start();
 }
 
-void SidecarServer::OnEnrolled(const Enroller::Enrolled& enrolled) {
+void SidecarServer::OnEnrolled(const enroll::Enroller::Enrolled& enrolled) {
   const auto refused = [this](PeerVerdict verdict) {
     metrics_.PeerRefused(std::string(Name(verdict)));
   };
@@ -192,14 +194,16 @@ void SidecarServer::OnEnrolled(const Enroller::Enrolled& enrolled) {
   WatchSigns(enrolled);
 }
 
-void SidecarServer::WatchSigns(const Enroller::Enrolled& enrolled) {
+void SidecarServer::WatchSigns(const enroll::Enroller::Enrolled& enrolled) {
   // An older operator does not say which pod this is, and wants no signs. A guest is one of several
   // sidecars of its pod.
   if (enrolled.pod.uid.empty() || flags_.agent_only_parent) return;
   signs_ = std::make_unique<SignWatch>(
       clock_, source_,
-      agent_ == nullptr ? nullptr : std::make_unique<ReportedMemory>(clock_, agent_->directory()),
-      SignTeller(clock_, {flags_.enroll, flags_.enroll_at}, enrolled.identity, enrolled.pod));
+      agent_ == nullptr ? nullptr
+                        : std::make_unique<source::ReportedMemory>(clock_, agent_->directory()),
+      enroll::SignTeller(clock_, {flags_.enroll, flags_.enroll_at}, enrolled.identity,
+                         enrolled.pod));
 }
 
 // With TLS, stock clients need a port of their own, because they present no certificate.
@@ -218,7 +222,7 @@ absl::Status SidecarServer::ServeStockClients() {
 
 absl::Status SidecarServer::ServeMetrics() {
   if (flags_.http_listen.empty()) return absl::OkStatus();
-  const auto tpus = std::make_shared<TpuMetrics>(clock_, flags_.tpu_metrics);
+  const auto tpus = std::make_shared<service::TpuMetrics>(clock_, flags_.tpu_metrics);
   ASSIGN_OR_RETURN(
       http_, http::HttpServer::Start(
                  {.listen = flags_.http_listen},
@@ -230,8 +234,8 @@ absl::Status SidecarServer::ServeMetrics() {
   return absl::OkStatus();
 }
 
-http::Page SidecarServer::Metrics(TpuMetrics& tpus) {
-  SidecarMetrics::State state{.holder = runner_.holder()};
+http::Page SidecarServer::Metrics(service::TpuMetrics& tpus) {
+  service::SidecarMetrics::State state{.holder = runner_.holder()};
   if (spool_ != nullptr) {
     state.spool_bytes = spool_->used_bytes();
     if (const std::optional<WallTime> oldest = spool_->oldest())

@@ -54,41 +54,42 @@ class SidecarServer {
 
  private:
   SidecarServer(SidecarFlags flags, storage::StorageConfig storage, std::function<void()> failed,
-                std::unique_ptr<Spool> spool, std::unique_ptr<AgentDirectory> agent_directory);
+                std::unique_ptr<spool::Spool> spool,
+                std::unique_ptr<source::AgentDirectory> agent_directory);
 
   absl::Status ServeWorkers(std::shared_ptr<grpc::ServerCredentials> credentials);
   bool OnePortForAll() const;
   absl::Status ServeStockClients();
   absl::Status ServeMetrics();
   void StartEnrolling();
-  void OnEnrolled(const Enroller::Enrolled& enrolled);  // On the enroller's thread.
-  void WatchSigns(const Enroller::Enrolled& enrolled);
-  http::Page Metrics(TpuMetrics& tpus);
+  void OnEnrolled(const enroll::Enroller::Enrolled& enrolled);  // On the enroller's thread.
+  void WatchSigns(const enroll::Enroller::Enrolled& enrolled);
+  http::Page Metrics(service::TpuMetrics& tpus);
 
   const SidecarFlags flags_;
   const std::string name_;  // The file name of this worker's traces.
   const std::function<void()> failed_;
   const SystemClock clock_;
-  const std::unique_ptr<Spool> spool_;  // Null without --spool-dir.
-  SidecarMetrics metrics_;
+  const std::unique_ptr<spool::Spool> spool_;  // Null without --spool-dir.
+  service::SidecarMetrics metrics_;
   storage::Stores stores_;
-  FrameworkSource framework_;
+  source::FrameworkSource framework_;
   const std::unique_ptr<AgentParts> agent_;  // Null without --agent-dir.
-  CollectiveCounts collective_counts_;
+  source::CollectiveCounts collective_counts_;
   session::Source& source_;
-  UploadDelivery delivery_;
+  spool::UploadDelivery delivery_;
   session::CaptureRunner runner_;
   // Null without --agent-dir, and for a guest, which serves one program of the directory.
   const std::unique_ptr<stall::EvidenceCollector> evidence_;
-  WorkerService worker_;
-  GuardedWorker guarded_worker_;
-  ProfilerService profiler_;
+  service::WorkerService worker_;
+  service::GuardedWorker guarded_worker_;
+  service::ProfilerService profiler_;
 
   // Servers come after everything that their handlers use, because members are destroyed in reverse
   // order. For the same reason the workers' server comes after the enroller, which owns the
   // identity that its clients are judged by.
   grpc::ResourceQuota quota_;  // Shared by both gRPC servers.
-  std::optional<Enroller> enroller_;
+  std::optional<enroll::Enroller> enroller_;
   // Set by Start or by the enroller's thread; used by others once that thread has been stopped.
   std::unique_ptr<GrpcServer> worker_server_;
   std::unique_ptr<SignWatch> signs_;  // Set and used like worker_server_.

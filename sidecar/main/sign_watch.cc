@@ -12,7 +12,7 @@
 namespace strobe {
 
 SignWatch::SignWatch(const Clock& clock, session::Source& source,
-                     std::unique_ptr<ReportedMemory> memory, SignTeller teller)
+                     std::unique_ptr<source::ReportedMemory> memory, enroll::SignTeller teller)
     : clock_(clock),
       source_(source),
       memory_(std::move(memory)),

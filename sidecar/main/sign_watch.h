@@ -17,8 +17,8 @@ namespace strobe {
 class SignWatch {
  public:
   // Begins. All outlive it; `memory` is null if programs cannot tell their memory use.
-  SignWatch(const Clock& clock, session::Source& source, std::unique_ptr<ReportedMemory> memory,
-            SignTeller teller);
+  SignWatch(const Clock& clock, session::Source& source,
+            std::unique_ptr<source::ReportedMemory> memory, enroll::SignTeller teller);
   // A call in progress is waited for, at most SignTeller::kTellTimeout.
   ~SignWatch();
   SignWatch(const SignWatch&) = delete;
@@ -31,8 +31,8 @@ class SignWatch {
 
   const Clock& clock_;
   session::Source& source_;
-  const std::unique_ptr<ReportedMemory> memory_;
-  SignTeller teller_;
+  const std::unique_ptr<source::ReportedMemory> memory_;
+  enroll::SignTeller teller_;
   session::JobSignRules rules_;
   session::EngineSignRules engine_rules_;
   bool complained_ = false;

@@ -4,7 +4,7 @@
 #include "common/base/guard.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::service {
 
 class GuardedWorker final : public v1::Worker::Service {
  public:
@@ -59,4 +59,4 @@ class GuardedWorker final : public v1::Worker::Service {
   v1::Worker::Service& service_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::service

@@ -10,7 +10,7 @@
 #include "common/protocol/outcome.h"
 #include "common/text/name_rules.h"
 
-namespace strobe {
+namespace strobe::service {
 namespace {
 
 using std::chrono::milliseconds;
@@ -23,7 +23,7 @@ constexpr Nanos kMaxUpload = std::chrono::minutes(10);
 // <session_id>/<host>.xplane.pb, under the client's repository_root.
 class ClientDelivery final : public session::Delivery {
  public:
-  ClientDelivery(const Clock& clock, StoreOpener& stores, bool emit, std::string root,
+  ClientDelivery(const Clock& clock, storage::StoreOpener& stores, bool emit, std::string root,
                  std::string key)
       : clock_(clock), stores_(stores), emit_(emit), root_(std::move(root)), key_(std::move(key)) {}
 
@@ -56,16 +56,17 @@ class ClientDelivery final : public session::Delivery {
       return std::string("response");
     }
     ASSIGN_OR_RETURN(
-        const std::unique_ptr<ObjectStore> store,
-        OpenStore(stores_, root_,
-                  {.deadline = clock_.MonoNow() + kMaxUpload, .cancellation = &cancel}));
+        const std::unique_ptr<storage::ObjectStore> store,
+        storage::OpenStore(stores_, root_,
+                           {.deadline = clock_.MonoNow() + kMaxUpload, .cancellation = &cancel}));
     const std::vector<std::string_view> views = session::ViewsOf(pieces);
-    RETURN_IF_ERROR(storage::Upload(*store, key_, MemoryBytes(views), {.sha256 = report.sha256()}));
+    RETURN_IF_ERROR(
+        storage::Upload(*store, key_, storage::MemoryBytes(views), {.sha256 = report.sha256()}));
     return StrCat(root_, "/", key_);
   }
 
   const Clock& clock_;
-  StoreOpener& stores_;
+  storage::StoreOpener& stores_;
   const bool emit_;
   const std::string root_, key_;
 };
@@ -87,7 +88,7 @@ grpc::Status Internal(const std::string& text) {
 }  // namespace
 
 ProfilerService::ProfilerService(const Clock& clock, session::CaptureRunner& runner,
-                                 StoreOpener& stores)
+                                 storage::StoreOpener& stores)
     : clock_(clock), runner_(runner), stores_(stores) {}
 
 grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
@@ -130,8 +131,8 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
 
   // As in stock servers, a relative root begins at the server's working directory.
   ClientDelivery delivery(clock_, stores_, request->emit_xspace(),
-                          AbsoluteLocation(request->repository_root()),
-                          StrCat(request->session_id(), "/", host, kTraceSuffix));
+                          storage::AbsoluteLocation(request->repository_root()),
+                          StrCat(request->session_id(), "/", host, storage::kTraceSuffix));
   const v1::ArmResponse armed = runner_.Arm(plan, &delivery);
   if (!armed.accepted()) {
     return armed.refusal() == v1::BUSY ? Internal("Another profiling session active.")
@@ -183,4 +184,4 @@ grpc::Status ProfilerService::Monitor(grpc::ServerContext*, const tensorflow::Mo
   return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unimplemented.");
 }
 
-}  // namespace strobe
+}  // namespace strobe::service

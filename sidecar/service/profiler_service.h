@@ -15,12 +15,12 @@
 #include "sidecar/capture/capture_runner.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::service {
 
 class ProfilerService final : public tensorflow::ProfilerService::Service {
  public:
   // All outlive the service.
-  ProfilerService(const Clock& clock, session::CaptureRunner& runner, StoreOpener& stores);
+  ProfilerService(const Clock& clock, session::CaptureRunner& runner, storage::StoreOpener& stores);
 
   grpc::Status Profile(grpc::ServerContext* context, const tensorflow::ProfileRequest* request,
                        tensorflow::ProfileResponse* response) override;
@@ -35,11 +35,11 @@ class ProfilerService final : public tensorflow::ProfilerService::Service {
  private:
   const Clock& clock_;
   session::CaptureRunner& runner_;
-  StoreOpener& stores_;
+  storage::StoreOpener& stores_;
   std::atomic<unsigned> serial_{0};
   Mutex mutex_;
   // From the client's session id to our capture id, while Profile runs.
   std::multimap<std::string, std::string> running_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::service

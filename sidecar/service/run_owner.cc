@@ -17,7 +17,7 @@
 #include "sidecar/capture/trace_report.h"
 #include "strobe/v1/manifest.pb.h"
 
-namespace strobe {
+namespace strobe::service {
 namespace {
 
 constexpr std::size_t kReadsAtOnce = 16;
@@ -34,13 +34,15 @@ struct Sorted {
   std::vector<std::string> ours, foreign;
 };
 
-absl::StatusOr<std::string> CaptureOfOriginal(ObjectStore& store, const StoredObject& original) {
+absl::StatusOr<std::string> CaptureOfOriginal(storage::ObjectStore& store,
+                                              const storage::StoredObject& original) {
   std::string head(session::kMaxOriginalHead, '\0');
   ASSIGN_OR_RETURN(const std::size_t got, store.Read(original.key, 0, head));
   return session::CaptureOfHead(std::string_view(head).substr(0, got));
 }
 
-absl::StatusOr<std::string> CaptureOfTrace(ObjectStore& store, const StoredObject& trace) {
+absl::StatusOr<std::string> CaptureOfTrace(storage::ObjectStore& store,
+                                           const storage::StoredObject& trace) {
   constexpr std::size_t kUsualPlaneBytes = 8 << 10;
   std::string capture;
   for (const std::size_t most : {kUsualPlaneBytes, session::kMaxStrobePlaneBytes}) {
@@ -56,20 +58,22 @@ absl::StatusOr<std::string> CaptureOfTrace(ObjectStore& store, const StoredObjec
 std::string CaptureOfClaim(std::string_view text) { return std::string(text); }
 
 // The capture that the text object names; empty if it names none, or is gone.
-absl::StatusOr<std::string> CaptureOfText(ObjectStore& store, const std::string& key,
+absl::StatusOr<std::string> CaptureOfText(storage::ObjectStore& store, const std::string& key,
                                           std::string (*capture_of)(std::string_view)) {
-  const absl::StatusOr<std::string> text = GetText(store, key, kMaxManifestBytes);
+  const absl::StatusOr<std::string> text = storage::GetText(store, key, kMaxManifestBytes);
   // An object that is too large (OutOfRange) cannot be ours.
   if (absl::IsNotFound(text.status()) || absl::IsOutOfRange(text.status())) return std::string();
   if (!text.ok()) return text.status();
   return capture_of(*text);
 }
 
-using CaptureOf = absl::StatusOr<std::string> (*)(ObjectStore&, const StoredObject&);
+using CaptureOf = absl::StatusOr<std::string> (*)(storage::ObjectStore&,
+                                                  const storage::StoredObject&);
 
 // Returns those of the objects that the capture wrote.
-absl::StatusOr<std::set<std::string>> WrittenBy(std::string_view capture_id, ObjectStore& store,
-                                                const std::vector<StoredObject>& objects,
+absl::StatusOr<std::set<std::string>> WrittenBy(std::string_view capture_id,
+                                                storage::ObjectStore& store,
+                                                const std::vector<storage::StoredObject>& objects,
                                                 CaptureOf capture_of) {
   Mutex mutex;
   std::set<std::string> ours;
@@ -92,12 +96,14 @@ bool IsDerivedFrom(std::string_view name, const std::set<std::string>& workers) 
   });
 }
 
-absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::string_view capture_id) {
-  ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(store, RunPrefix(run)));
-  std::vector<StoredObject> traces, originals;
+absl::StatusOr<Sorted> Sort(storage::ObjectStore& store, std::string_view run,
+                            std::string_view capture_id) {
+  ASSIGN_OR_RETURN(const std::vector<storage::StoredObject> objects,
+                   storage::ListAll(store, storage::RunPrefix(run)));
+  std::vector<storage::StoredObject> traces, originals;
   std::set<std::string> keys;
-  for (const StoredObject& object : objects) {
-    if (IsSpaceName(object.name())) traces.push_back(object);
+  for (const storage::StoredObject& object : objects) {
+    if (storage::IsSpaceName(object.name())) traces.push_back(object);
     if (object.key.ends_with(session::kOriginalSuffix)) originals.push_back(object);
     keys.insert(object.key);
   }
@@ -107,32 +113,33 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
                    WrittenBy(capture_id, store, originals, CaptureOfOriginal));
   std::set<std::string> our_texts;
   for (const auto& [key, capture_of] :
-       {std::pair(ManifestKey(run), &CaptureOfManifest),
-        std::pair(ReportKey(run), &CaptureOfReport),
-        std::pair(EvidenceKey(run), &CaptureOfReport),  // It has the same member.
-        std::pair(ClaimKey(run), &CaptureOfClaim)}) {
+       {std::pair(storage::ManifestKey(run), &CaptureOfManifest),
+        std::pair(storage::ReportKey(run), &CaptureOfReport),
+        std::pair(storage::EvidenceKey(run), &CaptureOfReport),  // It has the same member.
+        std::pair(storage::ClaimKey(run), &CaptureOfClaim)}) {
     if (!keys.contains(key)) continue;
     ASSIGN_OR_RETURN(const std::string capture, CaptureOfText(store, key, capture_of));
     if (capture == capture_id) our_texts.insert(key);
   }
   std::set<std::string> workers;
-  for (const StoredObject& trace : traces) {
+  for (const storage::StoredObject& trace : traces) {
     std::string_view worker = trace.name();
-    worker.remove_suffix(kTraceSuffix.size());
+    worker.remove_suffix(storage::kTraceSuffix.size());
     if (our_traces.contains(trace.key)) workers.emplace(worker);
   }
-  const bool alone = our_traces.size() == traces.size() &&
-                     our_texts.contains(ManifestKey(run)) == keys.contains(ManifestKey(run));
+  const bool alone =
+      our_traces.size() == traces.size() &&
+      our_texts.contains(storage::ManifestKey(run)) == keys.contains(storage::ManifestKey(run));
   const bool our_evidence =
-      our_texts.contains(EvidenceKey(run)) ||
-      (our_texts.contains(ManifestKey(run)) && !keys.contains(EvidenceKey(run)));
+      our_texts.contains(storage::EvidenceKey(run)) ||
+      (our_texts.contains(storage::ManifestKey(run)) && !keys.contains(storage::EvidenceKey(run)));
   Sorted sorted;
-  for (const StoredObject& object : objects) {
+  for (const storage::StoredObject& object : objects) {
     const std::string_view name = object.name();
     const bool is_ours =
         our_traces.contains(object.key) || our_originals.contains(object.key) ||
         our_texts.contains(object.key) || IsDerivedFrom(name, workers) ||
-        (our_evidence && name.starts_with(kEvidenceFolder)) ||
+        (our_evidence && name.starts_with(storage::kEvidenceFolder)) ||
         (alone && !workers.empty() && (name.starts_with(kAllHosts) || name == kCacheVersion));
     (is_ours ? sorted.ours : sorted.foreign).push_back(object.key);
   }
@@ -156,14 +163,14 @@ std::string CaptureOfReport(std::string_view text) {
 namespace {
 
 // Creates the object. OK also if it exists with the same bytes; AlreadyExists if with others.
-absl::Status CreateText(ObjectStore& store, const std::string& key, const std::string& text,
-                        std::string (*capture_of)(std::string_view)) {
+absl::Status CreateText(storage::ObjectStore& store, const std::string& key,
+                        const std::string& text, std::string (*capture_of)(std::string_view)) {
   const std::array<std::string_view, 1> pieces = {text};
-  const absl::Status put = store.Put(key, MemoryBytes(pieces), {.create_only = true});
+  const absl::Status put = store.Put(key, storage::MemoryBytes(pieces), {.create_only = true});
   if (!absl::IsAlreadyExists(put)) return put;
   // It may be ours: the store's answer may have been lost, or the operator restarted after it was
   // written.
-  const absl::StatusOr<std::string> there = GetText(store, key, kMaxManifestBytes);
+  const absl::StatusOr<std::string> there = storage::GetText(store, key, kMaxManifestBytes);
   if (there.ok() && *there == text) return absl::OkStatus();
   // An object that is too large (OutOfRange) cannot be ours.
   if (!there.ok() && !absl::IsOutOfRange(there.status())) return there.status();
@@ -181,33 +188,34 @@ absl::Status CreateText(ObjectStore& store, const std::string& key, const std::s
 
 }  // namespace
 
-absl::Status PublishManifest(ObjectStore& store, std::string_view run,
+absl::Status PublishManifest(storage::ObjectStore& store, std::string_view run,
                              const std::string& manifest) {
-  return CreateText(store, ManifestKey(run), manifest, CaptureOfManifest);
+  return CreateText(store, storage::ManifestKey(run), manifest, CaptureOfManifest);
 }
 
-absl::Status PublishReport(ObjectStore& store, std::string_view run, const std::string& report) {
-  return CreateText(store, ReportKey(run), report, CaptureOfReport);
+absl::Status PublishReport(storage::ObjectStore& store, std::string_view run,
+                           const std::string& report) {
+  return CreateText(store, storage::ReportKey(run), report, CaptureOfReport);
 }
 
-absl::Status PublishEvidence(ObjectStore& store, std::string_view run,
+absl::Status PublishEvidence(storage::ObjectStore& store, std::string_view run,
                              const std::string& evidence) {
-  return CreateText(store, EvidenceKey(run), evidence, CaptureOfReport);
+  return CreateText(store, storage::EvidenceKey(run), evidence, CaptureOfReport);
 }
 
-absl::Status PutEvidenceFile(ObjectStore& store, std::string_view run, std::string_view worker,
-                             const v1::EvidenceFile& file) {
+absl::Status PutEvidenceFile(storage::ObjectStore& store, std::string_view run,
+                             std::string_view worker, const v1::EvidenceFile& file) {
   const std::array<std::string_view, 1> pieces = {file.content()};
-  const absl::Status put = store.Put(EvidenceFileKey(run, worker, file.name()), MemoryBytes(pieces),
-                                     {.create_only = true});
+  const absl::Status put = store.Put(storage::EvidenceFileKey(run, worker, file.name()),
+                                     storage::MemoryBytes(pieces), {.create_only = true});
   return absl::IsAlreadyExists(put) ? absl::OkStatus() : put;
 }
 
-absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,
+absl::StatusOr<Reclaimed> ReclaimRun(storage::ObjectStore& store, std::string_view run,
                                      std::string_view capture_id) {
   // Traces of other tools carry no id and would all match an empty one.
   if (capture_id.empty()) return absl::InvalidArgumentError("capture_id is missing");
-  const absl::StatusOr<std::string> claimed = FindClaimedRun(store, run, capture_id);
+  const absl::StatusOr<std::string> claimed = storage::FindClaimedRun(store, run, capture_id);
   if (!claimed.ok() && !absl::IsNotFound(claimed.status())) return claimed.status();
   if (claimed.ok()) run = *claimed;
   ASSIGN_OR_RETURN(const Sorted sorted, Sort(store, run, capture_id));
@@ -220,4 +228,4 @@ absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,
   return Reclaimed{sorted.ours.size(), sorted.foreign.size()};
 }
 
-}  // namespace strobe
+}  // namespace strobe::service

@@ -15,7 +15,7 @@
 #include "common/tls/peer.h"
 #include "sidecar/capture/trace_report.h"
 
-namespace strobe {
+namespace strobe::service {
 
 struct SidecarMetrics::Families {
   prometheus::Registry registry;
@@ -194,4 +194,4 @@ std::string SidecarMetrics::Render(const State& state) {
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());
 }
 
-}  // namespace strobe
+}  // namespace strobe::service

@@ -9,7 +9,7 @@
 #include "sidecar/service/tpu_metrics.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::service {
 
 // Safe for concurrent use.
 class SidecarMetrics {
@@ -41,4 +41,4 @@ class SidecarMetrics {
   const std::unique_ptr<Families> families_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::service

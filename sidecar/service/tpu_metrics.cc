@@ -8,7 +8,7 @@
 
 #include "tpu/runtime_metrics.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::service {
 namespace {
 
 namespace runtime = tpu::monitoring::runtime;
@@ -101,4 +101,4 @@ TpuReading TpuMetrics::Read() {
   return reading_;
 }
 
-}  // namespace strobe
+}  // namespace strobe::service

@@ -15,7 +15,7 @@ namespace tpu::monitoring::runtime {
 class MetricResponse;
 }
 
-namespace strobe {
+namespace strobe::service {
 
 // By libtpu's number of the chip or core. It counts duty cycles by chips and the rest by cores,
 // where a chip has two.
@@ -52,4 +52,4 @@ class TpuMetrics {
   TpuReading reading_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::service

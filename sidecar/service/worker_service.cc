@@ -13,7 +13,7 @@
 #include "sidecar/capture/stand_still.h"
 #include "sidecar/service/run_owner.h"
 
-namespace strobe {
+namespace strobe::service {
 namespace {
 
 grpc::Status ToGrpc(const absl::Status& status) {
@@ -36,7 +36,7 @@ Nanos MeasureWakeLateness(const Clock& clock) {
 
 // Limits a store to nine tenths of the time that the caller still waits, which leaves the rest for
 // the answer.
-StoreLimits LimitsOf(const grpc::ServerContext& context) {
+storage::StoreLimits LimitsOf(const grpc::ServerContext& context) {
   const Nanos left = context.deadline() - std::chrono::system_clock::now();
   // Divides first: the time left of a caller without a deadline is the largest that there is.
   const Nanos use = std::clamp<Nanos>(left / 10 * 9, Nanos{0}, std::chrono::minutes(10));
@@ -54,7 +54,7 @@ constexpr int kMaxPings = 1000;  // Bounds the time that a client can occupy a t
 }  // namespace
 
 WorkerService::WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
-                             session::Source& source, StoreOpener& stores,
+                             session::Source& source, storage::StoreOpener& stores,
                              std::function<std::uint64_t()> spool_free,
                              std::vector<std::string> containers, EvidenceReader evidence)
     : name_(std::move(name)),
@@ -131,7 +131,7 @@ grpc::Status WorkerService::Arm(grpc::ServerContext*, const v1::ArmRequest* requ
   if (const absl::Status status = session::CheckPlan(request->plan()); !status.ok())
     return ToGrpc(status);
   // A logdir that cannot be written to is refused now and not after the recording.
-  if (const auto store = OpenStore(stores_, request->plan().logdir()); !store.ok())
+  if (const auto store = storage::OpenStore(stores_, request->plan().logdir()); !store.ok())
     return ToGrpc(store.status());
   if (const std::string why = WhyNotContainer(request->plan()); !why.empty()) {
     response->set_refusal(v1::NO_SOURCE);
@@ -217,7 +217,7 @@ grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::Publ
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
                         StrCat("manifest is larger than ", kMaxManifestBytes, " bytes"));
   }
-  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->logdir());
+  const absl::StatusOr<storage::Logdir> logdir = storage::Logdir::Parse(request->logdir());
   if (!logdir.ok()) return ToGrpc(logdir.status());
   for (const v1::EvidenceFile& file : request->evidence_files()) {
     if (!IsSafeName(file.name()) || !IsSafeName(request->evidence_worker()))
@@ -239,23 +239,24 @@ grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::Publ
   if (const absl::Status status = PublishManifest(**store, request->run(), request->manifest());
       !status.ok())
     return ToGrpc(status);
-  response->set_url(logdir->UrlOf(ManifestKey(request->run())));
+  response->set_url(logdir->UrlOf(storage::ManifestKey(request->run())));
   return grpc::Status::OK;
 }
 
 // Writes the report, if there is one, within a third of the time that the caller still waits: the
 // manifest needs the rest.
 void WorkerService::PublishReport(const grpc::ServerContext& context,
-                                  const v1::PublishRequest& request, const Logdir& logdir,
+                                  const v1::PublishRequest& request, const storage::Logdir& logdir,
                                   v1::PublishResponse& response) const {
   if (request.report().empty() || request.report().size() > kMaxReportBytes) return;
   const Nanos patience = LimitsOf(context).patience / 3;
   const auto store =
       stores_.Open(logdir, {.deadline = SystemClock().MonoNow() + patience, .patience = patience});
   const absl::Status written =
-      store.ok() ? strobe::PublishReport(**store, request.run(), request.report()) : store.status();
+      store.ok() ? strobe::service::PublishReport(**store, request.run(), request.report())
+                 : store.status();
   if (written.ok())
-    response.set_report_url(logdir.UrlOf(ReportKey(request.run())));
+    response.set_report_url(logdir.UrlOf(storage::ReportKey(request.run())));
   else
     LogWarning("the report could not be written",
                {{"run", request.run()}, {"error", MessageOf(written)}});
@@ -263,17 +264,18 @@ void WorkerService::PublishReport(const grpc::ServerContext& context,
 
 // Like PublishReport, for evidence.json.
 void WorkerService::PublishEvidence(const grpc::ServerContext& context,
-                                    const v1::PublishRequest& request, const Logdir& logdir,
+                                    const v1::PublishRequest& request,
+                                    const storage::Logdir& logdir,
                                     v1::PublishResponse& response) const {
   if (request.evidence().empty() || request.evidence().size() > kMaxReportBytes) return;
   const Nanos patience = LimitsOf(context).patience / 3;
   const auto store =
       stores_.Open(logdir, {.deadline = SystemClock().MonoNow() + patience, .patience = patience});
   const absl::Status written =
-      store.ok() ? strobe::PublishEvidence(**store, request.run(), request.evidence())
+      store.ok() ? strobe::service::PublishEvidence(**store, request.run(), request.evidence())
                  : store.status();
   if (written.ok())
-    response.set_evidence_url(logdir.UrlOf(EvidenceKey(request.run())));
+    response.set_evidence_url(logdir.UrlOf(storage::EvidenceKey(request.run())));
   else
     LogWarning("the evidence could not be written",
                {{"run", request.run()}, {"error", MessageOf(written)}});
@@ -283,7 +285,7 @@ grpc::Status WorkerService::Reclaim(grpc::ServerContext* context, const v1::Recl
                                     v1::ReclaimResponse* response) {
   if (!IsSafeName(request->run()))
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is not a safe name");
-  const auto store = OpenStore(stores_, request->logdir(), LimitsOf(*context));
+  const auto store = storage::OpenStore(stores_, request->logdir(), LimitsOf(*context));
   if (!store.ok()) return ToGrpc(store.status());
   const absl::StatusOr<Reclaimed> done = ReclaimRun(**store, request->run(), request->capture_id());
   if (!done.ok()) return ToGrpc(done.status());
@@ -292,4 +294,4 @@ grpc::Status WorkerService::Reclaim(grpc::ServerContext* context, const v1::Recl
   return grpc::Status::OK;
 }
 
-}  // namespace strobe
+}  // namespace strobe::service

@@ -12,7 +12,7 @@
 #include "sidecar/capture/capture_runner.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::service {
 
 // Looks at the worker's processes; see Worker.ReadEvidence. Ends early once the second function
 // returns false.
@@ -25,7 +25,7 @@ class WorkerService final : public v1::Worker::Service {
   // returns how many more bytes of traces the spool can hold; null when there is no spool. A
   // capture can be limited to one of `containers`. Without `evidence`, ReadEvidence is refused.
   WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
-                session::Source& source, StoreOpener& stores,
+                session::Source& source, storage::StoreOpener& stores,
                 std::function<std::uint64_t()> spool_free = nullptr,
                 std::vector<std::string> containers = {}, EvidenceReader evidence = nullptr);
 
@@ -55,19 +55,19 @@ class WorkerService final : public v1::Worker::Service {
   // Why the plan's container cannot be recorded alone; empty when it can, or none is named.
   std::string WhyNotContainer(const v1::CapturePlan& plan) const;
   void PublishReport(const grpc::ServerContext& context, const v1::PublishRequest& request,
-                     const Logdir& logdir, v1::PublishResponse& response) const;
+                     const storage::Logdir& logdir, v1::PublishResponse& response) const;
   void PublishEvidence(const grpc::ServerContext& context, const v1::PublishRequest& request,
-                       const Logdir& logdir, v1::PublishResponse& response) const;
+                       const storage::Logdir& logdir, v1::PublishResponse& response) const;
 
   const std::string name_;
   const Clock& clock_;
   session::CaptureRunner& runner_;
   session::Source& source_;
-  StoreOpener& stores_;
+  storage::StoreOpener& stores_;
   const std::function<std::uint64_t()> spool_free_;  // May be null.
   const std::vector<std::string> containers_;
   const EvidenceReader evidence_;  // May be null.
   std::atomic<bool> stopping_{false};
 };
 
-}  // namespace strobe
+}  // namespace strobe::service

@@ -17,7 +17,7 @@
 #include "sidecar/source/base/reported_steps.h"
 #include "sidecar/source/lost_worker.h"
 
-namespace strobe {
+namespace strobe::source {
 
 using session::Recording;
 
@@ -313,4 +313,4 @@ std::vector<Recording> AutoSource::RecordParts(const v1::CapturePlan& plan,
   return RecordAll(parts, contained ? plan : WithServers(plan), cancel, terminate, collecting);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -9,7 +9,7 @@
 #include "sidecar/source/inproc/missing_processes.h"
 #include "sidecar/source/kineto/kineto_source.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The plan selects the source. SOURCE_AUTO records from all available sources and joins the
 // results.
@@ -51,4 +51,4 @@ class AutoSource final : public session::Source {
   std::function<WorkerProcesses()> processes_{};  // Empty where no process tells of itself.
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -5,7 +5,7 @@
 
 #include "common/protocol/outcome.h"
 
-namespace strobe {
+namespace strobe::source {
 
 void LostWorker::OnRecorded(const std::vector<session::Recording>& recordings) {
   for (const session::Recording& recording : recordings) {
@@ -33,4 +33,4 @@ bool LostWorker::NobodyIsThere() {
                       [](const v1::Source& source) { return source.ready(); });
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "sidecar/capture/ports.h"
 
-namespace strobe {
+namespace strobe::source {
 
 class LostWorker {
  public:
@@ -33,4 +33,4 @@ class LostWorker {
   Nanos nobody_for_{0};
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -15,7 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::spool {
 namespace {
 
 // zlib's compressor, in the format of gzip.
@@ -94,4 +94,4 @@ absl::Status GzipFile(const FileDescriptor& from, const std::string& path,
   return status;
 }
 
-}  // namespace strobe
+}  // namespace strobe::spool

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "common/base/file_descriptor.h"
 
-namespace strobe {
+namespace strobe::spool {
 
 struct GzipLimits {
   std::uint64_t max_bytes = 0;  // The largest compressed file.
@@ -21,4 +21,4 @@ struct GzipLimits {
 absl::Status GzipFile(const FileDescriptor& from, const std::string& path,
                       const std::string& comment, const GzipLimits& limits);
 
-}  // namespace strobe
+}  // namespace strobe::spool

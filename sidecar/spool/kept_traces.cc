@@ -5,7 +5,7 @@
 
 #include "common/base/guard.h"
 
-namespace strobe {
+namespace strobe::spool {
 
 KeptTraces::KeptTraces(const Clock& clock, Attempt attempt)
     : clock_(clock), attempt_(std::move(attempt)) {}
@@ -79,4 +79,4 @@ void KeptTraces::Run() {
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::spool

@@ -11,7 +11,7 @@
 #include "common/base/mutex.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::spool {
 
 struct KeptTrace {
   std::string id;         // The trace's id; see SpooledTrace.
@@ -52,4 +52,4 @@ class KeptTraces {
   std::thread thread_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::spool

@@ -24,7 +24,7 @@
 #include "sidecar/capture/trace_report.h"
 #include "strobe/v1/spool.pb.h"
 
-namespace strobe {
+namespace strobe::spool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -180,7 +180,7 @@ std::optional<WallTime> Spool::oldest() const {
 }
 
 absl::Status Spool::Add(const std::string& trace_id, std::span<const std::string_view> pieces) {
-  const MemoryBytes bytes(pieces);
+  const storage::MemoryBytes bytes(pieces);
   if (bytes.size() > free_bytes()) {
     return absl::ResourceExhaustedError(StrCat("the spool ", directory_, " has ", free_bytes(),
                                                " bytes left, but the trace has ", bytes.size()));
@@ -194,7 +194,8 @@ absl::Status Spool::Add(const std::string& trace_id, std::span<const std::string
 
 absl::Status Spool::SaveReport(const v1::Report& report) {
   storage::FileStore files(directory_);
-  RETURN_IF_ERROR(PutText(files, report.capture_id() + std::string(kReport), ToJson(report)));
+  RETURN_IF_ERROR(
+      storage::PutText(files, report.capture_id() + std::string(kReport), ToJson(report)));
   MutexLock lock(&mutex_);
   if (std::find(reports_.begin(), reports_.end(), report.capture_id()) == reports_.end())
     reports_.push_back(report.capture_id());
@@ -271,4 +272,4 @@ std::string Spool::PathOf(std::string_view id, std::string_view suffix) const {
   return StrCat(directory_, "/", id, suffix);
 }
 
-}  // namespace strobe
+}  // namespace strobe::spool

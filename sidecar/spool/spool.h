@@ -19,7 +19,7 @@
 #include "common/base/mutex.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::spool {
 
 // A trace of a capture, with the report that has its size and checksum.
 struct SpooledTrace {
@@ -82,4 +82,4 @@ class Spool {
   std::vector<v1::Report> recovered_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace strobe
+}  // namespace strobe::spool

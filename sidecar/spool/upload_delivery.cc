@@ -16,7 +16,7 @@
 #include "common/base/strings.h"
 #include "sidecar/spool/gzip_file.h"
 
-namespace strobe {
+namespace strobe::spool {
 namespace {
 
 using std::chrono::minutes;
@@ -36,12 +36,12 @@ constexpr std::size_t kUploadsAtOnce = 4;
 // Whether the run's name has the capture's id, so that nobody else writes into it. Workers that may
 // not read the logdir write into such runs, and cannot see what is there.
 bool IsOwnRun(const v1::CapturePlan& plan, const std::string& run) {
-  return run == UnclaimedRun(plan.run(), plan.capture_id());
+  return run == storage::UnclaimedRun(plan.run(), plan.capture_id());
 }
 
 }  // namespace
 
-UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* spool,
+UploadDelivery::UploadDelivery(const Clock& clock, storage::StoreOpener& stores, Spool* spool,
                                UploadLimits limits, UploadEvents events)
     : clock_(clock),
       stores_(stores),
@@ -88,8 +88,8 @@ absl::Status UploadDelivery::CheckSpace(const v1::CapturePlan& plan) {
       spool_->traces(), " traces with ", spool_->used_bytes(), " bytes are waiting for upload"));
 }
 
-StoreLimits UploadDelivery::LimitsOf(const v1::CapturePlan& plan,
-                                     const Cancellation& cancel) const {
+storage::StoreLimits UploadDelivery::LimitsOf(const v1::CapturePlan& plan,
+                                              const Cancellation& cancel) const {
   const Nanos left = FromUnixNanos(plan.deadline_ns()) - clock_.WallNow();
   // Retries failures that a retry can cure until the deadline.
   return {.deadline = clock_.MonoNow() + left, .patience = Nanos::max(), .cancellation = &cancel};
@@ -98,23 +98,24 @@ StoreLimits UploadDelivery::LimitsOf(const v1::CapturePlan& plan,
 // Every upload begins after its plan's instant, so none ever had more time left than from there. A
 // machine whose clock says 1970 after a restart would otherwise try for decades, and the worker
 // would be Busy for as long.
-StoreLimits UploadDelivery::ResumeLimitsOf(const v1::CapturePlan& plan,
-                                           const Cancellation& cancel) const {
-  StoreLimits limits = LimitsOf(plan, cancel);
+storage::StoreLimits UploadDelivery::ResumeLimitsOf(const v1::CapturePlan& plan,
+                                                    const Cancellation& cancel) const {
+  storage::StoreLimits limits = LimitsOf(plan, cancel);
   const Nanos most{plan.deadline_ns() - plan.instant_ns()};
   limits.deadline = std::min(limits.deadline, clock_.MonoNow() + most);
   return limits;
 }
 
 absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
-                                                      const ByteSource& bytes,
-                                                      const StoreLimits& limits, bool spooled) {
+                                                      const storage::ByteSource& bytes,
+                                                      const storage::StoreLimits& limits,
+                                                      bool spooled) {
   const v1::Report& report = *trace.report;
   const v1::CapturePlan& plan = report.plan();
-  ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(plan.logdir()));
-  ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store, stores_.Open(logdir, limits));
-  ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
-  const std::string key = TraceKey(run, plan.worker());
+  ASSIGN_OR_RETURN(const storage::Logdir logdir, storage::Logdir::Parse(plan.logdir()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<storage::ObjectStore> store, stores_.Open(logdir, limits));
+  ASSIGN_OR_RETURN(const std::string run, storage::ClaimRun(*store, plan.run(), plan.capture_id()));
+  const std::string key = storage::TraceKey(run, plan.worker());
   storage::UploadOptions options{.sha256 = report.sha256(), .key_is_own = IsOwnRun(plan, run)};
   if (!spooled) {
     RETURN_IF_ERROR(UploadOnce(*store, plan.logdir(), key, bytes, limits, options));
@@ -152,21 +153,23 @@ absl::StatusOr<storage::UploadState> UploadDelivery::JournalFor(const SpooledTra
 }
 
 // Whether the run was deleted after an earlier attempt had claimed it.
-bool UploadDelivery::RunIsGone(const SpooledTrace& trace, const StoreLimits& limits) {
+bool UploadDelivery::RunIsGone(const SpooledTrace& trace, const storage::StoreLimits& limits) {
   const v1::CapturePlan& plan = trace.report->plan();
   const std::string key = spool_->LoadUpload(trace.id).key;
-  if (key.empty() || key == TraceKey(UnclaimedRun(plan.run(), plan.capture_id()), plan.worker()))
+  if (key.empty() ||
+      key == storage::TraceKey(storage::UnclaimedRun(plan.run(), plan.capture_id()), plan.worker()))
     return false;
-  const auto store = OpenStore(stores_, plan.logdir(), limits);
+  const auto store = storage::OpenStore(stores_, plan.logdir(), limits);
   return store.ok() &&
-         absl::IsNotFound(FindClaimedRun(**store, plan.run(), plan.capture_id()).status());
+         absl::IsNotFound(storage::FindClaimedRun(**store, plan.run(), plan.capture_id()).status());
 }
 
 // Aborts the upload itself if it fails: the limits of `store`, which often are why it failed, leave
 // no time for that.
-absl::Status UploadDelivery::UploadOnce(ObjectStore& store, const std::string& logdir,
-                                        const std::string& key, const ByteSource& bytes,
-                                        const StoreLimits& limits, storage::UploadOptions options) {
+absl::Status UploadDelivery::UploadOnce(storage::ObjectStore& store, const std::string& logdir,
+                                        const std::string& key, const storage::ByteSource& bytes,
+                                        const storage::StoreLimits& limits,
+                                        storage::UploadOptions options) {
   std::string id;
   options.save = [&](const auto& state) { id = state.id; };
   absl::Status status = UploadPaced(store, key, bytes, limits, options);
@@ -174,8 +177,9 @@ absl::Status UploadDelivery::UploadOnce(ObjectStore& store, const std::string& l
   return status;
 }
 
-absl::Status UploadDelivery::UploadPaced(ObjectStore& store, const std::string& key,
-                                         const ByteSource& bytes, const StoreLimits& limits,
+absl::Status UploadDelivery::UploadPaced(storage::ObjectStore& store, const std::string& key,
+                                         const storage::ByteSource& bytes,
+                                         const storage::StoreLimits& limits,
                                          storage::UploadOptions options) {
   if (!pace_) return storage::Upload(store, key, bytes, options);
   if (store.uploads() == nullptr)
@@ -185,7 +189,7 @@ absl::Status UploadDelivery::UploadPaced(ObjectStore& store, const std::string& 
 }
 
 absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const SpooledTrace& trace,
-                                                          const StoreLimits& limits) {
+                                                          const storage::StoreLimits& limits) {
   const std::string path = spool_->TracePath(trace.id);
   ASSIGN_OR_RETURN(const std::unique_ptr<storage::FileBytes> bytes, storage::FileBytes::Open(path));
   if (!trace.report->sha256().empty()) return UploadNow(trace, *bytes, limits, /*spooled=*/true);
@@ -242,11 +246,11 @@ std::vector<absl::StatusOr<std::string>> UploadDelivery::Deliver(
   std::vector<absl::StatusOr<std::string>> urls(files.size(), std::string());
   ParallelFor(files.size(), kUploadsAtOnce, [&](std::size_t i) {
     if (stored[i]) {
-      const StoreLimits limits = LimitsOf(report.plan(), cancel);
+      const storage::StoreLimits limits = LimitsOf(report.plan(), cancel);
       urls[i] = KeptAfter(limits.deadline, UploadSpooled(files[i], limits));
     } else if (!traces[i].empty()) {
       const std::vector<std::string_view> views = session::ViewsOf(traces[i]);
-      urls[i] = UploadNow(files[i], MemoryBytes(views), LimitsOf(report.plan(), cancel),
+      urls[i] = UploadNow(files[i], storage::MemoryBytes(views), LimitsOf(report.plan(), cancel),
                           /*spooled=*/false);
     }
   });
@@ -266,7 +270,7 @@ std::vector<absl::StatusOr<std::string>> UploadDelivery::Resume(const v1::Report
   std::vector<absl::StatusOr<std::string>> urls(traces.size(), std::string());
   ParallelFor(traces.size(), kUploadsAtOnce, [&](std::size_t i) {
     if (spool_->HasTrace(traces[i].id)) {
-      const StoreLimits limits = ResumeLimitsOf(report.plan(), cancel);
+      const storage::StoreLimits limits = ResumeLimitsOf(report.plan(), cancel);
       urls[i] = KeptAfter(limits.deadline, UploadSpooled(traces[i], limits));
     } else if (traces[i].report->bytes() > 0) {
       urls[i] = absl::DataLossError("the sidecar was restarted and the trace was lost");
@@ -280,7 +284,7 @@ absl::StatusOr<std::string> UploadDelivery::DeliverOriginal(const v1::Report& re
                                                             const Cancellation& cancel) {
   if (spool_ == nullptr) return absl::FailedPreconditionError("the sidecar has no --spool-dir");
   const v1::CapturePlan& plan = report.plan();
-  const StoreLimits limits = LimitsOf(plan, cancel);
+  const storage::StoreLimits limits = LimitsOf(plan, cancel);
   const std::string path = spool_->ScratchPath(plan.capture_id());
   const std::uint64_t room = spool_->free_bytes();
   RETURN_IF_ERROR(GzipFile(
@@ -299,14 +303,14 @@ absl::StatusOr<std::string> UploadDelivery::DeliverOriginal(const v1::Report& re
 absl::StatusOr<std::string> UploadDelivery::UploadOriginal(const v1::CapturePlan& plan,
                                                            const session::Original& original,
                                                            const std::string& path,
-                                                           const StoreLimits& limits) {
+                                                           const storage::StoreLimits& limits) {
   ASSIGN_OR_RETURN(const std::unique_ptr<storage::FileBytes> bytes, storage::FileBytes::Open(path));
   ASSIGN_OR_RETURN(const std::string sha256, storage::HashBytes(*bytes));
-  ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store,
-                   OpenStore(stores_, plan.logdir(), limits));
-  ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<storage::ObjectStore> store,
+                   storage::OpenStore(stores_, plan.logdir(), limits));
+  ASSIGN_OR_RETURN(const std::string run, storage::ClaimRun(*store, plan.run(), plan.capture_id()));
   std::string name = session::OriginalName(plan.worker(), original);
-  RETURN_IF_ERROR(UploadOnce(*store, plan.logdir(), RunPrefix(run) + name, *bytes, limits,
+  RETURN_IF_ERROR(UploadOnce(*store, plan.logdir(), storage::RunPrefix(run) + name, *bytes, limits,
                              {.sha256 = sha256, .key_is_own = IsOwnRun(plan, run)}));
   return name;
 }
@@ -350,7 +354,8 @@ void UploadDelivery::DropLater(const SpooledTrace& trace) {
 bool UploadDelivery::Drop(const SpooledTrace& trace) {
   const v1::CapturePlan& plan = trace.report->plan();
   const storage::UploadState state = spool_->LoadUpload(trace.id);
-  const std::string key = state.key.empty() ? TraceKey(plan.run(), plan.worker()) : state.key;
+  const std::string key =
+      state.key.empty() ? storage::TraceKey(plan.run(), plan.worker()) : state.key;
   if (!AbortUpload(plan.logdir(), key, state.id)) return false;
   spool_->RemoveTrace(trace.id);
   return true;
@@ -359,7 +364,7 @@ bool UploadDelivery::Drop(const SpooledTrace& trace) {
 bool UploadDelivery::AbortUpload(const std::string& logdir, const std::string& key,
                                  const std::string& id) {
   if (id.empty()) return true;
-  const auto store = OpenStore(
+  const auto store = storage::OpenStore(
       stores_, logdir, {.deadline = clock_.MonoNow() + kAbortTry, .cancellation = &stopping_});
   if (!store.ok() || (*store)->uploads() == nullptr) return true;
   return (*store)->uploads()->Abort(key, id).ok() || !stopping_.cancelled();
@@ -369,9 +374,9 @@ std::optional<KeptTrace> UploadDelivery::TryKept(KeptTrace kept) {
   const std::string& capture = kept.report.capture_id();
   const SpooledTrace trace{kept.id, &kept.report};
   const Nanos transfer = seconds(kept.report.bytes() / kSlowestRate);
-  const StoreLimits limits = {.deadline = clock_.MonoNow() + kBackgroundTry + transfer,
-                              .patience = seconds(5),
-                              .cancellation = &stopping_};
+  const storage::StoreLimits limits = {.deadline = clock_.MonoNow() + kBackgroundTry + transfer,
+                                       .patience = seconds(5),
+                                       .cancellation = &stopping_};
   if (!kept.unwanted && RunIsGone(trace, limits)) {
     LogInfo("the run of a kept trace was deleted, and the trace with it", {{"capture", capture}});
     kept.unwanted = true;
@@ -403,4 +408,4 @@ std::optional<KeptTrace> UploadDelivery::TryKept(KeptTrace kept) {
   return kept;
 }
 
-}  // namespace strobe
+}  // namespace strobe::spool

@@ -14,7 +14,7 @@
 #include "sidecar/spool/kept_traces.h"
 #include "sidecar/spool/spool.h"
 
-namespace strobe {
+namespace strobe::spool {
 
 struct UploadEvents {
   std::function<void()> late = nullptr;     // A kept trace was uploaded.
@@ -33,8 +33,8 @@ class UploadDelivery final : public session::Delivery {
  public:
   // All arguments must outlive this object. Without a spool (null), traces are uploaded from memory
   // and are lost if the process ends.
-  UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* spool, UploadLimits limits = {},
-                 UploadEvents events = {});
+  UploadDelivery(const Clock& clock, storage::StoreOpener& stores, Spool* spool,
+                 UploadLimits limits = {}, UploadEvents events = {});
   ~UploadDelivery() override;
   UploadDelivery(const UploadDelivery&) = delete;
   UploadDelivery& operator=(const UploadDelivery&) = delete;
@@ -61,30 +61,34 @@ class UploadDelivery final : public session::Delivery {
 
  private:
   // Uploads at the rate that UploadLimits allows.
-  absl::Status UploadPaced(ObjectStore& store, const std::string& key, const ByteSource& bytes,
-                           const StoreLimits& limits, storage::UploadOptions options);
+  absl::Status UploadPaced(storage::ObjectStore& store, const std::string& key,
+                           const storage::ByteSource& bytes, const storage::StoreLimits& limits,
+                           storage::UploadOptions options);
   // Uploads bytes that are nowhere else, so that the upload is never resumed.
-  absl::Status UploadOnce(ObjectStore& store, const std::string& logdir, const std::string& key,
-                          const ByteSource& bytes, const StoreLimits& limits,
-                          storage::UploadOptions options);
+  absl::Status UploadOnce(storage::ObjectStore& store, const std::string& logdir,
+                          const std::string& key, const storage::ByteSource& bytes,
+                          const storage::StoreLimits& limits, storage::UploadOptions options);
   // The journal of an upload to the key. An upload to another one is aborted: the run has got
   // another name since. Cancelled if Stop came first.
   absl::StatusOr<storage::UploadState> JournalFor(const SpooledTrace& trace,
                                                   const std::string& key);
   absl::StatusOr<std::string> KeptAfter(MonoTime deadline, absl::StatusOr<std::string> url) const;
-  absl::StatusOr<std::string> UploadNow(const SpooledTrace& trace, const ByteSource& bytes,
-                                        const StoreLimits& limits, bool spooled);
-  bool RunIsGone(const SpooledTrace& trace, const StoreLimits& limits);
-  absl::StatusOr<std::string> UploadSpooled(const SpooledTrace& trace, const StoreLimits& limits);
+  absl::StatusOr<std::string> UploadNow(const SpooledTrace& trace, const storage::ByteSource& bytes,
+                                        const storage::StoreLimits& limits, bool spooled);
+  bool RunIsGone(const SpooledTrace& trace, const storage::StoreLimits& limits);
+  absl::StatusOr<std::string> UploadSpooled(const SpooledTrace& trace,
+                                            const storage::StoreLimits& limits);
   // Writes the traces and their report to the spool, and tells which of them it has. Their memory
   // is released.
   std::vector<bool> Store(const v1::Report& report, std::vector<session::TracePieces>& traces);
   // Uploads the compressed file at `path` and returns its name in the run.
   absl::StatusOr<std::string> UploadOriginal(const v1::CapturePlan& plan,
                                              const session::Original& original,
-                                             const std::string& path, const StoreLimits& limits);
-  StoreLimits LimitsOf(const v1::CapturePlan& plan, const Cancellation& cancel) const;
-  StoreLimits ResumeLimitsOf(const v1::CapturePlan& plan, const Cancellation& cancel) const;
+                                             const std::string& path,
+                                             const storage::StoreLimits& limits);
+  storage::StoreLimits LimitsOf(const v1::CapturePlan& plan, const Cancellation& cancel) const;
+  storage::StoreLimits ResumeLimitsOf(const v1::CapturePlan& plan,
+                                      const Cancellation& cancel) const;
   void RemoveOrKeep(const SpooledTrace& ended, Nanos keep);
   void Keep(const SpooledTrace& trace, Nanos keep);
   // Discards a trace, and aborts its upload if the store can be reached. False if Stop left both to
@@ -97,7 +101,7 @@ class UploadDelivery final : public session::Delivery {
   std::optional<KeptTrace> TryKept(KeptTrace kept);
 
   const Clock& clock_;
-  StoreOpener& stores_;
+  storage::StoreOpener& stores_;
   Spool* const spool_;
   const UploadLimits limits_;
   std::optional<storage::Pace> pace_;
@@ -108,4 +112,4 @@ class UploadDelivery final : public session::Delivery {
   KeptTraces kept_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::spool

@@ -40,9 +40,10 @@ int main(int argc, char** argv) {
   std::ofstream("/proc/self/clear_refs") << "5\n";  // Forgets the peak.
   const long before = Status("VmRSS:");
   const double began = ProcessorSeconds();
-  const absl::StatusOr<strobe::Digest> digest = strobe::ComputeDigest(*space, "worker");
+  const absl::StatusOr<strobe::digest::Digest> digest =
+      strobe::digest::ComputeDigest(*space, "worker");
   if (!digest.ok()) return std::fprintf(stderr, "%s\n", digest.status().ToString().c_str()), 1;
-  const std::string bytes = strobe::EncodeDigest(*digest);
+  const std::string bytes = strobe::digest::EncodeDigest(*digest);
   const double seconds = ProcessorSeconds() - began;
   std::printf("%llu %zu %.4f %ld\n", static_cast<unsigned long long>(digest->events), bytes.size(),
               seconds, Status("VmHWM:") - before);

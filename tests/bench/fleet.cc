@@ -1,11 +1,13 @@
-// fleet PORT [DIGESTS]: simulates the sidecars of a whole cluster in one process. Serves
+// fleet PORT [DIGESTS [EVIDENCE]]: simulates the sidecars of a whole cluster in one process. Serves
 // strobe.v1.Worker on every loopback address; the address that a client calls identifies the
 // worker. Nothing is recorded: a capture is armed, and ends Ok after its window. When a capture's
 // first worker ends, prints
 //   capture ID armed N first FIRST_NS last LAST_NS
 // N is the number of its armed workers; FIRST_NS and LAST_NS are the times at which the first and
 // the last of them were armed. With a directory of digests (merge_digests write), each worker tells
-// one of them as the digest of its trace: that with the number at the end of its name.
+// one of them as the digest of its trace: that with the number at the end of its name. With a
+// directory of evidence, the first worker that is asked for it tells the files of its folder 0, the
+// next one those of 1, as long after the question as a sidecar does.
 #include <grpcpp/grpcpp.h>
 
 #include <condition_variable>
@@ -34,6 +36,17 @@ namespace {
 using grpc::CallbackServerContext;
 
 std::int64_t NowNs() { return ToUnixNanos(SystemClock().WallNow()); }
+
+// By name.
+std::map<std::string, std::string> ReadFiles(const std::string& directory) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    std::ostringstream bytes;
+    bytes << std::ifstream(entry.path(), std::ios::binary).rdbuf();
+    files[entry.path().filename()] = bytes.str();
+  }
+  return files;
+}
 
 template <typename Reactor>
 Reactor* Finished(Reactor* reactor, grpc::Status status = grpc::Status::OK) {
@@ -85,8 +98,10 @@ class Watcher final : public grpc::ServerWriteReactor<v1::Report> {
 
 class Fleet final : public v1::Worker::CallbackService {
  public:
-  explicit Fleet(std::vector<std::string> digests)
-      : digests_(std::move(digests)), timer_([this] { EndCaptures(); }) {
+  Fleet(std::vector<std::string> digests, std::string evidence)
+      : digests_(std::move(digests)),
+        evidence_(std::move(evidence)),
+        timer_([this] { EndCaptures(); }) {
     timer_.detach();
   }
 
@@ -161,7 +176,32 @@ class Fleet final : public v1::Worker::CallbackService {
                                     const v1::PublishRequest* request,
                                     v1::PublishResponse* response) override {
     response->set_url(request->run() + "/strobe.json");
+    if (!request->evidence().empty()) response->set_evidence_url(request->run() + "/evidence.json");
+    response->set_evidence_written(static_cast<std::uint32_t>(request->evidence_files_size()));
     return Finished(context->DefaultReactor());
+  }
+
+  grpc::ServerUnaryReactor* ReadEvidence(CallbackServerContext* context,
+                                         const v1::ReadEvidenceRequest*,
+                                         v1::ReadEvidenceResponse* response) override {
+    std::string folder = evidence_;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto rank = ranks_.try_emplace(Key(*context, ""), ranks_.size()).first;
+      folder += "/" + std::to_string(rank->second);
+    }
+    auto* const reactor = context->DefaultReactor();
+    std::thread([reactor, response, folder] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1600));
+      for (auto& [name, content] : ReadFiles(folder)) {
+        v1::EvidenceFile& file = *response->add_files();
+        file.set_name(name);
+        file.set_content(std::move(content));
+      }
+      response->set_looked_at_ns(NowNs());
+      Finished(reactor);
+    }).detach();
+    return reactor;
   }
 
   void Forget(const std::string& key, Watcher* watcher) {
@@ -231,7 +271,9 @@ class Fleet final : public v1::Worker::CallbackService {
   }
 
   const std::vector<std::string> digests_;
+  const std::string evidence_;
   std::mutex mutex_;
+  std::map<std::string, std::size_t> ranks_;   // By address.
   std::map<std::string, v1::Report> reports_;  // The key is address and capture.
   std::map<std::string, std::set<Watcher*>> watchers_;
   std::multimap<std::int64_t, std::string> ends_;
@@ -283,15 +325,9 @@ void Watcher::OnDone() {
 }
 
 // The content of the directory's files, in the order of their names.
-std::vector<std::string> ReadFiles(const std::string& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    std::ostringstream bytes;
-    bytes << std::ifstream(entry.path(), std::ios::binary).rdbuf();
-    files[entry.path().filename()] = bytes.str();
-  }
+std::vector<std::string> ContentsOf(const std::string& directory) {
   std::vector<std::string> contents;
-  for (auto& [name, bytes] : files) contents.push_back(std::move(bytes));
+  for (auto& [name, bytes] : ReadFiles(directory)) contents.push_back(std::move(bytes));
   return contents;
 }
 
@@ -299,7 +335,8 @@ std::vector<std::string> ReadFiles(const std::string& directory) {
 }  // namespace strobe
 
 int main(int argc, char** argv) {
-  strobe::Fleet fleet(argc > 2 ? strobe::ReadFiles(argv[2]) : std::vector<std::string>());
+  strobe::Fleet fleet(argc > 2 ? strobe::ContentsOf(argv[2]) : std::vector<std::string>(),
+                      argc > 3 ? argv[3] : "");
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("0.0.0.0:" + std::string(argc > 1 ? argv[1] : "0"),

@@ -48,8 +48,9 @@ int Write(const std::filesystem::path& directory, char** numbers, bool exact) {
       .collectives = std::stoul(numbers[2]),
       .slowed = {{.worker = 5, .cause = strobe::report::Cause::kInput, .ms = 40}}};
   if (exact) job.smallest_clock_error_ms = job.largest_clock_error_ms = 0;
-  for (const strobe::Digest& digest : strobe::Simulate(job).digests)
-    std::ofstream(directory / digest.worker, std::ios::binary) << strobe::EncodeDigest(digest);
+  for (const strobe::digest::Digest& digest : strobe::Simulate(job).digests)
+    std::ofstream(directory / digest.worker, std::ios::binary)
+        << strobe::digest::EncodeDigest(digest);
   return 0;
 }
 
@@ -77,7 +78,7 @@ bool AddAll(const std::filesystem::path& directory, Merger& merger) {
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     std::ostringstream bytes;
     bytes << std::ifstream(entry.path(), std::ios::binary).rdbuf();
-    const auto digest = strobe::DecodeDigest(bytes.str());
+    const auto digest = strobe::digest::DecodeDigest(bytes.str());
     if (!digest.ok()) {
       std::fprintf(stderr, "%s\n", digest.status().ToString().c_str());
       return false;

@@ -16,11 +16,11 @@ absl::Status Walk(const strobe::xplane::Space& space, std::uint64_t& events, std
   for (const Plane& plane : space.planes) {
     for (const Line& line : plane.lines) {
       absl::Status stats;
-      const absl::Status walked = ForEachEvent(line, [&](const Event& event) {
+      const absl::Status walked = strobe::xplane::ForEachEvent(line, [&](const Event& event) {
         ++events;
         sum += event.offset_ps + event.duration_ps;
-        stats.Update(
-            ForEachInteger(event, [&](std::int64_t, std::int64_t value) { sum += value; }));
+        stats.Update(strobe::xplane::ForEachInteger(
+            event, [&](std::int64_t, std::int64_t value) { sum += value; }));
       });
       if (!walked.ok()) return walked;
       if (!stats.ok()) return stats;

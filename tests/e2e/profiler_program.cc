@@ -19,37 +19,37 @@ using std::chrono::milliseconds;
 
 namespace {
 
-void Must(const profiler::Status& status) {
+void Must(const strobe::profiler::Status& status) {
   if (status) return;
   std::fprintf(stderr, "profiler_program: %s\n", status.error.c_str());
   std::exit(1);
 }
 
 void UseEverything(const std::string& file) {
-  profiler::Config config;
+  strobe::profiler::Config config;
   config.filename = file;
   config.profile_all = true;
   config.aggregate_stats = true;
-  profiler::Domain domain("training \"quoted\"");
-  profiler::Task load(domain, "load"), skipped(domain, "skipped");
-  profiler::Frame frame(domain, "iteration");
-  profiler::Event event("evaluate");
-  profiler::Counter images(domain, "images", 5);
-  profiler::Marker marker(domain, "epoch");
-  Must(profiler::set_config(config));
-  { profiler::Scope before(skipped); }  // The profiler is not running yet.
-  Must(profiler::set_state("run"));
+  strobe::profiler::Domain domain("training \"quoted\"");
+  strobe::profiler::Task load(domain, "load"), skipped(domain, "skipped");
+  strobe::profiler::Frame frame(domain, "iteration");
+  strobe::profiler::Event event("evaluate");
+  strobe::profiler::Counter images(domain, "images", 5);
+  strobe::profiler::Marker marker(domain, "epoch");
+  Must(strobe::profiler::set_config(config));
+  { strobe::profiler::Scope before(skipped); }  // The profiler is not running yet.
+  Must(strobe::profiler::set_state("run"));
   for (int i = 0; i < 3; ++i) {
-    profiler::Scope round(frame);
-    profiler::Scope scope(load);
+    strobe::profiler::Scope round(frame);
+    strobe::profiler::Scope scope(load);
     std::this_thread::sleep_for(milliseconds(2));
     images += 32;
   }
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
-      profiler::Task task(domain, "on a thread");
-      for (int j = 0; j < 100; ++j) profiler::Scope scope(task);
+      strobe::profiler::Task task(domain, "on a thread");
+      for (int j = 0; j < 100; ++j) strobe::profiler::Scope scope(task);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -57,80 +57,81 @@ void UseEverything(const std::string& file) {
   event.start();
   event.stop();
   marker.mark();
-  marker.mark(profiler::MarkerScope::kThread);
-  profiler::pause();
-  { profiler::Scope scope(skipped); }
+  marker.mark(strobe::profiler::MarkerScope::kThread);
+  strobe::profiler::pause();
+  { strobe::profiler::Scope scope(skipped); }
   marker.mark();
-  profiler::resume();
-  Must(profiler::set_state("stop"));
-  { profiler::Scope scope(skipped); }
-  Must(profiler::dump());
-  std::printf("%s---\n", profiler::dumps().c_str());
-  std::printf("%s\n---\n", profiler::dumps(false, profiler::Format::kJson).c_str());
-  using profiler::Format, profiler::SortBy;
-  std::printf("%s", profiler::dumps(true, Format::kTable, SortBy::kCount, true).c_str());
-  if (profiler::dumps().find("load") != std::string::npos) std::exit(3);  // dumps(true) resets.
+  strobe::profiler::resume();
+  Must(strobe::profiler::set_state("stop"));
+  { strobe::profiler::Scope scope(skipped); }
+  Must(strobe::profiler::dump());
+  std::printf("%s---\n", strobe::profiler::dumps().c_str());
+  std::printf("%s\n---\n", strobe::profiler::dumps(false, strobe::profiler::Format::kJson).c_str());
+  using strobe::profiler::Format, strobe::profiler::SortBy;
+  std::printf("%s", strobe::profiler::dumps(true, Format::kTable, SortBy::kCount, true).c_str());
+  if (strobe::profiler::dumps().find("load") != std::string::npos)
+    std::exit(3);  // dumps(true) resets.
 }
 
 void DumpContinuously(const std::string& file) {
-  profiler::Config config;
+  strobe::profiler::Config config;
   config.filename = file;
   config.continuous_dump = true;
   config.dump_period = 0.1;
-  Must(profiler::set_config(config));
-  Must(profiler::set_state("run"));
-  profiler::Domain domain("d");
-  profiler::Task task(domain, "work");
+  Must(strobe::profiler::set_config(config));
+  Must(strobe::profiler::set_state("run"));
+  strobe::profiler::Domain domain("d");
+  strobe::profiler::Task task(domain, "work");
   for (int i = 0; i < 1000; ++i) {
-    { profiler::Scope scope(task); }
+    { strobe::profiler::Scope scope(task); }
     std::this_thread::sleep_for(milliseconds(1));
     if (i == 500) std::printf("half\n"), std::fflush(stdout);
   }
-  Must(profiler::set_state("stop"));
+  Must(strobe::profiler::set_state("stop"));
 }
 
 void MakeMistakes(const std::string& file) {
-  const auto say = [](const profiler::Status& status) {
+  const auto say = [](const strobe::profiler::Status& status) {
     std::printf("%s\n", status.error.c_str());
   };
-  profiler::Config config;
+  strobe::profiler::Config config;
   config.filename = "";
-  say(profiler::set_config(config));
+  say(strobe::profiler::set_config(config));
   config.filename = file;
   config.dump_period = 0;
-  say(profiler::set_config(config));
+  say(strobe::profiler::set_config(config));
   config.dump_period = 1;
-  say(profiler::set_state("walk"));
-  Must(profiler::set_state("run"));
-  say(profiler::set_config(config));
-  Must(profiler::set_state("stop"));
+  say(strobe::profiler::set_state("walk"));
+  Must(strobe::profiler::set_state("run"));
+  say(strobe::profiler::set_config(config));
+  Must(strobe::profiler::set_state("stop"));
   config.filename = "/nowhere/profile.json";
-  Must(profiler::set_config(config));
-  say(profiler::dump());
+  Must(strobe::profiler::set_config(config));
+  say(strobe::profiler::dump());
 }
 
 void CountWhatIsNoNumber(const std::string& file) {
-  profiler::Config config;
+  strobe::profiler::Config config;
   config.filename = file;
-  Must(profiler::set_config(config));
-  Must(profiler::set_state("run"));
-  profiler::Domain domain("training");
-  profiler::Counter loss(domain, "loss", 1.5);
+  Must(strobe::profiler::set_config(config));
+  Must(strobe::profiler::set_state("run"));
+  strobe::profiler::Domain domain("training");
+  strobe::profiler::Counter loss(domain, "loss", 1.5);
   loss.set_value(std::nan(""));
   loss.set_value(-HUGE_VAL);
-  Must(profiler::dump());
+  Must(strobe::profiler::dump());
 }
 
 // Threads hold the profiler's locks most of the time while the program forks. Prints how many
 // children hung, and how many believed that the profiler still ran.
 void ForkWhileThreadsMeasure(const std::string& file) {
-  profiler::Config config;
+  strobe::profiler::Config config;
   config.filename = file;
   config.continuous_dump = true;
-  Must(profiler::set_config(config));
-  Must(profiler::set_state("run"));
-  profiler::Domain domain("training");
-  profiler::Counter images(domain, "images");
+  Must(strobe::profiler::set_config(config));
+  Must(strobe::profiler::set_state("run"));
+  strobe::profiler::Domain domain("training");
+  strobe::profiler::Counter images(domain, "images");
   std::atomic<bool> ended{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
@@ -153,7 +154,7 @@ void ForkWhileThreadsMeasure(const std::string& file) {
   }
   ended = true;
   for (std::thread& thread : threads) thread.join();
-  Must(profiler::set_state("stop"));
+  Must(strobe::profiler::set_state("stop"));
   std::printf("%d hung, %d ran\n", hung, ran);
 }
 

@@ -16,14 +16,14 @@
 
 namespace {
 
-class PrintingSink final : public strobe::AlertSink {
+class PrintingSink final : public strobe::trigger::AlertSink {
  public:
   explicit PrintingSink(std::string unavailable) : unavailable_(std::move(unavailable)) {}
 
-  absl::Status Take(std::span<const strobe::Alert> alerts, strobe::MonoTime) override {
+  absl::Status Take(std::span<const strobe::trigger::Alert> alerts, strobe::MonoTime) override {
     nlohmann::json line = {{"alerts", nlohmann::json::array()},
                            {"unavailable", std::filesystem::exists(unavailable_)}};
-    for (const strobe::Alert& alert : alerts) {
+    for (const strobe::trigger::Alert& alert : alerts) {
       line["alerts"].push_back({{"fingerprint", alert.fingerprint},
                                 {"firing", alert.firing},
                                 {"labels", alert.labels},
@@ -49,16 +49,17 @@ int main(int argc, char** argv) {
   const std::filesystem::path directory = argv[1];
   strobe::InitLog(strobe::LogLevel::kInfo, strobe::LogFormat::kText);
   const strobe::SystemClock clock;
-  strobe::OperatorMetrics metrics;
+  strobe::metrics::OperatorMetrics metrics;
   PrintingSink sink(directory / "unavailable");
-  strobe::AlertReceiverOptions options{
+  strobe::trigger::AlertReceiverOptions options{
       .listen = "127.0.0.1:0",
       .files = {.certificate = directory / "server.crt", .key = directory / "server.key"}};
   if (std::filesystem::exists(directory / "token"))
     options.token_files = {directory / "token", directory / "token-next"};
   if (std::filesystem::exists(directory / "clients.crt"))
     options.files.client_authority = directory / "clients.crt";
-  const auto receiver = strobe::AlertReceiver::Start(clock, options, sink, metrics.receiver());
+  const auto receiver =
+      strobe::trigger::AlertReceiver::Start(clock, options, sink, metrics.receiver());
   if (!receiver.ok()) return std::fprintf(stderr, "%s\n", receiver.status().ToString().c_str()), 1;
   const auto pages = strobe::http::HttpServer::Start(
       {.listen = "127.0.0.1:0"}, {{"/metrics", [&](const strobe::http::Request&) {

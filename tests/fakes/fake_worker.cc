@@ -11,22 +11,24 @@ namespace {
 using std::chrono::milliseconds;
 constexpr Nanos kRoundTrip = milliseconds(1);
 
-ClockEstimate Measured(const SimulatedTime& time, const FakeSidecar& sidecar, Nanos drift) {
+capture::ClockEstimate Measured(const SimulatedTime& time, const FakeSidecar& sidecar,
+                                Nanos drift) {
   return {.at = time.WallNow(), .offset = sidecar.offset + drift, .error = sidecar.clock_error};
 }
 
-class FakeWorker final : public Worker {
+class FakeWorker final : public capture::Worker {
  public:
   FakeWorker(SimulatedTime& time, std::shared_ptr<FakeSidecar> sidecar)
       : time_(time), sidecar_(std::move(sidecar)) {}
 
-  void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
+  void Check(const std::string& capture_id, Nanos timeout,
+             Callback<capture::Preflight> done) override {
     ++sidecar_->checks;
     time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip + sidecar_->check_takes,
                     [&time = time_, s = sidecar_, capture_id, done = std::move(done)] {
                       if (s->dead) return done(absl::UnavailableError("connection refused"));
                       if (!s->check.ok()) return done(s->check);
-                      Preflight preflight;
+                      capture::Preflight preflight;
                       if (s->clock_measurable) {
                         preflight.clock = Measured(time, *s, s->blur);
                         preflight.clock->error += s->blur;
@@ -52,7 +54,7 @@ class FakeWorker final : public Worker {
                     });
   }
 
-  void MeasureClock(Nanos timeout, Callback<ClockEstimate> done) override {
+  void MeasureClock(Nanos timeout, Callback<capture::ClockEstimate> done) override {
     time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip,
                     [&time = time_, s = sidecar_, done = std::move(done)] {
                       if (s->dead || !s->measures_again)
@@ -193,9 +195,9 @@ class FakeWorker final : public Worker {
     }
     done.set_bytes(1000);
     done.set_events(sidecar.events);
-    done.set_url(
-        "file:///logs/" +
-        TraceKey(sidecar.writes_into.empty() ? plan.run() : sidecar.writes_into, plan.worker()));
+    done.set_url("file:///logs/" +
+                 storage::TraceKey(sidecar.writes_into.empty() ? plan.run() : sidecar.writes_into,
+                                   plan.worker()));
   }
 
   void Accept(const v1::CapturePlan& plan) {
@@ -244,7 +246,7 @@ class FakeWorker final : public Worker {
 
 }  // namespace
 
-std::shared_ptr<Worker> FakeFleet::Connect(const Target& target) {
+std::shared_ptr<capture::Worker> FakeFleet::Connect(const capture::Target& target) {
   ++(*this)[target.name].connects;
   return std::make_shared<FakeWorker>(time_, sidecars_[target.name]);
 }

@@ -69,13 +69,13 @@ struct FakeSidecar {
   bool dead = false;
 };
 
-class FakeFleet final : public WorkerConnector {
+class FakeFleet final : public capture::WorkerConnector {
  public:
   explicit FakeFleet(SimulatedTime& time) : time_(time) {}
   FakeSidecar& operator[](const std::string& name) {
     return *sidecars_.try_emplace(name, std::make_shared<FakeSidecar>()).first->second;
   }
-  std::shared_ptr<Worker> Connect(const Target& target) override;
+  std::shared_ptr<capture::Worker> Connect(const capture::Target& target) override;
 
  private:
   SimulatedTime& time_;

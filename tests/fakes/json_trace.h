@@ -107,7 +107,7 @@ struct JsonTrace {
     return names;
   }
 
-  Digest MakeDigest() const { return *ComputeDigest(space, "w"); }
+  digest::Digest MakeDigest() const { return *digest::ComputeDigest(space, "w"); }
 
   std::string xspace{};
   kineto::ReadReport report{};

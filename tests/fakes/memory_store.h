@@ -17,7 +17,7 @@ namespace strobe {
 // Keys that a store may tell in a listing of a run and that are nobody's file: the folder's own
 // object, as consoles, gcsfuse and s3fs write it, "//", "..", and what is not in the folder at all.
 inline std::vector<std::string> OddKeys(std::string_view run) {
-  const std::string prefix = RunPrefix(run);
+  const std::string prefix = storage::RunPrefix(run);
   std::vector<std::string> keys = {"",
                                    "/",
                                    ".",
@@ -26,12 +26,12 @@ inline std::vector<std::string> OddKeys(std::string_view run) {
                                    "plugins",
                                    "plugins/",
                                    "plugins/profile",
-                                   std::string(kRunsPrefix),
-                                   StrCat(kRunsPrefix, "/"),
+                                   std::string(storage::kRunsPrefix),
+                                   StrCat(storage::kRunsPrefix, "/"),
                                    StrCat("/", prefix, "w.xplane.pb"),
                                    "plugins//profile/w.xplane.pb"};
   // Parts of the prefix, which are shorter than it.
-  for (std::size_t size = kRunsPrefix.size(); size < prefix.size(); ++size)
+  for (std::size_t size = storage::kRunsPrefix.size(); size < prefix.size(); ++size)
     keys.push_back(prefix.substr(0, size));
   for (const std::string_view name :
        {"", "/", "//", "/w.xplane.pb", "//strobe.json", "a//w.xplane.pb", "./w.xplane.pb", "a/.",
@@ -77,12 +77,12 @@ struct MemoryBucket {
   }
 };
 
-class MemoryStore final : public ObjectStore, public PartUploads {
+class MemoryStore final : public storage::ObjectStore, public storage::PartUploads {
  public:
   explicit MemoryStore(MemoryBucket& bucket) : bucket_(bucket) {}
 
-  absl::Status Put(std::string_view key, const ByteSource& bytes,
-                   const PutOptions& options) override {
+  absl::Status Put(std::string_view key, const storage::ByteSource& bytes,
+                   const storage::PutOptions& options) override {
     return Do("put", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
       if (options.create_only && bucket_.objects.contains(key))
         return absl::AlreadyExistsError("there");
@@ -92,8 +92,8 @@ class MemoryStore final : public ObjectStore, public PartUploads {
       return absl::OkStatus();
     });
   }
-  absl::StatusOr<ObjectInfo> Stat(std::string_view key) override {
-    ObjectInfo info;
+  absl::StatusOr<storage::ObjectInfo> Stat(std::string_view key) override {
+    storage::ObjectInfo info;
     RETURN_IF_ERROR(Do("stat", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
       const auto found = bucket_.objects.find(key);
       if (found == bucket_.objects.end()) return absl::NotFoundError("no such object");
@@ -135,7 +135,7 @@ class MemoryStore final : public ObjectStore, public PartUploads {
   absl::StatusOr<std::vector<std::string>> ListDirectoriesUnchecked(
       std::string_view prefix) override {
     std::vector<std::string> names;
-    RETURN_IF_ERROR(ListUnchecked(prefix, [&](const StoredObject& object) {
+    RETURN_IF_ERROR(ListUnchecked(prefix, [&](const storage::StoredObject& object) {
       const std::string rest = object.key.substr(std::min(prefix.size(), object.key.size()));
       if (const std::size_t slash = rest.find('/'); slash != std::string::npos)
         names.push_back(rest.substr(0, slash));
@@ -150,7 +150,7 @@ class MemoryStore final : public ObjectStore, public PartUploads {
     });
   }
 
-  PartUploads* uploads() override { return this; }
+  storage::PartUploads* uploads() override { return this; }
   absl::StatusOr<std::string> Begin(std::string_view key, std::string_view sha256) override {
     std::string id;
     RETURN_IF_ERROR(Do("begin", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
@@ -161,8 +161,8 @@ class MemoryStore final : public ObjectStore, public PartUploads {
     return id;
   }
   absl::StatusOr<std::string> Part(std::string_view key, const std::string& upload,
-                                   std::size_t index, const ByteSource& bytes, std::uint64_t offset,
-                                   std::size_t size) override {
+                                   std::size_t index, const storage::ByteSource& bytes,
+                                   std::uint64_t offset, std::size_t size) override {
     const std::string id = StrCat("part-", index);
     std::string all(size, '\0');
     RETURN_IF_ERROR(bytes.Read(offset, all));
@@ -213,10 +213,11 @@ class MemoryStore final : public ObjectStore, public PartUploads {
   MemoryBucket& bucket_;
 };
 
-class MemoryStores final : public StoreOpener {
+class MemoryStores final : public storage::StoreOpener {
  public:
   explicit MemoryStores(MemoryBucket& bucket) : bucket_(bucket) {}
-  absl::StatusOr<std::unique_ptr<ObjectStore>> Open(const Logdir&, const StoreLimits&) override {
+  absl::StatusOr<std::unique_ptr<storage::ObjectStore>> Open(const storage::Logdir&,
+                                                             const storage::StoreLimits&) override {
     return std::make_unique<MemoryStore>(bucket_);
   }
 

@@ -138,14 +138,14 @@ class Simulation {
     }
   }
 
-  Digest DigestOf(std::size_t worker) {
+  digest::Digest DigestOf(std::size_t worker) {
     const double offset = dice_.Between(-50, 50);
     const double error = dice_.Between(job_.smallest_clock_error_ms, job_.largest_clock_error_ms);
-    Digest digest{.worker = "worker-" + std::to_string(worker),
-                  .rank = static_cast<std::uint32_t>(worker),
-                  .zero_ns = kStartNs,
-                  .clock_offset_ns = Ns(offset + dice_.Between(-error, error)),
-                  .clock_error_ns = Ns(error)};
+    digest::Digest digest{.worker = "worker-" + std::to_string(worker),
+                          .rank = static_cast<std::uint32_t>(worker),
+                          .zero_ns = kStartNs,
+                          .clock_offset_ns = Ns(offset + dice_.Between(-error, error)),
+                          .clock_error_ns = Ns(error)};
     digest.knows = {
         .device = true, .launches = true, .input = true, .garbage_collection = true, .steps = true};
     digest.names = {"train", "all-reduce"};
@@ -163,23 +163,23 @@ class Simulation {
                                       .ordinal = ordinal++,
                                       .begin_ns = Ns(line.calls[call].arrival + offset),
                                       .end_ns = Ns(line.calls[call].end + offset),
-                                      .kind = CollectiveKind::kAllReduce});
+                                      .kind = digest::CollectiveKind::kAllReduce});
       if (step >= first) digest.steps.push_back(StepOf(worker, step, offset));
     }
     digest.end_ns = Ns(timelines_[worker].back().end + offset);
     return digest;
   }
 
-  DigestStep StepOf(std::size_t worker, std::size_t step, double offset) const {
+  digest::DigestStep StepOf(std::size_t worker, std::size_t step, double offset) const {
     const Timeline& line = timelines_[worker][step];
-    DigestStep result{.number = static_cast<std::int64_t>(100 + step),
-                      .begin_ns = Ns(line.begin + offset),
-                      .end_ns = Ns(line.end + offset),
-                      .followed = step + 1 < steps_,
-                      .annotation_end_ns = Ns(line.end + offset)};
+    digest::DigestStep result{.number = static_cast<std::int64_t>(100 + step),
+                              .begin_ns = Ns(line.begin + offset),
+                              .end_ns = Ns(line.end + offset),
+                              .followed = step + 1 < steps_,
+                              .annotation_end_ns = Ns(line.end + offset)};
     double communication = 0;
     for (const Call& call : line.calls) communication += call.end - call.arrival;
-    Breakdown& time = result.time;
+    digest::Breakdown& time = result.time;
     time.span_ns = result.end_ns - result.begin_ns;
     time.compute_ns = Ns(PhaseMs(worker, step, kCompute, true));
     time.communication_ns = time.exposed_communication_ns = Ns(communication);

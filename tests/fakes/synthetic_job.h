@@ -33,7 +33,7 @@ inline constexpr double kTransferMs = 2;  // What each collective takes.
 inline constexpr double kStepNoiseMs = 1.3;
 
 struct SimulatedJob {
-  std::vector<Digest> digests{};
+  std::vector<digest::Digest> digests{};
   // Mean duration of the recorded steps, and what it would have been if nobody had been slowed.
   double step_ms = 0, step_ms_without_slowed = 0;
 };

@@ -11,34 +11,39 @@ namespace {
 
 struct BaseOp {
   const char* name;
-  WorkKind kind;
+  digest::WorkKind kind;
   double ms;
   std::uint64_t calls;
 };
 // In the order of a step. What is communicated is exposed but for kHiddenMs.
-constexpr BaseOp kBaseOps[] = {
-    {"MemcpyHtoD", WorkKind::kCopy, 5, 4},         {"gemm_large", WorkKind::kCompute, 20, 48},
-    {"attention", WorkKind::kCompute, 12, 24},     {"gemm_small", WorkKind::kCompute, 8, 96},
-    {"layer_norm", WorkKind::kCompute, 6, 48},     {"gelu", WorkKind::kCompute, 5, 24},
-    {"softmax", WorkKind::kCompute, 4, 24},        {"adam", WorkKind::kCompute, 2, 1},
-    {"dropout", WorkKind::kCompute, 1.5, 24},      {"embedding", WorkKind::kCompute, 1, 1},
-    {"loss", WorkKind::kCompute, 0.5, 1},          {"all_reduce", WorkKind::kCommunication, 12, 12},
-    {"all_gather", WorkKind::kCommunication, 6, 6}};
+constexpr BaseOp kBaseOps[] = {{"MemcpyHtoD", digest::WorkKind::kCopy, 5, 4},
+                               {"gemm_large", digest::WorkKind::kCompute, 20, 48},
+                               {"attention", digest::WorkKind::kCompute, 12, 24},
+                               {"gemm_small", digest::WorkKind::kCompute, 8, 96},
+                               {"layer_norm", digest::WorkKind::kCompute, 6, 48},
+                               {"gelu", digest::WorkKind::kCompute, 5, 24},
+                               {"softmax", digest::WorkKind::kCompute, 4, 24},
+                               {"adam", digest::WorkKind::kCompute, 2, 1},
+                               {"dropout", digest::WorkKind::kCompute, 1.5, 24},
+                               {"embedding", digest::WorkKind::kCompute, 1, 1},
+                               {"loss", digest::WorkKind::kCompute, 0.5, 1},
+                               {"all_reduce", digest::WorkKind::kCommunication, 12, 12},
+                               {"all_gather", digest::WorkKind::kCommunication, 6, 6}};
 constexpr double kHiddenMs = 4;
 
 enum Kind : std::size_t { kOfInput, kOfHost, kOfCopies, kOfCompute, kOfCommunication, kKinds };
 // Input and communication vary more than the rest.
 constexpr std::array<double, kKinds> kNoisiness = {3, 2, 1.5, 1, 3};
 
-Kind KindOf(WorkKind kind) {
-  return kind == WorkKind::kCopy      ? kOfCopies
-         : kind == WorkKind::kCompute ? kOfCompute
-                                      : kOfCommunication;
+Kind KindOf(digest::WorkKind kind) {
+  return kind == digest::WorkKind::kCopy      ? kOfCopies
+         : kind == digest::WorkKind::kCompute ? kOfCompute
+                                              : kOfCommunication;
 }
 
 struct RunOp {
   std::string name{};
-  WorkKind kind = WorkKind::kCompute;
+  digest::WorkKind kind = digest::WorkKind::kCompute;
   double ms = 0;
   std::uint64_t calls = 1;
 };
@@ -52,7 +57,7 @@ struct PlayedStep {
   double Own(const std::vector<RunOp>& all) const {
     double own = input + host;
     for (std::size_t i = 0; i < ops.size(); ++i)
-      own += all[i].kind == WorkKind::kCommunication ? 0 : ops[i];
+      own += all[i].kind == digest::WorkKind::kCommunication ? 0 : ops[i];
     return own;
   }
 };
@@ -65,17 +70,17 @@ class RunSimulation {
       const auto found = run.factors.find(op.name);
       AddOp({op.name, op.kind, op.ms * (found == run.factors.end() ? 1 : found->second), op.calls});
     }
-    for (const auto& [name, ms] : run.added) AddOp({name, WorkKind::kCompute, ms, 8});
+    for (const auto& [name, ms] : run.added) AddOp({name, digest::WorkKind::kCompute, ms, 8});
   }
 
-  std::vector<Digest> Run() {
+  std::vector<digest::Digest> Run() {
     DrawCommonNoise();
     std::vector<std::vector<PlayedStep>> played;  // By step, then worker.
     std::vector<double> speeds;
     for (std::size_t worker = 0; worker < run_.workers; ++worker)
       speeds.push_back(1 + run_.speed * dice_.Normal());
     for (std::size_t step = 0; step < all_steps_; ++step) played.push_back(Play(step, speeds));
-    std::vector<Digest> digests;
+    std::vector<digest::Digest> digests;
     for (std::size_t worker = 0; worker < run_.workers; ++worker)
       digests.push_back(DigestOf(worker, played));
     return digests;
@@ -120,24 +125,25 @@ class RunSimulation {
       slowest = std::max(slowest, step.Own(ops_));
     }
     for (const RunOp& op : ops_)
-      transfer +=
-          op.kind == WorkKind::kCommunication ? op.ms * common_[number][kOfCommunication] : 0;
+      transfer += op.kind == digest::WorkKind::kCommunication
+                      ? op.ms * common_[number][kOfCommunication]
+                      : 0;
     for (PlayedStep& step : workers) {
       step.exposed = slowest - step.Own(ops_) + transfer;
       const double stretch = (step.exposed + kHiddenMs) / transfer;
       for (std::size_t i = 0; i < ops_.size(); ++i) {
-        if (ops_[i].kind == WorkKind::kCommunication)
+        if (ops_[i].kind == digest::WorkKind::kCommunication)
           step.ops[i] = ops_[i].ms * common_[number][kOfCommunication] * stretch;
       }
     }
     return workers;
   }
 
-  Digest DigestOf(std::size_t worker, const std::vector<std::vector<PlayedStep>>& played) {
-    Digest digest{.worker = "worker-" + std::to_string(worker),
-                  .rank = static_cast<std::uint32_t>(worker),
-                  .zero_ns = 1'790'000'000'000'000'000,
-                  .clock_error_ns = 100'000};
+  digest::Digest DigestOf(std::size_t worker, const std::vector<std::vector<PlayedStep>>& played) {
+    digest::Digest digest{.worker = "worker-" + std::to_string(worker),
+                          .rank = static_cast<std::uint32_t>(worker),
+                          .zero_ns = 1'790'000'000'000'000'000,
+                          .clock_error_ns = 100'000};
     digest.knows = {.device = true, .launches = true, .input = true, .steps = true};
     digest.names = {"train"};
     std::vector<double> self(ops_.size()), calls(ops_.size());
@@ -154,7 +160,7 @@ class RunSimulation {
       double place = of.input + of.host;
       double busy = 0;
       for (std::size_t i = 0; i < ops_.size(); ++i) {
-        const bool hides = ops_[i].kind == WorkKind::kCommunication;
+        const bool hides = ops_[i].kind == digest::WorkKind::kCommunication;
         const double shown = hides ? of.ops[i] * of.exposed / (of.exposed + kHiddenMs) : of.ops[i];
         const double middle = (place + shown / 2) / duration(step);
         place += shown;
@@ -162,7 +168,7 @@ class RunSimulation {
         self[i] += of.ops[i];
         calls[i] += static_cast<double>(ops_[i].calls);
         busy += shown;
-        if (ops_[i].kind == WorkKind::kCompute) digest.time.compute_ns += Ns(shown);
+        if (ops_[i].kind == digest::WorkKind::kCompute) digest.time.compute_ns += Ns(shown);
       }
       digest.time.span_ns += Ns((to - from) * duration(step));
       digest.time.idle_ns += Ns((to - from) * duration(step)) - Ns(busy);
@@ -176,15 +182,15 @@ class RunSimulation {
     return digest;
   }
 
-  void AddStep(const PlayedStep& of, double now, std::size_t number, Digest& digest) const {
-    DigestStep step{.number = static_cast<std::int64_t>(number),
-                    .begin_ns = Ns(now),
-                    .end_ns = Ns(now + of.Own(ops_) + of.exposed),
-                    .followed = number + 2 < all_steps_};
+  void AddStep(const PlayedStep& of, double now, std::size_t number, digest::Digest& digest) const {
+    digest::DigestStep step{.number = static_cast<std::int64_t>(number),
+                            .begin_ns = Ns(now),
+                            .end_ns = Ns(now + of.Own(ops_) + of.exposed),
+                            .followed = number + 2 < all_steps_};
     step.time.span_ns = step.end_ns - step.begin_ns;
     for (std::size_t i = 0; i < ops_.size(); ++i) {
-      if (ops_[i].kind == WorkKind::kCompute) step.time.compute_ns += Ns(of.ops[i]);
-      if (ops_[i].kind == WorkKind::kCopy) step.time.copies_ns += Ns(of.ops[i]);
+      if (ops_[i].kind == digest::WorkKind::kCompute) step.time.compute_ns += Ns(of.ops[i]);
+      if (ops_[i].kind == digest::WorkKind::kCopy) step.time.copies_ns += Ns(of.ops[i]);
     }
     step.time.exposed_copies_ns = step.time.copies_ns;
     step.time.exposed_communication_ns = Ns(of.exposed);
@@ -197,7 +203,8 @@ class RunSimulation {
     digest.steps.push_back(step);
   }
 
-  void AddOps(const std::vector<double>& self, const std::vector<double>& calls, Digest& digest) {
+  void AddOps(const std::vector<double>& self, const std::vector<double>& calls,
+              digest::Digest& digest) {
     for (std::size_t i = 0; i < ops_.size(); ++i) {
       if (calls[i] == 0) continue;
       digest.names.push_back(ops_[i].name);
@@ -225,6 +232,8 @@ class RunSimulation {
 
 }  // namespace
 
-std::vector<Digest> SimulateRun(const SyntheticRun& run) { return RunSimulation(run).Run(); }
+std::vector<digest::Digest> SimulateRun(const SyntheticRun& run) {
+  return RunSimulation(run).Run();
+}
 
 }  // namespace strobe

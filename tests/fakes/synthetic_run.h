@@ -30,6 +30,6 @@ struct SyntheticRun {
 // What a step takes in the mean without noise.
 inline constexpr double kSyntheticStepMs = 94;
 
-std::vector<Digest> SimulateRun(const SyntheticRun& run);
+std::vector<digest::Digest> SimulateRun(const SyntheticRun& run);
 
 }  // namespace strobe

@@ -60,21 +60,22 @@ absl::StatusOr<Answer> Parsed(std::string_view bytes) {
         bytes.empty()
             ? absl::StatusCode::kUnavailable
             : static_cast<absl::StatusCode>(1 + static_cast<unsigned char>(bytes[0]) % 16);
-    return BoundError(absl::Status(code, std::string(bytes)));
+    return capture::BoundError(absl::Status(code, std::string(bytes)));
   }
-  BoundAnswer(answer);
+  capture::BoundAnswer(answer);
   return answer;
 }
 
-class Liar final : public Worker {
+class Liar final : public capture::Worker {
  public:
   Liar(SimulatedTime& time, Pieces& pieces) : time_(time), pieces_(pieces) {}
 
-  void Check(const std::string& capture_id, Nanos, Callback<Preflight> done) override {
+  void Check(const std::string& capture_id, Nanos, Callback<capture::Preflight> done) override {
     absl::StatusOr<v1::DescribeResponse> answer = Parsed<v1::DescribeResponse>(pieces_.Next());
     time_.PostAfter(milliseconds(1), [answer, capture_id, done] {
       if (!answer.ok()) return done(answer.status());
-      Preflight preflight{.description = *answer, .clock = ClockEstimate{.error = Nanos{1}}};
+      capture::Preflight preflight{.description = *answer,
+                                   .clock = capture::ClockEstimate{.error = Nanos{1}}};
       // With another protocol version or capture, few inputs would get beyond preflight.
       preflight.description.set_protocol(1);
       if (preflight.description.has_report())
@@ -83,9 +84,10 @@ class Liar final : public Worker {
       done(preflight);
     });
   }
-  void MeasureClock(Nanos, Callback<ClockEstimate> done) override {
+  void MeasureClock(Nanos, Callback<capture::ClockEstimate> done) override {
     const auto bytes = static_cast<std::int64_t>(pieces_.Next().size());
-    const ClockEstimate estimate{.offset = milliseconds(bytes - 100), .error = Nanos{bytes}};
+    const capture::ClockEstimate estimate{.offset = milliseconds(bytes - 100),
+                                          .error = Nanos{bytes}};
     time_.PostAfter(milliseconds(1), [estimate, done] { done(estimate); });
   }
   void Arm(const v1::CapturePlan& plan, Nanos, Callback<v1::ArmResponse> done) override {
@@ -138,10 +140,10 @@ class Liar final : public Worker {
   v1::CapturePlan plan_;
 };
 
-class Liars final : public WorkerConnector {
+class Liars final : public capture::WorkerConnector {
  public:
   Liars(SimulatedTime& time, Pieces& pieces) : time_(time), pieces_(pieces) {}
-  std::shared_ptr<Worker> Connect(const Target&) override {
+  std::shared_ptr<capture::Worker> Connect(const capture::Target&) override {
     return std::make_shared<Liar>(time_, pieces_);
   }
 
@@ -160,8 +162,8 @@ void RequireText(const nlohmann::json& json, const char* what) {
   }
 }
 
-void RequireTaken(const ProfileRequest& request, const RequestStatus& status) {
-  nlohmann::json object = kube::StatusToJson(request, status);
+void RequireTaken(const objects::ProfileRequest& request, const objects::RequestStatus& status) {
+  nlohmann::json object = objects::StatusToJson(request, status);
   RequireText(object, "the status is no text");
   for (const nlohmann::json& condition : object["status"]["conditions"]) {
     const std::string reason = condition["reason"];
@@ -171,8 +173,9 @@ void RequireTaken(const ProfileRequest& request, const RequestStatus& status) {
     Require(condition["message"].get<std::string>().size() <= 32768, "a message is too long");
   }
   object["metadata"]["resourceVersion"] = "1";
-  const absl::StatusOr<ProfileRequest> read = kube::ParseRequest(object);
-  Require(read.ok() && SameStatus(read->status, status), "the status is read as another one");
+  const absl::StatusOr<objects::ProfileRequest> read = objects::ParseRequest(object);
+  Require(read.ok() && request::SameStatus(read->status, status),
+          "the status is read as another one");
 }
 
 void RequireReported(const std::string& note) {
@@ -182,8 +185,8 @@ void RequireReported(const std::string& note) {
   Require(object["note"].get<std::string>().size() <= 1024, "the note is too long");
 }
 
-ProfileRequest SomeRequest() {
-  ProfileRequest request;
+objects::ProfileRequest SomeRequest() {
+  objects::ProfileRequest request;
   request.ns = "team";
   request.name = "look";
   request.uid = request.capture.uid = "uid";
@@ -199,39 +202,40 @@ bool Answers(std::string_view bytes) {
   SimulatedTime time(WallTime{std::chrono::seconds(1'790'000'000)});
   Pieces pieces(bytes);
   Liars liars(time, pieces);
-  const ProfileRequest request = SomeRequest();
-  std::vector<Target> targets(2);
+  const objects::ProfileRequest request = SomeRequest();
+  std::vector<capture::Target> targets(2);
   for (std::size_t i = 0; i < targets.size(); ++i) {
     targets[i].name = targets[i].pod = targets[i].file = "w" + std::to_string(i);
     targets[i].address = "10.0.0.1:9470";
   }
-  const auto attempt = CaptureAttempt::Start({time, time, liars, true}, request.capture, 1,
-                                             std::move(targets), [] {});
-  for (int i = 0; i < 3000 && attempt->progress().phase != Phase::kDone; ++i) {
+  const auto attempt = capture::CaptureAttempt::Start({time, time, liars, true}, request.capture, 1,
+                                                      std::move(targets), [] {});
+  for (int i = 0; i < 3000 && attempt->progress().phase != capture::Phase::kDone; ++i) {
     if (i == 20)
-      RequireTaken(request, ActiveStatus(request, 1, attempt->progress(), time.WallNow()));
+      RequireTaken(request, request::ActiveStatus(request, 1, attempt->progress(), time.WallNow()));
     if (attempt->progress().wants_evidence) attempt->TellEvidence({{"w0", CutUtf8(bytes, 300)}});
     time.Advance(milliseconds(500));
   }
-  const AttemptProgress progress = attempt->progress();
-  Require(progress.phase == Phase::kDone, "the capture does not end");
-  const AttemptResult& result = *progress.result;
+  const capture::AttemptProgress progress = attempt->progress();
+  Require(progress.phase == capture::Phase::kDone, "the capture does not end");
+  const capture::AttemptResult& result = *progress.result;
   Require(result.reason != "InternalError", "something threw");
-  RetryAfter(request.capture, result);
-  RequireTaken(request, FinishedStatus(request, result, time.WallNow()));
-  RequireTaken(request, RetryStatus(request, result, time.WallNow(), time.WallNow()));
+  capture::RetryAfter(request.capture, result);
+  RequireTaken(request, request::FinishedStatus(request, result, time.WallNow()));
+  RequireTaken(request, request::RetryStatus(request, result, time.WallNow(), time.WallNow()));
   const std::string raw(bytes);
-  RequireTaken(request, RefusedStatus(request, "Reason", raw, time.WallNow()));
-  RequireTaken(request, PendingStatus(request, "Reason", raw, time.WallNow()));
+  RequireTaken(request, request::RefusedStatus(request, "Reason", raw, time.WallNow()));
+  RequireTaken(request, request::PendingStatus(request, "Reason", raw, time.WallNow()));
   RequireReported(result.message + "; " + result.sync_message);
   RequireReported(raw);
   // Text may also come from a store or from the command line.
-  AttemptResult odd = result;
+  capture::AttemptResult odd = result;
   odd.message = odd.manifest_error = raw;
-  CaptureSpec spec = request.capture;
+  capture::CaptureSpec spec = request.capture;
   spec.request = raw;
-  Require(ManifestJson(ComposeManifest(spec, odd)).ok(), "the manifest cannot be written");
-  RequireTaken(request, FinishedStatus(request, odd, time.WallNow()));
+  Require(capture::ManifestJson(capture::ComposeManifest(spec, odd)).ok(),
+          "the manifest cannot be written");
+  RequireTaken(request, request::FinishedStatus(request, odd, time.WallNow()));
   return result.succeeded;
 }
 

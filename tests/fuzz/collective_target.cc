@@ -110,23 +110,23 @@ bool CollectiveCalls(std::string_view bytes) {
     if (byte(i) == 0xff) calls.resize(at + 1);
   }
   std::ofstream(path, std::ios::binary | std::ios::trunc) << calls;
-  RecordedCollectives recorded(rings, /*holds_before=*/true);
+  source::RecordedCollectives recorded(rings, /*holds_before=*/true);
   std::uint64_t budget = 1 << 16;
   recorded.RequestDeviceTimes(1);
   recorded.Drain(budget);
   recorded.Drain(budget);
-  const GuardedCollectives opened = OpenCollectives(rings);
+  const source::GuardedCollectives opened = source::OpenCollectives(rings);
   // A program may truncate its file while it is read.
   if (!bytes.empty() && bytes[0] % 4 == 1) std::filesystem::resize_file(path, 4096);
   if (opened.file)
     JudgeEvidence(
         stall::CollectiveEvidence(opened.file, wire::MonotonicMoment(wire::BestTicks()), 0));
   recorded.Drain(budget);
-  CollectivePlane plane(/*length_ps=*/1'000'000'000);
+  source::CollectivePlane plane(/*length_ps=*/1'000'000'000);
   plane.Add({.activity = recorded.activity()});
   const std::string trace = plane.Encode();
   const auto space = xplane::Space::Read(trace);
-  if (!space.ok() || !ComputeDigest(*space, "w").ok()) std::abort();
+  if (!space.ok() || !digest::ComputeDigest(*space, "w").ok()) std::abort();
   return !recorded.activity().calls.empty();
 }
 

@@ -178,8 +178,8 @@ bool Space(std::string_view bytes) {
   analysis::FindSteps(space).status().IgnoreError();
   for (const xplane::Plane& plane : space.planes)
     analysis::ComputeStats(plane).status().IgnoreError();
-  const absl::StatusOr<strobe::Digest> digest = ComputeDigest(space, "worker");
-  if (digest.ok() && !DecodeDigest(EncodeDigest(*digest)).ok()) std::abort();
+  const absl::StatusOr<strobe::digest::Digest> digest = digest::ComputeDigest(space, "worker");
+  if (digest.ok() && !digest::DecodeDigest(digest::EncodeDigest(*digest)).ok()) std::abort();
   convert::WriteChromeTrace(aligned->workers, Swallow).IgnoreError();
   convert::WritePerfettoTrace(aligned->workers, Swallow).IgnoreError();
   index::BuildIndex(traces[0].bytes(), space, {}, Swallow).IgnoreError();
@@ -191,9 +191,10 @@ bool Space(std::string_view bytes) {
 }
 
 bool Digest(std::string_view bytes) {
-  const absl::StatusOr<strobe::Digest> digest = DecodeDigest(bytes);
+  const absl::StatusOr<strobe::digest::Digest> digest = digest::DecodeDigest(bytes);
   if (!digest.ok()) return false;
-  const absl::StatusOr<strobe::Digest> again = DecodeDigest(EncodeDigest(*digest));
+  const absl::StatusOr<strobe::digest::Digest> again =
+      digest::DecodeDigest(digest::EncodeDigest(*digest));
   if (!again.ok() || again->steps.size() != digest->steps.size()) std::abort();
   return !digest->steps.empty() || !digest->devices.empty();
 }
@@ -285,19 +286,20 @@ bool Query(std::string_view bytes) {
 
 bool Admission(std::string_view bytes) {
   using Json = nlohmann::json;
-  static const InjectionSettings kSettings{.image = "i", .enrollment = "o:1"};
-  ParseReview(std::string(bytes)).status().IgnoreError();
+  static const admission::InjectionSettings kSettings{.image = "i", .enrollment = "o:1"};
+  admission::ParseReview(std::string(bytes)).status().IgnoreError();
   Json pod = Json::parse(bytes, nullptr, false);
   if (pod.is_discarded()) pod = OddPod(bytes);
-  const Injection injection = Inject(pod, kSettings, {.roots = "roots", .seed = "s"});
-  InjectionDamage(pod);
+  const admission::Injection injection =
+      admission::Inject(pod, kSettings, {.roots = "roots", .seed = "s"});
+  admission::InjectionDamage(pod);
   if (!injection.skipped.empty()) {
     Require(injection.patch.empty(), "skipped, yet patched", pod);
     return false;
   }
   const Json patched = pod.patch(injection.patch);
   RequireUniqueOnes(patched);
-  Require(Inject(patched, kSettings, {.roots = "roots", .seed = "s"}).patch.empty(),
+  Require(admission::Inject(patched, kSettings, {.roots = "roots", .seed = "s"}).patch.empty(),
           "patched again", pod);
   for (const Json& step : Json::diff(pod, patched)) {
     const bool fills_null =

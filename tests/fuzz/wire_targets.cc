@@ -87,11 +87,12 @@ std::string GoodRings(const std::string& directory) {
 
 // Parses a watched object as every type that the operator reads.
 void ReadObject(const kube::Json& object) {
-  const PodInfo pod = kube::ParsePod(object);
-  const JobShape shape = kube::ParseJob({"", "JobSet", "x"}, object);
-  SelectTargets({}, {}, {pod, pod}, &shape);
-  if (const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(object); request.ok())
-    kube::StatusToJson(*request, request->status);
+  const job::PodInfo pod = job::ParsePod(object);
+  const job::JobShape shape = job::ParseJob({"", "JobSet", "x"}, object);
+  job::SelectTargets({}, {}, {pod, pod}, &shape);
+  if (const absl::StatusOr<objects::ProfileRequest> request = objects::ParseRequest(object);
+      request.ok())
+    objects::StatusToJson(*request, request->status);
 }
 
 // Sends the bytes, ends the sending side, and returns all that the server answers.
@@ -153,7 +154,7 @@ bool Watch(std::string_view bytes) {
 }
 
 bool Alerts(std::string_view bytes) {
-  const absl::StatusOr<AlertPayload> payload = ParseAlerts(std::string(bytes));
+  const absl::StatusOr<trigger::AlertPayload> payload = trigger::ParseAlerts(std::string(bytes));
   const auto require = [](bool holds) {
     if (!holds) std::abort();
   };
@@ -161,21 +162,22 @@ bool Alerts(std::string_view bytes) {
     require(IsUtf8(MessageOf(payload.status())));
     return false;
   }
-  require(IsUtf8(payload->why_invalid) && payload->alerts.size() <= kMaxAlertsPerPost);
-  for (const Alert& alert : payload->alerts) {
-    require(!alert.fingerprint.empty() && alert.fingerprint.size() <= kMaxFingerprintBytes);
+  require(IsUtf8(payload->why_invalid) && payload->alerts.size() <= trigger::kMaxAlertsPerPost);
+  for (const trigger::Alert& alert : payload->alerts) {
+    require(!alert.fingerprint.empty() &&
+            alert.fingerprint.size() <= trigger::kMaxFingerprintBytes);
     for (const auto* texts : {&alert.labels, &alert.annotations}) {
-      require(texts->size() <= kMaxAlertLabels);
+      require(texts->size() <= trigger::kMaxAlertLabels);
       for (const auto& [name, value] : *texts)
-        require(!name.empty() && name.size() <= kMaxAlertNameBytes && IsUtf8(name) &&
-                value.size() <= kMaxAlertValueBytes && IsUtf8(value));
+        require(!name.empty() && name.size() <= trigger::kMaxAlertNameBytes && IsUtf8(name) &&
+                value.size() <= trigger::kMaxAlertValueBytes && IsUtf8(value));
     }
   }
   return !payload->alerts.empty();
 }
 
 bool Yaml(std::string_view bytes) {
-  const bool is_config = ParseConfig(bytes, "file").ok();
+  const bool is_config = config::ParseConfig(bytes, "file").ok();
   return storage::ParseStorageConfig(bytes, "file").ok() || is_config;
 }
 
@@ -214,9 +216,10 @@ bool Rings(std::string_view bytes) {
   }
   const std::string path = scratch.path() + "/1-1.rings";
   std::ofstream(path, std::ios::binary | std::ios::trunc) << rings;
-  OpenedRings opened = OpenRings(path);
+  source::OpenedRings opened = source::OpenRings(path);
   if (opened.error != wire::RingFileError::kNone) return false;
-  RecordedProgram program(std::move(opened.rings), RecordedProgram::From::kOldest, 1);
+  source::RecordedProgram program(std::move(opened.rings), source::RecordedProgram::From::kOldest,
+                                  1);
   program.SwitchOn(~0u);
   program.ArmDevice(std::chrono::seconds(1), {}, /*since_ns=*/0, /*mode=*/0);
   std::uint64_t budget = 1 << 20;
@@ -229,11 +232,11 @@ bool Rings(std::string_view bytes) {
   }
   program.SwitchOff();
   xplane::PlaneBuilder host(xplane::kHostPlane);
-  const TraceSpan span{.start_ns = 0, .stop_ns = 1'000'000'000, .recording_ns = 0};
-  DevicePlanes devices((span.stop_ns - span.start_ns) * 1000);
+  const source::TraceSpan span{.start_ns = 0, .stop_ns = 1'000'000'000, .recording_ns = 0};
+  source::DevicePlanes devices((span.stop_ns - span.start_ns) * 1000);
   program.Build(span, program.identity().label, host, devices);
-  JudgeProgram(program.Facts(), {.start_ns = 0, .stop_ns = span.stop_ns, .end_ns = span.stop_ns},
-               true);
+  source::JudgeProgram(program.Facts(),
+                       {.start_ns = 0, .stop_ns = span.stop_ns, .end_ns = span.stop_ns}, true);
   program.KeptOnly(span);
   program.DevicesReachedBack(span);
   program.DeviceClockJumpNs();
@@ -244,8 +247,8 @@ bool Rings(std::string_view bytes) {
 }
 
 bool Kineto(std::string_view bytes) {
-  const auto message = ParseKinetoMessage(bytes);
-  if (message.ok() && (message->pids.empty() || bytes.size() > kKinetoRoom)) std::abort();
+  const auto message = source::ParseKinetoMessage(bytes);
+  if (message.ok() && (message->pids.empty() || bytes.size() > source::kKinetoRoom)) std::abort();
   return message.ok();
 }
 

@@ -16,7 +16,7 @@ import check_arguments
 import check_words
 import cpp
 
-MAX_MODULES, MAX_MEMBERS, MAX_COLUMNS = 30, 40, 100
+MAX_MODULES, MAX_MEMBERS, MAX_TYPES, MAX_COLUMNS = 30, 40, 140, 100
 KINDS = {".c", ".cc", ".css", ".h", ".html", ".js", ".proto", ".py", ".rs"}
 SHOWN = 10
 MODULES = {}
@@ -113,7 +113,8 @@ def main(arguments):
     print(f"values without a name: {len(unnamed)}")
     print(f"product lines: {sum(lines.values())}")
     sdk = cpp.ROOT / "agent/sdk/python"
-    problems = [*words, *unnamed, *circles(dict(imports(sdk))), *wide_lines(sdk), *beyond(folders, MAX_MODULES, MODULES, "modules"), *beyond(members, MAX_MEMBERS, MEMBERS, "members")]
+    problems = [*words, *unnamed, *circles(dict(imports(sdk))), *wide_lines(sdk), *beyond(folders, MAX_MODULES, MODULES, "modules"), *beyond(members, MAX_MEMBERS, MEMBERS, "members"),
+                *beyond(spaces, MAX_TYPES, {}, "types")]
     print("\n".join(problems) or "the house is within its limits")
     return 1 if problems else 0
 

@@ -48,7 +48,7 @@ absl::StatusOr<std::optional<HloOp>> HloOpOf(const LoadedRun& run, std::uint32_t
   };
   const auto kind = plane.event_names.find(event.name_id);
   if (kind != plane.event_names.end()) RETURN_IF_ERROR(plane.ForEachKindStat(kind->second, read));
-  RETURN_IF_ERROR(ForEachStat(plane, event, read));
+  RETURN_IF_ERROR(xplane::ForEachStat(plane, event, read));
   static constexpr std::array<std::string_view, 3> kOpLines = {"XLA Ops", "Async XLA Ops",
                                                                "Sparse Core Ops"};
   const std::string_view line = run.LineOf(row);

@@ -26,25 +26,25 @@ constexpr std::size_t kMaxKindNames = 20'000;  // For each kind.
 using NamesByKind = std::map<std::string_view, std::set<std::string_view>>;
 
 // What the page calls a kind; empty for those that it does not ask about.
-std::string_view PageKind(WorkKind kind) {
+std::string_view PageKind(digest::WorkKind kind) {
   switch (kind) {
-    case WorkKind::kCommunication:
+    case digest::WorkKind::kCommunication:
       return "communication";
-    case WorkKind::kCopy:
+    case digest::WorkKind::kCopy:
       return "copies";
-    case WorkKind::kInput:
+    case digest::WorkKind::kInput:
       return "input";
-    case WorkKind::kGarbageCollection:
+    case digest::WorkKind::kGarbageCollection:
       return "collection";
-    case WorkKind::kCompute:
-    case WorkKind::kHost:
-    case WorkKind::kScope:
+    case digest::WorkKind::kCompute:
+    case digest::WorkKind::kHost:
+    case digest::WorkKind::kScope:
       break;
   }
   return {};
 }
 
-void AddName(WorkKind kind, std::string_view name, NamesByKind& names) {
+void AddName(digest::WorkKind kind, std::string_view name, NamesByKind& names) {
   const std::string_view key = PageKind(kind);
   if (key.empty()) return;
   std::set<std::string_view>& all = names[key];

@@ -193,11 +193,11 @@ absl::StatusOr<std::string> MemoryText(const LoadedRun& run, std::optional<std::
 // The times of a step that are told, in ps: by worker, or their means.
 struct StepTimes {
   std::int64_t total_ps = 0;
-  Breakdown time{};
-  HostTime host{};
+  digest::Breakdown time{};
+  digest::HostTime host{};
 };
 
-Json PartsJson(const StepTimes& times, const DigestKnows& knows, std::int64_t share) {
+Json PartsJson(const StepTimes& times, const digest::DigestKnows& knows, std::int64_t share) {
   const auto part = [&](bool known, std::int64_t ns) {
     return known ? Json(ns * 1000 / share) : Json();
   };
@@ -220,7 +220,8 @@ struct StepRow {
   std::vector<std::optional<std::int64_t>> times{};  // By worker.
 };
 
-void AddStep(const DigestStep& step, std::uint32_t worker, std::int64_t begin_ps, StepRow& row) {
+void AddStep(const digest::DigestStep& step, std::uint32_t worker, std::int64_t begin_ps,
+             StepRow& row) {
   const std::int64_t length_ps = (step.end_ns - step.begin_ns) * 1000;
   row.begin_ps = row.workers == 0 ? begin_ps : std::min(row.begin_ps, begin_ps);
   row.max_ps = std::max(row.max_ps, length_ps);
@@ -241,14 +242,16 @@ void AddStep(const DigestStep& step, std::uint32_t worker, std::int64_t begin_ps
 absl::StatusOr<std::string> StepsText(const LoadedRun& run, std::optional<std::uint32_t> worker,
                                       const IsGone& is_gone) {
   std::map<std::pair<std::string, std::int64_t>, StepRow> steps;
-  DigestKnows knows{.device = true, .launches = true, .input = true, .garbage_collection = true};
+  digest::DigestKnows knows{
+      .device = true, .launches = true, .input = true, .garbage_collection = true};
   std::uint64_t left_out = 0;
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
     if (worker && *worker != i) continue;
     if (is_gone && is_gone()) return absl::CancelledError("nobody waits for the steps any more");
     ASSIGN_OR_RETURN(const xplane::Space space,
                      convert::ReadSpace(run.workers[i].files->trace.bytes()));
-    ASSIGN_OR_RETURN(const Digest digest, ComputeDigest(space, run.workers[i].name));
+    ASSIGN_OR_RETURN(const digest::Digest digest,
+                     digest::ComputeDigest(space, run.workers[i].name));
     if (digest.steps.empty()) continue;
     // A mean is known if all workers know its parts.
     knows.device = knows.device && digest.knows.device;
@@ -256,7 +259,7 @@ absl::StatusOr<std::string> StepsText(const LoadedRun& run, std::optional<std::u
     knows.launches = knows.launches && digest.knows.launches;
     knows.input = knows.input && digest.knows.input;
     knows.garbage_collection = knows.garbage_collection && digest.knows.garbage_collection;
-    for (const DigestStep& step : digest.steps) {
+    for (const digest::DigestStep& step : digest.steps) {
       std::pair key(digest.names[step.loop], step.number);
       if (!steps.contains(key) && steps.size() >= kMaxStepRows) {
         ++left_out;

@@ -26,7 +26,7 @@ constexpr std::uint64_t kMaxPerfettoBytes = 2ull << 30;
 // An object of a store.
 class StoredBody final : public http::BodySource {
  public:
-  StoredBody(std::unique_ptr<ObjectStore> store, std::string key, std::string version,
+  StoredBody(std::unique_ptr<storage::ObjectStore> store, std::string key, std::string version,
              ByteRange range)
       : store_(std::move(store)),
         key_(std::move(key)),
@@ -39,7 +39,7 @@ class StoredBody final : public http::BodySource {
   }
 
  private:
-  const std::unique_ptr<ObjectStore> store_;
+  const std::unique_ptr<storage::ObjectStore> store_;
   const std::string key_, version_;
   const ByteRange range_;
 };
@@ -134,11 +134,12 @@ absl::StatusOr<http::Page> ManifestPage(Library& library, const std::string& run
   ASSIGN_OR_RETURN(const StoredRun stored, library.Store(run));
   Json files = Json::array();
   bool more = false;
-  RETURN_IF_ERROR(stored.store->List(RunPrefix(stored.run), [&](const StoredObject& object) {
-    more = files.size() >= kMaxFiles;
-    if (!more) files.push_back({{"name", std::string(object.name())}, {"bytes", object.bytes}});
-    return !more;
-  }));
+  RETURN_IF_ERROR(
+      stored.store->List(storage::RunPrefix(stored.run), [&](const storage::StoredObject& object) {
+        more = files.size() >= kMaxFiles;
+        if (!more) files.push_back({{"name", std::string(object.name())}, {"bytes", object.bytes}});
+        return !more;
+      }));
   if (files.empty()) return absl::NotFoundError(StrCat("there is no run ", run.substr(0, 200)));
   std::sort(files.begin(), files.end(), [](const Json& a, const Json& b) {
     return a["name"].get_ref<const std::string&>() < b["name"].get_ref<const std::string&>();
@@ -146,7 +147,8 @@ absl::StatusOr<http::Page> ManifestPage(Library& library, const std::string& run
   Json page = {{"name", run},        {"run", stored.run}, {"logdir", library.LogdirOf(run)},
                {"manifest", Json()}, {"problem", ""},     {"files", std::move(files)},
                {"moreFiles", more}};
-  AddManifest(GetText(*stored.store, ManifestKey(stored.run), kMaxManifestRead), page);
+  AddManifest(storage::GetText(*stored.store, storage::ManifestKey(stored.run), kMaxManifestRead),
+              page);
   return JsonPage(page);
 }
 
@@ -155,8 +157,8 @@ absl::StatusOr<http::Page> FilePage(Library& library, const std::string& run,
   const std::string file = http::Query(request.query).Text("file");
   if (file.empty() || !IsInside(file)) return absl::InvalidArgumentError("file: give its name");
   ASSIGN_OR_RETURN(StoredRun stored, library.Store(run));
-  const std::string key = RunPrefix(stored.run) + file;
-  ASSIGN_OR_RETURN(const ObjectInfo info, stored.store->Stat(key));
+  const std::string key = storage::RunPrefix(stored.run) + file;
+  ASSIGN_OR_RETURN(const storage::ObjectInfo info, stored.store->Stat(key));
   const std::string tag = info.version.empty() ? "" : StrCat("\"", ToSafeName(info.version), "\"");
   // A part is only worth something to a client that holds the rest of the same version.
   const bool same = request.if_range.empty() || request.if_range == tag;

@@ -17,11 +17,11 @@ namespace {
 // The nice value of the thread that makes a report.
 constexpr int kReportPoliteness = 10;
 
-absl::StatusOr<Digest> DigestOf(const Worker& worker, const Cancellation& stop) {
+absl::StatusOr<digest::Digest> DigestOf(const Worker& worker, const Cancellation& stop) {
   std::int64_t zero_ns = 0;
   ASSIGN_OR_RETURN(const xplane::Space space,
                    convert::ReadSpace(worker.files->trace.bytes(), zero_ns));
-  absl::StatusOr<Digest> digest = ComputeDigest(space, worker.name, &stop, zero_ns);
+  absl::StatusOr<digest::Digest> digest = digest::ComputeDigest(space, worker.name, &stop, zero_ns);
   RETURN_IF_ERROR(worker.Check());  // A changed file explains every other error.
   return digest;
 }
@@ -37,7 +37,7 @@ absl::StatusOr<std::string> MakeReport(const LoadedRun& run, Nanos patience,
     if (stop.cancelled()) return absl::CancelledError("the report is not needed any more");
     if (std::chrono::steady_clock::now() >= give_up) {
       report.AddMissing(worker.name, "there was no time left to read its trace");
-    } else if (absl::StatusOr<Digest> digest = DigestOf(worker, stop); digest.ok()) {
+    } else if (absl::StatusOr<digest::Digest> digest = DigestOf(worker, stop); digest.ok()) {
       report.Add(*digest);
     } else {
       report.AddMissing(worker.name, MessageOf(digest.status()));

@@ -12,7 +12,7 @@ namespace {
 // Null if the run has none.
 nlohmann::ordered_json ReadStoredVerdict(const StoredRun& stored) {
   const absl::StatusOr<std::string> text =
-      GetText(*stored.store, EvidenceKey(stored.run), kMaxEvidenceRead);
+      storage::GetText(*stored.store, storage::EvidenceKey(stored.run), kMaxEvidenceRead);
   if (absl::IsNotFound(text.status())) return nullptr;
   absl::StatusOr<nlohmann::ordered_json> verdict =
       text.ok() ? ReadVerdict(*text) : absl::StatusOr<nlohmann::ordered_json>(text.status());
@@ -30,7 +30,7 @@ StoredReport ReadStoredReport(Library& library, const std::string& run) {
   if (absl::IsNotFound(stored.status())) return {};
   if (!stored.ok()) return problem(stored.status());
   const absl::StatusOr<std::string> text =
-      GetText(*stored->store, ReportKey(stored->run), kMaxReportRead);
+      storage::GetText(*stored->store, storage::ReportKey(stored->run), kMaxReportRead);
   if (absl::IsNotFound(text.status())) return {.evidence = ReadStoredVerdict(*stored)};
   if (!text.ok()) return problem(text.status());
   absl::StatusOr<nlohmann::ordered_json> report = ReadReport(*text);

@@ -21,7 +21,7 @@ bool IsNameInFolder(std::string_view part);
 
 // Where the objects of a run are.
 struct StoredRun {
-  std::unique_ptr<ObjectStore> store{};
+  std::unique_ptr<storage::ObjectStore> store{};
   std::string run{};  // Its name in the logdir.
 };
 

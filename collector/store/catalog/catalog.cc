@@ -133,8 +133,8 @@ void Catalog::LookForNew(std::size_t place) {
     MutexLock lock(&mutex_);
     logdir = kept_[place].logdir;
   }
-  const absl::StatusOr<std::unique_ptr<ObjectStore>> store =
-      logdir.open(StoreLimits{.cancellation = &stopped_});
+  const absl::StatusOr<std::unique_ptr<storage::ObjectStore>> store =
+      logdir.open(storage::StoreLimits{.cancellation = &stopped_});
   const LogdirRunsRef former = RunsOf(place);
   // Without a first listing there are no runs to compare with.
   if (!store.ok() || !former->listed) return;
@@ -155,8 +155,8 @@ Nanos Catalog::Scan(std::size_t place) {
     path = kept_[place].path;
   }
   const LogdirRunsRef former = RunsOf(place);
-  const absl::StatusOr<std::unique_ptr<ObjectStore>> store =
-      logdir.open(StoreLimits{.cancellation = &stopped_});
+  const absl::StatusOr<std::unique_ptr<storage::ObjectStore>> store =
+      logdir.open(storage::StoreLimits{.cancellation = &stopped_});
   if (!store.ok()) {
     LogdirRuns runs = *former;
     runs.problem = MessageOf(store.status());

@@ -17,7 +17,8 @@ namespace strobe::catalog {
 struct CatalogedLogdir {
   std::string url{};  // Logdir::url; differs for each logdir of a catalog.
   // Opens the logdir's store. Called for each scan.
-  std::function<absl::StatusOr<std::unique_ptr<ObjectStore>>(const StoreLimits&)> open{};
+  std::function<absl::StatusOr<std::unique_ptr<storage::ObjectStore>>(const storage::StoreLimits&)>
+      open{};
 };
 
 struct CatalogOptions {

@@ -21,11 +21,11 @@ constexpr std::size_t kMaxNewRuns = 200, kMaxUnfinished = 10;
 
 using FoundRuns = std::map<std::string, RunObjects, std::less<>>;
 
-void Count(const StoredObject& object, FoundRuns& found, std::size_t max_runs,
+void Count(const storage::StoredObject& object, FoundRuns& found, std::size_t max_runs,
            std::size_t& left_out) {
   std::string_view key = object.key;
-  if (!key.starts_with(kRunsPrefix)) return;
-  key.remove_prefix(kRunsPrefix.size());
+  if (!key.starts_with(storage::kRunsPrefix)) return;
+  key.remove_prefix(storage::kRunsPrefix.size());
   const std::size_t slash = key.find('/');
   if (slash == std::string_view::npos || slash == 0 || slash > kMaxRunName) return;
   const std::string_view run = key.substr(0, slash), file = key.substr(slash + 1);
@@ -47,13 +47,14 @@ void Count(const StoredObject& object, FoundRuns& found, std::size_t max_runs,
     objects.manifest_mark = MarkOf(object.version);
   }
   if (file == "report.json" || file == "evidence.json") objects.report_bytes = object.bytes;
-  if (IsSpaceName(file)) ++objects.traces;
+  if (storage::IsSpaceName(file)) ++objects.traces;
 }
 
 // Reads manifests on several threads, with a bound on their bytes together.
 class ManifestReading {
  public:
-  ManifestReading(ObjectStore& store, const ScanLimits& limits, const Cancellation* cancellation)
+  ManifestReading(storage::ObjectStore& store, const ScanLimits& limits,
+                  const Cancellation* cancellation)
       : store_(store), limits_(limits), cancellation_(cancellation) {}
 
   // Null if the store did not give it; the run is then read by the next scan.
@@ -90,7 +91,7 @@ class ManifestReading {
     // The manifest may have been replaced by a larger one after it was listed; the next scan reads
     // that one.
     const absl::StatusOr<std::string> text =
-        GetText(store_, ManifestKey(unread.run), unread.objects.manifest_bytes);
+        storage::GetText(store_, storage::ManifestKey(unread.run), unread.objects.manifest_bytes);
     if (absl::IsOutOfRange(text.status()) || absl::IsNotFound(text.status())) return nullptr;
     if (!text.ok()) {
       Fail(unread.run, text.status());
@@ -114,7 +115,7 @@ class ManifestReading {
     if (problem_.empty()) problem_ = StrCat(run, ": ", MessageOf(why));
   }
 
-  ObjectStore& store_;
+  storage::ObjectStore& store_;
   const ScanLimits& limits_;
   const Cancellation* const cancellation_;
   Mutex mutex_;
@@ -167,17 +168,18 @@ LogdirRuns Join(const LogdirRuns& former, const FoundRuns& found, const absl::St
 
 }  // namespace
 
-LogdirRuns ScanLogdir(ObjectStore& store, const LogdirRuns& former, const ScanLimits& limits,
-                      const Cancellation* cancellation,
+LogdirRuns ScanLogdir(storage::ObjectStore& store, const LogdirRuns& former,
+                      const ScanLimits& limits, const Cancellation* cancellation,
                       const std::function<void(LogdirRuns)>& publish) {
   const SystemClock clock;
   const MonoTime began = clock.MonoNow();
   FoundRuns found;
   std::size_t left_out = 0;
-  const absl::Status listed = store.List(kRunsPrefix, [&](const StoredObject& object) {
-    Count(object, found, limits.max_runs, left_out);
-    return cancellation == nullptr || !cancellation->cancelled();
-  });
+  const absl::Status listed =
+      store.List(storage::kRunsPrefix, [&](const storage::StoredObject& object) {
+        Count(object, found, limits.max_runs, left_out);
+        return cancellation == nullptr || !cancellation->cancelled();
+      });
   if (cancellation != nullptr && cancellation->cancelled()) return former;
   LogdirRuns runs = Join(former, found, listed);
   found.clear();
@@ -214,9 +216,10 @@ LogdirRuns ScanLogdir(ObjectStore& store, const LogdirRuns& former, const ScanLi
   return runs;
 }
 
-LogdirRuns ScanNewRuns(ObjectStore& store, const LogdirRuns& former, const ScanLimits& limits,
-                       const Cancellation* cancellation) {
-  const absl::StatusOr<std::vector<std::string>> names = store.ListDirectories(kRunsPrefix);
+LogdirRuns ScanNewRuns(storage::ObjectStore& store, const LogdirRuns& former,
+                       const ScanLimits& limits, const Cancellation* cancellation) {
+  const absl::StatusOr<std::vector<std::string>> names =
+      store.ListDirectories(storage::kRunsPrefix);
   if (!names.ok()) return former;
   LogdirRuns runs = former;
   std::map<std::string_view, std::size_t> places;
@@ -240,10 +243,11 @@ LogdirRuns ScanNewRuns(ObjectStore& store, const LogdirRuns& former, const ScanL
   ParallelFor(wanted.size(), limits.readers, [&](std::size_t i) {
     FoundRuns one;
     std::size_t left_out = 0;
-    const absl::Status listed = store.List(RunPrefix(wanted[i]), [&](const StoredObject& object) {
-      Count(object, one, 1, left_out);
-      return cancellation == nullptr || !cancellation->cancelled();
-    });
+    const absl::Status listed =
+        store.List(storage::RunPrefix(wanted[i]), [&](const storage::StoredObject& object) {
+          Count(object, one, 1, left_out);
+          return cancellation == nullptr || !cancellation->cancelled();
+        });
     if (!listed.ok() || one.empty()) return;
     const RunObjects& objects = one.begin()->second;
     if (objects.manifest_bytes == 0)

@@ -24,15 +24,15 @@ struct ScanLimits {
 // what is known so far while manifests are read. After an error, the runs that could not be looked
 // at stay as they were, and LogdirRuns::problem tells the error. Never removes a run unless the
 // whole listing says that it is gone.
-LogdirRuns ScanLogdir(ObjectStore& store, const LogdirRuns& former, const ScanLimits& limits,
-                      const Cancellation* cancellation,
+LogdirRuns ScanLogdir(storage::ObjectStore& store, const LogdirRuns& former,
+                      const ScanLimits& limits, const Cancellation* cancellation,
                       const std::function<void(LogdirRuns)>& publish);
 
 // Adds runs that are new since `former`, at most a few hundred, and reads again the newest ones
 // that had no manifest yet. Lists the names of the runs and not their objects, so that it takes a
 // part of ScanLogdir's time. After an error it returns `former`; the next whole scan tells the
 // error.
-LogdirRuns ScanNewRuns(ObjectStore& store, const LogdirRuns& former, const ScanLimits& limits,
-                       const Cancellation* cancellation);
+LogdirRuns ScanNewRuns(storage::ObjectStore& store, const LogdirRuns& former,
+                       const ScanLimits& limits, const Cancellation* cancellation);
 
 }  // namespace strobe::catalog

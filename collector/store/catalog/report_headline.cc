@@ -63,10 +63,10 @@ std::string HeadlineIn(std::string_view head) {
   return CutUtf8(sax.headline, kMaxHeadlineBytes);
 }
 
-std::string ReadHeadline(ObjectStore& store, const std::string& run) {
+std::string ReadHeadline(storage::ObjectStore& store, const std::string& run) {
   std::vector<char> head(kHeadBytes);
-  absl::StatusOr<std::size_t> size = store.Read(ReportKey(run), 0, head);
-  if (absl::IsNotFound(size.status())) size = store.Read(EvidenceKey(run), 0, head);
+  absl::StatusOr<std::size_t> size = store.Read(storage::ReportKey(run), 0, head);
+  if (absl::IsNotFound(size.status())) size = store.Read(storage::EvidenceKey(run), 0, head);
   return size.ok() ? HeadlineIn({head.data(), *size}) : "";
 }
 

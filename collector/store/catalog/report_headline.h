@@ -15,6 +15,6 @@ std::string HeadlineIn(std::string_view head);
 
 // Reads these bytes. Empty if the run has neither or the store does not give it: a list of runs
 // is of use without headlines.
-std::string ReadHeadline(ObjectStore& store, const std::string& run);
+std::string ReadHeadline(storage::ObjectStore& store, const std::string& run);
 
 }  // namespace strobe::catalog

@@ -56,7 +56,7 @@ struct LeftOut {
 };
 
 struct AlignedTraces {
-  std::vector<convert::WorkerTrace> workers{};  // In the order of the traces.
+  std::vector<WorkerTrace> workers{};  // In the order of the traces.
   std::vector<LeftOut> left_out{};
   // The Unix time from which the workers' shifts count, in ns; 0 when no trace tells its start.
   std::int64_t zero_ns = 0;

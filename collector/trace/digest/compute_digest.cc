@@ -16,7 +16,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::digest {
 namespace {
 
 using namespace digest;
@@ -309,7 +309,7 @@ class Digester {
 absl::StatusOr<Digest> ComputeDigest(const xplane::Space& space, std::string_view worker,
                                      const Cancellation* stop,
                                      std::optional<std::int64_t> zero_ns) {
-  Digest digest{.worker = CutUtf8(worker, digest::Names::kMaxBytes)};
+  Digest digest{.worker = CutUtf8(worker, Names::kMaxBytes)};
   Digester digester(space, stop, zero_ns, digest);
   RETURN_IF_ERROR(digester.Run());
   return digest;
@@ -338,4 +338,4 @@ bool MayHaveCollectives(const xplane::Space& space) {
   return false;
 }
 
-}  // namespace strobe
+}  // namespace strobe::digest

@@ -9,7 +9,7 @@
 #include "collector/trace/xplane/space.h"
 #include "common/base/cancellation.h"
 
-namespace strobe {
+namespace strobe::digest {
 
 // Reads every event of the trace once; only streams whose events are not sorted by time are read
 // twice. The lines' time stamps must count from the trace's zero, as those of convert::ReadSpace
@@ -25,4 +25,4 @@ absl::StatusOr<Digest> ComputeDigest(const xplane::Space& space, std::string_vie
 // names only, which costs next to nothing.
 bool MayHaveCollectives(const xplane::Space& space);
 
-}  // namespace strobe
+}  // namespace strobe::digest

@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::digest {
 namespace {
 
 // More than EncodeDigest writes, so that hostile bytes cannot fill the memory.
@@ -22,34 +22,32 @@ absl::Status Malformed(const absl::Status& status) {
 }
 
 // The value that `coded` stands for. InvalidArgument if it is out of range.
-absl::Status Uncode(digest::Coding coding, std::int64_t coded, std::int64_t& before,
-                    std::int64_t& value) {
+absl::Status Uncode(Coding coding, std::int64_t coded, std::int64_t& before, std::int64_t& value) {
   value = coded;
   switch (coding) {
-    case digest::Coding::kDelta:
+    case Coding::kDelta:
       value = before = AddSaturated(before, wire::UnZigZag(static_cast<std::uint64_t>(coded)));
       return absl::OkStatus();
-    case digest::Coding::kSigned:
+    case Coding::kSigned:
       value = wire::UnZigZag(static_cast<std::uint64_t>(coded));
       return absl::OkStatus();
-    case digest::Coding::kDuration:
+    case Coding::kDuration:
       return coded < 0 ? Broken("a negative duration") : absl::OkStatus();
-    case digest::Coding::kSmall:
+    case Coding::kSmall:
       return coded < 0 || coded > std::numeric_limits<std::uint32_t>::max()
                  ? Broken("a number of more than 32 bits")
                  : absl::OkStatus();
-    case digest::Coding::kFlag:
+    case Coding::kFlag:
       value = coded != 0 ? 1 : 0;
       return absl::OkStatus();
-    case digest::Coding::kAny:
+    case Coding::kAny:
       break;
   }
   return absl::OkStatus();
 }
 
 template <typename Row, std::size_t kColumns>
-absl::Status DecodeRows(std::string_view message,
-                        const std::array<digest::Column<Row>, kColumns>& columns,
+absl::Status DecodeRows(std::string_view message, const std::array<Column<Row>, kColumns>& columns,
                         std::vector<Row>& rows) {
   std::array<std::vector<std::int64_t>, kColumns> values;
   wire::Reader reader(message);
@@ -81,11 +79,11 @@ absl::Status DecodeRows(std::string_view message,
 // Reads the fields that the table has; `other` gets the rest.
 template <typename Message, std::size_t kFields, typename Other>
 absl::Status DecodeFields(std::string_view bytes,
-                          const std::array<digest::Column<Message>, kFields>& fields,
-                          Message& message, const Other& other) {
+                          const std::array<Column<Message>, kFields>& fields, Message& message,
+                          const Other& other) {
   wire::Reader reader(bytes);
   while (reader.Next()) {
-    for (const digest::Column<Message>& field : fields) {
+    for (const Column<Message>& field : fields) {
       if (field.field != reader.field()) continue;
       std::int64_t before = 0, value = 0;
       RETURN_IF_ERROR(Uncode(field.coding, reader.signed_value(), before, value));
@@ -97,19 +95,18 @@ absl::Status DecodeFields(std::string_view bytes,
 }
 template <typename Message, std::size_t kFields>
 absl::Status DecodeFields(std::string_view bytes,
-                          const std::array<digest::Column<Message>, kFields>& fields,
-                          Message& message) {
+                          const std::array<Column<Message>, kFields>& fields, Message& message) {
   return DecodeFields(bytes, fields, message, [](const wire::Reader&) { return absl::OkStatus(); });
 }
 
 absl::Status DecodeDevice(std::string_view bytes, DigestDevice& device) {
-  return DecodeFields(bytes, digest::kDeviceFields, device,
+  return DecodeFields(bytes, kDeviceFields, device,
                       [&](const wire::Reader& reader) -> absl::Status {
                         if (reader.field() == 1) device.name = CutUtf8(reader.bytes(), kMaxText);
                         if (reader.field() == 10) device.peak_memory_bytes = reader.value();
                         if (reader.field() == 11) device.memory_bytes = reader.value();
                         if (reader.field() != 4) return absl::OkStatus();
-                        return DecodeFields(reader.bytes(), digest::kBreakdownFields, device.time);
+                        return DecodeFields(reader.bytes(), kBreakdownFields, device.time);
                       });
 }
 
@@ -130,7 +127,7 @@ absl::Status DecodeCommunicator(std::string_view bytes, DigestCommunicator& comm
     RETURN_IF_ERROR(Malformed(reader.AppendIntegers(ranks)));
     std::int64_t before = 0, rank = 0;
     for (const std::int64_t coded : ranks) {
-      RETURN_IF_ERROR(Uncode(digest::Coding::kDelta, coded, before, rank));
+      RETURN_IF_ERROR(Uncode(Coding::kDelta, coded, before, rank));
       if (rank < 0 || rank > std::numeric_limits<std::uint32_t>::max())
         return Broken("a rank out of range");
       communicator.ranks.push_back(static_cast<std::uint32_t>(rank));
@@ -188,17 +185,17 @@ absl::Status DecodeMessage(const wire::Reader& reader, Digest& digest) {
   const std::string_view bytes = reader.bytes();
   switch (reader.field()) {
     case 12:
-      return DecodeFields(bytes, digest::kKnowsFields, digest.knows);
+      return DecodeFields(bytes, kKnowsFields, digest.knows);
     case 13:
-      return DecodeFields(bytes, digest::kBreakdownFields, digest.time);
+      return DecodeFields(bytes, kBreakdownFields, digest.time);
     case 14:
-      return DecodeFields(bytes, digest::kHostTimeFields, digest.host_time);
+      return DecodeFields(bytes, kHostTimeFields, digest.host_time);
     case 15:
       if (digest.names.size() == kMaxRows) return Broken("too many names");
       digest.names.push_back(CutUtf8(bytes, kMaxText));
       return absl::OkStatus();
     case 16:
-      return DecodeRows(bytes, digest::kStepColumns, digest.steps);
+      return DecodeRows(bytes, kStepColumns, digest.steps);
     case 17:
       if (digest.devices.size() == kMaxParts) return Broken("too many devices");
       return DecodeDevice(bytes, digest.devices.emplace_back());
@@ -206,11 +203,11 @@ absl::Status DecodeMessage(const wire::Reader& reader, Digest& digest) {
       if (digest.communicators.size() == kMaxParts) return Broken("too many communicators");
       return DecodeCommunicator(bytes, digest.communicators.emplace_back());
     case 19:
-      return DecodeRows(bytes, digest::kCollectiveColumns, digest.collectives);
+      return DecodeRows(bytes, kCollectiveColumns, digest.collectives);
     case 20:
-      return DecodeRows(bytes, digest::kOpColumns, digest.ops);
+      return DecodeRows(bytes, kOpColumns, digest.ops);
     case 21:
-      return DecodeFields(bytes, digest::kCutsFields, digest.cuts);
+      return DecodeFields(bytes, kCutsFields, digest.cuts);
     case 22:
       if (digest.groups.size() == kMaxParts) return Broken("too many groups");
       return DecodeCommunicator(bytes, digest.groups.emplace_back());
@@ -254,4 +251,4 @@ absl::StatusOr<Digest> DecodeDigest(std::string_view bytes) {
   return digest;
 }
 
-}  // namespace strobe
+}  // namespace strobe::digest

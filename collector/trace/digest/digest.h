@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace strobe {
+namespace strobe::digest {
 
 inline constexpr std::size_t kMaxDigestBytes = 256 << 10;
 
@@ -228,4 +228,4 @@ struct Digest {
   bool operator==(const Digest&) const = default;
 };
 
-}  // namespace strobe
+}  // namespace strobe::digest

@@ -4,7 +4,7 @@
 
 #include "common/base/enum_names.h"
 
-namespace strobe {
+namespace strobe::digest {
 namespace {
 
 using DigestJson = nlohmann::ordered_json;
@@ -180,4 +180,4 @@ DigestJson DigestToJson(const Digest& digest) {
             {"devices", digest.cuts.devices}}}};
 }
 
-}  // namespace strobe
+}  // namespace strobe::digest

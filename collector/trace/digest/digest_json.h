@@ -6,7 +6,7 @@
 
 #include "collector/trace/digest/digest.h"
 
-namespace strobe {
+namespace strobe::digest {
 
 // All of the digest, with names in the place of their numbers. Times are in ns and count from
 // "zeroUnixNs"; what the trace does not tell is null or left out.
@@ -25,4 +25,4 @@ nlohmann::ordered_json KnownOrNull(const std::optional<Number>& number) {
 std::string_view NameOf(WorkKind kind);
 std::string_view NameOf(CollectiveKind kind);
 
-}  // namespace strobe
+}  // namespace strobe::digest

@@ -9,7 +9,7 @@
 #include "collector/trace/xplane/wire.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::digest {
 namespace {
 
 using namespace digest;
@@ -212,4 +212,4 @@ std::string EncodeDigest(const Digest& digest, std::size_t max_bytes) {
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::digest

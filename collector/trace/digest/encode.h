@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "collector/trace/digest/digest.h"
 
-namespace strobe {
+namespace strobe::digest {
 
 // At most `max_bytes` long, which must be at least 64 KiB. If the digest does not fit, the last
 // steps and collectives and the operations with the least self time are left out, from whichever of
@@ -18,4 +18,4 @@ std::string EncodeDigest(const Digest& digest, std::size_t max_bytes = kMaxDiges
 // kMaxDigestBytes, or refer to something that is not there. Texts become valid UTF-8.
 absl::StatusOr<Digest> DecodeDigest(std::string_view bytes);
 
-}  // namespace strobe
+}  // namespace strobe::digest

@@ -20,15 +20,15 @@ namespace strobe::report {
 namespace {
 
 // Ranks wait for each other only in calls that all of them take part in.
-bool Waits(CollectiveKind kind) {
-  return kind != CollectiveKind::kSend && kind != CollectiveKind::kReceive &&
-         kind != CollectiveKind::kPermute;
+bool Waits(digest::CollectiveKind kind) {
+  return kind != digest::CollectiveKind::kSend && kind != digest::CollectiveKind::kReceive &&
+         kind != digest::CollectiveKind::kPermute;
 }
 
 // See OperationType.
-bool IsRooted(CollectiveKind kind) {
-  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
+bool IsRooted(digest::CollectiveKind kind) {
+  return kind == digest::CollectiveKind::kBroadcast || kind == digest::CollectiveKind::kReduce ||
+         kind == digest::CollectiveKind::kGather || kind == digest::CollectiveKind::kScatter;
 }
 
 // The memory that a worker's step takes, as a number of calls.
@@ -38,7 +38,7 @@ constexpr std::size_t kMaxNameBytes = 200, kMaxKeys = 20'000;
 
 // Tells different communicators of the same name apart by their ranks. A hash, because XLA names
 // them by the ranks of all groups.
-std::string IdentityOf(const DigestCommunicator& communicator) {
+std::string IdentityOf(const digest::DigestCommunicator& communicator) {
   Sha256 identity;
   identity.Update(StrCat(communicator.name.size(), " ", communicator.name, communicator.size));
   for (const std::uint32_t rank : communicator.ranks) identity.Update(StrCat(",", rank));
@@ -58,7 +58,7 @@ class DigestMerger::Merged {
  public:
   explicit Merged(const MergeLimits& limits) : limits_(limits) {}
 
-  void Add(const Digest& digest) {
+  void Add(const digest::Digest& digest) {
     Part part{.worker = WorkerOf(digest)};
     std::string_view loop;
     part.steps = StepsOf(digest, limits_.steps_per_worker, loop);
@@ -119,7 +119,7 @@ class DigestMerger::Merged {
   }
 
   // Counts a call of the worker that was added last.
-  void NoteCall(const DigestCollective& call, std::uint32_t communicator,
+  void NoteCall(const digest::DigestCollective& call, std::uint32_t communicator,
                 std::set<std::uint32_t>& called) {
     CommunicatorFacts& facts = communicator_facts_[communicator];
     if (called.insert(communicator).second) {
@@ -132,25 +132,25 @@ class DigestMerger::Merged {
   }
 
   struct Identity {
-    DigestCommunicator communicator{};  // With the ranks of the worker's own group.
-    std::string text{};                 // As IdentityOf.
+    digest::DigestCommunicator communicator{};  // With the ranks of the worker's own group.
+    std::string text{};                         // As IdentityOf.
   };
   // A digest's communicators by number, because each may have thousands of ranks.
   using Identities = std::map<std::uint32_t, Identity>;
 
   // nullopt if it would be one key too many. Calls of known keys are always joined.
-  std::optional<std::uint32_t> KeyOf(const Digest& digest, const DigestCollective& call,
-                                     Identities& identities) {
-    static const DigestCommunicator kUnnamed;
-    const DigestCommunicator& written = call.communicator < digest.communicators.size()
-                                            ? digest.communicators[call.communicator]
-                                            : kUnnamed;
+  std::optional<std::uint32_t> KeyOf(const digest::Digest& digest,
+                                     const digest::DigestCollective& call, Identities& identities) {
+    static const digest::DigestCommunicator kUnnamed;
+    const digest::DigestCommunicator& written = call.communicator < digest.communicators.size()
+                                                    ? digest.communicators[call.communicator]
+                                                    : kUnnamed;
     const auto [entry_of, unseen] = identities.try_emplace(call.communicator);
     if (unseen) {
       entry_of->second.communicator = WithOwnGroup(digest, written);
       entry_of->second.text = IdentityOf(entry_of->second.communicator);
     }
-    const DigestCommunicator& communicator = entry_of->second.communicator;
+    const digest::DigestCommunicator& communicator = entry_of->second.communicator;
     const std::string& identity = entry_of->second.text;
     const std::string name = CutUtf8(digest.names[call.name], kMaxNameBytes);
     const auto known = communicators_.find(identity);
@@ -175,14 +175,14 @@ class DigestMerger::Merged {
     return key;
   }
 
-  void AddCalls(const Digest& digest) {
+  void AddCalls(const digest::Digest& digest) {
     const std::vector<WorkerStepTime>& steps = parts_.back().steps;
     CallList& calls = calls_.back();
     // The keys of pairs of a communicator and a name, because they are looked up for each call.
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::optional<std::uint32_t>> keys;
     Identities identities;
     std::set<std::uint32_t> called;
-    for (const DigestCollective& from : digest.collectives) {
+    for (const digest::DigestCollective& from : digest.collectives) {
       if (from.name >= digest.names.size() || from.end_ns < from.begin_ns) continue;
       MergedCall call{.ordinal = from.ordinal,
                       .sequence = from.sequence,
@@ -387,7 +387,7 @@ class DigestMerger::Merged {
 
 DigestMerger::DigestMerger(const MergeLimits& limits) : merged_(std::make_unique<Merged>(limits)) {}
 DigestMerger::~DigestMerger() = default;
-void DigestMerger::Add(const Digest& digest) { merged_->Add(digest); }
+void DigestMerger::Add(const digest::Digest& digest) { merged_->Add(digest); }
 Job DigestMerger::Finish(std::size_t expected_workers) { return merged_->Finish(expected_workers); }
 
 }  // namespace strobe::report

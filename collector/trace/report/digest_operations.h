@@ -41,7 +41,7 @@ class DigestMerger {
   DigestMerger(const DigestMerger&) = delete;
   DigestMerger& operator=(const DigestMerger&) = delete;
 
-  void Add(const Digest& digest);
+  void Add(const digest::Digest& digest);
   // `expected_workers`: how many the job has; 0 = not known. To be called once.
   Job Finish(std::size_t expected_workers = 0);
 

@@ -13,10 +13,10 @@ namespace strobe::report {
 inline constexpr std::int64_t kFarNs = std::int64_t{1} << 61;
 
 // A time of the digest on the common clock, in Unix ns.
-std::int64_t CommonTime(const Digest& digest, std::int64_t time_ns);
+std::int64_t CommonTime(const digest::Digest& digest, std::int64_t time_ns);
 
 // The worker, with what its trace can tell. Its clock is known only if its zero is.
-JobWorker WorkerOf(const Digest& digest);
+JobWorker WorkerOf(const digest::Digest& digest);
 
 struct WorkerStepTime {
   std::int64_t number = 0;
@@ -27,6 +27,7 @@ struct WorkerStepTime {
 };
 // The steps of the loop that takes most of the digest's time, by begin; of several steps with one
 // number the first. At most `max`. `loop` becomes the loop's name.
-std::vector<WorkerStepTime> StepsOf(const Digest& digest, std::size_t max, std::string_view& loop);
+std::vector<WorkerStepTime> StepsOf(const digest::Digest& digest, std::size_t max,
+                                    std::string_view& loop);
 
 }  // namespace strobe::report

@@ -58,7 +58,7 @@ struct EngineReport {
 // Takes one digest after the other. Memory is bounded.
 class EngineTimes {
  public:
-  void Add(const Digest& digest);
+  void Add(const digest::Digest& digest);
   EngineReport Finish();
 
  private:
@@ -73,8 +73,8 @@ class EngineTimes {
     std::array<GapTimes, 3> by_reason{};
     void Add(const Gaps& more);
   };
-  static Gaps GapsOf(const Digest& digest);
-  static void AddTo(Sum& sum, BatchPhase phase, const DigestStep& step);
+  static Gaps GapsOf(const digest::Digest& digest);
+  static void AddTo(Sum& sum, BatchPhase phase, const digest::DigestStep& step);
   static BatchTimes Summary(Sum& sum);
 
   std::array<Sum, 3> phases_{};                        // By phase.

@@ -112,10 +112,10 @@ class CommonErrors {
     for (std::size_t i = 0; i < kStepParts; ++i) parts_[i] = RelativeOf(run.parts_ns[i]);
   }
 
-  Typical Of(WorkKind kind) const {
+  Typical Of(digest::WorkKind kind) const {
     StepPart part = StepPart::kCompute;
-    if (kind == WorkKind::kCommunication) part = StepPart::kCommunication;
-    if (kind == WorkKind::kCopy) part = StepPart::kExposedCopies;
+    if (kind == digest::WorkKind::kCommunication) part = StepPart::kCommunication;
+    if (kind == digest::WorkKind::kCopy) part = StepPart::kExposedCopies;
     const Typical& of_part = parts_[static_cast<std::size_t>(part)];
     return of_part.mean > 0 && of_part.degrees > 0 ? of_part : step_;
   }
@@ -147,7 +147,8 @@ class OpComparer {
               .decisive = 2 * kMinOpShare * step_ns} {}
 
   std::vector<OpChange> Compare() {
-    std::map<std::pair<WorkKind, std::string_view>, std::pair<const OpSummary*, const OpSummary*>>
+    std::map<std::pair<digest::WorkKind, std::string_view>,
+             std::pair<const OpSummary*, const OpSummary*>>
         joined;
     for (const OpSummary& op : before_.ops) joined[{op.kind, op.name}].first = &op;
     for (const OpSummary& op : after_.ops) joined[{op.kind, op.name}].second = &op;

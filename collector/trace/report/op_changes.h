@@ -25,7 +25,7 @@ std::string_view VerdictName(OpVerdict verdict);
 inline bool IsChange(OpVerdict verdict) { return verdict <= OpVerdict::kGone; }
 
 struct OpChange {
-  WorkKind kind = WorkKind::kCompute;
+  digest::WorkKind kind = digest::WorkKind::kCompute;
   std::string name{};
   Change self{};  // How its self time in a step changed, in the mean of the workers.
   double before_calls = 0, after_calls = 0;

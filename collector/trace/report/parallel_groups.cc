@@ -115,7 +115,7 @@ GroupKind GroupKindByName(std::string_view name) {
   return is(GroupKind::kSequence) ? GroupKind::kSequence : GroupKind::kUnknown;
 }
 
-RankOrder RankOrderOf(const DigestCommunicator& communicator,
+RankOrder RankOrderOf(const digest::DigestCommunicator& communicator,
                       std::optional<std::uint32_t> world_size) {
   if (communicator.size > 1 && world_size == communicator.size) return RankOrder::kAll;
   if (!communicator.ranks.empty()) return OrderOf(communicator.ranks);
@@ -123,23 +123,26 @@ RankOrder RankOrderOf(const DigestCommunicator& communicator,
 }
 
 GroupKind GroupKindByCalls(const CallKinds& calls, RankOrder order) {
-  const auto count = [&](CollectiveKind kind) { return calls[static_cast<std::size_t>(kind)]; };
+  const auto count = [&](digest::CollectiveKind kind) {
+    return calls[static_cast<std::size_t>(kind)];
+  };
   std::size_t all = 0;
   for (const std::size_t of_kind : calls) all += of_kind;
-  const std::size_t sent = count(CollectiveKind::kSend) + count(CollectiveKind::kReceive) +
-                           count(CollectiveKind::kPermute);
+  const std::size_t sent = count(digest::CollectiveKind::kSend) +
+                           count(digest::CollectiveKind::kReceive) +
+                           count(digest::CollectiveKind::kPermute);
   if (all == 0) return GroupKind::kUnknown;
   if (sent == all) return GroupKind::kPipeline;
   if (order == RankOrder::kAll) return GroupKind::kAll;
-  if (count(CollectiveKind::kAllToAll) > 0) return GroupKind::kExpert;
+  if (count(digest::CollectiveKind::kAllToAll) > 0) return GroupKind::kExpert;
   if (order == RankOrder::kNeighbours) return GroupKind::kTensor;
   return order == RankOrder::kApart ? GroupKind::kData : GroupKind::kUnknown;
 }
 
-std::optional<std::uint32_t> StageOf(const Digest& digest) {
+std::optional<std::uint32_t> StageOf(const digest::Digest& digest) {
   if (!digest.rank) return std::nullopt;
   for (const auto* groups : {&digest.groups, &digest.communicators}) {
-    for (const DigestCommunicator& group : *groups) {
+    for (const digest::DigestCommunicator& group : *groups) {
       if (group.ranks.size() < 2 || GroupKindByName(group.name) != GroupKind::kPipeline) continue;
       const auto found = std::find(group.ranks.begin(), group.ranks.end(), *digest.rank);
       if (found != group.ranks.end())

@@ -33,7 +33,7 @@ using CallKinds = std::array<std::size_t, 13>;
 
 // How the ranks of a group lie among those of the job.
 enum class RankOrder : std::uint8_t { kUnknown, kAll, kNeighbours, kApart };
-RankOrder RankOrderOf(const DigestCommunicator& communicator,
+RankOrder RankOrderOf(const digest::DigestCommunicator& communicator,
                       std::optional<std::uint32_t> world_size);
 
 // What follows from the calls where names say nothing, as XLA's do not. It is what is usual and not
@@ -43,6 +43,6 @@ RankOrder RankOrderOf(const DigestCommunicator& communicator,
 GroupKind GroupKindByCalls(const CallKinds& calls, RankOrder order);
 
 // The place of the worker in its pipeline; nullopt if no name of its groups tells of one.
-std::optional<std::uint32_t> StageOf(const Digest& digest);
+std::optional<std::uint32_t> StageOf(const digest::Digest& digest);
 
 }  // namespace strobe::report

@@ -105,8 +105,9 @@ std::vector<std::uint32_t> ReplicaGroupOf(std::string_view groups, std::uint32_t
   return Take("{", groups) ? InList(groups, id) : std::vector<std::uint32_t>();
 }
 
-DigestCommunicator WithOwnGroup(const Digest& digest, const DigestCommunicator& communicator) {
-  DigestCommunicator own = communicator;
+digest::DigestCommunicator WithOwnGroup(const digest::Digest& digest,
+                                        const digest::DigestCommunicator& communicator) {
+  digest::DigestCommunicator own = communicator;
   const bool one_device = digest.devices.size() == 1 && !digest.knows.host_device;
   if (!digest.rank || !one_device || !communicator.ranks.empty()) return own;
   std::vector<std::uint32_t> ranks = ReplicaGroupOf(communicator.name, *digest.rank);

@@ -12,21 +12,21 @@
 #include "collector/trace/report/wait_map.h"
 #include "common/base/enum_names.h"
 
-namespace strobe {
+namespace strobe::report {
 namespace {
 
 using ReportJson = nlohmann::ordered_json;
 
-ReportJson HeldUpJson(const report::HeldUp& held_up) {
+ReportJson HeldUpJson(const HeldUp& held_up) {
   return {{"ns", held_up.ns},
           {"errorNs", held_up.error_ns},
           {"share", held_up.share},
           {"steps", held_up.steps}};
 }
 
-ReportJson LateJson(const report::Late& late) {
+ReportJson LateJson(const Late& late) {
   ReportJson causes = ReportJson::array();
-  for (const report::CauseShare& cause : late.causes)
+  for (const CauseShare& cause : late.causes)
     causes.push_back({{"cause", CauseName(cause.cause)},
                       {"ns", cause.ns},
                       {"errorNs", cause.error_ns},
@@ -37,26 +37,24 @@ ReportJson LateJson(const report::Late& late) {
           {"causes", std::move(causes)}};
 }
 
-std::string_view VerdictName(report::Verdict verdict) {
-  static constexpr EnumNames<report::Verdict, 5> kNames(
-      {{report::Verdict::kHoldsUp, "HoldsUp"},
-       {report::Verdict::kNobodyWaits, "NobodyWaits"},
-       {report::Verdict::kWithinClockErrors, "WithinClockErrors"},
-       {report::Verdict::kClockNotMeasured, "ClockNotMeasured"},
-       {report::Verdict::kNoCalls, "NoCalls"}});
+std::string_view VerdictName(Verdict verdict) {
+  static constexpr EnumNames<Verdict, 5> kNames({{Verdict::kHoldsUp, "HoldsUp"},
+                                                 {Verdict::kNobodyWaits, "NobodyWaits"},
+                                                 {Verdict::kWithinClockErrors, "WithinClockErrors"},
+                                                 {Verdict::kClockNotMeasured, "ClockNotMeasured"},
+                                                 {Verdict::kNoCalls, "NoCalls"}});
   return kNames.Of(verdict);
 }
 
 // The number of the step in which each worker's own time exceeds the others' mean most.
-std::vector<std::optional<std::int64_t>> LatestSteps(const report::Job& job) {
+std::vector<std::optional<std::int64_t>> LatestSteps(const Job& job) {
   std::vector<std::optional<std::int64_t>> numbers(job.workers.size());
   std::vector<double> most(job.workers.size(), 0);
-  for (const report::JobStep& step : job.steps) {
+  for (const JobStep& step : job.steps) {
     double sum = 0;
-    for (const report::WorkerStep& worker : step.workers)
-      sum += static_cast<double>(worker.OwnTotal());
+    for (const WorkerStep& worker : step.workers) sum += static_cast<double>(worker.OwnTotal());
     const double mean = sum / static_cast<double>(std::max<std::size_t>(step.workers.size(), 1));
-    for (const report::WorkerStep& worker : step.workers) {
+    for (const WorkerStep& worker : step.workers) {
       const double longer = static_cast<double>(worker.OwnTotal()) - mean;
       if (longer <= most[worker.worker]) continue;
       most[worker.worker] = longer;
@@ -66,22 +64,22 @@ std::vector<std::optional<std::int64_t>> LatestSteps(const report::Job& job) {
   return numbers;
 }
 
-ReportJson StragglerJson(const report::Job& job, const report::Straggler& straggler,
+ReportJson StragglerJson(const Job& job, const Straggler& straggler,
                          const std::vector<std::optional<std::int64_t>>& latest_steps) {
   ReportJson json = LateJson(straggler.late);
-  json["latestStep"] = KnownOrNull(latest_steps[straggler.late.who]);
+  json["latestStep"] = digest::KnownOrNull(latest_steps[straggler.late.who]);
   json["worker"] = job.workers[straggler.late.who].name;
   json["verdict"] = VerdictName(straggler.verdict);
-  json["evidence"] = straggler.evidence == report::Evidence::kDurations ? "durations" : "clocks";
+  json["evidence"] = straggler.evidence == Evidence::kDurations ? "durations" : "clocks";
   json["clockErrorNs"] =
       straggler.clock_error_ns ? ReportJson(*straggler.clock_error_ns) : ReportJson();
   json["heldUp"] = straggler.held_up ? HeldUpJson(*straggler.held_up) : ReportJson();
   return json;
 }
 
-ReportJson CallsJson(const report::Job& job, const report::Arrivals& arrivals) {
+ReportJson CallsJson(const Job& job, const Arrivals& arrivals) {
   ReportJson calls = ReportJson::array();
-  for (const report::CallArrivals& call : arrivals.calls)
+  for (const CallArrivals& call : arrivals.calls)
     calls.push_back(
         {{"communicator", job.communicators[call.communicator].name},
          {"name", job.types[call.type].name},
@@ -94,10 +92,10 @@ ReportJson CallsJson(const report::Job& job, const report::Arrivals& arrivals) {
   return calls;
 }
 
-ReportJson WaitsJson(const report::Job& job, const report::Arrivals& arrivals) {
+ReportJson WaitsJson(const Job& job, const Arrivals& arrivals) {
   ReportJson workers = ReportJson::array();
   for (std::size_t i = 0; i < std::min(arrivals.workers.size(), job.workers.size()); ++i) {
-    const report::WorkerArrivals& worker = arrivals.workers[i];
+    const WorkerArrivals& worker = arrivals.workers[i];
     // A zero would say that nobody waited.
     const bool waits = worker.calls > 0 && (job.workers[i].on_common_clock || worker.decided > 0);
     workers.push_back(
@@ -110,10 +108,10 @@ ReportJson WaitsJson(const report::Job& job, const report::Arrivals& arrivals) {
   return workers;
 }
 
-ReportJson GroupsJson(const std::vector<report::GroupTime>& groups) {
+ReportJson GroupsJson(const std::vector<GroupTime>& groups) {
   ReportJson rows = ReportJson::array();
-  for (const report::GroupTime& group : groups)
-    rows.push_back({{"kind", report::GroupKindName(group.kind)},
+  for (const GroupTime& group : groups)
+    rows.push_back({{"kind", GroupKindName(group.kind)},
                     {"named", group.named},
                     {"communicators", group.communicators},
                     {"calls", group.calls},
@@ -122,10 +120,10 @@ ReportJson GroupsJson(const std::vector<report::GroupTime>& groups) {
   return rows;
 }
 
-ReportJson AdviceJson(const report::Job& job) {
+ReportJson AdviceJson(const Job& job) {
   ReportJson rows = ReportJson::array();
-  for (const report::Advice& advice : report::AdviceFor(job)) {
-    const report::AdviceWords& words = report::WordsOf(advice.rule);
+  for (const Advice& advice : AdviceFor(job)) {
+    const AdviceWords& words = WordsOf(advice.rule);
     rows.push_back({{"rule", words.name},
                     {"share", advice.share},
                     {"what", advice.what},
@@ -139,21 +137,21 @@ ReportJson AdviceJson(const report::Job& job) {
   return rows;
 }
 
-ReportJson StagesJson(const std::vector<report::StageTime>& stages) {
+ReportJson StagesJson(const std::vector<StageTime>& stages) {
   ReportJson rows = ReportJson::array();
-  for (const report::StageTime& stage : stages)
+  for (const StageTime& stage : stages)
     rows.push_back({{"stage", stage.stage}, {"workers", stage.workers}, {"ownNs", stage.own_ns}});
   return rows;
 }
 
-ReportJson WaitMapJson(const report::Job& job, const report::WaitMap& map) {
+ReportJson WaitMapJson(const Job& job, const WaitMap& map) {
   ReportJson workers = ReportJson::array(), steps = ReportJson::array();
   for (const std::uint32_t i : map.workers) workers.push_back(job.workers[i].name);
   for (const std::uint32_t i : map.steps) steps.push_back(job.steps[i].number);
   ReportJson waits = ReportJson::array(), errors = ReportJson::array();
   for (const auto& row : map.waits) {
     ReportJson row_waits = ReportJson::array(), row_errors = ReportJson::array();
-    for (const std::optional<report::StepWait>& wait : row) {
+    for (const std::optional<StepWait>& wait : row) {
       const bool measured = wait && wait->error_ns;
       row_waits.push_back(wait ? ReportJson(wait->waited_ns) : ReportJson());
       row_errors.push_back(measured ? ReportJson(*wait->error_ns) : ReportJson());
@@ -168,14 +166,14 @@ ReportJson WaitMapJson(const report::Job& job, const report::WaitMap& map) {
 
 using ChangesJson = nlohmann::ordered_json;
 
-ChangesJson ComparedRunJson(const report::ComparedRun& run) {
+ChangesJson ComparedRunJson(const ComparedRun& run) {
   return {{"workers", run.workers},
           {"steps", run.steps},
           {"loop", run.loop.empty() ? ChangesJson() : ChangesJson(run.loop)},
           {"stepsNs", run.step_ns}};
 }
 
-ChangesJson ChangeJson(const report::Change& change) {
+ChangesJson ChangeJson(const Change& change) {
   const bool told = change.smallest > 0;
   return {{"beforeNs", change.before},
           {"afterNs", change.after},
@@ -184,18 +182,17 @@ ChangesJson ChangeJson(const report::Change& change) {
           {"smallestToldNs", told ? ChangesJson(change.smallest) : ChangesJson()},
           {"beforeN", change.before_n},
           {"afterN", change.after_n},
-          {"verdict", report::VerdictName(change.verdict)}};
+          {"verdict", VerdictName(change.verdict)}};
 }
 
 }  // namespace
 
-nlohmann::ordered_json StragglersToJson(const report::Job& job,
-                                        const report::StragglerReport& report) {
+nlohmann::ordered_json StragglersToJson(const Job& job, const StragglerReport& report) {
   const std::vector<std::optional<std::int64_t>> latest_steps = LatestSteps(job);
   ReportJson stragglers = ReportJson::array(), others = ReportJson::array();
-  for (const report::Straggler& late : report.stragglers)
+  for (const Straggler& late : report.stragglers)
     stragglers.push_back(StragglerJson(job, late, latest_steps));
-  for (const report::Straggler& late : report.not_decided)
+  for (const Straggler& late : report.not_decided)
     others.push_back(StragglerJson(job, late, latest_steps));
   return {{"headline", Headline(job, report)},
           {"workers", report.workers},
@@ -213,25 +210,24 @@ nlohmann::ordered_json StragglersToJson(const report::Job& job,
           {"stages", StagesJson(report.stages)},
           {"collectives", CallsJson(job, report.arrivals)},
           {"waits", WaitsJson(job, report.arrivals)},
-          {"waitMap", WaitMapJson(job, report::ComputeWaitMap(job, report.arrivals))},
+          {"waitMap", WaitMapJson(job, ComputeWaitMap(job, report.arrivals))},
           {"unknown", report.unknown}};
 }
 
-nlohmann::ordered_json ComparisonToJson(const report::RunComparison& comparison,
-                                        std::size_t max_ops) {
+nlohmann::ordered_json ComparisonToJson(const RunComparison& comparison, std::size_t max_ops) {
   ChangesJson parts = ChangesJson::object(), ops = ChangesJson::array();
-  for (const report::PartChange& part : comparison.parts)
-    parts[std::string(report::PartName(part.part))] = ChangeJson(part.time);
-  for (const report::OpChange& op : comparison.ops) {
+  for (const PartChange& part : comparison.parts)
+    parts[std::string(PartName(part.part))] = ChangeJson(part.time);
+  for (const OpChange& op : comparison.ops) {
     if (ops.size() == max_ops) break;
-    ChangesJson json = {{"name", op.name}, {"kind", NameOf(op.kind)}};
+    ChangesJson json = {{"name", op.name}, {"kind", digest::NameOf(op.kind)}};
     json.update(ChangeJson(op.self));
-    json["verdict"] = report::VerdictName(op.verdict);
+    json["verdict"] = VerdictName(op.verdict);
     json["beforeCalls"] = op.before_calls;
     json["afterCalls"] = op.after_calls;
     ops.push_back(std::move(json));
   }
-  return {{"headline", report::Headline(comparison)},
+  return {{"headline", Headline(comparison)},
           {"before", ComparedRunJson(comparison.before)},
           {"after", ComparedRunJson(comparison.after)},
           {"unit", comparison.of_steps ? "step" : "second"},
@@ -242,4 +238,4 @@ nlohmann::ordered_json ComparisonToJson(const report::RunComparison& comparison,
           {"unknown", comparison.unknown}};
 }
 
-}  // namespace strobe
+}  // namespace strobe::report

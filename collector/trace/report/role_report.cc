@@ -16,7 +16,7 @@ using RolesJson = nlohmann::ordered_json;
 constexpr std::size_t kMaxHeadlines = 8, kMaxUnplacedRows = 20;
 
 // What the merger keeps of a digest; see MergeLimits.
-std::size_t CallsIn(const Digest& digest) {
+std::size_t CallsIn(const digest::Digest& digest) {
   return digest.collectives.size() + 2 * digest.steps.size();
 }
 
@@ -52,7 +52,7 @@ RunReport* RoleReport::PartOf(const LikeWorkers& like) {
   return parts_.back().report.get();
 }
 
-void RoleReport::Add(const Digest& digest) {
+void RoleReport::Add(const digest::Digest& digest) {
   RunReport* part = PartOf({digest.role, digest.group});
   if (part == nullptr)
     return AddMissing(digest.worker,

@@ -31,7 +31,7 @@ class RoleReport {
   static constexpr std::size_t kMaxParts = 32;
   static constexpr std::size_t kMaxCalls = 1'000'000;
 
-  void Add(const Digest& digest);
+  void Add(const digest::Digest& digest);
   // A worker that has no digest, and why. `like` is empty where that is not known.
   void AddMissing(std::string_view worker, std::string_view why, const LikeWorkers& like = {});
   // To be called once. The report of workers that are all alike is that of RunReport. Otherwise it

@@ -51,7 +51,7 @@ RunJson StepRows(const Job& job) {
 
 }  // namespace
 
-void RunReport::Add(const Digest& digest) {
+void RunReport::Add(const digest::Digest& digest) {
   merger_.Add(digest);
   engine_.Add(digest);
   ++added_;
@@ -70,8 +70,8 @@ void RunReport::Add(const Digest& digest) {
                      .host_time = digest.host_time});
 }
 
-void RunReport::AddOps(const Digest& digest) {
-  for (const DigestOp& op : digest.ops) {
+void RunReport::AddOps(const digest::Digest& digest) {
+  for (const digest::DigestOp& op : digest.ops) {
     OpKey key(op.kind, digest.names[op.name]);
     auto found = ops_.find(key);
     if (found == ops_.end()) {
@@ -130,12 +130,12 @@ MadeReport RunReport::Finish(std::string_view capture_id, std::string_view run,
   RunJson workers = RunJson::array(), missing = RunJson::array(), ops = RunJson::array();
   for (const WorkerRow& row : rows_)
     workers.push_back({{"worker", row.worker},
-                       {"rank", KnownOrNull(row.rank)},
-                       {"clockErrorNs", KnownOrNull(row.clock_error_ns)},
+                       {"rank", digest::KnownOrNull(row.rank)},
+                       {"clockErrorNs", digest::KnownOrNull(row.clock_error_ns)},
                        {"steps", row.steps},
                        {"hostDevice", row.knows.host_device},
-                       {"time", row.knows.device ? TimeJson(row.time) : RunJson()},
-                       {"hostTime", HostTimeJson(row.host_time, row.knows)}});
+                       {"time", row.knows.device ? digest::TimeJson(row.time) : RunJson()},
+                       {"hostTime", digest::HostTimeJson(row.host_time, row.knows)}});
   for (const auto& [worker, why] : missing_) missing.push_back({{"worker", worker}, {"why", why}});
   std::vector<std::pair<OpKey, OpRow>> sorted(ops_.begin(), ops_.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
@@ -144,7 +144,7 @@ MadeReport RunReport::Finish(std::string_view capture_id, std::string_view run,
   if (sorted.size() > kMaxOpRows) sorted.resize(kMaxOpRows);
   for (const auto& [key, op] : sorted)
     ops.push_back({{"name", key.second},
-                   {"kind", NameOf(key.first)},
+                   {"kind", digest::NameOf(key.first)},
                    {"count", op.count},
                    {"selfNs", op.self_ns},
                    {"workers", op.workers}});
@@ -159,9 +159,9 @@ MadeReport RunReport::Finish(std::string_view capture_id, std::string_view run,
       {"run", run},
       {"headline", made.headline},
       {"figures",
-       {{"stepSeconds", KnownOrNull(made.figures.step_seconds)},
-        {"stragglerSeconds", KnownOrNull(made.figures.straggler_seconds)},
-        {"exposedCommunicationRatio", KnownOrNull(made.figures.exposed_communication)}}},
+       {{"stepSeconds", digest::KnownOrNull(made.figures.step_seconds)},
+        {"stragglerSeconds", digest::KnownOrNull(made.figures.straggler_seconds)},
+        {"exposedCommunicationRatio", digest::KnownOrNull(made.figures.exposed_communication)}}},
       {"stragglers", std::move(stragglers)},
       {"steps", StepRows(job)},
       {"ops", std::move(ops)},

@@ -37,7 +37,7 @@ class RunReport {
  public:
   static constexpr std::size_t kMaxWorkerRows = 2000;  // The report lists no more workers.
 
-  void Add(const Digest& digest);
+  void Add(const digest::Digest& digest);
   // A worker of the job that has no digest, and why.
   void AddMissing(std::string_view worker, std::string_view why);
   // To be called once. If the JSON were longer than `max_bytes`, its lists are left out.
@@ -49,18 +49,18 @@ class RunReport {
     std::optional<std::uint32_t> rank{};
     std::optional<std::int64_t> clock_error_ns{};
     std::size_t steps = 0;
-    DigestKnows knows{};
-    Breakdown time{};
-    HostTime host_time{};
+    digest::DigestKnows knows{};
+    digest::Breakdown time{};
+    digest::HostTime host_time{};
   };
   struct OpRow {
     std::uint64_t count = 0;
     std::int64_t self_ns = 0;
     std::size_t workers = 0;
   };
-  using OpKey = std::pair<WorkKind, std::string>;
+  using OpKey = std::pair<digest::WorkKind, std::string>;
 
-  void AddOps(const Digest& digest);
+  void AddOps(const digest::Digest& digest);
   std::string HeadlineOf(const Job& job, const StragglerReport& stragglers,
                          const EngineReport& engine) const;
   RunFigures FiguresOf(const StragglerReport& stragglers) const;

@@ -32,12 +32,12 @@ double LengthOf(std::int64_t begin_ns, std::int64_t end_ns) {
   return std::max(0.0, static_cast<double>(end_ns) - static_cast<double>(begin_ns));
 }
 
-bool IsValid(const Digest& digest, const DigestStep& step) {
+bool IsValid(const digest::Digest& digest, const digest::DigestStep& step) {
   return step.loop < digest.names.size() && step.begin_ns < step.end_ns;
 }
 
 // How long a worker's devices worked.
-double Busy(const Breakdown& time) {
+double Busy(const digest::Breakdown& time) {
   return std::max(0.0, Positive(time.span_ns) - Positive(time.idle_ns));
 }
 
@@ -50,10 +50,11 @@ struct StepSum {
 
 // The worker's steps that count: the first of each number and, unless there are none, only those
 // that another step follows.
-std::vector<const DigestStep*> CountedSteps(const Digest& digest, std::string_view loop) {
-  std::vector<const DigestStep*> steps, followed;
+std::vector<const digest::DigestStep*> CountedSteps(const digest::Digest& digest,
+                                                    std::string_view loop) {
+  std::vector<const digest::DigestStep*> steps, followed;
   std::set<std::int64_t> seen;
-  for (const DigestStep& step : digest.steps) {
+  for (const digest::DigestStep& step : digest.steps) {
     if (steps.size() == kMaxSteps) break;
     if (!IsValid(digest, step) || digest.names[step.loop] != loop) continue;
     if (!seen.insert(step.number).second) continue;
@@ -63,10 +64,11 @@ std::vector<const DigestStep*> CountedSteps(const Digest& digest, std::string_vi
   return followed.empty() ? steps : followed;
 }
 
-void AddCountedSteps(const Digest& digest, const std::vector<const DigestStep*>& steps,
+void AddCountedSteps(const digest::Digest& digest,
+                     const std::vector<const digest::DigestStep*>& steps,
                      std::map<std::int64_t, StepSum>& sums) {
   const PartsPresent known = KnownParts(digest.knows);
-  for (const DigestStep* step : steps) {
+  for (const digest::DigestStep* step : steps) {
     StepSum& sum = sums[step->number];
     sum.durations.push_back(LengthOf(step->begin_ns, step->end_ns));
     const PartTimes parts = PartsOf(step->time, step->host);
@@ -86,10 +88,10 @@ struct Scale {
 
 // The recording begins and ends within steps. The time in which the devices worked tells how much
 // of its work belongs to complete steps.
-Scale ScaleOf(const Digest& digest, std::string_view loop) {
+Scale ScaleOf(const digest::Digest& digest, std::string_view loop) {
   const double recorded = LengthOf(digest.begin_ns, digest.end_ns);
   double steps = 0, inside = 0, length = 0;
-  for (const DigestStep& step : digest.steps) {
+  for (const digest::DigestStep& step : digest.steps) {
     if (loop.empty() || !IsValid(digest, step) || digest.names[step.loop] != loop) continue;
     ++steps;
     inside += Busy(step.time);
@@ -107,21 +109,21 @@ Scale ScaleOf(const Digest& digest, std::string_view loop) {
           .outside = outside * all / steps};
 }
 
-using SummaryOpKey = std::pair<WorkKind, std::string>;
+using SummaryOpKey = std::pair<digest::WorkKind, std::string>;
 
 class Summarizer {
  public:
-  explicit Summarizer(std::span<const Digest> digests)
+  explicit Summarizer(std::span<const digest::Digest> digests)
       : digests_(digests), loop_(MainLoop(digests)) {}
 
   RunSummary Make() {
     summary_.loop = CutUtf8(loop_, kMaxSummaryText);
-    for (const Digest& digest : digests_) {
+    for (const digest::Digest& digest : digests_) {
       summary_.device |= digest.knows.device;
       summary_.host_device |= digest.knows.host_device;
     }
     std::array<std::size_t, kStepParts> tellers{};
-    for (const Digest& digest : digests_) {
+    for (const digest::Digest& digest : digests_) {
       AddWorker(digest);
       AddRecording(digest, tellers);
     }
@@ -137,8 +139,8 @@ class Summarizer {
   }
 
  private:
-  void AddWorker(const Digest& digest) {
-    const std::vector<const DigestStep*> steps = CountedSteps(digest, loop_);
+  void AddWorker(const digest::Digest& digest) {
+    const std::vector<const digest::DigestStep*> steps = CountedSteps(digest, loop_);
     const Scale scale = ScaleOf(digest, loop_);
     summary_.workers.push_back({.name = CutUtf8(digest.worker, kMaxSummaryText),
                                 .rank = digest.rank,
@@ -150,7 +152,7 @@ class Summarizer {
     AddOps(digest, scale.factor, std::max<double>(1, static_cast<double>(steps.size())));
   }
 
-  void AddRecording(const Digest& digest, std::array<std::size_t, kStepParts>& tellers) {
+  void AddRecording(const digest::Digest& digest, std::array<std::size_t, kStepParts>& tellers) {
     const double recorded = LengthOf(digest.begin_ns, digest.end_ns);
     const PartsPresent known = KnownParts(digest.knows);
     const PartTimes parts = PartsOf(digest.time, digest.host_time);
@@ -162,17 +164,17 @@ class Summarizer {
   }
 
   // Devices hide what the host does, and scopes contain operations.
-  bool Compares(WorkKind kind) const {
-    if (kind == WorkKind::kScope) return false;
-    return !summary_.device || kind == WorkKind::kCompute || kind == WorkKind::kCommunication ||
-           kind == WorkKind::kCopy;
+  bool Compares(digest::WorkKind kind) const {
+    if (kind == digest::WorkKind::kScope) return false;
+    return !summary_.device || kind == digest::WorkKind::kCompute ||
+           kind == digest::WorkKind::kCommunication || kind == digest::WorkKind::kCopy;
   }
 
-  void AddOps(const Digest& digest, double factor, double steps) {
+  void AddOps(const digest::Digest& digest, double factor, double steps) {
     const auto worker = static_cast<std::uint32_t>(summary_.workers.size() - 1);
     double smallest = 0;
     bool any = false;
-    for (const DigestOp& op : digest.ops) {
+    for (const digest::DigestOp& op : digest.ops) {
       if (op.name >= digest.names.size()) continue;
       const double self = Positive(op.self_ns) * factor;
       smallest = any ? std::min(smallest, self) : self;
@@ -227,7 +229,7 @@ class Summarizer {
     }
   }
 
-  const std::span<const Digest> digests_;
+  const std::span<const digest::Digest> digests_;
   const std::string_view loop_;
   RunSummary summary_{};
   std::map<std::int64_t, StepSum> steps_{};
@@ -249,13 +251,13 @@ std::string_view PartName(StepPart part) {
   return kNames.Of(part);
 }
 
-PartTimes PartsOf(const Breakdown& time, const HostTime& host) {
+PartTimes PartsOf(const digest::Breakdown& time, const digest::HostTime& host) {
   return {time.compute_ns,    time.exposed_communication_ns, time.exposed_copies_ns,
           time.idle_ns,       host.input_stall_ns,           host.garbage_collection_ns,
           host.host_bound_ns, time.communication_ns};
 }
 
-PartsPresent KnownParts(const DigestKnows& knows) {
+PartsPresent KnownParts(const digest::DigestKnows& knows) {
   PartsPresent known{};
   for (const StepPart part : {StepPart::kCompute, StepPart::kExposedCommunication,
                               StepPart::kExposedCopies, StepPart::kIdle, StepPart::kCommunication})
@@ -266,10 +268,10 @@ PartsPresent KnownParts(const DigestKnows& knows) {
   return known;
 }
 
-std::string_view MainLoop(std::span<const Digest> digests) {
+std::string_view MainLoop(std::span<const digest::Digest> digests) {
   std::map<std::string_view, double> taken;
-  for (const Digest& digest : digests) {
-    for (const DigestStep& step : digest.steps) {
+  for (const digest::Digest& digest : digests) {
+    for (const digest::DigestStep& step : digest.steps) {
       if (IsValid(digest, step))
         taken[digest.names[step.loop]] += LengthOf(step.begin_ns, step.end_ns);
     }
@@ -279,6 +281,8 @@ std::string_view MainLoop(std::span<const Digest> digests) {
   return longest == taken.end() ? std::string_view() : longest->first;
 }
 
-RunSummary SummarizeRun(std::span<const Digest> digests) { return Summarizer(digests).Make(); }
+RunSummary SummarizeRun(std::span<const digest::Digest> digests) {
+  return Summarizer(digests).Make();
+}
 
 }  // namespace strobe::report

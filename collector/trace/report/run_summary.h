@@ -33,9 +33,9 @@ std::string_view PartName(StepPart part);
 
 using PartTimes = std::array<std::int64_t, kStepParts>;
 using PartsPresent = std::array<bool, kStepParts>;
-PartTimes PartsOf(const Breakdown& time, const HostTime& host);
+PartTimes PartsOf(const digest::Breakdown& time, const digest::HostTime& host);
 // Which of the parts the digest's trace can tell.
-PartsPresent KnownParts(const DigestKnows& knows);
+PartsPresent KnownParts(const digest::DigestKnows& knows);
 
 // The work of one operation on one worker.
 struct WorkerOp {
@@ -48,7 +48,7 @@ struct WorkerOp {
 };
 
 struct OpSummary {
-  WorkKind kind = WorkKind::kCompute;
+  digest::WorkKind kind = digest::WorkKind::kCompute;
   std::string name{};
   std::vector<WorkerOp> workers{};  // In ascending order.
 };
@@ -81,10 +81,10 @@ struct RunSummary {
 };
 
 // The loop that takes most of the time of all workers; empty without steps.
-std::string_view MainLoop(std::span<const Digest> digests);
+std::string_view MainLoop(std::span<const digest::Digest> digests);
 
 // Steps are those of MainLoop. A step that no other one follows seems shorter than it is; it counts
 // only for a worker that has no other. Steps that less than half of the workers tell do not count.
-RunSummary SummarizeRun(std::span<const Digest> digests);
+RunSummary SummarizeRun(std::span<const digest::Digest> digests);
 
 }  // namespace strobe::report

@@ -15,7 +15,7 @@ using LostTimes = std::array<double, kLostParts>;
 
 double NotNegative(std::int64_t ns) { return std::max(0.0, static_cast<double>(ns)); }
 
-LostTimes LostOf(const Breakdown& time, const HostTime& host) {
+LostTimes LostOf(const digest::Breakdown& time, const digest::HostTime& host) {
   LostTimes lost{};
   const auto at = [&](LostPart part) -> double& { return lost[static_cast<std::size_t>(part)]; };
   at(LostPart::kLaunches) = NotNegative(host.host_bound_ns);
@@ -30,14 +30,15 @@ LostTimes LostOf(const Breakdown& time, const HostTime& host) {
 }
 
 // The steps of the loop that takes most of the time.
-std::vector<const DigestStep*> MainSteps(const Digest& digest) {
+std::vector<const digest::DigestStep*> MainSteps(const digest::Digest& digest) {
   std::map<std::uint32_t, double> taken;
-  for (const DigestStep& step : digest.steps) taken[step.loop] += NotNegative(step.time.span_ns);
-  std::vector<const DigestStep*> steps;
+  for (const digest::DigestStep& step : digest.steps)
+    taken[step.loop] += NotNegative(step.time.span_ns);
+  std::vector<const digest::DigestStep*> steps;
   if (taken.empty()) return steps;
   const auto main = std::max_element(
       taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  for (const DigestStep& step : digest.steps)
+  for (const digest::DigestStep& step : digest.steps)
     if (step.loop == main->first && step.time.span_ns > 0) steps.push_back(&step);
   return steps;
 }
@@ -47,7 +48,8 @@ struct TimeSums {
   LostTimes lost{};
   std::array<std::pair<double, std::optional<std::int64_t>>, kLostParts> most{};
 
-  void Add(const Breakdown& time, const HostTime& host, std::optional<std::int64_t> step) {
+  void Add(const digest::Breakdown& time, const digest::HostTime& host,
+           std::optional<std::int64_t> step) {
     span += NotNegative(time.span_ns);
     compute += NotNegative(time.compute_ns);
     idle += NotNegative(time.idle_ns);
@@ -59,7 +61,7 @@ struct TimeSums {
   }
 };
 
-std::array<bool, kLostParts> MeasuredParts(const DigestKnows& knows) {
+std::array<bool, kLostParts> MeasuredParts(const digest::DigestKnows& knows) {
   std::array<bool, kLostParts> tells{};
   tells.fill(true);
   tells[static_cast<std::size_t>(LostPart::kLaunches)] = knows.launches;
@@ -68,27 +70,27 @@ std::array<bool, kLostParts> MeasuredParts(const DigestKnows& knows) {
   return tells;
 }
 
-std::string DeviceWord(const Digest& digest) {
+std::string DeviceWord(const digest::Digest& digest) {
   if (digest.knows.host_device) return "CPU";
   for (const std::string_view word : {"GPU", "TPU"}) {
-    for (const DigestDevice& device : digest.devices)
+    for (const digest::DigestDevice& device : digest.devices)
       if (Contains(device.name, word)) return std::string(word);
   }
   return "device";
 }
 
-std::string CommunicationWord(const Digest& digest) {
-  for (const DigestOp& op : digest.ops) {
-    if (op.kind != WorkKind::kCommunication || op.name >= digest.names.size()) continue;
+std::string CommunicationWord(const digest::Digest& digest) {
+  for (const digest::DigestOp& op : digest.ops) {
+    if (op.kind != digest::WorkKind::kCommunication || op.name >= digest.names.size()) continue;
     if (ContainsIgnoreCase(digest.names[op.name], "rccl")) return "RCCL";
     if (ContainsIgnoreCase(digest.names[op.name], "nccl")) return "NCCL";
   }
   return "communication";
 }
 
-std::optional<double> MemoryOf(const Digest& digest) {
+std::optional<double> MemoryOf(const digest::Digest& digest) {
   std::optional<double> share;
-  for (const DigestDevice& device : digest.devices) {
+  for (const digest::DigestDevice& device : digest.devices) {
     if (!device.peak_memory_bytes || device.memory_bytes.value_or(0) == 0) continue;
     const double used =
         static_cast<double>(*device.peak_memory_bytes) / static_cast<double>(*device.memory_bytes);
@@ -99,11 +101,12 @@ std::optional<double> MemoryOf(const Digest& digest) {
 
 }  // namespace
 
-WorkerTime WorkerTimeOf(const Digest& digest) {
+WorkerTime WorkerTimeOf(const digest::Digest& digest) {
   WorkerTime result;
   if (!digest.knows.device) return result;
   TimeSums sums;
-  for (const DigestStep* step : MainSteps(digest)) sums.Add(step->time, step->host, step->number);
+  for (const digest::DigestStep* step : MainSteps(digest))
+    sums.Add(step->time, step->host, step->number);
   if (sums.span <= 0) sums.Add(digest.time, digest.host_time, std::nullopt);
   if (sums.span <= 0) return result;
   const auto share = [&](double ns) { return std::min(ns / sums.span, 1.0); };

@@ -42,7 +42,7 @@ struct WorkerTime {
 
 // The steps are those of the loop that takes most of the time. Without steps, it is the whole
 // recording.
-WorkerTime WorkerTimeOf(const Digest& digest);
+WorkerTime WorkerTimeOf(const digest::Digest& digest);
 
 // "GPU busy 21%; 64% waiting for launches; 5% exposed NCCL".
 std::string WorkerTimeText(const WorkerTime& time);

@@ -52,22 +52,22 @@ struct Optionals {
 
 class CollectiveRows {
  public:
-  CollectiveRows(const Digest& digest, std::int64_t shift_ns)
+  CollectiveRows(const digest::Digest& digest, std::int64_t shift_ns)
       : digest_(digest), shift_ns_(shift_ns) {
     std::string_view loop;
     steps_ = report::StepsOf(digest, kMaxStepsOfCalls, loop);
   }
 
-  void Add(const DigestCollective& call) {
-    static const DigestCommunicator kUnnamed;
-    const DigestCommunicator& group = call.communicator < digest_.communicators.size()
-                                          ? digest_.communicators[call.communicator]
-                                          : kUnnamed;
+  void Add(const digest::DigestCollective& call) {
+    static const digest::DigestCommunicator kUnnamed;
+    const digest::DigestCommunicator& group = call.communicator < digest_.communicators.size()
+                                                  ? digest_.communicators[call.communicator]
+                                                  : kUnnamed;
     ranks_.Add(digest_.rank.has_value(), digest_.rank.value_or(0));
     communicators_.Add(group.name);
     groups_.Add(RanksOf(call.communicator, group));
     sizes_.Add(group.size > 0, group.size);
-    kinds_.Add(NameOf(call.kind));
+    kinds_.Add(digest::NameOf(call.kind));
     names_.Add(digest_.names[call.name]);
     calls_.push_back(call.ordinal);
     sequences_.Add(call.sequence >= 0, call.sequence);
@@ -102,7 +102,7 @@ class CollectiveRows {
 
  private:
   // The ranks of a communicator as a text that lives as long as the rows.
-  std::string_view RanksOf(std::uint32_t number, const DigestCommunicator& group) {
+  std::string_view RanksOf(std::uint32_t number, const digest::DigestCommunicator& group) {
     const auto [entry, fresh] = ranks_of_.try_emplace(number);
     if (fresh) {
       for (const std::uint32_t rank : group.ranks)
@@ -112,7 +112,7 @@ class CollectiveRows {
   }
 
   // The step in which the call began, and how many of its kind began before it in that step.
-  void AddStep(const DigestCollective& call) {
+  void AddStep(const digest::DigestCollective& call) {
     const std::int64_t begin_ns = report::CommonTime(digest_, call.begin_ns);
     const auto next = std::partition_point(steps_.begin(), steps_.end(), [&](const auto& step) {
       return step.time.begin_ns <= begin_ns;
@@ -125,7 +125,7 @@ class CollectiveRows {
     in_step_.Add(known, known ? before.second++ : 0);
   }
 
-  const Digest& digest_;
+  const digest::Digest& digest_;
   const std::int64_t shift_ns_;
   std::vector<report::WorkerStepTime> steps_{};
   // The last step of each collective, and how many calls it has had in that step.
@@ -167,12 +167,12 @@ absl::Status WriteWhole(const char* schema, std::span<const Column> columns, std
 
 // Writes a row for each call of a collective that the digest tells, by arrival. `shift_ns` leads
 // from the digest's times to Unix times on the clock that all workers share.
-absl::Status WriteCollectiveTable(const Digest& digest, std::int64_t shift_ns,
+absl::Status WriteCollectiveTable(const digest::Digest& digest, std::int64_t shift_ns,
                                   ParquetFile::Sink sink) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ParquetFile> file,
                    ParquetFile::Create(kCollectiveSchema, std::move(sink)));
   CollectiveRows rows(digest, shift_ns);
-  for (const DigestCollective& call : digest.collectives) rows.Add(call);
+  for (const digest::DigestCollective& call : digest.collectives) rows.Add(call);
   RETURN_IF_ERROR(rows.Write(*file));
   return file->Finish();
 }
@@ -267,9 +267,10 @@ absl::Status WriteEvents(const convert::WorkerTrace& trace, std::int64_t zero_ns
 absl::Status WriteCollectives(const convert::WorkerTrace& trace, std::int64_t zero_ns,
                               const TableOptions& options, const OpenOutput& open,
                               CollectiveCount& count) {
-  Digest digest{.worker = trace.worker};
-  if (options.digested || MayHaveCollectives(trace.space)) {
-    ASSIGN_OR_RETURN(digest, ComputeDigest(trace.space, trace.worker, options.stop, trace.zero_ns));
+  digest::Digest digest{.worker = trace.worker};
+  if (options.digested || digest::MayHaveCollectives(trace.space)) {
+    ASSIGN_OR_RETURN(digest,
+                     digest::ComputeDigest(trace.space, trace.worker, options.stop, trace.zero_ns));
   }
   if (options.digested) options.digested(digest);
   count = {.rows = digest.collectives.size(), .left_out = digest.cuts.collectives};

@@ -30,7 +30,7 @@ struct TableOptions {
   bool stats = true;
   // Gets the digest of each trace, in their order. Without it, digests are computed only of traces
   // with collectives, because that is a second pass over a trace.
-  std::function<void(const Digest&)> digested{};
+  std::function<void(const digest::Digest&)> digested{};
   // Ends the work with Cancelled soon after it is set. May be null.
   const Cancellation* stop = nullptr;
 };

@@ -32,11 +32,11 @@ constexpr std::string_view kProgramsLine = "XLA Modules", kOccupancy = " occ_pct
 
 std::string_view KindName(const WorkClass& work, bool is_stream) {
   switch (work.kind) {
-    case WorkKind::kCommunication:
+    case digest::WorkKind::kCommunication:
       return "communication";
-    case WorkKind::kCopy:
+    case digest::WorkKind::kCopy:
       return "copy";
-    case WorkKind::kInput:
+    case digest::WorkKind::kInput:
       return "input";
     default:
       return is_stream ? "kernel" : "operation";
@@ -134,7 +134,7 @@ class DeviceTally {
       RETURN_IF_ERROR(gathering_.CheckGone());
       const index::Entry entry = reader.next()->entry();
       ASSIGN_OR_RETURN(const NameFacts facts, FactsOf(row, line, entry));
-      const bool computes = facts.work.kind == WorkKind::kCompute;
+      const bool computes = facts.work.kind == digest::WorkKind::kCompute;
       if (nested) {
         while (open_.size() > reader.next()->depth()) Close();
         if (!open_.empty()) AddComputation(open_.back(), entry.begin_ps);
@@ -148,7 +148,7 @@ class DeviceTally {
         if (computes) AddComputation({entry.begin_ps, entry.end_ps()});
       }
       if (details_id_ != 0) RETURN_IF_ERROR(AddLaunch(row, entry, gathering_.kernels[facts.row]));
-      if (facts.work.kind == WorkKind::kCommunication)
+      if (facts.work.kind == digest::WorkKind::kCommunication)
         RETURN_IF_ERROR(AddCall(row, line, entry, facts.work));
     }
     while (!open_.empty()) Close();
@@ -194,9 +194,9 @@ class DeviceTally {
     const std::string_view name = index_.Text(entry.name);
     if (!lines_.coarse()) {
       facts.work = digest::ClassifyDeviceWork(name, CategoryOf(event), lines_.is_hlo());
-      if (facts.work.kind == WorkKind::kCompute && !lines_.is_hlo()) {
+      if (facts.work.kind == digest::WorkKind::kCompute && !lines_.is_hlo()) {
         const WorkClass by_stats = digest::ClassifyByStats(*plane_names_, line, event);
-        if (by_stats.kind != WorkKind::kCompute) facts.work = by_stats;
+        if (by_stats.kind != digest::WorkKind::kCompute) facts.work = by_stats;
       }
     }
     facts.row = gathering_.kernels.Find(name, KindName(facts.work, is_stream_));
@@ -264,7 +264,7 @@ class DeviceTally {
         gathering_.communication.FindOfGroup(name.substr(0, name.find('(')), "device", group);
     TallyRow& call = gathering_.communication[number];
     if (call.count == 0) {
-      call.collective = work.collective == CollectiveKind::kOther
+      call.collective = work.collective == digest::CollectiveKind::kOther
                             ? digest::CollectiveKindOf(values.name)
                             : work.collective;
       call.ranks = values.size;

@@ -49,26 +49,26 @@ absl::StatusOr<std::string_view> TallySource::BytesOf(const index::Row& row,
   return index::EventAt(trace, 0, entry.offset);
 }
 
-double BusFactor(CollectiveKind kind, std::uint32_t ranks) {
+double BusFactor(digest::CollectiveKind kind, std::uint32_t ranks) {
   if (ranks < 2) return 0;
   const double part = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   switch (kind) {
-    case CollectiveKind::kAllReduce:
+    case digest::CollectiveKind::kAllReduce:
       return 2 * part;
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
+    case digest::CollectiveKind::kAllGather:
+    case digest::CollectiveKind::kReduceScatter:
+    case digest::CollectiveKind::kAllToAll:
+    case digest::CollectiveKind::kGather:
+    case digest::CollectiveKind::kScatter:
       return part;
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kPermute:
-    case CollectiveKind::kSend:
-    case CollectiveKind::kReceive:
+    case digest::CollectiveKind::kBroadcast:
+    case digest::CollectiveKind::kReduce:
+    case digest::CollectiveKind::kPermute:
+    case digest::CollectiveKind::kSend:
+    case digest::CollectiveKind::kReceive:
       return 1;
-    case CollectiveKind::kBarrier:
-    case CollectiveKind::kOther:
+    case digest::CollectiveKind::kBarrier:
+    case digest::CollectiveKind::kOther:
       break;
   }
   return 0;

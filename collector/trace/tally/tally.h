@@ -56,7 +56,7 @@ struct TallyRow {
   bool launchers_differ = false;
 
   // Collectives.
-  CollectiveKind collective = CollectiveKind::kOther;
+  digest::CollectiveKind collective = digest::CollectiveKind::kOther;
   std::string group{};      // The communicator's name.
   std::uint32_t ranks = 0;  // In the group; 0 = not told.
   std::uint64_t bytes = 0;  // The sum over the calls; 0 = not told.
@@ -85,7 +85,7 @@ absl::StatusOr<Tally> TallyTrace(const TallySource& source);
 
 // The bytes that the busiest link carries for each byte of the collective's size, with the ranks of
 // the group, as NVIDIA's nccl-tests define it; 0 if it is not known.
-double BusFactor(CollectiveKind kind, std::uint32_t ranks);
+double BusFactor(digest::CollectiveKind kind, std::uint32_t ranks);
 
 // Whether a kernel of this name uses Tensor Cores, by the patterns of XProf and of PyTorch's plugin
 // for TensorBoard, because traces do not tell it. False: it is not known to.

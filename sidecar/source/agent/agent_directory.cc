@@ -21,7 +21,7 @@
 #include "common/text/utf8.h"
 #include "sidecar/source/base/announcements.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 namespace fs = std::filesystem;
@@ -300,4 +300,4 @@ void AgentDirectory::ForgetFailures() const {
   close(file);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -13,7 +13,7 @@
 #include "common/base/mutex.h"
 #include "sidecar/source/agent/ring_files.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // A process that could not create its ring file.
 struct FailedProgram {
@@ -86,4 +86,4 @@ class AgentDirectory {
 // Orders that request nothing.
 wire::Orders NoOrders();
 
-}  // namespace strobe
+}  // namespace strobe::source

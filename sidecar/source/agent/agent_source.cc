@@ -25,7 +25,7 @@
 #include "sidecar/source/base/reported_steps.h"
 #include "sidecar/source/device/device_planes.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::Recording;
@@ -408,4 +408,4 @@ Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTim
   return recording;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

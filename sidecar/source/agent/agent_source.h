@@ -10,7 +10,7 @@
 #include "sidecar/source/agent/program_set.h"
 #include "sidecar/source/base/announcements.h"
 
-namespace strobe {
+namespace strobe::source {
 
 struct AgentOptions {
   // The limit on records kept per capture, in bytes. Further records are counted and dropped.
@@ -69,4 +69,4 @@ class AgentSource final : public session::Source {
   const std::int64_t began_ns_;  // CLOCK_MONOTONIC.
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -7,7 +7,7 @@
 #include "sidecar/source/agent/recorded_collectives.h"
 #include "sidecar/source/agent/ring_files.h"
 
-namespace strobe {
+namespace strobe::source {
 
 std::map<std::string, std::uint64_t> CollectiveCounts::Read() {
   std::map<std::string, std::uint64_t> counts;
@@ -33,4 +33,4 @@ std::map<std::string, std::uint64_t> CollectiveCounts::Read() {
   return counts;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

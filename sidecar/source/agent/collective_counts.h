@@ -10,7 +10,7 @@
 #include "agent/wire/collective_layout.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Safe for concurrent use.
 class CollectiveCounts {
@@ -31,4 +31,4 @@ class CollectiveCounts {
   Calls total_ ABSL_GUARDED_BY(mutex_){};
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

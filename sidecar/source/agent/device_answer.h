@@ -4,7 +4,7 @@
 
 #include "agent/wire/layout.h"
 
-namespace strobe {
+namespace strobe::source {
 
 struct DeviceAnswer {
   std::uint32_t wish = 0;  // The number of the request.
@@ -27,4 +27,4 @@ constexpr std::uint32_t NewWish(std::uint32_t answered, std::uint32_t asked) {
   return wish;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

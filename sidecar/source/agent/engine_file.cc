@@ -5,7 +5,7 @@
 #include "agent/wire/engine_file.h"
 #include "collector/store/beneath.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 // Beyond these, a value is forged.
@@ -52,4 +52,4 @@ void AddEngineOf(const FileDescriptor& agent_directory, const Announcement& proc
   engine.worked = MomentOrNone(file.worked_ns);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -8,7 +8,7 @@
 #include "sidecar/capture/engine_reading.h"
 #include "sidecar/source/base/announcements.h"
 
-namespace strobe {
+namespace strobe::source {
 
 inline constexpr std::size_t kMaxEngines = 128;
 
@@ -17,4 +17,4 @@ inline constexpr std::size_t kMaxEngines = 128;
 void AddEngineOf(const FileDescriptor& agent_directory, const Announcement& process,
                  std::vector<session::EngineReading>& told);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -14,7 +14,7 @@
 #include "common/text/plain_text.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr std::string_view kFailedSuffix = ".failed";
@@ -68,4 +68,4 @@ std::vector<FailedStart> TakeFailedStarts(const std::string& directory) {
   return failed;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace strobe {
+namespace strobe::source {
 
 struct FailedStart {
   std::string process{};  // "<pid>" or "<container>@<pid>", in the process's own PID namespace.
@@ -21,4 +21,4 @@ struct FailedStart {
 inline constexpr std::size_t kMaxFailedStarts = 64;
 std::vector<FailedStart> TakeFailedStarts(const std::string& directory);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -10,7 +10,7 @@
 #include "sidecar/source/agent/ring_files.h"
 #include "sidecar/source/base/announcements.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr auto kIdle = wire::Wisher::kIdle;
@@ -61,4 +61,4 @@ void FlightRecorder::Run() {
   } while (!stop_.WaitFor(std::chrono::seconds(1)));
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

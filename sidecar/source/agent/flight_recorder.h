@@ -10,7 +10,7 @@
 #include "sidecar/source/agent/agent_directory.h"
 #include "sidecar/source/agent/idle_devices.h"
 
-namespace strobe {
+namespace strobe::source {
 
 class FlightRecorder {
  public:
@@ -37,4 +37,4 @@ class FlightRecorder {
   std::thread thread_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

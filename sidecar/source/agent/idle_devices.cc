@@ -6,7 +6,7 @@
 #include "common/base/clock.h"
 #include "sidecar/source/agent/device_answer.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using std::chrono::seconds;
@@ -108,4 +108,4 @@ void IdleDevices::Release(const wire::RingFile& file) {
   if (file.header()->device_control.compare_exchange_strong(wish, 0)) file.WakeProgram();
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -10,7 +10,7 @@
 #include "agent/wire/ring_file.h"
 #include "sidecar/source/base/framework_ports.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // What is known of one program's devices. Times are in ns of CLOCK_MONOTONIC.
 struct DeviceView {
@@ -57,4 +57,4 @@ class IdleDevices {
   std::map<std::string, Program> programs_;  // By path.
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -9,7 +9,7 @@
 #include "common/text/utf8.h"
 #include "sidecar/source/base/reported_steps.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::JobSigns;
@@ -135,4 +135,4 @@ void RingMonitor::End() {
   step_files_.End();
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -13,7 +13,7 @@
 #include "sidecar/source/agent/ring_files.h"
 #include "sidecar/source/agent/step_file_monitor.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Steps are annotations with step_num (StepTraceMe, strobe.Trace(..., step_num=...)). While steps
 // are needed, annotations of level 1 are switched on even if no capture asks for them.
@@ -52,4 +52,4 @@ class RingMonitor final : public session::JobMonitor {
   MonoTime found_{};
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -4,7 +4,7 @@
 #include <span>
 #include <tuple>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 // CUPTI's clock and the ticks agree to a fraction of this. A call that seems to begin this little
@@ -43,4 +43,4 @@ void AddCalls(const std::vector<HostCall>& calls, std::vector<LineEvent>& events
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -6,7 +6,7 @@
 
 #include "sidecar/source/device/device_planes.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Events are sorted by begin; of events with the same begin, the outer one comes first.
 struct LineEvent {
@@ -21,4 +21,4 @@ void SortEvents(std::vector<LineEvent>& events);
 // differences of the clocks are corrected.
 void AddCalls(const std::vector<HostCall>& calls, std::vector<LineEvent>& events);
 
-}  // namespace strobe
+}  // namespace strobe::source

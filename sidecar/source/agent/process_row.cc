@@ -6,7 +6,7 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using wire::DevicePhase;
@@ -202,4 +202,4 @@ v1::ProcessReport MissingProcess(std::string name, Outcome outcome, std::string 
   return row;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

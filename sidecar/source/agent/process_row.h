@@ -8,7 +8,7 @@
 #include "sidecar/source/device/device_verdict.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The times of a capture in ns of CLOCK_MONOTONIC, because the wall clock may be set meanwhile.
 struct CaptureTimes {
@@ -66,4 +66,4 @@ ProcessVerdict JudgeProgram(const ProgramFacts& facts, const CaptureTimes& times
 // The row of a process that could not be recorded at all.
 v1::ProcessReport MissingProcess(std::string name, Outcome outcome, std::string message);
 
-}  // namespace strobe
+}  // namespace strobe::source

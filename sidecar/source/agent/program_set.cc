@@ -10,7 +10,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using wire::RingFileError;
@@ -268,4 +268,4 @@ std::vector<v1::ProcessReport> ProgramSet::Missing() const {
   return rows;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

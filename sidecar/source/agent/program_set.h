@@ -19,7 +19,7 @@
 #include "sidecar/source/base/framework_ports.h"
 #include "sidecar/source/base/process_ranks.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The requests to each program.
 struct ProgramWishes {
@@ -106,4 +106,4 @@ class ProgramSet {
   wire::RecordBuffer buffer_{};
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -7,7 +7,7 @@
 #include "common/text/utf8.h"
 #include "sidecar/source/base/recording_times.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr std::uint64_t kAttendanceSlackNs = 1'000'000'000;
@@ -57,4 +57,4 @@ void ProgramSwitch::RequestAttendance(std::uint64_t until_ns) {
   attended_ = true;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

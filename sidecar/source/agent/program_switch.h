@@ -7,7 +7,7 @@
 
 #include "agent/wire/ring_file.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The level that captures request in the file.
 std::uint32_t CaptureWish(const wire::RingFile& file);
@@ -46,4 +46,4 @@ class ProgramSwitch {
   bool on_ = false, attended_ = false;
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace strobe {
+namespace strobe::source {
 
 GuardedCollectives OpenCollectives(const std::string& ring_path) {
   GuardedCollectives opened;
@@ -94,4 +94,4 @@ void RecordedCollectives::ReadAgain() {
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

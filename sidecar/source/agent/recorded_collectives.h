@@ -10,7 +10,7 @@
 #include "common/memory/foreign_memory.h"
 #include "sidecar/source/device/collective_activity.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The file of collectives in which lost pages read as zeros. Null if there is none, or none that
 // can be read.
@@ -54,4 +54,4 @@ class RecordedCollectives {
   CollectiveActivity activity_{};
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -9,7 +9,7 @@
 #include "common/text/utf8.h"
 #include "sidecar/source/agent/device_answer.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using wire::DevicePhase;
@@ -166,4 +166,4 @@ std::optional<std::uint64_t> RecordedDevices::first_ticks() const {
   return activity_.clocks.front().ticks;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

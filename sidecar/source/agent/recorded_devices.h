@@ -12,7 +12,7 @@
 #include "sidecar/source/device/device_activity.h"
 #include "sidecar/source/device/device_verdict.h"
 
-namespace strobe {
+namespace strobe::source {
 
 class RecordedDevices {
  public:
@@ -91,4 +91,4 @@ class RecordedDevices {
   DeviceActivity activity_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -8,7 +8,7 @@
 #include "sidecar/source/base/recording_times.h"
 #include "sidecar/source/base/reported_steps.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 wire::TickKind TicksOf(const wire::RingFile& file) {
@@ -227,4 +227,4 @@ void RecordedProgram::Build(const TraceSpan& span, const std::string& label,
   scopes_.Build(scale, (span.stop_ns - span.start_ns) * 1000, label, calls, host);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -23,7 +23,7 @@
 #include "sidecar/source/base/tick_timeline.h"
 #include "sidecar/source/device/device_planes.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The time range of the trace in ns of CLOCK_MONOTONIC. Its lines count from the start.
 struct TraceSpan {
@@ -164,4 +164,4 @@ class RecordedProgram {
   RecordedCollectives collectives_{file_.path(), from_ != From::kNow};
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

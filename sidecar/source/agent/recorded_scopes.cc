@@ -9,7 +9,7 @@
 #include "sidecar/source/agent/line_events.h"
 #include "sidecar/source/base/reported_steps.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 void AddToLine(const LineEvent& event, xplane::PlaneBuilder& host) {
@@ -191,4 +191,4 @@ void RecordedScopes::Build(const TickScale& scale, std::int64_t window_ps, const
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -13,7 +13,7 @@
 #include "sidecar/source/base/tick_timeline.h"
 #include "sidecar/source/device/device_planes.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The part of the rings that belongs to the capture.
 enum class RecordsFrom {
@@ -97,4 +97,4 @@ class RecordedScopes {
   std::uint64_t dropped_before_ = 0, cut_before_ = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

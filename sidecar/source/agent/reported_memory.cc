@@ -7,7 +7,7 @@
 #include "agent/wire/ticks.h"
 #include "sidecar/source/agent/ring_files.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr Nanos kAskForMemoryEvery = std::chrono::seconds(5);
@@ -57,4 +57,4 @@ std::optional<session::SeenMemory> ReportedMemory::Look() {
   return closest;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -7,7 +7,7 @@
 #include "sidecar/capture/job_signs.h"
 #include "sidecar/source/agent/agent_directory.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Only one thread may use it.
 class ReportedMemory {
@@ -27,4 +27,4 @@ class ReportedMemory {
   std::optional<MonoTime> asked_at_{};
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -9,7 +9,7 @@
 
 #include "agent/wire/collective_file.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 namespace fs = std::filesystem;
@@ -62,4 +62,4 @@ std::vector<std::string> RingFiles(const std::string& directory) {
   return files;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -8,7 +8,7 @@
 #include "agent/wire/ring_file.h"
 #include "common/memory/foreign_memory.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // A ring file in which lost pages read as zeros.
 struct GuardedRings {
@@ -38,4 +38,4 @@ void RemoveRings(const std::string& path);
 // read.
 std::vector<std::string> RingFiles(const std::string& directory);
 
-}  // namespace strobe
+}  // namespace strobe::source

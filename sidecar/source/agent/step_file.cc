@@ -5,7 +5,7 @@
 #include "collector/store/beneath.h"
 #include "sidecar/source/base/reported_steps.h"
 
-namespace strobe {
+namespace strobe::source {
 
 bool ReadStepFile(const FileDescriptor& agent_directory, const Announcement& process,
                   wire::StepFile& content) {
@@ -26,4 +26,4 @@ void AddStepsOf(const FileDescriptor& agent_directory, const Announcement& proce
   AddReportedSteps(content.loops, who, wall_minus_monotonic_ns, told);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

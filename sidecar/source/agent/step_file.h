@@ -10,7 +10,7 @@
 #include "sidecar/source/base/announcements.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // False if the process announced no such file, or one that is not complete. Reads a copy, because
 // access to a mapped file that the process truncates would end this process.
@@ -22,4 +22,4 @@ bool ReadStepFile(const FileDescriptor& agent_directory, const Announcement& pro
 void AddStepsOf(const FileDescriptor& agent_directory, const Announcement& process,
                 std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told);
 
-}  // namespace strobe
+}  // namespace strobe::source

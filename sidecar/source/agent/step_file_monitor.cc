@@ -11,7 +11,7 @@
 #include "sidecar/source/agent/step_file.h"
 #include "sidecar/source/base/reported_steps.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 // How often to look for processes that have announced themselves meanwhile.
@@ -66,4 +66,4 @@ void StepFileMonitor::End() {
   found_.reset();
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

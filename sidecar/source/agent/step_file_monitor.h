@@ -13,7 +13,7 @@
 #include "sidecar/source/agent/agent_directory.h"
 #include "sidecar/source/base/announcements.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Takes the memory use if it is closer to its limit than that of `signs`. Programs of one container
 // report the same values.
@@ -41,4 +41,4 @@ class StepFileMonitor {
   std::map<std::string, std::uint64_t> told_until_ns_;
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -22,7 +22,7 @@
 #include "sidecar/source/base/json_fields.h"
 #include "sidecar/source/base/process_roles.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using nlohmann::json;
@@ -298,4 +298,4 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
   return processes;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

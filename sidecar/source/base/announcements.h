@@ -12,7 +12,7 @@
 #include "sidecar/source/base/process_ranks.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Equal for the announcement and the ring file of one process: "<pid>-<began>". Only the low half
 // of `began` counts, because ring files have no more; machines need more after 497 days.
@@ -110,4 +110,4 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
 inline constexpr std::size_t kMaxAnnouncements = 128;
 std::vector<Announcement> ReadAnnouncements(const std::string& directory);
 
-}  // namespace strobe
+}  // namespace strobe::source

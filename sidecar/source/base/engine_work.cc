@@ -6,7 +6,7 @@
 #include "common/base/strings.h"
 #include "sidecar/source/base/json_fields.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 // So that sums over many processes do not overflow.
@@ -57,4 +57,4 @@ std::string EngineWords(const v1::EngineWork& work) {
                 work.decode_tokens(), " generated tokens");
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

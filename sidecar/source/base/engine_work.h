@@ -7,7 +7,7 @@
 
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The member "engine" of the last line that a process sends; none if it has none.
 std::optional<v1::EngineWork> EngineWorkIn(const nlohmann::json& line);
@@ -19,4 +19,4 @@ bool HadNoRequests(const v1::EngineWork& work);
 // helps.
 std::string EngineWords(const v1::EngineWork& work);
 
-}  // namespace strobe
+}  // namespace strobe::source

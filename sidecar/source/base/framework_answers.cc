@@ -16,7 +16,7 @@
 #include "sidecar/source/base/process_reports.h"
 #include "sidecar/source/base/profile_answer.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::Recording;
@@ -28,23 +28,25 @@ CallVerdict TakeSharedTrace(const SharedTraces& shared, const std::string& sessi
                             std::string& trace) {
   if (shared.directory.empty())
     return {Outcome::kVersionMismatch, std::string(kCannotAnswerWithTrace)};
-  const std::unique_ptr<ObjectStore> store =
+  const std::unique_ptr<storage::ObjectStore> store =
       storage::OpenFileStore(shared.directory, shared.limits);
-  const absl::StatusOr<std::vector<StoredObject>> files = ListAll(*store, session_id + "/");
+  const absl::StatusOr<std::vector<storage::StoredObject>> files =
+      storage::ListAll(*store, session_id + "/");
   CallVerdict verdict = {
       Outcome::kVersionMismatch,
       StrCat("neither returned its trace nor wrote one below ", shared.directory, "/", session_id,
              "; mount the shared directory at the same path in both containers")};
   if (!files.ok()) verdict = {Outcome::kProfilerStartFailed, MessageOf(files.status())};
   std::vector<std::string> keys;
-  for (const StoredObject& file : files.ok() ? *files : std::vector<StoredObject>()) {
+  for (const storage::StoredObject& file :
+       files.ok() ? *files : std::vector<storage::StoredObject>()) {
     keys.push_back(file.key);
-    if (!file.key.ends_with(kTraceSuffix) || file.bytes == 0) continue;
+    if (!file.key.ends_with(storage::kTraceSuffix) || file.bytes == 0) continue;
     if (file.bytes > shared.max_bytes) {
       verdict = {Outcome::kTruncated, StrCat("wrote a trace of ", file.bytes, " bytes")};
       continue;
     }
-    absl::StatusOr<std::string> text = GetText(*store, file.key, file.bytes);
+    absl::StatusOr<std::string> text = storage::GetText(*store, file.key, file.bytes);
     if (text.ok()) {
       trace = *std::move(text);
       verdict = {Outcome::kOk, ""};
@@ -274,4 +276,4 @@ std::vector<Recording> JoinAnswers(const v1::CapturePlan& plan, const RecordingT
   return recordings;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -13,7 +13,7 @@
 #include "sidecar/source/base/recording_times.h"
 #include "sidecar/source/base/server_age.h"
 
-namespace strobe {
+namespace strobe::source {
 
 struct FrameworkAnswer {
   std::string address{};  // The server's address, or the name of the process; the row's name.
@@ -41,7 +41,7 @@ struct FrameworkAnswer {
 struct SharedTraces {
   std::string directory{};  // Empty if there is none.
   std::uint64_t max_bytes = 0;
-  StoreLimits limits{};
+  storage::StoreLimits limits{};
 };
 
 // Takes the trace from a call that has ended, or from the directory where an older server wrote it.
@@ -56,4 +56,4 @@ std::vector<session::Recording> JoinAnswers(const v1::CapturePlan& plan,
                                             const RecordingTimes& times, std::uint64_t max_memory,
                                             std::vector<FrameworkAnswer> answers);
 
-}  // namespace strobe
+}  // namespace strobe::source

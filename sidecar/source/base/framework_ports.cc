@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdlib>
 
-namespace strobe {
+namespace strobe::source {
 
 FrameworkPorts PortsOf(const std::vector<std::string>& servers) {
   constexpr std::size_t kPortsPerWord = 4;
@@ -25,4 +25,4 @@ void TellFrameworkPorts(const FrameworkPorts& ports, wire::FileHeader& header) {
   header.framework_ports_reported.fetch_add(1, std::memory_order_release);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

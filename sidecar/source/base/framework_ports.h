@@ -8,7 +8,7 @@
 
 #include "agent/wire/layout.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // In the layout of FileHeader::framework_ports.
 using FrameworkPorts = std::array<std::uint64_t, 2>;
@@ -20,4 +20,4 @@ FrameworkPorts PortsOf(const std::vector<std::string>& servers);
 // Writes the ports and lets a program whose devices are recorded look whether it listens on one.
 void TellFrameworkPorts(const FrameworkPorts& ports, wire::FileHeader& header);
 
-}  // namespace strobe
+}  // namespace strobe::source

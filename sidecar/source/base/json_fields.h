@@ -9,7 +9,7 @@
 
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // At most `max_bytes` of a string; empty if there is none.
 inline std::string TextField(const nlohmann::json& object, const char* key, std::size_t max_bytes) {
@@ -28,4 +28,4 @@ std::optional<T> NumberField(const nlohmann::json& object, const char* key) {
   return static_cast<T>(number);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -5,7 +5,7 @@
 
 #include "agent/wire/cgroup_memory.h"
 
-namespace strobe {
+namespace strobe::source {
 
 std::uint64_t MemoryHeadroom(std::uint64_t copies) {
   const wire::MemoryUse use = wire::ReadMemoryUse();
@@ -15,4 +15,4 @@ std::uint64_t MemoryHeadroom(std::uint64_t copies) {
   return left / 10 * 9 / std::max<std::uint64_t>(copies, 1);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

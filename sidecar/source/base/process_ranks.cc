@@ -7,7 +7,7 @@
 
 #include "common/protocol/chosen_ranks.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 std::span<const std::uint32_t> Span(const google::protobuf::RepeatedField<std::uint32_t>& list) {
@@ -76,4 +76,4 @@ std::vector<RankGroup> GroupByRank(const v1::CapturePlan& plan,
   return groups;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

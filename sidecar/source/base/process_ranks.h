@@ -7,7 +7,7 @@
 #include "agent/wire/layout.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The place of a process in its job; none if the process does not tell it.
 using Rank = std::optional<v1::ProcessRank>;
@@ -40,4 +40,4 @@ inline constexpr std::size_t kMaxRankGroups = 64;
 // one. Never empty.
 std::vector<RankGroup> GroupByRank(const v1::CapturePlan& plan, const std::vector<Rank>& processes);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -7,7 +7,7 @@
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::Recording;
@@ -85,4 +85,4 @@ Recording JoinRecordings(Recording framework, Recording other, std::string_view 
   return joined;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

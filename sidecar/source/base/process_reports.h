@@ -5,7 +5,7 @@
 
 #include "sidecar/capture/ports.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The note of a process that is no worker, and was therefore not recorded, begins with this. Its
 // outcome is Ok.
@@ -24,4 +24,4 @@ void ConcludeProcesses(session::Recording& recording);
 session::Recording JoinRecordings(session::Recording framework, session::Recording other,
                                   std::string_view source);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 // What a hostile program tells of its parents may have no end.
@@ -176,4 +176,4 @@ void NumberWorkers(std::vector<Announcement>& announcements) {
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

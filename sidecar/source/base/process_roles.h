@@ -4,7 +4,7 @@
 
 #include "sidecar/source/base/announcements.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Sets each announcement's role, and `trains` and `why_not` of launchers and helpers:
 //   * A process that has not joined its job, and has started one that has, is a launcher, however
@@ -20,4 +20,4 @@ void AssignRoles(std::vector<Announcement>& processes);
 // of the processes that started them and of their ranks.
 void NumberWorkers(std::vector<Announcement>& processes);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -14,7 +14,7 @@
 #include "common/base/strings.h"
 #include "tensorflow/profiler_service.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
@@ -108,4 +108,4 @@ absl::StatusOr<std::optional<std::string>> TakeXSpace(grpc::ByteBuffer& answer) 
   return xspace;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -4,7 +4,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr std::int64_t kNanosPerMilli = 1'000'000;
@@ -83,4 +83,4 @@ CallVerdict JudgeCallFailure(int code, std::string_view text, std::string_view a
   return verdict(Outcome::kProfilerStartFailed, "the request was refused or failed");
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -7,7 +7,7 @@
 #include "strobe/v1/worker.pb.h"
 #include "tensorflow/profiler_service.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // `index` distinguishes the worker's processes. An id is never used twice, because a server
 // remembers a Terminate for an id that it does not know yet.
@@ -34,4 +34,4 @@ struct CallVerdict {
 // Interprets a call that failed with gRPC status `code`.
 CallVerdict JudgeCallFailure(int code, std::string_view text, std::string_view address);
 
-}  // namespace strobe
+}  // namespace strobe::source

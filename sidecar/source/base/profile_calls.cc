@@ -7,7 +7,7 @@
 
 #include "sidecar/source/base/recording_times.h"
 
-namespace strobe {
+namespace strobe::source {
 
 using tensorflow::ProfilerService;
 
@@ -94,4 +94,4 @@ void ProfileCalls::Terminate() {
   mutex.Await([&] { return pending == 0; });
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

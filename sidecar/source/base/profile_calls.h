@@ -13,7 +13,7 @@
 #include "common/base/mutex.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Opens a new connection for each capture. An idle sidecar then holds and retries none, and a
 // trainer that was restarted is reached at once, without a back-off. Answers of more than
@@ -57,4 +57,4 @@ class ProfileCalls {
   std::size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -6,7 +6,7 @@
 
 #include "sidecar/capture/trace_report.h"
 
-namespace strobe {
+namespace strobe::source {
 
 RecordingTimes::RecordingTimes(const Clock& clock, const v1::CapturePlan& plan)
     : clock_(clock),
@@ -63,4 +63,4 @@ Nanos RecordingTimes::SetAtStart(WallTime read) const {
   return off(set_before_start_) < off(set_after_start_) ? set_before_start_ : set_after_start_;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -7,7 +7,7 @@
 #include "common/base/clock_steps.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Nanoseconds of CLOCK_MONOTONIC.
 inline std::int64_t MonotonicNow() { return static_cast<std::int64_t>(wire::MonotonicNs()); }
@@ -59,4 +59,4 @@ class RecordingTimes {
   Nanos set_while_recording_{0};
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -11,7 +11,7 @@
 #include "common/text/utf8.h"
 #include "sidecar/capture/step_progress.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 static_assert(session::kReportedLoopBytes == wire::kLoopNameBytes);
@@ -132,4 +132,4 @@ std::optional<AnnotatedStep> StepOf(std::string_view annotation) {
   return AnnotatedStep{parsed.name, whole ? std::optional(number) : std::nullopt};
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

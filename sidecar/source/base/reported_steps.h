@@ -10,7 +10,7 @@
 #include "sidecar/capture/ports.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 
 inline constexpr std::size_t kMaxReportedLoops = 64;
 
@@ -37,4 +37,4 @@ struct AnnotatedStep {
 // The step that an annotation marks: one with step_num. None if it marks no step.
 std::optional<AnnotatedStep> StepOf(std::string_view annotation);
 
-}  // namespace strobe
+}  // namespace strobe::source

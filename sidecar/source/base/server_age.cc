@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 const char kMethod[] = "/tensorflow.ProfilerService/GetSnapshot";
@@ -75,4 +75,4 @@ std::string_view WhyNoHostTracing(ServerAge age) {
          "crash such a trainer, so they were left out";
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace strobe {
+namespace strobe::source {
 
 enum class ServerAge {
   kUnknown,     // No answer, or an unexpected one.
@@ -34,4 +34,4 @@ ServerAge AgeOf(grpc::StatusCode code);
 // The reason why host annotations were left out, human-readable. Empty for kSince2026.
 std::string_view WhyNoHostTracing(ServerAge age);
 
-}  // namespace strobe
+}  // namespace strobe::source

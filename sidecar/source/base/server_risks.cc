@@ -5,7 +5,7 @@
 #include "common/base/strings.h"
 #include "common/text/ip_text.h"
 
-namespace strobe {
+namespace strobe::source {
 
 bool SparesGpus(const ServerRisks& risks, std::string_view address) {
   return !risks.gpu_tracing_by_servers && IsLoopback(address) &&
@@ -16,4 +16,4 @@ std::string SparedNote(std::string_view who, std::string_view why) {
   return StrCat(who, " was asked for no devices: ", why);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

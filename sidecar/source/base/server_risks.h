@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace strobe {
+namespace strobe::source {
 
 // What users allow although it can harm a trainer.
 struct ServerRisks {
@@ -28,4 +28,4 @@ inline constexpr std::string_view kMayLoseGpus =
 // Human-readable: that `who` was spared.
 std::string SparedNote(std::string_view who, std::string_view why = kMayLoseGpus);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr std::size_t kMaxKept = 256;
@@ -92,4 +92,4 @@ std::uint64_t TickTimeline::jump_ns() const {
   return worst < kLeastNs ? 0 : static_cast<std::uint64_t>(std::min(worst, kMostNs));
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -6,7 +6,7 @@
 
 #include "agent/wire/ticks.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Converts the ring's ticks to picoseconds since the window began.
 struct TickScale {
@@ -73,4 +73,4 @@ class TickTimeline {
   wire::TickMoment back_{};  // The first moment after it went back.
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -5,7 +5,7 @@
 
 #include "agent/wire/collective_file.h"
 
-namespace strobe {
+namespace strobe::source {
 
 struct CollectiveActivity {
   wire::CollectiveLibrary library{};
@@ -14,4 +14,4 @@ struct CollectiveActivity {
   std::uint64_t lost = 0;                     // Calls that were overwritten or did not fit.
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -8,7 +8,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using wire::CollectiveCopy;
@@ -112,4 +112,4 @@ void CollectivePlane::AddLine(const CollectiveTrace& trace, const CommunicatorCo
 
 std::string CollectivePlane::Encode() { return lines_ == 0 ? "" : builder_.Encode(); }
 
-}  // namespace strobe
+}  // namespace strobe::source

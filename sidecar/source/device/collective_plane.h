@@ -12,7 +12,7 @@
 #include "sidecar/source/base/tick_timeline.h"
 #include "sidecar/source/device/collective_activity.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The collectives of one program.
 struct CollectiveTrace {
@@ -42,4 +42,4 @@ class CollectivePlane {
   std::int64_t lines_ = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

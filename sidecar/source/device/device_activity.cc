@@ -7,7 +7,7 @@
 
 #include "agent/wire/cut_name.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr std::size_t kMaxDevices = 64;  // Per program; no machine has more.
@@ -184,4 +184,4 @@ std::uint64_t DeviceClock::jump_ns(double ns_per_tick) const {
   return jumped ? static_cast<std::uint64_t>(std::min(worst, kMaxNs)) : 0;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -10,7 +10,7 @@
 #include "agent/wire/device_records.h"
 #include "agent/wire/layout.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Records in the order of arrival, which is not the order of their times.
 struct DeviceActivity {
@@ -62,4 +62,4 @@ class DeviceClock {
   std::vector<wire::ClockRecord> moments_;  // Sorted by device time.
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "sidecar/source/device/stream_line.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using xplane::PlaneBuilder;
@@ -224,4 +224,4 @@ std::string DevicePlanes::Encode() {
   return fields;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -14,7 +14,7 @@
 #include "sidecar/source/device/collective_plane.h"
 #include "sidecar/source/device/device_activity.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The device activity of one program.
 struct DeviceTrace {
@@ -70,4 +70,4 @@ class DevicePlanes {
   std::uint64_t programs_ = 0;
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -7,7 +7,7 @@
 #include "common/base/enum_names.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using wire::DevicePhase;
@@ -187,4 +187,4 @@ bool IsMuchLeftOut(const DeviceStatus& status) {
          (status.mode == DeviceMode::kKernels || status.mode == DeviceMode::kGraphs);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

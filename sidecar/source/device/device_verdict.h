@@ -7,7 +7,7 @@
 #include "common/protocol/device_mode.h"
 #include "common/protocol/outcome.h"
 
-namespace strobe {
+namespace strobe::source {
 
 struct DeviceStatus {
   // True if the agent is to record the devices; otherwise the framework does, or nobody.
@@ -45,4 +45,4 @@ std::string DescribeRecording(const DeviceStatus& status);
 // Whether that is so little that the trace itself must say it, and not only the process's row.
 bool IsMuchLeftOut(const DeviceStatus& status);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -11,7 +11,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 // Registers are allocated per warp in portions of this size.
@@ -214,4 +214,4 @@ void AddStreamLine(const StreamLine& line, std::vector<StreamWork>& works, Plane
   for (const StreamWork& work : works) writer.Write(work);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -10,7 +10,7 @@
 #include "collector/trace/xplane/builder.h"
 #include "sidecar/source/device/device_activity.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Returns the theoretical occupancy in percent; 0 if the device's limits are not known. Registers
 // and shared memory are allocated by the rules of NVIDIA's occupancy calculator for compute
@@ -64,4 +64,4 @@ struct StreamLine {
 void AddStreamLine(const StreamLine& line, std::vector<StreamWork>& works,
                    xplane::PlaneBuilder& plane);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -16,7 +16,7 @@
 #include "sidecar/source/base/recording_times.h"
 #include "sidecar/source/inproc/inproc_call.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::Recording;
@@ -303,4 +303,4 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
   return JoinAnswers(plan, times, room, std::move(answers));
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

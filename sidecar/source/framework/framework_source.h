@@ -14,7 +14,7 @@
 #include "sidecar/source/base/server_age.h"
 #include "sidecar/source/base/server_risks.h"
 
-namespace strobe {
+namespace strobe::source {
 
 struct FrameworkOptions {
   // host:port of each profiler server. A worker with one process per device has several.
@@ -69,4 +69,4 @@ class FrameworkSource final : public session::Source {
   std::map<std::string, LastAnswer> last_answers_ ABSL_GUARDED_BY(mutex_);  // By address.
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -20,7 +20,7 @@
 #include "sidecar/source/base/engine_work.h"
 #include "sidecar/source/base/json_fields.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // A connection to a process's socket.
 class InprocConnection {
@@ -254,4 +254,4 @@ void InprocHold::Read() {
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -18,7 +18,7 @@
 #include "sidecar/source/base/profile_call.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 
 class InprocConnection;
 
@@ -105,4 +105,4 @@ class InprocHold {
   Rank rank_{};
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

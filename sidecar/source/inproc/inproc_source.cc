@@ -24,7 +24,7 @@
 #include "sidecar/source/inproc/inproc_call.h"
 #include "sidecar/source/inproc/left_trace.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::Recording;
@@ -231,4 +231,4 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   return recordings;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

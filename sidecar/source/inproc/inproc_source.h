@@ -14,7 +14,7 @@
 #include "sidecar/source/base/announcements.h"
 #include "sidecar/source/inproc/missing_processes.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Record must not be called concurrently; Probe and Steps may be called at any time.
 class InprocSource final : public session::Source {
@@ -63,4 +63,4 @@ Nanos LeadOf(const std::vector<Announcement>& processes, const std::set<std::str
 // The plan for one process: one that is not among the plan's tellers is recorded by time. Pure.
 v1::CapturePlan PlanFor(const Announcement& process, v1::CapturePlan plan);
 
-}  // namespace strobe
+}  // namespace strobe::source

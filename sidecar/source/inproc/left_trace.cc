@@ -13,7 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr std::string_view kKineto = "kineto";
@@ -113,4 +113,4 @@ std::uint64_t MaxJson(std::uint64_t xspace_bytes) {
   return xspace_bytes < (1ull << 61) ? kJsonPerXSpace * xspace_bytes : xspace_bytes;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

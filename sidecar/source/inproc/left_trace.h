@@ -6,7 +6,7 @@
 
 #include "sidecar/source/base/framework_answers.h"
 
-namespace strobe {
+namespace strobe::source {
 
 struct LeftTrace {
   std::string name{};    // Below the directory.
@@ -32,4 +32,4 @@ std::uint64_t MaxTrace(const v1::CapturePlan& plan, std::uint64_t room);
 // bounds the work.
 std::uint64_t MaxJson(std::uint64_t xspace_bytes);
 
-}  // namespace strobe
+}  // namespace strobe::source

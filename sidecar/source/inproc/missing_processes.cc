@@ -13,7 +13,7 @@
 #include "sidecar/source/base/process_ranks.h"
 #include "sidecar/source/base/process_reports.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::Recording;
@@ -159,4 +159,4 @@ void AddMissingProcesses(const v1::CapturePlan& plan, const WorkerProcesses& pro
   AddMissingRanks(plan, processes.announced, recordings);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

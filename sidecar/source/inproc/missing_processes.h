@@ -6,7 +6,7 @@
 #include "sidecar/source/agent/failed_starts.h"
 #include "sidecar/source/base/announcements.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The processes of a worker, as far as they told anything.
 struct WorkerProcesses {
@@ -33,4 +33,4 @@ inline constexpr std::size_t kMaxLeftOutRows = 8;
 void AddMissingProcesses(const v1::CapturePlan& plan, const WorkerProcesses& processes,
                          std::vector<session::Recording>& recordings);
 
-}  // namespace strobe
+}  // namespace strobe::source

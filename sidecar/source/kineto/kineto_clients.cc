@@ -5,7 +5,7 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using std::chrono::milliseconds;
@@ -145,4 +145,4 @@ bool AreRelated(const KinetoClient& a, const KinetoClient& b) {
   return descends(a, b) || descends(b, a);
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

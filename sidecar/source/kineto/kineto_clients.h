@@ -19,7 +19,7 @@
 #include "common/base/clock.h"
 #include "sidecar/source/kineto/kineto_order.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // A process, by its socket.
 struct KinetoClient {
@@ -109,4 +109,4 @@ class KinetoClients {
 // True if one of the two processes started the other, by the process IDs that they tell.
 bool AreRelated(const KinetoClient& a, const KinetoClient& b);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -14,7 +14,7 @@
 #include "sidecar/source/kineto/kineto_directory.h"
 #include "sidecar/source/kineto/kineto_messages.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using std::chrono::milliseconds;
@@ -226,4 +226,4 @@ Nanos KinetoDaemon::Pause() const {
   return clients_.deliveries().empty() ? kLookIdle : kLookForOrders;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -17,7 +17,7 @@
 #include "sidecar/source/kineto/kineto_clients.h"
 #include "sidecar/source/kineto/kineto_socket.h"
 
-namespace strobe {
+namespace strobe::source {
 
 struct KinetoDaemonOptions {
   // Where traces are written; see kineto_directory.h. Processes have the same path.
@@ -81,4 +81,4 @@ class KinetoDaemon {
   std::thread answers_thread_, tidy_thread_;  // Declared last: they use the members above.
 };
 
-}  // namespace strobe
+}  // namespace strobe::source

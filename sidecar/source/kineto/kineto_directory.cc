@@ -21,7 +21,7 @@
 #include "common/base/strings.h"
 #include "sidecar/source/kineto/kineto_socket.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 namespace fs = std::filesystem;
@@ -103,4 +103,4 @@ void TidyKinetoDirectory(const std::string& directory, const std::vector<std::st
   }
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

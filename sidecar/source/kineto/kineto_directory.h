@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 #include "sidecar/source/kineto/kineto_verdict.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Creates the directory, which every user may write to, with the file for $KINETO_CONFIG
 // that makes processes ask every second.
@@ -30,4 +30,4 @@ void RemoveUnfinishedTrace(const std::string& path);
 void TidyKinetoDirectory(const std::string& directory, const std::vector<std::string>& awaited,
                          Nanos stale);
 
-}  // namespace strobe
+}  // namespace strobe::source

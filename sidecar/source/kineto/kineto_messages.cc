@@ -5,7 +5,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr std::size_t kTypeBytes = 32;
@@ -88,4 +88,4 @@ std::string KinetoCount(std::int32_t processes) {
                  std::string_view(reinterpret_cast<const char*>(&processes), sizeof processes));
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

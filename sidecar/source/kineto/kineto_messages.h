@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // More bytes than any datagram has that ParseKinetoMessage accepts.
 inline constexpr std::size_t kKinetoRoom = 512;
@@ -35,4 +35,4 @@ std::string KinetoConfiguration(std::string_view text);
 // The answer to a registration.
 std::string KinetoCount(std::int32_t processes);
 
-}  // namespace strobe
+}  // namespace strobe::source

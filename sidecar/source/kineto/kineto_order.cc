@@ -7,7 +7,7 @@
 #include "common/base/strings.h"
 #include "common/protocol/device_mode.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using std::chrono::milliseconds;
@@ -100,4 +100,4 @@ std::string WhyNoKinetoDirectory(const std::string& directory) {
   return "";
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

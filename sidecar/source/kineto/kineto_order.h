@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "strobe/v1/worker.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 
 struct KinetoOrder {
   // The trace's path, ending with ".json". The process adds its ID to the name.
@@ -42,4 +42,4 @@ std::string KinetoTracePath(const KinetoOrder& order, std::uint32_t pid);
 // Why Kineto cannot be told to write below this directory; empty if it can.
 std::string WhyNoKinetoDirectory(const std::string& directory);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -19,7 +19,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr std::string_view kDaemonName = "dynolog", kClientPrefix = "dynoconfigclient";
@@ -219,4 +219,4 @@ std::optional<std::uint64_t> BeganOf(std::uint32_t pid) {
   return error == std::errc() && fields ? std::optional(began) : std::nullopt;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

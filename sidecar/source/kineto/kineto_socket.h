@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/file_descriptor.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // The directory of sockets; empty for abstract names. Processes must have the very same text in
 // $KINETO_IPC_SOCKET_DIR, or nothing in the other case.
@@ -49,4 +49,4 @@ std::uint32_t OwnPidOf(std::uint32_t pid);
 // if there is no such process.
 std::optional<std::uint64_t> BeganOf(std::uint32_t pid);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -17,7 +17,7 @@
 #include "sidecar/source/kineto/kineto_directory.h"
 #include "sidecar/source/kineto/kineto_verdict.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::Recording;
@@ -355,4 +355,4 @@ std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan, const C
   return recordings;
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -9,7 +9,7 @@
 #include "sidecar/source/base/announcements.h"
 #include "sidecar/source/kineto/kineto_daemon.h"
 
-namespace strobe {
+namespace strobe::source {
 
 // Record must not be called concurrently; Probe and lead may be called at any time.
 class KinetoSource final : public session::Source {
@@ -56,4 +56,4 @@ std::vector<KinetoClient> WithoutAnnounced(std::vector<KinetoClient> clients,
 std::vector<Announcement> WithoutClients(std::vector<Announcement> announced,
                                          const std::vector<KinetoClient>& clients);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -5,7 +5,7 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using Stage = KinetoDelivery::Stage;
@@ -101,4 +101,4 @@ CallVerdict KinetoCancelled(const KinetoDelivery& delivery, std::string_view who
                  ", because Kineto's protocol cannot cancel a request; its trace will be removed")};
 }
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -9,7 +9,7 @@
 #include "sidecar/source/base/profile_call.h"
 #include "sidecar/source/kineto/kineto_clients.h"
 
-namespace strobe {
+namespace strobe::source {
 
 struct KinetoSigns {
   bool began = false;                  // The unfinished trace was seen.
@@ -26,4 +26,4 @@ std::optional<CallVerdict> JudgeKineto(const KinetoDelivery& delivery, const Kin
 // The verdict about a process when its capture is cancelled.
 CallVerdict KinetoCancelled(const KinetoDelivery& delivery, std::string_view who, MonoTime now);
 
-}  // namespace strobe
+}  // namespace strobe::source

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using testing::ElementsAre;
@@ -43,4 +43,4 @@ TEST(ChooseTrainers, TakesAcceleratorsThenClaimsThenTheFirst) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using testing::HasSubstr;
@@ -128,4 +128,4 @@ TEST(BoundAnswer, EvidenceIsBoundedAndItsNamesArePathsParts) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -6,7 +6,7 @@
 #include "common/base/strings.h"
 #include "tests/fakes/fake_worker.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -188,4 +188,4 @@ TEST_F(AttemptEvidenceTest, FilesThatCannotBeWrittenAreTold) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

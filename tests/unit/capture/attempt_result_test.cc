@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -223,4 +223,4 @@ TEST(ComposeManifest, TakesTextOfAnyKind) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

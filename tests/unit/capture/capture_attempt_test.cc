@@ -5,7 +5,7 @@
 #include "capture/retry.h"
 #include "tests/fakes/fake_worker.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -1035,4 +1035,4 @@ TEST_F(CaptureAttemptTest, APreflightThatIsCancelledStillDeletesItsTestObject) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -83,4 +83,4 @@ TEST_F(MakePlanTest, ALateStartIsDiscardedWhenTheRequestSaysSo) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

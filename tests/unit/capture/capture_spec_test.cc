@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 TEST(ResolveMinWorkers, TakesNumbersAndPercentagesRoundedUp) {
@@ -20,4 +20,4 @@ TEST(ResolveMinWorkers, RefusesEverythingElse) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -97,4 +97,4 @@ TEST(OffsetAt, AClockThatWasNotMeasuredStaysUnknown) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

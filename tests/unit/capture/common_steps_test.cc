@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -43,4 +43,4 @@ TEST(FindCommonSteps, ThereMayBeNone) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 TEST(EvidenceMemory, IsFreeAgainOnceItIsDropped) {
@@ -26,4 +26,4 @@ TEST(EvidenceMemory, MayEndBeforeWhatWasTaken) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

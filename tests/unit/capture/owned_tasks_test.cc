@@ -7,7 +7,7 @@
 
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -77,4 +77,4 @@ TEST_F(OwnedTasksTest, TheOwnerDecidesWhetherATaskStillRuns) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

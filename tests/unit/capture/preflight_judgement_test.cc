@@ -4,7 +4,7 @@
 
 #include "common/base/version.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -172,4 +172,4 @@ TEST_F(JudgePreflightTest, AFrameworkIsASourceThatAnswers) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using testing::ElementsAre;
@@ -309,4 +309,4 @@ TEST(Conclude, APodCountsIfAllItsWorkersDo) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

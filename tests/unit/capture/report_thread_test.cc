@@ -10,7 +10,7 @@
 #include "common/base/strings.h"
 #include "tests/fakes/synthetic_job.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -68,8 +68,8 @@ class ReportThreadTest : public testing::Test {
   void AddJob(std::size_t workers) {
     const SimulatedJob job = Simulate(
         {.workers = workers, .slowed = {{.worker = 2, .cause = report::Cause::kInput, .ms = 20}}});
-    for (const Digest& digest : job.digests) {
-      Add(EncodeDigest(digest));
+    for (const digest::Digest& digest : job.digests) {
+      Add(digest::EncodeDigest(digest));
       order_.workers.back().error = Nanos{digest.clock_error_ns.value()};
     }
   }
@@ -104,7 +104,7 @@ TEST_F(ReportThreadTest, WorkersWithoutADigestAreMissing) {
   std::static_pointer_cast<DigestTeller>(order_.workers[5].sidecar)->answer =
       absl::UnimplementedError("unknown method");
   Add("garbage");
-  Add(std::string(kMaxDigestBytes + 1, '\n'));
+  Add(std::string(digest::kMaxDigestBytes + 1, '\n'));
   Add("")->answer = absl::FailedPreconditionError("the trace cannot be summarized");
   order_.workers.push_back({.name = "gone", .missing = "it has no trace: WorkerLost"});
   const JobReport report = Make();
@@ -176,4 +176,4 @@ TEST(ReportThread, EndsWhileAWorkerHangsAndTakesItsLateAnswer) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -47,4 +47,4 @@ TEST(RetryAfter, NeverAfterACancellation) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -7,7 +7,7 @@
 #include "capture/process_workers.h"
 #include "capture/retry.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -268,4 +268,4 @@ TEST(ComposeManifest, NamesAWorkerByRoleGroupAndRank) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -4,7 +4,7 @@
 
 #include "tests/fakes/fake_worker.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -120,4 +120,4 @@ TEST_F(RunReclaimTest, DroppingItDropsWhatIsInFlight) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

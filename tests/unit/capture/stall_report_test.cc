@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "tests/fakes/hang_cases.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST_F(StallReportTest, JoinsWhatTheJudgeNeeds) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

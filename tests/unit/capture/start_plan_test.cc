@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -88,4 +88,4 @@ TEST(PlanStart, LargeJobsGetTimeForTheFanOut) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

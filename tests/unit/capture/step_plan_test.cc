@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -190,4 +190,4 @@ TEST(PlanStep, KeepsItsPromiseForRanksOfAnyPace) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -4,7 +4,7 @@
 
 #include "capture/attempt_state.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using testing::ElementsAre;
@@ -66,4 +66,4 @@ TEST(StatesOf, IsBoundedWhateverTheNumberOfWorkers) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

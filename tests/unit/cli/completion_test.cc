@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -45,4 +45,4 @@ TEST_F(CompletionTest, FishDescriptionsAreQuoted) {
 TEST_F(CompletionTest, AnotherShellHasNoScript) { EXPECT_EQ(CompletionScript(app_, "tcsh"), ""); }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

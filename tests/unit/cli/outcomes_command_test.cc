@@ -6,7 +6,7 @@
 
 #include "common/protocol/outcome.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -39,4 +39,4 @@ TEST(Outcomes, AnUnknownNameHasNoText) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -114,4 +114,4 @@ TEST(EstimateClock, OffsetsInADataCentreAreWithinTheirErrorsAtTheStart) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

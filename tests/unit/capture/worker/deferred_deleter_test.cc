@@ -4,7 +4,7 @@
 
 #include <thread>
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 struct Object {
@@ -41,4 +41,4 @@ TEST(DeferredDeleter, WaitsForWhatWasAnnounced) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

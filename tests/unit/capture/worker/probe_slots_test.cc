@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
@@ -77,4 +77,4 @@ TEST(ProbeSlots, WhatWaitsIsDroppedAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::capture

@@ -10,7 +10,7 @@
 #include "common/base/file_descriptor.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -106,4 +106,4 @@ TEST_F(OutputFileTest, APipeIsWrittenDirectly) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -6,7 +6,7 @@
 #include "collector/trace/xplane/names.h"
 #include "strobe/v1/manifest.pb.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -114,4 +114,4 @@ TEST(ProcessesJson, HasAnObjectPerProcess) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 TEST(OnOneLine, SeparatesLinesBySemicolons) {
@@ -17,4 +17,4 @@ TEST(CutToScreen, KeepsWhatFits) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -10,8 +10,8 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-WorkerResult Recorded(const std::string& name, Nanos start) {
-  WorkerResult worker;
+capture::WorkerResult Recorded(const std::string& name, Nanos start) {
+  capture::WorkerResult worker;
   worker.target.name = worker.target.file = name;
   worker.armed = true;
   worker.outcome = Outcome::kOk;
@@ -25,13 +25,13 @@ WorkerResult Recorded(const std::string& name, Nanos start) {
   return worker;
 }
 
-std::string Render(const std::string& logdir, std::vector<WorkerResult> workers) {
-  CaptureSpec spec;
+std::string Render(const std::string& logdir, std::vector<capture::WorkerResult> workers) {
+  capture::CaptureSpec spec;
   spec.logdir = logdir;
-  AttemptResult result;
+  capture::AttemptResult result;
   result.run = "run";
   result.workers = std::move(workers);
-  Conclude(spec, result);
+  capture::Conclude(spec, result);
   return RenderTable(spec, result);
 }
 
@@ -74,7 +74,7 @@ TEST(RenderTable, HasALinePerWorkerThenSkewAndWhereTheRunIs) {
 }
 
 TEST(RenderTable, SaysWhatToDoAboutAWorkerThatFailed) {
-  WorkerResult lost;
+  capture::WorkerResult lost;
   lost.target.name = "b";
   lost.outcome = Outcome::kUnreachable;
   lost.message = "connection refused";
@@ -88,14 +88,14 @@ TEST(RenderTable, SaysWhatToDoAboutAWorkerThatFailed) {
 }
 
 TEST(RenderTable, CallsASkewWithoutErrorNotMeasured) {
-  WorkerResult stock = Recorded("b", 300us);
+  capture::WorkerResult stock = Recorded("b", 300us);
   stock.error.reset();
   EXPECT_THAT(Render("/logs", {Recorded("a", 0us), stock}),
               HasSubstr("skew: not measured (300us if all clocks agree)"));
 }
 
 TEST(RenderTable, ShowsTheProcessesOfAWorkerThatHasSeveral) {
-  WorkerResult worker = Recorded("a", 0us);
+  capture::WorkerResult worker = Recorded("a", 0us);
   for (const char* name : {"python 7", "python 8"}) {
     v1::ProcessReport* process = worker.report.add_processes();
     process->set_name(name);
@@ -105,11 +105,11 @@ TEST(RenderTable, ShowsTheProcessesOfAWorkerThatHasSeveral) {
 }
 
 TEST(RenderTable, NamesNoRunWhenNothingWasWritten) {
-  WorkerResult lost;
+  capture::WorkerResult lost;
   lost.target.name = "a";
   lost.outcome = Outcome::kUnreachable;
   EXPECT_THAT(Render("/logs", {lost}), Not(HasSubstr("run: ")));
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -4,7 +4,7 @@
 
 #include "tests/fakes/memory_store.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -20,7 +20,7 @@ class ChooseRunsTest : public testing::Test {
   ChooseRunsTest() {
     for (const char* run :
          {"2026_11_21_08_00_00_new", "2026_11_20_08_00_00_old", "bench", "~odd", "zeta"}) {
-      EXPECT_TRUE(PutText(store_, TraceKey(run, "w0"), "x").ok());
+      EXPECT_TRUE(storage::PutText(store_, storage::TraceKey(run, "w0"), "x").ok());
     }
   }
   absl::StatusOr<std::vector<std::string>> Choose(const std::string& named,
@@ -65,14 +65,14 @@ TEST_F(ChooseRunsTest, OnlyARunWithATimeInItsNameHasAnAge) {
 TEST_F(ChooseRunsTest, ANameThatOnlyBeginsWithADigitHasNoAge) {
   for (const char* run : {"13b_final", "175b", "100_steps", "1e-4_lr", "0_baseline", "2025",
                           "2025_13_01_00_00_00_x", "2025_01_01_00_00_00x", "2025_01_01_00_00"})
-    EXPECT_TRUE(PutText(store_, TraceKey(run, "w0"), "x").ok());
+    EXPECT_TRUE(storage::PutText(store_, storage::TraceKey(run, "w0"), "x").ok());
   EXPECT_THAT(*Choose("", {.older_than = "1h"}), ElementsAre("2026_11_20_08_00_00_old"));
 }
 
 // JAX and TensorBoard name runs with their local time.
 TEST_F(ChooseRunsTest, ATimeAloneMayBeLocal) {
   for (const char* run : {"2026_11_20_22_30_00", "2026_11_20_16_31_00", "2026_11_20_16_29_00"})
-    EXPECT_TRUE(PutText(store_, TraceKey(run, "w0"), "x").ok());
+    EXPECT_TRUE(storage::PutText(store_, storage::TraceKey(run, "w0"), "x").ok());
   EXPECT_THAT(*Choose("", {.older_than = "2h"}),
               ElementsAre("2026_11_20_16_29_00", "2026_11_20_08_00_00_old"));
 }
@@ -125,4 +125,4 @@ TEST_F(ChooseRunsTest, PassesTheStoresErrorOn) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -6,7 +6,7 @@
 
 #include "tests/fakes/memory_store.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using nlohmann::json;
@@ -26,7 +26,7 @@ constexpr char kManifest[] = R"({
 class RunsTest : public testing::Test {
  protected:
   void Write(const std::string& key, const std::string& text) {
-    ASSERT_TRUE(PutText(store_, key, text).ok());
+    ASSERT_TRUE(storage::PutText(store_, key, text).ok());
   }
 
   MemoryBucket bucket_;
@@ -57,7 +57,7 @@ TEST(ParseRunLocation, RefusesWhatIsNoPlaceOfARun) {
 }
 
 TEST_F(RunsTest, ListsTheNewestRunFirst) {
-  for (const char* run : {"2025_a", "2026_b", "2024_c"}) Write(TraceKey(run, "w0"), "x");
+  for (const char* run : {"2025_a", "2026_b", "2024_c"}) Write(storage::TraceKey(run, "w0"), "x");
   Write("elsewhere/x", "x");
   const auto runs = ListRuns(store_);
   ASSERT_TRUE(runs.ok()) << runs.status();
@@ -65,9 +65,9 @@ TEST_F(RunsTest, ListsTheNewestRunFirst) {
 }
 
 TEST_F(RunsTest, AFolderWithoutFilesIsNoRun) {
-  Write(RunPrefix("2027_console"), "");
-  Write(RunPrefix("2027_mount") + "/", "");
-  for (const char* run : {"2025_a", "2026_b", "2024_c"}) Write(TraceKey(run, "w0"), "x");
+  Write(storage::RunPrefix("2027_console"), "");
+  Write(storage::RunPrefix("2027_mount") + "/", "");
+  for (const char* run : {"2025_a", "2026_b", "2024_c"}) Write(storage::TraceKey(run, "w0"), "x");
   const std::vector<std::string> folders = *ListRuns(store_);
   EXPECT_EQ(folders.size(), 5u) << "rm deletes them too";
   EXPECT_THAT(FirstRuns(store_, folders, 1), ElementsAre("2026_b"));
@@ -82,15 +82,15 @@ TEST_F(RunsTest, AFolderWithoutFilesIsNoRun) {
 
 // Regression: ls of such a run ended with std::out_of_range.
 TEST_F(RunsTest, KeysThatAreNoFilesAreNotCountedAndNotShown) {
-  Write(TraceKey("2026_b", "w0"), "four");
-  Write(RunPrefix("2026_b") + "sub/w1.xplane.pb", "five5");
-  Write(RunPrefix("2026_b") + ".xplane.pb", "");
+  Write(storage::TraceKey("2026_b", "w0"), "four");
+  Write(storage::RunPrefix("2026_b") + "sub/w1.xplane.pb", "five5");
+  Write(storage::RunPrefix("2026_b") + ".xplane.pb", "");
   for (const std::string& key : OddKeys("2026_b")) Write(key, "odd");
   bucket_.strays = OddKeys("2026_b");
   const RunSummary run = ReadRun(store_, "2026_b");
   EXPECT_EQ(run.workers, 1u) << "of a trace in another folder nobody tells the worker";
   EXPECT_EQ(run.bytes, 9u);
-  const auto objects = ListAll(store_, RunPrefix("2026_b"));
+  const auto objects = storage::ListAll(store_, storage::RunPrefix("2026_b"));
   EXPECT_THAT(RunTable(run, *objects), testing::EndsWith("OBJECT             BYTES\n"
                                                          ".xplane.pb         0 B\n"
                                                          "sub/w1.xplane.pb   5 B\n"
@@ -98,7 +98,7 @@ TEST_F(RunsTest, KeysThatAreNoFilesAreNotCountedAndNotShown) {
 }
 
 TEST_F(RunsTest, AManifestDescribesItsRun) {
-  Write(ManifestKey("2026_b"), kManifest);
+  Write(storage::ManifestKey("2026_b"), kManifest);
   const RunSummary run = ReadRun(store_, "2026_b");
   ASSERT_TRUE(run.manifest.has_value()) << run.problem;
   EXPECT_EQ(run.bytes, 1500u);
@@ -109,18 +109,19 @@ TEST_F(RunsTest, AManifestDescribesItsRun) {
 }
 
 TEST_F(RunsTest, TheHeadlineOfTheReportIsShown) {
-  Write(ManifestKey("2026_b"), kManifest);
-  Write(ReportKey("2026_b"), R"({"format":1,"headline":"rank 5 is late\u001b[31m","steps":)");
+  Write(storage::ManifestKey("2026_b"), kManifest);
+  Write(storage::ReportKey("2026_b"),
+        R"({"format":1,"headline":"rank 5 is late\u001b[31m","steps":)");
   const std::vector<RunSummary> runs = ReadRuns(store_, {"2026_b"});
   EXPECT_THAT(RunsTable(runs), HasSubstr("team/look   rank 5 is late [31m\n"));
   EXPECT_THAT(RunTable(runs.front(), {}), HasSubstr("rank 5 is late [31m\nSucceeded: 2/2"));
-  EXPECT_EQ(json::parse(RunsJson(*Logdir::Parse("/logs"), runs))[0]["headline"],
+  EXPECT_EQ(json::parse(RunsJson(*storage::Logdir::Parse("/logs"), runs))[0]["headline"],
             "rank 5 is late\u001b[31m");
 }
 
 TEST_F(RunsTest, WithoutAManifestTheTracesAreCounted) {
-  Write(TraceKey("2026_b", "w0"), "four");
-  Write(RunPrefix("2026_b") + "notes.txt", "x");
+  Write(storage::TraceKey("2026_b", "w0"), "four");
+  Write(storage::RunPrefix("2026_b") + "notes.txt", "x");
   const RunSummary run = ReadRun(store_, "2026_b");
   EXPECT_FALSE(run.manifest.has_value());
   EXPECT_EQ(run.workers, 1u);
@@ -130,8 +131,8 @@ TEST_F(RunsTest, WithoutAManifestTheTracesAreCounted) {
 }
 
 TEST_F(RunsTest, AManifestThatCannotBeReadIsAProblemOfThatRunOnly) {
-  Write(ManifestKey("2026_b"), "{");
-  Write(ManifestKey("2026_c"), kManifest);
+  Write(storage::ManifestKey("2026_b"), "{");
+  Write(storage::ManifestKey("2026_c"), kManifest);
   const std::vector<RunSummary> runs = ReadRuns(store_, {"2026_c", "2026_b"});
   EXPECT_EQ(runs[0].problem, "");
   EXPECT_EQ(runs[1].problem, "its strobe.json cannot be read");
@@ -143,10 +144,10 @@ TEST_F(RunsTest, AStoreThatRefusesIsAProblem) {
 }
 
 TEST_F(RunsTest, JsonLeavesOutWhatIsNotKnown) {
-  Write(ManifestKey("2026_b"), kManifest);
-  Write(TraceKey("2025_a", "w0"), "four");
-  const json runs =
-      json::parse(RunsJson(*Logdir::Parse("/logs"), ReadRuns(store_, {"2026_b", "2025_a"})));
+  Write(storage::ManifestKey("2026_b"), kManifest);
+  Write(storage::TraceKey("2025_a", "w0"), "four");
+  const json runs = json::parse(
+      RunsJson(*storage::Logdir::Parse("/logs"), ReadRuns(store_, {"2026_b", "2025_a"})));
   EXPECT_EQ(runs[0]["url"], "file:///logs/plugins/profile/2026_b");
   EXPECT_EQ(runs[0]["ok"], 1);
   EXPECT_EQ(runs[0]["job"], "Job/llm");
@@ -161,7 +162,7 @@ TEST_F(RunsTest, JsonLeavesOutWhatIsNotKnown) {
 
 // Regression: one such folder in a logdir ended the command with an exception.
 TEST_F(RunsTest, JsonReplacesWhatIsNoUtf8) {
-  const json runs = json::parse(RunsJson(*Logdir::Parse("/logs"), {{.run = "caf\xe9"}}));
+  const json runs = json::parse(RunsJson(*storage::Logdir::Parse("/logs"), {{.run = "caf\xe9"}}));
   EXPECT_EQ(runs[0]["run"], "caf\uFFFD");
 }
 
@@ -172,10 +173,11 @@ TEST(ObjectJson, IsOnOneLine) {
 }
 
 TEST_F(RunsTest, OneRunShowsItsWorkersAndObjects) {
-  Write(ManifestKey("2026_b"), kManifest);
-  const std::string text = RunTable(
-      ReadRun(store_, "2026_b"),
-      {{.key = TraceKey("2026_b", "w0"), .bytes = 1000, .name_begin = RunPrefix("2026_b").size()}});
+  Write(storage::ManifestKey("2026_b"), kManifest);
+  const std::string text =
+      RunTable(ReadRun(store_, "2026_b"), {{.key = storage::TraceKey("2026_b", "w0"),
+                                            .bytes = 1000,
+                                            .name_begin = storage::RunPrefix("2026_b").size()}});
   EXPECT_THAT(text, StartsWith("WORKER   OUTCOME     LATENESS   CLOCK OFFSET   EVENTS   BYTES"));
   EXPECT_THAT(text, HasSubstr("w0       Ok          -2ms       80us +-10us    5        1 kB\n"));
   EXPECT_THAT(text, HasSubstr("w1       LateStart   -          not measured   0        500 B   "
@@ -186,4 +188,4 @@ TEST_F(RunsTest, OneRunShowsItsWorkersAndObjects) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

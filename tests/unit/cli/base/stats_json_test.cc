@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 TEST(StatsToJson, KeepsAllFieldsAndTheOrderOfKinds) {
@@ -23,4 +23,4 @@ TEST(StatsToJson, APlaneWithoutEventsHasAnEmptyList) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -11,7 +11,7 @@
 #include "common/base/strings.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -155,4 +155,4 @@ TEST_F(KeptConversionTest, WhatWasLeftOutIsToldEachTime) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

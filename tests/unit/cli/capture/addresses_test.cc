@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST(ParseWorkers, ARoleBeforeEachAddressNamesItsTrace) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -33,7 +33,7 @@ TEST(ParseCaptureFlags, HasTheDefaultsOfTheHelpText) {
   EXPECT_EQ(spec->ready_timeout, 0s);
   EXPECT_EQ(spec->min_workers, 4u);
   EXPECT_EQ(spec->attempts, 3);
-  EXPECT_EQ(spec->on_late_start, OnLateStart::kKeep);
+  EXPECT_EQ(spec->on_late_start, capture::OnLateStart::kKeep);
   EXPECT_EQ(spec->tracers.host(), 2u);
   EXPECT_EQ(spec->tracers.device(), 1u);
   EXPECT_EQ(spec->abort_memory_percent, kDefaultAbortMemoryPercent);
@@ -66,7 +66,7 @@ TEST(ParseCaptureFlags, ReadsWhatIsGiven) {
   EXPECT_EQ(spec->collect_timeout, 1min);
   EXPECT_EQ(spec->ready_timeout, 1h);
   EXPECT_EQ(spec->min_workers, 3u) << "rounded up";
-  EXPECT_EQ(spec->on_late_start, OnLateStart::kDiscard);
+  EXPECT_EQ(spec->on_late_start, capture::OnLateStart::kDiscard);
   EXPECT_EQ(spec->abort_slowdown_percent, 150u);
   EXPECT_EQ(spec->max_bytes, 1000u);
 }
@@ -176,11 +176,11 @@ TEST(AddCaptureFlags, LimitsAreQuantitiesAndPercentages) {
 }
 
 TEST(SetRoles, EachRoleNeedsEnoughWorkers) {
-  std::vector<Target> targets(5);
+  std::vector<capture::Target> targets(5);
   for (std::size_t i = 0; i < targets.size(); ++i) targets[i].role = i == 0 ? "prefill" : "decode";
   CaptureFlags flags;
   flags.min_workers = "50%";
-  CaptureSpec spec;
+  capture::CaptureSpec spec;
   ASSERT_TRUE(SetRoles(flags, targets, spec).ok());
   ASSERT_EQ(spec.roles.size(), 2u);
   EXPECT_EQ(spec.roles[0].role, "decode");
@@ -190,21 +190,21 @@ TEST(SetRoles, EachRoleNeedsEnoughWorkers) {
 }
 
 TEST(SetRoles, WorkersWithoutRolesStayAsTheyAre) {
-  CaptureSpec spec;
+  capture::CaptureSpec spec;
   spec.min_workers = 2;
-  ASSERT_TRUE(SetRoles({}, std::vector<Target>(2), spec).ok());
+  ASSERT_TRUE(SetRoles({}, std::vector<capture::Target>(2), spec).ok());
   EXPECT_TRUE(spec.roles.empty());
   EXPECT_EQ(spec.min_workers, 2u);
 }
 
 TEST(SetRoles, RolesHaveNoStepsInCommon) {
-  std::vector<Target> targets(2);
+  std::vector<capture::Target> targets(2);
   targets[0].role = "prefill";
   targets[1].role = "decode";
-  CaptureSpec spec;
-  spec.steps = StepsWanted{.count = 5};
+  capture::CaptureSpec spec;
+  spec.steps = capture::StepsWanted{.count = 5};
   EXPECT_FALSE(SetRoles({}, targets, spec).ok());
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -2,11 +2,12 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 TEST(ProgressEvent, IsOneObjectOnOneLine) {
-  EXPECT_EQ(ProgressEvent({.phase = Phase::kRecording, .matched = 3, .armed = 2, .finished = 1}, 4),
+  EXPECT_EQ(ProgressEvent(
+                {.phase = capture::Phase::kRecording, .matched = 3, .armed = 2, .finished = 1}, 4),
             R"({"attempt":4,"phase":"record","workers":3,"armed":2,"ended":1})");
   EXPECT_EQ(ProgressEvent({.matched = 1, .waits_for = "w0: \"busy\"\nnow"}, 1),
             R"({"attempt":1,"phase":"preflight","workers":1,"armed":0,"ended":0,)"
@@ -19,4 +20,4 @@ TEST(RetryEvent, ReplacesWhatIsNoUtf8) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

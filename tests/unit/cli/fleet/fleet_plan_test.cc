@@ -6,7 +6,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::Contains;
@@ -47,7 +47,7 @@ TEST(FleetShare, EachRunHasOneOwnerAndStaysWithIt) {
 }
 
 TEST(FleetIdentity, ChangesWithTracesAndWithWhatIsMadeOfThem) {
-  const std::vector<StoredObject> objects = {
+  const std::vector<storage::StoredObject> objects = {
       {.key = kTrace, .bytes = 7, .version = "a", .name_begin = kName},
       {.key = "plugins/profile/r/x.trace.json.gz",
        .bytes = 9,
@@ -55,7 +55,7 @@ TEST(FleetIdentity, ChangesWithTracesAndWithWhatIsMadeOfThem) {
        .name_begin = kName}};
   const std::string identity = FleetIdentity(objects, true);
   EXPECT_EQ(FleetIdentity({objects[1], objects[0]}, true), identity) << "the order of a listing";
-  std::vector<StoredObject> more = objects;
+  std::vector<storage::StoredObject> more = objects;
   more.push_back(
       {.key = "plugins/profile/r/report.json", .bytes = 3, .version = "c", .name_begin = kName});
   EXPECT_EQ(FleetIdentity(more, true), identity) << "no trace";
@@ -132,4 +132,4 @@ TEST(FleetSummary, NamesWhatFailed) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

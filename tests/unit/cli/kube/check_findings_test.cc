@@ -38,13 +38,13 @@ TEST(AccessFindings, ARightThatIsMissingIsNamed) {
   EXPECT_FALSE(AllPassed(AccessFindings(nlohmann::json())));
 }
 
-ProfileRequest Answered(ConditionStatus status, const std::string& reason) {
-  ProfileRequest request;
+objects::ProfileRequest Answered(kube::ConditionStatus status, const std::string& reason) {
+  objects::ProfileRequest request;
   request.status.attempt = 1;
   request.status.matched = 2;
   request.status.conditions = {
       {"Succeeded", status, reason, "1 of 2 workers Ok", 1, WallTime{}},
-      {"Accepted", ConditionStatus::kTrue, "Valid", "2 workers", 1, WallTime{}}};
+      {"Accepted", kube::ConditionStatus::kTrue, "Valid", "2 workers", 1, WallTime{}}};
   request.status.preflight = {{"a",
                                "NoSource",
                                "nothing is listening",
@@ -57,7 +57,7 @@ ProfileRequest Answered(ConditionStatus status, const std::string& reason) {
 }
 
 TEST(RequestFindings, EachWorkerHasTheRemedyOfItsCause) {
-  const auto findings = RequestFindings(Answered(ConditionStatus::kFalse, "NoSource"));
+  const auto findings = RequestFindings(Answered(kube::ConditionStatus::kFalse, "NoSource"));
   EXPECT_FALSE(AllPassed(findings));
   const std::string text = FindingsText(findings);
   EXPECT_THAT(text, HasSubstr("failed   worker a: NoSource: nothing is listening; sidecar 0.1.0; "
@@ -68,13 +68,13 @@ TEST(RequestFindings, EachWorkerHasTheRemedyOfItsCause) {
 }
 
 TEST(RequestFindings, EnoughWorkersPass) {
-  const auto findings = RequestFindings(Answered(ConditionStatus::kTrue, "EnoughWorkersOk"));
+  const auto findings = RequestFindings(Answered(kube::ConditionStatus::kTrue, "EnoughWorkersOk"));
   EXPECT_TRUE(AllPassed(findings));
   EXPECT_THAT(FindingsText(findings), HasSubstr("warning  worker a: NoSource"));
 }
 
 TEST(RequestFindings, WhatNoWorkerExplainsIsTold) {
-  ProfileRequest request = Answered(ConditionStatus::kFalse, "ClockUncertain");
+  objects::ProfileRequest request = Answered(kube::ConditionStatus::kFalse, "ClockUncertain");
   request.status.preflight[0].cause = "Ok";
   request.status.preflight[0].message.clear();
   request.status.preflight[1].sidecar = "0.0.9";
@@ -85,10 +85,10 @@ TEST(RequestFindings, WhatNoWorkerExplainsIsTold) {
 }
 
 TEST(RequestFindings, ARequestThatWasRefusedTellsWhoCanHelp) {
-  ProfileRequest request;
+  objects::ProfileRequest request;
   const auto text = [&](const std::string& reason, const std::string& message) {
     request.status.conditions = {
-        {"Succeeded", ConditionStatus::kFalse, reason, message, 1, WallTime{}}};
+        {"Succeeded", kube::ConditionStatus::kFalse, reason, message, 1, WallTime{}}};
     return FindingsText(RequestFindings(request));
   };
   EXPECT_THAT(text("NotAllowed", "user \"x\" may not profile pods"), HasSubstr("failed   access"));

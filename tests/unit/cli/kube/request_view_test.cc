@@ -15,9 +15,9 @@ using testing::HasSubstr;
 
 const WallTime kNow{1000s};
 
-ProfileRequest Viewed(ConditionStatus status, const std::string& reason,
-                      const std::string& message) {
-  ProfileRequest request;
+objects::ProfileRequest Viewed(kube::ConditionStatus status, const std::string& reason,
+                               const std::string& message) {
+  objects::ProfileRequest request;
   request.name = "look";
   request.ns = "team";
   request.created = kNow - 90s;
@@ -26,19 +26,21 @@ ProfileRequest Viewed(ConditionStatus status, const std::string& reason,
 }
 
 TEST(ProgressText, SaysWhatTheCaptureDoes) {
-  EXPECT_THAT(ProgressText(ProfileRequest{}, kNow), HasSubstr("has not processed"));
-  ProfileRequest request = Viewed(ConditionStatus::kUnknown, "Armed", "attempt 1 of 3");
+  EXPECT_THAT(ProgressText(objects::ProfileRequest{}, kNow), HasSubstr("has not processed"));
+  objects::ProfileRequest request =
+      Viewed(kube::ConditionStatus::kUnknown, "Armed", "attempt 1 of 3");
   request.status.attempt = 1;
   request.status.armed = request.status.matched = 2;
   request.status.start_time = kNow + 3s;
   EXPECT_EQ(ProgressText(request, kNow), "Armed: attempt 1 of 3; 2/2 workers armed, starts in 3s");
   request.status.retry_time = kNow + 4s;
   EXPECT_THAT(ProgressText(request, kNow), HasSubstr("again in 4s"));
-  EXPECT_EQ(ProgressText(Viewed(ConditionStatus::kTrue, "AllWorkersOk", ""), kNow), "");
+  EXPECT_EQ(ProgressText(Viewed(kube::ConditionStatus::kTrue, "AllWorkersOk", ""), kNow), "");
 }
 
 TEST(ProgressText, TellsWhatEachWorkerDoes) {
-  ProfileRequest request = Viewed(ConditionStatus::kUnknown, "Collecting", "attempt 1 of 1");
+  objects::ProfileRequest request =
+      Viewed(kube::ConditionStatus::kUnknown, "Collecting", "attempt 1 of 1");
   request.status.attempt = 1;
   request.status.armed = request.status.matched = 13;
   request.status.progress = {{"WorkerLost", 1, {"llm-2"}},
@@ -54,7 +56,8 @@ TEST(ProgressText, TellsWhatEachWorkerDoes) {
 }
 
 TEST(VerdictText, NamesCausesWithTheRemediesOfTheTable) {
-  ProfileRequest request = Viewed(ConditionStatus::kFalse, "NoSource", "1 of 20 workers Ok");
+  objects::ProfileRequest request =
+      Viewed(kube::ConditionStatus::kFalse, "NoSource", "1 of 20 workers Ok");
   request.status.attempt = 1;
   request.status.ok = 1;
   request.status.matched = 20;
@@ -75,14 +78,14 @@ TEST(VerdictText, NamesCausesWithTheRemediesOfTheTable) {
 }
 
 TEST(RequestRows, TheNewestIsFirst) {
-  ProfileRequest old = Viewed(ConditionStatus::kTrue, "AllWorkersOk", "");
+  objects::ProfileRequest old = Viewed(kube::ConditionStatus::kTrue, "AllWorkersOk", "");
   old.name = "old";
   old.created = kNow - 50h;
   old.status.attempt = 1;
   old.status.ok = old.status.matched = 3;
   old.status.bytes = 2 << 20;
   const auto rows =
-      RequestRows({old, Viewed(ConditionStatus::kUnknown, "Recording", "")}, true, kNow);
+      RequestRows({old, Viewed(kube::ConditionStatus::kUnknown, "Recording", "")}, true, kNow);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_THAT(rows[1], ElementsAre("team", "look", "Recording", "-", "-", "-", "90s", "-"));
   EXPECT_THAT(rows[2],
@@ -92,7 +95,7 @@ TEST(RequestRows, TheNewestIsFirst) {
 }
 
 TEST(RunAfterDeletion, FollowsTheReclaimPolicy) {
-  ProfileRequest request = Viewed(ConditionStatus::kTrue, "AllWorkersOk", "");
+  objects::ProfileRequest request = Viewed(kube::ConditionStatus::kTrue, "AllWorkersOk", "");
   EXPECT_EQ(RunAfterDeletion(request), "");
   request.status.run = "/logs/plugins/profile/r";
   EXPECT_THAT(RunAfterDeletion(request), HasSubstr("is kept"));
@@ -101,7 +104,7 @@ TEST(RunAfterDeletion, FollowsTheReclaimPolicy) {
 }
 
 TEST(StallText, HasTheVerdictWithWhatItIsBasedOn) {
-  ProfileRequest request = Viewed(ConditionStatus::kTrue, "AllWorkersOk", "");
+  objects::ProfileRequest request = Viewed(kube::ConditionStatus::kTrue, "AllWorkersOk", "");
   EXPECT_FALSE(HasVerdict(request));
   request.status.run = "gs://b/plugins/profile/why";
   request.status.stall.kind = "Host";
@@ -110,7 +113,7 @@ TEST(StallText, HasTheVerdictWithWhatItIsBasedOn) {
   request.status.stall.details = {"Firm: stacks of 16."};
   request.status.stall.culprits = {{.rank = 9, .pod = "llm-9"}};
   request.status.conditions.push_back(
-      {"Stalled", ConditionStatus::kTrue, "Host", "rank 9 holds up 15 others", 1, kNow});
+      {"Stalled", kube::ConditionStatus::kTrue, "Host", "rank 9 holds up 15 others", 1, kNow});
   EXPECT_TRUE(HasVerdict(request));
   EXPECT_EQ(StallText(request),
             "rank 9 holds up 15 others\nFirm: stacks of 16.\n"

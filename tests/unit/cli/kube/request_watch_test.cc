@@ -25,7 +25,7 @@ class WatchRequestTest : public testing::Test {
   absl::Status Watch(int until) {
     return WatchRequest(kubectl_, "look", "u1",
                         {.seen =
-                             [&, until](const ProfileRequest& request) {
+                             [&, until](const objects::ProfileRequest& request) {
                                seen_.push_back(request.status.attempt);
                                return request.status.attempt < until;
                              },

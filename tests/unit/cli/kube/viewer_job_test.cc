@@ -88,7 +88,7 @@ TEST(MakeViewerJob, TheViewerHasNoMoreRightsThanItNeeds) {
 }
 
 TEST(MakeViewerJob, KubernetesRemovesIt) {
-  ProfileRequest request;
+  objects::ProfileRequest request;
   request.name = "look";
   request.uid = "u1";
   const Json job = *MakeViewerJob(
@@ -138,14 +138,14 @@ TEST(ChoosePod, PrefersTheTargetsAndThenTheNewest) {
   list["items"][3]["metadata"]["name"] = "bare";
   list["items"][3]["metadata"]["creationTimestamp"] = "2026-01-09T00:00:00Z";
   list["items"][3]["spec"].erase("initContainers");
-  const auto chosen = [&](const TargetSpec& target) {
+  const auto chosen = [&](const job::TargetSpec& target) {
     return ChoosePod(list, target)["metadata"]["name"];
   };
   EXPECT_EQ(chosen({}), "other");
-  EXPECT_EQ(chosen({.job = JobRef{"", "Job", "llm"}}), "llm-1");
-  EXPECT_EQ(chosen({.job = JobRef{"", "StatefulSet", "set"}}), "other");
+  EXPECT_EQ(chosen({.job = kube::JobRef{"", "Job", "llm"}}), "llm-1");
+  EXPECT_EQ(chosen({.job = kube::JobRef{"", "StatefulSet", "set"}}), "other");
   EXPECT_EQ(chosen({.pods = {"llm-0", "bare"}}), "llm-0");
-  EXPECT_EQ(chosen({.job = JobRef{"", "Job", "gone"}}), "other");
+  EXPECT_EQ(chosen({.job = kube::JobRef{"", "Job", "gone"}}), "other");
   EXPECT_TRUE(ChoosePod(Json{{"items", Json::array()}}, {}).is_null());
   EXPECT_TRUE(ChoosePod(Json("garbage"), {}).is_null());
 }

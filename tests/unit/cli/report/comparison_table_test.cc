@@ -4,7 +4,7 @@
 
 #include "tests/fakes/synthetic_run.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::ContainsRegex;
@@ -38,8 +38,8 @@ TEST(ComparisonSections, SayOfHowManyStepsNothingIsDecided) {
 }
 
 TEST(ComparisonSections, WithoutStepsShowASecondOfRecording) {
-  std::vector<Digest> digests = SimulateRun({.seed = 3});
-  for (Digest& digest : digests) digest.steps.clear();
+  std::vector<digest::Digest> digests = SimulateRun({.seed = 3});
+  for (digest::Digest& digest : digests) digest.steps.clear();
   const report::RunSummary summary = report::SummarizeRun(digests);
   const std::string text =
       RenderText({.sections = ComparisonSections(report::CompareRuns(summary, summary), 3)});
@@ -49,4 +49,4 @@ TEST(ComparisonSections, WithoutStepsShowASecondOfRecording) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

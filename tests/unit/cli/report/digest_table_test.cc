@@ -8,7 +8,7 @@
 
 #include "collector/trace/digest/digest_json.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -17,16 +17,16 @@ using testing::Not;
 constexpr std::int64_t kMsNs = 1'000'000;
 
 // A worker with steps of 100, 120 and 30 ms, of which the last one is not followed.
-Digest DigestOf(std::string name) {
-  Digest digest{.worker = std::move(name), .rank = 4};
+digest::Digest DigestOf(std::string name) {
+  digest::Digest digest{.worker = std::move(name), .rank = 4};
   digest.names = {"train", "gemm", "nccl", "python", "eval"};
   digest.knows.device = true;
   std::int64_t at = 0;
   for (const std::int64_t length : {100, 120, 30}) {
-    DigestStep step{.number = static_cast<std::int64_t>(digest.steps.size()) + 7,
-                    .begin_ns = at * kMsNs,
-                    .end_ns = (at + length) * kMsNs,
-                    .followed = length != 30};
+    digest::DigestStep step{.number = static_cast<std::int64_t>(digest.steps.size()) + 7,
+                            .begin_ns = at * kMsNs,
+                            .end_ns = (at + length) * kMsNs,
+                            .followed = length != 30};
     step.time = {.span_ns = length * kMsNs,
                  .compute_ns = length * kMsNs / 2,
                  .exposed_communication_ns = length * kMsNs / 4,
@@ -35,17 +35,17 @@ Digest DigestOf(std::string name) {
     at += length;
   }
   digest.steps.push_back({.loop = 4, .number = 1, .begin_ns = 0, .end_ns = kMsNs});
-  digest.ops = {{.name = 3, .kind = WorkKind::kHost, .count = 1, .self_ns = 900 * kMsNs},
+  digest.ops = {{.name = 3, .kind = digest::WorkKind::kHost, .count = 1, .self_ns = 900 * kMsNs},
                 {.name = 1, .count = 10, .total_ns = 60 * kMsNs, .self_ns = 60 * kMsNs},
                 {.name = 2,
-                 .kind = WorkKind::kCommunication,
+                 .kind = digest::WorkKind::kCommunication,
                  .count = 2,
                  .total_ns = 40 * kMsNs,
                  .self_ns = 40 * kMsNs}};
   return digest;
 }
 
-std::string RenderDigests(std::span<const Digest> digests, std::size_t top,
+std::string RenderDigests(std::span<const digest::Digest> digests, std::size_t top,
                           std::size_t shown = 1000) {
   std::vector<std::uint32_t> places(std::min(shown, digests.size()));
   std::iota(places.begin(), places.end(), 0u);
@@ -65,7 +65,7 @@ TEST(DigestSections, ShowsTheMainLoopOfEachWorker) {
 }
 
 TEST(DigestSections, ShowsNoMoreThanIsKnown) {
-  Digest digest = DigestOf("w0");
+  digest::Digest digest = DigestOf("w0");
   digest.rank.reset();
   digest.knows = {.input = true};
   const std::string text = RenderDigests(std::span(&digest, 1), 1);
@@ -74,14 +74,14 @@ TEST(DigestSections, ShowsNoMoreThanIsKnown) {
                         "     -      0.0%    -\n"));
   EXPECT_THAT(text, HasSubstr("host   python\n"));
   EXPECT_THAT(text, HasSubstr("Some traces show no work"));
-  const nlohmann::ordered_json json = DigestToJson(digest);
+  const nlohmann::ordered_json json = digest::DigestToJson(digest);
   EXPECT_TRUE(json["rank"].is_null() && json["time"].is_null());
   EXPECT_TRUE(json["steps"][0]["host"]["hostBoundNs"].is_null());
   EXPECT_EQ(json["steps"][0]["host"]["inputNs"], 0);
 }
 
 TEST(DigestSections, SaysWhatTheModeOfRecordingGpusLeftOut) {
-  Digest digest = DigestOf("w0");
+  digest::Digest digest = DigestOf("w0");
   digest.devices = {{.name = "/device:GPU:0"}};
   digest.knows.device = digest.knows.launches = true;
   const auto text = [&] { return RenderDigests(std::span(&digest, 1), 10); };
@@ -103,7 +103,7 @@ TEST(DigestSections, SaysHowManyWorkersAreNotShown) {
 }
 
 TEST(DigestSections, WithoutStepsShowsTheWholeRecording) {
-  Digest digest = DigestOf("w0");
+  digest::Digest digest = DigestOf("w0");
   digest.steps.clear();
   digest.end_ns = 200 * kMsNs;
   digest.time = {.span_ns = 200 * kMsNs, .compute_ns = 20 * kMsNs, .idle_ns = 180 * kMsNs};
@@ -114,4 +114,4 @@ TEST(DigestSections, WithoutStepsShowsTheWholeRecording) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

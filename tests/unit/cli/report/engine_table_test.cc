@@ -2,14 +2,15 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::ElementsAre;
 
 TEST(EngineSections, HasARowForEachBatchSizeAndReason) {
-  Digest digest{.names = {"engine"}};
-  const auto run = [&](std::int64_t begin_ms, std::int64_t end_ms, const DigestBatch& batch) {
+  digest::Digest digest{.names = {"engine"}};
+  const auto run = [&](std::int64_t begin_ms, std::int64_t end_ms,
+                       const digest::DigestBatch& batch) {
     digest.steps.push_back({.begin_ns = begin_ms * 1'000'000,
                             .end_ns = end_ms * 1'000'000,
                             .annotation_end_ns = end_ms * 1'000'000,
@@ -27,9 +28,9 @@ TEST(EngineSections, HasARowForEachBatchSizeAndReason) {
 }
 
 TEST(EngineSections, ATrainingJobHasNone) {
-  const std::vector<Digest> digests(1);
+  const std::vector<digest::Digest> digests(1);
   EXPECT_THAT(EngineSections(EngineOf(digests)), testing::IsEmpty());
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(ParallelSections, TellsGroupsAndStages) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

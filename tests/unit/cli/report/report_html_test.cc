@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -44,4 +44,4 @@ TEST(RenderHtml, HasAPolicyThatForbidsAllButItsOwnStyle) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

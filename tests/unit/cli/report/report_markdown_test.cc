@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -39,4 +39,4 @@ TEST(RenderMarkdown, TextCannotBecomeMarkup) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

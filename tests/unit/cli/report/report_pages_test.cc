@@ -11,7 +11,7 @@
 #include "tests/fakes/synthetic_job.h"
 #include "tests/fakes/synthetic_run.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -19,9 +19,9 @@ using testing::Not;
 
 constexpr PageOptions kPictures{.pictures = true};
 
-std::string HtmlOf(const std::vector<Digest>& digests) {
+std::string HtmlOf(const std::vector<digest::Digest>& digests) {
   report::DigestMerger merger;
-  for (const Digest& digest : digests) merger.Add(digest);
+  for (const digest::Digest& digest : digests) merger.Add(digest);
   const report::Job job = merger.Finish();
   return RenderHtml(RunPage("run", digests, job, report::FindStragglers(job), kPictures));
 }
@@ -32,7 +32,7 @@ std::size_t Occurrences(std::string_view text, std::string_view word) {
   return count;
 }
 
-std::vector<Digest> Slowed(std::size_t workers, std::size_t steps) {
+std::vector<digest::Digest> Slowed(std::size_t workers, std::size_t steps) {
   return Simulate({.workers = workers,
                    .steps = steps,
                    .slowed = {{.worker = std::min<std::size_t>(3, workers - 1),
@@ -60,7 +60,7 @@ TEST(RunPage, APageOfManyWorkersStaysSmall) {
 }
 
 TEST(RunPage, OneWorkerWithoutStepsHasNoEmptyPictures) {
-  std::vector<Digest> digests = Slowed(1, 5);
+  std::vector<digest::Digest> digests = Slowed(1, 5);
   digests[0].steps.clear();
   digests[0].knows.device = false;
   const std::string html = HtmlOf(digests);
@@ -70,8 +70,8 @@ TEST(RunPage, OneWorkerWithoutStepsHasNoEmptyPictures) {
 }
 
 TEST(RunPage, HostileNamesInPicturesAreText) {
-  std::vector<Digest> digests = Slowed(4, 10);
-  for (Digest& digest : digests) {
+  std::vector<digest::Digest> digests = Slowed(4, 10);
+  for (digest::Digest& digest : digests) {
     digest.worker = "</title><script>x</script>\"" + digest.worker;
     digest.rank.reset();
   }
@@ -128,4 +128,4 @@ TEST(ShownWorkers, LateOnesAreAmongThem) {
 
 }  // namespace
 
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -6,7 +6,7 @@
 
 #include "tests/fakes/synthetic_job.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -16,10 +16,10 @@ DigestsByRole PrefillAndDecode() {
   const SyntheticJob prefill{.workers = 8};
   SyntheticJob decode = prefill;
   decode.slowed = {{.worker = 3, .cause = report::Cause::kInput, .ms = 20}};
-  std::vector<Digest> all;
+  std::vector<digest::Digest> all;
   for (const SyntheticJob* job : {&prefill, &std::as_const(decode)}) {
     SimulatedJob simulated = Simulate(*job);
-    for (Digest& digest : simulated.digests) {
+    for (digest::Digest& digest : simulated.digests) {
       digest.role = job == &prefill ? "prefill" : "decode";
       all.push_back(std::move(digest));
     }
@@ -52,4 +52,4 @@ TEST(RoleStragglersJson, TellsTheStragglersOfEachRole) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -8,7 +8,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -68,4 +68,4 @@ TEST_F(EvidencePlaces, NamesWhatIsWrongAndWhatIsRead) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::cli

@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 TEST(MemoryBytes, ReadsAcrossPieces) {
@@ -24,4 +24,4 @@ TEST(MemoryBytes, ReadsAcrossPieces) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

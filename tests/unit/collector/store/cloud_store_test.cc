@@ -38,19 +38,19 @@ extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo
   return EAI_AGAIN;
 }
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 // Regression: a cancelled call returned at once, but closing the store waited for the resolver.
 TEST(CloudStore, IsClosedWithoutWaitingForTheResolver) {
   g_silent_resolver.on = true;
   Cancellation cancellation;
-  auto store = storage::OpenCloudStore(*Logdir::Parse("s3://bucket/logs"),
-                                       {{"aws_endpoint", "http://store.invalid:1"},
-                                        {"aws_region", "none"},
-                                        {"aws_skip_signature", "true"},
-                                        {"allow_http", "true"}},
-                                       {.cancellation = &cancellation});
+  auto store = OpenCloudStore(*Logdir::Parse("s3://bucket/logs"),
+                              {{"aws_endpoint", "http://store.invalid:1"},
+                               {"aws_region", "none"},
+                               {"aws_skip_signature", "true"},
+                               {"allow_http", "true"}},
+                              {.cancellation = &cancellation});
   ASSERT_TRUE(store.ok()) << store.status();
   std::thread user([&] {
     g_silent_resolver.asked.WaitFor(std::chrono::seconds(20));
@@ -90,12 +90,12 @@ class ListingServer {
   ListingServer& operator=(const ListingServer&) = delete;
 
   std::unique_ptr<ObjectStore> Open(const std::string& logdir) const {
-    auto store = storage::OpenCloudStore(*Logdir::Parse(logdir),
-                                         {{"aws_endpoint", StrCat("http://127.0.0.1:", port_)},
-                                          {"aws_region", "none"},
-                                          {"aws_skip_signature", "true"},
-                                          {"allow_http", "true"}},
-                                         {});
+    auto store = OpenCloudStore(*Logdir::Parse(logdir),
+                                {{"aws_endpoint", StrCat("http://127.0.0.1:", port_)},
+                                 {"aws_region", "none"},
+                                 {"aws_skip_signature", "true"},
+                                 {"allow_http", "true"}},
+                                {});
     EXPECT_TRUE(store.ok()) << store.status();
     return *std::move(store);
   }
@@ -188,4 +188,4 @@ TEST(CloudStore, ListsEveryKeyAsItIs) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

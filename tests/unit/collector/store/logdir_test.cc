@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 using namespace std::chrono_literals;
@@ -83,4 +83,4 @@ TEST(AbsoluteLocation, OnlyARelativePathChanges) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -7,7 +7,7 @@
 
 #include "tests/fakes/memory_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 TEST(GetText, ReadsTextsOfAnySizeWithinTheLimit) {
@@ -107,4 +107,4 @@ TEST(DeleteBelow, TakesWhatIsNoFileToo) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

@@ -7,7 +7,7 @@
 
 #include "tests/fakes/memory_store.h"
 
-namespace strobe {
+namespace strobe::storage {
 namespace {
 
 class RunClaimTest : public testing::Test {
@@ -113,4 +113,4 @@ TEST_F(RunClaimTest, TheClaimOfSomebodyElseMayBeAnything) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::storage

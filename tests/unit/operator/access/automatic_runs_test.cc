@@ -19,7 +19,7 @@
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 namespace {
 
 using namespace std::chrono_literals;
@@ -32,33 +32,36 @@ using testing::SizeIs;
 class AutomaticRunsTest : public testing::Test {
  protected:
   AutomaticRunsTest() {
-    transport_->OnUnary([this](const HttpRequest& request) { return Answer(request); });
-    schedule_ = Creator(CreatorKind::kSchedule, "s", R"({"interval": "5m", "template": {"spec": {
+    transport_->OnUnary([this](const kube::HttpRequest& request) { return Answer(request); });
+    schedule_ =
+        Creator(kube::CreatorKind::kSchedule, "s", R"({"interval": "5m", "template": {"spec": {
         "target": {"jobRef": {"kind": "JobSet", "name": "llm"}}, "logdir": "/logs", "duration": "2s"}}})");
     for (const char* name : {"slow", "stuck"}) {
       triggers_[name] =
-          Creator(CreatorKind::kTrigger, name, R"({"alerts": {"matchLabels": {"a": "b"}},
+          Creator(kube::CreatorKind::kTrigger, name, R"({"alerts": {"matchLabels": {"a": "b"}},
           "template": {"spec": {"logdir": "/logs", "duration": "3s"}}})");
     }
     requests_.ReplaceAll({});
   }
 
-  Json Creator(CreatorKind kind, const std::string& name, const char* spec) {
-    Json object = {{"metadata",
-                    {{"name", name},
-                     {"namespace", "ml"},
-                     {"uid", "uid-" + name},
-                     {"resourceVersion", "7"},
-                     {"creationTimestamp", FormatRfc3339(time_.WallNow())}}},
-                   {"spec", Json::parse(spec)}};
-    object["metadata"]["annotations"][kRequesterAnnotation] =
-        SealCreator(kind, object, "ml", Requester{.username = "jane"}, time_.WallNow(), "key", "");
+  kube::Json Creator(kube::CreatorKind kind, const std::string& name, const char* spec) {
+    kube::Json object = {{"metadata",
+                          {{"name", name},
+                           {"namespace", "ml"},
+                           {"uid", "uid-" + name},
+                           {"resourceVersion", "7"},
+                           {"creationTimestamp", FormatRfc3339(time_.WallNow())}}},
+                         {"spec", kube::Json::parse(spec)}};
+    object["metadata"]["annotations"][kube::kRequesterAnnotation] = kube::SealCreator(
+        kind, object, "ml", kube::Requester{.username = "jane"}, time_.WallNow(), "key", "");
     return object;
   }
 
-  absl::StatusOr<HttpResponse> Answer(const HttpRequest& request) {
+  absl::StatusOr<kube::HttpResponse> Answer(const kube::HttpRequest& request) {
     ++calls_;
-    const auto json = [](const Json& object) { return HttpResponse{200, object.dump(), {}}; };
+    const auto json = [](const kube::Json& object) {
+      return kube::HttpResponse{200, object.dump(), {}};
+    };
     if (request.path.find("subjectaccessreviews") != std::string::npos)
       return json({{"status", {{"allowed", true}}}});
     if (request.path == "/apis/strobe.dev/v1alpha1/profilepolicies") {
@@ -68,40 +71,41 @@ class AutomaticRunsTest : public testing::Test {
     }
     if (request.path.find("/profileschedules/") != std::string::npos) return json(schedule_);
     if (request.path.find("/profilerequests") != std::string::npos && request.method == "POST") {
-      Json run = Json::parse(request.body);
+      kube::Json run = kube::Json::parse(request.body);
       const std::string name = run["metadata"]["name"];
-      if (stored_.contains(name)) return HttpResponse{409, R"({"reason": "AlreadyExists"})", {}};
+      if (stored_.contains(name))
+        return kube::HttpResponse{409, R"({"reason": "AlreadyExists"})", {}};
       run["metadata"]["uid"] = "uid-of-" + name;
       run["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow());
       if (create_code_ == 201) stored_[name] = run;
-      return HttpResponse{create_code_, run.dump(), {}};
+      return kube::HttpResponse{create_code_, run.dump(), {}};
     }
     for (const auto& [name, run] : stored_)
       if (request.path.ends_with("/profilerequests/" + name)) return json(run);
-    return json({{"metadata", {{"labels", Json::object()}}}});
+    return json({{"metadata", {{"labels", kube::Json::object()}}}});
   }
 
   // The reason why the run is refused, or empty. `why_` has the message.
-  std::string Note(const absl::StatusOr<std::optional<RunRefusal>>& started) {
+  std::string Note(const absl::StatusOr<std::optional<kube::RunRefusal>>& started) {
     if (!started.ok()) return absl::StatusCodeToString(started.status().code());
     why_ = *started ? (*started)->message : "";
     return *started ? (*started)->reason : "";
   }
   std::string StartSchedule() {
-    schedules_cache_.Put(std::make_shared<const Json>(schedule_));
-    const ProfileSchedule schedule = *schedules_.GetSchedule("ml/s");
-    DueRun due{time_.WallNow(), RunNameOf("s", time_.WallNow())};
+    schedules_cache_.Put(std::make_shared<const kube::Json>(schedule_));
+    const schedule::ProfileSchedule schedule = *schedules_.GetSchedule("ml/s");
+    schedule::DueRun due{time_.WallNow(), schedule::RunNameOf("s", time_.WallNow())};
     return Note(schedules_.StartRun(schedule, due));
   }
   std::string StartTrigger(const std::string& trigger, const std::string& job = "llm") {
-    TriggeredRun run{.name = StrCat(trigger, "-", job, "-", ++number_),
-                     .job = "JobSet/" + job,
-                     .alert = "f@t",
-                     .target = JobRef{"", "JobSet", job}};
-    return Note(cluster_.StartRun(*ParseTrigger(triggers_[trigger]), run, 5s));
+    trigger::TriggeredRun run{.name = StrCat(trigger, "-", job, "-", ++number_),
+                              .job = "JobSet/" + job,
+                              .alert = "f@t",
+                              .target = kube::JobRef{"", "JobSet", job}};
+    return Note(cluster_.StartRun(*trigger::ParseTrigger(triggers_[trigger]), run, 5s));
   }
   // The run has ended.
-  void End(Json& run, std::uint64_t bytes = 0) {
+  void End(kube::Json& run, std::uint64_t bytes = 0) {
     run["status"] = {{"attempt", 1},
                      {"bytes", bytes},
                      {"completionTime", FormatRfc3339(time_.WallNow())},
@@ -109,17 +113,18 @@ class AutomaticRunsTest : public testing::Test {
   }
   void BringAll() {
     for (const auto& [name, run] : stored_) {
-      const Object known = requests_.Get("ml/" + name);
+      const kube::Object known = requests_.Get("ml/" + name);
       if (known == nullptr || known->contains("status") != run.contains("status"))
-        requests_.Put(std::make_shared<const Json>(run));
+        requests_.Put(std::make_shared<const kube::Json>(run));
     }
   }
 
   SimulatedTime time_;
-  const std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
-  Client client_{time_, transport_};
-  ObjectCache requests_, schedules_cache_, triggers_cache_;
-  EventRecorder events_{time_, client_, "test"};
+  const std::shared_ptr<kube::ScriptedTransport> transport_ =
+      std::make_shared<kube::ScriptedTransport>();
+  kube::Client client_{time_, transport_};
+  kube::ObjectCache requests_, schedules_cache_, triggers_cache_;
+  kube::EventRecorder events_{time_, client_, "test"};
   CaptureHistory history_{time_, client_, {"strobe-system", "state"}};
   KubeGatekeeper gatekeeper_{time_,
                              client_,
@@ -129,10 +134,10 @@ class AutomaticRunsTest : public testing::Test {
   const RunStarter::Dependencies dependencies_{
       time_,   client_,      requests_,
       events_, &gatekeeper_, [] { return std::vector<std::string>{"key"}; }};
-  KubeScheduleCluster schedules_{dependencies_, schedules_cache_};
-  KubeTriggerCluster cluster_{dependencies_, triggers_cache_};
-  Json schedule_, automatic_ = Json::object();
-  std::map<std::string, Json> triggers_, stored_;
+  schedule::KubeScheduleCluster schedules_{dependencies_, schedules_cache_};
+  trigger::KubeTriggerCluster cluster_{dependencies_, triggers_cache_};
+  kube::Json schedule_, automatic_ = kube::Json::object();
+  std::map<std::string, kube::Json> triggers_, stored_;
   int create_code_ = 201, number_ = 0, calls_ = 0;
   std::string why_;
 };
@@ -140,16 +145,16 @@ class AutomaticRunsTest : public testing::Test {
 TEST_F(AutomaticRunsTest, AllCreatorsOfAJobShareItsBudget) {
   automatic_ = {{"coolDown", "10m"}};
   EXPECT_EQ(StartSchedule(), "");
-  EXPECT_EQ(StartTrigger("slow"), kPolicyBudget) << "the watch has not brought the run yet";
+  EXPECT_EQ(StartTrigger("slow"), policy::kPolicyBudget) << "the watch has not brought the run yet";
   EXPECT_THAT(why_, HasSubstr("ProfilePolicy team: automatic.coolDown for JobSet/llm: s-"));
   EXPECT_EQ(StartTrigger("slow", "bert"), "") << "another job";
   BringAll();
   for (auto& [name, run] : stored_) End(run);
   BringAll();
-  EXPECT_EQ(StartTrigger("stuck"), kPolicyBudget);
+  EXPECT_EQ(StartTrigger("stuck"), policy::kPolicyBudget);
   time_.Advance(10min);
   EXPECT_EQ(StartTrigger("stuck"), "");
-  EXPECT_EQ(StartSchedule(), kPolicyBudget);
+  EXPECT_EQ(StartSchedule(), policy::kPolicyBudget);
 }
 
 TEST_F(AutomaticRunsTest, ABoundCostsNoCallMore) {
@@ -159,16 +164,16 @@ TEST_F(AutomaticRunsTest, ABoundCostsNoCallMore) {
   EXPECT_EQ(StartTrigger("slow", "bert"), "");
   EXPECT_EQ(calls_, without);
   calls_ = 0;
-  EXPECT_EQ(StartTrigger("slow", "bert"), kPolicyBudget);
+  EXPECT_EQ(StartTrigger("slow", "bert"), policy::kPolicyBudget);
   EXPECT_LT(calls_, without);
 }
 
 TEST_F(AutomaticRunsTest, OneAtATimeForAllCreatorsTogether) {
   automatic_ = {{"maxConcurrent", 1}};
   EXPECT_EQ(StartTrigger("slow"), "");
-  EXPECT_EQ(StartTrigger("stuck"), kPolicyBudget);
+  EXPECT_EQ(StartTrigger("stuck"), policy::kPolicyBudget);
   BringAll();
-  EXPECT_EQ(StartSchedule(), kPolicyBudget);
+  EXPECT_EQ(StartSchedule(), policy::kPolicyBudget);
   EXPECT_THAT(why_, HasSubstr("slow-llm-1 is under way"));
   End(stored_.begin()->second);
   BringAll();
@@ -177,17 +182,17 @@ TEST_F(AutomaticRunsTest, OneAtATimeForAllCreatorsTogether) {
 
 TEST_F(AutomaticRunsTest, ThreadsThatStartAtTheSameTimeShareItsBudget) {
   automatic_ = {{"maxConcurrent", 3}};
-  const ProfileTrigger trigger = *ParseTrigger(triggers_["slow"]);
+  const trigger::ProfileTrigger trigger = *trigger::ParseTrigger(triggers_["slow"]);
   std::atomic<int> refused = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 16; ++i) {
     threads.emplace_back([&, i] {
-      TriggeredRun run{.name = StrCat("slow-", i),
-                       .job = "JobSet/llm",
-                       .alert = "f@t",
-                       .target = JobRef{"", "JobSet", "llm"}};
+      trigger::TriggeredRun run{.name = StrCat("slow-", i),
+                                .job = "JobSet/llm",
+                                .alert = "f@t",
+                                .target = kube::JobRef{"", "JobSet", "llm"}};
       const auto started = cluster_.StartRun(trigger, run, 5s);
-      if (started.ok() && *started && (*started)->reason == kPolicyBudget) ++refused;
+      if (started.ok() && *started && (*started)->reason == policy::kPolicyBudget) ++refused;
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -202,38 +207,39 @@ TEST_F(AutomaticRunsTest, ARunThatWasNotCreatedIsNotCounted) {
   create_code_ = 500;
   EXPECT_EQ(StartTrigger("slow"), "UNAVAILABLE");
   create_code_ = 201;
-  EXPECT_EQ(StartTrigger("stuck"), kPolicyBudget) << "it may have been created";
+  EXPECT_EQ(StartTrigger("stuck"), policy::kPolicyBudget) << "it may have been created";
   --(--number_);
   EXPECT_EQ(StartTrigger("slow"), "") << "another try by the same name";
   stored_.clear();  // Somebody deletes it before the watch brings it.
   time_.Advance(1h);
-  EXPECT_EQ(StartTrigger("stuck"), kPolicyBudget);
+  EXPECT_EQ(StartTrigger("stuck"), policy::kPolicyBudget);
   time_.Advance(1s);
   EXPECT_EQ(StartTrigger("slow"), "");
 }
 
 TEST_F(AutomaticRunsTest, NothingIsStartedBeforeTheRequestsAreKnown) {
-  ObjectCache empty;
+  kube::ObjectCache empty;
   KubeGatekeeper gatekeeper(time_, client_, empty, history_,
                             {true, [] { return std::vector<std::string>{"key"}; }, ""});
   RunStarter::Dependencies dependencies = dependencies_;
   dependencies.gatekeeper = &gatekeeper;
-  KubeTriggerCluster early({time_, client_, empty, events_, &gatekeeper, dependencies.seal_keys},
-                           triggers_cache_);
-  TriggeredRun run{.name = "r", .job = "JobSet/llm", .target = JobRef{"", "JobSet", "llm"}};
-  const ProfileTrigger trigger = *ParseTrigger(triggers_["slow"]);
+  trigger::KubeTriggerCluster early(
+      {time_, client_, empty, events_, &gatekeeper, dependencies.seal_keys}, triggers_cache_);
+  trigger::TriggeredRun run{
+      .name = "r", .job = "JobSet/llm", .target = kube::JobRef{"", "JobSet", "llm"}};
+  const trigger::ProfileTrigger trigger = *trigger::ParseTrigger(triggers_["slow"]);
   automatic_ = {{"coolDown", "10m"}};
   EXPECT_TRUE(absl::IsUnavailable(early.StartRun(trigger, run, 5s).status()));
   EXPECT_THAT(stored_, IsEmpty());
-  automatic_ = Json::object();
+  automatic_ = kube::Json::object();
   EXPECT_TRUE(early.StartRun(trigger, run, 5s).ok()) << "no bound needs them";
 }
 
 TEST_F(AutomaticRunsTest, RunsThatAreCountedLiveForADay) {
   schedule_["spec"]["template"]["spec"]["ttlAfterFinished"] = "5m";
-  schedule_["metadata"]["annotations"][kRequesterAnnotation] =
-      SealCreator(CreatorKind::kSchedule, schedule_, "ml", Requester{.username = "jane"},
-                  time_.WallNow(), "key", "");
+  schedule_["metadata"]["annotations"][kube::kRequesterAnnotation] =
+      kube::SealCreator(kube::CreatorKind::kSchedule, schedule_, "ml",
+                        kube::Requester{.username = "jane"}, time_.WallNow(), "key", "");
   automatic_ = {{"maxConcurrent", 9}};
   EXPECT_EQ(StartSchedule(), "");
   EXPECT_EQ(stored_.rbegin()->second["spec"]["ttlAfterFinished"], "5m");
@@ -245,18 +251,18 @@ TEST_F(AutomaticRunsTest, RunsThatAreCountedLiveForADay) {
 
 TEST_F(AutomaticRunsTest, WhatUsersAskForIsNotCounted) {
   automatic_ = {{"capturesPerDay", 1}, {"maxConcurrent", 1}};
-  Json own = {
+  kube::Json own = {
       {"metadata", {{"name", "mine"}, {"namespace", "ml"}}},
       {"spec",
        {{"logdir", "/logs"}, {"target", {{"jobRef", {{"kind", "JobSet"}, {"name", "llm"}}}}}}}};
   own["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow());
-  requests_.Put(std::make_shared<const Json>(own));
+  requests_.Put(std::make_shared<const kube::Json>(own));
   // Regression: a request with such a label was counted.
   own["metadata"]["name"] = "labelled";
-  own["metadata"]["labels"][kTriggerLabel] = "slow";
-  own["metadata"]["annotations"][kRequesterAnnotation] =
-      SealRequester(own, "ml", Requester{.username = "bob"}, time_.WallNow(), "key");
-  requests_.Put(std::make_shared<const Json>(own));
+  own["metadata"]["labels"][kube::kTriggerLabel] = "slow";
+  own["metadata"]["annotations"][kube::kRequesterAnnotation] =
+      kube::SealRequester(own, "ml", kube::Requester{.username = "bob"}, time_.WallNow(), "key");
+  requests_.Put(std::make_shared<const kube::Json>(own));
   EXPECT_EQ(StartTrigger("slow"), "");
 }
 
@@ -266,13 +272,13 @@ TEST_F(AutomaticRunsTest, ATakenNameIsNoWayAroundABudget) {
   EXPECT_EQ(StartTrigger("slow"), "");
   BringAll();
   stored_["slow-llm-2"] = {{"metadata", {{"name", "slow-llm-2"}, {"namespace", "ml"}}}};
-  requests_.Put(std::make_shared<const Json>(stored_["slow-llm-2"]));
-  EXPECT_EQ(StartTrigger("slow"), kPolicyBudget);
+  requests_.Put(std::make_shared<const kube::Json>(stored_["slow-llm-2"]));
+  EXPECT_EQ(StartTrigger("slow"), policy::kPolicyBudget);
   time_.Advance(10min);
   --number_;
   EXPECT_EQ(StartTrigger("slow"), "");
   EXPECT_THAT(stored_, SizeIs(3));
-  EXPECT_EQ(StartTrigger("stuck"), kPolicyBudget) << "and it counts";
+  EXPECT_EQ(StartTrigger("stuck"), policy::kPolicyBudget) << "and it counts";
 }
 
 // Under the sanitizers, six hours reach all code, and the whole time takes minutes.
@@ -299,7 +305,7 @@ class SimulatedDayTest : public AutomaticRunsTest {
       time_.Advance(1s * (1 + up_to(240)));
       for (auto& [name, life] : lives_) {
         if (life.ended != WallTime{} || up_to(3) > 0) continue;
-        life.ended = WholeSeconds(time_.WallNow());
+        life.ended = kube::WholeSeconds(time_.WallNow());
         life.bytes = 1000u * static_cast<unsigned>(1 + up_to(9));
         End(stored_[name], life.bytes);
       }
@@ -316,7 +322,7 @@ class SimulatedDayTest : public AutomaticRunsTest {
         refused_ += refused.empty() ? 0 : 1;
         for (const auto& [name, run] : stored_) {
           const Nanos recorded = name.starts_with("s-") ? 2s : 3s;
-          lives_.emplace(name, Life{WholeSeconds(time_.WallNow()), {}, recorded, 0});
+          lives_.emplace(name, Life{kube::WholeSeconds(time_.WallNow()), {}, recorded, 0});
         }
       }
     }
@@ -388,4 +394,4 @@ TEST_F(SimulatedDayTest, OneAtATime) {
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::access

@@ -7,7 +7,7 @@
 
 #include "tests/fakes/scripted_transport.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 namespace {
 
 using namespace std::chrono_literals;
@@ -15,33 +15,34 @@ using namespace std::chrono_literals;
 class CaptureHistoryTest : public testing::Test {
  protected:
   CaptureHistoryTest() {
-    transport_->OnUnary([this](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
-      MutexLock lock(&mutex_);
-      if (request.method == "GET") {
-        if (unreadable_) return absl::UnavailableError("cut");
-        return HttpResponse{200, map_.dump(), {}};
-      }
-      ++writes_;
-      map_.merge_patch(Json::parse(request.body));
-      return HttpResponse{200, map_.dump(), {}};
-    });
+    transport_->OnUnary(
+        [this](const kube::HttpRequest& request) -> absl::StatusOr<kube::HttpResponse> {
+          MutexLock lock(&mutex_);
+          if (request.method == "GET") {
+            if (unreadable_) return absl::UnavailableError("cut");
+            return kube::HttpResponse{200, map_.dump(), {}};
+          }
+          ++writes_;
+          map_.merge_patch(kube::Json::parse(request.body));
+          return kube::HttpResponse{200, map_.dump(), {}};
+        });
   }
   // The namespaces whose ends are stored.
   std::vector<std::string> Stored() {
     MutexLock lock(&mutex_);
     std::vector<std::string> names;
-    const Json ends = Json::parse(map_["data"].value("last-ends.json", "{}"));
+    const kube::Json ends = kube::Json::parse(map_["data"].value("last-ends.json", "{}"));
     for (const auto& [name, end] : ends.items()) names.push_back(name);
     return names;
   }
 
   SystemClock clock_;
   Mutex mutex_;
-  Json map_ ABSL_GUARDED_BY(mutex_) = {{"data", Json::object()}};
+  kube::Json map_ ABSL_GUARDED_BY(mutex_) = {{"data", kube::Json::object()}};
   int writes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool unreadable_ ABSL_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
-  Client client_{clock_, transport_};
+  std::shared_ptr<kube::ScriptedTransport> transport_ = std::make_shared<kube::ScriptedTransport>();
+  kube::Client client_{clock_, transport_};
   const CaptureHistory::Options options_{"strobe-system", "history"};
 };
 
@@ -85,4 +86,4 @@ TEST_F(CaptureHistoryTest, EndsAtTheSameTimeAreAllStored) {
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::access

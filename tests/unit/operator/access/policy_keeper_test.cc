@@ -5,7 +5,7 @@
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe::kube {
+namespace strobe::access {
 namespace {
 
 using testing::SizeIs;
@@ -13,26 +13,28 @@ using testing::SizeIs;
 class PolicyKeeperTest : public testing::Test {
  protected:
   PolicyKeeperTest() {
-    server_->OnUnary([this](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
-      if (code_ != 200) return HttpResponse{code_, R"({"message": "no"})", std::nullopt};
-      // What was applied becomes the stored object, as on the API server.
-      Json stored = *keeper_.cache().Get("/team");
-      stored["status"] = Json::parse(request.body)["status"];
-      keeper_.cache().Put(std::make_shared<const Json>(std::move(stored)));
-      return HttpResponse{200, "{}", std::nullopt};
-    });
+    server_->OnUnary(
+        [this](const kube::HttpRequest& request) -> absl::StatusOr<kube::HttpResponse> {
+          if (code_ != 200) return kube::HttpResponse{code_, R"({"message": "no"})", std::nullopt};
+          // What was applied becomes the stored object, as on the API server.
+          kube::Json stored = *keeper_.cache().Get("/team");
+          stored["status"] = kube::Json::parse(request.body)["status"];
+          keeper_.cache().Put(std::make_shared<const kube::Json>(std::move(stored)));
+          return kube::HttpResponse{200, "{}", std::nullopt};
+        });
   }
 
-  void Store(const Json& spec) {
-    keeper_.cache().Put(std::make_shared<const Json>(
-        Json({{"metadata",
-               {{"name", "team"}, {"uid", "u"}, {"resourceVersion", "7"}, {"generation", 1}}},
-              {"spec", spec}})));
+  void Store(const kube::Json& spec) {
+    keeper_.cache().Put(std::make_shared<const kube::Json>(
+        kube::Json({{"metadata",
+                     {{"name", "team"}, {"uid", "u"}, {"resourceVersion", "7"}, {"generation", 1}}},
+                    {"spec", spec}})));
   }
 
   SimulatedTime time_;
-  const std::shared_ptr<ScriptedTransport> server_ = std::make_shared<ScriptedTransport>();
-  Client client_{time_, server_};
+  const std::shared_ptr<kube::ScriptedTransport> server_ =
+      std::make_shared<kube::ScriptedTransport>();
+  kube::Client client_{time_, server_};
   PolicyKeeper keeper_{time_, client_, std::chrono::seconds(290)};
   int code_ = 200;
 };
@@ -41,9 +43,9 @@ TEST_F(PolicyKeeperTest, WritesTheStatusOnce) {
   Store({{"allowedLogdirs", {"/logs"}}});
   EXPECT_TRUE(keeper_.Reconcile("/team").ok());
   ASSERT_THAT(server_->requests(), SizeIs(1));
-  const Json written = Json::parse(server_->requests()[0].body);
+  const kube::Json written = kube::Json::parse(server_->requests()[0].body);
   EXPECT_EQ(written["metadata"],
-            Json::parse(R"({"name": "team", "uid": "u", "resourceVersion": "7"})"));
+            kube::Json::parse(R"({"name": "team", "uid": "u", "resourceVersion": "7"})"));
   EXPECT_EQ(written["status"]["observedGeneration"], 1);
   EXPECT_EQ(written["status"]["conditions"][0]["status"], "True");
   EXPECT_TRUE(keeper_.Reconcile("/team").ok());
@@ -62,4 +64,4 @@ TEST_F(PolicyKeeperTest, AConflictIsLeftToTheWatchAndAnErrorIsTriedAgain) {
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::access

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 TEST(AnnotationValues, Ports) {
@@ -67,4 +67,4 @@ TEST(AnnotationValues, ResourcesThatAContainerCanStartWith) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -5,34 +5,36 @@
 #include "operator/base/names.h"
 #include "operator/base/requester_json.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class JudgeOfSchedules final : public Gatekeeper {
+class JudgeOfSchedules final : public access::Gatekeeper {
  public:
-  absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
-                                      const EarlierCaptures&, Nanos within) override {
+  absl::StatusOr<policy::PolicyVerdict> Judge(const objects::ProfileRequest& request,
+                                              const kube::Requester& requester,
+                                              const policy::EarlierCaptures&,
+                                              Nanos within) override {
     EXPECT_LE(within, 2s);
     asked.push_back(requester.username + " " + request.capture.logdir);
     return verdict;
   }
-  std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest&,
-                                              const EarlierCaptures&) override {
+  std::optional<policy::PolicyVerdict> JudgeFromCache(const objects::ProfileRequest&,
+                                                      const policy::EarlierCaptures&) override {
     return {};
   }
-  absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }
+  absl::StatusOr<std::string> WhyNotAdmitted(const objects::ProfileRequest&) override { return ""; }
   absl::StatusOr<std::string> LogdirFor(const std::string&, Nanos) override { return logdir; }
-  absl::StatusOr<std::string> WhyNoMore(CreatorKind, const std::string&, Nanos) override {
+  absl::StatusOr<std::string> WhyNoMore(kube::CreatorKind, const std::string&, Nanos) override {
     return full;
   }
   void CaptureEnded(const std::string&, WallTime) override {}
 
   absl::StatusOr<std::string> full = std::string();
-  absl::StatusOr<PolicyVerdict> verdict = PolicyVerdict{};
+  absl::StatusOr<policy::PolicyVerdict> verdict = policy::PolicyVerdict{};
   absl::StatusOr<std::string> logdir = std::string("/default");
   std::vector<std::string> asked;
 };
@@ -57,12 +59,12 @@ AdmissionRequest ScheduleReview(const char* patch = "{}", const char* former = n
 // The annotation after the answer's patch, as its content.
 nlohmann::json StampAfter(const AdmissionRequest& request) {
   const AdmissionAnswer answer =
-      StampCreator(CreatorKind::kSchedule, request, {"key"}, WallTime{1s});
+      StampCreator(kube::CreatorKind::kSchedule, request, {"key"}, WallTime{1s});
   EXPECT_TRUE(answer.allowed);
   const nlohmann::json object = request.object.patch(answer.patch);
   const nlohmann::json annotations =
       object["metadata"].value("annotations", nlohmann::json::object());
-  return nlohmann::json::parse(annotations.value(kRequesterAnnotation, "null"));
+  return nlohmann::json::parse(annotations.value(kube::kRequesterAnnotation, "null"));
 }
 
 TEST(ScheduleReview, WhoeverCreatesAScheduleIsItsRequester) {
@@ -71,7 +73,7 @@ TEST(ScheduleReview, WhoeverCreatesAScheduleIsItsRequester) {
   EXPECT_EQ(stamp["username"], "jane");
   EXPECT_FALSE(stamp.contains("object")) << "there is no UID yet";
   const AdmissionAnswer early =
-      StampCreator(CreatorKind::kSchedule, ScheduleReview(), {}, WallTime{1s});
+      StampCreator(kube::CreatorKind::kSchedule, ScheduleReview(), {}, WallTime{1s});
   EXPECT_FALSE(early.allowed);
   EXPECT_EQ(early.code, 500);
 }
@@ -80,7 +82,7 @@ TEST(ScheduleReview, ANamespaceMayHaveSoMany) {
   JudgeOfSchedules judge;
   judge.full = "it has 200";
   const auto check = [&](const AdmissionRequest& review) {
-    return CheckCreator(CreatorKind::kSchedule, review, judge, 4s);
+    return CheckCreator(kube::CreatorKind::kSchedule, review, judge, 4s);
   };
   EXPECT_EQ(check(ScheduleReview()).message, "it has 200");
   EXPECT_TRUE(check(ScheduleReview(R"({"spec": {"schedule": "@daily"}})", "{}")).allowed)
@@ -94,9 +96,9 @@ TEST(ScheduleReview, ASpecMayBeSoLarge) {
   AdmissionRequest review = ScheduleReview();
   nlohmann::json& pods = review.object["spec"]["template"]["spec"]["target"]["pods"];
   for (int i = 0; i < 1000; ++i) pods.push_back("trainer-" + std::to_string(i));
-  EXPECT_TRUE(CheckCreator(CreatorKind::kSchedule, review, judge, 4s).allowed);
+  EXPECT_TRUE(CheckCreator(kube::CreatorKind::kSchedule, review, judge, 4s).allowed);
   for (int i = 0; i < 1000; ++i) pods.push_back(std::string(60, 'x') + std::to_string(i));
-  EXPECT_EQ(CheckCreator(CreatorKind::kSchedule, review, judge, 4s).code, 422);
+  EXPECT_EQ(CheckCreator(kube::CreatorKind::kSchedule, review, judge, 4s).code, 422);
 }
 
 TEST(ScheduleReview, WhoeverChangesWhatItAsksForBecomesItsRequester) {
@@ -128,7 +130,7 @@ TEST(ScheduleReview, AScheduleThatCannotBeCarriedOutIsRefusedWithItsField) {
            {R"({"spec": {"template": {"spec": {"logdir": "ftp://x/y"}}}})",
             "spec.template.spec."}}) {
     const AdmissionAnswer answer =
-        CheckCreator(CreatorKind::kSchedule, ScheduleReview(patch), judge, 4s);
+        CheckCreator(kube::CreatorKind::kSchedule, ScheduleReview(patch), judge, 4s);
     EXPECT_FALSE(answer.allowed) << patch;
     EXPECT_EQ(answer.code, 422);
     EXPECT_THAT(answer.message, HasSubstr(words));
@@ -138,29 +140,29 @@ TEST(ScheduleReview, AScheduleThatCannotBeCarriedOutIsRefusedWithItsField) {
 
 TEST(ScheduleReview, TheUserMustBeAllowedToAskForItsRuns) {
   JudgeOfSchedules judge;
-  EXPECT_TRUE(CheckCreator(CreatorKind::kSchedule, ScheduleReview(), judge, 4s).allowed);
+  EXPECT_TRUE(CheckCreator(kube::CreatorKind::kSchedule, ScheduleReview(), judge, 4s).allowed);
   EXPECT_EQ(judge.asked.back(), "jane file:///logs");
-  EXPECT_TRUE(CheckCreator(CreatorKind::kSchedule,
+  EXPECT_TRUE(CheckCreator(kube::CreatorKind::kSchedule,
                            ScheduleReview(R"({"spec": {"template": {"spec": {"logdir": null}}}})"),
                            judge, 4s)
                   .allowed);
   EXPECT_EQ(judge.asked.back(), "jane file:///default");
-  judge.verdict = PolicyVerdict{PolicyVerdict::Kind::kWait, "too many", {}};
-  EXPECT_TRUE(CheckCreator(CreatorKind::kSchedule, ScheduleReview(), judge, 4s).allowed)
+  judge.verdict = policy::PolicyVerdict{policy::PolicyVerdict::Kind::kWait, "too many", {}};
+  EXPECT_TRUE(CheckCreator(kube::CreatorKind::kSchedule, ScheduleReview(), judge, 4s).allowed)
       << "it will pass until a run is due";
-  judge.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "jane may not", {}};
-  EXPECT_EQ(CheckCreator(CreatorKind::kSchedule, ScheduleReview(), judge, 4s).code, 403);
-  EXPECT_EQ(CheckCreator(CreatorKind::kSchedule,
+  judge.verdict = policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, "jane may not", {}};
+  EXPECT_EQ(CheckCreator(kube::CreatorKind::kSchedule, ScheduleReview(), judge, 4s).code, 403);
+  EXPECT_EQ(CheckCreator(kube::CreatorKind::kSchedule,
                          ScheduleReview(R"({"spec": {"schedule": "@daily"}})", "{}"), judge, 4s)
                 .code,
             403);
-  EXPECT_TRUE(CheckCreator(CreatorKind::kSchedule,
+  EXPECT_TRUE(CheckCreator(kube::CreatorKind::kSchedule,
                            ScheduleReview(R"({"spec": {"suspend": true}})", "{}"), judge, 4s)
                   .allowed);
   judge.verdict = absl::UnavailableError("timeout");
-  EXPECT_EQ(CheckCreator(CreatorKind::kSchedule, ScheduleReview(), judge, 4s).code, 500);
+  EXPECT_EQ(CheckCreator(kube::CreatorKind::kSchedule, ScheduleReview(), judge, 4s).code, 500);
   judge.logdir = absl::NotFoundError("no default");
-  EXPECT_EQ(CheckCreator(CreatorKind::kSchedule,
+  EXPECT_EQ(CheckCreator(kube::CreatorKind::kSchedule,
                          ScheduleReview(R"({"spec": {"template": {"spec": {"logdir": null}}}})"),
                          judge, 4s)
                 .code,
@@ -186,23 +188,24 @@ TEST(TriggerReview, WhoeverCreatesOrChangesATriggerMustBeAllowedToAskForItsRuns)
   };
   JudgeOfSchedules judge;
   const auto check = [&](const char* patch, const char* former = nullptr) {
-    return CheckCreator(CreatorKind::kTrigger, review(patch, former), judge, 4s);
+    return CheckCreator(kube::CreatorKind::kTrigger, review(patch, former), judge, 4s);
   };
   EXPECT_TRUE(check("{}").allowed);
   EXPECT_EQ(judge.asked.back(), "jane file:///logs");
   const AdmissionAnswer wrong = check(R"({"spec": {"alerts": {"matchLabels": {"a": null}}}})");
   EXPECT_EQ(wrong.code, 422);
   EXPECT_THAT(wrong.message, HasSubstr("spec.alerts.matchLabels"));
-  judge.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "jane may not", {}};
+  judge.verdict = policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, "jane may not", {}};
   EXPECT_EQ(check("{}").code, 403);
   EXPECT_EQ(check(R"({"spec": {"budget": {"capturesPerDay": 99}}})", "{}").code, 403);
   EXPECT_TRUE(check(R"({"spec": {"suspend": true}})", "{}").allowed);
   const AdmissionAnswer stamp =
-      StampCreator(CreatorKind::kTrigger, review("{}", nullptr), {"key"}, WallTime{1s});
+      StampCreator(kube::CreatorKind::kTrigger, review("{}", nullptr), {"key"}, WallTime{1s});
   const nlohmann::json stamped = review("{}", nullptr).object.patch(stamp.patch);
-  EXPECT_EQ(kube::CreatorRequesterOf(CreatorKind::kTrigger, stamped, "ml")->requester.username,
-            "jane");
+  EXPECT_EQ(
+      kube::CreatorRequesterOf(kube::CreatorKind::kTrigger, stamped, "ml")->requester.username,
+      "jane");
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -11,7 +11,7 @@
 #include "operator/job/pod_json.h"
 #include "tests/fakes/unit_dir.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -44,9 +44,9 @@ TEST(Inject, AddsANativeSidecarThatTheOperatorFinds) {
   const Json& sidecar = Sidecar(pod);
   EXPECT_EQ(sidecar["restartPolicy"], "Always");
   EXPECT_EQ(sidecar["image"], "strobe-sidecar:1");
-  EXPECT_EQ(kube::ParsePod(pod).sidecar_port, 9470);
-  EXPECT_EQ(kube::ParsePod(pod).trainers, std::vector<std::string>{"train"});
-  EXPECT_TRUE(kube::ParsePod(pod).injected);
+  EXPECT_EQ(job::ParsePod(pod).sidecar_port, 9470);
+  EXPECT_EQ(job::ParsePod(pod).trainers, std::vector<std::string>{"train"});
+  EXPECT_TRUE(job::ParsePod(pod).injected);
   EXPECT_THAT(sidecar["args"], Contains("--enroll=strobe.ns.svc:9444"));
   EXPECT_EQ(Variable(sidecar, "STROBE_ROOTS"), kRoots);
   const Json& trainer = pod["spec"]["containers"][0];
@@ -141,8 +141,8 @@ TEST(Inject, AgreesWithCapturesAboutWhoTrains) {
         {{"name", "train"}, {"resources", {{"limits", {{resource, 1}}}}}}};
     // A capture chooses the same trainers before the injection and reads them from the annotation
     // after it.
-    EXPECT_THAT(kube::ParsePod(pod).trainers, testing::ElementsAre("train")) << resource;
-    EXPECT_THAT(kube::ParsePod(Apply(pod)).trainers, testing::ElementsAre("train")) << resource;
+    EXPECT_THAT(job::ParsePod(pod).trainers, testing::ElementsAre("train")) << resource;
+    EXPECT_THAT(job::ParsePod(Apply(pod)).trainers, testing::ElementsAre("train")) << resource;
   }
 }
 
@@ -479,16 +479,16 @@ TEST(Inject, OnTheHostsNetworkNoPortIsFixed) {
   const Json patched = Apply(pod);
   EXPECT_THAT(Sidecar(patched)["ports"], IsEmpty());
   EXPECT_THAT(Sidecar(patched)["args"].dump(), testing::Not(HasSubstr("--http-listen")));
-  const PodInfo info = kube::ParsePod(patched);
+  const job::PodInfo info = job::ParsePod(patched);
   EXPECT_GE(info.sidecar_port, 20000);
   EXPECT_EQ(info.other_ports.size(), 3u);
   EXPECT_EQ(InjectionDamage(patched), "");
   EXPECT_THAT(Inject(patched, kSettings, {.roots = kRoots, .seed = "b"}).patch, IsEmpty());
   const Json other = pod.patch(Inject(pod, kSettings, {.roots = kRoots, .seed = "b"}).patch);
-  EXPECT_NE(kube::ParsePod(other).sidecar_port, info.sidecar_port);
+  EXPECT_NE(job::ParsePod(other).sidecar_port, info.sidecar_port);
   InjectionSettings narrow = kSettings;
   narrow.first_host_port = narrow.last_host_port = 30000;
-  EXPECT_EQ(kube::ParsePod(Apply(pod, narrow)).sidecar_port, 30000) << "then it is a fixed one";
+  EXPECT_EQ(job::ParsePod(Apply(pod, narrow)).sidecar_port, 30000) << "then it is a fixed one";
   InjectionSettings plain = kSettings;
   plain.enrollment.clear();
   EXPECT_EQ(Sidecar(Apply(pod, plain))["ports"].size(), 1u) << "no certificate tells them apart";
@@ -536,7 +536,7 @@ TEST(Inject, AnOrdinaryContainerIsInjectedOnceAndIsNoTrainer) {
   const Json patched = Apply(Server(), settings);
   ASSERT_EQ(patched["spec"]["containers"].size(), 2u);
   EXPECT_FALSE(patched["spec"].contains("initContainers"));
-  const PodInfo info = kube::ParsePod(patched);
+  const job::PodInfo info = job::ParsePod(patched);
   EXPECT_EQ(info.sidecar_port, 9470);
   EXPECT_EQ(info.trainers, std::vector<std::string>{"train"});
   EXPECT_EQ(InjectionDamage(patched), "");
@@ -646,4 +646,4 @@ TEST(Inject, AContainerThatIsNamedTwiceIsATrainerOnce) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::admission

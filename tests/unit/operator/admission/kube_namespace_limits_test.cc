@@ -9,7 +9,7 @@
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe::kube {
+namespace strobe::admission {
 namespace {
 
 using namespace std::chrono_literals;
@@ -17,17 +17,18 @@ using namespace std::chrono_literals;
 class KubeNamespaceLimitsTest : public testing::Test {
  protected:
   KubeNamespaceLimitsTest() {
-    transport_->OnUnary([this](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
-      ++asked_;
-      if (const auto found = objects_.find(request.path); found != objects_.end())
-        return HttpResponse{200, found->second, {}};
-      return HttpResponse{status_, R"({"metadata": {}, "items": []})", {}};
-    });
+    transport_->OnUnary(
+        [this](const kube::HttpRequest& request) -> absl::StatusOr<kube::HttpResponse> {
+          ++asked_;
+          if (const auto found = objects_.find(request.path); found != objects_.end())
+            return kube::HttpResponse{200, found->second, {}};
+          return kube::HttpResponse{status_, R"({"metadata": {}, "items": []})", {}};
+        });
   }
 
   SimulatedTime time_;
-  std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
-  Client client_{time_, transport_};
+  std::shared_ptr<kube::ScriptedTransport> transport_ = std::make_shared<kube::ScriptedTransport>();
+  kube::Client client_{time_, transport_};
   KubeNamespaceLimits limits_{time_, client_};
   int asked_ = 0, status_ = 200;
   std::map<std::string, std::string> objects_;  // Answers by path.
@@ -59,7 +60,7 @@ TEST_F(KubeNamespaceLimitsTest, PoliciesOfTheNamespaceGiveTheSidecarsUser) {
        "namespaceSelector": {"matchLabels": {"team": "a"}}, "sidecar": {"runAsUser": 1000}}},
       {"metadata": {"name": "all"}, "spec": {"allowedLogdirs": ["/data"]}}]})";
   objects_["/api/v1/namespaces/ml"] = R"({"metadata": {"labels": {"team": "a"}}})";
-  EXPECT_EQ((*limits_.Read("ml", 1s, "api"))->sidecar_user, (SidecarUser{1000, 1000}));
+  EXPECT_EQ((*limits_.Read("ml", 1s, "api"))->sidecar_user, (kube::SidecarUser{1000, 1000}));
   objects_["/api/v1/namespaces/other"] = R"({"metadata": {}})";
   EXPECT_EQ((*limits_.Read("other", 1s, "api"))->sidecar_user, std::nullopt);
 }
@@ -101,7 +102,7 @@ TEST_F(KubeNamespaceLimitsTest, APullThatFailsForAMomentStopsNothing) {
     for (const char* taken : {kTakenAtOnce, ""}) {
       objects_[kWaitingPods] = WaitingPod(reason, taken);
       SimulatedTime time;
-      Client client(time, transport_);
+      kube::Client client(time, transport_);
       KubeNamespaceLimits limits(time, client);
       time.Advance(59s);
       EXPECT_TRUE((*limits.Read("ml", 1s, "api"))->stuck.empty()) << reason;
@@ -170,11 +171,11 @@ TEST_F(KubeNamespaceLimitsTest, InventedNamespacesTakeNothingFromThoseThatHaveLi
 
 TEST_F(KubeNamespaceLimitsTest, ReadsOfOneNamespaceAtTheSameTimeAreOne) {
   Notification begun, go;
-  transport_->OnUnary([&](const HttpRequest&) {
+  transport_->OnUnary([&](const kube::HttpRequest&) {
     ++asked_;
     begun.Notify();
     go.WaitFor(10s);
-    return HttpResponse{200, R"({"metadata": {}, "items": []})", {}};
+    return kube::HttpResponse{200, R"({"metadata": {}, "items": []})", {}};
   });
   std::thread first([&] { EXPECT_TRUE(limits_.Read("ml", 10s, "api").ok()); });
   begun.Wait();
@@ -188,9 +189,9 @@ TEST_F(KubeNamespaceLimitsTest, ReadsOfOneNamespaceAtTheSameTimeAreOne) {
 
 TEST_F(KubeNamespaceLimitsTest, ACallerWhoseReadsAreSlowLeavesThreadsToAnother) {
   Notification go;
-  transport_->OnUnary([&](const HttpRequest&) {
+  transport_->OnUnary([&](const kube::HttpRequest&) {
     go.WaitFor(10s);
-    return HttpResponse{200, R"({"metadata": {}, "items": []})", {}};
+    return kube::HttpResponse{200, R"({"metadata": {}, "items": []})", {}};
   });
   std::atomic<int> refused = 0;
   std::vector<std::thread> strangers;
@@ -207,4 +208,4 @@ TEST_F(KubeNamespaceLimitsTest, ACallerWhoseReadsAreSlowLeavesThreadsToAnother) 
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::admission

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe::kube {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -67,4 +67,4 @@ TEST(Limits, NonsenseLimitsNothing) {
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::admission

@@ -4,7 +4,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -50,4 +50,4 @@ TEST(WhyTooManyEntries, OddShapesThrowNothing) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::admission

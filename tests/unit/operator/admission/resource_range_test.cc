@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -222,4 +222,4 @@ TEST(QuotaScopes, AmountsOfCpuAndMemoryMakeAPodMoreThanBestEffort) {
 
 }  // namespace
 
-}  // namespace strobe
+}  // namespace strobe::admission

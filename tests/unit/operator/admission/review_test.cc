@@ -4,7 +4,7 @@
 
 #include "absl/strings/escaping.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -73,4 +73,4 @@ TEST(Review, RefusalsSayWhy) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::admission

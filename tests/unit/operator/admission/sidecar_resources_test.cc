@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -128,4 +128,4 @@ TEST(SidecarResources, WhatANamespaceDemandsComesBeforeNothing) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -5,7 +5,7 @@
 #include "common/base/strings.h"
 #include "operator/base/json_members.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -139,7 +139,7 @@ TEST(SidecarDefaults, TheNamespacesPoliciesChooseTheUserBeforeTheSettingsDo) {
         SidecarOf(pod.patch(Inject(pod, Installed(), context).patch))["securityContext"];
     return StrCat(security["runAsUser"].get<int>(), ":", security["runAsGroup"].get<int>());
   };
-  context.limits.sidecar_user = SidecarUser{1000, 100};
+  context.limits.sidecar_user = kube::SidecarUser{1000, 100};
   EXPECT_EQ(user(), "1000:100");
   context.limits = {.users_differ = "the policies differ"};
   EXPECT_EQ(user(), "65532:65532");
@@ -172,4 +172,4 @@ TEST(SidecarDefaults, GpusAreRecordedAtAllTimesOnlyIfAPolicyAllowsIt) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::admission

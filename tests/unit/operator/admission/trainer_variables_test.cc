@@ -6,7 +6,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using Json = nlohmann::json;
@@ -237,4 +237,4 @@ TEST(ChangeVariables, WithoutTheAgentCudaLoadsNothing) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::admission

@@ -9,7 +9,7 @@
 #include "common/base/mutex.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::admission {
 namespace {
 
 using namespace std::chrono_literals;
@@ -25,20 +25,22 @@ class Observer final : public WebhookObserver {
 };
 
 // An API server that does not answer until it is released.
-class StuckGatekeeper final : public Gatekeeper {
+class StuckGatekeeper final : public access::Gatekeeper {
  public:
-  absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest&, const Requester&,
-                                      const EarlierCaptures&, Nanos within) override {
+  absl::StatusOr<policy::PolicyVerdict> Judge(const objects::ProfileRequest&,
+                                              const kube::Requester&,
+                                              const policy::EarlierCaptures&,
+                                              Nanos within) override {
     EXPECT_LT(within, 5s) << "the API server waits for five seconds";
     ++stuck;
     let_go.Wait();
-    return PolicyVerdict{};
+    return policy::PolicyVerdict{};
   }
-  std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest&,
-                                              const EarlierCaptures&) override {
+  std::optional<policy::PolicyVerdict> JudgeFromCache(const objects::ProfileRequest&,
+                                                      const policy::EarlierCaptures&) override {
     return std::nullopt;
   }
-  absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }
+  absl::StatusOr<std::string> WhyNotAdmitted(const objects::ProfileRequest&) override { return ""; }
   absl::StatusOr<std::string> LogdirFor(const std::string&, Nanos) override { return logdir; }
   std::string WhyNoMoreRequests(const std::string& ns) override {
     return ns == "full" ? "full" : "";
@@ -203,4 +205,4 @@ TEST(Webhooks, ASelectorThatTheApiServerWouldRefuseIsRefusedAtOnce) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::admission

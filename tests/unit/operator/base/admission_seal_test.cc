@@ -6,7 +6,7 @@
 
 #include "common/base/hmac.h"
 
-namespace strobe {
+namespace strobe::kube {
 namespace {
 
 using namespace std::chrono_literals;
@@ -55,4 +55,4 @@ TEST(HmacSha256, IsTheOneOfRfc4231) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::kube

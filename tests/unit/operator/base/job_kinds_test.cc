@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::kube {
 namespace {
 
 using testing::AllOf;
@@ -36,4 +36,4 @@ TEST(UnknownJobKind, NamesTheFieldAndTheRemedy) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::kube

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe {
+namespace strobe::kube {
 namespace {
 
 using Op = LabelSelector::Requirement::Operator;
@@ -67,4 +67,4 @@ TEST(LabelSelector, SaysItselfAsTheApiServerTakesIt) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::kube

@@ -4,7 +4,7 @@
 
 #include "tests/fakes/unit_dir.h"
 
-namespace strobe {
+namespace strobe::config {
 namespace {
 
 using namespace std::chrono_literals;
@@ -136,4 +136,4 @@ TEST(ParseConfig, PointsAtWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::config

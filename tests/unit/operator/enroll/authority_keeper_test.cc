@@ -6,7 +6,7 @@
 #include "common/tls/peer.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::enroll {
 namespace {
 
 using std::chrono::hours;
@@ -149,4 +149,4 @@ TEST_F(Keeper, TwoLeadersDoNotOverwriteEachOther) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -4,7 +4,7 @@
 
 #include "common/tls/peer.h"
 
-namespace strobe {
+namespace strobe::enroll {
 namespace {
 
 using std::chrono::hours;
@@ -98,4 +98,4 @@ TEST(Authorities, NorWithTheTightestRules) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -7,7 +7,7 @@
 
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::enroll {
 namespace {
 
 using namespace std::chrono_literals;
@@ -77,4 +77,4 @@ TEST(AddressOfPeer, HasNeitherPortNorBrackets) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -7,22 +7,23 @@
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe::kube {
+namespace strobe::enroll {
 namespace {
 
 // SimulatedTime begins at 1700000000.
 TEST(KubeTokenReviewer, AsksOnlyForWhatMayBeAToken) {
   SimulatedTime time;
-  const auto transport = std::make_shared<ScriptedTransport>();
-  transport->OnUnary([](const HttpRequest&) {
-    return HttpResponse{201,
-                        R"({"status": {"authenticated": true, "audiences": ["strobe"], "user": {
+  const auto transport = std::make_shared<kube::ScriptedTransport>();
+  transport->OnUnary([](const kube::HttpRequest&) {
+    return kube::HttpResponse{
+        201,
+        R"({"status": {"authenticated": true, "audiences": ["strobe"], "user": {
                             "username": "system:serviceaccount:ml:default", "extra": {
                               "authentication.kubernetes.io/pod-name": ["p"],
                               "authentication.kubernetes.io/pod-uid": ["u"]}}}})",
-                        {}};
+        {}};
   });
-  Client client(time, transport);
+  kube::Client client(time, transport);
   KubeTokenReviewer reviewer(time, client);
   EXPECT_TRUE(absl::IsUnauthenticated(reviewer.Review("any text").status()));
   EXPECT_TRUE(transport->requests().empty());
@@ -67,4 +68,4 @@ TEST(MayBeAccepted, NothingButATokenOfThreeParts) {
 
 }  // namespace
 
-}  // namespace strobe::kube
+}  // namespace strobe::enroll

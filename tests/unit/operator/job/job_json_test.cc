@@ -10,7 +10,7 @@
 #include "operator/job/targets.h"
 #include "tests/fakes/unit_dir.h"
 
-namespace strobe::kube {
+namespace strobe::job {
 namespace {
 
 using nlohmann::json;
@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-JobRef Named(std::string_view kind) { return {"", std::string(kind), "llm"}; }
+kube::JobRef Named(std::string_view kind) { return {"", std::string(kind), "llm"}; }
 std::optional<std::size_t> Workers(std::string_view kind, const char* object) {
   return WorkersOf(ParseJob(Named(kind), json::parse(object)));
 }
@@ -130,7 +130,7 @@ TEST(ParseJob, ObjectsOfOddShapesThrowNothing) {
 }
 
 TEST(ParseJob, AVolcanoJobIsItsTasks) {
-  const JobRef volcano{"batch.volcano.sh/v1alpha1", "Job", "llm"};
+  const kube::JobRef volcano{"batch.volcano.sh/v1alpha1", "Job", "llm"};
   const auto parse = [&volcano](const char* object) {
     return ParseJob(volcano, json::parse(object));
   };
@@ -265,7 +265,7 @@ class RecordedJob : public testing::TestWithParam<std::string> {
 TEST_P(RecordedJob, ItsWorkersAreFound) {
   const json& ref = recorded_["jobRef"];
   TargetSpec target;
-  target.job = JobRef{ref.value("apiVersion", ""), ref["kind"], ref["name"]};
+  target.job = kube::JobRef{ref.value("apiVersion", ""), ref["kind"], ref["name"]};
   const absl::StatusOr<JobShape> described =
       DescribeJob("ml", *target.job, [this](const std::string& path) { return Read(path); });
   ASSERT_TRUE(described.ok()) << described.status();
@@ -279,7 +279,7 @@ TEST_P(RecordedJob, ItsWorkersAreFound) {
   EXPECT_EQ(selection.present, recorded_["pods"].empty() ? 0 : *selection.expected);
   for (const auto& [ending, rank] : recorded_["ranks"].items()) {
     const auto found = std::find_if(selection.targets.begin(), selection.targets.end(),
-                                    [&ending = ending](const Target& worker) {
+                                    [&ending = ending](const capture::Target& worker) {
                                       return worker.pod.find(ending) != std::string::npos;
                                     });
     ASSERT_NE(found, selection.targets.end()) << ending;
@@ -302,4 +302,4 @@ INSTANTIATE_TEST_SUITE_P(Controllers, RecordedJob, testing::ValuesIn(RecordedJob
                            return name;
                          });
 
-}  // namespace strobe::kube
+}  // namespace strobe::job

@@ -4,15 +4,15 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::job {
 namespace {
 
 TEST(TargetText, NamesTheJobWhateverIsRecordedOfIt) {
   TargetSpec target;
-  target.job = JobRef{"", "JobSet", "llm"};
+  target.job = kube::JobRef{"", "JobSet", "llm"};
   target.rotation = 7;
   EXPECT_EQ(TargetText(target), "JobSet/llm");
-  target.job = JobRef{"jobset.x-k8s.io/v1alpha2", "JobSet", "llm"};
+  target.job = kube::JobRef{"jobset.x-k8s.io/v1alpha2", "JobSet", "llm"};
   EXPECT_EQ(TargetText(target), "JobSet/llm");
   target = {.pods = {"b", "a", "b"}, .count = 1};
   EXPECT_EQ(TargetText(target), "Pod/a,b");
@@ -34,7 +34,7 @@ TEST(TargetText, IsBoundedAndStillTellsTargetsApart) {
 
 TEST(TextOfTargets, NamesEachTarget) {
   TargetSpec prefill, decode;
-  prefill.job = JobRef{"", "Deployment", "vllm-p"};
+  prefill.job = kube::JobRef{"", "Deployment", "vllm-p"};
   EXPECT_EQ(TextOfTargets(std::vector{prefill}), "Deployment/vllm-p");
   prefill.name = "prefill";
   decode.name = "decode";
@@ -46,4 +46,4 @@ TEST(TextOfTargets, NamesEachTarget) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::job

@@ -4,7 +4,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::job {
 namespace {
 
 using testing::ElementsAre;
@@ -43,9 +43,9 @@ std::vector<PodInfo> Replicas(const std::string& deployment, int count) {
   return pods;
 }
 
-std::vector<std::string> FilesOf(const std::vector<Target>& targets) {
+std::vector<std::string> FilesOf(const std::vector<capture::Target>& targets) {
   std::vector<std::string> files;
-  for (const Target& target : targets) files.push_back(target.file);
+  for (const capture::Target& target : targets) files.push_back(target.file);
   return files;
 }
 
@@ -129,4 +129,4 @@ TEST(JoinTargets, APodBelongsToOneTarget) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::job

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::job {
 namespace {
 
 using namespace std::chrono_literals;
@@ -19,7 +19,7 @@ class PodEvidenceTest : public testing::Test {
   std::string Evidence() { return PodEvidence(target_, &pod_, began_); }
 
   const WallTime began_ = FromUnixNanos(1'700'000'000'700'000'000);
-  Target target_;
+  capture::Target target_;
   PodInfo pod_;
 };
 
@@ -64,9 +64,9 @@ TEST_F(PodEvidenceTest, OnlyWhatAPodCanExplainAsksForIt) {
 
 using testing::StartsWith;
 
-Target WorkerTarget(std::string name, std::optional<Outcome> outcome = {},
-                    std::string message = "") {
-  Target target;
+capture::Target WorkerTarget(std::string name, std::optional<Outcome> outcome = {},
+                             std::string message = "") {
+  capture::Target target;
   target.name = std::move(name);
   target.outcome = outcome;
   target.message = std::move(message);
@@ -114,4 +114,4 @@ TEST(WhyPending, TheOutcomeIsTheReasonWhenNoneCanTakePart) {
 
 }  // namespace
 
-}  // namespace strobe
+}  // namespace strobe::job

@@ -5,7 +5,7 @@
 
 #include <map>
 
-namespace strobe::kube {
+namespace strobe::job {
 namespace {
 
 using nlohmann::json;
@@ -69,15 +69,15 @@ TEST(ParsePod, KnowsWhatEachContainerAsksFor) {
       {"name": "neuron", "resources": {"limits": {"aws.amazon.com/neuron": 1}}},
       {"name": "dra", "resources": {"claims": [{"name": "gpus"}]}}]}})"));
   const auto devices = [&pod](const char* name) { return FindContainer(pod, name)->devices; };
-  EXPECT_EQ(devices("nic"), ContainerDevices{});
-  EXPECT_EQ(devices("none"), ContainerDevices{});
+  EXPECT_EQ(devices("nic"), capture::ContainerDevices{});
+  EXPECT_EQ(devices("none"), capture::ContainerDevices{});
   EXPECT_TRUE(devices("shared").planes.agent && devices("shared").maybe_cuda);
   EXPECT_TRUE(devices("tpu").planes.framework);
   EXPECT_FALSE(devices("tpu").planes.agent || devices("tpu").maybe_cuda);
   EXPECT_TRUE(devices("neuron").accelerator);
-  EXPECT_EQ(devices("neuron").planes, ExpectedPlanes{});
+  EXPECT_EQ(devices("neuron").planes, capture::ExpectedPlanes{});
   EXPECT_TRUE(devices("dra").claims && devices("dra").maybe_cuda);
-  EXPECT_EQ(devices("dra").planes, ExpectedPlanes{});
+  EXPECT_EQ(devices("dra").planes, capture::ExpectedPlanes{});
   EXPECT_EQ(pod.trainers, (std::vector<std::string>{"shared", "tpu", "neuron"}));
 }
 
@@ -235,4 +235,4 @@ TEST(ProcessesOf, NothingThatTellsIsZero) {
 
 }  // namespace
 
-}  // namespace strobe::kube
+}  // namespace strobe::job

@@ -4,7 +4,7 @@
 
 #include "operator/job/pod_json.h"
 
-namespace strobe {
+namespace strobe::job {
 namespace {
 
 PodInfo LabelledPod(const std::map<std::string, std::string>& labels) {
@@ -77,11 +77,11 @@ TEST(ParsePod, ReadsTheRoleOfTheCommandAndKeepsItsLabel) {
   const auto object = nlohmann::json::parse(R"({
     "metadata": {"name": "p", "labels": {"llm-d.ai/role": "prefill", "app": "vllm"}},
     "spec": {"containers": [{"name": "s", "command": ["sglang"], "args": ["--disaggregation-mode", "decode"]}]}})");
-  PodInfo pod = kube::ParsePod(object);
-  kube::KeepUsed(pod);
+  PodInfo pod = ParsePod(object);
+  KeepUsed(pod);
   EXPECT_EQ(pod.containers[0].role, "decode");
   EXPECT_EQ(pod.labels, (std::map<std::string, std::string>{{"llm-d.ai/role", "prefill"}}));
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::job

@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace strobe {
+namespace strobe::job {
 namespace {
 
 using testing::ElementsAre;
@@ -186,4 +186,4 @@ TEST(AssignRanks, AreUniqueWhateverLabelsSay) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::job

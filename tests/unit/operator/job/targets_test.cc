@@ -4,7 +4,7 @@
 
 #include "operator/job/pod_json.h"
 
-namespace strobe {
+namespace strobe::job {
 namespace {
 
 using testing::ElementsAre;
@@ -32,7 +32,7 @@ std::vector<PodInfo> Pods(int count) {
 
 TargetSpec OfJob(const std::string& kind = "Job") {
   TargetSpec spec;
-  spec.job = JobRef{"", kind, "llm"};
+  spec.job = kube::JobRef{"", kind, "llm"};
   return spec;
 }
 
@@ -40,7 +40,7 @@ JobShape Of(std::size_t pods) { return {.roles = {{"", pods, 1}}}; }
 
 std::vector<std::string> NamesOf(const Selection& selection) {
   std::vector<std::string> names;
-  for (const Target& target : selection.targets) names.push_back(target.name);
+  for (const capture::Target& target : selection.targets) names.push_back(target.name);
   return names;
 }
 
@@ -112,7 +112,7 @@ TEST(SelectTargets, WorkersThatHaveNoPodYetAreTargetsThatAreMissing) {
   EXPECT_EQ(selection.may_come(), 212u);
   EXPECT_EQ(selection.expected, 512u);
   EXPECT_EQ(CountWords(selection), "300/512 workers are present");
-  const Target& missing = selection.targets[300];
+  const capture::Target& missing = selection.targets[300];
   EXPECT_EQ(missing.outcome, Outcome::kWorkerMissing);
   EXPECT_EQ(missing.rank, 300);
   EXPECT_EQ(missing.name, "(rank 300)");
@@ -217,7 +217,7 @@ TEST(SelectTargets, InEachTurnOtherWorkersAreSampledUntilAllHaveComeRound) {
       for (spec.rotation = 100 * turns; *spec.rotation < 101 * turns; ++*spec.rotation) {
         const auto targets = SelectTargets(spec, {}, Pods(workers)).targets;
         EXPECT_LE(targets.size(), count);
-        for (const Target& target : targets) ++recorded[target.rank];
+        for (const capture::Target& target : targets) ++recorded[target.rank];
       }
       EXPECT_EQ(recorded.size(), static_cast<std::size_t>(workers));
       for (const auto& [rank, times] : recorded) EXPECT_EQ(times, 1) << rank;
@@ -226,7 +226,7 @@ TEST(SelectTargets, InEachTurnOtherWorkersAreSampledUntilAllHaveComeRound) {
   spec.count = 4;
   spec.rotation = 1;
   std::vector<int> ranks;
-  for (const Target& target : SelectTargets(spec, {}, Pods(16)).targets)
+  for (const capture::Target& target : SelectTargets(spec, {}, Pods(16)).targets)
     ranks.push_back(target.rank);
   EXPECT_THAT(ranks, testing::ElementsAre(1, 5, 9, 13)) << "evenly spread";
 }
@@ -280,9 +280,9 @@ TEST(SelectTargets, WithoutAChoiceAllTrainersCount) {
                     {.name = "y", .devices = {.planes = {.agent = true}}},
                     {.name = "z"}};
   pod.trainers = {"x", "y"};
-  const Target target = SelectTargets({}, {}, {pod}).targets[0];
+  const capture::Target target = SelectTargets({}, {}, {pod}).targets[0];
   EXPECT_EQ(target.container, "x,y");
-  EXPECT_EQ(target.planes, (ExpectedPlanes{.framework = true, .agent = true}));
+  EXPECT_EQ(target.planes, (capture::ExpectedPlanes{.framework = true, .agent = true}));
 }
 
 TEST(QueryFor, KnowsHowJobsLabelTheirPods) {
@@ -308,10 +308,11 @@ TEST(SelectTargets, AnOwnerKeepsOnlyItsOwnPods) {
   PodInfo mine = Pod("mine"), other = Pod("other");
   mine.owners = {{"StatefulSet", "llm"}};
   other.owners = {{"StatefulSet", "x"}};
-  EXPECT_THAT(NamesOf(SelectTargets(
-                  {}, {.selector = "", .names = {}, .owner = JobRef{"", "StatefulSet", "llm"}},
-                  {mine, other})),
-              ElementsAre("mine"));
+  EXPECT_THAT(
+      NamesOf(SelectTargets(
+          {}, {.selector = "", .names = {}, .owner = kube::JobRef{"", "StatefulSet", "llm"}},
+          {mine, other})),
+      ElementsAre("mine"));
 }
 
 // The owners of a Deployment's pods are its ReplicaSets, two while it replaces its pods.
@@ -320,7 +321,7 @@ TEST(SelectTargets, ADeploymentsPodsAreThoseOfItsReplicaSets) {
     PodInfo pod = Pod(name);
     pod.owners = {{"ReplicaSet", owner}};
     if (!hash.empty()) pod.labels["pod-template-hash"] = hash;
-    kube::KeepUsed(pod);
+    KeepUsed(pod);
     return pod;
   };
   const TargetSpec spec = OfJob("Deployment");
@@ -399,4 +400,4 @@ TEST(SelectTargets, WithOneProcessPerPodTheSidecarIsNotAskedForRanks) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::job

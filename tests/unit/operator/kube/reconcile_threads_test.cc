@@ -11,7 +11,7 @@
 
 #include "common/base/mutex.h"
 
-namespace strobe {
+namespace strobe::kube {
 namespace {
 
 using testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST_F(Reconciling, SeveralKeysAreReconciledAtOnce) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::kube

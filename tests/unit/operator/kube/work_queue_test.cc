@@ -13,7 +13,7 @@
 #include "common/base/strings.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::kube {
 namespace {
 
 using namespace std::chrono_literals;
@@ -231,4 +231,4 @@ TEST(WorkQueue, NeverRunsAKeyTwiceAtOnceAndLosesNone) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::kube

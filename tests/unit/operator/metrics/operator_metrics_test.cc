@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::metrics {
 namespace {
 
 using std::chrono::minutes;
@@ -37,12 +37,12 @@ TEST(OperatorMetrics, PendingRequestsOfANamespaceReturnToZero) {
 
 TEST(OperatorMetrics, WhatAReportDoesNotKnowIsNotObserved) {
   OperatorMetrics metrics;
-  ProfileRequest request;
+  objects::ProfileRequest request;
   request.ns = "ml";
-  AttemptResult result;
+  capture::AttemptResult result;
   result.report = {.step_seconds = 0.2, .straggler_seconds = 0};
-  AttemptProgress progress;
-  progress.result = std::make_shared<const AttemptResult>(result);
+  capture::AttemptProgress progress;
+  progress.result = std::make_shared<const capture::AttemptResult>(result);
   metrics.AttemptEnded(request, progress);
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr(R"(strobe_capture_step_seconds_sum{namespace="ml"} 0.2)"));
@@ -70,16 +70,16 @@ TEST(OperatorMetrics, TheLeaderNamesItsLease) {
 
 TEST(OperatorMetrics, VerdictsAreCountedByClassAndConfidence) {
   OperatorMetrics metrics;
-  ProfileRequest request;
+  objects::ProfileRequest request;
   request.ns = "ml";
-  AttemptResult result;
-  AttemptProgress progress;
-  progress.result = std::make_shared<const AttemptResult>(result);
+  capture::AttemptResult result;
+  capture::AttemptProgress progress;
+  progress.result = std::make_shared<const capture::AttemptResult>(result);
   metrics.AttemptEnded(request, progress);
   EXPECT_THAT(metrics.Render(), Not(HasSubstr("strobe_stall_verdicts_total{")));
   result.stall.kind = "Host";
   result.stall.confidence = "Firm";
-  progress.result = std::make_shared<const AttemptResult>(result);
+  progress.result = std::make_shared<const capture::AttemptResult>(result);
   metrics.AttemptEnded(request, progress);
   EXPECT_THAT(
       metrics.Render(),
@@ -87,4 +87,4 @@ TEST(OperatorMetrics, VerdictsAreCountedByClassAndConfidence) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::metrics

@@ -4,16 +4,16 @@
 
 #include "operator/metrics/operator_metrics.h"
 
-namespace strobe {
+namespace strobe::metrics {
 namespace {
 
 using testing::HasSubstr;
 
 TEST(ReceiverMetrics, CountsWithBoundedLabels) {
   OperatorMetrics metrics;
-  AlertReceiverObserver& receiver = metrics.receiver();
+  trigger::AlertReceiverObserver& receiver = metrics.receiver();
   EXPECT_THAT(metrics.Render(), HasSubstr(R"(strobe_alert_receiver_requests_total{code="401"} 0)"));
-  for (const std::string_view reason : kAlertRefusals)
+  for (const std::string_view reason : trigger::kAlertRefusals)
     EXPECT_THAT(metrics.Render(), HasSubstr("strobe_alert_receiver_refused_total{reason=\"" +
                                             std::string(reason) + "\"} 0"));
   receiver.Answered(503);
@@ -35,4 +35,4 @@ TEST(ReceiverMetrics, CountsWithBoundedLabels) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::metrics

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe::kube {
+namespace strobe::objects {
 namespace {
 
 using namespace std::chrono_literals;
@@ -21,9 +21,9 @@ class CaptureEventTest : public testing::Test {
     status_.report = "rank 1 holds up 1 other";
     status_.start_time = WallTime{1000s};
     status_.conditions = {
-        {.type = "Synchronized", .status = ConditionStatus::kTrue, .message = "skew 9us"},
+        {.type = "Synchronized", .status = kube::ConditionStatus::kTrue, .message = "skew 9us"},
         {.type = "Succeeded",
-         .status = ConditionStatus::kTrue,
+         .status = kube::ConditionStatus::kTrue,
          .reason = "AllWorkersOk",
          .message = "2 of 2"}};
   }
@@ -64,4 +64,4 @@ TEST_F(CaptureEventTest, AnAnnotationCoversWhatWasRecorded) {
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::objects

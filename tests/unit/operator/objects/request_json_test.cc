@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "operator/request/request_status.h"
 
-namespace strobe::kube {
+namespace strobe::objects {
 namespace {
 
 using namespace std::chrono_literals;
@@ -39,7 +39,7 @@ TEST(ParseRequest, ReadsEveryField) {
   EXPECT_EQ(request->capture.max_skew, 2ms);
   EXPECT_EQ(request->capture.max_pause, 500ms);
   EXPECT_EQ(request->capture.min_running_requests, 2u);
-  EXPECT_EQ(request->capture.on_late_start, OnLateStart::kDiscard);
+  EXPECT_EQ(request->capture.on_late_start, capture::OnLateStart::kDiscard);
   EXPECT_EQ(request->min_workers, "3");
   EXPECT_EQ(request->capture.attempts, 5);
   EXPECT_EQ(request->capture.logdir, "gs://bucket/x");
@@ -74,7 +74,7 @@ TEST(ParseRequest, ReadsSeveralTargets) {
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->invalid, "");
   ASSERT_EQ(TargetsOf(*request).size(), 2u);
-  const TargetSpec &prefill = request->targets[0], &decode = request->targets[1];
+  const job::TargetSpec &prefill = request->targets[0], &decode = request->targets[1];
   EXPECT_EQ(prefill.name, "prefill");
   EXPECT_EQ(prefill.job->name, "vllm-p");
   EXPECT_EQ(prefill.min_workers, "1");
@@ -135,7 +135,7 @@ TEST(ParseRequest, AbsentFieldsHaveTheSchemasDefaults) {
   for (const char* field : {"tracers", "maxBytesPerWorker", "abortWhen"})
     object["spec"].erase(field);
   const auto request = ParseRequest(object);
-  EXPECT_EQ(request->capture.tracers.host(), kDefaultHostLevel);
+  EXPECT_EQ(request->capture.tracers.host(), capture::kDefaultHostLevel);
   EXPECT_EQ(request->capture.tracers.device(), 1u);
   EXPECT_EQ(request->capture.tracers.python(), 0u);
   EXPECT_EQ(request->capture.max_bytes, 0u);
@@ -218,13 +218,13 @@ TEST(ParseRequest, ReadsStepsAndTheFirstOfThem) {
   json object = Object();
   object["spec"]["start"] = json::object();
   object["spec"]["steps"] = 5;
-  EXPECT_EQ(ParseRequest(object)->capture.steps->from, StepsWanted::From::kNext);
+  EXPECT_EQ(ParseRequest(object)->capture.steps->from, capture::StepsWanted::From::kNext);
   EXPECT_EQ(ParseRequest(object)->capture.steps->count, 5u);
   object["spec"]["start"]["step"]["number"] = 1200;
-  EXPECT_EQ(ParseRequest(object)->capture.steps->from, StepsWanted::From::kNumber);
+  EXPECT_EQ(ParseRequest(object)->capture.steps->from, capture::StepsWanted::From::kNumber);
   EXPECT_EQ(ParseRequest(object)->capture.steps->number, 1200);
   object["spec"]["start"]["step"] = {{"multipleOf", 50}};
-  EXPECT_EQ(ParseRequest(object)->capture.steps->from, StepsWanted::From::kMultipleOf);
+  EXPECT_EQ(ParseRequest(object)->capture.steps->from, capture::StepsWanted::From::kMultipleOf);
   object["spec"]["start"]["step"] = {{"multipleOf", 0}};
   EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("start.step.multipleOf from 1"));
   object["spec"]["steps"] = 0;
@@ -275,8 +275,8 @@ TEST(StatusToJson, RoundTrips) {
   ProfileRequest request = *ParseRequest(Object());
   RequestStatus status;
   status.observed_generation = 2;
-  status.conditions = {
-      {"Succeeded", ConditionStatus::kTrue, "AllWorkersOk", "8 of 8", 2, WallTime{1'700'000'000s}}};
+  status.conditions = {{"Succeeded", kube::ConditionStatus::kTrue, "AllWorkersOk", "8 of 8", 2,
+                        WallTime{1'700'000'000s}}};
   status.run = "gs://bucket/x/plugins/profile/r";
   status.start_time = status.completion_time = WallTime{1'700'000'000s};
   status.attempt = 1;
@@ -307,7 +307,7 @@ TEST(StatusToJson, RoundTrips) {
 
 // 2,000 pods with eight processes each. Names and messages are as long as they may be, and there
 // are many causes.
-AttemptResult SixteenThousandBadWorkers() {
+capture::AttemptResult SixteenThousandBadWorkers() {
   constexpr std::array kOutcomes = {Outcome::kProfilerStartFailed,
                                     Outcome::kUploadDenied,
                                     Outcome::kWorkerLost,
@@ -317,9 +317,9 @@ AttemptResult SixteenThousandBadWorkers() {
                                     Outcome::kUnreachable,
                                     Outcome::kLateStart};
   constexpr std::int64_t kInstantNs = 1'700'000'000'000'000'000;
-  AttemptResult result;
+  capture::AttemptResult result;
   for (int i = 0; i < 16'000; ++i) {
-    WorkerResult& worker = result.workers.emplace_back();
+    capture::WorkerResult& worker = result.workers.emplace_back();
     worker.target.pod = StrCat(std::string(240, 'p'), "-", i / 8);
     worker.target.name = StrCat(worker.target.pod, "/", i % 8);
     worker.local_rank = i % 8;
@@ -338,9 +338,9 @@ TEST(StatusToJson, StaysUnderTenKilobytesWithSixteenThousandBadWorkers) {
   ProfileRequest request = *ParseRequest(Object());
   for (const bool preflight_only : {false, true}) {
     request.capture.preflight_only = preflight_only;
-    AttemptResult result = SixteenThousandBadWorkers();
-    Conclude(request.capture, result);
-    const RequestStatus status = FinishedStatus(request, result, WallTime{1'700'000'000s});
+    capture::AttemptResult result = SixteenThousandBadWorkers();
+    capture::Conclude(request.capture, result);
+    const RequestStatus status = request::FinishedStatus(request, result, WallTime{1'700'000'000s});
     const json written = StatusToJson(request, status)["status"];
     EXPECT_EQ(written["workers"]["failed"], 16'000);
     EXPECT_GE(written["outcomes"].size(), 4u);
@@ -350,12 +350,14 @@ TEST(StatusToJson, StaysUnderTenKilobytesWithSixteenThousandBadWorkers) {
 
     // The next attempt runs, and the status still has the outcomes of the one before.
     request.status = status;
-    AttemptProgress progress;
+    capture::AttemptProgress progress;
     progress.matched = 16'000;
     progress.waits_for = std::string(2000, 'w');
-    WorkersInState& in = progress.states.emplace_back(WorkersInState{"ready", 16'000, {}});
+    capture::WorkersInState& in =
+        progress.states.emplace_back(capture::WorkersInState{"ready", 16'000, {}});
     for (int i = 0; i < 64; ++i) in.names.push_back(std::string(253, 'p'));
-    const RequestStatus active = ActiveStatus(request, 2, progress, WallTime{1'700'000'001s});
+    const RequestStatus active =
+        request::ActiveStatus(request, 2, progress, WallTime{1'700'000'001s});
     const json running = StatusToJson(request, active)["status"];
     EXPECT_GE(running["progress"][0]["pods"].size(), 4u);
     EXPECT_LT(running.dump().size(), 10'000u);
@@ -425,4 +427,4 @@ TEST(StatusToJson, AVerdictIsReadAsItIsWritten) {
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::objects

@@ -4,7 +4,7 @@
 
 #include "operator/base/names.h"
 
-namespace strobe::kube {
+namespace strobe::objects {
 namespace {
 
 using namespace std::chrono_literals;
@@ -22,7 +22,7 @@ Json RunObject(const char* patch = "{}") {
 }
 
 TEST(ParseAutomaticRun, ReadsWhatBudgetsCount) {
-  const std::optional<CreatedRun> run = ParseAutomaticRun(RunObject());
+  const std::optional<kube::CreatedRun> run = ParseAutomaticRun(RunObject());
   ASSERT_TRUE(run);
   EXPECT_EQ(run->job, "Pod/a,b");
   EXPECT_EQ(run->recorded, 10s) << "two attempts";
@@ -38,7 +38,7 @@ TEST(ParseAutomaticRun, ReadsWhatBudgetsCount) {
   EXPECT_EQ(recorded(R"({"status": {"recorded": 5}})"), 10s);
   EXPECT_EQ(run->bytes, 700u);
   EXPECT_EQ(FormatRfc3339(run->created), "2024-11-01T00:00:00Z");
-  EXPECT_EQ(run->state, RunState::kFailed);
+  EXPECT_EQ(run->state, kube::RunState::kFailed);
   EXPECT_EQ(ParseAutomaticRun(RunObject(R"({"status": null})"))->recorded, 5s) << "it will record";
 }
 
@@ -69,4 +69,4 @@ TEST(KeepForBudgets, RunsLiveForADayAtLeast) {
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::objects

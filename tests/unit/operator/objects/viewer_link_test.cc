@@ -4,7 +4,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::objects {
 namespace {
 
 using testing::HasSubstr;
@@ -31,4 +31,4 @@ TEST(CheckViewerUrl, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::objects

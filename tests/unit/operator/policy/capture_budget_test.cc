@@ -5,7 +5,7 @@
 #include <deque>
 #include <random>
 
-namespace strobe {
+namespace strobe::policy {
 namespace {
 
 using namespace std::chrono_literals;
@@ -17,14 +17,14 @@ const WallTime kBudgetNow{std::chrono::seconds(1'800'000'000)};
 class SpentRuns {
  public:
   void Add(WallTime created, Nanos recorded = 2s, std::uint64_t bytes = 0) {
-    CreatedRun run{.name = "r", .state = RunState::kSucceeded, .created = created};
+    kube::CreatedRun run{.name = "r", .state = kube::RunState::kSucceeded, .created = created};
     run.recorded = recorded;
     run.bytes = bytes;
     runs_.push_front(run);
   }
   std::optional<UsedUp> Why(const CaptureBudget& budget, WallTime now, Nanos duration = 2s) const {
-    std::vector<const CreatedRun*> runs;
-    for (const CreatedRun& run : runs_) runs.push_back(&run);
+    std::vector<const kube::CreatedRun*> runs;
+    for (const kube::CreatedRun& run : runs_) runs.push_back(&run);
     return WhyUsedUp(budget, runs, duration, now);
   }
   // Looks at each minute.
@@ -35,7 +35,7 @@ class SpentRuns {
   }
 
  private:
-  std::deque<CreatedRun> runs_;
+  std::deque<kube::CreatedRun> runs_;
 };
 
 TEST(CaptureBudget, EachLimitIsNamedWithWhatWasUsed) {
@@ -105,4 +105,4 @@ TEST(CaptureBudget, TheTimeThatIsToldIsWhenItIsFreeAgain) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::policy

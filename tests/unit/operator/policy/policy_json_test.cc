@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe::kube {
+namespace strobe::policy {
 namespace {
 
 using namespace std::chrono_literals;
@@ -57,4 +57,4 @@ TEST(PolicyJson, ABoundThatIsWrongAllowsNothingAndIsNamed) {
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::policy

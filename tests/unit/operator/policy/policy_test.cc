@@ -4,7 +4,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::policy {
 namespace {
 
 using std::chrono::hours;
@@ -19,8 +19,8 @@ ProfilePolicy Policy(std::vector<std::string> logdirs) {
   return {.name = "team", .allowed_logdirs = std::move(logdirs)};
 }
 
-CaptureSpec Capture(const std::string& logdir) {
-  CaptureSpec capture;
+capture::CaptureSpec Capture(const std::string& logdir) {
+  capture::CaptureSpec capture;
   capture.logdir = logdir;
   return capture;
 }
@@ -67,7 +67,8 @@ TEST(DefaultLogdir, ComesFromTheOnePolicyThatHasIt) {
   ProfilePolicy invalid = policy;
   invalid.invalid = "broken";
   EXPECT_FALSE(DefaultLogdir({invalid}, ns).ok()) << "it allows nothing either";
-  policy.namespaces.requirements = {{"team", LabelSelector::Requirement::Operator::kIn, {"other"}}};
+  policy.namespaces.requirements = {
+      {"team", kube::LabelSelector::Requirement::Operator::kIn, {"other"}}};
   EXPECT_FALSE(DefaultLogdir({policy}, ns).ok()) << "it does not select the namespace";
 }
 
@@ -92,18 +93,19 @@ TEST(SidecarUserOf, IsWhatThePoliciesOfTheNamespaceAgreeOn) {
   ProfilePolicy one = Policy({"/nfs"}), same = one, other = one, elsewhere = one;
   const NamespaceFacts ns{.name = "ml"};
   EXPECT_EQ(*SidecarUserOf({one}, ns), std::nullopt);
-  one.sidecar_user = same.sidecar_user = SidecarUser{1000, 100};
+  one.sidecar_user = same.sidecar_user = kube::SidecarUser{1000, 100};
   other.name = "other";
-  other.sidecar_user = SidecarUser{1000, 1000};
-  elsewhere.sidecar_user = SidecarUser{7, 7};
+  other.sidecar_user = kube::SidecarUser{1000, 1000};
+  elsewhere.sidecar_user = kube::SidecarUser{7, 7};
   elsewhere.namespaces.requirements = {
-      {"team", LabelSelector::Requirement::Operator::kIn, {"other"}}};
-  EXPECT_EQ(*SidecarUserOf({Policy({"/x"}), one, same, elsewhere}, ns), (SidecarUser{1000, 100}));
+      {"team", kube::LabelSelector::Requirement::Operator::kIn, {"other"}}};
+  EXPECT_EQ(*SidecarUserOf({Policy({"/x"}), one, same, elsewhere}, ns),
+            (kube::SidecarUser{1000, 100}));
   const absl::Status conflict = SidecarUserOf({one, other}, ns).status();
   EXPECT_EQ(conflict.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(MessageOf(conflict), HasSubstr("team (1000:100), other (1000:1000)"));
   other.invalid = "broken";
-  EXPECT_EQ(*SidecarUserOf({one, other}, ns), (SidecarUser{1000, 100}));
+  EXPECT_EQ(*SidecarUserOf({one, other}, ns), (kube::SidecarUser{1000, 100}));
 }
 
 TEST(AllowsFlightRecorderDevices, IsForOnePolicyOfTheNamespaceToSay) {
@@ -111,7 +113,7 @@ TEST(AllowsFlightRecorderDevices, IsForOnePolicyOfTheNamespaceToSay) {
   const NamespaceFacts ns{.name = "ml"};
   allows.flight_recorder_devices = elsewhere.flight_recorder_devices = true;
   elsewhere.namespaces.requirements = {
-      {"team", LabelSelector::Requirement::Operator::kIn, {"other"}}};
+      {"team", kube::LabelSelector::Requirement::Operator::kIn, {"other"}}};
   EXPECT_FALSE(AllowsFlightRecorderDevices({plain, elsewhere}, ns));
   EXPECT_TRUE(AllowsFlightRecorderDevices({plain, allows}, ns));
   allows.invalid = "broken";
@@ -135,7 +137,7 @@ TEST(Policy, AddressesAreNoBuckets) {
 TEST(Policy, LimitsAreNamed) {
   ProfilePolicy policy = Policy({"gs://b"});
   policy.max_duration = seconds(10);
-  CaptureSpec capture = Capture("gs://b");
+  capture::CaptureSpec capture = Capture("gs://b");
   capture.duration = seconds(11);
   EXPECT_THAT(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).message,
               HasSubstr("duration 11s is longer than 10s (maxDuration)"));
@@ -165,7 +167,7 @@ TEST(Policy, WhatPassesByItselfIsWaitedFor) {
   ProfilePolicy policy = Policy({"gs://b"});
   policy.max_concurrent = 2;
   policy.min_interval = minutes(10);
-  const CaptureSpec capture = Capture("gs://b");
+  const capture::CaptureSpec capture = Capture("gs://b");
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, {1}}, capture, kNow).kind, Kind::kWait)
       << "the interval begins when that one ends";
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, {0}}, capture, kNow).kind, Kind::kAllowed);
@@ -208,7 +210,7 @@ TEST(Policy, WhatStartsItselfIsBoundedForEachJob) {
   EXPECT_EQ(judge(&job).message,
             "ProfilePolicy team: automatic.maxConcurrent for JobSet/llm: slow-1 is under way; "
             "available again when it ends");
-  job.runs[0].state = RunState::kFailed;
+  job.runs[0].state = kube::RunState::kFailed;
   EXPECT_EQ(judge(&job).message,
             StrCat("ProfilePolicy team: automatic.coolDown for JobSet/llm: slow-1 was started at ",
                    FormatRfc3339(kNow - minutes(4)), "; coolDown is 10m; available again at ",
@@ -231,7 +233,8 @@ TEST(Policy, WhatStartsItselfIsBoundedForEachJob) {
 
 TEST(Policy, SelectsNamespacesByTheirLabels) {
   ProfilePolicy policy = Policy({"gs://b"});
-  policy.namespaces.requirements = {{"team", LabelSelector::Requirement::Operator::kIn, {"ml"}}};
+  policy.namespaces.requirements = {
+      {"team", kube::LabelSelector::Requirement::Operator::kIn, {"ml"}}};
   EXPECT_EQ(JudgeByPolicies({policy}, {"a", {{"team", "ml"}}}, Capture("gs://b"), kNow).kind,
             Kind::kAllowed);
   EXPECT_EQ(JudgeByPolicies({policy}, {"a", {{"team", "x"}}}, Capture("gs://b"), kNow).kind,
@@ -251,8 +254,8 @@ ProfilePolicy ReadyPolicy() {
   return policy;
 }
 
-Condition ReadyOf(const ProfilePolicy& policy) {
-  const std::vector<Condition> conditions = PolicyConditions(policy, kPolicyNow);
+kube::Condition ReadyOf(const ProfilePolicy& policy) {
+  const std::vector<kube::Condition> conditions = PolicyConditions(policy, kPolicyNow);
   EXPECT_THAT(conditions, SizeIs(1));
   EXPECT_EQ(conditions.front().type, "Ready");
   EXPECT_EQ(conditions.front().observed_generation, policy.generation);
@@ -260,8 +263,8 @@ Condition ReadyOf(const ProfilePolicy& policy) {
 }
 
 TEST(PolicyStatus, IsReadyWhenItCanBeUsedAsWritten) {
-  const Condition ready = ReadyOf(ReadyPolicy());
-  EXPECT_EQ(ready.status, ConditionStatus::kTrue);
+  const kube::Condition ready = ReadyOf(ReadyPolicy());
+  EXPECT_EQ(ready.status, kube::ConditionStatus::kTrue);
   EXPECT_EQ(ready.reason, "Valid");
   EXPECT_EQ(ready.since, kPolicyNow);
 }
@@ -273,7 +276,7 @@ TEST(PolicyStatus, TellsWhichFieldIsWrong) {
   EXPECT_THAT(ReadyOf(policy).message, HasSubstr("namespaceSelector.matchLabels: bad key"));
   policy = ReadyPolicy();
   policy.allowed_logdirs.push_back("s3://localhost/x");
-  EXPECT_EQ(ReadyOf(policy).status, ConditionStatus::kFalse);
+  EXPECT_EQ(ReadyOf(policy).status, kube::ConditionStatus::kFalse);
   EXPECT_EQ(ReadyOf(policy).reason, "InvalidLogdir");
   EXPECT_THAT(ReadyOf(policy).message, HasSubstr("allowedLogdirs[2]: "));
   policy = ReadyPolicy();
@@ -300,7 +303,7 @@ TEST(Policy, ReadingEvidenceCanBeForbiddenAndWaitsForNobody) {
   policy.max_concurrent = 1;
   policy.min_interval = hours(1);
   policy.max_bytes = 1000;
-  CaptureSpec evidence = Capture("gs://team/x");
+  capture::CaptureSpec evidence = Capture("gs://team/x");
   evidence.collects_evidence = true;
   evidence.duration = Nanos{0};
   const NamespaceFacts busy{.name = "ml", .earlier = {.active = 3, .ahead = 2}, .last_end = kNow};
@@ -318,4 +321,4 @@ TEST(Policy, ReadingEvidenceCanBeForbiddenAndWaitsForNobody) {
 
 }  // namespace
 
-}  // namespace strobe
+}  // namespace strobe::policy

@@ -4,15 +4,17 @@
 
 #include <thread>
 
-namespace strobe {
+namespace strobe::request {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 struct Recorded final : CaptureMetrics {
-  void AttemptEnded(const ProfileRequest&, const AttemptProgress&) override { ++attempts; }
-  void CaptureEnded(const ProfileRequest&, CaptureEnd end) override { last = end; }
+  void AttemptEnded(const objects::ProfileRequest&, const capture::AttemptProgress&) override {
+    ++attempts;
+  }
+  void CaptureEnded(const objects::ProfileRequest&, CaptureEnd end) override { last = end; }
   void ActiveCaptures(std::size_t count) override { active = count; }
   int attempts = 0;
   CaptureEnd last = CaptureEnd::kSucceeded;
@@ -45,4 +47,4 @@ TEST(CaptureCount, WaitsUntilNoneIsUnderWay) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::request

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace strobe {
+namespace strobe::request {
 namespace {
 
 using namespace std::chrono_literals;
@@ -103,4 +103,4 @@ TEST(CaptureQueue, EverybodyHasATurnAndNobodyTwoOnOneWorker) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::request

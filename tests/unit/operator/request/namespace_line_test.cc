@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-namespace strobe {
+namespace strobe::request {
 namespace {
 
 using namespace std::chrono_literals;
@@ -23,7 +23,8 @@ TEST(NamespaceLine, CountsWhoIsUnderWayAndWhoHasWaitedLonger) {
   EXPECT_EQ(line.Try("b", "b/1", At(0)).active, 0) << "namespaces know nothing of each other";
   line.Begin("a/1");
   line.Wait("a/2");
-  const EarlierCaptures older = line.Try("a", "a/0", At(0)), younger = line.Try("a", "a/3", At(3));
+  const policy::EarlierCaptures older = line.Try("a", "a/0", At(0)),
+                                younger = line.Try("a", "a/3", At(3));
   EXPECT_EQ(older.active, 1);
   EXPECT_EQ(older.ahead, 0);
   EXPECT_EQ(younger.active, 2);
@@ -87,7 +88,7 @@ class Model {
     if (since_.count(key) == 0 || running_.count(key) > 0) return true;
     const std::string ns = key.substr(0, key.find('/'));
     ++looks_[ns];
-    const EarlierCaptures earlier = line_.Try(ns, key, since_[key]);
+    const policy::EarlierCaptures earlier = line_.Try(ns, key, since_[key]);
     if (earlier.active + earlier.ahead >= most_) return WakeAll(line_.Wait(key));
     if (random_() % 8 == 0) {  // Its pods are not there: it leaves the line and tries again later.
       WakeAll(line_.Leave(key));
@@ -168,4 +169,4 @@ TEST(NamespaceLine, ACrowdElsewhereCostsANamespaceNothing) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::request

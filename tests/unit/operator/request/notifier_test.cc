@@ -11,14 +11,14 @@
 
 #include "tests/fakes/scripted_transport.h"
 
-namespace strobe::kube {
+namespace strobe::request {
 namespace {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-HttpResponse Code(int status, std::optional<Nanos> retry_after = std::nullopt) {
+kube::HttpResponse Code(int status, std::optional<Nanos> retry_after = std::nullopt) {
   return {status, "", retry_after};
 }
 
@@ -63,8 +63,8 @@ TEST(MakeReceiver, ATokenIsNotSentInTheClear) {
 
 class NotifierTest : public testing::Test {
  protected:
-  std::unique_ptr<Notifier> Make(FileOrData key = {}) {
-    auto transport = std::make_unique<ScriptedTransport>();
+  std::unique_ptr<Notifier> Make(kube::FileOrData key = {}) {
+    auto transport = std::make_unique<kube::ScriptedTransport>();
     server_ = transport.get();
     return std::make_unique<Notifier>(
         clock_, Receiver{.transport = std::move(transport), .path = "/hook", .signing_key = key},
@@ -77,19 +77,19 @@ class NotifierTest : public testing::Test {
   }
 
   const SystemClock clock_{};
-  ScriptedTransport* server_ = nullptr;
+  kube::ScriptedTransport* server_ = nullptr;
   std::array<std::atomic<int>, 4> told_{};
 };
 
 TEST_F(NotifierTest, SignsAndRepeatsUntilItIsDelivered) {
   const auto notifier = Make({.data = "key\n"});
   std::atomic<int> asked = 0;
-  server_->OnUnary([&](const HttpRequest&) { return Code(++asked < 2 ? 503 : 200); });
+  server_->OnUnary([&](const kube::HttpRequest&) { return Code(++asked < 2 ? 503 : 200); });
   notifier->Send("ml", "one.ended", "{}");
   Await(Notified::kDelivered, 1);
-  const std::vector<HttpRequest> requests = server_->requests();
+  const std::vector<kube::HttpRequest> requests = server_->requests();
   ASSERT_EQ(requests.size(), 2u);
-  for (HttpRequest request : requests) {
+  for (kube::HttpRequest request : requests) {
     EXPECT_EQ(request.method + request.path, "POST/hook");
     EXPECT_EQ(request.content_type, "application/cloudevents+json");
     EXPECT_EQ(request.headers["webhook-id"], "one.ended");
@@ -101,7 +101,7 @@ TEST_F(NotifierTest, SignsAndRepeatsUntilItIsDelivered) {
 
 TEST_F(NotifierTest, AnEventThatIsRefusedHoldsUpNoOther) {
   const auto notifier = Make();
-  server_->OnUnary([](const HttpRequest& request) {
+  server_->OnUnary([](const kube::HttpRequest& request) {
     return Code(request.body == "bad" ? 400 : request.body == "later" ? 503 : 200);
   });
   for (const char* body : {"later", "bad", "good"}) notifier->Send("ml", body, body);
@@ -119,9 +119,9 @@ TEST_F(NotifierTest, NothingGoesOutUnsignedWhileTheKeyCannotBeRead) {
 TEST_F(NotifierTest, TheQueueIsBoundedAndEachDropIsCounted) {
   auto notifier = Make();
   Notification go;
-  server_->OnUnary([&](const HttpRequest&) {
+  server_->OnUnary([&](const kube::HttpRequest&) {
     go.WaitFor(10s);
-    return absl::StatusOr<HttpResponse>(absl::UnavailableError("down"));
+    return absl::StatusOr<kube::HttpResponse>(absl::UnavailableError("down"));
   });
   for (std::size_t i = 0; i < Notifier::kQueue + 10; ++i) notifier->Send("ml", "x", "{}");
   EXPECT_GE(told(Notified::kDropped), 9) << "one may be under way";
@@ -134,7 +134,7 @@ TEST_F(NotifierTest, TheQueueIsBoundedAndEachDropIsCounted) {
 TEST_F(NotifierTest, AStormInOneNamespaceCostsAnotherNothing) {
   auto notifier = Make();
   Notification begun, go;
-  server_->OnUnary([&](const HttpRequest&) {
+  server_->OnUnary([&](const kube::HttpRequest&) {
     begun.Notify();
     go.WaitFor(10s);
     return Code(200);
@@ -145,10 +145,10 @@ TEST_F(NotifierTest, AStormInOneNamespaceCostsAnotherNothing) {
   notifier->Send("quiet", "y", "quiet");
   go.Notify();
   Await(Notified::kDelivered, static_cast<int>(Notifier::kQueue) + 1);
-  const std::vector<HttpRequest> requests = server_->requests();
+  const std::vector<kube::HttpRequest> requests = server_->requests();
   EXPECT_EQ(requests[1].body, "quiet") << "its turn comes next";
   EXPECT_EQ(told(Notified::kDropped), 11);
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::request

@@ -7,7 +7,7 @@
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe::kube {
+namespace strobe::request {
 namespace {
 
 using testing::ElementsAre;
@@ -31,13 +31,15 @@ std::string PodWithSidecar(const std::string& ns) {
 class CountUninjectedPodsTest : public testing::Test {
  protected:
   CountUninjectedPodsTest() {
-    transport_->OnUnary([this](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
-      if (const auto found = answers_.find(request.path); found != answers_.end())
-        return HttpResponse{200, found->second, {}};
-      if (request.path.starts_with("/api/v1/namespaces") && !Contains(request.path, "/pods"))
-        return HttpResponse{namespaces_status_, Items(""), {}};
-      return HttpResponse{200, Items(""), {}};
-    });
+    transport_->OnUnary(
+        [this](const kube::HttpRequest& request) -> absl::StatusOr<kube::HttpResponse> {
+          if (const auto found = answers_.find(request.path); found != answers_.end())
+            return kube::HttpResponse{200, found->second, {}};
+          if (request.path.starts_with("/api/v1/namespaces") &&
+              !strobe::Contains(request.path, "/pods"))
+            return kube::HttpResponse{namespaces_status_, Items(""), {}};
+          return kube::HttpResponse{200, Items(""), {}};
+        });
   }
   // What the API server answers for the pods that `selector` selects, in `ns` or everywhere.
   void Pods(const std::string& ns, const std::string& selector, const std::string& items) {
@@ -58,8 +60,8 @@ class CountUninjectedPodsTest : public testing::Test {
   }
 
   SimulatedTime time_;
-  std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
-  Client client_{time_, transport_};
+  std::shared_ptr<kube::ScriptedTransport> transport_ = std::make_shared<kube::ScriptedTransport>();
+  kube::Client client_{time_, transport_};
   int namespaces_status_ = 200;
   std::map<std::string, std::string> answers_;  // By path.
 };
@@ -90,7 +92,7 @@ TEST_F(CountUninjectedPodsTest, AsksOnlyForTheWatchedNamespace) {
   Pods("web", kNoOwnLabel, PodWithout("web"));
   EXPECT_THAT(Count("ml"), ElementsAre(Pair("ml", 1)));
   EXPECT_THAT(Count("web"), IsEmpty());
-  for (const HttpRequest& request : transport_->requests())
+  for (const kube::HttpRequest& request : transport_->requests())
     EXPECT_TRUE(request.path.starts_with("/api/v1/namespaces/")) << request.path;
 }
 
@@ -119,4 +121,4 @@ TEST_F(CountUninjectedPodsTest, LeavesOutPodsThatAreNeverInjectedOrHaveEnded) {
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::request

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe {
+namespace strobe::request {
 namespace {
 
 using namespace std::chrono_literals;
@@ -36,4 +36,4 @@ TEST(PollPace, WhoeverLeavesCountsNoMore) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::request

@@ -6,7 +6,7 @@
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe::kube {
+namespace strobe::request {
 namespace {
 
 using testing::SizeIs;
@@ -15,34 +15,35 @@ using testing::SizeIs;
 class RequestClusterTest : public testing::Test {
  protected:
   RequestClusterTest() {
-    transport_->OnUnary([this](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
-      const std::string path = request.path.substr(0, request.path.find('?'));
-      const auto pod = [this](const std::string& name) {
-        return StrCat(R"({"metadata": {"name": ")", name, R"(",
+    transport_->OnUnary(
+        [this](const kube::HttpRequest& request) -> absl::StatusOr<kube::HttpResponse> {
+          const std::string path = request.path.substr(0, request.path.find('?'));
+          const auto pod = [this](const std::string& name) {
+            return StrCat(R"({"metadata": {"name": ")", name, R"(",
             "labels": {"app": "train", "strobe.dev/rank": "3"}, "annotations": {"notes": "long"}},
             "spec": {"containers": [{"name": "t",
                      "env": [{"name": "TPU_WORKER_HOSTNAMES", "value": ")",
-                      hosts_, R"("}]}]}})");
-      };
-      if (path != "/api/v1/namespaces/ml/pods")
-        return HttpResponse{200, pod(path.substr(path.rfind('/') + 1)), {}};
-      std::vector<std::string> pods;
-      for (int i = 0; i < 1000; ++i) pods.push_back(pod(StrCat("p", i)));
-      return HttpResponse{200, StrCat(R"({"items": [)", Join(pods, ","), "]}"), {}};
-    });
+                          hosts_, R"("}]}]}})");
+          };
+          if (path != "/api/v1/namespaces/ml/pods")
+            return kube::HttpResponse{200, pod(path.substr(path.rfind('/') + 1)), {}};
+          std::vector<std::string> pods;
+          for (int i = 0; i < 1000; ++i) pods.push_back(pod(StrCat("p", i)));
+          return kube::HttpResponse{200, StrCat(R"({"items": [)", Join(pods, ","), "]}"), {}};
+        });
   }
-  std::vector<PodInfo> Named(int count) {
-    PodQuery query;
+  std::vector<job::PodInfo> Named(int count) {
+    job::PodQuery query;
     for (int i = 0; i < count; ++i) query.names.push_back(StrCat("p", i));
     return *cluster_.ListPods("ml", query);
   }
 
   std::string hosts_ = "host";
   SimulatedTime time_;
-  std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
-  Client client_{time_, transport_};
-  EventRecorder events_{time_, client_, "test"};
-  ObjectCache requests_;
+  std::shared_ptr<kube::ScriptedTransport> transport_ = std::make_shared<kube::ScriptedTransport>();
+  kube::Client client_{time_, transport_};
+  kube::EventRecorder events_{time_, client_, "test"};
+  kube::ObjectCache requests_;
   RequestCluster cluster_{client_, requests_, events_};
 };
 
@@ -50,7 +51,7 @@ class RequestClusterTest : public testing::Test {
 TEST_F(RequestClusterTest, AFewHundredPodsAreReadOneByOne) {
   EXPECT_THAT(Named(20), SizeIs(20));
   EXPECT_THAT(transport_->requests(), SizeIs(20));
-  for (const HttpRequest& request : transport_->requests())
+  for (const kube::HttpRequest& request : transport_->requests())
     EXPECT_TRUE(request.path.starts_with("/api/v1/namespaces/ml/pods/p")) << request.path;
   EXPECT_THAT(Named(300), SizeIs(300));
   EXPECT_THAT(transport_->requests(), SizeIs(21));
@@ -58,7 +59,7 @@ TEST_F(RequestClusterTest, AFewHundredPodsAreReadOneByOne) {
 
 TEST_F(RequestClusterTest, OfPodsOnlyWhatIsUsedIsKept) {
   for (const int count : {1, 300}) {
-    const PodInfo pod = Named(count).at(0);
+    const job::PodInfo pod = Named(count).at(0);
     EXPECT_EQ(pod.labels, (std::map<std::string, std::string>{{"strobe.dev/rank", "3"}}));
     EXPECT_TRUE(pod.annotations.empty());
   }
@@ -67,11 +68,11 @@ TEST_F(RequestClusterTest, OfPodsOnlyWhatIsUsedIsKept) {
 // Regression: 100 pods with large variables took more than a gigabyte.
 TEST_F(RequestClusterTest, ThePodsOfOneLookTakeABoundedAmountOfMemory) {
   hosts_ = std::string(300'000, 'x');
-  PodQuery query;
+  job::PodQuery query;
   for (int i = 0; i < 200; ++i) query.names.push_back(StrCat("p", i));
   EXPECT_TRUE(absl::IsInvalidArgument(cluster_.ListPods("ml", query).status()));
   EXPECT_THAT(Named(100), SizeIs(100));
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::request

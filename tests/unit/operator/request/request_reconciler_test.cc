@@ -9,7 +9,7 @@
 #include "operator/base/names.h"
 #include "tests/fakes/fake_worker.h"
 
-namespace strobe {
+namespace strobe::request {
 namespace {
 
 using namespace std::chrono_literals;
@@ -22,7 +22,7 @@ using testing::SizeIs;
 // request.
 class FakeCluster final : public Cluster {
  public:
-  absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) override {
+  absl::StatusOr<objects::ProfileRequest> GetRequest(const std::string& key) override {
     const std::string name = key.substr(key.find('/') + 1);
     if (name != request.name) {
       const auto found = rivals.find(name);
@@ -32,19 +32,21 @@ class FakeCluster final : public Cluster {
     if (!exists) return absl::NotFoundError("gone");
     return request;
   }
-  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string&,
-                                                const PodQuery& query) override {
+  absl::StatusOr<std::vector<job::PodInfo>> ListPods(const std::string&,
+                                                     const job::PodQuery& query) override {
     ++lists;
     if (!list.ok()) return list;
-    std::vector<PodInfo> found = query.selector == "strobe.dev/injected=true" ? others : pods;
-    std::erase_if(found, [&](const PodInfo& pod) {
+    std::vector<job::PodInfo> found = query.selector == "strobe.dev/injected=true" ? others : pods;
+    std::erase_if(found, [&](const job::PodInfo& pod) {
       const std::vector<std::string>& names = query.names;
       return !names.empty() && std::find(names.begin(), names.end(), pod.name) == names.end();
     });
     return found;
   }
-  absl::StatusOr<JobShape> DescribeJob(const std::string&, const JobRef&) override { return job; }
-  absl::Status SetFinalizers(const ProfileRequest& of,
+  absl::StatusOr<job::JobShape> DescribeJob(const std::string&, const kube::JobRef&) override {
+    return job;
+  }
+  absl::Status SetFinalizers(const objects::ProfileRequest& of,
                              const std::vector<std::string>& finalizers) override {
     if (of.name != request.name) {
       rivals[of.name].finalizers = finalizers;
@@ -54,7 +56,8 @@ class FakeCluster final : public Cluster {
     if (request.deleting && finalizers.empty()) exists = false;
     return Written();
   }
-  absl::Status WriteStatus(const ProfileRequest& of, const RequestStatus& status) override {
+  absl::Status WriteStatus(const objects::ProfileRequest& of,
+                           const objects::RequestStatus& status) override {
     if (of.name != request.name) {
       rivals[of.name].status = status;
       return absl::OkStatus();
@@ -62,12 +65,12 @@ class FakeCluster final : public Cluster {
     request.status = status;
     return Written();
   }
-  absl::Status DeleteRequest(const ProfileRequest&) override {
+  absl::Status DeleteRequest(const objects::ProfileRequest&) override {
     Delete();
     return Written();
   }
-  void RecordEvent(const ProfileRequest&, bool, const std::string& reason, const std::string&,
-                   const std::string&) override {
+  void RecordEvent(const objects::ProfileRequest&, bool, const std::string& reason,
+                   const std::string&, const std::string&) override {
     events.push_back(reason);
   }
 
@@ -79,12 +82,12 @@ class FakeCluster final : public Cluster {
   }
 
   bool exists = true;
-  ProfileRequest request;
-  std::map<std::string, ProfileRequest> rivals;  // By name; their writes are not counted.
-  std::vector<PodInfo> pods;
-  std::vector<PodInfo> others{};  // With an injected sidecar, of any job.
-  absl::Status list{};            // The error that ListPods returns, if not OK.
-  absl::StatusOr<JobShape> job = JobShape{.unknown = "nobody asked"};
+  objects::ProfileRequest request;
+  std::map<std::string, objects::ProfileRequest> rivals;  // By name; their writes are not counted.
+  std::vector<job::PodInfo> pods;
+  std::vector<job::PodInfo> others{};  // With an injected sidecar, of any job.
+  absl::Status list{};                 // The error that ListPods returns, if not OK.
+  absl::StatusOr<job::JobShape> job = job::JobShape{.unknown = "nobody asked"};
   int lists = 0;
   std::vector<std::string> events;
   int writes = 0;
@@ -102,8 +105,10 @@ class FakeCluster final : public Cluster {
 
 class FakeMetrics final : public CaptureMetrics {
  public:
-  void AttemptEnded(const ProfileRequest&, const AttemptProgress&) override { ++attempts; }
-  void CaptureEnded(const ProfileRequest&, CaptureEnd end) override {
+  void AttemptEnded(const objects::ProfileRequest&, const capture::AttemptProgress&) override {
+    ++attempts;
+  }
+  void CaptureEnded(const objects::ProfileRequest&, CaptureEnd end) override {
     results.emplace_back(Name(end));
   }
   void ActiveCaptures(std::size_t) override {}
@@ -112,21 +117,23 @@ class FakeMetrics final : public CaptureMetrics {
 };
 
 // Returns the verdicts that a test sets, and records what it was asked.
-class FakeGatekeeper final : public Gatekeeper {
+class FakeGatekeeper final : public access::Gatekeeper {
  public:
-  absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
-                                      const EarlierCaptures& earlier, Nanos) override {
+  absl::StatusOr<policy::PolicyVerdict> Judge(const objects::ProfileRequest& request,
+                                              const kube::Requester& requester,
+                                              const policy::EarlierCaptures& earlier,
+                                              Nanos) override {
     asked.push_back(requester.username + " " + std::to_string(earlier.active));
     return Verdict(request, earlier);
   }
-  std::optional<PolicyVerdict> JudgeFromCache(const ProfileRequest& request,
-                                              const EarlierCaptures& earlier) override {
+  std::optional<policy::PolicyVerdict> JudgeFromCache(
+      const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier) override {
     ++glances;
-    const absl::StatusOr<PolicyVerdict> now = Verdict(request, earlier);
-    if (!now.ok() || now->kind != PolicyVerdict::Kind::kWait) return std::nullopt;
+    const absl::StatusOr<policy::PolicyVerdict> now = Verdict(request, earlier);
+    if (!now.ok() || now->kind != policy::PolicyVerdict::Kind::kWait) return std::nullopt;
     return *now;
   }
-  absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override {
+  absl::StatusOr<std::string> WhyNotAdmitted(const objects::ProfileRequest& request) override {
     if (!request.requester) return std::string("nobody knows who asked");
     return not_admitted;
   }
@@ -136,15 +143,16 @@ class FakeGatekeeper final : public Gatekeeper {
   void CaptureEnded(const std::string& ns, WallTime) override { ended.push_back(ns); }
   absl::StatusOr<std::string> not_admitted = std::string();
   std::vector<std::string> ended;
-  absl::StatusOr<PolicyVerdict> verdict = PolicyVerdict{};
+  absl::StatusOr<policy::PolicyVerdict> verdict = policy::PolicyVerdict{};
   int most = 0;  // The maximum number of concurrent captures; 0 = no limit.
   std::vector<std::string> asked;
   int glances = 0;
 
  private:
-  absl::StatusOr<PolicyVerdict> Verdict(const ProfileRequest&, const EarlierCaptures& earlier) {
+  absl::StatusOr<policy::PolicyVerdict> Verdict(const objects::ProfileRequest&,
+                                                const policy::EarlierCaptures& earlier) {
     if (most > 0 && earlier.active + earlier.ahead >= most)
-      return PolicyVerdict{PolicyVerdict::Kind::kWait, "too many", {}};
+      return policy::PolicyVerdict{policy::PolicyVerdict::Kind::kWait, "too many", {}};
     return verdict;
   }
 };
@@ -161,7 +169,7 @@ class RequestReconcilerTest : public testing::Test {
     cluster_.request.capture.run = "run";
     cluster_.request.capture.duration = 1s;
     for (const char* name : {"a", "b"}) {
-      PodInfo pod;
+      job::PodInfo pod;
       pod.name = name;
       pod.ip = "10.0.0.1";
       pod.phase = "Running";
@@ -186,7 +194,7 @@ class RequestReconcilerTest : public testing::Test {
   // Also makes jane the requester.
   void RestartGuardedBy(FakeGatekeeper& gatekeeper) {
     gatekeeper_ = &gatekeeper;
-    cluster_.request.requester = Requester{.username = "jane"};
+    cluster_.request.requester = kube::Requester{.username = "jane"};
     Restart();
   }
   // Reconciles as the work queue would, for `duration`.
@@ -206,8 +214,8 @@ class RequestReconcilerTest : public testing::Test {
     }
   }
   // Adds another request for the same pods that was created `younger` later.
-  ProfileRequest& AddRival(const std::string& name, Nanos younger) {
-    ProfileRequest rival = cluster_.request;
+  objects::ProfileRequest& AddRival(const std::string& name, Nanos younger) {
+    objects::ProfileRequest rival = cluster_.request;
     rival.name = name;
     rival.uid = rival.capture.uid = name;
     rival.status = {};
@@ -215,8 +223,8 @@ class RequestReconcilerTest : public testing::Test {
     return cluster_.rivals[name] = rival;
   }
   void Change() { due_.insert(time_.MonoNow()); }
-  const Condition& Get(std::string_view type) {
-    return *FindCondition(cluster_.request.status, type);
+  const kube::Condition& Get(std::string_view type) {
+    return *objects::FindCondition(cluster_.request.status, type);
   }
 
   SimulatedTime time_;
@@ -225,16 +233,16 @@ class RequestReconcilerTest : public testing::Test {
   FakeMetrics metrics_;
   std::multiset<MonoTime> due_;
   std::vector<std::string> woken_;
-  Gatekeeper* gatekeeper_ = nullptr;
+  access::Gatekeeper* gatekeeper_ = nullptr;
   std::string viewer_url_;
-  CaptureReporter* reporter_ = nullptr;
+  capture::CaptureReporter* reporter_ = nullptr;
   std::unique_ptr<RequestReconciler> reconciler_;
 };
 
 TEST_F(RequestReconcilerTest, TheReportIsInTheStatusAndAnEvent) {
-  class Reporter final : public CaptureReporter {
+  class Reporter final : public capture::CaptureReporter {
    public:
-    void Make(ReportOrder, std::function<void(JobReport)> done) override {
+    void Make(capture::ReportOrder, std::function<void(capture::JobReport)> done) override {
       done({.headline = "rank 1 holds up the other"});
     }
   } reporter;
@@ -248,9 +256,9 @@ TEST_F(RequestReconcilerTest, TheReportIsInTheStatusAndAnEvent) {
 
 TEST_F(RequestReconcilerTest, CarriesARequestToItsEnd) {
   Loop(5s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
-  EXPECT_EQ(Get("Started").status, ConditionStatus::kTrue);
-  EXPECT_EQ(Get("Synchronized").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_EQ(Get("Started").status, kube::ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Synchronized").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(cluster_.request.finalizers, IsEmpty()) << "it can be deleted without us";
   EXPECT_THAT(cluster_.events, testing::ElementsAre("CaptureArmed", "CaptureSucceeded"));
   EXPECT_THAT(metrics_.results, testing::ElementsAre("Succeeded"));
@@ -268,8 +276,8 @@ TEST_F(RequestReconcilerTest, ThatACaptureIsArmedIsToldAtOnce) {
   const MonoTime begin = time_.MonoNow();
   std::optional<Nanos> told;
   cluster_.after_write = [&](int) {
-    const Condition* started = FindCondition(cluster_.request.status, "Started");
-    if (!told && started != nullptr && started->status == ConditionStatus::kTrue)
+    const kube::Condition* started = objects::FindCondition(cluster_.request.status, "Started");
+    if (!told && started != nullptr && started->status == kube::ConditionStatus::kTrue)
       told = time_.MonoNow() - begin;
   };
   Loop(5s);
@@ -291,8 +299,8 @@ TEST_F(RequestReconcilerTest, TellsWhatEachWorkerDoesWhileTheyCollect) {
   const int before = cluster_.writes;
   Loop(3s);
   EXPECT_THAT(cluster_.request.status.progress,
-              testing::ElementsAre(WorkersInState{"Collecting", 1, {"a"}},
-                                   WorkersInState{"Uploading", 1, {"b"}}));
+              testing::ElementsAre(capture::WorkersInState{"Collecting", 1, {"a"}},
+                                   capture::WorkersInState{"Uploading", 1, {"b"}}));
   EXPECT_EQ(cluster_.writes, before + 1);
   // A worker that changes all the time causes a write a second.
   for (int i = 0; i < 100; ++i) is("a", i % 2 == 0 ? v1::UPLOADING : v1::COLLECTING), Loop(100ms);
@@ -300,7 +308,7 @@ TEST_F(RequestReconcilerTest, TellsWhatEachWorkerDoesWhileTheyCollect) {
   is("a", v1::DONE);
   is("b", v1::DONE);
   Loop(2s);
-  EXPECT_NE(Get("Succeeded").status, ConditionStatus::kUnknown);
+  EXPECT_NE(Get("Succeeded").status, kube::ConditionStatus::kUnknown);
   EXPECT_THAT(cluster_.request.status.progress, IsEmpty()) << "the outcomes tell it now";
 }
 
@@ -309,10 +317,10 @@ TEST_F(RequestReconcilerTest, ManyCapturesTellLessOftenWhatTheirWorkersDo) {
   constexpr int kRivals = 49;
   for (int i = 0; i < kRivals; ++i) {
     const std::string name = "rival-" + std::to_string(i);
-    ProfileRequest& rival = AddRival(name, 0s);
+    objects::ProfileRequest& rival = AddRival(name, 0s);
     rival.target.pods = {name};
     rival.capture.run = name;
-    PodInfo pod = cluster_.pods[0];
+    job::PodInfo pod = cluster_.pods[0];
     pod.name = name;
     cluster_.pods.push_back(pod);
     fleet_[name].finishes = false;
@@ -358,7 +366,7 @@ TEST_F(RequestReconcilerTest, RecoversFromDeathAfterEachWrite) {
       Loop(1ms);
       if (die) die = false, Restart();
     }
-    EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+    EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue) << Get("Succeeded").message;
     EXPECT_EQ(cluster_.request.status.attempt, 1);
     for (const char* worker : {"a", "b"}) {
       int captures = 0;
@@ -376,7 +384,7 @@ TEST_F(RequestReconcilerTest, TriesAgainUnderANewRunAndSaysWhen) {
   EXPECT_TRUE(cluster_.request.status.retry_time.has_value());
   fleet_["b"].refusal = v1::OUTCOME_UNSPECIFIED;
   Loop(10s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_EQ(cluster_.request.status.attempt, 2);
   EXPECT_THAT(cluster_.request.status.run, HasSubstr("run_attempt2"));
   EXPECT_EQ(metrics_.attempts, 2);
@@ -385,7 +393,7 @@ TEST_F(RequestReconcilerTest, TriesAgainUnderANewRunAndSaysWhen) {
 TEST_F(RequestReconcilerTest, GivesUpAfterTheLastAttempt) {
   fleet_["b"].refusal = v1::BUSY;
   Loop(30s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kFalse);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kFalse);
   EXPECT_EQ(Get("Succeeded").reason, "Busy");
   EXPECT_EQ(cluster_.request.status.attempt, 3);
 }
@@ -398,7 +406,7 @@ TEST_F(RequestReconcilerTest, ARestartBetweenAttemptsGoesOnWithTheNext) {
   fleet_["b"].refusal = v1::OUTCOME_UNSPECIFIED;
   Loop(10s);
   EXPECT_EQ(cluster_.request.status.attempt, 2);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
 }
 
 TEST_F(RequestReconcilerTest, AClockThatWasAheadDelaysNoAttempt) {
@@ -410,33 +418,33 @@ TEST_F(RequestReconcilerTest, AClockThatWasAheadDelaysNoAttempt) {
   fleet_["b"].refusal = v1::OUTCOME_UNSPECIFIED;
   Loop(10s);
   EXPECT_EQ(cluster_.request.status.attempt, 2);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
 }
 
 TEST_F(RequestReconcilerTest, WaitsALittleForPodsAndThenRefuses) {
   cluster_.request.capture.ready_timeout = 30s;
-  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  const std::vector<job::PodInfo> pods = std::exchange(cluster_.pods, {});
   Loop(5s);
-  EXPECT_EQ(Get("Accepted").status, ConditionStatus::kFalse);
+  EXPECT_EQ(Get("Accepted").status, kube::ConditionStatus::kFalse);
   EXPECT_EQ(Get("Accepted").reason, "NoTargets");
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kUnknown);
   cluster_.pods = pods;
   Loop(10s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
 }
 
 TEST_F(RequestReconcilerTest, WithoutAReadyTimeoutPodsAreHardlyWaitedFor) {
   cluster_.pods.clear();
   Loop(1s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown) << "the list may lag behind";
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kUnknown) << "the list may lag behind";
   Loop(3s);
   EXPECT_EQ(Get("Failed").reason, "NoTargets");
 }
 
 TEST_F(RequestReconcilerTest, RefusesInTheEnd) {
-  for (PodInfo& pod : cluster_.pods) pod.sidecar_port = 0;
+  for (job::PodInfo& pod : cluster_.pods) pod.sidecar_port = 0;
   Loop(40s);
-  EXPECT_EQ(Get("Failed").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Failed").status, kube::ConditionStatus::kTrue);
   EXPECT_EQ(Get("Failed").reason, "SidecarMissing");
   EXPECT_THAT(Get("Failed").message, HasSubstr("strobe.dev/inject=true"));
 }
@@ -459,7 +467,7 @@ TEST_F(RequestReconcilerTest, CancelEndsALiveCapture) {
   Change();
   Loop(1s);
   EXPECT_EQ(Get("Succeeded").reason, "Cancelled");
-  EXPECT_EQ(Get("Failed").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Failed").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(metrics_.results, testing::ElementsAre("Cancelled"));
 }
 
@@ -491,15 +499,15 @@ TEST_F(RequestReconcilerTest, DeletesItselfWhenItsTimeIsUp) {
 }
 
 TEST_F(RequestReconcilerTest, RequestsForTheSameWorkersTakeTurnsInTheOrderTheyCame) {
-  const ProfileRequest& third = AddRival("third", 2s);
-  const ProfileRequest& second = AddRival("another", 1s);
+  const objects::ProfileRequest& third = AddRival("third", 2s);
+  const objects::ProfileRequest& second = AddRival("another", 1s);
   Loop(500ms);
-  EXPECT_EQ(FindCondition(second.status, "Succeeded")->reason, "WaitingForWorkers");
+  EXPECT_EQ(objects::FindCondition(second.status, "Succeeded")->reason, "WaitingForWorkers");
   EXPECT_EQ(second.status.queue_position, 1u);
-  EXPECT_EQ(FindCondition(second.status, "Succeeded")->message,
+  EXPECT_EQ(objects::FindCondition(second.status, "Succeeded")->message,
             "1 capture is ahead of it on team/a; the last one before it: team/look");
   EXPECT_EQ(third.status.queue_position, 2u);
-  EXPECT_EQ(FindCondition(third.status, "Succeeded")->message,
+  EXPECT_EQ(objects::FindCondition(third.status, "Succeeded")->message,
             "2 captures are ahead of it on team/a; the last one before it: team/another");
   Loop(20s);
   const auto& plans = fleet_["a"].plans;
@@ -510,19 +518,22 @@ TEST_F(RequestReconcilerTest, RequestsForTheSameWorkersTakeTurnsInTheOrderTheyCa
   for (std::size_t i = 1; i < plans.size(); ++i)
     EXPECT_GT(plans[i].instant_ns(), plans[i - 1].instant_ns() + plans[i - 1].duration_ns());
   EXPECT_EQ(third.status.queue_position, 0u);
-  EXPECT_EQ(FindCondition(third.status, "Succeeded")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(objects::FindCondition(third.status, "Succeeded")->status,
+            kube::ConditionStatus::kTrue);
 }
 
 TEST_F(RequestReconcilerTest, WhoeverIsWithdrawnFromTheLineHoldsNobodyUp) {
   AddRival("second", 1s);
-  const ProfileRequest& third = AddRival("third", 2s);
+  const objects::ProfileRequest& third = AddRival("third", 2s);
   cluster_.request.capture.delay = 5s;
   Loop(1s);
   cluster_.rivals["second"].cancel = true;
   Change();
   Loop(20s);
-  EXPECT_EQ(FindCondition(cluster_.rivals["second"].status, "Succeeded")->reason, "Cancelled");
-  EXPECT_EQ(FindCondition(third.status, "Succeeded")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(objects::FindCondition(cluster_.rivals["second"].status, "Succeeded")->reason,
+            "Cancelled");
+  EXPECT_EQ(objects::FindCondition(third.status, "Succeeded")->status,
+            kube::ConditionStatus::kTrue);
 }
 
 TEST_F(RequestReconcilerTest, AnotherAttemptJoinsTheEndOfTheLine) {
@@ -535,18 +546,20 @@ TEST_F(RequestReconcilerTest, AnotherAttemptJoinsTheEndOfTheLine) {
   std::vector<std::string> order;
   for (const v1::CapturePlan& plan : fleet_["a"].plans) order.push_back(plan.capture_id());
   EXPECT_THAT(order, testing::ElementsAre("uid-1", "rival-1", "uid-2", "rival-2"));
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue) << Get("Succeeded").message;
 }
 
 TEST_F(RequestReconcilerTest, ACaptureThatRunsKeepsItsTurnAfterARestart) {
   cluster_.request.capture.delay = 10s;
   Loop(1s);
-  const ProfileRequest& older = AddRival("older", -5s);  // By its time stamp it would be first.
+  const objects::ProfileRequest& older =
+      AddRival("older", -5s);  // By its time stamp it would be first.
   Restart();
   Loop(1s);
-  EXPECT_EQ(FindCondition(older.status, "Succeeded")->reason, "WaitingForWorkers");
+  EXPECT_EQ(objects::FindCondition(older.status, "Succeeded")->reason, "WaitingForWorkers");
   Loop(30s);
-  EXPECT_EQ(FindCondition(older.status, "Succeeded")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(objects::FindCondition(older.status, "Succeeded")->status,
+            kube::ConditionStatus::kTrue);
 }
 
 TEST_F(RequestReconcilerTest, TellsWhatKubernetesKnowsOfAPodWhoseWorkerIsLost) {
@@ -567,13 +580,14 @@ TEST_F(RequestReconcilerTest, BeginsWhatTheGatekeeperAllows) {
   FakeGatekeeper gatekeeper;
   RestartGuardedBy(gatekeeper);
   Loop(10s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(gatekeeper.asked, testing::ElementsAre("jane 0")) << "not itself";
 }
 
 TEST_F(RequestReconcilerTest, RefusesWhatIsNotAllowedAndTellsNobody) {
   FakeGatekeeper gatekeeper;
-  gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "not there", {}};
+  gatekeeper.verdict =
+      policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, "not there", {}};
   RestartGuardedBy(gatekeeper);
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").reason, "NotAllowed");
@@ -583,17 +597,17 @@ TEST_F(RequestReconcilerTest, RefusesWhatIsNotAllowedAndTellsNobody) {
 
 TEST_F(RequestReconcilerTest, WaitsForWhatPassesByItself) {
   FakeGatekeeper gatekeeper;
-  gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kWait, "too soon", 3s};
+  gatekeeper.verdict = policy::PolicyVerdict{policy::PolicyVerdict::Kind::kWait, "too soon", 3s};
   RestartGuardedBy(gatekeeper);
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").reason, "WaitingForPolicy");
   EXPECT_GE(gatekeeper.glances, 3);
   EXPECT_LE(gatekeeper.glances, 5);
   EXPECT_THAT(gatekeeper.asked, IsEmpty()) << "who waits costs the API server nothing";
-  gatekeeper.verdict = PolicyVerdict{};
+  gatekeeper.verdict = policy::PolicyVerdict{};
   Loop(10s);
   EXPECT_THAT(gatekeeper.asked, SizeIs(1));
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
 }
 
 TEST_F(RequestReconcilerTest, RefusesARequestThatNoWebhookSaw) {
@@ -610,10 +624,11 @@ TEST_F(RequestReconcilerTest, ACaptureThatRunsIsNotJudgedAgainAfterARestart) {
   RestartGuardedBy(gatekeeper);
   Loop(500ms);
   ASSERT_EQ(cluster_.request.status.attempt, 1);
-  gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "not any more", {}};
+  gatekeeper.verdict =
+      policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, "not any more", {}};
   Restart();
   Loop(10s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(gatekeeper.asked, SizeIs(1));
 }
 
@@ -627,7 +642,7 @@ TEST_F(RequestReconcilerTest, AGatekeeperThatCannotAnswerStopsEverything) {
 
 TEST_F(RequestReconcilerTest, HoldsARequestOnlyWhileThereIsSomethingToCleanUp) {
   cluster_.request.capture.ready_timeout = 30s;
-  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  const std::vector<job::PodInfo> pods = std::exchange(cluster_.pods, {});
   cluster_.request.finalizers = {"example.com/mine"};
   Loop(3s);
   EXPECT_THAT(cluster_.request.finalizers, testing::ElementsAre("example.com/mine"))
@@ -636,17 +651,18 @@ TEST_F(RequestReconcilerTest, HoldsARequestOnlyWhileThereIsSomethingToCleanUp) {
   cluster_.request.capture.delay = 5s;
   Loop(4s);
   ASSERT_EQ(Get("Succeeded").reason, "Armed");
-  EXPECT_THAT(cluster_.request.finalizers, testing::ElementsAre("example.com/mine", kFinalizer));
+  EXPECT_THAT(cluster_.request.finalizers,
+              testing::ElementsAre("example.com/mine", kube::kFinalizer));
   Loop(20s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(cluster_.request.finalizers, testing::ElementsAre("example.com/mine"));
 }
 
 TEST_F(RequestReconcilerTest, ARunThatIsToBeReclaimedHoldsItsRequest) {
   cluster_.request.reclaim = true;
   Loop(10s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
-  EXPECT_THAT(cluster_.request.finalizers, testing::ElementsAre(kFinalizer));
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
+  EXPECT_THAT(cluster_.request.finalizers, testing::ElementsAre(kube::kFinalizer));
   cluster_.Delete();
   Loop(1s);
   EXPECT_FALSE(cluster_.exists);
@@ -660,7 +676,7 @@ class SeveralTargetsTest : public RequestReconcilerTest {
  protected:
   SeveralTargetsTest() {
     for (const char* role : {"prefill", "decode"}) {
-      TargetSpec target;
+      job::TargetSpec target;
       target.name = role;
       target.pods = {target.name == "prefill" ? "a" : "b"};
       cluster_.request.targets.push_back(target);
@@ -670,7 +686,7 @@ class SeveralTargetsTest : public RequestReconcilerTest {
 
 TEST_F(SeveralTargetsTest, AreOneCaptureWithOneInstant) {
   Loop(10s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue) << Get("Succeeded").message;
   EXPECT_THAT(Get("Succeeded").message, HasSubstr("prefill: 1 of 1, decode: 1 of 1 pods Ok"));
   EXPECT_THAT(Get("Accepted").message, HasSubstr("prefill: 1/1 workers are present; decode: 1/1"));
   ASSERT_THAT(fleet_["a"].plans, SizeIs(1));
@@ -694,7 +710,8 @@ TEST_F(SeveralTargetsTest, EachWaitsForItsOwnPods) {
   EXPECT_EQ(Get("Succeeded").message, "decode: 0/1 workers are present");
   EXPECT_THAT(fleet_["a"].plans, IsEmpty());
   Loop(60s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kFalse) << "prefill alone is no service";
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kFalse)
+      << "prefill alone is no service";
   EXPECT_THAT(fleet_["a"].plans, IsEmpty());
 }
 
@@ -702,7 +719,7 @@ TEST_F(SeveralTargetsTest, OneThatFailsFailsTheCaptureUnlessFewerAreEnough) {
   cluster_.request.capture.attempts = 1;
   fleet_["b"].ends_as = v1::NO_HOST_EVENTS;
   Loop(20s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kFalse);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kFalse);
   EXPECT_THAT(Get("Succeeded").message, HasSubstr("decode: 0 of 1 pods Ok, at least 1 wanted"));
 }
 
@@ -726,7 +743,7 @@ TEST_F(SeveralTargetsTest, ACaptureUnderWayIsTakenUpByTheNextLeader) {
   ASSERT_EQ(Get("Succeeded").reason, "Armed");
   Restart();
   Loop(20s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue) << Get("Succeeded").message;
   EXPECT_THAT(fleet_["a"].plans, SizeIs(1));
   EXPECT_EQ(cluster_.request.status.attempt, 1);
 }
@@ -750,7 +767,7 @@ TEST_P(FinishedJobTest, IsReclaimedBySidecarsOfOtherJobsIfTheyCanSeeItsRun) {
   cluster_.request.reclaim = true;
   cluster_.request.capture.logdir = logdir;
   Loop(10s);
-  ASSERT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  ASSERT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   cluster_.others = {cluster_.pods[0]};
   cluster_.others[0].name = "other";
   cluster_.pods.clear();
@@ -781,13 +798,13 @@ TEST_F(RequestReconcilerTest, WhatWasNeverBegunReclaimsNothing) {
   FakeGatekeeper gatekeeper;
   gatekeeper.not_admitted = std::string("its seal is broken");
   cluster_.request.reclaim = true;
-  cluster_.request.finalizers = {kFinalizer};  // The user who creates the request may set it.
+  cluster_.request.finalizers = {kube::kFinalizer};  // The user who creates the request may set it.
   RestartGuardedBy(gatekeeper);
   Loop(2s);
   EXPECT_EQ(Get("Succeeded").reason, "NotAdmitted");
   EXPECT_EQ(Get("Succeeded").message, "its seal is broken");
   EXPECT_THAT(cluster_.request.finalizers, IsEmpty());
-  cluster_.request.finalizers = {kFinalizer};
+  cluster_.request.finalizers = {kube::kFinalizer};
   cluster_.Delete();
   Loop(1s);
   EXPECT_FALSE(cluster_.exists);
@@ -809,7 +826,7 @@ TEST_F(RequestReconcilerTest, ACaptureWhoseRequestVanishesIsCancelled) {
 
 TEST_F(RequestReconcilerTest, APolicyBoundsTheTimeThatStepsTake) {
   FakeGatekeeper gatekeeper;
-  gatekeeper.verdict = PolicyVerdict{.max_duration = 10s};
+  gatekeeper.verdict = policy::PolicyVerdict{.max_duration = 10s};
   RestartGuardedBy(gatekeeper);
   for (const char* worker : {"a", "b"}) {
     v1::StepPace& pace = fleet_[worker].steps.emplace_back();
@@ -818,14 +835,14 @@ TEST_F(RequestReconcilerTest, APolicyBoundsTheTimeThatStepsTake) {
     pace.set_began_ns(ToUnixNanos(time_.WallNow()));
     pace.set_period_ns(Nanos(100ms).count());
   }
-  cluster_.request.capture.steps = StepsWanted{.count = 1000};
+  cluster_.request.capture.steps = capture::StepsWanted{.count = 1000};
   Loop(5s);
   EXPECT_EQ(Get("Succeeded").reason, "StepOutOfReach");
   EXPECT_THAT(Get("Succeeded").message, HasSubstr("at most 10s can be recorded"));
   // Regression: the next operator took the attempt up without the bound.
   cluster_.request.status = {};
   cluster_.request.status.attempt = 1;
-  cluster_.request.finalizers = {kFinalizer};
+  cluster_.request.finalizers = {kube::kFinalizer};
   RestartGuardedBy(gatekeeper);
   Loop(5s);
   EXPECT_EQ(Get("Succeeded").reason, "StepOutOfReach");
@@ -834,8 +851,8 @@ TEST_F(RequestReconcilerTest, APolicyBoundsTheTimeThatStepsTake) {
 // Regression: nobody was told.
 TEST_F(RequestReconcilerTest, AnEndWhoseWriteSeemedToFailIsToldOnce) {
   cluster_.after_write = [this](int) {
-    const bool ended = FindCondition(cluster_.request.status, "Succeeded") != nullptr &&
-                       IsFinished(cluster_.request.status) && metrics_.results.empty();
+    const bool ended = objects::FindCondition(cluster_.request.status, "Succeeded") != nullptr &&
+                       objects::IsFinished(cluster_.request.status) && metrics_.results.empty();
     if (ended) cluster_.answer = absl::UnavailableError("the answer was lost");
   };
   const MonoTime end = time_.MonoNow() + 20s;
@@ -843,7 +860,7 @@ TEST_F(RequestReconcilerTest, AnEndWhoseWriteSeemedToFailIsToldOnce) {
     time_.Advance(10ms);
     (void)reconciler_->Reconcile("team/look");
   }
-  ASSERT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  ASSERT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(metrics_.results, testing::ElementsAre("Succeeded"));
   EXPECT_THAT(cluster_.events, Contains("CaptureSucceeded").Times(1));
 }
@@ -885,14 +902,14 @@ TEST_F(RequestReconcilerTest, EndsAreToldBeyondTheRequestsLife) {
   FakeGatekeeper gatekeeper;
   RestartGuardedBy(gatekeeper);
   Loop(10s);
-  ASSERT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  ASSERT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(gatekeeper.ended, testing::ElementsAre("team"));
 }
 
 TEST_F(RequestReconcilerTest, ATimeToLiveOfAMillenniumIsNotOverAtOnce) {
   cluster_.request.ttl = *ParseDuration("9999999h");
   Loop(10s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_TRUE(cluster_.exists);
 }
 
@@ -906,14 +923,14 @@ TEST_F(RequestReconcilerTest, PatienceCountsFromEachAttempt) {
   cluster_.request.created -= 10min;
   cluster_.request.status.retry_time = time_.WallNow() + 60s;
   Restart();
-  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  const std::vector<job::PodInfo> pods = std::exchange(cluster_.pods, {});
   fleet_["b"].refusal = v1::OUTCOME_UNSPECIFIED;
   Loop(80s);  // 60 s until the retry, then 20 s without a pod.
   EXPECT_EQ(Get("Succeeded").reason, "NoTargets");
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kUnknown);
   cluster_.pods = pods;
   Loop(10s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_EQ(cluster_.request.status.attempt, 2);
 }
 
@@ -921,7 +938,7 @@ TEST_F(RequestReconcilerTest, PatienceIsAtLeastReadyTimeout) {
   cluster_.request.capture.ready_timeout = 5min;
   cluster_.pods.clear();
   Loop(4min);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kUnknown);
   Loop(2min);
   EXPECT_EQ(Get("Failed").reason, "NoTargets");
 }
@@ -929,13 +946,13 @@ TEST_F(RequestReconcilerTest, PatienceIsAtLeastReadyTimeout) {
 class ExpectedWorkers : public RequestReconcilerTest {
  protected:
   ExpectedWorkers() {
-    cluster_.request.target.job = JobRef{"", "Job", "llm"};
+    cluster_.request.target.job = kube::JobRef{"", "Job", "llm"};
     cluster_.request.capture.ready_timeout = 20s;
     cluster_.request.capture.attempts = 1;
-    cluster_.job = JobShape{.roles = {{"", 3, 1}}};
+    cluster_.job = job::JobShape{.roles = {{"", 3, 1}}};
   }
   void AddPod() {
-    PodInfo pod = cluster_.pods[0];
+    job::PodInfo pod = cluster_.pods[0];
     pod.name = "c";
     cluster_.pods.push_back(pod);
   }
@@ -949,7 +966,7 @@ TEST_F(ExpectedWorkers, ThoseThatNeverComeAreCountedAsMissing) {
   EXPECT_THAT(fleet_["a"].plans, IsEmpty());
   Loop(30s);
   EXPECT_EQ(Get("Failed").reason, "WorkerMissing");
-  EXPECT_EQ(Get("Failed").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Failed").status, kube::ConditionStatus::kTrue);
   EXPECT_EQ(cluster_.request.status.matched, 3u);
   EXPECT_EQ(cluster_.request.status.expected, 3u);
   EXPECT_EQ(cluster_.request.status.outcomes.at(0).pod, "(missing 1)");
@@ -960,7 +977,7 @@ TEST_F(ExpectedWorkers, AreWaitedForWithinReadyTimeout) {
   Loop(15s);
   AddPod();
   Loop(20s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue) << Get("Succeeded").message;
   EXPECT_EQ(cluster_.request.status.ok, 3u);
   EXPECT_EQ(Get("Accepted").message, "3/3 workers are present");
 }
@@ -983,24 +1000,24 @@ TEST_F(ExpectedWorkers, TheHopelessAreNotWaitedFor) {
 
 TEST_F(ExpectedWorkers, ASuspendedJobIsWaitedForWithoutEnd) {
   cluster_.request.capture.ready_timeout = 30s;
-  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  const std::vector<job::PodInfo> pods = std::exchange(cluster_.pods, {});
   cluster_.job->suspended = true;
   Loop(2h);
   EXPECT_EQ(Get("Succeeded").reason, "JobSuspended");
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kUnknown);
   cluster_.job->suspended = false;
   Loop(25s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown) << "patience begins now";
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kUnknown) << "patience begins now";
   cluster_.pods = pods;
   AddPod();
   Loop(20s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue) << Get("Succeeded").message;
 }
 
 TEST_F(ExpectedWorkers, AJobOfUnknownSizeIsCapturedAndSaysSo) {
-  cluster_.job = JobShape{.unknown = "the operator may not read Job team/llm"};
+  cluster_.job = job::JobShape{.unknown = "the operator may not read Job team/llm"};
   Loop(10s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(Get("Accepted").message,
               HasSubstr("2 workers are present; the expected number is not known: the operator "
                         "may not read Job team/llm"));
@@ -1011,7 +1028,7 @@ TEST_F(ExpectedWorkers, AJobThatCannotBeReadAtPresentIsTriedAgainForAWhile) {
   EXPECT_FALSE(reconciler_->Reconcile("team/look").ok());
   time_.Advance(40s);
   Loop(10s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(Get("Accepted").message, HasSubstr("its CRD is away"));
 }
 
@@ -1022,7 +1039,7 @@ TEST_F(ExpectedWorkers, MoreThanThereAreMayStillCome) {
   EXPECT_EQ(Get("Succeeded").reason, "WaitingForPods");
   AddPod();
   Loop(10s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
 }
 
 // Regression: a request whose selector only the API server refuses never got a status.
@@ -1039,7 +1056,7 @@ TEST_F(RequestReconcilerTest, SaysThatItMayNotListPods) {
   EXPECT_EQ(Get("Succeeded").reason, "CannotListPods");
   cluster_.list = absl::OkStatus();
   Loop(60s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
 }
 
 // Regression: 1,000 waiting requests caused three API calls each, every two seconds.
@@ -1051,7 +1068,8 @@ TEST_F(RequestReconcilerTest, ManyWhoWaitForPolicyAreWokenOneByOne) {
   for (int i = 0; i < 20; ++i) AddRival("r" + std::to_string(100 + i), std::chrono::seconds(1 + i));
   Loop(1s);
   ASSERT_EQ(Get("Succeeded").reason, "Armed");
-  EXPECT_EQ(FindCondition(cluster_.rivals["r110"].status, "Succeeded")->reason, "WaitingForPolicy");
+  EXPECT_EQ(objects::FindCondition(cluster_.rivals["r110"].status, "Succeeded")->reason,
+            "WaitingForPolicy");
   const std::size_t asked = gatekeeper.asked.size();
   woken_.clear();
   Loop(8s);
@@ -1065,24 +1083,25 @@ TEST_F(RequestReconcilerTest, ManyWhoWaitForPolicyAreWokenOneByOne) {
 TEST_F(RequestReconcilerTest, WhoWaitsForPodsIsNotJudgedAtEachLook) {
   FakeGatekeeper gatekeeper;
   RestartGuardedBy(gatekeeper);
-  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  const std::vector<job::PodInfo> pods = std::exchange(cluster_.pods, {});
   cluster_.request.capture.ready_timeout = 10min;
   Loop(5min);
   EXPECT_GE(cluster_.lists, 50);
   EXPECT_THAT(gatekeeper.asked, SizeIs(1));
   cluster_.pods = pods;
   Loop(20s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(gatekeeper.asked, SizeIs(2)) << "once more, right before it begins";
 }
 
 TEST_F(RequestReconcilerTest, WhoeverLosesItsRightWhileItWaitsIsRefused) {
   FakeGatekeeper gatekeeper;
   RestartGuardedBy(gatekeeper);
-  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  const std::vector<job::PodInfo> pods = std::exchange(cluster_.pods, {});
   cluster_.request.capture.ready_timeout = 10min;
   Loop(5min);
-  gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "not any more", {}};
+  gatekeeper.verdict =
+      policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, "not any more", {}};
   cluster_.pods = pods;
   Loop(20s);
   EXPECT_EQ(Get("Failed").reason, "NotAllowed");
@@ -1108,7 +1127,7 @@ TEST_F(DeletionTest, DeletionInsistsOnFindingTheCaptureAgain) {
   Loop(1s);
   DeleteWhileTheApiServerIsAway();
   EXPECT_TRUE(cluster_.exists);
-  EXPECT_THAT(cluster_.request.finalizers, Contains(kFinalizer));
+  EXPECT_THAT(cluster_.request.finalizers, Contains(kube::kFinalizer));
   cluster_.list = absl::OkStatus();
   Loop(5s);
   EXPECT_FALSE(cluster_.exists);
@@ -1129,14 +1148,14 @@ TEST_F(DeletionTest, DeletionDoesNotInsistForEver) {
 TEST_F(RequestReconcilerTest, ReclaimingHoldsNoThread) {
   cluster_.request.reclaim = true;
   Loop(5s);
-  ASSERT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  ASSERT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   for (int i = 0; i < 1000; ++i) {
-    PodInfo pod = cluster_.pods[0];
+    job::PodInfo pod = cluster_.pods[0];
     pod.name = "gone" + std::to_string(i);
     cluster_.pods.push_back(pod);
   }
   cluster_.pods.erase(cluster_.pods.begin(), cluster_.pods.begin() + 2);
-  for (const PodInfo& pod : cluster_.pods) fleet_[pod.name].dead = true;
+  for (const job::PodInfo& pod : cluster_.pods) fleet_[pod.name].dead = true;
   cluster_.request.deleting = true;
   cluster_.request.deleted = time_.WallNow();
   const Nanos before = time_.MonoNow().time_since_epoch();
@@ -1156,7 +1175,8 @@ TEST_F(RequestReconcilerTest, APreflightTellsEachWorkerAndCountsNowhere) {
   cluster_.request.capture.preflight_only = true;
   cluster_.pods[1].sidecar_port = 0;
   Loop(2s);
-  EXPECT_EQ(Get("Failed").status, ConditionStatus::kTrue) << "it does not wait for the sidecar";
+  EXPECT_EQ(Get("Failed").status, kube::ConditionStatus::kTrue)
+      << "it does not wait for the sidecar";
   EXPECT_EQ(Get("Failed").reason, "SidecarMissing");
   EXPECT_EQ(Get("Started").reason, "PreflightOnly");
   const auto& told = cluster_.request.status.preflight;
@@ -1178,7 +1198,7 @@ TEST_F(RequestReconcilerTest, APreflightKeepsNoCaptureWaiting) {
   gatekeeper.most = 1;
   RestartGuardedBy(gatekeeper);
   fleet_["a"].dead = true;  // It is asked for some seconds.
-  AddRival("capture", 1ms).requester = Requester{.username = "jane"};
+  AddRival("capture", 1ms).requester = kube::Requester{.username = "jane"};
   cluster_.request.capture.preflight_only = true;
   Loop(1s);
   EXPECT_THAT(gatekeeper.asked, testing::ElementsAre("jane 0", "jane 0"));
@@ -1186,16 +1206,16 @@ TEST_F(RequestReconcilerTest, APreflightKeepsNoCaptureWaiting) {
 
 TEST_F(RequestReconcilerTest, APreflightWithoutAnySidecarTellsAllWorkers) {
   cluster_.request.capture.preflight_only = true;
-  for (PodInfo& pod : cluster_.pods) pod.sidecar_port = 0;
+  for (job::PodInfo& pod : cluster_.pods) pod.sidecar_port = 0;
   Loop(2s);
-  EXPECT_EQ(Get("Failed").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Failed").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(cluster_.request.status.preflight, SizeIs(2));
 }
 
 TEST_F(RequestReconcilerTest, APreflightThatAPolicyHoldsBackSaysSo) {
   FakeGatekeeper gatekeeper;
   RestartGuardedBy(gatekeeper);
-  gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kWait, "too many", {}};
+  gatekeeper.verdict = policy::PolicyVerdict{policy::PolicyVerdict::Kind::kWait, "too many", {}};
   cluster_.request.capture.preflight_only = true;
   Loop(1s);
   EXPECT_EQ(Get("Failed").reason, "WaitingForPolicy");
@@ -1204,14 +1224,14 @@ TEST_F(RequestReconcilerTest, APreflightThatAPolicyHoldsBackSaysSo) {
 
 TEST_F(RequestReconcilerTest, APreflightDoesNotWaitForItsTurn) {
   Loop(100ms);
-  ASSERT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown);
-  ProfileRequest& rival = AddRival("check", 1s);
+  ASSERT_EQ(Get("Succeeded").status, kube::ConditionStatus::kUnknown);
+  objects::ProfileRequest& rival = AddRival("check", 1s);
   rival.capture.preflight_only = true;
   fleet_["a"].holder = fleet_["b"].holder = "uid-1";
   Loop(500ms);
-  const RequestStatus& status = cluster_.rivals["check"].status;
-  ASSERT_NE(FindCondition(status, "Failed"), nullptr);
-  EXPECT_EQ(FindCondition(status, "Failed")->reason, "Busy");
+  const objects::RequestStatus& status = cluster_.rivals["check"].status;
+  ASSERT_NE(objects::FindCondition(status, "Failed"), nullptr);
+  EXPECT_EQ(objects::FindCondition(status, "Failed")->reason, "Busy");
 }
 
 TEST_F(RequestReconcilerTest, EvidenceIsJudgedAndToldAndItsVerdictWithdrawn) {
@@ -1230,8 +1250,8 @@ TEST_F(RequestReconcilerTest, EvidenceIsJudgedAndToldAndItsVerdictWithdrawn) {
   tell("a", "0", "all_reduce (/lib/torch/distributed/distributed_c10d.py:1)");
   tell("b", "1", "next (loader.py:88)");
   Loop(5s);
-  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
-  EXPECT_EQ(Get("Stalled").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_EQ(Get("Stalled").status, kube::ConditionStatus::kTrue);
   EXPECT_EQ(Get("Stalled").reason, "Host");
   EXPECT_THAT(Get("Stalled").message, HasSubstr("rank 1 (b)"));
   ASSERT_THAT(cluster_.request.status.stall.culprits, SizeIs(1));
@@ -1244,10 +1264,10 @@ TEST_F(RequestReconcilerTest, EvidenceIsJudgedAndToldAndItsVerdictWithdrawn) {
     fleet_[name].steps.emplace_back().set_began_ns(ToUnixNanos(time_.WallNow() + 1s));
   }
   Loop(25s);
-  EXPECT_EQ(Get("Stalled").status, ConditionStatus::kFalse);
-  EXPECT_EQ(Get("Stalled").reason, kStallWithdrawn);
+  EXPECT_EQ(Get("Stalled").status, kube::ConditionStatus::kFalse);
+  EXPECT_EQ(Get("Stalled").reason, kube::kStallWithdrawn);
   EXPECT_EQ(cluster_.events.back(), "StallWithdrawn");
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::request

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::request {
 namespace {
 
 using namespace std::chrono_literals;
@@ -14,8 +14,8 @@ using testing::SizeIs;
 
 constexpr WallTime kStatusNow{1'700'000'000s};
 
-ProfileRequest Request() {
-  ProfileRequest request;
+objects::ProfileRequest Request() {
+  objects::ProfileRequest request;
   request.name = "look";
   request.generation = 3;
   request.capture.logdir = "/logs";
@@ -23,10 +23,10 @@ ProfileRequest Request() {
   return request;
 }
 
-AttemptResult Result(std::size_t workers, Outcome last) {
-  AttemptResult result;
+capture::AttemptResult Result(std::size_t workers, Outcome last) {
+  capture::AttemptResult result;
   for (std::size_t i = 0; i < workers; ++i) {
-    WorkerResult& worker = result.workers.emplace_back();
+    capture::WorkerResult& worker = result.workers.emplace_back();
     worker.target.name = "a-rather-long-name-of-a-training-pod-" + std::to_string(i);
     worker.armed = true;
     worker.outcome = i + 1 == workers ? last : Outcome::kOk;
@@ -37,32 +37,32 @@ AttemptResult Result(std::size_t workers, Outcome last) {
     worker.report.set_started_ns(1);
     worker.report.set_covers_window(true);
   }
-  Conclude({}, result);
+  capture::Conclude({}, result);
   return result;
 }
 
 TEST(RequestStatus, EveryConditionIsThereWithAReasonFromTheFirstVisitOn) {
-  const AttemptProgress progress;
-  for (const RequestStatus& status :
+  const capture::AttemptProgress progress;
+  for (const objects::RequestStatus& status :
        {PendingStatus(Request(), "NoTargets", "no pod matches", kStatusNow),
         ActiveStatus(Request(), 1, progress, kStatusNow),
         RetryStatus(Request(), Result(2, Outcome::kBusy), kStatusNow + 1s, kStatusNow),
         FinishedStatus(Request(), Result(2, Outcome::kOk), kStatusNow),
         RefusedStatus(Request(), "Cancelled", "", kStatusNow)}) {
     EXPECT_THAT(status.conditions, SizeIs(5));
-    EXPECT_THAT(status.conditions, Each(Field(&Condition::reason, Not(""))));
-    EXPECT_THAT(status.conditions, Each(Field(&Condition::observed_generation, 3)));
+    EXPECT_THAT(status.conditions, Each(Field(&kube::Condition::reason, Not(""))));
+    EXPECT_THAT(status.conditions, Each(Field(&kube::Condition::observed_generation, 3)));
     EXPECT_EQ(status.observed_generation, 3);
   }
 }
 
 TEST(RequestStatus, HasTheReportsHeadlineCutToItsLimit) {
-  AttemptResult result = Result(2, Outcome::kOk);
+  capture::AttemptResult result = Result(2, Outcome::kOk);
   EXPECT_EQ(FinishedStatus(Request(), result, kStatusNow).report, "");
   result.report.headline = "rank 1 holds up the other";
-  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  const objects::RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
   EXPECT_EQ(status.report, "rank 1 holds up the other");
-  RequestStatus other = status;
+  objects::RequestStatus other = status;
   other.report = "";
   EXPECT_FALSE(SameStatus(status, other));
   result.report.headline = std::string(5000, 'x');
@@ -72,8 +72,8 @@ TEST(RequestStatus, HasTheReportsHeadlineCutToItsLimit) {
 // Regression: bytesPerDay knew only those of the last attempt, and each attempt has a run of its
 // own.
 TEST(RequestStatus, SumsTheBytesOfAllAttempts) {
-  ProfileRequest request = Request();
-  AttemptResult result = Result(2, Outcome::kBusy);
+  objects::ProfileRequest request = Request();
+  capture::AttemptResult result = Result(2, Outcome::kBusy);
   result.armed = 2;
   result.bytes = 100;
   request.status = RetryStatus(request, result, kStatusNow + 1s, kStatusNow);
@@ -87,9 +87,9 @@ TEST(RequestStatus, SumsTheBytesOfAllAttempts) {
 }
 
 TEST(RequestStatus, SumsWhatAllAttemptsRecorded) {
-  ProfileRequest request = Request();
+  objects::ProfileRequest request = Request();
   request.capture.duration = 2s;
-  AttemptResult result = Result(2, Outcome::kBusy);
+  capture::AttemptResult result = Result(2, Outcome::kBusy);
   result.armed = 0;
   request.status = RetryStatus(request, result, kStatusNow + 1s, kStatusNow);
   EXPECT_EQ(request.status.recorded, 0s) << "no worker was to record";
@@ -103,7 +103,7 @@ TEST(RequestStatus, SumsWhatAllAttemptsRecorded) {
   EXPECT_EQ(request.status.recorded, 2s);
   result.attempt = 3;
   result.duration = 700ms;
-  const RequestStatus finished = FinishedStatus(request, result, kStatusNow);
+  const objects::RequestStatus finished = FinishedStatus(request, result, kStatusNow);
   EXPECT_EQ(finished.recorded, 2700ms);
   EXPECT_FALSE(SameStatus(request.status, finished));
   request.status = finished;
@@ -115,101 +115,105 @@ TEST(RequestStatus, SumsWhatAllAttemptsRecorded) {
 }
 
 TEST(RequestStatus, TransitionTimeMovesOnlyWithTheStatus) {
-  ProfileRequest request = Request();
-  AttemptProgress progress;
+  objects::ProfileRequest request = Request();
+  capture::AttemptProgress progress;
   request.status = ActiveStatus(request, 1, progress, kStatusNow);
-  progress.phase = Phase::kRecording;
+  progress.phase = capture::Phase::kRecording;
   progress.armed = 1;
-  const RequestStatus later = ActiveStatus(request, 1, progress, kStatusNow + 10s);
-  EXPECT_EQ(FindCondition(later, "Succeeded")->since, kStatusNow) << "Unknown before and after";
-  EXPECT_EQ(FindCondition(later, "Succeeded")->reason, "Recording");
-  EXPECT_EQ(FindCondition(later, "Started")->since, kStatusNow + 10s);
+  const objects::RequestStatus later = ActiveStatus(request, 1, progress, kStatusNow + 10s);
+  EXPECT_EQ(objects::FindCondition(later, "Succeeded")->since, kStatusNow)
+      << "Unknown before and after";
+  EXPECT_EQ(objects::FindCondition(later, "Succeeded")->reason, "Recording");
+  EXPECT_EQ(objects::FindCondition(later, "Started")->since, kStatusNow + 10s);
 }
 
 // Regression: for as long as a takeover waited for a worker, the capture looked as if it had not
 // started.
 TEST(RequestStatus, ACaptureThatRecordsStaysStartedWhileItIsTakenOver) {
-  const AttemptProgress progress{.armed = 1, .plan = StartPlan{.instant = kStatusNow + 1s}};
-  EXPECT_EQ(FindCondition(ActiveStatus(Request(), 1, progress, kStatusNow), "Started")->status,
-            ConditionStatus::kUnknown)
+  const capture::AttemptProgress progress{.armed = 1,
+                                          .plan = capture::StartPlan{.instant = kStatusNow + 1s}};
+  EXPECT_EQ(
+      objects::FindCondition(ActiveStatus(Request(), 1, progress, kStatusNow), "Started")->status,
+      kube::ConditionStatus::kUnknown)
       << "it may still be called off";
-  const RequestStatus later = ActiveStatus(Request(), 1, progress, kStatusNow + 1s);
-  EXPECT_EQ(FindCondition(later, "Started")->status, ConditionStatus::kTrue);
+  const objects::RequestStatus later = ActiveStatus(Request(), 1, progress, kStatusNow + 1s);
+  EXPECT_EQ(objects::FindCondition(later, "Started")->status, kube::ConditionStatus::kTrue);
   EXPECT_EQ(later.start_time, kStatusNow + 1s);
 }
 
 TEST(RequestStatus, UnfinishedIsUnknownAndFinishedIsNot) {
-  EXPECT_FALSE(IsFinished({}));
-  EXPECT_FALSE(IsFinished(ActiveStatus(Request(), 1, {}, kStatusNow)));
-  EXPECT_FALSE(
-      IsFinished(RetryStatus(Request(), Result(1, Outcome::kBusy), kStatusNow, kStatusNow)));
-  EXPECT_TRUE(IsFinished(FinishedStatus(Request(), Result(1, Outcome::kOk), kStatusNow)));
-  EXPECT_TRUE(IsFinished(RefusedStatus(Request(), "NoTargets", "", kStatusNow)));
+  EXPECT_FALSE(objects::IsFinished({}));
+  EXPECT_FALSE(objects::IsFinished(ActiveStatus(Request(), 1, {}, kStatusNow)));
+  EXPECT_FALSE(objects::IsFinished(
+      RetryStatus(Request(), Result(1, Outcome::kBusy), kStatusNow, kStatusNow)));
+  EXPECT_TRUE(objects::IsFinished(FinishedStatus(Request(), Result(1, Outcome::kOk), kStatusNow)));
+  EXPECT_TRUE(objects::IsFinished(RefusedStatus(Request(), "NoTargets", "", kStatusNow)));
 }
 
 TEST(RequestStatus, SuccessAndFailureAreOpposites) {
-  const RequestStatus good = FinishedStatus(Request(), Result(3, Outcome::kOk), kStatusNow);
-  EXPECT_EQ(FindCondition(good, "Succeeded")->status, ConditionStatus::kTrue);
-  EXPECT_EQ(FindCondition(good, "Failed")->status, ConditionStatus::kFalse);
+  const objects::RequestStatus good =
+      FinishedStatus(Request(), Result(3, Outcome::kOk), kStatusNow);
+  EXPECT_EQ(objects::FindCondition(good, "Succeeded")->status, kube::ConditionStatus::kTrue);
+  EXPECT_EQ(objects::FindCondition(good, "Failed")->status, kube::ConditionStatus::kFalse);
   EXPECT_EQ(good.run, "file:///logs/plugins/profile/");
-  const RequestStatus bad =
+  const objects::RequestStatus bad =
       FinishedStatus(Request(), Result(3, Outcome::kUploadDenied), kStatusNow);
-  EXPECT_EQ(FindCondition(bad, "Succeeded")->reason, "UploadDenied");
-  EXPECT_EQ(FindCondition(bad, "Failed")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(objects::FindCondition(bad, "Succeeded")->reason, "UploadDenied");
+  EXPECT_EQ(objects::FindCondition(bad, "Failed")->status, kube::ConditionStatus::kTrue);
   EXPECT_EQ(bad.outcomes.at(0).cause, "UploadDenied");
 }
 
 TEST(RequestStatus, CountsTheWorkersOfEachCauseWorstFirst) {
-  AttemptResult result = Result(40, Outcome::kOk);
+  capture::AttemptResult result = Result(40, Outcome::kOk);
   for (std::size_t i = 0; i < 30; ++i) result.workers[i].outcome = Outcome::kLateStart;
   result.workers[35].outcome = Outcome::kWorkerLost;
-  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  const objects::RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
   ASSERT_THAT(status.causes, SizeIs(2));
   EXPECT_EQ(status.causes[0].cause, "WorkerLost");
   EXPECT_EQ(status.causes[0].workers, 1u);
   EXPECT_EQ(status.causes[1].cause, "LateStart");
   EXPECT_EQ(status.causes[1].workers, 30u) << "also those that status.outcomes has no room for";
-  RequestStatus other = status;
+  objects::RequestStatus other = status;
   other.causes[1].workers = 29;
   EXPECT_FALSE(SameStatus(status, other));
 }
 
 TEST(RequestStatus, ListsANameOnce) {
-  AttemptResult result = Result(2, Outcome::kOk);
+  capture::AttemptResult result = Result(2, Outcome::kOk);
   result.workers[1].target.name = result.workers[0].target.name;
   result.workers[0].outcome = Outcome::kLateStart;
   result.workers[1].outcome = Outcome::kWorkerLost;
-  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  const objects::RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
   ASSERT_THAT(status.outcomes, SizeIs(1));
   EXPECT_EQ(status.outcomes[0].cause, "WorkerLost");
   EXPECT_THAT(status.causes, SizeIs(2));
 }
 
 TEST(RequestStatus, StaysSmallWithSixteenThousandBadWorkers) {
-  AttemptResult result = Result(16'000, Outcome::kOk);
-  for (WorkerResult& worker : result.workers) {
+  capture::AttemptResult result = Result(16'000, Outcome::kOk);
+  for (capture::WorkerResult& worker : result.workers) {
     worker.outcome = Outcome::kProfilerStartFailed;
     worker.message = std::string(2000, 'm');
   }
-  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  const objects::RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
   EXPECT_THAT(status.outcomes, SizeIs(testing::AllOf(testing::Ge(8), testing::Lt(16))));
   std::size_t size = 0;
-  for (const StatusOutcome& outcome : status.outcomes)
+  for (const objects::StatusOutcome& outcome : status.outcomes)
     size += outcome.pod.size() + outcome.message.size() + 100;
   EXPECT_LT(size, 5000u);
 }
 
 TEST(RequestStatus, NamesTheClockThatDiffersMost) {
-  AttemptResult result = Result(3, Outcome::kOk);
+  capture::AttemptResult result = Result(3, Outcome::kOk);
   result.workers[1].offset = -11560ms;
-  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  const objects::RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
   EXPECT_THAT(status.clock_pod, HasSubstr("pod-1"));
   EXPECT_EQ(status.clock_offset, "-11.6s");
   EXPECT_EQ(status.clock_error, "20us");
 }
 
 TEST(RequestStatus, EqualInputsNeedNoWrite) {
-  ProfileRequest request = Request();
+  objects::ProfileRequest request = Request();
   request.status = ActiveStatus(request, 1, {}, kStatusNow);
   EXPECT_TRUE(SameStatus(request.status, ActiveStatus(request, 1, {}, kStatusNow + 1min)));
   EXPECT_FALSE(SameStatus(request.status, ActiveStatus(request, 2, {}, kStatusNow)));
@@ -218,13 +222,14 @@ TEST(RequestStatus, EqualInputsNeedNoWrite) {
 TEST(RequestStatus, IsCutBetweenCharacters) {
   std::string euros = "x";
   for (int i = 0; i < 1000; ++i) euros += "\u20ac";
-  const RequestStatus status = RefusedStatus(ProfileRequest{}, "Reason", euros, WallTime{});
-  const std::string& message = FindCondition(status, "Succeeded")->message;
+  const objects::RequestStatus status =
+      RefusedStatus(objects::ProfileRequest{}, "Reason", euros, WallTime{});
+  const std::string& message = objects::FindCondition(status, "Succeeded")->message;
   EXPECT_EQ(message.size(), 1u + 341 * 3) << "whole characters, at most 1024 bytes";
 }
 
-StallReport Stalled(const std::string& kind) {
-  StallReport report;
+capture::StallReport Stalled(const std::string& kind) {
+  capture::StallReport report;
   report.kind = kind;
   report.confidence = "Firm";
   report.text = "rank 2 holds up 3 others: it \x1b[1m sleeps\nFirm: stacks of 4.\n";
@@ -235,17 +240,17 @@ StallReport Stalled(const std::string& kind) {
 }
 
 TEST(RequestStatus, AVerdictIsAConditionFromTheMomentItIsKnown) {
-  ProfileRequest request = Request();
+  objects::ProfileRequest request = Request();
   request.capture.collects_evidence = true;
-  AttemptProgress progress;
-  RequestStatus status = ActiveStatus(request, 1, progress, kStatusNow);
-  EXPECT_EQ(FindCondition(status, "Stalled")->status, ConditionStatus::kUnknown);
-  EXPECT_EQ(FindCondition(status, "Succeeded")->reason, "ReadingEvidence");
-  progress.phase = Phase::kPublishing;
-  progress.stall = std::make_shared<const StallReport>(Stalled("Host"));
+  capture::AttemptProgress progress;
+  objects::RequestStatus status = ActiveStatus(request, 1, progress, kStatusNow);
+  EXPECT_EQ(objects::FindCondition(status, "Stalled")->status, kube::ConditionStatus::kUnknown);
+  EXPECT_EQ(objects::FindCondition(status, "Succeeded")->reason, "ReadingEvidence");
+  progress.phase = capture::Phase::kPublishing;
+  progress.stall = std::make_shared<const capture::StallReport>(Stalled("Host"));
   status = ActiveStatus(request, 1, progress, kStatusNow);
-  const Condition& stalled = *FindCondition(status, "Stalled");
-  EXPECT_EQ(stalled.status, ConditionStatus::kTrue);
+  const kube::Condition& stalled = *objects::FindCondition(status, "Stalled");
+  EXPECT_EQ(stalled.status, kube::ConditionStatus::kTrue);
   EXPECT_EQ(stalled.reason, "Host");
   EXPECT_EQ(stalled.message, "rank 2 holds up 3 others: it  [1m sleeps");
   EXPECT_EQ(status.stall.verdict, stalled.message);
@@ -254,42 +259,42 @@ TEST(RequestStatus, AVerdictIsAConditionFromTheMomentItIsKnown) {
   ASSERT_THAT(status.stall.culprits, SizeIs(1)) << "the API server refuses a key twice";
   EXPECT_EQ(status.stall.culprits[0].node, "n");
 
-  AttemptResult result;
+  capture::AttemptResult result;
   result.stall = Stalled("OtherBranch");
   result.stall.not_kept = "a: the bucket refuses";
   request.status = FinishedStatus(request, result, kStatusNow);
-  EXPECT_EQ(FindCondition(request.status, "Stalled")->reason, "OtherBranch");
-  EXPECT_EQ(FindCondition(request.status, "Started")->reason, "EvidenceOnly");
-  EXPECT_THAT(FindCondition(request.status, "Succeeded")->message,
+  EXPECT_EQ(objects::FindCondition(request.status, "Stalled")->reason, "OtherBranch");
+  EXPECT_EQ(objects::FindCondition(request.status, "Started")->reason, "EvidenceOnly");
+  EXPECT_THAT(objects::FindCondition(request.status, "Succeeded")->message,
               HasSubstr("evidence could not be written: a: the bucket refuses"));
-  const RequestStatus withdrawn =
-      WithdrawnStatus(request, kStallWithdrawn, "the job moves", kStatusNow + 5s);
-  EXPECT_EQ(FindCondition(withdrawn, "Stalled")->status, ConditionStatus::kFalse);
-  EXPECT_EQ(FindCondition(withdrawn, "Stalled")->since, kStatusNow + 5s);
+  const objects::RequestStatus withdrawn =
+      WithdrawnStatus(request, kube::kStallWithdrawn, "the job moves", kStatusNow + 5s);
+  EXPECT_EQ(objects::FindCondition(withdrawn, "Stalled")->status, kube::ConditionStatus::kFalse);
+  EXPECT_EQ(objects::FindCondition(withdrawn, "Stalled")->since, kStatusNow + 5s);
   EXPECT_EQ(withdrawn.stall.kind, "OtherBranch") << "what was said stays";
 }
 
 TEST(RequestStatus, AJobThatMovesIsNotStalledAndOfAnUnknownOneThatIsUnknown) {
-  ProfileRequest request = Request();
+  objects::ProfileRequest request = Request();
   request.capture.collects_evidence = true;
-  AttemptResult result;
+  capture::AttemptResult result;
   result.stall = Stalled("Progressing");
-  EXPECT_EQ(FindCondition(FinishedStatus(request, result, kStatusNow), "Stalled")->status,
-            ConditionStatus::kFalse);
+  EXPECT_EQ(objects::FindCondition(FinishedStatus(request, result, kStatusNow), "Stalled")->status,
+            kube::ConditionStatus::kFalse);
   result.stall = Stalled("Unknown");
-  EXPECT_EQ(FindCondition(FinishedStatus(request, result, kStatusNow), "Stalled")->status,
-            ConditionStatus::kUnknown);
+  EXPECT_EQ(objects::FindCondition(FinishedStatus(request, result, kStatusNow), "Stalled")->status,
+            kube::ConditionStatus::kUnknown);
 }
 
 TEST(RequestStatus, StacksOfAnySizeLeaveTheStatusSmall) {
-  ProfileRequest request = Request();
+  objects::ProfileRequest request = Request();
   request.capture.collects_evidence = true;
-  AttemptResult result;
+  capture::AttemptResult result;
   result.stall = Stalled("Host");
   result.stall.stacks.clear();
   for (int i = 0; i < 1000; ++i) result.stall.stacks += std::string(2000, 's') + "\n";
   result.stall.text = std::string(100'000, 't');
-  const RequestStatus status = FinishedStatus(request, result, kStatusNow);
+  const objects::RequestStatus status = FinishedStatus(request, result, kStatusNow);
   std::size_t bytes = status.stall.verdict.size();
   for (const std::string& line : status.stall.stacks) bytes += line.size();
   for (const std::string& line : status.stall.details) bytes += line.size();
@@ -298,4 +303,4 @@ TEST(RequestStatus, StacksOfAnySizeLeaveTheStatusSmall) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::request

@@ -5,7 +5,7 @@
 #include "operator/objects/request.h"
 #include "tests/fakes/fake_worker.h"
 
-namespace strobe {
+namespace strobe::request {
 namespace {
 
 using namespace std::chrono_literals;
@@ -15,55 +15,60 @@ using testing::IsEmpty;
 // An API server with one request and the pods of its job.
 class WatchedCluster final : public Cluster {
  public:
-  absl::StatusOr<ProfileRequest> GetRequest(const std::string&) override { return request; }
-  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string&, const PodQuery&) override {
+  absl::StatusOr<objects::ProfileRequest> GetRequest(const std::string&) override {
+    return request;
+  }
+  absl::StatusOr<std::vector<job::PodInfo>> ListPods(const std::string&,
+                                                     const job::PodQuery&) override {
     return pods;
   }
-  absl::StatusOr<JobShape> DescribeJob(const std::string&, const JobRef&) override {
-    return JobShape{};
+  absl::StatusOr<job::JobShape> DescribeJob(const std::string&, const kube::JobRef&) override {
+    return job::JobShape{};
   }
-  absl::Status SetFinalizers(const ProfileRequest&, const std::vector<std::string>&) override {
+  absl::Status SetFinalizers(const objects::ProfileRequest&,
+                             const std::vector<std::string>&) override {
     return absl::OkStatus();
   }
-  absl::Status WriteStatus(const ProfileRequest&, const RequestStatus& status) override {
+  absl::Status WriteStatus(const objects::ProfileRequest&,
+                           const objects::RequestStatus& status) override {
     request.status = status;
     return absl::OkStatus();
   }
-  absl::Status DeleteRequest(const ProfileRequest&) override { return absl::OkStatus(); }
-  void RecordEvent(const ProfileRequest&, bool, const std::string& reason, const std::string&,
-                   const std::string&) override {
+  absl::Status DeleteRequest(const objects::ProfileRequest&) override { return absl::OkStatus(); }
+  void RecordEvent(const objects::ProfileRequest&, bool, const std::string& reason,
+                   const std::string&, const std::string&) override {
     events.push_back(reason);
   }
 
-  ProfileRequest request;
-  std::vector<PodInfo> pods;
+  objects::ProfileRequest request;
+  std::vector<job::PodInfo> pods;
   std::vector<std::string> events;
 };
 
 class UncountedCaptures final : public CaptureMetrics {
  public:
-  void AttemptEnded(const ProfileRequest&, const AttemptProgress&) override {}
-  void CaptureEnded(const ProfileRequest&, CaptureEnd) override {}
+  void AttemptEnded(const objects::ProfileRequest&, const capture::AttemptProgress&) override {}
+  void CaptureEnded(const objects::ProfileRequest&, CaptureEnd) override {}
   void ActiveCaptures(std::size_t) override {}
 };
 
 class StallWatchTest : public testing::Test {
  protected:
   StallWatchTest() {
-    ProfileRequest& request = cluster_.request;
+    objects::ProfileRequest& request = cluster_.request;
     request.ns = "team";
     request.name = "why";
     request.uid = "uid";
     request.created = time_.WallNow();
     request.capture.collects_evidence = true;
     request.status.completion_time = time_.WallNow();
-    request.status.conditions = {Condition{.type = "Stalled",
-                                           .status = ConditionStatus::kTrue,
-                                           .reason = "Host",
-                                           .message = "rank 2 holds up 3 others",
-                                           .observed_generation = 1}};
+    request.status.conditions = {kube::Condition{.type = "Stalled",
+                                                 .status = kube::ConditionStatus::kTrue,
+                                                 .reason = "Host",
+                                                 .message = "rank 2 holds up 3 others",
+                                                 .observed_generation = 1}};
     for (const char* name : {"a", "b"}) {
-      PodInfo pod;
+      job::PodInfo pod;
       pod.name = name;
       pod.ip = "10.0.0.1";
       pod.phase = "Running";
@@ -94,7 +99,9 @@ class StallWatchTest : public testing::Test {
       time_.Advance(*again);
     }
   }
-  const Condition& Stalled() { return *FindCondition(cluster_.request.status, "Stalled"); }
+  const kube::Condition& Stalled() {
+    return *objects::FindCondition(cluster_.request.status, "Stalled");
+  }
 
   SimulatedTime time_;
   FakeFleet fleet_{time_};
@@ -113,13 +120,13 @@ class StallWatchTest : public testing::Test {
 
 TEST_F(StallWatchTest, AVerdictOnAJobThatMovesAgainIsWithdrawn) {
   Watch(25s);
-  EXPECT_EQ(Stalled().status, ConditionStatus::kTrue);
+  EXPECT_EQ(Stalled().status, kube::ConditionStatus::kTrue);
   EXPECT_GE(fleet_["a"].checks, 2);
   woken_.clear();
   for (const char* name : {"a", "b"}) Stand(name, /*still=*/false);
   Watch(30s);
-  EXPECT_EQ(Stalled().status, ConditionStatus::kFalse);
-  EXPECT_EQ(Stalled().reason, kStallWithdrawn);
+  EXPECT_EQ(Stalled().status, kube::ConditionStatus::kFalse);
+  EXPECT_EQ(Stalled().reason, kube::kStallWithdrawn);
   EXPECT_THAT(cluster_.events, ElementsAre("StallWithdrawn"));
   EXPECT_FALSE(woken_.empty()) << "the answers wake the request";
   EXPECT_EQ(Look(), std::nullopt) << "there is nothing more to withdraw";
@@ -128,7 +135,7 @@ TEST_F(StallWatchTest, AVerdictOnAJobThatMovesAgainIsWithdrawn) {
 TEST_F(StallWatchTest, OneWorkerThatStandsStillIsEnough) {
   Stand("a", /*still=*/false);
   Watch(60s);
-  EXPECT_EQ(Stalled().status, ConditionStatus::kTrue);
+  EXPECT_EQ(Stalled().status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(cluster_.events, IsEmpty());
 }
 
@@ -136,8 +143,8 @@ TEST_F(StallWatchTest, AVerdictOnWhatWasRestartedHolds) {
   for (const char* name : {"a", "b"}) Stand(name, /*still=*/false);
   cluster_.pods[1].created = cluster_.request.created + 5s;
   Watch(30s);
-  EXPECT_EQ(Stalled().status, ConditionStatus::kFalse);
-  EXPECT_EQ(Stalled().reason, kStallRestarted);
+  EXPECT_EQ(Stalled().status, kube::ConditionStatus::kFalse);
+  EXPECT_EQ(Stalled().reason, kube::kStallRestarted);
   EXPECT_THAT(cluster_.events, ElementsAre("StallEnded"));
 }
 
@@ -148,7 +155,7 @@ TEST_F(StallWatchTest, WorkersThatTellNoStepWithdrawNothing) {
     fleet_[name].steps.clear();
   }
   Watch(StallWatch::kWatched + 60s);
-  EXPECT_EQ(Stalled().status, ConditionStatus::kTrue);
+  EXPECT_EQ(Stalled().status, kube::ConditionStatus::kTrue);
   EXPECT_EQ(Look(), std::nullopt) << "it is not watched for ever";
   const int checks = fleet_["a"].checks;
   EXPECT_LE(checks, 61);
@@ -163,10 +170,10 @@ TEST_F(StallWatchTest, AStepFromBeforeTheVerdictWithdrawsNothing) {
     fleet_[name].stall->set_stalled(false);
   }
   Watch(60s);
-  EXPECT_EQ(Stalled().status, ConditionStatus::kTrue);
+  EXPECT_EQ(Stalled().status, kube::ConditionStatus::kTrue);
   Stand("a", /*still=*/false);
   Watch(60s);
-  EXPECT_EQ(Stalled().reason, kStallWithdrawn);
+  EXPECT_EQ(Stalled().reason, kube::kStallWithdrawn);
 }
 
 TEST_F(StallWatchTest, AJobWithoutAVerdictIsNotWatched) {
@@ -177,4 +184,4 @@ TEST_F(StallWatchTest, AJobWithoutAVerdictIsNotWatched) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::request

@@ -9,7 +9,7 @@
 #include "common/base/strings.h"
 #include "tests/fakes/unit_dir.h"
 
-namespace strobe {
+namespace strobe::schedule {
 namespace {
 
 using testing::HasSubstr;
@@ -123,4 +123,4 @@ TEST(Cron, AgreesWithTheLibraryOfCronJob) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::schedule

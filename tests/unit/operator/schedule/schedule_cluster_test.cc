@@ -13,7 +13,7 @@
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe::kube {
+namespace strobe::schedule {
 namespace {
 
 using namespace std::chrono_literals;
@@ -27,8 +27,8 @@ constexpr char kStoredSchedule[] = "/apis/strobe.dev/v1alpha1/namespaces/ml/prof
 class ScheduleClusterTest : public testing::Test {
  protected:
   ScheduleClusterTest() {
-    transport_->OnUnary([this](const HttpRequest& request) { return Answer(request); });
-    stored_ = Json::parse(R"({
+    transport_->OnUnary([this](const kube::HttpRequest& request) { return Answer(request); });
+    stored_ = kube::Json::parse(R"({
       "metadata": {"name": "s", "namespace": "ml", "uid": "u", "resourceVersion": "7"},
       "spec": {"schedule": "@hourly", "template": {"spec": {"target": {"pods": ["p"]}}}}})");
     stored_["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow());
@@ -36,16 +36,18 @@ class ScheduleClusterTest : public testing::Test {
   }
 
   void Stamp(const std::string& key, const std::string& uid = "") {
-    stored_["metadata"]["annotations"][kRequesterAnnotation] =
-        SealCreator(CreatorKind::kSchedule, stored_, "ml", Requester{.username = "jane"},
-                    time_.WallNow(), key, uid);
-    schedules_.Put(std::make_shared<const Json>(stored_));
+    stored_["metadata"]["annotations"][kube::kRequesterAnnotation] =
+        kube::SealCreator(kube::CreatorKind::kSchedule, stored_, "ml",
+                          kube::Requester{.username = "jane"}, time_.WallNow(), key, uid);
+    schedules_.Put(std::make_shared<const kube::Json>(stored_));
   }
 
-  absl::StatusOr<HttpResponse> Answer(const HttpRequest& request) {
-    const auto json = [](const Json& object) { return HttpResponse{200, object.dump(), {}}; };
+  absl::StatusOr<kube::HttpResponse> Answer(const kube::HttpRequest& request) {
+    const auto json = [](const kube::Json& object) {
+      return kube::HttpResponse{200, object.dump(), {}};
+    };
     if (request.path.find("subjectaccessreviews") != std::string::npos) {
-      asked_ = Json::parse(request.body)["spec"]["user"];
+      asked_ = kube::Json::parse(request.body)["spec"]["user"];
       return json({{"status", {{"allowed", allowed_}}}});
     }
     if (request.path == "/apis/strobe.dev/v1alpha1/profilepolicies") {
@@ -56,8 +58,8 @@ class ScheduleClusterTest : public testing::Test {
     }
     if (request.path.starts_with(kStoredSchedule)) {
       if (request.method == "PATCH") {
-        if (patch_code_ != 200) return HttpResponse{patch_code_, "{}", {}};
-        patch_ = Json::parse(request.body);
+        if (patch_code_ != 200) return kube::HttpResponse{patch_code_, "{}", {}};
+        patch_ = kube::Json::parse(request.body);
         stored_.merge_patch(patch_);
         stored_["metadata"]["resourceVersion"] = StrCat(++version_);
       }
@@ -65,71 +67,73 @@ class ScheduleClusterTest : public testing::Test {
     }
     if (request.path.find("/profilerequests") != std::string::npos) {
       if (request.method == "POST") {
-        created_.push_back(Json::parse(request.body));
+        created_.push_back(kube::Json::parse(request.body));
         if (present_.is_object() &&
             present_["metadata"]["name"] == created_.back()["metadata"]["name"])
-          return HttpResponse{409, R"({"reason": "AlreadyExists", "message": "it exists"})", {}};
-        return HttpResponse{create_code_, "{}", {}};
+          return kube::HttpResponse{
+              409, R"({"reason": "AlreadyExists", "message": "it exists"})", {}};
+        return kube::HttpResponse{create_code_, "{}", {}};
       }
       if (request.method == "PATCH") {
-        patches_.push_back(Json::parse(request.body));
-        return json(Json::object());
+        patches_.push_back(kube::Json::parse(request.body));
+        return json(kube::Json::object());
       }
-      return present_.is_null() ? HttpResponse{404, "{}", {}} : json(present_);
+      return present_.is_null() ? kube::HttpResponse{404, "{}", {}} : json(present_);
     }
     if (request.path.find("webhookconfigurations") != std::string::npos)
       return json({{"metadata", {{"creationTimestamp", FormatRfc3339(webhooks_since_)}}}});
-    return json({{"metadata", {{"labels", Json::object()}}}});
+    return json({{"metadata", {{"labels", kube::Json::object()}}}});
   }
 
   ProfileSchedule Schedule() { return *cluster_.GetSchedule("ml/s"); }
-  std::string RefusalOf(const absl::StatusOr<std::optional<RunRefusal>>& started) {
+  std::string RefusalOf(const absl::StatusOr<std::optional<kube::RunRefusal>>& started) {
     EXPECT_TRUE(started.ok()) << started.status();
     return started.ok() && *started ? (*started)->reason : "";
   }
-  absl::StatusOr<std::optional<RunRefusal>> StartRun() {
+  absl::StatusOr<std::optional<kube::RunRefusal>> StartRun() {
     due_ = {time_.WallNow(), "s-20241101-000000", 0};
     return cluster_.StartRun(Schedule(), due_);
   }
   // A request that says that it is a run of the schedule; sealed with `key` for `creator`, unless
   // that is empty, as if `requester` had created it.
-  Json Run(const std::string& name, const std::string& creator, const std::string& key = "key",
-           const std::string& requester = "jane") {
-    Json run = {{"metadata",
-                 {{"name", name},
-                  {"namespace", "ml"},
-                  {"uid", name},
-                  {"resourceVersion", "3"},
-                  {"creationTimestamp", FormatRfc3339(time_.WallNow())},
-                  {"ownerReferences", {{{"uid", "u"}}}}}},
-                {"spec", {{"logdir", "/logs"}}}};
-    run["metadata"]["annotations"][kRequesterAnnotation] =
-        SealRequester(run, "ml", Requester{.username = requester}, time_.WallNow(), key, creator);
+  kube::Json Run(const std::string& name, const std::string& creator,
+                 const std::string& key = "key", const std::string& requester = "jane") {
+    kube::Json run = {{"metadata",
+                       {{"name", name},
+                        {"namespace", "ml"},
+                        {"uid", name},
+                        {"resourceVersion", "3"},
+                        {"creationTimestamp", FormatRfc3339(time_.WallNow())},
+                        {"ownerReferences", {{{"uid", "u"}}}}}},
+                      {"spec", {{"logdir", "/logs"}}}};
+    run["metadata"]["annotations"][kube::kRequesterAnnotation] = kube::SealRequester(
+        run, "ml", kube::Requester{.username = requester}, time_.WallNow(), key, creator);
     return run;
   }
   std::vector<std::string> NamesOfRuns(const ProfileSchedule& schedule) {
     std::vector<std::string> names;
-    const std::vector<CreatedRun> runs = *cluster_.RunsOf(schedule);
-    for (const CreatedRun& run : runs) names.push_back(run.name);
+    const std::vector<kube::CreatedRun> runs = *cluster_.RunsOf(schedule);
+    for (const kube::CreatedRun& run : runs) names.push_back(run.name);
     return names;
   }
 
   SimulatedTime time_;
-  const std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
-  Client client_{time_, transport_};
-  ObjectCache requests_, schedules_;
-  EventRecorder events_{time_, client_, "test"};
-  CaptureHistory history_{time_, client_, {"strobe-system", "state"}};
+  const std::shared_ptr<kube::ScriptedTransport> transport_ =
+      std::make_shared<kube::ScriptedTransport>();
+  kube::Client client_{time_, transport_};
+  kube::ObjectCache requests_, schedules_;
+  kube::EventRecorder events_{time_, client_, "test"};
+  access::CaptureHistory history_{time_, client_, {"strobe-system", "state"}};
   std::vector<std::string> keys_ = {"key"};
-  KubeGatekeeper gatekeeper_{
+  access::KubeGatekeeper gatekeeper_{
       time_, client_, requests_, history_, {true, [this] { return keys_; }, ""}};
   KubeScheduleCluster cluster_{
       {time_, client_, requests_, events_, &gatekeeper_, [this] { return keys_; }}, schedules_};
-  Json stored_, present_, patch_;
+  kube::Json stored_, present_, patch_;
   int version_ = 7, create_code_ = 201, patch_code_ = 200;
   std::string asked_;
   bool allowed_ = true;
-  std::vector<Json> created_, patches_;
+  std::vector<kube::Json> created_, patches_;
   DueRun due_;
   WallTime webhooks_since_{};
 };
@@ -140,9 +144,9 @@ TEST_F(ScheduleClusterTest, ARunIsARequestThatTheReconcilerAdmits) {
   EXPECT_EQ(asked_, "jane");
   ASSERT_THAT(created_, SizeIs(1));
   EXPECT_EQ(created_[0]["spec"]["logdir"], "/logs/team");
-  Json run = created_[0];
+  kube::Json run = created_[0];
   run["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow());
-  const ProfileRequest request = *ParseRequest(run);
+  const objects::ProfileRequest request = *objects::ParseRequest(run);
   EXPECT_EQ(request.requester->username, "jane");
   EXPECT_EQ(*gatekeeper_.WhyNotAdmitted(request), "");
 }
@@ -170,8 +174,8 @@ TEST_F(ScheduleClusterTest, ASealThatDoesNotProveTheRequesterIsRefused) {
   EXPECT_THAT(why(), HasSubstr("belongs to another one")) << "sealed long after it was created";
   Stamp("key", "u");
   EXPECT_EQ(RefusalOf(StartRun()), "") << "the seal of a change names the object";
-  stored_["metadata"]["annotations"] = Json::object();
-  schedules_.Put(std::make_shared<const Json>(stored_));
+  stored_["metadata"]["annotations"] = kube::Json::object();
+  schedules_.Put(std::make_shared<const kube::Json>(stored_));
   EXPECT_THAT(why(), HasSubstr("the requester is not known"));
 }
 
@@ -228,20 +232,20 @@ TEST_F(ScheduleClusterTest, ASealThatProvesNothingIsNotMadeAnew) {
 // `helm install`.
 TEST_F(ScheduleClusterTest, ASealThatSaysItWasAdmittedStandsByItself) {
   webhooks_since_ = time_.WallNow();
-  KubeGatekeeper gatekeeper(time_, client_, requests_, history_,
-                            {true, [this] { return keys_; }, "strobe"});
+  access::KubeGatekeeper gatekeeper(time_, client_, requests_, history_,
+                                    {true, [this] { return keys_; }, "strobe"});
   KubeScheduleCluster cluster(
       {time_, client_, requests_, events_, &gatekeeper, [this] { return keys_; }}, schedules_);
   const auto why = [&] {
-    schedules_.Put(std::make_shared<const Json>(stored_));
-    KubeGatekeeper next(time_, client_, requests_, history_,
-                        {true, [this] { return keys_; }, "strobe"});
+    schedules_.Put(std::make_shared<const kube::Json>(stored_));
+    access::KubeGatekeeper next(time_, client_, requests_, history_,
+                                {true, [this] { return keys_; }, "strobe"});
     return *next.WhyNotAdmitted(*ParseSchedule(stored_));
   };
   EXPECT_EQ(why(), "");
-  const Json before = stored_;
+  const kube::Json before = stored_;
   EXPECT_TRUE(cluster.KeepSealed(*cluster.GetSchedule("ml/s")));
-  const Json admitted = stored_;
+  const kube::Json admitted = stored_;
   time_.Advance(1h);
   webhooks_since_ = time_.WallNow();
   EXPECT_EQ(why(), "");
@@ -253,10 +257,10 @@ TEST_F(ScheduleClusterTest, ASealThatSaysItWasAdmittedStandsByItself) {
   // What the webhooks seal does not say so, because anybody who reaches their port has it sealed.
   stored_ = before;
   EXPECT_THAT(why(), HasSubstr("before Strobe's webhooks were installed"));
-  Json claims =
-      Json::parse(stored_["metadata"]["annotations"][kRequesterAnnotation].get<std::string>());
+  kube::Json claims = kube::Json::parse(
+      stored_["metadata"]["annotations"][kube::kRequesterAnnotation].get<std::string>());
   claims["admitted"] = true;
-  stored_["metadata"]["annotations"][kRequesterAnnotation] = claims.dump();
+  stored_["metadata"]["annotations"][kube::kRequesterAnnotation] = claims.dump();
   EXPECT_THAT(why(), HasSubstr("is not as Strobe's webhook wrote it"));
   // A change that the new webhooks sealed counts, and one from before them does not.
   Stamp("key", "u");
@@ -269,9 +273,9 @@ TEST_F(ScheduleClusterTest, ASealThatSaysItWasAdmittedStandsByItself) {
 // Regression: a run that was kept for longer than keys are was kept for good afterwards.
 TEST_F(ScheduleClusterTest, RunsThatAreKeptAreSealedAgainBeforeTheirKeyIsGivenUp) {
   EXPECT_TRUE(cluster_.KeepSealed(Schedule()));
-  requests_.Put(std::make_shared<const Json>(Run("s-1", "u")));
-  requests_.Put(std::make_shared<const Json>(Run("s-2", "u", "new key")));
-  requests_.Put(std::make_shared<const Json>(Run("s-3", "")));
+  requests_.Put(std::make_shared<const kube::Json>(Run("s-1", "u")));
+  requests_.Put(std::make_shared<const kube::Json>(Run("s-2", "u", "new key")));
+  requests_.Put(std::make_shared<const kube::Json>(Run("s-3", "")));
   EXPECT_TRUE(cluster_.KeepSealed(Schedule()));
   EXPECT_THAT(patches_, SizeIs(0)) << "no key is old";
   keys_ = {"new key", "key"};
@@ -279,10 +283,10 @@ TEST_F(ScheduleClusterTest, RunsThatAreKeptAreSealedAgainBeforeTheirKeyIsGivenUp
   EXPECT_TRUE(cluster_.KeepSealed(Schedule()));
   ASSERT_THAT(patches_, SizeIs(1));
   EXPECT_EQ(patches_[0]["metadata"]["resourceVersion"], "3");
-  Json run = Run("s-1", "u");
+  kube::Json run = Run("s-1", "u");
   run.merge_patch(patches_[0]);
   keys_ = {"new key"};
-  EXPECT_EQ(SealedCreatorOf(run, keys_), "u");
+  EXPECT_EQ(kube::SealedCreatorOf(run, keys_), "u");
 }
 
 // All seals become old at once when the key is replaced.
@@ -326,12 +330,12 @@ TEST_F(ScheduleClusterTest, ARunThatExistsIsStarted) {
 // Regression: a request with the schedule as its owner counted as started, and one without kept the
 // run from being started, for as long as somebody created such requests.
 TEST_F(ScheduleClusterTest, WhoeverTakesTheNameOfARunTakesNothingElse) {
-  const Json sealed_for_another = Run("s-20241101-000000", "v");
-  const Json of_bob = Run("s-20241101-000000", "", "key", "bob");
-  Json of_nobody = of_bob;
+  const kube::Json sealed_for_another = Run("s-20241101-000000", "v");
+  const kube::Json of_bob = Run("s-20241101-000000", "", "key", "bob");
+  kube::Json of_nobody = of_bob;
   of_nobody["metadata"].erase("annotations");
   std::set<std::string> names;
-  for (const Json& taken : {sealed_for_another, of_bob, of_nobody}) {
+  for (const kube::Json& taken : {sealed_for_another, of_bob, of_nobody}) {
     created_.clear();
     present_ = taken;
     EXPECT_EQ(RefusalOf(StartRun()), "");
@@ -339,10 +343,10 @@ TEST_F(ScheduleClusterTest, WhoeverTakesTheNameOfARunTakesNothingElse) {
     EXPECT_EQ(created_[1]["metadata"]["name"], due_.name);
     EXPECT_EQ(TimeOfRun(due_.name), TimeOfRun("s-20241101-000000"));
     EXPECT_EQ(ScheduleOfRun(due_.name), "s");
-    Json run = created_[1];
+    kube::Json run = created_[1];
     run["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow());
-    EXPECT_EQ(SealedCreatorOf(run, keys_), "u");
-    EXPECT_EQ(*gatekeeper_.WhyNotAdmitted(*ParseRequest(run)), "");
+    EXPECT_EQ(kube::SealedCreatorOf(run, keys_), "u");
+    EXPECT_EQ(*gatekeeper_.WhyNotAdmitted(*objects::ParseRequest(run)), "");
     names.insert(due_.name);
   }
   EXPECT_THAT(names, SizeIs(1)) << "another try finds the run that was created";
@@ -354,16 +358,16 @@ TEST_F(ScheduleClusterTest, WhoeverTakesTheNameOfARunTakesNothingElse) {
 
 TEST_F(ScheduleClusterTest, ANamespaceHasSoManyOpenRuns) {
   const auto put = [this](const std::string& name, const std::string& creator = "u") {
-    Json run = Run(name, creator);
+    kube::Json run = Run(name, creator);
     run["metadata"]["labels"]["strobe.dev/trigger"] = "t";
     run["spec"]["target"]["pods"] = {"p"};
-    run["metadata"]["annotations"][kRequesterAnnotation] =
-        SealRequester(run, "ml", Requester{.username = "jane"}, time_.WallNow(), "key", creator);
-    requests_.Put(std::make_shared<const Json>(run));
+    run["metadata"]["annotations"][kube::kRequesterAnnotation] = kube::SealRequester(
+        run, "ml", kube::Requester{.username = "jane"}, time_.WallNow(), "key", creator);
+    requests_.Put(std::make_shared<const kube::Json>(run));
   };
-  for (std::size_t i = 1; i < kMaxOpenRuns; ++i) put(StrCat(i));
+  for (std::size_t i = 1; i < kube::kMaxOpenRuns; ++i) put(StrCat(i));
   EXPECT_EQ(RefusalOf(StartRun()), "");
-  for (std::size_t i = 1; i < kMaxOpenRuns; ++i) put(StrCat("of-bob-", i), "");
+  for (std::size_t i = 1; i < kube::kMaxOpenRuns; ++i) put(StrCat("of-bob-", i), "");
   EXPECT_EQ(RefusalOf(StartRun()), "") << "whoever labels requests so is no schedule";
   put("another");
   EXPECT_EQ(RefusalOf(StartRun()), "TooManyRuns");
@@ -381,8 +385,8 @@ TEST_F(ScheduleClusterTest, WhatNoOtherTryCuresIsARefusal) {
 }
 
 TEST_F(ScheduleClusterTest, RunsAreThoseOfTheCacheAndActiveOnesThatItDoesNotHaveYet) {
-  requests_.Put(std::make_shared<const Json>(Run("s-1", "u")));
-  requests_.Put(std::make_shared<const Json>(Run("other", "v")));
+  requests_.Put(std::make_shared<const kube::Json>(Run("s-1", "u")));
+  requests_.Put(std::make_shared<const kube::Json>(Run("other", "v")));
   ProfileSchedule schedule = Schedule();
   EXPECT_THAT(NamesOfRuns(schedule), ElementsAre("s-1"));
   schedule.status.active = {{"s-1", {}}, {"s-2", {}}};
@@ -396,21 +400,21 @@ TEST_F(ScheduleClusterTest, RunsAreThoseOfTheCacheAndActiveOnesThatItDoesNotHave
 // Regression: whoever may create requests had the operator delete a schedule's runs and traces, by
 // requests that have the schedule as their owner and later names.
 TEST_F(ScheduleClusterTest, OnlyWhatTheOperatorSealedIsARunOfASchedule) {
-  requests_.Put(std::make_shared<const Json>(Run("s-1", "u")));
-  requests_.Put(std::make_shared<const Json>(Run("s-zzz", "", "key", "bob")));
-  requests_.Put(std::make_shared<const Json>(Run("s-made-up", "u", "bob's key")));
-  Json other = Run("s-2", "u");
+  requests_.Put(std::make_shared<const kube::Json>(Run("s-1", "u")));
+  requests_.Put(std::make_shared<const kube::Json>(Run("s-zzz", "", "key", "bob")));
+  requests_.Put(std::make_shared<const kube::Json>(Run("s-made-up", "u", "bob's key")));
+  kube::Json other = Run("s-2", "u");
   other["metadata"]["name"] = "s-copied";
-  requests_.Put(std::make_shared<const Json>(other));
+  requests_.Put(std::make_shared<const kube::Json>(other));
   other = Run("s-recreated", "u");
   other["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow() + 1h);
-  requests_.Put(std::make_shared<const Json>(other));
+  requests_.Put(std::make_shared<const kube::Json>(other));
   other = Run("s-changed", "u");
   other["spec"]["logdir"] = "/logs/elsewhere";
-  requests_.Put(std::make_shared<const Json>(other));
+  requests_.Put(std::make_shared<const kube::Json>(other));
   other = Run("s-odd", "u");
-  other["metadata"]["annotations"][kRequesterAnnotation] = R"({"creator": 5, "seal": []})";
-  requests_.Put(std::make_shared<const Json>(other));
+  other["metadata"]["annotations"][kube::kRequesterAnnotation] = R"({"creator": 5, "seal": []})";
+  requests_.Put(std::make_shared<const kube::Json>(other));
   EXPECT_THAT(NamesOfRuns(Schedule()), ElementsAre("s-1"));
   keys_ = {"new key", "key"};
   EXPECT_THAT(NamesOfRuns(Schedule()), ElementsAre("s-1")) << "keys are rotated";
@@ -425,4 +429,4 @@ TEST_F(ScheduleClusterTest, TheStatusThatWasWrittenIsServedBeforeTheWatchBringsI
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::schedule

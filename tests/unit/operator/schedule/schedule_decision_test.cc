@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::schedule {
 namespace {
 
 using namespace std::chrono_literals;
@@ -32,7 +32,7 @@ class DecideScheduleTest : public testing::Test {
     }
     return decision;
   }
-  void End(std::size_t run, RunState state) {
+  void End(std::size_t run, kube::RunState state) {
     runs_.at(run).state = state;
     runs_.at(run).completion = kMidnight + 90min;
   }
@@ -42,8 +42,8 @@ class DecideScheduleTest : public testing::Test {
 
   const WallTime kMidnight = WallTime{std::chrono::seconds(1'730'419'200)};
   ProfileSchedule schedule_;
-  std::vector<CreatedRun> runs_;
-  std::optional<SeriesBounds> bounds_ = SeriesBounds{};
+  std::vector<kube::CreatedRun> runs_;
+  std::optional<policy::SeriesBounds> bounds_ = policy::SeriesBounds{};
 };
 
 TEST_F(DecideScheduleTest, StartsARunWhenItIsDueAndOnlyOnce) {
@@ -68,7 +68,7 @@ TEST_F(DecideScheduleTest, LooksAtTheClockAgainAfterHalfAMinuteAtMost) {
 
 TEST_F(DecideScheduleTest, CountsEachEndOnce) {
   Decide(kMidnight + 1h);
-  End(0, RunState::kSucceeded);
+  End(0, kube::RunState::kSucceeded);
   Decide(kMidnight + 1h + 5min);
   EXPECT_EQ(schedule_.status.succeeded, 1);
   EXPECT_EQ(schedule_.status.last_success, kMidnight + 90min);
@@ -76,9 +76,9 @@ TEST_F(DecideScheduleTest, CountsEachEndOnce) {
   Decide(kMidnight + 1h + 6min);
   EXPECT_EQ(schedule_.status.succeeded, 1);
   Decide(kMidnight + 2h);
-  End(1, RunState::kFailed);
+  End(1, kube::RunState::kFailed);
   Decide(kMidnight + 3h);
-  End(2, RunState::kCancelled);
+  End(2, kube::RunState::kCancelled);
   Decide(kMidnight + 4h);
   runs_.pop_back();
   EXPECT_THAT(Decide(kMidnight + 4h + 1min).gone, ElementsAre("s-20241101-040000"));
@@ -125,7 +125,7 @@ TEST_F(DecideScheduleTest, OfTimesThatWereMissedTheNewestIsMadeUpFor) {
 TEST_F(DecideScheduleTest, ARunThatNoStatusTellsOfWasStarted) {
   Decide(kMidnight + 1min);
   // The operator that created it ended before it wrote the status, and its successor came late.
-  runs_.push_back({.name = "s-20241101-020000", .state = RunState::kSucceeded});
+  runs_.push_back({.name = "s-20241101-020000", .state = kube::RunState::kSucceeded});
   schedule_.keep_succeeded = 0;
   const ScheduleDecision late = Decide(kMidnight + 4h + 1min);
   ASSERT_TRUE(late.due);
@@ -193,7 +193,7 @@ TEST_F(DecideScheduleTest, AClockThatGoesBackRepeatsNothing) {
 TEST_F(DecideScheduleTest, AClockThatWasFarAheadDoesNotEndTheSchedule) {
   Decide(kMidnight + 1min);
   Decide(kMidnight + 24h * 365);
-  End(0, RunState::kSucceeded);
+  End(0, kube::RunState::kSucceeded);
   const ScheduleDecision back = Decide(kMidnight + 2h + 1min);
   EXPECT_TRUE(back.clock_went_back);
   EXPECT_FALSE(back.due);
@@ -204,14 +204,16 @@ TEST_F(DecideScheduleTest, OldRunsAreRemovedByTheirKind) {
   Decide(kMidnight + 10min);
   schedule_.status.decided_until = kMidnight + 10min;
   for (int i = 0; i < 6; ++i)
-    runs_.push_back({.name = RunNameOf("s", kMidnight + i * 1min), .state = RunState::kSucceeded});
+    runs_.push_back(
+        {.name = RunNameOf("s", kMidnight + i * 1min), .state = kube::RunState::kSucceeded});
   for (int i = 6; i < 8; ++i)
-    runs_.push_back({.name = RunNameOf("s", kMidnight + i * 1min), .state = RunState::kFailed});
+    runs_.push_back(
+        {.name = RunNameOf("s", kMidnight + i * 1min), .state = kube::RunState::kFailed});
   runs_.push_back({.name = RunNameOf("s", kMidnight + 9min)});
   schedule_.keep_succeeded = 4;
   schedule_.keep_failed = 0;
   std::vector<std::string> removed;
-  for (const CreatedRun& run : Decide(kMidnight + 10min).remove) removed.push_back(run.name);
+  for (const kube::CreatedRun& run : Decide(kMidnight + 10min).remove) removed.push_back(run.name);
   EXPECT_THAT(removed, testing::UnorderedElementsAre("s-20241101-000000", "s-20241101-000100",
                                                      "s-20241101-000600", "s-20241101-000700"));
 }
@@ -220,8 +222,8 @@ TEST_F(DecideScheduleTest, OldRunsAreRemovedByTheirKind) {
 TEST_F(DecideScheduleTest, TheNewestAreKeptWhateverTheirNames) {
   Decide(kMidnight + 10min);
   schedule_.keep_succeeded = 1;
-  runs_ = {{.name = "s-zzz", .state = RunState::kSucceeded, .created = kMidnight},
-           {.name = "s-aaa", .state = RunState::kSucceeded, .created = kMidnight + 1min}};
+  runs_ = {{.name = "s-zzz", .state = kube::RunState::kSucceeded, .created = kMidnight},
+           {.name = "s-aaa", .state = kube::RunState::kSucceeded, .created = kMidnight + 1min}};
   const ScheduleDecision decision = Decide(kMidnight + 10min);
   ASSERT_THAT(decision.remove, SizeIs(1));
   EXPECT_EQ(decision.remove.front().name, "s-zzz");
@@ -231,14 +233,15 @@ TEST_F(DecideScheduleTest, TheNewestAreKeptWhateverTheirNames) {
 TEST_F(DecideScheduleTest, AScheduleThatIsNotAdmittedSaysSoUntilItIs) {
   schedule_.not_admitted = "nobody knows who asks; delete it and create it again";
   EXPECT_TRUE(Decide(kMidnight + 1min).look_again);
-  const Condition ready = *FindCondition(schedule_.status.conditions, "Ready");
-  EXPECT_EQ(ready.status, ConditionStatus::kFalse);
-  EXPECT_EQ(ready.reason, kNotAdmitted);
+  const kube::Condition ready = *kube::FindCondition(schedule_.status.conditions, "Ready");
+  EXPECT_EQ(ready.status, kube::ConditionStatus::kFalse);
+  EXPECT_EQ(ready.reason, kube::kNotAdmitted);
   EXPECT_THAT(ready.message, HasSubstr("delete it and create it again"));
   EXPECT_FALSE(schedule_.status.next_schedule);
   schedule_.not_admitted.clear();
   Decide(kMidnight + 2min);
-  EXPECT_EQ(FindCondition(schedule_.status.conditions, "Ready")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(kube::FindCondition(schedule_.status.conditions, "Ready")->status,
+            kube::ConditionStatus::kTrue);
   EXPECT_EQ(schedule_.status.next_schedule, kMidnight + 1h);
 }
 
@@ -246,12 +249,12 @@ TEST_F(DecideScheduleTest, NothingIsRemovedBeforeItIsKnownWhatPoliciesKeep) {
   Decide(kMidnight + 10min);
   schedule_.suspend = true;
   schedule_.keep_succeeded = 0;
-  runs_.push_back({.name = "s-20241101-000000", .state = RunState::kSucceeded});
+  runs_.push_back({.name = "s-20241101-000000", .state = kube::RunState::kSucceeded});
   bounds_.reset();
   const ScheduleDecision unknown = Decide(kMidnight + 11min);
   EXPECT_THAT(unknown.remove, IsEmpty());
   EXPECT_EQ(unknown.look_again, 5s);
-  bounds_ = SeriesBounds{.counted = true};
+  bounds_ = policy::SeriesBounds{.counted = true};
   runs_.front().created = kMidnight;
   EXPECT_THAT(Decide(kMidnight + 24h - 1s).remove, IsEmpty()) << "a budget counts it";
   EXPECT_THAT(Decide(kMidnight + 24h).remove, SizeIs(1));
@@ -262,9 +265,9 @@ TEST_F(DecideScheduleTest, AnInvalidScheduleSaysSoAndStartsNothing) {
   const ScheduleDecision decision = Decide(kMidnight + 5h);
   EXPECT_FALSE(decision.due);
   EXPECT_FALSE(decision.look_again);
-  const Condition* ready = FindCondition(schedule_.status.conditions, "Ready");
+  const kube::Condition* ready = kube::FindCondition(schedule_.status.conditions, "Ready");
   ASSERT_NE(ready, nullptr);
-  EXPECT_EQ(ready->status, ConditionStatus::kFalse);
+  EXPECT_EQ(ready->status, kube::ConditionStatus::kFalse);
   EXPECT_THAT(ready->message, HasSubstr("spec.schedule"));
 }
 
@@ -276,4 +279,4 @@ TEST_F(DecideScheduleTest, TheTurnCountsTheRunsThatWereStarted) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::schedule

@@ -6,7 +6,7 @@
 #include "operator/base/requester_json.h"
 #include "operator/objects/request_json.h"
 
-namespace strobe::kube {
+namespace strobe::schedule {
 namespace {
 
 using namespace std::chrono_literals;
@@ -47,13 +47,13 @@ TEST(ScheduleJson, ARunIsTheTemplateWithItsNameOwnerAndTurn) {
   const ProfileSchedule schedule = ParsedSchedule(ScheduleObject());
   const Json run = RunToJson(schedule, {schedule.created + 90min, "nightly-20241101-013000", 6});
   EXPECT_EQ(run["metadata"]["name"], "nightly-20241101-013000");
-  EXPECT_EQ(run["metadata"]["labels"], Json({{"team", "a"}, {kScheduleLabel, "nightly"}}));
+  EXPECT_EQ(run["metadata"]["labels"], Json({{"team", "a"}, {kube::kScheduleLabel, "nightly"}}));
   EXPECT_EQ(run["metadata"]["annotations"],
-            Json({{"note", "x"}, {kScheduledTimeAnnotation, "2024-11-01T01:30:00Z"}}));
-  EXPECT_TRUE(SaysItIsRunOf(run, "u"));
-  EXPECT_FALSE(SaysItIsRunOf(run, "v"));
-  EXPECT_FALSE(SaysItIsRunOf(Json::object(), ""));
-  const auto request = ParseRequest(run);
+            Json({{"note", "x"}, {kube::kScheduledTimeAnnotation, "2024-11-01T01:30:00Z"}}));
+  EXPECT_TRUE(objects::SaysItIsRunOf(run, "u"));
+  EXPECT_FALSE(objects::SaysItIsRunOf(run, "v"));
+  EXPECT_FALSE(objects::SaysItIsRunOf(Json::object(), ""));
+  const auto request = objects::ParseRequest(run);
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->invalid, "");
   EXPECT_TRUE(request->target.sample);
@@ -109,7 +109,7 @@ TEST(ScheduleJson, AStatusIsReadAsItWasWritten) {
   status.failed = status.cancelled = 1;
   status.skipped = 7;
   status.last_skip = SkippedRun{schedule.created, "Missed", "why"};
-  status.conditions = {{"Ready", ConditionStatus::kTrue, "Valid", "m", 2, schedule.created}};
+  status.conditions = {{"Ready", kube::ConditionStatus::kTrue, "Valid", "m", 2, schedule.created}};
   const Json written = ScheduleStatusToJson(schedule, status);
   EXPECT_EQ(written["metadata"]["uid"], "u");
   EXPECT_EQ(written["metadata"]["resourceVersion"], "7");
@@ -121,36 +121,40 @@ TEST(ScheduleJson, AStatusIsReadAsItWasWritten) {
 
 TEST(ScheduleJson, ARunsEndIsReadFromItsCondition) {
   const auto state = [](const char* status) {
-    return ParseRun(Json::parse(StrCat(R"({"metadata": {"name": "r", "uid": "x"}, "status": )",
-                                       status, "}")))
+    return objects::ParseRun(
+               Json::parse(
+                   StrCat(R"({"metadata": {"name": "r", "uid": "x"}, "status": )", status, "}")))
         .state;
   };
-  EXPECT_EQ(state("null"), RunState::kUnfinished);
+  EXPECT_EQ(state("null"), kube::RunState::kUnfinished);
   EXPECT_EQ(state(R"({"conditions": [{"type": "Succeeded", "status": "Unknown"}]})"),
-            RunState::kUnfinished);
+            kube::RunState::kUnfinished);
   EXPECT_EQ(state(R"({"conditions": [{"type": "Succeeded", "status": "True"}]})"),
-            RunState::kSucceeded);
+            kube::RunState::kSucceeded);
   EXPECT_EQ(
       state(R"({"conditions": [{"type": "Succeeded", "status": "False", "reason": "Cancelled"}]})"),
-      RunState::kCancelled);
+      kube::RunState::kCancelled);
   EXPECT_EQ(
       state(R"({"conditions": [{"type": "Succeeded", "status": "False", "reason": "NoTargets"}]})"),
-      RunState::kFailed);
+      kube::RunState::kFailed);
 }
 
 TEST(ScheduleJson, TheSealCoversWhatIsCapturedAndWhen) {
   Json object = ScheduleObject();
-  const Requester jane{.username = "jane"};
+  const kube::Requester jane{.username = "jane"};
   const auto holds = [&](const Json& changed) {
-    const auto stamped = CreatorRequesterOf(CreatorKind::kSchedule, changed, "ml");
-    return stamped && SealHolds(std::vector<std::string>{"key"}, stamped->admission, stamped->seal);
+    const auto stamped = kube::CreatorRequesterOf(kube::CreatorKind::kSchedule, changed, "ml");
+    return stamped &&
+           kube::SealHolds(std::vector<std::string>{"key"}, stamped->admission, stamped->seal);
   };
   for (const std::string uid : {"", "u"}) {
-    object["metadata"]["annotations"][kRequesterAnnotation] =
-        SealCreator(CreatorKind::kSchedule, object, "ml", jane, WallTime{1s}, "key", uid);
+    object["metadata"]["annotations"][kube::kRequesterAnnotation] = kube::SealCreator(
+        kube::CreatorKind::kSchedule, object, "ml", jane, WallTime{1s}, "key", uid);
     ASSERT_TRUE(holds(object));
-    EXPECT_EQ(CreatorRequesterOf(CreatorKind::kSchedule, object, "ml")->uid, uid);
-    EXPECT_EQ(CreatorRequesterOf(CreatorKind::kSchedule, object, "ml")->requester.username, "jane");
+    EXPECT_EQ(kube::CreatorRequesterOf(kube::CreatorKind::kSchedule, object, "ml")->uid, uid);
+    EXPECT_EQ(
+        kube::CreatorRequesterOf(kube::CreatorKind::kSchedule, object, "ml")->requester.username,
+        "jane");
     for (
         const char* patch :
         {R"({"spec": {"schedule": "* * * * *"}})", R"({"spec": {"sample": {"workers": 9}}})",
@@ -165,11 +169,11 @@ TEST(ScheduleJson, TheSealCoversWhatIsCapturedAndWhen) {
     EXPECT_TRUE(holds(object)) << "anybody who may change it may suspend it";
   }
   // The UID of another object cannot be put in.
-  std::string stamp = object["metadata"]["annotations"][kRequesterAnnotation];
+  std::string stamp = object["metadata"]["annotations"][kube::kRequesterAnnotation];
   stamp.replace(stamp.find("\"object\":\"u\""), 12, "\"object\":\"v\"");
-  object["metadata"]["annotations"][kRequesterAnnotation] = stamp;
+  object["metadata"]["annotations"][kube::kRequesterAnnotation] = stamp;
   EXPECT_FALSE(holds(object));
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::schedule

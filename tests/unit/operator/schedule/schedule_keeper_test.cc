@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe::kube {
+namespace strobe::schedule {
 namespace {
 
 TEST(ScheduleKeeper, TheEndOfARunWakesItsSchedule) {
@@ -11,4 +11,4 @@ TEST(ScheduleKeeper, TheEndOfARunWakesItsSchedule) {
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::schedule

@@ -10,7 +10,7 @@
 #include "operator/schedule/cron.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::schedule {
 namespace {
 
 using namespace std::chrono_literals;
@@ -22,9 +22,9 @@ using testing::SizeIs;
 // What the API server stores, and what a capture would make of the runs.
 struct ScheduleApi {
   struct Run {
-    CreatedRun run;
+    kube::CreatedRun run;
     WallTime ends;
-    RunState result;
+    kube::RunState result;
   };
   std::vector<ProfileSchedule> versions;  // The last one is the present one.
   int version = 0;
@@ -33,8 +33,8 @@ struct ScheduleApi {
   std::vector<std::string> events;
   // The runs that are created from now on.
   Nanos length = 10min;
-  RunState result = RunState::kSucceeded;
-  std::optional<RunRefusal> refusal;
+  kube::RunState result = kube::RunState::kSucceeded;
+  std::optional<kube::RunRefusal> refusal;
   std::optional<Nanos> look_at_seal;  // What KeepSealed returns.
   int looks_at_seal = 0;
 
@@ -45,9 +45,10 @@ struct ScheduleApi {
   }
   void EndRuns(WallTime now) {
     for (auto& [name, each] : runs) {
-      if (each.run.state != RunState::kUnfinished || (each.ends > now && !each.run.cancelling))
+      if (each.run.state != kube::RunState::kUnfinished ||
+          (each.ends > now && !each.run.cancelling))
         continue;
-      each.run.state = each.run.cancelling ? RunState::kCancelled : each.result;
+      each.run.state = each.run.cancelling ? kube::RunState::kCancelled : each.result;
       each.run.completion = now;
     }
   }
@@ -72,15 +73,17 @@ class ScheduleClusterFake final : public ScheduleCluster {
     if (key != "ml/s" || api_.versions.empty()) return absl::NotFoundError(key);
     return api_.versions.at(cached_);
   }
-  absl::StatusOr<std::vector<CreatedRun>> RunsOf(const ProfileSchedule&) override {
-    std::vector<CreatedRun> runs;
+  absl::StatusOr<std::vector<kube::CreatedRun>> RunsOf(const ProfileSchedule&) override {
+    std::vector<kube::CreatedRun> runs;
     for (const auto& [name, each] : api_.runs) runs.push_back(each.run);
     return runs;
   }
-  std::optional<SeriesBounds> BoundsOf(const std::string&) override { return SeriesBounds{}; }
-  absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
-                                                     DueRun& due) override {
-    std::optional<RunRefusal> refusal;
+  std::optional<policy::SeriesBounds> BoundsOf(const std::string&) override {
+    return policy::SeriesBounds{};
+  }
+  absl::StatusOr<std::optional<kube::RunRefusal>> StartRun(const ProfileSchedule& schedule,
+                                                           DueRun& due) override {
+    std::optional<kube::RunRefusal> refusal;
     const absl::Status called = Call([&]() -> absl::Status {
       if (schedule.resource_version != api_.schedule().resource_version)
         return absl::AbortedError("old");
@@ -94,13 +97,13 @@ class ScheduleClusterFake final : public ScheduleCluster {
     if (!called.ok()) return called;
     return refusal;
   }
-  absl::Status CancelRun(const ProfileSchedule&, const CreatedRun& run) override {
+  absl::Status CancelRun(const ProfileSchedule&, const kube::CreatedRun& run) override {
     return Call([&] {
       if (api_.runs.contains(run.name)) api_.runs[run.name].run.cancelling = true;
       return absl::OkStatus();
     });
   }
-  absl::Status DeleteRun(const ProfileSchedule&, const CreatedRun& run) override {
+  absl::Status DeleteRun(const ProfileSchedule&, const kube::CreatedRun& run) override {
     return Call([&] {
       api_.runs.erase(run.name);
       return absl::OkStatus();
@@ -205,7 +208,7 @@ TEST_F(ScheduleReconcilerTest, ARunIsStartedCountedToldAndRemoved) {
 
 TEST_F(ScheduleReconcilerTest, ARunThatIsRefusedIsSkippedWithTheReason) {
   Reconcile();
-  api_.refusal = RunRefusal{"NotAllowed", "jane may not profile"};
+  api_.refusal = kube::RunRefusal{"NotAllowed", "jane may not profile"};
   time_.Advance(1h);
   const ScheduleStatus status = Reconcile();
   EXPECT_EQ(status.skipped, 1);
@@ -413,9 +416,9 @@ class SimulatedYear {
     cluster.EndAt(1 + static_cast<int>(random_() % 60), Chance(2));
     while (!cluster.ended() && time_.WallNow() < end) {
       api_.length = 1min + Up(90min);
-      api_.result = Chance(5) ? RunState::kFailed : RunState::kSucceeded;
+      api_.result = Chance(5) ? kube::RunState::kFailed : kube::RunState::kSucceeded;
       api_.EndRuns(time_.WallNow());
-      const absl::StatusOr<ReconcileResult> result = reconciler.Reconcile("ml/s");
+      const absl::StatusOr<kube::ReconcileResult> result = reconciler.Reconcile("ml/s");
       if (cluster.ended()) break;
       if (!result.ok()) {  // Until the watch brings what has changed.
         if (Chance(3)) cluster.CatchUp();
@@ -480,4 +483,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& year) { return year.param.name; });
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::schedule

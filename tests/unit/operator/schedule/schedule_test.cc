@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe {
+namespace strobe::schedule {
 namespace {
 
 TEST(Schedule, NamesOfRunsFollowFromTheTimeAndBack) {
@@ -21,22 +21,22 @@ TEST(Schedule, NamesOfRunsFollowFromTheTimeAndBack) {
 }
 
 TEST(Schedule, ARunsOtherNameTellsTheSame) {
-  RunCreator creator(CreatorKind::kSchedule);
+  kube::RunCreator creator(kube::CreatorKind::kSchedule);
   creator.uid = "u";
   const std::string usual = "nightly-20241027-033327";
-  const std::string other = OtherRunName(usual, creator, "key");
-  EXPECT_EQ(other, OtherRunName(usual, creator, "key"));
-  EXPECT_NE(other, OtherRunName(usual, creator, "another key"));
+  const std::string other = kube::OtherRunName(usual, creator, "key");
+  EXPECT_EQ(other, kube::OtherRunName(usual, creator, "key"));
+  EXPECT_NE(other, kube::OtherRunName(usual, creator, "another key"));
   EXPECT_EQ(ScheduleOfRun(other), "nightly");
   EXPECT_EQ(TimeOfRun(other), TimeOfRun(usual));
-  EXPECT_EQ(UsualRunName(other), usual);
+  EXPECT_EQ(kube::UsualRunName(other), usual);
   creator.uid = "v";
-  EXPECT_NE(other, OtherRunName(usual, creator, "key"));
+  EXPECT_NE(other, kube::OtherRunName(usual, creator, "key"));
   for (const std::string& name :
        std::vector<std::string>{"", usual, "nightly-x0123456789abcde", "nightly-x0123456789abcdeg",
                                 "-x0123456789abcdef"})
-    EXPECT_EQ(UsualRunName(name), name);
+    EXPECT_EQ(kube::UsualRunName(name), name);
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::schedule

@@ -4,7 +4,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::schedule {
 namespace {
 
 using namespace std::chrono_literals;
@@ -90,4 +90,4 @@ TEST(ScheduleTimes, AreShownInOneLine) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::schedule

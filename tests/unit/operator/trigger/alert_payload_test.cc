@@ -7,7 +7,7 @@
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using Json = nlohmann::json;
@@ -196,4 +196,4 @@ TEST(ParseAlerts, ComplaintsAreShortAndPrintable) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

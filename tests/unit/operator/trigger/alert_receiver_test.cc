@@ -12,7 +12,7 @@
 #include "tests/fakes/loopback_client.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using testing::HasSubstr;
@@ -308,4 +308,4 @@ TEST_F(AlertReceiverTest, DoesNotStartWithoutAuthentication) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

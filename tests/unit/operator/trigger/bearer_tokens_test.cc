@@ -9,7 +9,7 @@
 #include "common/base/strings.h"
 #include "tests/fakes/no_free_files.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using testing::HasSubstr;
@@ -103,4 +103,4 @@ TEST_F(BearerTokensTest, WithoutATokenThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

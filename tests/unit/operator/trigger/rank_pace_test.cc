@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using namespace std::chrono_literals;
@@ -93,4 +93,4 @@ TEST_F(RankPaceTest, MemoryIsBoundedAndOldWorkersAreForgotten) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -4,7 +4,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using namespace std::chrono_literals;
@@ -45,4 +45,4 @@ TEST(ReadShares, NamespacesWithoutEndAreBoundedAndForgotten) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

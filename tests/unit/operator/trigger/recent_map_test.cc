@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 TEST(RecentMap, KeepsWhatWasPutLast) {
@@ -22,4 +22,4 @@ TEST(RecentMap, KeepsWhatWasPutLast) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -4,7 +4,7 @@
 
 #include "operator/trigger/trigger_decision.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using namespace std::chrono_literals;
@@ -22,7 +22,7 @@ ProfileTrigger TriggerWithSigns() {
 }
 
 SignWorker WorkerOfJob(const std::string& job) {
-  PodInfo pod{.name = job + "-0", .uid = "u-0"};
+  job::PodInfo pod{.name = job + "-0", .uid = "u-0"};
   pod.labels = {{"batch.kubernetes.io/job-name", job}, {"app", "train"}};
   return SignWorkerOf(pod);
 }
@@ -43,7 +43,7 @@ TEST(SignRules, ATriggerAsksItsTargetOrEveryWorker) {
   EXPECT_FALSE(AsksForSigns(trigger, worker));
   trigger.target.pods.clear();
   trigger.target.selector.emplace().requirements = {
-      {"app", LabelSelector::Requirement::Operator::kIn, {"train"}}};
+      {"app", kube::LabelSelector::Requirement::Operator::kIn, {"train"}}};
   EXPECT_TRUE(AsksForSigns(trigger, worker));
   trigger.target.selector->requirements.front().values = {"serve"};
   EXPECT_FALSE(AsksForSigns(trigger, worker));
@@ -159,4 +159,4 @@ TEST(SignRules, AWorkerThatStandsStillIsToldWithItsUsualStep) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

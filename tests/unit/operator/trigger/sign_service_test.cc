@@ -13,7 +13,7 @@
 #include "common/tls/certificate.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using std::chrono::hours;
@@ -150,4 +150,4 @@ TEST(ReadWorkerSigns, EverythingIsBounded) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using namespace std::chrono_literals;
@@ -85,4 +85,4 @@ TEST(StallHistory, NobodyNamedIsNobodyRepeated) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

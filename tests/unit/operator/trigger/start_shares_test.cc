@@ -7,7 +7,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using namespace std::chrono_literals;
@@ -62,4 +62,4 @@ TEST(StartShares, NamespacesWithoutEndAreBoundedAndForgotten) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

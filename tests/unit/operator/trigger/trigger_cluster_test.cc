@@ -10,7 +10,7 @@
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe::kube {
+namespace strobe::trigger {
 namespace {
 
 using namespace std::chrono_literals;
@@ -23,19 +23,21 @@ constexpr char kStoredTrigger[] = "/apis/strobe.dev/v1alpha1/namespaces/ml/profi
 class TriggerClusterTest : public testing::Test {
  protected:
   TriggerClusterTest() {
-    transport_->OnUnary([this](const HttpRequest& request) { return Answer(request); });
-    stored_ = Json::parse(R"({
+    transport_->OnUnary([this](const kube::HttpRequest& request) { return Answer(request); });
+    stored_ = kube::Json::parse(R"({
       "metadata": {"name": "slow", "namespace": "ml", "uid": "u", "resourceVersion": "7"},
       "spec": {"alerts": {"matchLabels": {"a": "b"}}, "template": {"spec": {"logdir": "/logs/x"}}}})");
     stored_["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow());
-    stored_["metadata"]["annotations"][kRequesterAnnotation] =
-        SealCreator(CreatorKind::kTrigger, stored_, "ml", Requester{.username = "jane"},
-                    time_.WallNow(), "key", "");
-    triggers_.Put(std::make_shared<const Json>(stored_));
+    stored_["metadata"]["annotations"][kube::kRequesterAnnotation] =
+        kube::SealCreator(kube::CreatorKind::kTrigger, stored_, "ml",
+                          kube::Requester{.username = "jane"}, time_.WallNow(), "key", "");
+    triggers_.Put(std::make_shared<const kube::Json>(stored_));
   }
 
-  absl::StatusOr<HttpResponse> Answer(const HttpRequest& request) {
-    const auto json = [](const Json& object) { return HttpResponse{200, object.dump(), {}}; };
+  absl::StatusOr<kube::HttpResponse> Answer(const kube::HttpRequest& request) {
+    const auto json = [](const kube::Json& object) {
+      return kube::HttpResponse{200, object.dump(), {}};
+    };
     paths_.push_back(request.path);
     if (request.path.find("subjectaccessreviews") != std::string::npos)
       return json({{"status", {{"allowed", allowed_}}}});
@@ -46,25 +48,25 @@ class TriggerClusterTest : public testing::Test {
     }
     if (request.path.starts_with(kStoredTrigger)) {
       if (request.method == "PATCH") {
-        stored_.merge_patch(Json::parse(request.body));
+        stored_.merge_patch(kube::Json::parse(request.body));
         stored_["metadata"]["resourceVersion"] = StrCat(++version_);
       }
       return json(stored_);
     }
     if (request.path.find("/profilerequests") != std::string::npos) {
       if (request.method == "POST") {
-        created_.push_back(Json::parse(request.body));
+        created_.push_back(kube::Json::parse(request.body));
         if (present_.is_object() &&
             present_["metadata"]["name"] == created_.back()["metadata"]["name"])
-          return HttpResponse{409, R"({"reason": "AlreadyExists"})", {}};
-        return HttpResponse{201, "{}", {}};
+          return kube::HttpResponse{409, R"({"reason": "AlreadyExists"})", {}};
+        return kube::HttpResponse{201, "{}", {}};
       }
       return json(present_);
     }
     if (request.path.find("/pods/") != std::string::npos) {
-      return HttpResponse{404, "{}", {}};
+      return kube::HttpResponse{404, "{}", {}};
     }
-    return json({{"metadata", {{"labels", Json::object()}}}});
+    return json({{"metadata", {{"labels", kube::Json::object()}}}});
   }
 
   TriggeredRun Run() {
@@ -72,7 +74,7 @@ class TriggerClusterTest : public testing::Test {
             .job = "JobSet/llm",
             .alert = "f@t",
             .alert_name = "Slow",
-            .target = JobRef{"", "JobSet", "llm"}};
+            .target = kube::JobRef{"", "JobSet", "llm"}};
   }
   std::string StartReason() {
     run_ = Run();
@@ -82,30 +84,31 @@ class TriggerClusterTest : public testing::Test {
   }
 
   // A request that says that it is a run of the trigger, sealed for `creator` unless that is empty.
-  Json Stored(const std::string& creator) {
-    Json run = RunToJson(*cluster_.GetTrigger("ml/slow"), Run());
+  kube::Json Stored(const std::string& creator) {
+    kube::Json run = RunToJson(*cluster_.GetTrigger("ml/slow"), Run());
     run["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow());
-    run["metadata"]["annotations"][kRequesterAnnotation] =
-        SealRequester(run, "ml", Requester{.username = "jane"}, time_.WallNow(), "key", creator);
+    run["metadata"]["annotations"][kube::kRequesterAnnotation] = kube::SealRequester(
+        run, "ml", kube::Requester{.username = "jane"}, time_.WallNow(), "key", creator);
     return run;
   }
 
   SimulatedTime time_;
-  const std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
-  Client client_{time_, transport_};
-  ObjectCache requests_, triggers_;
-  EventRecorder events_{time_, client_, "test"};
-  CaptureHistory history_{time_, client_, {"strobe-system", "state"}};
+  const std::shared_ptr<kube::ScriptedTransport> transport_ =
+      std::make_shared<kube::ScriptedTransport>();
+  kube::Client client_{time_, transport_};
+  kube::ObjectCache requests_, triggers_;
+  kube::EventRecorder events_{time_, client_, "test"};
+  access::CaptureHistory history_{time_, client_, {"strobe-system", "state"}};
   std::vector<std::string> keys_ = {"key"};
-  KubeGatekeeper gatekeeper_{
+  access::KubeGatekeeper gatekeeper_{
       time_, client_, requests_, history_, {true, [this] { return keys_; }, ""}};
   KubeTriggerCluster cluster_{
       {time_, client_, requests_, events_, &gatekeeper_, [this] { return keys_; }}, triggers_};
-  Json stored_, present_;
+  kube::Json stored_, present_;
   int version_ = 7;
   TriggeredRun run_;
   bool allowed_ = true;
-  std::vector<Json> created_;
+  std::vector<kube::Json> created_;
   std::vector<std::string> paths_;
 };
 
@@ -113,9 +116,9 @@ TEST_F(TriggerClusterTest, ARunIsARequestThatTheReconcilerAdmits) {
   time_.Advance(24h * 90);
   EXPECT_EQ(StartReason(), "");
   ASSERT_THAT(created_, SizeIs(1));
-  Json run = created_[0];
+  kube::Json run = created_[0];
   run["metadata"]["creationTimestamp"] = FormatRfc3339(time_.WallNow());
-  const ProfileRequest request = *ParseRequest(run);
+  const objects::ProfileRequest request = *objects::ParseRequest(run);
   EXPECT_EQ(request.requester->username, "jane");
   EXPECT_EQ(request.target.job->name, "llm");
   EXPECT_EQ(*gatekeeper_.WhyNotAdmitted(request), "");
@@ -154,9 +157,9 @@ TEST_F(TriggerClusterTest, ARunThatExistsIsStarted) {
 // Regression: whoever may create requests could keep a trigger from starting any.
 TEST_F(TriggerClusterTest, WhoeverTakesTheNameOfARunTakesNothingElse) {
   present_ = Stored("u");
-  present_["metadata"]["annotations"][kTriggeredJobAnnotation] = "JobSet/other";
-  std::vector<Json> taken = {present_, Stored(""), Stored("v")};
-  for (const Json& present : taken) {
+  present_["metadata"]["annotations"][kube::kTriggeredJobAnnotation] = "JobSet/other";
+  std::vector<kube::Json> taken = {present_, Stored(""), Stored("v")};
+  for (const kube::Json& present : taken) {
     created_.clear();
     present_ = present;
     EXPECT_EQ(StartReason(), "") << "or the hashes of two jobs are the same";
@@ -174,7 +177,7 @@ TEST_F(TriggerClusterTest, RunsAreReadFromTheServerByTheirJob) {
   ASSERT_THAT(*runs, SizeIs(1));
   EXPECT_EQ(runs->front().job, "JobSet/llm");
   EXPECT_EQ(runs->front().trigger_uid, "u");
-  EXPECT_THAT(paths_.back(), HasSubstr(JobHash("JobSet/llm")));
+  EXPECT_THAT(paths_.back(), HasSubstr(job::JobHash("JobSet/llm")));
 }
 
 // Regression: requests with a trigger's labels used up the cool-down and the budgets of a job.
@@ -185,9 +188,10 @@ TEST_F(TriggerClusterTest, OnlyWhatTheOperatorSealedIsARunOfATrigger) {
   ASSERT_TRUE(runs.ok()) << runs.status();
   ASSERT_THAT(*runs, SizeIs(1));
   EXPECT_EQ(runs->front().trigger_uid, "another") << "whatever its owner reference says";
-  for (const Json& run : present_["items"]) requests_.Put(std::make_shared<const Json>(run));
+  for (const kube::Json& run : present_["items"])
+    requests_.Put(std::make_shared<const kube::Json>(run));
   EXPECT_THAT(cluster_.RunsOf(*cluster_.GetTrigger("ml/slow")), SizeIs(0));
-  requests_.Put(std::make_shared<const Json>(Stored("u")));
+  requests_.Put(std::make_shared<const kube::Json>(Stored("u")));
   EXPECT_THAT(cluster_.RunsOf(*cluster_.GetTrigger("ml/slow")), SizeIs(1));
 }
 
@@ -204,4 +208,4 @@ TEST_F(TriggerClusterTest, TheStatusThatWasWrittenIsServedBeforeTheWatchBringsIt
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::trigger

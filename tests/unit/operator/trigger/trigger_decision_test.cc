@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using namespace std::chrono_literals;
@@ -56,15 +56,16 @@ TEST(TriggerMatch, AnAlertIsOneFiring) {
   EXPECT_LT(AlertId(alert).size(), 100u);
 }
 
-PodInfo PodOf(std::map<std::string, std::string> labels, std::vector<PodInfo::Owner> owners = {}) {
-  PodInfo pod{.name = "p"};
+job::PodInfo PodOf(std::map<std::string, std::string> labels,
+                   std::vector<job::PodInfo::Owner> owners = {}) {
+  job::PodInfo pod{.name = "p"};
   pod.labels = std::move(labels);
   pod.owners = std::move(owners);
   return pod;
 }
 
 TEST(TriggerMatch, AJobThatIsMadeOfOthersIsMeant) {
-  const auto job = [](const PodInfo& pod) { return JobText(JobOfPod(pod)); };
+  const auto job = [](const job::PodInfo& pod) { return job::JobText(JobOfPod(pod)); };
   constexpr char kBatch[] = "batch.kubernetes.io/job-name";
   constexpr char kKubeflow[] = "training.kubeflow.org/job-name";
   EXPECT_EQ(job(PodOf({{kBatch, "a"}})), "Job/a");
@@ -85,11 +86,11 @@ TEST(TriggerMatch, AJobThatIsMadeOfOthersIsMeant) {
 TEST(TriggerMatch, NamesOfRunsCountUp) {
   const std::string twelfth = TriggeredRunName("t", "JobSet/llm", 12);
   EXPECT_EQ(NumberOfTriggeredRun(twelfth), 12);
-  EXPECT_EQ(NumberOfTriggeredRun(OtherRunName(twelfth, ProfileTrigger(), "key")), 12);
+  EXPECT_EQ(NumberOfTriggeredRun(kube::OtherRunName(twelfth, ProfileTrigger(), "key")), 12);
   EXPECT_NE(TriggeredRunName("t", "JobSet/a", 1), TriggeredRunName("t", "JobSet/b", 1));
   for (const char* other : {"t", "t-", "t-x", "t--1", "t-99999999999999999999", "t-0"})
     EXPECT_LE(NumberOfTriggeredRun(other), 1) << other;
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

@@ -6,7 +6,7 @@
 #include "operator/base/requester_json.h"
 #include "operator/objects/request_json.h"
 
-namespace strobe::kube {
+namespace strobe::trigger {
 namespace {
 
 using namespace std::chrono_literals;
@@ -49,16 +49,17 @@ TEST(TriggerJson, ARunIsTheTemplateForTheJobOfTheAlert) {
   const ProfileTrigger trigger = ParsedTrigger(TriggerObject());
   TriggeredRun made{
       .name = "slow-1", .job = "JobSet/llm", .alert = "f@t", .alert_name = "StepSlow"};
-  made.target = JobRef{"", "JobSet", "llm"};
+  made.target = kube::JobRef{"", "JobSet", "llm"};
   Json run = RunToJson(trigger, made);
-  EXPECT_EQ(
-      run["metadata"]["labels"],
-      Json({{"team", "a"}, {kTriggerLabel, "slow"}, {kTriggeredJobLabel, JobHash("JobSet/llm")}}));
-  EXPECT_TRUE(SaysItIsRunOf(run, "u"));
-  const auto request = ParseRequest(run);
+  EXPECT_EQ(run["metadata"]["labels"],
+            Json({{"team", "a"},
+                  {kube::kTriggerLabel, "slow"},
+                  {kube::kTriggeredJobLabel, job::JobHash("JobSet/llm")}}));
+  EXPECT_TRUE(objects::SaysItIsRunOf(run, "u"));
+  const auto request = objects::ParseRequest(run);
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->invalid, "");
-  EXPECT_EQ(request->finalizers, std::vector<std::string>{kFinalizer});
+  EXPECT_EQ(request->finalizers, std::vector<std::string>{kube::kFinalizer});
   EXPECT_EQ(request->target.job->name, "llm");
   EXPECT_EQ(request->capture.look_back, 30s);
 
@@ -72,7 +73,7 @@ TEST(TriggerJson, ARunIsTheTemplateForTheJobOfTheAlert) {
   run["status"] = Json::parse(R"({"attempt": 2, "bytes": 77,
                                   "conditions": [{"type": "Succeeded", "status": "False", "reason": "Failed"}]})");
   read = ParseTriggeredRun(run);
-  EXPECT_EQ(read.state, RunState::kFailed);
+  EXPECT_EQ(read.state, kube::RunState::kFailed);
   EXPECT_EQ(read.recorded, 70s);
   EXPECT_EQ(read.bytes, 77u);
   run["status"].erase("attempt");
@@ -171,8 +172,8 @@ TEST(TriggerJson, AStatusIsReadAsItIsWritten) {
       LastCapture{trigger.created + 1h, "slow-1", "JobSet/llm", "StepSlow", "p: x"};
   status.active = 1;
   status.taken = 3;
-  status.skipped = {{kCoolDown, 5}, {kPodNotFound, 1}};
-  status.last_skip = SkippedAlert{trigger.created + 2h, kCoolDown, "wait", "JobSet/llm"};
+  status.skipped = {{policy::kCoolDown, 5}, {kPodNotFound, 1}};
+  status.last_skip = SkippedAlert{trigger.created + 2h, policy::kCoolDown, "wait", "JobSet/llm"};
   status.budgets = {{"JobSet/llm", 2, 3700s, 12345, trigger.created + 1h}};
   const Json written = TriggerStatusToJson(trigger, status);
   EXPECT_EQ(written["metadata"]["resourceVersion"], "7");
@@ -185,8 +186,8 @@ TEST(TriggerJson, AStatusIsReadAsItIsWritten) {
 TEST(TriggerJson, TheSealCoversAlertsBudgetAndRun) {
   const auto content = [](const char* patch) {
     Json object = TriggerObject(patch);
-    object["metadata"]["annotations"][kRequesterAnnotation] =
-        SealCreator(CreatorKind::kTrigger, object, "ml", {.username = "jane"}, WallTime{}, "k", "");
+    object["metadata"]["annotations"][kube::kRequesterAnnotation] = kube::SealCreator(
+        kube::CreatorKind::kTrigger, object, "ml", {.username = "jane"}, WallTime{}, "k", "");
     return ParsedTrigger(object).admission.content;
   };
   const std::string before = content("{}");
@@ -217,15 +218,15 @@ TEST(TriggerJson, AWorkerThatStandsStillStartsARunOfEvidence) {
                     .alert = "f@t",
                     .alert_name = "Stalled",
                     .sign = "llm-0: no step has begun"};
-  made.target = JobRef{"", "Job", "llm"};
-  auto request = ParseRequest(RunToJson(trigger, made));
+  made.target = kube::JobRef{"", "Job", "llm"};
+  auto request = objects::ParseRequest(RunToJson(trigger, made));
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->invalid, "");
   EXPECT_TRUE(request->capture.collects_evidence);
   EXPECT_EQ(request->capture.duration, Nanos{0});
   EXPECT_FALSE(request->target.sample) << "all workers are asked";
   made.alert_name = "NoStep";
-  request = ParseRequest(RunToJson(trigger, made));
+  request = objects::ParseRequest(RunToJson(trigger, made));
   EXPECT_FALSE(request->capture.collects_evidence) << "other signs record what the template says";
   EXPECT_EQ(request->capture.look_back, 30s);
   for (const char* wrong :
@@ -272,4 +273,4 @@ TEST(TriggerJson, TheLastStallIsReadAsItIsWritten) {
 }
 
 }  // namespace
-}  // namespace strobe::kube
+}  // namespace strobe::trigger

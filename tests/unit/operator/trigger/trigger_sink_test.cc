@@ -12,7 +12,7 @@
 #include "operator/trigger/trigger_sign_sink.h"
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::trigger {
 namespace {
 
 using namespace std::chrono_literals;
@@ -30,8 +30,8 @@ struct TriggerApi {
   std::map<std::string, int> created;       // How often each run was created.
   std::map<std::string, int> captures;      // How often each alert was captured.
   std::vector<std::string> events;
-  std::optional<RunRefusal> refusal;
-  std::optional<SeriesBounds> bounds = SeriesBounds{};  // What policies say.
+  std::optional<kube::RunRefusal> refusal;
+  std::optional<policy::SeriesBounds> bounds = policy::SeriesBounds{};  // What policies say.
   bool down = false;
   int reads = 0, writes = 0, statuses = 0, looks_at_seal = 0;
 };
@@ -62,16 +62,17 @@ class TriggerClusterFake final : public TriggerCluster {
       if (run.job == job) runs.push_back(run);
     return runs;
   }
-  absl::StatusOr<PodInfo> ReadPod(const std::string&, const std::string& name, Nanos) override {
+  absl::StatusOr<job::PodInfo> ReadPod(const std::string&, const std::string& name,
+                                       Nanos) override {
     const absl::Status called = Call([&] { ++api_.reads; });
     if (!called.ok()) return called;
     if (!api_.pods.contains(name)) return absl::NotFoundError(name);
-    PodInfo pod{.name = name, .uid = "uid-" + name};
+    job::PodInfo pod{.name = name, .uid = "uid-" + name};
     pod.labels["jobset.sigs.k8s.io/jobset-name"] = api_.pods[name];
     return pod;
   }
-  absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileTrigger& trigger,
-                                                     TriggeredRun& run, Nanos) override {
+  absl::StatusOr<std::optional<kube::RunRefusal>> StartRun(const ProfileTrigger& trigger,
+                                                           TriggeredRun& run, Nanos) override {
     const absl::Status called = Call([&] {
       if (api_.refusal || api_.runs.contains(run.name)) return;
       ++api_.writes;
@@ -85,7 +86,7 @@ class TriggerClusterFake final : public TriggerCluster {
       made.alert = run.alert;
       made.alert_name = run.alert_name;
       made.sign = run.sign;
-      made.created = WholeSeconds(clock_.WallNow());
+      made.created = kube::WholeSeconds(clock_.WallNow());
       made.recorded = trigger.duration;
       api_.runs[run.name] = made;
     });
@@ -103,8 +104,8 @@ class TriggerClusterFake final : public TriggerCluster {
       if (run.trigger_uid == trigger.uid) runs.push_back(run);
     return runs;
   }
-  std::optional<SeriesBounds> BoundsOf(const std::string&) override { return api_.bounds; }
-  absl::Status DeleteRun(const ProfileTrigger&, const CreatedRun& run) override {
+  std::optional<policy::SeriesBounds> BoundsOf(const std::string&) override { return api_.bounds; }
+  absl::Status DeleteRun(const ProfileTrigger&, const kube::CreatedRun& run) override {
     return Call([&] { api_.runs.erase(run.name); });
   }
   absl::Status WriteStatus(const ProfileTrigger& trigger, const TriggerStatus& status) override {
@@ -222,7 +223,7 @@ class TriggerSinkTest : public testing::Test {
     EXPECT_THAT(api_.runs, SizeIs(1));
     return api_.runs.begin()->second;
   }
-  void EndRuns(RunState state = RunState::kSucceeded) {
+  void EndRuns(kube::RunState state = kube::RunState::kSucceeded) {
     for (auto& [name, run] : api_.runs) run.state = state;
   }
   TriggerStatus Reconcile() {
@@ -293,12 +294,12 @@ TEST_F(TriggerSinkTest, ALabelMayNameTheJob) {
 TEST_F(TriggerSinkTest, TheCoolDownLastsWhateverBecomesOfTheCaptureAndTheOperator) {
   EXPECT_EQ(Reason(Slow("llm-0")), "");
   time_.Advance(5min);
-  EXPECT_EQ(Reason(Slow("llm-0")), kCoolDown);
+  EXPECT_EQ(Reason(Slow("llm-0")), policy::kCoolDown);
   Restart();
   EXPECT_EQ(Reason(Slow("llm-0")), kRunActive);
-  EndRuns(RunState::kFailed);
+  EndRuns(kube::RunState::kFailed);
   Restart();
-  EXPECT_EQ(Reason(Slow("llm-0")), kCoolDown);
+  EXPECT_EQ(Reason(Slow("llm-0")), policy::kCoolDown);
   time_.Advance(5min);
   EXPECT_EQ(Reason(Slow("llm-0")), "");
   EXPECT_THAT(api_.created, SizeIs(2));
@@ -365,7 +366,7 @@ TEST_F(TriggerSinkTest, OneAtATimePerJobWhateverTheTrigger) {
 }
 
 TEST_F(TriggerSinkTest, WhatIsRefusedIsToldAndAskedAgainLater) {
-  api_.refusal = RunRefusal{"NotAllowed", "jane may not profile"};
+  api_.refusal = kube::RunRefusal{"NotAllowed", "jane may not profile"};
   EXPECT_EQ(Reason(Slow("llm-0")), "NotAllowed");
   const TriggerStatus status = Reconcile();
   EXPECT_EQ(status.last_skip->message, "jane may not profile");
@@ -379,7 +380,7 @@ TEST_F(TriggerSinkTest, WhatIsRefusedIsToldAndAskedAgainLater) {
 
 // A refusal used to be remembered until the clock had reached the time that it had before.
 TEST_F(TriggerSinkTest, ARefusalIsForgottenAlsoWhenTheClockIsSetBack) {
-  api_.refusal = RunRefusal{"NotAllowed", "jane may not profile"};
+  api_.refusal = kube::RunRefusal{"NotAllowed", "jane may not profile"};
   EXPECT_EQ(Reason(Slow("llm-0")), "NotAllowed");
   api_.refusal.reset();
   time_.StepWall(-1h);
@@ -395,7 +396,7 @@ TEST_F(TriggerSinkTest, AlertsThatAreRefusedLeaveStartsForOtherNamespaces) {
   Alert elsewhere = Slow("bert-0");
   elsewhere.labels["namespace"] = "vision";
   api_.triggers["other"] = other;
-  api_.refusal = RunRefusal{"NotAllowed", "jane may not profile"};
+  api_.refusal = kube::RunRefusal{"NotAllowed", "jane may not profile"};
   EXPECT_EQ(Reason(Slow("llm-0")), "NotAllowed");
   EXPECT_TRUE(absl::IsUnavailable(Take(Slow("bert-0")))) << "another job of the same namespace";
   api_.refusal.reset();
@@ -440,10 +441,10 @@ TEST_F(TriggerSinkTest, AnAlertThatCannotBeDecidedIsSentBack) {
 TEST_F(TriggerSinkTest, TheStatusTellsAlertsCapturesAndBudgets) {
   EXPECT_EQ(Reason(Slow("llm-0")), "");
   time_.Advance(1min);
-  EXPECT_EQ(Reason(Slow("llm-0")), kCoolDown);
+  EXPECT_EQ(Reason(Slow("llm-0")), policy::kCoolDown);
   TriggerStatus status = Reconcile();
   EXPECT_EQ(status.taken, 1);
-  EXPECT_THAT(status.skipped, ElementsAre(Pair(kCoolDown, 1)));
+  EXPECT_THAT(status.skipped, ElementsAre(Pair(policy::kCoolDown, 1)));
   EXPECT_EQ(status.active, 1u);
   EXPECT_EQ(status.last_capture->job, "JobSet/llm");
   EXPECT_EQ(status.last_capture->run, OnlyRun().name);
@@ -511,7 +512,7 @@ TEST_F(TriggerSinkTest, OldRunsGoWithTheirAgeOrByPolicyForEachJob) {
   EXPECT_THAT(api_.runs, SizeIs(6)) << "what policies keep is not known";
   trigger.keep_succeeded = 100;
   Change(trigger);
-  api_.bounds = SeriesBounds{.runs = 2};
+  api_.bounds = policy::SeriesBounds{.runs = 2};
   Reconcile();
   EXPECT_THAT(api_.runs, SizeIs(4)) << "two of each job";
   trigger.keep_for = 25h + 30min;
@@ -576,7 +577,7 @@ TEST_F(TriggerSinkTest, AStormMakesOneCaptureForEachJob) {
   EXPECT_LE(api_.reads, 2 * (400 + 60 * 200));
   const TriggerStatus status = Reconcile();
   EXPECT_EQ(status.taken, kJobs);
-  EXPECT_GT(status.skipped.at(kAlreadyCaptured) + status.skipped.at(kCoolDown), 30'000);
+  EXPECT_GT(status.skipped.at(kAlreadyCaptured) + status.skipped.at(policy::kCoolDown), 30'000);
   RecordProperty("sent_back", sent_back);
 }
 
@@ -588,7 +589,7 @@ TEST_F(TriggerSinkTest, NoKillLosesAnAlertOrCapturesItTwice) {
   int ended = 0;
   for (int round = 0; round < 400; ++round) {
     time_.Advance(15min + 1s * (random() % 600));
-    EndRuns(chance(3) ? RunState::kFailed : RunState::kSucceeded);
+    EndRuns(chance(3) ? kube::RunState::kFailed : kube::RunState::kSucceeded);
     if (chance(4)) Restart();
     const Alert alert = Slow(StrCat("llm-", round % 2));
     api_.triggers["slow"].budget.captures_per_day = 1000;
@@ -798,4 +799,4 @@ TEST_F(TriggerSignSinkTest, AWorkerThatSpeaksForOtherPodsIsNotBelievedForAWhile)
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::trigger

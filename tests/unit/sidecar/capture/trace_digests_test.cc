@@ -35,7 +35,7 @@ TEST_F(TraceDigestsTest, SumsUpTheTraceWithItsStrobePlane) {
   digests_.Begin(report_, {Trace(5)});
   const absl::StatusOr<std::string> bytes = digests_.Wait("a", "w0", 10s);
   ASSERT_TRUE(bytes.ok()) << bytes.status();
-  const absl::StatusOr<Digest> digest = DecodeDigest(*bytes);
+  const absl::StatusOr<digest::Digest> digest = digest::DecodeDigest(*bytes);
   ASSERT_TRUE(digest.ok()) << digest.status();
   EXPECT_EQ(digest->worker, "w0");
   EXPECT_EQ(digest->events, 5u);

@@ -14,7 +14,7 @@
 #include "strobe/v1/enrollment.grpc.pb.h"
 #include "tests/fakes/flush_watch.h"
 
-namespace strobe {
+namespace strobe::enroll {
 namespace {
 
 namespace fs = std::filesystem;
@@ -139,4 +139,4 @@ TEST_F(EnrollerTest, RootsSurviveACrashOfTheMachineOnceTheyAreKept) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::enroll

@@ -9,7 +9,7 @@
 #include "tests/fakes/fake_trace.h"
 #include "tests/fakes/memory_store.h"
 
-namespace strobe {
+namespace strobe::service {
 namespace {
 
 using testing::ElementsAre;
@@ -31,13 +31,13 @@ class RunOwnerTest : public testing::Test {
     return StrCat("{\"format\": 1, \"captureId\": \"", capture, "\", \"later\": [1]}");
   }
   void Write(const std::string& name, const std::string& text) {
-    ASSERT_TRUE(PutText(store_, RunPrefix("run") + name, text).ok());
+    ASSERT_TRUE(storage::PutText(store_, storage::RunPrefix("run") + name, text).ok());
   }
   std::vector<std::string> Names() {
     std::vector<std::string> names;
-    const auto objects = ListAll(store_, RunPrefix("run"));
-    for (const StoredObject& object : *objects)
-      names.push_back(object.key.substr(RunPrefix("run").size()));
+    const auto objects = storage::ListAll(store_, storage::RunPrefix("run"));
+    for (const storage::StoredObject& object : *objects)
+      names.push_back(object.key.substr(storage::RunPrefix("run").size()));
     return names;
   }
 
@@ -146,12 +146,12 @@ TEST_F(RunOwnerTest, AManifestIsWrittenOnceAndNeverOver) {
   const absl::Status again = PublishManifest(store_, "run", ManifestOf("uid-1") + " ");
   EXPECT_TRUE(absl::IsAlreadyExists(again));
   EXPECT_THAT(MessageOf(again), HasSubstr("belongs to this capture"));
-  EXPECT_EQ(bucket_.Bytes(ManifestKey("run")), ManifestOf("uid-1"));
+  EXPECT_EQ(bucket_.Bytes(storage::ManifestKey("run")), ManifestOf("uid-1"));
 }
 
 // Regression: the folder's own object made reclaiming end with INTERNAL.
 TEST_F(RunOwnerTest, KeysThatAreNoFilesChangeNothing) {
-  for (const std::string& key : OddKeys("run")) ASSERT_TRUE(PutText(store_, key, "").ok());
+  for (const std::string& key : OddKeys("run")) ASSERT_TRUE(storage::PutText(store_, key, "").ok());
   bucket_.strays = OddKeys("run");
   Write("w0.xplane.pb", TraceOf("uid-1"));
   Write("w0.SSTABLE", "derived");
@@ -167,13 +167,13 @@ TEST_F(RunOwnerTest, KeysThatAreNoFilesChangeNothing) {
 
 TEST_F(RunOwnerTest, AFolderThatAConsoleMadeIsFree) {
   Write("", "");
-  EXPECT_EQ(*ClaimRun(store_, "run", "uid-1"), "run");
+  EXPECT_EQ(*storage::ClaimRun(store_, "run", "uid-1"), "run");
 }
 
 TEST_F(RunOwnerTest, AManifestOfAnotherToolStays) {
   Write("strobe.json", "not even JSON");
   EXPECT_TRUE(absl::IsAlreadyExists(PublishManifest(store_, "run", ManifestOf("uid-1"))));
-  EXPECT_EQ(bucket_.Bytes(ManifestKey("run")), "not even JSON");
+  EXPECT_EQ(bucket_.Bytes(storage::ManifestKey("run")), "not even JSON");
 }
 
 TEST_F(RunOwnerTest, AReportIsWrittenOnceAndGoesWithItsCapture) {
@@ -182,7 +182,7 @@ TEST_F(RunOwnerTest, AReportIsWrittenOnceAndGoesWithItsCapture) {
   ASSERT_TRUE(PublishReport(store_, "run", report).ok());
   EXPECT_TRUE(PublishReport(store_, "run", report).ok()) << "a repeated call";
   EXPECT_TRUE(absl::IsAlreadyExists(PublishReport(store_, "run", "{}")));
-  EXPECT_EQ(bucket_.Bytes(ReportKey("run")), report);
+  EXPECT_EQ(bucket_.Bytes(storage::ReportKey("run")), report);
   EXPECT_EQ(ReclaimRun(store_, "run", "uid-1")->left, 0u);
   EXPECT_THAT(Names(), IsEmpty());
 }
@@ -213,7 +213,8 @@ TEST_F(RunOwnerTest, EvidenceIsReclaimedWithItsRun) {
   EXPECT_TRUE(PutEvidenceFile(store_, "run", "llm-0", file).ok());
   file.set_content("again");
   EXPECT_TRUE(PutEvidenceFile(store_, "run", "llm-0", file).ok()) << "the first one stays";
-  EXPECT_EQ(*GetText(store_, EvidenceFileKey("run", "llm-0", "0.a.stacks"), 100), "Thread 1");
+  EXPECT_EQ(*storage::GetText(store_, storage::EvidenceFileKey("run", "llm-0", "0.a.stacks"), 100),
+            "Thread 1");
   const std::string evidence = R"({"format": 1, "captureId": "uid-1"})";
   EXPECT_TRUE(PublishEvidence(store_, "run", evidence).ok());
   EXPECT_TRUE(PublishEvidence(store_, "run", evidence).ok());
@@ -225,4 +226,4 @@ TEST_F(RunOwnerTest, EvidenceIsReclaimedWithItsRun) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::service

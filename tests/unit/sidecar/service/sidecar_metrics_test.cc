@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::service {
 namespace {
 
 using testing::AllOf;
@@ -71,4 +71,4 @@ TEST(SidecarMetrics, HasTheSeriesOfRefusalsBeforeTheFirstOne) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::service

@@ -12,7 +12,7 @@
 #include "tests/fakes/simulated_time.h"
 #include "tpu/runtime_metrics.grpc.pb.h"
 
-namespace strobe {
+namespace strobe::service {
 namespace {
 
 namespace runtime = tpu::monitoring::runtime;
@@ -117,4 +117,4 @@ TEST(TpuMetrics, WithoutAnAddressThereAreNone) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::service

@@ -5,7 +5,7 @@
 #include "sidecar/source/base/process_ranks.h"
 #include "tests/fakes/fake_trace.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::Recording;
@@ -266,4 +266,4 @@ TEST_F(AutoSourceTest, NamesOnlyWhatMatters) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -4,7 +4,7 @@
 
 #include "common/protocol/outcome.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using std::chrono::seconds;
@@ -61,4 +61,4 @@ TEST(LostWorker, AProcessThatCouldNotBeRecordedIsNotLost) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -10,7 +10,7 @@
 
 #include "common/base/text_file.h"
 
-namespace strobe {
+namespace strobe::spool {
 namespace {
 
 class GzipFileTest : public testing::Test {
@@ -65,4 +65,4 @@ TEST_F(GzipFileTest, WhatIsTooLargeOrTakesTooLongLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::spool

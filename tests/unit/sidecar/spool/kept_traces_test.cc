@@ -5,7 +5,7 @@
 #include <atomic>
 #include <vector>
 
-namespace strobe {
+namespace strobe::spool {
 namespace {
 
 using namespace std::chrono_literals;
@@ -70,4 +70,4 @@ TEST_F(KeptTracesTest, NoAttemptIsBegunAfterTheEnd) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::spool

@@ -9,7 +9,7 @@
 
 #include "sidecar/capture/session.h"
 
-namespace strobe {
+namespace strobe::spool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ TEST_F(SpoolTest, ForgetsOldReportsButNoneWithATrace) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::spool

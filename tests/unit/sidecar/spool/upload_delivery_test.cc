@@ -14,7 +14,7 @@
 #include "tests/fakes/memory_store.h"
 #include "tests/fakes/stepped_clock.h"
 
-namespace strobe {
+namespace strobe::spool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -67,7 +67,7 @@ class UploadDeliveryTest : public testing::Test {
     report.set_outcome(v1::UPLOAD_FAILED);
     delivery.OnEnd(report);
   }
-  static std::string Key(const std::string& id) { return TraceKey("run-" + id, "w0"); }
+  static std::string Key(const std::string& id) { return storage::TraceKey("run-" + id, "w0"); }
 
   std::string name_ = "/tmp/strobe-delivery-XXXXXX";
   const std::string directory_;
@@ -122,7 +122,7 @@ TEST_F(UploadDeliveryTest, EachWorkerHasAFileAndOneFailureIsItsOwn) {
   EXPECT_EQ(*urls[0], "s3://b/logs/plugins/profile/run-a/w0.0.xplane.pb");
   EXPECT_EQ(*urls[1], "");
   EXPECT_EQ(*urls[2], "s3://b/logs/plugins/profile/run-a/w0.2.xplane.pb");
-  EXPECT_EQ(bucket_.Bytes(TraceKey("run-a", "w0.2")), "rank 2");
+  EXPECT_EQ(bucket_.Bytes(storage::TraceKey("run-a", "w0.2")), "rank 2");
   report.set_state(v1::DONE);
   report.mutable_workers(0)->set_url(*urls[0]);
   delivery.OnEnd(report);
@@ -289,8 +289,9 @@ TEST_F(UploadDeliveryTest, AKeptTraceEndsWithItsRun) {
   };
   for (const char* id : {"a", "b"}) KeepFailed(delivery, id);
   bucket_.before = nullptr;
-  const auto store = stores_.Open(*Logdir::Parse("s3://b/logs"), {});
-  ASSERT_EQ(DeleteBelow(**store, RunPrefix("run-a")).value_or(0), 1u) << "its claim";
+  const auto store = stores_.Open(*storage::Logdir::Parse("s3://b/logs"), {});
+  ASSERT_EQ(storage::DeleteBelow(**store, storage::RunPrefix("run-a")).value_or(0), 1u)
+      << "its claim";
   delivery.LastTry(10s);
   EXPECT_FALSE(spool_->HasTrace("a") || spool_->HasTrace("b"));
   EXPECT_EQ(bucket_.Bytes(Key("a")) + bucket_.Bytes(Key("b")), "trace");
@@ -308,8 +309,8 @@ TEST_F(UploadDeliveryTest, AnUploadWhoseRunHasAnotherNameSinceIsAborted) {
   EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
   EXPECT_EQ(bucket_.OpenUploads(), 1u);
   // The run is deleted, and another capture takes its name.
-  const auto store = stores_.Open(*Logdir::Parse("s3://b/logs"), {});
-  ASSERT_TRUE(PutText(**store, ClaimKey("run-a"), "another capture").ok());
+  const auto store = stores_.Open(*storage::Logdir::Parse("s3://b/logs"), {});
+  ASSERT_TRUE(storage::PutText(**store, storage::ClaimKey("run-a"), "another capture").ok());
   EXPECT_FALSE(delivery.Resume(report, cancel_).front().ok());
   EXPECT_EQ(bucket_.OpenUploads(), 1u) << "that of the new name";
   bucket_.before = nullptr;
@@ -317,7 +318,7 @@ TEST_F(UploadDeliveryTest, AnUploadWhoseRunHasAnotherNameSinceIsAborted) {
   ASSERT_TRUE(url.ok()) << url.status();
   EXPECT_THAT(*url, HasSubstr("run-a_2"));
   EXPECT_EQ(bucket_.OpenUploads(), 0u);
-  EXPECT_EQ(bucket_.Bytes(TraceKey("run-a_2", "w0")), pieces[0]);
+  EXPECT_EQ(bucket_.Bytes(storage::TraceKey("run-a_2", "w0")), pieces[0]);
 }
 
 // Regression: such a trace ended as UploadDenied.
@@ -340,21 +341,23 @@ TEST_F(UploadDeliveryTest, ALostAnswerToAnIdentityThatMayOnlyWriteIsNoRefusal) {
     bucket_.after = nullptr;
     const auto url = delivery.Resume(report, cancel_).front();
     EXPECT_TRUE(url.ok()) << url.status();
-    EXPECT_EQ(bucket_.Bytes(TraceKey(UnclaimedRun(report.plan().run(), id), "w0")), pieces[0]);
+    EXPECT_EQ(
+        bucket_.Bytes(storage::TraceKey(storage::UnclaimedRun(report.plan().run(), id), "w0")),
+        pieces[0]);
     EXPECT_EQ(bucket_.OpenUploads(), 0u);
   }
 }
 
 // Remembers the limits of the last store.
-class LimitedStores final : public StoreOpener {
+class LimitedStores final : public storage::StoreOpener {
  public:
   explicit LimitedStores(MemoryBucket& bucket) : stores_(bucket) {}
-  absl::StatusOr<std::unique_ptr<ObjectStore>> Open(const Logdir& logdir,
-                                                    const StoreLimits& limits) override {
+  absl::StatusOr<std::unique_ptr<storage::ObjectStore>> Open(
+      const storage::Logdir& logdir, const storage::StoreLimits& limits) override {
     last = limits;
     return stores_.Open(logdir, limits);
   }
-  StoreLimits last{};
+  storage::StoreLimits last{};
 
  private:
   MemoryStores stores_;
@@ -638,4 +641,4 @@ TEST_F(UploadDeliveryTest, WorksWithoutASpool) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::spool

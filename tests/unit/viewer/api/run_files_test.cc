@@ -27,12 +27,13 @@ class TwoLogdirs final : public Library {
   TwoLogdirs() {
     for (MemoryBucket& bucket : buckets_) {
       MemoryStore store(bucket);
-      EXPECT_TRUE(PutText(store, ManifestKey(kRun), kManifest).ok());
-      EXPECT_TRUE(PutText(store, TraceKey(kRun, "w0"), "0123456789").ok());
+      EXPECT_TRUE(storage::PutText(store, storage::ManifestKey(kRun), kManifest).ok());
+      EXPECT_TRUE(storage::PutText(store, storage::TraceKey(kRun, "w0"), "0123456789").ok());
     }
     std::vector<catalog::CatalogedLogdir> logdirs;
     for (std::size_t i = 0; i < 2; ++i)
-      logdirs.push_back({kLogdirs[i], [this, i](const StoreLimits&) { return StoreOf(i); }});
+      logdirs.push_back(
+          {kLogdirs[i], [this, i](const storage::StoreLimits&) { return StoreOf(i); }});
     catalog_ = std::make_unique<catalog::Catalog>(std::move(logdirs), catalog::CatalogOptions{});
     EXPECT_TRUE(catalog_->AwaitListed(std::chrono::seconds(30)));
   }
@@ -52,7 +53,7 @@ class TwoLogdirs final : public Library {
     return StrCat(logdir, "/", run);
   }
   absl::StatusOr<StoredRun> Store(const std::string& run) override {
-    absl::StatusOr<std::unique_ptr<ObjectStore>> store = StoreOf(run[5] == 'a' ? 0 : 1);
+    absl::StatusOr<std::unique_ptr<storage::ObjectStore>> store = StoreOf(run[5] == 'a' ? 0 : 1);
     return StoredRun{*std::move(store), run.substr(7)};
   }
   bool has_catalog() const override { return true; }
@@ -67,7 +68,7 @@ class TwoLogdirs final : public Library {
   static constexpr const char* kLogdirs[2] = {"gs://a", "gs://b"};
 
  private:
-  absl::StatusOr<std::unique_ptr<ObjectStore>> StoreOf(std::size_t i) {
+  absl::StatusOr<std::unique_ptr<storage::ObjectStore>> StoreOf(std::size_t i) {
     return std::make_unique<MemoryStore>(buckets_[i]);
   }
 

@@ -29,7 +29,7 @@ TEST(MakeReport, IsTheReportOfTheSameDigests) {
   for (const Worker& worker : run->workers) {
     const auto space = convert::ReadSpace(worker.files->trace.bytes());
     ASSERT_TRUE(space.ok());
-    expected.Add(*ComputeDigest(*space, worker.name));
+    expected.Add(*digest::ComputeDigest(*space, worker.name));
   }
   const Cancellation stop;
   std::atomic<std::size_t> done{0};

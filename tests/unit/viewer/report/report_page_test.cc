@@ -15,10 +15,11 @@ using testing::HasSubstr;
 
 std::string ReportText(std::size_t workers = 8, std::size_t steps = 20) {
   report::RunReport report;
-  for (const Digest& digest : Simulate({.workers = workers,
-                              .steps = steps,
-                              .slowed = {{.worker = 3, .cause = report::Cause::kInput, .ms = 20}}})
-                                  .digests)
+  for (const digest::Digest& digest :
+       Simulate({.workers = workers,
+       .steps = steps,
+       .slowed = {{.worker = 3, .cause = report::Cause::kInput, .ms = 20}}})
+           .digests)
     report.Add(digest);
   report.AddMissing("<b>gone</b>", "its sidecar is gone");
   return report.Finish("uid-1", "run", 2 << 20).json;
@@ -82,7 +83,7 @@ TEST(ReadReport, ShowsAReportForEachRole) {
   report::RoleReport roles;
   for (const char* role : {"prefill", "decode"}) {
     SimulatedJob job = Simulate({.workers = 4});
-    for (Digest& digest : job.digests) {
+    for (digest::Digest& digest : job.digests) {
       digest.role = role;
       roles.Add(digest);
     }

@@ -57,7 +57,7 @@ class ReportsTest : public testing::Test {
  protected:
   void Put(const std::string& text) {
     MemoryStore store(library_.bucket);
-    ASSERT_TRUE(PutText(store, ReportKey("look"), text).ok());
+    ASSERT_TRUE(storage::PutText(store, storage::ReportKey("look"), text).ok());
   }
   json Ask(const std::string& make) {
     const http::Request request{
@@ -120,16 +120,17 @@ TEST_F(ReportsTest, ADamagedOneIsToldAndReplaced) {
 
 TEST_F(ReportsTest, OfAJobThatStoodStillTheVerdictIsShown) {
   MemoryStore store(library_.bucket);
-  ASSERT_TRUE(PutText(store, EvidenceKey("look"),
-                      R"({"format": 1, "verdict": {"text": "rank 2 holds up 3 others\n"}})")
-                  .ok());
+  ASSERT_TRUE(
+      storage::PutText(store, storage::EvidenceKey("look"),
+                       R"({"format": 1, "verdict": {"text": "rank 2 holds up 3 others\n"}})")
+          .ok());
   for (const char* make : {"", "cheap", "always"}) {
     const json answer = Ask(make);
     EXPECT_EQ(answer["state"], "stored") << make;
     EXPECT_EQ(answer["report"], nullptr);
     EXPECT_EQ(answer["evidence"]["lines"], json::array({"rank 2 holds up 3 others"}));
   }
-  ASSERT_TRUE(PutText(store, EvidenceKey("look"), "damaged").ok());
+  ASSERT_TRUE(storage::PutText(store, storage::EvidenceKey("look"), "damaged").ok());
   EXPECT_EQ(Ask("always")["evidence"]["lines"],
             json::array({"evidence.json cannot be shown: evidence is not an object"}));
 }

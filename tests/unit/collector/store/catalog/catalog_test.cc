@@ -20,18 +20,19 @@ class CatalogTest : public testing::Test {
     std::filesystem::remove_all(folder_);
     MemoryStore store(bucket_);
     for (const char* run : {"2026_11_20_10_00_00", "2026_11_21_10_00_00"})
-      ASSERT_TRUE(PutText(store, ManifestKey(run), R"({"requester": "jane"})").ok());
+      ASSERT_TRUE(
+          storage::PutText(store, storage::ManifestKey(run), R"({"requester": "jane"})").ok());
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<Catalog> Start() {
     std::vector<CatalogedLogdir> logdirs;
-    logdirs.push_back({"gs://a", [this](const StoreLimits&) {
-                         return absl::StatusOr<std::unique_ptr<ObjectStore>>(
+    logdirs.push_back({"gs://a", [this](const storage::StoreLimits&) {
+                         return absl::StatusOr<std::unique_ptr<storage::ObjectStore>>(
                              std::make_unique<MemoryStore>(bucket_));
                        }});
-    logdirs.push_back({"gs://wrong", [](const StoreLimits&) {
-                         return absl::StatusOr<std::unique_ptr<ObjectStore>>(
+    logdirs.push_back({"gs://wrong", [](const storage::StoreLimits&) {
+                         return absl::StatusOr<std::unique_ptr<storage::ObjectStore>>(
                              absl::InvalidArgumentError("no such store"));
                        }});
     auto catalog = std::make_unique<Catalog>(
@@ -59,7 +60,9 @@ TEST_F(CatalogTest, FollowsItsLogdirs) {
   EXPECT_EQ(answer->logdirs[0]->problem, "");
   EXPECT_THAT(answer->logdirs[1]->problem, HasSubstr("no such store"));
   MemoryStore store(bucket_);
-  ASSERT_TRUE(PutText(store, ManifestKey("2026_11_22_10_00_00"), R"({"requester": "joe"})").ok());
+  ASSERT_TRUE(storage::PutText(store, storage::ManifestKey("2026_11_22_10_00_00"),
+                               R"({"requester": "joe"})")
+                  .ok());
   while (Found(*catalog, "joe").empty()) std::this_thread::yield();
 }
 

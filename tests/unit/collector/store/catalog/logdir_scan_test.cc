@@ -13,10 +13,10 @@ using testing::HasSubstr;
 class ScanTest : public testing::Test {
  protected:
   void Write(const std::string& run, const std::string& request) {
-    ASSERT_TRUE(PutText(store_, TraceKey(run, "w0"), "trace").ok());
-    ASSERT_TRUE(PutText(store_, ManifestKey(run),
-                        StrCat(R"({"result": "Succeeded", "request": "ml/)", request,
-                               R"(", "workers": [{"outcome": "Ok", "bytes": "5"}]})"))
+    ASSERT_TRUE(storage::PutText(store_, storage::TraceKey(run, "w0"), "trace").ok());
+    ASSERT_TRUE(storage::PutText(store_, storage::ManifestKey(run),
+                                 StrCat(R"({"result": "Succeeded", "request": "ml/)", request,
+                                        R"(", "workers": [{"outcome": "Ok", "bytes": "5"}]})"))
                     .ok());
   }
   const LogdirRuns& Scan(const ScanLimits& limits = {}) {
@@ -45,8 +45,10 @@ TEST_F(ScanTest, AReportsHeadlineIsReadWithItsManifest) {
   Scan();
   EXPECT_EQ(runs_.entries[0]->headline, "");
   const std::size_t reads = Reads();
-  ASSERT_TRUE(PutText(store_, ReportKey(kNew), R"({"headline":"rank 5 is late", "steps)").ok());
-  ASSERT_TRUE(PutText(store_, ReportKey(kOld), "{").ok());
+  ASSERT_TRUE(
+      storage::PutText(store_, storage::ReportKey(kNew), R"({"headline":"rank 5 is late", "steps)")
+          .ok());
+  ASSERT_TRUE(storage::PutText(store_, storage::ReportKey(kOld), "{").ok());
   Scan();
   EXPECT_EQ(runs_.entries[0]->headline, "rank 5 is late") << "the run has changed";
   EXPECT_EQ(runs_.entries[1]->headline, "") << "what cannot be read hides nothing else";
@@ -59,7 +61,7 @@ TEST_F(ScanTest, AReportsHeadlineIsReadWithItsManifest) {
 TEST_F(ScanTest, ReadsOnlyManifestsThatAreNewOrHaveChanged) {
   Write(kOld, "old");
   Write(kNew, "new");
-  ASSERT_TRUE(PutText(store_, TraceKey("others", "w0"), "four").ok());
+  ASSERT_TRUE(storage::PutText(store_, storage::TraceKey("others", "w0"), "four").ok());
   Scan();
   EXPECT_THAT(Shown(), ElementsAre(StrCat(kNew, " new"), StrCat(kOld, " old"), "others "));
   EXPECT_EQ(runs_.entries[2]->workers, 1u);
@@ -78,7 +80,7 @@ TEST_F(ScanTest, ReadsOnlyManifestsThatAreNewOrHaveChanged) {
   Scan();
   EXPECT_EQ(Reads(), reads + 2) << "its size is the same, its version is not";
   EXPECT_THAT(Shown(), ElementsAre(StrCat(kNew, " CHANGED"), StrCat(kOld, " old"), "others "));
-  ASSERT_TRUE(DeleteBelow(store_, RunPrefix(kOld)).ok());
+  ASSERT_TRUE(storage::DeleteBelow(store_, storage::RunPrefix(kOld)).ok());
   Scan();
   EXPECT_THAT(Shown(), ElementsAre(StrCat(kNew, " CHANGED"), "others "));
 }
@@ -88,7 +90,7 @@ TEST_F(ScanTest, AListingThatIsDeniedInItsMidstKeepsWhatIsKnown) {
   Write(kNew, "new");
   Scan();
   Write("2026_11_22_10_00_00", "newest");
-  ASSERT_TRUE(DeleteBelow(store_, RunPrefix(kOld)).ok());
+  ASSERT_TRUE(storage::DeleteBelow(store_, storage::RunPrefix(kOld)).ok());
   // It has listed a part by then.
   bucket_.after = [](const std::string& call) {
     return call == "list" ? absl::PermissionDeniedError("the bucket says no") : absl::OkStatus();
@@ -119,7 +121,7 @@ TEST_F(ScanTest, ManifestsThatAreDeniedAreReadLater) {
 
 TEST_F(ScanTest, FindsNewRunsWithoutListingAllObjects) {
   Write(kOld, "old");
-  ASSERT_TRUE(PutText(store_, TraceKey(kNew, "w0"), "trace").ok());
+  ASSERT_TRUE(storage::PutText(store_, storage::TraceKey(kNew, "w0"), "trace").ok());
   Scan();
   EXPECT_THAT(Shown(), ElementsAre(StrCat(kNew, " "), StrCat(kOld, " old")));
   Write(kNew, "ended meanwhile");
@@ -142,8 +144,9 @@ TEST_F(ScanTest, KeysThatAreNoFilesChangeNothing) {
   Scan();
   const std::vector<std::string> shown = Shown();
   const RunObjects objects = runs_.entries[0]->objects;
-  for (const std::string& key : OddKeys(kNew)) ASSERT_TRUE(PutText(store_, key, "odd").ok());
-  ASSERT_TRUE(PutText(store_, RunPrefix("2027_console"), "").ok());
+  for (const std::string& key : OddKeys(kNew))
+    ASSERT_TRUE(storage::PutText(store_, key, "odd").ok());
+  ASSERT_TRUE(storage::PutText(store_, storage::RunPrefix("2027_console"), "").ok());
   bucket_.strays = OddKeys(kNew);
   runs_ = ScanNewRuns(store_, runs_, {}, nullptr);
   EXPECT_EQ(Shown(), shown);
@@ -178,8 +181,8 @@ TEST_F(ScanTest, BoundsRunsAndMemory) {
 }
 
 TEST_F(ScanTest, AManifestThatIsNoneOrTooLargeIsToldWithItsRun) {
-  ASSERT_TRUE(PutText(store_, ManifestKey(kOld), "no manifest").ok());
-  ASSERT_TRUE(PutText(store_, ManifestKey(kNew), std::string(2000, ' ')).ok());
+  ASSERT_TRUE(storage::PutText(store_, storage::ManifestKey(kOld), "no manifest").ok());
+  ASSERT_TRUE(storage::PutText(store_, storage::ManifestKey(kNew), std::string(2000, ' ')).ok());
   Scan({.max_manifest_bytes = 1000});
   EXPECT_THAT(runs_.entries[0]->problem, HasSubstr("too much"));
   EXPECT_THAT(runs_.entries[1]->problem, HasSubstr("cannot be read"));

@@ -38,10 +38,11 @@ TEST(ReadHeadline, ReadsTheBeginOnly) {
   MemoryBucket bucket;
   MemoryStore store(bucket);
   EXPECT_EQ(ReadHeadline(store, "r"), "") << "it has no report";
-  ASSERT_TRUE(PutText(store, EvidenceKey("e"), kHead).ok());
+  ASSERT_TRUE(storage::PutText(store, storage::EvidenceKey("e"), kHead).ok());
   EXPECT_EQ(ReadHeadline(store, "e"), "rank 5 holds up 7 others") << "of a run without a report";
   const std::size_t before = bucket.Count("read");
-  ASSERT_TRUE(PutText(store, ReportKey("r"), kHead + std::string(1 << 20, ' ')).ok());
+  ASSERT_TRUE(
+      storage::PutText(store, storage::ReportKey("r"), kHead + std::string(1 << 20, ' ')).ok());
   EXPECT_EQ(ReadHeadline(store, "r"), "rank 5 holds up 7 others");
   EXPECT_EQ(bucket.Count("read"), before + 1) << "one request";
 }

@@ -8,7 +8,7 @@
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/names.h"
 
-namespace strobe {
+namespace strobe::digest {
 namespace {
 
 using xplane::PlaneBuilder;
@@ -94,4 +94,4 @@ TEST(CollectiveRows, CountForNothingBesideADevicesOwnCollectives) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::digest

@@ -14,7 +14,7 @@
 #include "common/base/strings.h"
 #include "tests/unit/collector/kind_plane.h"
 
-namespace strobe {
+namespace strobe::digest {
 namespace {
 
 using testing::ElementsAre;
@@ -645,9 +645,9 @@ TEST(ComputeDigest, ManyDurationsOnTheHostHideNoneOfADevice) {
   PlaneBuilder host(xplane::kHostPlane), gpu("/device:GPU:0", 1);
   host.BeginLine(1, "main", 0);
   std::int64_t now = 0;
-  for (std::size_t i = 0; i < digest::Durations::kMaxPairs; ++i) {
+  for (std::size_t i = 0; i < Durations::kMaxPairs; ++i) {
     const auto bucket = static_cast<std::uint32_t>(i % kBuckets);
-    const std::int64_t length = digest::Durations::MiddleOf(bucket);
+    const std::int64_t length = Durations::MiddleOf(bucket);
     host.AddEvent(host.EventId(StrCat("op", i / kBuckets)), now, length);
     now += length;
   }
@@ -719,4 +719,4 @@ TEST(ComputeDigest, IterationsOfServersHaveTheirBatchAndWhatRanBefore) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::digest

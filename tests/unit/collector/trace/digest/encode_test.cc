@@ -7,7 +7,7 @@
 #include "common/base/strings.h"
 #include "strobe/v1/digest.pb.h"
 
-namespace strobe {
+namespace strobe::digest {
 namespace {
 
 using testing::HasSubstr;
@@ -277,4 +277,4 @@ TEST(DecodeDigest, DamagedBytesAreRefusedOrReadButNeverCrash) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::digest

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 struct Percents {
   double compute = 0, copies = 0, idle = 0;
 };
-Percents PercentsOf(const Digest& digest) {
+Percents PercentsOf(const digest::Digest& digest) {
   const auto span = static_cast<double>(digest.time.span_ns) / 100;
   return {static_cast<double>(digest.time.compute_ns) / span,
           static_cast<double>(digest.time.exposed_copies_ns) / span,
@@ -84,8 +84,8 @@ TEST(DeviceWork, CopiesTellTheirKindsAndSize) {
   const xplane::Plane* plane = trace.space.Find("/device:GPU:2");
   ASSERT_NE(plane, nullptr);
   for (const xplane::Line& line : plane->lines) {
-    ASSERT_TRUE(ForEachEvent(line, [&](const xplane::Event& event) {
-                  (void)ForEachStat(*plane, event, [&](const xplane::Stat& stat) {
+    ASSERT_TRUE(xplane::ForEachEvent(line, [&](const xplane::Event& event) {
+                  (void)xplane::ForEachStat(*plane, event, [&](const xplane::Stat& stat) {
                     if (plane->NameOf(stat) == "memcpy_details")
                       details.emplace_back(std::get<std::string_view>(stat.value));
                   });
@@ -118,7 +118,7 @@ TEST(DeviceWork, MtiasWorkIsADevices) {
   std::sort(events.begin(), events.end());
   do {
     const JsonTrace trace{MtiaFile(events)};
-    const Digest digest = trace.MakeDigest();
+    const digest::Digest digest = trace.MakeDigest();
     const Percents percents = PercentsOf(digest);
     ASSERT_EQ(percents.compute, 60);
     ASSERT_EQ(percents.copies, 10);
@@ -146,7 +146,7 @@ TEST(DeviceWork, TheHostsShareIsNeverTheJobsIfThereIsADevice) {
                 {"tid", 0},
                 {"args", {{"labels", text}}}};
   };
-  const std::vector<Digest> untold = {
+  const std::vector<digest::Digest> untold = {
       with({}, {{"deviceProperties", {{{"id", 9}, {"name", "ARTEMIS"}}}}}),
       with({labels("HPU 0")}),
       with({labels("MTIA 3")}),
@@ -159,7 +159,7 @@ TEST(DeviceWork, TheHostsShareIsNeverTheJobsIfThereIsADevice) {
     EXPECT_FALSE(untold[i].knows.host_device) << i;
     EXPECT_TRUE(untold[i].knows.device_untold) << i;
   }
-  const std::vector<Digest> hosts = {
+  const std::vector<digest::Digest> hosts = {
       with({}), with({labels("CPU"), labels("GPU 0")}),
       with({}, {{"deviceProperties", Json::array()}}),
       with({}, {{"distributedInfo", {{"backend", "gloo"}, {"rank", 0}}}})};

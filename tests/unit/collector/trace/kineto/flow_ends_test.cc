@@ -40,7 +40,7 @@ void ExpectFiveSpansAndTwoArrows(std::vector<Json> events) {
   EXPECT_THAT(trace.ExportedArrows(),
               ElementsAre("launch 11 > kernel 11", "launch 12 > kernel 12"));
   EXPECT_THAT(trace.space.warnings, IsEmpty());
-  const Digest digest = trace.MakeDigest();
+  const digest::Digest digest = trace.MakeDigest();
   EXPECT_EQ(digest.events, 5u);
   ASSERT_THAT(digest.devices, SizeIs(1));
   EXPECT_EQ(digest.time.compute_ns, 600'000);

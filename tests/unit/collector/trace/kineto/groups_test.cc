@@ -100,7 +100,7 @@ TEST(Groups, HostBoundTimeOfMergedRanksIsThatOfEach) {
                                    {{"device", 0}, {"stream", 7}, {"correlation", 10 + i}}));
       }
     }
-    const Digest digest = JsonTrace::Of(events).MakeDigest();
+    const digest::Digest digest = JsonTrace::Of(events).MakeDigest();
     EXPECT_TRUE(digest.knows.launches);
     // Nine gaps of 700 us between the kernels.
     EXPECT_EQ(digest.host_time.host_bound_ns, 9 * 700'000) << ranks;
@@ -193,7 +193,7 @@ TEST(Groups, TasksOfAscendAreTheWorkOfADevice) {
                                           {"tid", 0},
                                           {"args", {{"labels", "NPU"}}}})}) {
     if (!label.is_null()) events.push_back(label);
-    const Digest digest = JsonTrace::Of(events).MakeDigest();
+    const digest::Digest digest = JsonTrace::Of(events).MakeDigest();
     ASSERT_EQ(digest.devices.size(), 1u);
     EXPECT_EQ(digest.devices[0].name, "/device:NPU:2");
     EXPECT_EQ(digest.time.compute_ns, 20'000) << "a wait is no work, and neither is the host's";
@@ -225,7 +225,7 @@ TEST(Groups, LabelsAndPropertiesTellDevices) {
     const JsonTrace trace(
         StrCat(order, Json(events).dump(), behind ? R"(,"deviceProperties":[{"id":9}]})" : "}"));
     EXPECT_THAT(trace.PlaneNames(), ElementsAre("/device:GPU:9", "/host:CPU"));
-    const Digest digest = trace.MakeDigest();
+    const digest::Digest digest = trace.MakeDigest();
     EXPECT_EQ(digest.time.compute_ns, 60'000);
     EXPECT_EQ(digest.time.exposed_copies_ns, 10'000);
   }

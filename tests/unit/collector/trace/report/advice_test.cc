@@ -14,18 +14,19 @@ using testing::IsEmpty;
 
 // Two steps of 100 ms whose lost time is `lost`, in ms by LostPart; the second one loses twice as
 // much as the first. The rest is computation.
-Digest Losing(const std::array<std::int64_t, kLostParts>& lost, std::uint32_t rank = 0) {
-  Digest digest{.worker = "w" + std::to_string(rank), .rank = rank};
+digest::Digest Losing(const std::array<std::int64_t, kLostParts>& lost, std::uint32_t rank = 0) {
+  digest::Digest digest{.worker = "w" + std::to_string(rank), .rank = rank};
   digest.names = {"train"};
   digest.devices = {{.name = "/device:GPU:0"}};
   digest.knows = {
       .device = true, .launches = true, .input = true, .garbage_collection = true, .steps = true};
   for (std::int64_t i = 0; i < 2; ++i) {
     const std::int64_t unit = (i + 1) * 1'000'000 * 2 / 3;
-    DigestStep& step = digest.steps.emplace_back(DigestStep{.number = 40 + i,
-                                                            .begin_ns = i * 100'000'000,
-                                                            .end_ns = (i + 1) * 100'000'000,
-                                                            .followed = i == 0});
+    digest::DigestStep& step =
+        digest.steps.emplace_back(digest::DigestStep{.number = 40 + i,
+                                                     .begin_ns = i * 100'000'000,
+                                                     .end_ns = (i + 1) * 100'000'000,
+                                                     .followed = i == 0});
     step.host = {.input_stall_ns = lost[1] * unit,
                  .garbage_collection_ns = lost[2] * unit,
                  .host_bound_ns = lost[0] * unit};
@@ -41,13 +42,13 @@ Digest Losing(const std::array<std::int64_t, kLostParts>& lost, std::uint32_t ra
   return digest;
 }
 
-std::vector<Advice> AdviceOf(const std::vector<Digest>& digests) {
+std::vector<Advice> AdviceOf(const std::vector<digest::Digest>& digests) {
   DigestMerger merger;
-  for (const Digest& digest : digests) merger.Add(digest);
+  for (const digest::Digest& digest : digests) merger.Add(digest);
   return AdviceFor(merger.Finish());
 }
 
-std::vector<std::string> RulesOf(const std::vector<Digest>& digests) {
+std::vector<std::string> RulesOf(const std::vector<digest::Digest>& digests) {
   std::vector<std::string> rules;
   for (const Advice& advice : AdviceOf(digests)) rules.emplace_back(WordsOf(advice.rule).name);
   return rules;
@@ -82,7 +83,7 @@ TEST(AdviceFor, WhatCostsMostComesFirstWithItsPlace) {
 }
 
 TEST(AdviceFor, AFullDeviceIsTold) {
-  Digest digest = Losing({});
+  digest::Digest digest = Losing({});
   digest.devices[0].peak_memory_bytes = 95;
   digest.devices[0].memory_bytes = 100;
   EXPECT_THAT(RulesOf({digest}), ElementsAre("compute", "memory"));
@@ -91,7 +92,7 @@ TEST(AdviceFor, AFullDeviceIsTold) {
 }
 
 TEST(AdviceFor, WhatATraceDoesNotTellIsNoAdvice) {
-  Digest digest = Losing({40, 0, 0, 0, 0, 0});
+  digest::Digest digest = Losing({40, 0, 0, 0, 0, 0});
   digest.knows.launches = false;
   EXPECT_THAT(RulesOf({digest}), ElementsAre("compute"));
   digest.knows.device = false;

@@ -14,8 +14,8 @@ using testing::IsEmpty;
 using testing::Not;
 
 // A worker with steps of 100 ns and two calls in each, 30 and 60 ns after its begin.
-Digest WorkerWithCalls(std::uint32_t rank, std::uint32_t first_ordinal = 0) {
-  Digest digest{.worker = StrCat("w", rank), .rank = rank, .zero_ns = 1'000'000};
+digest::Digest WorkerWithCalls(std::uint32_t rank, std::uint32_t first_ordinal = 0) {
+  digest::Digest digest{.worker = StrCat("w", rank), .rank = rank, .zero_ns = 1'000'000};
   digest.clock_error_ns = 1;
   digest.names = {"train", "all-reduce"};
   digest.communicators = {{.name = "0"}};
@@ -31,9 +31,9 @@ Digest WorkerWithCalls(std::uint32_t rank, std::uint32_t first_ordinal = 0) {
   return digest;
 }
 
-Job MergeAll(const std::vector<Digest>& digests) {
+Job MergeAll(const std::vector<digest::Digest>& digests) {
   DigestMerger merger;
-  for (const Digest& digest : digests) merger.Add(digest);
+  for (const digest::Digest& digest : digests) merger.Add(digest);
   return merger.Finish();
 }
 
@@ -59,7 +59,7 @@ TEST(DigestMerger, JoinsCallsThatAreCountedFromDifferentOnes) {
 }
 
 TEST(DigestMerger, TellsCallsThatAWorkerDidNotMake) {
-  Digest lacking = WorkerWithCalls(1);
+  digest::Digest lacking = WorkerWithCalls(1);
   lacking.collectives.erase(lacking.collectives.begin() + 3);
   const Job job = MergeAll({WorkerWithCalls(0), lacking, WorkerWithCalls(2)});
   ASSERT_EQ(job.mismatch_count, 1u);
@@ -69,18 +69,18 @@ TEST(DigestMerger, TellsCallsThatAWorkerDidNotMake) {
 }
 
 TEST(DigestMerger, SequenceNumbersReplaceTheOrder) {
-  Digest first = WorkerWithCalls(0), second = WorkerWithCalls(9);
-  for (Digest* digest : {&first, &second}) {
-    for (DigestCollective& call : digest->collectives) call.sequence = call.ordinal + 500;
+  digest::Digest first = WorkerWithCalls(0), second = WorkerWithCalls(9);
+  for (digest::Digest* digest : {&first, &second}) {
+    for (digest::DigestCollective& call : digest->collectives) call.sequence = call.ordinal + 500;
   }
   // Ordinals that mean nothing.
-  for (DigestCollective& call : second.collectives) call.ordinal = call.ordinal * 3 + 11;
+  for (digest::DigestCollective& call : second.collectives) call.ordinal = call.ordinal * 3 + 11;
   EXPECT_THAT(TimesLast(MergeAll({first, second})), testing::ElementsAre(0, 8));
 }
 
 TEST(DigestMerger, DoesNotJoinWhatCannotBeTheSame) {
-  Digest early = WorkerWithCalls(0);
-  for (DigestCollective& call : early.collectives) {
+  digest::Digest early = WorkerWithCalls(0);
+  for (digest::DigestCollective& call : early.collectives) {
     call.begin_ns -= 25;
     call.end_ns -= 25;
   }
@@ -88,17 +88,18 @@ TEST(DigestMerger, DoesNotJoinWhatCannotBeTheSame) {
   EXPECT_THAT(apart.unknown, Contains(HasSubstr("do not overlap in time")));
   EXPECT_THAT(TimesLast(apart), testing::ElementsAre(0, 0));
   // The root of a broadcast goes on at once.
-  Digest root = early, receiver = WorkerWithCalls(9);
-  for (Digest* digest : {&root, &receiver})
-    for (DigestCollective& call : digest->collectives) call.kind = CollectiveKind::kBroadcast;
+  digest::Digest root = early, receiver = WorkerWithCalls(9);
+  for (digest::Digest* digest : {&root, &receiver})
+    for (digest::DigestCollective& call : digest->collectives)
+      call.kind = digest::CollectiveKind::kBroadcast;
   EXPECT_THAT(MergeAll({root, receiver}).unknown, IsEmpty());
-  for (Digest* digest : {&root, &receiver}) digest->clock_error_ns.reset();
+  for (digest::Digest* digest : {&root, &receiver}) digest->clock_error_ns.reset();
   EXPECT_EQ(ComputeArrivals(MergeAll({root, receiver})).workers[0].waited_ns, 0);
   // Three workers in a communicator of two ranks: there are several of this name.
-  std::vector<Digest> pairs = {WorkerWithCalls(0), WorkerWithCalls(1), WorkerWithCalls(2)};
-  for (Digest& digest : pairs) digest.communicators[0].size = 2;
+  std::vector<digest::Digest> pairs = {WorkerWithCalls(0), WorkerWithCalls(1), WorkerWithCalls(2)};
+  for (digest::Digest& digest : pairs) digest.communicators[0].size = 2;
   EXPECT_THAT(MergeAll(pairs).unknown, Contains(HasSubstr("several communicators")));
-  for (Digest& digest : pairs) digest.communicators[0].ranks = {0, 1};
+  for (digest::Digest& digest : pairs) digest.communicators[0].ranks = {0, 1};
   pairs[2].communicators[0].ranks = {2, 3};
   const Job groups = MergeAll(pairs);
   EXPECT_THAT(groups.unknown, Not(Contains(HasSubstr("several communicators"))));
@@ -106,8 +107,8 @@ TEST(DigestMerger, DoesNotJoinWhatCannotBeTheSame) {
 }
 
 // A worker whose step has one call of each of `kinds`, a nanosecond after the other.
-Digest WorkerWithKinds(std::uint32_t rank, const std::vector<std::string>& kinds) {
-  Digest digest = WorkerWithCalls(rank);
+digest::Digest WorkerWithKinds(std::uint32_t rank, const std::vector<std::string>& kinds) {
+  digest::Digest digest = WorkerWithCalls(rank);
   digest.steps = {{.number = 1, .begin_ns = 0, .end_ns = 100'000}};
   digest.collectives.clear();
   for (const std::string& kind : kinds) {
@@ -131,7 +132,7 @@ TEST(DigestMerger, JoinsCallsOfKnownKindsAlsoWhenThereMayBeNoFurtherOnes) {
 
 // Regression: nothing was said of a clock whose error exceeds all that is compared.
 TEST(DigestMerger, ClocksThatAreKnownLessWellThanAStepAreTold) {
-  Digest vague = WorkerWithCalls(1);
+  digest::Digest vague = WorkerWithCalls(1);
   const auto told = Contains(HasSubstr("1 workers are known less well than a step takes (rank 1)"));
   for (const std::int64_t error : {1, 99, 100}) {
     vague.clock_error_ns = error;
@@ -145,7 +146,7 @@ TEST(DigestMerger, ClocksThatAreKnownLessWellThanAStepAreTold) {
 
 // The trace of the other is JSON without a base time.
 TEST(DigestMerger, AWorkerWhoseTraceTellsNoTimeWaitsForNobodyAndIsNamed) {
-  Digest untold = WorkerWithCalls(1);
+  digest::Digest untold = WorkerWithCalls(1);
   untold.zero_ns = 0;
   const Job job = MergeAll({WorkerWithCalls(0), untold});
   EXPECT_FALSE(job.workers[1].on_common_clock);

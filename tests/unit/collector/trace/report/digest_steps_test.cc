@@ -9,8 +9,8 @@ namespace {
 
 // A step of 100 ns in which a device computed for 45, waited for input for 20, and communicated for
 // 10 without computing. The host was in a call for 20.
-Digest WorkerWithAHostsCall(bool host_device) {
-  Digest digest{.worker = "w"};
+digest::Digest WorkerWithAHostsCall(bool host_device) {
+  digest::Digest digest{.worker = "w"};
   digest.names = {"train", "all-reduce"};
   digest.knows = {.device = true, .input = true, .steps = true, .host_device = host_device};
   digest.steps = {{.number = 1,
@@ -22,11 +22,11 @@ Digest WorkerWithAHostsCall(bool host_device) {
                             .exposed_communication_ns = 10,
                             .idle_ns = 45},
                    .host = {.input_ns = 20, .input_stall_ns = 20}}};
-  digest.collectives = {{.name = 1, .device = kNoDevice, .begin_ns = 60, .end_ns = 80}};
+  digest.collectives = {{.name = 1, .device = digest::kNoDevice, .begin_ns = 60, .end_ns = 80}};
   return digest;
 }
 
-std::array<std::int64_t, kCauses> OwnTimeOf(const Digest& digest) {
+std::array<std::int64_t, kCauses> OwnTimeOf(const digest::Digest& digest) {
   std::string_view loop;
   return StepsOf(digest, 10, loop).at(0).time.own_ns;
 }
@@ -43,7 +43,7 @@ TEST(StepsOf, CallsOfTheHostAreNoIdleTime) {
 
 // Steps of 100 ns of which `annotated` are inside of the annotation, and a last one of `last_ns`.
 std::vector<WorkerStepTime> WithLastStep(std::int64_t annotated, std::int64_t last_ns) {
-  Digest digest{.worker = "w"};
+  digest::Digest digest{.worker = "w"};
   digest.names = {"train"};
   for (std::int64_t i = 0; i < 3; ++i)
     digest.steps.push_back({.number = i,

@@ -12,7 +12,7 @@ constexpr std::int64_t kEngineMs = 1'000'000;
 // An engine whose iterations follow one another.
 class EngineDigest {
  public:
-  void Run(std::int64_t ms, const DigestBatch& batch) {
+  void Run(std::int64_t ms, const digest::DigestBatch& batch) {
     const std::int64_t end_ns = now_ns_ + ms * kEngineMs;
     digest_.steps.push_back({.number = static_cast<std::int64_t>(digest_.steps.size()),
                              .begin_ns = now_ns_,
@@ -22,7 +22,7 @@ class EngineDigest {
     now_ns_ = end_ns;
   }
   void Pause(std::int64_t ms) { now_ns_ += ms * kEngineMs; }
-  const Digest& digest() const { return digest_; }
+  const digest::Digest& digest() const { return digest_; }
   EngineReport Report() const {
     EngineTimes times;
     times.Add(digest_);
@@ -30,14 +30,14 @@ class EngineDigest {
   }
 
  private:
-  Digest digest_{.names = {"engine"}};
+  digest::Digest digest_{.names = {"engine"}};
   std::int64_t now_ns_ = kEngineMs;
 };
 
-DigestBatch Decodes(std::int64_t requests, std::int64_t running_before = -1) {
+digest::DigestBatch Decodes(std::int64_t requests, std::int64_t running_before = -1) {
   return {.decode_requests = requests, .decode_tokens = requests, .running_before = running_before};
 }
-DigestBatch Prefills(std::int64_t tokens, std::int64_t running_before = -1) {
+digest::DigestBatch Prefills(std::int64_t tokens, std::int64_t running_before = -1) {
   return {.prefill_requests = 1, .prefill_tokens = tokens, .running_before = running_before};
 }
 
@@ -123,7 +123,7 @@ TEST(EngineTimes, ARankWithoutTheSchedulerDoesNotHideWhy) {
 }
 
 TEST(EngineTimes, StepsOfTrainingAreNone) {
-  Digest digest{.names = {"train"}};
+  digest::Digest digest{.names = {"train"}};
   digest.steps.push_back(
       {.number = 1, .begin_ns = 0, .end_ns = kEngineMs, .annotation_end_ns = kEngineMs});
   EngineTimes times;
@@ -132,7 +132,7 @@ TEST(EngineTimes, StepsOfTrainingAreNone) {
 }
 
 TEST(EngineTimes, WhateverADigestTellsHasASum) {
-  Digest digest{.names = {"engine"}};
+  digest::Digest digest{.names = {"engine"}};
   constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min(),
                          kLast = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < 3; ++i) {

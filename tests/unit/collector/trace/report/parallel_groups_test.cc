@@ -60,23 +60,24 @@ TEST(RankOrderOf, ReadsRanksAndReplicaGroups) {
 }
 
 TEST(GroupKindByCalls, TellsWhatIsUsual) {
-  const auto kind_of = [](CollectiveKind called, RankOrder order) {
+  const auto kind_of = [](digest::CollectiveKind called, RankOrder order) {
     CallKinds calls{};
     calls[static_cast<std::size_t>(called)] = 3;
     return GroupKindByCalls(calls, order);
   };
-  EXPECT_EQ(kind_of(CollectiveKind::kPermute, RankOrder::kApart), GroupKind::kPipeline);
-  EXPECT_EQ(kind_of(CollectiveKind::kSend, RankOrder::kNeighbours), GroupKind::kPipeline);
-  EXPECT_EQ(kind_of(CollectiveKind::kAllToAll, RankOrder::kNeighbours), GroupKind::kExpert);
-  EXPECT_EQ(kind_of(CollectiveKind::kAllReduce, RankOrder::kNeighbours), GroupKind::kTensor);
-  EXPECT_EQ(kind_of(CollectiveKind::kReduceScatter, RankOrder::kApart), GroupKind::kData);
-  EXPECT_EQ(kind_of(CollectiveKind::kAllReduce, RankOrder::kAll), GroupKind::kAll);
-  EXPECT_EQ(kind_of(CollectiveKind::kAllReduce, RankOrder::kUnknown), GroupKind::kUnknown);
+  EXPECT_EQ(kind_of(digest::CollectiveKind::kPermute, RankOrder::kApart), GroupKind::kPipeline);
+  EXPECT_EQ(kind_of(digest::CollectiveKind::kSend, RankOrder::kNeighbours), GroupKind::kPipeline);
+  EXPECT_EQ(kind_of(digest::CollectiveKind::kAllToAll, RankOrder::kNeighbours), GroupKind::kExpert);
+  EXPECT_EQ(kind_of(digest::CollectiveKind::kAllReduce, RankOrder::kNeighbours),
+            GroupKind::kTensor);
+  EXPECT_EQ(kind_of(digest::CollectiveKind::kReduceScatter, RankOrder::kApart), GroupKind::kData);
+  EXPECT_EQ(kind_of(digest::CollectiveKind::kAllReduce, RankOrder::kAll), GroupKind::kAll);
+  EXPECT_EQ(kind_of(digest::CollectiveKind::kAllReduce, RankOrder::kUnknown), GroupKind::kUnknown);
   EXPECT_EQ(GroupKindByCalls({}, RankOrder::kAll), GroupKind::kUnknown);
 }
 
 TEST(StageOf, IsThePlaceInAPipelinesGroup) {
-  Digest digest{.worker = "w", .rank = 5};
+  digest::Digest digest{.worker = "w", .rank = 5};
   EXPECT_FALSE(StageOf(digest));
   digest.groups = {{.name = "0 default_pg", .size = 8, .ranks = {0, 1, 2, 3, 4, 5, 6, 7}},
                    {.name = "1 mesh_dp", .size = 2, .ranks = {4, 5}},

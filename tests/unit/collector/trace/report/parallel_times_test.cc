@@ -18,21 +18,22 @@ constexpr std::int64_t kPartMs = 1'000'000;
 // A job of 2 replicas by `stages` stages; rank = 2 * stage + replica. A step takes 100 ms: a worker
 // computes for what `own_ms` says of its rank, and is then in a transfer of its pipeline's group
 // until 90 and in an all-reduce with its like for 10.
-std::vector<Digest> PipelineJob(const std::vector<std::int64_t>& own_ms, bool told = true) {
+std::vector<digest::Digest> PipelineJob(const std::vector<std::int64_t>& own_ms, bool told = true) {
   const auto workers = static_cast<std::uint32_t>(own_ms.size());
-  std::vector<Digest> digests;
+  std::vector<digest::Digest> digests;
   for (std::uint32_t rank = 0; rank < workers; ++rank) {
-    Digest& digest = digests.emplace_back(
-        Digest{.worker = "w" + std::to_string(rank), .rank = rank, .world_size = workers});
+    digest::Digest& digest = digests.emplace_back(
+        digest::Digest{.worker = "w" + std::to_string(rank), .rank = rank, .world_size = workers});
     digest.zero_ns = 1'790'000'000'000 * kPartMs;
     digest.clock_error_ns = 1000;
     digest.knows = {.device = true, .steps = true};
     digest.names = {"train", "send", "all-reduce"};
-    DigestCommunicator pipeline{.name = "2 mesh_pp", .size = workers / 2};
+    digest::DigestCommunicator pipeline{.name = "2 mesh_pp", .size = workers / 2};
     for (std::uint32_t other = rank % 2; other < workers; other += 2)
       pipeline.ranks.push_back(other);
     const std::uint32_t first = rank - rank % 2;
-    const DigestCommunicator data{.name = "1 mesh_dp", .size = 2, .ranks = {first, first + 1}};
+    const digest::DigestCommunicator data{
+        .name = "1 mesh_dp", .size = 2, .ranks = {first, first + 1}};
     digest.communicators = {pipeline, data};
     if (told) digest.groups = digest.communicators;
     if (!told) digest.communicators[0].name = "2";
@@ -52,21 +53,21 @@ std::vector<Digest> PipelineJob(const std::vector<std::int64_t>& own_ms, bool to
                                     .ordinal = static_cast<std::uint32_t>(i),
                                     .begin_ns = begin + own,
                                     .end_ns = begin + 90 * kPartMs,
-                                    .kind = CollectiveKind::kSend});
+                                    .kind = digest::CollectiveKind::kSend});
       digest.collectives.push_back({.communicator = 1,
                                     .name = 2,
                                     .ordinal = static_cast<std::uint32_t>(i),
                                     .begin_ns = begin + 90 * kPartMs,
                                     .end_ns = begin + 100 * kPartMs,
-                                    .kind = CollectiveKind::kAllReduce});
+                                    .kind = digest::CollectiveKind::kAllReduce});
     }
   }
   return digests;
 }
 
-Job MergedJob(const std::vector<Digest>& digests) {
+Job MergedJob(const std::vector<digest::Digest>& digests) {
   DigestMerger merger;
-  for (const Digest& digest : digests) merger.Add(digest);
+  for (const digest::Digest& digest : digests) merger.Add(digest);
   return merger.Finish();
 }
 
@@ -83,7 +84,7 @@ TEST(StageTimesOf, StagesAreComparedWithTheirLike) {
       Headline(job, report),
       HasSubstr("; pipeline stage 2 works 30ms a step longer than the median of the others"));
   // Without groups the last stage's workers seem to be late, which is what stages are for.
-  for (const Digest& digest : PipelineJob({40, 40, 40, 40, 70, 70}, /*told=*/false))
+  for (const digest::Digest& digest : PipelineJob({40, 40, 40, 40, 70, 70}, /*told=*/false))
     EXPECT_FALSE(StageOf(digest));
 }
 
@@ -97,8 +98,8 @@ TEST(StageTimesOf, ALateWorkerOfAStageIsFound) {
 }
 
 TEST(StageTimesOf, WorkersThatAreAloneInTheirStagesHaveNoLike) {
-  std::vector<Digest> digests;
-  for (Digest& digest : PipelineJob({40, 40, 40, 40, 70, 70}))
+  std::vector<digest::Digest> digests;
+  for (digest::Digest& digest : PipelineJob({40, 40, 40, 40, 70, 70}))
     if (*digest.rank % 2 == 0) digests.push_back(std::move(digest));
   const Job job = MergedJob(digests);
   EXPECT_EQ(Headline(job, FindStragglers(job)),

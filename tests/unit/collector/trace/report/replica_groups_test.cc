@@ -38,8 +38,8 @@ TEST(ReplicaGroupOf, SurvivesOtherTexts) {
     EXPECT_THAT(ReplicaGroupOf(text, 7), IsEmpty()) << text;
 }
 
-Digest OneDevice(std::uint32_t rank) {
-  Digest digest{.worker = "w" + std::to_string(rank), .rank = rank};
+digest::Digest OneDevice(std::uint32_t rank) {
+  digest::Digest digest{.worker = "w" + std::to_string(rank), .rank = rank};
   digest.zero_ns = 1'000'000;
   digest.clock_error_ns = 1;
   digest.names = {"train", "all-reduce.1"};
@@ -52,7 +52,7 @@ Digest OneDevice(std::uint32_t rank) {
                                   .ordinal = static_cast<std::uint32_t>(i),
                                   .begin_ns = 100 * i + 10,
                                   .end_ns = 100 * i + 90,
-                                  .kind = CollectiveKind::kAllReduce});
+                                  .kind = digest::CollectiveKind::kAllReduce});
   }
   return digest;
 }
@@ -70,7 +70,7 @@ TEST(WithOwnGroup, GroupsOfXlaAreJoinedEachByItself) {
 }
 
 TEST(WithOwnGroup, LeavesAloneWhatItCannotKnow) {
-  Digest digest = OneDevice(1);
+  digest::Digest digest = OneDevice(1);
   EXPECT_THAT(WithOwnGroup(digest, digest.communicators[0]).ranks, ElementsAre(0, 1));
   EXPECT_THAT(WithOwnGroup(digest, {.name = "{{0,1}}", .ranks = {7}}).ranks, ElementsAre(7));
   digest.devices.resize(2);

@@ -14,9 +14,9 @@ using testing::StartsWith;
 
 constexpr std::size_t kRoom = 2 << 20;
 
-std::vector<Digest> WithRole(SimulatedJob job, const std::string& role,
-                             const std::string& group = "") {
-  for (Digest& digest : job.digests) {
+std::vector<digest::Digest> WithRole(SimulatedJob job, const std::string& role,
+                                     const std::string& group = "") {
+  for (digest::Digest& digest : job.digests) {
     digest.role = role;
     digest.group = group;
     digest.worker = role + "." + group + digest.worker;
@@ -25,24 +25,24 @@ std::vector<Digest> WithRole(SimulatedJob job, const std::string& role,
 }
 
 // Decode takes a tenth of the time of prefill, and worker 3 of decode is slow by its own measure.
-std::vector<Digest> Prefill() { return WithRole(Simulate({.workers = 8}), "prefill"); }
-std::vector<Digest> Decode() {
+std::vector<digest::Digest> Prefill() { return WithRole(Simulate({.workers = 8}), "prefill"); }
+std::vector<digest::Digest> Decode() {
   return WithRole(
       Simulate({.workers = 8, .slowed = {{.worker = 3, .cause = Cause::kInput, .ms = 20}}}),
       "decode");
 }
 
-MadeReport RolesReport(const std::vector<std::vector<Digest>>& parts) {
+MadeReport RolesReport(const std::vector<std::vector<digest::Digest>>& parts) {
   RoleReport report;
   for (const auto& part : parts) {
-    for (const Digest& digest : part) report.Add(digest);
+    for (const digest::Digest& digest : part) report.Add(digest);
   }
   return report.Finish("uid-1", "run", kRoom);
 }
 
 TEST(RoleReport, WorkersThatAreAlikeHaveTheReportOfARun) {
   RunReport expected;
-  for (const Digest& digest : Decode()) expected.Add(digest);
+  for (const digest::Digest& digest : Decode()) expected.Add(digest);
   const MadeReport run = expected.Finish("uid-1", "run", kRoom);
   const MadeReport made = RolesReport({Decode()});
   EXPECT_EQ(made.headline, run.headline);
@@ -81,7 +81,7 @@ TEST(RoleReport, ReplicasAreApart) {
 
 TEST(RoleReport, AMissingWorkerIsMissingFromItsRole) {
   RoleReport report;
-  for (const Digest& digest : Prefill()) report.Add(digest);
+  for (const digest::Digest& digest : Prefill()) report.Add(digest);
   report.AddMissing("decode.d.0", "it has no trace: Busy", {"decode", ""});
   report.AddMissing("stray", "nobody knows what it is");
   const MadeReport made = report.Finish("uid-1", "run", kRoom);
@@ -94,7 +94,7 @@ TEST(RoleReport, AMissingWorkerIsMissingFromItsRole) {
 
 TEST(RoleReport, AnUnknownWorkerOfARunWithoutRolesIsMissingFromTheRun) {
   RoleReport report;
-  for (const Digest& digest : Simulate({.workers = 4}).digests) report.Add(digest);
+  for (const digest::Digest& digest : Simulate({.workers = 4}).digests) report.Add(digest);
   report.AddMissing("worker-4", "its file is damaged");
   const auto json = nlohmann::json::parse(report.Finish("", "run", kRoom).json);
   EXPECT_FALSE(json.contains("roles"));
@@ -104,7 +104,7 @@ TEST(RoleReport, AnUnknownWorkerOfARunWithoutRolesIsMissingFromTheRun) {
 TEST(RoleReport, KindsOfWorkersAreBounded) {
   RoleReport report;
   for (std::size_t i = 0; i < RoleReport::kMaxParts + 3; ++i) {
-    Digest digest;
+    digest::Digest digest;
     digest.worker = digest.group = "pod-" + std::to_string(i);
     report.Add(digest);
   }

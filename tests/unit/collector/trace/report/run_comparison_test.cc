@@ -87,8 +87,8 @@ TEST(CompareRuns, TellsNewAndGoneOperations) {
   EXPECT_EQ(OpOf(removed, "cast").verdict, OpVerdict::kGone);
   EXPECT_NEAR(OpOf(added, "cast").self.after / 1e6, 3, 0.3);
   // Both lists are cut: it may have been there.
-  std::vector<Digest> cut = SimulateRun(without);
-  for (Digest& digest : cut) {
+  std::vector<digest::Digest> cut = SimulateRun(without);
+  for (digest::Digest& digest : cut) {
     digest.cuts.ops = 7;
     digest.ops.resize(3);
   }
@@ -97,8 +97,8 @@ TEST(CompareRuns, TellsNewAndGoneOperations) {
 }
 
 TEST(CompareRuns, AnOperationOfSomeStepsOnlyIsRare) {
-  std::vector<Digest> digests = SimulateRun({.seed = 7});
-  for (Digest& digest : digests) {
+  std::vector<digest::Digest> digests = SimulateRun({.seed = 7});
+  for (digest::Digest& digest : digests) {
     digest.names.emplace_back("checkpoint");
     digest.ops.push_back({.name = static_cast<std::uint32_t>(digest.names.size() - 1),
                           .count = 1,
@@ -122,8 +122,8 @@ TEST(CompareRuns, FewStepsDecideNothing) {
 }
 
 TEST(CompareRuns, RunsWithoutStepsShowTheRecordings) {
-  std::vector<Digest> digests = SimulateRun({.seed = 11});
-  for (Digest& digest : digests) digest.steps.clear();
+  std::vector<digest::Digest> digests = SimulateRun({.seed = 11});
+  for (digest::Digest& digest : digests) digest.steps.clear();
   const RunComparison found = CompareRuns(SummaryOf({.seed = 12}), SummarizeRun(digests));
   EXPECT_FALSE(found.of_steps);
   EXPECT_EQ(Headline(found), "not decidable whether steps changed: a run has no steps");
@@ -138,8 +138,8 @@ TEST(CompareRuns, RunsWithoutStepsShowTheRecordings) {
 }
 
 TEST(CompareRuns, TellsWhatElseDiffersBetweenTheRuns) {
-  std::vector<Digest> other = SimulateRun({.seed = 13, .workers = 4});
-  for (Digest& digest : other) {
+  std::vector<digest::Digest> other = SimulateRun({.seed = 13, .workers = 4});
+  for (digest::Digest& digest : other) {
     digest.names[0] = "ProfilerStep";
     digest.knows.input = false;
     digest.knows.host_device = true;
@@ -155,7 +155,7 @@ TEST(CompareRuns, TellsWhatElseDiffersBetweenTheRuns) {
 TEST(CompareRuns, SurvivesHostileDigests) {
   constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-  std::vector<Digest> digests = SimulateRun({.seed = 15});
+  std::vector<digest::Digest> digests = SimulateRun({.seed = 15});
   digests[0].steps[2] = {.loop = 77, .begin_ns = kMin, .end_ns = kMax};
   digests[1].steps[3].time = {kMax, kMax, kMax, kMax, kMax, kMax, kMax};
   digests[2].steps[3].begin_ns = kMin;
@@ -179,11 +179,11 @@ TEST(CompareRuns, SurvivesHostileDigests) {
 
 TEST(CompareRuns, NothingIsDecidedOfOneWorkersOperationWithoutQuantiles) {
   const RunSummary before = SummaryOf({.seed = 19, .workers = 1});
-  std::vector<Digest> digests =
+  std::vector<digest::Digest> digests =
       SimulateRun({.seed = 20, .workers = 1, .factors = {{"gemm_large", 3}}});
   const RunComparison known = CompareRuns(before, SummarizeRun(digests));
   EXPECT_EQ(OpOf(known, "gemm_large").verdict, OpVerdict::kLonger);
-  for (DigestOp& op : digests[0].ops) op.p50_ns = op.p99_ns = 0;
+  for (digest::DigestOp& op : digests[0].ops) op.p50_ns = op.p99_ns = 0;
   const RunComparison unknown = CompareRuns(before, SummarizeRun(digests));
   EXPECT_EQ(OpOf(unknown, "gemm_large").verdict, OpVerdict::kNotDecidable);
   EXPECT_NEAR(OpOf(unknown, "gemm_large").self.after / 1e6, 60, 8);

@@ -21,9 +21,9 @@ SimulatedJob SlowedJob(std::size_t workers) {
       {.workers = workers, .slowed = {{.worker = 3, .cause = Cause::kInput, .ms = 20}}});
 }
 
-MadeReport ReportOf(const std::vector<Digest>& digests, std::size_t max_bytes = kEnough) {
+MadeReport ReportOf(const std::vector<digest::Digest>& digests, std::size_t max_bytes = kEnough) {
   RunReport report;
-  for (const Digest& digest : digests) report.Add(digest);
+  for (const digest::Digest& digest : digests) report.Add(digest);
   return report.Finish("uid-1", "run", max_bytes);
 }
 
@@ -48,7 +48,7 @@ TEST(RunReport, NamesTheStragglerInHeadlineFiguresAndJson) {
 }
 
 TEST(RunReport, TheIterationsOfAServerComeFirst) {
-  Digest digest{.worker = "vllm-0", .names = {"engine"}};
+  digest::Digest digest{.worker = "vllm-0", .names = {"engine"}};
   for (int i = 0; i < 4; ++i)
     digest.steps.push_back({.number = i,
                             .begin_ns = 12'000'000 * i,
@@ -75,7 +75,7 @@ TEST(RunReport, WithoutAStragglerTheLossIsZeroAndNotUnknown) {
 
 TEST(RunReport, WithoutClocksDurationsTellTheLoss) {
   SimulatedJob job = SlowedJob(8);
-  for (Digest& digest : job.digests) digest.clock_error_ns.reset();
+  for (digest::Digest& digest : job.digests) digest.clock_error_ns.reset();
   const MadeReport made = ReportOf(job.digests);
   EXPECT_THAT(made.headline, StartsWith("rank 3 holds up 7 others by "));
   EXPECT_NEAR(*made.figures.straggler_seconds * 1e3, job.step_ms - job.step_ms_without_slowed, 2);
@@ -85,7 +85,7 @@ TEST(RunReport, WithoutClocksDurationsTellTheLoss) {
 
 TEST(RunReport, WithoutClocksAndCallsTheLossIsUnknown) {
   SimulatedJob job = SlowedJob(8);
-  for (Digest& digest : job.digests) digest.collectives.clear();
+  for (digest::Digest& digest : job.digests) digest.collectives.clear();
   const MadeReport made = ReportOf(job.digests);
   EXPECT_THAT(made.headline, StartsWith("not decidable who waits: rank 3 takes "));
   EXPECT_FALSE(made.figures.straggler_seconds.has_value());
@@ -93,7 +93,7 @@ TEST(RunReport, WithoutClocksAndCallsTheLossIsUnknown) {
 
 TEST(RunReport, WhatIsOnlyLikelyIsNoFigure) {
   SimulatedJob job = SlowedJob(8);
-  for (Digest& digest : job.digests)
+  for (digest::Digest& digest : job.digests)
     digest.steps.erase(digest.steps.begin(), digest.steps.end() - 2);
   const MadeReport made = ReportOf(job.digests);
   EXPECT_THAT(made.headline, StartsWith("likely rank 3 holds up 7 others by "));
@@ -132,14 +132,14 @@ TEST(RunReport, WithoutDigestsItSaysWhy) {
 
 TEST(RunReport, OneWorkerAndNoStepsSaySo) {
   EXPECT_THAT(ReportOf({SlowedJob(8).digests[0]}).headline, StartsWith("GPU busy "));
-  Digest stepless{.worker = "w"};
+  digest::Digest stepless{.worker = "w"};
   const MadeReport made = ReportOf({stepless, stepless});
   EXPECT_THAT(made.headline, StartsWith("not decidable: no trace has steps"));
   EXPECT_FALSE(made.figures.step_seconds.has_value());
 }
 
 TEST(RunReport, OpsOfAllWorkersAreAdded) {
-  Digest digest{.worker = "w"};
+  digest::Digest digest{.worker = "w"};
   digest.names = {"small", "large"};
   digest.ops = {{.name = 0, .count = 1, .self_ns = 5}, {.name = 1, .count = 2, .self_ns = 50}};
   const auto json = nlohmann::json::parse(ReportOf({digest, digest}).json);

@@ -31,9 +31,9 @@ constexpr unsigned kOneCaseOf = 40;
 constexpr unsigned kOneCaseOf = 1;
 #endif
 
-Job Merge(const std::vector<Digest>& digests, std::size_t expected = 0) {
+Job Merge(const std::vector<digest::Digest>& digests, std::size_t expected = 0) {
   DigestMerger merger;
-  for (const Digest& digest : digests) merger.Add(digest);
+  for (const digest::Digest& digest : digests) merger.Add(digest);
   return merger.Finish(expected);
 }
 
@@ -44,12 +44,12 @@ struct PlainJob {
   std::int64_t steps = 10;
   bool input = true;  // What is above 60 ms is a stall of input and not computation.
 
-  std::vector<Digest> Digests() const {
+  std::vector<digest::Digest> Digests() const {
     const std::int64_t slowest = *std::max_element(own_ms.begin(), own_ms.end());
-    std::vector<Digest> digests;
+    std::vector<digest::Digest> digests;
     for (std::uint32_t rank = 0; rank < own_ms.size(); ++rank) {
-      Digest& digest = digests.emplace_back(
-          Digest{.worker = StrCat("w", rank), .rank = rank, .zero_ns = 1'790'000'000'000 * kMilli});
+      digest::Digest& digest = digests.emplace_back(digest::Digest{
+          .worker = StrCat("w", rank), .rank = rank, .zero_ns = 1'790'000'000'000 * kMilli});
       digest.clock_error_ns = 100'000;
       digest.knows = {.device = true, .launches = true, .input = true, .steps = true};
       digest.names = {"train", "all-reduce"};
@@ -57,7 +57,8 @@ struct PlainJob {
       for (std::int64_t i = 0; i <= steps; ++i) {
         const std::int64_t begin = i * (slowest + 8) * kMilli, own = own_ms[rank] * kMilli;
         const std::int64_t end = begin + (slowest + 8) * kMilli;
-        DigestStep step{.number = i, .begin_ns = begin, .end_ns = end, .followed = i < steps};
+        digest::DigestStep step{
+            .number = i, .begin_ns = begin, .end_ns = end, .followed = i < steps};
         step.time.span_ns = end - begin;
         step.time.compute_ns = input ? 60 * kMilli : own;
         step.time.communication_ns = step.time.exposed_communication_ns = end - begin - own;
@@ -68,14 +69,14 @@ struct PlainJob {
                                       .ordinal = static_cast<std::uint32_t>(i),
                                       .begin_ns = begin + own,
                                       .end_ns = end,
-                                      .kind = CollectiveKind::kAllReduce});
+                                      .kind = digest::CollectiveKind::kAllReduce});
       }
     }
     return digests;
   }
 };
 
-std::string HeadlineOf(const std::vector<Digest>& digests) {
+std::string HeadlineOf(const std::vector<digest::Digest>& digests) {
   const Job job = Merge(digests);
   return Headline(job, FindStragglers(job));
 }
@@ -126,10 +127,10 @@ TEST(FindStragglers, NothingIsSaidOfWorkersThatAreAlike) {
 TEST(FindStragglers, WhereClocksDoNotTellWhoWaitsDurationsDo) {
   PlainJob plain;
   plain.own_ms[5] = 72;
-  std::vector<Digest> digests = plain.Digests();
+  std::vector<digest::Digest> digests = plain.Digests();
   for (const std::optional<std::int64_t> error :
        {std::optional<std::int64_t>(7 * kMilli), std::optional<std::int64_t>()}) {
-    for (Digest& digest : digests) digest.clock_error_ns = error;
+    for (digest::Digest& digest : digests) digest.clock_error_ns = error;
     // Without clocks, any offset is possible.
     if (!error) digests[2].zero_ns += 5 * kMilli;
     const Job job = Merge(digests);
@@ -146,10 +147,11 @@ TEST(FindStragglers, WhereClocksDoNotTellWhoWaitsDurationsDo) {
 TEST(FindStragglers, ADifferenceBelowTheClocksErrorIsNotDecidedWithoutDurations) {
   PlainJob plain;
   plain.own_ms[5] = 72;
-  std::vector<Digest> digests = plain.Digests();
-  for (Digest& digest : digests) {
+  std::vector<digest::Digest> digests = plain.Digests();
+  for (digest::Digest& digest : digests) {
     digest.clock_error_ns = 7 * kMilli;
-    for (DigestCollective& call : digest.collectives) call.kind = CollectiveKind::kBroadcast;
+    for (digest::DigestCollective& call : digest.collectives)
+      call.kind = digest::CollectiveKind::kBroadcast;
   }
   EXPECT_EQ(HeadlineOf(digests),
             "not decidable who waits: rank 5 takes 12ms a step longer than the others (input), but "
@@ -171,14 +173,14 @@ TEST(FindStragglers, TellsWhatItCannotKnow) {
   EXPECT_EQ(HeadlineOf(plain.Digests()), "too early to tell: only 1 complete step was recorded");
   EXPECT_THAT(Merge(plain.Digests()).unknown, Contains(HasSubstr("one step only")));
   plain.steps = 10;
-  std::vector<Digest> digests = plain.Digests();
+  std::vector<digest::Digest> digests = plain.Digests();
   EXPECT_EQ(HeadlineOf({digests[0]}), "device busy 100%; 25% exposed communication");
   digests[0].knows.device = false;
   EXPECT_THAT(HeadlineOf({digests[0]}), HasSubstr("there is nobody to compare it with"));
   EXPECT_THAT(Merge(digests, 10).unknown, Contains(HasSubstr("2 of 10 workers are missing")));
-  for (Digest& digest : digests) digest.collectives.clear();
+  for (digest::Digest& digest : digests) digest.collectives.clear();
   EXPECT_THAT(HeadlineOf(digests), HasSubstr("tell no collective that joins them"));
-  for (Digest& digest : digests) digest.steps.clear();
+  for (digest::Digest& digest : digests) digest.steps.clear();
   EXPECT_EQ(HeadlineOf(digests), "not decidable: no trace has steps");
   EXPECT_THAT(Merge(digests).unknown, Contains(HasSubstr("no trace has steps")));
 }
@@ -195,9 +197,9 @@ TEST(FindStragglers, TwoStepsAreWeakEvidence) {
             "likely rank 5 holds up 7 others by 12ms a step (15%), input: weak evidence, 2 steps");
   EXPECT_THAT(report.unknown, Contains(HasSubstr("of 100 jobs without a straggler, about 1 gets")));
   // Nothing is claimed if the others do not wait for it in their calls.
-  std::vector<Digest> apart = plain.Digests();
-  for (Digest& digest : apart) {
-    for (DigestCollective& call : digest.collectives) call.begin_ns = call.end_ns - kMilli;
+  std::vector<digest::Digest> apart = plain.Digests();
+  for (digest::Digest& digest : apart) {
+    for (digest::DigestCollective& call : digest.collectives) call.begin_ns = call.end_ns - kMilli;
   }
   EXPECT_EQ(HeadlineOf(apart), "too early to tell: only 2 complete steps were recorded");
 }
@@ -207,16 +209,16 @@ TEST(FindStragglers, ALastStepWithAnEndCounts) {
   PlainJob plain;
   plain.own_ms[5] = 72;
   plain.steps = 2;  // And a last one.
-  std::vector<Digest> digests = plain.Digests();
-  for (Digest& digest : digests) {
-    for (DigestStep& step : digest.steps) step.annotation_end_ns = step.end_ns;
+  std::vector<digest::Digest> digests = plain.Digests();
+  for (digest::Digest& digest : digests) {
+    for (digest::DigestStep& step : digest.steps) step.annotation_end_ns = step.end_ns;
   }
   EXPECT_EQ(HeadlineOf(digests), "rank 5 holds up 7 others by 12ms a step (15%): input");
 }
 
 TEST(FindStragglers, SurvivesHostileDigests) {
   PlainJob plain;
-  std::vector<Digest> digests = plain.Digests();
+  std::vector<digest::Digest> digests = plain.Digests();
   constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   digests[0].zero_ns = kMin;
@@ -258,9 +260,10 @@ SyntheticJob SlowedJob(std::uint64_t seed, std::size_t workers, std::size_t most
 
 // Which of the slowed workers exceed their clock's error and that of a typical other one, and the
 // noise of a step.
-std::vector<SlowedWorker> DecidableOf(const SyntheticJob& job, const std::vector<Digest>& digests) {
+std::vector<SlowedWorker> DecidableOf(const SyntheticJob& job,
+                                      const std::vector<digest::Digest>& digests) {
   std::vector<double> errors;
-  for (const Digest& digest : digests)
+  for (const digest::Digest& digest : digests)
     errors.push_back(static_cast<double>(*digest.clock_error_ns) / 1e6);
   std::vector<double> sorted = errors;
   std::sort(sorted.begin(), sorted.end());
@@ -355,8 +358,9 @@ TEST(FindStragglers, FindsNoneInNearlyAllCleanCases) {
 
 // What a profile of two whole steps tells of the simulated job.
 StragglerReport ReportOfTwoSteps(const SyntheticJob& job) {
-  std::vector<Digest> digests = Simulate(job).digests;
-  for (Digest& digest : digests) digest.steps.erase(digest.steps.begin(), digest.steps.end() - 2);
+  std::vector<digest::Digest> digests = Simulate(job).digests;
+  for (digest::Digest& digest : digests)
+    digest.steps.erase(digest.steps.begin(), digest.steps.end() - 2);
   return FindStragglers(Merge(digests));
 }
 

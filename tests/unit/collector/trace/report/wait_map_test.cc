@@ -81,7 +81,7 @@ TEST(ComputeWaitMap, WithoutCallsThereIsNone) {
 // The rows of the map add up to the waits that the report tells of each worker.
 TEST(ComputeWaitMap, AgreesWithTheWaitsOfTheReport) {
   DigestMerger merger;
-  for (const Digest& digest :
+  for (const digest::Digest& digest :
        Simulate({.workers = 4, .slowed = {{.worker = 1, .cause = Cause::kInput, .ms = 20}}})
            .digests)
     merger.Add(digest);

@@ -7,16 +7,17 @@ namespace {
 
 // Three steps of 100 ms each on a GPU: computes for 15, NCCL is exposed for 5 and a copy for 1, and
 // of the 79 idle ones 64 are waits for launches. The second step waits for input.
-Digest LaunchBound() {
+digest::Digest LaunchBound() {
   constexpr std::int64_t kOneMs = 1'000'000;
-  Digest digest{.worker = "w"};
+  digest::Digest digest{.worker = "w"};
   digest.names = {"ProfilerStep", "ncclDevKernel_AllReduce"};
   digest.devices = {{.name = "/device:GPU:0"}};
-  digest.ops = {{.name = 1, .kind = WorkKind::kCommunication, .count = 3, .self_ns = 15 * kOneMs}};
+  digest.ops = {
+      {.name = 1, .kind = digest::WorkKind::kCommunication, .count = 3, .self_ns = 15 * kOneMs}};
   digest.knows = {.device = true, .launches = true, .steps = true};
   for (std::int64_t i = 0; i < 3; ++i) {
-    DigestStep& step = digest.steps.emplace_back(
-        DigestStep{.number = i, .begin_ns = i * 100 * kOneMs, .end_ns = (i + 1) * 100 * kOneMs});
+    digest::DigestStep& step = digest.steps.emplace_back(digest::DigestStep{
+        .number = i, .begin_ns = i * 100 * kOneMs, .end_ns = (i + 1) * 100 * kOneMs});
     step.time = {.span_ns = 100 * kOneMs,
                  .compute_ns = 15 * kOneMs,
                  .communication_ns = 9 * kOneMs,
@@ -31,7 +32,7 @@ Digest LaunchBound() {
 }
 
 TEST(WorkerTimeOf, IsThatOfTheSteps) {
-  Digest digest = LaunchBound();
+  digest::Digest digest = LaunchBound();
   // What lies outside of the steps does not count.
   digest.time = {.span_ns = 1'000'000'000, .idle_ns = 1'000'000'000};
   const WorkerTime time = WorkerTimeOf(digest);
@@ -54,7 +55,7 @@ TEST(WorkerTimeOf, IsThatOfTheSteps) {
 }
 
 TEST(WorkerTimeOf, WithoutStepsItIsThatOfTheRecording) {
-  Digest digest = LaunchBound();
+  digest::Digest digest = LaunchBound();
   digest.steps.clear();
   digest.knows.host_device = true;
   digest.time = {.span_ns = 200, .compute_ns = 150, .idle_ns = 50};
@@ -64,7 +65,7 @@ TEST(WorkerTimeOf, WithoutStepsItIsThatOfTheRecording) {
 }
 
 TEST(WorkerTimeOf, TellsTheFullestDevicesMemory) {
-  Digest digest = LaunchBound();
+  digest::Digest digest = LaunchBound();
   EXPECT_FALSE(WorkerTimeOf(digest).memory);
   digest.devices = {{.name = "/device:TPU:0", .peak_memory_bytes = 30, .memory_bytes = 100},
                     {.name = "/device:TPU:1", .peak_memory_bytes = 95, .memory_bytes = 100},
@@ -74,8 +75,8 @@ TEST(WorkerTimeOf, TellsTheFullestDevicesMemory) {
 }
 
 TEST(WorkerTimeOf, SaysNothingOfWhatTheTraceDoesNotTell) {
-  EXPECT_FALSE(WorkerTimeOf(Digest{}).has_device);
-  Digest digest = LaunchBound();
+  EXPECT_FALSE(WorkerTimeOf(digest::Digest{}).has_device);
+  digest::Digest digest = LaunchBound();
   digest.knows.device = false;
   EXPECT_FALSE(WorkerTimeOf(digest).has_device);
   digest.knows.device = true;

@@ -102,7 +102,7 @@ TEST(RunTables, DigestsAreToldToWhoeverAsks) {
   const std::string bytes = OneEvent();
   std::vector<std::string> told;
   Disk asked, other;
-  const auto tell = [&](const Digest& digest) {
+  const auto tell = [&](const digest::Digest& digest) {
     told.push_back(StrCat(digest.worker, " ", digest.events));
   };
   ASSERT_TRUE(WriteRunTables(Traces(bytes), {.digested = tell}, asked.Opener()).ok());

@@ -20,7 +20,7 @@
 #include "common/base/mutex.h"
 #include "common/text/utf8.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 namespace fs = std::filesystem;
@@ -256,4 +256,4 @@ TEST_F(AgentDirectoryTest, AGuestServesItsFamilyOnly) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -8,7 +8,7 @@
 
 #include "agent/nccl/recorder.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using testing::ElementsAre;
@@ -39,4 +39,4 @@ TEST(CollectiveCounts, CountOnAcrossTheEndsOfPrograms) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -11,7 +11,7 @@
 
 #include "agent/wire/engine_file.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 class EngineFileTest : public testing::Test {
@@ -122,4 +122,4 @@ TEST_F(EngineFileTest, ForgedValuesHarmNobody) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <map>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 class TakeFailedStartsTest : public testing::Test {
@@ -94,4 +94,4 @@ TEST_F(TakeFailedStartsTest, HostileFilesDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

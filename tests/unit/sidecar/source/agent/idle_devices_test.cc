@@ -7,7 +7,7 @@
 
 #include "agent/wire/ticks.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using wire::DevicePhase;
@@ -161,4 +161,4 @@ TEST_F(IdleDevicesTest, WithdrawsWhatIsRefusedAndForgetsItWithTheFile) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr std::int64_t kUs = 1'000'000;
@@ -44,4 +44,4 @@ TEST(LineEvents, ACallThatIsClearlyOutsideStays) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

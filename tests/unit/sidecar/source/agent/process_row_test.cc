@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using testing::HasSubstr;
@@ -206,4 +206,4 @@ TEST(ProcessRow, DevicesMustCoverTheWindowToo) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -13,7 +13,7 @@
 #include "agent/wire/ring_writer.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 namespace fs = std::filesystem;
@@ -407,4 +407,4 @@ TEST_F(ProgramSetTest, TheWishOfADeadSidecarIsNoRecordingOfOurs) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

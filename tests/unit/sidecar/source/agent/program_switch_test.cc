@@ -7,7 +7,7 @@
 
 #include "agent/wire/ticks.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 class ProgramSwitchTest : public testing::Test {
@@ -71,4 +71,4 @@ TEST_F(ProgramSwitchTest, LeavesALongerAttendanceToWhoAskedForIt) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

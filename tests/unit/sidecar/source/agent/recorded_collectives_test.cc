@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 namespace fs = std::filesystem;
@@ -169,4 +169,4 @@ TEST_F(CollectivesTest, AForgedFileIsNotRead) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -9,7 +9,7 @@
 #include "agent/wire/ring_writer.h"
 #include "agent/wire/ticks.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using wire::DevicePhase;
@@ -163,4 +163,4 @@ TEST_F(RecordedDevicesTest, ACaptureInsistsUntilItsEnd) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -8,7 +8,7 @@
 
 #include "agent/wire/ring_writer.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 // A tick is a nanosecond.
@@ -84,4 +84,4 @@ TEST_F(RecordedScopesTest, FindsTheStepsOfALoop) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -12,7 +12,7 @@
 
 #include "agent/wire/layout.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 class StepFileTest : public testing::Test {
@@ -83,4 +83,4 @@ TEST_F(StepFileTest, NothingIsToldByAnythingElse) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -19,7 +19,7 @@
 #include "common/base/file_descriptor.h"
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr char kTorch[] =
@@ -370,4 +370,4 @@ TEST_F(ReadAnnouncementsTest, HostileFilesDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

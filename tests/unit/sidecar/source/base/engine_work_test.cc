@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using nlohmann::json;
@@ -56,4 +56,4 @@ TEST(EngineWork, WhateverAProcessSaysCanBeRead) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -7,7 +7,7 @@
 #include "tests/fakes/fake_trace.h"
 #include "tests/fakes/stepped_clock.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::Recording;
@@ -151,4 +151,4 @@ TEST_F(JoinAnswersTest, AWorkerOfAnotherRankShowsToo) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

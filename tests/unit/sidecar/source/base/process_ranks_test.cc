@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST(GroupByRank, TheNumberOfWorkersIsBounded) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

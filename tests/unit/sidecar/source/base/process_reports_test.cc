@@ -5,7 +5,7 @@
 #include "collector/trace/xplane/summary.h"
 #include "tests/fakes/fake_trace.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::Recording;
@@ -111,4 +111,4 @@ TEST(JoinRecordings, AgentsThatAreGoneAreNobodysLoss) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -4,7 +4,7 @@
 
 #include "sidecar/source/base/process_ranks.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using testing::ElementsAre;
@@ -215,4 +215,4 @@ TEST(NumberWorkers, TheOrderIsThatOfTheNumbersInTheirTitles) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

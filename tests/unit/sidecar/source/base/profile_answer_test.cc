@@ -9,7 +9,7 @@
 
 #include "tensorflow/profiler_service.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 // An answer as gRPC receives it, in slices of `size` bytes.
@@ -73,4 +73,4 @@ TEST(TakeXSpace, ALengthBeyondTheAnswerReservesNoMemory) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

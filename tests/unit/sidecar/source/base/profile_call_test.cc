@@ -5,7 +5,7 @@
 
 #include "common/base/clock.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using namespace std::chrono_literals;
@@ -69,4 +69,4 @@ TEST(JudgeCallFailure, TellsTheCausesApart) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

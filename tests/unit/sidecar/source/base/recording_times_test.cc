@@ -4,7 +4,7 @@
 
 #include "tests/fakes/simulated_time.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using namespace std::chrono_literals;
@@ -85,4 +85,4 @@ TEST_F(RecordingTimesTest, StoppingEarlyShortensTheWindow) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -7,7 +7,7 @@
 
 #include "agent/wire/step_marks.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 std::vector<v1::StepPace> Told(const wire::FileHeader& header) {
@@ -125,4 +125,4 @@ TEST(StepOf, ReadsNameAndNumber) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -6,7 +6,7 @@
 #include "sidecar/source/base/profile_calls.h"
 #include "tests/fakes/fake_profiler_server.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using namespace std::chrono_literals;
@@ -36,4 +36,4 @@ TEST(ServerAge, SaysWhyHostAnnotationsAreMissing) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
@@ -131,4 +131,4 @@ TEST(KernelUsesCycles, OnlyTheKernelsOwnChoiceCounts) {
 #endif
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

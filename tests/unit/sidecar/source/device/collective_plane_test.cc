@@ -9,7 +9,7 @@
 
 #include "tensorflow/xplane.pb.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using tensorflow::profiler::XPlane;
@@ -128,4 +128,4 @@ TEST(CollectivePlane, WhatIsForgedOrOutsideIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

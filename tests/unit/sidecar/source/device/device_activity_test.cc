@@ -8,7 +8,7 @@
 
 #include "agent/wire/cut_name.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using wire::RecordType;
@@ -143,4 +143,4 @@ TEST(DeviceClock, TakesAnyNumbers) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -10,7 +10,7 @@
 #include "tensorflow/xplane.pb.h"
 #include "tests/fakes/unit_dir.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using tensorflow::profiler::XSpace;
@@ -168,4 +168,4 @@ TEST(DevicePlanes, WithoutAClockThereIsNothingToPlace) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST(DeviceVerdict, TakesAnyNumber) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 // The limits of an H100 (compute capability 9.0), from CUDA's programming guide.
@@ -32,4 +32,4 @@ TEST(Occupancy, IsZeroWhereItCannotBeKnown) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

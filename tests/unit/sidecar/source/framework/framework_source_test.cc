@@ -16,7 +16,7 @@
 #include "tests/fakes/fake_profiler_server.h"
 #include "tests/fakes/stepped_clock.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using namespace std::chrono_literals;
@@ -374,4 +374,4 @@ TEST_F(FrameworkSourceTest, ProbeSaysWhoListens) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -14,7 +14,7 @@
 
 #include "common/base/file_descriptor.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using namespace std::chrono_literals;
@@ -301,4 +301,4 @@ TEST_F(CallProcessTest, NobodyThere) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -10,7 +10,7 @@
 
 #include "common/base/file_descriptor.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 Announcement Of(const std::string& framework, const std::string& container,
@@ -146,4 +146,4 @@ TEST_F(InprocSourceTest, WhatIsLeftToKinetoHasNoRow) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -11,7 +11,7 @@
 #include "common/base/file_descriptor.h"
 #include "sidecar/spool/gzip_file.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 class LeftTraceTest : public testing::Test {
@@ -45,11 +45,11 @@ TEST_F(LeftTraceTest, WhatIsReadIsBoundedAlsoIfItIsCompressed) {
   const std::string plain = PathOf("plain");
   std::ofstream(plain) << R"({"traceEvents": [)" << std::string(16 << 20, ' ') << "]}";
   const FileDescriptor file(open(plain.c_str(), O_RDONLY | O_CLOEXEC));
-  ASSERT_TRUE(GzipFile(file, PathOf("a.pt.trace.json"), "", {.max_bytes = 2 * kMax}).ok());
+  ASSERT_TRUE(spool::GzipFile(file, PathOf("a.pt.trace.json"), "", {.max_bytes = 2 * kMax}).ok());
   const FrameworkAnswer answer = Take(kMax);
   EXPECT_EQ(answer.verdict.outcome, Outcome::kTruncated) << answer.verdict.message;
   EXPECT_TRUE(answer.trace.empty());
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using session::Recording;
@@ -200,4 +200,4 @@ TEST(LivingAndUnannounced, LeavesThoseThatNobodyElseTellsOf) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

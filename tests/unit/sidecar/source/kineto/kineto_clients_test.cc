@@ -4,7 +4,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using namespace std::chrono_literals;
@@ -223,4 +223,4 @@ TEST(KinetoClient, LaunchersAreRelatedToWhatTheyStart) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -14,7 +14,7 @@
 #include "common/base/strings.h"
 #include "sidecar/source/kineto/kineto_messages.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using namespace std::chrono_literals;
@@ -240,4 +240,4 @@ TEST_F(KinetoDaemonTest, ARegistrationIsAnswered) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using namespace std::chrono_literals;
@@ -100,4 +100,4 @@ TEST_F(KinetoDirectoryTest, RemovesWhatNobodyAwaits) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(KinetoConfiguration, HasTheSizeThatItSays) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -6,7 +6,7 @@
 
 #include "common/base/strings.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using namespace std::chrono_literals;
@@ -118,4 +118,4 @@ TEST(WhyNoKinetoDirectory, NamesWhatKinetoCannotTake) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

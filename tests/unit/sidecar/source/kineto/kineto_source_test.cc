@@ -16,7 +16,7 @@
 #include "common/base/strings.h"
 #include "sidecar/source/auto_source.h"
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using namespace std::chrono_literals;
@@ -210,4 +210,4 @@ TEST(KinetoSource, SaysWhyNobodyIsThereAndTakesNoTimeThen) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace strobe {
+namespace strobe::source {
 namespace {
 
 using namespace std::chrono_literals;
@@ -101,4 +101,4 @@ TEST_F(KinetoVerdictTest, ACancellationSaysWhatGoesOn) {
 }
 
 }  // namespace
-}  // namespace strobe
+}  // namespace strobe::source
