@@ -123,13 +123,16 @@ void BeatUntil(EvidenceHeader& header, std::uint64_t until_ns) {
 void WriteStacks(const Evidence& own, const char* look) {
   if (!own.layout || own.header->has_stacks.load(std::memory_order_acquire) == 0) return;
   const std::uint64_t until = wire::MonotonicNs() + kMostLookNs;
+  timespec looked_at{};
+  clock_gettime(CLOCK_REALTIME, &looked_at);
   const OwnMemory memory;
   StackReader reader(memory, *own.layout, own.process);
   const PythonStacks stacks =
       reader.Read(&AsleepText, [until] { return wire::MonotonicNs() > until; });
   if (stacks.threads.empty()) return;  // The interpreter has ended.
   WriteSmallFile(own.directory, own.stem + look + ".stacks",
-                 StacksText(stacks, own.layout->minor, &FactsOf));
+                 StacksText(stacks, own.layout->minor,
+                            looked_at.tv_sec * 1'000'000'000 + looked_at.tv_nsec, &FactsOf));
 }
 
 void Look(const Evidence& own, std::uint32_t wants, const char* look) {
@@ -195,7 +198,7 @@ const char* StartEvidence(const char* directory, const char* stem, int minor) {
   header->rank = header->local_rank = header->world_size = -1;
   Refuse(*header, FindInterpreter(*made, minor));
   header->beat_ns.store(wire::MonotonicNs(), std::memory_order_relaxed);
-  // Whoever sees this sees the rest.
+  // A sidecar that sees this word sees all that was written before it.
   std::atomic_ref<std::uint64_t>(header->magic)
       .store(wire::kEvidenceMagic, std::memory_order_release);
   if (StartQuietThread("strobe-evidence", &RunEvidence, made)) {

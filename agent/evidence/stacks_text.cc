@@ -41,11 +41,12 @@ std::string HeadingOf(const PythonThread& thread, const ThreadFacts& facts) {
 
 }  // namespace
 
-std::string StacksText(const PythonStacks& stacks, int minor,
+std::string StacksText(const PythonStacks& stacks, int minor, std::int64_t looked_at_ns,
                        const std::function<ThreadFacts(std::uint64_t tid)>& facts) {
   std::string text = "# python 3." + std::to_string(minor) + " threads " +
                      std::to_string(stacks.threads.size()) + " gil_locked " +
-                     (stacks.gil_is_held ? "1" : "0") + (stacks.cut ? " cut" : "") + "\n";
+                     (stacks.gil_is_held ? "1" : "0") + " at " + std::to_string(looked_at_ns) +
+                     (stacks.cut ? " cut" : "") + "\n";
   for (const PythonThread& thread : stacks.threads) {
     text += HeadingOf(thread, facts(thread.tid));
     for (const PythonFrame& frame : thread.frames) {

@@ -29,6 +29,9 @@ struct RankEvidence {
   std::optional<StackDump> stacks{}, stacks_later{};
   std::vector<FlightGroup> groups{};  // The process groups, as the process itself knows them.
   bool has_groups = false;  // It had a standing record, which would hold its last exception.
+  // It uses a library that ends the process without an exception when it misses a peer, as NCCL's
+  // watchdog does.
+  bool may_abort = false;
   std::vector<TcpLink> links{};
   ProcessState state = ProcessState::kUnknown;
   std::string exception{};      // Uncaught, its last line.

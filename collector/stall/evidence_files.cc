@@ -66,6 +66,8 @@ absl::Status AddGroups(std::string_view bytes, RankEvidence& rank) {
     if (rank.groups.size() == kMaxGroups)
       return absl::DataLossError(StrCat("there are more than ", kMaxGroups, " groups"));
     made.ranks = RanksOfText(members->dump());
+    const auto backend = group.find("backend");
+    rank.may_abort = rank.may_abort || (backend != group.end() && *backend != "gloo");
     rank.groups.push_back(std::move(made));
   }
   return absl::OkStatus();

@@ -56,6 +56,15 @@ std::int64_t NumberOf(const DumpValue* value) {
   return number;
 }
 
+// A program may destroy its groups and make them anew, after an error. The new ones have the old
+// names and numbers from 1 on, and the recorder keeps the old entries.
+void KeepNewestGroups(std::vector<FlightEntry>& entries) {
+  std::map<std::uint32_t, std::int64_t> newest;  // The ordinal, by group.
+  for (const FlightEntry& entry : entries) newest[entry.group] = entry.pg_id;
+  std::erase_if(entries,
+                [&newest](const auto& entry) { return entry.pg_id != newest[entry.group]; });
+}
+
 bool IsTrue(const DumpValue* value) { return value != nullptr && value->number != 0; }
 
 }  // namespace
@@ -157,6 +166,7 @@ absl::StatusOr<FlightRecord> FlightBuilder::Finish(const DumpValue& root) {
                                 .enqueued = NumberOf(status.Find("last_enqueued_collective")),
                                 .completed = NumberOf(status.Find("last_completed_collective"))});
   }
+  KeepNewestGroups(record_.entries);
   return std::move(record_);
 }
 

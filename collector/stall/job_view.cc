@@ -1,6 +1,8 @@
 #include "collector/stall/job_view.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -8,6 +10,45 @@
 
 namespace strobe::stall {
 namespace {
+
+// Does it finish only after all members of its group have launched it?
+bool NeedsAll(const std::string& op) {
+  const std::string plain = PlainOp(op);
+  return plain.starts_with("all") || plain.starts_with("reduce_scatter") || plain == "barrier";
+}
+
+// The numbers of elements: "[[64, 64], [8]] Float" as "4096 8 Float". Tensors of the same number of
+// elements may be of different dimensions on each rank.
+std::string SizesText(std::string_view shape) {
+  std::string text;
+  std::int64_t elements = 1;
+  bool open = false;
+  for (std::size_t at = 0; at < shape.size();) {
+    const char byte = shape[at++];
+    if (byte == '[') {
+      elements = 1;
+      open = true;
+    } else if (byte == ']') {
+      if (open) text += StrCat(elements, " ");
+      open = false;
+      if (shape.substr(at).find(']') == std::string_view::npos)
+        return text += shape.substr(std::min(at + 1, shape.size()));
+    } else if (byte >= '0' && byte <= '9') {
+      std::int64_t size = 0;
+      const auto [end, error] = std::from_chars(&shape[at - 1], shape.data() + shape.size(), size);
+      at = static_cast<std::size_t>(end - shape.data());
+      // Whatever the product is: it must not overflow.
+      elements = static_cast<std::int64_t>(static_cast<std::uint64_t>(elements) *
+                                           static_cast<std::uint64_t>(size));
+    }
+  }
+  return std::string(shape);
+}
+
+bool HasOpenTransfer(const FlightRecord& record) {
+  return std::any_of(record.entries.begin(), record.entries.end(),
+                     [](const FlightEntry& entry) { return entry.p2p && !entry.finished; });
+}
 
 bool IsGloo(const FlightRecord& record) {
   return std::any_of(record.entries.begin(), record.entries.end(), [&](const FlightEntry& entry) {
@@ -74,10 +115,12 @@ class ViewBuilder {
       groups_of_id_[entry.pg_id].insert(group);
       Launches& launches = look[{group, rank}];
       launches.launched = std::max(launches.launched, entry.seq);
+      if (entry.p2p) continue;  // It has the number of the collective before.
       if (entry.finished)
         launches.finished = std::max(launches.finished, entry.seq);
-      else if (!entry.p2p)
+      else
         launches.open.try_emplace(entry.seq, OpenOp{&record, &entry});
+      if (entry.finished && NeedsAll(record.op(entry))) done_by_all_.insert(group);
     }
   }
 
@@ -120,6 +163,9 @@ class ViewBuilder {
       view_.ranks.insert(rank);
       if (one.speaks()) view_.speaking.insert(rank);
       if (one.flight && one.flight_later) view_.seen_twice.insert(rank);
+      if (one.flight && HasOpenTransfer(*one.flight) &&
+          (!one.flight_later || HasOpenTransfer(*one.flight_later)))
+        view_.in_transfer.insert(rank);
       view_.has_flight = view_.has_flight || one.flight.has_value();
       view_.all_twice = view_.all_twice && one.flight.has_value() == one.flight_later.has_value();
     }
@@ -128,13 +174,25 @@ class ViewBuilder {
       const bool accounted =
           at != evidence_.ranks.end() &&
           (at->second.state == ProcessState::kGone || at->second.state == ProcessState::kStopped ||
-           (view_.has_flight ? at->second.flight.has_value() : at->second.speaks()));
+           (view_.has_flight ? TellsOfItself(rank, at->second) : at->second.speaks()));
       if (!accounted) view_.dark.insert(rank);
     }
   }
 
+  // A record without an entry is that of a recorder that is off, or of a process that has taken the
+  // place of another, if something is finished that needed the rank.
+  bool TellsOfItself(int rank, const RankEvidence& one) const {
+    if (!one.flight) return false;
+    return !one.flight->entries.empty() || !TellsAll(*one.flight) ||
+           std::none_of(done_by_all_.begin(), done_by_all_.end(), [&](std::uint32_t group) {
+             const std::vector<int>& ranks = view_.groups[group].ranks;
+             return std::binary_search(ranks.begin(), ranks.end(), rank);
+           });
+  }
+
   const JobEvidence& evidence_;
   JobView view_{};
+  std::set<std::uint32_t> done_by_all_{};  // Groups that have finished what all must launch.
   std::map<std::pair<std::string, std::string>, std::uint32_t> index_{};
   std::map<std::uint32_t, std::set<int>> launchers_{};
   std::map<std::pair<int, std::int64_t>, std::uint32_t> group_of_id_{};
@@ -154,7 +212,7 @@ std::string PlainOp(const std::string& op) {
 std::string OpenOp::signature() const {
   const std::string plain = PlainOp(op());
   const bool same_sizes = plain == "all_reduce" || plain == "allreduce" || plain == "broadcast";
-  return same_sizes ? StrCat(op(), " ", record->shape(*entry)) : op();
+  return same_sizes ? StrCat(op(), " ", SizesText(record->shape(*entry))) : op();
 }
 
 bool TellsAll(const FlightRecord& record) {

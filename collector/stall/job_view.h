@@ -38,10 +38,12 @@ using Look = std::map<std::pair<std::uint32_t, int>, Launches>;  // By group and
 struct JobView {
   std::vector<JobGroup> groups{};
   Look first{}, later{};
-  std::set<int> ranks{};       // All of the job, also without evidence.
-  std::set<int> dark{};        // Ranks that tell less than the others.
-  std::set<int> speaking{};    // Ranks that told anything themselves.
-  std::set<int> seen_twice{};  // Ranks with two Flight Recorder's dumps.
+  std::set<int> ranks{};  // All of the job, also without evidence.
+  // Ranks that tell less than the others, and those whose recorder is off or younger than the job.
+  std::set<int> dark{};
+  std::set<int> speaking{};     // Ranks that told anything themselves.
+  std::set<int> seen_twice{};   // Ranks with two Flight Recorder's dumps.
+  std::set<int> in_transfer{};  // Ranks with sends or receives that are not finished.
   bool has_flight = false;
   bool all_twice = false;  // Is each that has a dump seen twice?
 

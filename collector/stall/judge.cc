@@ -13,6 +13,7 @@
 #include "collector/stall/job_view.h"
 #include "collector/stall/judge_processes.h"
 #include "collector/stall/judge_ras.h"
+#include "collector/stall/usual_waits.h"
 #include "collector/stall/verdict_text.h"
 #include "collector/stall/wait_graph.h"
 #include "common/base/quantile.h"
@@ -21,27 +22,22 @@
 namespace strobe::stall {
 namespace {
 
-// The gap between two collectives of a group is told by so many of the last.
-constexpr std::size_t kMaxGaps = 100;
-
 std::int64_t UsualGap(const OpenOp& op) {
-  std::vector<std::int64_t> created;
-  for (const FlightEntry& entry : op.record->entries) {
-    if (entry.group == op.entry->group && !entry.p2p && entry.seq < op.entry->seq)
-      created.push_back(entry.created_ns);
-  }
-  if (created.size() < 4) return 0;
-  if (created.size() > kMaxGaps)
-    created.erase(created.begin(), created.end() - static_cast<std::ptrdiff_t>(kMaxGaps));
-  std::vector<std::int64_t> gaps;
-  for (std::size_t i = 1; i < created.size(); ++i) gaps.push_back(created[i] - created[i - 1]);
-  return std::max<std::int64_t>(QuantileOf(gaps, 0.5), 0);
+  std::vector<std::int64_t> gaps = GapsBefore(op);
+  return gaps.size() < 3 ? 0 : std::max<std::int64_t>(QuantileOf(gaps, 0.5), 0);
 }
 
-// Is the thread asleep in a call that waits for no device? One that waits for CUDA may look like
-// one on the host.
+// Is the thread asleep in a call that waits neither for a device nor for another rank? One that
+// waits for CUDA may look like one on the host.
 bool SleepsByItself(const StackThread& thread) {
   return Contains(thread.wchan, "nanosleep") || Contains(thread.wchan, "pipe_read");
+}
+
+// May the thread wait for a send or a receive? Work.wait() is written in C++, so that its caller's
+// line is the innermost one, and gloo records no transfers.
+bool MayWaitInTransfer(const StackThread& thread) {
+  const bool in_library = !thread.frames.empty() && !(OwnFrame(thread) == thread.frames.front());
+  return Contains(thread.wchan, "futex") && !in_library;
 }
 
 class Judge {
@@ -50,6 +46,7 @@ class Judge {
 
   Verdict Run() {
     graph_ = GraphOf(evidence_, view_);
+    AddLengths();
     for (const int rank : view_.speaking) stood_[rank] = StoodOf(evidence_.ranks.at(rank));
     Verdict verdict = Choose();
     if (!view_.speaking.empty())
@@ -78,15 +75,25 @@ class Judge {
 
   Verdict Choose() {
     if (const std::optional<Verdict> moving = JudgeProgress()) return *moving;
-    if (const std::optional<Verdict> ended = JudgeEnded(evidence_)) return *ended;
+    if (const std::optional<Verdict> ended = JudgeEnded(evidence_, SomeWait())) return *ended;
     if (const std::optional<Verdict> stopped = JudgeStopped(evidence_)) return *stopped;
-    if (const auto cut = JudgeConnections(evidence_, !view_.dark.empty())) return *cut;
+    if (const std::optional<Verdict> cut = JudgeCut()) return *cut;
     if (view_.speaking.empty()) return JudgeByRas(evidence_);
     if (!graph_.clashes.empty()) return JudgeClashes();
+    if (const std::optional<Verdict> pause = JudgeUsualWaits()) return *pause;
     if (const std::optional<Verdict> root = JudgeRoots()) return *root;
     if (!graph_.lacks.empty()) return JudgeCycle();
     if (!graph_.lags.empty()) return JudgeLags();
     return JudgeByStacks();
+  }
+
+  // A rank's first wait is its longest. There may be very many others.
+  void AddLengths() {
+    int last = -1;
+    for (const Wait& wait : graph_.waits) {
+      if (wait.waiter != last) lengths_.push_back(LengthOf(evidence_, wait));
+      last = wait.waiter;
+    }
   }
 
   static Stood StoodOf(const RankEvidence& one) {
@@ -107,6 +114,11 @@ class Judge {
   bool OnHost(int rank) const {
     const auto at = stood_.find(rank);
     return at != stood_.end() && at->second.doing == MainDoing::kHost;
+  }
+
+  bool SomeWait() const {
+    return !graph_.waiting.empty() || std::any_of(stood_.begin(), stood_.end(),
+                                                  [this](auto& one) { return InTorch(one.first); });
   }
 
   // More than one may have done it, and the evidence does not tell which.
@@ -140,6 +152,27 @@ class Judge {
       return verdict;
     }
     return std::nullopt;
+  }
+
+  std::optional<Verdict> JudgeCut() const {
+    std::optional<Verdict> cut = JudgeConnections(evidence_, !view_.dark.empty());
+    const bool decided = !cut || cut->confidence == Confidence::kFirm || !view_.dark.empty();
+    if (decided || !graph_.clashes.empty()) return cut;
+    // A path that loses some packets does not hold up a job in which a rank stands still on the
+    // host.
+    std::optional<Verdict> root = JudgeRoots();
+    return root && root->confidence == Confidence::kFirm ? root : cut;
+  }
+
+  // A slow job, or one in which a rank always takes longer, looks between two looks as if it stood.
+  std::optional<Verdict> JudgeUsualWaits() const {
+    const bool all_usual = std::all_of(lengths_.begin(), lengths_.end(), [](WaitLength length) {
+      return length == WaitLength::kUsual;
+    });
+    if (lengths_.empty() || !all_usual) return std::nullopt;
+    Verdict verdict{.kind = StallClass::kProgressing, .confidence = Confidence::kProbably};
+    verdict.reason = UsualText(evidence_, graph_.waits.front());
+    return verdict;
   }
 
   Verdict JudgeClashes() const {
@@ -189,18 +222,42 @@ class Judge {
     }
     if (!hosts.empty()) {
       const bool all_proven = proven.size() == hosts.size();
-      const std::vector<int>& named = proven.empty() ? hosts : proven;
-      Confidence confidence = all_proven ? Sure() : Confidence::kProbably;
-      for (const int rank : named) {
-        if (!IsSureOfHost(rank)) confidence = std::min(confidence, Confidence::kProbably);
-      }
-      return NameRanks(StallClass::kHost, confidence, named);
+      return NameHosts(WithoutReceivers(proven.empty() ? hosts : proven),
+                       all_proven ? Sure() : Confidence::kProbably);
     }
     const bool chain_ends_unseen =
         graph_.waits_for_dark || !graph_.lacks.empty() || !graph_.waiting.empty();
     if (!view_.dark.empty() && chain_ends_unseen) return WaitsForDark();
     if (roots.empty()) return std::nullopt;
     return NameRanks(StallClass::kOtherBranch, Confidence::kProbably, roots);
+  }
+
+  // Without those that wait, or may wait, for another one of them in a send or a receive.
+  std::vector<int> WithoutReceivers(const std::vector<int>& hosts) const {
+    const bool some_stuck =
+        std::any_of(hosts.begin(), hosts.end(), [this](int rank) { return IsStuckByItself(rank); });
+    std::vector<int> left;
+    for (const int rank : hosts) {
+      const bool may_wait = view_.in_transfer.contains(rank) ||
+                            (some_stuck && OnHost(rank) &&
+                             MayWaitInTransfer(*evidence_.ranks.at(rank).stacks->main_thread()));
+      if (IsStuckByItself(rank) || !may_wait) left.push_back(rank);
+    }
+    return left.empty() ? hosts : left;
+  }
+
+  Verdict NameHosts(const std::vector<int>& named, Confidence confidence) const {
+    for (const int rank : named) {
+      if (!IsSureOfHost(rank)) confidence = std::min(confidence, Confidence::kProbably);
+    }
+    Verdict verdict = NameRanks(StallClass::kHost, confidence, named);
+    const bool all_before = std::all_of(lengths_.begin(), lengths_.end(), [](WaitLength length) {
+      return length == WaitLength::kUsual || length == WaitLength::kMayEnd;
+    });
+    if (!all_before) return verdict;
+    verdict.confidence = std::min(confidence, Confidence::kProbably);
+    verdict.reason = UsualText(evidence_, graph_.waits.front());
+    return verdict;
   }
 
   Verdict WaitsForDark() const {
@@ -260,12 +317,28 @@ class Judge {
   Confidence Sure() const { return view_.all_twice ? Confidence::kFirm : Confidence::kProbably; }
 
   bool IsSureOfHost(int rank) const {
-    const RankEvidence& one = evidence_.ranks.at(rank);
     if (!OnHost(rank) || !stood_.at(rank).still) return false;
     const std::vector<Wait>& waits = graph_.lacks.at(rank);
-    if (view_.groups[waits.front().group].guessed) return false;
-    if (waits.front().op.op().starts_with("gloo:")) return true;
-    return KeptGil(one) != nullptr || SleepsByItself(*one.stacks->main_thread());
+    if (view_.groups[waits.front().group].guessed || !WasSeenSince(rank, waits)) return false;
+    if (IsStuckByItself(rank)) return true;
+    // One that runs may come to its end.
+    return waits.front().op.op().starts_with("gloo:") &&
+           evidence_.ranks.at(rank).stacks->main_thread()->state != "R";
+  }
+
+  bool IsStuckByItself(int rank) const {
+    const RankEvidence& one = evidence_.ranks.at(rank);
+    return OnHost(rank) && stood_.at(rank).still &&
+           (KeptGil(one) != nullptr || SleepsByItself(*one.stacks->main_thread()));
+  }
+
+  // Ranks are not looked at in the same moment: what one had not launched when it was looked at may
+  // be what another waited in later.
+  bool WasSeenSince(int rank, const std::vector<Wait>& waits) const {
+    const std::int64_t looked_at_ns = evidence_.ranks.at(rank).stacks->looked_at_ns;
+    return looked_at_ns == 0 || std::any_of(waits.begin(), waits.end(), [&](const Wait& wait) {
+             return looked_at_ns - wait.op.entry->created_ns >= kShortWaitNs;
+           });
   }
 
   // The thread that had Python's lock in both looks and stood still.
@@ -348,6 +421,7 @@ class Judge {
   const JobEvidence& evidence_;
   const JobView view_;
   WaitGraph graph_{};
+  std::vector<WaitLength> lengths_{};  // One for each rank that waits.
   std::map<int, Stood> stood_{};
 };
 

@@ -14,12 +14,25 @@ namespace strobe::stall {
 namespace {
 
 // What gloo, NCCL, the store and JAX's service say to those that are left.
-constexpr std::array kLostPeer = std::to_array<std::string_view>(
-    {"closed by peer", "reset by peer", "Connection reset", "Connection closed", "Broken pipe",
-     "Read error", "Timed out waiting", "remote process exited", "Socket closed", "network error",
-     "lost heartbeat", "detected fatal errors"});
+constexpr std::array kLostPeer =
+    std::to_array<std::string_view>({"closed by peer",    "reset by peer",
+                                     "Connection reset",  "Connection closed",
+                                     "Broken pipe",       "Read error",
+                                     "Timed out waiting", "remote process exited",
+                                     "Socket closed",     "network error",
+                                     "lost heartbeat",    "detected fatal errors",
+                                     "pair closure",      "connection was likely closed",
+                                     "wait timeout",      "communicator was aborted",
+                                     "ncclRemoteError",   "DistNetworkError",
+                                     "DistStoreError",    "DistBackendError"});
 
 using AddressPair = std::pair<std::string, std::string>;
+
+// Does its end alone tell that it was not ended for having lost another?
+bool EndsByItself(const RankEvidence& one) {
+  if (!one.exception.empty() || !one.may_abort) return true;
+  return one.signal && *one.signal != SIGABRT;
+}
 
 AddressPair PairOf(const TcpLink& link) {
   return {std::min(link.local, link.remote), std::max(link.local, link.remote)};
@@ -32,19 +45,21 @@ bool TellsOfALostPeer(std::string_view exception) {
                      [&](std::string_view words) { return ContainsIgnoreCase(exception, words); });
 }
 
-std::optional<Verdict> JudgeEnded(const JobEvidence& evidence) {
+std::optional<Verdict> JudgeEnded(const JobEvidence& evidence, bool some_wait) {
   std::set<int> victims, culprits, unexplained;
-  bool others_speak = false;
+  bool others_speak = false, all_by_themselves = true;
   for (const auto& [rank, one] : evidence.ranks) {
     others_speak = others_speak || one.speaks();
     if (one.state != ProcessState::kGone) continue;
     const bool told_to_end = one.signal == SIGTERM;
-    if (told_to_end || (!one.exception.empty() && TellsOfALostPeer(one.exception)))
+    if (told_to_end || (!one.exception.empty() && TellsOfALostPeer(one.exception))) {
       victims.insert(rank);
-    else if (!one.exception.empty() || one.has_groups)
+    } else if (!one.exception.empty() || one.has_groups) {
       culprits.insert(rank);  // By an exception of its own, or without a word.
-    else
+      all_by_themselves = all_by_themselves && EndsByItself(one);
+    } else {
       unexplained.insert(rank);
+    }
   }
   if (victims.empty() && culprits.empty() && unexplained.empty()) return std::nullopt;
   if (culprits.empty() && unexplained.size() == 1 && others_speak)
@@ -58,8 +73,13 @@ std::optional<Verdict> JudgeEnded(const JobEvidence& evidence) {
   }
   // Several that end without a word may have been ended by one hand.
   const bool one_alone = culprits.size() == 1 && unexplained.empty();
-  return NameRanks(StallClass::kGone, one_alone ? Confidence::kFirm : Confidence::kProbably,
-                   culprits);
+  // One that has done its part may end before the others.
+  const bool missed = some_wait || !victims.empty();
+  const bool sure = one_alone && missed && all_by_themselves;
+  Verdict verdict =
+      NameRanks(StallClass::kGone, sure ? Confidence::kFirm : Confidence::kProbably, culprits);
+  if (!missed) verdict.reason = "no other is seen to wait for it";
+  return verdict;
 }
 
 std::optional<Verdict> JudgeStopped(const JobEvidence& evidence) {

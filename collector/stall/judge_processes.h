@@ -9,7 +9,8 @@
 
 namespace strobe::stall {
 
-std::optional<Verdict> JudgeEnded(const JobEvidence& evidence);
+// `some_wait`: ranks wait in a collective.
+std::optional<Verdict> JudgeEnded(const JobEvidence& evidence, bool some_wait);
 std::optional<Verdict> JudgeStopped(const JobEvidence& evidence);
 // `some_dark`: ranks without evidence may be the other end of a connection.
 std::optional<Verdict> JudgeConnections(const JobEvidence& evidence, bool some_dark);

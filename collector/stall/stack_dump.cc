@@ -10,6 +10,8 @@
 namespace strobe::stall {
 namespace {
 
+constexpr std::string_view kAgentsBegin = "# python ";
+
 // Calls that return when others have done their part.
 constexpr std::array kWaitingCalls =
     std::to_array<std::string_view>({"all_reduce", "barrier", "monitored_barrier", "reduce", "send",
@@ -40,6 +42,15 @@ bool TakeNumber(std::string_view word, Number& number) {
   if (hex) word.remove_prefix(2);
   return std::from_chars(word.data(), word.data() + word.size(), number, hex ? 16 : 10).ec ==
          std::errc();
+}
+
+// The first line of the agent's: "# python 3.11 threads 4 gil_locked 0 at 1795797239924927443".
+std::int64_t MomentOf(std::string_view line) {
+  constexpr std::string_view kAt = " at ";
+  std::int64_t looked_at_ns = 0;
+  const std::size_t at = line.find(kAt);
+  if (at != std::string_view::npos) TakeNumber(line.substr(at + kAt.size()), looked_at_ns);
+  return std::max<std::int64_t>(looked_at_ns, 0);
 }
 
 // The agent's: tid 25764 stable HOLDS-GIL state S wchan futex_do_wait syscall 202 comm python
@@ -156,7 +167,7 @@ const StackThread* StackDump::gil_holder() const {
 
 bool LooksLikeStacks(std::string_view text) {
   std::string_view begin = text.substr(0, 4096);
-  if (begin.starts_with("# python ")) return true;
+  if (begin.starts_with(kAgentsBegin)) return true;
   while (!begin.empty()) {
     if (IsHeading(TakeLine(begin))) return true;
   }
@@ -168,6 +179,7 @@ absl::StatusOr<StackDump> ReadStacks(std::string_view text) {
     return absl::DataLossError(StrCat("the stacks have more than ", kMaxStackBytes, " bytes"));
   StackDump dump;
   std::size_t frames = 0;
+  if (text.starts_with(kAgentsBegin)) dump.looked_at_ns = MomentOf(TakeLine(text));
   while (!text.empty()) {
     const std::string_view line = TakeLine(text);
     if (IsHeading(line)) {

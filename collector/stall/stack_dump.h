@@ -37,7 +37,8 @@ struct StackThread {
 
 struct StackDump {
   std::vector<StackThread> threads{};
-  std::size_t main = 0;  // Index of the main thread.
+  std::size_t main = 0;           // Index of the main thread.
+  std::int64_t looked_at_ns = 0;  // Since 1970; 0 if not told.
 
   const StackThread* main_thread() const {
     return main < threads.size() ? &threads[main] : nullptr;

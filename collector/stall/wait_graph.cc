@@ -49,7 +49,8 @@ class GraphBuilder {
  private:
   void AddEdge(const Wait& wait, int member) {
     const auto evidence = evidence_.ranks.find(member);
-    if (evidence == evidence_.ranks.end() || !evidence->second.flight) {
+    if (evidence == evidence_.ranks.end() || !evidence->second.flight ||
+        view_.dark.contains(member)) {
       graph_.waits_for_dark = graph_.waits_for_dark || view_.dark.contains(member);
       ++graph_.blamed[member];
       return;

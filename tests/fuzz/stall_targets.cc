@@ -73,7 +73,7 @@ bool ForgedPython(std::string_view bytes) {
   constexpr std::uint64_t kMostReads = 4 * 6 * 2 * (agent::kMaxStackDepth + 64) + 400'000;
   if (python.reads() > kMostReads) std::abort();
   const std::string text =
-      agent::StacksText(stacks, 11, [](std::uint64_t) { return agent::ThreadFacts(); });
+      agent::StacksText(stacks, 11, 0, [](std::uint64_t) { return agent::ThreadFacts(); });
   if (text.size() > agent::kMaxStacksText) std::abort();
   if (!stacks.threads.empty() && !stall::ReadStacks(text).ok()) std::abort();
   return !stacks.threads.empty() && !stacks.threads.back().frames.empty();

@@ -22,10 +22,11 @@ TEST(StacksText, IsReadAgain) {
                    .frames = {{.file = "/app/my \"x\".py", .name = "Loader.get", .line = 88},
                               {.file = "/app/train.py", .name = "main", .line = 3}}}},
       .gil_is_held = true};
-  const std::string text = StacksText(stacks, 11, &SleepingFacts);
+  const std::string text = StacksText(stacks, 11, 1'700'000'000'000'000'000, &SleepingFacts);
   ASSERT_TRUE(stall::LooksLikeStacks(text));
   const auto dump = stall::ReadStacks(text);
   ASSERT_TRUE(dump.ok()) << text;
+  EXPECT_EQ(dump->looked_at_ns, 1'700'000'000'000'000'000);
   ASSERT_EQ(dump->threads.size(), 2u);
   const stall::StackThread& main = *dump->main_thread();
   EXPECT_EQ(main.tid, 7u);
@@ -48,7 +49,7 @@ TEST(StacksText, IsBounded) {
   stacks.threads.resize(kMaxStackThreads);
   for (PythonThread& thread : stacks.threads)
     thread.frames.assign(8, {.file = std::string(512, 'f'), .name = std::string(512, 'n')});
-  EXPECT_LE(StacksText(stacks, 11, &SleepingFacts).size(), kMaxStacksText);
+  EXPECT_LE(StacksText(stacks, 11, 0, &SleepingFacts).size(), kMaxStacksText);
 }
 
 }  // namespace

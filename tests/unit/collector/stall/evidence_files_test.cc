@@ -43,6 +43,7 @@ TEST(EvidenceFiles, ReadsACase) {
   EXPECT_THAT(evidence.ranks.at(1).exception, HasSubstr("Connection closed by peer"));
   EXPECT_TRUE(evidence.ranks.at(1).has_groups);
   ASSERT_FALSE(evidence.ranks.at(1).groups.empty());
+  EXPECT_FALSE(evidence.ranks.at(1).may_abort) << "gloo";
   EXPECT_EQ(evidence.ranks.at(1).groups[1].desc, "TP");
   EXPECT_EQ(evidence.ranks.at(1).groups[1].ranks, (std::vector<int>{0, 1}));
   evidence = {};
@@ -63,6 +64,18 @@ TEST(EvidenceFiles, TakesASecondFileOfARankForItsSecondLook) {
   EXPECT_TRUE(evidence.ranks.at(3).stacks_later.has_value());
   EXPECT_THAT(MessageOf(AddEvidence("rank_3.txt", stacks, evidence)), HasSubstr("third look"));
   EXPECT_THAT(MessageOf(AddEvidence("stacks.txt", stacks, evidence)), HasSubstr("no rank"));
+}
+
+// Without a backend, PyTorch takes NCCL where it can.
+TEST(EvidenceFiles, TellsWhoseLibraryMayEndAProcess) {
+  JobEvidence evidence;
+  for (const char* backend : {"nccl", "undefined", "cpu:gloo,cuda:nccl"}) {
+    evidence.ranks.clear();
+    const std::string groups =
+        StrCat(R"([{"name": "0", "desc": "", "ranks": [0], "backend": ")", backend, "\"}]");
+    EXPECT_TRUE(AddEvidence("0.groups", groups, evidence).ok());
+    EXPECT_TRUE(evidence.ranks.at(0).may_abort) << backend;
+  }
 }
 
 TEST(EvidenceFiles, LeavesOutWhatIsNoEvidence) {

@@ -16,12 +16,13 @@ DumpValue BuiltDict(std::vector<std::pair<const char*, DumpValue>> members) {
   return dict;
 }
 
-DumpValue BuiltEntry(const char* name) {
+DumpValue BuiltEntry(const char* name, int pg_id = 0) {
   DumpValue group = DumpValue::Empty(DumpValue::Kind::kList);
   group.items = {DumpValue::Text(name), DumpValue::Text("TP")};
   return BuiltDict({{"process_group", std::move(group)},
                     {"collective_seq_id", DumpValue::Number(3)},
                     {"time_created_ns", DumpValue::Number(-7)},
+                    {"pg_id", DumpValue::Number(pg_id)},
                     {"profiling_name", DumpValue::Text("nccl:all_reduce")},
                     {"state", DumpValue::Text("completed")}});
 }
@@ -37,6 +38,16 @@ TEST(FlightBuilder, KeepsGroupsAndTextsOnce) {
   EXPECT_EQ(record->entries[0].group, record->entries[2].group);
   EXPECT_TRUE(record->entries[0].finished);
   EXPECT_EQ(record->entries[0].created_ns, 0);
+}
+
+TEST(FlightBuilder, KeepsTheNewestOfGroupsWithOneName) {
+  FlightBuilder builder;
+  for (const int pg_id : {0, 0, 4}) EXPECT_TRUE(builder.AddEntry(BuiltEntry("1", pg_id)).ok());
+  EXPECT_TRUE(builder.AddEntry(BuiltEntry("2", 1)).ok());
+  const auto record = builder.Finish(BuiltDict({{"version", DumpValue::Text("2.10")}}));
+  ASSERT_EQ(record->entries.size(), 2u);
+  EXPECT_EQ(record->entries[0].pg_id, 4);
+  EXPECT_EQ(record->entries[1].pg_id, 1);
 }
 
 TEST(FlightBuilder, KnowsAnEntryByItsMembers) {

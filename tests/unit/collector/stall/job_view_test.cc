@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/fakes/standing_job.h"
+
 namespace strobe::stall {
 namespace {
 
@@ -34,6 +36,27 @@ TEST(JobView, DoesNotBelieveGloosCounts) {
   evidence.ranks[0].flight->entries = {{.op = 1, .pg_id = 7, .seq = 30, .finished = true}};
   const JobView view = ViewOf(evidence);
   EXPECT_EQ(view.Find(view.first, 0, 0)->launched, 30);
+}
+
+TEST(JobView, ARecorderThatIsOffTellsNothing) {
+  StandingJob job(3);
+  job.Waits(0, {0, 1}, 5).Waits(1, {0, 1}, 5);
+  EXPECT_TRUE(ViewOf(job.Evidence()).dark.empty()) << "nothing was finished without it";
+  job.Did({0, 1}, 4);
+  EXPECT_TRUE(ViewOf(job.Evidence()).dark.empty()) << "it is not of this group";
+  for (const int rank : {0, 1}) job.DidAlone(rank, job.All(), 3, "broadcast");
+  EXPECT_TRUE(ViewOf(job.Evidence()).dark.empty()) << "a broadcast ends without it";
+  for (const int rank : {0, 1}) job.DidAlone(rank, job.All(), 2);
+  EXPECT_EQ(ViewOf(job.Evidence()).dark, (std::set<int>{2}));
+}
+
+TEST(JobView, ATransferIsNoCollective) {
+  StandingJob job(2, "nccl");
+  job.Did(job.All(), 9).WaitsInTransfer(1, job.All(), 5);
+  const JobEvidence evidence = job.Evidence();
+  const JobView view = ViewOf(evidence);
+  EXPECT_EQ(view.in_transfer, (std::set<int>{1}));
+  EXPECT_TRUE(view.Find(view.first, 0, 1)->open.empty());
 }
 
 TEST(JobView, GuessesMembersThatNobodyTells) {

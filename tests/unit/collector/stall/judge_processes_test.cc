@@ -17,22 +17,22 @@ RankEvidence Ended(const char* exception) {
 
 TEST(JudgeEnded, NamesTheOneThatDidNotLoseAnother) {
   JobEvidence evidence;
-  EXPECT_FALSE(JudgeEnded(evidence).has_value());
+  EXPECT_FALSE(JudgeEnded(evidence, /*some_wait=*/false).has_value());
   for (int rank = 0; rank < 3; ++rank)
     evidence.ranks[rank] = Ended("RuntimeError: Connection closed by peer [10.0.0.7]:9103");
   evidence.ranks[1] = Ended("ValueError: bad batch");
-  std::optional<Verdict> verdict = JudgeEnded(evidence);
+  std::optional<Verdict> verdict = JudgeEnded(evidence, /*some_wait=*/false);
   ASSERT_TRUE(verdict.has_value());
   EXPECT_EQ(verdict->kind, StallClass::kGone);
   EXPECT_EQ(verdict->confidence, Confidence::kFirm);
   ASSERT_EQ(verdict->culprits.size(), 1u);
   EXPECT_EQ(verdict->culprits[0].rank, 1);
   evidence.ranks[2] = Ended("");  // Two that explain nothing.
-  verdict = JudgeEnded(evidence);
+  verdict = JudgeEnded(evidence, /*some_wait=*/false);
   EXPECT_EQ(verdict->confidence, Confidence::kProbably);
   EXPECT_EQ(verdict->culprits.size(), 2u);
   evidence.ranks[2].signal = SIGTERM;  // torchrun ends those that are left.
-  EXPECT_EQ(JudgeEnded(evidence)->culprits.size(), 1u);
+  EXPECT_EQ(JudgeEnded(evidence, /*some_wait=*/false)->culprits.size(), 1u);
 }
 
 TEST(JudgeEnded, NamesNobodyWhereNoneLeftARecord) {
@@ -41,10 +41,47 @@ TEST(JudgeEnded, NamesNobodyWhereNoneLeftARecord) {
     evidence.ranks[rank] = Ended("");
     evidence.ranks[rank].has_groups = false;
   }
-  const std::optional<Verdict> verdict = JudgeEnded(evidence);
+  const std::optional<Verdict> verdict = JudgeEnded(evidence, /*some_wait=*/false);
   ASSERT_TRUE(verdict.has_value());
   EXPECT_TRUE(verdict->culprits.empty());
   EXPECT_FALSE(verdict->reason.empty());
+}
+
+// NCCL's watchdog ends processes whose peers do not answer, by SIGABRT and without an exception.
+TEST(JudgeEnded, IsNotSureOfOneThatItsLibraryMayHaveEnded) {
+  JobEvidence evidence;
+  evidence.ranks[0] = Ended("");
+  evidence.ranks[1].state = ProcessState::kThere;
+  evidence.ranks[1].stacks.emplace();
+  EXPECT_EQ(JudgeEnded(evidence, /*some_wait=*/true)->confidence, Confidence::kFirm);
+  evidence.ranks[0].may_abort = true;
+  EXPECT_EQ(JudgeEnded(evidence, /*some_wait=*/true)->confidence, Confidence::kProbably);
+  evidence.ranks[0].signal = SIGABRT;
+  EXPECT_EQ(JudgeEnded(evidence, /*some_wait=*/true)->confidence, Confidence::kProbably);
+  evidence.ranks[0].signal = SIGKILL;
+  EXPECT_EQ(JudgeEnded(evidence, /*some_wait=*/true)->confidence, Confidence::kFirm);
+}
+
+// The first rank saves the model alone when all others are done.
+TEST(JudgeEnded, IsNotSureWhereNobodyWaits) {
+  JobEvidence evidence;
+  evidence.ranks[0].state = ProcessState::kThere;
+  evidence.ranks[0].stacks.emplace();
+  evidence.ranks[1] = Ended("");
+  const std::optional<Verdict> verdict = JudgeEnded(evidence, /*some_wait=*/false);
+  EXPECT_EQ(verdict->confidence, Confidence::kProbably);
+  EXPECT_FALSE(verdict->reason.empty());
+}
+
+TEST(TellsOfALostPeer, InTheWordsOfItsLibraries) {
+  for (const char* words :
+       {"RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.7]:9103",
+        "RuntimeError: Application timeout caused pair closure",
+        "DistNetworkError: failed to recv, got 0 bytes. Connection was likely closed.",
+        "DistStoreError: wait timeout after 300000ms, keys: /default_pg/0//cpu//0/1",
+        "DistBackendError: NCCL communicator was aborted on rank 3."})
+    EXPECT_TRUE(TellsOfALostPeer(words)) << words;
+  EXPECT_FALSE(TellsOfALostPeer("ValueError: the batch has no labels"));
 }
 
 TEST(JudgeStopped, NamesTheStopped) {

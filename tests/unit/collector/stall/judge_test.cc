@@ -11,6 +11,7 @@
 #include "collector/stall/evidence_files.h"
 #include "common/base/strings.h"
 #include "tests/fakes/hang_cases.h"
+#include "tests/fakes/standing_job.h"
 
 namespace strobe::stall {
 namespace {
@@ -153,6 +154,57 @@ TEST(JudgeStall, NeverNamesAnInnocentFirmlyWhateverOneRankDoesNotTell) {
   EXPECT_LT(innocents_suspected, verdicts / 100);
 }
 
+// All were looked at three seconds after the last collective began, and one so many collectives
+// before, when its program computed something.
+void LookEarlierAt(int rank, std::size_t collectives, JobEvidence& evidence) {
+  std::int64_t last_ns = 0;
+  for (const auto& [other, one] : evidence.ranks) {
+    if (one.flight && !one.flight->entries.empty())
+      last_ns = std::max(last_ns, one.flight->entries.back().created_ns);
+  }
+  for (auto& [other, one] : evidence.ranks) {
+    for (std::optional<StackDump>* look : {&one.stacks, &one.stacks_later}) {
+      if (*look) (*look)->looked_at_ns = last_ns + 3 * StandingJob::kSecond;
+    }
+  }
+  RankEvidence& earlier = evidence.ranks.at(rank);
+  if (!earlier.flight || !earlier.flight_later || !earlier.stacks) return;
+  std::vector<FlightEntry>& entries = earlier.flight->entries;
+  if (entries.size() <= collectives) return;
+  entries.resize(entries.size() - collectives);
+  for (FlightEntry& entry : entries) entry.finished = true;
+  earlier.flight_later = earlier.flight;
+  StackDump& stacks = *earlier.stacks;
+  stacks.looked_at_ns = entries.back().created_ns + 1;
+  stacks.threads.at(stacks.main).frames = {{"/app/job.py", 7, "forward"}};
+  earlier.stacks_later = earlier.stacks;
+}
+
+TEST(JudgeStall, NeverNamesAnInnocentFirmlyThatWasSeenBeforeTheOthers) {
+  int named = 0;
+  for (const auto& [name, files] : UnpackHangCases("cases.tar.gz")) {
+    if (name == kPause) continue;
+    const auto guilty =
+        nlohmann::json::parse(files.at("answer.json"))["ranks"].get<std::vector<int>>();
+    const JobEvidence whole = EvidenceOf(files);
+    for (const auto& [rank, evidence] : whole.ranks) {
+      for (const std::size_t collectives : {1, 2, 4, 9}) {
+        JobEvidence mixed = whole;
+        LookEarlierAt(rank, collectives, mixed);
+        const Verdict verdict = JudgeStall(mixed);
+        for (const int one : Named(verdict)) {
+          ++named;
+          if (std::find(guilty.begin(), guilty.end(), one) == guilty.end()) {
+            EXPECT_NE(verdict.confidence, Confidence::kFirm)
+                << name << " with rank " << rank << " " << collectives << " earlier names " << one;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(named, 100);
+}
+
 TEST(JudgeStall, WithoutTheCulpritsEvidenceNamesNobodyElse) {
   const auto cases = UnpackHangCases("cases.tar.gz");
   for (const char* name : {"w4_sleep", "w4_p2p", "w4_barrier", "w4_branch_skip", "w4_branch_other",
@@ -166,6 +218,187 @@ TEST(JudgeStall, WithoutTheCulpritsEvidenceNamesNobodyElse) {
     EXPECT_EQ(verdict.without_evidence, (std::vector<int>{culprit})) << name;
     EXPECT_FALSE(verdict.reason.empty()) << name;
   }
+}
+
+// What is left of a name: "host [2] firm".
+std::string Answer(const JobEvidence& evidence) {
+  const Verdict verdict = JudgeStall(evidence);
+  return StrCat(NameOf(verdict.kind), " ", testing::PrintToString(Named(verdict)), " ",
+                NameOf(verdict.confidence));
+}
+
+constexpr char kSleeps[] = "hrtimer_nanosleep", kOnProcessor[] = "0";
+
+// Three stages of two replicas. The first stage of the first replica loads no batch; those behind
+// it wait for what it should send, and the other replica for the gradients of all of them.
+StandingJob Pipeline(const std::string& backend) {
+  StandingJob job(6, backend);
+  for (const int stage : {0, 2, 4}) {
+    const std::vector<int> replicas = {stage, stage + 1};
+    job.DidEvery(replicas, 0.1, 20, 10).Waits(stage + 1, replicas, 10);
+  }
+  return job.InCode(0, "load", kSleeps);
+}
+
+TEST(JudgeStall, NamesTheHeadOfAChainOfReceivers) {
+  StandingJob calls = Pipeline("gloo"), works = Pipeline("gloo"), nccl = Pipeline("nccl");
+  for (const int rank : {2, 4}) {
+    calls.InCall(rank, "recv");
+    works.InCode(rank, "receive");  // Work.wait() is not seen.
+    nccl.WaitsInTransfer(rank, {rank - 2, rank}, 10).InCode(rank, "step", kOnProcessor, "R");
+  }
+  EXPECT_EQ(Answer(calls.Evidence()), "host { 0 } firm");
+  EXPECT_EQ(Answer(works.Evidence()), "host { 0 } firm");
+  EXPECT_EQ(Answer(nccl.Evidence()), "host { 0 } firm");
+  // It may wait for its device.
+  EXPECT_EQ(Answer(nccl.InCode(0, "load").Evidence()), "host { 0 } probably");
+}
+
+// All but one wait in what that one does not launch.
+StandingJob WaitFor(int late, double seconds, double usual_gap = 0.1,
+                    const std::string& op = "all_reduce") {
+  StandingJob job(4);
+  job.DidEvery(job.All(), usual_gap, 40, seconds);
+  for (const int rank : job.All()) {
+    if (rank != late) job.Waits(rank, job.All(), seconds, op);
+  }
+  return job;
+}
+
+TEST(JudgeStall, NamesNobodyWhereALoaderTakesAsLongAsUsual) {
+  EXPECT_EQ(Answer(WaitFor(2, 2, 5).InCode(2, "load", kSleeps).Evidence()),
+            "progressing {} probably");
+  EXPECT_EQ(Answer(WaitFor(2, 30, 5).InCode(2, "load", kSleeps).Evidence()), "host { 2 } firm");
+}
+
+// The first rank saves the model while the others wait in a barrier, for longer than any step.
+TEST(JudgeStall, IsNotSureWhereAPauseAsLongWasThereBefore) {
+  StandingJob first(4), second(4);
+  second.DidEvery(second.All(), 0.1, 40, 100);
+  for (StandingJob* job : {&first, &second}) {
+    job->DidEvery(job->All(), 0.1, 40, 20);
+    for (const int rank : {1, 2, 3}) job->Waits(rank, job->All(), 20, "barrier");
+    job->Stands(0, {{"/lib/python3.13/shutil.py", 7, "copy"}, {"/app/train.py", 8, "save"}});
+  }
+  EXPECT_EQ(Answer(first.Evidence()), "host { 0 } firm");
+  EXPECT_EQ(Answer(second.Evidence()), "host { 0 } probably");
+  EXPECT_THAT(JudgeStall(second.Evidence()).reason, testing::HasSubstr("has waited for 20s"));
+}
+
+TEST(JudgeStall, IsNotSureOfOneThatRuns) {
+  StandingJob computes = WaitFor(0, 20);
+  computes.InCode(0, "evaluate", kOnProcessor, "R");
+  EXPECT_EQ(Answer(computes.Evidence()), "host { 0 } probably");
+  JobEvidence moves = WaitFor(0, 20).InCode(0, "evaluate").Evidence();
+  moves.ranks.at(0).stacks_later->threads[0].frames[0].line = 99;
+  EXPECT_EQ(Answer(moves), "host { 0 } probably");
+}
+
+TEST(JudgeStall, NamesTheOneUnderADebugger) {
+  StandingJob stopped = WaitFor(1, 20);
+  stopped.At(1) = {.state = ProcessState::kStopped};
+  EXPECT_EQ(Answer(stopped.Evidence()), "silent { 1 } firm");
+  StandingJob prompt = WaitFor(1, 20);
+  prompt.Stands(1, {{"/lib/python3.13/pdb.py", 7, "Pdb.interaction"}, {"/app/train.py", 9, "f"}},
+                "wait_woken");
+  EXPECT_EQ(Answer(prompt.Evidence()), "host { 1 } firm");
+}
+
+// A node has died, and its pods do not answer.
+TEST(JudgeStall, NamesNobodyForANodeThatDied) {
+  JobEvidence evidence = WaitFor(1, 20).Evidence();
+  evidence.ranks.erase(1);
+  EXPECT_EQ(Answer(evidence), "unknown {} cannot tell");
+  EXPECT_EQ(JudgeStall(evidence).without_evidence, (std::vector<int>{1}));
+  for (const int rank : {0, 2, 3})
+    evidence.ranks.at(rank).links = {{StrCat("10.0.0.", rank), "10.0.0.1", true}};
+  EXPECT_EQ(Answer(evidence), "network {} cannot tell");
+  EXPECT_THAT(JudgeStall(evidence).reason, testing::HasSubstr("10.0.0.1"));
+}
+
+TEST(JudgeStall, ALossyPathIsNotTheReasonWhereARankSleeps) {
+  JobEvidence evidence = WaitFor(1, 20).InCode(1, "load", kSleeps).Evidence();
+  for (const int rank : {2, 3})
+    evidence.ranks.at(rank).links = {{StrCat("10.0.0.", rank), StrCat("10.0.0.", 5 - rank), true}};
+  EXPECT_EQ(Answer(evidence), "host { 1 } firm");
+  evidence.ranks.at(1).stacks_later.reset();
+  EXPECT_EQ(Answer(evidence), "network { 2, 3 } probably");
+}
+
+// A process that has just begun, in the place of one that others wait for.
+TEST(JudgeStall, KnowsNothingOfARankThatBeganAnew) {
+  StandingJob job = WaitFor(2, 20);
+  FlightRecord& record = *job.At(2).flight;
+  record.entries.clear();
+  record.groups.clear();
+  for (const bool joins : {false, true}) {
+    joins ? job.InCall(2, "init_process_group") : job.InCode(2, "<module>");
+    EXPECT_EQ(Answer(job.Evidence()), "unknown {} cannot tell");
+    EXPECT_EQ(JudgeStall(job.Evidence()).without_evidence, (std::vector<int>{2}));
+  }
+  StandingJob first(4);  // Nobody has finished anything yet.
+  for (const int rank : {0, 1, 3}) first.Waits(rank, first.All(), 20);
+  EXPECT_EQ(Answer(first.InCode(2, "load").Evidence()), "host { 2 } firm");
+}
+
+TEST(JudgeStall, TensorsOfOneSizeAreNoMismatch) {
+  StandingJob job(4);
+  job.DidEvery(job.All(), 0.1, 20, 10).InCode(3, "load", kSleeps);
+  job.Waits(0, job.All(), 10, "broadcast", "[[64]] Float");
+  for (const int rank : {1, 2}) job.Waits(rank, job.All(), 10, "broadcast", "[[8, 8]] Float");
+  EXPECT_EQ(Answer(job.Evidence()), "host { 3 } firm");
+  StandingJob other(4);
+  other.DidEvery(other.All(), 0.1, 20, 10);
+  for (const int rank : other.All())
+    other.Waits(rank, other.All(), 10, "broadcast",
+                rank == 1 ? "[[8, 9]] Float" : "[[8, 8]] Float");
+  EXPECT_EQ(Answer(other.Evidence()), "mismatch { 1 } firm");
+}
+
+TEST(JudgeStall, IsTheSameWithClocksThatDiffer) {
+  for (const int off : {0, 1, 2, 3}) {
+    for (const std::int64_t by : {-3600, -1, 1, 3600}) {
+      StandingJob job = WaitFor(2, 20).InCode(2, "load", kSleeps);
+      for (FlightEntry& entry : job.At(off).flight->entries)
+        entry.created_ns += by * StandingJob::kSecond;
+      job.At(off).stacks->looked_at_ns += by * StandingJob::kSecond;
+      EXPECT_THAT(Answer(job.Evidence()), testing::StartsWith("host { 2 } ")) << off << " " << by;
+    }
+  }
+}
+
+// What a rank shows after so many seconds of a job in which the third one takes 19 seconds for each
+// step, and the others one.
+void ShowAt(StandingJob& job, int rank, double now) {
+  constexpr double kStep = 20;
+  const double takes = rank == 2 ? 19 : 1;
+  const int done = static_cast<int>(now / kStep);
+  for (int step = 0; step < done; ++step) job.DidAlone(rank, job.All(), -(step * kStep + takes));
+  if (now < done * kStep + takes)
+    job.InCode(rank, "forward");
+  else
+    job.Waits(rank, job.All(), -(done * kStep + takes));
+  job.At(rank).stacks->looked_at_ns += static_cast<std::int64_t>(now * StandingJob::kSecond);
+}
+
+TEST(JudgeStall, NeverNamesAnInnocentFirmlyByEvidenceOfAnotherMoment) {
+  int firm = 0;
+  for (const int delayed : {0, 1, 2, 3}) {
+    for (int half_seconds = -78; half_seconds <= 78; ++half_seconds) {
+      for (const double now : {40.5, 41.5, 50.0, 58.5, 59.5}) {
+        StandingJob job(4);
+        for (const int rank : job.All())
+          ShowAt(job, rank, rank == delayed ? now + half_seconds / 2.0 : now);
+        const Verdict verdict = JudgeStall(job.Evidence());
+        const bool is_firm = verdict.confidence == Confidence::kFirm;
+        firm += is_firm ? 1 : 0;
+        if (is_firm) {
+          EXPECT_EQ(Named(verdict), (std::vector<int>{2})) << delayed << " " << half_seconds;
+        }
+      }
+    }
+  }
+  EXPECT_GT(firm, 100);
 }
 
 TEST(JudgeStall, AsksForEvidenceWhereThereIsNone) {

@@ -122,6 +122,51 @@ TEST_F(EvidenceProcesses, HaveTheirNumbersInTheJob) {
   EXPECT_EQ(by_rank.at(1).stem, "6-2") << "the newest that lives";
 }
 
+EvidenceProcess Joined(const char* stem, std::uint64_t began, int world_size = 8) {
+  EvidenceProcess process;
+  process.stem = stem;
+  process.began = began;
+  process.rank = 1;
+  process.world_size = world_size;
+  process.lives = true;
+  process.has_groups = world_size > 0;
+  return process;
+}
+
+template <typename... Process>
+std::map<int, EvidenceProcess> RanksOf(Process... process) {
+  std::vector<EvidenceProcess> processes;
+  (processes.push_back(std::move(process)), ...);
+  return ByRank(std::move(processes));
+}
+
+// A loader that was started anew has its parent's rank in its environment.
+TEST(ByRank, TheOneThatHasJoinedTheJobComesBeforeItsChildren) {
+  for (const bool parent_is_younger : {false, true}) {
+    const auto by_rank =
+        RanksOf(Joined("trainer", parent_is_younger ? 30 : 10), Joined("loader", 20, 0));
+    ASSERT_THAT(by_rank, SizeIs(1));
+    EXPECT_EQ(by_rank.at(1).stem, "trainer");
+    EXPECT_FALSE(by_rank.at(1).has_rival);
+  }
+}
+
+TEST(ByRank, TheLargerOfTwoJobsIsMeant) {
+  const auto by_rank = RanksOf(Joined("trainer", 10), Joined("evaluation", 20, 2));
+  EXPECT_EQ(by_rank.at(1).stem, "trainer");
+  EXPECT_FALSE(by_rank.at(1).has_rival);
+}
+
+TEST(ByRank, TwoJobsOfOneSizeAreRivals) {
+  EXPECT_TRUE(RanksOf(Joined("actor", 10), Joined("critic", 20)).at(1).has_rival);
+  const auto larger = RanksOf(Joined("actor", 10), Joined("critic", 20), Joined("trainer", 30, 16));
+  EXPECT_EQ(larger.at(1).stem, "trainer");
+  EXPECT_FALSE(larger.at(1).has_rival);
+  EvidenceProcess dead = Joined("before", 10);
+  dead.lives = false;
+  EXPECT_FALSE(RanksOf(std::move(dead), Joined("now", 20)).at(1).has_rival);
+}
+
 TEST_F(EvidenceProcesses, AreCountedWhereNoneHasANumber) {
   const FileDescriptor second = AddEvidenceFile("6-2", -1, 60, 20);
   const FileDescriptor first = AddEvidenceFile("5-1", -1, 60, 10);
