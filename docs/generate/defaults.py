@@ -2,7 +2,7 @@
 
 from source import ROOT, Missing
 
-FILES = {"operator": "operator/config/defaults.yaml"}
+FILES = {"operator": "operator/config/defaults.yaml", "serve": "viewer/service/defaults.yaml"}
 
 
 def markdown(name):

@@ -124,6 +124,15 @@ def test_the_chart_takes_each_setting_of_the_documents():
     assert count >= 4
 
 
+def test_the_viewer_takes_the_configuration_of_the_documents(tmp_path):
+    """The page shows viewer/service/defaults.yaml; only the required logdirs are missing in it."""
+    text, file = (ROOT / "viewer/service/defaults.yaml").read_text(), tmp_path / "serve.yaml"
+    for logdirs, why in (("[{url: /logs, namespace: ml}]", "kubeconfig /nowhere"), ("[]", "logdirs")):  # The kubeconfig is read after the file.
+        file.write_text(text.replace("logdirs: []", f"logdirs: {logdirs}"))
+        done = subprocess.run([BIN / "strobe", "serve", "--config", file, "--kubeconfig", "/nowhere"], capture_output=True, text=True)
+        assert done.returncode == 2 and why in done.stderr, done.stderr
+
+
 def test_the_cluster_of_readme_needs_no_registry():
     """The chart asks for the names that the archives of tools/image have, and the job has the volume on which captures may write."""
     code = next(code for code in blocks(README, "sh") if "kind load image-archive" in code)
