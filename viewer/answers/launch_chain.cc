@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "collector/trace/digest/event_times.h"
@@ -50,7 +50,8 @@ std::optional<EventRef> HostEventBefore(const LoadedRun& run, const EventRef& ev
   return std::nullopt;
 }
 
-// The events around one on its own lane, from the innermost outwards.
+// The events around one on its own line, from the innermost outwards. An event that does not nest
+// with all others is on another lane.
 std::vector<EventRef> EventsAround(const LoadedRun& run, const EventRef& event) {
   const RowRef& ref = run.rows[event.row];
   const Worker& worker = run.WorkerOf(ref);
@@ -58,17 +59,24 @@ std::vector<EventRef> EventsAround(const LoadedRun& run, const EventRef& event) 
   const index::Row& row = run.RowOf(ref);
   const Track& own = index.tracks()[row.first_track + event.track];
   const std::int64_t begin_ps = event.begin_ps - worker.shift_ps;
-  std::map<std::uint32_t, EventRef, std::greater<>> by_depth;
+  std::vector<std::pair<std::uint32_t, EventRef>> by_depth;
   for (std::uint32_t t = 0; t < row.tracks; ++t) {
     const Track& outer = index.tracks()[row.first_track + t];
-    if (outer.lane != own.lane || outer.depth >= own.depth) continue;
+    if (outer.lane == own.lane && outer.depth >= own.depth) continue;
     const std::uint64_t next = index.FirstFrom(outer, begin_ps + 1);
     if (next == 0 || next - 1 > std::numeric_limits<std::uint32_t>::max()) continue;
     const std::optional<Entry> entry = index.EntryAt(outer, next - 1);
-    if (!entry || entry->end_ps() < begin_ps + event.duration_ps) continue;
-    by_depth.emplace(outer.depth, ReferTo(run, ref.worker, row.first_track + t,
-                                          static_cast<std::uint32_t>(next - 1)));
+    if (!entry || entry->end_ps() <= begin_ps || entry->end_ps() < begin_ps + event.duration_ps)
+      continue;
+    by_depth.emplace_back(outer.depth, ReferTo(run, ref.worker, row.first_track + t,
+                                               static_cast<std::uint32_t>(next - 1)));
   }
+  std::ranges::sort(by_depth, [](const auto& a, const auto& b) {
+    const auto& [depth, x] = a;
+    const auto& [other_depth, y] = b;
+    return std::tuple(y.begin_ps, x.duration_ps, other_depth) <
+           std::tuple(x.begin_ps, y.duration_ps, depth);
+  });
   std::vector<EventRef> around;
   for (const auto& [depth, one] : by_depth) {
     if (around.size() < LaunchChain::kMaxLinks) around.push_back(one);
@@ -121,24 +129,22 @@ std::vector<std::vector<EventRef>> Captures(const LoadedRun& run, std::uint32_t 
   for (const index::Row& row : index.rows()) {
     const std::string_view plane = index.Text(index.planes()[row.plane].name);
     if (row.kind == index::RowKind::kCounter || plane.starts_with(xplane::kDevicePrefix)) continue;
-    for (const auto& lane : tally::LanesOf(index, row)) {
-      bool captures_now = false;
-      std::map<std::uint32_t, std::uint32_t> ordinals;  // How many events of a track were read.
-      for (tally::LaneReader reader(index, lane, tally::Links::kLeftOut); reader.next() != nullptr;
-           reader.Advance()) {
-        const std::uint32_t track = reader.next()->track();
-        const std::uint32_t ordinal = ordinals[track]++;
-        const std::string_view name = index.Text(reader.next()->entry().name);
-        if (Contains(name, "StreamBeginCapture")) {
-          captures.emplace_back();
-          captures_now = true;
-        } else if (Contains(name, "StreamEndCapture")) {
-          captures_now = false;
-        } else if (captures_now && captures.back().size() < kMaxNodes &&
-                   std::ranges::any_of(
-                       kNodeCalls, [&](std::string_view call) { return Contains(name, call); })) {
-          captures.back().push_back(ReferTo(run, worker, track, ordinal));
-        }
+    bool captures_now = false;
+    std::map<std::uint32_t, std::uint32_t> ordinals;  // How many events of a track were read.
+    for (tally::LaneReader reader(index, tally::TracksOf(row), tally::Links::kLeftOut);
+         reader.next() != nullptr; reader.Advance()) {
+      const std::uint32_t track = reader.next()->track();
+      const std::uint32_t ordinal = ordinals[track]++;
+      const std::string_view name = index.Text(reader.next()->entry().name);
+      if (Contains(name, "StreamBeginCapture")) {
+        captures.emplace_back();
+        captures_now = true;
+      } else if (Contains(name, "StreamEndCapture")) {
+        captures_now = false;
+      } else if (captures_now && captures.back().size() < kMaxNodes &&
+                 std::ranges::any_of(kNodeCalls,
+                                     [&](std::string_view call) { return Contains(name, call); })) {
+        captures.back().push_back(ReferTo(run, worker, track, ordinal));
       }
     }
   }

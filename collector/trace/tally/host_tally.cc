@@ -1,6 +1,7 @@
 #include "collector/trace/tally/host_tally.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -31,7 +32,7 @@ class HostTally {
          r - plane.first_row < plane.rows && r < index_.rows().size(); ++r) {
       const index::Row& row = index_.rows()[r];
       if (row.kind == index::RowKind::kCounter || row.derived != 0) continue;
-      for (const auto& lane : LanesOf(index_, row)) RETURN_IF_ERROR(AddLane(row, lane, kinds));
+      RETURN_IF_ERROR(AddRow(row, kinds));
     }
     return absl::OkStatus();
   }
@@ -40,6 +41,9 @@ class HostTally {
 
  private:
   static constexpr std::size_t kNoFrame = static_cast<std::size_t>(-1);
+  // How many frames are looked at for the one around an event. More are open only where very many
+  // events overlap without nesting.
+  static constexpr std::size_t kMaxSearched = 1024;
 
   // What is known of the events of a plane that share a name.
   struct NameFacts {
@@ -47,26 +51,40 @@ class HostTally {
     std::uint32_t row = 0;  // In its table, if it is in one.
     bool communicates = false;
   };
-  // An event whose inner ones are still to come.
+  // An event of a table whose inner ones are still to come.
   struct Frame {
     NameFacts facts{};
     std::int64_t begin_ps = 0, end_ps = 0, inside_ps = 0;
-    // The frames around it, and itself, that are in the table of operators and in that of modules:
-    // the innermost of each.
-    std::size_t operators = kNoFrame, modules = kNoFrame;
-    // The innermost one around it in its own table.
-    std::size_t outer = kNoFrame;
-    std::int64_t device_ps = 0;  // What was launched inside.
+    std::size_t outer = kNoFrame;  // The innermost one around it.
+    std::int64_t device_ps = 0;    // What was launched inside.
     // How many events of its table lie directly inside, and the row, length and work of the last.
     std::size_t inner = 0;
     std::uint32_t inner_row = 0;
     std::int64_t inner_length_ps = 0, inner_device_ps = 0;
   };
+  // The events of one table that may be around the next one, in the order of their begins. What is
+  // in no table, such as Python's functions, has no say in how these nest: an annotation may begin
+  // in one function and end in another.
+  struct Frames {
+    RowTable& table;
+    std::vector<Frame> open{};
 
-  RowTable* TableOf(HostKind kind) {
-    if (kind == HostKind::kModule) return &gathering_.modules;
-    return IsInOperators(kind) ? &gathering_.operators : nullptr;
-  }
+    // The innermost frame around an event; kNoFrame if there is none.
+    std::size_t Around(const index::Entry& entry) const {
+      const std::size_t least = open.size() - std::min(open.size(), kMaxSearched);
+      for (std::size_t at = open.size(); at > least; --at) {
+        const std::int64_t end_ps = open[at - 1].end_ps;
+        if (end_ps > entry.begin_ps && end_ps >= entry.end_ps()) return at - 1;
+      }
+      return kNoFrame;
+    }
+    std::size_t Open(const NameFacts& facts, const index::Entry& entry, std::size_t outer) {
+      open.push_back(
+          {.facts = facts, .begin_ps = entry.begin_ps, .end_ps = entry.end_ps(), .outer = outer});
+      return open.size() - 1;
+    }
+  };
+
   static bool IsInOperators(HostKind kind) {
     return kind == HostKind::kOperator || kind == HostKind::kAnnotation ||
            kind == HostKind::kRuntime;
@@ -79,61 +97,52 @@ class HostTally {
     ASSIGN_OR_RETURN(facts.kind, kinds.Find(row, entry));
     std::string_view name = index_.Text(entry.name);
     facts.communicates = facts.kind == HostKind::kOperator &&
-                         digest::ClassifyHostEvent(name) == WorkKind::kCommunication;
+                         digest::ClassifyHostEvent(name) == digest::WorkKind::kCommunication;
     if (name.starts_with(xplane::kTorchStep) &&
         name.substr(xplane::kTorchStep.size()).starts_with('#'))
       name = kAllSteps;
-    if (RowTable* table = TableOf(facts.kind))
-      facts.row = table->Find(name, HostKindName(facts.kind));
+    if (facts.kind == HostKind::kModule || IsInOperators(facts.kind)) {
+      const Frames& frames = facts.kind == HostKind::kModule ? modules_ : operators_;
+      facts.row = frames.table.Find(name, HostKindName(facts.kind));
+    }
     facts_.emplace(entry.name, facts);
     return facts;
   }
 
-  absl::Status AddLane(const index::Row& row, const std::vector<std::uint32_t>& lane,
-                       HostKinds& kinds) {
-    frames_.clear();
-    for (LaneReader reader(index_, lane, Links::kRead); reader.next() != nullptr;
+  absl::Status AddRow(const index::Row& row, HostKinds& kinds) {
+    for (LaneReader reader(index_, TracksOf(row), Links::kRead); reader.next() != nullptr;
          reader.Advance()) {
       RETURN_IF_ERROR(gathering_.CheckGone());
       const index::Entry entry = reader.next()->entry();
       ASSIGN_OR_RETURN(const NameFacts facts, FactsOf(row, entry, kinds));
-      while (frames_.size() > reader.next()->depth()) Close();
-      Open(facts, entry);
+      CloseUntil(entry.begin_ps, operators_);
+      CloseUntil(entry.begin_ps, modules_);
+      std::size_t operators = operators_.Around(entry), modules = modules_.Around(entry);
+      if (IsInOperators(facts.kind)) operators = operators_.Open(facts, entry, operators);
+      if (facts.kind == HostKind::kModule) modules = modules_.Open(facts, entry, modules);
       const std::span<const index::LinkTarget> links = reader.next()->links();
-      if (!links.empty()) AddLaunches(links);
+      if (!links.empty()) AddLaunches(operators, modules, links);
       if (facts.communicates) AddCall(entry);
     }
-    while (!frames_.empty()) Close();
+    CloseUntil(std::numeric_limits<std::int64_t>::max(), operators_);
+    CloseUntil(std::numeric_limits<std::int64_t>::max(), modules_);
     return absl::OkStatus();
   }
 
-  void Open(const NameFacts& facts, const index::Entry& entry) {
-    Frame frame{.facts = facts, .begin_ps = entry.begin_ps, .end_ps = entry.end_ps()};
-    if (!frames_.empty()) {
-      frame.operators = frames_.back().operators;
-      frame.modules = frames_.back().modules;
-    }
-    const std::size_t own = frames_.size();
-    if (facts.kind == HostKind::kModule) {
-      frame.outer = std::exchange(frame.modules, own);
-    } else if (IsInOperators(facts.kind)) {
-      frame.outer = std::exchange(frame.operators, own);
-    }
-    frames_.push_back(frame);
+  static void CloseUntil(std::int64_t at_ps, Frames& frames) {
+    while (!frames.open.empty() && frames.open.back().end_ps <= at_ps) Close(frames);
   }
 
-  // Ends the innermost event.
-  void Close() {
-    const Frame last = frames_.back();
-    frames_.pop_back();
-    RowTable* table = TableOf(last.facts.kind);
-    if (table == nullptr) return;
+  // Ends the last one of a table's events.
+  static void Close(Frames& frames) {
+    const Frame last = frames.open.back();
+    frames.open.pop_back();
     const std::int64_t length = last.end_ps - last.begin_ps;
-    table->Count(last.facts.row, length, std::max<std::int64_t>(length - last.inside_ps, 0));
+    frames.table.Count(last.facts.row, length, std::max<std::int64_t>(length - last.inside_ps, 0));
     if (last.inner == 1 && last.inner_row == last.facts.row && IsInOperators(last.facts.kind))
-      Join(last, (*table)[last.facts.row]);
+      Join(last, frames.table[last.facts.row]);
     if (last.outer == kNoFrame) return;
-    Frame& outer = frames_[last.outer];
+    Frame& outer = frames.open[last.outer];
     outer.inside_ps = AddSaturated(outer.inside_ps, length);
     ++outer.inner;
     outer.inner_row = last.facts.row;
@@ -149,41 +158,47 @@ class HostTally {
     row.device_ps -= outer.inner_device_ps;
   }
 
-  // The innermost event launches work. All tables' events around it take a part in that.
-  void AddLaunches(std::span<const index::LinkTarget> links) {
-    const index::LinkTarget* before = nullptr;
+  // An event launches work. Its own frames and those around it take a part in that. Two conventions
+  // may tell of one launch.
+  void AddLaunches(std::size_t operators, std::size_t modules,
+                   std::span<const index::LinkTarget> links) {
+    launched_.clear();
     for (const index::LinkTarget& link : links) {
-      if (!gathering_.is_work[link.track]) continue;
-      // Two conventions may tell of one launch.
-      if (before != nullptr && before->track == link.track && before->other == link.other) continue;
-      before = &link;
-      const index::Entry work = durations_.At(link.track, link.other);
-      AddWork(frames_.back().operators, work.duration_ps, gathering_.operators);
-      AddWork(frames_.back().modules, work.duration_ps, gathering_.modules);
-      NoteLauncher(work);
+      if (gathering_.is_work[link.track]) launched_.emplace_back(link.track, link.other);
+    }
+    std::ranges::sort(launched_);
+    const auto repeated = std::ranges::unique(launched_);
+    launched_.erase(repeated.begin(), repeated.end());
+    for (const auto& [track, ordinal] : launched_) {
+      const index::Entry work = durations_.At(track, ordinal);
+      AddWork(operators, work.duration_ps, operators_);
+      AddWork(modules, work.duration_ps, modules_);
+      NoteLauncher(operators, work);
     }
   }
 
   // Adds work to a frame, and to those around it in the same table.
-  void AddWork(std::size_t innermost, std::int64_t length_ps, RowTable& table) {
+  void AddWork(std::size_t innermost, std::int64_t length_ps, Frames& frames) {
     bool is_first = true;
-    for (std::size_t at = innermost; at != kNoFrame; at = frames_[at].outer) {
+    for (std::size_t at = innermost; at != kNoFrame; at = frames.open[at].outer) {
+      Frame& frame = frames.open[at];
       // The call of the runtime is how the operator around it launched the work.
-      if (frames_[at].facts.kind == HostKind::kRuntime) continue;
-      TallyRow& row = table[frames_[at].facts.row];
+      if (frame.facts.kind == HostKind::kRuntime) continue;
+      TallyRow& row = frames.table[frame.facts.row];
       row.device_ps = AddSaturated(row.device_ps, length_ps);
-      frames_[at].device_ps = AddSaturated(frames_[at].device_ps, length_ps);
+      frame.device_ps = AddSaturated(frame.device_ps, length_ps);
       if (std::exchange(is_first, false))
         row.device_self_ps = AddSaturated(row.device_self_ps, length_ps);
       joins_launches_ = true;
     }
   }
 
-  void NoteLauncher(const index::Entry& work) {
-    std::size_t at = frames_.back().operators;
-    while (at != kNoFrame && frames_[at].facts.kind == HostKind::kRuntime) at = frames_[at].outer;
+  void NoteLauncher(std::size_t innermost, const index::Entry& work) {
+    const std::vector<Frame>& open = operators_.open;
+    std::size_t at = innermost;
+    while (at != kNoFrame && open[at].facts.kind == HostKind::kRuntime) at = open[at].outer;
     if (at == kNoFrame) return;
-    const std::string_view name = gathering_.operators[frames_[at].facts.row].name;
+    const std::string_view name = gathering_.operators[open[at].facts.row].name;
     TallyRow* kernel = gathering_.kernels.Existing(index_.Text(work.name));
     if (kernel == nullptr) return;
     if (kernel->launched_by.empty()) kernel->launched_by = name;
@@ -201,7 +216,8 @@ class HostTally {
   const index::Index& index_;
   Durations durations_;
   std::unordered_map<std::uint32_t, NameFacts> facts_{};
-  std::vector<Frame> frames_{};
+  Frames operators_{.table = gathering_.operators}, modules_{.table = gathering_.modules};
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> launched_{};  // Track and ordinal.
   bool joins_launches_ = false;
 };
 

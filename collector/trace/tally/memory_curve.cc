@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -149,21 +150,22 @@ class CurveReader {
   absl::StatusOr<std::string_view> OperatorAt(std::int64_t thread, std::int64_t at_ps) {
     std::string_view found;
     if (thread < 0) return found;
-    std::int64_t deepest = -1;
+    std::pair innermost(std::numeric_limits<std::int64_t>::min(), std::uint32_t{0});
     for (const index::Row& row : index_.rows()) {
       if (row.id != thread || row.kind == index::RowKind::kCounter || row.derived != 0) continue;
       if (index_.Text(index_.planes()[row.plane].name).starts_with(xplane::kDevicePrefix)) continue;
       HostKinds kinds(source_);
       for (std::uint32_t i = 0; i < row.tracks; ++i) {
         const index::Track& track = index_.tracks()[row.first_track + i];
-        if (std::int64_t{track.depth} <= deepest) continue;
         const std::uint64_t next = index_.FirstFrom(track, at_ps + 1);
         if (next == 0) continue;
         const std::optional<index::Entry> entry = index_.EntryAt(track, next - 1);
         if (!entry || entry->end_ps() < at_ps) continue;
+        const std::pair place(entry->begin_ps, track.depth);
+        if (place < innermost) continue;
         ASSIGN_OR_RETURN(const HostKind kind, kinds.Find(row, *entry));
         if (kind != HostKind::kOperator && kind != HostKind::kAnnotation) continue;
-        deepest = track.depth;
+        innermost = place;
         found = index_.Text(entry->name);
       }
     }

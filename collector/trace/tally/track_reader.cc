@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 namespace strobe::tally {
@@ -53,7 +54,8 @@ LaneReader::LaneReader(const index::Index& index, std::span<const std::uint32_t>
 
 bool LaneReader::IsLater(std::size_t a, std::size_t b) const {
   const TrackReader &x = readers_[a], &y = readers_[b];
-  return std::tuple(x.entry().begin_ps, x.depth()) > std::tuple(y.entry().begin_ps, y.depth());
+  return std::tuple(x.entry().begin_ps, y.entry().end_ps(), x.depth()) >
+         std::tuple(y.entry().begin_ps, x.entry().end_ps(), y.depth());
 }
 
 void LaneReader::Advance() {
@@ -65,6 +67,12 @@ void LaneReader::Advance() {
     std::push_heap(heap_.begin(), heap_.end(), later);
   else
     heap_.pop_back();
+}
+
+std::vector<std::uint32_t> TracksOf(const index::Row& row) {
+  std::vector<std::uint32_t> tracks(row.tracks);
+  std::iota(tracks.begin(), tracks.end(), row.first_track);
+  return tracks;
 }
 
 std::vector<std::vector<std::uint32_t>> LanesOf(const index::Index& index, const index::Row& row) {

@@ -39,11 +39,11 @@ class TrackReader {
   std::vector<index::LinkTarget> links_{};  // What leaves its events, by ordinal.
 };
 
-// The events of a lane, of which the inner ones lie in the outer ones, in the order of their
-// begins; of equal begins, the outer one first.
+// The events of several tracks, such as those of a lane, in the order of their begins; of equal
+// begins, the longer one first, and of equal spans, the outer one.
 class LaneReader {
  public:
-  // `tracks`: the numbers of the lane's tracks.
+  // `tracks`: their numbers.
   LaneReader(const index::Index& index, std::span<const std::uint32_t> tracks, Links links);
 
   // The reader whose event is the next one; null at the end.
@@ -57,6 +57,8 @@ class LaneReader {
   std::vector<std::size_t> heap_{};  // Numbers of readers with events; the next one is in front.
 };
 
+// The tracks of a row.
+std::vector<std::uint32_t> TracksOf(const index::Row& row);
 // The tracks of a row, by lane; each lane's in the order of their depths.
 std::vector<std::vector<std::uint32_t>> LanesOf(const index::Index& index, const index::Row& row);
 

@@ -79,6 +79,20 @@ TEST(ChainOf, AKernelLeadsToItsLaunchOperatorModuleAndFunctionOfPython) {
   EXPECT_EQ(chain.graph, "");
 }
 
+TEST(ChainOf, WhatDoesNotNestWithAllOthersIsInTheChain) {
+  ChainTrace trace;
+  trace.Host("profiler.py(1): step", "python_function", 0, 50);
+  trace.Host("ProfilerStep#1", "user_annotation", 40, 900);
+  trace.Host("train.py(12): f", "python_function", 60, 100);
+  trace.Host("aten::addmm", "cpu_op", 70, 80);
+  trace.Host("cudaLaunchKernel", "cuda_runtime", 80, 5, 1);
+  trace.Kernel("gemm", 2000, 1);
+  const LoadedRun run = trace.Run();  // The chain refers to it.
+  EXPECT_THAT(NamesOf(ChainOfKernel(run).links),
+              ElementsAre(Pair("launch", "cudaLaunchKernel"), Pair("operator", "aten::addmm"),
+                          Pair("Python", "train.py(12): f"), Pair("annotation", "ProfilerStep#1")));
+}
+
 TEST(ChainOf, AKernelOfABackwardOperatorAlsoLeadsToTheForwardOne) {
   ChainTrace trace;
   trace.Host("nn.Module: Linear_0", "python_function", 0, 100);

@@ -39,6 +39,10 @@ class MemoryTrace {
     host.AddEventStat(host.StatId("cat"), xplane::Ref{"cpu_op"});
     host.AddEvent(host.EventId("cudaMalloc"), 95, 10);
     host.AddEventStat(host.StatId("cat"), xplane::Ref{"cuda_runtime"});
+    host.AddEvent(host.EventId("aten::relu"), 820, 50);
+    host.AddEventStat(host.StatId("cat"), xplane::Ref{"cpu_op"});
+    host.AddEvent(host.EventId("annotated"), 850, 100);  // It does not nest with the one before.
+    host.AddEventStat(host.StatId("cat"), xplane::Ref{"user_annotation"});
     return gpu_.Encode() + host.Encode();
   }
 
@@ -88,6 +92,12 @@ TEST(ReadMemory, TheInnermostOperatorAllocates) {
   const MadeTrace trace(made.Encode());
   const std::vector<MemoryCurve> curves = *ReadMemory(trace.source());
   EXPECT_EQ(CurveNamed(curves, "Total Allocated").alive.at(0).by, "aten::empty");
+
+  MemoryTrace later;
+  later.Allocate(900, 0xa, 300);
+  const MadeTrace overlapping(later.Encode());
+  EXPECT_EQ(CurveNamed(*ReadMemory(overlapping.source()), "Total Allocated").alive.at(0).by,
+            "annotated");
 }
 
 // However many values there are, the peak is among the points.

@@ -112,6 +112,56 @@ TEST(TallyTrace, SumsOperatorsWithTheWorkThatTheyLaunched) {
   EXPECT_EQ(module.device_ps, 87 * kUs);
 }
 
+// A correlation and an arrow may both tell of a launch, also of one that launches a whole graph.
+TEST(TallyTrace, ALaunchThatIsToldTwiceCountsOnce) {
+  xplane::PlaneBuilder host("/host:CPU");
+  host.BeginLine(1, "python", 0);
+  AddHostEvent(host, "replay", "user_annotation", 0, 50);
+  AddHostEvent(host, "cudaGraphLaunch", "cuda_runtime", 10, 20, 5);
+  host.AddEventStat(host.StatId("flow"), std::uint64_t{77} << 2 | 2);
+  xplane::PlaneBuilder gpu("/device:GPU:0");
+  gpu.BeginLine(7, "Stream #7(Compute)", 0);
+  for (const std::int64_t begin : {40, 60, 80}) {
+    AddKernel(gpu, "gemm", begin, 7, 5);
+    gpu.AddEventStat(gpu.StatId("flow"), std::uint64_t{77} << 2 | 1);
+  }
+  const MadeTrace trace(host.Encode() + gpu.Encode());
+  const Tally tally = *TallyTrace(trace.source());
+  EXPECT_EQ(RowNamed(tally.operators, "replay").device_ps, 3 * 7 * kUs);
+}
+
+// PyTorch's scheduler ends a step in another call of Python than the one in which it began it, so
+// that the step nests with neither.
+TEST(TallyTrace, OperatorsNestWhateverPythonsFunctionsDo) {
+  xplane::PlaneBuilder host("/host:CPU");
+  host.BeginLine(1, "python", 0);
+  AddHostEvent(host, "profiler.py(1): step", "python_function", 0, 50);
+  AddHostEvent(host, "ProfilerStep#1", "user_annotation", 40, 80);
+  AddHostEvent(host, "nn.Module: Linear_0", "python_function", 55, 40);
+  AddHostEvent(host, "aten::addmm", "cpu_op", 60, 30);
+  AddHostEvent(host, "cudaLaunchKernel", "cuda_runtime", 65, 5, 1);
+  AddHostEvent(host, "profiler.py(1): step", "python_function", 100, 50);
+  AddHostEvent(host, "cudaDeviceSynchronize", "cuda_runtime", 105, 10);
+  // What overlaps without nesting has the time of the one around both.
+  AddHostEvent(host, "outer", "user_annotation", 200, 100);
+  AddHostEvent(host, "first", "user_annotation", 210, 40);
+  AddHostEvent(host, "second", "user_annotation", 230, 40);
+  AddHostEvent(host, "inner", "user_annotation", 235, 10);
+  xplane::PlaneBuilder gpu("/device:GPU:0");
+  gpu.BeginLine(7, "Stream #7(Compute)", 0);
+  AddKernel(gpu, "gemm", 70, 7, 1);
+  const MadeTrace trace(host.Encode() + gpu.Encode());
+  const Tally tally = *TallyTrace(trace.source());
+  const TallyRow& step = RowNamed(tally.operators, "ProfilerStep*");
+  EXPECT_EQ(step.total_ps, 80 * kUs);
+  EXPECT_EQ(step.self_ps, (80 - 30 - 10) * kUs);
+  EXPECT_EQ(step.device_ps, 7 * kUs);
+  EXPECT_EQ(RowNamed(tally.modules, "nn.Module: Linear_0").device_ps, 7 * kUs);
+  EXPECT_EQ(RowNamed(tally.operators, "outer").self_ps, (100 - 40 - 40) * kUs);
+  EXPECT_EQ(RowNamed(tally.operators, "first").self_ps, 40 * kUs);
+  EXPECT_EQ(RowNamed(tally.operators, "second").self_ps, (40 - 10) * kUs);
+}
+
 // PyTorch's averages leave out an operator that only calls one of its own name.
 TEST(TallyTrace, AnOperatorThatOnlyCallsItselfCountsOnce) {
   xplane::PlaneBuilder host("/host:CPU");
@@ -177,13 +227,13 @@ TEST(TallyTrace, TellsBandwidthAndExposureOfCollectives) {
 
 // As nccl-tests' PERFORMANCE.md has them.
 TEST(BusFactor, IsThatOfNcclTests) {
-  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kAllReduce, 8), 2.0 * 7 / 8);
-  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kAllGather, 8), 7.0 / 8);
-  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kReduceScatter, 8), 7.0 / 8);
-  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kAllToAll, 8), 7.0 / 8);
-  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kBroadcast, 8), 1);
-  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kAllReduce, 0), 0) << "the group is not known";
-  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kBarrier, 8), 0);
+  EXPECT_DOUBLE_EQ(BusFactor(digest::CollectiveKind::kAllReduce, 8), 2.0 * 7 / 8);
+  EXPECT_DOUBLE_EQ(BusFactor(digest::CollectiveKind::kAllGather, 8), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(BusFactor(digest::CollectiveKind::kReduceScatter, 8), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(BusFactor(digest::CollectiveKind::kAllToAll, 8), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(BusFactor(digest::CollectiveKind::kBroadcast, 8), 1);
+  EXPECT_DOUBLE_EQ(BusFactor(digest::CollectiveKind::kAllReduce, 0), 0) << "the group is not known";
+  EXPECT_DOUBLE_EQ(BusFactor(digest::CollectiveKind::kBarrier, 8), 0);
 }
 
 TEST(UsesTensorCores, GoesByTheName) {
@@ -196,16 +246,16 @@ TEST(UsesTensorCores, GoesByTheName) {
 void ExpectDigestsNumbers(const std::string& xspace) {
   const MadeTrace trace(xspace);
   const Tally tally = *TallyTrace(trace.source());
-  const Digest digest = *ComputeDigest(trace.made.space, "w");
+  const digest::Digest digest = *digest::ComputeDigest(trace.made.space, "w");
   std::size_t compared = 0;
-  for (const DigestOp& op : digest.ops) {
-    if (op.kind == WorkKind::kHost || op.kind == WorkKind::kScope) continue;
+  for (const digest::DigestOp& op : digest.ops) {
+    if (op.kind == digest::WorkKind::kHost || op.kind == digest::WorkKind::kScope) continue;
     const TallyRow& row = RowNamed(tally.kernels, digest.names[op.name]);
     EXPECT_EQ(row.count, op.count) << row.name;
     EXPECT_EQ(row.total_ps / 1000, op.total_ns) << row.name;
     EXPECT_EQ(row.self_ps / 1000, op.self_ns) << row.name;
-    EXPECT_EQ(row.kind == "communication", op.kind == WorkKind::kCommunication) << row.name;
-    EXPECT_EQ(row.kind == "copy", op.kind == WorkKind::kCopy) << row.name;
+    EXPECT_EQ(row.kind == "communication", op.kind == digest::WorkKind::kCommunication) << row.name;
+    EXPECT_EQ(row.kind == "copy", op.kind == digest::WorkKind::kCopy) << row.name;
     ++compared;
   }
   EXPECT_EQ(compared, tally.kernels.rows.size());
