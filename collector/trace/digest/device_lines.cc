@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "collector/trace/xplane/device_names.h"
 #include "collector/trace/xplane/names.h"
 #include "common/base/strings.h"
 
@@ -52,9 +53,10 @@ bool IsSignOfDevice(std::string_view name, std::string_view text) {
 bool IsRuntime(std::string_view category) {
   constexpr std::array<std::string_view, 8> kVendors = {"cuda", "hip", "xpu",  "mtia",
                                                         "mlu",  "gcu", "glow", "privateuse1"};
-  return (category.ends_with("_runtime") || category.ends_with("_driver")) &&
-         std::any_of(kVendors.begin(), kVendors.end(),
-                     [&](std::string_view vendor) { return category.starts_with(vendor); });
+  return xplane::IsRuntimeCategory(category) &&
+         (category == "Runtime" ||
+          std::any_of(kVendors.begin(), kVendors.end(),
+                      [&](std::string_view vendor) { return category.starts_with(vendor); }));
 }
 
 // Categories of what Kineto's plugins for Gaudi and MTIA record.

@@ -6,9 +6,10 @@ namespace strobe::kineto {
 namespace {
 
 // Whether the arrow leads from a launch to its work, so that its id is their correlation id. The
-// second way of writing it is that of PyTorch before 1.13.
+// other ways of writing it are those of PyTorch before 2.0.
 bool LeadsFromLaunch(const TraceEvent& event) {
-  return event.category == "ac2g" || (event.category == "async" && event.name == "launch");
+  return event.category == "ac2g" || event.category == "async_cpu_to_gpu" ||
+         (event.category == "async" && event.name == "launch");
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ std::uint64_t TracePlanes::FlowId(std::string_view category, std::string_view id
   constexpr std::uint64_t kMask = (std::uint64_t{1} << 56) - 1, kNumber = std::uint64_t{1} << 40;
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
   // Chrome's ids are known to all processes. PyTorch counts these in each one.
-  if (category != "fwdbwd") pid = {};
+  if (category != "fwdbwd" && category != "forward_backward") pid = {};
   const std::optional<std::int64_t> number = IntegerOf({JsonValue::Kind::kScalar, id});
   if (number && *number >= 0 && static_cast<std::uint64_t>(*number) < kNumber) {
     const std::uint64_t owner = table_.Id(category) * kNumber ^ table_.Id(pid) * (kNumber * kOdd);

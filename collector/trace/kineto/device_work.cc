@@ -148,7 +148,7 @@ bool IsOfHost(std::string_view category) {
       "cpu_op", "user_annotation", "python_function", "cpu_instant_event", "overhead", "Operator",
       "Trace"};
   return std::find(kHosts.begin(), kHosts.end(), category) != kHosts.end() ||
-         category.ends_with("_runtime") || category.ends_with("_driver");
+         xplane::IsRuntimeCategory(category);
 }
 
 DeviceSign SignOf(const TraceEvent& event) {

@@ -329,7 +329,9 @@ void TracePlanes::AddSpan(const TraceEvent& event) {
 
 // Events without a duration, of any phase.
 void TracePlanes::AddInstant(const TraceEvent& event) {
-  if (event.name == "[memory]" && event.category == "cpu_instant_event") return AddMemory(event);
+  // Before PyTorch 1.12 it has no category.
+  if (event.name == "[memory]" && (event.category == "cpu_instant_event" || event.category.empty()))
+    return AddMemory(event);
   const std::optional<std::int64_t> begin = TimeOf(event);
   if (!begin) return;
   Write();

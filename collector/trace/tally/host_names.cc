@@ -1,6 +1,7 @@
 #include "collector/trace/tally/host_names.h"
 
 #include "collector/trace/digest/event_times.h"
+#include "collector/trace/xplane/device_names.h"
 #include "common/base/status_macros.h"
 
 namespace strobe::tally {
@@ -35,7 +36,7 @@ std::string_view HostKindName(HostKind kind) {
 HostKind HostKindOf(std::string_view name, std::string_view category) {
   if (category == "cpu_op" || category == "Operator") return HostKind::kOperator;
   if (category == "user_annotation") return HostKind::kAnnotation;
-  if (category.ends_with("_runtime") || category.ends_with("_driver")) return HostKind::kRuntime;
+  if (xplane::IsRuntimeCategory(category)) return HostKind::kRuntime;
   if (category == "python_function")
     return name.starts_with("nn.Module: ") ? HostKind::kModule : HostKind::kPython;
   if (!category.empty()) return HostKind::kNone;

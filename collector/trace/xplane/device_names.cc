@@ -159,4 +159,8 @@ MemoryWork MemoryWorkOfCategory(std::string_view category) {
   return plain.ends_with("memset") ? MemoryWork::kFill : MemoryWork::kNone;
 }
 
+bool IsRuntimeCategory(std::string_view category) {
+  return category.ends_with("_runtime") || category.ends_with("_driver") || category == "Runtime";
+}
+
 }  // namespace strobe::xplane

@@ -54,12 +54,12 @@ std::vector<std::string> EventTexts(const xplane::Space& space) {
   std::vector<std::string> texts;
   for (const xplane::Plane& plane : space.planes) {
     for (const xplane::Line& line : plane.lines) {
-      EXPECT_TRUE(ForEachEvent(line, [&](const xplane::Event& event) {
+      EXPECT_TRUE(xplane::ForEachEvent(line, [&](const xplane::Event& event) {
                     std::string text = std::string(plane.name) + " | " + std::string(line.name) +
                                        " | " + std::string(plane.NameOf(event));
                     const std::int64_t begin = line.timestamp_ns * 1000 + event.offset_ps;
                     text += " @" + std::to_string(begin) + " +" + std::to_string(event.duration_ps);
-                    EXPECT_TRUE(ForEachStat(plane, event, [&](const xplane::Stat& stat) {
+                    EXPECT_TRUE(xplane::ForEachStat(plane, event, [&](const xplane::Stat& stat) {
                                   text +=
                                       " " + std::string(plane.NameOf(stat)) + "=" + ValueText(stat);
                                 }).ok());
@@ -171,12 +171,12 @@ Said SaidBy(const Converted& trace) {
   std::map<std::uint64_t, std::multiset<std::string>> ends;
   for (const xplane::Plane& plane : trace.space.planes) {
     for (const xplane::Line& line : plane.lines) {
-      EXPECT_TRUE(ForEachEvent(line, [&](const xplane::Event& event) {
+      EXPECT_TRUE(xplane::ForEachEvent(line, [&](const xplane::Event& event) {
                     const std::string text =
                         StrCat(plane.name, " | ", line.name, " | ", plane.NameOf(event), " @",
                                line.timestamp_ns * 1000 + event.offset_ps, " +", event.duration_ps);
                     std::multiset<std::string> stats;
-                    EXPECT_TRUE(ForEachStat(plane, event, [&](const xplane::Stat& stat) {
+                    EXPECT_TRUE(xplane::ForEachStat(plane, event, [&](const xplane::Stat& stat) {
                                   const std::string_view name = plane.NameOf(stat);
                                   if (name != "flow") {
                                     stats.insert(StrCat(name, "=", ValueText(stat)));
@@ -428,13 +428,24 @@ TEST(TraceFile, KinetosEventsBecomeThePlanesOfXla) {
   EXPECT_EQ(trace.report.joined_flows, 2u);
 }
 
+TEST(TraceFile, AllocationsOfOldFilesHaveNoCategory) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"i","s":"t","name":"[memory]","pid":1,"tid":1,"ts":1,"args":{"Device Type":0,"Device Id":-1,"Bytes":4}},
+    {"ph":"i","s":"t","name":"[memory]","pid":1,"tid":1,"ts":2,"args":{"Device Type":1,"Device Id":0,"Bytes":-8}})");
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre("/host:CPU | _counters_ | Bytes @0 +0 Bytes=4 Device Type=0 "
+                                   "Device Id=-1 tid=1",
+                                   "/device:GPU:0 | _counters_ | Bytes @1000000 +0 Bytes=-8 "
+                                   "Device Type=1 Device Id=0 tid=1"));
+}
+
 TEST(TraceFile, LinksLeadFromLaunchToKernelAndFromForwardToBackward) {
   const Converted trace = Convert(kKineto);
   std::multiset<std::string> ends;  // "id>name" and "id<name"
   for (const xplane::Plane& plane : trace.space.planes) {
     const xplane::FlowReader flows(plane);
     for (const xplane::Line& line : plane.lines) {
-      ASSERT_TRUE(ForEachEvent(line, [&](const xplane::Event& event) {
+      ASSERT_TRUE(xplane::ForEachEvent(line, [&](const xplane::Event& event) {
                     ASSERT_TRUE(flows
                                     .Read(event,
                                           [&](std::uint64_t id, bool incoming) {
@@ -458,6 +469,21 @@ TEST(TraceFile, LinksLeadFromLaunchToKernelAndFromForwardToBackward) {
   };
   EXPECT_EQ(partner("cudaLaunchKernel"), "sgemm");
   EXPECT_EQ(partner("aten::mm"), "MmBackward0");
+}
+
+TEST(TraceFile, AnArrowOfALaunchIsItsCorrelationInAllVersionsOfPyTorch) {
+  for (const std::string_view arrow :
+       {R"("cat":"ac2g","name":"ac2g")", R"("cat":"async_cpu_to_gpu","name":"async_gpu")",
+        R"("cat":"async","name":"launch")"}) {
+    const Converted trace = ConvertEvents(StrCat(
+        R"({"ph":"X","cat":"cuda_runtime","name":"launch","pid":1,"tid":1,"ts":1,"dur":3,"args":{"correlation":5}},
+           {"ph":"s","id":5,"pid":1,"tid":1,"ts":1,)",
+        arrow, R"(},
+           {"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":2,"dur":9,"args":{"stream":7,"correlation":5}},
+           {"ph":"f","id":5,"pid":0,"tid":7,"ts":2,"bp":"e",)",
+        arrow, "}"));
+    EXPECT_EQ(trace.report.joined_flows, 2u) << arrow;
+  }
 }
 
 TEST(TraceFile, StepsAreFound) {

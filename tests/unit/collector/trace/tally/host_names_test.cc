@@ -12,6 +12,7 @@ TEST(HostKindOf, FollowsTheCategoryAndWithoutOneTheName) {
   EXPECT_EQ(HostKindOf("ProfilerStep#3", "user_annotation"), HostKind::kAnnotation);
   EXPECT_EQ(HostKindOf("cudaLaunchKernel", "cuda_runtime"), HostKind::kRuntime);
   EXPECT_EQ(HostKindOf("cuLaunchKernel", "cuda_driver"), HostKind::kRuntime);
+  EXPECT_EQ(HostKindOf("cudaLaunchKernel", "Runtime"), HostKind::kRuntime);
   EXPECT_EQ(HostKindOf("nn.Module: Linear_3", "python_function"), HostKind::kModule);
   EXPECT_EQ(HostKindOf("model.py(184): forward", "python_function"), HostKind::kPython);
   EXPECT_EQ(HostKindOf("PyTorch Profiler (0)", "Trace"), HostKind::kNone);
