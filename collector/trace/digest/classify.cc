@@ -139,7 +139,7 @@ WorkClass ClassifyDeviceWork(std::string_view name, std::string_view category, b
   }
   if (result.kind == WorkKind::kCommunication) {
     // The arguments' types may contain words of other collectives.
-    result.collective = CollectiveKindOf(name.substr(0, name.find('(')));
+    result.collective = CollectiveKindOf(WithoutArguments(name));
   }
   return result;
 }
@@ -182,6 +182,19 @@ WorkKind ClassifyHostEvent(std::string_view name) {
     if (EqualsIgnoringCase(name, known)) return WorkKind::kGarbageCollection;
   }
   return WorkKind::kHost;
+}
+
+std::string_view WithoutArguments(std::string_view kernel) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)";
+  int depth = 0;  // A template's arguments belong to the name.
+  for (std::size_t at = 0; at < kernel.size(); ++at) {
+    if (kernel[at] == '<') ++depth;
+    if (kernel[at] == '>' && depth > 0) --depth;
+    if (kernel[at] != '(' || depth > 0) continue;
+    if (!kernel.substr(at).starts_with(kUnnamed)) return kernel.substr(0, at);
+    at += kUnnamed.size() - 1;
+  }
+  return kernel;
 }
 
 std::uint64_t DtypeBytes(std::string_view dtype) {

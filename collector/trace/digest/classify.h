@@ -34,6 +34,9 @@ WorkKind ClassifyHostEvent(std::string_view name);
 // The kind of a collective from any spelling of it: "all-reduce", "AllReduce", "_allgather_base".
 CollectiveKind CollectiveKindOf(std::string_view name);
 
+// The name of a kernel without the types of its arguments, which tell nothing that it does not.
+std::string_view WithoutArguments(std::string_view kernel);
+
 // The size of an element of PyTorch's type, such as "BFloat16", in bytes; 0 for unknown ones.
 std::uint64_t DtypeBytes(std::string_view dtype);
 

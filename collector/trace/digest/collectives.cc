@@ -170,9 +170,7 @@ void Collectives::Add(std::string_view name, std::string_view hlo, const WorkCla
     begun.pop_front();
   } else {
     collective.communicator = CommunicatorOf(hlo, told);
-    // The arguments' types of a kernel tell nothing that its name does not.
-    collective.name =
-        names_.Find(told.hlo_op.empty() ? name.substr(0, name.find('(')) : told.hlo_op);
+    collective.name = names_.Find(told.hlo_op.empty() ? WithoutArguments(name) : told.hlo_op);
   }
   if (work.phase == WorkClass::kStart) {
     constexpr std::size_t kMaxBegun = 4096;

@@ -258,10 +258,8 @@ class DeviceTally {
     std::string group(values.group);
     if (!values.description.empty() && values.description != "undefined")
       group = StrCat(group, group.empty() ? "" : " ", values.description);
-    // The types of a kernel's arguments tell nothing that its name does not.
-    const std::string_view name = index_.Text(entry.name);
-    const std::uint32_t number =
-        gathering_.communication.FindOfGroup(name.substr(0, name.find('(')), "device", group);
+    const std::string_view name = digest::WithoutArguments(index_.Text(entry.name));
+    const std::uint32_t number = gathering_.communication.FindOfGroup(name, "device", group);
     TallyRow& call = gathering_.communication[number];
     if (call.count == 0) {
       call.collective = work.collective == digest::CollectiveKind::kOther

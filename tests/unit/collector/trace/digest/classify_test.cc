@@ -24,6 +24,21 @@ TEST(Classify, KnowsKernelsThatCommunicate) {
     EXPECT_EQ(OfKernel(name), WorkKind::kCompute) << name;
 }
 
+TEST(Classify, ArgumentsAreNoPartOfAKernelsName) {
+  EXPECT_EQ(WithoutArguments("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"),
+            "ncclDevKernel_AllGather_RING_LL");
+  EXPECT_EQ(WithoutArguments("void (anonymous namespace)::multimem_all_reduce_kernel<(int)16>(a*)"),
+            "void (anonymous namespace)::multimem_all_reduce_kernel<(int)16>");
+  EXPECT_EQ(WithoutArguments("rccl_kernel(a, b) [clone .kd]"), "rccl_kernel");
+  EXPECT_EQ(WithoutArguments("%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %x), to_apply=%add"),
+            "%all-reduce.1 = f32[8]{0} all-reduce");
+  EXPECT_EQ(WithoutArguments("nvshmem<"), "nvshmem<");
+  EXPECT_EQ(ClassifyDeviceWork("void (anonymous namespace)::multimem_all_reduce_kernel<4>(a*)", "",
+                               /*is_hlo=*/false)
+                .collective,
+            CollectiveKind::kAllReduce);
+}
+
 TEST(Classify, KnowsCopiesOfXlaAndOfPyTorch) {
   for (const std::string_view name : {"MemcpyH2D", "Memcpy DtoH (Device -> Pinned)",
                                       "Memset (Device)", "MemcpyP2P", "[CUDA memcpy HtoD]"})
