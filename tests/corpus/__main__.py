@@ -1,4 +1,4 @@
-"""Reads real traces that others published, and compares every count with Python's json, Perfetto's engine and XProf.
+"""Reads real traces that others published, and compares every count with Python's json, Perfetto's engine and XProf, and the viewer's tables with own sums.
 
     python -m tests.corpus                  fetches the samples below into build/corpus and checks them all
     python -m tests.corpus FILE_OR_FOLDER...  checks these instead
@@ -12,14 +12,17 @@ import tempfile
 from pathlib import Path
 
 from tests.corpus.check import check
+from tests.corpus.tables import check_tables
 from tests.support.processes import BUILD
 from tests.support.protos import generate
 
-# Repositories, the commit whose files were looked at, and the folders that have traces: V100 to B200, MI210 to MI300X, MTIA and CPUs, PyTorch 1.8 to
-# 2.9, JAX, vLLM, SGLang and Diffusers.
+# Repositories, the commit whose files were looked at, and the folders that have traces: V100 to B200, MI210 to MI300X, MTIA, TPUs and CPUs, PyTorch 1.8
+# to 2.9, JAX, TensorFlow, vLLM, SGLang and Diffusers.
 SAMPLES = {
     "https://github.com/facebookresearch/HolisticTraceAnalysis": ("f4d0062c382f42bd8a74838bcdad1916c7d5d2da", "tests/data"),
     "https://github.com/AMD-AGI/TraceLens": ("171dd74721ca1ec45709e5805b68ae1f65e27811", "tests/traces"),
+    "https://github.com/pytorch/kineto": ("486c083b84a53c60aec0d2c522c1fc5b99ce5284", "tb_plugin/samples"),
+    "https://github.com/openxla/xprof": ("a27d00aa95eb5cc4f4e1a0fd56b4c89261685ec5", "xprof/convert/test_xplanes"),
 }
 LARGEST = 8 << 20  # Bytes of a compressed file; larger ones take minutes in Python's json.
 
@@ -56,6 +59,10 @@ def main():
             found = check(path, Path(folder))
             if found is None:
                 continue
+            if not path.name.endswith(".xplane.pb"):
+                problems, names = check_tables(path, Path(folder))
+                found.problems += problems
+                found.figures += f", {names} names in tables"
             checked += 1
             wrong += bool(found.problems)
             print(f"{path}: {found.figures}" + "".join(f"\n    WRONG: {problem}" for problem in found.problems), flush=True)
