@@ -1,7 +1,9 @@
-"""Injects faults into live jobs of four gloo ranks, each with its sidecar, and counts how often `strobe why` names class and ranks rightly, and an innocent
+"""Injects faults into live jobs of gloo ranks, each with its sidecar, and counts how often `strobe why` names class and ranks rightly, and an innocent
 rank firmly. It is asked when a sidecar shows the sign, or when processes have ended, as a trigger does it.
 
-    build/venv/bin/python -m tests.bench.hangs [--faults sleep,gil] [--runs 5]
+    build/venv/bin/python -m tests.bench.hangs [--faults sleep,gil] [--runs 5] [--ranks 8] [--torch 2.8.0]
+
+Other versions of PyTorch are those that tests/frameworks/torch_version has installed.
 
 There is no peer: others that judge dumps by themselves need NCCL, and a privilege for stacks. `pause` stands still for six seconds, which nothing tells
 from a hang until it moves: it is right if its rank is named and the verdict withdrawn afterwards. A link that is cut is not among the faults, because
@@ -11,7 +13,6 @@ it needs networks of their own.
 import argparse
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -25,10 +26,10 @@ from tests.bench import bars
 from tests.bench.inproc import package
 from tests.support.inproc import TORCH_PYTHON
 from tests.support.ports import free_port
-from tests.support.processes import BIN, BUILD, ROOT, Group, wait_until
+from tests.support.processes import BIN, BUILD, Group
 from tests.support.protos import generate
+from tests.support.stuck_job import Forks, environments
 
-RANKS = 4
 KINDS = {
     **dict.fromkeys(("sleep", "gil", "spin", "lock", "io", "loader", "swallowed", "middle", "two", "transfer", "async", "rendezvous", "save", "pause"), "host"),
     "sigstop": "silent", **dict.fromkeys(("exit0", "exit", "kill", "raise", "shape"), "gone"), **dict.fromkeys(("skip", "barrier"), "other-branch"),
@@ -45,7 +46,7 @@ class Seen:
     truth: list
     kind: str
     ranks: list
-    firm: bool
+    confidence: str
     sign_s: float | None  # From the fault to the sign.
     verdict_s: float  # From the question to the verdict.
     withdrawn: bool = True
@@ -64,6 +65,10 @@ class Seen:
         return self.right_kind and self.right_ranks and self.withdrawn
 
     @property
+    def firm(self):
+        return self.confidence == "firm"
+
+    @property
     def innocent_firm(self):
         return self.firm and not set(self.ranks) <= set(self.truth)
 
@@ -77,53 +82,35 @@ class Pods:
     """The sidecars, which stay, and the program that forks the ranks of one job after the other."""
     group: Group
     directory: Path
+    ranks: int = 4
+    python: Path = TORCH_PYTHON
     addresses: list = field(default_factory=list)
-    job: int = 0
 
     def start(self):
         import grpc
         from strobe.v1 import worker_pb2, worker_pb2_grpc
         site = package(self.directory)
-        self.describe, self.stubs = worker_pb2.DescribeRequest(), []
-        for rank in range(RANKS):
+        self.pb, self.describe, self.stubs = worker_pb2, worker_pb2.DescribeRequest(), []
+        self.folders = [self.directory / f"pod-{rank}" for rank in range(self.ranks)]
+        for rank, pod in enumerate(self.folders):
             self.addresses.append(f"127.0.0.1:{free_port()}")
-            pod = self.directory / f"pod-{rank}"
             pod.mkdir()
             self.group.start(f"sidecar-{rank}", [
                 BIN / "strobe-sidecar", "--listen", self.addresses[-1], "--framework", f"127.0.0.1:{free_port()}", "--agent-dir", pod / "agent",
                 "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
             self.stubs.append(worker_pb2_grpc.WorkerStub(grpc.insecure_channel(self.addresses[-1])))
-        fifo = self.directory / "jobs"
-        os.mkfifo(fifo)
-        self.group.start("forks", [TORCH_PYTHON, ROOT / "tests/e2e/stuck_loop.py", "--jobs", fifo],
-                         env={"PYTHONPATH": str(site), "PYTHONWARNINGS": "ignore"}).wait_for("ready", 120)
-        self.orders = open(fifo, "w", buffering=1)
+        self.forks = Forks(self.group, self.directory, site, self.python)
         return self
 
     def begin(self, fault, bad, step):
         """Starts a job; returns once it is stuck, or, without a fault, runs."""
-        self.job += 1
-        port = free_port()
-        self.logs = [self.directory / f"{self.job}-{rank}.log" for rank in range(RANKS)]
-        for rank, log in enumerate(self.logs):
-            env = {"STROBE_DIR": str(self.directory / f"pod-{rank}"), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "RANK": str(rank), "LOCAL_RANK": "0",
-                   "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"}
-            self.orders.write(json.dumps({"log": str(log), "env": env, "arguments": [fault, bad, step]}) + "\n")
-        try:
-            wait_until(lambda: all(self.says(rank, "ready") for rank in range(RANKS)), 60, "the ranks' start")
-        except TimeoutError as error:
-            raise RuntimeError("\n".join(log.read_text()[-2000:] for log in self.logs if log.exists())) from error
-        self.pids = [int(log.read_text().split("pid ")[1].split()[0]) for log in self.logs]
+        self.job = [self.forks.begin(environment, [fault, bad, step]) for environment in environments(self.folders)]
+        for rank in self.job:
+            rank.wait_for("ready", 60)
         if fault == "none":
             time.sleep(3)
         else:
-            wait_until(lambda: self.says(bad, "stuck"), 60, "the fault")
-
-    def says(self, rank, word):
-        return self.logs[rank].exists() and word in self.logs[rank].read_text()
-
-    def lives(self, rank):
-        return Path(f"/proc/{self.pids[rank]}").exists()
+            self.job[bad].wait_for("stuck", 60)
 
     def await_sign(self, fault):
         """Seconds until a sidecar shows the sign; None if none does, or if processes have ended."""
@@ -131,7 +118,7 @@ class Pods:
         while time.monotonic() - began < (HEALTHY_S if KINDS[fault] == "progressing" else PATIENCE_S):
             if any(stub.Describe(self.describe, timeout=20).stall.stalled for stub in self.stubs):
                 return time.monotonic() - began
-            if died is None and not all(map(self.lives, range(RANKS))):
+            if died is None and not all(rank.running() for rank in self.job):
                 died = time.monotonic()
             if died is not None and time.monotonic() - died > DEAD_FOR_S:
                 return None
@@ -147,16 +134,12 @@ class Pods:
         return time.monotonic() - began, json.loads(done.stdout)
 
     def end(self):
-        for pid in self.pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        wait_until(lambda: not any(map(self.lives, range(RANKS))), 20, "the job's end")
+        for rank in self.job:
+            rank.kill()
 
 
 def one_run(pods, fault, number):
-    bad = number % RANKS
+    bad = number % pods.ranks
     # Pairs hand something on in even steps only.
     pods.begin(fault, bad, 30 if fault == "transfer" else 31)
     began = time.monotonic()
@@ -169,8 +152,8 @@ def one_run(pods, fault, number):
             withdrawn = pods.why()[1]["class"] == "progressing"
     finally:
         pods.end()
-    truth = [] if KINDS[fault] == "progressing" else sorted({bad, (bad + 1) % RANKS}) if fault == "two" else [bad]
-    return Seen(fault, truth, verdict["class"], verdict["ranks"], verdict["confidence"] == "firm", sign, seconds, withdrawn, verdict["text"])
+    truth = [] if KINDS[fault] == "progressing" else sorted({bad, (bad + 1) % pods.ranks}) if fault == "two" else [bad]
+    return Seen(fault, truth, verdict["class"], verdict["ranks"], verdict["confidence"], sign, seconds, withdrawn, verdict["text"])
 
 
 def row(name, seen):
@@ -181,25 +164,33 @@ def row(name, seen):
             f"| {sum(one.firm for one in seen)} | {sum(one.innocent_firm for one in seen)} | {sign} | {statistics.median(verdicts):.1f} / {max(verdicts):.1f} |")
 
 
-def table(seen):
+def cell(seen):
+    """How many answers are firm, probable and neither."""
+    counted = Counter(one.confidence for one in seen)
+    return " / ".join(str(counted[confidence]) for confidence in ("firm", "probably", "cannot tell")) if seen else ""
+
+
+def table(seen, what):
     by_fault = {fault: [one for one in seen if one.fault == fault] for fault in dict.fromkeys(one.fault for one in seen)}
     answers = sorted({one.kind for one in seen})
-    counted = Counter((KINDS[one.fault], one.kind) for one in seen)
+    answered = {(truth, answer): [one for one in seen if (KINDS[one.fault], one.kind) == (truth, answer)] for truth in KINDS.values() for answer in answers}
     return "\n".join([
-        f"### Stalled jobs of {RANKS} gloo ranks\n", "The sign's seconds begin with the fault, the verdict's with the question (median / most).\n",
+        f"### Stalled jobs: {what}\n", "The sign's seconds begin with the fault, the verdict's with the question (median / most).\n",
         "| fault | runs | class right | ranks right | exactly right | firm | innocents firm | sign, s | verdict, s |", "|---|---|---|---|---|---|---|---|---|",
         *(row(fault, runs) for fault, runs in by_fault.items()), row("all", seen), "",
+        "Answers by their class: firm / probably / cannot tell.\n",
         "| truth | " + " | ".join(answers) + " |", "|---" * (len(answers) + 1) + "|",
-        *(f"| {kind} | " + " | ".join(str(counted[kind, answer] or "") for answer in answers) + " |" for kind in dict.fromkeys(KINDS[one.fault] for one in seen)),
+        *(f"| {kind} | " + " | ".join(cell(answered[kind, answer]) for answer in answers) + " |" for kind in dict.fromkeys(KINDS[one.fault] for one in seen)),
         ""])
 
 
-def measure(directory, faults, runs):
+def measure(directory, faults, runs, ranks=4, version=None):
+    python = BUILD / "torch-versions" / version / "bin/python" if version else TORCH_PYTHON
     protos = BUILD / "bench" / "protos"
     generate(protos)
     seen = []
     with Group(directory / "logs") as group:
-        pods = Pods(group, directory).start()
+        pods = Pods(group, directory, ranks, python).start()
         for number in range(runs):
             for at, fault in enumerate(faults):
                 one = one_run(pods, fault, number + at)
@@ -212,7 +203,7 @@ def measure(directory, faults, runs):
     bars.at_most("innocent ranks named firmly, runs", sum(one.innocent_firm for one in seen), 0)
     bars.at_most("jobs that go on and are said to stand still, runs", sum(one.false_sign for one in seen), 0)
     bars.at_most("from the question to the verdict, median, s", statistics.median(one.verdict_s for one in seen), 6)
-    return table(seen)
+    return table(seen, f"{ranks} gloo ranks" + (f", PyTorch {version}" if version else ""))
 
 
 def run(directory):
@@ -223,12 +214,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", default=",".join(KINDS), help="some of " + ",".join(KINDS))
     parser.add_argument("--runs", type=int, default=1, help="of each fault")
+    parser.add_argument("--ranks", type=int, default=4, help="an even number")
+    parser.add_argument("--torch", help="the version, if it is not the tests' own")
     options = parser.parse_args()
     faults = options.faults.split(",")
     if not set(faults) <= set(KINDS):
         sys.exit(f"no fault {', '.join(set(faults) - set(KINDS))}")
     with tempfile.TemporaryDirectory() as directory:
-        print(measure(Path(directory), faults, options.runs))
+        print(measure(Path(directory), faults, options.runs, options.ranks, options.torch))
     missed = [bar for bar in bars.take() if not bar.reached]
     for bar in missed:
         print(bar.row("hangs"))

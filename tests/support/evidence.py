@@ -4,9 +4,13 @@ import os
 import re
 import struct
 import time
+from pathlib import Path
 
-from tests.support.processes import PATIENCE, wait_until
+from tests.support.processes import BIN, PATIENCE, PYTHON, wait_until
 
+AGENT = BIN / "libstrobe_agent.so"
+PYTHONS = {"the tests' own": PYTHON, **{path.parents[1].name: path for path in sorted((Path.home() / ".pyenv/versions").glob("3.*/bin/python3"))
+                                        if (3, 9) <= tuple(int(part) for part in path.parents[1].name.split(".")[:2] if part.isdigit()) <= (3, 14)}}
 BETWEEN, ORDER, ANSWERED = 192, 208, 264  # Offsets in EvidenceHeader.
 STACKS, COLLECTIVES = 1, 2
 
