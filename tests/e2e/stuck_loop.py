@@ -85,8 +85,9 @@ class Rank:
     BEHIND_GATHER = {"middle": load_batch_slowly, "two": load_batch_slowly, "transfer": load_batch_slowly}
     BEFORE_LOSS = {"async": load_batch_slowly}
     AT_THE_END = {"rendezvous": load_batch_slowly, "save": read_from_a_pipe}
-    # "skip", "extra", "other" and "shape" launch something else than the others; "barrier" has the others launch one more, and "slow" takes a second for
-    # each step.
+    # The seconds of each step, and of each twentieth one, for which the others wait; "saves" has them wait in a barrier.
+    LINGERS, PAUSES = {"slow": 1, "uneven": 2.5}, {"evaluates": 4, "saves": 4}
+    # "skip", "extra", "other" and "shape" launch something else than the others; "barrier" has the others launch one more.
 
     def __init__(self, fault, bad_rank, bad_step):
         torch.set_num_threads(1)
@@ -141,8 +142,16 @@ class Rank:
         else:
             dist.all_reduce(gradient, group=self.replica)
 
+    def pause(self):
+        if self.rank == self.bad_rank and self.number >= self.bad_step and self.number % 20 == 0:
+            print("stuck", flush=True)
+            time.sleep(self.PAUSES[self.fault])
+
     def end(self):
         self.may_fail(self.AT_THE_END)
+        if self.fault == "saves" and self.number >= self.bad_step and self.number % 20 == 0:
+            self.pause()
+            dist.barrier()
         if self.number != self.bad_step:
             return
         if self.fault == "rendezvous":
@@ -152,9 +161,11 @@ class Rank:
 
     def step(self):
         self.may_fail(self.WHILE_LOADING)
-        if self.fault == "slow" and self.rank == self.bad_rank and self.number >= self.bad_step:
-            self.says_stuck("slow")
-            time.sleep(1)
+        if self.rank == self.bad_rank and self.number >= self.bad_step and self.fault in self.LINGERS:
+            self.says_stuck(self.fault)
+            time.sleep(self.LINGERS[self.fault])
+        if self.fault == "evaluates":
+            self.pause()
         self.optimizer.zero_grad()
         self.model(torch.ones(4, 64)).sum().backward()
         self.gather(self.model.weight.grad)
