@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <unordered_map>
 
 #include "common/base/mutex.h"
@@ -82,24 +81,9 @@ std::vector<TrackRef> PlacesOf(const LoadedRun& run, const FindRequest& request)
   return places;
 }
 
-// The order of the answer.
-bool IsBefore(const FindRequest& request, const Hit& a, const Hit& b) {
-  const auto place = [](const Hit& hit) {
-    return std::tuple(hit.begin_ps, hit.row, hit.track, hit.ordinal);
-  };
-  return request.backwards ? place(b) < place(a) : place(a) < place(b);
-}
-
-// Sorts the hits, and drops those beyond the limit.
-void KeepFirst(const FindRequest& request, std::vector<Hit>& hits) {
-  std::sort(hits.begin(), hits.end(),
-            [&](const Hit& a, const Hit& b) { return IsBefore(request, a, b); });
-  if (hits.size() > request.limit) hits.resize(request.limit);
-}
-
-// Lowers the bound to the last of these hits, which are sorted, if they are enough.
+// Lowers the bound to the last of these hits, which are sorted by time, if they are enough.
 void LowerBound(SearchPlan& plan, const std::vector<Hit>& hits) {
-  if (hits.empty() || hits.size() < plan.request.limit) return;
+  if (plan.request.longest || hits.empty() || hits.size() < plan.request.limit) return;
   std::int64_t known = plan.bound;
   const std::int64_t last = plan.Key(hits.back().begin_ps);
   while (last < known && !plan.bound.compare_exchange_weak(known, last)) {
@@ -138,6 +122,7 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
     RETURN_IF_ERROR(MatchPlanes(pattern, w, plan));
 
   const std::vector<TrackRef> places = PlacesOf(run, request);
+  std::vector<bool> marks(request.slots);
   Mutex mutex;
   absl::Status status;
   ParallelFor(places.size(), kThreads, [&](std::size_t i) {
@@ -148,6 +133,9 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
     if (!here.ok()) return;
     found.total += here->other_matches;
     found.unread += here->unread;
+    found.before += here->before;
+    for (std::size_t slot = 0; slot < marks.size(); ++slot)
+      if (here->marks[slot]) marks[slot] = true;
     std::move(here->hits.begin(), here->hits.end(), std::back_inserter(found.hits));
     if (found.hits.size() <= 2 * std::size_t{request.limit}) return;
     KeepFirst(request, found.hits);
@@ -156,6 +144,9 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
   RETURN_IF_ERROR(status);
   KeepFirst(request, found.hits);
   for (Hit& hit : found.hits) RETURN_IF_ERROR(Explain(plan, hit));
+  found.slot_ps = plan.SlotPs();
+  for (std::uint32_t slot = 0; slot < marks.size(); ++slot)
+    if (marks[slot]) found.marks.push_back(slot);
   return found;
 }
 

@@ -29,12 +29,17 @@ struct FindRequest {
   // False: events that begin at `from_ps` or later, earliest first. True: events that begin before
   // it, latest first.
   bool backwards = false;
+  // The longest first, wherever they begin: `from_ps` and `backwards` are not looked at.
+  bool longest = false;
   // Continues a search that ended at this event, which begins at `from_ps`: only events after it in
-  // the search's direction are found, so that of several that begin together none is skipped.
+  // the order of the answer are found, so that of several that begin together none is skipped.
   std::optional<EventRef> after{};
   std::uint32_t limit = 100;
   std::vector<std::uint32_t> rows{};  // Empty: all rows.
   bool count = true;  // False: `total` need not be complete, so that the search may end sooner.
+  // More than 0: all matches are looked at. `before` tells how many of them begin before `from_ps`,
+  // and `marks` which of so many parts of the run have any.
+  std::uint32_t slots = 0;
   // The most work for reading arguments, in units of about 30 ns; an event takes 3 units or more.
   std::uint64_t max_cost = 60'000'000;
   // Asked now and then, by several threads; once it is true, the search ends with Cancelled. Null:
@@ -54,6 +59,9 @@ struct Found {
   std::vector<std::string_view> names{};  // The matching names, most events first.
   std::vector<Hit> hits{};                // At most `limit`, in the order of the request.
   std::uint64_t unread = 0;  // Events whose arguments were not searched, because of `max_cost`.
+  std::uint64_t before = 0;
+  std::int64_t slot_ps = 1;            // The length of a slot; the first begins with the run.
+  std::vector<std::uint32_t> marks{};  // The slots in which matches begin, ascending.
 };
 
 // InvalidArgument when `text` is not a regular expression, DataLoss when the trace is damaged,

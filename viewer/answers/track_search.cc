@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -32,7 +33,9 @@ class TrackSearcher {
         index_(worker_.index()),
         track_(index_.tracks()[plan.run.RowOf(plan.run.rows[row]).first_track + track]),
         names_(plan.names[plan.run.rows[row].worker]),
-        first_(First()) {}
+        first_(First()) {
+    found_.marks.resize(plan.request.slots);
+  }
 
   absl::StatusOr<TrackHits> Search() {
     ASSIGN_OR_RETURN(source_, SourceOf(plan_.run, plan_.run.rows[row_]));
@@ -42,7 +45,9 @@ class TrackSearcher {
     reads_all_ = request.in == FindIn::kAll && plane_ != nullptr;
     mask_ = reads_all_ ? ~std::uint64_t{0} : names_.mask | (plane_ ? plane_->names.mask : 0);
     const bool others = reads_all_ || (plane_ != nullptr && plane_->names.mask != 0);
-    if (request.count && others)
+    if (request.longest)
+      RETURN_IF_ERROR(SearchLongest());
+    else if (request.slots > 0 || (request.count && others))
       RETURN_IF_ERROR(SearchAll());
     else
       RETURN_IF_ERROR(request.backwards ? SearchBackwards() : SearchForwards());
@@ -69,6 +74,7 @@ class TrackSearcher {
     for (std::uint64_t n = 0; n < blocks.size(); ++n) {
       RETURN_IF_ERROR(ReadBlock(blocks, n));
       for (const auto& [entry, ordinal] : here_) {
+        found_.before += ordinal < first_;
         if (backwards && ordinal < first_) {
           last.push_front(HitOf(entry, ordinal));
           if (last.size() > plan_.request.limit) last.pop_back();
@@ -81,9 +87,32 @@ class TrackSearcher {
     return absl::OkStatus();
   }
 
+  // Looks at all events and keeps the longest.
+  absl::Status SearchLongest() {
+    const FindRequest& request = plan_.request;
+    std::optional<Hit> last;
+    if (const auto& after = request.after)
+      last = Hit{.row = after->row,
+                 .track = after->track,
+                 .ordinal = after->ordinal,
+                 .begin_ps = after->begin_ps,
+                 .duration_ps = after->duration_ps};
+    const std::span<const Block> blocks = index_.blocks(track_);
+    for (std::uint64_t n = 0; n < blocks.size(); ++n) {
+      RETURN_IF_ERROR(ReadBlock(blocks, n));
+      for (const auto& [entry, ordinal] : here_) {
+        const Hit hit = HitOf(entry, ordinal);
+        if (!last || IsBefore(request, *last, hit)) found_.hits.push_back(hit);
+      }
+      if (found_.hits.size() > 2 * std::size_t{request.limit}) KeepFirst(request, found_.hits);
+    }
+    KeepFirst(request, found_.hits);
+    return absl::OkStatus();
+  }
+
   absl::Status SearchForwards() {
     const std::span<const Block> blocks = index_.blocks(track_);
-    for (std::uint64_t n = first_ / kBlockEvents; n < blocks.size(); ++n) {
+    for (std::uint64_t n = first_ / index::kBlockEvents; n < blocks.size(); ++n) {
       RETURN_IF_ERROR(ReadBlock(blocks, n));
       for (const auto& [entry, ordinal] : here_) {
         if (ordinal >= first_ && !Take(entry, ordinal)) return absl::OkStatus();
@@ -95,7 +124,7 @@ class TrackSearcher {
 
   absl::Status SearchBackwards() {
     const std::span<const Block> blocks = index_.blocks(track_);
-    for (std::uint64_t n = std::min<std::uint64_t>(first_ / kBlockEvents + 1, blocks.size());
+    for (std::uint64_t n = std::min<std::uint64_t>(first_ / index::kBlockEvents + 1, blocks.size());
          n-- > 0;) {
       RETURN_IF_ERROR(ReadBlock(blocks, n));
       std::reverse(here_.begin(), here_.end());
@@ -117,18 +146,27 @@ class TrackSearcher {
     absl::Status status;
     cost_ = 0;
     may_read_ = reads_all_ && plan_.cost < plan_.request.max_cost;
-    auto ordinal = static_cast<std::uint32_t>(number * kBlockEvents);
+    auto ordinal = static_cast<std::uint32_t>(number * index::kBlockEvents);
     index_.ForEachEntry(blocks[number], [&](const Entry& entry) {
       const absl::StatusOr<Match> match = MatchOf(entry);
       if (!match.ok())
         status = match.status();
       else if (*match != Match::kNone)
-        here_.emplace_back(entry, ordinal);
+        Keep(entry, ordinal);
       found_.other_matches += match.ok() && *match == Match::kOther;
       ++ordinal;
     });
     if (cost_ != 0) plan_.cost += cost_;
     return status;
+  }
+
+  // One of the block's hits.
+  void Keep(const Entry& entry, std::uint32_t ordinal) {
+    here_.emplace_back(entry, ordinal);
+    if (found_.marks.empty()) return;
+    const std::int64_t from_begin = entry.begin_ps + worker_.shift_ps - plan_.run.begin_ps;
+    const auto slot = static_cast<std::uint64_t>(from_begin / plan_.SlotPs());
+    if (slot < found_.marks.size()) found_.marks[slot] = true;
   }
 
   absl::StatusOr<Match> MatchOf(const Entry& entry) {
@@ -189,6 +227,20 @@ class TrackSearcher {
 };
 
 }  // namespace
+
+bool IsBefore(const FindRequest& request, const Hit& a, const Hit& b) {
+  const auto place = [](const Hit& hit) {
+    return std::tuple(hit.begin_ps, hit.row, hit.track, hit.ordinal);
+  };
+  if (request.longest && a.duration_ps != b.duration_ps) return a.duration_ps > b.duration_ps;
+  return request.backwards && !request.longest ? place(b) < place(a) : place(a) < place(b);
+}
+
+void KeepFirst(const FindRequest& request, std::vector<Hit>& hits) {
+  std::sort(hits.begin(), hits.end(),
+            [&](const Hit& a, const Hit& b) { return IsBefore(request, a, b); });
+  if (hits.size() > request.limit) hits.resize(request.limit);
+}
 
 absl::StatusOr<TrackHits> SearchTrack(SearchPlan& plan, std::uint32_t row, std::uint32_t track) {
   return TrackSearcher(plan, row, track).Search();

@@ -1,5 +1,6 @@
 // Searches the events of one track; a part of find.h.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -46,12 +47,24 @@ struct SearchPlan {
   std::atomic<std::int64_t> bound{std::numeric_limits<std::int64_t>::max()};
 
   std::int64_t Key(std::int64_t begin_ps) const { return request.backwards ? -begin_ps : begin_ps; }
+  // The length of one of the request's slots.
+  std::int64_t SlotPs() const {
+    return (run.end_ps - run.begin_ps) / std::max<std::int64_t>(1, request.slots) + 1;
+  }
 };
+
+// Whether a hit comes before another one in the order of the answer.
+bool IsBefore(const FindRequest& request, const Hit& a, const Hit& b);
+
+// Sorts the hits, and drops those beyond the limit.
+void KeepFirst(const FindRequest& request, std::vector<Hit>& hits);
 
 struct TrackHits {
   std::vector<Hit> hits{};          // At most the request's limit, in its order.
   std::uint64_t other_matches = 0;  // Events that match although their name does not.
   std::uint64_t unread = 0;         // As in Found.
+  std::uint64_t before = 0;         // Matches before the begin of the search, if all are looked at.
+  std::vector<bool> marks{};        // By slot of the request: whether a match begins in it.
 };
 
 // `track` counts within the row.

@@ -62,6 +62,7 @@ std::uint64_t SearchCost(const http::Query& query, const LoadedRun& run, bool re
   constexpr std::uint64_t kTextCost = 4, kRegexCost = 40;
   const std::uint64_t limit = Number(query, "limit", 100);
   std::uint64_t texts = 0, cost = 0;
+  reads_events |= query.Text("order") == "duration" || Number(query, "slots", 0) > 0;
   for (const Worker& worker : run.workers) texts += worker.index().texts();
   for (const std::uint32_t row : RowsOf(query, run)) {
     ForEachTrack(run, row, [&](const Track& track) {

@@ -120,6 +120,12 @@ absl::StatusOr<http::Page> HitsPage(const LoadedRun& run, FindRequest& request,
   if (request.after) request.from_ps = std::clamp(request.after->begin_ps, -kMaxTimePs, kMaxTimePs);
   ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 100, 1, 10'000));
   request.limit = static_cast<std::uint32_t>(limit);
+  const std::string& order = query.Text("order");
+  if (!order.empty() && order != "start" && order != "duration")
+    return absl::InvalidArgumentError("order: write start or duration");
+  request.longest = order == "duration";
+  ASSIGN_OR_RETURN(const std::int64_t slots, query.Integer("slots", 0, 0, kMaxActivitySlots));
+  request.slots = static_cast<std::uint32_t>(slots);
   ASSIGN_OR_RETURN(const Found found, FindEvents(run, request));
   Json hits = Json::array();
   for (const Hit& hit : found.hits) hits.push_back(ToJson(run, hit));
@@ -130,7 +136,10 @@ absl::StatusOr<http::Page> HitsPage(const LoadedRun& run, FindRequest& request,
                        {"kinds", found.names.size()},
                        {"names", std::move(names)},
                        {"hits", std::move(hits)},
-                       {"unread", found.unread}});
+                       {"unread", found.unread},
+                       {"before", found.before},
+                       {"slotPs", found.slot_ps},
+                       {"marks", found.marks}});
 }
 
 }  // namespace

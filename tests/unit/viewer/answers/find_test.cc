@@ -221,6 +221,56 @@ TEST(Find, GoingBackFromHitToHitMeetsTheSameEventsAsGoingForth) {
   }
 }
 
+// A thread with events of 1 to 7 µs, which are no longer the later they begin.
+std::string LengthsPlane(int events) {
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "main", 0);
+  for (int i = 0; i < events; ++i)
+    host.AddEvent(host.EventId(i % 2 == 0 ? "even" : "odd"), i * 10 * kUs, (i * 5 % 7 + 1) * kUs);
+  return host.Encode();
+}
+
+TEST(Find, TheLongestComeFirstAndTheListGoesOn) {
+  const LoadedRun run = MadeRun({LengthsPlane(500), LengthsPlane(500)});
+  FindRequest request{.text = "even", .from_ps = run.end_ps, .longest = true, .limit = 60};
+  std::vector<Hit> all;
+  while (all.size() <= run.events) {
+    const Found found = Find(run, request);
+    if (found.hits.empty()) break;
+    EXPECT_EQ(found.total, 500u);
+    all.insert(all.end(), found.hits.begin(), found.hits.end());
+    const Hit& last = found.hits.back();
+    request.after = EventRef{last.row, last.track, last.ordinal, last.begin_ps, last.duration_ps};
+  }
+  ASSERT_THAT(all, SizeIs(500)) << "each once";
+  const auto place = [](const Hit& hit) {
+    return std::tuple(-hit.duration_ps, hit.begin_ps, hit.row, hit.track, hit.ordinal);
+  };
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end(),
+                             [&](const Hit& a, const Hit& b) { return place(a) < place(b); }));
+  EXPECT_EQ(all.front().duration_ps, 7 * kUs);
+  EXPECT_EQ(all.back().duration_ps, kUs);
+}
+
+TEST(Find, MarksThePartsOfTheRunThatHaveMatches) {
+  const LoadedRun run = MadeRun({HostPlane(1000)});
+  for (const FindIn in : {FindIn::kNames, FindIn::kAll}) {
+    const Found none = Find(run, {.text = "no such event", .in = in, .slots = 100});
+    EXPECT_THAT(none.marks, IsEmpty());
+    EXPECT_THAT(Find(run, {.text = "step", .in = in, .slots = 100}).marks, SizeIs(100));
+    EXPECT_THAT(Find(run, {.text = "step", .in = in}).marks, IsEmpty()) << "nobody has asked";
+  }
+  // It begins at 5 µs of a run of 999.5.
+  const Found odd = Find(run, {.text = "the odd one", .in = FindIn::kAll, .slots = 400});
+  EXPECT_THAT(odd.marks, ElementsAre(2));
+  EXPECT_EQ(odd.slot_ps, (run.end_ps - run.begin_ps) / 400 + 1);
+  for (const bool backwards : {false, true}) {
+    const FindRequest from{
+        .text = "step", .from_ps = 123 * kUs, .backwards = backwards, .slots = 1};
+    EXPECT_EQ(Find(run, from).before, 123u);
+  }
+}
+
 TEST(Find, TellsHowManyEventsWereNotRead) {
   const LoadedRun run = MadeRun({HostPlane(10'000)});
   FindRequest request{.text = "usual", .in = FindIn::kAll};

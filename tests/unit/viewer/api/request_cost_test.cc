@@ -58,6 +58,8 @@ TEST(CostOf, IsThatOfTheEventsThatMayBeRead) {
   EXPECT_TRUE(IsShort("/api/kinds", "", &large));
   EXPECT_FALSE(IsShort("/api/kinds", "", nullptr));
   EXPECT_TRUE(IsShort("/api/find", "q=x", &large));
+  EXPECT_FALSE(IsShort("/api/find", "q=x&order=duration", &large)) << "all events are looked at";
+  EXPECT_FALSE(IsShort("/api/find", "q=x&slots=100", &large)) << "all events are looked at";
   EXPECT_TRUE(IsShort("/api/event", "row=0&track=0&ordinal=1", &large));
   EXPECT_TRUE(IsShort("/api/arrows", "rows=0-1023", &large)) << "there are none";
 }
