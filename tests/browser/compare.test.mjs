@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, afterEach, before, test } from "node:test";
 import {
-  AXE,
+  brokenRules,
+  clickButton,
+  copiedBy,
   idle,
   launch,
   listen,
@@ -58,16 +60,8 @@ const cells = (id) =>
   );
 
 /** The rows that are copied as CSV. */
-async function csv(url) {
-  await browser
-    .defaultBrowserContext()
-    .overridePermissions(new URL(url).origin, ["clipboard-read", "clipboard-sanitized-write"]);
-  await page.bringToFront();
-  await page.click("#copy");
-  await page.waitForFunction(() => /^copied/.test(document.getElementById("rows").textContent), {
-    polling: 20,
-  });
-  const copied = await page.evaluate(() => navigator.clipboard.readText());
+async function csv() {
+  const copied = await copiedBy(page, ".table-bar", "Copy as CSV");
   const [heads, ...lines] = copied.trimEnd().split(/\r?\n/);
   assert.match(heads, /^Name,Kind,A \(us\),B \(us\),Difference \(us\),Change \(%\),/);
   return lines.map((line) => line.split(","));
@@ -94,7 +88,7 @@ test("two runs are ticked in the list, by mouse and by keyboard, and compared", 
 
 test("operations are compared by name: the own time of a step, the largest difference first", async () => {
   await visit({ a: "before", b: "after" });
-  const rows = await csv(URL_);
+  const rows = await csv();
   assert.equal(rows.length, WITNESS.kernels.length);
   const expected = new Map(WITNESS.kernels.map(([name, a, b]) => [name, { a, b }]));
   for (const [name, , a, b, difference] of rows.map((row) => row.slice(0, 5))) {
@@ -161,16 +155,12 @@ test("two workers are chosen in the timeline's pane and compared", async () => {
   await page.keyboard.press("c");
   await page.waitForSelector('#panel-list select[aria-label="with worker"]');
   await page.select('#panel-list select[aria-label="with worker"]', "rank3");
-  await page.evaluate(() =>
-    [...document.querySelectorAll("#panel-list button")]
-      .find((button) => button.textContent === "Compare")
-      .click(),
-  );
+  await clickButton(page, "#panel-list", "Compare");
   await page.waitForFunction(() => location.pathname === "/compare.html", { polling: 20 });
   await compared();
   const chosen = await page.$$eval("header select", (lists) => lists.map(({ value }) => value));
   assert.deepEqual([chosen[1], chosen[3]], ["rank0", "rank3"]);
-  const rows = await csv(RANKS);
+  const rows = await csv();
   const differing = rows.filter((row) => Number(row[4]) !== 0);
   assert.deepEqual(differing.map(([name]) => name).sort(), ["gemm_0", "gemm_4"]);
   const [a, b] = await lanes();
@@ -229,12 +219,7 @@ test("the comparison can be read by everybody, in both themes and on narrow page
       await page.setViewport({ width, height: 900 });
       await page.reload();
       await compared();
-      await page.addScriptTag({ path: AXE });
-      const { violations } = await page.evaluate(() => globalThis.axe.run());
-      assert.deepEqual(
-        violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`),
-        [],
-      );
+      assert.deepEqual(await brokenRules(page), []);
       const wider = await page.$eval("#compared", (node) => node.scrollWidth - node.clientWidth);
       assert.ok(wider <= 0, `it is ${wider} pixels wider than ${width}`);
       await shot(page, `compare-${theme}-${width}`);
@@ -245,9 +230,7 @@ test("the comparison can be read by everybody, in both themes and on narrow page
 test("a run that cannot be read is told", async () => {
   page = await listen(browser);
   await page.goto(`${URL_}compare.html#a=before&b=dreams`);
-  await page.waitForFunction(() => document.getElementById("headline").className === "problem", {
-    polling: 20,
-  });
+  await page.waitForSelector("#headline.problem");
   assert.match(await text(page, "#headline"), /dreams/);
   page.troubles = page.troubles.filter((trouble) => !/404/.test(trouble)); // The browser's own note.
 });

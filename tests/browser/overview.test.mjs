@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, afterEach, before, test } from "node:test";
-import { AXE, launch, listen, shot, text } from "./page.mjs";
+import { brokenRules, launch, listen, reloadWithoutPolicy, shot, text } from "./page.mjs";
 
 const URL_ = process.env.STROBE_VIEW;
 const WITNESS = JSON.parse(readFileSync(process.env.STROBE_WITNESS));
@@ -336,10 +336,8 @@ test("of 2,000 workers those are shown that matter, and what is not decidable is
 test("both themes and narrow pages can be read by everybody", async () => {
   // Named, because a run begins with its timeline if its report comes late.
   await visit("#run=straggler&tab=overview");
-  await page.setBypassCSP(true); // The page's policy would block the test's tool.
-  await page.reload();
+  await reloadWithoutPolicy(page);
   await shown();
-  await page.addScriptTag({ path: AXE });
   for (const theme of ["light", "dark"]) {
     for (const [run, width] of [
       ["straggler", 1280],
@@ -353,13 +351,7 @@ test("both themes and narrow pages can be read by everybody", async () => {
       await page.goto(`${URL_}#run=${run}&tab=overview`);
       await shown();
       await painted();
-      await page.addScriptTag({ path: AXE });
-      const { violations } = await page.evaluate(() => globalThis.axe.run());
-      assert.deepEqual(
-        violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`),
-        [],
-        `${theme} ${run} ${width}`,
-      );
+      assert.deepEqual(await brokenRules(page), [], `${theme} ${run} ${width}`);
       const overflow = await page.$eval("#overview", (node) => node.scrollWidth - node.clientWidth);
       assert.ok(overflow <= 0, `${run} is ${overflow} pixels wider than ${width}`);
       await shot(page, `overview-${run}-${width}-${theme}`);

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 
 const require = createRequire(join(resolve(process.env.STROBE_BROWSER), "package.json"));
 const puppeteer = require("puppeteer-core");
-export const AXE = require.resolve("axe-core/axe.min.js");
+const AXE = require.resolve("axe-core/axe.min.js");
 
 const SHOTS = process.env.STROBE_SHOTS;
 mkdirSync(SHOTS, { recursive: true });
@@ -131,6 +131,45 @@ export async function hold(page, key, milliseconds) {
   await new Promise((resolve) => setTimeout(resolve, milliseconds));
   await page.keyboard.up(key);
   await idle(page);
+}
+
+/** Clicks the button whose text begins so, in a part of the page. */
+export async function clickButton(page, part, words) {
+  await page.$eval(
+    part,
+    (node, wanted) => {
+      const buttons = [...node.querySelectorAll("button")];
+      buttons.find((button) => button.textContent.startsWith(wanted)).click();
+    },
+    words,
+  );
+}
+
+/** What a button copies, once its part of the page says that it has done so. */
+export async function copiedBy(page, part, words) {
+  const allowed = ["clipboard-read", "clipboard-sanitized-write"];
+  await page.browserContext().overridePermissions(new URL(page.url()).origin, allowed);
+  await page.bringToFront();
+  await clickButton(page, part, words);
+  await page.waitForFunction(
+    (selector) => /copied/i.test(document.querySelector(selector).textContent),
+    { polling: 20 },
+    part,
+  );
+  return page.evaluate(() => navigator.clipboard.readText());
+}
+
+/** Loads a page anew without its policy, which would block what brokenRules() needs. */
+export async function reloadWithoutPolicy(page) {
+  await page.setBypassCSP(true);
+  await page.reload();
+}
+
+/** The rules of accessibility that the page, or a part of it, breaks, and where. */
+export async function brokenRules(page, part = "html") {
+  if (!(await page.evaluate(() => Boolean(globalThis.axe)))) await page.addScriptTag({ path: AXE });
+  const { violations } = await page.evaluate((of) => globalThis.axe.run(of), part);
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
 }
 
 /** Drags with the left button from one point of the page to another. */

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { AXE, launch, listen, shot, text } from "./page.mjs";
+import { brokenRules, launch, listen, shot, text } from "./page.mjs";
 
 const URL_ = process.env.STROBE_VIEW;
 const WITNESS = JSON.parse(readFileSync(process.env.STROBE_WITNESS));
@@ -120,13 +120,7 @@ test("both themes and narrow pages can be read by everybody", () =>
         await page.goto("about:blank");
         await page.goto(`${URL_}#run=stood&tab=overview`);
         await page.waitForSelector("#overview .headline");
-        await page.addScriptTag({ path: AXE });
-        const { violations } = await page.evaluate(() => globalThis.axe.run("#overview"));
-        assert.deepEqual(
-          violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`),
-          [],
-          `${theme} ${width}`,
-        );
+        assert.deepEqual(await brokenRules(page, "#overview"), [], `${theme} ${width}`);
         const overflow = await page.$eval(
           "#overview",
           (node) => node.scrollWidth - node.clientWidth,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, afterEach, before, test } from "node:test";
-import { AXE, launch, listen, shot, text } from "./page.mjs";
+import { brokenRules, clickButton, copiedBy, launch, listen, shot, text } from "./page.mjs";
 
 const URL_ = process.env.STROBE_VIEW;
 const WITNESS = JSON.parse(readFileSync(process.env.STROBE_WITNESS));
@@ -44,11 +44,7 @@ const cells = (column = null) =>
     return wanted === null ? rows : rows.map((row) => row[heads.indexOf(wanted)]);
   }, column);
 
-const choose = (head) =>
-  page.evaluate((wanted) => {
-    const buttons = [...document.querySelectorAll("#tables thead button")];
-    buttons.find((button) => button.textContent === wanted).click();
-  }, head);
+const choose = (head) => clickButton(page, "#tables thead", head);
 
 test("every table is a tab, by mouse and by keyboard, and the link keeps it", async () => {
   await visit();
@@ -110,9 +106,19 @@ test("numbers are the server's, sorted by a click on a head", async () => {
 test("the odd worker is marked, and one worker has its own table", async () => {
   await visit();
   await shown("Kernels");
-  const odd = (await cells()).find(([name]) => name === "gemm_0").at(-1);
+  const heads = await page.$$eval("#tables thead th", (cells) => cells.map((th) => th.textContent));
+  const place = heads.indexOf("Odd one out");
+  assert.equal(heads[place - 1], "Maximum");
+  const odd = (await cells()).find(([name]) => name === "gemm_0")[place];
   assert.match(odd, /^rank3: .* median /);
-  assert.ok((await page.$$("#tables td.odd")).length >= 1);
+  // Without scrolling, on a page of this width.
+  const right = await page.$eval(
+    `#tables thead th:nth-child(${place + 1})`,
+    (th) => th.getBoundingClientRect().right,
+  );
+  assert.ok(right <= 1280, `it ends at ${right}`);
+  const marked = await page.$$eval("#tables td.odd", (cells) => cells.map((td) => td.textContent));
+  assert.ok(marked.length >= 1 && marked.every((told) => told.startsWith("rank3: ")), `${marked}`);
   await page.select("#tables select", "1");
   const { rows } = WITNESS.kernels.one;
   await page.waitForFunction(
@@ -129,11 +135,6 @@ test("the odd worker is marked, and one worker has its own table", async () => {
 });
 
 test("a filter leaves the rows that have its text, and they are copied as CSV", async () => {
-  const context = browser.defaultBrowserContext();
-  await context.overridePermissions(new URL(URL_).origin, [
-    "clipboard-read",
-    "clipboard-sanitized-write",
-  ]);
   await visit();
   await shown("Kernels");
   await page.type("#tables input[type=search]", "GEMM_");
@@ -144,17 +145,7 @@ test("a filter leaves the rows that have its text, and they are copied as CSV", 
     await cells("Name"),
     kept.map(({ name }) => name),
   );
-  await page.bringToFront();
-  await page.evaluate(() =>
-    [...document.querySelectorAll("#tables button")]
-      .find((button) => button.textContent === "Copy as CSV")
-      .click(),
-  );
-  await page.waitForFunction(
-    () => /^copied/.test(document.querySelector("#tables .status").textContent),
-    { polling: 20 },
-  );
-  const csv = await page.evaluate(() => navigator.clipboard.readText());
+  const csv = await copiedBy(page, "#tables", "Copy as CSV");
   const [heads, ...lines] = csv.trimEnd().split(/\r?\n/);
   assert.match(heads, /^Name,Kind,Count,Total \(us\),Self \(us\),/);
   assert.equal(lines.length, kept.length);
@@ -215,9 +206,6 @@ test("a row leads to its place in the timeline", async () => {
 });
 
 test("a kernel's details show how it came to run, and can be copied", async () => {
-  await browser
-    .defaultBrowserContext()
-    .overridePermissions(new URL(URL_).origin, ["clipboard-read", "clipboard-sanitized-write"]);
   page = await listen(browser);
   await page.goto(`${URL_}#tab=timeline&find=gemm_2`);
   await page.waitForSelector("#panel-list tbody button");
@@ -230,17 +218,7 @@ test("a kernel's details show how it came to run, and can be copied", async () =
   assert.match(details, /Launch and call stackLaunchcudaLaunchKernel/);
   assert.match(details, /Operatoraten::op/);
   assert.match(details, /AnnotationProfilerStep#0/);
-  await page.bringToFront();
-  await page.evaluate(() =>
-    [...document.querySelectorAll("#panel-details button")]
-      .find((button) => button.textContent === "Copy as text")
-      .click(),
-  );
-  await page.waitForFunction(
-    () => /Copied/.test(document.getElementById("panel-details").textContent),
-    { polling: 20 },
-  );
-  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  const copied = await copiedBy(page, "#panel-details", "Copy as text");
   assert.match(copied, /^gemm_2\nStart: /);
 });
 
@@ -299,12 +277,7 @@ test("all tables can be read by everybody, in both themes and on narrow pages", 
           () => !/Computing/.test(document.querySelector("#table-shown").textContent),
           { polling: 20 },
         );
-        await page.addScriptTag({ path: AXE });
-        const { violations } = await page.evaluate(() => globalThis.axe.run());
-        assert.deepEqual(
-          violations.map(({ id, nodes }) => `${name}: ${id}: ${nodes[0].html}`),
-          [],
-        );
+        assert.deepEqual(await brokenRules(page), [], name);
         const wider = await page.$eval("#tables", (node) => node.scrollWidth - node.clientWidth);
         assert.ok(wider <= 0, `${name} is ${wider} pixels wider than ${width}`);
         if (width === 1280) await shot(page, `tables-${name.toLowerCase()}-${theme}`);

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import {
-  AXE,
+  brokenRules,
+  clickButton,
+  copiedBy,
   hold,
   idle,
   launch,
@@ -10,6 +12,7 @@ import {
   pixelsOf,
   pointOf,
   press,
+  reloadWithoutPolicy,
   rowNamed,
   shot,
   text,
@@ -197,6 +200,12 @@ test("a box selects what lies in it, and its table sorts", async () => {
   );
   assert.equal(await page.$eval("#panel-body tbody td", (node) => node.textContent), "kernel_0");
   await shot(page, "box");
+  const [heads, ...lines] = (await copiedBy(page, "#panel-details", "Copy as CSV")).split("\r\n");
+  assert.equal(
+    heads,
+    "Name,Occurrences,Wall duration (us),Self time (us),Average wall duration (us)",
+  );
+  assert.equal(lines.length, 21, "20 names and the end");
 });
 
 test("the pan tool drags, the zoom tool zooms into a part", async () => {
@@ -249,16 +258,26 @@ test("finds events of all workers, by part and by regular expression", async () 
   await page.waitForFunction(
     () => document.getElementById("find-count").textContent === "10 events, 1 name",
   );
+  const told = () => text(page, "#find-count");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => globalThis.strobe.state.selected[0]?.name === "kernel_19");
+  assert.equal(await told(), "1 of 10 events, 1 name");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => globalThis.strobe.state.selected[0]?.worker === "worker-1");
+  assert.equal(await told(), "2 of 10 events, 1 name");
   await idle(page);
   await shot(page, "find");
-  await page.keyboard.down("Shift");
-  await page.keyboard.press("Enter");
-  await page.keyboard.up("Shift");
+  const back = async () => {
+    await page.keyboard.down("Shift");
+    await page.keyboard.press("Enter");
+    await page.keyboard.up("Shift");
+  };
+  await back();
   await page.waitForFunction(() => globalThis.strobe.state.selected[0]?.worker === "worker-0");
+  assert.equal(await told(), "1 of 10 events, 1 name");
+  await back();
+  await page.waitForFunction(() => globalThis.strobe.state.selected[0]?.beginPs > 30e9);
+  assert.equal(await told(), "10 of 10 events, 1 name", "from the other end");
   await page.$eval("#find-text", (node) => {
     node.value = "^kernel_1[0-4]$";
   });
@@ -394,6 +413,60 @@ test("names with HTML in them stay text", async () => {
   assert.deepEqual(page.troubles, []);
 });
 
+test("hits are listed the longest first as well, and marked in the strip", async () => {
+  const { hits, marks, slotPs } = await page.evaluate(async () =>
+    (await fetch("/api/find?q=e&in=all&limit=10000&slots=1000")).json(),
+  );
+  assert.ok(hits.length > 200);
+  const longest = hits.toSorted(
+    (a, b) =>
+      b.durationPs - a.durationPs || a.beginPs - b.beginPs || a.row - b.row || a.track - b.track,
+  );
+  const { x, y } = await page.evaluate(
+    (slots, size) => {
+      const { beginPs, endPs } = globalThis.strobe.description;
+      const box = document.getElementById("strip-canvas").getBoundingClientRect();
+      const margin = (endPs - beginPs) * 0.01 + 1;
+      const at = (slots[0] + 0.5) * size + margin;
+      return { x: box.left + (at / (endPs - beginPs + 2 * margin)) * box.width, y: box.top + 2 };
+    },
+    marks,
+    slotPs,
+  );
+  const strip = async () => (await pixelsOf(browser, await page.screenshot())).at(x, y).join();
+  const before_ = await strip();
+  await page.type("#find-text", "e");
+  await page.waitForSelector("#panel-list th[aria-sort] button");
+  assert.notEqual(await strip(), before_, "a mark is there");
+  const listed = () =>
+    page.$$eval("#panel-list tbody button", (buttons) =>
+      buttons.map((button) => button.dataset.event),
+    );
+  const keys = (some) => some.map(({ row, track, ordinal }) => `${row}:${track}:${ordinal}`);
+  await page.focus("#panel-list th:nth-child(3) button");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#panel-list th:nth-child(3)[aria-sort=descending]");
+  assert.deepEqual(await listed(), keys(longest.slice(0, 100)));
+  const focused = await page.evaluate(() => document.activeElement.textContent);
+  assert.equal(focused, "Duration", "the keyboard goes on from there");
+  await clickButton(page, "#panel-list", "Next events");
+  await page.waitForFunction(
+    (first) => document.querySelector("#panel-list tbody button").dataset.event !== first,
+    { polling: 20 },
+    keys(longest)[0],
+  );
+  assert.deepEqual(await listed(), keys(longest.slice(100, 200)));
+  await clickButton(page, "#panel-list thead", "Start");
+  await page.waitForSelector("#panel-list th:nth-child(2)[aria-sort=ascending]");
+  await page.evaluate(() => {
+    const field = document.getElementById("find-text");
+    field.value = "";
+    field.dispatchEvent(new Event("input"));
+  });
+  await page.waitForFunction(() => document.getElementById("find-count").textContent === "");
+  assert.equal(await strip(), before_, "and gone");
+});
+
 test("without a mouse: rows have names, and tables tell their events", async () => {
   const row = await rowNamed(page, "python");
   await page.focus(`[data-key="row ${row}"]`);
@@ -406,7 +479,7 @@ test("without a mouse: rows have names, and tables tell their events", async () 
   );
   assert.equal(lines.length, 100);
   assert.match(lines[0], /^train0 ps9 mspython\/host:CPUworker-0/);
-  await page.evaluate(() => [...document.querySelectorAll("#panel-list button")].at(-1).click());
+  await clickButton(page, "#panel-list", "Next events");
   await page.waitForFunction(() => document.querySelectorAll("#panel-body tbody tr").length < 100);
 });
 
@@ -478,21 +551,9 @@ test("600 events of one time are all told", async () => {
 });
 
 test("no accessibility rule is broken, in any state and theme", async () => {
-  const check = async (what) => {
-    const result = await page.evaluate(() => globalThis.axe.run());
-    assert.deepEqual(
-      result.violations.map(
-        (violation) =>
-          `${what}: ${violation.id}: ${violation.nodes.map((node) => node.html).join(" ")}`,
-      ),
-      [],
-    );
-  };
-  // The page's content security policy would block the test's tool, so it is bypassed.
-  await page.setBypassCSP(true);
-  await page.reload();
+  const check = async (what) => assert.deepEqual(await brokenRules(page), [], what);
+  await reloadWithoutPolicy(page);
   await idle(page);
-  await page.addScriptTag({ path: AXE });
   await check("whole");
   await clickEvent("XLA Ops", 0, 1.5 * MS);
   await check("details");

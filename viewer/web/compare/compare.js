@@ -1,12 +1,10 @@
 // The page that compares two runs, or two workers of one: A, and B beside it.
 import { Api } from "../shared/api.js";
 import { compareLink } from "../shared/compare_link.js";
-import { copy } from "../shared/copy.js";
 import { element } from "../shared/elements.js";
-import { count } from "../shared/format.js";
-import { keep, recall } from "../shared/kept.js";
-import { csvOf } from "../tables/csv.js";
-import { Sheet } from "../tables/sheet.js";
+import { count, several } from "../shared/format.js";
+import { Sheet } from "../shared/sheet.js";
+import { followTheme } from "../shared/theme.js";
 import {
   COMPARED,
   headline,
@@ -71,7 +69,7 @@ function fillWorkers(list, wanted, { workers }) {
   const names = workers.map(({ name }) => name);
   const number = names.indexOf(wanted);
   list.replaceChildren(
-    new Option(`All ${count(names.length)} workers`, ALL),
+    new Option(`All ${several(names.length, "worker")}`, ALL),
     ...names.map((name) => new Option(name, name)),
   );
   list.hidden = names.length < 2;
@@ -214,7 +212,7 @@ async function showNames() {
       ? `The ${what} and the count of the whole recording, divided by its steps.`
       : `The ${what} and the count of the whole recording.`,
     "A name marks its events in both timelines.",
-    left > 0 ? `${count(left)} names with less time are left out.` : "",
+    left > 0 ? `${several(left, "name")} with less time left out.` : "",
   ].join(" ");
   const sheet = new Sheet(COMPARED[table].title, nameColumns(table), rows, {
     order: "Difference",
@@ -231,8 +229,8 @@ async function showNames() {
 
 function tellRows(all) {
   const kept = shown.sheet?.rows.length ?? all;
-  $("rows").textContent =
-    kept < all ? `${count(kept)} of ${count(all)} rows` : `${count(all)} rows`;
+  const rows = several(all, "row");
+  $("rows").textContent = kept < all ? `${count(kept)} of ${rows}` : rows;
 }
 
 /** Draws all events but those of this name pale, in both timelines; null: none. */
@@ -249,20 +247,18 @@ function matching(name) {
 }
 
 async function copyNames() {
-  const { columns, rows } = shown.sheet;
-  const copied = await copy(csvOf(columns, rows), "differences.csv");
-  $("rows").textContent = copied ? "copied" : "saved as a file";
+  $("rows").textContent = await shown.sheet.copy("differences");
 }
 
 // ---- The page -------------------------------------------------------------------------------------
 
 function tell(text) {
-  $("headline").className = "";
+  $("headline").className = "headline";
   $("headline").textContent = text;
 }
 
 function fail(error) {
-  $("headline").className = "problem";
+  $("headline").className = "headline problem";
   $("headline").textContent = error.message ?? String(error);
 }
 
@@ -271,14 +267,8 @@ function swap() {
   location.hash = compareLink(b, a).split("#")[1]; // The page begins anew.
 }
 
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  lanes.setTheme(theme);
-}
-
 async function start() {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  setTheme(recall("theme") ?? (dark ? "dark" : "light"));
+  followTheme($("theme"), (theme) => lanes.setTheme(theme));
   $("table").append(
     ...Object.entries(COMPARED).map(([name, { title }]) => new Option(title, name)),
   );
@@ -296,11 +286,6 @@ $("table").onchange = () => showNames().catch(fail);
 $("filter").oninput = () => shown?.sheet?.filter($("filter").value);
 $("copy").onclick = copyNames;
 $("swap").onclick = swap;
-$("theme").onclick = () => {
-  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  keep("theme", theme);
-  setTheme(theme);
-};
 addEventListener("resize", () => lanes.resize());
 addEventListener("hashchange", () => location.reload());
 

@@ -1,6 +1,6 @@
 // How two sides differ, each with its tables as /api/table answers. Times are picoseconds.
-import { count, time } from "../shared/format.js";
-import { column, textOf } from "../tables/columns.js";
+import { countOf, percentOf, textOf, timeOf } from "../shared/column.js";
+import { percent, several, time } from "../shared/format.js";
 
 const SAME = 0.01; // A smaller difference of steps is not told: `strobe report` has the same limit.
 
@@ -95,16 +95,14 @@ export function signed(ps) {
 }
 
 function signedPercent(share) {
-  const size = Math.abs(share * 100);
-  const text = size.toFixed(size < 9.95 ? 2 : 1);
-  return `${share < 0 ? "−" : "+"}${text} %`;
+  return `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
 }
 
 export function headline(parts, steps) {
   const [whole, ...others] = parts;
   if (!whole)
     return "At least one side has no steps: the times below are those of whole recordings.";
-  const few = ` (means of ${several(steps[0])} and ${several(steps[1])})`;
+  const few = ` (means of ${several(steps[0], "step")} and ${several(steps[1], "step")})`;
   const times = `${time(whole.a)} in A, ${time(whole.b)} in B${few}`;
   if (whole.change === null || Math.abs(whole.change) < SAME)
     return `Steps take about as long in B as in A: ${times}.`;
@@ -117,31 +115,16 @@ export function headline(parts, steps) {
   return `A step takes ${time(Math.abs(whole.difference))} ${longer ? "longer" : "less"} in B (${share}): ${times}.${cause}`;
 }
 
-function several(number) {
-  return `${count(number)} ${number === 1 ? "step" : "steps"}`;
-}
-
 // ---- Columns ------------------------------------------------------------------------------------
 
-function timesOf(head, key, more = {}) {
-  const write = (ps) => (ps === 0 ? "0" : time(ps));
-  const csv = [`${head} (us)`, (ps) => ps / 1e6];
-  return column(head, (row) => row[key], write, { number: true, csv, ...more });
-}
-
 const DIFFERENCES = [
-  timesOf("A", "a"),
-  timesOf("B", "b"),
-  timesOf("Difference", "difference", {
-    title: "B minus A. Sorted by its size, whatever its sign",
+  timeOf("A", "a"),
+  timeOf("B", "b"),
+  timeOf("Difference", "difference", "B minus A. Sorted by its size, whatever its sign", {
     write: signed,
     rank: ({ difference }) => Math.abs(difference),
   }),
-  column("Change", ({ change }) => change, signedPercent, {
-    title: "Of the time in A",
-    number: true,
-    csv: ["Change (%)", (share) => share * 100],
-  }),
+  percentOf("Change", ({ change }) => change, "Of the time in A", { write: signedPercent }),
 ];
 
 export const PART_COLUMNS = [textOf("Part", "name"), ...DIFFERENCES];
@@ -151,8 +134,7 @@ export const STEP_COLUMNS = [
   ...DIFFERENCES,
 ];
 
-const counted = (head, side) =>
-  column(head, ({ counts }) => counts[side], count, { number: true, title: "How many" });
+const counted = (head, side) => countOf(head, ({ counts }) => counts[side], "How many");
 
 export function nameColumns(table) {
   return [

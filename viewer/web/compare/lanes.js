@@ -1,4 +1,5 @@
 // Two timelines, one below the other on a common zero: what moves one moves the other.
+import { element } from "../shared/elements.js";
 import { count } from "../shared/format.js";
 import { Hint } from "../timeline/hint.js";
 import { Labels } from "../timeline/labels.js";
@@ -17,12 +18,12 @@ class Lane {
     this.box = box;
     this.letter = letter;
     this.failed = failed;
-    const names = part("div", "names");
-    this.canvas = part("canvas", "");
+    const names = element("div", "", "names");
+    this.canvas = element("canvas", "", "scene");
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("role", "application");
     this.canvas.setAttribute("aria-label", `Timeline of ${letter}; W, A, S and D move both`);
-    const hint = part("div", "hint");
+    const hint = element("div", "", "hint");
     hint.hidden = true;
     box.replaceChildren(names, this.canvas, hint);
     this.renderer = new Renderer(this.canvas);
@@ -34,8 +35,8 @@ class Lane {
       () => {},
     );
     this.labels = new Labels(names, {
-      toggleSection: (key) => this.toggle(this.view.run.layout.closed, key),
-      toggleRow: (row) => this.toggleRow(row),
+      toggleSection: (key) => this.arrange((layout) => layout.toggleSection(key)),
+      toggleRow: (row) => this.arrange((layout) => layout.toggleRow(row)),
     });
     this.hint = new Hint(hint, box, this.canvas, this.view);
   }
@@ -68,16 +69,8 @@ class Lane {
     this.view.resize();
   }
 
-  toggle(keys, key) {
-    if (!keys.delete(key)) keys.add(key);
-    this.view.arrange();
-  }
-
-  toggleRow(row) {
-    const { layout, description } = this.view.run;
-    const whole = layout.tracksOf(row) === description.rows[row].tracks;
-    layout[whole ? "shut" : "open"].add(row);
-    layout[whole ? "open" : "shut"].delete(row);
+  arrange(change) {
+    change(this.view.run.layout);
     this.view.arrange();
   }
 
@@ -269,10 +262,4 @@ export class Lanes {
       events: count(view.run?.description.events ?? 0),
     }));
   }
-}
-
-function part(tag, className) {
-  const node = document.createElement(tag);
-  node.className = className;
-  return node;
 }

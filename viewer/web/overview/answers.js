@@ -38,7 +38,7 @@ function more(address, what) {
   return link;
 }
 
-/** Tables of a server's iterations and of the time between them, as [table, columns of numbers]. */
+/** Tables of a server's iterations and of the time between them. */
 export function engineTables(engine) {
   const sizes = engine?.sizes ?? [];
   if (sizes.length === 0) return [];
@@ -54,7 +54,7 @@ export function engineTables(engine) {
     percent(times.share),
   ]);
   const heads = ["Batch", "Size", "Iterations", "Median", "p99", "Longest", "Tokens", "Share"];
-  const tables = [[table("Iterations by batch", heads, batches), [2, 3, 4, 5, 6, 7]]];
+  const tables = [table("Iterations by batch", heads, batches, [2, 3, 4, 5, 6, 7])];
   if (gaps.length === 0) return tables;
   const between = gaps.map(({ reason, gaps: times, totalNs, maxNs, share }) => [
     reason ?? "",
@@ -64,10 +64,10 @@ export function engineTables(engine) {
     percent(share),
   ]);
   const columns = ["Between iterations", "Times", "Total", "Longest", "Share"];
-  return [...tables, [table("Time between iterations", columns, between), [1, 2, 3, 4]]];
+  return [...tables, table("Time between iterations", columns, between, [1, 2, 3, 4])];
 }
 
-/** Tables of the kinds of parallelism and of the pipeline's stages, as [caption, table, columns]. */
+/** Tables of the kinds of parallelism and of the pipeline's stages. */
 export function parallelTables(stragglers) {
   const groups = stragglers?.groups ?? [];
   const stages = stragglers?.stages ?? [];
@@ -87,7 +87,7 @@ export function parallelTables(stragglers) {
       "In calls, a step",
       "Waited, a step",
     ];
-    tables.push([table("Groups of ranks", heads, rows), [1, 2, 3, 4]]);
+    tables.push(table("Groups of ranks", heads, rows, [1, 2, 3, 4]));
   }
   if (stages.length > 1) {
     const rows = stages.map(({ stage, workers, ownNs }) => [
@@ -96,7 +96,7 @@ export function parallelTables(stragglers) {
       nanoseconds(ownNs),
     ]);
     const heads = ["Pipeline", "Workers", "Own time, a step"];
-    tables.push([table("Stages of the pipeline", heads, rows), [2]]);
+    tables.push(table("Stages of the pipeline", heads, rows, [2]));
   }
   return tables;
 }

@@ -1,6 +1,6 @@
 // The overview of a run: what its report says, or the verdict on a job that stood still. Names come
 // from traces and from report.json, which may be hostile, so they are only ever set as text.
-import { element, table } from "../shared/elements.js";
+import { element, legend, listOf, scrolled, table } from "../shared/elements.js";
 import { adviceOf, engineTables, parallelTables, placeOf } from "./answers.js";
 import { stepChart, waitChart } from "./charts.js";
 import { stallOf } from "./stall.js";
@@ -94,20 +94,14 @@ export class Overview {
   parallelism(stragglers) {
     const tables = parallelTables(stragglers);
     if (tables.length === 0) return [];
-    return [
-      head("Parallelism"),
-      ...tables.map(([node, columns]) => wide(numbers(node, ...columns))),
-    ];
+    return [head("Parallelism"), ...tables.map(scrolled)];
   }
 
   /** What a server's engine did. */
   iterations(engine) {
     const tables = engineTables(engine);
     if (tables.length === 0) return [];
-    return [
-      head("Iterations"),
-      ...tables.map(([node, columns]) => wide(numbers(node, ...columns))),
-    ];
+    return [head("Iterations"), ...tables.map(scrolled)];
   }
 
   draw() {
@@ -222,7 +216,7 @@ export class Overview {
     ];
     return [
       head("Workers that take longer than the others"),
-      wide(numbers(table("Late workers", heads, rows), 2, 5)),
+      scrolled(table("Late workers", heads, rows, [2, 5])),
       ...more(stragglers.late - late.length, "late workers"),
     ];
   }
@@ -236,7 +230,7 @@ export class Overview {
       this.also(nanoseconds(worker.madeWaitNs), { worker: worker.worker ?? "" }),
     ]);
     const heads = ["Worker", "Time of its devices", "Waited", "Made others wait"];
-    const times = numbers(table("Where the time went", heads, rows), 2, 3);
+    const times = table("Where the time went", heads, rows, [2, 3]);
     times.classList.add("times");
     const names = new Set(late.map(({ worker }) => worker));
     workers.forEach(({ worker }, i) => {
@@ -245,8 +239,8 @@ export class Overview {
     const order = workersMore > 0 ? "Those by which others lost most time" : "";
     return [
       head("Where the time went"),
-      legendOf(PARTS),
-      wide(times),
+      legend(PARTS),
+      scrolled(times),
       ...more(workersMore, "workers", order),
     ];
   }
@@ -274,7 +268,7 @@ export class Overview {
     const any = (report.stragglers?.stragglers ?? []).length > 0;
     return [
       head("Steps: how long each took, by its number"),
-      any && legendOf([["late", "A straggler took longest (with a dot)"]]),
+      any && legend([["late", "A straggler took longest (with a dot)"]]),
       chart.element,
       ...more(report.stepsMore, "steps"),
     ].filter(Boolean);
@@ -287,7 +281,7 @@ export class Overview {
     if (made) {
       this.charts.push(made.chart);
       nodes.push(
-        legendOf([
+        legend([
           ["none", "Did not wait"],
           ["wait", `Waited ${nanoseconds(made.longestNs)}`],
           ["undecided", "Not decidable: the clocks are not known well enough"],
@@ -327,7 +321,7 @@ export class Overview {
       "Not decidable",
     ];
     return [
-      wide(numbers(table("Collectives", heads, rows), 2, 3, 5, 6)),
+      scrolled(table("Collectives", heads, rows, [2, 3, 5, 6])),
       ...more(left, "collectives"),
     ];
   }
@@ -351,7 +345,7 @@ export class Overview {
     const heads = ["Operation", "Kind", "Count", "Self time", "Share", "Workers"];
     return [
       head("Operations with the most self time"),
-      wide(numbers(table("Operations", heads, rows), 2, 3, 5)),
+      scrolled(table("Operations", heads, rows, [2, 3, 5])),
       ...more(opsMore, "operations"),
     ];
   }
@@ -374,17 +368,6 @@ function head(text) {
   return element("h3", text);
 }
 
-/** Lets a table that is wider than the page scroll by itself. */
-function wide(node) {
-  const box = element("div", "", "wide");
-  // Reachable by the keyboard, so that it can be scrolled.
-  box.tabIndex = 0;
-  box.setAttribute("role", "group");
-  box.setAttribute("aria-label", node.caption.textContent);
-  box.append(node);
-  return box;
-}
-
 /** The place of the step that took longest; null without steps. */
 function longestStep({ steps }) {
   const told = steps.filter(({ meanNs }) => typeof meanNs === "number");
@@ -393,26 +376,10 @@ function longestStep({ steps }) {
   return placeOf(longest.mostOwnTime, longest.number);
 }
 
-function numbers(node, ...columns) {
-  for (const row of node.rows)
-    for (const column of columns) row.cells[column]?.classList.add("number");
-  return node;
-}
-
 function more(left, what, order = "") {
   if (!(left > 0)) return [];
   const text = `and ${number(left)} more ${what}`;
   return [element("p", order ? `${order}, ${text}.` : `${text}.`, "note")];
-}
-
-function legendOf(parts) {
-  const list = element("ul", "", "legend");
-  for (const [part, name] of parts) {
-    const entry = document.createElement("li");
-    entry.append(element("span", "", `swatch ${part}`), name);
-    list.append(entry);
-  }
-  return list;
 }
 
 /** Shares of a worker's time by part; null if the trace does not tell it. */
@@ -438,7 +405,5 @@ function unknownOf({ stragglers, missing, missingWorkers }) {
   for (const { worker, why } of missing) sentences.push(`${worker} is missing: ${why}`);
   const left = (missingWorkers ?? 0) - missing.length;
   if (sentences.length === 0 && !(left > 0)) return [];
-  const list = document.createElement("ul");
-  for (const sentence of sentences) list.append(element("li", sentence));
-  return [head("What is not known"), list, ...more(left, "missing workers")];
+  return [head("What is not known"), listOf(sentences), ...more(left, "missing workers")];
 }

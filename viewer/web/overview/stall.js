@@ -1,6 +1,7 @@
 // Which rank holds up a job that stood still, and the stacks of all ranks. Texts come from the job's
 // programs, which may be hostile, so they are only ever set as text.
-import { element } from "../shared/elements.js";
+import { ranges } from "../shared/api.js";
+import { element, listOf } from "../shared/elements.js";
 import { number } from "./words.js";
 
 const UNFOLDED = 3; // The odd stacks come first.
@@ -41,22 +42,8 @@ function stackOf({ ranks, ranksMore, thread, keepGil, moved, frames, framesMore 
   return part;
 }
 
-/** "0-3, 8" of ascending numbers. */
-function rangesOf(numbers) {
-  const ranges = [];
-  for (const each of numbers) {
-    const last = ranges.at(-1);
-    if (last && each === last[1] + 1) last[1] = each;
-    else ranges.push([each, each]);
-  }
-  return ranges.map(([begin, end]) => (begin === end ? `${begin}` : `${begin}-${end}`)).join(", ");
-}
-
-function listOf(texts) {
-  const list = document.createElement("ul");
-  for (const text of texts) list.append(element("li", text));
-  return list;
-}
+/** "0-3, 8". */
+const rangesOf = (numbers) => ranges(numbers).replaceAll(",", ", ");
 
 function more(left, what) {
   return left > 0 ? [element("p", `and ${number(left)} more ${what}.`, "note")] : [];

@@ -1,4 +1,5 @@
 // The panel of the overview: fetches what it shows when it is opened, and the modules that draw it.
+import { element } from "../shared/elements.js";
 import { count } from "../shared/format.js";
 import { loadStyle } from "../shared/lazy.js";
 import { ALWAYS, askReport } from "./report.js";
@@ -7,8 +8,7 @@ export class OverviewTab {
   /** `actions`: go(place), linkTo(place), say(text), found(report). */
   constructor(section, actions) {
     this.section = section;
-    this.page = document.createElement("div"); // It can have several columns; what scrolls cannot.
-    this.page.className = "report";
+    this.page = element("div", "", "report"); // It can have several columns; what scrolls cannot.
     section.append(this.page);
     this.actions = actions;
     this.api = null; // Asks for the run whose report is shown.
@@ -47,10 +47,7 @@ export class OverviewTab {
   }
 
   tell(text) {
-    const note = document.createElement("p");
-    note.className = "note";
-    note.textContent = text;
-    this.page.replaceChildren(note);
+    this.page.replaceChildren(element("p", text, "note"));
   }
 
   /** Draws anew: for another theme or size. */

@@ -1,5 +1,5 @@
 // How the overview writes what a report tells. What a report does not tell is null.
-import { count, time } from "../shared/format.js";
+import { count, several as severalOf, time } from "../shared/format.js";
 
 const NOT_KNOWN = "not known";
 
@@ -23,9 +23,9 @@ export function number(value) {
   return typeof value === "number" ? count(value) : NOT_KNOWN;
 }
 
-/** "20 steps", "1 step". */
+/** "20 steps", "1 step"; "steps" where it is not known how many. */
 export function several(value, word) {
-  return `${number(value)} ${word}${value === 1 ? "" : "s"}`;
+  return typeof value === "number" ? severalOf(value, word) : `${word}s`;
 }
 
 /** What is known of a worker that takes longer than the others. */

@@ -35,7 +35,7 @@ export class Alignment {
     const { run, select } = this;
     if (!run || this.known === run) return;
     this.known = run;
-    const { steps } = await run.api.get("steps");
+    const { steps } = await run.api.once("steps");
     if (run !== this.run) return;
     const numbers = new Set(steps.map(({ number }) => number));
     const known = new Set([...select.options].map(({ value }) => value));

@@ -3,11 +3,11 @@ import { Api } from "../shared/api.js";
 import { Alignment } from "./alignment.js";
 import { watchArrivals } from "./arrivals.js";
 import { Coloring } from "../timeline/coloring.js";
+import { element } from "../shared/elements.js";
 import { Flows } from "../timeline/flows.js";
 import { count, firstLines, time } from "../shared/format.js";
 import { Graph, xprofRun } from "../timeline/graph.js";
 import { Hint } from "../timeline/hint.js";
-import { keep, recall } from "../shared/kept.js";
 import { Keys } from "./keys.js";
 import { Labels } from "../timeline/labels.js";
 import { Layout } from "../timeline/layout.js";
@@ -16,6 +16,7 @@ import { Marks } from "../timeline/marks.js";
 import { Notices } from "./notices.js";
 import { drawOverlay } from "../timeline/overlay.js";
 import { OverviewTab } from "../overview/tab.js";
+import { openInPerfetto } from "../shared/perfetto.js";
 import { Panel } from "../timeline/panel.js";
 import {
   leaveLink,
@@ -36,6 +37,7 @@ import { Search } from "../timeline/search.js";
 import { Selection } from "../timeline/selection.js";
 import { labelSplitter, panelSplitter } from "../timeline/splitter.js";
 import { Strip } from "../timeline/strip.js";
+import { followTheme } from "../shared/theme.js";
 import { TablesTab } from "../tables/tab.js";
 import { OVERVIEW, TABLES, Tabs, TIMELINE } from "./tabs.js";
 import { TileStore } from "../timeline/tiles.js";
@@ -68,7 +70,7 @@ const selection = new Selection(view, flows, panel, notices);
 const coloring = new Coloring($("color-by"), $("color-legend"), view, notices);
 const marks = new Marks(view, notices);
 const rows = new Rows($("row-filter"), view, panel, notices);
-const search = new Search(view, jumpTo, panel);
+const search = new Search(view, jumpTo, panel, (hits) => strip.mark(hits));
 const graph = new Graph(view, panel, {
   find: (text) => search.restore(text, false),
   back: () => selection.show(),
@@ -124,11 +126,10 @@ let lastFrame = 0; // By the clock of requestAnimationFrame.
 
 async function start() {
   const link = readLink();
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   asked = new Api(link.run);
   tables.first = link.table;
   if (link.tab === OVERVIEW || link.tab === TABLES) tabs.show(link.tab);
-  setTheme(recall("theme") ?? (dark ? "dark" : "light"));
+  followTheme($("theme"), showTheme);
   const about = (troubles.about = new Api("").get("runs"));
   try {
     // Without a name, the list may be shown instead of a run.
@@ -145,9 +146,11 @@ async function start() {
     let shown = null;
     const isShown = () => !shown || view.run === shown;
     if (begins) landing.offer(asked, NEVER, isShown);
-    const { runs, place, xprof, hasList } = await about;
+    const { runs, place, perfetto, xprof, hasList } = await about;
     panel.xprof = xprof;
     linkXprof();
+    $("perfetto").hidden = !perfetto;
+    $("perfetto").onclick = () => handToPerfetto(perfetto);
     $("list").hidden = !hasList;
     document.title = `${place} – Strobe`;
     const choices = link.run && !runs.includes(link.run) ? [link.run, ...runs] : runs;
@@ -272,10 +275,7 @@ function fail(error) {
   notices.tell(text);
   if (view.run) return;
   $("stage").className = "failed";
-  const note = document.createElement("p");
-  note.className = "note problem";
-  note.textContent = text;
-  panel.show("problem", "The traces cannot be shown", note);
+  panel.show("problem", "The traces cannot be shown", element("p", text, "note problem"));
 }
 
 /** Called when the view has come to rest. */
@@ -430,18 +430,11 @@ function resizeWindow() {
 
 // ---- Buttons ----------------------------------------------------------------------------------
 
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
+function showTheme(theme) {
   renderer.setTheme(theme);
   strip.draw();
   overview.draw();
   view.redraw();
-}
-
-function toggleTheme() {
-  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  keep("theme", theme);
-  setTheme(theme);
 }
 
 function toggleFlows() {
@@ -455,11 +448,22 @@ async function toggleComparison() {
   if (panel.shows("compare")) return panel.hide("compare");
   if (!run) return notices.tell("The run is being read.");
   try {
-    const compared = await run.api.get("steps");
+    const compared = await run.api.once("steps");
     if (!isLate()) panel.compare(run.description, compared);
   } catch (error) {
     if (!isLate()) notices.tell(error.message);
   }
+}
+
+async function handToPerfetto(address) {
+  if (!view.run) return notices.tell("The run is being read.");
+  const { api } = view.run;
+  $("perfetto").disabled = true;
+  notices.tell("Converting the traces for Perfetto…");
+  await openInPerfetto(address, api, api.run || "trace").catch((error) =>
+    notices.tell(error.message),
+  );
+  $("perfetto").disabled = false;
 }
 
 function showHelp() {
@@ -481,7 +485,6 @@ $("flows").onclick = toggleFlows;
 $("compare").onclick = toggleComparison;
 $("export").onclick = () => view.run && savePicture(view, $("labels").offsetWidth);
 $("help").onclick = showHelp;
-$("theme").onclick = toggleTheme;
 addEventListener("resize", resizeWindow);
 addEventListener("online", () => view.redraw()); // Asks again for what is missing.
 // The canvas shows that it has the focus only to those who came to it with the keyboard.

@@ -1,6 +1,7 @@
 // What is wrong with a run for as long as it is shown, on both tabs: workers that are missing, and
 // clocks that cannot be right. Names come from manifests and traces, so they are only set as text.
-import { count } from "../shared/format.js";
+import { element } from "../shared/elements.js";
+import { count, several } from "../shared/format.js";
 
 const MAX_NAMES = 4; // In one sentence.
 const REST_MS = 100; // Between looks whether the page is idle.
@@ -44,8 +45,7 @@ export class Troubles {
     const before = this.element.offsetHeight;
     this.element.replaceChildren(
       ...[...this.lines.values()].map(({ text, title }) => {
-        const node = document.createElement("p");
-        node.textContent = text;
+        const node = element("p", text);
         node.title = title;
         return node;
       }),
@@ -104,6 +104,6 @@ function clockLine(workers) {
   if (wrong.length === 0) return null;
   const sentences = wrong.map(({ name, clockProblems }) => `${name} ${clockProblems.join("; ")}`);
   const left = wrong.length - 1;
-  const more = left > 0 ? ` (and ${count(left)} more ${left === 1 ? "worker" : "workers"})` : "";
+  const more = left > 0 ? ` (and ${several(left, "more worker")})` : "";
   return { text: `Clocks: ${sentences[0]}${more}`, title: sentences.slice(0, 20).join("\n") };
 }

@@ -1,8 +1,8 @@
 // A run's details: verdict, workers with their outcomes and remedies, files, and where to see it.
 import { Api } from "../shared/api.js";
-import { element } from "../shared/elements.js";
+import { element, table } from "../shared/elements.js";
 import { count } from "../shared/format.js";
-import { openInPerfetto } from "./perfetto.js";
+import { openInPerfetto } from "../shared/perfetto.js";
 import { moment, pageOf, size, skew } from "./text.js";
 
 export class RunDetails {
@@ -78,11 +78,7 @@ export class RunDetails {
     button.disabled = true;
     this.on.said("Converting the traces for Perfetto…");
     try {
-      await openInPerfetto(this.links.perfetto, about.run, async () => {
-        const answer = await fetch(new Api(about.name).url("perfetto"));
-        if (!answer.ok) throw new Error((await answer.text()).trim());
-        return answer.arrayBuffer();
-      });
+      await openInPerfetto(this.links.perfetto, new Api(about.name), about.run);
       this.on.said("");
     } catch (error) {
       this.on.failed(error);
@@ -134,8 +130,8 @@ function workersOf({ manifest }) {
     size(worker.bytes),
   ]);
   return [
-    element("h3", `Workers: ${manifest.ok} of ${count(workers.length)} Ok`),
     table(
+      `Workers: ${manifest.ok} of ${count(workers.length)} Ok`,
       [
         "Worker",
         ...(roles ? ["Role"] : []),
@@ -152,7 +148,7 @@ function workersOf({ manifest }) {
 
 function filesOf({ name, files, moreFiles }) {
   const rows = files.map((file) => [fileLink(name, file.name), size(file.bytes)]);
-  const parts = [element("h3", "Files"), table(["File", "Size"], rows, [1])];
+  const parts = [table("Files", ["File", "Size"], rows, [1])];
   if (moreFiles) parts.push(element("p", "There are more; strobe ls shows all of them.", "soft"));
   return parts;
 }
@@ -167,24 +163,4 @@ function link(url, text) {
   const anchor = element("a", text);
   anchor.href = url;
   return anchor;
-}
-
-function table(heads, rows, numbers) {
-  const made = document.createElement("table");
-  const head = made.createTHead().insertRow();
-  heads.forEach((text, i) => {
-    const cell = element("th", text, numbers.includes(i) ? "number" : "");
-    cell.scope = "col";
-    head.append(cell);
-  });
-  const body = made.createTBody();
-  for (const row of rows) {
-    const line = body.insertRow();
-    row.forEach((content, i) => {
-      const cell = line.insertCell();
-      if (numbers.includes(i)) cell.className = "number";
-      cell.append(content);
-    });
-  }
-  return made;
 }

@@ -1,7 +1,8 @@
 // The page that lists and searches the runs of all logdirs.
 import { Api } from "../shared/api.js";
 import { compareLink } from "../shared/compare_link.js";
-import { keep, recall } from "../shared/kept.js";
+import { element } from "../shared/elements.js";
+import { followTheme } from "../shared/theme.js";
 import { RunDetails } from "./details.js";
 import { RunTable } from "./table.js";
 
@@ -61,11 +62,9 @@ function failed(error) {
 function told({ logdirs }) {
   const problems = logdirs.filter(({ problem, leftOut }) => problem || leftOut);
   $("problems").replaceChildren(
-    ...problems.map(({ logdir, problem }) => {
-      const line = document.createElement("li");
-      line.textContent = `${logdir}: ${problem || "its oldest runs are left out"}`;
-      return line;
-    }),
+    ...problems.map(({ logdir, problem }) =>
+      element("li", `${logdir}: ${problem || "its oldest runs are left out"}`),
+    ),
   );
   const busy = logdirs.some((logdir) => logdir.busy);
   say(busy ? "Reading runs…" : "");
@@ -120,11 +119,6 @@ $("search").onsubmit = (event) => {
   event.preventDefault();
   table.move(table.body.firstElementChild);
 };
-$("theme").onclick = () => {
-  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  keep("theme", theme);
-  document.documentElement.dataset.theme = theme;
-};
 addEventListener("keydown", (event) => {
   if (event.key === "Escape" && details.run) details.close();
   if (event.key !== "/" || event.target === $("search-text")) return;
@@ -134,8 +128,7 @@ addEventListener("keydown", (event) => {
 addEventListener("hashchange", () => location.reload());
 
 async function start() {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.dataset.theme = recall("theme") ?? (dark ? "dark" : "light");
+  followTheme($("theme"));
   const { q, run } = linked();
   $("search-text").value = q;
   search();

@@ -1,5 +1,5 @@
 // The table of runs: newest first, with more loaded as the user scrolls.
-import { Order } from "./order.js";
+import { Order } from "../shared/order.js";
 import { age, moment, size, skew, pageOf } from "./text.js";
 
 const PAGE = 100; // Runs of one request.
@@ -22,7 +22,8 @@ export class RunTable {
     this.next = "";
     this.search = 0; // Counts searches, so that late answers are recognized.
     this.busy = false;
-    this.order = new Order([...list.querySelectorAll("thead th")], () => this.sort());
+    this.order = new Order(); // Newest first, as the server gives them.
+    this.order.offer([...list.querySelectorAll("thead th")], () => this.sort());
     list.addEventListener("scroll", () => this.more());
     addEventListener("resize", () => this.more());
     this.body.addEventListener("click", (event) => {
@@ -52,7 +53,8 @@ export class RunTable {
   sort() {
     if (!this.order.chosen) return;
     const focused = document.activeElement; // Rows that are moved lose it.
-    this.body.append(...this.order.sorted([...this.body.rows]));
+    const valueOf = ({ values }, column) => values[column];
+    this.body.append(...this.order.sorted([...this.body.rows], valueOf));
     if (this.body.contains(focused)) focused.focus();
     this.more();
   }
@@ -171,7 +173,7 @@ export class RunTable {
       name,
       time,
       resultOf(run), // Early, because the last columns are out of sight on narrow screens.
-      cell(run.manifest && !run.unread ? `${run.ok}/${run.workers}` : `${run.workers}`, "number"),
+      cell(workersOf(run), "number"),
       cell(run.headline ?? "", "headline"),
       cell(run.namespace),
       cell(run.job),
@@ -198,7 +200,7 @@ function valuesOf(run) {
     run.run,
     run.timeMs ? -run.timeMs : null, // The age.
     run.problem || run.result || null,
-    counted ? run.ok : run.workers,
+    counted ? run.ok : run.workers || null,
     run.headline || null,
     run.namespace || null,
     run.job || null,
@@ -206,6 +208,12 @@ function valuesOf(run) {
     run.skewNs ?? null,
     run.unread ? null : run.bytes,
   ];
+}
+
+/** How many there are; of traces that are no XSpaces the list knows no number. */
+function workersOf({ manifest, unread, ok, workers }) {
+  if (manifest && !unread) return `${ok}/${workers}`;
+  return workers > 0 ? `${workers}` : "";
 }
 
 function resultOf(run) {

@@ -12,7 +12,9 @@ export class Api {
     this.run = run;
     this.version = ""; // What the server calls the run's traces, once it has read them.
     this.align = ""; // What the workers are aligned by: "step:5", "collective", or their clocks.
+    this.kept = new Map(); // Answers that once() has asked for, or is asking for.
   }
+
   url(path, parameters = {}) {
     const query = new URLSearchParams({ run: this.run });
     if (this.version) query.set("version", this.version);
@@ -43,6 +45,16 @@ export class Api {
       throw Object.assign(new Error(text), { status: answer.status });
     }
     return answer.json();
+  }
+
+  /** The answer of a question that several parts of a page have, asked once. */
+  once(path) {
+    if (!this.kept.has(path)) {
+      const answer = this.get(path);
+      answer.catch(() => this.kept.delete(path)); // So that it is tried again.
+      this.kept.set(path, answer);
+    }
+    return this.kept.get(path);
   }
 }
 

@@ -45,6 +45,16 @@ export function count(number) {
   return part ? `${grouped}.${part}` : grouped;
 }
 
+/** "12.5 %", "3.25 %". */
+export function percent(share) {
+  return `${(share * 100).toFixed(share < 0.0995 ? 2 : 1)} %`;
+}
+
+/** "1,234 rows", "1 row". */
+export function several(number, word) {
+  return `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+}
+
 /** "875.3 MiB": with a binary prefix. */
 export function bytes(number) {
   const scale = [

@@ -1,49 +1,12 @@
 // What the tables have: for each its columns, and what its rows lead to. Times are picoseconds;
 // what the trace does not tell is null.
-import { amount, bytes, count, time } from "../shared/format.js";
-
-/**
- * A column is {head, title, of(row), write(value), number, csv: [head, (value) => ...]}. of() is a
- * number, a text or null; `number`: it is shown to the right. Rows are sorted by rank(row), if there is
- * one, instead of what is shown.
- */
-export function column(head, of, write = String, more = {}) {
-  return { head, title: "", of, write, number: false, csv: [head, (value) => value], ...more };
-}
-
-export function textOf(head, key, title = "") {
-  return column(head, (row) => row[key] || null, String, { title });
-}
-
-function countOf(head, key, title = "") {
-  return column(head, (row) => row[key] ?? null, count, { title, number: true });
-}
-
-/** Copied as microseconds, in which PyTorch's own tables are. */
-function timeOf(head, of, title = "") {
-  const key = typeof of === "string" ? (row) => row[of] ?? null : of;
-  const more = { title, number: true, csv: [`${head} (us)`, (ps) => ps / 1e6] };
-  return column(head, key, (ps) => (ps === 0 ? "0" : time(ps)), more);
-}
-
-function percentOf(head, of, title = "") {
-  const more = { title, number: true, csv: [`${head} (%)`, (share) => share * 100] };
-  return column(head, of, (share) => `${(share * 100).toFixed(share < 0.0995 ? 2 : 1)} %`, more);
-}
-
-function bytesOf(head, key) {
-  const more = { number: true, csv: [`${head} (bytes)`, (value) => value] };
-  return column(head, (row) => row[key] ?? null, bytes, more);
-}
+import { bytesOf, column, countOf, percentOf, textOf, timeOf } from "../shared/column.js";
+import { amount, bytes, time } from "../shared/format.js";
 
 function rateOf(head, key, title) {
-  const more = { title, number: true, csv: [`${head} (B/s)`, (value) => value] };
-  return column(
-    head,
-    (row) => row[key] ?? null,
-    (value) => amount(value, "B/s"),
-    more,
-  );
+  const of = (row) => row[key] ?? null;
+  const csv = [`${head} (B/s)`, (value) => value];
+  return column(head, of, (value) => amount(value, "B/s"), { title, number: true, csv });
 }
 
 const average = (row) => (row.count > 0 ? row.totalPs / row.count : null);
@@ -62,7 +25,7 @@ function comparing({ workers }) {
     return `${name}: ${time(odd.totalPs)}, median ${time(odd.medianPs)}`;
   };
   const title = "The worker whose total is far from the median of all workers";
-  return [countOf("Workers", "workers"), column("Odd one out", of, String, { title, odd: true })];
+  return [column("Odd one out", of, String, { title, odd: true }), countOf("Workers", "workers")];
 }
 
 /** Name, kind, count and times, as most tables have them. */
@@ -86,8 +49,8 @@ function kernels({ devicePs }) {
     percentOf("Device time", share, "Of the time of all work on devices"),
     firstOf("Grid", "grid", "launchesDiffer", "Blocks of the first launch"),
     firstOf("Block", "block", "launchesDiffer", "Threads of the first launch"),
-    column("Registers", numeric("registers"), count, { title: "A thread", number: true }),
-    column("Shared memory", numeric("sharedBytes"), bytes, { title: "A block", number: true }),
+    countOf("Registers", numeric("registers"), "A thread"),
+    bytesOf("Shared memory", numeric("sharedBytes"), "A block"),
     percentOf("Occupancy", occupancy, "Estimated by the profiler; mean over the time"),
     column("Tensor Cores", ({ tensorCores }) => (tensorCores ? "yes" : null), String, {
       title: "By the kernel's name, as XProf and TensorBoard's plugin tell it",
@@ -155,13 +118,14 @@ function steps({ worker }) {
     textOf("Loop", "name"),
     timeOf("Start", "beginPs"),
     timeOf(all ? "Mean time" : "Time", "totalPs", "To the start of the next step"),
-    ...(all ? [timeOf("Longest", "maxPs")] : []),
+    ...(all ? [timeOf("Maximum", "maxPs")] : []),
     ...parts.map(([head, key]) => timeOf(head, key)),
   ];
 }
 
 function memory(answer, { workers }) {
   const change = ({ first, last }) => last - first;
+  const signed = (value) => (value < 0 ? `−${bytes(-value)}` : bytes(value));
   return [
     { ...column("Worker", (row) => workers[row.worker]?.name ?? null), leads: true },
     textOf("Device", "plane"),
@@ -170,11 +134,7 @@ function memory(answer, { workers }) {
     timeOf("Peak at", "peakAtPs"),
     bytesOf("First", "first"),
     bytesOf("Last", "last"),
-    column("Change", change, (value) => (value < 0 ? `−${bytes(-value)}` : bytes(value)), {
-      title: "From the first value to the last one",
-      number: true,
-      csv: ["Change (bytes)", (value) => value],
-    }),
+    bytesOf("Change", change, "From the first value to the last one", { write: signed }),
   ];
 }
 
@@ -218,7 +178,9 @@ export function tableNamed(name) {
 export function columnsOf(answer, description) {
   const all = TABLES[answer.table].columns(answer, description);
   const compares = answer.worker === null && description.workers.length > 1;
-  if (compares && answer.table !== "memory") all.push(...comparing(description));
+  const maximum = all.findIndex(({ head }) => head === "Maximum");
+  // What tells one worker from the others stands where no page is too narrow for it.
+  if (compares && maximum >= 0) all.splice(maximum + 1, 0, ...comparing(description));
   return all.filter(
     ({ of, leads }) => leads || answer.rows.some((row) => of(row) !== null && of(row) !== ""),
   );

@@ -1,7 +1,8 @@
 // The curves of a worker's memory, and what was allocated at the peak.
-import { element } from "../shared/elements.js";
-import { bytes, count, time } from "../shared/format.js";
-import { Sheet } from "./sheet.js";
+import { bytesOf, textOf, timeOf } from "../shared/column.js";
+import { element, legend } from "../shared/elements.js";
+import { bytes, count, several, time } from "../shared/format.js";
+import { Sheet } from "../shared/sheet.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 1000; // The drawing has these units; it is stretched to the width of the page.
@@ -9,9 +10,7 @@ const HEIGHT = 160;
 
 /** The nodes of a worker's curves: those of one device share a chart. */
 export function memoryCharts(rows, { beginPs, endPs }) {
-  const devices = Map.groupBy
-    ? Map.groupBy(rows, ({ plane }) => plane)
-    : grouped(rows, ({ plane }) => plane);
+  const devices = grouped(rows, ({ plane }) => plane);
   return [...devices].flatMap(([plane, curves]) => [
     chart(plane, curves, beginPs, Math.max(endPs, beginPs + 1)),
     ...curves.filter(({ alive }) => alive).map(aliveAtPeak),
@@ -47,22 +46,17 @@ function chart(plane, curves, begin, end) {
     path.setAttribute("class", `curve curve-${i % 3}`);
     drawing.append(path);
   });
-  const legend = element("ul", "", "legend");
-  peaks.forEach((text, i) => {
-    const entry = element("li");
-    entry.append(element("span", "", `swatch curve-${i % 3}`), text);
-    legend.append(entry);
-  });
-  const axis = element("div", "", "axis");
+  const colors = legend(peaks.map((text, i) => [`curve-${i % 3}`, text]));
+  const axis = element("div", "", "axis values");
   for (const part of [1, 0.5, 0]) axis.append(element("span", bytes(most * part)));
-  const times = element("div", "", "times-axis");
+  const times = element("div", "", "axis");
   times.append(element("span", time(begin)), element("span", time(end)));
   const readout = element("p", "Point at the curve for its values.", "readout");
   readValues(drawing, readout, curves, begin, end);
   const plot = element("div", "", "plot");
   plot.append(axis, drawing, element("span"), times);
   const box = element("div", "", "memory");
-  box.append(element("h2", plane), legend, plot, readout);
+  box.append(element("h2", plane), colors, plot, readout);
   return box;
 }
 
@@ -72,7 +66,7 @@ function readValues(drawing, readout, curves, begin, end) {
     const box = drawing.getBoundingClientRect();
     const at = begin + ((end - begin) * (event.clientX - box.left)) / box.width;
     const values = curves.map(({ counter, points, first }) => {
-      const before = points.filter(([ps]) => ps <= at).at(-1);
+      const before = points.findLast(([ps]) => ps <= at);
       return `${counter} ${bytes(before ? before[1] : first)}`;
     });
     readout.textContent = `${time(at)}: ${values.join(", ")}`;
@@ -81,42 +75,21 @@ function readValues(drawing, readout, curves, begin, end) {
 
 function aliveAtPeak({ counter, peak, peakAtPs, alive, aliveBytes, aliveLeftOut }) {
   const rest = peak - aliveBytes;
-  const all = count(alive.length + aliveLeftOut);
+  const all = several(alive.length + aliveLeftOut, "allocation");
   const held =
     rest > 0 ? ` ${bytes(rest)} of the peak was allocated before the recording began.` : "";
   const left = aliveLeftOut > 0 ? ` The ${count(alive.length)} largest are listed.` : "";
   const columns = [
-    {
-      head: "Size",
-      title: "",
-      of: (row) => row.bytes,
-      write: bytes,
-      number: true,
-      csv: ["Size (bytes)", (value) => value],
-    },
-    {
-      head: "Allocated at",
-      title: "",
-      of: (row) => row.beginPs,
-      write: (ps) => time(ps),
-      number: true,
-      csv: ["Allocated at (us)", (ps) => ps / 1e6],
-    },
-    {
-      head: "By",
-      title: "The innermost operator on the thread",
-      of: (row) => row.by || null,
-      write: String,
-      number: false,
-      csv: ["By", (value) => value],
-    },
+    bytesOf("Size", "bytes"),
+    timeOf("Allocated at", "beginPs"),
+    textOf("By", "by", "The innermost operator on the thread"),
   ];
   const caption = `Alive at the peak of ${counter}`;
   const sheet = new Sheet(caption, columns, alive, { order: "Size" });
   const box = element("div", "", "alive");
   box.append(
     element("h2", `${caption}, at ${time(peakAtPs)}`),
-    element("p", `${all} allocations of ${bytes(aliveBytes)}.${held}${left}`, "note"),
+    element("p", `${all} of ${bytes(aliveBytes)}.${held}${left}`, "note"),
     sheet.element,
   );
   return box;

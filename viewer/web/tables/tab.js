@@ -1,4 +1,5 @@
 // The panel of the tables: fetches the module that shows them when it is first opened.
+import { element } from "../shared/elements.js";
 import { loadStyle } from "../shared/lazy.js";
 
 export class TablesTab {
@@ -46,9 +47,6 @@ export class TablesTab {
   }
 
   tell(text) {
-    const note = document.createElement("p");
-    note.className = "note";
-    note.textContent = text;
-    this.section.replaceChildren(note);
+    this.section.replaceChildren(element("p", text, "note"));
   }
 }

@@ -1,11 +1,10 @@
 // The tables of a run: asks for them, and shows one at a time.
-import { copy } from "../shared/copy.js";
 import { element } from "../shared/elements.js";
-import { count } from "../shared/format.js";
+import { count, several } from "../shared/format.js";
+import { Sheet } from "../shared/sheet.js";
+import { TabList } from "../shared/tab_list.js";
 import { columnsOf, NAMES, tableNamed } from "./columns.js";
-import { csvOf } from "./csv.js";
 import { memoryCharts } from "./memory.js";
-import { Sheet } from "./sheet.js";
 
 const XPROF =
   "XProf has more for JAX and TensorFlow: op profile, roofline, input pipeline. With xprof --logdir LOGDIR running, strobe view LOGDIR --xprof URL links each run to it.";
@@ -20,7 +19,6 @@ export class Tables {
     this.answers = new Map(); // By table and worker.
     this.asking = null; // Gives the latest question up.
     this.sheet = null;
-    this.tabs = NAMES.map((each) => this.tab(each));
     this.worker = this.workers();
     this.filter = this.filterField();
     this.copies = element("button", "Copy as CSV");
@@ -40,38 +38,13 @@ export class Tables {
     const list = element("div", "", "table-tabs");
     list.setAttribute("role", "tablist");
     list.setAttribute("aria-label", "Tables");
-    list.append(...this.tabs);
-    list.onkeydown = (event) => this.key(event);
+    list.append(...NAMES.map(tabOf));
+    this.tabs = new TabList(list, (name) => this.show(name));
     const bar = element("div", "", "table-bar");
     bar.append(list);
     if (this.run.description.workers.length > 1) bar.append(labelled("Worker", this.worker));
     bar.append(labelled("Filter", this.filter), this.copies, this.status);
     return bar;
-  }
-
-  tab(name) {
-    const tab = element("button", tableNamed(name).title);
-    tab.id = `table-${name}`;
-    tab.setAttribute("role", "tab");
-    tab.setAttribute("aria-controls", "table-shown");
-    tab.onclick = () => this.show(name);
-    return tab;
-  }
-
-  /** The arrows go from one table to the next, as between the page's tabs. */
-  key(event) {
-    const at = NAMES.indexOf(this.current);
-    const last = NAMES.length - 1;
-    const next = {
-      ArrowLeft: at > 0 ? at - 1 : last,
-      ArrowRight: at < last ? at + 1 : 0,
-      Home: 0,
-      End: last,
-    }[event.key];
-    if (next === undefined) return;
-    event.preventDefault();
-    this.tabs[next].focus();
-    this.show(NAMES[next]);
   }
 
   workers() {
@@ -101,11 +74,7 @@ export class Tables {
     const { signal } = this.asking;
     const worker = this.worker.value;
     this.current = name;
-    for (const tab of this.tabs) {
-      const chosen = tab.id === `table-${name}`;
-      tab.setAttribute("aria-selected", String(chosen));
-      tab.tabIndex = chosen ? 0 : -1;
-    }
+    this.tabs.mark(name);
     this.body.setAttribute("aria-labelledby", `table-${name}`);
     this.actions.changed();
     const key = `${name} ${worker}`;
@@ -152,18 +121,23 @@ export class Tables {
   /** Says how many rows there are. */
   tell({ rows, leftOut }) {
     const shown = this.sheet?.rows.length ?? rows.length;
-    const part = shown < rows.length ? `${count(shown)} of ${count(rows.length)}` : count(shown);
+    const all = several(rows.length, "row");
+    const part = shown < rows.length ? `${count(shown)} of ${all}` : all;
     const left = leftOut > 0 ? `, ${count(leftOut)} with less time left out` : "";
-    this.status.textContent = `${part} ${rows.length === 1 ? "row" : "rows"}${left}`;
+    this.status.textContent = `${part}${left}`;
   }
 
   async copy() {
-    const { columns, rows } = this.sheet;
-    const copied = await copy(csvOf(columns, rows), `${this.current}.csv`);
-    const what = `${count(rows.length)} ${rows.length === 1 ? "row" : "rows"}`;
-    this.actions.say(copied ? `Copied ${what}.` : `Saved ${what} as a file.`);
-    this.status.textContent = copied ? `copied ${what}` : `saved ${what} as a file`;
+    this.status.textContent = await this.sheet.copy(this.current);
   }
+}
+
+function tabOf(name) {
+  const tab = element("button", tableNamed(name).title);
+  tab.id = `table-${name}`;
+  tab.setAttribute("role", "tab");
+  tab.setAttribute("aria-controls", "table-shown");
+  return tab;
 }
 
 function labelled(text, field) {

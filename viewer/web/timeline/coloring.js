@@ -1,6 +1,6 @@
 // What the colours of events tell: the kind of work, as in the overview, the name, or the step.
 // The renderer asks for each name and, by steps, for each event.
-import { element } from "../shared/elements.js";
+import { legend } from "../shared/elements.js";
 import { keep, recall } from "../shared/kept.js";
 import { colorOf, colorOfStep, styleColor } from "./colors.js";
 
@@ -47,7 +47,7 @@ export class Coloring {
       device: byName(kinds.device),
       host: byName(kinds.host),
     };
-    this.apply();
+    if (this.mode === "kind") this.apply(); // Other modes do not look at them.
   }
 
   apply() {
@@ -60,7 +60,7 @@ export class Coloring {
   async learnSteps() {
     const { run } = this;
     try {
-      const { steps } = await run.api.get("steps");
+      const { steps } = await run.api.once("steps");
       if (run !== this.run) return;
       if (steps.length === 0) this.notices.tell("No steps were recorded to colour by.");
       this.steps = stepsByWorker(run.description.workers.length, steps);
@@ -76,13 +76,8 @@ export class Coloring {
     this.legend.hidden = !byKind || this.kinds.rows.size === 0;
     if (this.legend.hidden) return;
     const told = new Set([...this.kinds.device.values(), ...this.kinds.host.values(), "compute"]);
-    this.legend.replaceChildren(
-      ...KINDS.filter((kind) => told.has(kind)).map((kind) => {
-        const entry = element("li", LEGEND[kind]);
-        entry.prepend(element("span", "", `swatch ${kind}`));
-        return entry;
-      }),
-    );
+    const parts = Object.entries(LEGEND).filter(([kind]) => told.has(kind));
+    legend(parts, this.legend);
   }
 
   get ready() {

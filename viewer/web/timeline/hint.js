@@ -1,5 +1,5 @@
 // The hint beside the pointer: what lies under it.
-import { count, exact, writerOf } from "../shared/format.js";
+import { exact, several, writerOf } from "../shared/format.js";
 import { counterAt, itemAt } from "./pick.js";
 import { unitOf } from "./tiles.js";
 
@@ -64,7 +64,7 @@ export class Hint {
     if (!item) return;
     const unit = unitOf(this.view.level());
     const known = this.known?.run === this.view.run && isWithin(this.known.event, item, unit);
-    const busy = `${count(item.count)} ${item.count === 1 ? "event" : "events"} here, ${Math.round(item.busy * 100)} % busy`;
+    const busy = `${several(item.count, "event")} here, ${Math.round(item.busy * 100)} % busy`;
     const times = known ? timesOf(this.known.event) : "";
     const where = rowText(this.view.run.description, item.row);
     this.node.textContent = item.single

@@ -1,18 +1,21 @@
 // The names of rows and sections beside the timeline. They are real buttons, so that keyboards and
 // screen readers reach them; only those in sight exist.
+import { element } from "../shared/elements.js";
 import { count } from "../shared/format.js";
 import { SECTION } from "./layout.js";
+
+// Before the name of a worker that holds up the others, so that colour is not all that tells it.
+const ODD = "●";
 
 export class Labels {
   /**
    * `actions`: toggleSection(key), toggleRow(row), and, where the page has them, pin(row),
    * compare(row), openTable(row).
    */
-  constructor(element, actions) {
-    this.element = element;
+  constructor(node, actions) {
+    this.element = node;
     this.actions = actions;
-    this.corner = document.createElement("div");
-    this.corner.className = "corner";
+    this.corner = element("div", "", "corner");
     this.shown = "";
   }
 
@@ -65,9 +68,9 @@ export class Labels {
 
   section(section, layout) {
     const kind = section.missing ? " missing" : section.members ? " role" : "";
-    const node = line(`section${kind}`);
+    const node = element("div", "", `label section${kind}`);
     if (section.missing) {
-      const name = make("span", "name", section.title);
+      const name = element("span", section.title, "name");
       name.title = `There is no trace: ${section.title}`;
       node.append(name);
       return node;
@@ -76,10 +79,10 @@ export class Labels {
     const worker = layout.description.rows[section.rows[0]]?.worker ?? -1;
     const odd = layout.odd.has(worker);
     if (worker >= 0 && worker === layout.shown) node.classList.add("shown");
-    const button = make(
+    const button = element(
       "button",
-      odd ? "name odd" : "name",
       `${closed ? "▸" : "▾"} ${odd ? `${ODD} ` : ""}${section.title}`,
+      odd ? "name odd" : "name",
     );
     button.style.lineHeight = `${SECTION - 1}px`;
     button.dataset.key = `section ${section.key}`;
@@ -92,14 +95,14 @@ export class Labels {
 
   row(description, layout, item) {
     const row = description.rows[item.row];
-    const node = line("row");
+    const node = element("div", "", "label row");
     const apart = layout.isApart(item.row);
     const worker = apart ? description.workers[row.worker].name : "";
     const odd = apart && layout.odd.has(row.worker);
-    const name = make(
+    const name = element(
       this.actions.openTable ? "button" : "span",
-      odd ? "name odd" : "name",
       [odd ? ODD : "", worker, row.name || `line ${row.id}`].filter(Boolean).join(" "),
+      odd ? "name odd" : "name",
     );
     name.dataset.key = `row ${item.row}`;
     const lanes = row.lanes > 1 ? `, ${row.lanes} lanes` : "";
@@ -111,7 +114,7 @@ export class Labels {
     }
     node.append(name);
     if (row.tracks > 1) {
-      const more = make("button", "more", layout.tracksOf(item.row) < row.tracks ? "▸" : "▾");
+      const more = element("button", layout.tracksOf(item.row) < row.tracks ? "▸" : "▾", "more");
       more.setAttribute(
         "aria-label",
         `${layout.tracksOf(item.row) < row.tracks ? "Open" : "Close"} ${row.name}`,
@@ -124,7 +127,7 @@ export class Labels {
       node.append(this.comparison(row, item.row, layout));
     if (!this.actions.pin) return node;
     const pinned = layout.pinned.includes(item.row);
-    const pin = make("button", "pin", "⚲");
+    const pin = element("button", "⚲", "pin");
     pin.setAttribute("aria-label", `${pinned ? "Unpin" : "Pin"} ${row.name}`);
     pin.setAttribute("aria-pressed", String(pinned));
     pin.dataset.key = `pin ${item.row}`;
@@ -136,7 +139,7 @@ export class Labels {
   /** Shows this row of all workers, one below another, or all rows again. */
   comparison(row, number, layout) {
     const compared = layout.compared !== null;
-    const button = make("button", "pin", "≡");
+    const button = element("button", "≡", "pin");
     button.title = compared ? "Show all rows" : "Compare this row on all workers";
     button.setAttribute("aria-label", `${button.title}: ${row.name}`);
     button.setAttribute("aria-pressed", String(compared));
@@ -144,20 +147,4 @@ export class Labels {
     button.onclick = () => this.actions.compare(number);
     return button;
   }
-}
-
-/** Before the name of a worker that holds up the others, so that colour is not all that tells it. */
-const ODD = "●";
-
-function line(kind) {
-  const node = document.createElement("div");
-  node.className = `label ${kind}`;
-  return node;
-}
-
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  node.className = className;
-  node.textContent = text;
-  return node;
 }

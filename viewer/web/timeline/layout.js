@@ -232,6 +232,17 @@ export class Layout {
     this.update();
   }
 
+  toggleSection(key) {
+    if (!this.closed.delete(key)) this.closed.add(key);
+  }
+
+  /** Shows all tracks of a row or, when they are shown, only the first. */
+  toggleRow(row) {
+    const whole = this.tracksOf(row) === this.description.rows[row].tracks;
+    this[whole ? "shut" : "open"].add(row);
+    this[whole ? "open" : "shut"].delete(row);
+  }
+
   pin(row) {
     this.pinned = this.pinned.includes(row)
       ? this.pinned.filter((other) => other !== row)

@@ -1,13 +1,14 @@
 // The pane below the timeline: details of an event, sums of a selection, tables. Names come from
 // traces, which may be hostile, so they are only ever set as text.
+import { countOf, textOf, timeOf } from "../shared/column.js";
 import { compareLink } from "../shared/compare_link.js";
 import { copy } from "../shared/copy.js";
 import { element, table } from "../shared/elements.js";
-import { amount, count, exact, time } from "../shared/format.js";
+import { amount, count, exact, several, time } from "../shared/format.js";
+import { Sheet } from "../shared/sheet.js";
 import { xprofLink } from "./graph.js";
 import { sectionOf } from "./layout.js";
 
-const MAX_LINES = 500; // In a sortable table.
 const STACK_ARGS = ["source_stack", "stack", "stack_trace"]; // Arguments that hold a stack trace.
 const TIME = /^[\d.,]+ [mµnp]?s$/;
 const STEP_HEADS = [
@@ -23,6 +24,14 @@ const STEP_HEADS = [
 ];
 const NO_STEPS =
   "No steps were recorded. Annotate the training loop with a step number to compare workers step by step.";
+
+const SUM_COLUMNS = [
+  textOf("Name", "name"),
+  countOf("Occurrences", "count"),
+  timeOf("Wall duration", "wallPs"),
+  timeOf("Self time", "selfPs"),
+  timeOf("Average wall duration", ({ wallPs, count: n }) => wallPs / n),
+];
 
 // Lists stay beside the details of what is chosen from them.
 const LISTS = ["found", "table", "compare"];
@@ -167,33 +176,21 @@ export class Panel {
   /** Sums of the selected events, [{name, count, wallPs, selfPs}]. */
   selection(title, sums) {
     const total = (field) => sums.reduce((sum, entry) => sum + entry[field], 0);
-    const rows = sums.map(({ name, count: n, wallPs, selfPs }) => [
-      name,
-      n,
-      wallPs,
-      selfPs,
-      wallPs / n,
-    ]);
-    const all = total("count");
-    const names = sums.length === 1 ? "1 name" : `${count(sums.length)} names`;
-    const events = `${count(all)} ${all === 1 ? "event" : "events"}, ${names}`;
+    const events = `${several(total("count"), "event")}, ${several(sums.length, "name")}`;
     const times = `wall ${time(total("wallPs"))}, self ${time(total("selfPs"))}`;
-    this.show(
-      "selection",
-      title,
-      element("p", `${events}; ${times}`, "note"),
-      sortable(
-        "Selected events",
-        ["Name", "Occurrences", "Wall duration", "Self time", "Average wall duration"],
-        rows,
-        [String, count, time, time, time],
-        3,
-      ),
-    );
+    const sheet = new Sheet("Selected events", SUM_COLUMNS, sums, { order: "Self time" });
+    const button = element("button", "Copy as CSV");
+    button.onclick = async () => (button.textContent = capitalized(await sheet.copy("selection")));
+    const note = element("p", `${events}; ${times} `, "note");
+    note.append(button);
+    this.show("selection", title, note, sheet.element);
   }
 
-  /** Events of a row, or hits of a search. more() shows the next ones; null when there are none. */
-  events(kind, title, description, hits, more) {
+  /**
+   * Events of a row, or hits of a search: by their start or, if they are `longest`, by duration.
+   * list(longest) shows them in another order, more() the next ones; each may be null.
+   */
+  events(kind, title, description, hits, { longest = false, list, more }) {
     const because = hits.some((hit) => hit.matched);
     const rows = hits.map((hit) => {
       const button = element("button", hit.name);
@@ -209,11 +206,39 @@ export class Panel {
         ...(because ? [reasonOf(hit)] : []),
       ];
     });
-    const next = more && element("button", "Next events");
-    if (next) next.onclick = more;
+    const next = more && element("p", "", "note");
+    if (next) next.append(this.nextButton(more));
     const heads = ["Name", "Start", "Duration", "Row", "Section", "Worker"];
     if (because) heads.push("Matches");
-    this.show(kind, title, table("Events by start time", heads, rows), next);
+    const node = table(`Events by ${longest ? "duration" : "start time"}`, heads, rows);
+    if (list) this.offerOrders(node, longest, list);
+    this.show(kind, title, node, next);
+  }
+
+  nextButton(more) {
+    const button = element("button", "Next events");
+    button.onclick = () => this.renew(more, "tbody button");
+    return button;
+  }
+
+  /** Lets the heads of a list's times ask for its events in their order. */
+  offerOrders(node, longest, list) {
+    const [, start, duration] = node.tHead.rows[0].cells;
+    const offer = (th, wanted, title, order) => {
+      const button = element("button", th.textContent);
+      button.title = title;
+      button.onclick = () => this.renew(() => list(wanted), "th[aria-sort] button");
+      if (wanted === longest) th.setAttribute("aria-sort", order);
+      th.replaceChildren(button);
+    };
+    offer(start, false, "By start time, from what is in sight on", "ascending");
+    offer(duration, true, "The longest first, wherever they begin", "descending");
+  }
+
+  /** Shows another list because of a button that goes with the old one; the focus goes to a new one. */
+  async renew(show, button) {
+    await show();
+    this.list.element.querySelector(button)?.focus();
   }
 
   /** All workers side by side; `compared` as /api/steps answers. */
@@ -302,9 +327,9 @@ function inOneLine(value) {
 /** Two lists of workers and a button that compares what is chosen; for one worker, only with others. */
 function comparer(run, workers) {
   const names = workers.map(({ name }) => name);
-  const lists = ["Compare", "with"].map((text, i) => {
+  const lists = ["Compare", " with"].map((text, i) => {
     const list = element("select");
-    list.setAttribute("aria-label", `${text} worker`);
+    list.setAttribute("aria-label", `${text.trim()} worker`);
     list.append(...names.map((name) => new Option(name, name)));
     list.selectedIndex = Math.min(i, names.length - 1);
     return [`${text} `, list];
@@ -367,46 +392,4 @@ function withCaption(caption, node) {
   head.style.margin = "0 0 4px";
   box.append(head, node);
   return box;
-}
-
-/**
- * A table that is sorted by a click on a head: numbers largest first, names alphabetically.
- * `show`: the function that writes each column. `first`: the column that it is sorted by at first.
- */
-function sortable(caption, heads, rows, show, first) {
-  const node = document.createElement("div");
-  let column = first;
-  let up = false;
-  const draw = () => {
-    const sorted = [...rows].sort(
-      (a, b) =>
-        (typeof a[column] === "string"
-          ? a[column].localeCompare(b[column])
-          : a[column] - b[column]) * (up ? 1 : -1),
-    );
-    const made = table(
-      caption,
-      heads,
-      sorted.slice(0, MAX_LINES).map((row) => row.map((value, i) => show[i](value))),
-    );
-    made.querySelectorAll("thead th").forEach((th, i) => {
-      const button = element("button", th.textContent);
-      button.onclick = () => {
-        up = column === i ? !up : i === 0;
-        column = i;
-        draw();
-      };
-      if (i === column) th.setAttribute("aria-sort", up ? "ascending" : "descending");
-      th.replaceChildren(button);
-      if (i > 0) th.className = "number";
-    });
-    made.querySelectorAll("tbody td").forEach((td) => {
-      if (td.cellIndex > 0) td.className = "number";
-    });
-    node.replaceChildren(made);
-    if (rows.length > MAX_LINES)
-      node.append(element("p", `and ${count(rows.length - MAX_LINES)} more names`, "note"));
-  };
-  draw();
-  return node;
 }

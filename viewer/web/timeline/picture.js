@@ -1,4 +1,5 @@
 // The view as a PNG file. The rows' names stand beside the canvas, so they are written once more.
+import { save } from "../shared/copy.js";
 
 /** Draws the canvas with the names, `width` pixels wide, to the left of it. */
 function draw(view, width) {
@@ -32,10 +33,5 @@ function draw(view, width) {
 export async function savePicture(view, labelWidth) {
   const picture = draw(view, labelWidth);
   const blob = await new Promise((resolve) => picture.toBlob(resolve, "image/png"));
-  const anchor = document.createElement("a");
-  anchor.href = URL.createObjectURL(blob);
-  anchor.download = `${view.run.api.run || "trace"}.png`;
-  anchor.click();
-  // The browser reads the data after click() has returned and does not tell when it is done.
-  setTimeout(() => URL.revokeObjectURL(anchor.href), 10_000);
+  save(blob, `${view.run.api.run || "trace"}.png`);
 }

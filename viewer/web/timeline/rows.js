@@ -16,17 +16,12 @@ export class Rows {
   }
 
   toggleSection(key) {
-    const { closed } = this.view.run.layout;
-    if (!closed.delete(key)) closed.add(key);
+    this.view.run.layout.toggleSection(key);
     this.view.arrange();
   }
 
-  /** Shows all tracks of a row or, when they are shown, only the first. */
   toggleRow(row) {
-    const { layout, description } = this.view.run;
-    const whole = layout.tracksOf(row) === description.rows[row].tracks;
-    layout[whole ? "shut" : "open"].add(row);
-    layout[whole ? "open" : "shut"].delete(row);
+    this.view.run.layout.toggleRow(row);
     this.view.arrange();
   }
 
@@ -75,26 +70,28 @@ export class Rows {
     this.filter();
   }
 
-  /** Lists a row's events: those behind `last`, a hit, or else those from the view's begin on. */
-  async openTable(row, last = null) {
+  /**
+   * Lists a row's events: those behind `last`, a hit, or else the `longest` or those from the view's
+   * begin on.
+   */
+  async openTable(row, { longest = false, last = null } = {}) {
     const number = ++this.question;
     const { run } = this.view;
     const { api, description } = run;
     const isLate = () => number !== this.question || run !== this.view.run;
     const from = last ? { after: keyOf(last) } : { from: this.view.begin };
+    const order = longest ? "duration" : "start";
     try {
-      const question = { rows: String(row), limit: MAX_TABLE_EVENTS, ...from };
+      const question = { rows: String(row), limit: MAX_TABLE_EVENTS, order, ...from };
       const { hits } = await api.get("events", question);
       if (isLate()) return;
       const { name } = description.rows[row];
-      const more = () => this.openTable(row, hits.at(-1));
-      this.panel.events(
-        "table",
-        `Events of ${name}`,
-        description,
-        hits,
-        hits.length === MAX_TABLE_EVENTS ? more : null,
-      );
+      const more = () => this.openTable(row, { longest, last: hits.at(-1) });
+      this.panel.events("table", `Events of ${name}`, description, hits, {
+        longest,
+        list: (wanted) => this.openTable(row, { longest: wanted }),
+        more: hits.length === MAX_TABLE_EVENTS ? more : null,
+      });
       this.notices.say(`${hits.length} events of ${name}`);
     } catch (error) {
       if (!isLate()) this.notices.tell(error.message);

@@ -1,25 +1,31 @@
 // Finding events by name, full name and arguments, over the whole run and all workers. Names are
 // answered at once; arguments are searched next, because every event has to be read for them.
-import { count } from "../shared/format.js";
+import { count, several } from "../shared/format.js";
 import { keyOf } from "./panel.js";
 
 const TYPING_MS = 200; // Rest after a key before the server is asked.
 const MAX_HITS = 100;
+const SLOTS = 1000; // Parts of the run in which hits are marked.
 
 const $ = (id) => document.getElementById(id);
 
 export class Search {
-  /** `jump(hit)` goes to a hit. */
-  constructor(view, jump, panel) {
+  /**
+   * `jump(hit)` goes to a hit. `marked(hits)`: the parts of the run that have hits, {slotPs, marks},
+   * or null.
+   */
+  constructor(view, jump, panel, marked) {
     this.view = view;
     this.jump = jump;
     this.panel = panel;
+    this.marked = marked;
     this.field = $("find-text");
     this.summary = $("find-count");
     this.text = "";
     this.regex = false;
     this.matchCase = false;
     this.current = null; // The hit that "next" goes on from.
+    this.number = null; // Which of all hits that is, from 1; null where it is not known.
     this.timer = 0;
     this.question = 0; // Number of the latest question; older answers are dropped.
     this.asking = new AbortController(); // Gives the latest question up.
@@ -75,9 +81,16 @@ export class Search {
   reset() {
     clearTimeout(this.timer);
     this.abandon();
-    this.field.value = this.text = this.counted = "";
-    this.current = this.totals = null;
+    this.field.value = this.text = "";
+    this.current = null;
     this.clear();
+  }
+
+  /** What was counted does not hold any more. */
+  forget() {
+    this.counted = "";
+    this.totals = this.number = null;
+    this.marked(null);
   }
 
   /** Searches for what a link holds. */
@@ -97,6 +110,7 @@ export class Search {
     }
     try {
       if (direction === 0 || this.counted !== this.key()) {
+        this.forget();
         const quick = await this.ask(0, "texts");
         if (number !== this.question) return;
         this.show(quick, "; arguments are being searched");
@@ -107,30 +121,49 @@ export class Search {
         if (number !== this.question) return;
         this.counted = this.key();
         this.totals = whole;
+        this.marked(whole);
         // A user who has gone on from the first hits keeps what they went to.
         const left = quick.hits.length > 0 && !this.panel.shows("found");
         this.show(left ? { ...whole, hits: [] } : whole, "");
       }
       if (direction === 0) return;
+      const { from } = this.totals;
+      const isFirst = !this.current && from === this.view.begin;
       const answer = await this.ask(direction, "all", false);
       if (number !== this.question) return;
-      this.show({ ...this.totals, hits: answer.hits, wrapped: answer.wrapped }, "");
-      if (answer.hits.length === 0) return;
-      this.current = answer.hits[0];
-      await this.jump(answer.hits[0]);
+      const { hits, wrapped } = answer;
+      this.countOn(direction, wrapped, isFirst);
+      this.show({ ...this.totals, hits, wrapped }, "");
+      if (hits.length === 0) return;
+      this.current = hits[0];
+      await this.jump(hits[0]);
     } catch (error) {
       if (number === this.question) this.tell(error.message, "problem");
     }
   }
 
-  /** Lists the hits after the last one of a list. */
-  async goOn(last) {
+  /** Counts on to the next hit. `isFirst`: the search began where its hits were counted from. */
+  countOn(direction, wrapped, isFirst) {
+    const { total, before, unread } = this.totals;
+    if (unread > 0) this.number = null;
+    else if (wrapped) this.number = direction > 0 ? 1 : total;
+    else if (isFirst) this.number = direction > 0 ? before + 1 : before;
+    else if (this.number !== null && this.current) this.number += direction;
+    else this.number = null;
+  }
+
+  /** Lists the hits by their start or the longest first: those after `last`, or the first ones. */
+  async list(longest, last = null) {
     const number = this.abandon();
-    this.current = last;
+    if (!longest) this.current = last;
+    this.number = null;
     try {
-      const answer = await this.ask(1, "all", false);
+      const answer = longest
+        ? await this.askLongest(last)
+        : await this.ask(last ? 1 : 0, "all", false);
       if (number !== this.question) return;
-      this.show({ ...this.totals, hits: answer.hits, wrapped: answer.wrapped }, "");
+      const { hits, wrapped } = answer;
+      this.show({ ...this.totals, hits, wrapped, longest }, "");
     } catch (error) {
       if (number === this.question) this.tell(error.message, "problem");
     }
@@ -148,19 +181,24 @@ export class Search {
   }
 
   /** Shows an answer of ask(); `more`: what is still to come. */
-  show({ total, kinds, names, hits, wrapped, unread }, more) {
+  show({ total, kinds, names, hits, wrapped, unread, longest = false }, more) {
     const least = unread > 0 ? "at least " : "";
-    const found = `${least}${count(total)} ${total === 1 ? "event" : "events"}`;
-    const named = kinds > 0 ? `, ${count(kinds)} ${kinds === 1 ? "name" : "names"}` : "";
-    this.tell(total === 0 && !more ? "nothing found" : `${found}${named}${more}`);
+    const found = `${least}${several(total, "event")}`;
+    const named = kinds > 0 ? `, ${several(kinds, "name")}` : "";
+    const place = this.number !== null && total > 1 ? `${count(this.number)} of ` : "";
+    this.tell(total === 0 && !more ? "nothing found" : `${place}${found}${named}${more}`);
     if (unread > 0)
       this.summary.title += `. The arguments of ${count(unread)} events were not searched.`;
     this.highlight([...names, ...hits.map((hit) => hit.name)]);
     if (hits.length > 0) {
       const from = wrapped ? ", from the other end" : "";
       const title = `${found} match “${this.text}”${from}`;
-      const more = hits.length === MAX_HITS && this.totals ? () => this.goOn(hits.at(-1)) : null;
-      this.panel.events("found", title, this.view.run.description, hits, more);
+      const next = () => this.list(longest, hits.at(-1));
+      this.panel.events("found", title, this.view.run.description, hits, {
+        longest,
+        list: this.totals && ((wanted) => this.list(wanted)),
+        more: this.totals && hits.length === MAX_HITS ? next : null,
+      });
     } else if (!more && this.panel.shows("found")) {
       this.panel.hide("found");
     }
@@ -175,6 +213,7 @@ export class Search {
   }
 
   clear() {
+    this.forget();
     this.view.renderer.setHighlight(null);
     this.tell("");
     this.panel.hide("found");
@@ -189,26 +228,37 @@ export class Search {
     const { api, description } = this.view.run;
     const { current } = this;
     const { signal } = this.asking;
+    const { begin } = this.view;
     const question = {
-      q: this.text,
-      regex: this.regex ? 1 : 0,
-      case: this.matchCase ? 1 : 0,
-      in: where,
+      ...this.questionOf(where),
       count: counted ? 1 : 0,
-      limit: MAX_HITS,
+      slots: counted && where === "all" ? SLOTS : 0,
       backwards: direction < 0 ? 1 : 0,
     };
     // Other events may begin together with the current hit, so the server is told which it is.
-    const place =
-      current && direction !== 0 ? { after: keyOf(current) } : { from: this.view.begin };
+    const place = current && direction !== 0 ? { after: keyOf(current) } : { from: begin };
     const answer = await api.get("find", { ...question, ...place }, signal);
     const some = counted ? answer.total > 0 : true;
+    answer.from = begin;
     answer.wrapped = answer.hits.length === 0 && some;
     if (answer.wrapped) {
       const from = direction < 0 ? description.endPs + 1 : description.beginPs;
-      answer.hits = (await api.get("find", { ...question, from, count: 0 }, signal)).hits;
+      const again = { ...question, from, count: 0, slots: 0 };
+      answer.hits = (await api.get("find", again, signal)).hits;
     }
     return answer;
+  }
+
+  /** Asks for the longest hits of the whole run; those after `last`, if there is one. */
+  askLongest(last) {
+    const place = last ? { after: keyOf(last) } : {};
+    const question = { ...this.questionOf("all"), count: 0, order: "duration", ...place };
+    return this.view.run.api.get("find", question, this.asking.signal);
+  }
+
+  questionOf(where) {
+    const [regex, match] = [this.regex, this.matchCase].map(Number);
+    return { q: this.text, regex, case: match, in: where, limit: MAX_HITS };
   }
 
   /**

@@ -4,6 +4,7 @@
 const MIN_FRAME = 8; // Pixels; a frame around a shorter time is made this wide.
 const EDGE = 6; // Pixels from an edge at which the edge is taken, not the whole frame.
 const BAND = 4; // Pixels of a band, at least.
+const HIT = 6; // Height of the mark of a hit, in pixels.
 const KEY_STEP = 0.1; // The part of the time in sight by which an arrow key moves it.
 
 export class Strip {
@@ -15,6 +16,7 @@ export class Strip {
     this.frame = frame;
     this.view = view;
     this.answer = null; // What /api/activity answered.
+    this.hits = null; // The parts that have hits of a search, {slotPs, marks}.
     this.drag = null;
     this.placed = ""; // The frame's place, as it was set last.
     strip.addEventListener("pointerdown", (event) => this.down(event));
@@ -84,6 +86,7 @@ export class Strip {
     if (this.answer) this.drawBands(width, height, theme);
     const { window } = view.run.description;
     if (window) this.drawWindow(window, height, theme.mark);
+    if (this.hits) this.drawHits(theme.text);
     this.placed = "";
     this.place();
   }
@@ -112,6 +115,23 @@ export class Strip {
         context.fillRect(a, bottom - high, b - a, high);
       });
     });
+  }
+
+  /** Marks where a search has found something, {slotPs, marks}; null: nowhere. */
+  mark(hits) {
+    if (hits === this.hits) return;
+    this.hits = hits;
+    this.draw();
+  }
+
+  drawHits(color) {
+    const { beginPs } = this.view.run.description;
+    const { slotPs, marks } = this.hits;
+    this.context.fillStyle = color;
+    for (const slot of marks) {
+      const x = Math.round(this.x(beginPs + (slot + 0.5) * slotPs));
+      this.context.fillRect(x - 1, 0, 2, HIT);
+    }
   }
 
   /** Shows the part that the capture was asked for; the rest was recorded before and after it. */

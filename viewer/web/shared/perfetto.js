@@ -5,15 +5,15 @@ const PING_MS = 100;
 const GIVE_UP_MS = 60_000;
 
 /**
- * Opens Perfetto's page, and gives it the trace that the promise from `fetchTrace` resolves to, an
- * ArrayBuffer. Must be called while a click is handled, or the browser blocks the window.
+ * Opens Perfetto's page at `address` with the traces of a run; `api` asks about it. Must be called
+ * while a click is handled, or the browser blocks the window.
  */
-export async function openInPerfetto(address, title, fetchTrace) {
+export async function openInPerfetto(address, api, title) {
   const { origin } = new URL(address);
   const page = window.open(address);
   if (!page) throw new Error("The browser blocked Perfetto's window.");
   try {
-    const [buffer] = await Promise.all([fetchTrace(), ready(page, origin)]);
+    const [buffer] = await Promise.all([tracesOf(api), ready(page, origin)]);
     page.postMessage({ perfetto: { buffer, title, fileName: `${title}.pftrace` } }, origin, [
       buffer,
     ]);
@@ -21,6 +21,12 @@ export async function openInPerfetto(address, title, fetchTrace) {
     page.close();
     throw error;
   }
+}
+
+async function tracesOf(api) {
+  const answer = await fetch(api.url("perfetto"));
+  if (!answer.ok) throw new Error((await answer.text()).trim());
+  return answer.arrayBuffer();
 }
 
 /** Resolves once the page answers: it does not hear messages that come before it has loaded. */

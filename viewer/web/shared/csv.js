@@ -1,6 +1,6 @@
 // Tables as CSV, for spreadsheets and programs (RFC 4180).
 
-/** `columns`: as columns.js has them. */
+/** `columns`: as column.js makes them. */
 export function csvOf(columns, rows) {
   const lines = [columns.map(({ csv: [head] }) => cell(head))];
   for (const row of rows)
