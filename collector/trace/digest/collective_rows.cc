@@ -1,8 +1,5 @@
 #include "collector/trace/digest/collective_rows.h"
 
-#include <set>
-#include <string_view>
-
 #include "collector/trace/digest/classify.h"
 #include "collector/trace/digest/collectives.h"
 #include "collector/trace/xplane/names.h"
@@ -10,8 +7,6 @@
 
 namespace strobe::digest {
 namespace {
-
-bool IsOnDevice(const xplane::Line& line) { return line.name.ends_with(xplane::kOnDevice); }
 
 absl::Status ReadRow(const xplane::Plane& plane, const xplane::Line& line, Gathered& gathered) {
   const CollectiveStats stats(plane);
@@ -34,15 +29,21 @@ absl::Status ReadRow(const xplane::Plane& plane, const xplane::Line& line, Gathe
 
 }  // namespace
 
-absl::Status ReadCollectiveRows(const xplane::Plane& plane, Gathered& gathered) {
-  std::set<std::string_view> measured;  // Names of the lines with the calls of the same group.
+CollectiveLines::CollectiveLines(const xplane::Plane& plane) {
   for (const xplane::Line& line : plane.lines) {
-    if (!IsOnDevice(line)) continue;
     const std::string_view name = line.name;
-    measured.insert(name.substr(0, name.size() - xplane::kOnDevice.size()));
+    if (IsMeasured(name)) repeated_.insert(name.substr(0, name.size() - xplane::kOnDevice.size()));
   }
+}
+
+bool CollectiveLines::IsMeasured(std::string_view line) {
+  return line.ends_with(xplane::kOnDevice);
+}
+
+absl::Status ReadCollectiveRows(const xplane::Plane& plane, Gathered& gathered) {
+  const CollectiveLines lines(plane);
   for (const xplane::Line& line : plane.lines) {
-    if (!measured.contains(line.name)) RETURN_IF_ERROR(ReadRow(plane, line, gathered));
+    if (lines.Count(line.name)) RETURN_IF_ERROR(ReadRow(plane, line, gathered));
   }
   return absl::OkStatus();
 }

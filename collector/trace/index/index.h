@@ -45,6 +45,9 @@ class Index {
   const Header& header() const { return header_; }
   std::span<const Plane> planes() const { return planes_; }
   std::span<const Row> rows() const { return rows_; }
+  std::span<const Row> rows(const Plane& plane) const {
+    return Part(std::span<const Row>(rows_), plane.first_row, plane.rows);
+  }
   std::span<const Track> tracks() const { return tracks_; }
   std::span<const Level> levels(const Track& track) const {
     return Part(levels_, track.first_level, track.levels);

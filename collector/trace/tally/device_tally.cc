@@ -10,11 +10,13 @@
 #include <utility>
 
 #include "collector/trace/digest/classify.h"
+#include "collector/trace/digest/collective_rows.h"
 #include "collector/trace/digest/collectives.h"
 #include "collector/trace/digest/device_lines.h"
 #include "collector/trace/digest/event_times.h"
 #include "collector/trace/digest/time_sweep.h"
 #include "collector/trace/tally/track_reader.h"
+#include "collector/trace/xplane/names.h"
 #include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -43,15 +45,34 @@ std::string_view KindName(const WorkClass& work, bool is_stream) {
   }
 }
 
+// Counts a call of a collective, and returns the number of its row.
+std::uint32_t CountCall(std::string_view name, std::string_view kind,
+                        digest::CollectiveKind collective,
+                        const digest::CollectiveStats::Values& told, std::int64_t length_ps,
+                        RowTable& communication) {
+  std::string group(told.group);
+  if (!told.description.empty() && told.description != "undefined")
+    group = StrCat(group, group.empty() ? "" : " ", told.description);
+  const std::uint32_t number = communication.FindOfGroup(name, kind, group);
+  TallyRow& call = communication[number];
+  if (call.count == 0) {
+    call.collective = collective == digest::CollectiveKind::kOther
+                          ? digest::CollectiveKindOf(told.name)
+                          : collective;
+    call.ranks = told.size;
+  }
+  communication.Count(number, length_ps, length_ps);
+  call.bytes += std::min(told.bytes, (std::uint64_t{1} << 62) - call.bytes);
+  return number;
+}
+
 class DeviceTally {
  public:
   DeviceTally(Gathering& gathering, const index::Plane& plane, const xplane::Plane& outline)
       : gathering_(gathering), index_(*gathering.source.index), plane_(plane), lines_(outline) {}
 
   absl::Status Run() {
-    for (std::uint32_t r = plane_.first_row;
-         r - plane_.first_row < plane_.rows && r < index_.rows().size(); ++r)
-      RETURN_IF_ERROR(AddRow(index_.rows()[r]));
+    for (const index::Row& row : index_.rows(plane_)) RETURN_IF_ERROR(AddRow(row));
     AddExposure();
     return absl::OkStatus();
   }
@@ -255,21 +276,11 @@ class DeviceTally {
       stats_of_ = plane_names_;
     }
     ASSIGN_OR_RETURN(const digest::CollectiveStats::Values values, stats_->Read(bytes));
-    std::string group(values.group);
-    if (!values.description.empty() && values.description != "undefined")
-      group = StrCat(group, group.empty() ? "" : " ", values.description);
     const std::string_view name = digest::WithoutArguments(index_.Text(entry.name));
-    const std::uint32_t number = gathering_.communication.FindOfGroup(name, "device", group);
+    const std::uint32_t number = CountCall(name, kOfDevice, work.collective, values,
+                                           entry.duration_ps, gathering_.communication);
     TallyRow& call = gathering_.communication[number];
-    if (call.count == 0) {
-      call.collective = work.collective == digest::CollectiveKind::kOther
-                            ? digest::CollectiveKindOf(values.name)
-                            : work.collective;
-      call.ranks = values.size;
-      call.exposed_ps = 0;
-    }
-    gathering_.communication.Count(number, entry.duration_ps, entry.duration_ps);
-    call.bytes += std::min(values.bytes, (std::uint64_t{1} << 62) - call.bytes);
+    if (call.count == 1) call.exposed_ps = 0;
     if (calls_.size() < kMaxExposedCalls)
       calls_.push_back({number, entry.begin_ps, entry.end_ps()});
     else
@@ -318,14 +329,38 @@ class DeviceTally {
   bool knows_exposure_ = true;
 };
 
+// Adds the calls of the plane with the collectives that programs told themselves. How long those
+// without devices' times took is not known: such a call ends once it is handed over.
+absl::Status AddCollectives(const index::Plane& plane, const xplane::Plane& outline,
+                            Gathering& gathering) {
+  const index::Index& index = *gathering.source.index;
+  const digest::CollectiveLines lines(outline);
+  for (const index::Row& row : index.rows(plane)) {
+    const std::string_view line = index.Text(row.name);
+    if (row.kind == index::RowKind::kCounter || row.derived != 0 || !lines.Count(line)) continue;
+    const xplane::Plane* names = gathering.source.PlaneOf(row);
+    if (names == nullptr) return absl::DataLossError("the index does not fit the trace");
+    const digest::CollectiveStats stats(*names);
+    const std::string_view kind = digest::CollectiveLines::IsMeasured(line) ? kOfDevice : kOfHost;
+    for (LaneReader reader(index, TracksOf(row), Links::kLeftOut); reader.next() != nullptr;
+         reader.Advance()) {
+      RETURN_IF_ERROR(gathering.CheckGone());
+      const index::Entry& entry = reader.next()->entry();
+      ASSIGN_OR_RETURN(const std::string_view bytes, gathering.source.BytesOf(row, entry));
+      ASSIGN_OR_RETURN(const digest::CollectiveStats::Values told, stats.Read(bytes));
+      CountCall(index.Text(entry.name), kind, digest::CollectiveKind::kOther, told,
+                entry.duration_ps, gathering.communication);
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 xplane::Plane OutlineOf(const index::Index& index, const index::Plane& plane) {
   xplane::Plane outline;
   outline.name = index.Text(plane.name);
-  for (std::uint32_t r = plane.first_row;
-       r - plane.first_row < plane.rows && r < index.rows().size(); ++r) {
-    const index::Row& row = index.rows()[r];
+  for (const index::Row& row : index.rows(plane)) {
     if (row.derived != 0 || row.kind == index::RowKind::kCounter) continue;
     xplane::Line line;
     line.id = row.id;
@@ -336,11 +371,6 @@ xplane::Plane OutlineOf(const index::Index& index, const index::Plane& plane) {
   return outline;
 }
 
-double BytesPerSecond(std::uint64_t bytes, std::int64_t time_ps) {
-  if (bytes == 0 || time_ps <= 0) return 0;
-  return static_cast<double>(bytes) * 1e12 / static_cast<double>(time_ps);
-}
-
 absl::Status AddDevices(Gathering& gathering) {
   const index::Index& index = *gathering.source.index;
   gathering.is_work.assign(index.tracks().size(), false);
@@ -349,6 +379,12 @@ absl::Status AddDevices(Gathering& gathering) {
     if (!digest::IsDevicePlane(outline)) continue;
     DeviceTally tally(gathering, plane, outline);
     RETURN_IF_ERROR(tally.Run());
+  }
+  // What a device's profiler tells of the same collectives is more, and would be counted twice.
+  if (!gathering.communication.empty()) return absl::OkStatus();
+  for (const index::Plane& plane : index.planes()) {
+    if (index.Text(plane.name) == xplane::kCollectivesPlane)
+      RETURN_IF_ERROR(AddCollectives(plane, OutlineOf(index, plane), gathering));
   }
   return absl::OkStatus();
 }

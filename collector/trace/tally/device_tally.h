@@ -2,6 +2,7 @@
 // that a device's lines tell.
 #pragma once
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,10 +30,11 @@ struct Gathering {
 // The plane as far as the roles of its lines depend on it: without the lines that were derived.
 xplane::Plane OutlineOf(const index::Index& index, const index::Plane& plane);
 
-// Adds the work of all devices. DataLoss when the trace is damaged.
-absl::Status AddDevices(Gathering& gathering);
+// Kinds of the rows of collectives: those of a device's times, and those of a call's.
+inline constexpr std::string_view kOfDevice = "device", kOfHost = "host";
 
-// The bandwidth of an algorithm's bytes in a time; 0 if either is not known.
-double BytesPerSecond(std::uint64_t bytes, std::int64_t time_ps);
+// Adds the work of all devices. If none tells of collectives, adds those that programs told
+// themselves. DataLoss when the trace is damaged.
+absl::Status AddDevices(Gathering& gathering);
 
 }  // namespace strobe::tally

@@ -28,9 +28,7 @@ class HostTally {
   absl::Status AddPlane(const index::Plane& plane) {
     HostKinds kinds(gathering_.source);
     facts_.clear();
-    for (std::uint32_t r = plane.first_row;
-         r - plane.first_row < plane.rows && r < index_.rows().size(); ++r) {
-      const index::Row& row = index_.rows()[r];
+    for (const index::Row& row : index_.rows(plane)) {
       if (row.kind == index::RowKind::kCounter || row.derived != 0) continue;
       RETURN_IF_ERROR(AddRow(row, kinds));
     }
@@ -167,8 +165,7 @@ class HostTally {
       if (gathering_.is_work[link.track]) launched_.emplace_back(link.track, link.other);
     }
     std::ranges::sort(launched_);
-    const auto repeated = std::ranges::unique(launched_);
-    launched_.erase(repeated.begin(), repeated.end());
+    launched_.erase(std::unique(launched_.begin(), launched_.end()), launched_.end());
     for (const auto& [track, ordinal] : launched_) {
       const index::Entry work = durations_.At(track, ordinal);
       AddWork(operators, work.duration_ps, operators_);
@@ -207,7 +204,7 @@ class HostTally {
 
   void AddCall(const index::Entry& entry) {
     const std::string_view name = index_.Text(entry.name);
-    const std::uint32_t number = gathering_.communication.FindOfGroup(name, "host", "");
+    const std::uint32_t number = gathering_.communication.FindOfGroup(name, kOfHost, "");
     gathering_.communication.Count(number, entry.duration_ps, entry.duration_ps);
     gathering_.communication[number].collective = digest::CollectiveKindOf(name);
   }
@@ -226,7 +223,8 @@ class HostTally {
 absl::StatusOr<bool> AddHost(Gathering& gathering) {
   HostTally tally(gathering);
   for (const index::Plane& plane : gathering.source.index->planes()) {
-    if (gathering.source.index->Text(plane.name).starts_with(xplane::kDevicePrefix)) continue;
+    const std::string_view name = gathering.source.index->Text(plane.name);
+    if (name.starts_with(xplane::kDevicePrefix) || name == xplane::kCollectivesPlane) continue;
     RETURN_IF_ERROR(tally.AddPlane(plane));
   }
   return tally.joins_launches();

@@ -29,7 +29,7 @@ std::uint32_t RowTable::Find(std::string_view name, std::string_view kind) {
 
 std::uint32_t RowTable::FindOfGroup(std::string_view name, std::string_view kind,
                                     const std::string& group) {
-  std::string key = StrCat(name, "\n", group);
+  std::string key = StrCat(name, "\n", kind, "\n", group);
   if (const auto found = of_groups_.find(key); found != of_groups_.end()) return found->second;
   if (rows_.size() >= kMaxNames) return Find(kFurtherNames, kind);
   const std::uint32_t row = Add(name, kind, group);

@@ -18,11 +18,12 @@ class RowTable {
 
   // The row of a name. `kind` counts when it is the first of its name.
   std::uint32_t Find(std::string_view name, std::string_view kind);
-  // Like Find(name, kind), for a collective of a group.
+  // The row of a collective's name, kind and group.
   std::uint32_t FindOfGroup(std::string_view name, std::string_view kind, const std::string& group);
 
   // The row of a name; null if there is none.
   TallyRow* Existing(std::string_view name);
+  bool empty() const { return rows_.empty(); }
   TallyRow& operator[](std::uint32_t row) { return rows_[row]; }
   void Count(std::uint32_t row, std::int64_t length_ps, std::int64_t self_ps);
   // The self times of all rows.
@@ -34,7 +35,7 @@ class RowTable {
 
   std::vector<TallyRow> rows_{};
   std::unordered_map<std::string_view, std::uint32_t> numbers_{};
-  std::unordered_map<std::string, std::uint32_t> of_groups_{};  // By name, a line break and group.
+  std::unordered_map<std::string, std::uint32_t> of_groups_{};  // By name, kind and group.
 };
 
 }  // namespace strobe::tally

@@ -90,8 +90,10 @@ absl::StatusOr<Tally> TallyTrace(const TallySource& source) {
   tally.operators = std::move(gathering.operators).Finish();
   tally.modules = std::move(gathering.modules).Finish();
   tally.communication = std::move(gathering.communication).Finish();
-  for (TallyRow& row : tally.communication.rows)
-    row.bytes_per_s = BytesPerSecond(row.bytes, row.total_ps);
+  for (TallyRow& row : tally.communication.rows) {
+    if (row.kind == kOfDevice && row.total_ps > 0)
+      row.bytes_per_s = static_cast<double>(row.bytes) * 1e12 / static_cast<double>(row.total_ps);
+  }
   return tally;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collector/trace/digest/compute_digest.h"
+#include "collector/trace/xplane/names.h"
 #include "common/base/strings.h"
 #include "tests/unit/collector/kind_plane.h"
 #include "tests/unit/collector/trace/tally/made_trace.h"
@@ -302,6 +303,59 @@ TEST(TallyTrace, CollectivesOfTheHostAreListed) {
   EXPECT_FALSE(tally.communication.rows[0].exposed_ps.has_value());
   EXPECT_FALSE(tally.joins_launches);
   EXPECT_EQ(tally.device_ps, 0);
+}
+
+// The plane with the collectives that a program told through its library's profiler plugin: two
+// groups, one of which has the devices' times too.
+std::string ToldCollectives() {
+  xplane::PlaneBuilder plane(xplane::kCollectivesPlane);
+  const auto add_call = [&](std::string_view group, std::int64_t ranks, std::int64_t length_us) {
+    plane.AddEvent(plane.EventId("nccl:AllReduce"), 0, length_us * kUs);
+    plane.AddEventStat(plane.StatId("Collective name"), xplane::Ref{"AllReduce"});
+    plane.AddEventStat(plane.StatId("Process Group Name"), xplane::Ref{group});
+    plane.AddEventStat(plane.StatId("Process Group Description"), xplane::Ref{"data"});
+    plane.AddEventStat(plane.StatId("Group size"), ranks);
+    plane.AddEventStat(plane.StatId("In msg nelems"), std::uint64_t{1'000'000});
+    plane.AddEventStat(plane.StatId("dtype"), xplane::Ref{"Float"});
+  };
+  plane.BeginLine(0, "data 0xabc rank 3 of 8", 0);
+  add_call("0xabc", 8, 3);
+  plane.BeginLine(1, StrCat("data 0xabc rank 3 of 8", xplane::kOnDevice), 0);
+  add_call("0xabc", 8, 70);
+  plane.BeginLine(2, "data 0xdef rank 0 of 2", 0);
+  add_call("0xdef", 2, 5);
+  return plane.Encode();
+}
+
+TEST(TallyTrace, CollectivesThatProgramsToldAreNoOperators) {
+  const MadeTrace trace(ToldCollectives());
+  const Tally tally = *TallyTrace(trace.source());
+  EXPECT_TRUE(tally.operators.rows.empty());
+  ASSERT_EQ(tally.communication.rows.size(), 2u);
+  const TallyRow& measured = tally.communication.rows[0];
+  EXPECT_EQ(measured.kind, "device");
+  EXPECT_EQ(measured.group, "0xabc data");
+  EXPECT_EQ(measured.collective, digest::CollectiveKind::kAllReduce);
+  EXPECT_EQ(measured.ranks, 8u);
+  EXPECT_EQ(measured.count, 1u);
+  EXPECT_EQ(measured.total_ps, 70 * kUs);
+  EXPECT_EQ(measured.bytes, 4'000'000u);
+  EXPECT_DOUBLE_EQ(measured.bytes_per_s, 4e6 / 70e-6);
+  EXPECT_FALSE(measured.exposed_ps.has_value());
+  const TallyRow& called = tally.communication.rows[1];
+  EXPECT_EQ(called.kind, "host");
+  EXPECT_EQ(called.group, "0xdef data");
+  EXPECT_EQ(called.total_ps, 5 * kUs);
+  EXPECT_EQ(called.bytes, 4'000'000u);
+  EXPECT_EQ(called.bytes_per_s, 0) << "a call ends once it is handed over";
+}
+
+TEST(TallyTrace, CollectivesThatProgramsToldCountForNothingBesideADevicesOwn) {
+  const MadeTrace trace(ToldCollectives() + Overlapping());
+  const Tally tally = *TallyTrace(trace.source());
+  ASSERT_EQ(tally.communication.rows.size(), 1u);
+  EXPECT_EQ(tally.communication.rows[0].name, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  EXPECT_TRUE(tally.operators.rows.empty());
 }
 
 TEST(TallyTrace, RowsAreBounded) {
