@@ -163,8 +163,9 @@ absl::StatusOr<std::string> MemoryText(const LoadedRun& run, std::optional<std::
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
     if (worker && *worker != i) continue;
     const Worker& of = run.workers[i];
+    const auto allocations = worker ? tally::Allocations::kRead : tally::Allocations::kLeftOut;
     ASSIGN_OR_RETURN(const std::vector<tally::MemoryCurve> curves,
-                     tally::ReadMemory(TallySourceOf(of, is_gone)));
+                     tally::ReadMemory(TallySourceOf(of, is_gone), allocations));
     for (const tally::MemoryCurve& curve : curves) {
       if (rows.size() == tally::kMaxRows) {
         ++left_out;

@@ -39,8 +39,8 @@ struct Followed {
 
 class CurveReader {
  public:
-  CurveReader(const TallySource& source, const index::Row& row)
-      : source_(source), index_(*source.index), row_(row) {}
+  CurveReader(const TallySource& source, const index::Row& row, Allocations allocations)
+      : source_(source), index_(*source.index), row_(row), allocations_(allocations) {}
 
   absl::StatusOr<MemoryCurve> Read() {
     const index::Track& track = index_.tracks()[row_.first_track];
@@ -77,7 +77,8 @@ class CurveReader {
         curve.points.back() = {at_ps, value};
       stretch = here;
     }
-    if (curve.counter == kAllocated && ordinal_ > 0) RETURN_IF_ERROR(AddAlive(peak_ordinal, curve));
+    if (allocations_ == Allocations::kRead && curve.counter == kAllocated && ordinal_ > 0)
+      RETURN_IF_ERROR(AddAlive(peak_ordinal, curve));
     return curve;
   }
 
@@ -175,19 +176,21 @@ class CurveReader {
   const TallySource& source_;
   const index::Index& index_;
   const index::Row& row_;
+  const Allocations allocations_;
   std::uint64_t ordinal_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<MemoryCurve>> ReadMemory(const TallySource& source) {
+absl::StatusOr<std::vector<MemoryCurve>> ReadMemory(const TallySource& source,
+                                                    Allocations allocations) {
   std::vector<MemoryCurve> curves;
   for (const index::Row& row : source.index->rows()) {
     if (row.kind != index::RowKind::kCounter || row.tracks == 0 || row.events == 0) continue;
     if (!IsMemory(source.index->Text(row.name)) || curves.size() == kMaxCurves) continue;
     if (source.is_gone && source.is_gone())
       return absl::CancelledError("nobody waits for the curves any more");
-    CurveReader reader(source, row);
+    CurveReader reader(source, row, allocations);
     ASSIGN_OR_RETURN(MemoryCurve curve, reader.Read());
     curves.push_back(std::move(curve));
   }

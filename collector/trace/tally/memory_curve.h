@@ -36,8 +36,11 @@ struct MemoryCurve {
   std::int64_t alive_bytes = 0;  // All of them, also those that are left out.
 };
 
-// The curves of all counters of memory. DataLoss when the trace does not fit the index, Cancelled
-// when the source is gone.
-absl::StatusOr<std::vector<MemoryCurve>> ReadMemory(const TallySource& source);
+enum class Allocations : std::uint8_t { kLeftOut, kRead };
+
+// The curves of all counters of memory; what was alive at their peaks is not known if allocations
+// are left out. DataLoss when the trace does not fit the index, Cancelled when the source is gone.
+absl::StatusOr<std::vector<MemoryCurve>> ReadMemory(const TallySource& source,
+                                                    Allocations allocations = Allocations::kRead);
 
 }  // namespace strobe::tally

@@ -84,6 +84,11 @@ TEST(ReadMemory, TellsThePeakAndWhatWasAliveThen) {
   EXPECT_EQ(curve.alive[2].bytes, 200);
   EXPECT_EQ(curve.alive[2].begin_ps, 700);
   EXPECT_FALSE(CurveNamed(curves, "Total Reserved").tells_allocations);
+  const MemoryCurve without =
+      CurveNamed(*ReadMemory(trace.source(), Allocations::kLeftOut), "Total Allocated");
+  EXPECT_DOUBLE_EQ(without.peak, 1400);
+  EXPECT_EQ(without.points, curve.points);
+  EXPECT_FALSE(without.tells_allocations);
 }
 
 TEST(ReadMemory, TheInnermostOperatorAllocates) {
