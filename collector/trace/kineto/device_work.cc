@@ -95,6 +95,11 @@ std::uint32_t WorkType(EventKind kind, std::string_view name) {
   }
 }
 
+std::string_view StreamNumber(std::string_view thread) {
+  constexpr std::string_view kStream = "stream ";
+  return thread.starts_with(kStream) ? thread.substr(kStream.size()) : thread;
+}
+
 std::string StreamName(std::string_view stream, std::uint32_t work_types) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < kTypes.size(); ++i) {

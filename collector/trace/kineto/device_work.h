@@ -46,6 +46,8 @@ EventKind KindOfWork(EventKind kind, const TraceEvent& event);
 
 // "Memcpy HtoD (Pinned -> Device)": 1 << the number of "MemcpyH2D" among XLA's types of work.
 std::uint32_t WorkType(EventKind kind, std::string_view name);
+// The number of a stream whose thread this is: before PyTorch 1.12 it is called "stream 7".
+std::string_view StreamNumber(std::string_view thread);
 // "Stream #7(Compute,MemcpyH2D)"
 std::string StreamName(std::string_view stream, std::uint32_t work_types);
 

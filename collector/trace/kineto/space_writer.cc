@@ -228,8 +228,9 @@ std::string SpaceWriter::PlaneName(const Group& group) const {
 std::string SpaceWriter::LineName(const Line& line, bool tell_process) const {
   const std::string& pid = line.group->pid;
   if (line.kind == LineKind::kCounters) return std::string(xplane::kCounterLine);
-  if (line.kind == LineKind::kStream) return StreamName(line.tid, line.work_types);
-  if (line.kind == LineKind::kStreamNotes) return StrCat("Stream #", line.tid, " ", line.category);
+  if (line.kind == LineKind::kStream) return StreamName(StreamNumber(line.tid), line.work_types);
+  if (line.kind == LineKind::kStreamNotes)
+    return StrCat("Stream #", StreamNumber(line.tid), " ", line.category);
   std::string name = line.tid;
   if (line.kind == LineKind::kAsync) name = StrCat("async ", line.category);
   const auto thread = source_.threads().find({pid, line.tid});
@@ -282,7 +283,7 @@ void SpaceWriter::Arrange(std::string_view name, Plane& plane) {
   std::int64_t next = std::int64_t{1} << 40;  // Above the numbers of threads.
   for (Line* line : plane.lines) {
     const bool numbered = line->kind == LineKind::kThread || line->kind == LineKind::kStream;
-    std::optional<std::int64_t> id = numbered ? Integer(line->tid) : std::nullopt;
+    std::optional<std::int64_t> id = numbered ? Integer(StreamNumber(line->tid)) : std::nullopt;
     if (!id || !ids.insert(*id).second) {
       while (!ids.insert(next).second) ++next;
       id = next;

@@ -428,6 +428,12 @@ TEST(TraceFile, KinetosEventsBecomeThePlanesOfXla) {
   EXPECT_EQ(trace.report.joined_flows, 2u);
 }
 
+TEST(TraceFile, StreamsOfOldFilesHaveTheirNumber) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"X","cat":"Kernel","name":"gemm","pid":0,"tid":"stream 7","ts":1,"dur":2,"args":{"device":0,"stream":7}})");
+  EXPECT_THAT(trace.events, ElementsAre(HasSubstr("| Stream #7(Compute) | gemm @")));
+}
+
 TEST(TraceFile, AllocationsOfOldFilesHaveNoCategory) {
   const Converted trace = ConvertEvents(R"(
     {"ph":"i","s":"t","name":"[memory]","pid":1,"tid":1,"ts":1,"args":{"Device Type":0,"Device Id":-1,"Bytes":4}},
