@@ -28,6 +28,7 @@
 #include "agent/recorder/quiet_thread.h"
 #include "agent/wire/evidence_file.h"
 #include "agent/wire/file_lock.h"
+#include "agent/wire/ring_file.h"
 #include "agent/wire/ticks.h"
 
 namespace strobe::agent {
@@ -194,7 +195,7 @@ const char* StartEvidence(const char* directory, const char* stem, int minor) {
   made->header = header;
   header->version = wire::kEvidenceVersion;
   header->pid = static_cast<std::uint32_t>(made->pid);
-  header->began = BeganIn(ReadProcFile("/proc/self/stat"));
+  header->began = wire::ProcessBegan();
   header->rank = header->local_rank = header->world_size = -1;
   Refuse(*header, FindInterpreter(*made, minor));
   header->beat_ns.store(wire::MonotonicNs(), std::memory_order_relaxed);

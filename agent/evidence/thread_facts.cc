@@ -6,11 +6,22 @@
 #include <array>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 namespace strobe::agent {
 namespace {
+
+// The content of a small file, without the end of its last line; empty if it cannot be read.
+std::string ReadProcFile(const char* path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return "";
+  std::array<char, 1024> text{};
+  const ssize_t got = read(file, text.data(), text.size());
+  close(file);
+  std::string_view read_text(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  while (!read_text.empty() && read_text.back() == '\n') read_text.remove_suffix(1);
+  return std::string(read_text);
+}
 
 std::string ReadOfThread(std::uint64_t tid, const char* file) {
   std::array<char, 96> path{};
@@ -30,31 +41,9 @@ std::string OrDash(std::string text) { return text.empty() ? "-" : text; }
 
 }  // namespace
 
-std::string ReadProcFile(const char* path) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return "";
-  std::array<char, 1024> text{};
-  const ssize_t got = read(file, text.data(), text.size());
-  close(file);
-  std::string_view read_text(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  while (!read_text.empty() && read_text.back() == '\n') read_text.remove_suffix(1);
-  return std::string(read_text);
-}
-
 char StateIn(std::string_view stat) {
   const std::string_view fields = BehindName(stat);
   return fields.size() >= 2 && fields[0] == ' ' ? fields[1] : '?';
-}
-
-std::uint64_t BeganIn(std::string_view stat) {
-  constexpr int kBegan = 22, kState = 3;  // The numbers of the fields; see proc(5).
-  std::string_view fields = BehindName(stat);
-  for (int field = kState; field < kBegan; ++field) {
-    const std::size_t space = fields.find(' ', 1);
-    if (space == std::string_view::npos) return 0;
-    fields.remove_prefix(space);
-  }
-  return std::strtoull(std::string(fields.substr(0, 24)).c_str(), nullptr, 10);
 }
 
 ThreadFacts FactsOf(std::uint64_t tid) {

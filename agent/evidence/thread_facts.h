@@ -22,11 +22,5 @@ std::string AsleepIn(std::string_view stat, std::string schedstat);
 
 // The state in the text of a file "stat" of /proc; '?' if there is none. Pure.
 char StateIn(std::string_view stat);
-// When the process began, in ticks since boot, by the text of its file "stat"; 0 if not told. Pure.
-std::uint64_t BeganIn(std::string_view stat);
-
-// The content of a small file of /proc, without the end of its last line; empty if it cannot be
-// read.
-std::string ReadProcFile(const char* path);
 
 }  // namespace strobe::agent

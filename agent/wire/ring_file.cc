@@ -11,6 +11,7 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -90,25 +91,26 @@ JobRanks OwnJobRanks() {
               {"WORLD_SIZE", "JAX_NUM_PROCESSES", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"})};
 }
 
-namespace {
+std::uint64_t BeganIn(std::string_view stat) {
+  constexpr int kName = 2, kBegan = 22;  // The numbers of the fields; see proc(5).
+  // The name may have any character, so that the fields are counted from its last parenthesis.
+  std::size_t at = stat.rfind(')');
+  for (int field = kName; field < kBegan && at != std::string_view::npos; ++field)
+    at = stat.find(' ', at + 1);
+  std::uint64_t began = 0;
+  if (at != std::string_view::npos)
+    (void)std::from_chars(stat.data() + at + 1, stat.data() + stat.size(), began);
+  return began;
+}
 
-// Reads field 22 of /proc/self/stat; see proc(5). The search starts behind the last ')', because
-// the second field is a name in parentheses that may contain any character.
-std::uint32_t ProcessBegan() {
+std::uint64_t ProcessBegan() {
   const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
   std::array<char, 1024> text{};
-  const ssize_t got = read(file, text.data(), text.size() - 1);
+  const ssize_t got = read(file, text.data(), text.size());
   close(file);
-  const std::string_view all(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  std::size_t at = all.rfind(')');
-  for (int field = 2; field < 22 && at != std::string_view::npos; ++field)
-    at = all.find(' ', at + 1);
-  if (at == std::string_view::npos) return 0;
-  return static_cast<std::uint32_t>(std::strtoull(text.data() + at + 1, nullptr, 10));
+  return BeganIn(std::string_view(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0));
 }
-
-}  // namespace
 
 std::string OwnContainer() {
   const char* variable = std::getenv("STROBE_CONTAINER");
@@ -222,7 +224,7 @@ RingFile::Created RingFile::Create(const std::string& directory, const RingFileS
   header->device_offset = file.device_offset_;
   header->device_words = file.device_words_;
   header->born_ns = MonotonicNs();
-  header->process_began = ProcessBegan();
+  header->process_began = static_cast<std::uint32_t>(ProcessBegan());
   const JobRanks ranks = OwnJobRanks();
   header->rank = ranks.rank;
   header->local_rank = ranks.local_rank;

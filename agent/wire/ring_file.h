@@ -24,6 +24,11 @@ struct JobRanks {
 // package reads the same ones (sdk/python/strobe/_inproc/process.py).
 JobRanks OwnJobRanks();
 
+// When this process began, in the kernel's ticks since boot; 0 if that is not known.
+std::uint64_t ProcessBegan();
+// That by the text of its file "stat" in /proc. Pure.
+std::uint64_t BeganIn(std::string_view stat);
+
 struct RingFileShape {
   std::uint32_t max_rings = 512;  // The number of threads that can record at the same time.
   // Words per ring; the default is 512 KiB. Rounded up to a power of two and whole blocks.

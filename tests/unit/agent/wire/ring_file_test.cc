@@ -362,6 +362,14 @@ TEST_F(JobRanksTest, TextThatIsNoNumberIsLeftOut) {
   }
 }
 
+TEST(ProcessBegan, IsReadBehindAnyName) {
+  EXPECT_EQ(BeganIn("7 (a) b (S) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654321987 1 1"),
+            987654321987u);
+  EXPECT_EQ(BeganIn("7 (a) S 1"), 0u);
+  EXPECT_EQ(BeganIn(""), 0u);
+  EXPECT_GT(ProcessBegan(), 0u);
+}
+
 }  // namespace
 
 }  // namespace strobe::wire
