@@ -45,8 +45,10 @@ void RecordedCollectives::Drain(std::uint64_t& budget) {
     if (until_ns_ != 0) opened_.file.header()->device_times_until.store(until_ns_);
   }
   ReadAgain();
+  const std::size_t known = activity_.calls.size();
   ReadNew(budget);
-  activity_.communicators = opened_.file.Communicators();
+  // Only calls refer to communicators.
+  if (activity_.calls.size() > known) activity_.communicators = opened_.file.Communicators();
 }
 
 void RecordedCollectives::ReadNew(std::uint64_t& budget) {
