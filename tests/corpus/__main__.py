@@ -60,7 +60,7 @@ def main():
             if found is None:
                 continue
             if not path.name.endswith(".xplane.pb"):
-                problems, names = check_tables(path, Path(folder))
+                problems, names = check_tables(path)
                 found.problems += problems
                 found.figures += f", {names} names in tables"
             checked += 1

@@ -1,6 +1,7 @@
 """Compares the tables of `strobe view` with sums over the file's own events, made here without anything of Strobe."""
 
 import re
+import tempfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
@@ -13,8 +14,7 @@ DEVICES = ("gpu_memcpy", "gpu_memset", "mtia_ccp_events")
 KERNELS = ("kernel", "concurrent_kernel", "Kernel", "Memcpy", "Memset")
 ARROWS = ("ac2g", "async", "async_cpu_to_gpu")
 SIZES = {"Double": 8, "Long": 8, "Float": 4, "Int": 4, "Half": 2, "BFloat16": 2, "Byte": 1, "Char": 1, "Bool": 1}
-SUMS = ("count", "totalPs", "selfPs", "maxPs")
-LAUNCHED = (*SUMS, "devicePs", "deviceSelfPs")
+SUMS, LAUNCHED = ("count", "totalPs", "selfPs", "maxPs"), ("count", "totalPs", "selfPs", "maxPs", "devicePs", "deviceSelfPs")
 LARGEST = 1000  # In ps: times in a file may be finer, and each is rounded.
 # Names of which the number of the step and what a server's batch holds are no part.
 KINDS = ((r"ProfilerStep#.*", "ProfilerStep*"), (r"execute_(\d+_)?context_\d+\(.*", "execute_model"), (r"(step\[\w+) bs=.*\]", r"\1]"))
@@ -23,8 +23,6 @@ TABLES = {"kernels": SUMS, "operators": LAUNCHED, "modules": LAUNCHED, "communic
 
 @dataclass
 class Frame:
-    """An event of a thread, with what lies inside."""
-
     table: str
     name: str
     is_call: bool  # It is a call of a runtime: how the operator around it launches work.
@@ -37,8 +35,8 @@ class Frame:
 
 
 def is_work(event, begin, ended):
-    category = event.get("cat", "")
-    return category in DEVICES or (category in KERNELS and (bool({"device", "stream"} & args_of(event).keys()) or place_of(event, begin) in ended))
+    told = bool({"device", "stream"} & args_of(event).keys()) or place_of(event, begin) in ended
+    return event.get("cat") in DEVICES or (event.get("cat") in KERNELS and told)
 
 
 def is_call(event):
@@ -61,9 +59,8 @@ def place_of(event, begin):
 
 def arrow_ends(events, phase):
     ends = defaultdict(set)
-    for event in events:
-        if event["ph"] == phase and event.get("cat") in ARROWS:
-            ends[place_of(event, picoseconds(event["ts"]))].add(str(event.get("id")))
+    for event in (event for event in events if event["ph"] == phase and event.get("cat") in ARROWS):
+        ends[place_of(event, picoseconds(event["ts"]))].add(str(event.get("id")))
     return ends
 
 
@@ -75,11 +72,9 @@ def launch_ids(event, begin, ends):
 def frames_of(spans):
     """The events of a thread that are in a table, each with those around it: the ones that hold it wholly."""
     frames, opened = [], {"operators": [], "modules": []}
-    for name, begin, length, event in sorted(spans, key=lambda span: (span[1], -span[2])):
-        if not (table := table_of(event)):
-            continue
-        for each in opened.values():
-            each[:] = [frame for frame in each if frame.end > begin]
+    for name, begin, length, event in sorted((span for span in spans if table_of(span[3])), key=lambda span: (span[1], -span[2])):
+        table = table_of(event)
+        opened = {key: [frame for frame in each if frame.end > begin] for key, each in opened.items()}
         around = {key: [frame for frame in each if frame.end >= begin + length] for key, each in opened.items()}
         frame = Frame(table, kind_of(name), is_call(event), begin, begin + length, event, around)
         if around[table]:
@@ -99,17 +94,15 @@ def add_launch(launch, length, rows):
         launchers = [frame for frame in around if not frame.is_call]
         for frame in launchers:
             frame.device += length
-            rows[table][frame.name]["devicePs"] += length
-        if launchers:
-            rows[table][launchers[-1].name]["deviceSelfPs"] += length
+            rows[table][frame.name].update(devicePs=length, deviceSelfPs=length if frame is launchers[-1] else 0)
 
 
 def add_work(name, length, event, rows):
     count(rows["kernels"][name], length, length)
     if name[:4].lower() == "nccl":
         args = args_of(event)
-        group = [str(args.get(key, "")) for key in ("Process Group Name", "Process Group Description")]
-        row = rows["communication"][name.split("(")[0], " ".join(part for part in group if part and part != "undefined")]
+        group = [args.get(key, "") for key in ("Process Group Name", "Process Group Description")]
+        row = rows["communication"][name.split("(")[0], " ".join(str(part) for part in group if part not in ("", "undefined"))]
         count(row, length, length)
         row["bytes"] += max(int(args.get("In msg nelems", 0)), int(args.get("Out msg nelems", 0))) * SIZES.get(args.get("dtype"), 0)
 
@@ -125,8 +118,8 @@ def sums_of(events):
         else:
             threads[place_of(event, 0)].append((name, begin, length, event))
     for frames in map(frames_of, threads.values()):
-        for launch in (frame for frame in frames if frame.is_call):
-            for length in (length for id in launch_ids(launch.event, launch.begin, begun) for length in work[id]):
+        for launch, id in ((frame, id) for frame in frames if frame.is_call for id in launch_ids(frame.event, frame.begin, begun)):
+            for length in work[id]:
                 add_launch(launch, length, rows)
         for frame in frames:
             row, length, inside = rows[frame.table][frame.name], frame.end - frame.begin, [inner.end - inner.begin for inner in frame.inside]
@@ -139,17 +132,15 @@ def sums_of(events):
 
 def differences(table, rows, shown):
     names = [f"{table}: {name!r} is missing" for name in rows.keys() - shown.keys()] + [f"{table}: {name!r} is not in the file" for name in shown.keys() - rows.keys()]
-    return names + [f"{table}: {key} of {name!r} is {shown[name][key]}, by an own sum {rows[name][key]}"
-                    for name in rows.keys() & shown.keys() for key in TABLES[table]
-                    if abs((shown[name][key] or 0) - rows[name][key]) > (LARGEST if key.endswith("Ps") else 0)]
+    return names + [f"{table}: {key} of {name!r} is {shown[name][key]}, by an own sum {rows[name][key]}" for name in rows.keys() & shown.keys()
+                    for key in TABLES[table] if abs((shown[name][key] or 0) - rows[name][key]) > (LARGEST if key.endswith("Ps") else 0)]
 
 
-def check_tables(path, folder):
+def check_tables(path):
     """What differs, and how many names were compared."""
     rows = sums_of(events_of(path))
-    with Group(folder) as group:
-        view = View(group, "view", path, "--cache", "none")
-        view.loaded()
+    with tempfile.TemporaryDirectory() as folder, Group(folder) as group:
+        (view := View(group, "view", path, "--cache", "none")).loaded()
         answers = {table: view.json(f"/api/table?table={table}&worker=0")["rows"] for table in TABLES}
     # Scopes of devices and other libraries' collectives have no sums here.
     rest = {"modules": lambda row: row["kind"] != "module", "communication": lambda row: not row["name"].lower().startswith("nccl")}
