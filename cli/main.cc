@@ -24,7 +24,7 @@
 #include "common/base/ending_signals.h"
 #include "common/base/flag_failure.h"
 #include "common/base/log.h"
-#include "common/base/standard_streams.h"
+#include "common/base/program_start.h"
 #include "common/base/version.h"
 
 namespace strobe::cli {

@@ -11,7 +11,7 @@
 #include "collector/trace/xplane/file_kind.h"
 #include "common/base/file_descriptor.h"
 #include "common/base/file_stamp.h"
-#include "common/base/fnv.h"
+#include "common/base/hash.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 

@@ -2,7 +2,7 @@
 
 #include "absl/strings/escaping.h"
 #include "cli/report/html_text.h"
-#include "common/base/sha256.h"
+#include "common/base/hash.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
 

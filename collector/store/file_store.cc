@@ -15,7 +15,7 @@
 #include "collector/store/beneath.h"
 #include "collector/store/file_error.h"
 #include "common/base/file_descriptor.h"
-#include "common/base/sha256.h"
+#include "common/base/hash.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "absl/base/thread_annotations.h"
+#include "common/base/hash.h"
 #include "common/base/mutex.h"
 #include "common/base/parallel.h"
-#include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "common/base/fnv.h"
+#include "common/base/hash.h"
 #include "common/base/strings.h"
 
 namespace strobe {

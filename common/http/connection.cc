@@ -15,7 +15,6 @@
 
 #include "common/base/guard.h"
 #include "common/http/gzip.h"
-#include "common/http/source_pieces.h"
 
 namespace strobe::http {
 namespace {

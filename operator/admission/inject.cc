@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "common/base/hash.h"
 #include "common/base/json_text.h"
-#include "common/base/sha256.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/text/utf8.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/base/hmac.h"
+#include "common/base/hash.h"
 #include "common/base/strings.h"
 
 namespace strobe::kube {

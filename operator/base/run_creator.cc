@@ -1,6 +1,6 @@
 #include "operator/base/run_creator.h"
 
-#include "common/base/hmac.h"
+#include "common/base/hash.h"
 #include "common/base/strings.h"
 
 namespace strobe::kube {

@@ -1,7 +1,7 @@
 #include "operator/enroll/authority_keeper.h"
 
 #include "common/base/guard.h"
-#include "common/base/hmac.h"
+#include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "common/base/fnv.h"
+#include "common/base/hash.h"
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 

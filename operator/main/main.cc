@@ -10,9 +10,9 @@
 
 #include "absl/synchronization/mutex.h"
 #include "common/base/ending_signals.h"
-#include "common/base/file_limit.h"
 #include "common/base/flag_failure.h"
 #include "common/base/log.h"
+#include "common/base/program_start.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "common/base/enum_names.h"
 #include "common/base/guard.h"
-#include "common/base/hmac.h"
+#include "common/base/hash.h"
 #include "common/base/json_text.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "common/base/duration.h"
-#include "common/base/fnv.h"
+#include "common/base/hash.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 

@@ -5,7 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/duration.h"
 #include "common/base/enum_names.h"
-#include "common/base/fnv.h"
+#include "common/base/hash.h"
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 #include "operator/trigger/trigger_decision.h"

@@ -11,7 +11,7 @@
 #include "collector/trace/xplane/space.h"
 #include "collector/trace/xplane/summary.h"
 #include "common/base/clock.h"
-#include "common/base/sha256.h"
+#include "common/base/hash.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/utf8.h"

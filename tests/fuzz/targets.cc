@@ -23,7 +23,7 @@
 #include "collector/trace/tally/tally.h"
 #include "collector/trace/xplane/summary.h"
 #include "common/base/guard.h"
-#include "common/base/sha256.h"
+#include "common/base/hash.h"
 #include "operator/admission/inject.h"
 #include "operator/admission/review.h"
 #include "tests/fakes/made_index.h"

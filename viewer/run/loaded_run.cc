@@ -10,7 +10,7 @@
 
 #include "collector/trace/xplane/names.h"
 #include "common/base/duration.h"
-#include "common/base/fnv.h"
+#include "common/base/hash.h"
 #include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

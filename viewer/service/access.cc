@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/base/guard.h"
+#include "common/base/hash.h"
 #include "common/base/parallel.h"
-#include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/base/hash.h"
 #include "common/base/json_text.h"
-#include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 

@@ -12,7 +12,7 @@
 #include "collector/trace/report/replica_groups.h"
 #include "collector/trace/report/robust.h"
 #include "collector/trace/report/step_operations.h"
-#include "common/base/sha256.h"
+#include "common/base/hash.h"
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
 

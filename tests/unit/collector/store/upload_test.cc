@@ -5,7 +5,7 @@
 #include <array>
 
 #include "collector/store/retrying_store.h"
-#include "common/base/sha256.h"
+#include "common/base/hash.h"
 #include "tests/fakes/memory_store.h"
 
 namespace strobe::storage {

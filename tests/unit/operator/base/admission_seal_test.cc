@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "common/base/hmac.h"
+#include "common/base/hash.h"
 
 namespace strobe::kube {
 namespace {

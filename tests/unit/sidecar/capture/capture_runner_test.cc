@@ -7,7 +7,7 @@
 #include "collector/trace/analysis/verdict.h"
 #include "collector/trace/xplane/names.h"
 #include "common/base/clock_steps.h"
-#include "common/base/sha256.h"
+#include "common/base/hash.h"
 #include "sidecar/capture/trace_report.h"
 #include "tests/fakes/fake_trace.h"
 #include "tests/fakes/stepped_clock.h"

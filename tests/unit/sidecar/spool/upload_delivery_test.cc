@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "collector/store/run_claim.h"
-#include "common/base/sha256.h"
+#include "common/base/hash.h"
 #include "tests/fakes/memory_store.h"
 #include "tests/fakes/stepped_clock.h"
 

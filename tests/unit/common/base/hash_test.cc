@@ -1,4 +1,4 @@
-#include "common/base/sha256.h"
+#include "common/base/hash.h"
 
 #include <gtest/gtest.h>
 

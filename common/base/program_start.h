@@ -1,8 +1,11 @@
-// The limit on open files.
+// What programs do before anything else.
 #pragma once
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace strobe {
 
@@ -18,6 +21,15 @@ inline void RaiseFileLimit() {
   if (limit.rlim_cur >= most) return;
   limit.rlim_cur = most;
   (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// A file that is opened while a standard stream is closed would take the stream's number, and what
+// is printed would be written into it. These take the number, and refuse what is printed.
+inline void OccupyClosedStreams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) < 0)
+      (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 }  // namespace strobe
