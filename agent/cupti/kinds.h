@@ -1,13 +1,21 @@
 // The kinds of records that the modes of recording devices consist of.
 #pragma once
+#include <cupti.h>
+
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "agent/cupti/subscription.h"
 #include "agent/wire/layout.h"
 
 namespace strobe::agent {
+
+// The calls of CUDA that start work on a device: what the modes record that show launches, but not
+// every call.
+std::span<const CUpti_CallbackId> LaunchCallsOfDriver();
+std::span<const CUpti_CallbackId> LaunchCallsOfRuntime();
 
 struct CuptiFailure {
   wire::DeviceStep step;

@@ -21,9 +21,8 @@
 
 #include "agent/recorder/attend_thread.h"
 #include "agent/recorder/device_thread.h"
+#include "agent/recorder/directory_files.h"
 #include "agent/recorder/disabled.h"
-#include "agent/recorder/failure_log.h"
-#include "agent/recorder/orders.h"
 #include "agent/recorder/own_file.h"
 #include "agent/recorder/python_start.h"
 #include "agent/sdk/strobe/agent_api.h"

@@ -60,7 +60,7 @@ inline constexpr std::size_t kElementTypes = 12;
 enum class DeviceTimes : std::uint32_t {
   kNotAsked = 0,      // The pod asked for the begins of calls only.
   kOnRequest = 1,     // They are taken until `device_times_until`.
-  kSlowVersion = 2,   // Not with this version of the library; see agent/nccl/version_gate.h.
+  kSlowVersion = 2,   // Not with this version of the library; see agent/nccl/plugin.h.
   kOtherLibrary = 3,  // The library's version is not known.
 };
 

@@ -5,8 +5,6 @@
 #include <optional>
 #include <set>
 
-#include "agent/cupti/launch_calls.h"
-
 namespace strobe::agent {
 namespace {
 

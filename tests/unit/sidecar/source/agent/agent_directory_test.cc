@@ -14,8 +14,7 @@
 #include <fstream>
 #include <thread>
 
-#include "agent/recorder/failure_log.h"
-#include "agent/recorder/orders.h"
+#include "agent/recorder/directory_files.h"
 #include "common/base/file_descriptor.h"
 #include "common/base/mutex.h"
 #include "common/text/utf8.h"

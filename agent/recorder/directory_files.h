@@ -1,9 +1,9 @@
-// Reports a process that cannot be recorded to the sidecar, which otherwise learns of processes
-// only by their ring files.
+// The files of the agent directory that a program shares with the sidecar besides its ring file.
 #pragma once
 #include <string>
 
 #include "agent/wire/layout.h"
+#include "agent/wire/ring_file.h"
 
 namespace strobe::agent {
 
@@ -13,5 +13,10 @@ namespace strobe::agent {
 void LogFailure(const std::string& directory, wire::FailureStep step, int error);
 // A forked child calls it, because the record belongs to the parent.
 void ForgetFailure();
+
+// Reads the orders of the directory. Without a valid file, returns orders that request nothing.
+wire::Orders ReadOrders(const std::string& directory);
+// Writes the orders into the header of the program's own ring file.
+void Obey(const wire::Orders& orders, const wire::RingFile& file);
 
 }  // namespace strobe::agent

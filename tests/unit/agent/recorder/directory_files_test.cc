@@ -1,4 +1,4 @@
-#include "agent/recorder/failure_log.h"
+#include "agent/recorder/directory_files.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

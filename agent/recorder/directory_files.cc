@@ -1,4 +1,4 @@
-#include "agent/recorder/failure_log.h"
+#include "agent/recorder/directory_files.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "agent/wire/file_lock.h"
@@ -76,6 +77,31 @@ void ForgetFailure() {
       status.st_ino == logged.st_ino)
     close(log);
   log = -1;
+}
+
+wire::Orders ReadOrders(const std::string& directory) {
+  wire::Orders orders{};
+  const std::string path = directory + "/orders";
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const bool whole = file >= 0 && read(file, &orders, sizeof orders) == sizeof orders;
+  if (file >= 0) close(file);
+  if (whole && orders.magic == wire::kMagic && orders.version == wire::kVersion) return orders;
+  wire::Orders none{};
+  none.filter = ~0u;
+  return none;
+}
+
+void Obey(const wire::Orders& orders, const wire::RingFile& file) {
+  wire::FileHeader& header = *file.header();
+  header.filter = orders.filter;
+  for (std::size_t i = 0; i < orders.framework_ports.size(); ++i)
+    header.framework_ports[i] = orders.framework_ports[i];
+  header.attend_until = orders.attend_until;
+  header.device_until = orders.device_until;
+  header.device_mode = orders.device_mode;
+  header.device_control = orders.devices;
+  for (std::size_t i = 0; i < wire::kWishers; ++i)
+    file.Wish(static_cast<wire::Wisher>(i), orders.wishes[i]);
 }
 
 }  // namespace strobe::agent
