@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/base/report_table.h"
-#include "collector/store/catalog/report_headline.h"
+#include "collector/store/catalog/run_facts.h"
 #include "common/base/duration.h"
 #include "common/base/json_text.h"
 #include "common/base/parallel.h"

@@ -6,7 +6,7 @@
 
 #include "cli/base/open_traces.h"
 #include "cli/export/table_files.h"
-#include "collector/store/file_bytes.h"
+#include "collector/store/byte_source.h"
 #include "collector/store/upload.h"
 #include "collector/trace/report/run_report.h"
 #include "common/base/status_macros.h"

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "collector/store/file_error.h"
+#include "collector/store/store_error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace strobe::storage {
 
@@ -45,6 +48,27 @@ class MemoryBytes final : public ByteSource {
 
  private:
   const std::span<const std::string_view> pieces_;
+};
+
+// A file as a ByteSource.
+class FileBytes final : public ByteSource {
+ public:
+  // Opens a regular file, which must not change afterwards.
+  static absl::StatusOr<std::unique_ptr<FileBytes>> Open(const std::string& path);
+  ~FileBytes() override;
+  FileBytes(const FileBytes&) = delete;
+  FileBytes& operator=(const FileBytes&) = delete;
+
+  std::uint64_t size() const override { return size_; }
+  absl::Status Read(std::uint64_t offset, std::span<char> into) const override;
+
+ private:
+  FileBytes(std::string path, int fd, std::uint64_t size)
+      : path_(std::move(path)), fd_(fd), size_(size) {}
+
+  const std::string path_;
+  const int fd_;
+  const std::uint64_t size_;
 };
 
 }  // namespace strobe::storage

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "collector/store/beneath.h"
-#include "collector/store/file_error.h"
+#include "collector/store/store_error.h"
 #include "common/base/file_descriptor.h"
 #include "common/base/hash.h"
 #include "common/base/status_macros.h"

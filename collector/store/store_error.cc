@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <regex>
 #include <span>
+#include <system_error>
 
 #include "collector/store/bridge/bridge.h"
 #include "common/base/strings.h"
@@ -180,6 +182,30 @@ absl::Status ToStatus(const StoreFailure& failure, std::string_view doing) {
     words = StrCat("HTTP ", failure.http_status, " ", words);
   while (words.ends_with('.') && !words.ends_with("...")) words.pop_back();
   return absl::Status(code, ToAbsl(StrCat("cannot ", doing, ": ", words, Hint(code, failure))));
+}
+
+absl::Status FileError(int error, std::string_view doing, std::string_view path) {
+  const std::string text =
+      StrCat("cannot ", doing, " ", path, ": ", std::generic_category().message(error));
+  switch (error) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(text);
+    case ENOENT:
+    case ENOTDIR:
+      return absl::NotFoundError(text);
+    case EEXIST:
+      return absl::AlreadyExistsError(text);
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return absl::ResourceExhaustedError(text);
+    case ENAMETOOLONG:
+      return absl::InvalidArgumentError(text);
+    default:
+      return absl::UnavailableError(text);
+  }
 }
 
 }  // namespace strobe::storage

@@ -1,4 +1,4 @@
-// Converts a store's error to a status for callers and people. Pure.
+// Converts errors of stores and of files to statuses. Pure.
 #pragma once
 #include <string>
 #include <string_view>
@@ -19,5 +19,9 @@ absl::Status ToStatus(const StoreFailure& failure, std::string_view doing);
 
 // Replaces signatures, keys and tokens, as they appear in URLs and in answers of stores.
 std::string Redact(std::string_view text);
+
+// Returns "cannot <doing> <path>: <the system's message>" with one of the codes in object_store.h,
+// or with InvalidArgument if a name is too long. `error` is an errno.
+absl::Status FileError(int error, std::string_view doing, std::string_view path);
 
 }  // namespace strobe::storage

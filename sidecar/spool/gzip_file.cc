@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "collector/store/file_error.h"
+#include "collector/store/store_error.h"
 #include "common/base/file_descriptor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

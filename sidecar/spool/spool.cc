@@ -13,8 +13,8 @@
 #include <fstream>
 #include <numeric>
 
-#include "collector/store/file_error.h"
 #include "collector/store/file_store.h"
+#include "collector/store/store_error.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "collector/store/file_bytes.h"
+#include "collector/store/byte_source.h"
 #include "collector/store/run_claim.h"
 #include "collector/store/upload.h"
 #include "common/base/duration.h"

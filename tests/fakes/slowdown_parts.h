@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "collector/trace/report/operations.h"
-#include "collector/trace/report/replays.h"
+#include "collector/trace/report/what_if.h"
 
 namespace strobe::report {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "collector/store/catalog/manifest_facts.h"
+#include "collector/store/catalog/run_facts.h"
 #include "collector/trace/convert/perfetto_trace.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

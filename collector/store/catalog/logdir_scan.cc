@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "collector/store/catalog/report_headline.h"
+#include "collector/store/catalog/run_facts.h"
 #include "common/base/mutex.h"
 #include "common/base/parallel.h"
 #include "common/base/strings.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "collector/store/catalog/manifest_facts.h"
+#include "collector/store/catalog/run_facts.h"
 
 namespace strobe::catalog {
 

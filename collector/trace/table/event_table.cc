@@ -34,6 +34,19 @@ std::int64_t WholeNs(std::int64_t ps) { return ps / 1000 - (ps % 1000 < 0 ? 1 : 
 
 }  // namespace
 
+std::uint32_t TextColumn::Code(std::string_view text) {
+  const auto [place, is_new] =
+      positions_.try_emplace(text, static_cast<std::uint32_t>(dictionary_.size()));
+  if (is_new) dictionary_.push_back(text);
+  return place->second;
+}
+
+void TextColumn::Clear() {
+  positions_.clear();
+  dictionary_.clear();
+  codes_.clear();
+}
+
 absl::StatusOr<std::unique_ptr<StatTable>> StatTable::Create(ParquetFile::Sink sink) {
   ASSIGN_OR_RETURN(std::unique_ptr<ParquetFile> file,
                    ParquetFile::Create(kStatSchema, std::move(sink)));

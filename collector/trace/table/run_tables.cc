@@ -12,7 +12,6 @@
 #include "collector/trace/report/digest_steps.h"
 #include "collector/trace/table/event_table.h"
 #include "collector/trace/table/parquet_file.h"
-#include "collector/trace/table/text_column.h"
 #include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "absl/status/status.h"
 #include "common/base/strings.h"
+#include "tests/fakes/pipeline_operations.h"
 #include "tests/fakes/published_job.h"
 #include "tests/fakes/slowdown_parts.h"
 #include "tests/fakes/unit_dir.h"
@@ -13,8 +16,115 @@
 namespace strobe::report {
 namespace {
 
-using nlohmann::json;
 using testing::ElementsAre;
+
+// Two workers work for 3 and 5, meet in a collective that takes 2, and work for 4 and 1.
+Job TwoWhoMeet(std::optional<std::int64_t> clock_error) {
+  Job job;
+  job.types = {{"work", false}, {"all-reduce", true}};
+  job.workers.resize(2);
+  for (JobWorker& worker : job.workers) worker.clock_error_ns = clock_error;
+  JobStep& step = job.steps.emplace_back();
+  step.collectives.resize(1);
+  const std::uint32_t two = 2, three = 3;
+  step.Add({.begin_ns = 7, .end_ns = 11, .worker = 0}, std::span(&two, 1));
+  step.Add({.begin_ns = 8, .end_ns = 9, .worker = 1}, std::span(&three, 1));
+  const std::uint32_t four = 4, five = 5;
+  step.Add({.begin_ns = 3, .end_ns = 7, .worker = 0, .type = 1, .collective = 0},
+           std::span(&four, 1));
+  step.Add({.begin_ns = 5, .end_ns = 8, .worker = 1, .type = 1, .collective = 0},
+           std::span(&five, 1));
+  step.Add({.begin_ns = 0, .end_ns = 3, .worker = 0}, {});
+  step.Add({.begin_ns = 0, .end_ns = 5, .worker = 1}, {});
+  return job;
+}
+
+TEST(StepGraph, ACollectiveBeginsWithTheLastMember) {
+  const Job job = TwoWhoMeet(0);
+  const auto graph = StepGraph::Make(job.steps[0]);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(OwnDurations(job, job.steps[0]), ElementsAre(4, 1, 2, 3, 3, 5));
+  std::vector<std::int64_t> ends(6);
+  EXPECT_EQ(graph->Replay(OwnDurations(job, job.steps[0]), ends), 11);
+  EXPECT_THAT(ends, ElementsAre(11, 9, 7, 8, 3, 5));
+  EXPECT_EQ(graph->Replay(std::vector<std::int64_t>{4, 1, 2, 2, 3, 3}, ends), 9)
+      << "the second worker works for 3 as the first does";
+}
+
+TEST(StepGraph, ClocksWithErrorsDoNotChangeTransfers) {
+  Job job = TwoWhoMeet(100);
+  EXPECT_THAT(OwnDurations(job, job.steps[0]), ElementsAre(4, 1, 3, 3, 3, 5))
+      << "the second was last and needed 3 by its own clock";
+  for (Operation& operation : job.steps[0].operations) {
+    if (operation.worker == 1) operation.begin_ns += 1000, operation.end_ns += 1000;
+  }
+  EXPECT_THAT(OwnDurations(job, job.steps[0]), ElementsAre(4, 1, 3, 3, 3, 5));
+}
+
+TEST(StepGraph, RefusesACircle) {
+  JobStep step;
+  const std::uint32_t first = 0, second = 1;
+  step.Add({}, std::span(&second, 1));
+  step.Add({}, std::span(&first, 1));
+  EXPECT_EQ(StepGraph::Make(step).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// A microbatch goes through two stages and back. The passes of the first stage take 10 and 20,
+// those of the second 30 and 40, each transfer 1, and both clip for 5.
+std::vector<PipelineOperation> OneMicrobatch() {
+  using enum PipelineKind;
+  return {{.stage = 0, .kind = kForward, .begin_ns = 0, .duration_ns = 10},
+          {.stage = 0, .kind = kForwardSend, .begin_ns = 10, .duration_ns = 1},
+          {.stage = 1, .kind = kForwardReceive, .begin_ns = 0, .duration_ns = 11},
+          {.stage = 1, .kind = kForward, .begin_ns = 11, .duration_ns = 30},
+          {.stage = 1, .kind = kBackward, .begin_ns = 41, .duration_ns = 40},
+          {.stage = 1, .kind = kBackwardSend, .begin_ns = 81, .duration_ns = 1},
+          {.stage = 0, .kind = kBackwardReceive, .begin_ns = 11, .duration_ns = 71},
+          {.stage = 0, .kind = kBackward, .begin_ns = 82, .duration_ns = 20},
+          {.stage = 0, .kind = kClipGrads, .begin_ns = 102, .duration_ns = 5},
+          {.stage = 1, .kind = kClipGrads, .begin_ns = 82, .duration_ns = 25}};
+}
+
+TEST(MakePipelineJob, OperationsWaitAsTheScheduleSays) {
+  const auto job = MakePipelineJob(OneMicrobatch());
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_EQ(job->steps.size(), 1u);
+  EXPECT_EQ(job->workers.size(), 2u);
+  EXPECT_EQ(job->mismatch_count, 0u);
+  Replays replays(*job);
+  ASSERT_EQ(replays.steps().size(), 1u);
+  EXPECT_EQ(replays.steps()[0].time_ns, 107) << "as it was recorded";
+  // With passes of 1 only the transfers and clipping take longer.
+  EXPECT_EQ(replays.Time(replays.steps()[0],
+                         [&](std::size_t i) {
+                           const Operation& operation = job->steps[0].operations[i];
+                           return job->types[operation.type].communication
+                                      ? replays.steps()[0].durations_ns[i]
+                                      : 1;
+                         }),
+            1 + 1 + 1 + 1 + 1 + 1 + 5);
+}
+
+TEST(MakePipelineJob, TellsATransferWithoutAReceive) {
+  std::vector<PipelineOperation> operations = OneMicrobatch();
+  operations.push_back(operations[2]);
+  operations.back().ordinal = 1;
+  EXPECT_EQ(MakePipelineJob(operations)->mismatch_count, 1u);
+}
+
+TEST(MakePipelineJob, RefusesImpossibleTimes) {
+  EXPECT_EQ(MakePipelineJob({}).status().code(), absl::StatusCode::kInvalidArgument);
+  for (const auto& [begin, duration] :
+       {std::pair<std::int64_t, std::int64_t>(0, -1),
+        std::pair<std::int64_t, std::int64_t>(std::numeric_limits<std::int64_t>::min(), 1)}) {
+    std::vector<PipelineOperation> operations = OneMicrobatch();
+    operations[0].begin_ns = begin;
+    operations[0].duration_ns = duration;
+    EXPECT_EQ(MakePipelineJob(operations).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+using nlohmann::json;
 using testing::IsEmpty;
 
 constexpr std::int64_t kMs = 1'000'000;

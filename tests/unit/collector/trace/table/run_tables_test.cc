@@ -6,7 +6,6 @@
 
 #include "collector/trace/table/event_table.h"
 #include "collector/trace/table/parquet_file.h"
-#include "collector/trace/table/text_column.h"
 #include "collector/trace/xplane/builder.h"
 #include "common/base/strings.h"
 

@@ -1,4 +1,5 @@
-// What a list of runs shows of a manifest, read without building the manifest in memory. Pure.
+// What a list of runs shows of a run's files: of its manifest, read without building it in memory,
+// and the headline of its report or verdict on a stall, read without the rest of it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "collector/store/object_store.h"
 
 namespace strobe::catalog {
 
@@ -40,5 +42,16 @@ struct WorkerFacts {
 // the text is no JSON object. Fields that are not known or of another kind are left out.
 absl::StatusOr<ManifestFacts> ReadManifestFacts(
     std::string_view text, const std::function<void(const WorkerFacts&)>& each = {});
+
+// The headline of a run's report or verdict on a stall, read without the rest of it.
+inline constexpr std::size_t kMaxHeadlineBytes = 300;
+
+// The headline in the first bytes of report.json or evidence.json; empty if it is not there.
+// Bounded and valid UTF-8. Pure.
+std::string HeadlineIn(std::string_view head);
+
+// Reads these bytes. Empty if the run has neither or the store does not give it: a list of runs
+// is of use without headlines.
+std::string ReadHeadline(storage::ObjectStore& store, const std::string& run);
 
 }  // namespace strobe::catalog

@@ -1,4 +1,4 @@
-#include "collector/store/file_bytes.h"
+#include "collector/store/byte_source.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "collector/store/file_error.h"
+#include "collector/store/store_error.h"
 #include "common/base/strings.h"
 
 namespace strobe::storage {

@@ -1,4 +1,4 @@
-#include "collector/store/cloud_store.h"
+#include "collector/store/stores.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
