@@ -1,5 +1,6 @@
 // How far a capture attempt has come, as others see it: the reconciler, the status, the command.
 #pragma once
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,10 +10,20 @@
 
 #include "capture/attempt_result.h"
 #include "capture/start_plan.h"
-#include "capture/workers_in_state.h"
 #include "common/base/clock.h"
 
 namespace strobe::capture {
+
+// The workers in one state: "Waiting" for their answer to preflight, "Ready", "Arming", "Armed",
+// "Recording", "Collecting", "Uploading", or the name of the outcome with which they ended.
+struct WorkersInState {
+  std::string state{};
+  std::size_t workers = 0;
+  std::vector<std::string> names{};  // In the order of the targets; at most kMaxNamesInState.
+
+  bool operator==(const WorkersInState&) const = default;
+};
+inline constexpr std::size_t kMaxNamesInState = 16;
 
 // An attempt passes through the phases in this order; it may skip some.
 enum class Phase { kPreflight, kArming, kDelay, kRecording, kCollecting, kPublishing, kDone };

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "capture/retry.h"
+#include "capture/attempt_result.h"
 #include "collector/store/logdir.h"
 #include "common/base/strings.h"
 

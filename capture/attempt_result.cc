@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "capture/roles.h"
 #include "common/base/duration.h"
@@ -36,7 +37,7 @@ std::optional<CommonSteps> StepsOnAll(const std::vector<WorkerResult>& workers) 
   return FindCommonSteps(recorded);
 }
 
-std::string WithError(const analysis::Skew& difference) {
+std::string WithError(const Skew& difference) {
   return StrCat(FormatDuration(difference.achieved),
                 difference.error ? StrCat(" +-", FormatDuration(*difference.error))
                                  : std::string(", clocks not measured"));
@@ -63,9 +64,9 @@ void JudgeStepsOnAll(AttemptResult& result) {
 }
 
 // The starts of the workers with this role, or of all if it is empty.
-std::vector<analysis::CorrectedStart> StartsOf(const std::vector<WorkerResult>& workers,
-                                               const std::string& role) {
-  std::vector<analysis::CorrectedStart> starts;
+std::vector<CorrectedStart> StartsOf(const std::vector<WorkerResult>& workers,
+                                     const std::string& role) {
+  std::vector<CorrectedStart> starts;
   for (const WorkerResult& worker : workers) {
     if (worker.report.started_ns() == 0 || (!role.empty() && worker.target.role != role)) continue;
     starts.push_back({FromUnixNanos(worker.report.started_ns()), worker.offset, worker.error});
@@ -79,14 +80,14 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
     result.sync_message = "nothing was recorded, as requested by preflightOnly";
     return;
   }
-  const std::vector<analysis::CorrectedStart> starts = StartsOf(result.workers, "");
+  const std::vector<CorrectedStart> starts = StartsOf(result.workers, "");
   const WorkerResult* gap = nullptr;
   for (const WorkerResult& worker : result.workers) {
     const bool kept = worker.report.covers_window() && !worker.report.url().empty();
     if (!kept && gap == nullptr) gap = &worker;
   }
   const bool by_steps = result.plan && result.plan->steps;
-  if (!by_steps) result.skew = analysis::ComputeSkew(starts);
+  if (!by_steps) result.skew = ComputeSkew(starts);
   if (RolesDiffer(result.workers))
     result.steps.reset();  // Equal numbers of different loops mean nothing.
   else
@@ -236,7 +237,7 @@ void FillRoles(const CaptureSpec& spec, const PodCount& pods, AttemptResult& res
     filled.pods = count.there;
     filled.ok = count.counted;
     filled.wanted = WantedOf(role, count.there);
-    if (!by_steps) filled.skew = analysis::ComputeSkew(StartsOf(result.workers, role.role));
+    if (!by_steps) filled.skew = ComputeSkew(StartsOf(result.workers, role.role));
   }
 }
 
@@ -265,6 +266,32 @@ std::string LargerJob(const AttemptResult& result) {
 }
 
 }  // namespace
+
+std::optional<Skew> ComputeSkew(std::span<const CorrectedStart> starts) {
+  if (starts.empty()) return std::nullopt;
+  WallTime first = WallTime::max(), last = WallTime::min();
+  // The error of a difference is the sum of both errors. The sum of the two largest errors bounds
+  // it for every pair of workers.
+  Nanos largest{0}, second{0};
+  bool measured = true;
+  for (const CorrectedStart& start : starts) {
+    const WallTime corrected = start.started - start.offset;
+    first = std::min(first, corrected);
+    last = std::max(last, corrected);
+    if (!start.error) {
+      measured = false;
+      continue;
+    }
+    second = std::max(second, std::min(largest, *start.error));
+    largest = std::max(largest, *start.error);
+  }
+  Skew skew{.achieved = last - first};
+  if (starts.size() == 1)
+    skew.error = Nanos{0};
+  else if (measured)
+    skew.error = largest + second;
+  return skew;
+}
 
 std::optional<Nanos> LatenessOf(const WorkerResult& worker) {
   if (worker.report.started_ns() == 0 || worker.report.plan().steps() > 0) return std::nullopt;
@@ -441,6 +468,56 @@ absl::StatusOr<std::string> ManifestJson(v1::Manifest manifest) {
   if (json.size() <= kMaxManifestBytes) return json;
   return absl::InvalidArgumentError(StrCat("the manifest has ", json.size(), " bytes; at most ",
                                            kMaxManifestBytes, " are allowed"));
+}
+
+std::optional<CommonSteps> FindCommonSteps(std::span<const StepsOfWorker> workers) {
+  if (workers.empty()) return std::nullopt;
+  const v1::RecordedSteps& one = workers.front().steps;
+  CommonSteps common{.loop = one.loop(), .first = one.first(), .last = one.last()};
+  for (const StepsOfWorker& worker : workers) {
+    if (worker.steps.loop() != common.loop) return std::nullopt;
+    common.first = std::max(common.first, worker.steps.first());
+    common.last = std::min(common.last, worker.steps.last());
+  }
+  if (common.first > common.last) return std::nullopt;
+  std::vector<CorrectedStart> begins;
+  for (const auto& [steps, offset, error] : workers) {
+    if (steps.first() == common.first)
+      begins.push_back({FromUnixNanos(steps.began_ns()), offset, error});
+  }
+  if (begins.size() == workers.size()) common.spread = ComputeSkew(begins);
+  return common;
+}
+
+std::string Describe(const CommonSteps& steps) {
+  return steps.first == steps.last
+             ? StrCat("step ", steps.first, " of ", steps.loop)
+             : StrCat("steps ", steps.first, " to ", steps.last, " of ", steps.loop);
+}
+
+std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result) {
+  if (result.succeeded || result.cancelled || result.attempt >= spec.attempts) return std::nullopt;
+  // The request asks how things are now, which a later attempt would not answer.
+  if (spec.preflight_only) return std::nullopt;
+  // A step that has passed does not come again.
+  if (result.reason == kStepOutOfReach) return std::nullopt;
+  // Another attempt can only succeed if enough workers may end well in it.
+  std::size_t curable = 0;
+  RoleCounts roles;
+  for (const WorkerResult& worker : result.workers) {
+    // The user did not cancel: the operator called this worker off because others were missing.
+    const bool called_off = worker.outcome == Outcome::kCancelled;
+    const std::size_t counted =
+        Counts(worker, spec) || called_off || Describe(worker.outcome).retryable ? 1 : 0;
+    curable += counted;
+    RoleCount& role = roles[worker.target.role];
+    ++role.there;
+    role.counted += counted;
+  }
+  const std::size_t wanted = spec.min_workers == 0 ? result.workers.size() : spec.min_workers;
+  if (curable < wanted || TooFewOf(spec, roles) != nullptr) return std::nullopt;
+  return std::min<Nanos>(std::chrono::seconds(1) * (1 << std::min(result.attempt - 1, 5)),
+                         kMaxRetryWait);
 }
 
 }  // namespace strobe::capture

@@ -1,20 +1,59 @@
 // The result of an attempt that has ended: per worker, in total, and as a manifest. Pure.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "capture/capture_spec.h"
-#include "capture/common_steps.h"
 #include "capture/ports.h"
 #include "capture/stall_report.h"
 #include "capture/start_plan.h"
-#include "collector/trace/analysis/skew.h"
+#include "common/base/clock.h"
 #include "strobe/v1/manifest.pb.h"
+#include "strobe/v1/worker.pb.h"
 
 namespace strobe::capture {
+
+// When a worker started to record.
+struct CorrectedStart {
+  WallTime started{};  // On the worker's clock.
+  Nanos offset{};      // Worker clock minus operator clock.
+  std::optional<Nanos>
+      error{};  // Half-width of the offset's error interval; nullopt: not measured.
+};
+
+struct Skew {
+  Nanos achieved{};  // Largest difference of two starts, clocks corrected.
+  std::optional<Nanos>
+      error{};  // Half-width of its error interval; nullopt: a clock is not measured.
+};
+
+// How far apart the starts are: nullopt without starts; zero, without error, for a single one.
+std::optional<Skew> ComputeSkew(std::span<const CorrectedStart> starts);
+
+struct StepsOfWorker {
+  v1::RecordedSteps steps{};
+  Nanos offset{};                // Worker clock minus operator clock.
+  std::optional<Nanos> error{};  // Half-width of the offset's error interval; none = not measured.
+};
+
+struct CommonSteps {
+  std::string loop{};
+  std::int64_t first = 0, last = 0;
+  // How far apart the workers began `first`. This is a property of the job: workers that wait for
+  // one another begin close together, others do not. None if not all of them recorded that it
+  // began.
+  std::optional<Skew> spread{};
+};
+
+// None if the workers recorded steps of different loops, or no step is complete on all of them.
+std::optional<CommonSteps> FindCommonSteps(std::span<const StepsOfWorker> workers);
+
+// "step 12 of train" or "steps 12 to 15 of train".
+std::string Describe(const CommonSteps& steps);
 
 struct WorkerResult {
   Target target{};
@@ -43,9 +82,9 @@ struct WorkerResult {
 // What became of one target of a request with several.
 struct RoleResult {
   std::string role{};
-  std::size_t pods = 0, ok = 0;          // Its pods, and those of them that count.
-  std::size_t wanted = 0;                // How many must count.
-  std::optional<analysis::Skew> skew{};  // Among its workers; none if none recorded anything.
+  std::size_t pods = 0, ok = 0;  // Its pods, and those of them that count.
+  std::size_t wanted = 0;        // How many must count.
+  std::optional<Skew> skew{};    // Among its workers; none if none recorded anything.
 };
 
 // AttemptResult::reason when the workers cannot record the step that was asked for.
@@ -71,7 +110,7 @@ struct AttemptResult {
   std::size_t empty = 0;  // Workers whose trace lacks all or some of the wanted events.
   // None when no worker recorded anything, or the capture began at a step: each worker then begins
   // in its own time.
-  std::optional<analysis::Skew> skew{};
+  std::optional<Skew> skew{};
   std::vector<RoleResult> roles{};     // In the order of CaptureSpec::roles.
   std::optional<CommonSteps> steps{};  // Complete on all workers with a trace; none = not known.
   // How far the traces of all workers reach back; none if that was not asked for, or no worker has
@@ -110,5 +149,13 @@ inline constexpr std::size_t kMaxManifestBytes = 12u << 20;  // Sidecars refuse 
 
 // Workers that did not end Ok: the worst outcome first, equal outcomes by name.
 std::vector<const WorkerResult*> WorstFirst(const AttemptResult& result);
+
+// The complete steps in one worker's trace.
+inline constexpr Nanos kMaxRetryWait = std::chrono::seconds(30);
+
+// How long to wait before the next attempt: 1 s, doubled with each attempt, up to kMaxRetryWait.
+// None when the capture succeeded, was cancelled, or no attempt is left, or another one cannot
+// succeed.
+std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result);
 
 }  // namespace strobe::capture

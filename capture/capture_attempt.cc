@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "capture/attempt_progress.h"
 #include "capture/process_workers.h"
-#include "capture/workers_in_state.h"
 #include "common/base/guard.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <iostream>
 
+#include "capture/attempt_result.h"
 #include "capture/capture_attempt.h"
 #include "capture/report_thread.h"
-#include "capture/retry.h"
 #include "capture/worker/grpc_worker.h"
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "capture/attempt_progress.h"
 #include "capture/capture_spec.h"
 #include "capture/stall_report.h"
-#include "capture/workers_in_state.h"
 #include "common/base/clock.h"
 #include "operator/base/admission_seal.h"
 #include "operator/base/condition.h"

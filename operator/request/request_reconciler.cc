@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "capture/retry.h"
+#include "capture/attempt_result.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"

@@ -11,7 +11,6 @@
 #include "capture/answer_limits.h"
 #include "capture/attempt_result.h"
 #include "capture/capture_attempt.h"
-#include "capture/retry.h"
 #include "common/text/utf8.h"
 #include "operator/kube/event_recorder.h"
 #include "operator/objects/request_json.h"

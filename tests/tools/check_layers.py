@@ -39,7 +39,7 @@ ARROWS = {
                               "collector/trace/report", "common/base"],
     "collector/trace/tally": ["collector/trace/digest", "collector/trace/index", "collector/trace/report", "collector/trace/xplane", "common/base"],
     "collector/stall": ["common/base", "common/text"],
-    "capture": ["collector/stall", "collector/store", "collector/trace/analysis", "collector/trace/digest", "collector/trace/report", "common/base",
+    "capture": ["collector/stall", "collector/store", "collector/trace/digest", "collector/trace/report", "common/base",
                 "common/protocol", "common/text"],
     "capture/worker": ["capture", "common/base", "common/grpc_tls"],
     "sidecar/capture": ["collector/store", "collector/trace/analysis", "collector/trace/convert", "collector/trace/digest", "collector/trace/xplane",

@@ -1,13 +1,39 @@
 #include "capture/attempt_result.h"
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 namespace strobe::capture {
 namespace {
 
 using namespace std::chrono_literals;
+
+constexpr WallTime kStart{100s};
+
+TEST(ComputeSkew, CorrectsEachClock) {
+  const std::vector<CorrectedStart> starts = {
+      {kStart, 0ms, 1us}, {kStart + 11560ms + 3us, 11560ms, 2us}, {kStart - 1us, 0ms, 5us}};
+  const auto skew = ComputeSkew(starts);
+  EXPECT_EQ(skew->achieved, 4us);
+  EXPECT_EQ(skew->error, 7us) << "the two largest errors bound every pair";
+}
+
+TEST(ComputeSkew, OneWorkerHasNone) {
+  const std::vector<CorrectedStart> one = {{kStart, 0ms, std::nullopt}};
+  EXPECT_EQ(ComputeSkew(one)->achieved, 0us);
+  EXPECT_EQ(ComputeSkew(one)->error, 0us);
+}
+
+TEST(ComputeSkew, SaysWhenAClockWasNeverMeasured) {
+  const std::vector<CorrectedStart> two = {{kStart, 0ms, 1us}, {kStart, 0ms, std::nullopt}};
+  EXPECT_EQ(ComputeSkew(two)->error, std::nullopt);
+}
+
+TEST(ComputeSkew, NothingForNobody) { EXPECT_FALSE(ComputeSkew({}).has_value()); }
+
 using testing::HasSubstr;
 
 WorkerResult Ended(const std::string& name, Outcome outcome, Nanos start = 0ns) {
@@ -220,6 +246,78 @@ TEST(ComposeManifest, TakesTextOfAnyKind) {
   AttemptResult result = Concluded(spec, {Ended("a", Outcome::kWorkerLost)});
   result.message = result.workers[0].message = "\xe2\x82";
   EXPECT_TRUE(ManifestJson(ComposeManifest(spec, result)).ok());
+}
+
+StepsOfWorker Has(std::int64_t first, std::int64_t last, Nanos began, Nanos offset = 0ms,
+                  const std::string& loop = "train") {
+  StepsOfWorker worker{.offset = offset, .error = 1ms};
+  worker.steps.set_loop(loop);
+  worker.steps.set_first(first);
+  worker.steps.set_last(last);
+  worker.steps.set_began_ns(ToUnixNanos(WallTime{1000s} + began + offset));
+  return worker;
+}
+
+TEST(FindCommonSteps, AreThoseOfAll) {
+  const auto common =
+      FindCommonSteps(std::vector<StepsOfWorker>{Has(3, 9, 0ms), Has(5, 12, 0ms), Has(4, 8, 0ms)});
+  ASSERT_TRUE(common);
+  EXPECT_EQ(Describe(*common), "steps 5 to 8 of train");
+  EXPECT_FALSE(common->spread) << "not all of them recorded that step 5 began";
+}
+
+TEST(FindCommonSteps, TheSpreadIsThatOfTheCorrectedBegins) {
+  const auto common =
+      FindCommonSteps(std::vector<StepsOfWorker>{Has(5, 6, 0ms), Has(5, 5, 7ms, 10s)});
+  EXPECT_EQ(Describe(*common), "step 5 of train");
+  EXPECT_EQ(common->spread->achieved, 7ms);
+  EXPECT_EQ(common->spread->error, 2ms);
+}
+
+TEST(FindCommonSteps, ThereMayBeNone) {
+  EXPECT_FALSE(FindCommonSteps({}));
+  EXPECT_FALSE(FindCommonSteps(std::vector<StepsOfWorker>{Has(3, 4, 0ms), Has(5, 6, 0ms)}));
+  EXPECT_FALSE(
+      FindCommonSteps(std::vector<StepsOfWorker>{Has(3, 9, 0ms), Has(3, 9, 0ms, 0ms, "eval")}));
+}
+
+AttemptResult Failed(int attempt, std::vector<Outcome> outcomes) {
+  AttemptResult result;
+  result.attempt = attempt;
+  for (const Outcome outcome : outcomes) {
+    WorkerResult& worker = result.workers.emplace_back();
+    worker.outcome = outcome;
+    if (outcome == Outcome::kOk) worker.report.set_url("x");
+  }
+  return result;
+}
+
+TEST(RetryAfter, TriesAgainWhatARetryCanCureWithGrowingDelay) {
+  CaptureSpec spec;
+  EXPECT_EQ(RetryAfter(spec, Failed(1, {Outcome::kOk, Outcome::kBusy})), 1s);
+  EXPECT_EQ(RetryAfter(spec, Failed(2, {Outcome::kOk, Outcome::kBusy})), 2s);
+  EXPECT_EQ(RetryAfter(spec, Failed(3, {Outcome::kOk, Outcome::kBusy})), std::nullopt)
+      << "attempts is 3";
+}
+
+TEST(RetryAfter, DoesNotRepeatWhatCannotGetBetter) {
+  EXPECT_EQ(RetryAfter({}, Failed(1, {Outcome::kOk, Outcome::kUploadDenied})), std::nullopt);
+}
+
+TEST(RetryAfter, LooksOnlyForEnoughWorkers) {
+  CaptureSpec spec;
+  spec.min_workers = 1;
+  EXPECT_TRUE(RetryAfter(spec, Failed(1, {Outcome::kBusy, Outcome::kSidecarMissing})).has_value());
+}
+
+TEST(RetryAfter, WorkersThatWereCalledOffAreFine) {
+  EXPECT_TRUE(RetryAfter({}, Failed(1, {Outcome::kCancelled, Outcome::kBusy})).has_value());
+}
+
+TEST(RetryAfter, NeverAfterACancellation) {
+  AttemptResult result = Failed(1, {Outcome::kCancelled});
+  result.cancelled = true;
+  EXPECT_EQ(RetryAfter({}, result), std::nullopt);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "capture/retry.h"
+#include "capture/attempt_result.h"
 #include "tests/fakes/fake_worker.h"
 
 namespace strobe::capture {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "capture/attempt_result.h"
 #include "capture/process_workers.h"
-#include "capture/retry.h"
 
 namespace strobe::capture {
 namespace {

@@ -1,4 +1,4 @@
-#include "capture/workers_in_state.h"
+#include "capture/attempt_progress.h"
 
 #include <gmock/gmock.h>
 

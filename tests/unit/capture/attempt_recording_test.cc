@@ -1,4 +1,4 @@
-#include "capture/capture_plan.h"
+#include "capture/attempt_recording.h"
 
 #include <gmock/gmock.h>
 
