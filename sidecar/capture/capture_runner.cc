@@ -9,7 +9,6 @@
 #include "common/base/guard.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
-#include "sidecar/capture/stopwatch.h"
 #include "sidecar/capture/trace_file.h"
 #include "sidecar/capture/trace_report.h"
 #include "sidecar/capture/window_recorder.h"

@@ -1,15 +1,31 @@
 // Waits for the start of a capture, records it, and notes what ended it early.
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
 #include "sidecar/capture/live_capture.h"
 #include "sidecar/capture/ports.h"
-#include "sidecar/capture/stopwatch.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe::session {
+
+// Measures how long each stage of a capture takes.
+class Stopwatch {
+ public:
+  explicit Stopwatch(const Clock& clock) : clock_(clock), stage_(clock.MonoNow()) {}
+  // The time since the last call, in ns.
+  std::int64_t Lap() {
+    const MonoTime now = clock_.MonoNow();
+    return (now - std::exchange(stage_, now)).count();
+  }
+
+ private:
+  const Clock& clock_;
+  MonoTime stage_;
+};
 
 class WindowRecorder {
  public:

@@ -1,9 +1,11 @@
 // strobe-sidecar: flags, signals and exit codes.
 #include <google/protobuf/stubs/logging.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -17,7 +19,6 @@
 #include "common/base/program_start.h"
 #include "common/base/strings.h"
 #include "sidecar/main/flags.h"
-#include "sidecar/main/install.h"
 #include "sidecar/main/sidecar_server.h"
 #include "sidecar/main/start_probe.h"
 
@@ -38,6 +39,47 @@ int EndOrOutlive(const std::string& started_file, int code) {
   MarkStarted(started_file);
   ending.Wait();
   return code;
+}
+
+namespace fs = std::filesystem;
+
+absl::Status CopyFile(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  const fs::path hidden = to.parent_path() / ("." + to.filename().native());
+  fs::copy_file(from, hidden, fs::copy_options::overwrite_existing, error);
+  // In one step, so that the trainer never loads an unfinished copy.
+  if (!error) fs::rename(hidden, to, error);
+  if (error) return absl::UnavailableError(StrCat(to.native(), ": ", error.message()));
+  return absl::OkStatus();
+}
+
+absl::Status CopyTree(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::create_directories(to, error);
+  if (error) return absl::UnavailableError(StrCat(to.native(), ": ", error.message()));
+  for (const auto& entry : fs::directory_iterator(from, error)) {
+    const absl::Status copied = entry.is_directory()
+                                    ? CopyTree(entry.path(), to / entry.path().filename())
+                                    : CopyFile(entry.path(), to / entry.path().filename());
+    if (!copied.ok()) return copied;
+  }
+  if (error) return absl::UnavailableError(StrCat(from.native(), ": ", error.message()));
+  return absl::OkStatus();
+}
+
+// Copies <program>/../lib to <dir>/lib and, if it exists, <program>/../python to <dir>/python. Also
+// creates <dir>/agent, which every user may write to. A trainer that has loaded a file
+// already keeps the old one.
+absl::Status InstallAgent(const std::string& dir) {
+  std::error_code error;
+  const fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
+  // The trainer, usually another user than the sidecar, creates its ring files in there.
+  fs::create_directories(fs::path(dir) / "agent", error);
+  chmod((fs::path(dir) / "agent").c_str(), 01777);
+  if (const absl::Status status = CopyTree(home / "lib", fs::path(dir) / "lib"); !status.ok())
+    return status;
+  if (!fs::exists(home / "python", error)) return absl::OkStatus();
+  return CopyTree(home / "python", fs::path(dir) / "python");
 }
 
 absl::StatusOr<std::unique_ptr<SidecarServer>> StartServer(const SidecarFlags& flags,

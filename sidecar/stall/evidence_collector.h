@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -15,6 +16,14 @@
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe::stall {
+
+// Shortens the kernel's table of connections to the lines that collector/stall/sockets.h reads: one
+// for each pair of addresses that an established connection to another machine joins, rather one
+// that retransmits. Pure.
+std::string ShortSocketTable(std::string_view table);
+
+// The table of the sidecar's network namespace, which is the pod's. Empty if it cannot be read.
+std::string ReadSocketTable();
 
 // Safe for concurrent use.
 class EvidenceCollector {

@@ -8,7 +8,7 @@
 
 #include "agent/wire/collective_file.h"
 #include "common/memory/foreign_memory.h"
-#include "sidecar/source/device/collective_activity.h"
+#include "sidecar/source/device/collective_plane.h"
 
 namespace strobe::source {
 

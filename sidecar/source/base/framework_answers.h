@@ -1,9 +1,12 @@
 // Joins the answers of a worker's profilers to one recording with a row for each.
 #pragma once
+#include <grpcpp/support/byte_buffer.h>
+
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "collector/store/object_store.h"
 #include "sidecar/capture/ports.h"
 #include "sidecar/source/base/announcements.h"
@@ -55,5 +58,10 @@ FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
 std::vector<session::Recording> JoinAnswers(const v1::CapturePlan& plan,
                                             const RecordingTimes& times, std::uint64_t max_memory,
                                             std::vector<FrameworkAnswer> answers);
+
+// Returns the field `xspace` of a serialized ProfileResponse, or nothing if the answer has none.
+// Empties the answer: each of its slices is freed as soon as it has been copied, so that the trace
+// is in memory once and not twice. InvalidArgument if the answer is malformed.
+absl::StatusOr<std::optional<std::string>> TakeXSpace(grpc::ByteBuffer& answer);
 
 }  // namespace strobe::source

@@ -7,12 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "agent/wire/collective_file.h"
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/names.h"
 #include "sidecar/source/base/tick_timeline.h"
-#include "sidecar/source/device/collective_activity.h"
 
 namespace strobe::source {
+
+// The collectives of one program, as read from the file in which it tells them.
+struct CollectiveActivity {
+  wire::CollectiveLibrary library{};
+  std::vector<wire::CommunicatorCopy> communicators{};
+  std::vector<wire::CollectiveCopy> calls{};  // By number.
+  std::uint64_t lost = 0;                     // Calls that were overwritten or did not fit.
+};
 
 // The collectives of one program.
 struct CollectiveTrace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "sidecar/capture/ports.h"
-#include "sidecar/source/agent/failed_starts.h"
+#include "sidecar/source/agent/process_files.h"
 #include "sidecar/source/base/announcements.h"
 
 namespace strobe::source {
