@@ -63,7 +63,8 @@ std::string ProcessStates(const std::map<int, EvidenceProcess>& processes,
   std::int32_t world = 0;
   for (const auto& [rank, process] : processes) {
     world = std::max(world, process.world_size);
-    const char* const state = !process.lives ? "gone" : IsSilent(process, now_ns) ? "T" : "S";
+    const bool gone = !process.lives || process.has_ended;
+    const char* const state = gone ? "gone" : IsSilent(process, now_ns) ? "T" : "S";
     states[std::to_string(rank)] = state;
     const auto exception = exceptions.find(rank);
     if (exception == exceptions.end()) continue;

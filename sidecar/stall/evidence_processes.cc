@@ -77,17 +77,19 @@ EvidenceProcess OpenEvidence(const FileDescriptor& directory, std::string stem) 
   return process;
 }
 
+bool Runs(const EvidenceProcess& process) { return process.lives && !process.has_ended; }
+
 // Children that load data or evaluate have their parent's number in their environment, and join no
 // job, or a smaller one.
 bool IsBetter(const EvidenceProcess& a, const EvidenceProcess& b) {
-  if (a.lives != b.lives) return a.lives;
+  if (Runs(a) != Runs(b)) return Runs(a);
   if (a.has_groups != b.has_groups) return a.has_groups;
   if (a.world_size != b.world_size) return a.world_size > b.world_size;
   return a.began != b.began ? a.began > b.began : a.beat_ns > b.beat_ns;
 }
 
 bool AreRivals(const EvidenceProcess& a, const EvidenceProcess& b) {
-  return a.lives && b.lives && a.has_groups && b.has_groups && a.world_size == b.world_size;
+  return Runs(a) && Runs(b) && a.has_groups && b.has_groups && a.world_size == b.world_size;
 }
 
 }  // namespace
@@ -112,6 +114,7 @@ bool RefreshEvidence(EvidenceProcess& process) {
   process.refusal = RefusalOf(header);
   process.beat_ns = header.beat_ns.load();
   process.answered = header.answered.load();
+  process.has_ended = header.ended_ns.load() != 0;
   const std::uint32_t flight = header.flight.load();
   process.flight = flight <= static_cast<std::uint32_t>(wire::FlightState::kFailed)
                        ? static_cast<wire::FlightState>(flight)

@@ -23,6 +23,7 @@ struct EvidenceProcess {
   std::uint64_t began = 0;
   std::int32_t rank = -1, local_rank = -1, world_size = -1;
   bool lives = false;
+  bool has_ended = false;  // Its program has, although the process may linger.
   bool has_groups = false, has_stacks = false;
   // Another one that lives has the same number in a job of the same size; see ByRank.
   bool has_rival = false;

@@ -60,6 +60,8 @@ TEST(ProcessStates, AreReadAgain) {
   processes[1] = AnsweringProcess(kAnswerNow - 10 * kSecond);
   processes[2] = AnsweringProcess(1);
   processes[2].lives = false;
+  processes[3] = AnsweringProcess(kAnswerNow);
+  processes[3].has_ended = true;
   const std::map<int, std::string> exceptions = {
       {0, "{broken"},
       {1, ""},
@@ -68,10 +70,11 @@ TEST(ProcessStates, AreReadAgain) {
   const std::string text = ProcessStates(processes, exceptions, kAnswerNow);
   ASSERT_TRUE(AddEvidence("processes.json", text, evidence).ok()) << text;
   EXPECT_EQ(evidence.world, 4);
-  ASSERT_EQ(evidence.ranks.size(), 3u) << text;
+  ASSERT_EQ(evidence.ranks.size(), 4u) << text;
   EXPECT_EQ(evidence.ranks[0].state, ProcessState::kThere);
   EXPECT_EQ(evidence.ranks[1].state, ProcessState::kStopped);
   EXPECT_EQ(evidence.ranks[2].state, ProcessState::kGone);
+  EXPECT_EQ(evidence.ranks[3].state, ProcessState::kGone) << "it only lingers";
   EXPECT_EQ(evidence.ranks[0].exception, "");
   EXPECT_EQ(evidence.ranks[2].exception, "RuntimeError: Connection closed  by peer");
   EXPECT_EQ(ProcessStates({}, {}, kAnswerNow), "");

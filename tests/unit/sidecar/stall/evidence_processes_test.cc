@@ -162,9 +162,14 @@ TEST(ByRank, TwoJobsOfOneSizeAreRivals) {
   const auto larger = RanksOf(Joined("actor", 10), Joined("critic", 20), Joined("trainer", 30, 16));
   EXPECT_EQ(larger.at(1).stem, "trainer");
   EXPECT_FALSE(larger.at(1).has_rival);
-  EvidenceProcess dead = Joined("before", 10);
-  dead.lives = false;
-  EXPECT_FALSE(RanksOf(std::move(dead), Joined("now", 20)).at(1).has_rival);
+  for (const bool lingers : {false, true}) {
+    EvidenceProcess before = Joined("before", 30);
+    before.lives = lingers;
+    before.has_ended = lingers;
+    const auto restarted = RanksOf(std::move(before), Joined("now", 20));
+    EXPECT_EQ(restarted.at(1).stem, "now");
+    EXPECT_FALSE(restarted.at(1).has_rival);
+  }
 }
 
 TEST_F(EvidenceProcesses, AreCountedWhereNoneHasANumber) {
