@@ -79,10 +79,9 @@ struct Inspected {
 // The lines of a device that show each piece of its work once: others repeat it under the names of
 // the program's scopes, or show what CUPTI did. All lines of a host.
 analysis::LinePredicate LinesThatTakeTime(const xplane::Plane& plane) {
-  if (!digest::IsDevicePlane(plane)) return {};
+  if (!digest::IsDevicePlane(plane.name)) return {};
   return [lines = digest::DeviceLines(plane)](const xplane::Line& line) {
-    const digest::LineRole role = lines.RoleOf(line);
-    return role == digest::LineRole::kWork || role == digest::LineRole::kNestedWork;
+    return lines.IsWork(line.name);
   };
 }
 

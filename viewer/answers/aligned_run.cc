@@ -1,7 +1,6 @@
 #include "viewer/answers/aligned_run.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <optional>
@@ -10,10 +9,12 @@
 #include <vector>
 
 #include "collector/trace/digest/classify.h"
-#include "collector/trace/xplane/names.h"
+#include "collector/trace/digest/device_lines.h"
+#include "collector/trace/tally/device_tally.h"
 #include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/parse_tuple.h"
 #include "viewer/answers/comparison.h"
 
 namespace strobe::viewer {
@@ -38,13 +39,6 @@ const ComparedStep* FirstStep(const ComparedSteps& steps) {
   return first;
 }
 
-const ComparedStep* StepOf(const ComparedSteps& steps, std::int64_t number) {
-  const auto found = std::ranges::find_if(steps.all, [&](const ComparedStep& step) {
-    return step.number == number && step.name == steps.main_loop;
-  });
-  return found == steps.all.end() ? nullptr : &*found;
-}
-
 Anchors BeginsOf(const ComparedStep& step, std::size_t workers) {
   Anchors anchors{.at_ps = std::vector<std::optional<std::int64_t>>(workers),
                   .text = StrCat("the begin of step ", step.number)};
@@ -59,14 +53,13 @@ struct FirstCall {
 using FirstCalls = std::map<std::string, FirstCall, std::less<>>;
 
 bool IsCollective(std::string_view name, bool on_device, bool is_hlo) {
-  if (!on_device) return digest::ClassifyHostEvent(name) == WorkKind::kCommunication;
+  if (!on_device) return digest::ClassifyHostEvent(name) == digest::WorkKind::kCommunication;
   const digest::WorkClass found = digest::ClassifyDeviceWork(name, "", is_hlo);
-  return found.kind == WorkKind::kCommunication && found.phase != digest::WorkClass::kStart;
+  return found.kind == digest::WorkKind::kCommunication && found.phase != digest::WorkClass::kStart;
 }
 
-void AddCallsOf(const index::Index& index, const index::Row& row, bool on_device,
+void AddCallsOf(const index::Index& index, const index::Row& row, bool on_device, bool is_hlo,
                 std::int64_t from_ps, FirstCalls& calls) {
-  const bool is_hlo = Contains(index.Text(row.name), "XLA Ops");
   std::unordered_map<std::uint32_t, bool> known;  // By the number of the name.
   for (std::uint32_t i = 0; i < row.tracks; ++i) {
     const index::Track& track = index.tracks()[row.first_track + i];
@@ -87,11 +80,15 @@ void AddCallsOf(const index::Index& index, const index::Row& row, bool on_device
 FirstCalls FirstCallsOf(const Worker& worker, std::int64_t from_ps) {
   const index::Index& index = worker.index();
   FirstCalls on_devices, on_threads;
-  for (const index::Row& row : index.rows()) {
-    if (row.kind == index::RowKind::kCounter || row.derived != 0) continue;
-    const bool device =
-        index.Text(index.planes()[row.plane].name).starts_with(xplane::kDevicePrefix);
-    AddCallsOf(index, row, device, from_ps, device ? on_devices : on_threads);
+  for (const index::Plane& plane : index.planes()) {
+    const xplane::Plane outline = tally::OutlineOf(index, plane);
+    const bool device = digest::IsDevicePlane(outline.name);
+    const digest::DeviceLines lines(outline);
+    for (const index::Row& row : index.rows(plane)) {
+      if (row.kind == index::RowKind::kCounter || row.derived != 0) continue;
+      if (device && !lines.IsWork(index.Text(row.name))) continue;
+      AddCallsOf(index, row, device, lines.is_hlo(), from_ps, device ? on_devices : on_threads);
+    }
   }
   return on_devices.empty() ? on_threads : on_devices;
 }
@@ -138,9 +135,7 @@ std::optional<std::int64_t> NumberOfStep(std::string_view by) {
   if (!by.starts_with(kStep)) return std::nullopt;
   by.remove_prefix(kStep.size());
   std::int64_t number = 0;
-  const auto read = std::from_chars(by.data(), by.data() + by.size(), number);
-  const bool whole = read.ec == std::errc() && read.ptr == by.data() + by.size();
-  return whole ? std::optional(number) : std::nullopt;
+  return ParseTuple(by, "", number) ? std::optional(number) : std::nullopt;
 }
 
 absl::StatusOr<Anchors> AnchorsOf(const LoadedRun& run, const ComparedSteps& steps,
@@ -150,23 +145,12 @@ absl::StatusOr<Anchors> AnchorsOf(const LoadedRun& run, const ComparedSteps& ste
   if (by == "step") {
     step = FirstStep(steps);
   } else if (const std::optional<std::int64_t> number = NumberOfStep(by)) {
-    step = StepOf(steps, *number);
+    step = FindStep(steps, *number);
   } else {
     return absl::InvalidArgumentError("align: write step, step:5 or collective");
   }
   if (step == nullptr) return absl::NotFoundError("align: no trace has such a step");
   return BeginsOf(*step, run.workers.size());
-}
-
-struct EventTimes {
-  std::int64_t begin_ps = 0, end_ps = 0;
-};
-EventTimes TimesOfEvents(const Worker& worker) {
-  const index::Header& header = worker.index().header();
-  const auto on_clock = [&](std::int64_t ps) {
-    return std::clamp(ps, -kMaxTimePs, kMaxTimePs) + worker.shift_ps;
-  };
-  return {on_clock(header.begin_ps), on_clock(header.end_ps)};
 }
 
 void Move(Worker& worker, std::int64_t by_ps) {
@@ -180,22 +164,21 @@ void MoveWorkers(const Anchors& anchors, LoadedRun& run) {
   for (std::size_t i = 0; i < run.workers.size(); ++i) {
     if (!anchors.at_ps[i]) continue;
     Move(run.workers[i], AddSaturated(target, -*anchors.at_ps[i]));
-    begin = std::min(begin, TimesOfEvents(run.workers[i]).begin_ps);
+    begin = std::min(begin, run.workers[i].begin_ps());
   }
   for (std::size_t i = 0; i < run.workers.size(); ++i) {
     Worker& worker = run.workers[i];
     worker.clock_problems.clear();
     if (anchors.at_ps[i] || worker.index().header().events == 0) continue;
-    Move(worker, AddSaturated(begin, -TimesOfEvents(worker).begin_ps));
+    Move(worker, AddSaturated(begin, -worker.begin_ps()));
     run.warnings.push_back(StrCat(worker.name, ": its trace lacks ", anchors.text,
                                   "; it is shown from where the others begin"));
   }
   bool first = true;
   for (const Worker& worker : run.workers) {
     if (worker.index().header().events == 0) continue;
-    const EventTimes times = TimesOfEvents(worker);
-    run.begin_ps = first ? times.begin_ps : std::min(run.begin_ps, times.begin_ps);
-    run.end_ps = first ? times.end_ps : std::max(run.end_ps, times.end_ps);
+    run.begin_ps = first ? worker.begin_ps() : std::min(run.begin_ps, worker.begin_ps());
+    run.end_ps = first ? worker.end_ps() : std::max(run.end_ps, worker.end_ps());
     first = false;
   }
 }

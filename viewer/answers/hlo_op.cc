@@ -1,8 +1,5 @@
 #include "viewer/answers/hlo_op.h"
 
-#include <algorithm>
-#include <array>
-
 #include "common/base/status_macros.h"
 #include "viewer/answers/arrows.h"
 #include "viewer/answers/details.h"
@@ -24,8 +21,7 @@ std::string ModuleAt(const LoadedRun& run, std::uint32_t number, std::int64_t mi
   const index::Plane& plane = index.planes()[run.RowOf(ref).plane];
   for (std::uint32_t r = plane.first_row;
        r < plane.first_row + plane.rows && r < index.rows().size(); ++r) {
-    const std::string_view name = index.Text(index.rows()[r].name);
-    if (name != "XLA Modules" && name != "Sparse Core Modules") continue;
+    if (TensorCoreLine(index.Text(index.rows()[r].name)) != "XLA Modules") continue;
     const std::uint32_t row = run.NumberOf(ref.worker, r);
     if (const auto ordinal = EventAt(run, row, 0, middle_ps, 0))
       return std::string(ReferTo(run, ref.worker, index.rows()[r].first_track, *ordinal).name);
@@ -49,10 +45,8 @@ absl::StatusOr<std::optional<HloOp>> HloOpOf(const LoadedRun& run, std::uint32_t
   const auto kind = plane.event_names.find(event.name_id);
   if (kind != plane.event_names.end()) RETURN_IF_ERROR(plane.ForEachKindStat(kind->second, read));
   RETURN_IF_ERROR(xplane::ForEachStat(plane, event, read));
-  static constexpr std::array<std::string_view, 3> kOpLines = {"XLA Ops", "Async XLA Ops",
-                                                               "Sparse Core Ops"};
-  const std::string_view line = run.LineOf(row);
-  const bool op_line = std::find(kOpLines.begin(), kOpLines.end(), line) != kOpLines.end();
+  const std::string_view line = TensorCoreLine(run.LineOf(row));
+  const bool op_line = line == "XLA Ops" || line == "Async XLA Ops";
   // The event's full name begins with the instruction's name. The name that is shown may be
   // shorter.
   if (op.instruction.empty() && op_line && kind != plane.event_names.end())

@@ -19,7 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using digest::DeviceLines;
-using digest::LineRole;
 
 constexpr std::size_t kMaxKindNames = 20'000;  // For each kind.
 
@@ -81,7 +80,7 @@ class KindReader {
     const index::Index& index = run_.workers[worker].index();
     const index::Plane& plane = index.planes()[number];
     const xplane::Plane outline = tally::OutlineOf(index, plane);
-    const bool is_device = digest::IsDevicePlane(outline);
+    const bool is_device = digest::IsDevicePlane(outline.name);
     const DeviceLines lines(outline);
     if (is_device) AddRows(worker, plane, lines);
     const std::vector<xplane::Plane>& planes = run_.workers[worker].files->space.planes;
@@ -108,12 +107,7 @@ class KindReader {
          r - plane.first_row < plane.rows && r < index.rows().size(); ++r) {
       const index::Row& row = index.rows()[r];
       if (row.derived != 0 || row.kind == index::RowKind::kCounter) continue;
-      xplane::Line line;
-      line.name = index.Text(row.name);
-      line.events = row.events;
-      const LineRole role = lines.RoleOf(line);
-      if (role == LineRole::kWork || role == LineRole::kNestedWork)
-        rows_.push_back(run_.NumberOf(worker, r));
+      if (lines.IsWork(index.Text(row.name))) rows_.push_back(run_.NumberOf(worker, r));
     }
   }
 

@@ -10,10 +10,10 @@
 #include <tuple>
 #include <utility>
 
+#include "collector/trace/digest/device_lines.h"
 #include "collector/trace/digest/event_times.h"
 #include "collector/trace/tally/host_names.h"
 #include "collector/trace/tally/track_reader.h"
-#include "collector/trace/xplane/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/answers/event_source.h"
@@ -34,8 +34,7 @@ constexpr std::array<std::string_view, 4> kNodeCalls = {"LaunchKernel", "LaunchC
 
 bool IsOfDevice(const LoadedRun& run, std::uint32_t row) {
   const Index& index = run.WorkerOf(run.rows[row]).index();
-  return index.Text(index.planes()[run.RowOf(run.rows[row]).plane].name)
-      .starts_with(xplane::kDevicePrefix);
+  return digest::IsDevicePlane(index.Text(index.planes()[run.RowOf(run.rows[row]).plane].name));
 }
 
 // The event of the host at the other end of an arrow that leads to this one.
@@ -88,13 +87,12 @@ std::vector<EventRef> EventsAround(const LoadedRun& run, const EventRef& event) 
 absl::Status AddAround(const LoadedRun& run, const EventRef& event, std::vector<ChainLink>& links) {
   const RowRef& ref = run.rows[event.row];
   const tally::TallySource source = TallySourceOf(run.WorkerOf(ref));
-  tally::HostKinds kinds(source);
   const index::Row& row = run.RowOf(ref);
   for (const EventRef& one : EventsAround(run, event)) {
     const std::optional<Entry> entry =
         source.index->EntryAt(source.index->tracks()[row.first_track + one.track], one.ordinal);
     if (!entry) continue;
-    ASSIGN_OR_RETURN(const tally::HostKind kind, kinds.Find(row, *entry));
+    ASSIGN_OR_RETURN(const tally::HostKind kind, tally::ReadHostKind(source, row, *entry));
     links.push_back({tally::HostKindName(kind), one});
   }
   return absl::OkStatus();
@@ -128,7 +126,7 @@ std::vector<std::vector<EventRef>> Captures(const LoadedRun& run, std::uint32_t 
   const Index& index = run.workers[worker].index();
   for (const index::Row& row : index.rows()) {
     const std::string_view plane = index.Text(index.planes()[row.plane].name);
-    if (row.kind == index::RowKind::kCounter || plane.starts_with(xplane::kDevicePrefix)) continue;
+    if (row.kind == index::RowKind::kCounter || digest::IsDevicePlane(plane)) continue;
     bool captures_now = false;
     std::map<std::uint32_t, std::uint32_t> ordinals;  // How many events of a track were read.
     for (tally::LaneReader reader(index, tally::TracksOf(row), tally::Links::kLeftOut);
@@ -155,11 +153,12 @@ std::vector<std::vector<EventRef>> Captures(const LoadedRun& run, std::uint32_t 
 // numbered in the order of the calls, and the graph is the only capture with so many of them.
 absl::Status MapNode(const LoadedRun& run, const EventRef& work, const EventRef& launch,
                      LaunchChain& chain) {
+  const std::string_view graph = launch.name.starts_with("hip") ? "A HIP graph" : "A CUDA graph";
   ASSIGN_OR_RETURN(const std::optional<std::int64_t> own, NodeOf(run, work));
   if (!own) {
-    chain.graph =
-        "A CUDA graph launched this. The trace does not tell its node in the graph, so that its "
-        "operator is not known.";
+    chain.graph = StrCat(graph,
+                         " launched this. The trace does not tell its node in the graph, so that "
+                         "its operator is not known.");
     return absl::OkStatus();
   }
   std::set<std::int64_t> nodes;
@@ -172,13 +171,13 @@ absl::Status MapNode(const LoadedRun& run, const EventRef& work, const EventRef&
   std::vector<std::vector<EventRef>> captures = Captures(run, run.rows[work.row].worker);
   std::erase_if(captures, [&](const auto& calls) { return calls.size() != nodes.size(); });
   if (captures.size() != 1 || number >= nodes.size()) {
-    chain.graph = StrCat("A CUDA graph launched this, as node ", *own, ". ",
+    chain.graph = StrCat(graph, " launched this, as node ", *own, ". ",
                          captures.empty() ? "The trace does not hold the graph's capture"
                                           : "Several captures in the trace may be the graph's",
                          ", so that its operator is not known.");
     return absl::OkStatus();
   }
-  chain.graph = StrCat("A CUDA graph launched this, as node ", *own,
+  chain.graph = StrCat(graph, " launched this, as node ", *own,
                        ". By the order of its nodes, it was captured here:");
   const EventRef& call = captures.front()[number];
   chain.captured.push_back({"capture", call});

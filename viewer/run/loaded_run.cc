@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 
@@ -123,50 +124,34 @@ void AddWindow(const convert::WorkerTrace& worker, LoadedRun& run) {
   run.window_end_ps = first ? end : std::max(run.window_end_ps, end);
 }
 
-// The times of all of a worker's events, on the run's clock.
-struct WorkerTimes {
-  std::int64_t begin_ps = 0, end_ps = 0;
-  Worker* worker = nullptr;
-};
-
-WorkerTimes TimesOf(Worker& worker) {
-  const index::Header& header = worker.index().header();
-  const auto on_clock = [&worker](std::int64_t ps) {
-    return std::clamp(ps, -kMaxTimePs, kMaxTimePs) + worker.shift_ps;
-  };
-  return {on_clock(header.begin_ps), on_clock(header.end_ps), &worker};
-}
-
 std::string DurationText(std::int64_t ps) { return FormatDuration(Nanos{ps / 1000}); }
 
 // Workers of one capture record at the same time. Those that do not overlap with most of the others
 // are told.
-void TellApart(std::vector<WorkerTimes>& all) {
-  std::ranges::sort(all, {}, &WorkerTimes::begin_ps);
+void TellApart(std::vector<Worker*>& all) {
+  std::ranges::sort(all, {}, &Worker::begin_ps);
   std::vector<std::pair<std::size_t, std::size_t>> groups;  // [first, last) of those that overlap.
   std::int64_t end_ps = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i == 0 || all[i].begin_ps > end_ps) groups.emplace_back(i, i);
+    if (i == 0 || all[i]->begin_ps() > end_ps) groups.emplace_back(i, i);
     groups.back().second = i + 1;
-    end_ps = i == 0 ? all[i].end_ps : std::max(end_ps, all[i].end_ps);
+    end_ps = i == 0 ? all[i]->end_ps() : std::max(end_ps, all[i]->end_ps());
   }
   const auto most = std::ranges::max_element(
       groups, {}, [](const auto& group) { return group.second - group.first; });
   if (most == groups.end()) return;
   const auto [first, last] = *most;
-  const std::string others = last - first == 1 ? all[first].worker->name : "most of the others";
-  const std::int64_t begin = all[first].begin_ps;
-  const auto latest = std::max_element(
-      all.begin() + static_cast<std::ptrdiff_t>(first),
-      all.begin() + static_cast<std::ptrdiff_t>(last),
-      [](const WorkerTimes& a, const WorkerTimes& b) { return a.end_ps < b.end_ps; });
+  const std::string others = last - first == 1 ? all[first]->name : "most of the others";
+  const std::int64_t begin = all[first]->begin_ps();
+  const Worker* latest =
+      *std::ranges::max_element(std::span(all).subspan(first, last - first), {}, &Worker::end_ps);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i >= first && i < last) continue;
     const std::string apart =
-        i < first ? StrCat("ends ", DurationText(begin - all[i].end_ps), " before the begin of ")
-                  : StrCat("begins ", DurationText(all[i].begin_ps - latest->end_ps),
+        i < first ? StrCat("ends ", DurationText(begin - all[i]->end_ps()), " before the begin of ")
+                  : StrCat("begins ", DurationText(all[i]->begin_ps() - latest->end_ps()),
                            " after the end of ");
-    all[i].worker->clock_problems.push_back(StrCat(
+    all[i]->clock_problems.push_back(StrCat(
         apart, others, ": its clock is wrong by as much, or it was recorded at another time"));
   }
 }
@@ -189,11 +174,11 @@ std::int64_t StepLength(const index::Index& index) {
 }
 
 // Tells the workers whose clock is known less well than what is to be compared.
-void TellVague(const std::vector<WorkerTimes>& all) {
-  for (const auto& [begin_ps, end_ps, worker] : all) {
+void TellVague(const std::vector<Worker*>& all) {
+  for (Worker* worker : all) {
     if (!worker->clock_error_ns) continue;
     const std::int64_t step_ps = StepLength(worker->index());
-    const std::int64_t least_ps = step_ps > 0 ? step_ps : end_ps - begin_ps;
+    const std::int64_t least_ps = step_ps > 0 ? step_ps : worker->end_ps() - worker->begin_ps();
     if (*worker->clock_error_ns <= least_ps / 1000) continue;
     worker->clock_problems.push_back(
         StrCat("its clock is known only within ", FormatDuration(Nanos{*worker->clock_error_ns}),
@@ -203,9 +188,9 @@ void TellVague(const std::vector<WorkerTimes>& all) {
 }
 
 void TellClockProblems(LoadedRun& run) {
-  std::vector<WorkerTimes> all;
+  std::vector<Worker*> all;
   for (Worker& worker : run.workers) {
-    if (worker.index().header().events > 0) all.push_back(TimesOf(worker));
+    if (worker.index().header().events > 0) all.push_back(&worker);
   }
   if (all.size() < 2) return;
   TellApart(all);
@@ -321,9 +306,8 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
                            .clock_offset_ns = from.clock_offset_ns,
                            .clock_error_ns = from.clock_error_ns});
     if (events == 0) continue;
-    const WorkerTimes times = TimesOf(run.workers.back());
-    run.begin_ps = std::min(run.begin_ps, times.begin_ps);
-    run.end_ps = std::max(run.end_ps, times.end_ps);
+    run.begin_ps = std::min(run.begin_ps, run.workers.back().begin_ps());
+    run.end_ps = std::max(run.end_ps, run.workers.back().end_ps());
   }
   for (const convert::LeftOut& worker : run.left_out) run.warnings.push_back(worker.Warning());
   if (run.events == 0) run.begin_ps = run.end_ps = 0;

@@ -2,20 +2,68 @@
 // from it. But for `steps`, `tables` and `alignments`, it does not change once it is loaded, so
 // that threads share it without a lock.
 #pragma once
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "collector/trace/convert/align.h"
 #include "collector/trace/index/cache.h"
-#include "viewer/run/compared_step.h"
-#include "viewer/run/kept_alignments.h"
-#include "viewer/run/kept_tables.h"
+#include "common/base/mutex.h"
 
 namespace strobe::viewer {
+
+// One worker's share of a step. Times are picoseconds on the run's clock.
+struct StepPart {
+  std::uint32_t worker = 0;
+  std::int64_t begin_ps = 0, end_ps = 0;
+};
+
+struct ComparedStep {
+  std::string name{};
+  std::int64_t number = 0;
+  std::int64_t begin_ps = 0, end_ps = 0;  // The first begin and the last end.
+  std::vector<StepPart> parts{};          // One or more.
+};
+
+struct ComparedSteps {
+  std::vector<ComparedStep> all{};  // Ordered by name and number.
+  std::string main_loop{};          // The name of the steps that take most of the workers' time.
+};
+
+// The steps of a run, which are read when they are first asked for.
+struct LazySteps {
+  Mutex mutex{};
+  std::optional<ComparedSteps> steps ABSL_GUARDED_BY(mutex){};
+};
+
+// A run whose workers are moved against one another, as it was asked for.
+struct LoadedRun;
+
+struct KeptAlignments {
+  // With more, all are made anew. They share the traces of the run, and are small beside them.
+  static constexpr std::size_t kMaxKept = 8;
+
+  Mutex mutex{};
+  std::map<std::string, std::shared_ptr<const LoadedRun>> runs ABSL_GUARDED_BY(mutex){};
+};
+
+// The tables of a run, which are made when they are first asked for.
+struct KeptTables {
+  // Answers that are kept; with more, all are made anew. One takes a megabyte at most.
+  static constexpr std::size_t kMaxKept = 32;
+
+  Mutex mutex{};
+  // Answers as JSON, by table and worker.
+  std::map<std::string, std::string> answers ABSL_GUARDED_BY(mutex){};
+};
 
 // What the names of a pool's threads have in common: "tf_XLAEigen" for "tf_XLAEigen/123" and
 // "tf_XLAEigen/-7", "worker" for "worker-3" and "worker_4", "Thread (serve)" for "Thread-2
@@ -25,6 +73,10 @@ std::string PoolOf(std::string_view thread);
 // Groups the threads of a host, of which those of one pool become a section of the page. By thread:
 // its pool, if at least two of the threads are of that pool; else empty.
 std::vector<std::string> FindPools(const std::vector<std::string_view>& threads);
+
+// Larger times are refused in queries and clamped in traces, so that two can be added without
+// overflow.
+inline constexpr std::int64_t kMaxTimePs = std::int64_t{1} << 61;
 
 // What a worker's trace holds. Runs that are aligned otherwise share it.
 struct WorkerFiles {
@@ -47,6 +99,13 @@ struct Worker {
   std::vector<std::string> clock_problems{};
 
   const index::Index& index() const { return files->stored.index(); }
+  // A time of the trace, on the run's clock.
+  std::int64_t OnClock(std::int64_t ps) const {
+    return std::clamp(ps, -kMaxTimePs, kMaxTimePs) + shift_ps;
+  }
+  // When its first event begins and its last one ends, on the run's clock.
+  std::int64_t begin_ps() const { return OnClock(index().header().begin_ps); }
+  std::int64_t end_ps() const { return OnClock(index().header().end_ps); }
   // DataLoss when the trace's or the index's file was changed since it was opened.
   absl::Status Check() const {
     const absl::Status status = files->trace.Check();
@@ -64,10 +123,6 @@ struct RowRef {
 // The name that a TensorCore's line has if it shows what a SparseCore's line of this name shows,
 // such as "XLA Ops" for "Sparse Core Ops"; any other line's own name.
 std::string_view TensorCoreLine(std::string_view line);
-
-// Larger times are refused in queries and clamped in traces, so that two can be added without
-// overflow.
-inline constexpr std::int64_t kMaxTimePs = std::int64_t{1} << 61;
 
 struct LoadedRun {
   std::string name{};

@@ -124,7 +124,7 @@ class Digester {
  private:
   static bool AnyDeviceWorks(const xplane::Space& space) {
     return std::any_of(space.planes.begin(), space.planes.end(), [](const xplane::Plane& plane) {
-      return IsDevicePlane(plane) && HasWork(plane);
+      return IsDevicePlane(plane.name) && HasWork(plane);
     });
   }
   // The host's share is never shown as all work of a program that uses a device.
@@ -174,7 +174,7 @@ class Digester {
   absl::Status ReadDevices() {
     const SweepPlan plan = MakePlan();
     for (const xplane::Plane& plane : space_.planes) {
-      if (!IsDevicePlane(plane)) continue;
+      if (!IsDevicePlane(plane.name)) continue;
       if (digest_.devices.size() == kMaxDigestDevices) {
         ++digest_.cuts.devices;
         continue;

@@ -265,7 +265,7 @@ absl::Status DeviceReader::Count(const xplane::Event& event, const EventKind& ki
   device_.bytes_accessed += kind.bytes_accessed;
   if (kind.work.kind != WorkKind::kCommunication) return absl::OkStatus();
   WorkClass work = kind.work;
-  if (DeviceLines::IsAsync(line))
+  if (DeviceLines::IsAsync(line.name))
     work.phase = WorkClass::kWhole;
   else if (work.phase != WorkClass::kWhole && lines_.has_async())
     return absl::OkStatus();  // The other line shows all of it.
@@ -307,7 +307,7 @@ absl::StatusOr<TimeSweep> DeviceReader::SweepOnce(const SweepPlan& plan) {
 
 absl::StatusOr<TimeSweep> DeviceReader::Run(const SweepPlan& plan) {
   for (const Line& line : plane_.lines) {
-    const LineRole role = lines_.RoleOf(line);
+    const LineRole role = lines_.RoleOf(line.name);
     if (role == LineRole::kScopes)
       RETURN_IF_ERROR(ReadScopes(line));
     else if (role != LineRole::kNone)

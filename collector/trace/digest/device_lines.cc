@@ -67,9 +67,8 @@ bool IsCategoryOfDevice(std::string_view category) {
 
 }  // namespace
 
-bool IsDevicePlane(const xplane::Plane& plane) {
-  return plane.name.starts_with(xplane::kDevicePrefix) &&
-         !plane.name.starts_with("/device:CUSTOM:");
+bool IsDevicePlane(std::string_view plane) {
+  return plane.starts_with(xplane::kDevicePrefix) && !plane.starts_with("/device:CUSTOM:");
 }
 
 bool IsSparseCore(std::string_view device) {
@@ -88,18 +87,22 @@ DeviceLines::DeviceLines(const xplane::Plane& plane)
   }
 }
 
-bool DeviceLines::IsAsync(const xplane::Line& line) { return line.name == kAsyncOpsLine; }
+bool DeviceLines::IsAsync(std::string_view line) { return line == kAsyncOpsLine; }
 
-LineRole DeviceLines::RoleOf(const xplane::Line& line) const {
-  if (line.name == kScopesLine) return LineRole::kScopes;
-  if (line.name == xplane::kCounterLine) return LineRole::kNone;
-  if (streams_) return RoleOfStream(line.name);
-  if (ops_ && line.name == ops_line_) return LineRole::kNestedWork;
+LineRole DeviceLines::RoleOf(std::string_view line) const {
+  if (line == kScopesLine) return LineRole::kScopes;
+  if (line == xplane::kCounterLine) return LineRole::kNone;
+  if (streams_) return RoleOfStream(line);
+  if (ops_ && line == ops_line_) return LineRole::kNestedWork;
   if (ops_) return IsAsync(line) ? LineRole::kWork : LineRole::kNone;
-  if (modules_) return line.name == modules_line_ ? LineRole::kWork : LineRole::kNone;
-  const bool other =
-      std::find(kOtherLines.begin(), kOtherLines.end(), line.name) != kOtherLines.end();
+  if (modules_) return line == modules_line_ ? LineRole::kWork : LineRole::kNone;
+  const bool other = std::find(kOtherLines.begin(), kOtherLines.end(), line) != kOtherLines.end();
   return other ? LineRole::kNone : LineRole::kWork;
+}
+
+bool DeviceLines::IsWork(std::string_view line) const {
+  const LineRole role = RoleOf(line);
+  return role == LineRole::kWork || role == LineRole::kNestedWork;
 }
 
 bool TellsOfDevice(const xplane::Space& space) {
@@ -128,8 +131,7 @@ bool TellsOfDevice(const xplane::Space& space) {
 bool HasWork(const xplane::Plane& plane) {
   const DeviceLines lines(plane);
   return std::any_of(plane.lines.begin(), plane.lines.end(), [&](const xplane::Line& line) {
-    const LineRole role = lines.RoleOf(line);
-    return line.events > 0 && (role == LineRole::kWork || role == LineRole::kNestedWork);
+    return line.events > 0 && lines.IsWork(line.name);
   });
 }
 

@@ -14,8 +14,8 @@ enum class LineRole : std::uint8_t {
   kScopes,      // Names that the program gives to its parts.
 };
 
-// Is the plane a device's? XLA also names planes of other things "/device:CUSTOM:...".
-bool IsDevicePlane(const xplane::Plane& plane);
+// Is the plane of this name a device's? XLA also names planes of other things "/device:CUSTOM:...".
+bool IsDevicePlane(std::string_view plane);
 
 // Is the device of this name a SparseCore, such as "/device:TPU:0 SparseCore 1"? It is a part of a
 // TPU that has a plane of its own and, in most programs, little to do.
@@ -26,8 +26,11 @@ class DeviceLines {
  public:
   explicit DeviceLines(const xplane::Plane& plane);
 
-  LineRole RoleOf(const xplane::Line& line) const;
-  static bool IsAsync(const xplane::Line& line);
+  // `line`: its name.
+  LineRole RoleOf(std::string_view line) const;
+  // Is each event work?
+  bool IsWork(std::string_view line) const;
+  static bool IsAsync(std::string_view line);
   // There are only lines of whole programs.
   bool coarse() const { return !streams_ && !ops_ && modules_; }
   // Events of work are named after HLO instructions.

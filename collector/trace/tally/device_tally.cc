@@ -100,7 +100,7 @@ class DeviceTally {
     line.name = index_.Text(row.name);
     line.events = row.events;
     if (line.name == kProgramsLine) RETURN_IF_ERROR(AddNames(row, gathering_.modules, "program"));
-    const LineRole role = lines_.RoleOf(line);
+    const LineRole role = lines_.RoleOf(line.name);
     if (role == LineRole::kScopes)
       return AddNames(row, gathering_.modules, row.derived != 0 ? "scope" : ScopeKind(line.name));
     if (row.derived != 0 || role == LineRole::kNone) return absl::OkStatus();
@@ -268,7 +268,7 @@ class DeviceTally {
                        const WorkClass& work) {
     // The begin and the end of an asynchronous operation, if another line shows all of it.
     if (work.phase != WorkClass::kWhole && lines_.has_async() &&
-        !digest::DeviceLines::IsAsync(line))
+        !digest::DeviceLines::IsAsync(line.name))
       return absl::OkStatus();
     ASSIGN_OR_RETURN(const std::string_view bytes, gathering_.source.BytesOf(row, entry));
     if (stats_of_ != plane_names_) {
@@ -376,7 +376,7 @@ absl::Status AddDevices(Gathering& gathering) {
   gathering.is_work.assign(index.tracks().size(), false);
   for (const index::Plane& plane : index.planes()) {
     const xplane::Plane outline = OutlineOf(index, plane);
-    if (!digest::IsDevicePlane(outline)) continue;
+    if (!digest::IsDevicePlane(outline.name)) continue;
     DeviceTally tally(gathering, plane, outline);
     RETURN_IF_ERROR(tally.Run());
   }

@@ -47,20 +47,18 @@ HostKind HostKindOf(std::string_view name, std::string_view category) {
   return IsRuntimeCall(name) ? HostKind::kRuntime : HostKind::kOperator;
 }
 
-absl::StatusOr<HostKind> HostKinds::Find(const index::Row& row, const index::Entry& entry) {
-  if (const auto found = kinds_.find(entry.name); found != kinds_.end()) return found->second;
-  const xplane::Plane* plane = source_.PlaneOf(row);
+absl::StatusOr<HostKind> ReadHostKind(const TallySource& source, const index::Row& row,
+                                      const index::Entry& entry) {
+  const xplane::Plane* plane = source.PlaneOf(row);
   if (plane == nullptr) return absl::DataLossError("the index does not fit the trace");
-  ASSIGN_OR_RETURN(const std::string_view bytes, source_.BytesOf(row, entry));
+  ASSIGN_OR_RETURN(const std::string_view bytes, source.BytesOf(row, entry));
   const std::int64_t category_id = plane->StatId("cat");
   std::string_view category;
   xplane::Event event;
   RETURN_IF_ERROR(digest::ReadEvent(
       bytes, event, [&](std::int64_t id) { return id == category_id && id != 0; },
       [&](const digest::RawStat& stat) { category = digest::TextOfStat(*plane, stat); }));
-  const HostKind kind = HostKindOf(source_.index->Text(entry.name), category);
-  kinds_.emplace(entry.name, kind);
-  return kind;
+  return HostKindOf(source.index->Text(entry.name), category);
 }
 
 }  // namespace strobe::tally

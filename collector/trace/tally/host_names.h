@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <string_view>
-#include <unordered_map>
 
 #include "absl/status/statusor.h"
 #include "collector/trace/tally/tally.h"
@@ -24,18 +23,8 @@ std::string_view HostKindName(HostKind kind);
 // `category`: as Kineto writes it; empty if the event has none.
 HostKind HostKindOf(std::string_view name, std::string_view category);
 
-// Tells the kinds of the events of a plane. The first event of a name tells for all of them.
-class HostKinds {
- public:
-  // The source must outlive this.
-  explicit HostKinds(const TallySource& source) : source_(source) {}
-
-  // To be called with rows of one plane.
-  absl::StatusOr<HostKind> Find(const index::Row& row, const index::Entry& entry);
-
- private:
-  const TallySource& source_;
-  std::unordered_map<std::uint32_t, HostKind> kinds_{};  // By the name's number in the index.
-};
+// Reads what an event of a row is. DataLoss when the index does not fit the trace.
+absl::StatusOr<HostKind> ReadHostKind(const TallySource& source, const index::Row& row,
+                                      const index::Entry& entry);
 
 }  // namespace strobe::tally

@@ -26,11 +26,10 @@ class HostTally {
       : gathering_(gathering), index_(*gathering.source.index), durations_(index_) {}
 
   absl::Status AddPlane(const index::Plane& plane) {
-    HostKinds kinds(gathering_.source);
     facts_.clear();
     for (const index::Row& row : index_.rows(plane)) {
       if (row.kind == index::RowKind::kCounter || row.derived != 0) continue;
-      RETURN_IF_ERROR(AddRow(row, kinds));
+      RETURN_IF_ERROR(AddRow(row));
     }
     return absl::OkStatus();
   }
@@ -88,11 +87,11 @@ class HostTally {
            kind == HostKind::kRuntime;
   }
 
-  absl::StatusOr<NameFacts> FactsOf(const index::Row& row, const index::Entry& entry,
-                                    HostKinds& kinds) {
+  // What the first event of a name in the plane tells of all of them.
+  absl::StatusOr<NameFacts> FactsOf(const index::Row& row, const index::Entry& entry) {
     if (const auto found = facts_.find(entry.name); found != facts_.end()) return found->second;
     NameFacts facts;
-    ASSIGN_OR_RETURN(facts.kind, kinds.Find(row, entry));
+    ASSIGN_OR_RETURN(facts.kind, ReadHostKind(gathering_.source, row, entry));
     std::string_view name = index_.Text(entry.name);
     facts.communicates = facts.kind == HostKind::kOperator &&
                          digest::ClassifyHostEvent(name) == digest::WorkKind::kCommunication;
@@ -107,12 +106,12 @@ class HostTally {
     return facts;
   }
 
-  absl::Status AddRow(const index::Row& row, HostKinds& kinds) {
+  absl::Status AddRow(const index::Row& row) {
     for (LaneReader reader(index_, TracksOf(row), Links::kRead); reader.next() != nullptr;
          reader.Advance()) {
       RETURN_IF_ERROR(gathering_.CheckGone());
       const index::Entry entry = reader.next()->entry();
-      ASSIGN_OR_RETURN(const NameFacts facts, FactsOf(row, entry, kinds));
+      ASSIGN_OR_RETURN(const NameFacts facts, FactsOf(row, entry));
       CloseUntil(entry.begin_ps, operators_);
       CloseUntil(entry.begin_ps, modules_);
       std::size_t operators = operators_.Around(entry), modules = modules_.Around(entry);

@@ -155,7 +155,6 @@ class CurveReader {
     for (const index::Row& row : index_.rows()) {
       if (row.id != thread || row.kind == index::RowKind::kCounter || row.derived != 0) continue;
       if (index_.Text(index_.planes()[row.plane].name).starts_with(xplane::kDevicePrefix)) continue;
-      HostKinds kinds(source_);
       for (std::uint32_t i = 0; i < row.tracks; ++i) {
         const index::Track& track = index_.tracks()[row.first_track + i];
         const std::uint64_t next = index_.FirstFrom(track, at_ps + 1);
@@ -164,7 +163,7 @@ class CurveReader {
         if (!entry || entry->end_ps() < at_ps) continue;
         const std::pair place(entry->begin_ps, track.depth);
         if (place < innermost) continue;
-        ASSIGN_OR_RETURN(const HostKind kind, kinds.Find(row, *entry));
+        ASSIGN_OR_RETURN(const HostKind kind, ReadHostKind(source_, row, *entry));
         if (kind != HostKind::kOperator && kind != HostKind::kAnnotation) continue;
         innermost = place;
         found = index_.Text(entry->name);

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "collector/trace/xplane/builder.h"
 #include "tests/unit/viewer/made_run.h"
 #include "tests/unit/viewer/two_workers.h"
 #include "viewer/answers/comparison.h"
@@ -80,6 +81,22 @@ TEST(AlignedRun, TheFirstCollectiveEndsOnAllWorkersAtOnce) {
   ASSERT_FALSE(aligned->warnings.empty());
   EXPECT_THAT(aligned->warnings.back(), HasSubstr("w2: its trace lacks the end of the first nccl"));
   EXPECT_TRUE(aligned->workers[1].clock_problems.empty()) << "its clock does not matter";
+}
+
+// Its operations are named after HLO instructions too, and the line of its programs is no work.
+TEST(AlignedRun, ACollectiveOfASparseCoreCounts) {
+  const auto trace = [](std::int64_t end_ms) {
+    xplane::PlaneBuilder core("/device:TPU:0 SparseCore 0");
+    core.BeginLine(1, "Sparse Core Modules", 0);
+    core.AddEvent(core.EventId("all-reduce.1"), 0, 100 * kMilli);
+    core.BeginLine(2, "Sparse Core Ops", 0);
+    core.AddEvent(core.EventId("all-reduce.1"), 5 * kMilli, (end_ms - 5) * kMilli);
+    return core.Encode();
+  };
+  const LoadedRun run = MadeRun({trace(10), trace(30)});
+  const auto aligned = Aligned(run, "collective");
+  ASSERT_NE(aligned, nullptr);
+  EXPECT_EQ(aligned->workers[1].shift_ps - run.workers[1].shift_ps, -20 * kMilli);
 }
 
 }  // namespace
