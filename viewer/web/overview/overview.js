@@ -153,27 +153,28 @@ export class Overview {
     const slow = stragglers?.slowdown;
     const whole = { tab: "timeline" };
     const exposed = stragglers?.advice?.find(({ what }) => EXPOSED.test(what ?? ""));
-    const facts = [
-      [
-        "Step period",
-        nanoseconds(typeof step === "number" ? step * 1e9 : null),
-        `mean of ${compared}, from begin to begin`,
-        longestStep(report) ?? whole,
-      ],
-      [
-        "Lost to stragglers",
-        loss.value,
-        loss.note,
-        late ? placeOf(late.worker, late.latestStep) : whole,
-      ],
-      [
-        "Exposed communication",
-        percent(figures?.exposedCommunicationRatio),
-        "of the recorded time",
-        exposed ? placeOf(exposed.worker, exposed.step) : whole,
-      ],
-      ["Workers compared", number(stragglers?.workers), missing, whole],
+    const period = [
+      "Step period",
+      nanoseconds(typeof step === "number" ? step * 1e9 : null),
+      `mean of ${compared}, from begin to begin`,
+      longestStep(report) ?? whole,
     ];
+    const communication = [
+      "Exposed communication",
+      percent(figures?.exposedCommunicationRatio),
+      "of the recorded time",
+      exposed ? placeOf(exposed.worker, exposed.step) : whole,
+    ];
+    const lost = [
+      "Lost to stragglers",
+      loss.value,
+      loss.note,
+      late ? placeOf(late.worker, late.latestStep) : whole,
+    ];
+    const workers = ["Workers compared", number(stragglers?.workers), missing, whole];
+    const facts = isAlone(report)
+      ? [period, communication]
+      : [period, lost, communication, workers];
     if (typeof slow === "number" && stragglers.workers > 1)
       facts.push([
         "Slower by",
@@ -221,15 +222,19 @@ export class Overview {
     ];
   }
 
-  times({ workers, workersMore }, late) {
+  times(report, late) {
+    const { workers, workersMore } = report;
     if (workers.length === 0) return [];
+    const waits = ({ worker, waitedNs, madeWaitNs }) =>
+      [waitedNs, madeWaitNs].map((ns) => this.also(nanoseconds(ns), { worker: worker ?? "" }));
+    const alone = isAlone(report);
     const rows = workers.map((worker) => [
       this.worker(worker.worker),
       this.bar(worker),
-      this.also(nanoseconds(worker.waitedNs), { worker: worker.worker ?? "" }),
-      this.also(nanoseconds(worker.madeWaitNs), { worker: worker.worker ?? "" }),
+      ...(alone ? [] : waits(worker)),
     ]);
-    const heads = ["Worker", "Time of its devices", "Waited", "Made others wait"];
+    const heads = ["Worker", "Time of its devices"];
+    if (!alone) heads.push("Waited", "Made others wait");
     const times = table("Where the time went", heads, rows, [2, 3]);
     times.classList.add("times");
     const names = new Set(late.map(({ worker }) => worker));
@@ -349,6 +354,11 @@ export class Overview {
       ...more(opsMore, "operations"),
     ];
   }
+}
+
+/** Whether there is nobody to compare the only worker with. */
+function isAlone({ workers, missingWorkers, stragglers }) {
+  return workers.length === 1 && stragglers?.workers === 1 && !missingWorkers;
 }
 
 /** The part of a collective's name that its events have; the report numbers the calls of a step. */

@@ -22,7 +22,8 @@ function comparing({ workers }) {
   const of = ({ odd }) => {
     if (!odd) return null;
     const { name } = workers[odd.worker] ?? { name: `worker ${odd.worker}` };
-    return `${name}: ${time(odd.totalPs)}, median ${time(odd.medianPs)}`;
+    const total = odd.totalPs > 0 ? time(odd.totalPs) : "0";
+    return `${name}: ${total}, median ${time(odd.medianPs)}`;
   };
   const title = "The worker whose total is far from the median of all workers";
   return [column("Odd one out", of, String, { title, odd: true }), countOf("Workers", "workers")];
