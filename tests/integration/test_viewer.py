@@ -401,6 +401,8 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):
         ("/api/arrows?rows=0&begin=5&end=4", 400, "end: lies before begin"),
         ("/api/arrows?rows=0&limit=999999", 400, "limit: 999999 is not from 1 to 20000"),
         ("/api/find?q=x&in=dreams", 400, "in: write names, texts or all"),
+        ("/api/find?q=x&order=dreams", 400, "order: write start or duration"),
+        ("/api/find?q=x&slots=9999", 400, "slots: 9999 is not from 0 to 4096"),
         ("/api/graph?worker=0&module=jit_step&instruction=x", 404, "does not hold the HLO of jit_step"),
         ("/api/graph?worker=9&module=jit_step", 404, "no such worker"),
         ("/api/table?table=dreams", 404, "table: write one of kernels, operators,"),
@@ -441,9 +443,9 @@ def test_hostile_questions_end_no_server(view):
     print("seed", seed)
     words = ["run", "rows", "begin", "end", "level", "slots", "q", "regex", "row", "track", "ordinal", "at", "slop", "limit", "from",
              "tracks", "tag", "host", "resolution", "start_time_ms", "end_time_ms", "unique_id", "event_name", "backwards",
-             "events", "bands", "after", "file", "make", "table", "worker"]
+             "events", "bands", "after", "file", "make", "table", "worker", "order"]
     values = ["", "0", "-1", "1", "0-9", "9223372036854775807", "-9223372036854775808", "1e308", "nan", "0:0-4294967295", "ALL_HOSTS",
-              "trace_viewer@", "%00", "%ff%fe", "4.4.4", "(((((", "a" * 1200, "2305843009213693952", "56", "4096", "worker-0", ".*", "always", "kernels", "memory"]
+              "trace_viewer@", "%00", "%ff%fe", "4.4.4", "(((((", "a" * 1200, "2305843009213693952", "56", "4096", "worker-0", ".*", "always", "kernels", "memory", "duration"]
     paths = ["api/runs", "api/run", "api/catalog", "api/manifest", "api/file", "api/perfetto", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps", "api/activity", "api/report", "api/table", "api/kinds",
              "data/plugin/profile/data", "data/plugin/profile/hosts"]
     server = view.url.split("/")[2]
