@@ -143,6 +143,13 @@ TEST(ChainOf, AKernelOfACudaGraphIsMappedToItsCapture) {
               ElementsAre(Pair("capture", "cudaLaunchKernel"), Pair("operator", "aten::mm")));
 }
 
+TEST(ChainOf, AGraphIsCalledAsItsVendorCallsIt) {
+  ChainTrace trace;
+  trace.Host("hipGraphLaunch", "cuda_runtime", 110, 20, 7);
+  trace.Kernel("gemm", 200, 7);
+  EXPECT_THAT(ChainOfKernel(trace.Run()).graph, testing::StartsWith("A HIP graph launched this"));
+}
+
 TEST(ChainOf, AKernelOfACudaGraphThatCannotBeMappedSaysSo) {
   const LaunchChain no_nodes =
       ChainOfKernel(WithGraph(/*tells_nodes=*/false, /*holds_capture=*/true).Run());
