@@ -8,7 +8,7 @@
 #include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 
 namespace strobe::cluster {

@@ -20,7 +20,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/http/http_get.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 
 namespace strobe::cli {

@@ -3,9 +3,9 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/plain_text.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/objects/request_json.h"
+#include "operator/objects/request.h"
 
 namespace strobe::cluster {
 namespace {

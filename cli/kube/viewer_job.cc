@@ -7,9 +7,9 @@
 
 #include "common/base/strings.h"
 #include "operator/base/job_kinds.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/job/pod_containers.h"
+#include "operator/job/pod.h"
 
 namespace strobe::cluster {
 namespace {

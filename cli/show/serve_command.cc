@@ -16,7 +16,7 @@
 #include "common/text/ip_text.h"
 #include "common/tls/identity_files.h"
 #include "operator/base/names.h"
-#include "operator/kube/access_review.h"
+#include "operator/kube/client.h"
 #include "operator/kube/cpprest_transport.h"
 #include "viewer/page_policy.h"
 #include "viewer/router.h"

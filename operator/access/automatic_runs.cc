@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "operator/base/requester_json.h"
-#include "operator/job/job_text.h"
+#include "operator/job/target_spec.h"
 #include "operator/objects/run_template.h"
 
 namespace strobe::access {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "operator/base/requester.h"
+#include "operator/base/admission_seal.h"
 #include "operator/base/run_creator.h"
 #include "operator/objects/request.h"
 #include "operator/policy/policy.h"

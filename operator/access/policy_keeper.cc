@@ -3,7 +3,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/policy/policy.h"
-#include "operator/policy/policy_json.h"
 
 namespace strobe::access {
 

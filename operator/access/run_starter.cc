@@ -6,11 +6,11 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 #include "operator/base/namespace_bounds.h"
 #include "operator/base/requester_json.h"
-#include "operator/objects/request_json.h"
+#include "operator/objects/request.h"
 #include "operator/objects/run_template.h"
 
 namespace strobe::access {

@@ -5,14 +5,23 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "operator/kube/client.h"
 #include "operator/kube/object_cache.h"
+#include "operator/policy/policy.h"
 #include "operator/policy/retention.h"
 
 namespace strobe::access {
+
+// All policies; none if their CRD is not installed.
+absl::StatusOr<std::vector<policy::ProfilePolicy>> ListPolicies(kube::Client& client, Nanos within);
+absl::StatusOr<std::map<std::string, std::string>> NamespaceLabels(kube::Client& client,
+                                                                   const std::string& ns,
+                                                                   Nanos within);
 
 class SeriesPolicies {
  public:

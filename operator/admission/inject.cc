@@ -12,10 +12,9 @@
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_spec.h"
 #include "operator/admission/trainer_variables.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/job/pod_containers.h"
-#include "operator/job/pod_json.h"
+#include "operator/job/pod.h"
 
 namespace strobe::admission {
 namespace {

@@ -10,9 +10,9 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/url_text.h"
-#include "operator/access/policy_reads.h"
-#include "operator/admission/limits_json.h"
-#include "operator/base/json_members.h"
+#include "operator/access/series_policies.h"
+#include "operator/admission/namespace_limits.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 
 namespace strobe::admission {

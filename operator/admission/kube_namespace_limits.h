@@ -21,7 +21,7 @@
 #include "common/base/token_bucket.h"
 #include "operator/admission/namespace_limits.h"
 #include "operator/kube/client.h"
-#include "operator/trigger/read_shares.h"
+#include "operator/trigger/shares.h"
 
 namespace strobe::admission {
 

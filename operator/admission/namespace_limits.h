@@ -1,7 +1,9 @@
-// What ResourceQuotas, LimitRanges and ProfilePolicies demand of a namespace's pods. Plain values.
+// What ResourceQuotas, LimitRanges and ProfilePolicies demand of a namespace's pods, and how the
+// first two are read. Never throws: what cannot be read limits nothing.
 #pragma once
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,5 +55,15 @@ struct NamespaceLimits {
   // Whether pods may have their GPUs recorded at all times.
   bool flight_recorder_devices = false;
 };
+
+// Converts ResourceQuota and LimitRange objects to core values. Never throws: what cannot be read
+// limits nothing.
+std::vector<LimitRule> ParseLimitRange(const nlohmann::json& object);
+Quota ParseQuota(const nlohmann::json& object);
+
+// A quantity in any form that the API server stores, such as "1500m", "2e3" or a number.
+std::optional<double> AmountOf(const nlohmann::json& quantity);
+// The readable quantities of a resource list.
+Amounts AmountsOf(const nlohmann::json& list);
 
 }  // namespace strobe::admission

@@ -7,7 +7,7 @@
 
 #include "common/base/strings.h"
 #include "common/text/utf8.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 
 namespace strobe::admission {

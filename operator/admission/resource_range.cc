@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "common/base/strings.h"
-#include "operator/admission/limits_json.h"
-#include "operator/base/json_members.h"
+#include "operator/admission/namespace_limits.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/job/pod_containers.h"
+#include "operator/job/pod.h"
 
 namespace strobe::admission {
 namespace {

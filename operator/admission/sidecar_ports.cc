@@ -6,9 +6,9 @@
 
 #include "common/base/strings.h"
 #include "operator/admission/annotation_values.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/job/pod_containers.h"
+#include "operator/job/pod.h"
 
 namespace strobe::admission {
 namespace {

@@ -9,11 +9,11 @@
 #include "common/base/strings.h"
 #include "common/text/quantity.h"
 #include "operator/admission/annotation_values.h"
-#include "operator/admission/limits_json.h"
+#include "operator/admission/namespace_limits.h"
 #include "operator/admission/resource_range.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/job/pod_containers.h"
+#include "operator/job/pod.h"
 
 namespace strobe::admission {
 namespace {
@@ -41,7 +41,9 @@ bool IsGuaranteed(const Json& spec) {
     for (const char* kind : {"cpu", "memory"}) {
       const Json& limit = kube::Member(kube::Member(resources, "limits"), kind);
       const Json& request = kube::Member(kube::Member(resources, "requests"), kind);
-      if (limit.is_null() || (!request.is_null() && !SameQuantity(request, limit))) return false;
+      // A limit of 0 is none (ComputePodQOS).
+      if (limit.is_null() || AmountOf(limit) == 0) return false;
+      if (!request.is_null() && !SameQuantity(request, limit)) return false;
     }
   }
   return true;

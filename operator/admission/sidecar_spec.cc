@@ -15,10 +15,9 @@
 #include "operator/admission/pod_annotations.h"
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_resources.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/job/pod_containers.h"
-#include "operator/job/pod_json.h"
+#include "operator/job/pod.h"
 
 namespace strobe::admission {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "common/base/strings.h"
 #include "operator/admission/sidecar_spec.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/job/pod_json.h"
+#include "operator/job/pod.h"
 
 namespace strobe::admission {
 namespace {

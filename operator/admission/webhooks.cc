@@ -1,6 +1,7 @@
 #include "operator/admission/webhooks.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
@@ -11,15 +12,25 @@
 #include "common/http/source_limiter.h"
 #include "operator/admission/creator_review.h"
 #include "operator/admission/kube_namespace_limits.h"
-#include "operator/admission/metadata_bounds.h"
 #include "operator/admission/review.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
+#include "operator/base/namespace_bounds.h"
 #include "operator/base/requester_json.h"
-#include "operator/objects/request_json.h"
+#include "operator/objects/request.h"
 
 namespace strobe::admission {
 namespace {
+
+struct EntryBound {
+  const char* field;
+  std::size_t most;
+};
+constexpr std::array<EntryBound, 4> kEntryBounds = {
+    {{"labels", kube::kMaxLabels},
+     {"annotations", kube::kMaxAnnotations},
+     {"finalizers", kube::kMaxFinalizers},
+     {"ownerReferences", kube::kMaxOwnerReferences}}};
 
 using Json = nlohmann::json;
 
@@ -295,6 +306,17 @@ class Webhooks {
 };
 
 }  // namespace
+
+std::string WhyTooManyEntries(const nlohmann::json& object, const nlohmann::json& before) {
+  const nlohmann::json& metadata = kube::Member(object, "metadata");
+  const nlohmann::json& former = kube::Member(before, "metadata");
+  for (const auto& [field, most] : kEntryBounds) {
+    const std::size_t count = kube::Member(metadata, field).size();
+    if (count > most && count > kube::Member(former, field).size())
+      return StrCat("metadata.", field, " has ", count, " entries, and may have ", most);
+  }
+  return "";
+}
 
 std::map<std::string, http::HttpServer::Handler> WebhookPages(const Clock& clock,
                                                               WebhookOptions options,

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,26 @@
 #include "common/http/http_server.h"
 #include "operator/access/gatekeeper.h"
 #include "operator/admission/inject.h"
-#include "operator/admission/ports.h"
 
 namespace strobe::admission {
+
+// Receives events for metrics. Called from the server's threads.
+class WebhookObserver {
+ public:
+  virtual ~WebhookObserver() = default;
+  // A review has arrived. A call of Answered follows.
+  virtual void CountCall(const std::string& webhook) = 0;
+  // `code` is the HTTP status of the answer, or the code of the refusal in it.
+  virtual void Answered(const std::string& webhook, int code, Nanos took) = 0;
+  // `result` is "injected", "unchanged", "skipped" or "failed".
+  virtual void Injected(const std::string& ns, const std::string& result) = 0;
+  // `damage` is "lost" or "modified".
+  virtual void InjectionDamaged(const std::string& ns, const std::string& damage) = 0;
+};
+
+// Why the object has too many entries; empty if it has not, or if it has no more of them than
+// `before`, which must stay possible to change. `before` is null for an object that is created.
+std::string WhyTooManyEntries(const nlohmann::json& object, const nlohmann::json& before);
 
 class KubeNamespaceLimits;
 

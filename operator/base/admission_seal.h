@@ -2,13 +2,22 @@
 // may write the object can change an annotation while the webhook is unavailable. The seal is an
 // HMAC over the annotation's content, which that user cannot compute. Pure.
 #pragma once
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/clock.h"
 
 namespace strobe::kube {
+
+// The user who created a request, as authenticated by the API server (userInfo).
+struct Requester {
+  std::string username{}, uid{};
+  std::vector<std::string> groups{};
+  std::map<std::string, std::vector<std::string>> extra{};
+};
 
 // What a seal proves. The webhook makes it before the object has a UID, so a later object with the
 // same name and content could carry a copied seal. The time prevents that: it must match the

@@ -1,6 +1,7 @@
 // One of the conditions in an object's status.
 #pragma once
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,5 +51,9 @@ void PutCondition(const std::vector<Condition>& before, WallTime now, Condition 
 
 // Returns the time as the API server stores it.
 WallTime WholeSeconds(WallTime time);
+
+// Throws nlohmann's exceptions if a field has the wrong type.
+std::vector<Condition> ReadConditions(const nlohmann::json& status);
+nlohmann::json ConditionsToJson(const std::vector<Condition>& conditions);
 
 }  // namespace strobe::kube

@@ -1,11 +1,13 @@
-// Kubernetes label selectors: checks them, matches labels, and writes them as text. Pure.
+// Kubernetes label selectors: reads and checks them, matches labels, and writes them as text. Pure.
 #pragma once
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace strobe::kube {
 
@@ -28,5 +30,10 @@ struct LabelSelector {
 absl::Status CheckLabelKey(std::string_view key);
 absl::Status CheckLabelValue(std::string_view value);
 absl::Status Check(const LabelSelector::Requirement& requirement);
+
+// InvalidArgument names the error below `field`, such as "target.selector.matchLabels: ...". Throws
+// nlohmann's exceptions if a field has the wrong type.
+absl::StatusOr<LabelSelector> ReadSelector(const nlohmann::json& selector,
+                                           const std::string& field);
 
 }  // namespace strobe::kube

@@ -7,7 +7,6 @@
 #include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "operator/base/json_fields.h"
-#include "operator/base/json_members.h"
 #include "operator/base/names.h"
 
 namespace strobe::kube {

@@ -8,7 +8,6 @@
 
 #include "operator/base/admission_seal.h"
 #include "operator/base/names.h"
-#include "operator/base/requester.h"
 #include "operator/base/run_creator.h"
 
 namespace strobe::kube {

@@ -8,7 +8,6 @@
 
 #include "common/base/clock.h"
 #include "operator/base/admission_seal.h"
-#include "operator/base/requester.h"
 
 namespace strobe::kube {
 

@@ -1,13 +1,15 @@
 #include "operator/kube/client.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/url_text.h"
 #include "common/text/utf8.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
+#include "operator/base/requester_json.h"
 #include "operator/kube/list_slicer.h"
 
 namespace strobe::kube {
@@ -186,6 +188,26 @@ absl::StatusOr<Json> Client::ApplyYaml(const std::string& path, const std::strin
 
 absl::Status Client::Delete(const std::string& path, const Json& options, Nanos within) {
   return Send({.method = "DELETE", .path = path, .body = JsonText(options)}, within).status();
+}
+
+absl::StatusOr<bool> IsAllowed(Client& client, const Requester& user, Json attributes,
+                               Nanos within) {
+  // A SubjectAccessReview has the fields of a UserInfo, except for the user's name.
+  Json spec = RequesterToJson(user);
+  spec["user"] = user.username;
+  spec.erase("username");
+  spec["resourceAttributes"] = std::move(attributes);
+  ASSIGN_OR_RETURN(const Json review,
+                   client.Create("/apis/authorization.k8s.io/v1/subjectaccessreviews",
+                                 {{"apiVersion", "authorization.k8s.io/v1"},
+                                  {"kind", "SubjectAccessReview"},
+                                  {"spec", std::move(spec)}},
+                                 within));
+  try {
+    return review.value("status", Json::object()).value("allowed", false);
+  } catch (const Json::exception& error) {
+    return absl::DataLossError(StrCat("SubjectAccessReview: ", error.what()));
+  }
 }
 
 }  // namespace strobe::kube

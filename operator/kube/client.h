@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/text/json_reader.h"
+#include "operator/base/admission_seal.h"
 #include "operator/kube/transport.h"
 
 namespace strobe::kube {
@@ -91,5 +92,10 @@ class Client {
 };
 
 inline constexpr char kFieldManager[] = "strobe-operator";
+
+// `attributes` are a SubjectAccessReview's resourceAttributes. An error means that the answer is
+// not known.
+absl::StatusOr<bool> IsAllowed(Client& client, const Requester& user, Json attributes,
+                               Nanos within);
 
 }  // namespace strobe::kube

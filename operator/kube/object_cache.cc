@@ -6,10 +6,10 @@
 #include <string_view>
 #include <utility>
 
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 #include "operator/base/requester_json.h"
-#include "operator/objects/request_json.h"
+#include "operator/objects/request.h"
 #include "operator/objects/run_template.h"
 
 namespace strobe::kube {

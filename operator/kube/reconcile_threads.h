@@ -1,16 +1,21 @@
 // The threads that take keys from the work queue and reconcile them.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
-#include "operator/kube/reconcile.h"
 #include "operator/kube/work_queue.h"
 
 namespace strobe::kube {
+
+struct ReconcileResult {
+  // When to reconcile again; none = at the next change.
+  std::optional<Nanos> requeue_after{};
+};
 
 class ReconcileThreads {
  public:

@@ -10,7 +10,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/url_text.h"
-#include "operator/kube/line_splitter.h"
 
 namespace strobe::kube {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/base/strings.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 
 namespace strobe::kube {
 namespace {

@@ -11,8 +11,7 @@
 #include "operator/base/names.h"
 #include "operator/kube/client.h"
 #include "operator/kube/cpprest_transport.h"
-#include "operator/objects/request_json.h"
-#include "operator/request/finalizer.h"
+#include "operator/objects/request.h"
 
 namespace strobe {
 namespace {
@@ -44,7 +43,7 @@ absl::Status ForEachHeld(kube::Client& client, const std::string& ns,
   const absl::Status listed =
       client.GetPages({.path = objects::RequestsPath(ns)}, [&](const kube::Json& item) {
         absl::StatusOr<objects::ProfileRequest> request = objects::ParseRequest(item);
-        if (request.ok() && request::HasFinalizer(*request)) held.push_back(*std::move(request));
+        if (request.ok() && objects::HasFinalizer(*request)) held.push_back(*std::move(request));
       });
   if (absl::IsNotFound(listed)) return absl::OkStatus();  // The CRD is not installed.
   RETURN_IF_ERROR(listed);
@@ -89,7 +88,7 @@ absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& ns)
         return client
             .MergePatch(objects::RequestPath(request.ns, request.name),
                         {{"metadata",
-                          {{"finalizers", request::WithoutFinalizer(request)},
+                          {{"finalizers", objects::WithoutFinalizer(request)},
                            {"resourceVersion", request.resource_version}}}})
             .status();
       }));

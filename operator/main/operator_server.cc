@@ -18,7 +18,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "operator/main/commands.h"
-#include "operator/objects/request_json.h"
+#include "operator/objects/request.h"
 
 namespace strobe {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
-#include "operator/admission/ports.h"
+#include "operator/admission/webhooks.h"
 
 namespace prometheus {
 class Registry;

@@ -8,15 +8,33 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "capture/ports.h"
 #include "common/base/mutex.h"
 #include "operator/kube/work_queue.h"
 #include "operator/metrics/admission_metrics.h"
 #include "operator/request/ports.h"
 #include "operator/schedule/schedule_ports.h"
 #include "operator/trigger/ports.h"
-#include "operator/trigger/trigger_ports.h"
+
+namespace prometheus {
+class Registry;
+}  // namespace prometheus
 
 namespace strobe::metrics {
+
+// The metrics of what captures tell about their jobs. Labels: the namespace only.
+class ReportMetrics {
+ public:
+  explicit ReportMetrics(prometheus::Registry& registry);  // Must outlive it.
+  ~ReportMetrics();
+
+  // What the report does not know is not observed.
+  void Observe(const std::string& ns, const capture::JobReport& report);
+
+ private:
+  struct Families;
+  const std::unique_ptr<Families> families_;
+};
 
 class OperatorMetrics final : public request::CaptureMetrics, public kube::QueueObserver {
  public:

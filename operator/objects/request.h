@@ -1,21 +1,25 @@
 // The values of a ProfileRequest, without JSON. helm/strobe/crds/profilerequests.yaml describes the
 // fields and their ranges.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "capture/attempt_progress.h"
 #include "capture/capture_spec.h"
 #include "capture/stall_report.h"
 #include "common/base/clock.h"
 #include "operator/base/admission_seal.h"
 #include "operator/base/condition.h"
-#include "operator/base/requester.h"
+#include "operator/base/names.h"
 #include "operator/job/target_spec.h"
 
 namespace strobe::objects {
@@ -113,5 +117,50 @@ std::span<const job::TargetSpec> TargetsOf(const ProfileRequest& request);
 const kube::Condition* FindCondition(const RequestStatus& status, std::string_view type);
 // Whether the request has ended, well or not: its condition Succeeded is not Unknown any more.
 bool IsFinished(const RequestStatus& status);
+
+// The path of the collection of one namespace, or of all namespaces if `ns` is empty.
+std::string RequestsPath(const std::string& ns);
+std::string RequestPath(const std::string& ns, const std::string& name);
+
+// Fields of a spec that say when a trace is recorded, and for how long. Evidence takes no time, so
+// that a request for it has none of them.
+inline constexpr std::array<const char*, 4> kTimeFields = {"steps", "lookBack", "start", "maxSkew"};
+
+// If the spec cannot be carried out, `invalid` has the reason and names the field; the schema
+// refuses most such objects. InvalidArgument if not even the metadata can be parsed.
+absl::StatusOr<ProfileRequest> ParseRequest(const nlohmann::json& object);
+
+// A request's spec.target alone, which is cheap. InvalidArgument names the field that is wrong.
+absl::StatusOr<job::TargetSpec> ParseTarget(const nlohmann::json& target);
+
+// Since when the request has waited for its first attempt; nothing if that began, or the request is
+// finished or being deleted. Does not parse the rest, so that it is cheap for all of them.
+std::optional<WallTime> PendingSince(const nlohmann::json& object);
+
+// Whether the request has not finished. As cheap.
+bool IsOpen(const nlohmann::json& object);
+
+// The object to apply to /status. The API server refuses it if the request has changed since it was
+// read.
+nlohmann::json StatusToJson(const ProfileRequest& request, const RequestStatus& status);
+
+// The operator's finalizer on a request. The API server keeps a deleted request until its
+// finalizers are removed.
+inline bool HasFinalizer(const ProfileRequest& request) {
+  return std::find(request.finalizers.begin(), request.finalizers.end(), kube::kFinalizer) !=
+         request.finalizers.end();
+}
+
+inline std::vector<std::string> WithFinalizer(const ProfileRequest& request) {
+  std::vector<std::string> finalizers = request.finalizers;
+  finalizers.emplace_back(kube::kFinalizer);
+  return finalizers;
+}
+
+inline std::vector<std::string> WithoutFinalizer(const ProfileRequest& request) {
+  std::vector<std::string> finalizers = request.finalizers;
+  std::erase(finalizers, kube::kFinalizer);
+  return finalizers;
+}
 
 }  // namespace strobe::objects

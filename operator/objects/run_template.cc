@@ -7,12 +7,11 @@
 #include "common/base/status_macros.h"
 #include "common/protocol/outcome.h"
 #include "operator/base/json_fields.h"
-#include "operator/base/json_members.h"
 #include "operator/base/label_selector.h"
 #include "operator/base/names.h"
 #include "operator/base/requester_json.h"
-#include "operator/job/job_text.h"
-#include "operator/objects/request_json.h"
+#include "operator/job/target_spec.h"
+#include "operator/objects/request.h"
 #include "operator/policy/capture_budget.h"
 
 namespace strobe::objects {

@@ -3,10 +3,12 @@
 // namespace start. Pure: it follows from the runs that exist.
 #pragma once
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "operator/base/run_creator.h"
 
@@ -55,5 +57,10 @@ struct UsedUp {
 std::optional<UsedUp> WhyUsedUp(const CaptureBudget& budget,
                                 const std::vector<const kube::CreatedRun*>& runs, Nanos duration,
                                 WallTime now);
+
+// The fields coolDown, capturesPerDay, dutyCycle and bytesPerDay of `given`. InvalidArgument names
+// the one that is wrong as "<field>.<name>". Throws nlohmann's exceptions if one has the wrong
+// type.
+absl::StatusOr<CaptureBudget> ReadBudget(const nlohmann::json& given, const std::string& field);
 
 }  // namespace strobe::policy

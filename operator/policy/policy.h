@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -107,5 +108,13 @@ bool IsBelow(const std::string& logdir, const std::string& prefix);
 // as it is written. A policy whose conditions are these already gets them back unchanged, so that
 // nothing has to be written.
 std::vector<kube::Condition> PolicyConditions(const ProfilePolicy& policy, WallTime now);
+
+// The collection of all policies; they have no namespace.
+std::string PoliciesPath();
+// A policy that cannot be parsed allows nothing; `invalid` has the reason.
+ProfilePolicy ParsePolicy(const nlohmann::json& object);
+// The object to apply to the subresource status.
+nlohmann::json PolicyStatusToJson(const ProfilePolicy& policy,
+                                  const std::vector<kube::Condition>& conditions);
 
 }  // namespace strobe::policy

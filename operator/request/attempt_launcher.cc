@@ -10,7 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/job/pod_evidence.h"
-#include "operator/request/finalizer.h"
+#include "operator/objects/request.h"
 #include "operator/request/request_status.h"
 #include "operator/request/target_pods.h"
 

@@ -6,9 +6,9 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/url_text.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/job/pod_json.h"
+#include "operator/job/pod.h"
 
 namespace strobe::request {
 namespace {

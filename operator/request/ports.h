@@ -17,7 +17,7 @@
 #include "operator/access/gatekeeper.h"
 #include "operator/job/job_shape.h"
 #include "operator/job/targets.h"
-#include "operator/kube/reconcile.h"
+#include "operator/kube/reconcile_threads.h"
 #include "operator/objects/request.h"
 
 namespace strobe::request {

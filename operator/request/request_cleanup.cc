@@ -9,7 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/base/names.h"
-#include "operator/request/finalizer.h"
+#include "operator/objects/request.h"
 #include "operator/request/target_pods.h"
 
 namespace strobe::request {

@@ -5,11 +5,11 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/job/job_json.h"
-#include "operator/job/pod_json.h"
-#include "operator/objects/request_json.h"
+#include "operator/job/job_shape.h"
+#include "operator/job/pod.h"
+#include "operator/objects/request.h"
 #include "operator/request/pod_list.h"
 
 namespace strobe::request {

@@ -2,14 +2,17 @@
 // the fields and their ranges.
 #pragma once
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "operator/base/condition.h"
 #include "operator/base/run_creator.h"
+#include "operator/objects/run_template.h"
 #include "operator/schedule/schedule_times.h"
 
 namespace strobe::schedule {
@@ -74,5 +77,20 @@ std::optional<WallTime> TimeOfRun(std::string_view run);
 
 // With more active runs than this none is started.
 inline constexpr std::size_t kMaxActiveRuns = 32;
+
+// If the spec cannot be carried out, `invalid` has the reason and names the field. InvalidArgument
+// if not even the metadata can be parsed.
+absl::StatusOr<ProfileSchedule> ParseSchedule(const nlohmann::json& object);
+
+// The object to apply to /status. The API server refuses it if the schedule has changed since it
+// was read.
+nlohmann::json ScheduleStatusToJson(const ProfileSchedule& schedule, const ScheduleStatus& status);
+
+// The ProfileRequest to create for a run. It has no requester yet, and no logdir if the template
+// has none. `schedule` is not invalid.
+nlohmann::json RunToJson(const ProfileSchedule& schedule, const DueRun& run);
+
+// Like RunToJson, for a run that is not due yet.
+nlohmann::json ExampleRun(const ProfileSchedule& schedule);
 
 }  // namespace strobe::schedule

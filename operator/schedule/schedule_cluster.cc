@@ -5,9 +5,9 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "operator/base/json_members.h"
-#include "operator/objects/request_json.h"
-#include "operator/schedule/schedule_json.h"
+#include "operator/base/json_fields.h"
+#include "operator/objects/request.h"
+#include "operator/schedule/schedule.h"
 
 namespace strobe::schedule {
 namespace {

@@ -3,17 +3,20 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "operator/base/condition.h"
 #include "operator/base/job_kinds.h"
 #include "operator/base/label_selector.h"
 #include "operator/base/run_creator.h"
-#include "operator/job/job_text.h"
+#include "operator/job/target_spec.h"
+#include "operator/objects/run_template.h"
 #include "operator/policy/capture_budget.h"
 #include "operator/trigger/sign.h"
 
@@ -132,5 +135,22 @@ struct TriggeredRun {
 std::string TriggeredRunName(std::string_view trigger, std::string_view job, std::int64_t number);
 // 0 if it is no such name.
 std::int64_t NumberOfTriggeredRun(std::string_view run);
+
+// If the spec cannot be carried out, `invalid` has the reason and names the field. InvalidArgument
+// if not even the metadata can be parsed.
+absl::StatusOr<ProfileTrigger> ParseTrigger(const nlohmann::json& object);
+
+// The object to apply to /status. The API server refuses it if the trigger has changed since it was
+// read.
+nlohmann::json TriggerStatusToJson(const ProfileTrigger& trigger, const TriggerStatus& status);
+
+// The ProfileRequest to create for a run. It has no requester yet, and no logdir if the template
+// has none. `trigger` is not invalid.
+nlohmann::json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run);
+// Like RunToJson, for a run that no alert has started yet.
+nlohmann::json ExampleRun(const ProfileTrigger& trigger);
+
+// The run that a ProfileRequest is; `trigger` is empty if no trigger has started it.
+TriggerRun ParseTriggeredRun(const nlohmann::json& request);
 
 }  // namespace strobe::trigger

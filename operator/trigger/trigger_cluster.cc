@@ -6,9 +6,9 @@
 #include "common/base/strings.h"
 #include "common/text/url_text.h"
 #include "operator/base/names.h"
-#include "operator/job/pod_json.h"
-#include "operator/objects/request_json.h"
-#include "operator/trigger/trigger_json.h"
+#include "operator/job/pod.h"
+#include "operator/objects/request.h"
+#include "operator/trigger/trigger.h"
 
 namespace strobe::trigger {
 namespace {

@@ -8,7 +8,7 @@
 #include "operator/kube/client.h"
 #include "operator/kube/object_cache.h"
 #include "operator/kube/written_objects.h"
-#include "operator/trigger/trigger_ports.h"
+#include "operator/trigger/ports.h"
 
 namespace strobe::trigger {
 

@@ -4,9 +4,9 @@
 
 #include "common/base/log.h"
 #include "common/base/strings.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/trigger/trigger_json.h"
+#include "operator/trigger/trigger.h"
 
 namespace strobe::trigger {
 namespace {

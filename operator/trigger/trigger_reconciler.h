@@ -12,9 +12,9 @@
 #include "common/base/mutex.h"
 #include "common/base/token_bucket.h"
 #include "operator/request/ports.h"
+#include "operator/trigger/ports.h"
 #include "operator/trigger/recent_map.h"
 #include "operator/trigger/trigger_notebook.h"
-#include "operator/trigger/trigger_ports.h"
 
 namespace strobe::trigger {
 

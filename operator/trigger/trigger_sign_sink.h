@@ -14,11 +14,11 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "operator/trigger/ports.h"
 #include "operator/trigger/rank_pace.h"
-#include "operator/trigger/read_shares.h"
 #include "operator/trigger/recent_map.h"
+#include "operator/trigger/shares.h"
 #include "operator/trigger/sign_rules.h"
-#include "operator/trigger/trigger_ports.h"
 #include "operator/trigger/trigger_sink.h"
 #include "operator/trigger/trigger_table.h"
 

@@ -18,7 +18,7 @@ constexpr std::size_t kKnownJobs = 2048, kKnownPods = 4096;
 constexpr Nanos kPodLife = std::chrono::minutes(10), kNoPodLife = std::chrono::seconds(30);
 // How long a refusal by access or policies holds without asking again.
 constexpr Nanos kRefusalLife = std::chrono::minutes(1);
-// Limits on the requests to the API server in a storm; start_shares.h limits its writes.
+// Limits on the requests to the API server in a storm; shares.h limits its writes.
 constexpr double kReadsPerSecond = 200, kReadBurst = 400;
 constexpr Nanos kReadLimit = std::chrono::seconds(5), kStartLimit = std::chrono::seconds(10);
 

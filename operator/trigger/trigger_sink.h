@@ -15,11 +15,10 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "operator/trigger/alert.h"
-#include "operator/trigger/read_shares.h"
+#include "operator/trigger/ports.h"
 #include "operator/trigger/recent_map.h"
-#include "operator/trigger/start_shares.h"
+#include "operator/trigger/shares.h"
 #include "operator/trigger/trigger_notebook.h"
-#include "operator/trigger/trigger_ports.h"
 #include "operator/trigger/trigger_table.h"
 
 namespace strobe::trigger {

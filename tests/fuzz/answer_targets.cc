@@ -13,7 +13,7 @@
 #include "capture/capture_attempt.h"
 #include "common/text/utf8.h"
 #include "operator/kube/event_recorder.h"
-#include "operator/objects/request_json.h"
+#include "operator/objects/request.h"
 #include "operator/request/request_status.h"
 #include "tests/fakes/simulated_time.h"
 #include "tests/fuzz/targets.h"

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "common/base/strings.h"
-#include "operator/job/pod_json.h"
+#include "operator/job/pod.h"
 #include "tests/fakes/unit_dir.h"
 
 namespace strobe::admission {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/strings.h"
-#include "operator/base/json_members.h"
+#include "operator/base/json_fields.h"
 
 namespace strobe::admission {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "operator/job/pod_json.h"
+#include "operator/job/pod.h"
 
 namespace strobe::job {
 namespace {

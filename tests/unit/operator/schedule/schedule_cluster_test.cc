@@ -8,8 +8,8 @@
 #include "operator/base/names.h"
 #include "operator/base/namespace_bounds.h"
 #include "operator/base/requester_json.h"
-#include "operator/objects/request_json.h"
-#include "operator/schedule/schedule_json.h"
+#include "operator/objects/request.h"
+#include "operator/schedule/schedule.h"
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 

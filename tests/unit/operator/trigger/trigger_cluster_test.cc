@@ -5,8 +5,8 @@
 #include "common/base/strings.h"
 #include "operator/base/names.h"
 #include "operator/base/requester_json.h"
-#include "operator/objects/request_json.h"
-#include "operator/trigger/trigger_json.h"
+#include "operator/objects/request.h"
+#include "operator/trigger/trigger.h"
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 
