@@ -16,7 +16,7 @@
 #include "viewer/api/run_files.h"
 #include "viewer/assets.h"
 #include "viewer/page_policy.h"
-#include "viewer/report/stored_report.h"
+#include "viewer/report/reports.h"
 
 namespace strobe::viewer {
 namespace {

@@ -1,4 +1,5 @@
-// Reads the report of a run, report.json, for the page. Nothing of it is trusted. Pure.
+// Reads what a capture has stored for people, for the page: the report of a run, report.json, and
+// the verdict on a job that stood still, evidence.json. Nothing of it is trusted. Pure.
 #pragma once
 #include <cstddef>
 #include <nlohmann/json.hpp>
@@ -9,7 +10,7 @@
 namespace strobe::viewer {
 
 inline constexpr std::size_t kMaxReportRead = 4u << 20;  // Writers end at half of it.
-// How much of it the page shows.
+// How much of a report the page shows.
 inline constexpr std::size_t kShownWorkers = 40, kShownSteps = 1000, kShownOps = 20,
                              kShownCalls = 20, kShownLate = 16, kShownMissing = 20,
                              kShownSentences = 50, kShownAdvice = 8, kShownGroups = 16,
@@ -26,5 +27,18 @@ absl::StatusOr<nlohmann::ordered_json> ReadReport(std::string_view text);
 // Whether the report compares workers in steps, so that it says more than the timeline shows at
 // first sight.
 bool ComparesWorkers(const nlohmann::ordered_json& report);
+
+inline constexpr std::size_t kMaxEvidenceRead = 4u << 20;  // Writers end at half of it.
+// How much of a verdict the page shows.
+inline constexpr std::size_t kShownStacks = 200, kShownFrames = 200, kShownRanks = 4096,
+                             kShownSilent = 20;
+
+// {"class", "confidence", "lines": [the verdict's sentences], "stacks": [{"ranks", "thread",
+// "keepGil", "moved", "frames": [{"file", "line", "name"}]}], "missing": [{"worker", "why"}]}, with
+// "stacksMore", "missingMore" and the like where a list was cut. InvalidArgument as ReadFields.
+absl::StatusOr<nlohmann::ordered_json> ReadVerdict(std::string_view text);
+
+// As above, with one line and nothing else.
+nlohmann::ordered_json NoVerdict(std::string_view why);
 
 }  // namespace strobe::viewer

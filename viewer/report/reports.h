@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,11 +15,20 @@
 #include "common/http/http_server.h"
 #include "viewer/report/report_maker.h"
 #include "viewer/run/eviction.h"
+#include "viewer/run/library.h"
 #include "viewer/run/loaded_run.h"
 
 namespace strobe::viewer {
 
-struct StoredReport;
+// The report that a capture has stored with its run, or the verdict on a job that stood still.
+struct StoredReport {
+  nlohmann::ordered_json report{};  // As ReadReport gives it. Null: there is none to be shown.
+  // As ReadVerdict gives it. Null: the run has no evidence. One with evidence has no report.
+  nlohmann::ordered_json evidence{};
+  std::string problem{};  // Why what is stored cannot be shown; empty: nothing is stored.
+};
+
+StoredReport ReadStoredReport(Library& library, const std::string& run);
 
 // Runs of at most this many events, in files of this machine, are reported on without being asked:
 // for less than a second, and with some 60 MB of the traces in memory. How long the page waits for

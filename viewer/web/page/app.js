@@ -1,7 +1,6 @@
 // Ties the page together: makes its parts, opens runs, draws frames.
 import { Api } from "../shared/api.js";
 import { Alignment } from "./alignment.js";
-import { watchArrivals } from "./arrivals.js";
 import { Coloring } from "../timeline/coloring.js";
 import { element } from "../shared/elements.js";
 import { Flows } from "../timeline/flows.js";
@@ -11,7 +10,7 @@ import { Hint } from "../timeline/hint.js";
 import { Keys } from "./keys.js";
 import { Labels } from "../timeline/labels.js";
 import { Layout } from "../timeline/layout.js";
-import { Loading } from "./loading.js";
+import { Loading, watchArrivals } from "./loading.js";
 import { Marks } from "../timeline/marks.js";
 import { Notices } from "./notices.js";
 import { drawOverlay } from "../timeline/overlay.js";

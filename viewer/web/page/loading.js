@@ -1,4 +1,4 @@
-// Waits until the server has read a run.
+// Waits until the server has read a run, and tells that it has other traces by now.
 import { Api } from "../shared/api.js";
 import { count } from "../shared/format.js";
 
@@ -47,5 +47,28 @@ export class Loading {
     this.bar.lastElementChild.textContent = total
       ? `Reading ${count(total)} events, ${Math.round(percent)} %`
       : "Opening the traces…";
+  }
+}
+
+/** Tells by told(text) that a run has other traces by now than the page shows. Asks when the page is looked at again: traces may have arrived meanwhile. */
+export function watchArrivals(view, told) {
+  document.addEventListener("visibilitychange", () => tell(view, told));
+}
+
+async function tell(view, told) {
+  const { run } = view;
+  if (!run) return;
+  const api = new Api(run.api.run); // About the run as it is now, whatever its version.
+  const isLate = () => document.hidden || run !== view.run;
+  try {
+    while (!isLate()) {
+      const { loading, version } = await api.get("run");
+      if (loading) continue; // The server has waited a moment.
+      if (version !== run.description.version && !isLate())
+        told("More traces have arrived: reload to see them.");
+      return;
+    }
+  } catch {
+    // What is missing in sight is asked for again, and tells why it cannot be loaded.
   }
 }

@@ -1,7 +1,6 @@
 // A table of many rows: sorted by a click on a head, filtered, shown page by page, and copied as CSV.
 // Names come from traces, which may be hostile, so they are only ever set as text.
 import { copy } from "./copy.js";
-import { csvOf } from "./csv.js";
 import { element, scrolled, table } from "./elements.js";
 import { count, several } from "./format.js";
 import { Order } from "./order.js";
@@ -115,4 +114,24 @@ export class Sheet {
     const what = several(this.rows.length, "row");
     return copied ? `copied ${what}` : `saved ${what} as a file`;
   }
+}
+
+/** For spreadsheets and programs (RFC 4180). `columns`: as column.js makes them. */
+function csvOf(columns, rows) {
+  const lines = [columns.map(({ csv: [head] }) => cell(head))];
+  for (const row of rows)
+    lines.push(
+      columns.map(({ of, csv: [, value] }) => {
+        const told = of(row);
+        return told === null ? "" : cell(value(told));
+      }),
+    );
+  return lines.map((line) => `${line.join(",")}\r\n`).join("");
+}
+
+function cell(value) {
+  if (typeof value === "number") return String(value);
+  // Names come from traces. A spreadsheet would run one that begins like a formula.
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

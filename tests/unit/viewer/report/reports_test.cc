@@ -12,7 +12,6 @@
 #include "tests/fakes/simulated_time.h"
 #include "tests/unit/viewer/made_run.h"
 #include "tests/unit/viewer/two_workers.h"
-#include "viewer/report/stored_report.h"
 #include "viewer/router.h"
 
 namespace strobe::viewer {
