@@ -5,8 +5,8 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
+#include "cli/base/interrupts.h"
 #include "cli/base/open_location.h"
-#include "cli/base/stop_at_signal.h"
 #include "cli/fleet/fleet_run.h"
 #include "common/base/json_text.h"
 #include "common/base/status_macros.h"

@@ -8,7 +8,7 @@
 #include "cli/base/progress_text.h"
 #include "cli/kube/kube_commands.h"
 #include "cli/kube/kube_session.h"
-#include "cli/kube/kubectl_process.h"
+#include "cli/kube/kubectl.h"
 #include "cli/kube/request_view.h"
 #include "cli/kube/request_watch.h"
 #include "common/base/status_macros.h"

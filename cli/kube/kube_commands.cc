@@ -5,7 +5,7 @@
 
 #include "cli/base/common_flags.h"
 #include "cli/kube/completion_words.h"
-#include "cli/kube/kubectl_process.h"
+#include "cli/kube/kubectl.h"
 
 namespace strobe::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include "cli/base/open_location.h"
 #include "cli/base/report_table.h"
 #include "cli/kube/kube_commands.h"
-#include "cli/kube/kubectl_process.h"
+#include "cli/kube/kubectl.h"
 #include "cli/kube/request_view.h"
 #include "cli/kube/request_watch.h"
 #include "cli/runs/logdir_commands.h"

@@ -11,7 +11,7 @@
 #include "cli/kube/check_findings.h"
 #include "cli/kube/kube_commands.h"
 #include "cli/kube/kube_session.h"
-#include "cli/kube/kubectl_process.h"
+#include "cli/kube/kubectl.h"
 #include "cli/kube/request_view.h"
 #include "cli/kube/request_watch.h"
 #include "common/base/duration.h"

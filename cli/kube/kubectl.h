@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -47,5 +48,22 @@ absl::StatusOr<KubectlResult> Complete(Kubectl& kubectl, const std::vector<std::
 // Like Complete, but returns only what it wrote to stdout.
 absl::StatusOr<std::string> Output(Kubectl& kubectl, const std::vector<std::string>& arguments,
                                    const std::string& input = "");
+
+// `common` are arguments for every call, such as --namespace. The child belongs to the terminal's
+// foreground processes, because a credential plugin may ask the user; so it gets a Ctrl-C as well.
+class KubectlProcess final : public Kubectl {
+ public:
+  explicit KubectlProcess(std::vector<std::string> common, std::string program = "kubectl")
+      : common_(std::move(common)), program_(std::move(program)) {}
+
+  absl::StatusOr<KubectlResult> Run(const std::vector<std::string>& arguments,
+                                    const std::string& input, Nanos timeout) override;
+  absl::StatusOr<KubectlResult> Follow(const std::vector<std::string>& arguments, const Line& line,
+                                       const Tick& tick) override;
+
+ private:
+  const std::vector<std::string> common_;
+  const std::string program_;
+};
 
 }  // namespace strobe::cluster

@@ -1,7 +1,8 @@
-// What a report says, before it is written as text, Markdown or HTML. Pure.
+// What a report says, and how it is written as text, Markdown or HTML. Pure.
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/base/report_table.h"
@@ -28,5 +29,13 @@ struct ReportDocument {
 
 // Returns the document for a terminal, with its columns aligned.
 std::string RenderText(const ReportDocument& document);
+
+// Pictures are left out. Text of unknown origin cannot become markup, whichever of the common
+// dialects shows it: names are code, in which "`" and "|" are replaced by "'" and a broken bar.
+std::string RenderMarkdown(const ReportDocument& document);
+
+// The page needs no other file, has no script and connects to nothing: its policy forbids both,
+// whatever names the traces contain. It follows the browser's light or dark theme.
+std::string RenderHtml(const ReportDocument& document);
 
 }  // namespace strobe::cli

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,5 +41,16 @@ struct NamedRun {
 };
 ReportDocument ComparisonPage(const NamedRun& before, const NamedRun& after,
                               const report::RunComparison& comparison, const PageOptions& options);
+
+// In the order of the roles; within a role in that of the digests.
+using DigestsByRole = std::map<std::string, std::vector<digest::Digest>>;
+DigestsByRole DivideByRole(std::vector<digest::Digest> digests);
+
+// The page of RunPage for each role, below each other.
+ReportDocument RolesPage(const std::string& place, const DigestsByRole& roles,
+                         const PageOptions& options);
+
+// A list with the stragglers of each role, as in report.json.
+nlohmann::ordered_json RoleStragglersJson(const DigestsByRole& roles);
 
 }  // namespace strobe::cli

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/report/markup.h"
 #include "cli/report/report_pages.h"
-#include "cli/report/svg.h"
 #include "collector/trace/report/headline.h"
 #include "common/base/strings.h"
 

@@ -4,8 +4,8 @@
 #include <iostream>
 
 #include "cli/base/common_flags.h"
+#include "cli/base/interrupts.h"
 #include "cli/base/open_location.h"
-#include "cli/base/stop_at_signal.h"
 #include "cli/show/viewer_library.h"
 #include "common/base/duration.h"
 #include "common/base/guard.h"

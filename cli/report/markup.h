@@ -1,10 +1,15 @@
-// Writes the pictures of a report. Colours are classes of the page's style, because its policy
-// allows no style of an element.
+// Text of unknown origin within HTML and SVG, and the pictures of a report. Colours are classes of
+// the page's style, because its policy allows no style of an element.
 #pragma once
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace strobe::cli {
+
+// Returns `unknown` as text that is valid in an element and in a double-quoted attribute. Control
+// characters become spaces; longer text is cut and ends with "...".
+std::string HtmlText(std::string_view unknown, std::size_t max_bytes = 1000);
 
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;

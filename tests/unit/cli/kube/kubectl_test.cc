@@ -1,4 +1,4 @@
-#include "cli/kube/kubectl_process.h"
+#include "cli/kube/kubectl.h"
 
 #include <gmock/gmock.h>
 
