@@ -12,7 +12,7 @@
 | actors | (driver) > raylet, which imports nothing > two trainers that are local rank 0 each, and a rollout without a group |
 | vllm | as tp2, with classes of vLLM's shape (tests/e2e/engines): EngineCore schedules, the workers run |
 | vllm_uni | (server) > EngineCore, which schedules and runs |
-| vllm_idle | as vllm, and no request comes |
+| vllm_idle | as vllm, and no request comes before the file NOTES.load is there |
 | sglang | (server) > scheduler, with classes of SGLang's shape |
 
 What runs the model writes NOTES.NAME, a line for each iteration: its begin and end by the wall clock and, of the last four, its requests and tokens. An
@@ -130,11 +130,11 @@ VLLM = types.SimpleNamespace(kv_transfer_config=types.SimpleNamespace(kv_role="k
 
 
 def requests_for(serves, there):
-    """The next requests, so that three are there."""
+    """The next requests, so that three are there once serves()."""
     number = 0
     while True:
         new = []
-        while serves and len(new) + there() < 3:
+        while len(new) + there() < 3 and serves():
             number += 1
             new.append((f"r{number}", 16 + number % 32, 10))
         yield new
@@ -167,7 +167,7 @@ def vllm_worker(notes, name, rank, pipe):
             pipe.send(None)
 
 
-def vllm_engine(notes, workers, serves):
+def vllm_engine(notes, workers, tree):
     import torch  # noqa: F401
     import vllm.v1.worker.worker_base  # noqa: F401  As its executors do, which run no model here.
     from vllm.v1.core.sched.scheduler import Request, Scheduler
@@ -181,7 +181,8 @@ def vllm_engine(notes, workers, serves):
         spawn(vllm_worker, f"VllmWorker-{rank}", (notes, f"VllmWorker-{rank}", rank, theirs), daemon=True)
         pipes.append(ours)
     is_there(notes, "EngineCore")
-    for new in requests_for(serves, lambda: len(scheduler.running) + len(scheduler.waiting)):
+    load = Path(f"{notes}.load")
+    for new in requests_for(lambda: tree != "vllm_idle" or load.exists(), lambda: len(scheduler.running) + len(scheduler.waiting)):
         if not parent_lives():
             return
         scheduler.waiting += [Request(*request) for request in new]
@@ -202,12 +203,13 @@ def vllm_engine(notes, workers, serves):
 def sglang_scheduler(notes, name):
     set_title("sglang::scheduler")
     join(notes, "all", 0, 1)
-    from sglang.srt.managers.scheduler import Req, Scheduler
+    from sglang.srt.managers.schedule_batch import Req
+    from sglang.srt.managers.scheduler import Scheduler
 
     scheduler = Scheduler("prefill")
     with open(f"{notes}.{name}", "w", buffering=1) as file:
         is_there(notes, name)
-        for new in requests_for(True, lambda: len(scheduler.running) + len(scheduler.waiting_queue)):
+        for new in requests_for(lambda: True, lambda: len(scheduler.running) + len(scheduler.waiting_queue)):
             if not parent_lives():
                 return
             scheduler.waiting_queue += [Req(*request) for request in new]
@@ -228,10 +230,10 @@ def start(tree, notes):
         spawn(engine, "EngineCore", (notes, tree != "idle"))
         return ["EngineCore", "VllmWorker-0", "VllmWorker-1"]
     if tree in ("vllm", "vllm_idle"):
-        spawn(vllm_engine, "EngineCore", (notes, 2, tree == "vllm"))
+        spawn(vllm_engine, "EngineCore", (notes, 2, tree))
         return ["EngineCore", "VllmWorker-0", "VllmWorker-1"]
     if tree == "vllm_uni":
-        spawn(vllm_engine, "EngineCore", (notes, 0, True))
+        spawn(vllm_engine, "EngineCore", (notes, 0, tree))
         return ["EngineCore"]
     if tree == "sglang":
         spawn(sglang_scheduler, "scheduler", (notes, "scheduler"))

@@ -182,6 +182,7 @@ def test_missing_names_are_one_note_each():
         del WorkerWrapperBase.execute_model
         vllm("0.99.0")
         del sys.modules["vllm.v1.core.sched.scheduler"].Scheduler
+        del sys.modules["vllm.v1.executor.ray_utils"].RayWorkerWrapper  # Since 0.33, Ray's workers run the other classes.
         looks(); looks()
         say(server.told()["note"], server.told()["program"])
     """))
@@ -246,7 +247,7 @@ def test_sglangs_batches_have_the_engines_own_numbers():
     numbers, annotated, idle, told = run(SAY + textwrap.dedent("""
         import enum
         class Mode(enum.Enum):
-            EXTEND, DECODE, MIXED, IDLE = range(4)
+            EXTEND, DECODE, MIXED, IDLE, SPLIT_PREFILL = range(5)
             def is_decode(self):
                 return self is Mode.DECODE
         class Scheduler:
@@ -269,7 +270,7 @@ def test_sglangs_batches_have_the_engines_own_numbers():
         say(result, last(), engine.is_open)
         scheduler.process_batch_result(one, result)
         set_annotator(recording)
-        for batch in (sglang(Mode.EXTEND, 2, 512), sglang(Mode.MIXED, 5, 90, [1, 2, 3])):
+        for batch in (sglang(Mode.EXTEND, 2, 512), sglang(Mode.MIXED, 5, 90, [1, 2, 3]), sglang(Mode.SPLIT_PREFILL, 1, 64)):
             scheduler.process_batch_result(batch, scheduler.run_batch(batch))
         say(names, last(), engine.is_open)
         scheduler.run_batch(sglang(Mode.IDLE, 0))
@@ -277,8 +278,9 @@ def test_sglangs_batches_have_the_engines_own_numbers():
         say(server.role, engine.work_of(recording, True)["requests"])
     """))
     assert numbers == ["result", 42, True]
-    assert annotated == [["engine#43 p=2/512 d=0/0 r=2 w=2", "end", "engine#44 p=2/87 d=3/3 r=5 w=2", "end"], 44, False]
-    assert idle == [44, 1] and told == ["decode", 5]
+    assert annotated == [["engine#43 p=2/512 d=0/0 r=2 w=2", "end", "engine#44 p=2/87 d=3/3 r=5 w=2", "end",
+                          "engine#45 p=1/64 d=0/0 r=1 w=2", "end"], 45, False]
+    assert idle == [45, 1] and told == ["decode", 5]
 
 
 def test_a_gate_begins_and_ends_at_iterations():

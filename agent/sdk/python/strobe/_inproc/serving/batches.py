@@ -51,7 +51,7 @@ class SglangBatch:
     @staticmethod
     def shape_of(batch: Any) -> Shape:
         requests, tokens = len(batch.reqs), SglangBatch.tokens_of(batch)
-        if batch.forward_mode.name not in ("EXTEND", "MIXED"):  # DECODE, TARGET_VERIFY and others.
+        if batch.forward_mode.name not in ("EXTEND", "MIXED", "SPLIT_PREFILL"):
             return Shape(0, 0, requests, tokens)
         decode = len(getattr(batch, "decoding_reqs", None) or ())
         return Shape(requests - decode, tokens - decode, decode, decode)

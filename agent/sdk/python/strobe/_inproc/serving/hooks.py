@@ -59,6 +59,7 @@ class Hook(NamedTuple):
     loss: str  # What is not told without it.
     wrap: Callable[[Any], Any]
     runs: bool = False  # A process that runs the model has the class.
+    optional: bool = False  # Without Ray, and since vLLM 0.33, there is no such class.
     # Module and name of a class whose loaded subclasses get the hook too.
     base: tuple[str, str] | None = None
 
@@ -243,6 +244,7 @@ HOOKS = (
         "iterations of Ray's compiled graph",
         _ray_executes,
         runs=True,
+        optional=True,
     ),
     Hook(
         "vllm.v1.worker.gpu_worker",
@@ -332,7 +334,7 @@ def _place(hook: Hook) -> None:
         owner = getattr(module, hook.owner, None)
         if hasattr(owner, hook.method):
             owners.append(owner)
-        elif owner is not None or not hasattr(module, hook.owner):  # Not as without Ray.
+        elif owner is not None or not hook.optional:
             server.program = program
             server.notes[hook.owner, hook.method] = (
                 f"{program} {_version_of(program) or ''}: {hook.owner}.{hook.method} was not "

@@ -1,26 +1,7 @@
-import enum
-
 import torch
 
-
-class ForwardMode(enum.Enum):
-    EXTEND, DECODE, MIXED, IDLE = range(1, 5)
-
-    def is_decode(self):
-        return self is ForwardMode.DECODE
-
-
-class Req:
-    def __init__(self, rid, prompt, outputs):
-        self.rid, self.prompt, self.left = rid, prompt, outputs
-
-
-class ScheduleBatch:
-    def __init__(self, reqs, forward_mode, extend_num_tokens=None):
-        self.reqs, self.forward_mode, self.extend_num_tokens = reqs, forward_mode, extend_num_tokens
-
-    def batch_size(self):
-        return len(self.reqs)
+from sglang.srt.managers.schedule_batch import ScheduleBatch
+from sglang.srt.model_executor.forward_batch_info import ForwardMode
 
 
 class Scheduler:
